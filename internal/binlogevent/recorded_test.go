@@ -120,7 +120,7 @@ func body(t *testing.T, f Format, e Event, tables *Tables[int]) string {
 		if err == nil && plain.Checksum {
 			t.Error("a plain format has a checksum")
 		}
-		return fmt.Sprintf("%s, MariaDB %v, server %v, created %v, checksum %v, table IDs of %d bytes; sum right %v", again.Version, again.MariaDB(), again.server, again.Created > 0, again.Checksum, again.tableIDLen, VerifyChecksum(e.Raw))
+		return fmt.Sprintf("%s, MariaDB %v, server %v, created %v, checksum %v, table IDs of %d bytes; sum right %v", again.Version, again.Server().MariaDB(), again.server, again.Created > 0, again.Checksum, again.tableIDLen, VerifyChecksum(e.Raw))
 	case TypeGTID, TypeAnonymousGTID, TypeMariaGTID, TypeGTIDTagged:
 		g, err := ParseGTID(e)
 		must(err)

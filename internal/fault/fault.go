@@ -19,6 +19,7 @@ const (
 	Interrupted = 130 // a signal ended it
 )
 
+// Help tells the exit codes, for --help.
 const Help = `Exit codes of all commands:
   0  it went well
   1  it failed: the line on standard error says what and, where possible, what mends it
@@ -39,6 +40,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Told ends a command with an exit code when all was said already on standard output.
@@ -46,10 +49,12 @@ type Told struct{ Code int }
 
 func (e *Told) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
+// Usagef is wrong use: exit code 2.
 func Usagef(format string, args ...any) error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
+// New is err with the exit code it stands for and what mends it; hint may be empty.
 func New(code int, hint string, err error) error {
 	return &Error{Code: code, Hint: hint, Err: err}
 }

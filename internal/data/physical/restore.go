@@ -164,7 +164,7 @@ func readLink(ctx context.Context, r *repo.Repo, id string) (l link, err error) 
 			return nil
 		}
 		if line.Part.Number != len(l.parts) {
-			return fmt.Errorf("backup %s: part %d stands where %d should: %w", id, line.Part.Number, len(l.parts), repo.ErrDamaged)
+			return fmt.Errorf("backup %s: part %d is where %d should be: %w", id, line.Part.Number, len(l.parts), repo.ErrDamaged)
 		}
 		l.parts = append(l.parts, *line.Part)
 		return nil

@@ -237,7 +237,7 @@ func (s *SlowLog) find(path string) error {
 			if s.file == nil {
 				s.missing = path
 			}
-			return &unavailable{"the slow log " + path + " is not there", "FLUSH SLOW LOGS makes it anew"}
+			return &unavailable{"the slow log " + path + " is not there", "FLUSH SLOW LOGS creates it again"}
 		case err != nil:
 			return &unavailable{"the slow log cannot be read: " + err.Error(), "let the account that runs Risso read " + path + " and its folder"}
 		}
@@ -311,7 +311,7 @@ func (s *SlowLog) resume(path string) error {
 	}
 	list, lost := saved.Place.follow()
 	if lost {
-		s.lose(saved.Place.Path + " was rotated while Risso was not running, and the old file is not beside it")
+		s.lose(saved.Place.Path + " was rotated while Risso was not running, and the old file is not in its folder")
 	}
 	for _, q := range saved.Queue {
 		if q.Path != saved.Place.Path { // else it was found again
@@ -330,7 +330,7 @@ func (s *SlowLog) resume(path string) error {
 
 // lose notes that something could not be read.
 func (s *SlowLog) lose(what string) {
-	s.lost, s.lostUntil, s.lostRemedy = what, time.Unix(s.now+3600, 0), "keep at least the newest rotated log uncompressed beside the log (delaycompress in logrotate)"
+	s.lost, s.lostUntil, s.lostRemedy = what, time.Unix(s.now+3600, 0), "keep at least the newest rotated log uncompressed in the log's folder (delaycompress in logrotate)"
 	s.c.Logger.Warn("a part of the slow log is lost", "instance", s.c.instance.ID, "why", what)
 }
 
@@ -629,7 +629,7 @@ func (s *SlowLog) notes() []fleet.Gap {
 		list = append(list, gap("a part of the log", s.lost, s.lostRemedy))
 	}
 	if lost := s.file.scan.Lost(); lost != "" {
-		list = append(list, gap("events of the log", lost, "risso digest tells more of what the log holds"))
+		list = append(list, gap("events of the log", lost, "risso digest shows more of the log"))
 	}
 	return list
 }

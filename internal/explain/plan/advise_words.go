@@ -30,7 +30,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(able, ", "))
 		}
 		if how == "expected" && ad.Part == 1 {
-			verdict += " The server expects all rows to match, for want of an index or a histogram on these columns: --analyze counts them."
+			verdict += " The server expects all rows to match, without an index or a histogram on these columns: --analyze counts them."
 		}
 		out = append(out, scan+" "+lookups+" "+verdict)
 	case n.Covering && len(ad.Order) > 0:

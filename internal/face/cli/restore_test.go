@@ -351,7 +351,7 @@ func (s *restoreStory) different() {
 		s.t.Fatal(err)
 	}
 	args := []string{"restore", "--from", s.place, "--backup", h.ID, "--into", s.there.DSN, "--schema", "shop", "--overwrite"}
-	s.says(s.refused(fault.Failed, args...), "it is not signed, so nobody knows who made it", "nothing was changed", "--allow-unsigned")
+	s.says(s.refused(fault.Failed, args...), "it is not signed, so it is unknown who made it", "nothing was changed", "--allow-unsigned")
 	s.says(s.refused(fault.Failed, "verify", "--from", s.place, "--backup", h.ID), "it is not signed", "not signed by who is trusted")
 	s.says(s.refused(fault.Failed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
 	args = append(args, "--allow-unsigned")

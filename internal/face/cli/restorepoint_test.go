@@ -123,7 +123,7 @@ func (s *restoreStory) damagedMirror() {
 		{"one that is gone", packed, nil, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}}},
 		{"one without its index", index, nil, []say{{search, fault.Failed, "1 log is there (binlog.000002) without the index"}, {roll, fault.Failed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, fault.OK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, fault.Failed, "binlog.000002: it is there without its index"}}},
 		{"one that is not signed", index, func(b []byte) []byte { return bytes.Replace(b, []byte(`"signature"`), []byte(`"nothing"`), 1) },
-			[]say{{probe, check.Warning, "1 mirrored binary log counts for nothing (series "}, {probe, check.Warning, "it is not signed, so nobody knows who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: nobody knows whether they can be restored |"}}},
+			[]say{{probe, check.Warning, "1 mirrored binary log counts for nothing (series "}, {probe, check.Warning, "it is not signed, so it is unknown who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: it is unknown whether they can be restored |"}}},
 		{"one that grows and lost its end", growing, lessOne, []say{{search, fault.Failed, "were mirrored: it was cut since"}, {roll, fault.Failed, "binlog.000003"}, {probe, check.Warning, "1 mirrored binary log counts for nothing (series "}}},
 	} {
 		was, err := os.ReadFile(c.file)

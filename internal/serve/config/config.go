@@ -54,6 +54,7 @@ func (c File) Named(name string) []Server {
 	return nil
 }
 
+// Read reads a config file; "" gives an empty one. What is wrong with it is wrong use: fault.Usage.
 func Read(path string) (File, error) {
 	var c File
 	if path == "" {
@@ -224,6 +225,7 @@ func (s Server) resolve(defaults mysql.Defaults) (Watched, error) {
 	return w, checkMode(s.Statements)
 }
 
+// Unique holds that no two servers are called the same.
 func Unique(list []Watched) error {
 	seen := map[string]bool{}
 	for _, w := range list {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/drill"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -72,7 +71,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 			if place == "" {
 				continue
 			}
-			report.Stage("prune " + places.Shown(place))
+			report.Stage("prune " + places.Words(place))
 			r, closePlace, err := p.openPlace(ctx, c, place, false)
 			if err != nil {
 				return jobs.Result{}, err
@@ -86,7 +85,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 			got, err := r.Prune(ctx, o)
 			closePlace()
 			if err != nil {
-				return jobs.Result{}, fmt.Errorf("%s: %w", places.Shown(place), err)
+				return jobs.Result{}, fmt.Errorf("%s: %w", places.Words(place), err)
 			}
 			for _, d := range got.Decisions {
 				verb := "goes"
@@ -169,15 +168,15 @@ func (p *Guard) drillTask(s config.Watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: join.Loader(), Roller: join.Roller(c.Place, c.IdentityFile, trust), Threads: c.Sessions(),
+		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Logs: &drill.Logs{Place: c.Place, Identity: c.IdentityFile, Trust: trust}, Threads: c.Sessions(),
 			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
 		if err != nil {
 			if !proof.Ended.IsZero() { // it was made, and could not be stored
 				report.Log("%s", proof.Summary())
 			}
-			return jobs.Result{}, join.Failure(err)
+			return jobs.Result{}, drill.Failure(err)
 		}
-		d, err := join.Drilled(proof, c.Place, s.Instance.ID)
+		d, err := proof.Fact(c.Place, s.Instance.ID)
 		if err == nil {
 			_, err = p.facts.AddDrill(ctx, d)
 		}

@@ -102,7 +102,7 @@ func (p *Guard) openPlaceFor(ctx context.Context, c *config.Protection, place st
 	}
 	if err != nil {
 		store.Close()
-		return nil, nil, fmt.Errorf("%s: %w", places.Shown(place), err)
+		return nil, nil, fmt.Errorf("%s: %w", places.Words(place), err)
 	}
 	return r, func() { store.Close() }, nil
 }

@@ -44,6 +44,7 @@ type backupFlags struct {
 	compress                 string
 }
 
+// New is risso backup, with what is below it.
 func New(s screen.Streams) *cobra.Command {
 	var f backupFlags
 	cmd := &cobra.Command{
@@ -121,7 +122,7 @@ func (f backupFlags) options() (o dump.Options, err error) {
 	case len(f.replicas) > 0 && f.MaxLag <= 0:
 		return o, fault.Usagef("--replica is looked at for --max-lag: say how far behind it may be")
 	case f.to == "" && !f.dryRun:
-		return o, &fault.Error{Code: fault.Usage, Err: errors.New("no place for the backup"), Hint: "give --to " + blob.Forms}
+		return o, fault.New(fault.Usage, "give --to "+blob.Forms, errors.New("no place for the backup"))
 	}
 	if err := o.Select.Check(); err != nil {
 		return o, fault.Usagef("%w", err)
@@ -244,7 +245,7 @@ func backupFailure(ctx context.Context, err error) error {
 		}
 		return fault.New(fault.Failed, "CHECK TABLE says more; mend them, drop them, or leave them out: "+strings.Join(names, " "), err)
 	case errors.Is(err, dump.ErrNothing):
-		return &fault.Error{Code: fault.Usage, Err: err}
+		return fault.New(fault.Usage, "", err)
 	case errors.Is(err, mysql.ErrStalls):
 		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; with a longer --lock-wait it lets others wait for longer", err)
 	case errors.Is(err, dump.ErrChanged):

@@ -96,7 +96,7 @@ func runCopy(ctx context.Context, s screen.Streams, f copyFlags) error {
 	began := time.Now()
 	progress := screen.NewProgress(s.Err)
 	defer progress.End()
-	o.Progress, o.Waiting = screen.ByteProgress(progress), waitsFor(progress, s.Err)
+	o.Progress, o.Waiting = progress.Set, waitsFor(progress, s.Err)
 	c, err := r.CopyTo(ctx, repo.On(to), o)
 	progress.End()
 	switch {

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/drill"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
@@ -39,6 +38,7 @@ type drillFlags struct {
 	output    string
 }
 
+// NewDrill is risso drill.
 func NewDrill(s screen.Streams) *cobra.Command {
 	var f drillFlags
 	cmd := &cobra.Command{
@@ -143,9 +143,8 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	if err != nil {
 		return err
 	}
-	o.Loader, o.Roller = join.Loader(), join.Roller(f.From, f.Identity, trust)
-	if f.noRoll {
-		o.Roller = nil
+	if !f.noRoll {
+		o.Logs = &drill.Logs{Place: f.From, Identity: f.Identity, Trust: trust}
 	}
 	debug.SetGCPercent(20) // the buffers are large and live long: they shall not double the memory
 	line := screen.NewProgress(s.Err)
@@ -156,7 +155,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored is gone again"))
 	case err != nil && proof.Ended.IsZero():
-		return join.Failure(err)
+		return drill.Failure(err)
 	}
 	stored := err // else it was made, and could not be stored
 	if f.output == "json" {
@@ -165,7 +164,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 		err = writeProof(s.Out, proof)
 	}
 	if stored != nil {
-		return join.Failure(stored)
+		return drill.Failure(stored)
 	}
 	if err == nil && !proof.Passed {
 		return fault.New(fault.Failed, "", fmt.Errorf("%w: %s", errNotProven, proof.Failures[0]))

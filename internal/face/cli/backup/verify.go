@@ -34,6 +34,7 @@ type verifyFlags struct {
 	output       string
 }
 
+// NewVerify is risso verify.
 func NewVerify(s screen.Streams) *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
@@ -107,7 +108,7 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	began := time.Now()
 	progress := screen.NewProgress(s.Err)
 	defer progress.End()
-	o.Progress = screen.ByteProgress(progress)
+	o.Progress = progress.Set
 	v, err := r.Verify(ctx, o)
 	logs := verifiedLogs{Damaged: []string{}, Foreign: []string{}}
 	if err == nil && !f.quick && len(f.backups) == 0 {

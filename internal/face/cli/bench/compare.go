@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func newBenchCompare(s screen.Streams) *cobra.Command {
 runs of both in turns, so that both see the same weather, and tests the pairs of neighbours
 (Wilcoxon's signed ranks; Mann and Whitney's test where there are fewer than six, or no
 pairs). The order is drawn, so that the test holds whatever the machine does meanwhile. The
-verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be told and which one would not have shown. Where
+verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be shown and which one would not have shown. Where
 others used the machine more in the runs of one side, a verdict that they may have made is
 withheld.
 
@@ -100,7 +99,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.StringVar(&f.order, "order", compare.OrderRandom, "order of the runs: random (pairs, by --seed), or abba")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
-	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+compareStateDir()+")")
+	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+home.State("bench")+")")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "markdown")
 	return cmd
 }
@@ -113,12 +112,10 @@ func (f *compareFlags) lacking(ctx context.Context, err error) error {
 	return f.workloadFlags.lacking(ctx, err)
 }
 
-func compareStateDir() string { return filepath.Join(filepath.Dir(home.Data()), "bench") }
-
 func runCompare(cmd *cobra.Command, s screen.Streams, f compareFlags, args []string) error {
 	ctx := cmd.Context()
 	if f.stateDir == "" {
-		f.stateDir = compareStateDir()
+		f.stateDir = home.State("bench")
 	}
 	if err := f.checkVerdicts(); err != nil {
 		return err
@@ -365,7 +362,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	}
 	w := c.streams.Out
 	if !c.dryRun {
-		if !screen.IsTerminal(c.streams.Err) {
+		if !screen.OnTerminal(c.streams.Err) {
 			return nil
 		}
 		w = c.streams.Err
@@ -381,7 +378,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	fmt.Fprintf(w, "%s%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
 		most, len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
 	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
-		fmt.Fprintf(w, "%s too few to tell any difference: %d is the least\n", digits.Plural(c.runs, "run of each is", "runs of each are"), least)
+		fmt.Fprintf(w, "%s too few to show any difference: at least %d are needed\n", digits.Plural(c.runs, "run of each is", "runs of each are"), least)
 	}
 	if set != nil {
 		fmt.Fprintf(w, "on %s before each run of A:\n  %s\nbefore each run of B:\n  %s\nat the end:\n  %s\n", set.Server,

@@ -108,7 +108,7 @@ func runMatrix(ctx context.Context, s screen.Streams, f matrixFlags, path string
 			return err
 		}
 		return writeMatrix(s.Out, r, f.output)
-	case screen.IsTerminal(s.Err):
+	case screen.OnTerminal(s.Err):
 		fmt.Fprintf(s.Err, "%s, %s, about %s; results in %s\n", digits.Counted(plan.Runs, "run"), digits.Counted(len(plan.Servers), "server"), digits.Span(plan.Time), f.dir)
 	}
 	show := newSteps(s.Err, plan.Runs)

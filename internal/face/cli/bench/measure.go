@@ -138,7 +138,7 @@ type steps struct {
 
 func newSteps(out io.Writer, total int) *steps {
 	s := &steps{start: time.Now(), total: total}
-	if screen.IsTerminal(out) {
+	if screen.OnTerminal(out) {
 		s.out = out
 	}
 	return s

@@ -72,7 +72,7 @@ func (f *recordFlags) find(server flags.Server) error {
 		if err != nil {
 			return err
 		}
-		listen := cmp.Or(c.Listen, "127.0.0.1:8306")
+		listen := cmp.Or(c.Listen, config.DefaultListen)
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil {
 			return fault.Usagef("listen %q of the config file: write it as host:port", listen)

@@ -20,7 +20,6 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
-	"github.com/rissodb/risso/internal/face/cli/explain"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
@@ -273,7 +272,7 @@ func readLog(ctx context.Context, path string, what ReplayOf, o digest.Options) 
 	if err != nil {
 		return nil, err
 	}
-	if err := explain.NoLog(p, "auto"); err != nil {
+	if err := p.NoLog("auto"); err != nil {
 		return nil, fault.New(fault.Usage, "replay reads slow and general logs, and what risso digest --output json writes", err)
 	}
 	if p.Calls == 0 && what.logPart != (logPart{}) {

@@ -30,6 +30,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 type benchRunFlags struct {
@@ -272,7 +273,7 @@ func benchError(err error, name string) error {
 		case trouble.Class == mysql.ClassFull:
 			hint = "lower --threads, or raise max_connections"
 		}
-		if mysql.ErrorNumber(err) == 1049 {
+		if mysql.ErrorNumber(err) == errno.UnknownDatabase {
 			hint = "create the database, then: risso bench prepare " + name + " --dsn …"
 		}
 		return fault.New(fault.Failed, hint, err)
@@ -296,7 +297,7 @@ func benchHint(e *drive.ServerError, name string) string {
 		return "the account may not do this: make it the owner of the database, ALTER DATABASE … OWNER TO …"
 	case e.Code == 1461:
 		return "raise max_prepared_stmt_count, or lower --threads or --tables"
-	case e.Code == 1040 || e.State == "53300":
+	case e.Code == mysql.ErrTooManyConns || e.State == "53300":
 		return "lower --threads, or raise max_connections"
 	}
 	return ""

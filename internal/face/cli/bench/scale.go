@@ -142,7 +142,7 @@ func scaleSweep(cmd *cobra.Command, s screen.Streams, f scaleFlags, o scale.Opti
 	}
 	o.Source = strings.TrimSuffix(fmt.Sprintf("%s on %s, %s", name, target, found.version), ", ")
 	total := len(f.counts) * f.runs
-	if screen.IsTerminal(s.Err) {
+	if screen.OnTerminal(s.Err) {
 		fmt.Fprintf(s.Err, "%s of %s, each %s after %s of warm-up: %s in all\n", digits.Counted(total, "run"), name, f.time, f.warmup, time.Duration(total)*(f.time+f.warmup))
 	}
 	show := newSteps(s.Err, total)

@@ -87,9 +87,9 @@ func (f *applyFlags) options() (o binlog.RollOptions, err error) {
 	o = binlog.RollOptions{Keep: f.keep, Plan: f.dryRun, Again: binlog.PendingPolicy(f.pending)}
 	switch {
 	case f.into == "" && !f.dryRun:
-		return o, &fault.Error{Code: fault.Usage, Err: errors.New("no server to apply to"), Hint: "give --into DSN, or --dry-run"}
+		return o, fault.New(fault.Usage, "give --into DSN, or --dry-run", errors.New("no server to apply to"))
 	case f.after == "" && f.start == "":
-		return o, &fault.Error{Code: fault.Usage, Err: errors.New("where to begin was not said"), Hint: "give --after the GTIDs of the backup, or --start FILE:POSITION"}
+		return o, fault.New(fault.Usage, "give --after the GTIDs of the backup, or --start FILE:POSITION", errors.New("where to begin was not said"))
 	case f.pending != "" && f.pending != string(binlog.PendingDone) && f.pending != string(binlog.PendingAgain):
 		return o, fault.Usagef("--pending %q: done or again", f.pending)
 	}
@@ -174,7 +174,7 @@ func runBinlogApply(ctx context.Context, s screen.Streams, f applyFlags, args []
 	p.End()
 	switch {
 	case ctx.Err() != nil && !f.dryRun:
-		return &fault.Error{Code: fault.Interrupted, Hint: "what was applied stays; call it again with the same position to go on", Err: errors.New("interrupted")}
+		return fault.New(fault.Interrupted, "what was applied stays; call it again with the same position to go on", errors.New("interrupted"))
 	case errors.Is(err, binlog.ErrPending):
 		return fault.New(fault.Failed, "then call it again with --pending done or --pending again", err)
 	case err != nil:

@@ -25,6 +25,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
+// New is risso binlog, with what is below it.
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "binlog",
@@ -86,7 +87,7 @@ func (f Flags) Source(ctx context.Context, args []string) (src Source, err error
 	}
 	switch {
 	case given == 0:
-		return src, &fault.Error{Code: fault.Usage, Err: errors.New("no binary logs to read"), Hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
+		return src, fault.New(fault.Usage, "name files, --from a place with mirrored logs, or --dsn of a live server", errors.New("no binary logs to read"))
 	case given > 1:
 		return src, fault.Usagef("files and --from contradict each other")
 	case len(args) > 0:
@@ -136,7 +137,7 @@ func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, err
 	case len(fit) == 1:
 		return fit[0], nil
 	}
-	return mirror.Series{}, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("%d series of logs fit: %s", len(fit), strings.Join(keys, ", ")), Hint: "say which one with --series"}
+	return mirror.Series{}, fault.New(fault.Usage, "say which one with --series", fmt.Errorf("%d series of logs fit: %s", len(fit), strings.Join(keys, ", ")))
 }
 
 // localDir is where the log is that is not finished.
@@ -165,7 +166,7 @@ func withHint(err error) error {
 // ended makes an interrupted command say so.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return &fault.Error{Code: fault.Interrupted, Err: errors.New("interrupted")}
+		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	}
 	return withHint(err)
 }

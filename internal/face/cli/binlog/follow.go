@@ -85,7 +85,7 @@ func (f followFlags) place(ctx context.Context) (mirror.Place, func(), error) {
 
 func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error {
 	if f.to == "" {
-		return &fault.Error{Code: fault.Usage, Err: errors.New("no place for the mirror"), Hint: "give --to " + blob.Forms}
+		return fault.New(fault.Usage, "give --to "+blob.Forms, errors.New("no place for the mirror"))
 	}
 	o := mirror.Options{SemiSync: f.semiSync, Once: f.once, Plain: f.plain, Dir: places.MirrorDir(f.dir, f.to)}
 	var err error
@@ -137,7 +137,7 @@ func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error
 	err = mirror.Follow(ctx, o)
 	p.End()
 	if errors.Is(err, mirror.ErrInUse) {
-		return &fault.Error{Code: fault.InUse, Err: err}
+		return fault.New(fault.InUse, "", err)
 	}
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		if c, cerr := mysql.Connect(ctx, o.Target, nil); cerr == nil { // else the hint does without the account

@@ -37,6 +37,7 @@ type checksumFlags struct {
 	mendFlags
 }
 
+// New is risso checksum.
 func New(s screen.Streams) *cobra.Command {
 	var f checksumFlags
 	cmd := &cobra.Command{

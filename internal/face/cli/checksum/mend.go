@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,10 +31,8 @@ func (f *mendFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --mend: show the plan, change nothing")
 	fl.BoolVar(&f.triggers, "with-triggers", false, "with --mend: also tables that have triggers, which fire")
 	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables whose rows others follow by foreign keys; nothing follows then")
-	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+mendJournalDir()+")")
+	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+home.State("checksum")+")")
 }
-
-func mendJournalDir() string { return filepath.Join(filepath.Dir(home.Data()), "checksum") }
 
 // runMend mends what was found, and compares once more.
 func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum.Options, r checksum.Result, found []checksum.Table) error {
@@ -44,7 +41,7 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 		out = s.Err // the result is the document
 	}
 	if f.journal == "" {
-		f.journal = mendJournalDir()
+		f.journal = home.State("checksum")
 	}
 	if len(found) == 0 {
 		return checksumVerdict(r)

@@ -52,6 +52,7 @@ type doctorFlags struct {
 	data, listen, schema, output string
 }
 
+// New is risso doctor.
 func New(s screen.Streams) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{

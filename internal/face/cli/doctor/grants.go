@@ -22,6 +22,7 @@ type grantsFlags struct {
 	output          string
 }
 
+// JobNames are the jobs for which rights can be granted, as --for names them.
 func JobNames() (names []string) {
 	for _, j := range mysql.Jobs() {
 		names = append(names, string(j))
@@ -29,6 +30,7 @@ func JobNames() (names []string) {
 	return names
 }
 
+// NewGrants is risso grants.
 func NewGrants(s screen.Streams) *cobra.Command {
 	var f grantsFlags
 	cmd := &cobra.Command{

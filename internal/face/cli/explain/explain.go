@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 type explainFlags struct {
@@ -36,6 +37,7 @@ type explainFlags struct {
 	output     string
 }
 
+// New is risso explain.
 func New(s screen.Streams) *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
@@ -134,7 +136,7 @@ func (f explainFlags) statement(s screen.Streams, args []string) (string, error)
 		return "", nil
 	}
 	if len(args) == 0 {
-		return "", &fault.Error{Code: fault.Usage, Err: errors.New("no statement to explain"), Hint: "give it in quotes, or - to read it from standard input, or --file with a plan"}
+		return "", fault.New(fault.Usage, "give it in quotes, or - to read it from standard input, or --file with a plan", errors.New("no statement to explain"))
 	}
 	sql := args[0]
 	if sql == "-" {
@@ -236,15 +238,15 @@ func explainFailure(server mysql.Server, analyze bool, err error) error {
 		return fault.New(fault.Usage, "", err)
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return fault.New(fault.Failed, "a plan is shown to who may read all that the statement reads, the tables behind views among it: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
-	case n == mysql.ErrReadOnlyTransaction:
+	case n == errno.ReadOnlyTransaction:
 		return fault.New(fault.Failed, "a function in it writes, and the server would run it to plan the statement", err)
-	case (n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB) && analyze:
+	case (n == errno.StatementTimeout || n == errno.StatementTimeoutMariaDB) && analyze:
 		return fault.New(fault.Failed, "raise --timeout, or leave --analyze out", err)
-	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:
+	case n == errno.StatementTimeout || n == errno.StatementTimeoutMariaDB:
 		return fault.New(fault.Failed, "raise --timeout: planning alone took longer; servers evaluate constant subqueries and functions while they plan, and a busy one is slow", err)
-	case n == mysql.ErrNoPlanToTell || n == mysql.ErrNoPlanMariaDB:
+	case n == errno.NoPlan || n == errno.NoPlanMariaDB:
 		return fault.New(fault.Failed, "that connection runs nothing with a plan just now", err)
-	case n == 1046:
+	case n == errno.NoDatabase:
 		return fault.New(fault.Failed, "give --database, or a database at the end of the DSN", err)
 	case errors.Is(err, context.DeadlineExceeded) || mysql.ClassOf(err) == mysql.ClassTimeout:
 		return fault.New(fault.Failed, "raise --timeout", err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +33,7 @@ type traceFlags struct {
 	width                 int
 }
 
+// NewTrace is risso trace.
 func NewTrace(s screen.Streams) *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
@@ -72,18 +72,15 @@ switched on is put back by --restore.
 	fl.BoolVar(&f.redact, "redact", false, "hide the literals of statements")
 	fl.StringVar(&f.user, "user", "", "list only connections of this user")
 	fl.BoolVar(&f.latest, "latest", false, "trace the connection that was busy last (of --user, when given)")
-	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+defaultStateDir()+")")
+	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+home.State("trace")+")")
 	fl.IntVar(&f.width, "width", 0, "characters in a line of the text (default 120)")
 	return cmd
 }
 
-// defaultStateDir is where small facts about what Risso does are kept.
-func defaultStateDir() string { return filepath.Join(filepath.Dir(home.Data()), "trace") }
-
 // check finds wrong use before any server is asked.
 func (f *traceFlags) check(args []string) error {
 	if f.stateDir == "" {
-		f.stateDir = defaultStateDir()
+		f.stateDir = home.State("trace")
 	}
 	switch {
 	case f.length <= 0 || f.length > time.Hour:
@@ -129,7 +126,7 @@ func runTrace(ctx context.Context, s screen.Streams, f traceFlags, args []string
 		}
 		id = list[0].ID
 	case f.enable || f.output != "text" && f.output != "json":
-		return &fault.Error{Code: fault.Usage, Err: errors.New("which connection?"), Hint: "risso trace NUMBER; without --enable and --output it lists them"}
+		return fault.New(fault.Usage, "risso trace NUMBER; without --enable and --output it lists them", errors.New("which connection?"))
 	default:
 		return traceCandidates(ctx, s, f, target)
 	}

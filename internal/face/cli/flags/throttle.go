@@ -40,6 +40,7 @@ func (f Throttle) Gate(ctx context.Context, own int, server mysql.Target, replic
 	return g, nil
 }
 
+// Limits are the flags, checked; own is how many sessions of Risso's work on the server.
 func (f Throttle) Limits(own int) (throttle.Limits, error) {
 	l := throttle.Limits{MaxLag: f.MaxLag, MaxThreadsRunning: f.maxRunning, Own: own}
 	if f.MaxLag < 0 || f.maxRunning < 0 {

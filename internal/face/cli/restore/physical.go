@@ -45,14 +45,13 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 	}
 	switch {
 	case h.Kind != repo.Physical && f.datadir != "":
-		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a logical one", h.ID), Hint: "it is loaded into a server: --into DSN or --sandbox NAME; --backup names another, risso backup list shows them"}
+		return true, fault.New(fault.Usage, "it is loaded into a server: --into DSN or --sandbox NAME; --backup names another, risso backup list shows them", fmt.Errorf("backup %s is a logical one", h.ID))
 	case h.Kind != repo.Physical:
 		return false, nil
 	case f.into != "":
-		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one", h.ID), Hint: "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them"}
+		return true, fault.New(fault.Usage, "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them", fmt.Errorf("backup %s is a physical one", h.ID))
 	case len(f.tables)+len(f.schemas)+len(f.rename) > 0 || until.Set():
-		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one: it comes back whole, as it was", h.ID),
-			Hint: "restore it with --sandbox, go on there with risso binlog apply, and take single tables from there with risso backup --table"}
+		return true, fault.New(fault.Usage, "restore it with --sandbox, go on there with risso binlog apply, and take single tables from there with risso backup --table", fmt.Errorf("backup %s is a physical one: it comes back whole, as it was", h.ID))
 	}
 	o := physical.RestoreOptions{Repo: r, Backup: h.ID, Datadir: f.datadir, Threads: f.threads}
 	if f.useMemory != "" {

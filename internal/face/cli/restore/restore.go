@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -33,6 +32,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
+// Flags are those of risso restore.
 type Flags struct {
 	From, identity, backup             string
 	into, sandbox, server              string
@@ -52,6 +52,7 @@ type Flags struct {
 // restoredName is what a sandbox is called when nothing is said.
 const restoredName = "restored"
 
+// New is risso restore.
 func New(s screen.Streams) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
@@ -147,9 +148,9 @@ func (f Flags) check() (load.Until, error) {
 	var u load.Until
 	switch {
 	case f.From == "":
-		return u, &fault.Error{Code: fault.Usage, Err: errors.New("no place to restore from"), Hint: "give --from " + blob.Forms}
+		return u, fault.New(fault.Usage, "give --from "+blob.Forms, errors.New("no place to restore from"))
 	case f.into == "" && f.sandbox == "" && f.datadir == "":
-		return u, &fault.Error{Code: fault.Usage, Err: errors.New("no server to restore into"), Hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME"}
+		return u, fault.New(fault.Usage, "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME", errors.New("no server to restore into"))
 	case f.threads < 1 || f.threads > 64:
 		return u, fault.Usagef("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
@@ -230,7 +231,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	}
 	res, tables, plan, err := restoreNow(ctx, s, o)
 	planned := f.dryRun && (err == nil || errors.Is(err, load.ErrLogs))
-	if f.output == "json" && (join.CameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
+	if f.output == "json" && (load.CameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
 		out := Answer{Plan: plan, DryRun: f.dryRun, Tables: tables}
 		if !f.dryRun && !errors.Is(err, load.ErrIncompatible) {
 			out.Result = &res
@@ -243,7 +244,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 		}
 	} else if planned {
 		restorePlanText(s.Out, plan, len(f.tables)+len(f.schemas) > 0)
-	} else if join.CameToEnd(err) {
+	} else if load.CameToEnd(err) {
 		restoreText(s.Out, res)
 		if box != nil {
 			fmt.Fprintf(s.Out, "It runs as %s; away with it: risso sandbox down %s\n", box.Primary().DSN, box.Name)
@@ -255,6 +256,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	return nil
 }
 
+// Answer is what a restore brought.
 type Answer struct {
 	Plan    load.Plan          `json:"plan"`
 	DryRun  bool               `json:"dry_run"`
@@ -273,7 +275,7 @@ func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Res
 	o.Confirm = func(pl load.Plan) error {
 		plan = pl
 		for _, fi := range pl.Findings {
-			fmt.Fprintln(s.Err, "risso:", join.FindingWords(fi))
+			fmt.Fprintln(s.Err, "risso:", fi.Words())
 		}
 		for _, n := range pl.Notes {
 			fmt.Fprintln(s.Err, "risso:", n)
@@ -299,7 +301,7 @@ func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Res
 	if errors.As(err, &inc) {
 		plan.Findings = inc.Findings
 		for _, fi := range inc.Findings {
-			fmt.Fprintln(s.Err, "risso:", join.FindingWords(fi))
+			fmt.Fprintln(s.Err, "risso:", fi.Words())
 		}
 	}
 	return res, tables, plan, err
@@ -412,7 +414,7 @@ func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox)
 	switch {
 	case !changed:
 		hint = screen.Joined("nothing was changed", hint)
-	case !join.CameToEnd(err):
+	case !load.CameToEnd(err):
 		hint = screen.Joined(hint, "run the same again: it goes on where it was; --forget takes its journal away instead")
 	}
 	if box != nil {
@@ -430,10 +432,10 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
 	}
 	for _, f := range r.Otherwise {
-		fmt.Fprintln(out, "Otherwise:", join.FindingWords(f))
+		fmt.Fprintln(out, "Otherwise:", f.Words())
 	}
 	for _, f := range r.LeftOut {
-		fmt.Fprintln(out, "Left out:", join.FindingWords(f))
+		fmt.Fprintln(out, "Left out:", f.Words())
 	}
 	for _, f := range r.Broken {
 		fmt.Fprintf(out, "Broken: %s is there and does not work: %s\n  %s\n", f.What, f.Reason, f.Create)

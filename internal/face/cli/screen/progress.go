@@ -24,7 +24,7 @@ type Progress struct {
 func NewProgress(out io.Writer) *Progress {
 	now := time.Now()
 	p := &Progress{start: now, next: now.Add(500 * time.Millisecond)}
-	if IsTerminal(out) {
+	if OnTerminal(out) {
 		p.out = out
 	}
 	return p

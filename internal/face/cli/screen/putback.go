@@ -20,6 +20,7 @@ type PutBack struct {
 	Words      string // of what was put back
 }
 
+// Write tells it in the form asked for: text or json.
 func (r PutBack) Write(out io.Writer, output string) (err error) {
 	if output == "json" {
 		v := PutBackAnswer{Found: r.Found, DryRun: r.DryRun}

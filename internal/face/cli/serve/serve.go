@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/ui"
 )
 
+// New is risso serve.
 func New(s screen.Streams) *cobra.Command {
 	var f config.Flags
 	cmd := &cobra.Command{

@@ -33,6 +33,7 @@ type topFlags struct {
 	output string
 }
 
+// NewTop is risso top.
 func NewTop(s screen.Streams) *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
