@@ -297,7 +297,7 @@ func benchHint(e *drive.ServerError, name string) string {
 		return "the account may not do this: make it the owner of the database, ALTER DATABASE … OWNER TO …"
 	case e.Code == 1461:
 		return "raise max_prepared_stmt_count, or lower --threads or --tables"
-	case e.Code == mysql.ErrTooManyConns || e.State == "53300":
+	case e.Code == errno.TooManyConnections || e.State == "53300":
 		return "lower --threads, or raise max_connections"
 	}
 	return ""
