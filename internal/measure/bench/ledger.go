@@ -102,7 +102,7 @@ func (l *ledger) drop(ctx context.Context) error {
 	return removeLedger(s)
 }
 
-// tooMany says whether a server refused a session because it has too many: MySQL's errno.TooManyConnections, PostgreSQL's too_many_connections.
+// tooMany says whether a server refused a session because it has too many: ER_CON_COUNT_ERROR, PostgreSQL's too_many_connections.
 func tooMany(err error) bool {
 	var e *drive.ServerError
 	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == "53300"
