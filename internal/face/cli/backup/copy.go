@@ -130,12 +130,12 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 	if dry {
 		verb = "Would copy"
 	}
-	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, digits.Counted(len(c.Backups), "backup"), digits.Counted(c.Objects, "object"), render.Bytes(float64(c.Bytes)), to)
+	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, digits.Counted(len(c.Backups), "backup"), digits.Counted(c.Objects, "object"), digits.Bytes(c.Bytes), to)
 	if !dry {
-		fmt.Fprintf(w, " in %s", render.Seconds(took.Seconds()))
+		fmt.Fprintf(w, " in %s", digits.Seconds(took.Seconds()))
 	}
 	if c.Logs > 0 {
-		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), render.Bytes(float64(c.LogBytes)))
+		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), digits.Bytes(c.LogBytes))
 	}
 	if c.Mended > 0 {
 		fmt.Fprintf(w, "; %s that backups there lacked", digits.Counted(c.Mended, "object"))

@@ -182,10 +182,10 @@ func writeProof(w io.Writer, p drill.Proof) error {
 			if s.Check {
 				after = " (a check)"
 			}
-			fmt.Fprintf(w, "%s\t%s%s\n", s.Name, render.Seconds(s.Seconds), after)
+			fmt.Fprintf(w, "%s\t%s%s\n", s.Name, digits.Seconds(s.Seconds), after)
 		}
 		if p.Recovery > 0 {
-			fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
+			fmt.Fprintf(w, "time to recover\t%s\n", digits.Seconds(p.Recovery))
 		}
 	})
 	if err != nil {

@@ -191,7 +191,7 @@ func writeTaken(w io.Writer, h repo.Header) error {
 		kind = "incremental, on top of " + h.Parent
 	}
 	fmt.Fprintf(w, "backup %s of %s: %s, %s, by %s\n", h.ID, h.Server.Name, h.Kind, kind, h.Tool)
-	fmt.Fprintf(w, "%s, %s, %s stored, in %s; locked for %s\n", digits.Counted(h.Stream.Files, "file"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Seconds(h.LockSeconds))
+	fmt.Fprintf(w, "%s, %s, %s stored, in %s; locked for %s\n", digits.Counted(h.Stream.Files, "file"), digits.Bytes(h.Bytes), digits.Bytes(h.Stored), digits.Span(h.Ended.Sub(h.Began)), digits.Seconds(h.LockSeconds))
 	if h.Position.File != "" {
 		fmt.Fprintf(w, "position %s:%d %s\n", h.Position.File, h.Position.Offset, h.Position.GTIDSet)
 	}

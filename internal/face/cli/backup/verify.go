@@ -247,11 +247,11 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 	case v.SealsOnly:
 		how = "read and their seals checked; not decrypted (--identity)"
 	}
-	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", digits.Counted(len(v.Backups), "backup"), place, digits.Counted(v.Objects, "object"), render.Bytes(float64(v.Bytes)), how)
+	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", digits.Counted(len(v.Backups), "backup"), place, digits.Counted(v.Objects, "object"), digits.Bytes(v.Bytes), how)
 	if v.Again > 0 {
 		fmt.Fprintf(w, ", %d of them by an interrupted run", v.Again)
 	}
-	fmt.Fprintf(w, ", in %s\n", render.Seconds(seconds))
+	fmt.Fprintf(w, ", in %s\n", digits.Seconds(seconds))
 	for _, l := range logs.Damaged {
 		fmt.Fprintf(w, "damaged  mirrored log %s\n", l)
 	}
@@ -262,7 +262,7 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 		fmt.Fprintf(w, "Besides  %s\n", digits.Counted(logs.Logs, "mirrored log"))
 	}
 	if v.Superfluous > 0 {
-		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", digits.Counted(v.Superfluous, "object"), render.Bytes(float64(v.SuperBytes)))
+		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", digits.Counted(v.Superfluous, "object"), digits.Bytes(v.SuperBytes))
 	}
 	if v.Whole() && logs.whole() {
 		fmt.Fprintln(w, "Whole    yes")

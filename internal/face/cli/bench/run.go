@@ -213,7 +213,7 @@ func runBench(cmd *cobra.Command, s screen.Streams, f benchRunFlags, name string
 	case r.Ledger != nil && r.Ledger.Missing > 0:
 		return fault.New(fault.Failed, "", fmt.Errorf("LOST: %s of %s acknowledged writes are missing", digits.Thousands(r.Ledger.Missing), digits.Thousands(r.Ledger.Acknowledged)))
 	case r.Interrupted:
-		return fault.New(fault.Interrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", render.Seconds(r.Seconds), f.Time))
+		return fault.New(fault.Interrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", digits.Seconds(r.Seconds), f.Time))
 	}
 	return nothingSucceeded(r)
 }

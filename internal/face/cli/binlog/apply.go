@@ -238,6 +238,6 @@ func RollLogsText(out io.Writer, logs []load.RollLog) {
 			fmt.Fprintf(out, "  and %d more\n", len(logs)-i)
 			return
 		}
-		fmt.Fprintf(out, "  %s from %d to %d: %s, %s\n", l.Name, l.From, l.To, digits.Counted(l.Transactions, "transaction"), render.Bytes(float64(l.To-l.From)))
+		fmt.Fprintf(out, "  %s from %d to %d: %s, %s\n", l.Name, l.From, l.To, digits.Counted(l.Transactions, "transaction"), digits.Bytes(float64(l.To-l.From)))
 	}
 }

@@ -129,9 +129,9 @@ func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error
 		p.Show(func(float64) string {
 			lag := "everything is here"
 			if st.Lag > 0 {
-				lag = render.Seconds(st.Lag.Seconds()) + " behind"
+				lag = digits.Seconds(st.Lag.Seconds()) + " behind"
 			}
-			return fmt.Sprintf("%s:%d, %s received, %s/s, %s", st.File, st.Pos, render.Bytes(float64(st.Received)), render.Bytes(st.Rate), lag)
+			return fmt.Sprintf("%s:%d, %s received, %s/s, %s", st.File, st.Pos, digits.Bytes(st.Received), digits.Bytes(st.Rate), lag)
 		})
 	}
 	err = mirror.Follow(ctx, o)

@@ -176,7 +176,7 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 	if res.Fit > 0 {
 		fmt.Fprintln(s.Out)
 	}
-	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, digits.Counted(res.Transactions, "transaction"), render.Bytes(float64(res.Bytes)), digits.Counted(len(src.Files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
+	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, digits.Counted(res.Transactions, "transaction"), digits.Bytes(res.Bytes), digits.Counted(len(src.Files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
 	if res.Skipped > 0 {
 		fmt.Fprintf(s.Out, ", %d of which were not read, for their index says that nothing fits", res.Skipped)
 	}

@@ -162,7 +162,7 @@ func ofFolder(dir string) Finding {
 		return Finding{findNote, what, fmt.Sprintf("%s: its room cannot be seen: %v", dir, err), ""}
 	}
 	free := float64(st.Bavail) * float64(st.Bsize)
-	f := Finding{findOK, what, fmt.Sprintf("%s, %s free", dir, render.Bytes(free)), ""}
+	f := Finding{findOK, what, fmt.Sprintf("%s, %s free", dir, digits.Bytes(free)), ""}
 	if free < leastRoom {
 		f.Level, f.Remedy = findNote, "a server takes some 5 GB a year (docs/operate.md); choose another with --data, or bound it with --retention"
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -212,7 +213,7 @@ func explainProgress(s screen.Streams, f explainFlags) (done func()) {
 				fmt.Fprint(s.Err, "\r\x1b[K")
 				return
 			case <-tick.C:
-				fmt.Fprintf(s.Err, "\rrunning the statement for %.0f s, at most %.0f s%s", time.Since(begin).Seconds(), f.timeout.Seconds(), "\x1b[K")
+				fmt.Fprintf(s.Err, "\rrunning the statement for %s, at most %s%s", digits.Age(time.Since(begin).Seconds()), digits.Span(f.timeout), "\x1b[K")
 			}
 		}
 	}()

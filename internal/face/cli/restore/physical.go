@@ -67,7 +67,7 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 	}
 	if f.dryRun {
 		fmt.Fprintf(s.Out, "Backup %s of %s (%s %s), as it was at %s, by %s\nwould become the data directory %s: about %s\n", h.ID, h.Server.Name, h.Server.Flavour, h.Server.Version,
-			h.Snapshot.Local().Format("2006-01-02 15:04:05"), h.Tool, f.datadir, render.Bytes(float64(h.Bytes)))
+			h.Snapshot.Local().Format("2006-01-02 15:04:05"), h.Tool, f.datadir, digits.Bytes(h.Bytes))
 		return true, nil
 	}
 	got, err := physical.Restore(ctx, o)
@@ -138,7 +138,7 @@ func (f Flags) filesIntoSandbox(ctx context.Context, s screen.Streams, o physica
 
 // filesText says what was restored, in words.
 func filesText(s screen.Streams, got physical.Restored) {
-	fmt.Fprintf(s.Out, "%s, %s; fetched in %s, prepared in %s\n", digits.Counted(got.Files, "file"), render.Bytes(float64(got.Bytes)), render.Seconds(got.Fetch.Seconds()), render.Seconds(got.Prepare.Seconds()))
+	fmt.Fprintf(s.Out, "%s, %s; fetched in %s, prepared in %s\n", digits.Counted(got.Files, "file"), digits.Bytes(got.Bytes), digits.Seconds(got.Fetch.Seconds()), digits.Seconds(got.Prepare.Seconds()))
 	if len(got.Chain) > 1 {
 		fmt.Fprintf(s.Out, "Put together of %s\n", strings.Join(got.Chain, ", "))
 	}

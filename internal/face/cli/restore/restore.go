@@ -308,10 +308,10 @@ func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Res
 }
 
 func restoreProgress(p load.Progress, elapsed float64) string {
-	text := fmt.Sprintf("%s: %d of %s, %s/s", p.Stage, p.Tables, digits.Counted(p.Of, "table"), render.Bytes(float64(p.Bytes)/2/elapsed))
+	text := fmt.Sprintf("%s: %d of %s, %s/s", p.Stage, p.Tables, digits.Counted(p.Of, "table"), digits.Bytes(float64(p.Bytes)/2/elapsed))
 	if p.Total > 0 && p.Bytes > 0 {
 		left := float64(p.Total-p.Bytes) / (float64(p.Bytes) / elapsed)
-		text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(p.Bytes)/float64(p.Total)), text, render.Seconds(max(0, left)))
+		text = fmt.Sprintf("%s, %s, %s left", digits.Percent(min(1, float64(p.Bytes)/float64(p.Total))), text, digits.Age(max(0, left)))
 	}
 	return text
 }
@@ -447,7 +447,7 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "Different: %s.%s has %s, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), digits.Counted(t.Rows, "row"), t.Sum, t.Wants)
 	}
 	fmt.Fprintf(out, "Backup %s of %s: %s, %s, %s, and %s restored in %s (%s/s)", r.Backup.ID, r.Backup.Server.Name, digits.Counted(r.Tables, "table"), digits.Counted(r.Rows, "row"),
-		render.Bytes(float64(r.Bytes)), digits.Counted(r.Objects, "object"), render.Seconds(r.Seconds), render.Bytes(float64(r.Bytes)/max(r.RowSeconds, 0.001)))
+		digits.Bytes(r.Bytes), digits.Counted(r.Objects, "object"), digits.Seconds(r.Seconds), digits.Bytes(float64(r.Bytes)/max(r.RowSeconds, 0.001)))
 	if len(r.Different) == 0 {
 		fmt.Fprintln(out, "; rows read back: all as in the backup")
 	} else {
@@ -474,7 +474,7 @@ func restoreText(out io.Writer, r load.Result) {
 // restorePlanText is the plan in words. some: not everything is restored.
 func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	fmt.Fprintf(out, "Backup %s of %s (%s %s), as it was at %s\n", p.Backup.ID, p.Backup.Server.Name, p.Backup.Server.Flavour, p.Backup.Server.Version, p.Backup.Snapshot.Format(time.RFC3339))
-	fmt.Fprintf(out, "into %s: %s, %s with %s (%s), %s\n", p.Target, digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), digits.Counted(p.Rows, "row"), render.Bytes(float64(p.Bytes)), digits.Counted(p.Objects, "other object"))
+	fmt.Fprintf(out, "into %s: %s, %s with %s (%s), %s\n", p.Target, digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), digits.Counted(p.Rows, "row"), digits.Bytes(p.Bytes), digits.Counted(p.Objects, "other object"))
 	for _, d := range p.Drops {
 		fmt.Fprintln(out, "drops", d)
 	}

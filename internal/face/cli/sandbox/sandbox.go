@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -320,7 +321,7 @@ func runClient(cmd *cobra.Command, n *sandbox.Node, args []string) error {
 }
 
 func describeUp(w io.Writer, s *sandbox.Sandbox, took time.Duration) error {
-	fmt.Fprintf(w, "sandbox %s is up (%s, %.1f s)\n\n", s.Name, s.Topology, took.Seconds())
+	fmt.Fprintf(w, "sandbox %s is up (%s, %s)\n\n", s.Name, s.Topology, digits.Span(took))
 	err := screen.Tabulate(w, func(w io.Writer) {
 		fmt.Fprintln(w, "NODE\tROLE\tSERVER\tPORT\tDSN")
 		for _, n := range s.Nodes {
