@@ -21,15 +21,15 @@ const (
 
 // Help tells the exit codes, for --help.
 const Help = `Exit codes of all commands:
-  0  it went well
-  1  it failed: the line on standard error says what and, where possible, what mends it
+  0  success
+  1  failure: the line on standard error says what failed and, if possible, how to fix it
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
   4  checksum: rows or tables differ; bench compare: the verdict is one that --fail-if names
   5  bench compare --fail-if: no verdict can be given
-  130  a signal ended it; what that left is said (a benchmark has printed what was measured until then);
-       serve, top, binlog follow and sandbox load run until a signal, and end with 0 then
-risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
+  130  ended by a signal; what it left is reported (a benchmark has printed what was measured until then);
+       serve, top, binlog follow and sandbox load run until a signal, and then end with 0
+risso check uses those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 
 // Error is an error with the exit code it stands for and a hint for the person.

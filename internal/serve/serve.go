@@ -157,7 +157,7 @@ func requireToken(ctx context.Context, set config.Settings, facts *state.Store) 
 		return err
 	}
 	if !any {
-		return fault.New(fault.Usage, "make one first: risso token create NAME --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and nobody has a token", set.Listen))
+		return fault.New(fault.Usage, "make one first: risso token create NAME --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no token", set.Listen))
 	}
 	return nil
 }

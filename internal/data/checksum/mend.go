@@ -97,7 +97,7 @@ func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
 	return p, nil
 }
 
-// unfit says why nothing can be mended through a primary.
+// unfit says why nothing can be repaired through a primary.
 func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	v, err := c.Maps(ctx, "SHOW /* risso: can it be mended? */ GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'wsrep_on', 'read_only')")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -46,7 +47,7 @@ func (r *run) room() error {
 	}
 	if need := r.header.Bytes + r.header.Bytes/4 + serverRoom; free < need { // rows in pages, and indexes
 		return &Error{Hint: "free some, or name another folder in RISSO_SANDBOX_DIR",
-			Err: fmt.Errorf("%w: %s has room for %d MB, the drill needs about %d", physical.ErrNoRoom, dir, free>>20, need>>20)}
+			Err: fmt.Errorf("%w: %s has room for %s, the drill needs about %s", physical.ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))}
 	}
 	return nil
 }

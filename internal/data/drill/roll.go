@@ -43,7 +43,7 @@ func (r *run) roll(ctx context.Context) error {
 	}
 	r.proof.Notes = append(r.proof.Notes, got.Notes...)
 	if got.Newer != "" {
-		r.proof.Notes = append(r.proof.Notes, fmt.Sprintf("the server began its binary logs anew behind this backup (series %s: RESET, or other data): it is rolled forward to the end of series %s; take a new backup", got.Newer, got.Series.Key))
+		r.proof.Notes = append(r.proof.Notes, fmt.Sprintf("the server restarted its binary logs after this backup (series %s: RESET, or other data): it is rolled forward to the end of series %s; take a new backup", got.Newer, got.Series.Key))
 	}
 	r.stage("roll forward")
 	r.proof.Rolled = &Rolled{Transactions: got.Transactions, GTIDSet: got.GTIDs.String(), Time: got.LastTime}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -66,7 +67,7 @@ func (j *job) planClone(ctx context.Context) error {
 		j.plan.Needs += "; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO " + j.server.QuotedAccount()
 	}
 	j.plan.Steps = append(j.plan.Steps,
-		fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %d MB as far as known, while it keeps running", j.WorkDir, j.plan.Bytes>>20),
+		fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %s as far as known, while it keeps running", j.WorkDir, digits.Bytes(j.plan.Bytes)),
 		"start a second server on the copy for a moment, without network and without a binary log: it applies the redo log and says which position the copy is of",
 		"store the files in parts, compressed, and remove the copy")
 	other, err := j.otherEngines(ctx)
@@ -101,7 +102,7 @@ func room(dir string, need int64) error {
 		return hinted("give another --work-dir", "look at %s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need+need/20 {
-		return hinted("give another --work-dir with more room, which the server may write to", "%w: %s has room for %d MB, the copy needs %d", ErrNoRoom, dir, free>>20, need>>20)
+		return hinted("give another --work-dir with more room, which the server may write to", "%w: %s has room for %s, the copy needs %s", ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))
 	}
 	return nil
 }

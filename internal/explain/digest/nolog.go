@@ -23,7 +23,7 @@ func (p *Profile) NoLog(format string) error {
 		if s.Looks != "" {
 			looks = "; it looks like " + s.Looks
 		}
-		return fault.New(fault.Failed, Readable+"; --format says which, where it cannot be seen",
+		return fault.New(fault.Failed, Readable+"; use --format to say which",
 			fmt.Errorf("%s: no statement of a %slog in %s%s", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], digits.Counted(s.Bytes, "byte"), looks))
 	}
 	return nil

@@ -600,7 +600,7 @@ func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 func (s *SlowLog) notes() []fleet.Gap {
 	list := []fleet.Gap{}
 	if s.log.Seconds > 0 {
-		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log holds only statements that took longer than long_query_time = %g s", s.log.Seconds),
+		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log holds only statements that took longer than long_query_time = %s", digits.Seconds(s.log.Seconds)),
 			fmt.Sprintf("SET GLOBAL long_query_time=%g shows more, for connections made after it; 0 shows all, and the log grows with each", min(s.log.Seconds/10, 0.1))))
 	}
 	if s.log.MinRows > 0 {
@@ -620,7 +620,7 @@ func (s *SlowLog) notes() []fleet.Gap {
 		list = append(list, gap("entries of the slow log", "the server counts slow statements, but "+s.log.File+" does not grow", "see whether the disk is full, and whether that is the file that the server writes to"))
 	}
 	if n := s.file.behind(); n > 16<<20 {
-		list = append(list, gap("the newest statements", fmt.Sprintf("reading is %d MB behind the log's end", n>>20), "it catches up; a higher long_query_time makes the log smaller"))
+		list = append(list, gap("the newest statements", fmt.Sprintf("reading is %s behind the log's end", digits.Bytes(n)), "it catches up; a higher long_query_time makes the log smaller"))
 	}
 	if s.old > 0 {
 		list = append(list, gap("old statements", digits.Plural(s.old, "statement that ran more than a day before Risso was started was", "statements that ran more than a day before Risso was started were")+" passed over", "risso digest reads the whole log"))

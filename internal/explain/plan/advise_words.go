@@ -21,7 +21,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	if digits.Count(ad.Matched) == "1" {
 		are, touch = "is", "touches"
 	}
-	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s (%s %% of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
+	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s (%s of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
 		amount(ad.Matched, "row", "rows"), digits.Percent(ad.Part), how, are, amount(ad.Matched, "random look-up", "random look-ups"), touch, digits.Count(ad.PagesTouched), amount(ad.TablePages, "page", "pages"), digits.Count(ad.TablePages))
 	switch {
 	case n.Access == AccessAll && len(a.wanted(n, f).all) > 0 && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):

@@ -156,7 +156,7 @@ func TestDifferentWork(t *testing.T) {
 		return path
 	}
 	select1, rw, fat := file("a.json", "point_select", 1000), file("b.json", "read_write", 20000), file("c.json", bench.UnknownWorkload, 20000)
-	for _, c := range []struct{ a, b, says string }{{select1, rw, "A ran point_select, B read_write"}, {select1, fat, "a transaction of A has 1.00 statements, one of B 20.0"}} {
+	for _, c := range []struct{ a, b, says string }{{select1, rw, "A ran point_select, B read_write"}, {select1, fat, "a transaction of A has 1 statements, one of B 20"}} {
 		if code, out, errs := benchmark(t, "compare", c.a, c.b); code != fault.Usage || out != "" || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("code %d, %s%s", code, out, errs)
 		}

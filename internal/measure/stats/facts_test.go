@@ -270,7 +270,7 @@ func TestFigures(t *testing.T) {
 		if got, err = r.Compare(a, c); err != nil {
 			t.Fatal(err)
 		}
-		say(fmt.Sprint("with ties"), got.Ratio, got.Low, got.High, got.P)
+		say("with ties", got.Ratio, got.Low, got.High, got.P)
 	}
 	for _, n := range []int{7, 20, 205} {
 		a := sample(n, 100, .05)

@@ -72,7 +72,7 @@ func Read(path string) (File, error) {
 		return c, fault.Usagef("config file %s: %s", path, yamlProblem(err, text))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return c, fault.Usagef("config file %s: there is something behind a line of ---: only what stands before it would be read", path)
+		return c, fault.Usagef("config file %s: there is something after a line of ---: only what precedes it would be read", path)
 	}
 	return c, nil
 }
@@ -94,7 +94,7 @@ func yamlProblem(err error, text []byte) string {
 		near, _ := strconv.Atoi(m[1]) // digits
 		for _, tab := range yamlTab().FindAllIndex(text, -1) {
 			if line := 1 + bytes.Count(text[:tab[0]], []byte("\n")); line >= near-1 && line <= near+1 { // elsewhere it may stand in a text
-				return fmt.Sprintf("line %d: it begins with a tab; YAML wants blanks", line)
+				return fmt.Sprintf("line %d: it begins with a tab; YAML requires blanks", line)
 			}
 		}
 		return "near line " + m[1] + ": it is not YAML"

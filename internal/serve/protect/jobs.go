@@ -14,7 +14,6 @@ import (
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -41,7 +40,7 @@ func (p *Guard) copyTask(s config.Watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		text := fmt.Sprintf("%s copied, %s in %s; %s there", digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), digits.Counted(got.Objects, "object"), digits.Plural(len(got.There), "was", "were"))
+		text := fmt.Sprintf("%s copied, %s in %s; %s there", digits.Counted(len(got.Backups), "backup"), digits.Bytes(got.Bytes), digits.Counted(got.Objects, "object"), digits.Plural(len(got.There), "was", "were"))
 		if got.Whole() {
 			return jobs.Result{Detail: got, Text: text}, nil
 		}
@@ -96,7 +95,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 				report.Log("%s %s: %s", d.ID, verb, strings.Join(d.Reasons, ", "))
 			}
 			detail = append(detail, got)
-			text = append(text, fmt.Sprintf("%s removed, %s freed", digits.Counted(len(got.Removed), "backup"), render.Bytes(float64(got.Bytes))))
+			text = append(text, fmt.Sprintf("%s removed, %s freed", digits.Counted(len(got.Removed), "backup"), digits.Bytes(got.Bytes)))
 		}
 		return jobs.Result{Text: strings.Join(text, "; at the second place "), Detail: detail}, nil
 	}
@@ -124,7 +123,7 @@ func (p *Guard) verifyTask(s config.Watched) jobs.Task {
 			first := got.Problems[0]
 			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", digits.Counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
 		}
-		text := fmt.Sprintf("%s of %s: all as put there, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)))
+		text := fmt.Sprintf("%s of %s: all as put there, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), digits.Bytes(got.Bytes))
 		if got.SealsOnly {
 			text += "; without identity_file only seals were checked"
 		}

@@ -213,7 +213,7 @@ func (v *view) sources(p *digest.Profile, o Options) {
 		}
 		t := plain(s.Name) + ": " + s.Format
 		if s.Bytes > 0 {
-			t += ", " + digits.Bytes(float64(s.Bytes))
+			t += ", " + digits.Bytes(s.Bytes)
 		}
 		t += ", " + digits.Plural(s.Events, "event", "events")
 		if s.Server != "" {

@@ -51,7 +51,7 @@ func (f *physicalFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.incremental, "incremental", false, "with --physical: only pages changed since the newest physical backup of this server")
 	fl.StringVar(&f.tool, "tool", "", "with --physical: mariadb-backup, clone or xtrabackup (default: the one that fits and is there)")
 	fl.BoolVar(&f.install, "install-clone", false, "with --physical: allow INSTALL PLUGIN clone, for as long as it takes")
-	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its copy on the way (default beside its data directory)")
+	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its temporary copy (default next to its data directory)")
 	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of what has to be put back (default "+home.State("physical")+")")
 }
 
@@ -191,7 +191,7 @@ func writeTaken(w io.Writer, h repo.Header) error {
 		kind = "incremental, on top of " + h.Parent
 	}
 	fmt.Fprintf(w, "backup %s of %s: %s, %s, by %s\n", h.ID, h.Server.Name, h.Kind, kind, h.Tool)
-	fmt.Fprintf(w, "%s, %s, %s stored, in %s; locked for %s\n", digits.Counted(h.Stream.Files, "file"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Seconds(h.LockSeconds))
+	fmt.Fprintf(w, "%s, %s, %s stored, in %s; locked for %s\n", digits.Counted(h.Stream.Files, "file"), digits.Bytes(h.Bytes), digits.Bytes(h.Stored), digits.Span(h.Ended.Sub(h.Began)), digits.Seconds(h.LockSeconds))
 	if h.Position.File != "" {
 		fmt.Fprintf(w, "position %s:%d %s\n", h.Position.File, h.Position.Offset, h.Position.GTIDSet)
 	}

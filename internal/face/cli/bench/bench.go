@@ -65,7 +65,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	f.Server.Bind(cmd, "the server to measure, PostgreSQL by postgres://user:password@host:port/database")
 	d := workload.Defaults()
 	fl := cmd.Flags()
-	fl.BoolVar(&f.yes, "yes", false, "go on although the server holds other data")
+	fl.BoolVar(&f.yes, "yes", false, "continue although the server holds other data")
 	whole := func(at *int, name string, standard int, use string) { fl.IntVar(at, name, standard, use) }
 	whole(&f.Tables, "tables", d.Tables, "number of tables")
 	whole(&f.TableSize, "table-size", d.TableSize, "rows of each table")
@@ -152,9 +152,9 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 	case err != nil:
 		return prepareError(ctx, f.lacking(ctx, err))
 	case n == 1:
-		return fault.New(fault.Usage, "--yes goes on beside it", fmt.Errorf("%s holds a table that is no benchmark's: %s", t, first))
+		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s holds a table that is no benchmark's: %s", t, first))
 	case n > 1:
-		return fault.New(fault.Usage, "--yes goes on beside them", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
+		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
 	}
 	return nil
 }

@@ -365,14 +365,14 @@ func listText(s screen.Streams, l ListedLogs, verified bool) {
 	for _, x := range l.Logs {
 		stored := "being written"
 		if x.Stored > 0 {
-			stored = render.Bytes(float64(x.Stored))
+			stored = digits.Bytes(x.Stored)
 		} else if x.Finished || l.Series == "" {
 			stored = "-"
 		}
 		if x.Locked {
 			stored += ", encrypted"
 		}
-		t.Rows = append(t.Rows, []string{x.Name, render.Bytes(float64(x.Size)), stored, screen.Clock(x.First), screen.Clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
+		t.Rows = append(t.Rows, []string{x.Name, digits.Bytes(x.Size), stored, screen.Clock(x.First), screen.Clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
 	}
 	for _, line := range t.Lines(screen.Width(s.Out)) {
 		fmt.Fprintln(s.Out, line)
@@ -445,7 +445,7 @@ func runBinlogPurge(ctx context.Context, s screen.Streams, f Flags, keep time.Du
 	}
 	verb := map[bool]string{true: "would remove", false: "removed"}[dryRun]
 	for _, d := range gone {
-		fmt.Fprintf(s.Out, "%s %s/%s (%s): %s\n", verb, d.Key, d.Name, render.Bytes(float64(d.Stored)), d.Reason)
+		fmt.Fprintf(s.Out, "%s %s/%s (%s): %s\n", verb, d.Key, d.Name, digits.Bytes(d.Stored), d.Reason)
 	}
 	if len(gone) == 0 {
 		fmt.Fprintln(s.Out, "no log is old enough to go")

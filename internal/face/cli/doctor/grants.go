@@ -38,7 +38,7 @@ func NewGrants(s screen.Streams) *cobra.Command {
 		Short: "Print the GRANT statements that Risso needs for a job on a server",
 		Long: `Prints the statements that give an account what Risso needs for the jobs of --for on this
 server, and no more; they differ between MySQL, MariaDB and their versions. It changes nothing:
-read them, then run them. risso doctor tells what an account lacks.
+read them, then run them. risso doctor says what an account is missing.
 
 Jobs: ` + strings.Join(JobNames(), ", ") + `.
 physical is backup --physical, follow is binlog follow, mend is checksum --mend.

@@ -71,14 +71,14 @@ docs/digest.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.groupBy, "group-by", "fingerprint", "what makes a class: fingerprint, db, user, host, tables, or an attribute of the log")
-	fl.BoolVar(&f.mergeTables, "merge-tables", false, "one class for tables whose names differ in numbers or hashes only: orders_1, orders_2, orders_5d41402abc4b2a76…")
+	fl.BoolVar(&f.mergeTables, "merge-tables", false, "one class for tables whose names differ only in numbers or hashes: orders_1, orders_2, orders_5d41402abc4b2a76…")
 	fl.StringVar(&f.filter, "filter", "", "count only events for which this expression is true")
 	fl.StringVar(&f.since, "since", "", "count only events from then on: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
 	fl.StringVar(&f.until, "until", "", "count only events before then")
 	fl.StringVar(&f.limit, "limit", "", "classes to list: 20, 95%, 95%:20 (whichever comes first), all (default 95%:20, in JSON and CSV all)")
 	fl.StringVar(&f.orderBy, "order-by", "", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count (default Query_time:sum; of binary logs Log_bytes:sum)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
-	fl.BoolVar(&f.follow, "follow", false, "go on as files grow and rotate: a report each interval, until Ctrl-C")
+	fl.BoolVar(&f.follow, "follow", false, "follow files as they grow and rotate: a report each interval, until Ctrl-C")
 	flags.DurationVar(fl, &f.interval, "interval", 10*time.Second, "with --follow: how often")
 	fl.StringVar(&f.format, "format", "auto", "what the files are: "+strings.Join(digest.Formats, ", "))
 	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
@@ -196,7 +196,7 @@ func (f digestFlags) job(s screen.Streams, files []string) (*digestJob, error) {
 	}
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil {
-		return nil, fault.Usagef("--timezone %q: no such zone on this machine; UTC, Local and names such as Europe/Berlin are taken", f.zone)
+		return nil, fault.Usagef("--timezone %q: no such zone on this machine; use UTC, Local or a name such as Europe/Berlin", f.zone)
 	}
 	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Whole: f.wholeSamples, Width: screen.Width(s.Out)}}
 	now := time.Now()
@@ -256,7 +256,7 @@ func (f digestFlags) check(files []string) error {
 	case f.window < 0:
 		return fault.Usagef("--for %s: must not be negative", f.window)
 	case slices.Contains(files, "-") && len(files) > 1:
-		return fault.Usagef("- is standard input and stands alone")
+		return fault.Usagef("- is standard input and must be alone")
 	}
 	return nil
 }
@@ -341,13 +341,13 @@ func (j *digestJob) write(p *digest.Profile) error {
 	}
 	if j.filter != nil {
 		if never := j.filter.Never(); len(never) > 0 {
-			o.Notes = append(o.Notes, "The filter looked for "+strings.Join(never, ", ")+" in vain: where an event lacks a name, its comparison is false.")
+			o.Notes = append(o.Notes, "The filter looked for "+strings.Join(never, ", ")+" in vain: if an event does not have a name, its comparison is false.")
 		}
 	}
 	if slices.ContainsFunc(p.Sources, func(s digest.SourceInfo) bool {
 		return s.Format == digest.FormatGeneral || s.Format == digest.FormatGeneralTable
 	}) {
-		o.Notes = append(o.Notes, "A general log tells no times: how long its statements took, and how long they waited for locks, is unknown.")
+		o.Notes = append(o.Notes, "A general log has no times: how long its statements took, and how long they waited for locks, is unknown.")
 	}
 	out := bufio.NewWriterSize(j.s.Out, 64<<10)
 	var err error

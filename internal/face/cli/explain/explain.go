@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -70,7 +71,7 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 	fl.BoolVar(&f.sample, "sample", false, "put the literal 1 in the place of each placeholder (?)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
 	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read statistics, indexes and a sample of rows for the arithmetic of indexes")
-	fl.StringVar(&f.form, "form", "", "how to ask the server: json, json2, tree or table (default: what tells most)")
+	fl.StringVar(&f.form, "form", "", "format to request: json, json2, tree or table (default: the one with most information)")
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "svg", "dot")
 	cmd.MarkFlagsMutuallyExclusive("file", "connection")
@@ -212,7 +213,7 @@ func explainProgress(s screen.Streams, f explainFlags) (done func()) {
 				fmt.Fprint(s.Err, "\r\x1b[K")
 				return
 			case <-tick.C:
-				fmt.Fprintf(s.Err, "\rrunning the statement for %.0f s, at most %.0f s%s", time.Since(begin).Seconds(), f.timeout.Seconds(), "\x1b[K")
+				fmt.Fprintf(s.Err, "\rrunning the statement for %s, at most %s%s", digits.Age(time.Since(begin).Seconds()), digits.Span(f.timeout), "\x1b[K")
 			}
 		}
 	}()
@@ -236,7 +237,7 @@ func explainFailure(server mysql.Server, analyze bool, err error) error {
 	case errors.Is(err, plan.ErrStatement):
 		return fault.New(fault.Usage, "", err)
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return fault.New(fault.Failed, "a plan is shown to who may read all that the statement reads, the tables behind views among it: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
+		return fault.New(fault.Failed, "a plan is shown only to accounts that may read everything the statement reads, including the tables of views: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
 	case n == errno.ReadOnlyTransaction:
 		return fault.New(fault.Failed, "a function in it writes, and the server would run it to plan the statement", err)
 	case (n == errno.StatementTimeout || n == errno.StatementTimeoutMariaDB) && analyze:

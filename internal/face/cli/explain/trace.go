@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/trace"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -67,7 +68,7 @@ switched on is put back by --restore.
 	fl.BoolVar(&f.synch, "synch", false, "with --enable: also mutexes and other latches; every connection of the server pays for it")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --enable or --restore: print the statements and end")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed trace left switched on")
-	fl.BoolVar(&f.all, "all", false, "every event in the text, not only the dearest")
+	fl.BoolVar(&f.all, "all", false, "every event in the text, not only the most expensive")
 	fl.BoolVar(&f.redact, "redact", false, "hide the literals of statements")
 	fl.StringVar(&f.user, "user", "", "list only connections of this user")
 	fl.BoolVar(&f.latest, "latest", false, "trace the connection that was busy last (of --user, when given)")
@@ -151,7 +152,7 @@ func runTrace(ctx context.Context, s screen.Streams, f traceFlags, args []string
 	if progress {
 		o.Say = func(line string) { fmt.Fprintf(s.Err, "\r\x1b[K· %s\n", line) }
 		o.Progress = func(at time.Duration, events int) {
-			fmt.Fprintf(s.Err, "\r\x1b[K%.1f of %s: %s", at.Seconds(), f.length, render.Roughly(events, "event"))
+			fmt.Fprintf(s.Err, "\r\x1b[K%s of %s: %s", digits.Span(at), digits.Span(f.length), render.Roughly(events, "event"))
 		}
 	}
 	t, err := trace.Run(ctx, o)
@@ -213,7 +214,7 @@ func traceCandidates(ctx context.Context, s screen.Streams, f traceFlags, target
 	}
 	table := render.Table{Heads: []string{">CONNECTION", "USER", "HOST", "DB", "COMMAND", ">SINCE", "STATE", "STATEMENT"}}
 	for _, c := range list {
-		table.Rows = append(table.Rows, []string{strconv.FormatInt(c.ID, 10), c.User, c.Host, c.DB, c.Command, render.Seconds(c.Seconds), c.State, trace.Statement(c.Info, f.redact)})
+		table.Rows = append(table.Rows, []string{strconv.FormatInt(c.ID, 10), c.User, c.Host, c.DB, c.Command, digits.Seconds(c.Seconds), c.State, trace.Statement(c.Info, f.redact)})
 	}
 	width := f.width
 	if width == 0 {

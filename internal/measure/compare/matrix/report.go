@@ -255,7 +255,7 @@ func (r *Report) Text(w io.Writer) error {
 }
 
 func (r *Report) head(b *strings.Builder, mark string) {
-	fmt.Fprintf(b, "%s%s: %s, %s of each, %g s each\n", mark, or(r.Name, "matrix"), digits.Counted(len(r.Cells), "cell"), digits.Counted(r.Runs, "run"), r.Seconds)
+	fmt.Fprintf(b, "%s%s: %s, %s of each, %s each\n", mark, or(r.Name, "matrix"), digits.Counted(len(r.Cells), "cell"), digits.Counted(r.Runs, "run"), digits.Seconds(r.Seconds))
 	for _, v := range r.Versions {
 		fmt.Fprintf(b, "%s%s\n", mark, v)
 	}
