@@ -73,8 +73,8 @@ type Format struct {
 	server     fleet.Server
 }
 
-// MariaDB says whether a MariaDB wrote the log.
-func (f Format) MariaDB() bool { return f.server.MariaDB() }
+// Server is what wrote the log.
+func (f Format) Server() fleet.Server { return f.server }
 
 // algorithmAt is where a format description says which checksum there is: one byte in front of its own checksum.
 func algorithmAt(raw []byte) int { return len(raw) - ChecksumLen - 1 }

@@ -312,7 +312,7 @@ func (t *Table) key(i int) {
 
 // hasCharset says whether a column is counted among those with a character set; MariaDB counts geometries.
 func (t *Table) hasCharset(f Format, i int) bool {
-	return t.Columns[i].charset || f.MariaDB() && t.Columns[i].typ == typeGeometry
+	return t.Columns[i].charset || f.server.MariaDB() && t.Columns[i].typ == typeGeometry
 }
 
 func (t *Table) setCollation(i int, id uint32) {

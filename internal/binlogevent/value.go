@@ -19,7 +19,7 @@ import (
 )
 
 // ErrSign says that a number's highest bit is set and that the log does not tell whether the column has a sign.
-var ErrSign = errors.New("the log does not tell whether the column is UNSIGNED")
+var ErrSign = errors.New("the log does not say whether the column is UNSIGNED")
 
 // Literal is a value as an expression in SQL which, assigned to its column or compared with it, is exactly that value.
 //

@@ -19,16 +19,17 @@ const (
 	Interrupted = 130 // a signal ended it
 )
 
+// Help tells the exit codes, for --help.
 const Help = `Exit codes of all commands:
-  0  it went well
-  1  it failed: the line on standard error says what and, where possible, what mends it
+  0  success
+  1  failure: the line on standard error says what failed and, if possible, how to fix it
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
   4  checksum: rows or tables differ; bench compare: the verdict is one that --fail-if names
   5  bench compare --fail-if: no verdict can be given
-  130  a signal ended it; what that left is said (a benchmark has printed what was measured until then);
-       serve, top, binlog follow and sandbox load run until a signal, and end with 0 then
-risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
+  130  ended by a signal; what it left is reported (a benchmark has printed what was measured until then);
+       serve, top, binlog follow and sandbox load run until a signal, and then end with 0
+risso check uses those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 
 // Error is an error with the exit code it stands for and a hint for the person.
@@ -39,6 +40,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Told ends a command with an exit code when all was said already on standard output.
@@ -46,10 +49,12 @@ type Told struct{ Code int }
 
 func (e *Told) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
+// Usagef is wrong use: exit code 2.
 func Usagef(format string, args ...any) error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
+// New is err with the exit code it stands for and what mends it; hint may be empty.
 func New(code int, hint string, err error) error {
 	return &Error{Code: code, Hint: hint, Err: err}
 }

@@ -103,7 +103,7 @@ type EventKind string
 // The kinds of event. They stand as marks in the charts.
 const (
 	EventVariable   EventKind = "variable"   // a global variable changed: Subject, Old, New
-	EventRestart    EventKind = "restart"    // the server started anew
+	EventRestart    EventKind = "restart"    // the server was restarted
 	EventVersion    EventKind = "version"    // the version or flavour changed: Old, New
 	EventDown       EventKind = "down"       // collection stopped: Text says why
 	EventUp         EventKind = "up"         // collection works again
@@ -144,7 +144,7 @@ type Finding struct {
 // Gap is something Risso could not collect from an instance, and what mends it.
 type Gap struct {
 	What   string `json:"what"`   // "InnoDB metrics"
-	Reason string `json:"reason"` // "the account lacks PROCESS"
+	Reason string `json:"reason"` // "the account needs PROCESS"
 	Remedy string `json:"remedy"` // "GRANT PROCESS ON *.* TO 'risso'@'localhost'"
 }
 

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"math"
-	"strings"
 )
 
 // Label is one label of a metric.
@@ -16,27 +15,6 @@ type Metric struct {
 	Unit    string  // "bytes", "seconds", "" for a plain count
 	Help    string  // what it means, in a line
 	Source  string  // where it was read: "SHOW GLOBAL STATUS", "/proc/stat"
-}
-
-// labelEscaper escapes what the Prometheus text format escapes in a label's value.
-var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-// Key is the metric's identity as text: name{a="b",c="d"}, or the name alone without labels.
-func (m Metric) Key() string {
-	if len(m.Labels) == 0 {
-		return m.Name
-	}
-	var b strings.Builder
-	b.WriteString(m.Name)
-	for i, l := range m.Labels {
-		b.WriteByte("{,"[min(i, 1)])
-		b.WriteString(l.Name)
-		b.WriteString(`="`)
-		labelEscaper.WriteString(&b, l.Value)
-		b.WriteByte('"')
-	}
-	b.WriteByte('}')
-	return b.String()
 }
 
 // Sample is the numbers of one instance at one tick: a list of metrics that only grows, and a

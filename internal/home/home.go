@@ -18,6 +18,9 @@ func Data() string {
 	return filepath.Join(home, ".local", "state", "risso", "data")
 }
 
+// State is the folder, beside the data, of what a job has to remember, such as the journal of what has to be put back on servers.
+func State(job string) string { return filepath.Join(filepath.Dir(Data()), job) }
+
 // Keys is the folder of the account's signing key and its known keys.
 func Keys() string {
 	dir, err := os.UserConfigDir()

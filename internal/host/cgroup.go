@@ -224,7 +224,7 @@ func (c *cgroup) addV2(dir string) {
 		}
 		p := &pressure{s: s,
 			some: c.slot(1, Counter, "pressure_"+r+"_waiting_seconds_total", "seconds", r+".pressure", "Time in which a task of the group waited for "+pressureWords[r]+".").at,
-			full: c.slot(1, Counter, "pressure_"+r+"_stalled_seconds_total", "seconds", r+".pressure", "Time in which no task of the group could go on for want of "+pressureWords[r]+".").at}
+			full: c.slot(1, Counter, "pressure_"+r+"_stalled_seconds_total", "seconds", r+".pressure", "Time in which no task of the group could run because of missing "+pressureWords[r]+".").at}
 		c.add(dir, r+".pressure", p.parse)
 	}
 }

@@ -13,7 +13,7 @@ func (h *Host) addPressure() {
 		}
 		if r != "cpu" {
 			p.full = h.define(Metric{Name: "node_pressure_" + r + "_stalled_seconds_total", Counter: true, Unit: "seconds", Source: source,
-				Help: "Time in which no task could go on because all waited for " + pressureWords[r] + "."})
+				Help: "Time in which no task could run because all waited for " + pressureWords[r] + "."})
 		}
 		g := h.add(source, "pressure stall information ("+r+")", remedy, p.parse)
 		g.optional = r == "irq" // only some kernels account interrupts
@@ -67,7 +67,7 @@ func (h *Host) addMemory() {
 		"pgpgout":    {unit: "kibibytes", help: "Written to disks, in KiB."},
 		"pswpin":     {unit: "pages", help: "Pages read back from swap."},
 		"pswpout":    {unit: "pages", help: "Pages written to swap."},
-		"oom_kill":   {unit: "1", help: "Processes that the kernel killed for want of memory."},
+		"oom_kill":   {unit: "1", help: "Processes that the kernel killed because memory ran out."},
 	} {
 		v.at[key] = slot{h.define(Metric{Name: "node_vmstat_" + key, Counter: true, Unit: t.unit, Help: t.help, Source: "/proc/vmstat"}), 1}
 	}

@@ -32,7 +32,7 @@ func (h *Host) addNetwork() {
 	snmp.want("Tcp:", "InErrs", "node_netstat_Tcp_InErrs", Counter, "TCP segments received in error.")
 	snmp.want("Tcp:", "ActiveOpens", "node_netstat_Tcp_ActiveOpens", Counter, "TCP connections begun from here.")
 	snmp.want("Tcp:", "PassiveOpens", "node_netstat_Tcp_PassiveOpens", Counter, "TCP connections accepted.")
-	snmp.want("Tcp:", "CurrEstab", "node_netstat_Tcp_CurrEstab", Gauge, "TCP connections that stand now.")
+	snmp.want("Tcp:", "CurrEstab", "node_netstat_Tcp_CurrEstab", Gauge, "TCP connections that are established now.")
 	snmp.source = "/proc/net/snmp"
 	h.add(snmp.source, "TCP statistics", "mount /proc", snmp.parse)
 

@@ -291,7 +291,7 @@ type lockPair struct{ waits, holds int64 }
 // blockers finds who waits for row locks, which no state shows, and who blocks whom.
 func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	locks := 0.0
-	err := r.optional(ctx, "row locks", "the account lacks PROCESS", r.c.Server.grantProcess(), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
+	err := r.optional(ctx, "row locks", "the account needs PROCESS", r.c.Server.grantProcess(), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
 		locks, _ = number(row[0])
 		return nil
 	})

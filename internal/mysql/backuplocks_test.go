@@ -10,6 +10,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -96,7 +97,7 @@ func TestBackupLockPairs(t *testing.T) {
 					has := backupMode(t, ctx, db, holder)
 					_, err := waiter.ExecContext(ctx, w.statement)
 					var e *driver.MySQLError
-					waits := errors.As(err, &e) && e.Number == 1205
+					waits := errors.As(err, &e) && e.Number == errno.LockWaitTimeout
 					if err != nil && !waits {
 						t.Errorf("%s beside %s: %v", w.statement, has, err)
 					}

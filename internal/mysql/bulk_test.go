@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -71,7 +72,7 @@ func bulkOver(t *testing.T, s *mysql.Stream, large bool) {
 	if err := insert(2, "7", "x", "no date", "8", "x", "none"); err != nil {
 		t.Fatal(err)
 	}
-	if err := insert(0, "9", "x", "NULL", "1", "twice", "NULL"); mysql.ErrorNumber(err) != 1062 || s.Broken() != nil {
+	if err := insert(0, "9", "x", "NULL", "1", "twice", "NULL"); mysql.ErrorNumber(err) != errno.DuplicateEntry || s.Broken() != nil {
 		t.Fatalf("a duplicate: %v, %v", err, s.Broken())
 	}
 	b.Close()

@@ -79,3 +79,110 @@ func (s Server) RowLockStatement(instrumented bool) string {
 	}
 	return "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"
 }
+
+// GTIDsByDomain says whether GTIDs are domain-server-number: a set of them is how far each domain has come, and numbers may have holes. The
+// others are uuid:number, and a set has each of them.
+func (s Server) GTIDsByDomain() bool { return s.MariaDB() }
+
+// TakesPosition are statements by which a server that has no GTIDs of its own takes a set for what it has applied.
+func (s Server) TakesPosition(set GTIDSet) string {
+	if s.GTIDsByDomain() {
+		return "RESET MASTER; SET GLOBAL gtid_binlog_state = '" + set.String() + "' on a server without replicas"
+	}
+	return "SET GLOBAL gtid_purged = '" + set.String() + "' on a server that has no GTIDs yet"
+}
+
+// LogsFilledTables says whether the binary log has the CREATE TABLE of a CREATE TABLE … SELECT and its rows as one transaction, and the
+// statement as it is. MySQL logs two, or marks the one (8.0.21).
+func (s Server) LogsFilledTables() bool { return s.MariaDB() }
+
+// LogsDefaults says whether statements in the binary log come with default_collation_for_utf8mb4, sql_require_primary_key,
+// default_table_encryption and explicit_defaults_for_timestamp.
+func (s Server) LogsDefaults() bool { return !s.MariaDB() }
+
+// HasSequences says whether there are sequences, and packages of programs.
+func (s Server) HasSequences() bool { return s.MariaDB() }
+
+// HasHistory says whether tables can keep rows of the past (WITH SYSTEM VERSIONING). Temporary ones cannot.
+func (s Server) HasHistory() bool { return s.MariaDB() }
+
+// HasTablespaces says whether tables can lie in general tablespaces.
+func (s Server) HasTablespaces() bool { return !s.MariaDB() }
+
+// RolesAreAccounts says whether a role is an account that is locked, with a host in its name.
+func (s Server) RolesAreAccounts() bool { return !s.MariaDB() }
+
+// SeveralLogins says whether an account can have several ways to log in, of which one does.
+func (s Server) SeveralLogins() bool { return s.MariaDB() }
+
+// IdentifiedBy are the words of CREATE USER for a way to log in; what stands behind them is its secret, without which the last word goes.
+func (s Server) IdentifiedBy(plugin string) string {
+	if s.MariaDB() {
+		return " IDENTIFIED VIA " + plugin + " USING "
+	}
+	return " IDENTIFIED WITH '" + plugin + "' AS "
+}
+
+// RevokesPartially says whether partial_revokes may make names of schemas in a GRANT, which are patterns else, mean what they say.
+func (s Server) RevokesPartially() bool { return s.atLeast(80016) }
+
+// ChecksBySchema says whether the name of a CHECK is there once in a schema, and not once in a table; that of a foreign key is everywhere.
+// Sources: MySQL manual, "CHECK Constraints" and "FOREIGN KEY Constraints"; MariaDB documentation, "CONSTRAINT".
+func (s Server) ChecksBySchema() bool { return s.atLeast(80016) }
+
+// AlwaysChecks says whether a CHECK holds for every session. MariaDB lets a session switch checks off, MySQL before 8.0.16 has none.
+func (s Server) AlwaysChecks() bool { return s.atLeast(80016) }
+
+// RefusesOldNames says whether no name may begin with #mysql50#, the sign of one that MySQL 5.0 wrote.
+func (s Server) RefusesOldNames() bool { return !s.MariaDB() && !s.atLeast(80000) }
+
+// HiddenKey are the words for a key that is kept and not used; "" where there are none.
+func (s Server) HiddenKey() string {
+	switch {
+	case !s.MariaDB():
+		return mysqlHiddenKey
+	case s.Number >= 100600:
+		return mariadbHiddenKey
+	}
+	return ""
+}
+
+// HiddenKeys are the words of any server for a key that is kept and not used.
+func HiddenKeys() []string { return []string{mysqlHiddenKey, mariadbHiddenKey} }
+
+const (
+	mysqlHiddenKey   = " /*!80000 INVISIBLE */"
+	mariadbHiddenKey = " IGNORED"
+)
+
+// TextDefaultsPlain says whether the default of a TEXT or BLOB stands without parentheses. Source: MySQL manual, "Data Type Default Values".
+func (s Server) TextDefaultsPlain() bool { return s.MariaDB() }
+
+// CompressesColumns says whether a column can be compressed by itself; the others read over the comment in which that stands.
+func (s Server) CompressesColumns() bool { return s.MariaDB() }
+
+// PartitionsAnyEngine says whether an engine need not know of partitions to have them. Source: MySQL manual, "Partitioning Limitations
+// Relating to Storage Engines".
+func (s Server) PartitionsAnyEngine() bool { return !s.atLeast(80000) }
+
+// CommentsSchemas says whether a schema can have a COMMENT.
+func (s Server) CommentsSchemas() bool { return s.MariaDB() }
+
+// TypesJSON says whether values in JSON documents have types that their text does not tell. On MariaDB JSON is text.
+func (s Server) TypesJSON() bool { return !s.MariaDB() }
+
+// GrowsRows says whether LOAD DATA reads a row into a buffer that grows a little at a time and is copied each time: 15 seconds for a row
+// of 16 MB (8.0.15), minutes for 60 MB.
+func (s Server) GrowsRows() bool { return !s.MariaDB() }
+
+// NamesUTF8MB4 says whether default_collation_for_utf8mb4 lets a session say which collation utf8mb4 alone means.
+func (s Server) NamesUTF8MB4() bool { return !s.MariaDB() }
+
+// NewUTF8MB4 says whether utf8mb4's collation is one that older servers do not have, and is always named.
+func (s Server) NewUTF8MB4() bool { return s.atLeast(80000) }
+
+// FoldsNamesAnywhere says whether lower_case_table_names can be given to a data directory that is there.
+func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
+
+// HasUUID says whether the server has an ID of its own that no other has.
+func (s Server) HasUUID() bool { return !s.MariaDB() }

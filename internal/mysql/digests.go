@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Digest is a class of statements as performance_schema counts it, in one default schema, since the server started or
@@ -17,12 +19,7 @@ type Digest struct {
 	ID     string // DIGEST; empty: the row that takes all statements for which the table had no room
 	First  string // FIRST_SEEN in UTC, as text; another one means that counting began anew
 
-	Calls                                int64
-	Seconds, MaxSeconds, LockSeconds     float64
-	Errors, Warnings                     int64
-	RowsAffected, RowsSent, RowsExamined int64
-	TmpDiskTables, TmpTables             int64
-	SortRows, NoIndex                    int64
+	fleet.Cost
 }
 
 // StatementSample is a statement as performance_schema remembers it.

@@ -2,6 +2,8 @@ package mysql
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
@@ -11,10 +13,9 @@ import (
 	"strings"
 	"syscall"
 
-	"crypto/tls"
-	"crypto/x509"
-
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Class says what kind of trouble an error is, so that callers act on it and people understand it.
@@ -63,45 +64,11 @@ func (e *Error) Reason() string {
 // the server.
 func (e *Error) OfAccount() bool {
 	me, ok := errors.AsType[*driver.MySQLError](e.Err)
-	return ok && (me.Number == errTooManyUserConns || me.Number == errUserLimit)
+	return ok && (me.Number == errno.TooManyUserConnections || me.Number == errno.UserLimitReached)
 }
 
 // Unwrap gives the driver's or the system's error.
 func (e *Error) Unwrap() error { return e.Err }
-
-// Server error numbers that Risso acts on (https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html).
-const (
-	// ErrNoRow is that a row which an event changes is not there (ER_KEY_NOT_FOUND), ErrSecondRow that one is there already
-	// (ER_DUP_ENTRY), ErrNoBinlog that the server writes no binary log (ER_NO_BINARY_LOGGING).
-	ErrNoRow     = 1032
-	ErrSecondRow = 1062
-	ErrNoBinlog  = 1381
-
-	errConCount          = 1040
-	errDBAccessDenied    = 1044
-	errAccessDenied      = 1045
-	errUnknownVariable   = 1193
-	errUserLimit         = 1226
-	errSpecificAccess    = 1227
-	errTableAccessDenied = 1142
-	errColumnAccess      = 1143
-	errViewNoExplain     = 1345
-	errNoSuchTable       = 1146
-	errUnknownTable      = 1109
-	errSyntax            = 1064
-	errBadField          = 1054
-	errHostBlocked       = 1129
-	errHostNotPrivileged = 1130
-	errUnknownDatabase   = 1049
-	errTooManyUserConns  = 1203
-	errMustChange        = 1820
-	errMustChangeLogin   = 1862
-	errSecureTransport   = 3159
-	errLockWaitTimeout   = 1205
-	errDeadlock          = 1213
-	errQueryInterrupted  = 1317
-	errDefinitionChanged = 1412
-)
 
 func classify(t Target, err error) error {
 	if err == nil {
@@ -117,16 +84,16 @@ func classify(t Target, err error) error {
 		h = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
 	var me *driver.MySQLError
-	if errors.As(err, &me) && me.Number == errDBAccessDenied {
+	if errors.As(err, &me) && me.Number == errno.DatabaseDenied {
 		h = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
 	}
 	if errors.As(err, &me) {
 		switch me.Number {
-		case errUnknownDatabase:
+		case errno.UnknownDatabase:
 			h = "make it with CREATE DATABASE, or take another name in the DSN"
-		case errTooManyUserConns, errUserLimit:
+		case errno.TooManyUserConnections, errno.UserLimitReached:
 			h = "raise the limit that the error names: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
-		case errMustChange, errMustChangeLogin:
+		case errno.MustChangePassword, errno.MustChangePasswordLogin:
 			h = "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
 		}
 	}
@@ -185,15 +152,15 @@ func classOfTransport(err error) Class {
 
 func classOfNumber(n uint16) Class {
 	switch n {
-	case errAccessDenied, errHostNotPrivileged, errHostBlocked, errDBAccessDenied, errUnknownDatabase:
+	case errno.AccessDenied, errno.HostNotPrivileged, errno.HostBlocked, errno.DatabaseDenied, errno.UnknownDatabase:
 		return ClassLogin
-	case errConCount, errUserLimit, errTooManyUserConns:
+	case errno.TooManyConnections, errno.UserLimitReached, errno.TooManyUserConnections:
 		return ClassFull
-	case errSpecificAccess, errTableAccessDenied, errColumnAccess, errViewNoExplain:
+	case errno.SpecificAccessDenied, errno.TableDenied, errno.ColumnDenied, errno.ViewNoExplain:
 		return ClassPrivilege
-	case errNoSuchTable, errUnknownTable, errUnknownVariable, errSyntax, errBadField:
+	case errno.NoSuchTable, errno.UnknownTable, errno.UnknownVariable, errno.ParseError, errno.UnknownColumn:
 		return ClassMissing
-	case errSecureTransport:
+	case errno.SecureTransportRequired:
 		return ClassTLS
 	}
 	return ClassOther

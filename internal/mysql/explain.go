@@ -9,6 +9,8 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Explain is one way in which a server tells a query plan.
@@ -118,23 +120,11 @@ func Kill(ctx context.Context, t Target, connectionID int64) error {
 		return err
 	}
 	defer c.Close()
-	if err := c.Exec(ctx, "KILL /* risso: left behind */ "+strconv.FormatInt(connectionID, 10)); err != nil && ErrorNumber(err) != errNoSuchThread {
+	if err := c.Exec(ctx, "KILL /* risso: left behind */ "+strconv.FormatInt(connectionID, 10)); err != nil && ErrorNumber(err) != errno.NoSuchThread {
 		return fmt.Errorf("end connection %d: %w", connectionID, err)
 	}
 	return nil
 }
-
-const errNoSuchThread = 1094
-
-// Numbers of errors that other packages act on.
-const (
-	ErrReadOnlyTransaction = 1792 // the statement writes, and the transaction may not
-	ErrTooLong             = 3024 // max_execution_time
-	ErrTooLongMariaDB      = 1969 // max_statement_time
-	ErrNoPlanToTell        = 3012 // EXPLAIN FOR CONNECTION: that connection runs nothing that has a plan
-	ErrNoPlanMariaDB       = 1933 // SHOW EXPLAIN: the target is not running an EXPLAINable statement
-	ErrNoThread            = errNoSuchThread
-)
 
 // ErrorNumber is the server's number of an error, or 0.
 func ErrorNumber(err error) int {

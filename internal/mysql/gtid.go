@@ -64,8 +64,8 @@ func parseMaria(s string) (GTID, error) {
 	return GTID{Domain: uint32(domain), Server: uint32(server), Number: n}, nil
 }
 
-// MariaDB says whether it is one of MariaDB's.
-func (g GTID) MariaDB() bool { return g.Source == "" && !g.IsZero() }
+// ByDomain says whether it is domain-server-number, as MariaDB's are.
+func (g GTID) ByDomain() bool { return g.Source == "" && !g.IsZero() }
 
 // IsZero says whether there is no GTID.
 func (g GTID) IsZero() bool { return g == GTID{} }
@@ -156,8 +156,8 @@ func (s *GTIDSet) parseSource(part string) error {
 	return nil
 }
 
-// MariaDB says whether the set is one of MariaDB's; an empty set is neither's.
-func (s GTIDSet) MariaDB() bool { return len(s.domains) > 0 }
+// ByDomain says whether the set is one of GTIDs by domain, MariaDB's; an empty set is neither.
+func (s GTIDSet) ByDomain() bool { return len(s.domains) > 0 }
 
 // Empty says whether no transaction is in it.
 func (s GTIDSet) Empty() bool { return len(s.sources) == 0 && len(s.domains) == 0 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Guard watches a request for a lock that others would queue behind: it is withdrawn rather than stall the server.
@@ -151,7 +152,7 @@ func (g *Guard) ask(ctx context.Context, r *requests) (sent time.Time, err error
 		return sent, nil
 	}
 	var refused *driver.MySQLError
-	if errors.As(err, &refused) && refused.Number == errQueryInterrupted && werr != nil {
+	if errors.As(err, &refused) && refused.Number == errno.QueryInterrupted && werr != nil {
 		return sent, werr
 	}
 	return sent, err
@@ -273,7 +274,7 @@ func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int6
 			return nil
 		}
 		g.say(GuardEvent{Action: GuardWithdrawn, Queued: queued, Running: time.Since(began)})
-		return fmt.Errorf("%w: withdrawn after %s, %s waited behind it", ErrLocks, digits.Span(time.Since(began)), digits.Counted(queued, "session"))
+		return fmt.Errorf("%w: withdrawn after %s, %s waited for it", ErrLocks, digits.Span(time.Since(began)), digits.Counted(queued, "session"))
 	}
 }
 

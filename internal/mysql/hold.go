@@ -11,6 +11,8 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Where a server cannot keep all schema changes waiting (LOCK INSTANCE FOR BACKUP), one more session of the snapshot is in
@@ -95,7 +97,7 @@ func (s *Snapshot) hold(ctx context.Context, o SnapshotOptions, reserve *Stream)
 	switch {
 	case err == nil:
 		s.held = held
-	case outOfTime(err) || ErrorNumber(err) == errDeadlock:
+	case outOfTime(err) || ErrorNumber(err) == errno.Deadlock:
 		return fmt.Errorf("%w: somebody has been changing a table for longer than %s", ErrLocks, o.LockWait)
 	}
 	return err
@@ -120,7 +122,7 @@ func (s *Snapshot) letReserve(ctx context.Context, o SnapshotOptions) error {
 }
 
 // LockRefused says that a table was not to be had because somebody waits to change it.
-func LockRefused(err error) bool { return ErrorNumber(err) == errLockWaitTimeout }
+func LockRefused(err error) bool { return ErrorNumber(err) == errno.LockWaitTimeout }
 
 // holdTables keeps tables from being altered. Those without transactions are locked.
 func (s *Snapshot) holdTables(ctx context.Context, o SnapshotOptions, st *Stream) (*hold, error) {
@@ -216,7 +218,7 @@ func holdSome(ctx context.Context, st *Stream, tables []TableName) error {
 	}
 	err := st.Exec(ctx, openStatement(tables))
 	var refused *driver.MySQLError
-	if !errors.As(err, &refused) || outOfTime(err) || refused.Number == errDeadlock {
+	if !errors.As(err, &refused) || outOfTime(err) || refused.Number == errno.Deadlock {
 		return err
 	}
 	for _, t := range tables {

@@ -128,7 +128,7 @@ func (h *hold) reconnect(ctx context.Context, c **Conn) bool {
 	again, err := Connect(ctx, h.o.Guard.target, nil)
 	if err != nil {
 		if h.o.Stalled != nil && ctx.Err() == nil {
-			h.o.Stalled(fmt.Errorf("%w, maybe: nobody can look any more: %w", ErrStalls, err))
+			h.o.Stalled(fmt.Errorf("%w, maybe: it can no longer be checked: %w", ErrStalls, err))
 		}
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoInstruments is what Traceable's errors wrap: the server cannot tell what a connection does.
-var ErrNoInstruments = errors.New("performance_schema cannot tell what a connection does")
+var ErrNoInstruments = errors.New("performance_schema cannot show what a connection does")
 
 // Traceable says whether performance_schema records what this package's readers of events need: nested statements with the
 // stored program they belong to, transactions, and threads.HISTORY (MySQL 5.7.8; MariaDB took them over in 10.5). The error's

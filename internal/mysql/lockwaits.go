@@ -346,7 +346,7 @@ func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps [
 	case c.Server.MariaDB() && s.kind == LockGlobal:
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' makes such locks known; it waits for them itself"
 	case c.Server.MariaDB():
-		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' tells it, also of locks that are held already"
+		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}
 	list, err = c.openTransactions(ctx, s)
 	return list, []fleet.Gap{gap}, err
@@ -385,7 +385,7 @@ func namedTables(list []LockWait, statement string) (named []LockWait) {
 func (c *Conn) userLockWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
 	name, ok := userLockName(s.text)
 	if !ok {
-		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not tell the lock's name", Remedy: c.Server.grantPerformanceSchema()}}, nil
+		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not show the lock's name", Remedy: c.Server.grantPerformanceSchema()}}, nil
 	}
 	err = c.quietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
 		if n, known := number(row[0]); known && n > 0 {

@@ -54,7 +54,7 @@ func (s *Snapshot) LogFilter(ctx context.Context) (LogFilter, error) {
 	rows, err := s.control.QueryMaps(ctx, s.Server.logStatusStatement())
 	switch {
 	case ClassOf(err) == ClassPrivilege:
-		s.note("The account may not ask what the binary logs leave out: it lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		s.note("The account may not ask what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 		return LogFilter{}, nil
 	case err != nil:
 		return LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)

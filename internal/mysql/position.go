@@ -11,6 +11,8 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // logStatusStatement shows the place in the binary log, and what is left out of it.
@@ -27,7 +29,7 @@ func (s *Snapshot) readPosition(ctx context.Context) error {
 	rows, err := s.control.QueryMaps(ctx, s.Server.logStatusStatement())
 	switch {
 	case ClassOf(err) == ClassPrivilege:
-		s.note("The account may not ask for the position in the binary logs: it lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		s.note("The account may not ask for the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 	case err != nil:
 		return fmt.Errorf("ask for the binary log position: %w", err)
 	case len(rows) > 0:
@@ -162,7 +164,7 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 		for i := range s.Sources {
 			s.Sources[i].File, s.Sources[i].Offset = "", 0
 		}
-		s.note("How far the replica had applied its sources is not told as a place in their binary logs, for there is none: its appliers commit in another order than the source did (replica_preserve_commit_order, or slave_…, is OFF). GTIDs tell it, where there are any.")
+		s.note("How far the replica had applied its sources is not a place in their binary logs: its appliers commit in another order than the source did (replica_preserve_commit_order, or slave_…, is OFF). GTIDs show it, if there are any.")
 		return nil
 	}
 	last := map[string]LogPlace{}
@@ -255,13 +257,13 @@ func (s *Snapshot) SchemaChanges(ctx context.Context) (map[string]int64, error) 
 // DefinitionChanged says that a table was altered, truncated or made anew since the snapshot, which cannot read it any more.
 func DefinitionChanged(err error) bool {
 	var refused *driver.MySQLError
-	return errors.As(err, &refused) && refused.Number == errDefinitionChanged
+	return errors.As(err, &refused) && refused.Number == errno.TableChanged
 }
 
 // Gone says that a table is not there, or no longer.
 func Gone(err error) bool {
 	var refused *driver.MySQLError
-	return errors.As(err, &refused) && (refused.Number == errNoSuchTable || refused.Number == errUnknownTable || refused.Number == errUnknownDatabase)
+	return errors.As(err, &refused) && (refused.Number == errno.NoSuchTable || refused.Number == errno.UnknownTable || refused.Number == errno.UnknownDatabase)
 }
 
 // restoreVariables matter for who restores: what a name, a length or a default means there.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // PreparedKey tells one prepared statement of a session from all others as long as the server process lives.
@@ -19,7 +21,7 @@ type Prepared struct {
 	Key  PreparedKey
 	Text string // with ? for its parameters
 	Cut  bool   // the server kept only its beginning
-	Cost Digest
+	Cost fleet.Cost
 }
 
 // PreparedCounting says where a server counts executions of prepared statements by the binary protocol.

@@ -217,7 +217,7 @@ func (r *Reader) settle(g *group, c *Conn, t int64, err error) error {
 	class := ClassOf(err)
 	switch class {
 	case ClassPrivilege, ClassLogin:
-		g.gap = &fleet.Gap{What: g.what, Reason: "the account " + c.Server.Account + " lacks a privilege", Remedy: g.remedy(c.Server)}
+		g.gap = &fleet.Gap{What: g.what, Reason: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
 	case ClassMissing:
 		g.gap = &fleet.Gap{What: g.what, Reason: "this server does not have it: " + err.Error()}
 	case ClassOther:

@@ -13,6 +13,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -198,7 +199,7 @@ func (d *Dump) begin(server Server, o DumpOptions) error {
 // LogRefused says that a server could not read its log from where it was asked to: ER_MASTER_FATAL_ERROR_READING_BINLOG.
 func LogRefused(err error) bool {
 	var e *driver.MySQLError
-	return errors.As(err, &e) && e.Number == 1236
+	return errors.As(err, &e) && e.Number == errno.BinlogUnreadable
 }
 
 // Close ends the stream.

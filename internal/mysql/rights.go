@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -43,7 +44,7 @@ func (c *Conn) Rights(ctx context.Context) (Rights, error) {
 
 func readRights(query func(statement string, row func(line string)) error) (r Rights, err error) {
 	err = query("SHOW /* risso: what may this account do? */ GRANTS", r.add)
-	if ErrorNumber(err) == erOptionPrevents {
+	if ErrorNumber(err) == errno.OptionPrevents {
 		return Rights{all: true}, nil // --skip-grant-tables
 	}
 	if err != nil {
@@ -51,9 +52,6 @@ func readRights(query func(statement string, row func(line string)) error) (r Ri
 	}
 	return r, nil
 }
-
-// erOptionPrevents is ER_OPTION_PREVENTS_STATEMENT; SHOW GRANTS gives it with --skip-grant-tables only.
-const erOptionPrevents = 1290
 
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
 func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }

@@ -42,7 +42,7 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 		return s, fmt.Errorf("ask what server it is: %w", err)
 	}
 	if s.ID, err = c.Text(ctx, s.ownID()); err != nil && ClassOf(err) != ClassMissing {
-		return s, fmt.Errorf("ask who the server is: %w", err)
+		return s, fmt.Errorf("identify the server: %w", err)
 	}
 	sets := []string{plainSession}
 	if own := ownMode(s.SQLMode); own != s.SQLMode {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Snapshot is several sessions that see a server as it was at one moment, and the place in its binary logs that belongs to
@@ -418,7 +419,7 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 // outOfTime says that a lock was not given in time, so that asking again may help.
 func outOfTime(err error) bool {
 	var refused *driver.MySQLError
-	return errors.Is(err, ErrLocks) || errors.As(err, &refused) && refused.Number == errLockWaitTimeout
+	return errors.Is(err, ErrLocks) || errors.As(err, &refused) && refused.Number == errno.LockWaitTimeout
 }
 
 // underLock is what has to happen while nobody can commit: as little as possible.
@@ -448,7 +449,7 @@ func (s *Snapshot) byBinlog(ctx context.Context) error {
 		return err
 	}
 	if own {
-		return fmt.Errorf("%w: the server is a replica, and its binary log lacks what it applies (log_slave_updates)", errNotHere)
+		return fmt.Errorf("%w: the server is a replica, and its binary log does not contain what it applies (log_slave_updates)", errNotHere)
 	}
 	places := make([]LogPlace, len(s.Sessions))
 	for s.Tries = 1; s.Tries <= 500; s.Tries++ {
@@ -470,7 +471,7 @@ func (s *Snapshot) byBinlog(ctx context.Context) error {
 			return err
 		}
 		if places[0].File == "" {
-			return fmt.Errorf("%w: the server does not tell a snapshot's place in the binary log", errNotHere)
+			return fmt.Errorf("%w: the server does not report a snapshot's place in the binary log", errNotHere)
 		}
 		if !slices.ContainsFunc(places, func(p LogPlace) bool { return p != places[0] }) {
 			s.Position = places[0]
@@ -577,7 +578,7 @@ func (s *Snapshot) blockDDL(ctx context.Context, o SnapshotOptions) error {
 			s.DDLBlocked = true
 			return nil
 		case ClassOf(err) == ClassPrivilege:
-			s.Notes = append(s.Notes, "The account lacks BACKUP_ADMIN: schema changes are not kept waiting, but found.")
+			s.Notes = append(s.Notes, "The account does not have BACKUP_ADMIN: schema changes do not wait, but are detected.")
 			return nil
 		case !outOfTime(err):
 			return fmt.Errorf("lock the instance for a backup: %w", err)

@@ -167,9 +167,6 @@ func (t Target) WithPassword(p string) Target {
 	return Target{cfg: cfg}
 }
 
-// HasPassword says whether a password is set.
-func (t Target) HasPassword() bool { return t.cfg.Passwd != "" }
-
 // dialer gives the driver a network connection whose traffic is counted.
 func (t Target) dialer(tr *Traffic) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	timeout := t.cfg.Timeout

@@ -19,6 +19,7 @@ type Build struct {
 	Events   bool   `json:"embedded_events"` // statements can be kept in the data folder: a build with cgo
 }
 
+// This is how this program was built.
 func This() Build {
 	b := Build{Version: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -20,7 +20,7 @@ func (s *Sandbox) bringUpOn(ctx context.Context, p *plan) error {
 	}
 	for _, setting := range settings {
 		if err := checkSetting(setting); err != nil {
-			return fmt.Errorf("node %s: the data wants it: %w", n.Name, err)
+			return fmt.Errorf("node %s: the data needs it: %w", n.Name, err)
 		}
 	}
 	// Run by the server at its start, before anybody can log in (--init-file), one statement a line.

@@ -212,7 +212,7 @@ func (n *Node) awaitAnswer(ctx context.Context) error {
 func (n *Node) Ended() <-chan struct{} { return n.exited }
 
 // ErrKilled says that something else than itself ended a server.
-var ErrKilled = errors.New("something else than itself ended the server: it was killed, as the kernel does when memory runs out, or told to shut down")
+var ErrKilled = errors.New("something else ended the server: it was killed, as the kernel does when memory runs out, or shut down")
 
 // Killed says whether the server that this process started was ended by something else than itself. Until it has ended it was not.
 func (n *Node) Killed() bool {

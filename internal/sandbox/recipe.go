@@ -174,7 +174,7 @@ func mysqlBootstrap(r recipe, s Server, dir, _ string) ([]string, error) {
 func mariadbBootstrap(r recipe, s Server, dir, extra string) ([]string, error) {
 	tool, ok := s.tool("mariadb-install-db", "mysql_install_db")
 	if !ok {
-		return nil, fmt.Errorf("mariadb-install-db is missing beside %s (Debian: package mariadb-server)", s.Binary)
+		return nil, fmt.Errorf("mariadb-install-db is missing next to %s (Debian: package mariadb-server)", s.Binary)
 	}
 	args := []string{tool, "--no-defaults", "--basedir=" + s.Basedir, "--datadir=" + dir,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--extra-file=" + extra}

@@ -10,12 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // bootstrapTimeout bounds the making of one template. It takes some seconds on
@@ -194,9 +195,7 @@ func isDir(p string) bool {
 }
 
 // seconds is the time since start, for a person.
-func seconds(start time.Time) string {
-	return strconv.FormatFloat(time.Since(start).Seconds(), 'f', 1, 64) + " s"
-}
+func seconds(start time.Time) string { return digits.Span(time.Since(start)) }
 
 // lastErrors picks the lines of a server's log that say what went wrong, the
 // last few; without such lines, the last lines at all.

@@ -113,10 +113,10 @@ func (c *configWatch) run(ctx context.Context) error {
 func (c *configWatch) hangup(ctx context.Context) {
 	if c.tty && !hasTerminal() {
 		c.tty = false
-		c.tell(fmt.Sprintf("the terminal that Risso was started on was closed; it goes on watching (kill %d ends it)", os.Getpid()), fleet.SeverityWarning)
+		c.tell(fmt.Sprintf("the terminal that Risso was started on was closed; it keeps watching (kill %d ends it)", os.Getpid()), fleet.SeverityWarning)
 	}
 	if c.flags.ConfigFile == "" {
-		c.tell("SIGHUP: there is no config file to read anew; watching goes on", fleet.SeverityInfo)
+		c.tell("SIGHUP: there is no config file to reread; watching continues", fleet.SeverityInfo)
 		return
 	}
 	c.read, _ = markOf(c.flags.ConfigFile)
@@ -137,7 +137,7 @@ func (c *configWatch) again(ctx context.Context, asked bool) {
 		}
 	}
 	if err != nil {
-		c.tell("the config file was not taken, what was before stays in force: "+fault.Line(err.Error(), ""), fleet.SeverityWarning)
+		c.tell("the config file was not used, the previous settings stay in force: "+fault.Line(err.Error(), ""), fleet.SeverityWarning)
 		return
 	}
 	said = append(said, c.rest(now)...)
@@ -146,7 +146,7 @@ func (c *configWatch) again(ctx context.Context, asked bool) {
 	}
 	c.config, c.list = now, list
 	if len(said) > 0 {
-		c.tell("config file read anew: "+strings.Join(said, "; "), fleet.SeverityInfo)
+		c.tell("config file reread: "+strings.Join(said, "; "), fleet.SeverityInfo)
 	}
 }
 

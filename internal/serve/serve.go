@@ -134,6 +134,7 @@ func inOrder(ctx context.Context, err error) error {
 	return err
 }
 
+// Listen takes an address; one that is in use is fault.InUse.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", addr)
@@ -156,8 +157,7 @@ func requireToken(ctx context.Context, set config.Settings, facts *state.Store) 
 		return err
 	}
 	if !any {
-		return &fault.Error{Code: fault.Usage, Err: fmt.Errorf("%s can be reached from other machines, and nobody has a token", set.Listen),
-			Hint: "make one first: risso token create NAME --data " + set.Data}
+		return fault.New(fault.Usage, "make one first: risso token create NAME --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no token", set.Listen))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func openStatements(ctx context.Context, set config.Settings) (*statements, erro
 	case errors.Is(err, events.ErrInUse):
 		return nil, fault.New(fault.InUse, "give each its own folder with --data", err)
 	case errors.Is(err, events.ErrNewer):
-		s.why, s.remedy = err.Error(), "run the newer Risso, or move the file away: statements begin anew then"
+		s.why, s.remedy = err.Error(), "run the newer Risso, or move the file away: then statements start over"
 	default:
 		s.why, s.remedy = err.Error(), "look at the disk and the rights of the data folder, then start Risso again"
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/host"
@@ -51,7 +52,7 @@ func (w *watch) notLooked(from, to time.Time) {
 		form = time.DateTime
 	}
 	w.Event(fleet.Event{Time: from, Kind: fleet.EventObserver, Severity: fleet.SeverityWarning, Subject: "late",
-		Text: fmt.Sprintf("Risso did not look from %s to %s (%s): it stood still itself, its machine was too busy or asleep", from.Local().Format(form), to.Local().Format(form), to.Sub(from).Round(100*time.Millisecond))})
+		Text: fmt.Sprintf("Risso did not look from %s to %s (%s): it stood still itself, its machine was too busy or asleep", from.Local().Format(form), to.Local().Format(form), digits.Span(to.Sub(from)))})
 }
 
 // Event takes what happened; it never blocks.
@@ -326,7 +327,7 @@ func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, 
 	}
 	for i, err := range errs {
 		if err != nil {
-			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
+			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, keeps trying: "+err.Error(), hintOf(err)))
 		}
 	}
 	return nil

@@ -464,7 +464,7 @@ func (r *reader) readTable(c *Create) error {
 			c.Directories = append(c.Directories, Edit{Begin: t.Begin, End: r.at(last).End})
 		case r.is(r.i, "SELECT"), depth == 0 && slices.Contains([]string{"AS", "IGNORE", "REPLACE", "TABLE", "VALUES", "START", "LIKE"}, strings.ToUpper(t.Text)),
 			depth == 0 && r.is(r.i, "WITH") && !r.is(r.i+1, "SYSTEM") && !r.is(r.i+1, "PARSER"):
-			return fmt.Errorf("%w: behind its columns it has %s", ErrStatement, r.shown(r.i))
+			return fmt.Errorf("%w: after its columns it has %s", ErrStatement, r.shown(r.i))
 		}
 	}
 	return nil

@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # Which packages script/test tests without the race detector, and why. All others are tested with it.
 
-# They drive a program that was built before, without the detector as users have it, and look at it from outside; or only their
-# tests start goroutines, to wait for servers.
-plain=(./tests/page ./tests/scenario ./internal ./internal/explain/plan)
-# Rooms that start no goroutine and guard nothing against one, nor do their tests: TestPlainRooms holds that. What they call of rooms
-# that do is tested with the detector there.
+# They drive a program that was built before, without the detector as users have it, and look at it from outside.
+# shellcheck disable=SC2034 # read by script/test
+outside=(./tests/scenario ./tests/page)
+# Rooms that start no goroutine and guard nothing against one: TestPlainRooms holds that. What they call of rooms that do is tested with
+# the detector there. Two by name, because their tests start goroutines, to wait for servers; and all whose tests start none either.
+plain=(./internal/explain/plan ./internal)
 while read -r room; do
   plain+=("./$room")
 done < <(comm -23 <(git ls-files 'internal/*/*_test.go' | xargs -n 1 dirname | sort -u) \
@@ -14,6 +15,6 @@ done < <(comm -23 <(git ls-files 'internal/*/*_test.go' | xargs -n 1 dirname | s
 # Of the others, those that take longest, which begin first.
 # shellcheck disable=SC2034 # read by script/test
 longest=(
-  ./internal/face/cli ./internal/data/load ./internal/explain/history ./internal/explain/digest ./internal/data/dump
-  ./internal/data/checksum ./internal/watch/live ./internal/data/... ./internal/explain/... ./internal/mysql ./internal/sandbox
+  ./internal/face/cli/... ./internal/data/load ./internal/explain/history ./internal/explain/digest ./internal/data/dump
+  ./internal/data/checksum ./internal/watch/live ./internal/data/... ./internal/explain/... ./internal/serve/... ./internal/mysql/... ./internal/sandbox
 )

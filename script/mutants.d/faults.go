@@ -23,11 +23,12 @@ import (
 type fate int
 
 const (
-	killed    fate = iota
-	hung           // the tests did not end in time
-	survived       // they passed
-	unreached      // no test comes there
-	same           // listed as equivalent
+	untried fate = iota // somebody stopped it before
+	killed
+	hung      // the tests did not end in time
+	survived  // they passed
+	unreached // no test comes there
+	same      // listed as equivalent
 )
 
 // fault is one small change of the code.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -193,8 +194,7 @@ func makeRows(rnd *rand.Rand) []events.Row {
 		}
 		calls := 1 + int64(rnd.ExpFloat64()*6000/float64(rank))
 		avg := 0.0005 * (1 + rnd.ExpFloat64()) * float64(1+rank%7)
-		r := events.Row{Class: classID(rank), Schema: "shop", Calls: calls, Seconds: float64(calls) * avg, LockSeconds: float64(calls) * 1e-6, RowsSent: calls * int64(rank%5), RowsExamined: calls * int64(rank%50),
-			NoIndex: calls * int64(rank%11/10), TmpTables: calls * int64(rank%13/12), SortRows: calls * int64(rank%3)}
+		r := events.Row{Class: classID(rank), Schema: "shop", Cost: fleet.Cost{Calls: calls, Seconds: float64(calls) * avg, LockSeconds: float64(calls) * 1e-6, RowsSent: calls * int64(rank%5), RowsExamined: calls * int64(rank%50), NoIndex: calls * int64(rank%11/10), TmpTables: calls * int64(rank%13/12), SortRows: calls * int64(rank%3)}}
 		if rank <= 20 { // of the heaviest, latencies are read
 			r.MaxSeconds = avg * 20
 			for n := range 15 {

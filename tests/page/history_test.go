@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -60,15 +61,15 @@ func remember(ctx context.Context, t *testing.T, path string, now int64) {
 		}
 		m := events.Minute{Instance: "watched", Time: now - ago*60}
 		for n := 1; n <= 60; n++ {
-			m.Rows = append(m.Rows, events.Row{Class: classOf(n), Schema: "shop", Calls: 100, Seconds: 1 + float64(n)/100, RowsSent: 100, RowsExamined: 500})
+			m.Rows = append(m.Rows, events.Row{Class: classOf(n), Schema: "shop", Cost: fleet.Cost{Calls: 100, Seconds: 1 + float64(n)/100, RowsSent: 100, RowsExamined: 500}})
 		}
-		slow := events.Row{Class: classOf(flipped), Schema: "shop", Calls: 60, Seconds: 0.6, RowsSent: 60, RowsExamined: 720, Latency: []events.Bucket{{Number: 150, Calls: 60}}}
+		slow := events.Row{Class: classOf(flipped), Schema: "shop", Cost: fleet.Cost{Calls: 60, Seconds: 0.6, RowsSent: 60, RowsExamined: 720}, Latency: []events.Bucket{{Number: 150, Calls: 60}}}
 		if ago <= 12 {
 			slow.Seconds, slow.RowsExamined, slow.Latency = 3, 60*190000, []events.Bucket{{Number: 185, Calls: 60}}
 		}
 		m.Rows = append(m.Rows, slow)
 		if ago == 15 {
-			m.Rows = append(m.Rows, events.Row{Class: classOf(slowest), Schema: "shop", Calls: 1, Seconds: 0.9, RowsSent: 1, RowsExamined: 9, Latency: []events.Bucket{{Number: 250, Calls: 1}}})
+			m.Rows = append(m.Rows, events.Row{Class: classOf(slowest), Schema: "shop", Cost: fleet.Cost{Calls: 1, Seconds: 0.9, RowsSent: 1, RowsExamined: 9}, Latency: []events.Bucket{{Number: 250, Calls: 1}}})
 		}
 		minutes = append(minutes, m)
 	}

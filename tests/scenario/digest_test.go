@@ -233,7 +233,7 @@ func TestDigestSlowLog(t *testing.T) {
 		if len(r.Classes) == 0 {
 			t.Error("the general log has no statements")
 		}
-		if text, _, code := runRisso(t, nil, "digest", general); code != 0 || !strings.Contains(text, "A general log tells no times") || strings.Contains(strings.ToLower(text), "always 0") {
+		if text, _, code := runRisso(t, nil, "digest", general); code != 0 || !strings.Contains(text, "A general log has no times") || strings.Contains(strings.ToLower(text), "always 0") {
 			t.Errorf("exit %d: %s", code, text)
 		}
 	})

@@ -40,7 +40,7 @@ func TestDigestSentences(t *testing.T) {
 		{[]string{slow}, 0, `Percentiles and medians are true within 0\.\d+ % of their value\.`, `The filter|Not all|Passed over`},
 		{[]string{"--filter", "Query_time > 9", slow}, 0, `The filter kept no event\.`, `in vain`},
 		{[]string{"--filter", "Query_time > 9 and Rows_sent > 5", slow}, 0, `The filter kept no event\.`, `in vain`},
-		{[]string{"--filter", "Rows_affected > 5", slow}, 0, `The filter kept no event\..*The filter looked for Rows_affected in vain: where an event lacks a name, its comparison is false\.`, `Rows_sent in vain`},
+		{[]string{"--filter", "Rows_affected > 5", slow}, 0, `The filter kept no event\..*The filter looked for Rows_affected in vain: if an event does not have a name, its comparison is false\.`, `Rows_sent in vain`},
 		{[]string{"--filter", "not has(Rows_affected)", slow}, 0, `4 calls.*looked for Rows_affected in vain`, `kept no event`},
 		{[]string{"--since", "2030-01-01", slow}, 0, `0 calls`, `kept no event`},
 		{[]string{"--plan-parallel", slow}, 0, `2 appliers by schema replay this at most 2\.00 times as fast as one: the statements of a are 50 % of the write time and wait for each other\. All 2 schemas are worked on at once for at most 100 % of that time\..*Not counted: 1 call of CALL`, `not tell in`},

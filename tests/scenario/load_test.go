@@ -242,7 +242,7 @@ func TestHangupWithoutConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		await(t, "it says what it did", func() bool {
-			return bytes.Contains([]byte(r.err.String()), []byte("SIGHUP: there is no config file to read anew; watching goes on"))
+			return bytes.Contains([]byte(r.err.String()), []byte("SIGHUP: there is no config file to reread; watching continues"))
 		})
 	}
 	if code, _, _ := r.request(t, http.MethodGet, "/healthz", nil, nil); code != http.StatusOK {

@@ -183,10 +183,10 @@ func TestProtectConfigReread(t *testing.T) {
 	}
 	is("at first", "one backup daily at 02:00 mirror drill verify")
 	write("    protect: {place: " + dir + "/two, schedule: daily at 03:00, mirror: true, retention: {keep_daily: 7}}\n")
-	said("config file read anew: shop has another place, schedule, retention\n")
+	said("config file reread: shop has another place, schedule, retention\n")
 	is("after the change", "two backup daily at 03:00 prune mirror drill verify")
 	write("    protect: {place: " + dir + "/three, schedule: nightly}\n")
-	said("the config file was not taken, what was before stays in force: server 1 of the config file: protect: schedule: not a schedule")
+	said("the config file was not used, the previous settings stay in force: server 1 of the config file: protect: schedule: not a schedule")
 	is("after a mistake", "two backup daily at 03:00 prune mirror drill verify")
 	write("")
 	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {

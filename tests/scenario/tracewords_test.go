@@ -44,7 +44,7 @@ func (s *traced) switchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := s.result(t, r)
-	if got, want := strings.Join(res.Notes, " "), "The server counted 3 statements of the connection more than its tables of events told of"; !strings.Contains(got, want) {
+	if got, want := strings.Join(res.Notes, " "), "The server counted 3 statements of the connection more than its tables of events showed"; !strings.Contains(got, want) {
 		t.Errorf("notes: %q, not %q", got, want)
 	}
 	if strings.Contains(res.Words[0], "sent nothing") {

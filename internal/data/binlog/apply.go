@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 const (
@@ -85,8 +86,8 @@ func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, e
 		return nil, err
 	}
 	defer c.Close()
-	if len(plan.files) > 0 && c.Server.MariaDB() != plan.maria {
-		return nil, fmt.Errorf("%w: the logs are of %s, the server is %s", ErrTarget, plan.number, c.Server.Version)
+	if len(plan.files) > 0 && !c.Server.SameKind(plan.source.Server) {
+		return nil, fmt.Errorf("%w: the logs are of %s, the server is %s", ErrTarget, plan.source.Version, c.Server.Version)
 	}
 	a := &applier{o: o, plan: plan, had: plan.from, result: RollResult{GTIDs: plan.from.Clone(), Notes: plan.result.Notes}}
 	if err := a.connect(ctx); err != nil {
@@ -103,7 +104,7 @@ func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, e
 		case !keeps:
 			err = fmt.Errorf("%w: it keeps no GTIDs (gtid_mode, of MariaDB log_bin, is off)", ErrTarget)
 		case !plan.byGTID && o.From.File != "":
-			err = fmt.Errorf("%w: to keep GTIDs, the position has to be told by GTIDs", ErrTarget)
+			err = fmt.Errorf("%w: to keep GTIDs, the position must be given as GTIDs", ErrTarget)
 		default:
 			err = a.startByGTID(ctx, c)
 		}
@@ -121,11 +122,11 @@ func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
 	filter, err := c.LogFilter(ctx)
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return "what the binary logs of the server that takes it leave out is not known: the account lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", nil
+		return "what the target's binary logs leave out is not known: the account needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", nil
 	case err != nil || filter.String() == "":
 		return "", err
 	}
-	return "of the server that takes it: " + filter.String() + ", and its replicas lack it", nil
+	return "of the target: " + filter.String() + ", and its replicas do not get it", nil
 }
 
 // noteFilter notes what the server's own binary logs leave out. Where GTIDs are kept those of MariaDB do not note, then, what it has: behind a
@@ -135,8 +136,8 @@ func (a *applier) noteFilter(ctx context.Context, c *mysql.Conn) error {
 	switch {
 	case err != nil || note == "":
 		return err
-	case a.o.Keep && a.plan.maria:
-		return fmt.Errorf("%w with their GTIDs, which its binary log is to tell (without --keep-gtids a table does): %s", ErrTarget, note)
+	case a.o.Keep && a.plan.source.GTIDsByDomain():
+		return fmt.Errorf("%w with their GTIDs, because its binary log does not record them all (without --keep-gtids a table does): %s", ErrTarget, note)
 	}
 	a.result.Notes = append(slices.Clip(a.result.Notes), note)
 	return nil
@@ -163,13 +164,9 @@ func (a *applier) startByGTID(ctx context.Context, c *mysql.Conn) error {
 		return err
 	}
 	if lacks := a.plan.from.Subtract(have); !lacks.Empty() {
-		hint := "SET GLOBAL gtid_purged = '" + a.plan.from.String() + "' on a server without GTIDs of its own"
-		if a.plan.maria {
-			hint = "RESET MASTER; SET GLOBAL gtid_binlog_state = '" + a.plan.from.String() + "' on a server that is nobody's primary"
-		}
-		return fmt.Errorf("%w with their GTIDs: it says %q, the position is %q (first: %s)", ErrTarget, have, a.plan.from, hint)
+		return fmt.Errorf("%w with their GTIDs: it says %q, the position is %q (first: %s)", ErrTarget, have, a.plan.from, a.plan.source.TakesPosition(a.plan.from))
 	}
-	if a.plan.maria {
+	if a.plan.source.GTIDsByDomain() {
 		for _, g := range have.Domains() {
 			if !a.plan.from.Contains(g) && !a.plan.result.GTIDs.Contains(g) {
 				return fmt.Errorf("%w with their GTIDs: it has come to %s, farther than the logs, which end with %s", ErrTarget, g, a.plan.result.GTIDs)
@@ -403,7 +400,7 @@ func (a *applier) flush(ctx context.Context) error {
 
 // explain adds what mends an error of the server.
 func (a *applier) explain(err error) error {
-	if n := mysql.ErrorNumber(err); n == mysql.ErrNoRow || n == mysql.ErrSecondRow {
+	if n := mysql.ErrorNumber(err); n == errno.KeyNotFound || n == errno.DuplicateEntry {
 		return fmt.Errorf("%w (the server's rows are not those that the position says: was it restored from the backup of that position, and written to since?)", err)
 	}
 	return err
@@ -464,7 +461,7 @@ func (a *applier) table(e binlogevent.Event) error {
 		a.rows.tables = map[uint64]*mapped{}
 	}
 	m := &mapped{raw: append([]byte(nil), binlogevent.PlainEvent(e)...), body: append([]byte(nil), e.Body...), wanted: !repo.Journals(t.Schema) && (a.o.Only == nil || a.o.Only(t.Schema, t.Name))}
-	if a.plan.maria && len(t.Columns) == 8 {
+	if a.plan.source.HasSequences() && len(t.Columns) == 8 {
 		m.eight = &t
 	}
 	a.own = a.own || repo.Journals(t.Schema)
@@ -607,7 +604,7 @@ func (a *applier) end(ctx context.Context, e binlogevent.Event) error {
 	case modeEmpty:
 		a.result.LeftOut++
 		a.result.GTIDs.Add(g.ID)
-		if a.o.Keep && !a.plan.maria { // MariaDB's numbers may have holes
+		if a.o.Keep && !a.plan.source.GTIDsByDomain() {
 			a.add(a.s.Server.NextGTID(g.ID) + ";BEGIN;COMMIT")
 		}
 	default:
@@ -644,7 +641,7 @@ func (a *applier) commit(place Place, g binlogevent.GTID) error {
 		a.add("COMMIT")
 	case a.j != nil && a.wanted:
 		a.add(a.j.save(place))
-	case a.o.Keep && !a.wanted && !a.plan.maria && !g.ID.IsZero(): // nothing in it was wanted: an empty one stands for it
+	case a.o.Keep && !a.wanted && !a.plan.source.GTIDsByDomain() && !g.ID.IsZero(): // nothing in it was wanted: an empty one stands for it
 		a.add("BEGIN;COMMIT")
 	}
 	a.open, a.ctas = false, false
@@ -669,7 +666,7 @@ func (a *applier) verify(ctx context.Context) error {
 		return err
 	}
 	want := a.plan.result.GTIDs
-	if a.plan.maria { // what was skipped or not wanted has left no trace there
+	if a.plan.source.GTIDsByDomain() { // what was skipped or not wanted has left no trace there
 		want = mysql.GTIDSet{}
 		want.Add(a.result.LastGTID)
 	}

@@ -38,7 +38,7 @@ type File struct {
 }
 
 // ErrCut says that a compressed file ends in its middle.
-var ErrCut = errors.New("the compressed file ends in its middle: its copy was cut, or goes on")
+var ErrCut = errors.New("the compressed file is truncated: its copy was interrupted, or is still running")
 
 // short is the error of a log of which only so many bytes are there.
 func (f File) short(pos int64) error {

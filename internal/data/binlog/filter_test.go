@@ -40,14 +40,14 @@ func TestTargetFilters(t *testing.T) {
 			}
 			dry := o
 			dry.Plan = true
-			if res, err := Roll(t.Context(), dry); err != nil || !strings.Contains(strings.Join(res.Notes, "\n"), "its replicas lack it") || sum() != "0 0" {
+			if res, err := Roll(t.Context(), dry); err != nil || !strings.Contains(strings.Join(res.Notes, "\n"), "its replicas do not get it") || sum() != "0 0" {
 				t.Errorf("planned: %+v, %v", res, err)
 			}
 			res, err := Roll(t.Context(), o)
 			if err != nil || sum() != "2 3" || res.Transactions != 4 {
 				t.Fatalf("%+v, %v, %s", res, err, sum())
 			}
-			if n := strings.Join(res.Notes, "\n"); !strings.Contains(n, "of the server that takes it: its binary logs") || !strings.Contains(n, "its replicas lack it") {
+			if n := strings.Join(res.Notes, "\n"); !strings.Contains(n, "of the target: its binary logs") || !strings.Contains(n, "its replicas do not get it") {
 				t.Errorf("notes: %q", res.Notes)
 			}
 			if c.spec == "mariadb" {

@@ -132,9 +132,9 @@ func (h *history) transaction(file string, g binlogevent.GTID, has bool) error {
 	behind := h.reached || CompareNames(file, h.o.From.File) > 0
 	switch {
 	case behind && has:
-		return fmt.Errorf("%w: %s stands behind %s:%d in %s, and the position has it", ErrHistory, g.ID, h.o.From.File, h.o.From.Offset, file)
+		return fmt.Errorf("%w: %s is after %s:%d in %s, but the position has it", ErrHistory, g.ID, h.o.From.File, h.o.From.Offset, file)
 	case !behind && !has:
-		return fmt.Errorf("%w: %s stands before %s:%d in %s, and the position lacks it", ErrHistory, g.ID, h.o.From.File, h.o.From.Offset, file)
+		return fmt.Errorf("%w: %s is before %s:%d in %s, but the position does not have it", ErrHistory, g.ID, h.o.From.File, h.o.From.Offset, file)
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (t *gtids) event(e binlogevent.Event) (ended bool) {
 // mayHave says whether the log may have a transaction of a set.
 func (x *Index) mayHave(set mysql.GTIDSet) bool {
 	left := set.Subtract(x.Before)
-	if set.MariaDB() || x.After.Empty() { // there a set is what came up to a number
+	if set.ByDomain() || x.After.Empty() { // there a set is what came up to a number
 		return !left.Empty()
 	}
 	return !left.Equal(left.Subtract(x.After))

@@ -57,7 +57,7 @@ func TestPast(t *testing.T) {
 				says string
 				n    int64 // transactions
 			}{
-				{"with one that it has, and more", Stop{GTID: at[1]}, ErrPast, at[1].String() + ", and more behind it", 0},
+				{"with one that it has, and more", Stop{GTID: at[1]}, ErrPast, at[1].String() + ", and more after it", 0},
 				{"before one that it has", Stop{GTID: at[2], Before: true}, ErrPast, at[2].String(), 0},
 				{"with the last that it has", Stop{GTID: at[2]}, nil, "at once: the position has " + at[2].String(), 0},
 				{"before the next", Stop{GTID: at[3], Before: true}, nil, "before " + at[3].String(), 0},
@@ -94,7 +94,7 @@ func channels(t *testing.T, n *sandbox.Node, c *sql.Conn, from mysql.GTIDSet, at
 	roll := func(from mysql.GTIDSet, s Stop) (RollResult, error) {
 		return Roll(t.Context(), RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: from.String()}, Stop: s, Plan: true})
 	}
-	if res, err := roll(all, Stop{GTID: at[4]}); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "GTIDs do not tell") {
+	if res, err := roll(all, Stop{GTID: at[4]}); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "GTIDs do not say") {
 		t.Errorf("with the last of one of two servers: %+v, %v", res, err)
 	}
 	if res, err := roll(from, Stop{GTID: other}); err != nil || res.Transactions != 3 {

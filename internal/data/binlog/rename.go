@@ -85,7 +85,7 @@ func (a *applier) copied(ctx context.Context, q binlogevent.Query) (binlogevent.
 		}
 	}
 	for _, n := range c.Checks {
-		if !a.plan.maria {
+		if a.s.Server.ChecksBySchema() {
 			edit(n, sqltext.CopyName(n.Name, was.Name, table))
 		}
 	}

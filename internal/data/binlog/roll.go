@@ -206,8 +206,7 @@ type rollPlan struct {
 	total  int64
 	result RollResult // as if it had been done
 	adds   mysql.GTIDSet
-	maria  bool
-	number string // the server's version in the first log
+	source mysql.Server // what wrote the first log
 }
 
 // planRoll reads the logs once: headers and GTIDs.
@@ -234,7 +233,7 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 		return p, err
 	}
 	if s := o.Stop; s.File != "" && CompareNames(p.files[0].Name, s.File) > 0 {
-		return p, fmt.Errorf("%w: what it lacks begins in %s, behind %s:%d", ErrPast, p.files[0].Name, s.File, s.Pos)
+		return p, fmt.Errorf("%w: what it does not have begins in %s, after %s:%d", ErrPast, p.files[0].Name, s.File, s.Pos)
 	}
 	w := walker{o: o, p: &p, h: newHistory(&o), order: newOrder(p.from)}
 	for i, f := range p.files {
@@ -284,9 +283,9 @@ func (p *rollPlan) there(s Stop) error {
 	case s.Before:
 		return fmt.Errorf("%w: it has %s, which is to be left out", ErrPast, s.GTID)
 	case !last:
-		return fmt.Errorf("%w: it has %s, and more behind it: %s", ErrPast, s.GTID, p.from)
+		return fmt.Errorf("%w: it has %s, and more after it: %s", ErrPast, s.GTID, p.from)
 	case !alone:
-		p.result.Notes = append(p.result.Notes, fmt.Sprintf("whether what the position has of other servers (%s) was committed before %s or after it, GTIDs do not tell", p.from, s.GTID))
+		p.result.Notes = append(p.result.Notes, fmt.Sprintf("GTIDs do not say whether what the position has of other servers (%s) was committed before %s or after it", p.from, s.GTID))
 	}
 	p.result.GTIDs, p.result.Stopped = p.from, "at once: the position has "+s.GTID.String()+" already"
 	return nil
@@ -327,7 +326,7 @@ func (p *rollPlan) choose(ctx context.Context, o RollOptions) error {
 		}
 		if i == 0 {
 			missing := before.Subtract(p.from)
-			return fmt.Errorf("%w: the first log, %s, begins behind %s; the position lacks %s of that", ErrGap, o.Files[0].Name, before, missing)
+			return fmt.Errorf("%w: the first log, %s, begins after %s; of that the position does not have %s", ErrGap, o.Files[0].Name, before, missing)
 		}
 	}
 	return nil
@@ -396,7 +395,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 	}
 	defer r.Close()
 	if i > 0 && !w.closed && w.plain {
-		w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s does not end as a server ends a log: it died then, or the copy is cut; without GTIDs nothing tells whether transactions of it are missing", w.p.files[i-1].Name))
+		w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s does not end as a server ends a log: the server crashed then, or the copy is truncated; without GTIDs it is not known whether transactions are missing", w.p.files[i-1].Name))
 	}
 	w.b, w.closed = boundaries{}, false
 	begin := int64(len(binlogevent.Magic))
@@ -422,7 +421,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		}
 		if i == 0 && !w.started {
 			w.started = true
-			w.p.maria, w.p.number = r.Format().MariaDB(), r.Format().Version
+			w.p.source = mysql.Of(r.Format().Server())
 		}
 		if err := w.event(f, e, i == 0); err != nil || w.stopped {
 			w.p.total += r.Pos()
@@ -513,7 +512,7 @@ func (w *walker) follows(f File, before mysql.GTIDSet, first bool) error {
 	if !w.end.ContainsSet(before) {
 		return fmt.Errorf("%w: before %s there should be %s%s", ErrGap, f.Name, before.Subtract(w.end), missing)
 	}
-	if missing != "" && !w.p.maria && (w.plain || before.Empty()) {
+	if missing != "" && !w.p.source.GTIDsByDomain() && (w.plain || before.Empty()) {
 		return fmt.Errorf("%w%s", ErrGap, missing)
 	}
 	return nil

@@ -98,7 +98,7 @@ func (s *searcher) lost(err error, bytes int64) {
 	case errors.Is(err, binlogevent.ErrTorn):
 		s.missed("%s: %v, and another log follows", s.file, err)
 	case bytes > 0:
-		s.missed("%s: %v: %d bytes behind it were not searched", s.file, err, bytes)
+		s.missed("%s: %v: %d bytes after it were not searched", s.file, err, bytes)
 	default:
 		s.missed("%s: %v: it was passed over, and what it did is not in the answer", s.file, err)
 	}

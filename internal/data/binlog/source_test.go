@@ -21,13 +21,14 @@ import (
 
 // TestSources reads the same log as a file, over a socket, over TCP and over TLS, and then damages it in every way.
 func TestSources(t *testing.T) {
-	for _, spec := range []string{"mysql-9.7", "mysql-5.7", "mariadb"} {
+	for _, spec := range []string{"mysql-9.7", "mysql-8.0", "mysql-5.7", "mariadb", "mariadb-11.8"} {
 		t.Run(spec, func(t *testing.T) {
-			n := sandboxtest.Up(t, spec, "sync_binlog=0", "max_allowed_packet=64M", "innodb_flush_log_at_trx_commit=2")
+			settings, anyTLS := sandboxtest.TLS(t)
+			n := sandboxtest.Up(t, spec, append(settings, "sync_binlog=0", "max_allowed_packet=64M", "innodb_flush_log_at_trx_commit=2")...)
 			db := openDB(t, n)
 			run(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v LONGTEXT)", "INSERT INTO test.t VALUES (1, 'x'), (2, REPEAT('y', 20000000))", "DELETE FROM test.t WHERE id = 1", "FLUSH BINARY LOGS")
 			want := sum(t, fileOf(t, filepath.Join(n.Datadir, "binlog.000001")))
-			for name, dsn := range ways(t, n, spec) {
+			for name, dsn := range ways(t, n, anyTLS) {
 				t.Run(name, func(t *testing.T) {
 					tg, err := mysql.ParseTarget(dsn)
 					if err != nil {
@@ -56,17 +57,18 @@ func TestSources(t *testing.T) {
 }
 
 // ways are DSNs that lead to a server.
-func ways(t *testing.T, n *sandbox.Node, spec string) map[string]string {
+func ways(t *testing.T, n *sandbox.Node, anyTLS string) map[string]string {
 	t.Helper()
 	c, err := n.TCPConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ways := map[string]string{"socket": n.DSN, "tcp": c.FormatDSN(), "compressed": n.DSN + "?compress=true"}
-	if spec == "mysql-9.7" { // it made itself a certificate
-		c.TLSConfig = "skip-verify"
-		ways["tls"] = c.FormatDSN()
+	if _, err := n.Query(t.Context(), "CREATE USER secure@'127.0.0.1' IDENTIFIED BY 'x' REQUIRE SSL; GRANT ALL ON *.* TO secure@'127.0.0.1'"); err != nil {
+		t.Fatal(err)
 	}
+	c.User, c.Passwd, c.TLSConfig = "secure", "x", anyTLS
+	ways["tls"] = c.FormatDSN()
 	return ways
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -67,8 +68,8 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 	switch {
 	case a.open:
 		err = a.statement(ctx, q, e)
-	case a.o.Keep && a.plan.maria && verb == "CREATE":
-		err = a.createMaria(ctx, q, e)
+	case a.o.Keep && a.plan.source.LogsFilledTables() && verb == "CREATE":
+		err = a.createFilled(ctx, q, e)
 	default:
 		err = a.unprotected(ctx, q, e)
 	}
@@ -118,24 +119,21 @@ func notInZone(r rune) bool {
 	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_+-:/.", r)
 }
 
-// errNoXA says that there is no XA transaction of that name (ER_XAER_NOTA).
-const errNoXA = 1397
-
 // endXA commits a prepared XA transaction or takes it back. One that changed nothing wanted was not prepared here.
 func (a *applier) endXA(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	a.wanted = true
 	err := a.alone(ctx, q, e)
-	if a.o.Only != nil && mysql.ErrorNumber(err) == errNoXA {
+	if a.o.Only != nil && mysql.ErrorNumber(err) == errno.UnknownXID {
 		a.wanted, a.open = false, false
 		return nil
 	}
 	return err
 }
 
-// createMaria runs the CREATE TABLE of a CREATE TABLE … SELECT, which MariaDB logs with the rows as one transaction. As a
+// createFilled runs the CREATE TABLE of a CREATE TABLE … SELECT, which is logged with the rows as one transaction. As a
 // statement it would be one by itself, and its rows another one with a GTID too many: so only the rows are logged, under the
 // GTID of both. When it was run before, by a process that was killed, it is run again.
-func (a *applier) createMaria(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
+func (a *applier) createFilled(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	const create = "CREATE TABLE"
 	if len(q.Text) > len(create) && strings.EqualFold(string(q.Text[:len(create)]), create) {
 		q.Text = append([]byte("CREATE OR REPLACE TABLE"), q.Text[len(create):]...)
@@ -170,7 +168,7 @@ func (a *applier) wantsStatement(q binlogevent.Query) bool {
 		}
 	}
 	if len(all) == 0 && len(a.result.Notes) < 100 {
-		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, for it names no table: %.120s", q.Text))
+		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, because it names no table: %.120s", q.Text))
 	}
 	return false
 }
@@ -331,7 +329,7 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	if q.CharsetDatabase >= 0 {
 		add("collation_database = %d", q.CharsetDatabase)
 	}
-	if !a.plan.maria {
+	if a.plan.source.LogsDefaults() {
 		if q.DefaultUTF8MB4 >= 0 {
 			add("default_collation_for_utf8mb4 = %d", q.DefaultUTF8MB4)
 		}

@@ -260,10 +260,10 @@ func (u *undoer) judge(t *undoTable) {
 		t.order = append(t.order, i)
 	}
 	if !keyed {
-		u.note("%s has no primary key, or the log does not tell it: rows are found by all their values, one row for each statement", name)
+		u.note("%s has no primary key, or the log does not name it: rows are found by all their values, one row per statement", name)
 	}
 	if !t.exact {
-		u.note("%s: columns as the log tells them; whether some are generated, and may not be written, it does not tell", name)
+		u.note("%s: columns as the log has them; it does not say which are generated and must not be written", name)
 	}
 }
 
@@ -435,7 +435,7 @@ func (u *undoer) inexact(t *undoTable, images ...[]binlogevent.Value) (line stri
 			continue
 		}
 		t.told[i] = true
-		u.note("%s.%s: NOT EXACT: documents in %s hold bytes of BIT, BLOB and the like: they come back as the same bytes, but JSON_TYPE may say another type, and a row that is found by all its values may not be found", mysql.Quote(t.Schema), mysql.Quote(t.Name), mysql.Quote(c.Name))
+		u.note("%s.%s: NOT EXACT: documents in %s hold bytes of BIT, BLOB or similar types: they come back as the same bytes, but JSON_TYPE may differ, and a row that is found by all its values may not be found", mysql.Quote(t.Schema), mysql.Quote(t.Name), mysql.Quote(c.Name))
 		line += "-- note: " + oneLine(u.result.Notes[len(u.result.Notes)-1]) + "\n"
 	}
 	return line

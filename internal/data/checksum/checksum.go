@@ -26,11 +26,11 @@ type Options struct {
 	Rename func(schema string) string
 
 	Threads  int           // tables, or chunks of a large one, at a time; 0: 1
-	Target   time.Duration // how long reading one chunk should take; 0: half a second
+	Target   time.Duration // time that reading one chunk should take; 0: half a second
 	Patience time.Duration // how long a replica may take to reach the primary's place before what differs counts as not comparable; 0: 10 s
 	Silence  time.Duration // how long a server may be silent in the middle of an answer; 0: a minute
 	Return   time.Duration // how long a server that was lost is waited for; 0: 20 s
-	Rounds   int           // how often a row has to be seen unequal and unchanged before it is said to differ; 0: 10
+	Rounds   int           // how often a row must be seen unequal and unchanged before it counts as different; 0: 10
 	MaxRows  int           // differing rows to list, for each table and server; 0: 100
 	Method   Method        // "": MethodAuto
 	Gate     Gate          // nil: no throttle

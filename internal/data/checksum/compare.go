@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -513,7 +514,7 @@ func (o *On) fail(err error) {
 		o.Hint = e.Hint
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		o.Hint = "the account needs SELECT on the table"
-	case mysql.ErrorNumber(err) == errLockWait:
+	case mysql.ErrorNumber(err) == errno.LockWaitTimeout:
 		o.Hint = "somebody holds a lock on the table, such as an ALTER TABLE: compare it again"
 	case mysql.ClassOf(err) == mysql.ClassMissing:
 		o.Hint = "its definition was changed meanwhile: compare it again"

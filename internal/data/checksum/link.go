@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // side is one of the servers, as far as it does not change.
@@ -211,7 +212,7 @@ func channelNotes(ch mysql.ReplicaChannel) (notes []string) {
 		}
 	}
 	if ch.Delay > 0 {
-		notes = append(notes, fmt.Sprintf("it is told to stay %s behind%s: rows that were changed in that time cannot be compared", time.Duration(ch.Delay)*time.Second, name))
+		notes = append(notes, fmt.Sprintf("it is delayed by %s%s: rows that were changed in that time cannot be compared", time.Duration(ch.Delay)*time.Second, name))
 	}
 	if !ch.Filter.None() {
 		notes = append(notes, "it does not replicate all"+name+": "+ch.Filter.String())
@@ -260,12 +261,5 @@ func (l *link) reach(ctx context.Context, m mysql.Mark, patience time.Duration) 
 
 // gone says whether an error means that a table, or its schema, is not there.
 func gone(err error) bool {
-	return err != nil && (mysql.ClassOf(err) == mysql.ClassMissing || mysql.ErrorNumber(err) == errUnknownDatabase)
+	return err != nil && (mysql.ClassOf(err) == mysql.ClassMissing || mysql.ErrorNumber(err) == errno.UnknownDatabase)
 }
-
-// Numbers of errors.
-const (
-	errUnknownDatabase = 1049 // ER_BAD_DB_ERROR
-	errLockWait        = 1205 // ER_LOCK_WAIT_TIMEOUT
-	errDeadlock        = 1213 // ER_LOCK_DEADLOCK
-)

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // MendOptions are what is mended and how.
@@ -96,7 +97,7 @@ func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
 	return p, nil
 }
 
-// unfit says why nothing can be mended through a primary.
+// unfit says why nothing can be repaired through a primary.
 func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	v, err := c.Maps(ctx, "SHOW /* risso: can it be mended? */ GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'wsrep_on', 'read_only')")
 	if err != nil {
@@ -149,7 +150,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		}
 	}
 	if !direct {
-		r.Why, r.Hint = "it does not replicate from the primary itself", "mend the replica in between first"
+		r.Why, r.Hint = "it does not replicate from the primary itself", "repair the replica in between first"
 		return r, nil
 	}
 	own, _, err := mysql.OwnWrites(ctx, c, primary)
@@ -157,7 +158,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		return r, err
 	}
 	if own != "" {
-		r.Why, r.Hint = "it has writes of its own: "+own, "find out who writes there; what is right is for a person to say"
+		r.Why, r.Hint = "it has local writes: "+own, "find out who writes there; a person must decide what is right"
 		return r, nil
 	}
 	list, err := c.ReplicaAddresses(ctx)
@@ -165,8 +166,8 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		err = nil
 	}
 	if err == nil && len(list) > 0 {
-		r.Why = "it has replicas of its own (" + strings.Join(list, ", ") + "): what is mended reaches them as row events, which stop where a row is not as it was"
-		r.Hint = "mend its replicas by building them anew, or stop them for the time"
+		r.Why = "it has replicas (" + strings.Join(list, ", ") + "): repairs reach them as row events, which stop if a row is not as it was"
+		r.Hint = "rebuild its replicas afterwards, or stop them meanwhile"
 	}
 	return r, err
 }
@@ -182,11 +183,11 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 		case bad[on.Server] || on.Verdict != Differs && !on.Verdict.Bad():
 			continue
 		case on.Verdict != Differs:
-			refuse(string(on.Verdict)+" on "+on.Server, "definitions are not mended")
+			refuse(string(on.Verdict)+" on "+on.Server, "definitions are not repaired")
 			continue
 		}
 		if on.AtLeast || int64(len(on.Rows)) < on.differing() {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s: only %d of its rows are mended now: run it again for the others", what, len(on.Rows)))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s: only %d of its rows are repaired now: run it again for the others", what, len(on.Rows)))
 		}
 		for _, row := range on.Rows {
 			if row.key == nil {
@@ -236,7 +237,7 @@ func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Tabl
 	case !ok || !key.Whole():
 		return nil, noExactKey, "", nil
 	case !transactional(def.Engine):
-		return nil, def.Engine + " has no transactions: a row could change while it is mended", "", nil
+		return nil, def.Engine + " has no transactions: a row could change while it is repaired", "", nil
 	case def.Versioned:
 		return nil, "it keeps old rows (SYSTEM VERSIONING): mending would add to them", "", nil
 	}
@@ -327,7 +328,7 @@ func (st *Step) run(ctx context.Context, s *mysql.Stream, d *change.Diary) error
 		if e := s.Exec(ctx, "ROLLBACK /* risso: mend */"); e != nil {
 			return errors.Join(err, e)
 		}
-		if n := mysql.ErrorNumber(err); n != errDeadlock && n != errLockWait {
+		if n := mysql.ErrorNumber(err); n != errno.Deadlock && n != errno.LockWaitTimeout {
 			return err
 		}
 	}

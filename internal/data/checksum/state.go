@@ -95,7 +95,7 @@ func (s *state) read(servers string) (size int64, err error) {
 		}
 		var l line
 		if err := json.Unmarshal(bytes.TrimSpace(b), &l); err != nil {
-			return 0, fmt.Errorf("%w: %s is damaged; remove it to begin anew", ErrState, s.file.Name())
+			return 0, fmt.Errorf("%w: %s is damaged; remove it to start over", ErrState, s.file.Name())
 		}
 		size += int64(len(b))
 		switch {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -24,7 +26,7 @@ const (
 )
 
 // errServerEnded says that the throw-away server is gone in the middle of the work, and fell over by itself.
-var errServerEnded = errors.New("the throw-away server ended by itself")
+var errServerEnded = errors.New("the throw-away server exited")
 
 // room makes sure that the rows of a logical backup fit on the disk of sandboxes: a server whose disk is full would look like
 // a backup that does not restore. Of a physical backup its restore sees to that.
@@ -45,7 +47,7 @@ func (r *run) room() error {
 	}
 	if need := r.header.Bytes + r.header.Bytes/4 + serverRoom; free < need { // rows in pages, and indexes
 		return &Error{Hint: "free some, or name another folder in RISSO_SANDBOX_DIR",
-			Err: fmt.Errorf("%w: %s has room for %d MB, the drill needs about %d", physical.ErrNoRoom, dir, free>>20, need>>20)}
+			Err: fmt.Errorf("%w: %s has room for %s, the drill needs about %s", physical.ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))}
 	}
 	return nil
 }
@@ -105,17 +107,11 @@ func (r *run) whileAlive(ctx context.Context, do func(context.Context) error) er
 // endTime is how long a server that no longer answers has to be gone, in which its memory is given back.
 const endTime = 30 * time.Second
 
-// What a server says that is about to end: ER_SERVER_SHUTDOWN, and MariaDB's ER_CONNECTION_KILLED.
-const (
-	errShutdown   = 1053
-	errConnKilled = 1927
-)
-
 // gone says whether the server has ended. Connections break a moment before it has.
 func (r *run) gone(ctx context.Context, err error) bool {
 	wait := time.Duration(0)
 	c, n := mysql.ClassOf(err), mysql.ErrorNumber(err)
-	if c == mysql.ClassDropped || c == mysql.ClassRefused || n == errShutdown || n == errConnKilled {
+	if c == mysql.ClassDropped || c == mysql.ClassRefused || n == errno.ServerShutdown || n == errno.ConnectionKilled {
 		wait = endTime
 	}
 	select {

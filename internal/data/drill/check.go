@@ -24,10 +24,10 @@ type Check struct {
 
 // Expectations says what may stand behind "-- expect:" and "=>".
 const Expectations = `  true (or nothing)        the first value is neither NULL, nor empty, nor 0
-  42                       the whole answer, columns parted by tabs, rows by line ends
+  42                       the whole answer, columns separated by tabs, rows by newlines
   > 1000, >=, <, <=, !=    the first value, as a number
   rows, no rows            whether there are any
-  /REGEXP/                 the whole answer fits the regular expression`
+  /REGEXP/                 the whole answer matches the regular expression`
 
 const expectMark = "-- expect:"
 
@@ -41,7 +41,7 @@ func ParseChecks(text string) ([]Check, error) {
 		trimmed := strings.TrimSpace(line)
 		if e, ok := strings.CutPrefix(trimmed, expectMark); ok {
 			if len(sql) > 0 {
-				return nil, fmt.Errorf("line %d: %s stands inside of a statement; one ends with ; at the end of its line", i+1, expectMark)
+				return nil, fmt.Errorf("line %d: %s is inside a statement; a statement ends with ; at the end of a line", i+1, expectMark)
 			}
 			expect = strings.TrimSpace(e)
 			if err := checkExpectation(expect); err != nil {
@@ -85,7 +85,7 @@ func checkExpectation(e string) error {
 	}
 	if op, rest := operator(e); op != "" {
 		if _, err := strconv.ParseFloat(rest, 64); err != nil {
-			return fmt.Errorf("expectation %q: behind %s stands a number", e, op)
+			return fmt.Errorf("expectation %q: a number must follow %s", e, op)
 		}
 	}
 	return nil

@@ -17,62 +17,18 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// LoadRequest says what a Loader puts where.
-type LoadRequest struct {
-	Repo     *repo.Repo
-	Backup   string
-	Into     mysql.Target // an empty server of this drill's own
-	Threads  int
-	Progress func(stage string, done, total int64)
-}
-
-// Loaded is what a Loader did.
-type Loaded struct {
-	Tables    int64    // that were compared with the manifest
-	Rows      int64    // in them
-	Bytes     int64    // raw
-	Different []string // tables whose rows are not those of the manifest
-	LeftOut   []string // views and programs that the drill's server did not take, with the reason
-	Notes     []string
-}
-
-// Loader puts a logical backup into a server and compares it with its manifest. Events must not run meanwhile.
-type Loader interface {
-	Load(ctx context.Context, r LoadRequest) (Loaded, error)
-}
-
-// RollRequest says what a Roller goes on with.
-type RollRequest struct {
-	Repo     *repo.Repo
-	Backup   repo.Header // with the position from which to go on
-	Into     mysql.Target
-	Progress func(stage string, done, total int64)
-}
-
-// Rolled is what a Roller did.
+// Rolled is how far the server was rolled forward.
 type Rolled struct {
 	Transactions int64     `json:"transactions"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // what the server has now
 	Time         time.Time `json:"time"`               // of the last transaction; the zero time where there was none
-	Notes        []string  `json:"-"`                  // what a person should know; they go into the proof's
-}
-
-// ErrNoLogs is what a Roller's error wraps when there are no mirrored logs of that server: then the drill goes on without.
-// ErrShort is when they end before the backup, as those of a mirror that is behind do.
-var (
-	ErrNoLogs = errors.New("no binary logs are mirrored")
-	ErrShort  = errors.New("the mirrored binary logs end before the backup")
-)
-
-// Roller applies the mirrored binary logs behind a backup, to their end.
-type Roller interface {
-	Roll(ctx context.Context, r RollRequest) (Rolled, error)
 }
 
 // Options say what Run does.
@@ -80,9 +36,7 @@ type Options struct {
 	Repo   *repo.Repo
 	Backup string // empty: the newest whole one
 	Server string // as sandbox.Find understands it; empty: the one on this machine that is nearest to the backup's
-
-	Loader Loader // needed for logical backups
-	Roller Roller // nil: the snapshot only
+	Logs   *Logs  // to roll forward with; nil: the snapshot only
 
 	Checks    []Check  // of the user's own
 	SkipCheck bool     // no CHECK TABLE, which reads everything
@@ -182,9 +136,6 @@ func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
 	if err := m.Close(); err != nil {
 		return sandbox.Server{}, err
 	}
-	if r.header.Kind == repo.Logical && r.Loader == nil {
-		return sandbox.Server{}, errors.New("nothing here loads logical backups")
-	}
 	server, notes, err := nearest(ctx, r.Server, r.header)
 	if err != nil {
 		return server, err
@@ -267,7 +218,7 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	case errors.Is(err, sandbox.ErrKilled):
 		return killed(sandbox.ErrKilled)
 	case killedTool(err):
-		return killed(fmt.Errorf("something else than itself ended the tool: %w", err))
+		return killed(fmt.Errorf("something else ended the tool: %w", err))
 	case r.filling == begun && unreachable(err):
 		return &Error{Hint: "make the drill again when the place can be read; nothing is recorded of the backup", Err: err}
 	case r.filling == begun && (len(r.Settings) == 0 || errors.Is(err, repo.ErrDamaged)):
@@ -332,7 +283,7 @@ func (r *run) settings(server sandbox.Server) []string {
 	if r.header.Kind == repo.Logical {
 		list = append(list, "local_infile=ON") // rows are loaded by LOAD DATA LOCAL
 		// Names of tables are compared as the source compares them; later on it cannot be changed.
-		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && server.Family == sandbox.FamilyMariaDB {
+		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && mysql.Of(server.Kind()).FoldsNamesAnywhere() {
 			list = append(list, "lower_case_table_names="+v)
 		}
 		if v := r.header.Server.Variables["innodb_page_size"]; v != "" && v != "16384" {
@@ -359,56 +310,8 @@ func (r *run) files(ctx context.Context, dir string) ([]string, error) {
 	return got.Settings, nil
 }
 
-// load puts a logical backup into the server.
-func (r *run) load(ctx context.Context) error {
-	got, err := r.Loader.Load(ctx, LoadRequest{Repo: r.Repo, Backup: r.header.ID, Into: r.target, Threads: r.Threads, Progress: r.bytes})
-	if err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	r.stage("load")
-	r.proof.Bytes = got.Bytes
-	r.proof.Notes = append(r.proof.Notes, got.Notes...)
-	r.proof.Compare = Compare{Tables: got.Tables, Rows: got.Rows, Different: append([]string{}, got.Different...)}
-	if n := len(got.Different); n > 0 {
-		r.proof.fail("%d of %d tables are not as they were: %s", n, got.Tables, strings.Join(got.Different[:min(n, 5)], ", "))
-	}
-	if n := len(got.LeftOut); n > 0 {
-		r.proof.fail("%s did not come back: %s", digits.Plural(n, "view or program", "views and programs"), strings.Join(got.LeftOut[:min(n, 5)], "; "))
-	}
-	if got.Tables != r.header.Tables {
-		r.proof.fail("the manifest speaks of %s, %d were compared", digits.Counted(r.header.Tables, "table"), got.Tables)
-	}
-	if got.Rows != r.header.Rows && len(got.Different) == 0 {
-		r.proof.fail("the manifest speaks of %s, %d came back", digits.Counted(r.header.Rows, "row"), got.Rows)
-	}
-	return nil
-}
-
 func (r *run) bytes(stage string, done, total int64) {
 	r.Progress(Progress{Stage: stage, Done: done, Total: total, Unit: "bytes"})
-}
-
-// roll applies the mirrored logs.
-func (r *run) roll(ctx context.Context) error {
-	if r.Roller == nil {
-		return nil
-	}
-	got, err := r.Roller.Roll(ctx, RollRequest{Repo: r.Repo, Backup: r.header, Into: r.target, Progress: r.bytes})
-	if errors.Is(err, ErrNoLogs) {
-		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill ends with the snapshot (risso binlog follow mirrors them)")
-		return nil
-	}
-	if errors.Is(err, ErrShort) {
-		r.proof.Notes = append(r.proof.Notes, err.Error()+": nothing is rolled forward, the drill ends with the snapshot")
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("roll forward: %w", err)
-	}
-	r.proof.Notes = append(r.proof.Notes, got.Notes...)
-	r.stage("roll forward")
-	r.proof.Rolled = &got
-	return r.unlogged(ctx)
 }
 
 // unlogged looks for schemas of the restored server whose changes the mirrored logs do not have: they stay as in the snapshot.
@@ -476,4 +379,23 @@ func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 	})
 	slices.SortStableFunc(list, func(a, b Proof) int { return a.Began.Compare(b.Began) })
 	return list, err
+}
+
+// Failure gives an error its hint.
+func Failure(err error) error {
+	var d *Error
+	if errors.As(err, &d) {
+		return fault.New(fault.Failed, d.Hint, err)
+	}
+	var p *physical.Error
+	if errors.As(err, &p) {
+		return fault.New(fault.Failed, p.Hint, err)
+	}
+	if hint := places.Mistrusted(err); hint != "" {
+		return fault.New(fault.Failed, hint, err)
+	}
+	if errors.Is(err, repo.ErrNoBackup) {
+		return fault.New(fault.Failed, "risso backup --to takes one", err)
+	}
+	return err
 }

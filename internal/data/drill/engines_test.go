@@ -37,7 +37,7 @@ func TestOtherEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := strings.Join(h.Notes, "\n"); !strings.Contains(said, strings.Join(list, ", ")) || !strings.Contains(said, "those of ARCHIVE and MERGE cannot be read there (DROP TABLE IF EXISTS") {
+	if said := strings.Join(h.Notes, "\n"); !strings.Contains(said, strings.Join(list, ", ")) || !strings.Contains(said, "those of ARCHIVE and MERGE cannot be read there (after DROP TABLE IF EXISTS") {
 		t.Errorf("the backup says %q", said)
 	}
 	dir := shortDir(t)

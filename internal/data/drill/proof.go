@@ -1,11 +1,13 @@
 package drill
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // ProofFormat is the version of Proof's form.
@@ -134,4 +136,10 @@ func are(n int64) string {
 		return "is"
 	}
 	return "are"
+}
+
+// Fact is the proof as the store of facts keeps it; place and instance are whose backup it is of.
+func (p Proof) Fact(place, instance string) (state.Drill, error) {
+	b, err := json.Marshal(p)
+	return state.Drill{Place: place, Backup: p.Backup, Instance: instance, Began: p.Began, Ended: p.Ended, Passed: p.Passed, Recovery: p.Recovery, Reached: p.Reached(), Text: p.Summary(), Proof: b}, err
 }

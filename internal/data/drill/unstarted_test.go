@@ -47,9 +47,6 @@ exec '` + real + `' "$@"
 	return dir, binary
 }
 
-// loads is never asked.
-type loads struct{ Loader }
-
 // TestServerNeverStarts: where no server starts nothing is recorded of the backup; where one starts and not with the backup's files, the backup is at
 // fault.
 func TestServerNeverStarts(t *testing.T) {
@@ -74,7 +71,7 @@ func TestServerNeverStarts(t *testing.T) {
 		}
 		return len(list)
 	}
-	o := Options{Repo: r, Dir: shortDir(t), Server: binary, SkipCheck: true, Loader: loads{}}
+	o := Options{Repo: r, Dir: shortDir(t), Server: binary, SkipCheck: true}
 	away := put("short")
 	for kind, id := range map[repo.Kind]string{repo.Physical: h.ID, repo.Logical: logical} {
 		o.Backup = id

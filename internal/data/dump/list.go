@@ -354,7 +354,7 @@ func (l *listing) notes() (out []string) {
 		out = append(out, fmt.Sprintf("Definitions only: %s. Their rows are those of other tables, or of another server.", someOf(l.away)))
 	}
 	if len(l.unread) > 0 {
-		out = append(out, "Not in the backup, for the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")
+		out = append(out, "Not in the backup, because the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")
 	}
 	return append(out, l.unmet.notes()...)
 }

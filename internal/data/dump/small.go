@@ -81,4 +81,4 @@ func (w *worker) full(ctx context.Context, list []*table) ([]bool, error) {
 }
 
 // errShape says that an answer is not one to what was asked.
-var errShape = errors.New("the server answered something else")
+var errShape = errors.New("unexpected answer of the server")

@@ -16,7 +16,7 @@ import (
 
 // gather gives what takes a table's rows, and what notes the places in its JSON documents whose types have to be asked for.
 func (w *worker) gather(t *table) (wire.RowSink, func()) {
-	if w.job.snap.Server.MariaDB() {
+	if !w.job.snap.Server.TypesJSON() {
 		return w.sink, func() {}
 	}
 	p := chunk.NewPlaces(t.Table, w.sink)
@@ -63,7 +63,7 @@ func (w *worker) types(ctx context.Context, t *table) error {
 		for _, c := range counts {
 			n += c
 		}
-		w.job.note(fmt.Sprintf("JSON documents of %s hold %s of a type that their text does not tell (DECIMAL, DATE, bytes), and the table has no key to find their rows by: they come back as what their text shows.", t.info.TableName, digits.Counted(n, "value")))
+		w.job.note(fmt.Sprintf("JSON documents of %s hold %s of a type that is not visible in their text (DECIMAL, DATE, bytes), and the table has no key to find their rows by: they come back as what their text shows.", t.info.TableName, digits.Counted(n, "value")))
 		return nil
 	}
 	return w.keepTypes(ctx, t, typed)
@@ -123,5 +123,5 @@ func (j *job) noteTypes() {
 	for _, name := range slices.Sorted(maps.Keys(j.types)) {
 		words = append(words, fmt.Sprintf("%s %d", name, j.types[name]))
 	}
-	j.notes = append(j.notes, "JSON documents hold values whose types their text does not tell ("+strings.Join(words, ", ")+"): the types are in the backup, too.")
+	j.notes = append(j.notes, "JSON documents hold values whose types are not visible in their text ("+strings.Join(words, ", ")+"): the types are in the backup, too.")
 }

@@ -401,7 +401,7 @@ func (w *worker) lost(p *part, err error) error {
 func (w *worker) refused(info define.TableInfo, err error) error {
 	switch {
 	case mysql.DefinitionChanged(err):
-		err = fmt.Errorf("table %s was altered, truncated or made anew after the snapshot, which cannot read it any more: %w", info.TableName, ErrChanged)
+		err = fmt.Errorf("table %s was altered, truncated or created again after the snapshot, which can no longer read it: %w", info.TableName, ErrChanged)
 	case mysql.Gone(err):
 		err = fmt.Errorf("table %s was dropped or renamed after the snapshot: %w", info.TableName, ErrChanged)
 	case mysql.LockRefused(err):

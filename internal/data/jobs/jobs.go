@@ -43,7 +43,7 @@ var ErrFound = errors.New("found")
 var (
 	ErrNoJob   = errors.New("there is no such job")
 	ErrRunning = errors.New("it runs already")
-	ErrNoRun   = errors.New("no such run goes on")
+	ErrNoRun   = errors.New("no such run is in progress")
 )
 
 // Job is something to do again and again.
@@ -173,7 +173,7 @@ func entriesOf(jobs []Job) (list []*entry, err error) {
 	}
 	for _, j := range jobs {
 		if j.After != "" && !seen[j.After] {
-			return nil, fmt.Errorf("job %s is due behind %q, which there is not", j.Name, j.After)
+			return nil, fmt.Errorf("job %s is due after %q, which does not exist", j.Name, j.After)
 		}
 	}
 	return list, nil

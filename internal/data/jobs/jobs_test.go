@@ -386,9 +386,9 @@ func TestBugInTask(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for say, jobs := range map[string][]Job{
-		"two jobs are called": {{Name: "a"}, {Name: "a"}},
-		"not a schedule":      {{Name: "a", Schedule: "nightly"}},
-		"which there is not":  {{Name: "a", After: "b"}},
+		"two jobs are called":  {{Name: "a"}, {Name: "a"}},
+		"not a schedule":       {{Name: "a", Schedule: "nightly"}},
+		"which does not exist": {{Name: "a", After: "b"}},
 	} {
 		if _, err := New(Options{Jobs: jobs}); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", say, err)

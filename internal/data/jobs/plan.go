@@ -61,7 +61,7 @@ func (r *Runner) enter(ctx context.Context, e *entry, was state.Job, now time.Ti
 	case lasting(e.Kind):
 		e.due = now
 	case cutShort(runs):
-		e.due, e.why = now, "begins anew: the last run was cut short when Risso ended"
+		e.due, e.why = now, "starts over: the last run was interrupted when Risso ended"
 	case was.ID != 0 && was.Schedule == e.Schedule && !was.NextDue.IsZero():
 		e.due = was.NextDue
 		e.again = e.failures > 0 && e.failures <= maxRetries && (!e.planned || !e.due.Equal(e.plan.Next(runs[0].Ended.In(now.Location()))))

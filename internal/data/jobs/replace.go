@@ -24,7 +24,7 @@ func (r *Runner) Replace(ctx context.Context, jobs []Job) error {
 	defer r.mu.Unlock()
 	for _, e := range list {
 		if was := r.named(e.Name); was != nil && (was.Kind != e.Kind || was.Instance != e.Instance) {
-			return fmt.Errorf("job %s was a %s of %s: call it something else", e.Name, was.Kind, was.Instance)
+			return fmt.Errorf("job %s was a %s of %s: use another name", e.Name, was.Kind, was.Instance)
 		}
 	}
 	if !r.begun { // prepare asks the store

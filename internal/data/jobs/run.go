@@ -17,13 +17,13 @@ import (
 const (
 	textStopped = "stopped by hand"
 	textEnded   = "Risso was stopped while it ran"
-	textNew     = "begins anew: it was configured anew"
+	textNew     = "starts over: its configuration changed"
 )
 
 // Why a run that goes on is ended.
 var (
 	errStopped  = errors.New(textStopped)
-	errReplaced = errors.New("configured anew")
+	errReplaced = errors.New("its configuration changed")
 )
 
 // run is a task that goes on.

@@ -157,10 +157,9 @@ func (r *run) rehearseAccounts(ctx context.Context, s *session) error {
 // rehearseAccount puts an account into the target's words.
 func (r *run) rehearseAccount(o repo.Object, granted map[string]bool) {
 	key, where := objectKey(&o), string(o.Kind)+" "+o.Name
-	from := r.header.Server.MariaDB()
-	if a, ok := parseAccount(o.Create); ok && (from != r.server.MariaDB() || r.header.Server.Number > r.server.Number) {
+	if a, ok := parseAccount(o.Create); ok && (!r.source().SameKind(r.server.Server) || r.header.Server.Number > r.server.Number) {
 		backticked := mysql.Quote(strings.TrimSuffix(o.Name, "@%"))
-		role := !from && r.server.MariaDB() && a.locked && strings.HasSuffix(o.Name, "@%") && granted[backticked+"@`%`"]
+		role := r.source().RolesAreAccounts() && !r.server.RolesAreAccounts() && a.locked && strings.HasSuffix(o.Name, "@%") && granted[backticked+"@`%`"]
 		create, why := r.writeAccount(a, where, role)
 		if why != "" {
 			r.find(where, why, "")
@@ -177,7 +176,7 @@ func (r *run) rehearseAccount(o repo.Object, granted map[string]bool) {
 	}
 	var after, lost []string
 	for _, g := range o.After {
-		g, without := r.writeGrant(g, from, granted)
+		g, without := r.writeGrant(g, granted)
 		lost = append(lost, without...)
 		if g != "" {
 			after = append(after, g)
@@ -210,13 +209,10 @@ func (r *run) writeAccount(a account, where string, role bool) (create, why stri
 	case len(fits) == 0:
 		return "", "the way to log in " + a.ways[0].plugin + " is not here, and passwords cannot be read out of it"
 	default:
-		if len(a.ways) > 1 && (len(fits) < len(a.ways) || !r.server.MariaDB()) {
+		if len(a.ways) > 1 && (len(fits) < len(a.ways) || !r.server.SeveralLogins()) {
 			r.find(where, "several ways to log in are not here", fits[0].plugin)
 		}
-		word := " IDENTIFIED WITH '" + fits[0].plugin + "' AS "
-		if r.server.MariaDB() {
-			word = " IDENTIFIED VIA " + fits[0].plugin + " USING "
-		}
+		word := r.server.IdentifiedBy(fits[0].plugin)
 		if fits[0].secret == "" {
 			word = word[:strings.LastIndexByte(word[:len(word)-1], ' ')]
 		}
@@ -312,9 +308,8 @@ var roleName = pattern.Lazy("(`(?:[^`]|``)*`)@`%`")
 
 // writeGrant puts a GRANT into the target's words; "" when nothing of it is left. lost are privileges that the target does not
 // have.
-func (r *run) writeGrant(g string, from bool, granted map[string]bool) (out string, lost []string) {
-	into := r.server.MariaDB()
-	if from != into {
+func (r *run) writeGrant(g string, granted map[string]bool) (out string, lost []string) {
+	if into := r.server.RolesAreAccounts(); into != r.source().RolesAreAccounts() {
 		g = acrossFlavours(g, into, granted)
 	}
 	read, err := asDefault.ReadGrant(g)
@@ -355,8 +350,8 @@ func (r *run) privilege(name string) string {
 }
 
 // acrossFlavours gives a GRANT, or SET DEFAULT ROLE, the other flavour's form.
-func acrossFlavours(g string, intoMariaDB bool, granted map[string]bool) string {
-	if intoMariaDB {
+func acrossFlavours(g string, rolesAreAccounts bool, granted map[string]bool) string {
+	if !rolesAreAccounts {
 		g = roleName().ReplaceAllStringFunc(g, func(name string) string {
 			if granted[name] {
 				return strings.TrimSuffix(name, "@`%`")

@@ -26,7 +26,7 @@ func (r *run) check(ctx context.Context, s *session) error {
 			return err
 		}
 	case found && !r.o.Overwrite:
-		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it", ErrUnfinished, backup, began)
+		return fmt.Errorf("%w: %s, begun %s: run that one again to continue it", ErrUnfinished, backup, began)
 	case found:
 		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("the restore of %s, begun %s, was not finished: its journal goes, and what it made stays as it is where nothing comes over it", backup, began))
 	}
@@ -332,7 +332,7 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 	return r.again(ctx, s, func(s *session) error {
 		for _, st := range statements {
 			if err := s.Exec(ctx, st); err != nil && mysql.ErrorNumber(err) != errNoBinlog {
-				return fmt.Errorf("tell the target its GTIDs: %w", err)
+				return fmt.Errorf("set the GTIDs of the target: %w", err)
 			}
 		}
 		return nil

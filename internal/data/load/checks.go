@@ -8,13 +8,11 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// errCheckViolated is what MySQL says to a row that breaks a CHECK; LOAD DATA LOCAL leaves the row away, with a warning of this number.
-const errCheckViolated = 3819
-
 // errUnseen says that there were more warnings than the server keeps: one of them may be of a row that broke a CHECK.
-var errUnseen = errors.New("the server warned more often than it tells")
+var errUnseen = errors.New("the server had more warnings than it shows")
 
 // ofValues are warnings about values that a server computes with, or changes. Where it computes nothing, they are about a row's own values.
 // Source: MySQL manual, "Server Error Message Reference": wrong value, out of range, truncated, wrong for its column, division by 0, wrong for a
@@ -32,9 +30,9 @@ func (d definition) computes() bool {
 	})
 }
 
-// hasChecks says whether the target may refuse rows of a table for a CHECK. MariaDB lets a session switch checks off.
+// hasChecks says whether the target may refuse rows of a table for a CHECK.
 func (r *run) hasChecks(d definition) bool {
-	return !r.server.MariaDB() && r.server.Number >= checksBySchema && slices.ContainsFunc(d.items, func(item string) bool { return asDefault.Has(item, "CHECK") })
+	return r.server.AlwaysChecks() && slices.ContainsFunc(d.items, func(item string) bool { return asDefault.Has(item, "CHECK") })
 }
 
 // refusedByCheck says whether rows may not have gone in for a CHECK: one that they break, on a server that did not look at it, was told not to,
@@ -42,7 +40,7 @@ func (r *run) hasChecks(d definition) bool {
 func (t *table) refusedByCheck(err error) bool {
 	var w *warned
 	if errors.As(err, &w) {
-		return w.code == strconv.Itoa(errCheckViolated)
+		return w.code == strconv.Itoa(errno.CheckViolated)
 	}
 	return errors.Is(err, errUnseen) || mysql.ErrorNumber(err) != 0 && !passes(err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // ErrOneName is told where two things of a backup would come back under one name.
@@ -74,7 +75,7 @@ func (r *run) checkNames() error {
 
 // badName are numbers of errors about a name as such. Source: MySQL manual, "Server Error Message Reference", ER_TOO_LONG_IDENT,
 // ER_WRONG_DB_NAME, ER_WRONG_TABLE_NAME, ER_INVALID_CHARACTER_STRING.
-var badName = map[int]bool{1059: true, 1102: true, 1103: true, 1300: true}
+var badName = map[int]bool{errno.NameTooLong: true, errno.WrongSchemaName: true, errno.WrongTableName: true, errno.InvalidCharacters: true}
 
 // oldName is what stands before a name that has not been encoded for its file. Source: MySQL manual, "Mapping of Identifiers to File Names".
 const oldName = "#mysql50#"
@@ -94,7 +95,7 @@ func (r *run) askNames(ctx context.Context, s *session) error {
 		switch n := mysql.ErrorNumber(err); {
 		case err != nil && n == 0:
 			return err
-		case !r.server.MariaDB() && r.server.Number < 80000 && (strings.HasPrefix(now[0], oldName) || strings.HasPrefix(now[1], oldName)):
+		case r.server.RefusesOldNames() && (strings.HasPrefix(now[0], oldName) || strings.HasPrefix(now[1], oldName)):
 			return fmt.Errorf("the server cannot have a %s: it reads %s as the sign of a name that MySQL 5.0 wrote", what, oldName)
 		case badName[n]:
 			return fmt.Errorf("the server cannot have a %s: %w", what, err)

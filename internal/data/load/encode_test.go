@@ -311,7 +311,7 @@ func TestProgramTexts(t *testing.T) {
 	if got := withoutLogin("GRANT SELECT ON `REQUIRE IDENTIFIED`.* TO `u`@`%` IDENTIFIED BY PASSWORD '* WITH ' WITH GRANT OPTION"); got != "GRANT SELECT ON `REQUIRE IDENTIFIED`.* TO `u`@`%` WITH GRANT OPTION" {
 		t.Error(got)
 	}
-	if got := acrossFlavours("SET DEFAULT ROLE `a FOR b` FOR `u`@`%`", false, nil); got != "SET DEFAULT ROLE `a FOR b` TO `u`@`%`" {
+	if got := acrossFlavours("SET DEFAULT ROLE `a FOR b` FOR `u`@`%`", true, nil); got != "SET DEFAULT ROLE `a FOR b` TO `u`@`%`" {
 		t.Error(got)
 	}
 }

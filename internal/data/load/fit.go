@@ -98,7 +98,7 @@ func choose(def definition, list []clause, takes func(definition) error) (_ defi
 // by PREPARE.
 func (r *run) takes(ctx context.Context, s *session, def definition) (lost []string, err error) {
 	one := def
-	if r.server.MariaDB() {
+	if r.server.HasHistory() {
 		one = def.unversioned().timeless().unnumbered()
 	} else {
 		one.tail = neverTemporary().ReplaceAllString(one.tail, "")
@@ -383,23 +383,24 @@ func placeOf(s, text string) int {
 
 // alike puts words of one flavour into those of the other that mean the same.
 func (r *run) alike(def definition) definition {
-	const ignored = 100600
+	hidden := r.server.HiddenKey()
 	items := slices.Clone(def.items)
 	for i, item := range items {
-		key := isAnyKey(item)
 		swap := func(old, by string) {
 			if at := placeOf(items[i], old); at >= 0 {
 				items[i] = items[i][:at] + by + items[i][at+len(old):]
 			}
 		}
 		switch {
-		case r.server.MariaDB() && key && r.server.Number >= ignored:
-			swap(" /*!80000 INVISIBLE */", " IGNORED")
-		case r.server.MariaDB() && !key:
+		case isAnyKey(item):
+			for _, word := range mysql.HiddenKeys() {
+				if hidden != "" && word != hidden {
+					swap(word, hidden)
+				}
+			}
+		case r.server.TextDefaultsPlain():
 			swap(" /*!80023 INVISIBLE */", " INVISIBLE")
-		case !r.server.MariaDB() && key:
-			swap(" IGNORED", " /*!80000 INVISIBLE */")
-		case !r.server.MariaDB():
+		default:
 			items[i] = textDefault(item)
 		}
 	}
@@ -408,7 +409,7 @@ func (r *run) alike(def definition) definition {
 }
 
 // textDefault puts the default of a TEXT or BLOB into parentheses: MySQL takes no other there, and reads over an empty one without strict
-// mode. Source: MySQL manual, "Data Type Default Values".
+// mode.
 func textDefault(item string) string {
 	const word = " DEFAULT "
 	end := nameEnd(item)
@@ -427,7 +428,7 @@ func textDefault(item string) string {
 
 // uncompressed takes out that MariaDB keeps a column compressed, which stands in a comment that MySQL reads over.
 func (r *run) uncompressed(where string, d definition) definition {
-	if r.server.MariaDB() {
+	if r.server.CompressesColumns() {
 		return d
 	}
 	d.items = slices.Clone(d.items)
@@ -444,11 +445,10 @@ func (r *run) uncompressed(where string, d definition) definition {
 var compressed = pattern.Lazy(` /\*M!100301 COMPRESSED\*/`)
 
 // inOnePiece takes partitions off an engine that has none on MySQL since 8.0. A temporary table has none anyway, and to read them is
-// not to look at the engine. Source: MySQL manual, "Partitioning Limitations Relating to Storage Engines".
+// not to look at the engine.
 func (r *run) inOnePiece(where string, d definition) definition {
-	const native = 80000
 	at := partitioning(d.tail)
-	if at < 0 || r.server.MariaDB() || r.server.Number < native {
+	if at < 0 || r.server.PartitionsAnyEngine() {
 		return d
 	}
 	switch engine := d.engine(); strings.ToLower(engine) {

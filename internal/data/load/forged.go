@@ -107,9 +107,9 @@ func (r *run) quoteAccount(o *repo.Object) (why string) {
 		}
 		switch {
 		case strings.HasPrefix(g, "GRANT PROXY ON '") && readable("GRANT PROXY ON ''@''", g, " TO '"):
-			return "there are quotes in the name of an account that it may stand in for, which MySQL did not mark, and so where the name ends cannot be read"
+			return "there are quotes in the name of an account that it may act for, which MySQL did not escape, so the end of the name is unclear"
 		case strings.Contains(g, " (") && readable("GRANT SELECT", g, " ON `"):
-			return "there are quotes in the name of a column that it may use, which MySQL did not mark, and so where the name ends cannot be read; a backup that is taken now has it"
+			return "there are quotes in the name of a column that it may use, which MySQL did not escape, so the end of the name is unclear; a backup that is taken now has it"
 		}
 	}
 	return ""
@@ -132,7 +132,7 @@ func forgedAfter(o *repo.Object, d sqltext.Dialect) string {
 				return "a grant is for " + g.To.String()
 			}
 		default:
-			return fmt.Sprintf("%.60q shall run behind it", st)
+			return fmt.Sprintf("%.60q would run after it", st)
 		}
 	}
 	return ""

@@ -37,7 +37,7 @@ var forgeries = []struct {
 	{object(repo.Event, "e", "DROP DATABASE mysql"), []string{"DROP"}},
 	{object(repo.Sequence, "q", "CREATE TABLE q AS SELECT 1"), []string{"list of columns"}},
 	{repo.Line{Object: &repo.Object{Kind: repo.Sequence, Schema: "shop", Name: "q", Create: "CREATE SEQUENCE q", After: []string{"DO SETVAL(q, 1, 0, 1), SLEEP(1)"}}}, []string{"state"}},
-	{repo.Line{Object: &repo.Object{Kind: repo.View, Schema: "shop", Name: "v", Create: "CREATE VIEW v AS SELECT 1", After: []string{"CREATE DATABASE pwned"}}}, []string{"shall run behind it"}},
+	{repo.Line{Object: &repo.Object{Kind: repo.View, Schema: "shop", Name: "v", Create: "CREATE VIEW v AS SELECT 1", After: []string{"CREATE DATABASE pwned"}}}, []string{"would run after it"}},
 	{repo.Line{Object: &repo.Object{Kind: repo.View, Schema: "shop", Name: "v", Create: "CREATE VIEW v AS SELECT 1", Charset: "utf8mb4, GLOBAL max_connections = 7"}}, []string{"no character set"}},
 	{repo.Line{Object: &repo.Object{Kind: repo.Procedure, Schema: "shop", Name: "p", Create: "CREATE PROCEDURE p() SELECT 1", Database: "utf8mb4_bin; CREATE DATABASE pwned"}}, []string{"no character set"}},
 	{account("a@%", "CREATE USER `a`@`%`", "GRANT ALL ON *.* TO `pwned`@`%` IDENTIFIED BY 'x'"), []string{"account a@%", "pwned@%"}},

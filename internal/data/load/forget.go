@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Forgotten is what is known of a restore that was cut off, whose journal Forget takes away.
@@ -43,7 +44,7 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 		return f, err
 	}
 	if f.Found {
-		if err := f.look(ctx, s); err != nil && mysql.ErrorNumber(err) != errNoTable {
+		if err := f.look(ctx, s); err != nil && mysql.ErrorNumber(err) != errno.NoSuchTable {
 			return f, err
 		}
 	}

@@ -21,7 +21,7 @@ var now = []string{"2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999"}
 
 // dropsHistory says whether of a table with rows of the past those of now come back only.
 func (r *run) dropsHistory(t *repo.Table) bool {
-	return t.History && (!r.server.MariaDB() || r.strangeHistory(t) != "")
+	return t.History && (!r.server.HasHistory() || r.strangeHistory(t) != "")
 }
 
 // chunkOf reads a chunk's rows, of a table whose past stays away those of now.

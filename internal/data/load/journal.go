@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // state is how far a table is.
@@ -88,7 +89,7 @@ func (r *run) endEarlier(ctx context.Context, s *session) error {
 				continue
 			}
 			left = m["ID"]
-			if err := s.Exec(ctx, "KILL /* risso: of a restore that was cut off */ "+left); err != nil && mysql.ErrorNumber(err) != errNoThread {
+			if err := s.Exec(ctx, "KILL /* risso: of a restore that was cut off */ "+left); err != nil && mysql.ErrorNumber(err) != errno.NoSuchThread {
 				return fmt.Errorf("end session %s of a restore that was cut off: %w", left, err)
 			}
 		}
@@ -112,17 +113,11 @@ func (r *run) findJournal(ctx context.Context, s *session) (found bool, what, ba
 		found, what, backup, began = true, string(row[0]), string(row[1]), string(row[2])
 		return nil
 	})
-	if n := mysql.ErrorNumber(err); n == errNoTable || n == errNoSchema {
+	if n := mysql.ErrorNumber(err); n == errno.NoSuchTable || n == errno.UnknownDatabase {
 		return false, "", "", "", nil
 	}
 	return found, what, backup, began, err
 }
-
-const (
-	errNoTable  = 1146
-	errNoSchema = 1049
-	errNoThread = 1094
-)
 
 // beginJournal makes the journal.
 func (r *run) beginJournal(ctx context.Context, s *session) error {

@@ -9,8 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// LOAD DATA of MySQL reads a row into a buffer that grows a little at a time, and copies it each time: 15 seconds for a row of 16 MB
-// (8.0.15), minutes for 60 MB. Rows from longRow on go in by a prepared INSERT, in pieces; a chunk that is larger than chunks are
+// Where LOAD DATA is slow with long rows (mysql.Server.GrowsRows), rows from longRow on go in by a prepared INSERT, in pieces; a chunk that is larger than chunks are
 // cut ends with a row that is large, and goes in by INSERT.
 const (
 	longRow   = 256 << 10
@@ -20,15 +19,15 @@ const (
 
 // senderOf chooses how the rows of a chunk go in.
 func (r *run) senderOf(s *session, t *table, c repo.Chunk) func(context.Context, *session, *table, *feed) error {
-	mysqlOwn := !r.server.MariaDB()
+	slow := r.server.GrowsRows()
 	switch {
 	case t.large.Load():
 		return r.loadRows
 	case r.bulk && s.HasBulk() && c.Bytes >= r.o.BulkBytes:
 		return r.bulkRows
-	case mysqlOwn && c.Rows > 0 && c.Bytes/c.Rows >= longRow:
+	case slow && c.Rows > 0 && c.Bytes/c.Rows >= longRow:
 		return r.longRows
-	case mysqlOwn && c.Bytes >= longChunk, !r.localFiles, t.inserts.Load():
+	case slow && c.Bytes >= longChunk, !r.localFiles, t.inserts.Load():
 		return r.insertRows
 	}
 	return r.loadRows

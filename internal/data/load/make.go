@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // makeTable makes a table. What the server refuses only now of its definition stays away, and is told: a rehearsal has no foreign keys, partitions
@@ -12,7 +13,7 @@ import (
 func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, err error) {
 	name := mysql.Quote(t.name)
 	why := s.Exec(ctx, t.def.statement(name))
-	if n := mysql.ErrorNumber(why); why == nil || n == 0 || passes(why) || n == errTableExists { // which somebody made meanwhile
+	if n := mysql.ErrorNumber(why); why == nil || n == 0 || passes(why) || n == errno.TableExists { // which somebody made meanwhile
 		return true, why
 	}
 	if err := r.canMake(ctx, s, t); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // mayMeet says whether strings that a collation tells apart may be one to that which stands for it here, and which that is.
@@ -92,21 +93,17 @@ func (r *run) tellMeetings() error {
 		if n := len(list) - maxNamed; n > 0 {
 			text += fmt.Sprintf(" and %d more", n)
 		}
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("collation %s becomes %s, to which values may be the same that are not to it: where they are, their rows do not go into %s: %s",
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("collation %s becomes %s, in which more values may be equal: where they are, their rows do not go into %s: %s",
 			pair[0], pair[1], digits.Plural(len(list), "unique key", "unique keys"), text))
 	}
 	return nil
 }
 
-// errDuplicateKey is what some servers say in place of mysql.ErrSecondRow, with a key's name. Source: MySQL manual, "Server Error Message Reference",
-// ER_DUP_ENTRY_WITH_KEY_NAME.
-const errDuplicateKey = 1586
-
 // explainMeeting adds to an error about two rows that are one to a unique key which key of the table that may be, and why.
 func (r *run) explainMeeting(t *table, err error) error {
 	n := mysql.ErrorNumber(err)
 	var w *warned
-	if n != mysql.ErrSecondRow && n != errDuplicateKey && !(errors.As(err, &w) && w.code == strconv.Itoa(mysql.ErrSecondRow)) {
+	if n != errno.DuplicateEntry && n != errno.DuplicateEntryOf && !(errors.As(err, &w) && w.code == strconv.Itoa(errno.DuplicateEntry)) {
 		return err
 	}
 	list, perr := r.meetingsOf(&t.Table)
@@ -115,7 +112,7 @@ func (r *run) explainMeeting(t *table, err error) error {
 	}
 	var words []string
 	for _, m := range list {
-		words = append(words, fmt.Sprintf("%s over %s, whose collation %s became %s, to which values are the same that are not to it", mysql.Quote(m.key), mysql.Quote(m.column), m.from, m.to))
+		words = append(words, fmt.Sprintf("%s over %s, whose collation %s became %s, in which more values are equal", mysql.Quote(m.key), mysql.Quote(m.column), m.from, m.to))
 	}
 	if len(words) == 0 {
 		for _, k := range t.shape.Keys {

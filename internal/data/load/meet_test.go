@@ -57,7 +57,7 @@ func testMeet(t *testing.T, from, into *sandbox.Node, schema, collation, becomes
 		t.Fatal(err)
 	}
 	notes := strings.Join(plan.Notes, "\n")
-	told := "collation " + collation + " becomes " + becomes + ", to which values may be the same that are not to it: where they are, their rows do not go into 1 unique key: `" + schema + "`.`t` (`of ``v`)"
+	told := "collation " + collation + " becomes " + becomes + ", in which more values may be equal: where they are, their rows do not go into 1 unique key: `" + schema + "`.`t` (`of ``v`)"
 	if strings.HasSuffix(becomes, "_bin") || strings.Contains(collation, "mysql561") {
 		if notes != "" {
 			t.Errorf("it is told that values may meet: %s", notes)
@@ -67,7 +67,7 @@ func testMeet(t *testing.T, from, into *sandbox.Node, schema, collation, becomes
 	}
 	if mend != "" {
 		res, err := restore(t, o)
-		if !errors.Is(err, load.ErrMeet) || errors.Is(err, load.ErrDifferent) || !strings.Contains(err.Error(), "`"+schema+"`.`t` (`of ``v` over `v`, whose collation "+collation+" became "+becomes+", to which values are the same that are not to it)") || !res.Changed {
+		if !errors.Is(err, load.ErrMeet) || errors.Is(err, load.ErrDifferent) || !strings.Contains(err.Error(), "`"+schema+"`.`t` (`of ``v` over `v`, whose collation "+collation+" became "+becomes+", in which more values are equal)") || !res.Changed {
 			t.Fatalf("%v: %+v", err, res)
 		}
 		if _, err := load.Forget(t.Context(), target(t, into), false); err != nil {

@@ -11,10 +11,6 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// checksBySchema is since when MySQL has the name of a check once in a schema. MariaDB has it once in a table; both have that of a foreign
-// key once in a schema. Sources: MySQL manual, "CHECK Constraints" and "FOREIGN KEY Constraints"; MariaDB documentation, "CONSTRAINT".
-const checksBySchema = 80016
-
 // byServer stands for a name that cannot be kept.
 const byServer = "a name that the server gives it"
 
@@ -30,7 +26,7 @@ func constraintName(item string) (name, rest string) {
 // sharesName says whether the name of an item's constraint can be there once in a schema of the target.
 func (r *run) sharesName(item string) bool {
 	name, _ := constraintName(item)
-	return name != "" && (isForeignKey(item) || !r.server.MariaDB() && r.server.Number >= checksBySchema)
+	return name != "" && (isForeignKey(item) || r.server.ChecksBySchema())
 }
 
 // definitionOf is a table's definition in the target's words, taken apart. Under another name the table may stand beside the one that

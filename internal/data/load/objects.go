@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // kindWords are how DROP names what an object is.
@@ -87,20 +88,17 @@ func (r *run) makeAgain(ctx context.Context, s **session, o *repo.Object) error 
 	})
 }
 
-// errNoColumn is what a server says to a trigger that names a column which its table does not have any more.
-const errNoColumn = 1054
-
 // mayStayAway says whether an object that the server does not take is left away: a server of another kind was told to get
 // what it understands; and what was broken on its own server, and can be made nowhere, keeps nothing else away.
 func (r *run) mayStayAway(err error) bool {
-	return mysql.ErrorNumber(err) == errNoColumn || err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
+	return mysql.ErrorNumber(err) == errno.UnknownColumn || err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
 }
 
 func (r *run) objectError(o *repo.Object, err error) error {
 	switch mysql.ErrorNumber(err) {
-	case 1418, 1419:
+	case errno.UnsafeFunction, errno.FunctionNeedsSuper:
 		err = fmt.Errorf("%w; SET GLOBAL log_bin_trust_function_creators = 1 on the target lets it in, or --no-binlog where the server allows it", err)
-	case 1227, 4217:
+	case errno.SpecificAccessDenied, 4217:
 		err = fmt.Errorf("%w; the account that restores may not make objects for another definer: grant it SUPER, or SET_USER_ID (MySQL 8.0), SET_ANY_DEFINER (8.2), SET USER (MariaDB)", err)
 	}
 	return fmt.Errorf("make %s %s: %w", o.Kind, objectName(o), err)
@@ -138,7 +136,7 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object, clears
 		return err
 	}
 	err = r.create(ctx, s, o, schema, create)
-	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errTableExists { // only now: for a view that cannot be made nothing goes
+	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errno.TableExists { // only now: for a view that cannot be made nothing goes
 		if err := r.clear(ctx, s, o.Kind, schema, name); err != nil {
 			return err
 		}
@@ -160,10 +158,6 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object, clears
 	}
 	return nil
 }
-
-// errTableExists is what a server says when a name is taken by a table, view or sequence. Source: MySQL manual, "Server Error Message
-// Reference", ER_TABLE_EXISTS_ERROR.
-const errTableExists = 1050
 
 // create runs an object's definition as it was run when it was made.
 func (r *run) create(ctx context.Context, s *session, o *repo.Object, schema, create string) error {
@@ -445,14 +439,8 @@ func withoutSecret(g string) string {
 // withoutStatement leaves out what quotes the statement, which may hold a password's hash: the words of a syntax error, in whatever language
 // the server speaks (lc_messages).
 func withoutStatement(err error) error {
-	if n := mysql.ErrorNumber(err); n == errParse || n == errSyntax {
+	if n := mysql.ErrorNumber(err); n == errno.ParseError || n == errno.SyntaxError {
 		return fmt.Errorf("error %d: the server does not understand the statement", n)
 	}
 	return err
 }
-
-// Numbers of errors whose words quote a statement. Source: MySQL manual, "Server Error Message Reference", ER_PARSE_ERROR, ER_SYNTAX_ERROR.
-const (
-	errParse  = 1064
-	errSyntax = 1149
-)

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // referer is a table whose foreign keys point at another one, where one of both comes back and the other stays as it is.
@@ -192,14 +193,14 @@ func (r *run) countOf(ctx context.Context, s **session, o *Orphans) error {
 		})
 	}
 	err := r.again(ctx, s, count)
-	if n := mysql.ErrorNumber(err); n == errNoTable || n == errNoSchema { // what they refer to is not there at all
+	if n := mysql.ErrorNumber(err); n == errno.NoSuchTable || n == errno.UnknownDatabase { // what they refer to is not there at all
 		o.Query = o.all
 		err = r.again(ctx, s, count)
 	}
 	switch mysql.ErrorNumber(err) {
 	case 0:
 		return err
-	case mysql.ErrTooLong, mysql.ErrTooLongMariaDB:
+	case errno.StatementTimeout, errno.StatementTimeoutMariaDB:
 		o.Unknown = fmt.Sprintf("to count them took more than %s", orphanTime)
 	default:
 		o.Unknown = err.Error()

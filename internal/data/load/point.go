@@ -81,7 +81,7 @@ func (r *run) checkPointers() error {
 				continue
 			}
 			if misfits++; misfits <= maxNamed {
-				r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("table %s.%s: its foreign key %s does not fit %s.%s, at which it points: %s; where the server refuses it the table comes without it, which is told then",
+				r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("table %s.%s: its foreign key %s does not fit %s.%s, at which it points: %s; if the server refuses it the table comes without it, which is reported then",
 					mysql.Quote(p.schema), mysql.Quote(p.table), mysql.Quote(p.name), mysql.Quote(l.Table.Schema), mysql.Quote(l.Table.Name), why))
 			}
 		}

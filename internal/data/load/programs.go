@@ -40,7 +40,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 		return err
 	}
 	kinds := programKinds
-	if r.server.MariaDB() { // nobody else has them, and newer versions have some of other types
+	if r.server.HasSequences() { // nobody else has them, and newer versions have some of other types
 		kinds = append([]repo.ObjectKind{repo.Sequence}, kinds...)
 	}
 	err = r.each(kinds, func(o *repo.Object) error {

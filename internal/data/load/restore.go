@@ -260,7 +260,7 @@ func (r *run) checkLogs(ctx context.Context) error {
 		return nil
 	}
 	if r.o.Roller == nil {
-		return errors.New("there is nobody to roll forward")
+		return errors.New("there is no server to roll forward")
 	}
 	if err := r.rollsAll(); err != nil {
 		return err
@@ -736,7 +736,7 @@ func (r *run) notef(format string, args ...any) {
 	case n < most:
 		r.notes = append(r.notes, note)
 	case n == most:
-		r.notes = append(r.notes, "there is more to tell: these are the first notes")
+		r.notes = append(r.notes, "there is more: these are the first notes")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // session is a connection that is set up for loading. It belongs to one goroutine.
@@ -105,7 +106,7 @@ func (r *run) findSetup(ctx context.Context, s *session) error {
 // it: tables and schemas have it in their definitions, and MariaDB writes none down for parameters. Source: MySQL manual,
 // "default_collation_for_utf8mb4".
 func (r *run) meanDefaults(ctx context.Context, s *session) error {
-	if r.server.MariaDB() || !r.foreignServer() || r.newDefaultThere() {
+	if !r.server.NamesUTF8MB4() || !r.foreignServer() || r.source().NewUTF8MB4() {
 		return nil
 	}
 	const set = "SET SESSION /* risso: programs mean what they meant */ default_collation_for_utf8mb4 = utf8mb4_general_ci"
@@ -130,26 +131,11 @@ func (s *session) use(ctx context.Context, schema string) error {
 	return nil
 }
 
-// Numbers of errors that pass (MySQL manual, "Server Error Message Reference").
-const (
-	errDeadlock        = 1213
-	errLockWait        = 1205
-	errShutdown        = 1053
-	errKilled          = 1317 // the statement
-	errConnKilled      = 1927 // MariaDB: the connection
-	errNotReady        = 1047 // Galera: not in the primary component
-	errTooManyConns    = 1040
-	errRollbackCommit  = 1180
-	errCertification   = 3101
-	errStarting        = 1236
-	errNewAbort        = 1184
-	errServerShutdown2 = 3169
-)
-
 // passes says whether trouble is of the kind that goes away: the same may be tried again.
 func passes(err error) bool {
 	switch mysql.ErrorNumber(err) {
-	case errDeadlock, errLockWait, errShutdown, errKilled, errConnKilled, errNotReady, errTooManyConns, errRollbackCommit, errCertification, errNewAbort, errServerShutdown2:
+	case errno.Deadlock, errno.LockWaitTimeout, errno.ServerShutdown, errno.QueryInterrupted, errno.ConnectionKilled, errno.UnknownCommand, // Galera: not in the primary component
+		errno.TooManyConnections, errno.CommitError, errno.RolledBackByReplication, errno.NewAbortingConnection, errno.SessionKilled:
 		return true
 	case 0:
 	default:

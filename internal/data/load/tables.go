@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -249,7 +250,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 // ER_FK_INCOMPATIBLE_COLUMNS, ER_FK_NO_INDEX_PARENT and its successor of 9.
 func referredHint(err error) string {
 	switch mysql.ErrorNumber(err) {
-	case 1215, 3734, 3780, 1822, 6125:
+	case errno.CannotAddForeignKey, errno.ForeignKeyNoColumn, errno.ForeignKeyMisfit, errno.ForeignKeyNoIndex, 6125:
 		return "; the foreign key of a table that is not restored does not fit the table of the backup: drop that key, then run the same again"
 	}
 	return ""
@@ -457,7 +458,7 @@ func (r *run) compareTask(ctx context.Context, s **session, t *table, within chu
 	if number >= 0 {
 		r.bytes.Add(t.Chunks[number].Bytes)
 		if c := t.Chunks[number]; t.note == "" && (rows.Sum.String() != c.Sum || rows.Count != c.Rows) {
-			t.note = fmt.Sprintf("chunk %d, behind (%s): %s for %d", number+1, strings.Join(c.Lower, ", "), digits.Counted(rows.Count, "row"), c.Rows)
+			t.note = fmt.Sprintf("chunk %d, after (%s): %s for %d", number+1, strings.Join(c.Lower, ", "), digits.Counted(rows.Count, "row"), c.Rows)
 		}
 		t.toSum--
 	} else {

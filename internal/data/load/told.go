@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // told is one thing that a restore found out while it changed the target, as its journal keeps it: what is not done again by the run that goes
@@ -115,7 +116,7 @@ func (r *run) readEarlier(ctx context.Context, s *session) error {
 			return err
 		})
 	}
-	if n := mysql.ErrorNumber(err); err != nil && n != errNoTable {
+	if n := mysql.ErrorNumber(err); err != nil && n != errno.NoSuchTable {
 		return err
 	}
 	r.earlier = e
@@ -181,7 +182,7 @@ func (r *run) stillThere(ctx context.Context, s *session, t *table, st state) (t
 		return nil
 	})
 	switch n := mysql.ErrorNumber(err); {
-	case n == errNoTable || n == errNoSchema:
+	case n == errno.NoSuchTable || n == errno.UnknownDatabase:
 		return false, nil
 	case err != nil && (n == 0 || passes(err)):
 		return false, err
@@ -238,7 +239,7 @@ func (r *run) putCollationsBack(ctx context.Context, s *session, behind bool) er
 			if x.Schema == "" || x.Behind != behind || !r.known.collations[x.Collation] {
 				continue
 			}
-			if err := s.Exec(ctx, "ALTER DATABASE "+mysql.Quote(x.Schema)+" COLLATE = "+x.Collation); err != nil && mysql.ErrorNumber(err) != errNoSchema {
+			if err := s.Exec(ctx, "ALTER DATABASE "+mysql.Quote(x.Schema)+" COLLATE = "+x.Collation); err != nil && mysql.ErrorNumber(err) != errno.UnknownDatabase {
 				return fmt.Errorf("give schema %s its collation back: %w", mysql.Quote(x.Schema), err)
 			}
 		}

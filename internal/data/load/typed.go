@@ -19,7 +19,7 @@ import (
 // types sets the values in a table's JSON documents again whose types their text does not tell, and looks whether all are there.
 // Done twice it does the same: what a restore that was cut off did is not noted.
 func (r *run) types(ctx context.Context, s **session, t *table) error {
-	if len(t.Typed) == 0 || r.server.MariaDB() { // its JSON is text
+	if len(t.Typed) == 0 || !r.server.TypesJSON() {
 		return nil
 	}
 	var want chunk.Sum

@@ -10,15 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
-
-// errNoDefiner is what a server says to a view over another one whose definer is not there. Source: MySQL manual, "Server Error Message
-// Reference", ER_NO_SUCH_USER.
-const errNoDefiner = 1449
-
-// errViewInvalid is what a server says to a view over another one that does not work, such as one whose definer may not read its tables: he
-// gets his grants when all is there. Source: as above, ER_VIEW_INVALID.
-const errViewInvalid = 1356
 
 // views makes views in an order in which each finds what it selects from.
 type views struct {
@@ -91,7 +84,7 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 			v.names[[2]string{o.Schema, o.Name}] = len(v.made)
 			v.made = append(v.made, at)
 			r.made.Add(1)
-		case 1146, errViewInvalid, 1054, 1305, 1049, errNoDefiner, 1370, // no such table, broken view, no such column, function, database, definer, no EXECUTE for him
+		case errno.NoSuchTable, errno.ViewInvalid, errno.UnknownColumn, errno.NoSuchProgram, errno.UnknownDatabase, errno.NoSuchUser, errno.ProgramDenied, // no EXECUTE for the definer
 			1267, 1270, 1271: // collations of columns were made others, which do not go together
 			again, why[at] = append(again, at), err
 		default:
@@ -114,7 +107,7 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 func (v *views) relax(ctx context.Context, s **session, wait []ref, why map[ref]error) (more bool, err error) {
 	below := slices.DeleteFunc(slices.Clone(wait), func(at ref) bool {
 		n := mysql.ErrorNumber(why[at])
-		return n != errNoDefiner && n != errViewInvalid
+		return n != errno.NoSuchUser && n != errno.ViewInvalid
 	})
 	seen := map[int]bool{}
 	for len(below) > 0 {
@@ -217,7 +210,7 @@ func (r *run) checkViews(ctx context.Context, s **session) error {
 		case o.Broken:
 			r.notef("view %s is made and does not work, as when the backup was taken: %v", view, fault)
 		case r.result.Rolled != nil:
-			r.notef("view %s does not work behind the roll forward: %v", view, fault)
+			r.notef("view %s does not work after the roll forward: %v", view, fault)
 		case len(r.result.Broken) < maxFindings:
 			r.result.Broken = append(r.result.Broken, Finding{What: "view " + view.String(), Reason: fault.Error(), Create: o.Create})
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -68,7 +67,7 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 // readMySQL asks for what only some versions of MySQL have, or tell.
 func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 	k.tablespaces = map[string]bool{}
-	if r.server.MariaDB() {
+	if !r.server.HasTablespaces() {
 		return nil
 	}
 	for query, row := range map[string]func([][]byte) error{
@@ -250,16 +249,11 @@ func (r *run) nameCollations(create string) string {
 
 // defaultCollation is the target's name of what the source means by a character set without a collation; "" where nothing has to be said.
 func (r *run) defaultCollation(charset string) string {
-	if !otherDefault[charset] || charset == "utf8mb4" && r.newDefaultThere() {
+	if !otherDefault[charset] || charset == "utf8mb4" && r.source().NewUTF8MB4() {
 		return ""
 	}
 	other := map[string]string{"utf8": "utf8mb3", "utf8mb3": "utf8"}[charset]
 	return oneOf(r.known.collations, charset+"_general_ci", other+"_general_ci")
-}
-
-// newDefaultThere says that the backup's server is a MySQL 8.0 or later: it always names utf8mb4's collation.
-func (r *run) newDefaultThere() bool {
-	return r.header.Server.AtLeast(80000, fleet.Never)
 }
 
 // withoutAria takes out what only tables of the engine Aria have, where another one stands for it.
@@ -303,7 +297,7 @@ func (r *run) note(f Finding) {
 const maxFindings = 1000
 
 // moreFindings stands behind them.
-var moreFindings = Finding{What: "others", Reason: "more cannot come along as they are: told are the first", Mapped: "another form"}
+var moreFindings = Finding{What: "others", Reason: "more cannot be restored as they are: these are the first", Mapped: "another form"}
 
 // findings puts what has no substitute first.
 func (r *run) findings() []Finding {
@@ -372,7 +366,7 @@ const knownCharset = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_c
 func (r *run) strangeHistory(t *repo.Table) string {
 	const longer = 110500 // from 11.5 on the last moment that a TIMESTAMP knows, which marks rows of now, is in 2106 instead of 2038
 	switch {
-	case !t.History || !r.server.MariaDB():
+	case !t.History || !r.server.HasHistory():
 		return "" // what has no versions refuses the definition
 	case !r.server.KeepsHistory():
 		return "it has rows of the past, which MariaDB takes back since 10.11; a backup taken with --no-history has none"
@@ -421,7 +415,7 @@ func (r *run) schemaWords(m *repo.Schema) (string, error) {
 	if !r.foreignServer() {
 		return rest, nil
 	}
-	if begin, end := asDefault.Find(rest, "COMMENT"); begin >= 0 && !r.server.MariaDB() {
+	if begin, end := asDefault.Find(rest, "COMMENT"); begin >= 0 && !r.server.CommentsSchemas() {
 		r.find(where, "schemas have no COMMENT here", "the same without it")
 		if t := sqltext.Tokens(rest[end:]); len(t) > 0 {
 			rest = strings.TrimRight(rest[:begin], " ") + rest[end+t[0].End:]
@@ -444,7 +438,7 @@ func (r *run) inspectObject(o *repo.Object) {
 	}
 	switch o.Kind {
 	case repo.Sequence, repo.Package, repo.PackageBody:
-		if !r.server.MariaDB() {
+		if !r.server.HasSequences() {
 			leave("only MariaDB has such")
 		}
 	case repo.Account:

@@ -150,7 +150,7 @@ const partialRevokes = "partial_revokes"
 // unsureGrants says, once, that a GRANT may mean something else than it did: nobody knows whether its name of a schema was a pattern.
 func (r *run) unsureGrants(o *repo.Object) {
 	h := r.header.Server
-	if _, noted := h.Variables[partialRevokes]; noted || h.MariaDB() || h.Number < 80016 {
+	if _, noted := h.Variables[partialRevokes]; noted || !r.source().RevokesPartially() {
 		return
 	}
 	for _, g := range o.After {

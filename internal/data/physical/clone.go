@@ -18,7 +18,9 @@ import (
 
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before; where
@@ -97,7 +99,7 @@ func room(dir string, need int64) error {
 		return hinted("give another --work-dir", "look at %s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need+need/20 {
-		return hinted("give another --work-dir with more room, which the server may write to", "%w: %s has room for %d MB, the copy needs %d", ErrNoRoom, dir, free>>20, need>>20)
+		return hinted("give another --work-dir with more room, which the server may write to", "%w: %s has room for %s, the copy needs %s", ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))
 	}
 	return nil
 }
@@ -138,7 +140,7 @@ func unreadable(left []string) string {
 	if !slices.ContainsFunc(left, broken) {
 		return ""
 	}
-	return ", and those of ARCHIVE and MERGE cannot be read there (DROP TABLE IF EXISTS takes one away, then it can be made anew)"
+	return ", and those of ARCHIVE and MERGE cannot be read there (after DROP TABLE IF EXISTS they can be created again)"
 }
 
 // LeftOut is how a manifest names a table that its tool did not copy.
@@ -201,7 +203,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 func (j *job) cloneSteps(dir string, parts *sink) change.Plan {
 	copied := filepath.Join(dir, "data")
 	return change.Plan{
-		{What: fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %d MB as far as known, while it goes on", j.WorkDir, j.plan.Bytes>>20),
+		{What: fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %s as far as known, while it keeps running", j.WorkDir, digits.Bytes(j.plan.Bytes)),
 			Do: func(ctx context.Context) error { return j.clone(ctx, copied) }},
 		{What: "start a second server on the copy for a moment, without network and without a binary log: it applies the redo log and says which position the copy is of",
 			Do: func(ctx context.Context) error { return j.settle(ctx, dir, copied) }},
@@ -276,9 +278,6 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	return nil
 }
 
-// errPluginInUse is what a server says while a copy that was ended still puts its things away (ER_PLUGIN_CANNOT_BE_UNINSTALLED).
-const errPluginInUse = 1883
-
 // endTime is how long a server may take to let go of a copy that was ended.
 const endTime = 30 * time.Second
 
@@ -286,7 +285,7 @@ const endTime = 30 * time.Second
 func takeOut(ctx context.Context, conn *mysql.Conn) error {
 	for deadline := time.Now().Add(endTime); ; {
 		err := conn.Exec(ctx, uninstallClone)
-		if mysql.ErrorNumber(err) != errPluginInUse || time.Now().After(deadline) || !pause(ctx) {
+		if mysql.ErrorNumber(err) != errno.PluginInUse || time.Now().After(deadline) || !pause(ctx) {
 			return err
 		}
 	}
@@ -311,7 +310,7 @@ func (j *job) endClones(ctx context.Context, conn *mysql.Conn, dir string) error
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("a copy of the server into %s was ended %s ago and still goes on", dir, endTime)
+			return fmt.Errorf("a copy of the server into %s was ended %s ago and is still running", dir, endTime)
 		}
 		if !pause(ctx) {
 			return context.Cause(ctx)
@@ -323,7 +322,7 @@ func (j *job) endClones(ctx context.Context, conn *mysql.Conn, dir string) error
 func (j *job) killClones(ctx context.Context, conn *mysql.Conn, dir string) (left int, err error) {
 	rows, err := conn.Maps(ctx, j.server.SessionList())
 	if err != nil {
-		return 0, fmt.Errorf("look for a copy that goes on: %w", err)
+		return 0, fmt.Errorf("look for a copy that is still running: %w", err)
 	}
 	for _, r := range rows {
 		if !strings.HasPrefix(r["INFO"], cloneStatement) || !strings.Contains(r["INFO"], dir) {
@@ -335,7 +334,7 @@ func (j *job) killClones(ctx context.Context, conn *mysql.Conn, dir string) (lef
 		}
 		left++
 		if err := mysql.Kill(ctx, j.Target, id); err != nil {
-			return left, fmt.Errorf("end a copy that goes on: %w", err)
+			return left, fmt.Errorf("end a copy that is still running: %w", err)
 		}
 	}
 	return left, nil

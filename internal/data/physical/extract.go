@@ -141,7 +141,7 @@ func (x *extractor) directories() error {
 			continue
 		}
 		if !filepath.IsLocal(name) {
-			return fmt.Errorf("the backup holds a directory %q outside of its own: %w", name, repo.ErrDamaged)
+			return fmt.Errorf("the backup holds a directory %q outside its own: %w", name, repo.ErrDamaged)
 		}
 		if err := os.MkdirAll(filepath.Join(x.dir, name), 0o750); err != nil {
 			return err

@@ -261,7 +261,7 @@ func testLogsUnknown(t *testing.T, n *sandbox.Node, o Options) {
 		return strings.Join(j.header.Notes, "\n"), j.plan.Needs
 	}
 	notes, grant := said()
-	if !strings.Contains(notes, "so nobody knows whether rolling forward brings all (before the next backup run "+grant+")") {
+	if !strings.Contains(notes, "and so whether rolling forward is complete (before the next backup run "+grant+")") {
 		t.Errorf("%q", notes)
 	}
 	run(t, n, grant)

@@ -164,7 +164,7 @@ func readLink(ctx context.Context, r *repo.Repo, id string) (l link, err error) 
 			return nil
 		}
 		if line.Part.Number != len(l.parts) {
-			return fmt.Errorf("backup %s: part %d stands where %d should: %w", id, line.Part.Number, len(l.parts), repo.ErrDamaged)
+			return fmt.Errorf("backup %s: part %d is where %d should be: %w", id, line.Part.Number, len(l.parts), repo.ErrDamaged)
 		}
 		l.parts = append(l.parts, *line.Part)
 		return nil
@@ -217,7 +217,7 @@ func (r *restore) begin() error {
 			if r.made {
 				_ = os.Remove(r.Datadir) // empty, as it was made here
 			}
-			return hinted("free some, or give another --datadir", "%w: %s has room for %d MB, the backup needs %d", ErrNoRoom, r.Datadir, free>>20, r.total>>20)
+			return hinted("free some, or give another --datadir", "%w: %s has room for %s, the backup needs %s", ErrNoRoom, r.Datadir, digits.Bytes(free), digits.Bytes(r.total))
 		}
 	}
 	return os.WriteFile(marker, []byte("risso restore works here, or was ended: this is not a data directory yet\n"), 0o600)

@@ -172,7 +172,7 @@ func (j *job) chooseParent(ctx context.Context) error {
 				return err
 			}
 			if why != nil {
-				j.plan.Notes = append(j.plan.Notes, fmt.Sprintf("this backup does not build on %s, for a restore would refuse it with that one: %v", list[i].ID, why))
+				j.plan.Notes = append(j.plan.Notes, fmt.Sprintf("this backup does not build on %s, because a restore would refuse it with that one: %v", list[i].ID, why))
 				continue
 			}
 			j.parent, j.plan.Parent = &h, h.ID
@@ -219,7 +219,7 @@ func (j *job) describe(ctx context.Context) error {
 	j.header.Server = repo.Server{Identity: j.server.ID, Name: j.Name, Server: j.server.Server, Variables: vars}
 	switch filter, err := j.conn.LogFilter(ctx); {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		j.header.Notes = append(j.header.Notes, "whether the binary logs hold all that changes is not known, for the account may not ask: so nobody knows whether rolling forward brings all (before the next backup run "+j.server.CopyGrants(j.plan.Tool)+")")
+		j.header.Notes = append(j.header.Notes, "it is not known whether the binary logs hold all changes, because the account may not ask, and so whether rolling forward is complete (before the next backup run "+j.server.CopyGrants(j.plan.Tool)+")")
 	case err != nil:
 		return err
 	case filter.String() != "":

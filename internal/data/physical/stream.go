@@ -44,7 +44,7 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 func (j *job) planStream(ctx context.Context) error {
 	var err error
 	if j.replica, err = j.conn.IsReplica(ctx); mysql.ClassOf(err) == mysql.ClassPrivilege {
-		j.plan.Notes = append(j.plan.Notes, "whether the server is a replica could not be seen, so the backup does not say how far it had applied its source: the account lacks "+j.server.ReplicaPrivilege())
+		j.plan.Notes = append(j.plan.Notes, "whether the server is a replica could not be seen, so the backup does not say how far it had applied its source: the account needs "+j.server.ReplicaPrivilege())
 	} else if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (j *job) planStream(ctx context.Context) error {
 	}
 	j.plan.Steps = append(j.plan.Steps,
 		"run "+j.plan.Path+" "+strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP", j.replica), " "),
-		what+" while the server goes on, and the redo log that it writes meanwhile",
+		what+" while the server keeps running, and the redo log that it writes meanwhile",
 		fmt.Sprintf("then lock for a moment: tables without transactions are copied, the position in the binary log is read; a lock request that keeps others waiting for %s is withdrawn", j.LockWait),
 		"store the stream in parts, compressed")
 	if j.plan.Untested {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -65,7 +65,7 @@ func Failure(ctx context.Context, place string, err error) error {
 	case errors.Is(err, repo.ErrFull):
 		hint = "prune needs room for a file of no length; free some there by hand: what lies under damaged/ no backup needs"
 	case errors.Is(err, repo.ErrPruning):
-		hint = "if it was killed just now on another machine, its lease ends within " + render.Seconds(repo.LeaseLife.Seconds())
+		hint = "if it was killed just now on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
 	case errors.Is(err, repo.ErrNoBackup):
 		hint = "risso backup list shows those that are there"
 	}

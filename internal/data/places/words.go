@@ -15,9 +15,3 @@ func Words(place string) string {
 	}
 	return place
 }
-
-// Shown is a place without what follows a ?.
-func Shown(place string) string {
-	place, _, _ = strings.Cut(place, "?")
-	return place
-}

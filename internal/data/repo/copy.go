@@ -118,7 +118,7 @@ func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, er
 	defer end()
 	for _, id := range c.res.There {
 		if err := c.backup(ctx, id, c.objects); err != nil {
-			return nil, fmt.Errorf("mend backup %s: %w", id, err)
+			return nil, fmt.Errorf("repair backup %s: %w", id, err)
 		}
 	}
 	c.res.Mended = c.copied.Load()

@@ -104,7 +104,7 @@ func readRecipients(spec string) (list []string, err error) {
 	return list, nil
 }
 
-var errSecret = errors.New("recipients: that is an identity, which is secret; the recipient stands in its file as a comment, or age-keygen -y tells it")
+var errSecret = errors.New("recipients: that is an identity, which is secret; the recipient is in its file as a comment, or age-keygen -y prints it")
 
 func secret(s string) bool {
 	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(s)), "AGE-SECRET-KEY-")

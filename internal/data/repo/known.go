@@ -134,7 +134,7 @@ func (t *Trust) Accept(repository, what string, signer PublicKey) error {
 	here := slices.IndexFunc(list, func(k known) bool { return k.place == t.Place && k.repository != repository })
 	switch {
 	case signer == "" && t.Unsigned:
-		t.say(what + " is not signed: nobody knows who made it; it is read all the same, as was asked for")
+		t.say(what + " is not signed: it is unknown who made it; it is read all the same, as requested")
 		return nil
 	case signer == "":
 		return ErrUnsigned
@@ -150,7 +150,7 @@ func (t *Trust) Accept(repository, what string, signer PublicKey) error {
 	case len(of) > 0 || len(t.Keys) > 0:
 		return fmt.Errorf("%w: %s", ErrForeign, signer)
 	case here >= 0:
-		return fmt.Errorf("%w: %s; here lay repository %s before, and now another lies in its place", ErrForeign, signer, list[here].repository)
+		return fmt.Errorf("%w: %s; repository %s was here before, and now another is in its place", ErrForeign, signer, list[here].repository)
 	}
 	return t.remember(repository, signer, "this repository is seen for the first time; from now on its key "+string(signer)+" is trusted for it, and another one needs --trust")
 }

@@ -263,7 +263,7 @@ func (m *Manifest) Next() (Line, error) {
 			if err == nil {
 				err = ErrDamaged
 			}
-			return Line{}, fmt.Errorf("manifest: behind its end: %w", err)
+			return Line{}, fmt.Errorf("manifest: after its end: %w", err)
 		}
 		if m.signature != nil {
 			if err := m.signature.fits(m.signature.Lines, l.End.SHA256); err != nil {

@@ -203,7 +203,7 @@ func ofBackup(proof []byte, id string) error {
 	case err != nil:
 		return fmt.Errorf("the proof of %s: %w: %w", id, ErrDamaged, err)
 	case x.Backup != "" && x.Backup != id:
-		return fmt.Errorf("the proof of %s tells of %s: %w", id, x.Backup, ErrDamaged)
+		return fmt.Errorf("the proof of %s is of %s: %w", id, x.Backup, ErrDamaged)
 	}
 	return nil
 }

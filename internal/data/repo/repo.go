@@ -379,9 +379,9 @@ func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (str
 	case err != nil || len(ids) == 0:
 		return "", err
 	case slices.Contains(ids, newest):
-		return "all backups are dated ahead of now: a clock is wrong, and which of them is the newest is told by their dates all the same", nil
+		return "all backups are dated ahead of now: a clock is wrong, and their dates decide all the same which is the newest", nil
 	}
-	return "dated ahead of now, for a clock was wrong, and so not taken for the newest: " + strings.Join(ids, ", "), nil
+	return "dated ahead of now, because a clock was wrong, and so not taken for the newest: " + strings.Join(ids, ", "), nil
 }
 
 // SetBackNote says to who takes a backup that others in the place are dated ahead of now; "" when none is. By then nobody can tell any more

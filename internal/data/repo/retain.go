@@ -111,7 +111,7 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 		switch {
 		case c.Hollow != "": // judged among its like, so that it replaces no full one
 			group += "\x00hollow"
-			hollow[c.Group] = c.ID + " behind it is none: " + c.Hollow
+			hollow[c.Group] = c.ID + " after it is none: " + c.Hollow
 		case len(groups[group]) == 0 && hollow[group] != "":
 			reasons[c.ID] = append(reasons[c.ID], "the last full one; "+hollow[group])
 		}
@@ -126,7 +126,7 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 			proven[c.Server] = append(proven[c.Server], c)
 			why := "the newest that was proven"
 			if !c.Vouched {
-				why += ", by a drill that nobody who is trusted signed"
+				why += ", by a drill that no trusted key signed"
 			}
 			reasons[c.ID] = append(reasons[c.ID], why)
 		}

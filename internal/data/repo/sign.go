@@ -19,7 +19,7 @@ var (
 	// ErrForged says that a backup, or a mirrored log, is not what its taker signed.
 	ErrForged = errors.New("it is not what was signed")
 	// ErrUnsigned says that something is not signed: its taker did not, or somebody took the signature away.
-	ErrUnsigned = errors.New("it is not signed, so nobody knows who made it")
+	ErrUnsigned = errors.New("it is not signed, so it is unknown who made it")
 	// ErrForeign says that something is signed by a key that is not trusted.
 	ErrForeign = errors.New("it is signed by a key that is not trusted")
 )

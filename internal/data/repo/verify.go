@@ -303,7 +303,7 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 			err = v.head(ctx, m.Header)
 		}
 		if err == nil && listed != nil && int64(len(seen)) != count {
-			err = fmt.Errorf("it needs %s, the list beside it has %d: %w", digits.Counted(len(seen), "object"), count, ErrDamaged)
+			err = fmt.Errorf("it needs %s, its list has %d: %w", digits.Counted(len(seen), "object"), count, ErrDamaged)
 		}
 	}
 	switch {
@@ -336,7 +336,7 @@ func (v *verifier) head(ctx context.Context, h Header) error {
 		return err
 	}
 	if got, err := json.Marshal(beside); err != nil || !bytes.Equal(got, want) {
-		return errors.Join(err, fmt.Errorf("the head beside it says something else: %w", ErrDamaged))
+		return errors.Join(err, fmt.Errorf("its head differs: %w", ErrDamaged))
 	}
 	return nil
 }

@@ -104,11 +104,11 @@ func TestClocksChange(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for text, say := range map[string]string{
 		"":                    "empty",
-		"every":               "behind 'every'",
+		"every":               "follows 'every'",
 		"every 7h":            "not a multiple",
 		"every 6h at 2":       "no time of the day",
 		"every 6h at 24:00":   "no time of the day",
-		"every 6h at 02:00 ,": "behind 'at'",
+		"every 6h at 02:00 ,": "follows 'at'",
 		"every fortnight":     "no day of the week",
 		"every 2 sundays":     "no unit",
 		"every 0h":            "from 1 to 1000",
@@ -149,4 +149,60 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q reads back as %q: %v", text, s, err)
 		}
 	})
+}
+
+// TestEdges: the last that is taken, and the first that is refused.
+func TestEdges(t *testing.T) {
+	for _, c := range []struct{ good, next, bad string }{
+		{"59 23 31 12 7", "2026-12-06 23:59", "59 24 31 12 7"}, {"0 0 31 12 *", "2026-12-31 00:00", "0 0 32 12 *"}, {"0 0 1 1 *", "2027-01-01 00:00", "0 0 0 1 *"},
+		{"0 0 * 12 *", "2026-12-01 00:00", "0 0 * 13 *"}, {"0 0 * 1 *", "2027-01-01 00:00", "0 0 * 0 *"}, {"0 0 * * 7", "2026-11-22 00:00", "0 0 * * 8"}, {"0 0 * * sun", "2026-11-22 00:00", "0 0 * * su"},
+		{"59 * * * *", "2026-11-21 18:59", "60 * * * *"}, {"*/1 * * * *", "2026-11-21 18:41", "*/0 * * * *"}, {"0 0 * * sat", "2026-11-28 00:00", "0 0 * * day"},
+		{"monthly on 1 at 00:00", "2026-12-01 00:00", "monthly on 0 at 00:00"}, {"monthly on 31", "2026-12-31 00:00", "monthly on 32"}, {"monthly on 7", "2026-12-07 00:00", "monthly on x"},
+		{"daily at 23:59", "2026-11-21 23:59", "daily at 23:60"}, {"daily at 00:00", "2026-11-22 00:00", "daily at 24:00"}, {"daily at 1:05", "2026-11-22 01:05", "daily at 1:5"},
+		{"every 1 days", "2026-11-22 00:00", "every 0 days"}, {"every 1000 days", "2027-07-05 00:00", "every 1001 days"}, {"every 720m at 03:00", "2026-11-22 03:00", "every 721m at 03:00"},
+		{"every 24h", "2026-11-22 00:00", "every 48h"}, {"every 12h at 19:00", "2026-11-21 19:00", "every 13h"}, {"every 2 minutes", "2026-11-21 18:42", "every 2 minute s x"}, {"every 1 hour at 00:45", "2026-11-21 18:45", "every 1 hourss"},
+		{"every hours at 00:45", "2026-11-21 18:45", "every sundays"}, {"every minute", "2026-11-21 18:41", "every"}, {"every min", "2026-11-21 18:41", "every mi"}, {"every 5 min", "2026-11-21 18:45", "every 5 s"},
+		{"hourly at 00:41", "2026-11-21 18:41", "hourly on sunday"}, {"daily on sat at 18:41", "2026-11-21 18:41", "daily on sat on sun"}, {"weekly on wed,sat at 18:39", "2026-11-25 18:39", "weekly on"},
+	} {
+		s, err := Parse(c.good)
+		if err != nil {
+			t.Error(err)
+		} else if got := s.Next(time.Date(2026, 11, 21, 18, 40, 0, 0, time.UTC)).Format("2006-01-02 15:04"); got != c.next {
+			t.Errorf("%s: got %s, want %s", c.good, got, c.next)
+		}
+		if s, err := Parse(c.bad); !errors.Is(err, ErrForm) {
+			t.Errorf("%s: got %v, %v; want an error", c.bad, s, err)
+		}
+	}
+	for text, say := range map[string]string{"0 24 * * *": `hour "24"`, "0 0 32 * *": `day of the month "32"`, "0 0 * 13 *": `month "13"`, "0 0 * * 8": `day of the week "8"`, "60 0 * * *": `minute "60"`, "every 25h": "not a multiple",
+		"every 2880m": "from 1 to 1000", "every 48h": "not a multiple", "monthly on x": "no day of a month", "daily at 0230": "no time of the day", "daily at x:30": "no time of the day", "daily at 02:xx": "no time of the day", "every m": "", "every s": "no day of the week"} {
+		if _, err := Parse(text); say != "" && (err == nil || !strings.Contains(err.Error(), say)) || say == "" && err != nil {
+			t.Errorf("%s: got %v, want %q", text, err, say)
+		}
+	}
+	if s, err := Parse("  every   6h  at 02:00 "); err != nil || s.String() != "every 6h at 02:00" {
+		t.Errorf("got %q, %v; want it without needless spaces", s, err)
+	}
+	if _, err := Parse("weekly today and tomorrow"); err == nil || !strings.Contains(err.Error(), `"today and tomorrow" is not understood`) {
+		t.Errorf("got %v, want all that is not understood", err)
+	}
+	if got := (Schedule{}).Next(time.Now()); !got.IsZero() {
+		t.Errorf("no schedule: got %v, want no time", got)
+	}
+	// 29 February on a Sunday comes 28 years later, or 40 where a century that is no leap year lies between.
+	if s, err := Parse("0 0 29 2 */7"); err != nil {
+		t.Error(err)
+	} else if got := s.Next(time.Date(2076, 3, 1, 0, 0, 0, 0, time.UTC)); got.Format("2006-01-02") != "2104-02-29" && got.IsZero() {
+		t.Errorf("got %v", got)
+	}
+	// How many times a day: nothing is due twice, nothing is left out.
+	for text, want := range map[string]int{"every 15m": 96, "every 90m": 16, "* * * * *": 1440, "*/7 * * * *": 216, "every 8h at 23:59": 3, "5-59/6 1,2 * * *": 20} {
+		s, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.minutes) != want {
+			t.Errorf("%s: got %d times a day, want %d", text, len(s.minutes), want)
+		}
+	}
 }

@@ -15,7 +15,7 @@ func (s *Schedule) words(words []string) error {
 			continue
 		}
 		if i != len(words)-2 {
-			return errors.New("behind 'at' stands one time, such as 02:00")
+			return errors.New("one time follows 'at', such as 02:00")
 		}
 		var err error
 		if at, err = clock(words[i+1]); err != nil {
@@ -100,7 +100,7 @@ func amount(words []string) (count int, unit string, err error) {
 		}
 	}
 	if unit == "" {
-		return 0, "", errors.New("behind 'every' stands a time or a day, such as 6h or sunday")
+		return 0, "", errors.New("a time or a day follows 'every', such as 6h or sunday")
 	}
 	if len(unit) > 1 && (strings.HasPrefix("minutes", unit) || strings.HasPrefix("hours", unit) || unit == "days" || unit == "weeks") && strings.HasSuffix(unit, "s") {
 		unit = strings.TrimSuffix(unit, "s")

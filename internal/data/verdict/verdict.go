@@ -244,7 +244,7 @@ func (r *round) ahead() {
 	switch b := r.p.Ahead; {
 	case b == nil || !fleet.Ahead(b.Began, r.now):
 	case r.p.LastBackup.ID == b.ID:
-		r.add("clock", fleet.SeverityCritical, time.Time{}, "all backups are dated ahead, the last by %s: a clock is wrong, and nobody knows how old they are", ago(b.Began.Sub(r.now)))
+		r.add("clock", fleet.SeverityCritical, time.Time{}, "all backups are dated ahead, the last by %s: a clock is wrong, and their age is unknown", ago(b.Began.Sub(r.now)))
 	default:
 		r.add("clock", fleet.SeverityWarning, time.Time{}, "backup %s is dated %s ahead: a clock was wrong, and it counts for nothing", b.ID, ago(b.Began.Sub(r.now)))
 	}
@@ -341,16 +341,16 @@ func (r *round) proven() {
 			first = r.p.First
 		}
 		if _, lost := r.want.proofs(first); r.want.Proof.Late < Never || r.now.After(lost) {
-			words := "no backup was ever proven: nobody knows whether they can be restored"
+			words := "no backup was ever proven: it is unknown whether they can be restored"
 			if r.want.Doubt != "" {
-				words = "no backup was ever proven by who is trusted, the newest proof counts for nothing: " + r.want.Doubt
+				words = "no backup was ever proven by a trusted key, the newest proof does not count: " + r.want.Doubt
 			}
 			r.add("unproven", r.beyond(lost), p.LastBackup.Ended, "%s", words)
 		}
 		return
 	}
 	if fleet.Ahead(p.ProvenAt, r.now) {
-		r.add("unproven", fleet.SeverityWarning, time.Time{}, "the last proof that a backup restores is dated %s ahead: a clock was wrong, and nobody knows how old it is", ago(p.ProvenAt.Sub(r.now)))
+		r.add("unproven", fleet.SeverityWarning, time.Time{}, "the last proof that a backup restores is dated %s ahead: a clock was wrong, and its age is unknown", ago(p.ProvenAt.Sub(r.now)))
 		return
 	}
 	late, lost := r.want.proofs(p.ProvenAt.In(r.now.Location()))
@@ -397,7 +397,7 @@ func (r *round) mirror() {
 	case r.p.Short:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirrored binary logs end %s, before the last backup: nothing can be rolled forward", r.clock(last))
 	case fleet.Ahead(last, r.now):
-		r.add("mirror", fleet.SeverityWarning, time.Time{}, "the newest mirrored event is dated %s ahead: a clock is wrong, and nobody knows how far the mirror is behind", ago(last.Sub(r.now)))
+		r.add("mirror", fleet.SeverityWarning, time.Time{}, "the newest mirrored event is dated %s ahead: a clock is wrong, and it is unknown how far the mirror is behind", ago(last.Sub(r.now)))
 	case behind > limits.Lost:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: what came later exists only on the server", r.clock(last))
 	case behind > limits.Late:
@@ -405,12 +405,12 @@ func (r *round) mirror() {
 	}
 	behind := func(m state.Mirror) bool { return p.LastBackup != nil && m.First.After(p.LastBackup.Ended) }
 	if p.Gap == "" && len(p.Mirrors) > 0 && !slices.ContainsFunc(p.Mirrors, func(m state.Mirror) bool { return !behind(m) }) {
-		r.add("mirror_begins", fleet.SeverityWarning, p.LastBackup.Ended, "the mirrored binary logs begin behind the last backup: only the next one can be rolled forward")
+		r.add("mirror_begins", fleet.SeverityWarning, p.LastBackup.Ended, "the mirrored binary logs begin after the last backup: only the next one can be rolled forward")
 	}
 	if p.Gap != "" {
 		severity, what := fleet.SeverityWarning, "binary logs are missing: "
 		if slices.ContainsFunc(p.Mirrors, behind) { // it cannot be rolled forward
-			severity, what = fleet.SeverityCritical, "binary logs behind the last backup are missing: "
+			severity, what = fleet.SeverityCritical, "binary logs after the last backup are missing: "
 		}
 		r.add("mirror_gap", severity, p.WindowFrom, "%s%s", what, p.Gap)
 	}

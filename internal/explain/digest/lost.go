@@ -16,7 +16,7 @@ const (
 	skipInside    = "lines \"# Query_time\" that began no event"
 	skipHeadOnly  = "headers of events without a statement"
 	skipMixed     = "lines \"# Query_time\" in the header of another event"
-	skipDoubled   = "lines \"# Query_time\" that stand twice"
+	skipDoubled   = "lines \"# Query_time\" that occur twice"
 	skipQuoted    = "events that may be text of the statement before"
 	skipTail      = SkippedTorn
 	skipLong      = "bytes of statements over 8 MiB"
@@ -37,7 +37,7 @@ const (
 // Reasons that binary logs have, too.
 const (
 	SkippedChecksum = "events with a wrong checksum"
-	SkippedDamaged  = "bytes behind a damaged event"
+	SkippedDamaged  = "bytes after a damaged event"
 	SkippedTorn     = "events that the file's end cuts off"
 )
 

@@ -247,7 +247,7 @@ func (p *Profile) PassedOver() string {
 	for _, what := range slices.Sorted(maps.Keys(kinds)) {
 		parts = append(parts, what+": "+strings.Join(kinds[what], ", "))
 	}
-	return "Passed over, for no statements are in it: " + strings.Join(parts, "; ") + "."
+	return "Skipped, because no statements are in it: " + strings.Join(parts, "; ") + "."
 }
 
 // Class is the statements whose fingerprints have one plain form, or one value of another GroupBy.

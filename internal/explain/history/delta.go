@@ -53,37 +53,21 @@ func (c *counters) next(d *mysql.Digest) (cost, bool) {
 	}
 	c.base[key] = *d
 	out := cost{digestKey: key, Digest: *d}
-	again := known && (before.First != d.First || d.Calls < before.Calls || d.Seconds < before.Seconds)
-	if again {
-		c.lost++
-	}
-	if !known || again {
+	switch {
+	case !known:
 		out.fresh = true
-		return out, d.Calls > 0
+	case before.First != d.First || d.Anew(before.Cost):
+		c.lost++
+		out.fresh = true
+	default:
+		out.Cost = d.Since(before.Cost)
 	}
-	if d.Calls == before.Calls {
-		return out, false
-	}
-	for _, p := range []struct{ now, before *int64 }{
-		{&out.Calls, &before.Calls}, {&out.Errors, &before.Errors}, {&out.Warnings, &before.Warnings}, {&out.RowsAffected, &before.RowsAffected},
-		{&out.RowsSent, &before.RowsSent}, {&out.RowsExamined, &before.RowsExamined}, {&out.TmpDiskTables, &before.TmpDiskTables},
-		{&out.TmpTables, &before.TmpTables}, {&out.SortRows, &before.SortRows}, {&out.NoIndex, &before.NoIndex},
-	} {
-		*p.now = max(*p.now-*p.before, 0)
-	}
-	out.Seconds -= before.Seconds
-	out.LockSeconds = max(out.LockSeconds-before.LockSeconds, 0)
-	if d.MaxSeconds <= before.MaxSeconds { // the slowest call ever was earlier
-		out.MaxSeconds = 0
-	}
-	return out, true
+	return out, out.Calls > 0
 }
 
 // rowOf is a cost as it is stored.
 func rowOf(class string, c cost) events.Row {
-	return events.Row{Class: class, Schema: c.schema, Calls: c.Calls, Seconds: c.Seconds, LockSeconds: c.LockSeconds, RowsSent: c.RowsSent, RowsExamined: c.RowsExamined,
-		RowsAffected: c.RowsAffected, Errors: c.Errors, Warnings: c.Warnings, TmpTables: c.TmpTables, TmpDiskTables: c.TmpDiskTables, NoIndex: c.NoIndex,
-		SortRows: c.SortRows, MaxSeconds: c.MaxSeconds}
+	return events.Row{Class: class, Schema: c.schema, Cost: c.Cost}
 }
 
 // join adds rows up that are of one class, schema and user: several digests of a server may be one class of ours.

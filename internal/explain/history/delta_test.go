@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -15,7 +16,7 @@ func TestCounters(t *testing.T) {
 	if c.begun() {
 		t.Error("begun before it began")
 	}
-	c.first(&mysql.Digest{ID: "a", First: "1", Calls: 100, Seconds: 10, MaxSeconds: 1, RowsSent: 5})
+	c.first(&mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 100, Seconds: 10, MaxSeconds: 1, RowsSent: 5}})
 	for i, step := range []struct {
 		now     mysql.Digest
 		ok      bool
@@ -24,14 +25,14 @@ func TestCounters(t *testing.T) {
 		seconds float64
 		max     float64
 	}{
-		{mysql.Digest{ID: "a", First: "1", Calls: 110, Seconds: 12, MaxSeconds: 1, RowsSent: 5}, true, false, 10, 2, 0},
-		{mysql.Digest{ID: "a", First: "1", Calls: 111, Seconds: 15, MaxSeconds: 3, RowsSent: 4}, true, false, 1, 3, 3},
-		{mysql.Digest{ID: "a", First: "1", Calls: 111, Seconds: 15, MaxSeconds: 3}, false, false, 0, 0, 0},
-		{mysql.Digest{ID: "a", First: "2", Calls: 500, Seconds: 50, MaxSeconds: 2}, true, true, 500, 50, 2}, // emptied, and busier than ever
-		{mysql.Digest{ID: "a", First: "2", Calls: 7, Seconds: 1, MaxSeconds: 1}, true, true, 7, 1, 1},       // emptied within a second
-		{mysql.Digest{ID: "a", First: "2", Calls: 8, Seconds: 0.5}, true, true, 8, 0.5, 0},                  // and once more
-		{mysql.Digest{ID: "b", First: "3", Calls: 4, Seconds: 2, MaxSeconds: 1}, true, true, 4, 2, 1},       // new
-		{mysql.Digest{ID: "a", Schema: "x", First: "3", Calls: 1, Seconds: 1}, true, true, 1, 1, 0},         // the same in another schema
+		{mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 110, Seconds: 12, MaxSeconds: 1, RowsSent: 5}}, true, false, 10, 2, 0},
+		{mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 111, Seconds: 15, MaxSeconds: 3, RowsSent: 4}}, true, false, 1, 3, 3},
+		{mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 111, Seconds: 15, MaxSeconds: 3}}, false, false, 0, 0, 0},
+		{mysql.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 500, Seconds: 50, MaxSeconds: 2}}, true, true, 500, 50, 2}, // emptied, and busier than ever
+		{mysql.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 7, Seconds: 1, MaxSeconds: 1}}, true, true, 7, 1, 1},       // emptied within a second
+		{mysql.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 8, Seconds: 0.5}}, true, true, 8, 0.5, 0},                  // and once more
+		{mysql.Digest{ID: "b", First: "3", Cost: fleet.Cost{Calls: 4, Seconds: 2, MaxSeconds: 1}}, true, true, 4, 2, 1},       // new
+		{mysql.Digest{ID: "a", Schema: "x", First: "3", Cost: fleet.Cost{Calls: 1, Seconds: 1}}, true, true, 1, 1, 0},         // the same in another schema
 	} {
 		got, ok := c.next(&step.now)
 		if ok != step.ok || ok && (got.fresh != step.fresh || got.Calls != step.calls || got.Seconds != step.seconds || got.MaxSeconds != step.max || got.RowsSent < 0) {
@@ -77,10 +78,10 @@ func TestLatencies(t *testing.T) {
 // TestJoin adds up digests of one class.
 func TestJoin(t *testing.T) {
 	rows := join([]events.Row{
-		{Class: "b", Schema: "s", Calls: 1, Seconds: 1, Latency: []events.Bucket{{Number: 5, Calls: 1}}},
-		{Class: "a", Schema: "s", Calls: 2, Seconds: 2},
-		{Class: "b", Schema: "s", Calls: 4, Seconds: 4, MaxSeconds: 3, Latency: []events.Bucket{{Number: 3, Calls: 2}, {Number: 5, Calls: 2}}},
-		{Class: "b", Schema: "r", Calls: 8},
+		{Class: "b", Schema: "s", Cost: fleet.Cost{Calls: 1, Seconds: 1}, Latency: []events.Bucket{{Number: 5, Calls: 1}}},
+		{Class: "a", Schema: "s", Cost: fleet.Cost{Calls: 2, Seconds: 2}},
+		{Class: "b", Schema: "s", Cost: fleet.Cost{Calls: 4, Seconds: 4, MaxSeconds: 3}, Latency: []events.Bucket{{Number: 3, Calls: 2}, {Number: 5, Calls: 2}}},
+		{Class: "b", Schema: "r", Cost: fleet.Cost{Calls: 8}},
 	})
 	if len(rows) != 3 || rows[2].Calls != 5 || rows[2].Seconds != 5 || rows[2].MaxSeconds != 3 || fmt.Sprint(rows[2].Latency) != "[{3 2} {5 3}]" {
 		t.Errorf("%+v", rows)

@@ -90,11 +90,11 @@ type Collector struct {
 	names     identifier
 	classes   map[digestKey]known
 	sampled   map[sampleKey]int64
-	named     map[string]bool // classes whose ID in pt-query-digest was stored
-	since     string          // the server's clock at the last reading
-	readAt    time.Time       // ours
-	waiting   []cost          // whose classes could not be found yet
-	executed  []prepared.Cost // the same
+	named     map[string]bool       // classes whose ID in pt-query-digest was stored
+	since     string                // the server's clock at the last reading
+	readAt    time.Time             // ours
+	waiting   []cost                // whose classes could not be found yet
+	executed  []prepared.Executions // the same
 	pending   []events.Minute
 	tried     map[string]time.Time // what is optional and failed, by its name: when it may be tried again
 	gaps      map[string]fleet.Gap // and what is missing for it; guarded by mu
@@ -220,7 +220,7 @@ func (c *Collector) refused(e *mysql.Error, what string) (why, remedy string) {
 	if e.Class != mysql.ClassFull || account == "" {
 		return "the server " + e.Reason(), e.Hint
 	}
-	why, remedy = what+" not followed for want of another connection: "+e.Reason(), e.Hint
+	why, remedy = what+" not followed because another connection is missing: "+e.Reason(), e.Hint
 	if e.OfAccount() {
 		remedy = mysql.MoreConnections(account)
 	}

@@ -57,7 +57,7 @@ func (c *Collector) optional(ctx context.Context, now time.Time, what string, f 
 		gap.Reason = "the server took longer than " + optionalTime.String() + "; it is asked again in " + optionalRetry.String()
 		c.disconnect()
 	case mysql.ClassPrivilege:
-		gap.Reason, gap.Remedy = "the account "+c.conn.Server.Account+" lacks a privilege", "GRANT SELECT ON performance_schema.* TO "+c.conn.Server.QuotedAccount()
+		gap.Reason, gap.Remedy = "the account "+c.conn.Server.Account+" is missing a privilege", "GRANT SELECT ON performance_schema.* TO "+c.conn.Server.QuotedAccount()
 	}
 	if c.tried == nil {
 		c.tried, c.gaps = map[string]time.Time{}, map[string]fleet.Gap{}
@@ -102,13 +102,7 @@ func merge(waiting, list []cost) []cost {
 			continue
 		}
 		w := &waiting[i]
-		for _, p := range []struct{ sum, add *int64 }{
-			{&w.Calls, &d.Calls}, {&w.Errors, &d.Errors}, {&w.Warnings, &d.Warnings}, {&w.RowsAffected, &d.RowsAffected}, {&w.RowsSent, &d.RowsSent},
-			{&w.RowsExamined, &d.RowsExamined}, {&w.TmpDiskTables, &d.TmpDiskTables}, {&w.TmpTables, &d.TmpTables}, {&w.SortRows, &d.SortRows}, {&w.NoIndex, &d.NoIndex},
-		} {
-			*p.sum += *p.add
-		}
-		w.Seconds, w.LockSeconds, w.MaxSeconds = w.Seconds+d.Seconds, w.LockSeconds+d.LockSeconds, max(w.MaxSeconds, d.MaxSeconds)
+		w.Cost.Add(d.Cost)
 		w.First, w.fresh = d.First, w.fresh || d.fresh
 	}
 	return slices.Clip(waiting)

@@ -110,7 +110,7 @@ func (c *Collector) planNote(err error) {
 	why := "a plan could not be read"
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
-		why = "the account may not EXPLAIN some statements: it lacks SELECT on their tables"
+		why = "the account may not EXPLAIN some statements: it needs SELECT on their tables"
 	case mysql.ClassTimeout:
 		why = "EXPLAIN took longer than " + planTimeout.String()
 	}
@@ -131,7 +131,7 @@ func redactPlan(text string) string {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return `{"risso":"not stored: it is no JSON, so its literals cannot be told apart"}`
+		return `{"risso":"not stored: it is no JSON, so its literals cannot be found"}`
 	}
 	out, err := json.MarshalIndent(redactValue(v), "", "  ")
 	if err != nil {

@@ -21,19 +21,17 @@ type follower struct {
 
 // execution is what executions of one text cost in a minute.
 type execution struct {
-	prepared.Cost
+	prepared.Executions
 	class string
 }
 
 func (e execution) row() events.Row {
-	r := rowOf(e.class, cost{digestKey: digestKey{schema: e.Owner.Schema}, Digest: e.Digest})
-	r.User = e.User
-	return r
+	return events.Row{Class: e.class, Schema: e.Schema, User: e.User, Cost: e.Cost}
 }
 
 // executions gives what was executed since the reading before, and notes what is missing. nil is no reading: the next one
 // tells of both.
-func (c *Collector) executions(r *prepared.Reading) []prepared.Cost {
+func (c *Collector) executions(r *prepared.Reading) []prepared.Executions {
 	if r == nil {
 		return nil
 	}
@@ -44,7 +42,7 @@ func (c *Collector) executions(r *prepared.Reading) []prepared.Cost {
 }
 
 // identifyPrepared finds the classes of what was executed and stores those that were not seen lately; the heaviest come first.
-func (c *Collector) identifyPrepared(ctx context.Context, at int64, list []prepared.Cost) ([]execution, error) {
+func (c *Collector) identifyPrepared(ctx context.Context, at int64, list []prepared.Executions) ([]execution, error) {
 	if c.prepared.classes == nil || len(c.prepared.classes) > maxBase {
 		c.prepared.classes = map[string]*known{}
 	}

@@ -237,7 +237,7 @@ func (s *SlowLog) find(path string) error {
 			if s.file == nil {
 				s.missing = path
 			}
-			return &unavailable{"the slow log " + path + " is not there", "FLUSH SLOW LOGS makes it anew"}
+			return &unavailable{"the slow log " + path + " is not there", "FLUSH SLOW LOGS creates it again"}
 		case err != nil:
 			return &unavailable{"the slow log cannot be read: " + err.Error(), "let the account that runs Risso read " + path + " and its folder"}
 		}
@@ -311,7 +311,7 @@ func (s *SlowLog) resume(path string) error {
 	}
 	list, lost := saved.Place.follow()
 	if lost {
-		s.lose(saved.Place.Path + " was rotated while Risso was not running, and the old file is not beside it")
+		s.lose(saved.Place.Path + " was rotated while Risso was not running, and the old file is not in its folder")
 	}
 	for _, q := range saved.Queue {
 		if q.Path != saved.Place.Path { // else it was found again
@@ -330,7 +330,7 @@ func (s *SlowLog) resume(path string) error {
 
 // lose notes that something could not be read.
 func (s *SlowLog) lose(what string) {
-	s.lost, s.lostUntil, s.lostRemedy = what, time.Unix(s.now+3600, 0), "keep at least the newest rotated log uncompressed beside the log (delaycompress in logrotate)"
+	s.lost, s.lostUntil, s.lostRemedy = what, time.Unix(s.now+3600, 0), "keep at least the newest rotated log uncompressed in the log's folder (delaycompress in logrotate)"
 	s.c.Logger.Warn("a part of the slow log is lost", "instance", s.c.instance.ID, "why", what)
 }
 
@@ -600,7 +600,7 @@ func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 func (s *SlowLog) notes() []fleet.Gap {
 	list := []fleet.Gap{}
 	if s.log.Seconds > 0 {
-		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log holds only statements that took longer than long_query_time = %g s", s.log.Seconds),
+		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log holds only statements that took longer than long_query_time = %s", digits.Seconds(s.log.Seconds)),
 			fmt.Sprintf("SET GLOBAL long_query_time=%g shows more, for connections made after it; 0 shows all, and the log grows with each", min(s.log.Seconds/10, 0.1))))
 	}
 	if s.log.MinRows > 0 {
@@ -620,7 +620,7 @@ func (s *SlowLog) notes() []fleet.Gap {
 		list = append(list, gap("entries of the slow log", "the server counts slow statements, but "+s.log.File+" does not grow", "see whether the disk is full, and whether that is the file that the server writes to"))
 	}
 	if n := s.file.behind(); n > 16<<20 {
-		list = append(list, gap("the newest statements", fmt.Sprintf("reading is %d MB behind the log's end", n>>20), "it catches up; a higher long_query_time makes the log smaller"))
+		list = append(list, gap("the newest statements", fmt.Sprintf("reading is %s behind the log's end", digits.Bytes(n)), "it catches up; a higher long_query_time makes the log smaller"))
 	}
 	if s.old > 0 {
 		list = append(list, gap("old statements", digits.Plural(s.old, "statement that ran more than a day before Risso was started was", "statements that ran more than a day before Risso was started were")+" passed over", "risso digest reads the whole log"))
@@ -629,7 +629,7 @@ func (s *SlowLog) notes() []fleet.Gap {
 		list = append(list, gap("a part of the log", s.lost, s.lostRemedy))
 	}
 	if lost := s.file.scan.Lost(); lost != "" {
-		list = append(list, gap("events of the log", lost, "risso digest tells more of what the log holds"))
+		list = append(list, gap("events of the log", lost, "risso digest shows more of the log"))
 	}
 	return list
 }

@@ -21,7 +21,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	if digits.Count(ad.Matched) == "1" {
 		are, touch = "is", "touches"
 	}
-	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s (%s %% of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
+	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s (%s of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
 		amount(ad.Matched, "row", "rows"), digits.Percent(ad.Part), how, are, amount(ad.Matched, "random look-up", "random look-ups"), touch, digits.Count(ad.PagesTouched), amount(ad.TablePages, "page", "pages"), digits.Count(ad.TablePages))
 	switch {
 	case n.Access == AccessAll && len(a.wanted(n, f).all) > 0 && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):
@@ -30,7 +30,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(able, ", "))
 		}
 		if how == "expected" && ad.Part == 1 {
-			verdict += " The server expects all rows to match, for want of an index or a histogram on these columns: --analyze counts them."
+			verdict += " The server expects all rows to match, without an index or a histogram on these columns: --analyze counts them."
 		}
 		out = append(out, scan+" "+lookups+" "+verdict)
 	case n.Covering && len(ad.Order) > 0:

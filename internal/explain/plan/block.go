@@ -343,7 +343,7 @@ func (b *block) orderOf(name string, f *TableFacts, fixed []string) ordering {
 	case odd != "" || !within(o, g) || len(o) > len(g):
 		out.columns, out.limit = g, 0
 		if len(order) > 0 {
-			out.rest = "The ORDER BY is of the groups, by something else than what they are grouped by: sorting them stays."
+			out.rest = "The ORDER BY sorts the groups by something other than what they are grouped by: that sort stays."
 		}
 	default:
 		// Servers group by an index only in the order in which GROUP BY names its columns (seen with MySQL 5.7 to 9.7

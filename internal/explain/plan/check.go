@@ -24,7 +24,7 @@ func check(sql string, analyze bool) (string, error) {
 		case t.Kind == sqltext.TokenSign && t.Text == ";":
 			return "", fmt.Errorf("%w: there is more than one", ErrStatement)
 		case t.Kind == sqltext.TokenSign && t.Text == "?":
-			return "", fmt.Errorf("%w: it has a placeholder (?), whose value decides the plan: write a typical value in its place, or let --sample put 1 there", ErrStatement)
+			return "", fmt.Errorf("%w: it has a placeholder (?), whose value decides the plan: write a typical value in its place, or use --sample for 1", ErrStatement)
 		}
 	}
 	switch verb {

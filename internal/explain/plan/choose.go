@@ -283,7 +283,7 @@ func (a *adviser) take(f *TableFacts, ad *Advice, p *candidate, order ordering, 
 	ad.IndexBytes = indexBytes(f, ad.Columns)
 	for _, x := range p.parts {
 		if c := f.column(x.column); x.prefix > 0 && c != nil {
-			ad.told = append(ad.told, fmt.Sprintf("Of %s (%s) only the first %d characters go into the index: a key has at most %s bytes, and %s of one column. Whether they tell values apart is seen by SELECT COUNT(DISTINCT LEFT(%s, %d)) / COUNT(DISTINCT %s).",
+			ad.told = append(ad.told, fmt.Sprintf("Of %s (%s) only the first %d characters go into the index: a key has at most %s bytes, and %s of one column. Whether they distinguish values shows SELECT COUNT(DISTINCT LEFT(%s, %d)) / COUNT(DISTINCT %s).",
 				x.column, c.Type, x.prefix, digits.Count(f.keyBytes()), digits.Count(f.columnBytes()), mysql.Quote(x.column), x.prefix, mysql.Quote(x.column)))
 		}
 	}
@@ -388,7 +388,7 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 	case len(search.parts) > 0 && known:
 		out = append(out, search)
 	case len(search.parts) > 0:
-		ad.told = append(ad.told, fmt.Sprintf("Whether an index on (%s) would find few rows is not known: no statistics and no sample tell how many match.", strings.Join(search.columns(), ", ")))
+		ad.told = append(ad.told, fmt.Sprintf("Whether an index on (%s) would find few rows is not known: neither statistics nor a sample say how many match.", strings.Join(search.columns(), ", ")))
 	}
 	if ordered, ok := a.ordered(n, f, ad, w, o, equal); ok {
 		ordered.runs = runs

@@ -100,7 +100,7 @@ func (e Explained) Lines(width int) []string {
 		out = append(out, "", "note: "+n)
 	}
 	if e.Plan.Repaired {
-		out = append(out, "", "note: the plan was not valid JSON (quotes in conditions) and was mended")
+		out = append(out, "", "note: the plan was not valid JSON (quotes in conditions) and was repaired")
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (a *adviser) unadvised(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	less := "no other was found that would read clearly less. None is advised."
 	switch wide := a.passedByAll(f, w); {
 	case a.plan.Format == FormatTable && len(w.all) == 0:
-		ad.told = append(ad.told, "A tabular plan does not tell the conditions, so no index is advised; a plan in JSON does.")
+		ad.told = append(ad.told, "A tabular plan does not show the conditions, so no index is advised; a plan in JSON does.")
 	case len(w.all) == 0 && !found:
 		ad.told = append(ad.told, "No comparison of its own leaves rows of it out: all are read, whatever the index. None is advised.")
 	case wide != "" && !found:
@@ -73,7 +73,7 @@ func whyNot(t []token, name string, f *TableFacts) (why string, vague bool) {
 		return whyNotEither(t, name, f), false
 	}
 	if len(t) > 0 && word(t[0], "TRIGCOND") {
-		return "it is of an outer join, and this plan does not tell a condition of ON from one of WHERE", false
+		return "it is of an outer join, and this plan does not distinguish a condition of ON from one of WHERE", false
 	}
 	if slices.ContainsFunc(t, func(x token) bool {
 		return word(x, "SELECT") || x.Kind == sqltext.TokenWord && blockName().MatchString(x.Text)
@@ -87,7 +87,7 @@ func whyNot(t []token, name string, f *TableFacts) (why string, vague bool) {
 		case word(x, "REGEXP"), word(x, "RLIKE"), word(x, "REGEXP_LIKE"), word(x, "REGEXP_INSTR"):
 			return "a regular expression is tried on each value", false
 		case word(x, "LIKE") && slices.ContainsFunc(t[:i], func(x token) bool { return word(x, "NOT") }):
-			return "it wants what does not match a pattern, wherever that stands in an index", false
+			return "it selects what does not match a pattern, anywhere in an index", false
 		case comparisons[x.Text] && i > 0 && mentions(t[:i], name, f) && mentions(t[i+1:], name, f):
 			return "both sides are of the row itself, so it is known only when the row is read", true
 		}

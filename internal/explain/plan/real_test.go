@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -37,7 +38,7 @@ ANALYZE TABLE customers, orders, loose`
 
 // seed is the table of the index arithmetic, scaled down: 200,000 rows.
 const seed = `CREATE TABLE seed (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, ts DATETIME NOT NULL, col1 INT NOT NULL, col2 INT NOT NULL, payload VARCHAR(200) NOT NULL, KEY ts (ts)) DEFAULT CHARSET=latin1;
-INSERT INTO seed (ts, col1, col2, payload) SELECT '2024-01-01' + INTERVAL n MINUTE, n%%97, n%%89, REPEAT('x', 60 + n%%80) FROM
+INSERT INTO seed (ts, col1, col2, payload) SELECT '2024-01-01' + INTERVAL n MINUTE, n%97, n%89, REPEAT('x', 60 + n%80) FROM
  (SELECT a.d+10*b.d+100*c.d+1000*e.d+10000*f.d+100000*g.d n FROM digits a, digits b, digits c, digits e, digits f, digits g WHERE g.d<2) t;
 ANALYZE TABLE seed`
 
@@ -368,7 +369,7 @@ func TestNeverExecuted(t *testing.T) {
 			s.t.Error("this server's EXPLAIN runs no constant subquery: the test proves nothing")
 		}
 		s.exec("DELETE FROM shop.seen")
-		if _, _, err := s.take(plan.Request{SQL: "SELECT note FROM orders WHERE id = (SELECT MAX(marks(d)) FROM digits)"}); mysql.ErrorNumber(err) != mysql.ErrReadOnlyTransaction {
+		if _, _, err := s.take(plan.Request{SQL: "SELECT note FROM orders WHERE id = (SELECT MAX(marks(d)) FROM digits)"}); mysql.ErrorNumber(err) != errno.ReadOnlyTransaction {
 			s.t.Errorf("a function that writes: %v", err)
 		}
 		// A statement that writes is explained in a transaction that may write: a function that writes is refused there.
@@ -388,7 +389,7 @@ func TestNeverExecuted(t *testing.T) {
 			begin := time.Now()
 			taken, _, err := s.take(plan.Request{SQL: "SELECT COUNT(*) FROM orders a, orders b, orders c WHERE a.note < b.note OR b.note < c.note", Analyze: true, Timeout: time.Second})
 			said := err == nil && len(taken.Notes) > 0 && strings.Contains(taken.Notes[0], "limit of time")
-			if n := mysql.ErrorNumber(err); !said && n != mysql.ErrTooLong && n != mysql.ErrTooLongMariaDB || time.Since(begin) > 20*time.Second {
+			if n := mysql.ErrorNumber(err); !said && n != errno.StatementTimeout && n != errno.StatementTimeoutMariaDB || time.Since(begin) > 20*time.Second {
 				s.t.Errorf("a join of a million million rows ended after %s with %v", time.Since(begin), err)
 			}
 		}

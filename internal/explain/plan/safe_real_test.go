@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // programs are functions that do what a read-only transaction does not prevent, and one that runs long.
@@ -115,7 +116,7 @@ func (s *server) refused(unchanged func(string), file string) {
 		unchanged(c.sql)
 	}
 	for _, sql := range []string{constant("marksm"), constant("marks")} {
-		if _, _, err := s.take(plan.Request{SQL: sql}); mysql.ErrorNumber(err) != mysql.ErrReadOnlyTransaction {
+		if _, _, err := s.take(plan.Request{SQL: sql}); mysql.ErrorNumber(err) != errno.ReadOnlyTransaction {
 			s.t.Errorf("%s: %v", sql, err)
 		}
 		unchanged(sql)

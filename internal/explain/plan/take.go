@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -36,7 +37,7 @@ const defaultTimeout = 10 * time.Second
 // Take asks a server for a plan, in a transaction that is rolled back. Without Analyze the statement is not run, but
 // for what servers do to plan it: constant subqueries, and stored functions with constant arguments, are evaluated by
 // EXPLAIN itself (seen with MySQL 5.7.22 to 9.7 and MariaDB 10.11). For a statement that reads the transaction is
-// read-only, so that such a function cannot write; it fails then, with mysql.ErrReadOnlyTransaction. What a read-only
+// read-only, so that such a function cannot write; it fails then, with errno.ReadOnlyTransaction. What a read-only
 // transaction lets through is looked for before, in the statement, its views and its functions: see inspect.
 //
 // The connection should be one of its own: Take changes the session. When ctx ends the server may still be at work;
@@ -142,7 +143,7 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return nil, "", fmt.Errorf("%s %s does not tell this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
+	return nil, "", fmt.Errorf("%s %s does not give this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
 // writing says whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
@@ -190,8 +191,8 @@ func takeFirst(ctx context.Context, c *mysql.Conn, forms []mysql.Explain, sql st
 // hopeless errors would come in every form: the statement itself is at fault.
 func hopeless(number int) bool {
 	switch number {
-	case 1064, 1046, 1146, 1054, 1049, 1142, 1143, mysql.ErrReadOnlyTransaction, mysql.ErrTooLong, mysql.ErrTooLongMariaDB,
-		mysql.ErrNoThread, mysql.ErrNoPlanToTell, mysql.ErrNoPlanMariaDB:
+	case errno.ParseError, errno.NoDatabase, errno.NoSuchTable, errno.UnknownColumn, errno.UnknownDatabase, errno.TableDenied, errno.ColumnDenied, errno.ReadOnlyTransaction, errno.StatementTimeout, errno.StatementTimeoutMariaDB,
+		errno.NoSuchThread, errno.NoPlan, errno.NoPlanMariaDB:
 		return true
 	}
 	return false

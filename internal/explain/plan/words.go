@@ -185,7 +185,7 @@ func (t *teller) temporary(n *Node) {
 	rows := t.input(n)
 	if n.Kind == KindOrder && n.Filesort && t.plan.Format == FormatMySQL1 {
 		// Counted with Created_tmp_tables: 5.7 and 8.0.15 make it, 9.7 does not.
-		t.say(n, "sort_of_join", Note, "The plan tells of a temporary table for the ORDER BY, of about %s. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", amount(rows, "row", "rows"))
+		t.say(n, "sort_of_join", Note, "The plan has a temporary table for the ORDER BY, of about %s. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", amount(rows, "row", "rows"))
 		return
 	}
 	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for %s.", t.clause(n), t.about(n, rows, "row", "rows"))
@@ -340,7 +340,7 @@ func (t *teller) subquery(n *Node) {
 	}
 	words, times := t.runs(n)
 	if t.plan.Format == FormatTable && !n.Loops.Known() {
-		words = "how often is not told by a table"
+		words = "how often is not shown by a tabular plan"
 	}
 	below, most, told := 0.0, 0.0, true
 	for _, c := range n.Children {
@@ -368,7 +368,7 @@ func (t *teller) subquery(n *Node) {
 	case n.Dependent:
 		t.say(n, "dependent_subquery", t.atLeast(n, times, below), "%s%s is dependent: it runs again for each outer row that is tested, %s%s. A join, or a derived table that is computed once, would run it once.", name, of, words, reads)
 	case n.Uncacheable:
-		t.say(n, "uncacheable_subquery", t.atLeast(n, times, below), "%s%s is uncacheable (RAND(), a user variable or the like is in it): its result may not be kept, so it runs again for each row, %s%s.", name, of, words, reads)
+		t.say(n, "uncacheable_subquery", t.atLeast(n, times, below), "%s%s is uncacheable (it contains RAND(), a user variable or similar): its result may not be kept, so it runs again for each row, %s%s.", name, of, words, reads)
 	case n.Loops > 1:
 		t.say(n, "repeated_subquery", t.atLeast(n, times, below), "%s%s ran %s%s.", name, of, words, reads)
 	case n.Message == "" && !(len(n.Children) == 1 && n.Children[0].Kind == KindMaterialise):
@@ -468,7 +468,7 @@ func (t *teller) materialise(n *Node) {
 	held, more := "about "+amount(rows, "row is", "rows are"), ""
 	switch {
 	case !exact && rows == 0:
-		held, more = "its rows are", "; how many there are is not told"
+		held, more = "its rows are", "; how many there are is unknown"
 	case !exact:
 		held = "its rows, at most about " + digits.Count(rows) + ", are"
 	}
@@ -569,7 +569,7 @@ func (t *teller) buffer(n *Node) {
 		held, severity := t.held(n)
 		t.say(n, "buffer_result", severity, "SQL_BUFFER_RESULT: a buffer_result%s puts the rows of the result%s in a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, held)
 	case n.Kind == KindBuffer && n.Temporary:
-		why := "the plan does not tell why: SQL_BUFFER_RESULT, or a statement that writes into a table it reads, would do that"
+		why := "the plan does not say why: SQL_BUFFER_RESULT, or a statement that writes into a table it reads, would do that"
 		if t.words["INSERT"] || t.words["REPLACE"] {
 			why = "so that rows which it writes are not read again"
 		}
@@ -636,7 +636,7 @@ func (t *teller) sort(n *Node) {
 		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
 		t.say(n, "filesort", graded(rows), "Filesort: what the steps below have gathered, %s, is sorted%s.", amount(rows, "row", "rows"), by)
 	case fewer:
-		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows that is is not told, at most about %s.", by, digits.Count(rows))
+		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows is unknown, at most about %s.", by, digits.Count(rows))
 	default:
 		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
 			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
@@ -743,7 +743,7 @@ func (t *teller) estimate(n *Node) {
 		case stops:
 			return
 		case !told:
-			unless = ", unless a LIMIT ended it early, which this plan does not tell"
+			unless = ", unless a LIMIT ended it early, which this plan does not show"
 		}
 	}
 	if f < 1 {
@@ -760,7 +760,7 @@ func (t *teller) estimate(n *Node) {
 	if n.Loops > 1 {
 		runs = "on average of " + digits.Count(float64(n.Loops)) + " runs"
 	}
-	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s came (%s): %s by a factor of %s%s. ANALYZE TABLE, or a histogram on the columns of the condition, can mend that.",
+	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s came (%s): %s by a factor of %s%s. ANALYZE TABLE, or a histogram on the columns of the condition, can fix that.",
 		digits.Count(want), digits.Count(got), runs, word, digits.Count(f), unless)
 }
 

@@ -41,7 +41,7 @@ func (t *teller) table(n *Node) {
 		if graded(readRows(n)) == Bad {
 			severity = Bad
 		}
-		t.say(n, "range_checked", severity, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
+		t.say(n, "range_checked", severity, "No index of %s is chosen while planning: for each row of the tables before it the server checks again whether one fits, and otherwise reads all of it.", n.Name())
 		return
 	}
 	if n.hasMember("using_index_for_group_by") {
@@ -82,11 +82,11 @@ func (t *teller) temporaryReasons() string {
 	}
 	switch len(list) {
 	case 0:
-		return "a reason that tabular EXPLAIN does not tell"
+		return "a reason that tabular EXPLAIN does not show"
 	case 1:
 		return list[0]
 	}
-	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1] + "; tabular EXPLAIN does not tell which"
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1] + "; tabular EXPLAIN does not show which"
 }
 
 // hasMember says whether a plan told something of that name that has no field.
@@ -147,7 +147,7 @@ func (t *teller) stopped(n *Node, one, more string) (e ending, held string, earl
 	case told:
 		held = "at most all of about " + amount(most, is, are)
 	default:
-		held = "how soon is not told, at most all " + are
+		held = "how soon is unknown, at most all " + are
 	}
 	return e, held, true
 }

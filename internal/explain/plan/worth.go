@@ -53,7 +53,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. Where the rows that pass are spread evenly, an index on (%s) would spare about %s: too few. None is advised.", e.when, strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows")))
 			return false
 		}
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), digits.Count(all)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would avoid %s of the %s that are read for this SELECT: too few. None is advised.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), digits.Count(all)))
 		return false
 	}
 	if compared >= manyCompared && then <= now/20 {

@@ -20,23 +20,22 @@ import (
 // maxStatements is how many prepared statements are read. Servers allow 16,382 unless max_prepared_stmt_count says more.
 const maxStatements = 20000
 
-// Cost is what executions of one text in one schema by one user cost between two readings.
-type Cost struct {
+// Executions is what executions of one text in one schema by one user cost between two readings.
+type Executions struct {
 	Text string // as it was prepared
 	Cut  bool   // the server kept only its beginning
 	mysql.Owner
-	// Digest has the counters: the difference. MaxSeconds is 0 when the slowest execution of this time is not known.
-	mysql.Digest
+	fleet.Cost
 }
 
 // Counters remembers how a server's counters stood. The zero value is ready.
 type Counters struct {
 	Counting mysql.PreparedCounting // where the server counts; set by Connected
 
-	base     map[mysql.PreparedKey]mysql.Digest // nil: nothing was read
-	cut      bool                               // base is not all that there was
-	executed int64                              // all executions at the last reading
-	probes   int64                              // own executions since the last reading
+	base     map[mysql.PreparedKey]fleet.Cost // nil: nothing was read
+	cut      bool                             // base is not all that there was
+	executed int64                            // all executions at the last reading
+	probes   int64                            // own executions since the last reading
 	started  int64
 	lost     int64
 	tallies  []tally
@@ -68,7 +67,7 @@ func (c *Counters) Connected(ctx context.Context, conn *mysql.Conn) (err error) 
 	}
 	if d := started - c.started; c.base != nil && (d > restartSlack || d < -restartSlack) {
 		c.probes = 0
-		c.base, c.cut, c.executed, c.lost, c.tallies = map[mysql.PreparedKey]mysql.Digest{}, false, 0, 0, nil
+		c.base, c.cut, c.executed, c.lost, c.tallies = map[mysql.PreparedKey]fleet.Cost{}, false, 0, 0, nil
 	}
 	c.started = started
 	return nil
@@ -89,7 +88,7 @@ func (c *Counters) Forget() {
 }
 
 // All makes the next reading count whole: all that was executed since the server began to count.
-func (c *Counters) All() { c.base = map[mysql.PreparedKey]mysql.Digest{} }
+func (c *Counters) All() { c.base = map[mysql.PreparedKey]fleet.Cost{} }
 
 // Read asks the server; nothing is remembered before Next.
 func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err error) {
@@ -136,13 +135,13 @@ func (c *Counters) doubtful() bool {
 //
 // A statement that was not there before counts whole, because it was prepared since; but not when there were more statements than
 // were read: then it may have been there.
-func (c *Counters) Next(r Reading) []Cost {
+func (c *Counters) Next(r Reading) []Executions {
 	if !c.Counting.Instances {
 		c.Forget()
 		return nil
 	}
-	first, base := c.base == nil, make(map[mysql.PreparedKey]mysql.Digest, len(r.list))
-	sums := map[Cost]*Cost{}
+	first, base := c.base == nil, make(map[mysql.PreparedKey]fleet.Cost, len(r.list))
+	sums := map[Executions]*Executions{}
 	found := int64(0)
 	for i := range r.list {
 		p := &r.list[i]
@@ -151,17 +150,17 @@ func (c *Counters) Next(r Reading) []Cost {
 		if first || !known && c.cut {
 			continue
 		}
-		added := difference(p.Cost, before)
+		added := p.Cost.Since(before)
 		found += added.Calls
 		if added.Calls == 0 || own(p.Text) {
 			continue
 		}
-		k := Cost{Text: p.Text, Cut: p.Cut, Owner: r.owners[p.Key.Thread]}
+		k := Executions{Text: p.Text, Cut: p.Cut, Owner: r.owners[p.Key.Thread]}
 		if sums[k] == nil {
 			sum := k
 			sums[k] = &sum
 		}
-		add(&sums[k].Digest, added)
+		sums[k].Add(added)
 	}
 	if all := r.executed - c.executed - c.probes; !first && all >= 0 {
 		if c.tallies = append(c.tallies, tally{found, all}); len(c.tallies) > maxTallies {
@@ -173,7 +172,7 @@ func (c *Counters) Next(r Reading) []Cost {
 	}
 	c.probes = 0
 	c.base, c.cut, c.executed, c.lost, c.room = base, r.cut, r.executed, r.room.Lost, r.room
-	out := make([]Cost, 0, len(sums))
+	out := make([]Executions, 0, len(sums))
 	for _, s := range sums {
 		out = append(out, *s)
 	}
@@ -186,40 +185,9 @@ func own(text string) bool {
 	return i >= 0 && i < 16
 }
 
-func fields(d *mysql.Digest) []*int64 {
-	return []*int64{&d.Calls, &d.Errors, &d.Warnings, &d.RowsAffected, &d.RowsSent, &d.RowsExamined, &d.TmpDiskTables, &d.TmpTables, &d.SortRows, &d.NoIndex}
-}
-
-// difference is what was added; all of it when counting began anew (the table was emptied).
-func difference(now, before mysql.Digest) mysql.Digest {
-	if now.Calls < before.Calls || now.Seconds < before.Seconds {
-		return now
-	}
-	was := fields(&before)
-	for i, n := range fields(&now) {
-		*n = max(*n-*was[i], 0)
-	}
-	now.Seconds -= before.Seconds
-	now.LockSeconds = max(now.LockSeconds-before.LockSeconds, 0)
-	if now.MaxSeconds <= before.MaxSeconds {
-		now.MaxSeconds = 0
-	}
-	return now
-}
-
-func add(to *mysql.Digest, d mysql.Digest) {
-	more := fields(&d)
-	for i, n := range fields(to) {
-		*n += *more[i]
-	}
-	to.Seconds += d.Seconds
-	to.LockSeconds += d.LockSeconds
-	to.MaxSeconds = max(to.MaxSeconds, d.MaxSeconds)
-}
-
 // AppendPlain appends the plain fingerprint of what was prepared: that of the same statement run without being prepared. One that the
 // server cut is a class of its own, by its beginning.
-func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Cost) []byte {
+func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Executions) []byte {
 	dst = sqltext.AppendPlain(dst, f.Append(nil, []byte(c.Text)))
 	if c.Cut {
 		dst = append(dst, " ..."...)

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // statement is an open statement of a thread of this number, with so many executions of a millisecond each.
 func statement(thread uint64, text string, calls int64) mysql.Prepared {
-	return mysql.Prepared{Key: mysql.PreparedKey{Object: 1, Statement: 1, Thread: thread, Event: 3}, Text: text, Cost: mysql.Digest{Calls: calls, Seconds: float64(calls) / 1000, MaxSeconds: 0.001, RowsSent: 2 * calls}}
+	return mysql.Prepared{Key: mysql.PreparedKey{Object: 1, Statement: 1, Thread: thread, Event: 3}, Text: text, Cost: fleet.Cost{Calls: calls, Seconds: float64(calls) / 1000, MaxSeconds: 0.001, RowsSent: 2 * calls}}
 }
 
 func reading(executed int64, list ...mysql.Prepared) Reading {
@@ -20,7 +21,7 @@ func reading(executed int64, list ...mysql.Prepared) Reading {
 }
 
 // texts writes costs as text=calls/rows@user, in order.
-func texts(list []Cost) string {
+func texts(list []Executions) string {
 	var out []string
 	for _, c := range list {
 		out = append(out, fmt.Sprintf("%s=%d/%d@%s", c.Text, c.Calls, c.RowsSent, c.User))
@@ -93,7 +94,7 @@ func TestGaps(t *testing.T) {
 // TestNames: what was prepared has the name of the same statement run as text, and of its digest on MySQL 9.
 func TestNames(t *testing.T) {
 	var f sqltext.Fingerprinter
-	plain := string(AppendPlain(nil, &f, Cost{Text: "select *  from t where id=?"}))
+	plain := string(AppendPlain(nil, &f, Executions{Text: "select *  from t where id=?"}))
 	for _, text := range []string{"EXECUTE SELECT * FROM `t` WHERE `id` = ?", "SELECT * FROM `t` WHERE `id` = ?"} {
 		if got := string(sqltext.AppendDigestText(nil, []byte(CutExecute(text)))); got != plain {
 			t.Errorf("%s: %q, not %q", text, got, plain)
@@ -104,7 +105,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is now %s", text, got)
 		}
 	}
-	if cut := string(AppendPlain(nil, &f, Cost{Text: "select a, b from t", Cut: true})); cut != "select a, b from t ..." {
+	if cut := string(AppendPlain(nil, &f, Executions{Text: "select a, b from t", Cut: true})); cut != "select a, b from t ..." {
 		t.Errorf("%q", cut)
 	}
 }

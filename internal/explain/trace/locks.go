@@ -177,9 +177,9 @@ func inTheWay(w *mysql.LockWait) string {
 	case b.ID == 0:
 		return ", which a transaction without a connection holds: XA RECOVER lists those that are prepared; XA COMMIT or XA ROLLBACK ends them"
 	case w.Maybe && w.Kind == mysql.LockFlush:
-		who = ". The server does not tell who uses it; it may be " + who
+		who = ". The server does not say who uses it; it may be " + who
 	case w.Maybe:
-		who = ". The server does not tell who holds it; it may be " + who
+		who = ". The server does not say who holds it; it may be " + who
 	case w.Queued:
 		who = ", behind " + who + ", which wants it before" + mode(w.Held)
 	case w.Kind == mysql.LockGlobal && slices.Contains(statementLocks, w.Held):
@@ -269,7 +269,7 @@ func doing(b *mysql.Blocker) string {
 	var s string
 	switch {
 	case b.Command == "":
-		s = "what it does is not told"
+		s = "what it does is unknown"
 	case b.Idle():
 		s = "idle for " + long
 	default:

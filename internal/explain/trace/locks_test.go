@@ -54,14 +54,14 @@ func TestLockRemedies(t *testing.T) {
 		{"perhaps", mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: busy}, "it may be connection 8", "KILL"},
 		{"a thread of replication", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8, User: "system user", Command: "Connect"}}, "connection 8 (system user) holds", "KILL"},
 		{"nobody", mysql.LockWait{Kind: mysql.LockRow}, "a transaction without a connection holds", "KILL"},
-		{"not told", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8}}, "what it does is not told", "KILL"},
+		{"not told", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8}}, "what it does is unknown", "KILL"},
 	} {
 		if s := (&LockWait{LockWait: c.w}).words(); !strings.Contains(s, c.says) || strings.Contains(s, c.not) {
 			t.Errorf("%s: %s", c.what, s)
 		}
 	}
 	behind := &LockWait{LockWait: mysql.LockWait{Kind: mysql.LockMetadata, Queued: true, Blocker: busy}, Behind: &mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: mysql.Blocker{ID: 9, Command: "Sleep"}}}
-	if s := behind.words(); !strings.Contains(s, "That one waits for a metadata lock. The server does not tell who holds it; it may be connection 9") {
+	if s := behind.words(); !strings.Contains(s, "That one waits for a metadata lock. The server does not say who holds it; it may be connection 9") {
 		t.Error(s)
 	}
 }

@@ -19,7 +19,7 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	}
 	if len(r.Map.Roots) > 0 {
 		p.line("")
-		p.line("MAP (what ran in what, dearest first; own: the time in which nothing below it ran)")
+		p.line("MAP (what ran in what, most expensive first; own: the time in which nothing below it ran)")
 		p.line("   share       total         own    count")
 		p.groups(r.Map.Roots, r.Map.Busy, 0, o.All)
 	}

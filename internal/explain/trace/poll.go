@@ -92,7 +92,7 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 	}
 	p.alive = p.alive && pollErr == nil
 	p.finish(t, ended, before, after)
-	t.unrecorded = p.unrecorded(from)
+	t.countedOnly = p.countedOnly(from)
 	return t, pollErr
 }
 
@@ -419,9 +419,9 @@ func (p *poller) finish(t *Trace, ended time.Time, before, after map[string]Tota
 	t.Cost = p.cost()
 }
 
-// unrecorded is how many statements the server's counters have more, between two moments of the trace, than its tables of events
+// countedOnly is how many statements the server's counters have more, between two moments of the trace, than its tables of events
 // told of; 0 where they tell of none anyway. The counters are kept apart from the tables, so they find what these lost in silence.
-func (p *poller) unrecorded(from map[string]Total) uint64 {
+func (p *poller) countedOnly(from map[string]Total) uint64 {
 	if !slices.ContainsFunc(p.sources, func(s *source) bool { return s.kind == KindStatement }) {
 		return 0
 	}

@@ -87,7 +87,7 @@ type Trace struct {
 	busyBefore, busyAfter uint64
 	left                  bool // what was changed could not be put back
 
-	unrecorded uint64 // statements that the counters have and the tables of events do not
+	countedOnly uint64 // statements that the counters have and the tables of events do not
 }
 
 // ErrNoConnection is an unknown processlist ID.

@@ -25,7 +25,7 @@ func TestTornRows(t *testing.T) {
 		t.Errorf("the ring is read from %d, want 8", long.since)
 	}
 	p.sure = map[string]Total{"statement/sql/select": {Count: 12}, "wait/io/socket": {Count: 99}}
-	if got := p.unrecorded(map[string]Total{"statement/sql/select": {Count: 8}}); got != 2 {
+	if got := p.countedOnly(map[string]Total{"statement/sql/select": {Count: 8}}); got != 2 {
 		t.Errorf("4 counted, 2 told of: %d missing, want 2", got)
 	}
 }

@@ -108,8 +108,8 @@ func (r *Report) words() []string {
 	var out []string
 	switch busy := r.Map.Busy; {
 	case sent == 0 && busy == 0 && t.After != nil && t.After.Command != "Sleep":
-		return append(append(out, who+r.unrecorded()), t.lockWords()...)
-	case sent == 0 && busy == 0 && (t.partly || t.unrecorded > 0):
+		return append(append(out, who+r.withinStatement()), t.lockWords()...)
+	case sent == 0 && busy == 0 && (t.partly || t.countedOnly > 0):
 		return append(out, fmt.Sprintf("Nothing that %s may have sent in %s was recorded%s.", lower(who), watched, r.endWords()))
 	case sent == 0 && busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
@@ -132,7 +132,7 @@ func (r *Report) words() []string {
 	out = append(out, t.lockWords()...)
 	out = append(out, r.deadWords()...)
 	if m := r.Map.Roots; len(m) > 1 && m[0].Total*2 > r.Map.Busy {
-		out = append(out, fmt.Sprintf("The dearest: %s, %s (%s).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
+		out = append(out, fmt.Sprintf("Most expensive: %s, %s (%s).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
 	}
 	if r.Tree.lossy() {
 		s := r.missing() + ": the map, the time line and what is said of single statements show what was seen"
@@ -185,8 +185,8 @@ func itsTheir(n int) string {
 	return "their"
 }
 
-// unrecorded says that the connection is in a statement of which there is no event. The server tells its age in whole seconds.
-func (r *Report) unrecorded() string {
+// withinStatement says that the connection is in a statement of which there is no event. The server tells its age in whole seconds.
+func (r *Report) withinStatement() string {
 	t := r.Trace
 	s := " was in a statement of which the server records nothing"
 	if t.After.Seconds >= t.Seconds {
@@ -240,7 +240,7 @@ func (r *Report) deadWords() (out []string) {
 		out = append(out, g.deadWords())
 	}
 	if len(hit) > 3 {
-		out = append(out, fmt.Sprintf("%s more did the like: see the map.", digits.Counted(len(hit)-3, "statement")))
+		out = append(out, fmt.Sprintf("%s more did the same: see the map.", digits.Counted(len(hit)-3, "statement")))
 	}
 	return out
 }
@@ -395,8 +395,8 @@ func (r *Report) notes() (out []string) {
 	if t.Missing > 0 && !r.Tree.lossy() {
 		out = append(out, r.missing()+".")
 	}
-	if t.unrecorded > t.Missing { // else that is said
-		out = append(out, fmt.Sprintf("The server counted %s of the connection more than its tables of events told of: they were recorded for a part of the time only, or emptied.", digits.Counted(t.unrecorded, "statement")))
+	if t.countedOnly > t.Missing { // else that is said
+		out = append(out, fmt.Sprintf("The server counted %s of the connection more than its tables of events showed: they were recorded only part of the time, or emptied.", digits.Counted(t.countedOnly, "statement")))
 	}
 	if r.Tree.lossy() && len(t.Rings) > 0 {
 		var rings []string

@@ -57,7 +57,7 @@ func TestBenchWrongUse(t *testing.T) {
 		{[]string{"compare", "point_select", "--set-a", "x=1", "--precise", "3"}, "write it as 3%"},
 		{[]string{"compare", "point_select", "--set-a", "x=1", "--precise", "0%"}, "from 0.1% to 50%"},
 		{[]string{"compare", "point_select", "--set-a", "x=1", "--fail-if", "worse"}, "slower, faster, different or unclear"},
-		{[]string{"compare", "--from", "a.txt", "--from", "b.txt", "--from", "c.txt"}, "--from is for results"},
+		{[]string{"compare", "--from", "a.txt", "--from", "b.txt", "--from", "c.txt"}, "--from is for existing results"},
 		{[]string{"prepare", "point_select", "--threads", "9000"}, "from 1 to 8000"},
 		{[]string{"run", "point_select", "--time", "292y", "--warmup", "2y"}, "at most 365d"},
 		{[]string{"run", "point_select", "--time", "1y", "--warmup", "291y"}, "from 0 to 365d"},

@@ -316,7 +316,7 @@ func TestOfRecorded(t *testing.T) {
 		says string
 	}{
 		{bench.KindResult{}, ""}, {before(100, 1e-3, 2e-3, nil), "not told"},
-		{before(100, 1e-3, 2e-3, now(100, 1.05e-3, 9e-3)), "1.02"}, {before(100, 0, 2e-3, now(100, 1e-3, 4.03e-3)), "2.00"},
+		{before(100, 1e-3, 2e-3, now(100, 1.05e-3, 9e-3)), "1.020"}, {before(100, 0, 2e-3, now(100, 1e-3, 4.03e-3)), "2.00"},
 		{before(100, 2e-3, 2e-3, now(100, 1.03e-3, 1e-3)), "0.50"}, {before(100, 50e-6, 50e-6, now(100, 200e-6, 200e-6)), "too short"},
 		{before(5, 1e-3, 2e-3, now(100, 9e-3, 9e-3)), "too few calls"}, {before(100, 1e-3, 2e-3, now(3, 9e-3, 9e-3)), "too few calls"},
 		{before(100, 0, 0, now(30, 9e-3, 9e-3)), "too short"},

@@ -156,7 +156,7 @@ func TestDifferentWork(t *testing.T) {
 		return path
 	}
 	select1, rw, fat := file("a.json", "point_select", 1000), file("b.json", "read_write", 20000), file("c.json", bench.UnknownWorkload, 20000)
-	for _, c := range []struct{ a, b, says string }{{select1, rw, "A ran point_select, B read_write"}, {select1, fat, "a transaction of A has 1.00 statements, one of B 20.0"}} {
+	for _, c := range []struct{ a, b, says string }{{select1, rw, "A ran point_select, B read_write"}, {select1, fat, "a transaction of A has 1 statements, one of B 20"}} {
 		if code, out, errs := benchmark(t, "compare", c.a, c.b); code != fault.Usage || out != "" || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("code %d, %s%s", code, out, errs)
 		}
@@ -237,7 +237,7 @@ func TestRivals(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--from", theirs, ours}, {theirs, ours}, {"--from", theirs, "--from", ours}} {
 		out := must(t, append([]string{"compare"}, args...)...)
-		for _, want := range []string{"too few runs: with 2 and 2", "p95 latency", "p99 latency is not compared: A does not tell it", "A was measured by sysbench 1.0", "it does not say which workload it ran"} {
+		for _, want := range []string{"too few runs: with 2 and 2", "p95 latency", "p99 latency is not compared: A does not have it", "A was measured by sysbench 1.0", "it does not say which workload it ran"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%v: %q is missing:\n%s", args, want, out)
 			}
@@ -292,8 +292,8 @@ func TestFailIfOfFiles(t *testing.T) {
 		{8, 0.8, nil, nil, "slower", fault.Differs, "the verdict is one of --fail-if slower: transactions per second: slower"},
 		{8, 1.2, nil, nil, "slower", fault.OK, "B is 1.20 times faster"},
 		{8, 1.2, nil, nil, "different", fault.Differs, "transactions per second: faster"},
-		{8, 1, nil, nil, "slower,faster", fault.OK, "no difference can be told"},
-		{8, 1, nil, nil, "unclear", fault.Differs, "no difference can be told"},
+		{8, 1, nil, nil, "slower,faster", fault.OK, "no difference can be shown"},
+		{8, 1, nil, nil, "unclear", fault.Differs, "no difference can be shown"},
 		{2, 0.5, nil, nil, "slower", fault.Unsure, "no verdict: transactions per second: too few runs"},
 		{8, 0.8, rated, rated, "slower", fault.Differs, "p95 latency (the rate of transactions was given): slower"},
 		{8, 1.2, rated, rated, "slower", fault.OK, "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."},

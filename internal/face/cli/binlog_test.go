@@ -280,7 +280,7 @@ func TestForgedLogs(t *testing.T) {
 	if code, out, errs := callBinlog(t, "verify", "--from", place); code != fault.Failed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
 		t.Errorf("verify: %d %s%s", code, out, errs)
 	}
-	all(fault.OK, "is not signed: nobody knows who made it", "--allow-unsigned")
+	all(fault.OK, "is not signed: it is unknown who made it", "--allow-unsigned")
 	put(bytes.Replace(index, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1))
 	all(fault.Failed, "it is not what was signed", "--allow-unsigned")
 	put(index)

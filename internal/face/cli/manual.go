@@ -19,7 +19,7 @@ func newManual(s screen.Streams) *cobra.Command {
 		Use:   "man --to DIR",
 		Short: "Write manual pages, made from the help of every command",
 		Long: `Writes a manual page (section 1) for every command into a folder, made from its help.
-man reads them when the folder stands in a section of its path.`,
+man finds them if the folder is a section of its path.`,
 		Example: `  risso man --to /usr/local/share/man/man1 && man risso-backup`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -351,12 +351,12 @@ func (s *restoreStory) different() {
 		s.t.Fatal(err)
 	}
 	args := []string{"restore", "--from", s.place, "--backup", h.ID, "--into", s.there.DSN, "--schema", "shop", "--overwrite"}
-	s.says(s.refused(fault.Failed, args...), "it is not signed, so nobody knows who made it", "nothing was changed", "--allow-unsigned")
-	s.says(s.refused(fault.Failed, "verify", "--from", s.place, "--backup", h.ID), "it is not signed", "not signed by who is trusted")
+	s.says(s.refused(fault.Failed, args...), "it is not signed, so it is unknown who made it", "nothing was changed", "--allow-unsigned")
+	s.says(s.refused(fault.Failed, "verify", "--from", s.place, "--backup", h.ID), "it is not signed", "not signed by a trusted key")
 	s.says(s.refused(fault.Failed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
 	args = append(args, "--allow-unsigned")
 	s.says(s.refused(fault.Failed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 table differs", "1 of 3 tables")
-	s.says(s.refused(fault.Failed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it goes on where it was")
+	s.says(s.refused(fault.Failed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it continues where it was")
 	var out struct {
 		Result struct {
 			Different []struct{ Table, Wants string }

@@ -62,8 +62,8 @@ func TestRollAfterReset(t *testing.T) {
 			for range 2 { // at first the new log is shorter than the old one up to the position, then longer
 				follow(place)
 				follow(late)
-				refused("began its binary logs anew", place)
-				refused("began its binary logs anew", place, "--dry-run")
+				refused("restarted its binary logs", place)
+				refused("restarted its binary logs", place, "--dry-run")
 				refused("of another history", late)
 				refused("of another history", late, "--dry-run")
 				for i := range 8 {
@@ -81,7 +81,7 @@ func TestRollAfterReset(t *testing.T) {
 			if c.spec != "mariadb" { // a drill has the same room, and needs a server
 				return
 			}
-			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "began its binary logs anew") {
+			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "restarted its binary logs") {
 				t.Errorf("drill: %d %s", code, out)
 			}
 			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != fault.Failed || !strings.Contains(out+errs, "of another history") {

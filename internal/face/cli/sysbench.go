@@ -43,7 +43,7 @@ func sysbenchOptions() map[string]sysbenchOption {
 		"mysql-ssl":            refuse("write ?tls=… at the end of --dsn"),
 		"mysql-ssl-cipher":     refuse("write ?tls=… at the end of --dsn"),
 		"mysql-compression":    refuse("Risso does not compress"),
-		"mysql-ignore-errors":  refuse("every error that a server gives is counted, and the run goes on"),
+		"mysql-ignore-errors":  refuse("every error that a server gives is counted, and the run continues"),
 		"mysql-debug":          refuse("there is none"),
 		"mysql-dry-run":        refuse("there is none"),
 		"db-driver":            {value: func(v string) (string, error) { return "", oneOf(v, "mysql") }},
@@ -111,14 +111,14 @@ func oneOf(v string, known ...string) error {
 	if slices.Contains(known, v) {
 		return nil
 	}
-	return fmt.Errorf("only %s is taken", strings.Join(known, ", "))
+	return fmt.Errorf("only %s is accepted", strings.Join(known, ", "))
 }
 
 func named(values map[string]string) func(string) (string, error) {
 	return func(v string) (string, error) {
 		to, ok := values[v]
 		if !ok {
-			return "", fmt.Errorf("%q is not taken", v)
+			return "", fmt.Errorf("%q is not accepted", v)
 		}
 		return to, nil
 	}
@@ -165,7 +165,7 @@ func fromSysbench(args []string) ([]string, error) {
 		case !known || !valued && own.Flags().Lookup(flag) != nil: // with a blank before its value it is Risso's
 			out = append(out, arg)
 		case o.refused != "":
-			return nil, fault.Usagef("--%s of sysbench is not taken: %s", flag, o.refused)
+			return nil, fault.Usagef("--%s of sysbench is not accepted: %s", flag, o.refused)
 		case !valued:
 			return nil, fault.Usagef("--%s of sysbench: write it as --%s=value", flag, flag)
 		case o.address != nil:

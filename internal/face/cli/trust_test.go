@@ -58,7 +58,7 @@ func TestTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][]string{{"verify"}, {"drill"}, {"restore", "--sandbox", "never"}} {
-		if code, out, err := said(t, append(c, "--from", place)...); code != fault.Failed || !strings.Contains(out+err, "it is not signed, so nobody knows who made it") || !strings.Contains(err, "--allow-unsigned") {
+		if code, out, err := said(t, append(c, "--from", place)...); code != fault.Failed || !strings.Contains(out+err, "it is not signed, so it is unknown who made it") || !strings.Contains(err, "--allow-unsigned") {
 			t.Errorf("%v of a backup without signature: %d, %s%s", c, code, out, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestCheckWithoutIdentity(t *testing.T) {
 		says(check.Warning, "no backup was ever proven", "check", "backup")
 	}
 	placestest.Prove(t, place, id, k, false)
-	says(check.Warning, "the newest proof counts for nothing: ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(check.Warning, "the newest proof does not count: ", "check", "backup") // nobody is trusted yet, and nobody knows
 	says(fault.OK, "?", "backup", "list")
 	t.Setenv("XDG_CONFIG_HOME", taker)
 	placestest.Prove(t, place, id, k, true)
@@ -186,12 +186,12 @@ func TestStrangersCount(t *testing.T) {
 		t.Setenv("XDG_CONFIG_HOME", stranger)
 		prove(ids[1], signed)
 		t.Setenv("XDG_CONFIG_HOME", taker)
-		why := map[bool]string{false: "it is not signed, so nobody knows who made it", true: "it is signed by a key that is not trusted"}[signed]
-		says(check.Warning, "BACKUP WARNING - no backup was ever proven by who is trusted, the newest proof counts for nothing: "+why, "check", "backup")
+		why := map[bool]string{false: "it is not signed, so it is unknown who made it", true: "it is signed by a key that is not trusted"}[signed]
+		says(check.Warning, "BACKUP WARNING - no backup was ever proven by a trusted key, the newest proof does not count: "+why, "check", "backup")
 		says(fault.OK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
 		says(fault.OK, "in doubt", "backup", "list")
 		says(fault.OK, `"doubt": "`+why, "backup", "list", "-o", "json")
-		says(fault.OK, ids[1]+"  the newest that was proven, by a drill that nobody who is trusted signed", "backup", "prune", "--keep-last", "1", "--dry-run")
+		says(fault.OK, ids[1]+"  the newest that was proven, by a drill that no trusted key signed", "backup", "prune", "--keep-last", "1", "--dry-run")
 		says(check.OK, "proven", "check", "backup", "--allow-unsigned")
 		t.Setenv("XDG_CONFIG_HOME", looker)
 		says(check.OK, "proven", "check", "backup") // who trusts nobody

@@ -49,7 +49,7 @@ func wrongUse(cmd *cobra.Command, guess string, err error) error {
 	if guess != "" {
 		hint = guess + "; see " + hint
 	}
-	return &fault.Error{Code: fault.Usage, Hint: hint, Err: err}
+	return fault.New(fault.Usage, hint, err)
 }
 
 // flagError tells which flag was probably meant.

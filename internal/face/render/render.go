@@ -4,7 +4,6 @@ package render
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -70,74 +69,6 @@ func (f filler) fill(v reflect.Value) {
 			}
 		}
 	}
-}
-
-// Number is a figure with three significant digits and a factor: 1.23 k, 45.6 M. Whole numbers below 1,000 stay whole.
-func Number(v float64) string {
-	switch a := math.Abs(v); {
-	case math.IsNaN(v):
-		return "–"
-	case a >= 1e15:
-		return fmt.Sprintf("%.2e", v)
-	case a >= 999_500_000_000:
-		return digits.Wide(v/1e12) + " T"
-	case a >= 999_500_000:
-		return digits.Wide(v/1e9) + " G"
-	case a >= 999_500:
-		return digits.Wide(v/1e6) + " M"
-	case a >= 999.5:
-		return digits.Wide(v/1e3) + " k"
-	case v == math.Trunc(v):
-		return fmt.Sprintf("%.0f", v)
-	default:
-		return digits.Wide(v)
-	}
-}
-
-// Bytes is a size in powers of 1,024: 1.50 MiB.
-func Bytes(v float64) string {
-	if math.IsNaN(v) {
-		return "–"
-	}
-	unit := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	i := 0
-	for ; math.Abs(v) >= 1023.5 && i < len(unit)-1; i++ {
-		v /= 1024
-	}
-	if i == 0 {
-		return fmt.Sprintf("%.0f B", v)
-	}
-	return digits.Wide(v) + " " + unit[i]
-}
-
-// Seconds is a duration: 38 ms, 4.20 s, 3 h 12 min.
-func Seconds(v float64) string {
-	switch a := math.Abs(v); {
-	case math.IsNaN(v):
-		return "–"
-	case a == 0:
-		return "0 s"
-	case a < 0.9995e-3:
-		return digits.Wide(v*1e6) + " µs"
-	case a < 0.9995:
-		return digits.Wide(v*1e3) + " ms"
-	case a < 119.5:
-		return digits.Wide(v) + " s"
-	case a < 3600:
-		return fmt.Sprintf("%.0f min", v/60)
-	case a < 48*3600:
-		return fmt.Sprintf("%.0f h %.0f min", math.Floor(v/3600), math.Mod(v, 3600)/60)
-	default:
-		return fmt.Sprintf("%.0f d", math.Floor(v/86400))
-	}
-}
-
-// Percent is a share of 0 to 1 as 12 %.
-func Percent(v float64) string {
-	if math.IsNaN(v) {
-		return "–"
-	}
-	return fmt.Sprintf("%.0f %%", v*100)
 }
 
 var blocks = []rune("▁▂▃▄▅▆▇█")
@@ -223,5 +154,5 @@ func Roughly[N digits.Whole](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return Number(float64(n)) + " " + what + "s"
+	return digits.Number(float64(n)) + " " + what + "s"
 }

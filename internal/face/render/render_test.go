@@ -6,20 +6,6 @@ import (
 	"testing"
 )
 
-func TestFigures(t *testing.T) {
-	for _, c := range []struct{ got, want string }{
-		{Number(0), "0"}, {Number(7), "7"}, {Number(0.1234), "0.123"}, {Number(999.4), "999"}, {Number(1234), "1.23 k"}, {Number(999600), "1.00 M"},
-		{Number(45_600_000), "45.6 M"}, {Number(-1234), "-1.23 k"}, {Number(math.NaN()), "–"}, {Number(3e9), "3.00 G"},
-		{Bytes(0), "0 B"}, {Bytes(1023), "1023 B"}, {Bytes(1536), "1.50 KiB"}, {Bytes(134217728), "128 MiB"},
-		{Seconds(0.038), "38.0 ms"}, {Seconds(0.000004), "4.00 µs"}, {Seconds(4.2), "4.20 s"}, {Seconds(11520), "3 h 12 min"}, {Seconds(864000), "10 d"},
-		{Percent(0.123), "12 %"},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
-	}
-}
-
 func TestSparkLeavesGaps(t *testing.T) {
 	if got := Spark([]float64{0, math.NaN(), 4, 8}); got != "▁ ▄█" {
 		t.Errorf("got %q", got)

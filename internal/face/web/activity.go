@@ -8,7 +8,7 @@ import (
 )
 
 // sampledNote is to be shown beside what comes from looking at sessions.
-const sampledNote = "sampled: the sessions that run a statement are looked at once a second (more rarely where that takes the server longer than 20 ms); calls are how often the class was found, seconds that times the step"
+const sampledNote = "sampled: the sessions that run a statement are read once a second (less often if that takes the server longer than 20 ms); calls are how often the class was found, seconds that times the step"
 
 // activityOf says what waits, by_host and, often, by_user are made of.
 func activityOf(a *events.ClassAnswer) map[string]any {

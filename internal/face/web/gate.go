@@ -36,7 +36,7 @@ func newGate(l config.Limits) *gate {
 // What keeps a question from its answer.
 var (
 	errBusy     = errors.New("as many questions are being answered as may be at once")
-	errMemory   = errors.New("the questions that Risso answers now take all the memory that they may")
+	errMemory   = errors.New("the queries that Risso is answering use all the memory allowed")
 	errTooLong  = errors.New("the question took too long")
 	errTooLarge = errors.New("the answer is too large")
 	errCostly   = errors.New("the question is too costly")

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/events"
 	"github.com/rissodb/risso/internal/watch/live"
 )
@@ -75,7 +76,7 @@ func planned(t *testing.T) (s *site, now int64) {
 	for _, ago := range []int64{10, 9, 8, 4, 3, 2, 1} {
 		m := events.Minute{Instance: "db1", Time: now - ago*60}
 		if ago != 9 { // a minute that was read, and in which nothing ran
-			m.Rows = []events.Row{{Class: class(1), Calls: 6, Seconds: 0.5}}
+			m.Rows = []events.Row{{Class: class(1), Cost: fleet.Cost{Calls: 6, Seconds: 0.5}}}
 		}
 		if _, err := store.AddMinutes(t.Context(), m); err != nil {
 			t.Fatal(err)

@@ -480,7 +480,7 @@ func (s *server) stopRun(r *http.Request) (any, error) {
 	}
 	switch err := s.Protect.Stop(id, viewerOf(r).who()); {
 	case errors.Is(err, jobs.ErrNoRun):
-		return nil, &apiError{Status: http.StatusConflict, Message: fmt.Sprintf("run %d does not go on", id)}
+		return nil, &apiError{Status: http.StatusConflict, Message: fmt.Sprintf("run %d is not in progress", id)}
 	case err != nil:
 		return nil, err
 	}

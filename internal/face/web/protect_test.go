@@ -143,7 +143,7 @@ func TestStartAndStop(t *testing.T) {
 		{"/api/protect/start?job=db9/backup", http.StatusNotFound, "no job"},
 		{"/api/protect/start", http.StatusNotFound, "no job"},
 		{"/api/protect/stop?id=7", http.StatusOK, `"stopping":7`},
-		{"/api/protect/stop?id=8", http.StatusConflict, "does not go on"},
+		{"/api/protect/stop?id=8", http.StatusConflict, "is not in progress"},
 		{"/api/protect/stop?id=x", http.StatusBadRequest, "number of a run"},
 	} {
 		if code, body := s.send(t, http.MethodPost, c.path, ""); code != c.code || !strings.Contains(body, c.say) {

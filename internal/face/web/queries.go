@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/rissodb/risso/internal/explain/history"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -107,7 +108,7 @@ func count(q url.Values, name string, fallback, most int64) (int, error) {
 
 // costJSON is a cost with the figures that people compare.
 type costJSON struct {
-	events.Cost
+	fleet.Cost
 	CallsPerSecond      num `json:"calls_per_second"`
 	Load                num `json:"load"`
 	Avg                 num `json:"avg"`
@@ -123,7 +124,7 @@ func ratio(a, b float64) num {
 	return num(a / b)
 }
 
-func costOf(c events.Cost, seconds float64) costJSON {
+func costOf(c fleet.Cost, seconds float64) costJSON {
 	calls := float64(c.Calls)
 	return costJSON{Cost: c, CallsPerSecond: ratio(calls, seconds), Load: ratio(c.Seconds, seconds), Avg: ratio(c.Seconds, calls),
 		ExaminedPerSent: ratio(float64(c.RowsExamined), float64(c.RowsSent)), RowsSentPerCall: ratio(float64(c.RowsSent), calls), RowsExaminedPerCall: ratio(float64(c.RowsExamined), calls)}

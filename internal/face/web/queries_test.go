@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/history"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/events"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
@@ -30,11 +31,11 @@ func statementSite(t *testing.T) (s *site, now int64) {
 	now = time.Now().Unix() / 60 * 60
 	var list []events.Minute
 	for at := now - 2*86400; at < now; at += 60 {
-		rows := []events.Row{{Class: class(1), Schema: "shop", Calls: 60, Seconds: 6, RowsSent: 60, RowsExamined: 6000, Latency: []events.Bucket{{Number: 200, Calls: 60}}}}
-		slow := events.Row{Class: class(2), Schema: "shop", Calls: 60, Seconds: 0.6}
+		rows := []events.Row{{Class: class(1), Schema: "shop", Cost: fleet.Cost{Calls: 60, Seconds: 6, RowsSent: 60, RowsExamined: 6000}, Latency: []events.Bucket{{Number: 200, Calls: 60}}}}
+		slow := events.Row{Class: class(2), Schema: "shop", Cost: fleet.Cost{Calls: 60, Seconds: 0.6}}
 		if at >= now-3600 {
 			slow.Seconds = 12
-			rows = append(rows, events.Row{Class: class(3), Schema: "crm", Calls: 6, Seconds: 0.6, Errors: 1})
+			rows = append(rows, events.Row{Class: class(3), Schema: "crm", Cost: fleet.Cost{Calls: 6, Seconds: 0.6, Errors: 1}})
 		}
 		list = append(list, events.Minute{Instance: "db1", Time: at, Rows: append(rows, slow)})
 	}

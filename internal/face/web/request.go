@@ -28,7 +28,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 		if r.Body != http.NoBody {
 			if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 				h.Set("Connection", "close")
-				writeError(w, &apiError{Status: http.StatusUnsupportedMediaType, Message: "a packed body is not taken", Hint: "send it as it is, without Content-Encoding"})
+				writeError(w, &apiError{Status: http.StatusUnsupportedMediaType, Message: "a compressed body is not accepted", Hint: "send it as it is, without Content-Encoding"})
 				return
 			}
 			control := http.NewResponseController(w)

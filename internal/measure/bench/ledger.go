@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // The ledger is a table into which each session writes numbers, one after each transaction, and remembers which of them
@@ -101,10 +102,10 @@ func (l *ledger) drop(ctx context.Context) error {
 	return removeLedger(s)
 }
 
-// tooMany says whether a server refused a session because it has too many: MySQL's ER_CON_COUNT_ERROR, PostgreSQL's too_many_connections.
+// tooMany says whether a server refused a session because it has too many: ER_CON_COUNT_ERROR, PostgreSQL's too_many_connections.
 func tooMany(err error) bool {
 	var e *drive.ServerError
-	return mysql.ErrorNumber(err) == 1040 || errors.As(err, &e) && e.State == "53300"
+	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == "53300"
 }
 
 func (l *ledger) client(id int) *ledgerClient { return &ledgerClient{id: int64(id)} }

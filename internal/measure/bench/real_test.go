@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/postgres"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -462,7 +463,7 @@ func TestTooManyConnections(t *testing.T) {
 	n := start(t, sandbox.Options{Servers: []string{"mariadb"}, Settings: []string{"max_connections=10"}}).Primary()
 	o := Options{Target: over(t, n), Workload: reads, Threads: 16, Time: time.Minute, Ledger: true}
 	began := time.Now()
-	if _, err := Run(t.Context(), o); mysql.ErrorNumber(err) != 1040 || time.Since(began) > 20*time.Second {
+	if _, err := Run(t.Context(), o); mysql.ErrorNumber(err) != errno.TooManyConnections || time.Since(began) > 20*time.Second {
 		t.Errorf("16 sessions of 10: %v after %v", err, time.Since(began))
 	}
 	if got := ask(t, n, "SELECT COUNT(*) FROM information_schema.tables WHERE table_name LIKE 'risso%'"); got != "0" {

@@ -79,11 +79,11 @@ func serverTime(r *bench.Result, name string) (float64, bool) {
 func leftOut(untold, beyond int) string {
 	switch {
 	case untold > 0 && beyond > 0:
-		return leftOut(untold, 0) + " and " + leftOut(0, beyond) + "; more runs tell more of the latter"
+		return leftOut(untold, 0) + " and " + leftOut(0, beyond) + "; more runs show more of the latter"
 	case untold > 0:
-		return fmt.Sprintf("%s not judged: too short, too few calls in a run, or a server that does not tell its own time", were(untold))
+		return fmt.Sprintf("%s not judged: too short, too few calls in a run, or a server that does not report its own time", were(untold))
 	case beyond > 0:
-		return fmt.Sprintf("%s not judged: so few runs tell no more of them apart", were(beyond))
+		return fmt.Sprintf("%s not judged: that takes more runs", were(beyond))
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ const (
 	Faster   = "faster" // B is
 	Slower   = "slower" // B is
 	Alike    = "alike"  // within the margin that was asked for
-	Unclear  = "no difference can be told"
+	Unclear  = "no difference can be shown"
 	TooFew   = "too few runs"
 	Withheld = "withheld"           // others disturbed one side more
 	Unknown  = "cannot be compared" // nothing was measured
@@ -70,7 +70,7 @@ type Verdict struct {
 // Sentence is the verdict as a sentence that names the measure.
 func (v Verdict) Sentence() string { return sentence(v) }
 
-// Given says whether the verdict answers the question: faster, slower, alike, or that no difference can be told.
+// Given says whether the verdict answers the question: faster, slower, alike, or that no difference can be shown.
 func (v Verdict) Given() bool {
 	return slices.Contains([]string{Faster, Slower, Alike, Unclear}, v.Outcome)
 }
@@ -157,7 +157,7 @@ func Judge(a, b Side, t Terms) *Report {
 		}
 		x, y, missing := p.figures(m)
 		if missing != "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s is not compared: %s does not tell it", m.name, missing))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s is not compared: %s does not have it", m.name, missing))
 			if len(r.Verdicts) == 0 {
 				r.Instead = fmt.Sprintf("%s does not tell %s", missing, m.name)
 			}
@@ -350,7 +350,7 @@ func notes(a, b Side) (out []string) {
 			}
 		}
 		if source := valuesOf(s.Runs, func(r *bench.Result) string { return r.Source }); strings.Trim(source, ", ") != "" {
-			text := fmt.Sprintf("%s was measured by %s, another program with clocks and sessions of its own", s.Name, source)
+			text := fmt.Sprintf("%s was measured by %s, another program with other clocks and sessions", s.Name, source)
 			if slices.ContainsFunc(s.Runs, func(r *bench.Result) bool { return r.Workload == bench.UnknownWorkload }) {
 				text += "; it does not say which workload it ran: that both sides ran the same is taken for granted"
 			}
@@ -369,7 +369,7 @@ func notes(a, b Side) (out []string) {
 			out = append(out, fmt.Sprintf("%s: %d of %s interrupted, and shorter than the others", s.Name, interrupted, of))
 		}
 		if unsteady := drifting(s.Runs); unsteady > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %s not steady, which a longer warm-up or a quieter machine would mend", s.Name, unsteady, of))
+			out = append(out, fmt.Sprintf("%s: %d of %s not steady, which a longer warm-up or a quieter machine would fix", s.Name, unsteady, of))
 		}
 	}
 	return out

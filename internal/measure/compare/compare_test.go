@@ -53,7 +53,7 @@ func TestVerdicts(t *testing.T) {
 		{"faster", ten, scaled(1.58, ten...), Faster, []string{"B is 1.58 times faster, 95 % interval 1.57-1.59 (p < 0.0001)"}, []string{"B's p95 latency is 1.58 times shorter"}},
 		{"slower", scaled(1.58, ten...), ten, Slower, []string{"B is 1.58 times slower, 95 % interval 1.57-1.59"}, []string{"1.58 times longer"}},
 		{"a little", ten, scaled(1.04, ten...), Faster, []string{"B is 4 % faster, 95 % interval 3.", "4.", "(p "}, []string{"B's p95 latency is 4 % shorter"}},
-		{"alike", ten, scaled(1.0005, ten...), Unclear, []string{"no difference can be told", "with 10 runs of each a difference under", "% would not show"}, []string{"B's p95 latency is 0.9", "times A's (95"}},
+		{"alike", ten, scaled(1.0005, ten...), Unclear, []string{"no difference can be shown", "with 10 runs of each a difference under", "% would not show"}, []string{"B's p95 latency is 0.9", "times A's (95"}},
 		{"three", ten[:3], scaled(3, ten[:3]...), TooFew, []string{"too few runs: with 3 and 3 the smallest possible p is 0.1", "make at least 4 of each"}, nil},
 		{"one", ten[:1], ten, TooFew, []string{"too few runs: 1 of A and 10 of B", "at least 4"}, nil},
 		{"four", ten[:4], scaled(3, ten[:4]...), Faster, []string{"B is 3.00 times faster", "(p 0.029)"}, nil},
@@ -270,7 +270,7 @@ func TestPrecise(t *testing.T) {
 	quiet.Paired = true
 	other := side("A", append(scaled(1.001, ten...), scaled(0.999, ten...)...)...)
 	other.Paired = true
-	if s := Same(quiet, other, order, OrderRandom, 10, 1); s.P < 0.05 || s.Visible <= 1 || s.FalseRate < 0 || !strings.Contains(s.Words, "no difference is told") || !strings.Contains(s.Words, "with 10 pairs a difference under") {
+	if s := Same(quiet, other, order, OrderRandom, 10, 1); s.P < 0.05 || s.Visible <= 1 || s.FalseRate < 0 || !strings.Contains(s.Words, "no difference is shown") || !strings.Contains(s.Words, "with 10 pairs a difference under") {
 		t.Errorf("%+v", s)
 	}
 	moved := side("A", scaled(1.1, append(ten, ten...)...)...)
@@ -478,7 +478,7 @@ func TestTurns(t *testing.T) {
 	}
 	theirs := at("A", 0, 0.6, 0.8, 1.4, 1.6, 2.2)
 	theirs.Runs[0].Source = "sysbench 1.0.20"
-	if r := Judge(theirs, at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), Terms{Seed: 1}); r.Verdicts[0].Test != stats.TestRanks || !strings.Contains(strings.Join(r.Notes, " "), "when the runs were made is not told") {
+	if r := Judge(theirs, at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), Terms{Seed: 1}); r.Verdicts[0].Test != stats.TestRanks || !strings.Contains(strings.Join(r.Notes, " "), "it is unknown when the runs were made") {
 		t.Errorf("%q", r.Notes)
 	}
 }
@@ -496,7 +496,7 @@ func TestPreciseWithheld(t *testing.T) {
 	p.Tell(r, done)
 	v := r.Verdicts[0]
 	if done || v.Outcome != Withheld || v.Seems != Faster || !strings.Contains(v.Reason, "not disturbed alike") || strings.Contains(r.Notes[0], "was not reached") ||
-		!strings.Contains(r.Notes[0], "the verdict on transactions per second was withheld: the sides were not disturbed alike: beside other programs a thread of A could count on") {
+		!strings.Contains(r.Notes[0], "the verdict on transactions per second was withheld: the sides were not disturbed alike: with other programs running a thread of A could count on") {
 		t.Errorf("%v %+v\n%s", done, v, r.Notes[0])
 	}
 	a.Runs, b.Runs = a.Runs[:1], b.Runs[:1]

@@ -3,10 +3,11 @@ package compare
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/environ"
 )
@@ -29,9 +30,9 @@ func differences(a, b *Side) []environ.Difference {
 	})
 	add("rate", func(r *bench.Result) string { return fmt.Sprint(r.Rate) })
 	add("seconds measured", func(r *bench.Result) string {
-		return (time.Duration(r.Seconds+0.5) * time.Second).String()
+		return digits.Seconds(math.Round(r.Seconds))
 	})
-	add("warm-up", func(r *bench.Result) string { return fmt.Sprintf("%gs", r.WarmupSeconds) })
+	add("warm-up", func(r *bench.Result) string { return digits.Seconds(r.WarmupSeconds) })
 	add("address", func(r *bench.Result) string { return r.Server })
 	if environmentOf(a.Runs) == nil || environmentOf(b.Runs) == nil { // which tell it too
 		add("server version", func(r *bench.Result) string { return r.ServerVersion })

@@ -77,7 +77,7 @@ func readFile(path string) ([]*bench.Result, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read results: %w", err)
 	case len(b) > largestFile:
-		return nil, fmt.Errorf("%w: %s is larger than %d MiB", workload.ErrUsage, path, largestFile>>20)
+		return nil, fmt.Errorf("%w: %s is larger than %s", workload.ErrUsage, path, digits.Bytes(largestFile))
 	}
 	if t := bytes.TrimSpace(b); len(t) > 0 && !bytes.ContainsAny(t[:1], "{[") {
 		runs, err := rivals.Read(string(b))

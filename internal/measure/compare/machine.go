@@ -38,7 +38,7 @@ func (p paired) uneven() unlike {
 		form  func(float64) string
 		words string
 	}{
-		{(*environ.Use).Left, digits.Percent, "beside other programs a thread of %s could count on %s of a processor, one of %s on %s"},
+		{(*environ.Use).Left, digits.Percent, "with other programs running a thread of %s could count on %s of a processor, one of %s on %s"},
 		{ran, digits.Percent, "%s's client got a processor in %s of the time in which it could run, %s's in %s"},
 		{clock, megahertz, "the processors did not run equally fast: with %s at %s, with %s at %s"},
 	} {
@@ -120,7 +120,7 @@ func (u unlike) doubt(m measure, v *Verdict) {
 func (u unlike) note() string {
 	switch {
 	case !u.told:
-		return "what the machine did besides is not known for all runs: whether others disturbed one side cannot be told"
+		return "what else the machine did is not known for all runs, nor whether others disturbed one side"
 	case u.remote:
 		return "nothing is seen of the server's machine: what disturbed there is not known"
 	}

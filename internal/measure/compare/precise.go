@@ -65,7 +65,7 @@ func (p Precise) Tell(r *Report, done bool) {
 	case v.Comparison == nil:
 		text = fmt.Sprintf("%s was not reached with %s: %s", digits.Percent(p.Within), with, v.Words)
 	case v.Outcome == Withheld:
-		text = fmt.Sprintf("there is no answer to within %s with %s, for the verdict on %s was withheld: %s (its interval reaches %s from the ratio); %s", digits.Percent(p.Within), with, v.Measure, v.Reason, digits.Percent(reach(v.Comparison)), text)
+		text = fmt.Sprintf("there is no answer to within %s with %s, because the verdict on %s was withheld: %s (its interval reaches %s from the ratio); %s", digits.Percent(p.Within), with, v.Measure, v.Reason, digits.Percent(reach(v.Comparison)), text)
 	case !done:
 		text = fmt.Sprintf("%s was not reached with %s: the interval reaches %s from the ratio; %s", digits.Percent(p.Within), with, digits.Percent(reach(v.Comparison)), text)
 	}
@@ -138,13 +138,13 @@ func Same(one, other Side, order []bool, how string, with int, seed uint64) *Sam
 }
 
 func (s *SameReport) words(m measure) string {
-	told := "no difference is told"
+	told := "no difference is shown"
 	if s.P < 1-Confidence {
 		told = fmt.Sprintf("A DIFFERENCE OF %s IS TOLD THAT IS NONE", digits.Percent(max(s.Ratio, 1/s.Ratio)-1))
 	}
 	text := fmt.Sprintf("A against A, %d pairs, %s: %s (p %s)", s.Pairs, m.name, told, digits.Chance(s.P))
 	if s.FalseRate >= 0 {
-		text += fmt.Sprintf("; of comparisons drawn from these runs %s tell a difference (%s may)", digits.Percent(s.FalseRate), digits.Percent(1-Confidence))
+		text += fmt.Sprintf("; of comparisons drawn from these runs %s show a difference (%s may)", digits.Percent(s.FalseRate), digits.Percent(1-Confidence))
 	}
 	if s.Visible > 0 {
 		return text + fmt.Sprintf("; with %d pairs a difference under %s would not show", s.VisibleWith, difference(s.Visible))

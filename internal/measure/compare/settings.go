@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -77,15 +78,6 @@ var (
 	ErrNotRestored = errors.New("what was set could not be put back")
 	// ErrLeft is a server on which a killed compare left its settings, or another one works.
 	ErrLeft = errors.New("another compare of settings works on this server")
-)
-
-// The server's numbers of errors that SET GLOBAL gives.
-const (
-	errUnknownVariable = 1193
-	errWrongValue      = 1231
-	errWrongType       = 1232
-	errReadOnly        = 1238
-	errWrongArguments  = 1210
 )
 
 // Settings changes global variables of one server for the runs of two sides, and puts them back.
@@ -188,10 +180,10 @@ func readVariable(ctx context.Context, c *mysql.Conn, name string) (Setting, err
 		s.Value = mysql.Text(row[0])
 		return nil
 	})
-	if number(err) == errUnknownVariable {
+	if number(err) == errno.UnknownVariable {
 		return s, fmt.Errorf("%w: the server has no variable %s", workload.ErrUsage, name)
 	}
-	if number(err) == errReadOnly {
+	if number(err) == errno.ReadOnlyVariable {
 		return s, fmt.Errorf("%w: %s is no global variable", workload.ErrUsage, name)
 	}
 	if err != nil {
@@ -312,13 +304,13 @@ func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {
 	for _, v := range list {
 		err := c.Query(ctx, v.statement(false), nothing)
-		if number(err) == errWrongType && numberForm().MatchString(v.Value) {
+		if number(err) == errno.WrongType && numberForm().MatchString(v.Value) {
 			err = c.Query(ctx, v.statement(true), nothing)
 		}
 		switch number(err) {
-		case errReadOnly:
+		case errno.ReadOnlyVariable:
 			return notDynamic(v.Name)
-		case errWrongValue, errWrongType, errWrongArguments:
+		case errno.WrongValue, errno.WrongType, errno.WrongArguments:
 			return fmt.Errorf("%w: %s: the server does not take %s: %w", workload.ErrUsage, v.Name, v.Value, err)
 		}
 		if err != nil {

@@ -27,7 +27,7 @@ func turns(a, b *Side) (note string) {
 	}
 	const advice = "what changed on the machine in between counts as a difference, too, however small p is; risso bench compare with a workload makes runs in turns"
 	if slices.ContainsFunc(all, func(r run) bool { return r.Source != "" || r.Began.IsZero() }) {
-		return "when the runs were made is not told, so they are not judged as pairs: " + advice
+		return "it is unknown when the runs were made, so they are not judged as pairs: " + advice
 	}
 	slices.SortStableFunc(all, func(x, y run) int { return x.Began.Compare(y.Began) })
 	whole := len(all) - len(all)%2 // an interrupted comparison has one run more of a side, at its end

@@ -12,10 +12,10 @@ func words(m measure, v Verdict) string {
 	c := v.Comparison
 	switch v.Outcome {
 	case TooFew:
-		return fmt.Sprintf("too few runs: with %d and %d the smallest possible p is %s, so no difference, however large, could be told; make at least %d of each",
+		return fmt.Sprintf("too few runs: with %d and %d the smallest possible p is %s, so no difference, however large, could be shown; make at least %d of each",
 			v.RunsA, v.RunsB, digits.Chance(c.SmallestP), stats.LeastRuns(Confidence))
 	case Unclear:
-		text := "no difference can be told: " + between(m, v)
+		text := "no difference can be shown: " + between(m, v)
 		switch {
 		case v.Detectable > 0:
 			text += fmt.Sprintf("; with %s a difference under %s would not show", runs(v), difference(v.Detectable))

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -67,7 +68,6 @@ type Stmt struct {
 	params int
 
 	prepared *wire.Statement // MySQL
-	text     bool            // PostgreSQL: sent as text, rows come as text
 	id       uint32          // where the session has its own list
 	packet   []byte          // PostgreSQL: the start of what runs it
 	oids     []uint32        // PostgreSQL: the types of the parameters
@@ -142,7 +142,7 @@ func (e *ServerError) Senseless() bool {
 	switch e.Code {
 	case 0:
 		return len(e.State) == 5 && (e.State[:2] == "42" || e.State[:2] == "3D" || e.State[:2] == "28")
-	case 1044, 1045, 1046, 1049, 1054, 1064, 1103, 1136, 1142, 1143, 1146, 1210, 1227, 1305, 1364, 1370:
+	case errno.DatabaseDenied, errno.AccessDenied, errno.NoDatabase, errno.UnknownDatabase, errno.UnknownColumn, errno.ParseError, errno.WrongTableName, errno.WrongValueCount, errno.TableDenied, errno.ColumnDenied, errno.NoSuchTable, errno.WrongArguments, errno.SpecificAccessDenied, errno.NoSuchProgram, errno.NoDefault, errno.ProgramDenied:
 		return true
 	}
 	return false
@@ -154,7 +154,7 @@ func (e *ServerError) Gone() bool {
 	switch e.Code {
 	case 0:
 		return len(e.State) == 5 && (e.State[:2] == "57" || e.State[:2] == "08" || e.State == "25006")
-	case 1053, 1927, 1290, 1836, 3169, 4031, 1792:
+	case errno.ServerShutdown, errno.ConnectionKilled, errno.OptionPrevents, errno.ReadOnlyServer, errno.SessionKilled, errno.ClientInactive, errno.ReadOnlyTransaction:
 		return true
 	}
 	return false

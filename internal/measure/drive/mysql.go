@@ -70,15 +70,19 @@ func (s *mysqlSession) Do(st *Stmt, args ...Arg) (Result, error) {
 	if len(args) != st.params {
 		return Result{}, fmt.Errorf("%d values for the %d parameters of %s", len(args), st.params, st.SQL)
 	}
-	r, err := s.conn.Execute(st.prepared, args, s.sink(st.Keep, st.prepared))
+	s.kept.st, s.kept.values = st.prepared, s.kept.values[:0]
+	var to wire.RowSink
+	if st.Keep {
+		to = &s.kept
+	}
+	r, err := s.conn.Execute(st.prepared, args, to)
 	return s.end(st.Kind, r, err)
 }
 
 // Exec runs a statement as text.
-func (s *mysqlSession) Exec(kind Kind, sql string) (Result, error) { return s.text(kind, sql, false) }
-
-func (s *mysqlSession) text(kind Kind, sql string, keep bool) (Result, error) {
-	r, err := s.conn.Query(sql, nil, s.sink(keep, nil))
+func (s *mysqlSession) Exec(kind Kind, sql string) (Result, error) {
+	s.kept.values = s.kept.values[:0]
+	r, err := s.conn.Query(sql, nil, nil)
 	return s.end(kind, r, err)
 }
 
@@ -98,18 +102,9 @@ func (s *mysqlSession) end(kind Kind, r wire.Result, err error) (Result, error) 
 
 // kept keeps the values of rows.
 type kept struct {
-	conn   *wire.Conn
-	st     *wire.Statement // nil: sent as text
+	st     *wire.Statement
 	values []Value
 	row    []byte // the beginning of one that comes in pieces
-}
-
-func (s *mysqlSession) sink(keep bool, st *wire.Statement) wire.RowSink {
-	s.kept.conn, s.kept.st, s.kept.values = s.conn, st, s.kept.values[:0]
-	if !keep {
-		return nil
-	}
-	return &s.kept
 }
 
 // Piece takes the next bytes of a row.
@@ -122,11 +117,7 @@ func (k *kept) Piece(b []byte, last bool) (err error) {
 		return nil
 	}
 	k.row = k.row[:0]
-	if k.st != nil {
-		k.values, err = wire.AppendRow(k.values, k.st.Columns, b)
-	} else {
-		k.values, err = wire.AppendTextRow(k.values, k.conn.Columns(), b)
-	}
+	k.values, err = wire.AppendRow(k.values, k.st.Columns, b)
 	return err
 }
 

@@ -119,7 +119,7 @@ type postgresSession struct {
 	at      int
 	end     int
 	next    int  // number of the next prepared statement
-	simple  Stmt // the statement that was sent as text
+	simple  Stmt // of what is sent as text: it keeps nothing
 	values  []Value
 }
 
@@ -325,10 +325,6 @@ func (s *postgresSession) argument(a Arg, oid uint32) {
 
 // Exec runs a statement as text, by the simple protocol.
 func (s *postgresSession) Exec(kind Kind, sql string) (Result, error) {
-	return s.text(kind, sql, false)
-}
-
-func (s *postgresSession) text(kind Kind, sql string, keep bool) (Result, error) {
 	s.out = s.out[:0]
 	at := s.begin('Q')
 	s.append(sql)
@@ -337,7 +333,6 @@ func (s *postgresSession) text(kind Kind, sql string, keep bool) (Result, error)
 	if _, err := s.Write(s.out); err != nil {
 		return Result{}, err
 	}
-	s.simple = Stmt{Keep: keep, text: true, cols: s.simple.cols[:0]}
 	return s.answer(&s.simple, kind)
 }
 
@@ -347,14 +342,6 @@ func (s *postgresSession) answer(st *Stmt, kind Kind) (Result, error) {
 	keep := st.Keep
 	err := s.until(func(kind byte, p []byte) (err error) {
 		switch kind {
-		case 'T':
-			if !st.text || !keep {
-				break
-			}
-			var ok bool
-			if st.cols, ok = rowDescription(p); !ok {
-				return unreadable("columns")
-			}
 		case 'D':
 			r.Rows++
 			if keep {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -76,11 +77,13 @@ func must(t *testing.T, s Session, sql string) Result {
 func TestMySQL(t *testing.T) {
 	for _, server := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(server, func(t *testing.T) {
-			n := up(t, server, "max_allowed_packet=64M")
-			ways := map[string]Target{"socket": at(t, n.Config(), nil), "TCP": tcp(t, n, nil)}
-			if server == "mysql-9.7" { // the others have no certificate here, or only ciphers that Go refuses
-				ways["TLS"] = tcp(t, n, func(c *driver.Config) { c.TLSConfig = "skip-verify" })
+			settings, anyTLS := sandboxtest.TLS(t)
+			n := up(t, server, append(settings, "max_allowed_packet=64M")...)
+			if _, err := n.Query(t.Context(), "CREATE USER secure@'127.0.0.1' IDENTIFIED BY 'x' REQUIRE SSL; GRANT ALL ON *.* TO secure@'127.0.0.1'"); err != nil {
+				t.Fatal(err)
 			}
+			ways := map[string]Target{"socket": at(t, n.Config(), nil), "TCP": tcp(t, n, nil)}
+			ways["TLS"] = tcp(t, n, func(c *driver.Config) { c.User, c.Passwd, c.TLSConfig = "secure", "x", anyTLS })
 			for name, way := range ways {
 				t.Run(name, func(t *testing.T) {
 					var stop Stop
@@ -330,7 +333,7 @@ func TestLogin(t *testing.T) {
 				}
 				defer s.Close()
 			}
-			if err == nil || mysql.ErrorNumber(err) != 1040 {
+			if err == nil || mysql.ErrorNumber(err) != errno.TooManyConnections {
 				t.Errorf("a full server: %v", err)
 			}
 		})

@@ -126,7 +126,7 @@ func (e *Environment) lookAtServer(h *host.Host, from Source) {
 	s := &ServerHost{PID: pid, Limits: h.Limits(pid), Container: h.ContainerOf(pid)}
 	e.ServerHost = s
 	if e.Server.DataDir == "" {
-		e.Unknown = append(e.Unknown, fleet.Gap{What: "the disk under the data", Reason: "the server does not tell its data directory to this account", Remedy: "GRANT pg_read_all_settings"})
+		e.Unknown = append(e.Unknown, fleet.Gap{What: "the disk under the data", Reason: "the server does not show its data directory to this account", Remedy: "GRANT pg_read_all_settings"})
 		return
 	}
 	data, err := h.Storage(pid, e.Server.DataDir)

@@ -52,7 +52,7 @@ func network(h *host.Host, e *Environment) string {
 	case ours == theirs:
 		return words + ", same network namespace"
 	default:
-		return words + ", the server has a network namespace of its own"
+		return words + ", the server has another network namespace"
 	}
 }
 

@@ -119,7 +119,7 @@ func (u *Use) Disturbances() (out []string) {
 // Line tells in one line whether the machine was the run's own, with the figures.
 func (u *Use) Line() string {
 	if u == nil {
-		return "not known: nobody looked at the machine"
+		return "not known: the machine was not watched"
 	}
 	verdict := "the run's own, as far as is seen"
 	switch list := u.Disturbances(); {
@@ -163,7 +163,7 @@ func (u *Use) figures() string {
 	if u.MHz != nil {
 		parts = append(parts, digits.Count(*u.MHz)+" MHz")
 	} else {
-		parts = append(parts, "frequency not told")
+		parts = append(parts, "frequency unknown")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -444,14 +444,14 @@ func (w *Watcher) Use() *Use {
 	}
 	if math.IsNaN(b.busy - a.busy) {
 		u.Foreign = nil
-		w.gap("what other programs took", errors.New("/proc/stat does not tell"), "mount /proc")
+		w.gap("what other programs took", errors.New("/proc/stat does not show it"), "mount /proc")
 	}
 	u.Steal, u.Pressure, u.PressureIO, u.PressureMemory = known(b.steal-a.steal), known(b.cpu-a.cpu), known(b.io-a.io), known(b.memory-a.memory)
 	u.ClientHeld, u.ServerHeld = held(a.stopped[0], b.stopped[0]), held(a.stopped[1], b.stopped[1])
 	u.clocks(a, b)
 	if u.Steal != nil && b.steal == 0 && w.host.Setup().Virtual != "" {
 		u.Steal = nil // it would be above nothing by now
-		w.gap("what the hypervisor gave to other machines", errors.New("it has told nothing since this one began"), "")
+		w.gap("what the hypervisor gave to other machines", errors.New("it has not reported any since this one began"), "")
 	}
 	if ready := b.ran - a.ran + b.waited - a.waited; ready > 0 && b.ran > a.ran {
 		share := round((b.waited - a.waited) / ready)

@@ -186,7 +186,7 @@ func compareTwo(a, b Group) Comparison {
 	r := compare.Judge(x, y, compare.Terms{Seed: 1})
 	c.Notes = r.Notes
 	if len(r.Verdicts) == 0 {
-		c.Words = fmt.Sprintf("%s cannot be compared with %s: no figure is told by both.", c.Of, c.With)
+		c.Words = fmt.Sprintf("%s cannot be compared with %s: they have no figure in common.", c.Of, c.With)
 		return c
 	}
 	v := r.Verdicts[0]

@@ -357,7 +357,7 @@ func TestJudgedAsPairs(t *testing.T) {
 			if i%4 == 1 || i%4 == 2 {
 				r.Began = r.Began.Add(time.Hour)
 			}
-		}, "transactions per second", "Mann-Whitney U", "no difference can be told"},
+		}, "transactions per second", "Mann-Whitney U", "no difference can be shown"},
 		{func(i int, r *bench.Result) {
 			if i%4 == 1 || i%4 == 2 {
 				r.Workload = "read_write"

@@ -20,11 +20,11 @@ var (
 	// ErrCut is the text of a run that did not come to its end.
 	ErrCut = errors.New("without the figures at its end: the run did not end, or the text is cut")
 	// ErrComma is a text whose numbers are not written as these programs write them.
-	ErrComma = errors.New("numbers with a comma: which of them are fractions is not told; write them with a point")
+	ErrComma = errors.New("numbers with a comma: it is unclear which of them are fractions; write them with a point")
 	// ErrMixed is a text with results of several programs.
-	ErrMixed = errors.New("results of several programs: keep those of each in a file of its own")
+	ErrMixed = errors.New("results of several programs: keep those of each in a separate file")
 	// ErrShort is a run so short that its time is told as nothing.
-	ErrShort = errors.New("too short: its figures are told as 0")
+	ErrShort = errors.New("too short: its figures are 0")
 )
 
 // Read reads a text, with one run or several one after the other.
@@ -154,7 +154,7 @@ func sysbench(text string) (*bench.Result, error) {
 		Timeline: []bench.Second{},
 	}
 	if n := count("ignored errors"); n > 0 {
-		r.Errors = []bench.ErrorCount{{Label: "ignored", Message: "sysbench does not tell which", Count: n}}
+		r.Errors = []bench.ErrorCount{{Label: "ignored", Message: "sysbench does not say which", Count: n}}
 	}
 	ms := func(name string) float64 { return number(text, `(?m)^\s+`+name+`:\s+([0-9.]+)$`) / 1e3 }
 	r.Latency = bench.Latency{Min: ms("min"), Avg: ms("avg"), Max: ms("max"), Percentiles: []bench.Percentile{}}
@@ -200,7 +200,7 @@ func pgbench(text string) (*bench.Result, error) {
 		r.Seconds = float64(r.Transactions) / r.TransactionsPerSecond
 	}
 	if n := int64(number(text, `(?m)^number of failed transactions: ([0-9]+)`)); n > 0 {
-		r.Errors = []bench.ErrorCount{{Label: "failed", Message: "pgbench does not tell which", Count: n}}
+		r.Errors = []bench.ErrorCount{{Label: "failed", Message: "pgbench does not say which", Count: n}}
 	}
 	at := strings.Index(text, "statement latencies in milliseconds")
 	if at < 0 {
@@ -229,7 +229,7 @@ func tpc(text string) (*bench.Result, error) {
 		value := func(name string) float64 { return number(m[2], regexp.QuoteMeta(name)+`: ([0-9.]+)`) }
 		count := int64(value("Count"))
 		if strings.HasSuffix(m[1], "_ERR") {
-			r.Errors = append(r.Errors, bench.ErrorCount{Label: strings.TrimSuffix(m[1], "_ERR"), Message: "go-tpc does not tell which", Count: count})
+			r.Errors = append(r.Errors, bench.ErrorCount{Label: strings.TrimSuffix(m[1], "_ERR"), Message: "go-tpc does not say which", Count: count})
 			continue
 		}
 		k := bench.KindResult{Name: strings.ToLower(m[1]), Transactions: count, PerMinute: value("TPM"), Latency: bench.Latency{Avg: value("Avg(ms)") / 1e3, Max: value("Max(ms)") / 1e3, Percentiles: []bench.Percentile{}}}
@@ -272,7 +272,7 @@ func slowTPC(text string) (*bench.Result, error) {
 			k.PerMinute = 60 * float64(k.Transactions) / r.Seconds
 		}
 		if v[4] > 0 {
-			r.Errors = append(r.Errors, bench.ErrorCount{Label: k.Name, Message: "tpcc-mysql does not tell which", Count: int64(v[4])})
+			r.Errors = append(r.Errors, bench.ErrorCount{Label: k.Name, Message: "tpcc-mysql does not say which", Count: int64(v[4])})
 		}
 		r.Kinds, r.Transactions = append(r.Kinds, k), r.Transactions+k.Transactions
 	}

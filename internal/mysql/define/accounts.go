@@ -7,14 +7,12 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // systemAccounts are made by the servers themselves.
 var systemAccounts = []string{"mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"}
-
-// errNoAccount says that the server has not loaded an account (ER_PASSWORD_NO_MATCH).
-const errNoAccount = 1133
 
 // Accounts gives users and roles with their grants. ignored are the accounts that stand in mysql.user and that the server does
 // not know, and so cannot show: with skip_name_resolve those whose host is a name.
@@ -32,7 +30,7 @@ func Accounts(ctx context.Context, s *mysql.Stream, server mysql.Server) (out []
 			continue
 		}
 		d, err := account(ctx, s, r["u"], r["h"], r["r"] == "Y")
-		if mysql.ErrorNumber(err) == errNoAccount {
+		if mysql.ErrorNumber(err) == errno.NoSuchAccount {
 			ignored = append(ignored, d.Name)
 			continue
 		}

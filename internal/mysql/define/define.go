@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -255,7 +256,7 @@ func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row
 		return nil, nil, err
 	}
 	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
-		if n, _ := strconv.Atoi(string(row[1])); n == errViewInvalid || unopened[n] {
+		if n, _ := strconv.Atoi(string(row[1])); n == errno.ViewInvalid || unopened[n] {
 			fault = errors.New(string(row[2]))
 		}
 		return nil
@@ -272,7 +273,7 @@ func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row
 		return row, nil, s.Exec(ctx, "DEALLOCATE PREPARE risso_view")
 	case s.Broken() != nil:
 		return nil, nil, err
-	case mysql.ErrorNumber(err) == errViewInvalid || unopened[mysql.ErrorNumber(err)]:
+	case mysql.ErrorNumber(err) == errno.ViewInvalid || unopened[mysql.ErrorNumber(err)]:
 		return row, err, nil
 	}
 	return row, nil, nil
@@ -301,10 +302,6 @@ func hiddenView(ctx context.Context, s *mysql.Stream, name mysql.TableName, refu
 	}
 	return map[string]string{"Create View": create, "character_set_client": v["CHARACTER_SET_CLIENT"], "collation_connection": v["COLLATION_CONNECTION"]}, nil
 }
-
-// errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.
-// Source: MySQL manual, "Server Error Message Reference", ER_VIEW_INVALID.
-const errViewInvalid = 1356
 
 // definerOf reads the account behind DEFINER= of a CREATE statement.
 func definerOf(create, mode string) string {

@@ -98,10 +98,15 @@ func (p *packets) next(most int) ([]byte, error) {
 		p.r += size
 		return p.buf[p.r-size : p.r], nil
 	}
+	return p.join(size, most)
+}
+
+// join reads a packet that does not lie in the buffer as a whole. size is that of its first part.
+func (p *packets) join(size, most int) ([]byte, error) {
 	if p.joined = p.joined[:0]; cap(p.joined) > 2*maxPacket { // one long packet does not hold memory for good
 		p.joined = nil
 	}
-	err = p.pieces(size, func(b []byte, _ bool) error {
+	err := p.pieces(size, func(b []byte, _ bool) error {
 		if p.joined = append(p.joined, b...); len(p.joined) >= most {
 			return malformed("a packet that goes on and on")
 		}
@@ -178,13 +183,17 @@ func (p *packets) rows(to RowSink, deprecateEOF bool) (n int64, end []byte, err 
 			if err := p.whole(1); err != nil {
 				return n, nil, err
 			}
-			if p.buf[p.r] != headerError {
-				if err := p.pieces(size, func(b []byte, last bool) error { return hand(to, b, last) }); err != nil {
-					return n, nil, err
+			if p.buf[p.r] == headerError {
+				b, err := p.join(size, maxPacket)
+				if err == nil {
+					err = errorPacket(b)
 				}
-				continue
+				return n, nil, err
 			}
-			size = min(size, len(p.buf)) // an error is short
+			if err := p.pieces(size, func(b []byte, last bool) error { return hand(to, b, last) }); err != nil {
+				return n, nil, err
+			}
+			continue
 		}
 		if err := p.whole(size); err != nil { // the usual row: in one piece
 			return n, nil, err

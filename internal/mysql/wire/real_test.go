@@ -1,20 +1,10 @@
 package wire_test
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -22,27 +12,6 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
-
-// certificate makes one for a server's option file.
-func certificate(t *testing.T) []string {
-	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return []string{"ssl_cert=" + cert, "ssl_key=" + key, "ssl_ca=" + cert}
-}
 
 // ways are the plugins of a server's accounts, in words of CREATE USER.
 var ways = map[string]map[string]string{
@@ -59,7 +28,8 @@ func TestLogin(t *testing.T) {
 	for spec, plugins := range ways {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			n := sandboxtest.Up(t, spec, certificate(t)...)
+			settings, anyTLS := sandboxtest.TLS(t)
+			n := sandboxtest.Up(t, spec, settings...)
 			if _, err := n.Query(t.Context(), "INSTALL SONAME 'auth_ed25519'"); err != nil && spec == "mariadb" {
 				lack.Of(t, "MariaDB comes without auth_ed25519: install mariadb-server: "+err.Error())
 			}
@@ -82,12 +52,12 @@ func TestLogin(t *testing.T) {
 							}
 						}
 					}
-					logins(t, n.Config(), user, password, keyless)
+					logins(t, n.Config(), user, password, anyTLS, keyless)
 					tcp, err := n.TCPConfig()
 					if err != nil {
 						t.Fatal(err)
 					}
-					logins(t, tcp, user, password, keyless)
+					logins(t, tcp, user, password, anyTLS, keyless)
 				}
 			}
 		})
@@ -95,7 +65,7 @@ func TestLogin(t *testing.T) {
 }
 
 // logins tries an account: encrypted first, or caching_sha2_password would not have to be asked for its public key.
-func logins(t *testing.T, cfg *driver.Config, user, password string, keyless bool) {
+func logins(t *testing.T, cfg *driver.Config, user, password, anyTLS string, keyless bool) {
 	t.Helper()
 	cfg.User, cfg.Passwd, cfg.DBName = user, password, "information_schema"
 	if keyless && password != "" && strings.HasPrefix(user, "sha256") { // without a key the server has no other way for this plugin than TLS
@@ -105,8 +75,11 @@ func logins(t *testing.T, cfg *driver.Config, user, password string, keyless boo
 			ask(t, cfg, false, nil)
 		}
 	}
-	secure := cfg.Clone()
-	secure.TLS = anyTLS()
+	cfg.TLSConfig = anyTLS
+	secure, err := driver.ParseDSN(cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ask(t, secure, true, nil)
 	secure.User += "_tls"
 	ask(t, secure, true, nil)
@@ -117,15 +90,6 @@ func logins(t *testing.T, cfg *driver.Config, user, password string, keyless boo
 		wrong.Passwd += "x"
 		ask(t, wrong, false, errDenied)
 	}
-}
-
-// anyTLS takes what the oldest servers can: MySQL 5.7 and 8.0 here have no ciphers but those that Go takes only when it is told to.
-func anyTLS() *tls.Config {
-	c := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10}
-	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
-		c.CipherSuites = append(c.CipherSuites, suite.ID)
-	}
-	return c
 }
 
 var errDenied = errors.New("denied")

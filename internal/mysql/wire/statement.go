@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strconv"
 )
 
 // Statement is one that the server has prepared for a connection. It ends with the connection or by CloseStatement.
@@ -189,33 +188,6 @@ func AppendRow(dst []Value, cols []Column, p []byte) ([]Value, error) {
 			return dst, malformed(fmt.Sprintf("column %d of a row", i+1))
 		}
 		dst, p = append(dst, v), rest
-	}
-	return dst, nil
-}
-
-// AppendTextRow reads one row of the text protocol; whole numbers become numbers.
-func AppendTextRow(dst []Value, cols []Column, p []byte) ([]Value, error) {
-	for i, c := range cols {
-		text, n, ok := value(p)
-		if !ok {
-			return dst, malformed(fmt.Sprintf("column %d of a row", i+1))
-		}
-		p = p[n:]
-		v := Value{Null: text == nil}
-		switch c.Type {
-		case TypeTiny, TypeShort, TypeLong, TypeInt24, TypeLonglong, TypeYear:
-			if c.Flags&FlagUnsigned != 0 {
-				u, _ := strconv.ParseUint(string(text), 10, 64)
-				v.Int = int64(u)
-			} else {
-				v.Int, _ = strconv.ParseInt(string(text), 10, 64)
-			}
-		default:
-			if !v.Null {
-				v.Text = append([]byte{}, text...)
-			}
-		}
-		dst = append(dst, v)
 	}
 	return dst, nil
 }

@@ -388,6 +388,35 @@ func TestPackets(t *testing.T) {
 	}
 }
 
+// TestRows hands on rows of all sizes, and an error that is longer than the buffer in their place.
+func TestRows(t *testing.T) {
+	refusal := append([]byte("\xff\x10\x04#08004"), bytes.Repeat([]byte("long "), 100)...)
+	row := append([]byte{0xfc, 200, 0}, bytes.Repeat([]byte("r"), 200)...)
+	said := framed(1, []byte{1}, aColumn(TypeVarString), []byte{0xfe, 0, 0, 2, 0}, row, []byte{1, 'x'}, []byte{0xfe, 1, 0, 8, 0})
+	said = append(said, framed(7, []byte{1}, aColumn(TypeVarString), []byte{0xfe, 0, 0, 2, 0}, row, refusal)...)
+	for _, buffer := range []int{64, 1 << 12} {
+		c, _ := over(said, 7, buffer)
+		var sizes []int
+		each := c.Each(func(row [][]byte) error { sizes = append(sizes, len(row[0])); return nil })
+		if r, err := c.Query("", nil, each); err != nil || r != (Result{Warnings: 1, Columns: 1, Rows: 2, More: true}) || !slices.Equal(sizes, []int{200, 1}) {
+			t.Errorf("a buffer of %d: got %+v, %v, %v", buffer, r, sizes, err)
+		}
+		var refused *driver.MySQLError
+		if r, err := c.Next(nil, each); !errors.As(err, &refused) || refused.Number != 1040 || len(refused.Message) != 500 || r.Rows != 1 {
+			t.Errorf("a buffer of %d: got %+v, %v", buffer, r, err)
+		}
+		if _, err := c.packet(); err != io.EOF {
+			t.Errorf("a buffer of %d: behind the error: %v", buffer, err)
+		}
+	}
+	full := errors.New("full")
+	c, _ := over(said, 7, 64)
+	var own *SinkError
+	if _, err := c.Query("", nil, c.Each(func([][]byte) error { return full })); !errors.As(err, &own) || !errors.Is(err, full) {
+		t.Errorf("a sink that refuses: got %v", err)
+	}
+}
+
 // TestNumbers reads and writes lengths of every form.
 func TestNumbers(t *testing.T) {
 	for _, n := range []int{0, 1, 0xfa, 0xfb, 0xffff, 0x10000, 0xffffff, 0x1000000} {

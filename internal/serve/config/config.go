@@ -54,6 +54,7 @@ func (c File) Named(name string) []Server {
 	return nil
 }
 
+// Read reads a config file; "" gives an empty one. What is wrong with it is wrong use: fault.Usage.
 func Read(path string) (File, error) {
 	var c File
 	if path == "" {
@@ -71,7 +72,7 @@ func Read(path string) (File, error) {
 		return c, fault.Usagef("config file %s: %s", path, yamlProblem(err, text))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return c, fault.Usagef("config file %s: there is something behind a line of ---: only what stands before it would be read", path)
+		return c, fault.Usagef("config file %s: there is something after a line of ---: only what precedes it would be read", path)
 	}
 	return c, nil
 }
@@ -93,7 +94,7 @@ func yamlProblem(err error, text []byte) string {
 		near, _ := strconv.Atoi(m[1]) // digits
 		for _, tab := range yamlTab().FindAllIndex(text, -1) {
 			if line := 1 + bytes.Count(text[:tab[0]], []byte("\n")); line >= near-1 && line <= near+1 { // elsewhere it may stand in a text
-				return fmt.Sprintf("line %d: it begins with a tab; YAML wants blanks", line)
+				return fmt.Sprintf("line %d: it begins with a tab; YAML requires blanks", line)
 			}
 		}
 		return "near line " + m[1] + ": it is not YAML"
@@ -224,6 +225,7 @@ func (s Server) resolve(defaults mysql.Defaults) (Watched, error) {
 	return w, checkMode(s.Statements)
 }
 
+// Unique holds that no two servers are called the same.
 func Unique(list []Watched) error {
 	seen := map[string]bool{}
 	for _, w := range list {

@@ -50,6 +50,7 @@ type Retention struct {
 	Yearly  int `yaml:"keep_yearly,omitempty"`
 }
 
+// Any says whether anything is to be kept by rule; else all is kept.
 func (r Retention) Any() bool { return r != Retention{} }
 
 // Policy is what data/repo reads.
@@ -145,7 +146,7 @@ func checkPlace(place string) error {
 		return err
 	}
 	if !strings.Contains(place, "://") && !filepath.IsAbs(place) {
-		return fmt.Errorf("%s is not an absolute path: where risso serve is started from may change", place)
+		return fmt.Errorf("%s is not an absolute path: the folder from which risso serve is started may change", place)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 // DefaultListen is where the page is when nothing else is said.
 const DefaultListen = "127.0.0.1:8306"
 
+// Flags are what was given on the command line of risso serve.
 type Flags struct {
 	Sources
 	Statements
@@ -36,6 +37,7 @@ type Settings struct {
 	Statements Statements
 }
 
+// Settings joins the flags with the config file and checks them. Where they name no server the error wraps ErrNoServer, and all else is read.
 func (f Flags) Settings() (Settings, error) {
 	c, servers, none := f.Resolve()
 	if none != nil && !errors.Is(none, ErrNoServer) {

@@ -15,6 +15,7 @@ type Sources struct {
 	NoHost       bool
 }
 
+// ErrNoServer is when neither flags nor files name a server to watch.
 var ErrNoServer = errors.New("no server to watch")
 
 // Resolve gives the config file and the servers to watch.
@@ -25,8 +26,7 @@ func (f Sources) Resolve() (File, []Watched, error) {
 	}
 	servers, err := Resolve(f.DSNs, f.DefaultsFile, c)
 	if err == nil && len(servers) == 0 {
-		err = &fault.Error{Code: fault.Usage, Err: ErrNoServer,
-			Hint: "give --dsn 'user:password@tcp(host:3306)/', or --host-only, or try it on: risso sandbox up"}
+		err = fault.New(fault.Usage, "give --dsn 'user:password@tcp(host:3306)/', or --host-only, or try it on: risso sandbox up", ErrNoServer)
 	}
 	return c, servers, err
 }

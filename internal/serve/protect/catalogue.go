@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/drill"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
 	"github.com/rissodb/risso/internal/fleet"
@@ -142,7 +141,7 @@ func Drills(list []drill.Proof, place, instance string, of map[string]bool) (dri
 		if doubt = proof.Doubt; doubt != "" {
 			continue
 		}
-		d, err := join.Drilled(proof, place, instance)
+		d, err := proof.Fact(place, instance)
 		if err != nil {
 			return nil, "", err
 		}

@@ -60,9 +60,9 @@ func TestServeWithoutIdentity(t *testing.T) {
 			t.Errorf("nothing of %q: %+v, proven %t", words, v, list[0].LastProven != nil)
 		}
 	}
-	says("no backup was ever proven: nobody knows", false, nil)
+	says("no backup was ever proven: it is unknown", false, nil)
 	placestest.Prove(t, place, ids[1], k, false)
-	says("the newest proof counts for nothing: it is not signed", false, nil)
+	says("the newest proof does not count: it is not signed", false, nil)
 	placestest.Prove(t, place, ids[1], k, true)
 	says("", true, nil)
 	drills, err := facts.Drills(t.Context(), "db1", 0)

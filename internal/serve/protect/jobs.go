@@ -10,12 +10,10 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/drill"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -42,7 +40,7 @@ func (p *Guard) copyTask(s config.Watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		text := fmt.Sprintf("%s copied, %s in %s; %s there", digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), digits.Counted(got.Objects, "object"), digits.Plural(len(got.There), "was", "were"))
+		text := fmt.Sprintf("%s copied, %s in %s; %s there", digits.Counted(len(got.Backups), "backup"), digits.Bytes(got.Bytes), digits.Counted(got.Objects, "object"), digits.Plural(len(got.There), "was", "were"))
 		if got.Whole() {
 			return jobs.Result{Detail: got, Text: text}, nil
 		}
@@ -73,7 +71,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 			if place == "" {
 				continue
 			}
-			report.Stage("prune " + places.Shown(place))
+			report.Stage("prune " + places.Words(place))
 			r, closePlace, err := p.openPlace(ctx, c, place, false)
 			if err != nil {
 				return jobs.Result{}, err
@@ -87,7 +85,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 			got, err := r.Prune(ctx, o)
 			closePlace()
 			if err != nil {
-				return jobs.Result{}, fmt.Errorf("%s: %w", places.Shown(place), err)
+				return jobs.Result{}, fmt.Errorf("%s: %w", places.Words(place), err)
 			}
 			for _, d := range got.Decisions {
 				verb := "goes"
@@ -97,7 +95,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 				report.Log("%s %s: %s", d.ID, verb, strings.Join(d.Reasons, ", "))
 			}
 			detail = append(detail, got)
-			text = append(text, fmt.Sprintf("%s removed, %s freed", digits.Counted(len(got.Removed), "backup"), render.Bytes(float64(got.Bytes))))
+			text = append(text, fmt.Sprintf("%s removed, %s freed", digits.Counted(len(got.Removed), "backup"), digits.Bytes(got.Bytes)))
 		}
 		return jobs.Result{Text: strings.Join(text, "; at the second place "), Detail: detail}, nil
 	}
@@ -125,7 +123,7 @@ func (p *Guard) verifyTask(s config.Watched) jobs.Task {
 			first := got.Problems[0]
 			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", digits.Counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
 		}
-		text := fmt.Sprintf("%s of %s: all as put there, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)))
+		text := fmt.Sprintf("%s of %s: all as put there, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), digits.Bytes(got.Bytes))
 		if got.SealsOnly {
 			text += "; without identity_file only seals were checked"
 		}
@@ -170,15 +168,15 @@ func (p *Guard) drillTask(s config.Watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: join.Loader(), Roller: join.Roller(c.Place, c.IdentityFile, trust), Threads: c.Sessions(),
+		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Logs: &drill.Logs{Place: c.Place, Identity: c.IdentityFile, Trust: trust}, Threads: c.Sessions(),
 			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
 		if err != nil {
 			if !proof.Ended.IsZero() { // it was made, and could not be stored
 				report.Log("%s", proof.Summary())
 			}
-			return jobs.Result{}, join.Failure(err)
+			return jobs.Result{}, drill.Failure(err)
 		}
-		d, err := join.Drilled(proof, c.Place, s.Instance.ID)
+		d, err := proof.Fact(c.Place, s.Instance.ID)
 		if err == nil {
 			_, err = p.facts.AddDrill(ctx, d)
 		}

@@ -102,7 +102,7 @@ func (p *Guard) openPlaceFor(ctx context.Context, c *config.Protection, place st
 	}
 	if err != nil {
 		store.Close()
-		return nil, nil, fmt.Errorf("%s: %w", places.Shown(place), err)
+		return nil, nil, fmt.Errorf("%s: %w", places.Words(place), err)
 	}
 	return r, func() { store.Close() }, nil
 }
@@ -133,7 +133,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 		}
 		result, err := dump.Run(ctx, r, dump.Options{Target: s.Target, Name: s.Instance.Name, Tool: "risso " + release.Version(), Threads: c.Sessions(), Gate: gate,
 			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
-				report.Log("the lock: %s after %s, %s behind it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
+				report.Log("the lock: %s after %s, %s waited for it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
 			}}},
 			Waiting: waitsForPrune(report),
 			Progress: func(p dump.Progress) {
@@ -150,7 +150,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 		h := result.Header
 		logHeader(report, h)
 		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s, %s in %s; %s stored", digits.Counted(h.Tables, "table"), render.Roughly(h.Rows, "row"),
-			render.Bytes(float64(h.Bytes)), render.Seconds(result.Seconds), render.Bytes(float64(h.Stored)))}, nil
+			digits.Bytes(h.Bytes), digits.Seconds(result.Seconds), digits.Bytes(h.Stored))}, nil
 	}
 }
 
@@ -166,7 +166,7 @@ func waitsForPrune(report *jobs.Report) func(repo.Holder) {
 func logHeader(report *jobs.Report, h repo.Header) {
 	report.Log("backup %s", h.ID)
 	if h.LockSeconds > 0 {
-		report.Log("nobody could commit for %s", render.Seconds(h.LockSeconds))
+		report.Log("nobody could commit for %s", digits.Seconds(h.LockSeconds))
 	}
 	if h.Parent != "" {
 		report.Log("builds on %s", h.Parent)
@@ -195,5 +195,5 @@ func (p *Guard) physicalBackup(ctx context.Context, report *jobs.Report, s confi
 		return jobs.Result{}, err
 	}
 	logHeader(report, h)
-	return jobs.Result{Backup: h.ID, Detail: h, Text: fmt.Sprintf("%s of files in %s; %s stored", render.Bytes(float64(h.Bytes)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Bytes(float64(h.Stored)))}, nil
+	return jobs.Result{Backup: h.ID, Detail: h, Text: fmt.Sprintf("%s of files in %s; %s stored", digits.Bytes(h.Bytes), digits.Span(h.Ended.Sub(h.Began)), digits.Bytes(h.Stored))}, nil
 }

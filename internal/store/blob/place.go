@@ -126,7 +126,7 @@ func plainURLError(err error) string {
 		err = e.Err
 	}
 	if strings.Contains(err.Error(), "userinfo") || strings.Contains(err.Error(), "port") {
-		return "what stands between // and the next / cannot be read"
+		return "the part between // and the next / cannot be read"
 	}
 	return err.Error()
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Limits of the lists in one answer.
@@ -61,10 +63,10 @@ func (a asker) history(ctx context.Context, q ClassQuestion, f filter, out *Clas
 	slot := fmt.Sprintf("intDiv(time - %d, %d)", begin, out.Step)
 	err := a.b.query(ctx, "SELECT "+slot+" AS slot, "+costSums+" FROM "+a.source(list, f)+" GROUP BY slot ORDER BY slot", nil, func(scan func(...any) error) error {
 		var p Point
-		if err := scan(append([]any{&p.Time}, p.Cost.fields()...)...); err != nil {
+		if err := scan(append([]any{&p.Time}, costFields(&p.Cost)...)...); err != nil {
 			return err
 		}
-		out.Total.add(p.Cost)
+		out.Total.Add(p.Cost)
 		out.Points = append(out.Points, p)
 		return nil
 	})
@@ -85,22 +87,6 @@ func (a asker) history(ctx context.Context, q ClassQuestion, f filter, out *Clas
 	}
 	out.Latency = Quantiles(joinBuckets(all))
 	return nil
-}
-
-func (c *Cost) add(d Cost) {
-	c.Calls += d.Calls
-	c.Seconds += d.Seconds
-	c.LockSeconds += d.LockSeconds
-	c.RowsSent += d.RowsSent
-	c.RowsExamined += d.RowsExamined
-	c.RowsAffected += d.RowsAffected
-	c.Errors += d.Errors
-	c.Warnings += d.Warnings
-	c.TmpTables += d.TmpTables
-	c.TmpDiskTables += d.TmpDiskTables
-	c.NoIndex += d.NoIndex
-	c.SortRows += d.SortRows
-	c.MaxSeconds = max(c.MaxSeconds, d.MaxSeconds)
 }
 
 // parts reads what the class cost by instance, schema and user.
@@ -259,11 +245,11 @@ func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, 
 	lengthA, lengthB := float64(q.A.To-q.A.From), float64(q.B.To-q.B.From)
 	for _, side := range []struct {
 		r     Range
-		total *Cost
-		cost  func(*Change) *Cost
-	}{{q.A, &out.A, func(c *Change) *Cost { return &c.A }}, {q.B, &out.B, func(c *Change) *Cost { return &c.B }}} {
-		n, err := a.side(ctx, side.r, q, func(k int64, c Cost) {
-			side.total.add(c)
+		total *fleet.Cost
+		cost  func(*Change) *fleet.Cost
+	}{{q.A, &out.A, func(c *Change) *fleet.Cost { return &c.A }}, {q.B, &out.B, func(c *Change) *fleet.Cost { return &c.B }}} {
+		n, err := a.side(ctx, side.r, q, func(k int64, c fleet.Cost) {
+			side.total.Add(c)
 			if classes[k] == nil {
 				classes[k] = new(Change)
 			}
@@ -312,14 +298,14 @@ func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, 
 }
 
 // side sums up one range by class, the costliest first.
-func (a asker) side(ctx context.Context, r Range, q CompareQuestion, each func(int64, Cost)) (n int, err error) {
+func (a asker) side(ctx context.Context, r Range, q CompareQuestion, each func(int64, fleet.Cost)) (n int, err error) {
 	list := a.pieces(r, sums)
 	where, args := inSchemas(q.Schemas)
 	err = a.b.query(ctx, fmt.Sprintf("SELECT class, %s FROM %s%s GROUP BY class HAVING sum(calls) > 0 ORDER BY sum(seconds) DESC LIMIT %d", costSums, a.source(list, filter{instances: q.Instances}), where, maxCompared), args,
 		func(scan func(...any) error) error {
-			var c Cost
+			var c fleet.Cost
 			var k int64
-			if err := scan(append([]any{&k}, c.fields()...)...); err != nil {
+			if err := scan(append([]any{&k}, costFields(&c)...)...); err != nil {
 				return err
 			}
 			each(k, c)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/lack"
 )
 
@@ -52,7 +53,7 @@ func id(n int) string { return fmt.Sprintf("%016X%016X", uint64(n)*0x9E3779B97F4
 func at(minutes int) int64 { return 1_780_272_000 + int64(minutes)*60 }
 
 func row(class int, calls int64, seconds float64) Row {
-	return Row{Class: id(class), Schema: "shop", Calls: calls, Seconds: seconds, LockSeconds: seconds / 10, RowsSent: calls, RowsExamined: calls * 7, MaxSeconds: seconds / float64(calls)}
+	return Row{Class: id(class), Schema: "shop", Cost: fleet.Cost{Calls: calls, Seconds: seconds, LockSeconds: seconds / 10, RowsSent: calls, RowsExamined: calls * 7, MaxSeconds: seconds / float64(calls)}}
 }
 
 func class(instance string, n int, first int64) Class {

@@ -7,9 +7,12 @@ package events
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // The errors that a caller may want to tell apart.
@@ -43,20 +46,24 @@ type Row struct {
 	Schema string // the default schema they ran in; empty when there was none
 	User   string // who ran them, where the source tells; else empty
 
-	Calls         int64
-	Seconds       float64 // sum of their latency
-	LockSeconds   float64 // thereof waiting for table locks
-	RowsSent      int64
-	RowsExamined  int64
-	RowsAffected  int64
-	Errors        int64
-	Warnings      int64
-	TmpTables     int64 // internal temporary tables made
-	TmpDiskTables int64 // thereof on disk
-	NoIndex       int64 // calls that read a table without an index
-	SortRows      int64
-	MaxSeconds    float64  // the slowest call; 0 when it is not known
-	Latency       []Bucket // of as many calls as the source tells, ascending; nil when it does not
+	fleet.Cost
+	Latency []Bucket // of as many calls as the source tells, ascending; nil when it does not
+}
+
+// UnmarshalJSON reads what older versions wrote, too: their costs had no names of their own in JSON.
+func (r *Row) UnmarshalJSON(b []byte) error {
+	type row Row
+	var old struct {
+		LockSeconds, MaxSeconds                     float64
+		RowsSent, RowsExamined, RowsAffected        int64
+		TmpTables, TmpDiskTables, NoIndex, SortRows int64
+	}
+	if err := errors.Join(json.Unmarshal(b, (*row)(r)), json.Unmarshal(b, &old)); err != nil {
+		return err
+	}
+	r.Cost.Add(fleet.Cost{LockSeconds: old.LockSeconds, MaxSeconds: old.MaxSeconds, RowsSent: old.RowsSent, RowsExamined: old.RowsExamined, RowsAffected: old.RowsAffected,
+		TmpTables: old.TmpTables, TmpDiskTables: old.TmpDiskTables, NoIndex: old.NoIndex, SortRows: old.SortRows})
+	return nil
 }
 
 // Minute is the statements of one instance in one minute.
@@ -203,18 +210,6 @@ func checkMinutes(minutes []Minute, pruned int64) ([]Minute, error) {
 
 // Add adds another row of the same class, schema and user.
 func (r *Row) Add(o Row) {
-	r.Calls += o.Calls
-	r.Seconds += o.Seconds
-	r.LockSeconds += o.LockSeconds
-	r.RowsSent += o.RowsSent
-	r.RowsExamined += o.RowsExamined
-	r.RowsAffected += o.RowsAffected
-	r.Errors += o.Errors
-	r.Warnings += o.Warnings
-	r.TmpTables += o.TmpTables
-	r.TmpDiskTables += o.TmpDiskTables
-	r.NoIndex += o.NoIndex
-	r.SortRows += o.SortRows
-	r.MaxSeconds = max(r.MaxSeconds, o.MaxSeconds)
+	r.Cost.Add(o.Cost)
 	r.Latency = joinBuckets(append(append([]Bucket(nil), r.Latency...), o.Latency...))
 }

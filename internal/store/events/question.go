@@ -5,6 +5,8 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Range is a span of time in unix seconds: from From, up to but without To. A minute counts when it begins in it.
@@ -19,23 +21,6 @@ func (r Range) check() error {
 
 func badQuestion(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBadQuestion, fmt.Sprintf(format, args...))
-}
-
-// Cost is what statements cost in a range.
-type Cost struct {
-	Calls         int64   `json:"calls"`
-	Seconds       float64 `json:"seconds"`
-	LockSeconds   float64 `json:"lock_seconds"`
-	RowsSent      int64   `json:"rows_sent"`
-	RowsExamined  int64   `json:"rows_examined"`
-	RowsAffected  int64   `json:"rows_affected"`
-	Errors        int64   `json:"errors"`
-	Warnings      int64   `json:"warnings"`
-	TmpTables     int64   `json:"tmp_tables"`
-	TmpDiskTables int64   `json:"tmp_disk_tables"`
-	NoIndex       int64   `json:"no_index"`
-	SortRows      int64   `json:"sort_rows"`
-	MaxSeconds    float64 `json:"max"`
 }
 
 // Latency is quantiles in seconds, of the calls whose latency was counted by buckets.
@@ -55,7 +40,7 @@ type ClassLoad struct {
 	FirstSeen   int64 // earliest on any instance asked for
 	LastSeen    int64
 	Instances   int64 // how many of those asked for ran it in the range
-	Cost
+	fleet.Cost
 	Latency *Latency  // nil: not known
 	Spark   []float64 // load (seconds of statements per second) over the range
 	Wait    *Part     // what it was found doing longest; nil: it was not found running
@@ -107,11 +92,11 @@ type TopQuestion struct {
 // TopAnswer answers it.
 type TopAnswer struct {
 	Classes []ClassLoad
-	Total   Cost  // of all classes in the range, also those not listed and not found by Search or Schemas
-	Count   int64 // classes that ran in the range
-	First   int64 // the earliest minute of the instances that is kept; 0 when there is none
-	Step    int64 // seconds that a point of a spark stands for
-	Begin   int64 // the time of the first point
+	Total   fleet.Cost // of all classes in the range, also those not listed and not found by Search or Schemas
+	Count   int64      // classes that ran in the range
+	First   int64      // the earliest minute of the instances that is kept; 0 when there is none
+	Step    int64      // seconds that a point of a spark stands for
+	Begin   int64      // the time of the first point
 }
 
 // ClassQuestion asks for the history of a class.
@@ -125,7 +110,7 @@ type ClassQuestion struct {
 // Point is a class in one bucket of time.
 type Point struct {
 	Time int64
-	Cost
+	fleet.Cost
 	Latency *Latency
 }
 
@@ -142,7 +127,7 @@ type ClassAnswer struct {
 	Digests              []Class // by instance: only Instance, Digest, FirstSeen and LastSeen are set
 	Step                 int64
 	Points               []Point
-	Total                Cost
+	Total                fleet.Cost
 	Latency              *Latency
 	ByInstance, BySchema []Part
 	ByUser               []Part // who ran it, as far as ByUserFrom tells
@@ -168,7 +153,7 @@ type CompareQuestion struct {
 type Change struct {
 	ID, Fingerprint, Verb string
 	FirstSeen             int64
-	A, B                  Cost
+	A, B                  fleet.Cost
 	// Delta is the change of the load, in seconds of statements per second: Slower is the part that each call's latency
 	// makes at B's rate, Oftener the part that the rate makes at A's latency.
 	Delta, Slower, Oftener float64
@@ -180,7 +165,7 @@ type Change struct {
 // CompareAnswer answers a CompareQuestion.
 type CompareAnswer struct {
 	Changes      []Change // largest change first
-	A, B         Cost
+	A, B         fleet.Cost
 	Count        int     // classes that were compared
 	LoadA, LoadB float64 // seconds of statements per second
 	Cut          bool    // there were more classes than are compared; the cheapest were left out

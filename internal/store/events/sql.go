@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // backend is what the two stores differ in. The statements are written once, in ClickHouse's words; the embedded
@@ -73,7 +75,7 @@ const costColumns = `sum(calls) AS calls, sum(seconds) AS seconds, sum(lock_seco
  sum(rows_affected) AS rows_affected, sum(errors) AS errors, sum(warnings) AS warnings, sum(tmp_tables) AS tmp_tables, sum(tmp_disk_tables) AS tmp_disk_tables, sum(no_index) AS no_index,
  sum(sort_rows) AS sort_rows, max(max_seconds) AS max_seconds`
 
-func (c *Cost) fields() []any {
+func costFields(c *fleet.Cost) []any {
 	return []any{&c.Calls, &c.Seconds, &c.LockSeconds, &c.RowsSent, &c.RowsExamined, &c.RowsAffected, &c.Errors, &c.Warnings,
 		&c.TmpTables, &c.TmpDiskTables, &c.NoIndex, &c.SortRows, &c.MaxSeconds}
 }
@@ -213,7 +215,7 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 		" FROM "+ranking+where+" GROUP BY class ORDER BY worth DESC, class LIMIT "+fmt.Sprint(q.Limit)+")", args, func(scan func(...any) error) error {
 		var part int64
 		var r ranked
-		if err := scan(append([]any{&part, &r.key, &r.worth, &r.load.Instances}, r.load.Cost.fields()...)...); err != nil {
+		if err := scan(append([]any{&part, &r.key, &r.worth, &r.load.Instances}, costFields(&r.load.Cost)...)...); err != nil {
 			return err
 		}
 		if part == 0 {

@@ -4,6 +4,8 @@
 // DESIGN.md says why it is built as it is, FORMAT.md what its files hold.
 package series
 
+import "github.com/rissodb/risso/internal/fleet"
+
 // Type says how a series is read.
 type Type uint8
 
@@ -16,7 +18,7 @@ const (
 )
 
 // Label is one name and value; a Desc's labels are sorted by name.
-type Label struct{ Name, Value string }
+type Label = fleet.Label
 
 // Desc names a series of one instance. The instance itself is no label here;
 // the querier adds instance="<id>".
@@ -25,3 +27,6 @@ type Desc struct {
 	Labels []Label
 	Type   Type
 }
+
+// Key is the canonical text of a series within its instance.
+func (d Desc) Key() string { return fleet.Key(d.Name, d.Labels) }

@@ -30,7 +30,7 @@ func newLoaded(seed uint64) *loaded {
 	for i := range loadedSeries {
 		d := Desc{Name: fmt.Sprintf("mysql_global_status_innodb_something_%d", i), Type: Counter}
 		if i%3 == 0 {
-			d = Desc{Name: "mysql_global_status_commands_total", Labels: []Label{{"command", fmt.Sprintf("statement_%d", i)}}, Type: Counter}
+			d = Desc{Name: "mysql_global_status_commands_total", Labels: []Label{{Name: "command", Value: fmt.Sprintf("statement_%d", i)}}, Type: Counter}
 		}
 		if i >= 190 && i < 230 {
 			d.Type = Gauge

@@ -55,7 +55,7 @@ func truth(i int, t int64) float64 {
 const truthSeries = 25
 
 func truthDesc(i int) Desc {
-	return Desc{Name: "truth", Type: Type(i % 2), Labels: []Label{{"i", strconv.Itoa(i)}}}
+	return Desc{Name: "truth", Type: Type(i % 2), Labels: []Label{{Name: "i", Value: strconv.Itoa(i)}}}
 }
 
 // checkTruth compares a store with truth and returns how many samples series 1 has.

@@ -31,9 +31,9 @@ func fillBoth(t *testing.T, s *Store, db *tsdb.DB, r *rand.Rand, end int64) {
 	var descs []Desc
 	for i := range 5 {
 		for _, mode := range []string{"read", "write", "idle"} {
-			descs = append(descs, Desc{Name: "ops_total", Type: Counter, Labels: []Label{{"mode", mode}, {"disk", fmt.Sprintf("sd%d", i)}}})
+			descs = append(descs, Desc{Name: "ops_total", Type: Counter, Labels: []Label{{Name: "mode", Value: mode}, {Name: "disk", Value: fmt.Sprintf("sd%d", i)}}})
 		}
-		descs = append(descs, Desc{Name: "threads", Labels: []Label{{"pool", fmt.Sprint(i)}}}, Desc{Name: fmt.Sprintf("value_%d", i)})
+		descs = append(descs, Desc{Name: "threads", Labels: []Label{{Name: "pool", Value: fmt.Sprint(i)}}}, Desc{Name: fmt.Sprintf("value_%d", i)})
 	}
 	for _, id := range []string{"db-1", "db-2", "host-a"} {
 		w := openWriterT(t, s, id)

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Bounds on what a file may ask for, against files that lie.
@@ -80,7 +82,7 @@ func (c *catalog) internLocked(d Desc) *seriesID {
 		return s
 	}
 	d.Labels = slices.Clone(d.Labels)
-	slices.SortFunc(d.Labels, compareLabels)
+	slices.SortFunc(d.Labels, fleet.CompareLabels)
 	s := &seriesID{Desc: d, key: key}
 	c.series[mapKey] = s
 	return s
@@ -222,9 +224,9 @@ func (in *input) desc() (d Desc) {
 	d.Name = in.text()
 	n := in.length(len(in.b) / 2)
 	for range n {
-		d.Labels = append(d.Labels, Label{in.text(), in.text()})
+		d.Labels = append(d.Labels, Label{Name: in.text(), Value: in.text()})
 	}
-	if !slices.IsSortedFunc(d.Labels, compareLabels) {
+	if !slices.IsSortedFunc(d.Labels, fleet.CompareLabels) {
 		in.fail(errSchema)
 	}
 	return d

@@ -165,7 +165,7 @@ func (m *model) missing(t testing.TB, s *Store, id string, from, to int64, lossy
 func mixed(n int) ([]Desc, func(r *rand.Rand, at int64) []float64) {
 	descs := make([]Desc, n)
 	for i := range descs {
-		descs[i] = Desc{Name: fmt.Sprintf("m_%d", i/3), Labels: []Label{{"k", fmt.Sprint(i % 3)}}, Type: Type(i % 2)}
+		descs[i] = Desc{Name: fmt.Sprintf("m_%d", i/3), Labels: []Label{{Name: "k", Value: fmt.Sprint(i % 3)}}, Type: Type(i % 2)}
 	}
 	state := make([]float64, n)
 	vals := make([]float64, n)
@@ -373,22 +373,6 @@ func TestNamesOfInstances(t *testing.T) {
 	}
 	if got := s.Instances(); !slices.Equal(got, []string{"db-1.example_2"}) {
 		t.Errorf("instances %v", got)
-	}
-}
-
-func TestKeys(t *testing.T) {
-	for _, c := range []struct {
-		of   Desc
-		want string
-	}{
-		{Desc{Name: "up"}, `up`},
-		{Desc{Name: "a", Labels: []Label{{"x", "1"}}}, `a{x="1"}`},
-		{Desc{Name: "a", Labels: []Label{{"a", `q"\` + "\n}{,="}, {"x", ""}}}, `a{a="q\"\\\n}{,=",x=""}`},
-		{Desc{Name: "a", Labels: []Label{{"b", "1"}, {"a", "2"}}}, `a{a="2",b="1"}`},
-	} {
-		if got := c.of.Key(); got != c.want {
-			t.Errorf("%+v: got %s, want %s", c.of, got, c.want)
-		}
 	}
 }
 

@@ -43,7 +43,7 @@ const tokenPrefix = "risso_"
 func (s *Store) CreateToken(ctx context.Context, name string, role Role) (Token, string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
-		return Token{}, "", errors.New("create token: give it a name, such as who or what will use it")
+		return Token{}, "", errors.New("create token: give it a name, such as that of its user")
 	}
 	if role != RoleLook && role != RoleAct {
 		return Token{}, "", fmt.Errorf("create token: there is no role %q, only look and act", role)

@@ -149,7 +149,7 @@ func foreign(f *os.File) error {
 func ours(app, version int) error {
 	switch {
 	case app != applicationID:
-		return fmt.Errorf("%w: it is another program's database; give Risso a folder of its own", ErrForeign)
+		return fmt.Errorf("%w: it is another program's database; give Risso a separate folder", ErrForeign)
 	case version > len(migrations):
 		return fmt.Errorf("%w: its schema is version %d, this Risso knows up to %d; run the newer Risso", ErrForeign, version, len(migrations))
 	}

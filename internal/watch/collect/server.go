@@ -246,7 +246,7 @@ func (s *Server) answered(t int64) {
 	uptime, _ := sample.Value("mysql_global_status_uptime")
 	if s.everUp && s.renewed && s.startedAnew(connections, uptime) {
 		began := now.Add(-time.Duration(uptime) * time.Second)
-		s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server started anew")
+		s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server was restarted")
 	}
 	if s.everUp && !s.renewed && !s.uptimeAt.IsZero() {
 		if jump := s.clockJump(uptime); math.Abs(jump) > 3 {

@@ -165,7 +165,7 @@ func oomKill(r *round) {
 		return
 	}
 	r.add(candidate{id: "host.oom", severity: fleet.SeverityCritical, chart: "memory_host", now: true, at: time.Unix(int64(at), 0),
-		head: "the kernel kills processes for want of memory", remedy: "dmesg -T | grep -i -A3 'killed process'"})
+		head: "the kernel kills processes because memory ran out", remedy: "dmesg -T | grep -i -A3 'killed process'"})
 }
 
 // flush is how a disk flushes now.

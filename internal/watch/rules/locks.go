@@ -13,7 +13,7 @@ func metadataLocks(r *round) {
 		return
 	}
 	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, chart: "waits",
-		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction, a long statement, LOCK TABLES, FLUSH or a backup of another session stands in the way",
+		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction, a long statement, LOCK TABLES, FLUSH or a backup of another session is in the way",
 		remedy: metadataHolders(r.Snapshot)}
 	if n >= 10 {
 		c.severity = fleet.SeverityCritical
@@ -56,7 +56,7 @@ func plugin(s *Snapshot) string {
 	if name == "" {
 		return ""
 	}
-	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO tells who holds what"
+	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO shows who holds what"
 }
 
 // rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are daily life; they are told when they last.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // replicationStopped finds channels whose threads do not run.
@@ -59,9 +59,9 @@ func replicationStopped(r *round) {
 // documentation, "slave_exec_mode".
 func goOn(s *Snapshot, ch fleet.Channel) string {
 	start, mode := s.server().StartReplica(ch.Name), s.server().ApplyModeVariable()
-	otherRows := ch.LastErrno == mysql.ErrNoRow || ch.LastErrno == mysql.ErrSecondRow
+	otherRows := ch.LastErrno == errno.KeyNotFound || ch.LastErrno == errno.DuplicateEntry
 	if strings.EqualFold(ch.SQLRunning, "Yes") || !otherRows || strings.EqualFold(s.text(mode), "IDEMPOTENT") {
-		return start + "    -- when what the error names is mended: before that it stops again at the same place"
+		return start + "    -- once the cause of the error is fixed: before that it stops again at the same place"
 	}
 	return fmt.Sprintf("SET GLOBAL %[1]s = 'IDEMPOTENT'; %[2]s    -- rows that are not as the primary had them are passed over or overwritten, where it logs rows; "+
 		"when the replica has caught up: SET GLOBAL %[1]s = 'STRICT', and make them equal by risso checksum --dsn PRIMARY --replica THIS --mend", mode, start)

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -418,9 +419,9 @@ func TestRemedies(t *testing.T) {
 		{"a version that nobody knows is a new one", "mysql-9.7, replica", "repl.stopped", []string{"version ", "channel db1 No No"}, "START REPLICA"},
 		{"the applier of MySQL 8.0.25 passes rows over", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.25", "channel db1 Yes No 1032 no row"}, "SET GLOBAL slave_exec_mode = 'IDEMPOTENT'; START REPLICA "},
 		{"the applier of MySQL 8.0.26 does", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.26", "channel db1 Yes No 1032 no row"}, "SET GLOBAL replica_exec_mode = 'IDEMPOTENT'; START REPLICA "},
-		{"it does already", "mysql-9.7, replica", "repl.stopped", []string{"text replica_exec_mode idempotent", "channel db1 Yes No 1032 no row"}, "START REPLICA    -- when what the error names is mended: before that it stops again at the same place"},
-		{"another error has nothing to do with rows", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1146 no table"}, "START REPLICA    -- when what the error names is mended: before that it stops again at the same place"},
-		{"it gets no more, and has applied all", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 1062 odd"}, "START REPLICA    -- when what the error names is mended: before that it stops again at the same place"},
+		{"it does already", "mysql-9.7, replica", "repl.stopped", []string{"text replica_exec_mode idempotent", "channel db1 Yes No 1032 no row"}, "START REPLICA    -- once the cause of the error is fixed: before that it stops again at the same place"},
+		{"another error has nothing to do with rows", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1146 no table"}, "START REPLICA    -- once the cause of the error is fixed: before that it stops again at the same place"},
+		{"it gets no more, and has applied all", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 1062 odd"}, "START REPLICA    -- once the cause of the error is fixed: before that it stops again at the same place"},
 		{"Galera applies with one thread", "mariadb, galera", "galera.flow_control", []string{"value variable.wsrep_slave_threads 2", "rate status.wsrep_flow_control_paused_ns 4e8"}, "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"},
 		{"MySQL 8.0.0 has no data_locks", "mysql-9.7", "lock.blocker", []string{"version 8.0.0", "waiting row_lock 5"}, "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"},
 		{"MySQL 8.0.1 has, in performance_schema", "mysql-9.7", "lock.blocker", []string{"version 8.0.1", "waiting row_lock 5"}, "SELECT trx_mysql_thread_id AS id, trx_state, trx_started, trx_rows_locked, LEFT(trx_query, 100) AS query FROM information_schema.INNODB_TRX ORDER BY trx_state = 'LOCK WAIT', trx_started"},
@@ -658,5 +659,122 @@ func TestBusiestFlush(t *testing.T) {
 		if v := w.tick(); strings.Contains(v.Words, "disk flushes in 5 ms") != want {
 			t.Errorf("%v flushes a second: got %q, want their time told: %v", rate, v.Words, want)
 		}
+	}
+}
+
+// What has stood exactly at a limit since the beginning, so that no mean over some seconds lies beside it.
+func TestAtTheLimit(t *testing.T) {
+	const channel = `{channel_name="c",connection_name="",master_host="",master_uuid=""}`
+	for _, c := range []struct{ on, set, id, want string }{
+		{"host", "cpu 1.9,0.05,0.05,0", "host.cpu", "quiet"}, {"host", "value node_procs_running 3; cpu 2,0,0,0", "host.cpu", "warning"}, {"host", "value node_procs_running 16; cpu 2,0,0,0", "host.cpu", "critical"},
+		{"host", "value node_procs_running 1.5; cpu 0.3,0,0,0", "host.cpu", "warning"}, {"host", "cpu 0.8,1,0,0.2", "host.steal", "warning"}, {"host", "cpu 0.2,1,0,0.8", "host.steal", "critical"},
+		{"host", "rate node_pressure_io_stalled_seconds_total 0.25", "host.pressure_io", "warning"}, {"host", "rate node_pressure_io_stalled_seconds_total 0.7", "host.pressure_io", "critical"},
+		{"host", "rate node_pressure_memory_stalled_seconds_total 0.05", "host.pressure_memory", "warning"}, {"host", "rate node_pressure_memory_stalled_seconds_total 0.2", "host.pressure_memory", "critical"},
+		{"host", "rate node_vmstat_pswpin 50", "host.swap", "warning"}, {"host", "rate node_vmstat_pswpout 50", "host.swap", "warning"}, {"host", "rate node_vmstat_pswpin 1000", "host.swap", "critical"},
+		{"host", "disk flushes 100,0.02", "host.io_slow", "warning"}, {"host", "disk flushes 100,0.2", "host.io_slow", "critical"}, {"host", "none node_filesystem_size_bytes" + `{device="/dev/vda",fstype="ext4",mountpoint="/var/lib/mysql data"}; space 1`, "disk.full", "quiet"},
+		{"host", `value node_filesystem_files{device="/dev/vda",fstype="ext4",mountpoint="/var/lib/mysql data"} 0; nodes 0`, "disk.full", "quiet"}, {"host", `value node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/var/lib/mysql data"} 0; space 0`, "disk.full", "quiet"},
+		{"host", `value node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/var/lib/mysql data"} 40G; space 2G`, "disk.full", "warning"},
+		{"mysql-9.7", "rate status.innodb_buffer_pool_wait_free 1", "bp.starved", "warning"}, {"mysql-9.7", "waiting commit 4", "commit.wait", "warning"}, {"mysql-9.7", "waiting commit 32", "commit.wait", "critical"}, {"mysql-9.7", "waiting semisync 4", "commit.semisync", "warning"},
+		{"mysql-9.7", "rate risso_cgroup_cpu_periods_total 10; rate risso_cgroup_cpu_throttled_periods_total 1; value risso_cgroup_cpu_periods_total 1", "host.throttled", "warning"}, {"mysql-9.7", "rate risso_cgroup_cpu_periods_total 10; rate risso_cgroup_cpu_throttled_periods_total 5; value risso_cgroup_cpu_periods_total 1", "host.throttled", "critical"},
+		{"mysql-9.7", "rate risso_cgroup_cpu_periods_total 0; rate risso_cgroup_cpu_throttled_periods_total 1; value risso_cgroup_cpu_periods_total 1", "host.throttled", "quiet"}, {"mysql-9.7", "rate risso_cgroup_cpu_throttled_periods_total 1; value risso_cgroup_cpu_periods_total 1", "host.throttled", "quiet"},
+		{"mysql-9.7", "value risso_cgroup_memory_current_bytes 92; value risso_cgroup_memory_max_bytes 100", "mem.overcommit", "warning"}, {"mysql-9.7", "value risso_cgroup_memory_current_bytes 98; value risso_cgroup_memory_max_bytes 100", "mem.overcommit", "critical"}, {"mysql-9.7", "value risso_cgroup_memory_current_bytes 98", "mem.overcommit", "quiet"},
+		{"mariadb, galera", "rate status.wsrep_flow_control_paused_ns 1e8", "galera.flow_control", "warning"}, {"mariadb, galera", "rate status.wsrep_flow_control_paused_ns 5e8", "galera.flow_control", "critical"},
+		{"mariadb", "text wsrep_on OFF; text wsrep_cluster_status non-Primary; value status.wsrep_cluster_size 1", "galera.non_primary", "critical"}, {"mariadb", "text wsrep_on ON; text wsrep_cluster_status non-Primary", "galera.non_primary", "critical"}, {"mariadb", "value status.wsrep_cluster_status 0", "galera.non_primary", "quiet"},
+		{"mysql-9.7", "waiting row_lock 4", "lock.blocker", "warning"}, {"mysql-9.7", "none status.innodb_row_lock_current_waits; waiting row_lock 4", "lock.blocker", "warning"}, {"mysql-9.7", "none status.questions; value status.threads_running 20", "server.stall", "quiet"}, {"mysql-9.7", "none variable.max_connections; value status.threads_connected 20", "conn.saturation", "quiet"},
+		{"mysql-9.7, replica", "value mysql_slave_status_seconds_behind_master" + channel + " 40", "repl.lag", "channel c: the replica is more than 30 s behind its source since 10:30:01, now 40 s"}, {"mysql-9.7, replica", "lag 50; value mysql_slave_status_seconds_behind_master" + channel + " 40", "repl.lag", "the replica is more than 30 s behind db1 since 10:30:01, now 50 s"},
+		{"percona-5.7", "none status.innodb_checkpoint_max_age; none variable.innodb_log_files_in_group; value status.innodb_checkpoint_age 77M", "redo.pressure", "warning"}, {"percona-5.7", "none status.innodb_checkpoint_max_age; value variable.innodb_log_files_in_group 1; value status.innodb_checkpoint_age 77M", "redo.pressure", "warning"},
+		{"mysql-9.7", "none status.innodb_checkpoint_max_age; none variable.innodb_log_file_size; value variable.innodb_redo_log_capacity 0; value status.innodb_checkpoint_age 77M", "redo.pressure", "quiet"}, {"mysql-9.7", "none status.innodb_checkpoint_max_age; value variable.innodb_log_file_size 0; value status.innodb_checkpoint_age 77M", "redo.pressure", "quiet"},
+		{"mysql-9.7", "none status.innodb_checkpoint_age; value status.innodb_redo_log_current_lsn 900G", "redo.pressure", "quiet"},
+	} {
+		w, err := worldOf(c.on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(c.set, "; ") {
+			if err := w.set(line); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
+		var f *fleet.Finding
+		for range 10 {
+			f = find(w.tick(), c.id)
+		}
+		got := "quiet"
+		if f != nil {
+			if got = f.Severity.String(); strings.Contains(c.want, " ") {
+				got = f.Words
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s %s, want %s", c.set, c.id, got, c.want)
+		}
+	}
+}
+
+// What a server does is told as such, and what an error says as its words.
+func TestReasons(t *testing.T) {
+	for reason, words := range map[string]string{
+		"answers late": "the server answers late since 10:30:00", "zigzags": "the server zigzags since 10:30:00", "{odd": "the server cannot be read since 10:30:00: {odd", "`odd": "the server cannot be read since 10:30:00: `odd",
+		"Odd": "the server cannot be read since 10:30:00: Odd", "odd (7)": "the server cannot be read since 10:30:00: odd (7)", "odd: 7": "the server cannot be read since 10:30:00: odd: 7",
+	} {
+		w := mariadb()
+		w.snap.Up, w.snap.DownSince, w.snap.Reason = false, begin, reason
+		if v := w.tick(); v.Words != words {
+			t.Errorf("%q: got %q, want %q", reason, v.Words, words)
+		}
+	}
+}
+
+// The kernel's kill is told for five minutes and no longer, with the second in which it was seen.
+func TestOOMKillEnds(t *testing.T) {
+	w := host()
+	w.rates["node_vmstat_oom_kill"] = 1
+	f := find(w.tick(), "host.oom")
+	if f == nil || !f.Since.Equal(begin.Add(time.Second)) {
+		t.Fatalf("got %+v, want it since the second in which it was seen", f)
+	}
+	w.rates["node_vmstat_oom_kill"] = 0
+	for n := 1; n <= 302; n++ {
+		if got, want := find(w.tick(), "host.oom") != nil, n <= 300; got != want {
+			t.Fatalf("after %d s: got told %v, want %v", n, got, want)
+		}
+	}
+}
+
+// What is usual follows slowly: a change of the work is half learned in minutes, and in trouble it takes ten times as long.
+func TestUsual(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		seconds int
+		wrong   bool
+		want    float64
+	}{{"a minute of a hundred times as much, of which three times the mean count", 60, false, 12.208}, {"ten minutes of it", 600, false, 73.52}, {"ten minutes of it in trouble", 600, true, 12.213}} {
+		j := &Judge{}
+		j.begin(begin)
+		r := &round{j: j, dt: time.Second}
+		for range 600 {
+			r.see("x", 10, false)
+		}
+		if _, known := r.usual("x"); !known {
+			t.Error("after ten minutes nothing is usual, want it known")
+		}
+		for range c.seconds {
+			r.see("x", 1000, c.wrong)
+		}
+		if got, _ := r.usual("x"); math.Abs(got-c.want) > 0.01 {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+	j := &Judge{}
+	j.begin(begin)
+	r := &round{j: j, dt: time.Second}
+	for n := range 60 { // at first a plain mean of all that was seen, and not spoken of for a minute
+		if _, known := r.usual("x"); known {
+			t.Fatalf("after %d s: got it known, want it in a minute", n)
+		}
+		r.see("x", float64(10+n%2*10), false)
+	}
+	if got, known := r.usual("x"); !known || math.Abs(got-15) > 0.5 {
+		t.Errorf("10 and 20 in turns: got %v, %v; want 15", got, known)
 	}
 }

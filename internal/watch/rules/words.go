@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,19 +26,13 @@ func clock(t, now time.Time) string {
 
 // label reads a label's value out of a key such as node_disk_io_now{device="sda"}.
 func label(key, name string) string {
-	i := strings.Index(key, name+`="`)
-	if i < 0 || i > 0 && key[i-1] != '{' && key[i-1] != ',' {
-		return ""
+	_, labels, _ := fleet.ParseKey(key) // what is no key has none
+	for _, l := range labels {
+		if l.Name == name {
+			return l.Value
+		}
 	}
-	rest := key[i+len(name)+1:]
-	v, err := strconv.QuotedPrefix(rest)
-	if err != nil {
-		return ""
-	}
-	if v, err = strconv.Unquote(v); err != nil {
-		return ""
-	}
-	return v
+	return ""
 }
 
 // labels is the part of a key from the brace on.

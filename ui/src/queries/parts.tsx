@@ -22,7 +22,7 @@ export function linkOfClass(id: string, change: Partial<View> = {}): string {
 export function Share({ share, colour }: { share: number | null; colour?: Colour }) {
   const width = `${Math.max(0, Math.min(1, share ?? 0)) * 100}%`;
   return (
-    <span class="share" title={share === null ? 'not known' : `${exact(share * 100)} % of the load`}>
+    <span class="share" title={share === null ? 'not known' : `${exact(share)} of the load`}>
       <span class="share-bar"><i class={colour ? `x-${colour}` : ''} style={{ width }} /></span>
       <b>{human(share, '%')}</b>
     </span>

@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -49,7 +50,7 @@ func (f *follower) find(ctx context.Context) (start, error) {
 	}
 	logs, err := mysql.Logs(ctx, c)
 	if err != nil {
-		if mysql.ErrorNumber(err) == mysql.ErrNoBinlog {
+		if mysql.ErrorNumber(err) == errno.NoBinlog {
 			return start{}, errNoLog
 		}
 		return start{}, err
@@ -67,16 +68,15 @@ func (f *follower) find(ctx context.Context) (start, error) {
 			return from, err
 		}
 	}
-	return f.fresh(ctx, c.Server.MariaDB(), list, logs)
+	return f.fresh(ctx, c.Server.HasUUID(), list, logs)
 }
 
 func latest(s Series) time.Time { return s.Logs[len(s.Logs)-1].Last }
 
 // fresh begins a series with the oldest log that the server has.
-func (f *follower) fresh(ctx context.Context, maria bool, list []Series, logs []mysql.Log) (start, error) {
+func (f *follower) fresh(ctx context.Context, unique bool, list []Series, logs []mysql.Log) (start, error) {
 	key := f.identity
-	if maria {
-		// Without a UUID: the time at which its oldest log was begun tells a server from a later one with the same number.
+	if !unique { // the time at which its oldest log was begun tells a server from a later one with the same number.
 		head, err := f.serverHead(ctx, logs[0].Name, 1)
 		if err != nil {
 			return start{}, err

@@ -34,7 +34,7 @@ func (s Series) Of(identity string) bool {
 // Errors of rolling a backup forward.
 var (
 	ErrNone  = errors.New("no binary logs of that server are mirrored")
-	ErrAnew  = errors.New("the server began its binary logs anew before the time to stop at")
+	ErrAnew  = errors.New("the server restarted its binary logs before the time to stop at")
 	ErrOther = errors.New("none of the mirrored series of binary logs continues the backup")
 )
 
@@ -73,7 +73,7 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 			older := o
 			older.Files, older.Plan = list[i+1].Files(place, dir), true
 			if _, err := binlog.Roll(ctx, older); err == nil {
-				return out, fmt.Errorf("%w for certain: the server began its logs anew in the second of the backup, and both %s and %s may be it", ErrOther, list[i+1].Key, s.Key)
+				return out, fmt.Errorf("%w for certain: the server restarted its logs in the second of the backup, and it may be %s or %s", ErrOther, list[i+1].Key, s.Key)
 			}
 		}
 		out.RollResult, err = binlog.Roll(ctx, o)

@@ -178,7 +178,7 @@ func (p *parser) compare() (node, error) {
 			return node{}, err
 		}
 		if !p.is("in") {
-			return node{}, p.fail(p.tok.at, "in was expected behind not, not %s", p.tok.shown())
+			return node{}, p.fail(p.tok.at, "in was expected after not, not %s", p.tok.shown())
 		}
 		return p.in(left, true)
 	}
@@ -192,7 +192,7 @@ func (p *parser) in(left node, negate bool) (node, error) {
 		return node{}, err
 	}
 	if !p.is("(") {
-		return node{}, p.fail(p.tok.at, "a list was expected behind in: in (\"a\", \"b\")")
+		return node{}, p.fail(p.tok.at, "a list was expected after in: in (\"a\", \"b\")")
 	}
 	op, all := "==", false
 	if negate {
@@ -375,7 +375,7 @@ func (p *parser) has(t token) (node, error) {
 		return node{}, err
 	}
 	if !p.is("(") {
-		return node{}, p.fail(p.tok.at, "( was expected behind has")
+		return node{}, p.fail(p.tok.at, "( was expected after has")
 	}
 	if err := p.next(); err != nil {
 		return node{}, err
@@ -385,7 +385,7 @@ func (p *parser) has(t token) (node, error) {
 		return node{}, err
 	}
 	if inner.attr == nil {
-		return node{}, p.fail(inner.at, "has wants an attribute of the log; every event has this one, or it is none")
+		return node{}, p.fail(inner.at, "has needs an attribute of the log; every event has this one, or it is none")
 	}
 	if !p.is(")") {
 		return node{}, p.fail(p.tok.at, ") was expected, not %s", p.tok.shown())
@@ -446,7 +446,7 @@ func (p *parser) compareFlag(at int, op string, left, right node) (boolFn, error
 		left, right = right, left
 	}
 	if right.yes == nil || left.yes != nil || left.kind != kindAny && left.flag == nil {
-		return nil, p.fail(at, "a flag is compared with yes or no: Full_scan == yes; or stands alone: not Full_scan")
+		return nil, p.fail(at, "a flag is compared with yes or no: Full_scan == yes; or used alone: not Full_scan")
 	}
 	if op != "==" && op != "!=" {
 		return nil, p.fail(at, "%s does not go with yes and no; == and != do", op)

@@ -114,7 +114,7 @@ func heaviest(n int) string {
 }
 
 // Why a class has no percentiles.
-var notReadBefore = fmt.Sprintf("what they took before the watch began is not known, for the histograms of the %d busiest were read then; --for 0 needs no reading before", bucketsRead)
+var notReadBefore = fmt.Sprintf("what they took before the watch began is not known, because the histograms of the %d busiest were read then; --for 0 needs no reading before", bucketsRead)
 
 const (
 	notOfOther    = "this server keeps no histogram of what finds no room in its table of digests"

@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/prepared"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -64,7 +65,7 @@ type Reader struct {
 	wait    func(context.Context) error // until the window is over
 
 	prepared prepared.Counters
-	executed []prepared.Cost // executions of prepared statements that are in no digest
+	executed []prepared.Executions // executions of prepared statements that are in no digest
 }
 
 // New checks the options. traffic is what conn counts into: it knows Risso's own statements.
@@ -98,7 +99,7 @@ func New(conn *mysql.Conn, traffic *mysql.Traffic, o Options) (*Reader, error) {
 	case pick != nil && (slices.ContainsFunc(names, func(n named) bool { return n.name == name }) || name == "Query_time" || name == "Lock_time"):
 		r.figure = func(c *digest.Class) float64 { v := pick(c.Metric(name)); return orZero(v) }
 	default:
-		return nil, fmt.Errorf("%w: cannot order a server's digests by %q; calls, Query_time:sum, :max and :avg, and Rows_examined:sum and the like can be had", ErrOption, r.o.OrderBy)
+		return nil, fmt.Errorf("%w: cannot order a server's digests by %q; calls, Query_time:sum, :max and :avg, Rows_examined:sum and similar are possible", ErrOption, r.o.OrderBy)
 	}
 	return r, nil
 }
@@ -173,7 +174,7 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		r.notes = append(r.notes, "No statement of others was counted: that says nothing of what the server does. It was idle, its table of digests was emptied, or setup_actors and setup_instruments leave out what ran.")
 	}
 	if n := len(r.anew); n > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d of %s of the server's table of digests went or began anew meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, digits.Counted(len(r.base), "row")))
+		r.notes = append(r.notes, fmt.Sprintf("%d of %s of the server's table of digests were removed or reset meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, digits.Counted(len(r.base), "row")))
 	}
 	return p, nil
 }
@@ -229,8 +230,10 @@ func (r *Reader) changed(ctx context.Context) (rows []mysql.Digest, first time.T
 		if t, err := time.ParseInLocation(clockForm, d.First, time.UTC); err == nil && (first.IsZero() || t.Before(first)) {
 			first = t
 		}
-		if before, ok := r.base[key{d.Schema, d.ID}]; ok && before.First == d.First && before.Calls <= d.Calls {
-			subtract(d, before)
+		if before, ok := r.base[key{d.Schema, d.ID}]; ok && before.First == d.First && !d.Anew(before.Cost) {
+			if d.Cost = d.Since(before.Cost); d.MaxSeconds == 0 {
+				d.MaxSeconds = math.NaN()
+			}
 			delete(r.anew, key{d.Schema, d.ID})
 		}
 		if d.Calls > 0 {
@@ -245,34 +248,17 @@ func (r *Reader) changed(ctx context.Context) (rows []mysql.Digest, first time.T
 	return rows, first, err
 }
 
-// subtract leaves what was added. The slowest call is known only when it is slower than all before.
-func subtract(d *mysql.Digest, b mysql.Digest) {
-	d.Calls -= b.Calls
-	d.Seconds = max(0, d.Seconds-b.Seconds)
-	d.LockSeconds = max(0, d.LockSeconds-b.LockSeconds)
-	for _, n := range [...]struct {
-		now    *int64
-		before int64
-	}{{&d.Errors, b.Errors}, {&d.Warnings, b.Warnings}, {&d.RowsAffected, b.RowsAffected}, {&d.RowsSent, b.RowsSent}, {&d.RowsExamined, b.RowsExamined},
-		{&d.TmpDiskTables, b.TmpDiskTables}, {&d.TmpTables, b.TmpTables}, {&d.SortRows, b.SortRows}, {&d.NoIndex, b.NoIndex}} {
-		*n.now = max(0, *n.now-n.before)
-	}
-	if d.MaxSeconds <= b.MaxSeconds {
-		d.MaxSeconds = math.NaN()
-	}
-}
-
 type named struct {
 	name string
-	of   func(*mysql.Digest) int64
+	of   func(*fleet.Cost) int64
 }
 
 // names are the sums of a digest by the slow log's names.
 var names = []named{
-	{"Rows_sent", func(d *mysql.Digest) int64 { return d.RowsSent }}, {"Rows_examined", func(d *mysql.Digest) int64 { return d.RowsExamined }},
-	{"Rows_affected", func(d *mysql.Digest) int64 { return d.RowsAffected }}, {"Tmp_tables", func(d *mysql.Digest) int64 { return d.TmpTables }},
-	{"Tmp_disk_tables", func(d *mysql.Digest) int64 { return d.TmpDiskTables }}, {"Sort_rows", func(d *mysql.Digest) int64 { return d.SortRows }},
-	{"No_index_used", func(d *mysql.Digest) int64 { return d.NoIndex }}, {"Errors", func(d *mysql.Digest) int64 { return d.Errors }}, {"Warnings", func(d *mysql.Digest) int64 { return d.Warnings }},
+	{"Rows_sent", func(c *fleet.Cost) int64 { return c.RowsSent }}, {"Rows_examined", func(c *fleet.Cost) int64 { return c.RowsExamined }},
+	{"Rows_affected", func(c *fleet.Cost) int64 { return c.RowsAffected }}, {"Tmp_tables", func(c *fleet.Cost) int64 { return c.TmpTables }},
+	{"Tmp_disk_tables", func(c *fleet.Cost) int64 { return c.TmpDiskTables }}, {"Sort_rows", func(c *fleet.Cost) int64 { return c.SortRows }},
+	{"No_index_used", func(c *fleet.Cost) int64 { return c.NoIndex }}, {"Errors", func(c *fleet.Cost) int64 { return c.Errors }}, {"Warnings", func(c *fleet.Cost) int64 { return c.Warnings }},
 }
 
 // group is a class with the rows of the server's table that it is made of.
@@ -451,7 +437,7 @@ func (g *group) add(d *mysql.Digest) {
 	g.metric("Query_time", "s", d.Calls, d.Seconds, d.MaxSeconds)
 	g.metric("Lock_time", "s", d.Calls, d.LockSeconds, math.NaN())
 	for _, n := range names {
-		g.metric(n.name, "", d.Calls, float64(n.of(d)), math.NaN())
+		g.metric(n.name, "", d.Calls, float64(n.of(&d.Cost)), math.NaN())
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // executions reads what was executed of prepared statements since the reading before.
-func (r *Reader) executions(ctx context.Context) ([]prepared.Cost, error) {
+func (r *Reader) executions(ctx context.Context) ([]prepared.Executions, error) {
 	reading, err := r.prepared.Read(ctx, r.conn)
 	if err != nil {
 		return nil, err
@@ -28,8 +28,7 @@ func (r *Reader) addPrepared(p *digest.Profile, groups map[string]*group, all *g
 			p.Skipped[digest.SkippedOwn] += e.Calls
 			continue
 		}
-		d := e.Digest
-		d.Schema = e.Owner.Schema
+		d := mysql.Digest{Schema: e.Schema, Cost: e.Cost}
 		if d.MaxSeconds == 0 {
 			d.MaxSeconds = math.NaN()
 		}
@@ -52,7 +51,7 @@ func (r *Reader) notePrepared() {
 	for _, g := range r.prepared.Gaps(between) {
 		note := g.Reason + "."
 		if g.Remedy != "" {
-			note += " What mends it: " + g.Remedy + "."
+			note += " Remedy: " + g.Remedy + "."
 		}
 		r.notes = append(r.notes, note)
 	}

@@ -301,7 +301,7 @@ func TestBegunAnew(t *testing.T) {
 				} else if m := c.Metric("Query_time"); kind == "mysql-9.7" && !(m.P95 > 0 && m.P95 <= m.Max*1.03) {
 					t.Errorf("%s: %+v", what, m)
 				}
-				if !strings.Contains(strings.Join(notes, " "), "went or began anew") {
+				if !strings.Contains(strings.Join(notes, " "), "were removed or reset") {
 					t.Errorf("%s: notes %q", what, notes)
 				}
 			}

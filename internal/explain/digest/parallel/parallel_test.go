@@ -99,6 +99,9 @@ func TestOf(t *testing.T) {
 	if heavy := Of([]Set{{Schemas: []string{"x", "y"}, Seconds: 1}, {Schemas: []string{"a", "b"}, Seconds: 2}, {Schemas: []string{"a", "c"}, Seconds: 1}}).Crossing; heavy[0].Seconds != 2 || heavy[1].Schemas[0] != "a" {
 		t.Errorf("got %+v, want the heaviest first, and of those that are alike by name", heavy)
 	}
+	if heavy := Of([]Set{{Schemas: []string{"a", "b"}, Seconds: 1}, {Schemas: []string{"x", "y"}, Seconds: 2}}).Crossing; heavy[0].Seconds != 2 {
+		t.Errorf("got %+v, want the heaviest first, whatever it is called", heavy)
+	}
 	if idle := Of([]Set{{Schemas: []string{"a"}, Calls: 3}}); len(idle.Appliers) != 0 || idle.Schemas[0].Share != 0 || idle.Schemas[0].Calls != 3 {
 		t.Errorf("no time: got %+v, want no bounds", idle)
 	}
@@ -109,6 +112,8 @@ func TestSchemasOf(t *testing.T) {
 	for query, want := range map[string]string{
 		"INSERT INTO t VALUES (1)":                   "now",
 		"INSERT INTO a.t SELECT * FROM b.t":          "a",
+		"RENAME TABLE b.t TO a.t":                    "a b",
+		"INSERT":                                     "now",
 		"RENAME TABLE a.t TO b.t":                    "a b",
 		"CREATE DATABASE c":                          "c",
 		"DROP DATABASE c":                            "c",

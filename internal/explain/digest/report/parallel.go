@@ -26,7 +26,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 		t.paragraph("Note: ", line(n))
 	}
 	if len(p.Appliers) == 0 {
-		t.line("There is nothing to plan: no writes with a time were read whose text tells what they write.")
+		t.line("There is nothing to plan: no writes with a time were read whose text shows what they write.")
 		t.uncounted(p)
 		return t.flush(w)
 	}
@@ -65,7 +65,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 func (t *textWriter) uncounted(p parallel.Plan) {
 	if p.UnjudgedCalls > 0 {
 		t.line("")
-		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", digits.Plural(p.UnjudgedCalls, "call", "calls"), digits.Seconds(p.Unjudged)))
+		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not show what is written.", digits.Plural(p.UnjudgedCalls, "call", "calls"), digits.Seconds(p.Unjudged)))
 	}
 }
 
@@ -74,7 +74,7 @@ func conclusion(p parallel.Plan) string {
 	first, last := p.Schemas[0], p.Appliers[len(p.Appliers)-1]
 	for _, s := range p.Schemas {
 		if s.Name == "" { // it may be one or many: there is no bound
-			return fmt.Sprintf("The log does not tell in which schemas %s of the write time was spent. Where that is more than one, appliers by schema may gain more than is shown here.", digits.Percent(s.Chain))
+			return fmt.Sprintf("The log does not show in which schemas %s of the write time was spent. Where that is more than one, appliers by schema may gain more than is shown here.", digits.Percent(s.Chain))
 		}
 	}
 	if len(p.Schemas) == 1 {

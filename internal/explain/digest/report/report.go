@@ -157,7 +157,7 @@ func build(p *digest.Profile, o Options) view {
 	switch {
 	case p.Calls == 0:
 	case p.From.IsZero():
-		v.Range = "the source tells no times"
+		v.Range = "the source has no times"
 	default:
 		v.Range = fmt.Sprintf("%s to %s %s, %s", o.stamp(p.From), o.stamp(p.To), zone(o, p.From), digits.Span(p.To.Sub(p.From).Round(time.Second)))
 	}
@@ -180,7 +180,7 @@ func build(p *digest.Profile, o Options) view {
 		}
 	}
 	if p.Folded > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("There were too many classes to keep: %s lost figures to \"other\"; a class may lack up to %s.", digits.Thousands(p.Folded), digits.Seconds(p.FoldedTime)))
+		v.Notes = append(v.Notes, fmt.Sprintf("There were too many classes to keep: %s lost figures to \"other\"; up to %s may be missing in a class.", digits.Thousands(p.Folded), digits.Seconds(p.FoldedTime)))
 	}
 	v.Ordered = orderHead(p, v.Timed)
 	for i := range p.Classes {
@@ -213,7 +213,7 @@ func (v *view) sources(p *digest.Profile, o Options) {
 		}
 		t := plain(s.Name) + ": " + s.Format
 		if s.Bytes > 0 {
-			t += ", " + digits.Bytes(float64(s.Bytes))
+			t += ", " + digits.Bytes(s.Bytes)
 		}
 		t += ", " + digits.Plural(s.Events, "event", "events")
 		if s.Server != "" {

@@ -13,7 +13,7 @@ var known = []struct {
 	re   func() *regexp.Regexp
 	what string
 }{
-	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+: |^\d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+|^\t0x[0-9a-f]{4}: +[0-9a-f]{4} `), "text that tcpdump prints, which is not read; pt-query-digest --type tcpdump reads it; the slow log or the live server (--dsn) tells more"},
+	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+: |^\d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+|^\t0x[0-9a-f]{4}: +[0-9a-f]{4} `), "text that tcpdump prints, which is not read; pt-query-digest --type tcpdump reads it; the slow log or the live server (--dsn) has more"},
 	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* \d+ \[(?:System|Note|Warning|ERROR)\] |^\d{4}-\d\d-\d\d +\d+:\d\d:\d\d \d+ \[(?:Note|Warning|ERROR)\] |^\d{6} +\d+:\d\d:\d\d +(?:mysqld_safe|InnoDB|\[(?:Note|Warning|ERROR)\])`), "a server's error log, in which no statements are"},
 	{pattern.Lazy(`^(?:/\*M?!|)-- (?:MySQL|MariaDB|Server version)|(?m)^-- (?:MySQL|MariaDB) dump `), "a dump, not a log"},
 	{pattern.Lazy(`(?m)^\d{8} \d\d:\d\d:\d\d,[^,\n]*,[^,\n]*,[^,\n]*,\d+,\d+,(?:CONNECT|DISCONNECT|QUERY|FAILED_CONNECT|READ|WRITE|CREATE|ALTER),`), "the log of MariaDB's server_audit, which is not read; it has no times that statements took"},

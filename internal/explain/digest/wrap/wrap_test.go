@@ -54,6 +54,7 @@ func TestLongLines(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{cover + "F # Time" + strings.Repeat(" [pod/x] ", 20) + "\n" + cover + "F end\n", "# Time" + strings.Repeat(" [pod/x] ", 20) + "\nend\n"},
 		{cover + "F # Time" + strings.Repeat(cover+"F x", 20) + "\n", "# Time" + strings.Repeat(cover+"F x", 20) + "\n"},
+		{cover + "F # Time" + strings.Repeat("x", 28) + cover + "F y\n", "# Time" + strings.Repeat("x", 28) + cover + "F y\n"}, // what looks like a cover begins where the buffer ends
 		{cover + "P # Ti\r\n" + cover + "P me\n" + cover + "F : 1\n", "# Time: 1\n"},
 		{cover + "F # Time\nof no cover\n", "# Time\nof no cover\n"},
 	} {
@@ -84,6 +85,9 @@ func TestJSON(t *testing.T) {
 		{`{"log":"# Time` + long[:16<<10-8] + `"}{"log":"next"}`, "# Time" + long[:16<<10-8] + "\nnext\n"},
 		{`{"message":"# Time` + long + `"}`, "# Time" + long + "\n"},
 		{`{"log":["# Time","x"],"a":{"log":"b"},"log":"# Time"}`, "b\n# Time\n"},
+		{`{"x":[1],"log":"# Time"}`, "# Time\n"},
+		{`{"log":"# Time` + long[:16<<10-6] + `"}{"log":"rest\n"}`, "# Time" + long[:16<<10-6] + "rest\n"},
+		{`{"log":"# Time` + long[:16<<10-7] + `"}{"log":"next\n"}`, "# Time" + long[:16<<10-7] + "\nnext\n"},
 		{`{"log":"","msg":"# Time"}`, "# Time\n"},
 		{` {"n":1,"t":true,"log":"# Time"}`, "# Time\n"},
 	} {
@@ -138,6 +142,9 @@ func TestUnpack(t *testing.T) {
 		if _, _, err := Unpack(bufio.NewReader(strings.NewReader(magic + "rest"))); !errors.Is(err, ErrPacked) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%q: got %v, want an error with %q", magic, err, say)
 		}
+	}
+	if _, _, err := Unpack(bufio.NewReader(strings.NewReader(strings.Repeat("x", 257) + "ustar\x00"))); !errors.Is(err, ErrPacked) {
+		t.Errorf("the least that tells a tar archive: got %v", err)
 	}
 	if in, _, err := Unpack(bufio.NewReader(strings.NewReader(strings.Repeat("x", 257) + "ustax "))); err != nil || in == nil {
 		t.Errorf("no tar archive: got %v", err)
@@ -219,7 +226,7 @@ func TestLooks(t *testing.T) {
 		"2026-11-21T12:00:00.123456Z 0 [System] [MY-1] x": "error log", "-- MySQL dump 10": "a dump", "/*M!999999\\- enable the sandbox mode */\n-- MariaDB dump 10": "a dump",
 		"20261121 12:00:00,db1,root,h,1,2,QUERY,x,'y',0": "server_audit", "<AUDIT_RECORD": "audit log", "Count: 3  Time=1.0s (3s)": "mysqldumpslow", "# Overall: 3 total, 1 unique": "pt-query-digest",
 		"SQLite format 3": "SQLite", "<!doctype html>": "web page", `{"a":1}`: "JSON", "select 1;\n": "statements without",
-		"abc\x00def": "no text", "M\xfcller and more": "another character set", "grü": "", "gr\xc3": "",
+		"abc\x00def": "no text", "\x00abc": "no text", "x\xffabcd": "another character set", "\xff": "", "M\xfcller and more": "another character set", "grü": "", "gr\xc3": "",
 	} {
 		if got := Looks([]byte(text)); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q: got %q, want %q", text, got, want)

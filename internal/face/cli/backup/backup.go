@@ -44,6 +44,7 @@ type backupFlags struct {
 	compress                 string
 }
 
+// New is risso backup, with what is below it.
 func New(s screen.Streams) *cobra.Command {
 	var f backupFlags
 	cmd := &cobra.Command{
@@ -79,12 +80,12 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.exclude, "exclude", nil, "not this schema, or schema.table; patterns with * allowed; may be repeated")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read")
-	fl.BoolVar(&f.partial, "partial", false, "back up what the account may read where it may not see all; the backup is marked as a part")
+	fl.BoolVar(&f.partial, "partial", false, "back up what the account may read if it may not see everything; the backup is marked as partial")
 	fl.BoolVar(&f.smaller, "accept-smaller", false, "it is right that this backup holds much less than the one before it, or no table at all")
 	fl.BoolVar(&f.noUsers, "no-users", false, "leave out users, roles and grants")
 	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
 	fl.BoolVar(&f.noHistory, "no-history", false, "of tables WITH SYSTEM VERSIONING (MariaDB) only the rows of now")
-	fl.StringVar(&f.compress, "compress", "fast", "fast (zstd), or none where the place is faster than the processor")
+	fl.StringVar(&f.compress, "compress", "fast", "fast (zstd), or none if the place is faster than the processor")
 	flags.DurationVar(fl, &f.lockWait, "lock-wait", 5*time.Second, "how long a lock may be waited for before the request is withdrawn, and made again later")
 	fl.StringVar(&f.method, "snapshot", "auto", "how the moment is had: auto, binlog (no lock), stage (BACKUP STAGE), global-lock (FLUSH TABLES WITH READ LOCK), table-locks (LOCK TABLES), comparison")
 	fl.BoolVar(&f.killLong, "kill-long-queries", false, "end the statements that a lock would wait for")
@@ -119,9 +120,9 @@ func (f backupFlags) options() (o dump.Options, err error) {
 	case f.longQuery <= 0:
 		return o, fault.Usagef("--long-query %s: more than 0", f.longQuery)
 	case len(f.replicas) > 0 && f.MaxLag <= 0:
-		return o, fault.Usagef("--replica is looked at for --max-lag: say how far behind it may be")
+		return o, fault.Usagef("--replica is for --max-lag: say how far behind it may be")
 	case f.to == "" && !f.dryRun:
-		return o, &fault.Error{Code: fault.Usage, Err: errors.New("no place for the backup"), Hint: "give --to " + blob.Forms}
+		return o, fault.New(fault.Usage, "give --to "+blob.Forms, errors.New("no place for the backup"))
 	}
 	if err := o.Select.Check(); err != nil {
 		return o, fault.Usagef("%w", err)
@@ -242,15 +243,15 @@ func backupFailure(ctx context.Context, err error) error {
 		for _, t := range closed.Tables[:min(len(closed.Tables), 20)] {
 			names = append(names, "--exclude '"+strings.ReplaceAll(t.String(), "'", `'\''`)+"'")
 		}
-		return fault.New(fault.Failed, "CHECK TABLE says more; mend them, drop them, or leave them out: "+strings.Join(names, " "), err)
+		return fault.New(fault.Failed, "CHECK TABLE says more; repair them, drop them, or leave them out: "+strings.Join(names, " "), err)
 	case errors.Is(err, dump.ErrNothing):
-		return &fault.Error{Code: fault.Usage, Err: err}
+		return fault.New(fault.Usage, "", err)
 	case errors.Is(err, mysql.ErrStalls):
 		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; with a longer --lock-wait it lets others wait for longer", err)
 	case errors.Is(err, dump.ErrChanged):
 		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; GRANT PROCESS, on MySQL 8 and later BACKUP_ADMIN, keeps schema changes waiting", err)
 	case errors.Is(err, mysql.ErrLocks):
-		return fault.New(fault.Failed, "raise --lock-wait, say --kill-long-queries, or take the backup from a replica", err)
+		return fault.New(fault.Failed, "raise --lock-wait, use --kill-long-queries, or take the backup from a replica", err)
 	case errors.As(err, &e):
 		return fault.New(fault.Failed, e.Hint, err)
 	}

@@ -96,14 +96,14 @@ func runCopy(ctx context.Context, s screen.Streams, f copyFlags) error {
 	began := time.Now()
 	progress := screen.NewProgress(s.Err)
 	defer progress.End()
-	o.Progress, o.Waiting = screen.ByteProgress(progress), waitsFor(progress, s.Err)
+	o.Progress, o.Waiting = progress.Set, waitsFor(progress, s.Err)
 	c, err := r.CopyTo(ctx, repo.On(to), o)
 	progress.End()
 	switch {
 	case ctx.Err() != nil:
-		return fault.New(fault.Interrupted, "started again it goes on from here", errors.New("interrupted"))
+		return fault.New(fault.Interrupted, "started again it continues from here", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrOther):
-		return fault.New(fault.Failed, "take an empty place, or one below it", fmt.Errorf("%s: %w", places.Words(f.to), err))
+		return fault.New(fault.Failed, "use an empty place, or one below it", fmt.Errorf("%s: %w", places.Words(f.to), err))
 	case err != nil:
 		return places.Failure(ctx, f.From, err)
 	}
@@ -130,12 +130,12 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 	if dry {
 		verb = "Would copy"
 	}
-	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, digits.Counted(len(c.Backups), "backup"), digits.Counted(c.Objects, "object"), render.Bytes(float64(c.Bytes)), to)
+	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, digits.Counted(len(c.Backups), "backup"), digits.Counted(c.Objects, "object"), digits.Bytes(c.Bytes), to)
 	if !dry {
-		fmt.Fprintf(w, " in %s", render.Seconds(took.Seconds()))
+		fmt.Fprintf(w, " in %s", digits.Seconds(took.Seconds()))
 	}
 	if c.Logs > 0 {
-		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), render.Bytes(float64(c.LogBytes)))
+		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), digits.Bytes(c.LogBytes))
 	}
 	if c.Mended > 0 {
 		fmt.Fprintf(w, "; %s that backups there lacked", digits.Counted(c.Mended, "object"))
@@ -151,7 +151,7 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 
 // copyFailure is the error of a copy that is not whole, with what mends it.
 func copyFailure(c *repo.Copied) error {
-	hint := "risso verify tells which place has what was put there; what is damaged at the second one goes away by risso verify --set-aside there, and the next copy brings it anew"
+	hint := "risso verify shows which place has the original; risso verify --set-aside moves away what is damaged at the second one, and the next copy brings it again"
 	if len(c.Different) == 0 && !slices.ContainsFunc(c.Refused, func(r repo.Refusal) bool { return r.Kind != repo.Foreign }) {
 		hint = places.TrustHint
 	}

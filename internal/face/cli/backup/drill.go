@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/drill"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
@@ -39,6 +38,7 @@ type drillFlags struct {
 	output    string
 }
 
+// NewDrill is risso drill.
 func NewDrill(s screen.Streams) *cobra.Command {
 	var f drillFlags
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ each a line "-- expect: …" that says which answer is right:
 ` + drill.Expectations + `
 
 Nothing in the restored data acts by itself: events do not run, replication does not
-start. After Ctrl-C nothing is left; what a killed drill left goes with the next one.
+start. After Ctrl-C nothing is left; the next drill removes what a killed one left.
 
 ` + flags.TrustHelp + `
 
@@ -72,7 +72,7 @@ Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVarP(&f.server, "servers", "s", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: of this machine's, the nearest to the backup's)")
 	fl.StringArrayVar(&f.files, "check", nil, "file of statements with expected answers; may be repeated")
-	fl.StringArrayVar(&f.queries, "query", nil, "a question, with => and the expected answer behind it; may be repeated")
+	fl.StringArrayVar(&f.queries, "query", nil, "a query, followed by => and the expected answer; may be repeated")
 	fl.BoolVar(&f.noCheck, "no-check-table", false, "leave out CHECK TABLE, which reads everything once")
 	fl.BoolVar(&f.noRoll, "no-roll", false, "do not roll forward: prove the snapshot only")
 	fl.IntVar(&f.threads, "threads", 0, "sessions that load and check (default 2)")
@@ -143,9 +143,8 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	if err != nil {
 		return err
 	}
-	o.Loader, o.Roller = join.Loader(), join.Roller(f.From, f.Identity, trust)
-	if f.noRoll {
-		o.Roller = nil
+	if !f.noRoll {
+		o.Logs = &drill.Logs{Place: f.From, Identity: f.Identity, Trust: trust}
 	}
 	debug.SetGCPercent(20) // the buffers are large and live long: they shall not double the memory
 	line := screen.NewProgress(s.Err)
@@ -156,7 +155,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored is gone again"))
 	case err != nil && proof.Ended.IsZero():
-		return join.Failure(err)
+		return drill.Failure(err)
 	}
 	stored := err // else it was made, and could not be stored
 	if f.output == "json" {
@@ -165,7 +164,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 		err = writeProof(s.Out, proof)
 	}
 	if stored != nil {
-		return join.Failure(stored)
+		return drill.Failure(stored)
 	}
 	if err == nil && !proof.Passed {
 		return fault.New(fault.Failed, "", fmt.Errorf("%w: %s", errNotProven, proof.Failures[0]))
@@ -183,10 +182,10 @@ func writeProof(w io.Writer, p drill.Proof) error {
 			if s.Check {
 				after = " (a check)"
 			}
-			fmt.Fprintf(w, "%s\t%s%s\n", s.Name, render.Seconds(s.Seconds), after)
+			fmt.Fprintf(w, "%s\t%s%s\n", s.Name, digits.Seconds(s.Seconds), after)
 		}
 		if p.Recovery > 0 {
-			fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
+			fmt.Fprintf(w, "time to recover\t%s\n", digits.Seconds(p.Recovery))
 		}
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ func newKey(s screen.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "The key by which this account's backups are told from others",
+		Short: "The key that identifies this account's backups",
 		Long: `Prints the public half of the key by which this account signs the backups that it takes, for --trust on
 the hosts that restore them. It is made the first time, in ` + "~/.config/risso/signing-key" + `, for the account's
 eyes only.`,

@@ -35,7 +35,7 @@ encrypted. A backup that is being taken, or was killed, is listed as that, with 
 about when its process ended. The next backup finds that; prune removes what no backup needs.
 
 ` + flags.CountsHelp + `
-What counts for nothing is listed, with a line that says why.`,
+Backups that do not count are listed, with the reason.`,
 		Example: `  risso backup list --from /backups/db1
   risso backup list --from 's3://backups/db1?region=eu-central-1' --output json`,
 		Args: cobra.NoArgs,
@@ -150,7 +150,7 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 				row[2] += ", part"
 			}
 			if l.State != "copying" {
-				row[5], row[6], row[7], row[8] = fmt.Sprint(h.Tables), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored))
+				row[5], row[6], row[7], row[8] = fmt.Sprint(h.Tables), digits.Number(float64(h.Rows)), digits.Bytes(h.Bytes), digits.Bytes(h.Stored)
 			}
 		}
 		switch {
@@ -193,7 +193,7 @@ func killedWords(h repo.Header, seen time.Time) string {
 	left := "It had stored nothing by then"
 	switch {
 	case h.Stored > 0 && h.Kind == repo.Logical:
-		left = fmt.Sprintf("By then it had stored %s of %s; what of them is unchanged the next backup does not store again", render.Bytes(float64(h.Stored)), render.Roughly(h.Rows, "row"))
+		left = fmt.Sprintf("By then it had stored %s of %s; what of them is unchanged the next backup does not store again", digits.Bytes(h.Stored), render.Roughly(h.Rows, "row"))
 	case h.Kind != repo.Logical:
 		left = "What it stored serves no other backup; prune removes it"
 	}
@@ -300,7 +300,7 @@ func showBackup(ctx context.Context, w io.Writer, r *repo.Repo, id, output strin
 	if len(schemas) > 0 {
 		t := render.Table{Heads: []string{"schema", ">tables", ">rows", ">bytes"}}
 		for _, s := range schemas {
-			t.Rows = append(t.Rows, []string{sqltext.Printable(s.Name), fmt.Sprint(s.Tables), render.Number(float64(s.Rows)), render.Bytes(float64(s.Bytes))})
+			t.Rows = append(t.Rows, []string{sqltext.Printable(s.Name), fmt.Sprint(s.Tables), digits.Number(float64(s.Rows)), digits.Bytes(s.Bytes)})
 		}
 		fmt.Fprintln(w)
 		for _, line := range t.Lines(0) {
@@ -325,7 +325,7 @@ func showTable(w io.Writer, t ShownTable, output string, tables bool, first *boo
 		return err
 	}
 	if tables {
-		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), t.Engine, render.Roughly(t.Rows, "row"), render.Bytes(float64(t.Bytes)), digits.Counted(t.Chunks, "chunk"))
+		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), t.Engine, render.Roughly(t.Rows, "row"), digits.Bytes(t.Bytes), digits.Counted(t.Chunks, "chunk"))
 	}
 	return err
 }
@@ -354,7 +354,7 @@ func showHeader(w io.Writer, h repo.Header, signer repo.PublicKey) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", sqltext.Printable(strings.Join(h.Partial, ", ")))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), render.Roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), render.Roughly(h.Rows, "row"), digits.Bytes(h.Bytes), digits.Bytes(h.Stored))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}

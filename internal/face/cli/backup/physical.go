@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -52,11 +51,9 @@ func (f *physicalFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.incremental, "incremental", false, "with --physical: only pages changed since the newest physical backup of this server")
 	fl.StringVar(&f.tool, "tool", "", "with --physical: mariadb-backup, clone or xtrabackup (default: the one that fits and is there)")
 	fl.BoolVar(&f.install, "install-clone", false, "with --physical: allow INSTALL PLUGIN clone, for as long as it takes")
-	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its copy on the way (default beside its data directory)")
-	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of what has to be put back (default "+physicalStateDir()+")")
+	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its temporary copy (default next to its data directory)")
+	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of what has to be put back (default "+home.State("physical")+")")
 }
-
-func physicalStateDir() string { return filepath.Join(filepath.Dir(home.Data()), "physical") }
 
 // check refuses flags of --physical without it, and those that go by rows with it.
 func (f physicalFlags) check(cmd *cobra.Command) error {
@@ -79,7 +76,7 @@ func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.O
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	o := physical.Options{Target: d.Target, Name: d.Name, Tool: mysql.CopyTool(f.tool), Threads: f.threads, Incremental: f.incremental, LockWait: f.lockWait,
-		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: cmp.Or(f.stateDir, physicalStateDir())}
+		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: cmp.Or(f.stateDir, home.State("physical"))}
 	if f.to != "" {
 		r, closePlace, err := f.placeFor(ctx, keys)
 		if err != nil {
@@ -194,7 +191,7 @@ func writeTaken(w io.Writer, h repo.Header) error {
 		kind = "incremental, on top of " + h.Parent
 	}
 	fmt.Fprintf(w, "backup %s of %s: %s, %s, by %s\n", h.ID, h.Server.Name, h.Kind, kind, h.Tool)
-	fmt.Fprintf(w, "%s, %s, %s stored, in %s; locked for %s\n", digits.Counted(h.Stream.Files, "file"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Seconds(h.LockSeconds))
+	fmt.Fprintf(w, "%s, %s, %s stored, in %s; locked for %s\n", digits.Counted(h.Stream.Files, "file"), digits.Bytes(h.Bytes), digits.Bytes(h.Stored), digits.Span(h.Ended.Sub(h.Began)), digits.Seconds(h.LockSeconds))
 	if h.Position.File != "" {
 		fmt.Fprintf(w, "position %s:%d %s\n", h.Position.File, h.Position.Offset, h.Position.GTIDSet)
 	}

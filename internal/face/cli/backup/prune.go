@@ -100,7 +100,7 @@ func runPrune(ctx context.Context, s screen.Streams, f pruneFlags) error {
 	defer progress.End()
 	o.Progress = func(n int64) {
 		progress.Show(func(elapsed float64) string {
-			return fmt.Sprintf("%s removed, %s/s", digits.Counted(n, "object"), render.Number(float64(n)/elapsed))
+			return fmt.Sprintf("%s removed, %s/s", digits.Counted(n, "object"), digits.Number(float64(n)/elapsed))
 		})
 	}
 	if o.Trusted, err = (places.Trust{Keys: f.trust}).Known(r, f.From); err != nil {
@@ -132,9 +132,9 @@ func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
 	}
 	fmt.Fprintf(w, "%s %s of %d", verb, digits.Counted(len(p.Removed), "backup"), len(p.Decisions))
 	if len(p.Running) > 0 {
-		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed on another machine within the last %s", strings.Join(p.Running, ", "), render.Seconds(repo.LeaseLife.Seconds()))
+		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed on another machine within the last %s", strings.Join(p.Running, ", "), digits.Seconds(repo.LeaseLife.Seconds()))
 	} else {
-		fmt.Fprintf(w, ", %s of %s", digits.Counted(p.Objects, "object"), render.Bytes(float64(p.Bytes)))
+		fmt.Fprintf(w, ", %s of %s", digits.Counted(p.Objects, "object"), digits.Bytes(p.Bytes))
 	}
 	if p.Leftovers > 0 {
 		fmt.Fprintf(w, ", %s", digits.Counted(p.Leftovers, "interrupted upload"))

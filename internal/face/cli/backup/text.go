@@ -20,10 +20,10 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 		return p.Phase
 	}
 	rate := float64(p.Bytes) / elapsed
-	text := fmt.Sprintf("%d of %s, %s, %s, %s/s, stored %s", p.Tables, digits.Counted(p.Of, "table"), render.Roughly(p.Rows, "row"), render.Bytes(float64(p.Bytes)), render.Bytes(rate), render.Bytes(float64(p.Stored)))
+	text := fmt.Sprintf("%d of %s, %s, %s, %s/s, stored %s", p.Tables, digits.Counted(p.Of, "table"), render.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes), digits.Bytes(rate), digits.Bytes(p.Stored))
 	if p.Estimated > 0 && p.Bytes > 0 {
 		share := min(0.99, float64(p.Bytes)/float64(p.Estimated))
-		text = fmt.Sprintf("about %.0f %%, %s left: %s", 100*share, render.Seconds(elapsed/share-elapsed), text)
+		text = fmt.Sprintf("about %s, %s left: %s", digits.Percent(share), digits.Age(elapsed/share-elapsed), text)
 	}
 	return text
 }
@@ -32,13 +32,13 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 func guardWords(e mysql.GuardEvent) string {
 	switch e.Action {
 	case mysql.GuardWithdrawn:
-		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited behind it; it is made again", render.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
+		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited for it; it is made again", digits.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
 	case mysql.GuardGaveWay:
 		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, who wants to change a table that is being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, render.Cut(e.Text, 100))
 	case mysql.GuardKilled:
-		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, render.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
+		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
 	}
-	return fmt.Sprintf("the lock has to wait for session %d of %s, running for %s (--kill-long-queries would end it): %s", e.Session, e.User, render.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
+	return fmt.Sprintf("the lock has to wait for session %d of %s, running for %s (--kill-long-queries would end it): %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
 }
 
 // backupText shows what a backup did.
@@ -48,23 +48,23 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", strings.Join(h.Partial, ", "))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), render.Roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), render.Roughly(h.Rows, "row"), digits.Bytes(h.Bytes))
 	chunks := digits.Counted(r.Chunks, "chunk")
 	if r.NewChunks < r.Chunks {
 		chunks += fmt.Sprintf(", %d of them were there already", r.Chunks-r.NewChunks)
 	}
-	fmt.Fprintf(w, "Stored   %s in %s\n", render.Bytes(float64(h.Stored)), chunks)
+	fmt.Fprintf(w, "Stored   %s in %s\n", digits.Bytes(h.Stored), chunks)
 	fmt.Fprintf(w, "Moment   %s UTC by %s%s\n", h.Snapshot.Format("2006-01-02 15:04:05.000"), r.Method, lockWords(r))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}
 	speed := ""
 	if h.Bytes > 0 {
-		speed = fmt.Sprintf(", %s/s", render.Bytes(float64(h.Bytes)/r.Seconds))
+		speed = fmt.Sprintf(", %s/s", digits.Bytes(float64(h.Bytes)/r.Seconds))
 	}
-	fmt.Fprintf(w, "Took     %s%s, %s a table, %s", render.Seconds(r.Seconds), speed, render.Seconds(r.Seconds/float64(max(1, h.Tables))), digits.Counted(r.Threads, "session"))
+	fmt.Fprintf(w, "Took     %s%s, %s a table, %s", digits.Seconds(r.Seconds), speed, digits.Seconds(r.Seconds/float64(max(1, h.Tables))), digits.Counted(r.Threads, "session"))
 	if held > 0 {
-		fmt.Fprintf(w, "; held back for %s", render.Seconds(held.Seconds()))
+		fmt.Fprintf(w, "; held back for %s", digits.Seconds(held.Seconds()))
 	}
 	fmt.Fprintln(w)
 	for _, n := range h.Notes {
@@ -75,7 +75,7 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 func lockWords(r dump.Result) string {
 	text := ", no lock"
 	if r.Header.LockSeconds > 0 {
-		text = fmt.Sprintf(", nobody could commit for %s", render.Seconds(r.Header.LockSeconds))
+		text = fmt.Sprintf(", nobody could commit for %s", digits.Seconds(r.Header.LockSeconds))
 	}
 	if r.DDLBlocked {
 		text += "; schema changes waited"
@@ -113,12 +113,12 @@ func positionWords(p repo.Position) []string {
 
 // planText shows what a backup would do.
 func planText(w io.Writer, p dump.Plan, place string) {
-	fmt.Fprintf(w, "Would read %s, %s, about %s, %s of %s %s\n", digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), render.Roughly(p.Rows, "row"), render.Bytes(float64(p.Bytes)), p.Flavour, p.Version)
+	fmt.Fprintf(w, "Would read %s, %s, about %s, %s of %s %s\n", digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), render.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes), p.Flavour, p.Version)
 	if place != "" {
 		fmt.Fprintf(w, "into %s\n", places.Words(place))
 	}
 	for _, t := range p.Largest {
-		fmt.Fprintf(w, "  %-50s %10s  %s\n", render.Cut(t.Name, 50), render.Bytes(float64(t.Bytes)), t.How)
+		fmt.Fprintf(w, "  %-50s %10s  %s\n", render.Cut(t.Name, 50), digits.Bytes(t.Bytes), t.How)
 	}
 	if p.More > 0 {
 		fmt.Fprintf(w, "  and %s\n", digits.Counted(p.More, "smaller one"))

@@ -34,6 +34,7 @@ type verifyFlags struct {
 	output       string
 }
 
+// NewVerify is risso verify.
 func NewVerify(s screen.Streams) *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
@@ -48,7 +49,7 @@ checked, which finds damage, not what somebody put there and sealed anew: that t
 those that were signed is seen with the identity only. An identity that opens nothing there is an
 error, and what no identity opens is told as locked, not as damaged, and is never set aside.
 
-An interrupted run goes on where it was when it is started again within a day (--again begins anew).
+An interrupted run continues where it was when it is started again within a day (--again starts over).
 A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside
 (--set-aside): then that backup stores it anew, or risso backup copy brings it from a second place.
 
@@ -68,8 +69,8 @@ It exits with 0 only when everything is whole, and signed by who is trusted. Tha
 	flags.BindTrust(&f.Trust, cmd)
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
-	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them anew")
-	fl.BoolVar(&f.again, "again", false, "begin anew instead of going on with an interrupted run")
+	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them again")
+	fl.BoolVar(&f.again, "again", false, "start over instead of continuing an interrupted run")
 	fl.IntVar(&f.threads, "threads", 0, "objects read at once (default two for each processor, at most 16)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	return cmd
@@ -107,7 +108,7 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	began := time.Now()
 	progress := screen.NewProgress(s.Err)
 	defer progress.End()
-	o.Progress = screen.ByteProgress(progress)
+	o.Progress = progress.Set
 	v, err := r.Verify(ctx, o)
 	logs := verifiedLogs{Damaged: []string{}, Foreign: []string{}}
 	if err == nil && !f.quick && len(f.backups) == 0 {
@@ -115,7 +116,7 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	}
 	progress.End()
 	if ctx.Err() != nil {
-		return fault.New(fault.Interrupted, "started again within a day it goes on from here", errors.New("interrupted"))
+		return fault.New(fault.Interrupted, "started again within a day it continues from here", errors.New("interrupted"))
 	}
 	if err != nil {
 		return places.Failure(ctx, f.From, err)
@@ -132,7 +133,7 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	case v.Whole() && logs.whole():
 		return nil
 	case v.Whole() && len(logs.Damaged) == 0:
-		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by who is trusted", digits.Counted(len(logs.Foreign), "mirrored log")))
+		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(logs.Foreign), "mirrored log")))
 	case v.Whole():
 		return fault.New(fault.Failed, "", fmt.Errorf("%s damaged", digits.Counted(len(logs.Damaged), "mirrored log")))
 	}
@@ -148,7 +149,7 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 		return func(p repo.Problem) bool { return p.Kind == k }
 	}
 	if slices.ContainsFunc(v.Problems, is(repo.Foreign)) && !slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind != repo.Foreign }) {
-		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by who is trusted", digits.Counted(len(v.Problems), "backup")))
+		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(v.Problems), "backup")))
 	}
 	return fault.New(fault.Failed, hint, fmt.Errorf("%s, %s cannot be restored whole", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
 }
@@ -176,7 +177,7 @@ func verifyLogs(ctx context.Context, from, identity string, trust places.LogTrus
 	}
 	for _, series := range list {
 		for _, name := range series.Lost {
-			v.Damaged = append(v.Damaged, fmt.Sprintf("%s/%s: it is there without its index: its copy was cut, or goes on", series.Key, name))
+			v.Damaged = append(v.Damaged, fmt.Sprintf("%s/%s: it has no index: its copy was interrupted, or is still running", series.Key, name))
 		}
 		for _, l := range series.Logs {
 			if !l.Finished {
@@ -246,11 +247,11 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 	case v.SealsOnly:
 		how = "read and their seals checked; not decrypted (--identity)"
 	}
-	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", digits.Counted(len(v.Backups), "backup"), place, digits.Counted(v.Objects, "object"), render.Bytes(float64(v.Bytes)), how)
+	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", digits.Counted(len(v.Backups), "backup"), place, digits.Counted(v.Objects, "object"), digits.Bytes(v.Bytes), how)
 	if v.Again > 0 {
 		fmt.Fprintf(w, ", %d of them by an interrupted run", v.Again)
 	}
-	fmt.Fprintf(w, ", in %s\n", render.Seconds(seconds))
+	fmt.Fprintf(w, ", in %s\n", digits.Seconds(seconds))
 	for _, l := range logs.Damaged {
 		fmt.Fprintf(w, "damaged  mirrored log %s\n", l)
 	}
@@ -261,7 +262,7 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 		fmt.Fprintf(w, "Besides  %s\n", digits.Counted(logs.Logs, "mirrored log"))
 	}
 	if v.Superfluous > 0 {
-		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", digits.Counted(v.Superfluous, "object"), render.Bytes(float64(v.SuperBytes)))
+		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", digits.Counted(v.Superfluous, "object"), digits.Bytes(v.SuperBytes))
 	}
 	if v.Whole() && logs.whole() {
 		fmt.Fprintln(w, "Whole    yes")

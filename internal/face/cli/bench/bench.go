@@ -19,13 +19,16 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
+// New is risso bench, with what is below it.
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -62,7 +65,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	f.Server.Bind(cmd, "the server to measure, PostgreSQL by postgres://user:password@host:port/database")
 	d := workload.Defaults()
 	fl := cmd.Flags()
-	fl.BoolVar(&f.yes, "yes", false, "go on although the server holds other data")
+	fl.BoolVar(&f.yes, "yes", false, "continue although the server holds other data")
 	whole := func(at *int, name string, standard int, use string) { fl.IntVar(at, name, standard, use) }
 	whole(&f.Tables, "tables", d.Tables, "number of tables")
 	whole(&f.TableSize, "table-size", d.TableSize, "rows of each table")
@@ -149,9 +152,9 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 	case err != nil:
 		return prepareError(ctx, f.lacking(ctx, err))
 	case n == 1:
-		return fault.New(fault.Usage, "--yes goes on beside it", fmt.Errorf("%s holds a table that is no benchmark's: %s", t, first))
+		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s holds a table that is no benchmark's: %s", t, first))
 	case n > 1:
-		return fault.New(fault.Usage, "--yes goes on beside them", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
+		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
 	}
 	return nil
 }
@@ -163,7 +166,7 @@ func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload
 		if err != nil {
 			return err
 		}
-		if err := compare.CheckLeft(ctx, target.WithDatabase(""), compareStateDir()); err != nil {
+		if err := compare.CheckLeft(ctx, target.WithDatabase(""), home.State("bench")); err != nil {
 			return err
 		}
 	}
@@ -184,9 +187,7 @@ func (f *workloadFlags) lacking(ctx context.Context, err error) error {
 	if errors.As(err, &refused) {
 		number = int(refused.Code)
 	}
-	// ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_COLUMNACCESS_DENIED_ERROR, ER_SPECIFIC_ACCESS_DENIED_ERROR,
-	// ER_PROCACCESS_DENIED_ERROR
-	if errors.As(err, &told) || !slices.Contains([]int{1044, 1142, 1143, 1227, 1370}, number) || isPostgres(f.Dsn) {
+	if errors.As(err, &told) || !slices.Contains([]int{errno.DatabaseDenied, errno.TableDenied, errno.ColumnDenied, errno.SpecificAccessDenied, errno.ProgramDenied}, number) || isPostgres(f.Dsn) {
 		return err
 	}
 	target, terr := f.Target()

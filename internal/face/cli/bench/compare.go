@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -46,10 +45,10 @@ func newBenchCompare(s screen.Streams) *cobra.Command {
 		Use:   "compare A B | compare WORKLOAD --dsn-a A --dsn-b B | compare WORKLOAD --set-a x=1 --set-b x=2",
 		Short: "Tell whether B is faster than A, and how sure that is",
 		Long: `Compares two sets of results, two servers, or two settings of one server. It makes
-runs of both in turns, so that both see the same weather, and tests the pairs of neighbours
+runs of both in turns, so that both have the same conditions, and tests neighbours as pairs
 (Wilcoxon's signed ranks; Mann and Whitney's test where there are fewer than six, or no
 pairs). The order is drawn, so that the test holds whatever the machine does meanwhile. The
-verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be told and which one would not have shown. Where
+verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be shown and which one would not have shown. Where
 others used the machine more in the runs of one side, a verdict that they may have made is
 withheld.
 
@@ -58,7 +57,7 @@ alike within it, or --runs (then at most 60) are made; first A is compared with 
 tells how far this machine can be trusted now.
 
 A and B are files of risso bench run --output json, each with one run or many; several
-files are parted by commas, a folder stands for its *.json. What sysbench, pgbench, go-tpc,
+files are separated by commas, a folder means its *.json. What sysbench, pgbench, go-tpc,
 tpcc-mysql, mysqlslap and HammerDB print is read, too (--from says which file is A, or is
 read as one of the two). Files are judged as pairs where their times show that the runs
 were made in turns.
@@ -94,13 +93,13 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
 	fl.StringArrayVar(&f.from, "from", nil, "results of sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap, HammerDB or Risso: once for A, twice for both")
 	fl.IntVar(&f.runs, "runs", 10, "runs of each; with --precise at most")
-	fl.Var(&f.precise, "precise", "go on until the interval reaches no further than this, such as 3%")
-	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A before, to tell how far the machine can be trusted (with --precise 6)")
+	fl.Var(&f.precise, "precise", "continue until the interval reaches no further than this, such as 3%")
+	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A first, to show how far the machine can be trusted (with --precise 6)")
 	fl.StringSliceVar(&f.failIf, "fail-if", nil, "end with code 4 at these verdicts: slower, faster, different, unclear")
 	fl.StringVar(&f.order, "order", compare.OrderRandom, "order of the runs: random (pairs, by --seed), or abba")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
-	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+compareStateDir()+")")
+	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+home.State("bench")+")")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "markdown")
 	return cmd
 }
@@ -113,12 +112,10 @@ func (f *compareFlags) lacking(ctx context.Context, err error) error {
 	return f.workloadFlags.lacking(ctx, err)
 }
 
-func compareStateDir() string { return filepath.Join(filepath.Dir(home.Data()), "bench") }
-
 func runCompare(cmd *cobra.Command, s screen.Streams, f compareFlags, args []string) error {
 	ctx := cmd.Context()
 	if f.stateDir == "" {
-		f.stateDir = compareStateDir()
+		f.stateDir = home.State("bench")
 	}
 	if err := f.checkVerdicts(); err != nil {
 		return err
@@ -127,7 +124,7 @@ func runCompare(cmd *cobra.Command, s screen.Streams, f compareFlags, args []str
 	servers, settings := f.dsnA != "" || f.dsnB != "", len(f.setA)+len(f.setB) > 0
 	switch {
 	case len(f.from) > 0 && (servers || settings || len(args) != 2):
-		return fault.Usagef("--from is for results that are there: give it twice, or once beside one file")
+		return fault.Usagef("--from is for existing results: give it twice, or once with one file")
 	case f.restore && (len(args) > 0 || servers || settings):
 		return fault.Usagef("--restore takes a server (--dsn) and nothing else")
 	case f.restore && isPostgres(f.Dsn):
@@ -365,7 +362,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	}
 	w := c.streams.Out
 	if !c.dryRun {
-		if !screen.IsTerminal(c.streams.Err) {
+		if !screen.OnTerminal(c.streams.Err) {
 			return nil
 		}
 		w = c.streams.Err
@@ -381,7 +378,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	fmt.Fprintf(w, "%s%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
 		most, len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
 	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
-		fmt.Fprintf(w, "%s too few to tell any difference: %d is the least\n", digits.Plural(c.runs, "run of each is", "runs of each are"), least)
+		fmt.Fprintf(w, "%s too few to show any difference: at least %d are needed\n", digits.Plural(c.runs, "run of each is", "runs of each are"), least)
 	}
 	if set != nil {
 		fmt.Fprintf(w, "on %s before each run of A:\n  %s\nbefore each run of B:\n  %s\nat the end:\n  %s\n", set.Server,

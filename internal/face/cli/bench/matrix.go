@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,8 +108,8 @@ func runMatrix(ctx context.Context, s screen.Streams, f matrixFlags, path string
 			return err
 		}
 		return writeMatrix(s.Out, r, f.output)
-	case screen.IsTerminal(s.Err):
-		fmt.Fprintf(s.Err, "%s, %s, about %s; results in %s\n", digits.Counted(plan.Runs, "run"), digits.Counted(len(plan.Servers), "server"), plan.Time.Round(time.Second), f.dir)
+	case screen.OnTerminal(s.Err):
+		fmt.Fprintf(s.Err, "%s, %s, about %s; results in %s\n", digits.Counted(plan.Runs, "run"), digits.Counted(len(plan.Servers), "server"), digits.Span(plan.Time), f.dir)
 	}
 	show := newSteps(s.Err, plan.Runs)
 	r, err := matrix.Run(ctx, file, matrix.Options{Dir: f.dir, Servers: localServers{}, Prepare: f.prepare, Progress: func(done, total int, what string) {
@@ -127,7 +126,7 @@ func runMatrix(ctx context.Context, s screen.Streams, f matrixFlags, path string
 		}
 	}
 	if err == nil && r.Interrupted {
-		err = fault.New(fault.Interrupted, "the same command goes on", fmt.Errorf("interrupted: %s missing", digits.Plural(r.Missing, "run is", "runs are")))
+		err = fault.New(fault.Interrupted, "the same command continues", fmt.Errorf("interrupted: %s missing", digits.Plural(r.Missing, "run is", "runs are")))
 	}
 	return err
 }
@@ -148,7 +147,7 @@ func writeMatrixPlan(w io.Writer, p *matrix.Plan, output string) error {
 	if output == "json" {
 		return render.JSON(w, p)
 	}
-	fmt.Fprintf(w, "%s: %s, %s to make, about %s; results in %s\n", p.Name, digits.Counted(len(p.Cells), "cell"), digits.Counted(p.Runs, "run"), p.Time.Round(time.Second), p.Dir)
+	fmt.Fprintf(w, "%s: %s, %s to make, about %s; results in %s\n", p.Name, digits.Counted(len(p.Cells), "cell"), digits.Counted(p.Runs, "run"), digits.Span(p.Time), p.Dir)
 	err := screen.Tabulate(w, func(w io.Writer) {
 		fmt.Fprintln(w, "SERVER\tOPTIONS\tENGINE\tTABLE SIZE\tWORKLOAD\tTHREADS\tRUNS THERE")
 		for _, c := range p.Cells {

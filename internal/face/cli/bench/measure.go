@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -137,7 +138,7 @@ type steps struct {
 
 func newSteps(out io.Writer, total int) *steps {
 	s := &steps{start: time.Now(), total: total}
-	if screen.IsTerminal(out) {
+	if screen.OnTerminal(out) {
 		s.out = out
 	}
 	return s
@@ -150,7 +151,7 @@ func (s *steps) begin(i int, format string, args ...any) {
 	}
 	left := ""
 	if i > 0 {
-		left = fmt.Sprintf(", %s left", render.Seconds(time.Since(s.start).Seconds()/float64(i)*float64(s.total-i)))
+		left = fmt.Sprintf(", %s left", digits.Age(time.Since(s.start).Seconds()/float64(i)*float64(s.total-i)))
 	}
 	// A line that wraps could not be taken away again.
 	fmt.Fprintf(s.out, "\r%s\x1b[K", render.Cut(fmt.Sprintf("%d of %d%s: %s", i+1, s.total, left, fmt.Sprintf(format, args...)), 79))

@@ -99,7 +99,7 @@ func (c *comparison) measure(ctx context.Context, runA, runB compare.Runner, aft
 		}
 		if err == nil && !interrupted {
 			same = compare.Same(one, other, order, c.compareFlags.order, min(c.runs, samePairs), c.Seed)
-			if screen.IsTerminal(c.streams.Err) {
+			if screen.OnTerminal(c.streams.Err) {
 				show.end()
 				fmt.Fprintln(c.streams.Err, same.Words)
 			}

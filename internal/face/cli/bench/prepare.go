@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -95,7 +96,7 @@ func (f *benchPrepareFlags) run(ctx context.Context, s screen.Streams, name stri
 	}
 	p, ok := w.(workload.Preparer)
 	if !ok {
-		return fault.Usagef("%s makes no tables of its own", name)
+		return fault.Usagef("%s makes no tables", name)
 	}
 	var done atomic.Int64
 	bar := newCounter(s.Err)
@@ -147,18 +148,18 @@ func (p Prepared) text(out io.Writer, unit string) error {
 			_, err := fmt.Fprintln(out, "there was nothing to drop")
 			return err
 		}
-		_, err := fmt.Fprintf(out, "done in %s\n", render.Seconds(p.Seconds))
+		_, err := fmt.Fprintf(out, "done in %s\n", digits.Seconds(p.Seconds))
 		return err
 	}
 	if p.Done == 1 {
 		unit = strings.Replace(unit, "s ", " ", 1) // 1 table dropped
 	}
-	if _, err := fmt.Fprintf(out, "%d %s in %s, %s a second\n", p.Done, unit, render.Seconds(p.Seconds), render.Number(p.PerSecond)); err != nil {
+	if _, err := fmt.Fprintf(out, "%d %s in %s, %s a second\n", p.Done, unit, digits.Seconds(p.Seconds), digits.Number(p.PerSecond)); err != nil {
 		return err
 	}
 	for _, t := range p.Steps {
-		if _, err := fmt.Fprintf(out, "  %-16s %7d times, mean %s, median %s, 95 %% %s, longest %s\n", t.Step, t.Count,
-			render.Seconds(t.Mean), render.Seconds(t.Median), render.Seconds(t.P95), render.Seconds(t.Max)); err != nil {
+		if _, err := fmt.Fprintf(out, "  %-16s %7d times, mean %s, median %s, p95 %s, longest %s\n", t.Step, t.Count,
+			digits.Seconds(t.Mean), digits.Seconds(t.Median), digits.Seconds(t.P95), digits.Seconds(t.Max)); err != nil {
 			return err
 		}
 	}
@@ -176,6 +177,6 @@ func (c counter) set(done, total int64) {
 		if total <= 0 || done <= 0 {
 			return fmt.Sprintf("%d", done)
 		}
-		return fmt.Sprintf("%.0f %%, %s a second, %s left", 100*min(1, float64(done)/float64(total)), render.Number(rate), render.Seconds(max(0, float64(total-done)/rate)))
+		return fmt.Sprintf("%s, %s a second, %s left", digits.Percent(min(1, float64(done)/float64(total))), digits.Number(rate), digits.Age(max(0, float64(total-done)/rate)))
 	})
 }

@@ -38,7 +38,7 @@ type recordFlags struct {
 
 func (f *recordFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.record, "record", false, "send the result to the risso serve of this machine, which keeps it beside the server's own numbers of those seconds")
+	fl.BoolVar(&f.record, "record", false, "send the result to the risso serve of this machine, which shows it with the server's numbers of the same seconds")
 	fl.StringVar(&f.to, "record-to", "", "send the result to this risso serve: http://risso:8306")
 	fl.StringVar(&f.tokenFile, "token-file", "", "file with the token for --record-to (default: the environment variable RISSO_TOKEN)")
 }
@@ -72,7 +72,7 @@ func (f *recordFlags) find(server flags.Server) error {
 		if err != nil {
 			return err
 		}
-		listen := cmp.Or(c.Listen, "127.0.0.1:8306")
+		listen := cmp.Or(c.Listen, config.DefaultListen)
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil {
 			return fault.Usagef("listen %q of the config file: write it as host:port", listen)
@@ -143,9 +143,9 @@ func (f *recordFlags) verdict(code int, body []byte) error {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusUnauthorized:
-		return fault.New(fault.Failed, "make one with risso token create NAME --role act there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s wants a token", f.url))
+		return fault.New(fault.Failed, "make one with risso token create NAME --role act there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s requires a token", f.url))
 	case code == http.StatusNotFound || said.Error == "":
-		return fault.New(fault.Failed, "it must be a risso serve of this version or a newer one", fmt.Errorf("%s does not take benchmarks: status %d", f.url, code))
+		return fault.New(fault.Failed, "it must be a risso serve of this version or a newer one", fmt.Errorf("%s does not accept benchmarks: status %d", f.url, code))
 	}
 	return fault.New(fault.Failed, said.Hint, fmt.Errorf("%s: %s", f.url, said.Error))
 }
@@ -172,7 +172,7 @@ func (f *recordFlags) send(ctx context.Context, s screen.Streams, r *bench.Resul
 	}
 	code, body, err := f.ask(context.WithoutCancel(ctx), http.MethodPost, "/api/benchmarks", b)
 	if err != nil {
-		return fault.New(fault.Failed, "the result stands on standard output; send it later: curl --data-binary @FILE.json "+f.url+"/api/benchmarks", fmt.Errorf("send the result to %s: %w", f.url, unwrapURL(err)))
+		return fault.New(fault.Failed, "the result is on standard output; send it later: curl --data-binary @FILE.json "+f.url+"/api/benchmarks", fmt.Errorf("send the result to %s: %w", f.url, unwrapURL(err)))
 	}
 	if err := f.verdict(code, body); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (f *recordFlags) send(ctx context.Context, s screen.Streams, r *bench.Resul
 	}
 	fmt.Fprintf(s.Err, "risso: kept as %s/benchmarks/%d\n", f.url, kept.ID)
 	if kept.Instance == "" {
-		fmt.Fprintln(s.Err, "risso: that Risso does not watch this server, so it has no numbers of it to show beside")
+		fmt.Fprintln(s.Err, "risso: that Risso does not watch this server, so it has no numbers to show with the result")
 	}
 	return nil
 }

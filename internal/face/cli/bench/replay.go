@@ -20,7 +20,6 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
-	"github.com/rissodb/risso/internal/face/cli/explain"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
@@ -273,7 +272,7 @@ func readLog(ctx context.Context, path string, what ReplayOf, o digest.Options) 
 	if err != nil {
 		return nil, err
 	}
-	if err := explain.NoLog(p, "auto"); err != nil {
+	if err := p.NoLog("auto"); err != nil {
 		return nil, fault.New(fault.Usage, "replay reads slow and general logs, and what risso digest --output json writes", err)
 	}
 	if p.Calls == 0 && what.logPart != (logPart{}) {
@@ -349,7 +348,7 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 		if v == nil {
 			return "–"
 		}
-		return render.Seconds(of(v))
+		return digits.Seconds(of(v))
 	}
 	middle := "average"
 	for _, k := range r.Kinds {
@@ -361,8 +360,8 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 		if k.Recorded.Median > 0 {
 			middle, mid, recorded, as = "median", (*workload.ServerTime).Middle, k.Recorded.Median, k.Latency.At(50)
 		}
-		t.Rows = append(t.Rows, []string{k.Name, digits.Thousands(k.Transactions), render.Seconds(as), server(k.Recorded.Now, mid), render.Seconds(recorded),
-			server(k.Recorded.Now, func(v *workload.ServerTime) float64 { return v.P95 }), render.Seconds(k.Recorded.P95), k.OfRecorded()})
+		t.Rows = append(t.Rows, []string{k.Name, digits.Thousands(k.Transactions), digits.Seconds(as), server(k.Recorded.Now, mid), digits.Seconds(recorded),
+			server(k.Recorded.Now, func(v *workload.ServerTime) float64 { return v.P95 }), digits.Seconds(k.Recorded.P95), k.OfRecorded()})
 	}
 	if len(t.Rows) > 0 {
 		b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
@@ -372,7 +371,7 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 				trip = k.Recorded.RoundTrip
 			}
 		}
-		fmt.Fprintf(b, "SERVER is this server's own time, as RECORDED is of the one that was recorded (%s and 95 %%); for the client the way there and back is in it, which alone takes %s.\n", middle, render.Seconds(trip))
+		fmt.Fprintf(b, "SERVER is this server's own time, as RECORDED is of the one that was recorded (%s and p95); for the client the way there and back is in it, which alone takes %s.\n", middle, digits.Seconds(trip))
 		b.WriteString("NOW/THEN is no verdict: the log was written at another time, and what else its server's machine did then is not known.\nFor a verdict on each class run both servers in turns: risso bench compare replay --file … --dsn-a OLD --dsn-b NEW\n")
 	}
 }

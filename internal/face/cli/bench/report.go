@@ -25,7 +25,7 @@ func newBenchReport(s screen.Streams) *cobra.Command {
 		Short: "Make a report of results that were kept: HTML, Markdown, CSV, JSON",
 		Long: `Make a report of results that risso bench run --output json gave; - is stdin.
 
-The page of HTML opens by itself: charts, tables and the environment in one file, light and
+The HTML page is self-contained: charts, tables and the environment in one file, light and
 dark, ready to print. Files that are called alike but for a number at their end (a-1.json,
 a-2.json) are runs of the same thing; several things are compared with the first one, with an
 interval where each was run twice or more. Four or more numbers of threads give the curve of

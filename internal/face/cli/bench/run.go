@@ -30,6 +30,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 type benchRunFlags struct {
@@ -74,7 +75,7 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	}
 	fl := cmd.Flags()
 	f.workloadFlags.bind(cmd)
-	fl.StringArrayVar(&f.failover, "failover", nil, "DSN of a server to go on with when the one before is lost or takes no writes; may be repeated")
+	fl.StringArrayVar(&f.failover, "failover", nil, "DSN of a server to continue with if the previous one is lost or refuses writes; may be repeated")
 	fl.IntVar(&f.Threads, "threads", 1, "sessions at a time")
 	flags.DurationVar(fl, &f.Time, "for", 10*time.Second, "how long to measure; --time does as well")
 	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before that, or auto: until the figures are steady")
@@ -82,7 +83,7 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
-	fl.BoolVar(&f.Options.Statements, "per-statement", false, "tell the latency of each statement, too")
+	fl.BoolVar(&f.Options.Statements, "per-statement", false, "also show the latency of each statement")
 	flags.DurationVar(fl, &f.interval, "report-interval", 0, "a line on standard error every so long, also without a terminal")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
 	f.record.bind(cmd)
@@ -142,7 +143,7 @@ const steadyLeast = 15 * time.Second
 // another finds a further server, which --dsn would find.
 func (f *benchRunFlags) another(dsn string) (drive.Target, error) {
 	if isPostgres(dsn) != isPostgres(f.Dsn) {
-		return nil, fault.Usagef("--failover: MySQL and PostgreSQL do not stand in for each other")
+		return nil, fault.Usagef("--failover: MySQL and PostgreSQL cannot replace each other")
 	}
 	if isPostgres(dsn) {
 		t, err := drive.ForPostgres(dsn)
@@ -212,7 +213,7 @@ func runBench(cmd *cobra.Command, s screen.Streams, f benchRunFlags, name string
 	case r.Ledger != nil && r.Ledger.Missing > 0:
 		return fault.New(fault.Failed, "", fmt.Errorf("LOST: %s of %s acknowledged writes are missing", digits.Thousands(r.Ledger.Missing), digits.Thousands(r.Ledger.Acknowledged)))
 	case r.Interrupted:
-		return fault.New(fault.Interrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", render.Seconds(r.Seconds), f.Time))
+		return fault.New(fault.Interrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", digits.Seconds(r.Seconds), f.Time))
 	}
 	return nothingSucceeded(r)
 }
@@ -272,7 +273,7 @@ func benchError(err error, name string) error {
 		case trouble.Class == mysql.ClassFull:
 			hint = "lower --threads, or raise max_connections"
 		}
-		if mysql.ErrorNumber(err) == 1049 {
+		if mysql.ErrorNumber(err) == errno.UnknownDatabase {
 			hint = "create the database, then: risso bench prepare " + name + " --dsn …"
 		}
 		return fault.New(fault.Failed, hint, err)
@@ -296,7 +297,7 @@ func benchHint(e *drive.ServerError, name string) string {
 		return "the account may not do this: make it the owner of the database, ALTER DATABASE … OWNER TO …"
 	case e.Code == 1461:
 		return "raise max_prepared_stmt_count, or lower --threads or --tables"
-	case e.Code == 1040 || e.State == "53300":
+	case e.Code == errno.TooManyConnections || e.State == "53300":
 		return "lower --threads, or raise max_connections"
 	}
 	return ""

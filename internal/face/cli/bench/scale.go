@@ -36,7 +36,7 @@ func newBenchScale(s screen.Streams) *cobra.Command {
 	var f scaleFlags
 	cmd := &cobra.Command{
 		Use:   "scale WORKLOAD | scale --file SWEEP",
-		Short: "Tell how throughput grows with threads, and where it ends",
+		Short: "Show how throughput grows with threads, and where it peaks",
 		Long: `Runs a workload with one number of threads after the other, fits the Universal
 Scalability Law, X(N) = λN / (1 + σ(N−1) + κN(N−1)), and says what it means: σ is the share
 of the work that one thread does at a time, κ what each pair of threads costs; where the
@@ -56,7 +56,7 @@ A sweep that was measured elsewhere is read by --file: lines of threads,tps, or 
 	}
 	fl := cmd.Flags()
 	f.measureFlags.bind(cmd, 5*time.Second)
-	fl.IntSliceVar(&f.counts, "threads", []int{1, 2, 4, 8, 16, 32, 64}, "numbers of threads, parted by commas")
+	fl.IntSliceVar(&f.counts, "threads", []int{1, 2, 4, 8, 16, 32, 64}, "numbers of threads, separated by commas")
 	fl.IntVar(&f.runs, "runs", 3, "runs with each number of threads")
 	fl.Lookup("file").Usage = "without a workload: a sweep that was measured, lines of threads,tps, or JSON, - for standard input; else " + fl.Lookup("file").Usage
 	fl.IntVar(&f.processors, "processors", 0, "processors of the server's machine (default: of this machine, when the server runs on it)")
@@ -142,7 +142,7 @@ func scaleSweep(cmd *cobra.Command, s screen.Streams, f scaleFlags, o scale.Opti
 	}
 	o.Source = strings.TrimSuffix(fmt.Sprintf("%s on %s, %s", name, target, found.version), ", ")
 	total := len(f.counts) * f.runs
-	if screen.IsTerminal(s.Err) {
+	if screen.OnTerminal(s.Err) {
 		fmt.Fprintf(s.Err, "%s of %s, each %s after %s of warm-up: %s in all\n", digits.Counted(total, "run"), name, f.time, f.warmup, time.Duration(total)*(f.time+f.warmup))
 	}
 	show := newSteps(s.Err, total)

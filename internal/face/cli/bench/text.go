@@ -45,21 +45,13 @@ func (l *benchLive) second(x bench.Second) {
 	}
 	p95 := "–"
 	if s.Transactions > 0 {
-		p95 = render.Seconds(s.P95)
+		p95 = digits.Seconds(s.P95)
 	}
 	line := fmt.Sprintf("%s  %9s tps  %9s qps  p95 %8s  %s errors", when, digits.Thousands(s.Transactions/n), digits.Thousands(s.Queries/n), p95, digits.Thousands(s.Errors))
 	if l.open {
 		line += fmt.Sprintf("  %s waiting", digits.Thousands(s.Backlog))
 	}
 	fmt.Fprintf(l.out, "%s  %s\n", line, render.Spark(l.tps))
-}
-
-// rate writes a figure per second: whole above 100.
-func rate(v float64) string {
-	if math.Abs(v) >= 100 {
-		return digits.Thousands(int64(math.Round(v)))
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
 // writeBenchText writes a result for a person.
@@ -71,13 +63,13 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 	line(r.Workload, "on %s, %s", r.Server, r.ServerVersion)
 	loop := "as fast as they can (closed loop)"
 	if r.Rate > 0 {
-		loop = rate(r.Rate) + " transactions/s asked for (open loop)"
+		loop = digits.Count(r.Rate) + " transactions/s asked for (open loop)"
 	}
 	cut := ""
 	if r.Interrupted {
 		cut = ", then interrupted"
 	}
-	line("", "%s, %s; measured %s%s%s", digits.Counted(r.Threads, "thread"), loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
+	line("", "%s, %s; measured %s%s%s", digits.Counted(r.Threads, "thread"), loop, digits.Seconds(r.Seconds), afterWarmup(r), cut)
 	if n, ok := r.Parameters["warehouses"].(int64); ok {
 		line("", "warehouses: %s", digits.Thousands(n))
 	}
@@ -87,8 +79,8 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	line("transactions", "%14s   %12s/s", digits.Thousands(r.Transactions), rate(r.TransactionsPerSecond))
-	line("queries", "%14s   %12s/s   %s reads, %s writes, %s others", digits.Thousands(r.Queries), rate(r.QueriesPerSecond), digits.Thousands(r.Reads), digits.Thousands(r.Writes), digits.Thousands(r.Others))
+	line("transactions", "%14s   %12s/s", digits.Thousands(r.Transactions), digits.Count(r.TransactionsPerSecond))
+	line("queries", "%14s   %12s/s   %s reads, %s writes, %s others", digits.Thousands(r.Queries), digits.Count(r.QueriesPerSecond), digits.Thousands(r.Reads), digits.Thousands(r.Writes), digits.Thousands(r.Others))
 	writeBenchErrors(line, r)
 	b.WriteByte('\n')
 	writeBenchLatency(&b, r)
@@ -108,7 +100,7 @@ func afterWarmup(r *bench.Result) string {
 	if r.WarmupSeconds == 0 {
 		return ""
 	}
-	s := " after a warm-up of " + render.Seconds(r.WarmupSeconds)
+	s := " after a warm-up of " + digits.Seconds(r.WarmupSeconds)
 	if r.WarmupSteady != nil && !*r.WarmupSteady {
 		s += " (its limit: it did not get steady)"
 	}
@@ -123,7 +115,7 @@ func writeBenchErrors(line lineFunc, r *bench.Result) {
 	for _, e := range r.Errors {
 		sum += e.Count
 	}
-	line("errors", "%14s   %12s/s   %s reconnects", digits.Thousands(sum), rate(float64(sum)/r.Seconds), digits.Thousands(r.Reconnects))
+	line("errors", "%14s   %12s/s   %s reconnects", digits.Thousands(sum), digits.Count(float64(sum)/r.Seconds), digits.Thousands(r.Reconnects))
 	for _, e := range r.Errors {
 		again := ""
 		if e.Retried > 0 {
@@ -144,9 +136,9 @@ func writeBenchLatency(b *strings.Builder, r *bench.Result) {
 	}
 	t := render.Table{Heads: []string{"", ">LATENCY"}}
 	row := func(name string, f func(bench.Latency) float64) {
-		cells := []string{name, render.Seconds(f(r.Latency))}
+		cells := []string{name, digits.Seconds(f(r.Latency))}
 		if r.ServiceTime != nil {
-			cells = append(cells, render.Seconds(f(*r.ServiceTime)))
+			cells = append(cells, digits.Seconds(f(*r.ServiceTime)))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -172,7 +164,7 @@ func writeBenchStatements(b *strings.Builder, r *bench.Result) {
 	}
 	t := render.Table{Heads: []string{">CALLS", ">AVERAGE", ">MEDIAN", ">95 %", ">MAX", "STATEMENT"}}
 	for _, s := range r.Statements {
-		t.Rows = append(t.Rows, []string{digits.Thousands(s.Count), render.Seconds(s.Latency.Avg), render.Seconds(s.Latency.At(50)), render.Seconds(s.Latency.At(95)), render.Seconds(s.Latency.Max), render.Cut(s.SQL, 80)})
+		t.Rows = append(t.Rows, []string{digits.Thousands(s.Count), digits.Seconds(s.Latency.Avg), digits.Seconds(s.Latency.At(50)), digits.Seconds(s.Latency.At(95)), digits.Seconds(s.Latency.Max), render.Cut(s.SQL, 80)})
 	}
 	b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
 }
@@ -187,9 +179,9 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 	}
 	t := render.Table{Heads: []string{"KIND", ">TRANSACTIONS", ">PER MINUTE", ">MEDIAN", ">95 %", ">MAX"}}
 	for _, k := range r.Kinds {
-		row := []string{k.Name, digits.Thousands(k.Transactions), rate(k.PerMinute), "–", "–", "–"} // nobody knows how long what never ended takes
+		row := []string{k.Name, digits.Thousands(k.Transactions), digits.Count(k.PerMinute), "–", "–", "–"} // nobody knows how long what never ended takes
 		if k.Transactions > 0 {
-			row = append(row[:3], render.Seconds(k.Latency.At(50)), render.Seconds(k.Latency.At(95)), render.Seconds(k.Latency.Max))
+			row = append(row[:3], digits.Seconds(k.Latency.At(50)), digits.Seconds(k.Latency.At(95)), digits.Seconds(k.Latency.Max))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -223,9 +215,9 @@ func writeBenchMinutes(b *strings.Builder, r *bench.Result) {
 		for _, k := range r.Kinds {
 			row = append(row, digits.Thousands(k.Minutes[i].Transactions))
 		}
-		row = append(row, render.Seconds(m.P95), render.Seconds(m.P99), render.Seconds(m.Max))
+		row = append(row, digits.Seconds(m.P95), digits.Seconds(m.P99), digits.Seconds(m.Max))
 		if r.Headline != nil {
-			row = append(row, rate(m.PerMinute))
+			row = append(row, digits.Count(m.PerMinute))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -246,16 +238,16 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 			line("", "and %s", digits.Plural(len(r.Outages)-mostOutages, "more outage or stall", "more outages and stalls"))
 			break
 		}
-		line(name, "%s ms from second %.3f on: %s", digits.Thousands(o.Milliseconds), o.From, what)
+		line(name, "%s from second %s on: %s", digits.Seconds(float64(o.Milliseconds)/1000), digits.Count(o.From), what)
 	}
 	if r.Unfinished > 0 {
 		line("unfinished", "%s given up after the end; the time so far is in the latency", digits.Plural(r.Unfinished, "transaction was", "transactions were"))
 	}
 	if b := r.Backlog; b != nil {
-		line("backlog", "at most %s waited for a free session, the longest %s", digits.Counted(b.Max, "transaction"), render.Seconds(b.MaxWait))
+		line("backlog", "at most %s waited for a free session, the longest %s", digits.Counted(b.Max, "transaction"), digits.Seconds(b.MaxWait))
 		if b.NeverStarted > 0 {
 			line("", "%s due and never begun; the time waited is in the latency", digits.Plural(b.NeverStarted, "was", "were"))
-			line("", "the server (or --threads) cannot do %s transactions/s", rate(r.Rate))
+			line("", "the server (or --threads) cannot do %s transactions/s", digits.Count(r.Rate))
 		}
 	}
 	l := r.Ledger
@@ -270,7 +262,7 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 		line("", "the first, as session:number: %s", strings.Join(l.MissingKeys, " "))
 	}
 	if l != nil && l.Unsure > 0 {
-		line("", "%s more are there whose acknowledgement never came", digits.Thousands(l.Unsure))
+		line("", "%s more are there that were never acknowledged", digits.Thousands(l.Unsure))
 	}
 }
 
@@ -306,7 +298,7 @@ func writeBenchCourse(line lineFunc, r *bench.Result) {
 		}
 	}
 	if r.Steady.Reached || r.Steady.Slope != 0 {
-		line("steady", "%sthe line through it moves by %+.1f %% of its mean", word, 100*r.Steady.Slope)
+		line("steady", "%sthe line through it moves by %s of its mean", word, digits.Change(r.Steady.Slope))
 		for part := range strings.SplitSeq(r.Steady.Test, "; ") {
 			line("", "%s", part)
 		}
@@ -314,5 +306,5 @@ func writeBenchCourse(line lineFunc, r *bench.Result) {
 		line("steady", "%s", r.Steady.Test)
 	}
 	line("machine", "%s", r.Use.Line())
-	line("client", "%.2f s of processor time, %s a query", r.ClientCPUSeconds, render.Seconds(r.ClientCPUSeconds/math.Max(float64(r.Queries), 1)))
+	line("client", "%s of processor time, %s a query", digits.Seconds(r.ClientCPUSeconds), digits.Seconds(r.ClientCPUSeconds/math.Max(float64(r.Queries), 1)))
 }

@@ -74,7 +74,7 @@ are read as they are.
 	fl.StringVar(&f.toPlace, "to-place", "", "end before what begins at FILE:POSITION")
 	fl.StringArrayVar(&f.skip, "skip", nil, "leave out this transaction, by GTID; may be repeated")
 	fl.BoolVar(&f.keep, "keep-gtids", false, "transactions keep their GTIDs")
-	fl.StringVar(&f.pending, "pending", "", "after a kill during a statement of which nobody knows whether it was done: done or again")
+	fl.StringVar(&f.pending, "pending", "", "after a kill during a statement, if it is unknown whether it was done: done or again")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be applied, and change nothing")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before", "to-place")
@@ -87,9 +87,9 @@ func (f *applyFlags) options() (o binlog.RollOptions, err error) {
 	o = binlog.RollOptions{Keep: f.keep, Plan: f.dryRun, Again: binlog.PendingPolicy(f.pending)}
 	switch {
 	case f.into == "" && !f.dryRun:
-		return o, &fault.Error{Code: fault.Usage, Err: errors.New("no server to apply to"), Hint: "give --into DSN, or --dry-run"}
+		return o, fault.New(fault.Usage, "give --into DSN, or --dry-run", errors.New("no server to apply to"))
 	case f.after == "" && f.start == "":
-		return o, &fault.Error{Code: fault.Usage, Err: errors.New("where to begin was not said"), Hint: "give --after the GTIDs of the backup, or --start FILE:POSITION"}
+		return o, fault.New(fault.Usage, "give --after the GTIDs of the backup, or --start FILE:POSITION", errors.New("the position to begin at is missing"))
 	case f.pending != "" && f.pending != string(binlog.PendingDone) && f.pending != string(binlog.PendingAgain):
 		return o, fault.Usagef("--pending %q: done or again", f.pending)
 	}
@@ -174,7 +174,7 @@ func runBinlogApply(ctx context.Context, s screen.Streams, f applyFlags, args []
 	p.End()
 	switch {
 	case ctx.Err() != nil && !f.dryRun:
-		return &fault.Error{Code: fault.Interrupted, Hint: "what was applied stays; call it again with the same position to go on", Err: errors.New("interrupted")}
+		return fault.New(fault.Interrupted, "what was applied stays; run it again with the same position to continue", errors.New("interrupted"))
 	case errors.Is(err, binlog.ErrPending):
 		return fault.New(fault.Failed, "then call it again with --pending done or --pending again", err)
 	case err != nil:
@@ -238,6 +238,6 @@ func RollLogsText(out io.Writer, logs []load.RollLog) {
 			fmt.Fprintf(out, "  and %d more\n", len(logs)-i)
 			return
 		}
-		fmt.Fprintf(out, "  %s from %d to %d: %s, %s\n", l.Name, l.From, l.To, digits.Counted(l.Transactions, "transaction"), render.Bytes(float64(l.To-l.From)))
+		fmt.Fprintf(out, "  %s from %d to %d: %s, %s\n", l.Name, l.From, l.To, digits.Counted(l.Transactions, "transaction"), digits.Bytes(float64(l.To-l.From)))
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
+// New is risso binlog, with what is below it.
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "binlog",
@@ -87,7 +88,7 @@ func (f Flags) Source(ctx context.Context, args []string) (src Source, err error
 	}
 	switch {
 	case given == 0:
-		return src, &fault.Error{Code: fault.Usage, Err: errors.New("no binary logs to read"), Hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
+		return src, fault.New(fault.Usage, "name files, --from a place with mirrored logs, or --dsn of a live server", errors.New("no binary logs to read"))
 	case given > 1:
 		return src, fault.Usagef("files and --from contradict each other")
 	case len(args) > 0:
@@ -137,7 +138,7 @@ func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, err
 	case len(fit) == 1:
 		return fit[0], nil
 	}
-	return mirror.Series{}, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("%d series of logs fit: %s", len(fit), strings.Join(keys, ", ")), Hint: "say which one with --series"}
+	return mirror.Series{}, fault.New(fault.Usage, "say which one with --series", fmt.Errorf("%d series of logs fit: %s", len(fit), strings.Join(keys, ", ")))
 }
 
 // localDir is where the log is that is not finished.
@@ -166,7 +167,7 @@ func withHint(err error) error {
 // ended makes an interrupted command say so.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return &fault.Error{Code: fault.Interrupted, Err: errors.New("interrupted")}
+		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	}
 	return withHint(err)
 }
@@ -365,14 +366,14 @@ func listText(s screen.Streams, l ListedLogs, verified bool) {
 	for _, x := range l.Logs {
 		stored := "being written"
 		if x.Stored > 0 {
-			stored = render.Bytes(float64(x.Stored))
+			stored = digits.Bytes(x.Stored)
 		} else if x.Finished || l.Series == "" {
 			stored = "-"
 		}
 		if x.Locked {
 			stored += ", encrypted"
 		}
-		t.Rows = append(t.Rows, []string{x.Name, render.Bytes(float64(x.Size)), stored, screen.Clock(x.First), screen.Clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
+		t.Rows = append(t.Rows, []string{x.Name, digits.Bytes(x.Size), stored, screen.Clock(x.First), screen.Clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
 	}
 	for _, line := range t.Lines(screen.Width(s.Out)) {
 		fmt.Fprintln(s.Out, line)
@@ -443,7 +444,7 @@ func runBinlogPurge(ctx context.Context, s screen.Streams, f Flags, keep time.Du
 	}
 	verb := map[bool]string{true: "would remove", false: "removed"}[dryRun]
 	for _, d := range gone {
-		fmt.Fprintf(s.Out, "%s %s/%s (%s): %s\n", verb, d.Key, d.Name, render.Bytes(float64(d.Stored)), d.Reason)
+		fmt.Fprintf(s.Out, "%s %s/%s (%s): %s\n", verb, d.Key, d.Name, digits.Bytes(d.Stored), d.Reason)
 	}
 	if len(gone) == 0 {
 		fmt.Fprintln(s.Out, "no log is old enough to go")

@@ -57,12 +57,12 @@ a kill; what is stored can be read only with an identity.
 	f.Encrypt.Bind(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "where to: "+blob.Forms)
-	fl.StringVar(&f.dir, "dir", "", "folder for the log that is being written (default: the place if it is a folder, else one under ~/.local/state/risso)")
+	fl.StringVar(&f.dir, "dir", "", "folder for the log that is being written (default: the place if it is a folder, otherwise one under ~/.local/state/risso)")
 	fl.BoolVar(&f.semiSync, "semi-sync", false, "acknowledge transactions when they are on disk here")
 	fl.BoolVar(&f.once, "once", false, "end when everything is here that the server has now")
 	fl.BoolVar(&f.plain, "plain", false, "leave finished logs as files in --dir, not compressed")
 	fl.StringVar(&f.keep, "keep", "", "remove finished logs whose last event is older: 14d, 36h (default: never)")
-	flags.OutputVar(fl, &f.output, "text or json: what happens, a line each; json also tells every second how far it is", "text", "json")
+	flags.OutputVar(fl, &f.output, "text or json: one line per event; json also has the progress every second", "text", "json")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func (f followFlags) place(ctx context.Context) (mirror.Place, func(), error) {
 
 func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error {
 	if f.to == "" {
-		return &fault.Error{Code: fault.Usage, Err: errors.New("no place for the mirror"), Hint: "give --to " + blob.Forms}
+		return fault.New(fault.Usage, "give --to "+blob.Forms, errors.New("no place for the mirror"))
 	}
 	o := mirror.Options{SemiSync: f.semiSync, Once: f.once, Plain: f.plain, Dir: places.MirrorDir(f.dir, f.to)}
 	var err error
@@ -129,15 +129,15 @@ func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error
 		p.Show(func(float64) string {
 			lag := "everything is here"
 			if st.Lag > 0 {
-				lag = render.Seconds(st.Lag.Seconds()) + " behind"
+				lag = digits.Seconds(st.Lag.Seconds()) + " behind"
 			}
-			return fmt.Sprintf("%s:%d, %s received, %s/s, %s", st.File, st.Pos, render.Bytes(float64(st.Received)), render.Bytes(st.Rate), lag)
+			return fmt.Sprintf("%s:%d, %s received, %s/s, %s", st.File, st.Pos, digits.Bytes(st.Received), digits.Bytes(st.Rate), lag)
 		})
 	}
 	err = mirror.Follow(ctx, o)
 	p.End()
 	if errors.Is(err, mirror.ErrInUse) {
-		return &fault.Error{Code: fault.InUse, Err: err}
+		return fault.New(fault.InUse, "", err)
 	}
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		if c, cerr := mysql.Connect(ctx, o.Target, nil); cerr == nil { // else the hint does without the account

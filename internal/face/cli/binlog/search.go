@@ -62,8 +62,8 @@ Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; els
 	fl.StringVar(&f.until, "until", "", "committed before then")
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times written without one: UTC, Local, Europe/Berlin")
 	fl.StringVar(&f.gtid, "gtid", "", "only transactions of this GTID set")
-	fl.StringVar(&f.user, "user", "", "who ran it, or how that begins, where the log tells (statements that make objects)")
-	fl.Uint32Var(&f.connection, "connection", 0, "number of the connection, where the log tells")
+	fl.StringVar(&f.user, "user", "", "who ran it, or a prefix of that, if the log has it (statements that create objects)")
+	fl.Uint32Var(&f.connection, "connection", 0, "number of the connection, if the log has it")
 	fl.StringVar(&f.text, "text", "", "part of the statement's text, in any case")
 	fl.IntVar(&f.images, "images", 3, "rows before the change to show of each table; -1: all")
 	fl.IntVar(&f.limit, "limit", 20, "transactions to show; 0: all")
@@ -143,7 +143,7 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 	}
 	var notes []string
 	if d.Counts, err = src.counts(ctx, d); err != nil {
-		notes = append(notes, fmt.Sprintf("the backups in the place tell no numbers of rows: %v", err))
+		notes = append(notes, fmt.Sprintf("the backups in the place give no numbers of rows: %v", err))
 	}
 	p := screen.NewProgress(s.Err)
 	defer p.End()
@@ -162,7 +162,7 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 		res.Notes, unmet = append(res.Notes, unmet.Error()), nil
 	}
 	if res.Incomplete {
-		unmet = fault.New(fault.Failed, "take what is damaged from its server, or from another copy", errors.New("not all of these logs could be searched, as the notes say: what is told is of the rest"))
+		unmet = fault.New(fault.Failed, "get the damaged log from its server, or from another copy", errors.New("not all of these logs could be searched, as the notes say: the result is of the rest"))
 	}
 	if f.output == "json" {
 		return errors.Join(render.JSON(s.Out, res), unmet)
@@ -176,9 +176,9 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 	if res.Fit > 0 {
 		fmt.Fprintln(s.Out)
 	}
-	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, digits.Counted(res.Transactions, "transaction"), render.Bytes(float64(res.Bytes)), digits.Counted(len(src.Files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
+	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, digits.Counted(res.Transactions, "transaction"), digits.Bytes(res.Bytes), digits.Counted(len(src.Files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
 	if res.Skipped > 0 {
-		fmt.Fprintf(s.Out, ", %d of which were not read, for their index says that nothing fits", res.Skipped)
+		fmt.Fprintf(s.Out, ", %d of which were not read, because their index says that nothing matches", res.Skipped)
 	}
 	if res.Fit > int64(len(res.Found)) {
 		fmt.Fprintf(s.Out, "; the %d worst are shown (--limit)", len(res.Found))
@@ -314,7 +314,7 @@ the primary key, and what triggers and cascades would do.
 	f.tableFlags.bind(cmd, "only changes")
 	fl := cmd.Flags()
 	fl.StringVar(&f.gtid, "gtid", "", "the transaction")
-	fl.StringVar(&f.at, "at", "", "where the transaction begins, FILE:POSITION, as risso binlog search tells; for logs without GTIDs")
+	fl.StringVar(&f.at, "at", "", "where the transaction begins, FILE:POSITION, as risso binlog search prints it; for logs without GTIDs")
 	flags.OutputVar(fl, &f.output, "text: the statements; json: them and what there is to know", "text", "json")
 	return cmd
 }

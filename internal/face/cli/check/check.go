@@ -75,7 +75,7 @@ func newCheckBackup(s screen.Streams) *cobra.Command {
 		Long: `Looks at a backup repository and says in one line what the page Protect of risso serve
 says: how old the last backup is, whether a drill proved one and when (risso drill), and
 whether the mirrored binary logs (risso binlog follow) reach beyond it without a gap. The
-judgement is the page's own. Performance data stand behind the bar.
+judgement is that of the page. Performance data follow the bar.
 
 With --config the place, the schedules and max_age come from the protect block of the
 file that risso serve reads; a backup is then late when the one that was due is missing.
@@ -84,8 +84,8 @@ With --from alone a backup is late after 26h and lost after 52h, a proof late af
 Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (the place cannot be read, wrong use).
 Ages are written as 90m, 26h or 8d; 0 switches a level off. Where no logs are mirrored,
 nothing is said of them, unless the config file asks for a mirror. On a server that writes
-all the time, --mirror-warning 5m finds a mirror that stands still; on an idle one it would
-cry wolf, so it is off by default.
+all the time, --mirror-warning 5m finds a mirror that has stopped; on an idle one it would
+raise false alarms, so it is off by default.
 
 ` + flags.CountsHelp + `
 

@@ -37,11 +37,12 @@ type checksumFlags struct {
 	mendFlags
 }
 
+// New is risso checksum.
 func New(s screen.Streams) *cobra.Command {
 	var f checksumFlags
 	cmd := &cobra.Command{
 		Use:   "checksum --dsn PRIMARY [--replica DSN…] | --dsn A --against B",
-		Short: "Are replicas equal to their primary? Which rows are not, and mend them",
+		Short: "Compare replicas with their primary, and repair rows that differ",
 		Long: `Compares the tables of replicas with those of their primary, chunk by chunk. It only reads;
 it needs no STATEMENT format and no table of its own. Rows that change meanwhile are looked
 at again when the replica has what the primary had, until they are equal or surely not.
@@ -71,15 +72,15 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
 	fl.IntVar(&f.threads, "threads", 2, "sessions on each server: tables, or chunks of a large one, at a time")
-	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
-	flags.DurationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
-	fl.IntVar(&f.rounds, "rounds", 8, "how often a row has to be seen unequal and unchanged before it is said to differ")
+	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "time that reading one chunk should take")
+	flags.DurationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before differences count as not comparable")
+	fl.IntVar(&f.rounds, "rounds", 8, "how often a row must be seen unequal and unchanged before it counts as different")
 	fl.BoolVar(&f.rows, "rows", false, "show the rows that differ, with their values")
 	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
 	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
-	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), quick (likewise, 32 bits instead of 59 or more), auto")
-	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: a run that was cut short goes on from it")
+	fl.StringVar(&f.method, "sum", "auto", "how sums are made: rows (of rows sent here), server (by the servers), quick (likewise, 32 bits instead of 59 or more), auto")
+	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: an interrupted run continues from it")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	f.Throttle.Bind(cmd)
 	f.mendFlags.bind(cmd)
@@ -204,7 +205,7 @@ func runChecksum(ctx context.Context, s screen.Streams, f checksumFlags) error {
 	case errors.Is(err, context.Canceled):
 		hint := ""
 		if f.state != "" {
-			hint = "the same command goes on from there"
+			hint = "the same command continues from there"
 		}
 		return fault.New(fault.Interrupted, hint, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:
@@ -241,9 +242,9 @@ func checksumVerdict(r checksum.Result) error {
 func checksumProgress(p checksum.Progress, gate *throttle.Gate) func(float64) string {
 	return func(elapsed float64) string {
 		rate := float64(p.Rows) / max(elapsed, 0.001)
-		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, render.Roughly(p.Rows, "row"), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
+		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, render.Roughly(p.Rows, "row"), digits.Number(rate), digits.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
 		if p.Of > p.Rows && p.Rows > 0 {
-			text = fmt.Sprintf("%.0f %%, %s, %s left", 100*float64(p.Rows)/float64(p.Of), text, render.Seconds(float64(p.Of-p.Rows)/rate))
+			text = fmt.Sprintf("%s, %s, %s left", digits.Percent(float64(p.Rows)/float64(p.Of)), text, digits.Age(float64(p.Of-p.Rows)/rate))
 		}
 		if p.Differ > 0 {
 			text += ", " + digits.Plural(p.Differ, "table differs", "tables differ")
@@ -279,7 +280,7 @@ func (c *checksumText) table(t checksum.Table) {
 	}
 	rate := ""
 	if t.Seconds > 0 && t.Rows > 0 {
-		rate = fmt.Sprintf(", %s, %s rows/s", render.Roughly(t.Rows, "row"), render.Number(float64(t.Rows)/t.Seconds))
+		rate = fmt.Sprintf(", %s, %s rows/s", render.Roughly(t.Rows, "row"), digits.Number(float64(t.Rows)/t.Seconds))
 	}
 	fmt.Fprintf(c.out, "%s.%s: %s%s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), v, rate)
 	for _, n := range t.Notes {
@@ -395,6 +396,6 @@ func (c *checksumText) end(r checksum.Result) {
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", digits.Plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
 		fmt.Fprintf(c.out, "%s in %s: %s rows/s; %s of them read here\n",
-			render.Roughly(r.Rows, "row"), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
+			render.Roughly(r.Rows, "row"), digits.Seconds(r.Seconds), digits.Number(float64(r.Rows)/r.Seconds), digits.Bytes(r.Bytes))
 	}
 }

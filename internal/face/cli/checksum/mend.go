@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,11 +30,9 @@ func (f *mendFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.mend, "mend", false, "write the rows that differ once more on the primary, so that they replicate")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --mend: show the plan, change nothing")
 	fl.BoolVar(&f.triggers, "with-triggers", false, "with --mend: also tables that have triggers, which fire")
-	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables whose rows others follow by foreign keys; nothing follows then")
-	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+mendJournalDir()+")")
+	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables to whose rows others refer by foreign keys; those rows do not change")
+	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+home.State("checksum")+")")
 }
-
-func mendJournalDir() string { return filepath.Join(filepath.Dir(home.Data()), "checksum") }
 
 // runMend mends what was found, and compares once more.
 func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum.Options, r checksum.Result, found []checksum.Table) error {
@@ -44,7 +41,7 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 		out = s.Err // the result is the document
 	}
 	if f.journal == "" {
-		f.journal = mendJournalDir()
+		f.journal = home.State("checksum")
 	}
 	if len(found) == 0 {
 		return checksumVerdict(r)
@@ -59,12 +56,12 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 	case f.dryRun:
 		return checksumVerdict(r)
 	case len(plan.Steps) == 0:
-		return fault.New(fault.Differs, "", errors.New("nothing can be mended"))
+		return fault.New(fault.Differs, "", errors.New("nothing can be repaired"))
 	}
 	progress := screen.NewProgress(s.Err)
 	journal, err := checksum.Mend(ctx, m, plan, func(done int) {
 		progress.Show(func(float64) string {
-			return fmt.Sprintf("mended %d of %s", done, digits.Counted(len(plan.Steps), "row"))
+			return fmt.Sprintf("repaired %d of %s", done, digits.Counted(len(plan.Steps), "row"))
 		})
 	})
 	progress.End()
@@ -115,7 +112,7 @@ func (f checksumFlags) showPlan(out io.Writer, o checksum.Options, p checksum.Pl
 		fmt.Fprintf(out, "  %s %s.%s %s (%s on %s)\n", verb, sqltext.Printable(st.Schema), sqltext.Printable(st.Table), strings.Join(key, ", "), st.Kind, strings.Join(st.On, ", "))
 	}
 	for _, r := range p.Refused {
-		fmt.Fprintf(out, "  not mended: %s: %s\n", r.What, fault.Line(r.Why, r.Hint))
+		fmt.Fprintf(out, "  not repaired: %s: %s\n", r.What, fault.Line(r.Why, r.Hint))
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintf(out, "  %s\n", n)

@@ -52,17 +52,18 @@ type doctorFlags struct {
 	data, listen, schema, output string
 }
 
+// New is risso doctor.
 func New(s screen.Streams) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What stands in the way here: this machine, the data folder, the servers, the privileges",
-		Long: `Looks at what Risso needs and tells what is missing, with the statement or command that mends
-it: this build, the data folder and its room, the address, what the kernel tells of the host, the
-programs for physical backups and drills, and of each server whether it can be reached and what the
-account lacks for the jobs of --for. It changes nothing.
+		Short: "What is missing here: on this machine, in the data folder, on the servers, in the privileges",
+		Long: `Checks what Risso needs and says what is missing, with the statement or command that fixes
+it: this build, the data folder and its space, the address, what the kernel shows of the host, the
+programs for physical backups and drills, and of each server whether it can be reached and which
+privileges are missing for the jobs of --for. It changes nothing.
 
-It exits with 1 when something that was asked for does not work; what is only less than possible is
+It exits with 1 if something required does not work; what is only less than possible is
 a note.
 
 ` + fault.Help,
@@ -74,7 +75,7 @@ a note.
 	}
 	flags.BindSources(&f.Sources, cmd)
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.jobs, "for", []string{"serve"}, "jobs whose privileges are looked at: "+strings.Join(JobNames(), ", "))
+	fl.StringSliceVar(&f.jobs, "for", []string{"serve"}, "jobs whose privileges are checked: "+strings.Join(JobNames(), ", "))
 	fl.StringVar(&f.schema, "schema", "sbtest", "with --for bench: the schema that it works in")
 	fl.StringVar(&f.data, "data", "", "folder of the data of risso serve (default "+home.Data()+")")
 	fl.StringVar(&f.listen, "listen", config.DefaultListen, "address that risso serve is to have")
@@ -161,7 +162,7 @@ func ofFolder(dir string) Finding {
 		return Finding{findNote, what, fmt.Sprintf("%s: its room cannot be seen: %v", dir, err), ""}
 	}
 	free := float64(st.Bavail) * float64(st.Bsize)
-	f := Finding{findOK, what, fmt.Sprintf("%s, %s free", dir, render.Bytes(free)), ""}
+	f := Finding{findOK, what, fmt.Sprintf("%s, %s free", dir, digits.Bytes(free)), ""}
 	if free < leastRoom {
 		f.Level, f.Remedy = findNote, "a server takes some 5 GB a year (docs/operate.md); choose another with --data, or bound it with --retention"
 	}
@@ -189,7 +190,7 @@ func ofHost() (list []Finding) {
 	h.Close()
 	list = append(list, Finding{findOK, "this host", h.Identity().OS, ""})
 	if _, err := os.ReadFile("/proc/pressure/io"); err != nil {
-		list = append(list, Finding{findNote, "pressure", "the kernel does not tell who waits for processors, memory and disks", "boot with psi=1 (Linux 4.20 and later)"})
+		list = append(list, Finding{findNote, "pressure", "the kernel does not show what waits for processors, memory and disks", "boot with psi=1 (Linux 4.20 and later)"})
 	}
 	return list
 }
@@ -244,18 +245,18 @@ func ofServer(ctx context.Context, w config.Watched, schema string, jobs []mysql
 			list = append(list, Finding{findOK, name, "the account may " + string(j), ""})
 			continue
 		}
-		list = append(list, Finding{FindBad, name, "the account lacks privileges for " + string(j), strings.Join(lack, "; ")})
+		list = append(list, Finding{FindBad, name, "the account is missing privileges for " + string(j), strings.Join(lack, "; ")})
 	}
 	if most, err := c.UserLimit(ctx); err == nil && most > 0 && most < mysql.ServeConnections && slices.Contains(jobs, mysql.JobServe) {
 		list = append(list, Finding{findNote, name, fmt.Sprintf("the account may have %s at once: the numbers are read all the same, but of statements, sessions and the slow log not all are followed", digits.Counted(most, "connection")),
 			mysql.MoreConnections(c.Server.QuotedAccount())})
 	}
 	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && slices.ContainsFunc(jobs, func(j mysql.Job) bool { return j == mysql.JobBackup || j == mysql.JobFollow }) {
-		list = append(list, Finding{FindBad, name, filter.String(), "take the option away and restart the server, or rely for these schemas on the backups alone"})
+		list = append(list, Finding{FindBad, name, filter.String(), "remove the option and restart the server, or rely only on the backups for these schemas"})
 	}
 	list = append(list, ofMode(name, c.Server))
 	if !c.Server.PerformanceSchema {
-		list = append(list, Finding{findNote, name, "performance_schema is off: no latencies, no traces; what sessions wait for is read from the process list, statements from the slow log where risso serve runs on its machine",
+		list = append(list, Finding{findNote, name, "performance_schema is off: no latencies, no traces; what sessions wait for is read from the process list, statements from the slow log if risso serve runs on its machine",
 			"performance_schema = ON in the option file, and a restart"})
 	}
 	return list

@@ -22,6 +22,7 @@ type grantsFlags struct {
 	output          string
 }
 
+// JobNames are the jobs for which rights can be granted, as --for names them.
 func JobNames() (names []string) {
 	for _, j := range mysql.Jobs() {
 		names = append(names, string(j))
@@ -29,6 +30,7 @@ func JobNames() (names []string) {
 	return names
 }
 
+// NewGrants is risso grants.
 func NewGrants(s screen.Streams) *cobra.Command {
 	var f grantsFlags
 	cmd := &cobra.Command{
@@ -36,7 +38,7 @@ func NewGrants(s screen.Streams) *cobra.Command {
 		Short: "Print the GRANT statements that Risso needs for a job on a server",
 		Long: `Prints the statements that give an account what Risso needs for the jobs of --for on this
 server, and no more; they differ between MySQL, MariaDB and their versions. It changes nothing:
-read them, then run them. risso doctor tells what an account lacks.
+read them, then run them. risso doctor says what an account is missing.
 
 Jobs: ` + strings.Join(JobNames(), ", ") + `.
 physical is backup --physical, follow is binlog follow, mend is checksum --mend.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/digest/binlog"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
@@ -37,6 +36,7 @@ type digestFlags struct {
 	wholeSamples                                                        bool // --sample-bytes was given
 }
 
+// NewDigest is risso digest.
 func NewDigest(s screen.Streams) *cobra.Command {
 	var f digestFlags
 	cmd := &cobra.Command{
@@ -71,14 +71,14 @@ docs/digest.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.groupBy, "group-by", "fingerprint", "what makes a class: fingerprint, db, user, host, tables, or an attribute of the log")
-	fl.BoolVar(&f.mergeTables, "merge-tables", false, "one class for tables whose names differ in numbers or hashes only: orders_1, orders_2, orders_5d41402abc4b2a76…")
+	fl.BoolVar(&f.mergeTables, "merge-tables", false, "one class for tables whose names differ only in numbers or hashes: orders_1, orders_2, orders_5d41402abc4b2a76…")
 	fl.StringVar(&f.filter, "filter", "", "count only events for which this expression is true")
 	fl.StringVar(&f.since, "since", "", "count only events from then on: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
 	fl.StringVar(&f.until, "until", "", "count only events before then")
 	fl.StringVar(&f.limit, "limit", "", "classes to list: 20, 95%, 95%:20 (whichever comes first), all (default 95%:20, in JSON and CSV all)")
 	fl.StringVar(&f.orderBy, "order-by", "", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count (default Query_time:sum; of binary logs Log_bytes:sum)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
-	fl.BoolVar(&f.follow, "follow", false, "go on as files grow and rotate: a report each interval, until Ctrl-C")
+	fl.BoolVar(&f.follow, "follow", false, "follow files as they grow and rotate: a report each interval, until Ctrl-C")
 	flags.DurationVar(fl, &f.interval, "interval", 10*time.Second, "with --follow: how often")
 	fl.StringVar(&f.format, "format", "auto", "what the files are: "+strings.Join(digest.Formats, ", "))
 	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
@@ -153,13 +153,13 @@ func runDigest(ctx context.Context, s screen.Streams, f digestFlags, files []str
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case errors.Is(err, digest.ErrOption):
-		return &fault.Error{Code: fault.Usage, Err: err}
+		return fault.New(fault.Usage, "", err)
 	case err != nil:
 		return readFailure(err)
 	case broken != nil:
 		return broken
 	}
-	none := NoLog(p, f.format)
+	none := p.NoLog(f.format)
 	switch {
 	case f.follow && p.Calls == 0: // nothing came since the last report
 		return cmp.Or(lost, lostIn(p))
@@ -196,7 +196,7 @@ func (f digestFlags) job(s screen.Streams, files []string) (*digestJob, error) {
 	}
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil {
-		return nil, fault.Usagef("--timezone %q: no such zone on this machine; UTC, Local and names such as Europe/Berlin are taken", f.zone)
+		return nil, fault.Usagef("--timezone %q: no such zone on this machine; use UTC, Local or a name such as Europe/Berlin", f.zone)
 	}
 	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Whole: f.wholeSamples, Width: screen.Width(s.Out)}}
 	now := time.Now()
@@ -232,7 +232,7 @@ func (f digestFlags) job(s screen.Streams, files []string) (*digestJob, error) {
 func (f digestFlags) check(files []string) error {
 	switch {
 	case f.Dsn == "" && len(files) == 0:
-		return &fault.Error{Code: fault.Usage, Err: errors.New("no log to read"), Hint: "name files, - for standard input, or --dsn for a live server"}
+		return fault.New(fault.Usage, "name files, - for standard input, or --dsn for a live server", errors.New("no log to read"))
 	case f.Dsn != "" && len(files) > 0:
 		return fault.Usagef("--dsn reads a server and takes no files")
 	case f.Dsn != "" && (f.follow || f.planParallel || f.filter != "" || f.since != "" || f.until != ""):
@@ -256,7 +256,7 @@ func (f digestFlags) check(files []string) error {
 	case f.window < 0:
 		return fault.Usagef("--for %s: must not be negative", f.window)
 	case slices.Contains(files, "-") && len(files) > 1:
-		return fault.Usagef("- is standard input and stands alone")
+		return fault.Usagef("- is standard input and must be alone")
 	}
 	return nil
 }
@@ -275,10 +275,10 @@ func (f digestFlags) classLimit() (report.Limit, error) {
 // filterFailure shows an expression's error: on a terminal the expression with the place marked, too.
 func filterFailure(w io.Writer, err error) error {
 	var e *filter.Error
-	if errors.As(err, &e) && screen.IsTerminal(w) && !strings.ContainsAny(e.Source, "\r\n\t") {
+	if errors.As(err, &e) && screen.OnTerminal(w) && !strings.ContainsAny(e.Source, "\r\n\t") {
 		fmt.Fprintln(w, e.Pointer())
 	}
-	return &fault.Error{Code: fault.Usage, Err: fmt.Errorf("--%w", err)}
+	return fault.New(fault.Usage, "", fmt.Errorf("--%w", err))
 }
 
 // readFailure makes one line of what went wrong with a file.
@@ -292,27 +292,6 @@ func readFailure(err error) error {
 		return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", p.Path, p.Err))
 	}
 	return err
-}
-
-// NoLog tells a file that is no log from one in which nothing happened. What servers keep beside logs may stand among them,
-// as a pattern of names catches it, but not alone.
-func NoLog(p *digest.Profile, format string) error {
-	logs := slices.ContainsFunc(p.Sources, func(s digest.SourceInfo) bool { return s.PassedOver == "" })
-	for _, s := range p.Sources {
-		if s.PassedOver != "" && !logs {
-			return fault.New(fault.Failed, digest.Readable, fmt.Errorf("%s is no log: it is %s", s.Name, s.PassedOver))
-		}
-		if s.PassedOver != "" || s.Events > 0 || s.Quiet != "" || s.Server != "" && s.Unread == 0 {
-			continue
-		}
-		looks := ""
-		if s.Looks != "" {
-			looks = "; it looks like " + s.Looks
-		}
-		return fault.New(fault.Failed, digest.Readable+"; --format says which, where it cannot be seen",
-			fmt.Errorf("%s: no statement of a %slog in %s%s", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], digits.Counted(s.Bytes, "byte"), looks))
-	}
-	return nil
 }
 
 // sources opens nothing but what has to be looked into.
@@ -337,8 +316,8 @@ func (j *digestJob) sources(files []string) ([]digest.Source, error) {
 }
 
 func (j *digestJob) stdin() (digest.Source, error) {
-	if screen.IsTerminal(j.s.In) {
-		return digest.Source{}, &fault.Error{Code: fault.Usage, Err: errors.New("- reads a log from standard input, and that is the terminal"), Hint: "zcat slow.log.gz | risso digest -"}
+	if screen.OnTerminal(j.s.In) {
+		return digest.Source{}, fault.New(fault.Usage, "zcat slow.log.gz | risso digest -", errors.New("- reads a log from standard input, and that is the terminal"))
 	}
 	if j.follow {
 		return digest.Source{}, fault.Usagef("--follow needs files: standard input ends when it ends")
@@ -362,13 +341,13 @@ func (j *digestJob) write(p *digest.Profile) error {
 	}
 	if j.filter != nil {
 		if never := j.filter.Never(); len(never) > 0 {
-			o.Notes = append(o.Notes, "The filter looked for "+strings.Join(never, ", ")+" in vain: where an event lacks a name, its comparison is false.")
+			o.Notes = append(o.Notes, "The filter looked for "+strings.Join(never, ", ")+" in vain: if an event does not have a name, its comparison is false.")
 		}
 	}
 	if slices.ContainsFunc(p.Sources, func(s digest.SourceInfo) bool {
 		return s.Format == digest.FormatGeneral || s.Format == digest.FormatGeneralTable
 	}) {
-		o.Notes = append(o.Notes, "A general log tells no times: how long its statements took, and how long they waited for locks, is unknown.")
+		o.Notes = append(o.Notes, "A general log has no times: how long its statements took, and how long they waited for locks, is unknown.")
 	}
 	out := bufio.NewWriterSize(j.s.Out, 64<<10)
 	var err error

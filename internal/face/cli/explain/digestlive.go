@@ -28,9 +28,9 @@ func (j *digestJob) live(ctx context.Context) error {
 	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.options.Samples, SampleBytes: j.options.SampleBytes, Redact: j.redact, Own: j.own,
 		Reconnect: func(ctx context.Context) (*mysql.Conn, error) { return mysql.Connect(ctx, target, &traffic) }})
 	if err != nil {
-		return &fault.Error{Code: fault.Usage, Err: err}
+		return fault.New(fault.Usage, "", err)
 	}
-	if screen.IsTerminal(j.s.Err) && j.window > 0 {
+	if screen.OnTerminal(j.s.Err) && j.window > 0 {
 		fmt.Fprintf(j.s.Err, "watching %s for %s …", target.Address(), j.window)
 		defer fmt.Fprint(j.s.Err, "\r\x1b[K")
 	}

@@ -14,11 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 type explainFlags struct {
@@ -35,6 +37,7 @@ type explainFlags struct {
 	output     string
 }
 
+// New is risso explain.
 func New(s screen.Streams) *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
@@ -68,7 +71,7 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 	fl.BoolVar(&f.sample, "sample", false, "put the literal 1 in the place of each placeholder (?)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
 	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read statistics, indexes and a sample of rows for the arithmetic of indexes")
-	fl.StringVar(&f.form, "form", "", "how to ask the server: json, json2, tree or table (default: what tells most)")
+	fl.StringVar(&f.form, "form", "", "format to request: json, json2, tree or table (default: the one with most information)")
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "svg", "dot")
 	cmd.MarkFlagsMutuallyExclusive("file", "connection")
@@ -133,7 +136,7 @@ func (f explainFlags) statement(s screen.Streams, args []string) (string, error)
 		return "", nil
 	}
 	if len(args) == 0 {
-		return "", &fault.Error{Code: fault.Usage, Err: errors.New("no statement to explain"), Hint: "give it in quotes, or - to read it from standard input, or --file with a plan"}
+		return "", fault.New(fault.Usage, "give it in quotes, or - to read it from standard input, or --file with a plan", errors.New("no statement to explain"))
 	}
 	sql := args[0]
 	if sql == "-" {
@@ -210,7 +213,7 @@ func explainProgress(s screen.Streams, f explainFlags) (done func()) {
 				fmt.Fprint(s.Err, "\r\x1b[K")
 				return
 			case <-tick.C:
-				fmt.Fprintf(s.Err, "\rrunning the statement for %.0f s, at most %.0f s%s", time.Since(begin).Seconds(), f.timeout.Seconds(), "\x1b[K")
+				fmt.Fprintf(s.Err, "\rrunning the statement for %s, at most %s%s", digits.Age(time.Since(begin).Seconds()), digits.Span(f.timeout), "\x1b[K")
 			}
 		}
 	}()
@@ -234,16 +237,16 @@ func explainFailure(server mysql.Server, analyze bool, err error) error {
 	case errors.Is(err, plan.ErrStatement):
 		return fault.New(fault.Usage, "", err)
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return fault.New(fault.Failed, "a plan is shown to who may read all that the statement reads, the tables behind views among it: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
-	case n == mysql.ErrReadOnlyTransaction:
+		return fault.New(fault.Failed, "a plan is shown only to accounts that may read everything the statement reads, including the tables of views: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
+	case n == errno.ReadOnlyTransaction:
 		return fault.New(fault.Failed, "a function in it writes, and the server would run it to plan the statement", err)
-	case (n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB) && analyze:
+	case (n == errno.StatementTimeout || n == errno.StatementTimeoutMariaDB) && analyze:
 		return fault.New(fault.Failed, "raise --timeout, or leave --analyze out", err)
-	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:
+	case n == errno.StatementTimeout || n == errno.StatementTimeoutMariaDB:
 		return fault.New(fault.Failed, "raise --timeout: planning alone took longer; servers evaluate constant subqueries and functions while they plan, and a busy one is slow", err)
-	case n == mysql.ErrNoPlanToTell || n == mysql.ErrNoPlanMariaDB:
+	case n == errno.NoPlan || n == errno.NoPlanMariaDB:
 		return fault.New(fault.Failed, "that connection runs nothing with a plan just now", err)
-	case n == 1046:
+	case n == errno.NoDatabase:
 		return fault.New(fault.Failed, "give --database, or a database at the end of the DSN", err)
 	case errors.Is(err, context.DeadlineExceeded) || mysql.ClassOf(err) == mysql.ClassTimeout:
 		return fault.New(fault.Failed, "raise --timeout", err)

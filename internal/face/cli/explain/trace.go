@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/trace"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -33,6 +33,7 @@ type traceFlags struct {
 	width                 int
 }
 
+// NewTrace is risso trace.
 func NewTrace(s screen.Streams) *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
@@ -67,22 +68,19 @@ switched on is put back by --restore.
 	fl.BoolVar(&f.synch, "synch", false, "with --enable: also mutexes and other latches; every connection of the server pays for it")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --enable or --restore: print the statements and end")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed trace left switched on")
-	fl.BoolVar(&f.all, "all", false, "every event in the text, not only the dearest")
+	fl.BoolVar(&f.all, "all", false, "every event in the text, not only the most expensive")
 	fl.BoolVar(&f.redact, "redact", false, "hide the literals of statements")
 	fl.StringVar(&f.user, "user", "", "list only connections of this user")
 	fl.BoolVar(&f.latest, "latest", false, "trace the connection that was busy last (of --user, when given)")
-	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+defaultStateDir()+")")
+	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+home.State("trace")+")")
 	fl.IntVar(&f.width, "width", 0, "characters in a line of the text (default 120)")
 	return cmd
 }
 
-// defaultStateDir is where small facts about what Risso does are kept.
-func defaultStateDir() string { return filepath.Join(filepath.Dir(home.Data()), "trace") }
-
 // check finds wrong use before any server is asked.
 func (f *traceFlags) check(args []string) error {
 	if f.stateDir == "" {
-		f.stateDir = defaultStateDir()
+		f.stateDir = home.State("trace")
 	}
 	switch {
 	case f.length <= 0 || f.length > time.Hour:
@@ -128,7 +126,7 @@ func runTrace(ctx context.Context, s screen.Streams, f traceFlags, args []string
 		}
 		id = list[0].ID
 	case f.enable || f.output != "text" && f.output != "json":
-		return &fault.Error{Code: fault.Usage, Err: errors.New("which connection?"), Hint: "risso trace NUMBER; without --enable and --output it lists them"}
+		return fault.New(fault.Usage, "risso trace NUMBER; without --enable and --output it lists them", errors.New("which connection?"))
 	default:
 		return traceCandidates(ctx, s, f, target)
 	}
@@ -154,7 +152,7 @@ func runTrace(ctx context.Context, s screen.Streams, f traceFlags, args []string
 	if progress {
 		o.Say = func(line string) { fmt.Fprintf(s.Err, "\r\x1b[K· %s\n", line) }
 		o.Progress = func(at time.Duration, events int) {
-			fmt.Fprintf(s.Err, "\r\x1b[K%.1f of %s: %s", at.Seconds(), f.length, render.Roughly(events, "event"))
+			fmt.Fprintf(s.Err, "\r\x1b[K%s of %s: %s", digits.Span(at), digits.Span(f.length), render.Roughly(events, "event"))
 		}
 	}
 	t, err := trace.Run(ctx, o)
@@ -216,7 +214,7 @@ func traceCandidates(ctx context.Context, s screen.Streams, f traceFlags, target
 	}
 	table := render.Table{Heads: []string{">CONNECTION", "USER", "HOST", "DB", "COMMAND", ">SINCE", "STATE", "STATEMENT"}}
 	for _, c := range list {
-		table.Rows = append(table.Rows, []string{strconv.FormatInt(c.ID, 10), c.User, c.Host, c.DB, c.Command, render.Seconds(c.Seconds), c.State, trace.Statement(c.Info, f.redact)})
+		table.Rows = append(table.Rows, []string{strconv.FormatInt(c.ID, 10), c.User, c.Host, c.DB, c.Command, digits.Seconds(c.Seconds), c.State, trace.Statement(c.Info, f.redact)})
 	}
 	width := f.width
 	if width == 0 {

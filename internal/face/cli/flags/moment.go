@@ -51,5 +51,5 @@ func oneTime(form, s string, t time.Time) error {
 	case 1:
 		return nil
 	}
-	return fmt.Errorf("%q is two times in %s, where clocks are put back then: write %s", s, t.Location(), strings.Join(all, " or "))
+	return fmt.Errorf("%q exists twice in %s, where clocks are put back then: write %s", s, t.Location(), strings.Join(all, " or "))
 }

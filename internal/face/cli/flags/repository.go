@@ -22,6 +22,7 @@ type Source struct {
 	Signer   ed25519.PrivateKey
 }
 
+// Bind adds the flags to a command.
 func (f *Source) Bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.From, "from", "", "place of the backups: "+blob.Forms)
 	cmd.Flags().StringVar(&f.Identity, "identity", "", "file with the age identity that opens an encrypted repository")
@@ -58,8 +59,9 @@ type Encrypt struct {
 	Identity string
 }
 
+// Bind adds the flags to a command.
 func (f *Encrypt) Bind(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.To, "encrypt-to", nil, "encrypt to this age recipient (age1…), or to those in a file; may be repeated; said with the first backup, and checked from then on")
+	cmd.Flags().StringArrayVar(&f.To, "encrypt-to", nil, "encrypt to this age recipient (age1…), or to those in a file; may be repeated; set by the first backup, and checked from then on")
 	cmd.Flags().StringVar(&f.Identity, "identity", "", "file with the age identity: needed once on a host that writes into an encrypted repository that it did not make")
 }
 

@@ -59,7 +59,7 @@ func (f Server) Target() (mysql.Target, error) {
 	case err != nil:
 		return mysql.Target{}, err
 	case len(list) == 0:
-		return mysql.Target{}, &fault.Error{Code: fault.Usage, Err: errors.New("no server to ask"), Hint: "give --dsn 'user:password@tcp(host:3306)/'"}
+		return mysql.Target{}, fault.New(fault.Usage, "give --dsn 'user:password@tcp(host:3306)/'", errors.New("no server to ask"))
 	case len(list) > 1:
 		return mysql.Target{}, fault.Usagef("%d servers: name one with --dsn", len(list))
 	}

@@ -22,7 +22,7 @@ type Throttle struct {
 // Bind adds the flags to a command.
 func (f *Throttle) Bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	DurationVar(fl, &f.MaxLag, "max-lag", 0, "wait while a replica, or the server as a replica, is further behind than this; 0: never")
+	DurationVar(fl, &f.MaxLag, "max-lag", 0, "wait while a replica, or the server as a replica, is behind by more than this; 0: never")
 	fl.IntVar(&f.maxRunning, "max-threads-running", 0, "wait while the server runs more statements than this at once, Risso's own left out; 0: never")
 	fl.StringVar(&f.maxRate, "max-rate", "", "read or write no more than so many bytes a second: 50MB, 1GiB (default: no limit)")
 }
@@ -40,6 +40,7 @@ func (f Throttle) Gate(ctx context.Context, own int, server mysql.Target, replic
 	return g, nil
 }
 
+// Limits are the flags, checked; own is how many sessions of Risso's work on the server.
 func (f Throttle) Limits(own int) (throttle.Limits, error) {
 	l := throttle.Limits{MaxLag: f.MaxLag, MaxThreadsRunning: f.maxRunning, Own: own}
 	if f.MaxLag < 0 || f.maxRunning < 0 {

@@ -51,7 +51,7 @@ func runForget(ctx context.Context, s screen.Streams, f Flags, fl *pflag.FlagSet
 		fmt.Fprintln(s.Out, "Not finished:", t)
 	}
 	if got.Rolling {
-		fmt.Fprintln(s.Out, "It was at the binary logs: the tables are as at some moment behind the backup.")
+		fmt.Fprintln(s.Out, "It was at the binary logs: the tables are as at some moment after the backup.")
 	}
 	if f.dryRun {
 		fmt.Fprintln(s.Out, "Nothing was changed.")

@@ -45,14 +45,13 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 	}
 	switch {
 	case h.Kind != repo.Physical && f.datadir != "":
-		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a logical one", h.ID), Hint: "it is loaded into a server: --into DSN or --sandbox NAME; --backup names another, risso backup list shows them"}
+		return true, fault.New(fault.Usage, "it is loaded into a server: --into DSN or --sandbox NAME; --backup names another, risso backup list shows them", fmt.Errorf("backup %s is a logical one", h.ID))
 	case h.Kind != repo.Physical:
 		return false, nil
 	case f.into != "":
-		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one", h.ID), Hint: "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them"}
+		return true, fault.New(fault.Usage, "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them", fmt.Errorf("backup %s is a physical one", h.ID))
 	case len(f.tables)+len(f.schemas)+len(f.rename) > 0 || until.Set():
-		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one: it comes back whole, as it was", h.ID),
-			Hint: "restore it with --sandbox, go on there with risso binlog apply, and take single tables from there with risso backup --table"}
+		return true, fault.New(fault.Usage, "restore it with --sandbox, continue there with risso binlog apply, and extract single tables from there with risso backup --table", fmt.Errorf("backup %s is a physical one: it comes back whole, as it was", h.ID))
 	}
 	o := physical.RestoreOptions{Repo: r, Backup: h.ID, Datadir: f.datadir, Threads: f.threads}
 	if f.useMemory != "" {
@@ -68,7 +67,7 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 	}
 	if f.dryRun {
 		fmt.Fprintf(s.Out, "Backup %s of %s (%s %s), as it was at %s, by %s\nwould become the data directory %s: about %s\n", h.ID, h.Server.Name, h.Server.Flavour, h.Server.Version,
-			h.Snapshot.Local().Format("2006-01-02 15:04:05"), h.Tool, f.datadir, render.Bytes(float64(h.Bytes)))
+			h.Snapshot.Local().Format("2006-01-02 15:04:05"), h.Tool, f.datadir, digits.Bytes(h.Bytes))
 		return true, nil
 	}
 	got, err := physical.Restore(ctx, o)
@@ -139,7 +138,7 @@ func (f Flags) filesIntoSandbox(ctx context.Context, s screen.Streams, o physica
 
 // filesText says what was restored, in words.
 func filesText(s screen.Streams, got physical.Restored) {
-	fmt.Fprintf(s.Out, "%s, %s; fetched in %s, prepared in %s\n", digits.Counted(got.Files, "file"), render.Bytes(float64(got.Bytes)), render.Seconds(got.Fetch.Seconds()), render.Seconds(got.Prepare.Seconds()))
+	fmt.Fprintf(s.Out, "%s, %s; fetched in %s, prepared in %s\n", digits.Counted(got.Files, "file"), digits.Bytes(got.Bytes), digits.Seconds(got.Fetch.Seconds()), digits.Seconds(got.Prepare.Seconds()))
 	if len(got.Chain) > 1 {
 		fmt.Fprintf(s.Out, "Put together of %s\n", strings.Join(got.Chain, ", "))
 	}
@@ -159,7 +158,7 @@ func filesFailure(ctx context.Context, err error) error {
 	case places.Mistrusted(err) != "":
 		return fault.New(fault.Failed, places.Mistrusted(err), err)
 	case errors.Is(err, repo.ErrDamaged):
-		return fault.New(fault.Failed, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole", err)
+		return fault.New(fault.Failed, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact", err)
 	}
 	return err
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -33,6 +32,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
+// Flags are those of risso restore.
 type Flags struct {
 	From, identity, backup             string
 	into, sandbox, server              string
@@ -52,6 +52,7 @@ type Flags struct {
 // restoredName is what a sandbox is called when nothing is said.
 const restoredName = "restored"
 
+// New is risso restore.
 func New(s screen.Streams) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
@@ -64,7 +65,7 @@ number and sum compared with those of the backup: exit code 0 only when all are 
 left out, views work that worked when the backup was taken, and no table that is not restored refers
 to rows that are gone by it.
 
-A restore that was cut off, or killed, goes on where it was when it is run again as before; no row is
+A restore that was interrupted or killed continues where it was when it is run again as before; no row is
 loaded twice. Until then a journal lies in the server, the schema risso_restore; --forget takes it away.
 A place is ` + blob.Forms + `.
 docs/restore.md has all of it.
@@ -116,23 +117,23 @@ func (f *Flags) bind(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
-	fl.StringVar(&f.toTime, "to-time", "", "go on from the binary logs, and end before the first transaction committed then or later: a time, or how long ago")
+	fl.StringVar(&f.toTime, "to-time", "", "continue from the binary logs, and end before the first transaction committed then or later: a time, or how long ago")
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times written without one: UTC, Local, Europe/Berlin")
 	fl.StringVar(&f.logs, "logs", "", "where the mirrored binary logs are (default the place of --from)")
-	fl.StringVar(&f.LogsDSN, "logs-dsn", "", "take the binary logs from this server instead, as --into")
+	fl.StringVar(&f.LogsDSN, "logs-dsn", "", "read the binary logs from this server instead; a DSN as for --into")
 	fl.StringVar(&f.logsDir, "logs-dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
 	fl.StringVar(&f.series, "series", "", "which series of mirrored logs, as risso binlog list calls it, or how that begins")
-	fl.StringVar(&f.toGTID, "to-gtid", "", "go on from the binary logs up to this transaction, with it")
-	fl.StringVar(&f.before, "before", "", "go on from the binary logs up to this transaction, without it")
+	fl.StringVar(&f.toGTID, "to-gtid", "", "continue from the binary logs up to this transaction, including it")
+	fl.StringVar(&f.before, "before", "", "continue from the binary logs up to this transaction, excluding it")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
 	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
 	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is; the exit code is 1 then")
 	fl.BoolVar(&f.noPrograms, "no-programs", false, "leave procedures, functions, packages, triggers and events away")
 	fl.StringVar(&f.definer, "definer", "", "`ACCOUNT` that becomes the definer of all views and programs: user@host, or CURRENT_USER for the one that restores (default as in the backup)")
 	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
-	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards tell the server that it has all transactions of the backup, so that it can follow as a replica; this empties its own binary logs")
+	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards mark all transactions of the backup as applied on the server, so that it can follow as a replica; this empties its binary logs")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
-	fl.BoolVar(&f.forget, "forget", false, "restore nothing: take the journal of a restore that was cut off away from --into; its tables stay as they are")
+	fl.BoolVar(&f.forget, "forget", false, "restore nothing: remove the journal of an interrupted restore from --into; its tables stay as they are")
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
@@ -147,9 +148,9 @@ func (f Flags) check() (load.Until, error) {
 	var u load.Until
 	switch {
 	case f.From == "":
-		return u, &fault.Error{Code: fault.Usage, Err: errors.New("no place to restore from"), Hint: "give --from " + blob.Forms}
+		return u, fault.New(fault.Usage, "give --from "+blob.Forms, errors.New("no place to restore from"))
 	case f.into == "" && f.sandbox == "" && f.datadir == "":
-		return u, &fault.Error{Code: fault.Usage, Err: errors.New("no server to restore into"), Hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME"}
+		return u, fault.New(fault.Usage, "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME", errors.New("no server to restore into"))
 	case f.threads < 1 || f.threads > 64:
 		return u, fault.Usagef("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
@@ -230,7 +231,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	}
 	res, tables, plan, err := restoreNow(ctx, s, o)
 	planned := f.dryRun && (err == nil || errors.Is(err, load.ErrLogs))
-	if f.output == "json" && (join.CameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
+	if f.output == "json" && (load.CameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
 		out := Answer{Plan: plan, DryRun: f.dryRun, Tables: tables}
 		if !f.dryRun && !errors.Is(err, load.ErrIncompatible) {
 			out.Result = &res
@@ -243,7 +244,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 		}
 	} else if planned {
 		restorePlanText(s.Out, plan, len(f.tables)+len(f.schemas) > 0)
-	} else if join.CameToEnd(err) {
+	} else if load.CameToEnd(err) {
 		restoreText(s.Out, res)
 		if box != nil {
 			fmt.Fprintf(s.Out, "It runs as %s; away with it: risso sandbox down %s\n", box.Primary().DSN, box.Name)
@@ -255,6 +256,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	return nil
 }
 
+// Answer is what a restore brought.
 type Answer struct {
 	Plan    load.Plan          `json:"plan"`
 	DryRun  bool               `json:"dry_run"`
@@ -273,13 +275,13 @@ func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Res
 	o.Confirm = func(pl load.Plan) error {
 		plan = pl
 		for _, fi := range pl.Findings {
-			fmt.Fprintln(s.Err, "risso:", join.FindingWords(fi))
+			fmt.Fprintln(s.Err, "risso:", fi.Words())
 		}
 		for _, n := range pl.Notes {
 			fmt.Fprintln(s.Err, "risso:", n)
 		}
 		if pl.Resumes {
-			fmt.Fprintln(s.Err, "risso: a restore of this backup was cut off: going on where it was")
+			fmt.Fprintln(s.Err, "risso: a restore of this backup was interrupted: continuing where it was")
 		}
 		return nil
 	}
@@ -299,17 +301,17 @@ func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Res
 	if errors.As(err, &inc) {
 		plan.Findings = inc.Findings
 		for _, fi := range inc.Findings {
-			fmt.Fprintln(s.Err, "risso:", join.FindingWords(fi))
+			fmt.Fprintln(s.Err, "risso:", fi.Words())
 		}
 	}
 	return res, tables, plan, err
 }
 
 func restoreProgress(p load.Progress, elapsed float64) string {
-	text := fmt.Sprintf("%s: %d of %s, %s/s", p.Stage, p.Tables, digits.Counted(p.Of, "table"), render.Bytes(float64(p.Bytes)/2/elapsed))
+	text := fmt.Sprintf("%s: %d of %s, %s/s", p.Stage, p.Tables, digits.Counted(p.Of, "table"), digits.Bytes(float64(p.Bytes)/2/elapsed))
 	if p.Total > 0 && p.Bytes > 0 {
 		left := float64(p.Total-p.Bytes) / (float64(p.Bytes) / elapsed)
-		text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(p.Bytes)/float64(p.Total)), text, render.Seconds(max(0, left)))
+		text = fmt.Sprintf("%s, %s, %s left", digits.Percent(min(1, float64(p.Bytes)/float64(p.Total))), text, digits.Age(max(0, left)))
 	}
 	return text
 }
@@ -365,22 +367,22 @@ var restoreHints = []struct {
 }{
 	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
-	{load.ErrExists, "--overwrite drops what is in the way, --rename puts it beside"},
+	{load.ErrExists, "--overwrite drops what is in the way, --rename uses another name"},
 	{load.ErrOneName, "--rename gives a schema or table another name, --no-programs leaves triggers away"},
 	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
-	{load.ErrUnfinished, "--overwrite begins anew, --forget takes its journal away"},
+	{load.ErrUnfinished, "--overwrite starts over, --forget removes its journal"},
 	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
-	{load.ErrPast, "--backup names an older one, as risso backup list shows them; where the server's clock was wrong, --to-gtid and --before do without it"},
+	{load.ErrPast, "--backup names an older one, as risso backup list shows them; if the server's clock was wrong, --to-gtid and --before do not need it"},
 	{binlog.ErrPast, "--backup names an older one, as risso backup list shows them"},
-	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
+	{load.ErrLogs, "--logs, --logs-dsn and --series name others"},
 	{load.ErrBusy, "wait for it, or end it"},
 	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},
 	{load.ErrBroken, "what they need has to be made by hand: a table, a column, their definer or its grants; --definer names another one"},
-	{load.ErrOrphans, "mend or delete those rows, or restore their tables of the same backup, too"},
+	{load.ErrOrphans, "correct or delete those rows, or restore their tables from the same backup, too"},
 	{load.ErrMeet, "on the backup's server, or one of its kind (--sandbox NAME), change one of the two values or make the key not unique, and restore a backup that is taken then; --forget and --schema or --table restore the rest meanwhile"},
 	{load.ErrNotKept, "a server like the backup's takes them: --sandbox NAME"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
-	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
+	{repo.ErrDamaged, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact"},
 }
 
 // Failure is an error with what mends it. changed says whether the restore had begun to change the server.
@@ -412,8 +414,8 @@ func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox)
 	switch {
 	case !changed:
 		hint = screen.Joined("nothing was changed", hint)
-	case !join.CameToEnd(err):
-		hint = screen.Joined(hint, "run the same again: it goes on where it was; --forget takes its journal away instead")
+	case !load.CameToEnd(err):
+		hint = screen.Joined(hint, "run the same command again: it continues where it was; --forget removes its journal instead")
 	}
 	if box != nil {
 		hint = screen.Joined(hint, "the sandbox is left as it is: risso sandbox down "+box.Name)
@@ -430,10 +432,10 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
 	}
 	for _, f := range r.Otherwise {
-		fmt.Fprintln(out, "Otherwise:", join.FindingWords(f))
+		fmt.Fprintln(out, "Otherwise:", f.Words())
 	}
 	for _, f := range r.LeftOut {
-		fmt.Fprintln(out, "Left out:", join.FindingWords(f))
+		fmt.Fprintln(out, "Left out:", f.Words())
 	}
 	for _, f := range r.Broken {
 		fmt.Fprintf(out, "Broken: %s is there and does not work: %s\n  %s\n", f.What, f.Reason, f.Create)
@@ -445,7 +447,7 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "Different: %s.%s has %s, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), digits.Counted(t.Rows, "row"), t.Sum, t.Wants)
 	}
 	fmt.Fprintf(out, "Backup %s of %s: %s, %s, %s, and %s restored in %s (%s/s)", r.Backup.ID, r.Backup.Server.Name, digits.Counted(r.Tables, "table"), digits.Counted(r.Rows, "row"),
-		render.Bytes(float64(r.Bytes)), digits.Counted(r.Objects, "object"), render.Seconds(r.Seconds), render.Bytes(float64(r.Bytes)/max(r.RowSeconds, 0.001)))
+		digits.Bytes(r.Bytes), digits.Counted(r.Objects, "object"), digits.Seconds(r.Seconds), digits.Bytes(float64(r.Bytes)/max(r.RowSeconds, 0.001)))
 	if len(r.Different) == 0 {
 		fmt.Fprintln(out, "; rows read back: all as in the backup")
 	} else {
@@ -472,7 +474,7 @@ func restoreText(out io.Writer, r load.Result) {
 // restorePlanText is the plan in words. some: not everything is restored.
 func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	fmt.Fprintf(out, "Backup %s of %s (%s %s), as it was at %s\n", p.Backup.ID, p.Backup.Server.Name, p.Backup.Server.Flavour, p.Backup.Server.Version, p.Backup.Snapshot.Format(time.RFC3339))
-	fmt.Fprintf(out, "into %s: %s, %s with %s (%s), %s\n", p.Target, digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), digits.Counted(p.Rows, "row"), render.Bytes(float64(p.Bytes)), digits.Counted(p.Objects, "other object"))
+	fmt.Fprintf(out, "into %s: %s, %s with %s (%s), %s\n", p.Target, digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), digits.Counted(p.Rows, "row"), digits.Bytes(p.Bytes), digits.Counted(p.Objects, "other object"))
 	for _, d := range p.Drops {
 		fmt.Fprintln(out, "drops", d)
 	}
@@ -480,7 +482,7 @@ func restorePlanText(out io.Writer, p load.Plan, some bool) {
 		fmt.Fprintln(out, "and drops", n, "more")
 	}
 	if p.Resumes {
-		fmt.Fprintln(out, "goes on with a restore that was cut off")
+		fmt.Fprintln(out, "continues an interrupted restore")
 	}
 	runsText(out, p)
 	if p.Roll != nil {

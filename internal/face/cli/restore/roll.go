@@ -15,7 +15,6 @@ import (
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -165,7 +164,7 @@ func rollPlanText(out io.Writer, p load.RollPlan, some bool) {
 		if p.Problem != "" {
 			verb = "up to the obstacle there is what lies"
 		}
-		fmt.Fprintf(out, "%s from %s:%d to %s:%d: %s, %s", verb, first.Name, first.From, last.Name, last.To, digits.Counted(p.Transactions, "transaction"), render.Bytes(float64(p.Bytes)))
+		fmt.Fprintf(out, "%s from %s:%d to %s:%d: %s, %s", verb, first.Name, first.From, last.Name, last.To, digits.Counted(p.Transactions, "transaction"), digits.Bytes(p.Bytes))
 		if p.Last != "" {
 			fmt.Fprintf(out, ", the last %s", p.Last)
 		}

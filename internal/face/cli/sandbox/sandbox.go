@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -35,7 +36,7 @@ leave nothing behind after down, also when risso was killed or the machine resta
 
 The folder is $RISSO_SANDBOX_DIR, or risso/sandboxes in $XDG_STATE_HOME or ~/.local/state.
 Root logs in over the Unix socket without a password, which only you can reach. An
-account risso with a random password, for TCP, stands in the node's client.cnf:
+account risso with a random password, for TCP, is in the node's client.cnf:
 mariadb --defaults-file=FILE.`,
 	}
 	for _, c := range []*cobra.Command{newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output), newSandboxExecCmd(&output), newSandboxDownCmd(&output)} {
@@ -320,7 +321,7 @@ func runClient(cmd *cobra.Command, n *sandbox.Node, args []string) error {
 }
 
 func describeUp(w io.Writer, s *sandbox.Sandbox, took time.Duration) error {
-	fmt.Fprintf(w, "sandbox %s is up (%s, %.1f s)\n\n", s.Name, s.Topology, took.Seconds())
+	fmt.Fprintf(w, "sandbox %s is up (%s, %s)\n\n", s.Name, s.Topology, digits.Span(took))
 	err := screen.Tabulate(w, func(w io.Writer) {
 		fmt.Fprintln(w, "NODE\tROLE\tSERVER\tPORT\tDSN")
 		for _, n := range s.Nodes {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/render"
 )
 
 // Progress shows on a terminal how far a read is, how fast, and how long it takes yet; elsewhere it is silent.
@@ -25,7 +24,7 @@ type Progress struct {
 func NewProgress(out io.Writer) *Progress {
 	now := time.Now()
 	p := &Progress{start: now, next: now.Add(500 * time.Millisecond)}
-	if IsTerminal(out) {
+	if OnTerminal(out) {
 		p.out = out
 	}
 	return p
@@ -35,9 +34,9 @@ func NewProgress(out io.Writer) *Progress {
 func (p *Progress) Set(done, total int64) {
 	p.Show(func(elapsed float64) string {
 		rate := float64(done) / elapsed
-		text := fmt.Sprintf("%s, %s/s", render.Bytes(float64(done)), render.Bytes(rate))
+		text := fmt.Sprintf("%s, %s/s", digits.Bytes(done), digits.Bytes(rate))
 		if total > 0 && done > 0 {
-			text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(done)/float64(total)), text, render.Seconds(max(0, float64(total-done)/rate)))
+			text = fmt.Sprintf("%s, %s, %s left", digits.Percent(min(1, float64(done)/float64(total))), text, digits.Age(max(0, float64(total-done)/rate)))
 		}
 		return text
 	})
@@ -93,12 +92,12 @@ func (p *Progress) Stage(stage, unit string, done, total int64) {
 			if unit == "tables" {
 				return digits.Counted(int64(v), "table")
 			}
-			return render.Bytes(v)
+			return digits.Bytes(v)
 		}
 		rate := float64(done) / elapsed
 		text := fmt.Sprintf("%s: %s, %s/s", stage, amount(float64(done)), amount(rate))
 		if total > 0 && done > 0 && rate > 0 {
-			text = fmt.Sprintf("%s: %.0f %%, %s, %s/s, %s left", stage, 100*min(1, float64(done)/float64(total)), amount(float64(done)), amount(rate), render.Seconds(max(0, float64(total-done)/rate)))
+			text = fmt.Sprintf("%s: %s, %s, %s/s, %s left", stage, digits.Percent(min(1, float64(done)/float64(total))), amount(float64(done)), amount(rate), digits.Age(max(0, float64(total-done)/rate)))
 		}
 		return text
 	})

@@ -64,7 +64,7 @@ func TestProgress(t *testing.T) {
 	p.End()
 	p.Clear()
 	text := said()
-	if !strings.Contains(text, "25 %, 1.00 MiB") || !strings.Contains(text, "50 %, 2.00 MiB") || !strings.Contains(text, " left") {
+	if !strings.Contains(text, "25 %, 1 MiB") || !strings.Contains(text, "50 %, 2 MiB") || !strings.Contains(text, " left") {
 		t.Errorf("it said %q", text)
 	}
 	if strings.Contains(text, "75 %") || !strings.HasSuffix(text, "\r\x1b[K") {

@@ -18,6 +18,7 @@ type PutBack[T any] struct {
 	Words  func(*change.Left[T]) string // of what was put back
 }
 
+// Write tells it in the form asked for: text or json.
 func (r PutBack[T]) Write(out io.Writer, output string) (err error) {
 	l := r.Left
 	if output == "json" {

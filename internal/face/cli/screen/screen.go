@@ -11,16 +11,19 @@ import (
 	"golang.org/x/term"
 )
 
+// Streams are what a command reads and writes.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// Clock is a time for a log, in UTC.
 func Clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05Z")
-}
-
-func IsTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // Width is the terminal's width, or 0.
@@ -34,11 +37,6 @@ func Width(w io.Writer) int {
 		return 0
 	}
 	return min(width, 160)
-}
-
-// ByteProgress shows bytes that are done, of how many.
-func ByteProgress(p *Progress) func(done, total int64) {
-	return func(done, total int64) { p.Set(done, total) }
 }
 
 // ShortTime is a time for a table, in the reader's zone.
@@ -57,25 +55,20 @@ func Joined(a, b string) string {
 	return a + "; " + b
 }
 
-// Streams are what a command reads and writes.
-type Streams struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
-}
-
+// Tabulate aligns what write parts by tabs.
 func Tabulate(w io.Writer, write func(io.Writer)) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	write(t)
 	return t.Flush()
 }
 
-// OnTerminal tells whether a person watches.
-func OnTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// OnTerminal tells whether a person watches, or types.
+func OnTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Statements writes SQL as a client reads it.
 func Statements(w io.Writer, list []string) error {
 	for _, sql := range list {
 		if _, err := fmt.Fprintln(w, sql+";"); err != nil {

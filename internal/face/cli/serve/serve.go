@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/ui"
 )
 
+// New is risso serve.
 func New(s screen.Streams) *cobra.Command {
 	var f config.Flags
 	cmd := &cobra.Command{
@@ -28,8 +29,8 @@ func New(s screen.Streams) *cobra.Command {
 		Long: `Watch servers and this host every second, keep every number, and serve the
 page, the JSON API and Prometheus' query API.
 
-Servers come from --dsn (several), else from --config, else from the environment
-variable RISSO_DSN (several, parted by blanks), else from ~/.my.cnf. A password in
+Servers come from --dsn (several), or from --config, or from the environment
+variable RISSO_DSN (several, separated by spaces), or from ~/.my.cnf. A password in
 --dsn is wiped from the process list; ~/.my.cnf, the environment and the config file
 (password_file, password_env) are the better places.
 
@@ -39,15 +40,15 @@ statements in the config file, also for one server). It is kept in the data fold
 in builds with cgo), or in ClickHouse: --events-url, the environment variable
 RISSO_EVENTS_URL, or events_url in the config file.
 
-A change of the protect blocks of the config file is taken while Risso runs, within some
-seconds or at SIGHUP; when there is a mistake in it, what was before stays in force.
-SIGHUP never ends Risso, with or without a config file; when it comes because the
-terminal was closed, Risso goes on and says so among its events. SIGTERM and SIGINT end it.
+Changes of the protect blocks of the config file take effect while Risso runs, within some
+seconds or at SIGHUP; if there is a mistake, the previous settings stay in force.
+SIGHUP never ends Risso, with or without a config file; if it comes because the
+terminal was closed, Risso continues and reports it as an event. SIGTERM and SIGINT end it.
 
-Whoever listens on another address than loopback needs a token first:
-risso token create NAME. Once there is a token, it is asked for on loopback, too.
+To listen on another address than loopback, create a token first:
+risso token create NAME. Once there is a token, it is required on loopback, too.
 
-What questions over HTTP may cost is bounded: limits in the config file.
+HTTP queries are bounded: limits in the config file.
 
 ` + fault.Help,
 		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(10.0.0.2)/'
@@ -72,7 +73,7 @@ What questions over HTTP may cost is bounded: limits in the config file.
 func bindStatements(f *config.Statements, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.EventsURL, "events-url", "", "keep statements in ClickHouse: clickhouse://user:password@host:9000/database (default: DuckDB in the data folder)")
-	fl.StringVar(&f.Mode, "statements", "", "where statements are read: auto, performance_schema, slow-log or off (default auto: performance_schema, and where that is off the slow log of a server on this machine)")
+	fl.StringVar(&f.Mode, "statements", "", "where statements are read: auto, performance_schema, slow-log or off (default auto: performance_schema, or if that is off the slow log of a server on this machine)")
 	fl.BoolVar(&f.NoStatements, "no-statements", false, "do not follow statements; the same as --statements off")
 	fl.BoolVar(&f.NoPlans, "no-plans", false, "take no plans of the heaviest statements")
 	fl.BoolVar(&f.Redact, "redact", false, "hide literal values in samples and plans before they are stored")

@@ -33,15 +33,15 @@ func NewToken(s screen.Streams) *cobra.Command {
 		Short: "Tokens that let people and programs look at the page and the API",
 		Long: `Tokens that let people and programs look at the page and the API.
 
-A token is asked for on any other address than loopback, and on loopback as soon as
-there is one: behind a proxy on this machine everybody comes from loopback. The page
+A token is required on any other address than loopback, and on loopback once
+there is one: behind a proxy on this machine every client comes from loopback. The page
 has a form for it; programs send it as "Authorization: Bearer TOKEN" or as the password
 of HTTP basic authentication, with any user name. Only its hash is stored.
 
 A token may look (everything that only reads) or act, too: start and stop backups,
-drills and other jobs, keep and delete results of benchmarks. Who did what stands among
-the events, by the token's name. To revoke the last token opens nothing: on loopback
-Risso goes on asking for one until "risso token off".`,
+drills and other jobs, keep and delete results of benchmarks. Events record who did
+what, by the token's name. Revoking the last token opens nothing: on loopback
+Risso keeps requiring one until "risso token off".`,
 		Example: `  risso token create grafana
   risso token create ann --role act
   risso token list
@@ -123,7 +123,7 @@ func tokensOff(ctx context.Context, s screen.Streams, st *state.Store, output st
 	for _, t := range list {
 		names = append(names, t.Name)
 	}
-	return errors.Join(revoked(s, output, names...), tokenEvent(ctx, st, "", "all tokens were revoked; none is asked for on loopback any more"))
+	return errors.Join(revoked(s, output, names...), tokenEvent(ctx, st, "", "all tokens were revoked; none is required on loopback any more"))
 }
 
 // revoked tells programs whose tokens do not count any more; people see it by the exit code.

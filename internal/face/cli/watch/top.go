@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -32,6 +33,7 @@ type topFlags struct {
 	output string
 }
 
+// NewTop is risso top.
 func NewTop(s screen.Streams) *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
@@ -52,7 +54,7 @@ table each second, or with --output json one object a line each second.
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
-	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: go on)")
+	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: never)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	flags.BindSources(&f.Sources, cmd)
 	return cmd
@@ -189,9 +191,9 @@ func fleetTable(rows []live.Row, chosen int) render.Table {
 		}
 		lag := ""
 		if r.Lag != nil {
-			lag = render.Seconds(*r.Lag)
+			lag = digits.Seconds(*r.Lag)
 		}
-		table.Rows = append(table.Rows, []string{mark, r.Name, role, string(r.State), figure(r.QPS, render.Number), figure(r.ThreadsRunning, render.Number), lag, figure(r.CPU, render.Percent), r.Words})
+		table.Rows = append(table.Rows, []string{mark, r.Name, role, string(r.State), figure(r.QPS, digits.Number), figure(r.ThreadsRunning, digits.Number), lag, figure(r.CPU, digits.Percent), r.Words})
 	}
 	return table
 }
@@ -211,7 +213,7 @@ func (t *topScreen) detail(r live.Row, width int) []string {
 	}
 	head := fmt.Sprintf("%s  %s %s", r.Name, r.Flavour, r.Version)
 	if d.Uptime != nil {
-		head += "  up " + render.Seconds(*d.Uptime)
+		head += "  up " + digits.Seconds(*d.Uptime)
 	}
 	out := []string{head}
 	for _, f := range r.Findings {
@@ -225,13 +227,13 @@ func (t *topScreen) detail(r live.Row, width int) []string {
 		what = "busy"
 	}
 	_, hi := span(r.Spark.Max)
-	out = append(out, fmt.Sprintf("  %-14s %s  5 min, up to %s", what, render.Spark(r.Spark.Avg), render.Number(hi)))
+	out = append(out, fmt.Sprintf("  %-14s %s  5 min, up to %s", what, render.Spark(r.Spark.Avg), digits.Number(hi)))
 	out = append(out, t.pairs(r)...)
 	for _, g := range d.Gaps {
 		out = append(out, "  not collected: "+g.What+": "+g.Reason)
 	}
 	if d.Cost.QueriesPerSecond > 0 {
-		out = append(out, fmt.Sprintf("  watching costs this server %.1f queries, %.2f ms and %s a second", d.Cost.QueriesPerSecond, d.Cost.ServerMsPerSecond, render.Bytes(d.Cost.BytesPerSecond)))
+		out = append(out, fmt.Sprintf("  watching costs this server %s queries, %s and %s a second", digits.Number(d.Cost.QueriesPerSecond), digits.Seconds(d.Cost.ServerMsPerSecond/1000), digits.Bytes(d.Cost.BytesPerSecond)))
 	}
 	for i := range out {
 		out[i] = render.Cut(out[i], width)
@@ -262,25 +264,25 @@ var topFigures = []struct {
 	rate       bool
 	show       func(float64) string
 }{
-	{"selects/s", `mysql_global_status_commands_total{command="select"}`, true, render.Number},
-	{"inserts/s", `mysql_global_status_commands_total{command="insert"}`, true, render.Number},
-	{"updates/s", `mysql_global_status_commands_total{command="update"}`, true, render.Number},
-	{"deletes/s", `mysql_global_status_commands_total{command="delete"}`, true, render.Number},
-	{"rows read/s", `mysql_global_status_handlers_total{handler="read_rnd_next"}`, true, render.Number},
-	{"connections", "mysql_global_status_threads_connected", false, render.Number},
-	{"wait commit", `risso_threads_waiting{class="commit"}`, false, render.Number},
-	{"wait row lock", `risso_threads_waiting{class="row_lock"}`, false, render.Number},
-	{"wait metadata", `risso_threads_waiting{class="metadata_lock"}`, false, render.Number},
-	{"pool reads/s", "mysql_global_status_innodb_buffer_pool_reads", true, render.Number},
-	{"dirty pages", "mysql_global_status_buffer_pool_dirty_pages", false, render.Number},
-	{"redo/s", "mysql_global_status_innodb_os_log_written", true, render.Bytes},
-	{"tmp disk/s", "mysql_global_status_created_tmp_disk_tables", true, render.Number},
-	{"sent/s", "mysql_global_status_bytes_sent", true, render.Bytes},
-	{"received/s", "mysql_global_status_bytes_received", true, render.Bytes},
-	{"load", "node_load1", false, render.Number},
-	{"io waiting", "node_pressure_io_waiting_seconds_total", true, render.Percent},
-	{"cpu waiting", "node_pressure_cpu_waiting_seconds_total", true, render.Percent},
-	{"available", "node_memory_MemAvailable_bytes", false, render.Bytes},
+	{"selects/s", `mysql_global_status_commands_total{command="select"}`, true, digits.Number},
+	{"inserts/s", `mysql_global_status_commands_total{command="insert"}`, true, digits.Number},
+	{"updates/s", `mysql_global_status_commands_total{command="update"}`, true, digits.Number},
+	{"deletes/s", `mysql_global_status_commands_total{command="delete"}`, true, digits.Number},
+	{"rows read/s", `mysql_global_status_handlers_total{handler="read_rnd_next"}`, true, digits.Number},
+	{"connections", "mysql_global_status_threads_connected", false, digits.Number},
+	{"wait commit", `risso_threads_waiting{class="commit"}`, false, digits.Number},
+	{"wait row lock", `risso_threads_waiting{class="row_lock"}`, false, digits.Number},
+	{"wait metadata", `risso_threads_waiting{class="metadata_lock"}`, false, digits.Number},
+	{"pool reads/s", "mysql_global_status_innodb_buffer_pool_reads", true, digits.Number},
+	{"dirty pages", "mysql_global_status_buffer_pool_dirty_pages", false, digits.Number},
+	{"redo/s", "mysql_global_status_innodb_os_log_written", true, digits.Bytes[float64]},
+	{"tmp disk/s", "mysql_global_status_created_tmp_disk_tables", true, digits.Number},
+	{"sent/s", "mysql_global_status_bytes_sent", true, digits.Bytes[float64]},
+	{"received/s", "mysql_global_status_bytes_received", true, digits.Bytes[float64]},
+	{"load", "node_load1", false, digits.Number},
+	{"io waiting", "node_pressure_io_waiting_seconds_total", true, digits.Percent},
+	{"cpu waiting", "node_pressure_cpu_waiting_seconds_total", true, digits.Percent},
+	{"available", "node_memory_MemAvailable_bytes", false, digits.Bytes[float64]},
 }
 
 func (t *topScreen) pairs(r live.Row) []string {

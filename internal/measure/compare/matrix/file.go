@@ -96,7 +96,7 @@ func (s *sets) UnmarshalYAML(n *yaml.Node) error {
 		}
 		name := n.Content[i].Value
 		if slices.ContainsFunc(*s, func(o Set) bool { return o.Name == name }) {
-			return fmt.Errorf("options: %q stands there twice", name)
+			return fmt.Errorf("options: %q is there twice", name)
 		}
 		*s = append(*s, Set{name, lines})
 	}
@@ -153,7 +153,7 @@ func Parse(b []byte, dir string) (*File, error) {
 	}
 	if err == nil {
 		if err = d.Decode(new(yaml.Node)); err == nil {
-			return nil, fmt.Errorf("%w: a second document follows, which would not be read: take away the line ---, or what is behind it", workload.ErrUsage)
+			return nil, fmt.Errorf("%w: a second document follows, which would not be read: remove the line ---, or what follows it", workload.ErrUsage)
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -100,7 +100,7 @@ func ReportOf(f *File, dir string) (*Report, error) {
 		r.Notes = append(r.Notes, fmt.Sprintf("in %d of %s the runs lie more than half of their median apart: the machine was not quiet", unsteady, digits.Counted(len(r.Cells), "cell")))
 	}
 	if least := stats.LeastRuns(compare.Confidence); f.Runs < least {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s too few to tell any difference: %d is the least", digits.Plural(f.Runs, "run of each is", "runs of each are"), least))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s too few to show any difference: at least %d are needed", digits.Plural(f.Runs, "run of each is", "runs of each are"), least))
 	}
 	for _, axis := range axes() {
 		if q := question(axis, f, runs); q != nil {
@@ -255,13 +255,13 @@ func (r *Report) Text(w io.Writer) error {
 }
 
 func (r *Report) head(b *strings.Builder, mark string) {
-	fmt.Fprintf(b, "%s%s: %s, %s of each, %g s each\n", mark, or(r.Name, "matrix"), digits.Counted(len(r.Cells), "cell"), digits.Counted(r.Runs, "run"), r.Seconds)
+	fmt.Fprintf(b, "%s%s: %s, %s of each, %s each\n", mark, or(r.Name, "matrix"), digits.Counted(len(r.Cells), "cell"), digits.Counted(r.Runs, "run"), digits.Seconds(r.Seconds))
 	for _, v := range r.Versions {
 		fmt.Fprintf(b, "%s%s\n", mark, v)
 	}
 	switch {
 	case r.Interrupted:
-		fmt.Fprintf(b, "%sInterrupted: %s missing. The same command goes on.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
+		fmt.Fprintf(b, "%sInterrupted: %s missing. The same command continues.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
 	case r.Missing > 0:
 		fmt.Fprintf(b, "%s%s missing. The same command makes up for that.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
 	}
@@ -361,7 +361,7 @@ func (q Question) chart() (out []string) {
 	}
 	scales := ""
 	if q.Rows[0].Where[AxisWorkload] != "" {
-		scales = "; each workload has a scale of its own"
+		scales = "; each workload has a separate scale"
 	}
 	return append(out, "  (█ to the lowest run, ▒ to the median, ─ to the highest"+scales+")", "")
 }

@@ -28,7 +28,7 @@ func (r *Report) words() {
 			say("Beyond the machine's %s lie %s threads: there threads also wait for a processor, and σ and κ hold that queue as well.", processors(r.Processors), strings.Join(beyond, ", "))
 		}
 	} else {
-		r.Notes = append(r.Notes, "how many processors the machine has is not known (--processors says it): which part lies beyond them cannot be told")
+		r.Notes = append(r.Notes, "how many processors the machine has is not known (--processors says it): it is unknown which part is beyond them")
 	}
 }
 

@@ -186,7 +186,7 @@ func (r *replay) Notes() []string {
 		out = append(out, fmt.Sprintf("The time line was followed with %s; a statement began at most %s late.", digits.Counted(len(r.lines), "session"), digits.Span(time.Duration(r.behind.Load()))))
 	}
 	if r.unprofiled.Load() {
-		out = append(out, "This server does not tell how long it took itself (SET SESSION profiling=1 was refused): what the log tells is not compared.")
+		out = append(out, "This server does not report its own times (SET SESSION profiling=1 was refused): those of the log are not compared.")
 	}
 	if r.shared {
 		out = append(out, "There were fewer threads than sessions at a time in the recording: some waited for others.")

@@ -95,7 +95,7 @@ func parse(path string, text []byte, d drive.Dialect, prepared bool) (f *file, e
 		return nil, p.yamlError(err)
 	}
 	if err := in.Decode(&more); err == nil {
-		return nil, p.at(max(more.Line, 1), "a second document begins here, which would not be read: take away the line ---, or what follows")
+		return nil, p.at(max(more.Line, 1), "a second document begins here, which would not be read: remove the line ---, or what follows")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, p.yamlError(err)
 	}
@@ -167,7 +167,7 @@ func (p *parser) fields(n *yaml.Node, what string, known ...string) (map[string]
 		case !slices.Contains(known, key.Value):
 			return nil, p.at(key.Line, "%s has no %q; it has %s", what, key.Value, strings.Join(known, ", "))
 		case out[key.Value] != nil:
-			return nil, p.at(key.Line, "%q stands here twice", key.Value)
+			return nil, p.at(key.Line, "%q is here twice", key.Value)
 		}
 		out[key.Value] = v
 	}

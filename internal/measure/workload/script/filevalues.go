@@ -166,7 +166,7 @@ func (p *parser) decimals(n *yaml.Node, what string) (generator, error) {
 		v, err := strconv.ParseFloat(x.Value, 64)
 		v = math.Round(v * math.Pow10(d.digits))
 		if err != nil || d.digits > 9 || math.Abs(v) > 1e15 || math.IsNaN(v) {
-			return nil, p.at(x.Line, "%s: %q is no number with at most 9 digits behind the point and 15 in all", what, x.Value)
+			return nil, p.at(x.Line, "%s: %q is no number with at most 9 decimals and 15 digits in all", what, x.Value)
 		}
 		if i == 0 {
 			d.lo = int64(v)

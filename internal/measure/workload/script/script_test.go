@@ -229,7 +229,7 @@ func TestWrong(t *testing.T) {
 	ok := "transactions: [{statements: [SELECT 1]}]\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "mix.yaml:1: the file is empty"},
-		{"transactions:\n  - statements: [SELECT 1]\n---\ntransactions:\n  - statements: [SELECT 2]\n", "mix.yaml:3: a second document begins here, which would not be read: take away the line ---, or what follows"},
+		{"transactions:\n  - statements: [SELECT 1]\n---\ntransactions:\n  - statements: [SELECT 2]\n", "mix.yaml:3: a second document begins here, which would not be read: remove the line ---, or what follows"},
 		{"a: [", "mix.yaml:1: "},
 		{"values: {}\n", "mix.yaml:1: no transactions"},
 		{ok + "foo: 1\n", `mix.yaml:2: the file has no "foo"`},

@@ -39,7 +39,7 @@ func split(sql string, d drive.Dialect) (placed, error) {
 			return p, &misplaced{t.Begin, "a $1 has no value: write :name"}
 		case t.Kind == sqltext.TokenSign && t.Text == ";":
 			if slices.ContainsFunc(list[i:], func(x sqltext.Token) bool { return x.Text != ";" }) {
-				return p, &misplaced{t.Begin, "another statement follows: write each as an item of its own"}
+				return p, &misplaced{t.Begin, "another statement follows: write each as a separate item"}
 			}
 			p.parts = append(p.parts, strings.TrimRight(sql[last:t.Begin], " \t\r\n"))
 			return p, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // The mix: how many of a hundred transactions are of each kind, in the order of the kinds. Source: clause 5.2.3.
@@ -97,7 +98,7 @@ func conflict(e *drive.ServerError) bool {
 	switch e.Code {
 	case 0:
 		return e.State == "40001" || e.State == "40P01" // serialization failure, deadlock
-	case 1213, 1205, 1020: // deadlock, lock wait time-out, the row changed since it was read (MariaDB's snapshot isolation)
+	case errno.Deadlock, errno.LockWaitTimeout, errno.CheckRead: // deadlock, lock wait time-out, the row changed since it was read (MariaDB's snapshot isolation)
 		return true
 	}
 	return false
@@ -185,7 +186,7 @@ type brokenError struct {
 }
 
 func (e *brokenError) Error() string {
-	return "the tables are damaged (risso bench check tpcc tells how): " + strconv.FormatInt(e.rows, 10) + " rows instead of 1: " + e.sql
+	return "the tables are damaged (risso bench check tpcc shows how): " + strconv.FormatInt(e.rows, 10) + " rows instead of 1: " + e.sql
 }
 
 // stamp writes the present moment into a buffer, as an argument.

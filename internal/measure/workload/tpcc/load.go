@@ -17,13 +17,11 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/crew"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // tidying is how long the clean-up after a failed load may take.
 const tidying = 2 * time.Minute
-
-// errNeedsKey is MySQL's number for a table without a primary key where the server asks for one.
-const errNeedsKey = 3750
 
 // loader fills the tables.
 type loader struct {
@@ -104,7 +102,7 @@ func (l *loader) create(s drive.Session) error {
 		t := all[i]
 		_, err := s.Exec(drive.Other, t.create(s.Dialect(), l.p, false))
 		var server *drive.ServerError
-		if errors.As(err, &server) && server.Code == errNeedsKey {
+		if errors.As(err, &server) && server.Code == errno.NeedsPrimaryKey {
 			_, err = s.Exec(drive.Other, t.create(s.Dialect(), l.p, true))
 		}
 		if err == nil || !errors.As(err, &server) {

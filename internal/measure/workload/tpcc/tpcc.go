@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // The size of one warehouse. Source: clauses 1.2.1 and 4.3.3.1.
@@ -99,7 +100,6 @@ func (w *tpcc) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 
 // How the servers say that a table is not there.
 const (
-	errNoTable   = 1146
 	stateNoTable = "42P01"
 )
 
@@ -107,7 +107,7 @@ const (
 func warehouses(s drive.Session) (int, error) {
 	rows, err := workload.Ask(s, "SELECT /* risso: how many are there? */ COUNT(*) FROM warehouse")
 	var server *drive.ServerError
-	if errors.As(err, &server) && (server.Code == errNoTable || server.State == stateNoTable) {
+	if errors.As(err, &server) && (server.Code == errno.NoSuchTable || server.State == stateNoTable) {
 		return 0, nil
 	}
 	if err != nil {

@@ -1,0 +1,23 @@
+package load
+
+import (
+	"errors"
+	"strings"
+)
+
+// CameToEnd says whether a restore came to its end, whatever it found there.
+func CameToEnd(err error) bool {
+	return err == nil || errors.Is(err, ErrDifferent) || errors.Is(err, ErrLeftOut) || errors.Is(err, ErrBroken) || errors.Is(err, ErrOrphans)
+}
+
+// Words tell a person what becomes of it.
+func (f Finding) Words() string {
+	if f.Mapped != "" {
+		return f.What + ": " + f.Reason + ": " + f.Mapped + " instead"
+	}
+	text := f.What + " cannot come along: " + f.Reason
+	if strings.HasPrefix(f.What, "view ") {
+		text += "\n  " + f.Create
+	}
+	return text
+}
