@@ -290,7 +290,7 @@ func (s *seriesSink) Append(t int64, metrics []fleet.Metric, values []float64, l
 func describe(m fleet.Metric) series.Desc {
 	d := series.Desc{Name: m.Name, Labels: make([]series.Label, len(m.Labels))}
 	for i, l := range m.Labels {
-		d.Labels[i] = series.Label{Name: l.Name, Value: l.Value}
+		d.Labels[i] = series.Label(l)
 	}
 	if m.Counter {
 		d.Type = series.Counter

@@ -84,7 +84,7 @@ func (r *recording) series() (n int) {
 func describe(m fleet.Metric) series.Desc {
 	d := series.Desc{Name: m.Name}
 	for _, l := range m.Labels {
-		d.Labels = append(d.Labels, series.Label{Name: l.Name, Value: l.Value})
+		d.Labels = append(d.Labels, series.Label(l))
 	}
 	if m.Counter {
 		d.Type = series.Counter

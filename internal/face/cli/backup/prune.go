@@ -100,7 +100,7 @@ func runPrune(ctx context.Context, s screen.Streams, f pruneFlags) error {
 	defer progress.End()
 	o.Progress = func(n int64) {
 		progress.Show(func(elapsed float64) string {
-			return fmt.Sprintf("%s removed, %s/s", digits.Counted(n, "object"), digits.Number(float64(n)/elapsed))
+			return fmt.Sprintf("%s removed, %s", digits.Counted(n, "object"), digits.Rate(float64(n)/elapsed))
 		})
 	}
 	if o.Trusted, err = (places.Trust{Keys: f.trust}).Known(r, f.From); err != nil {
