@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Session is a session that runs a statement, as it was seen at one moment.
@@ -64,7 +65,7 @@ const refusedFor = 600
 func NewActivityReader(ctx context.Context, c *Conn) (*ActivityReader, error) {
 	r := &ActivityReader{c: c, refused: map[string]int{}, gaps: map[string]fleet.Gap{}, info: c.Server.MariaDB() || !c.Server.PerformanceSchema}
 	for _, set := range c.Server.BoundStatements(activityLimit) {
-		if err := c.Query(ctx, set, ignoreRow); err != nil {
+		if err := c.Query(ctx, set, IgnoreRow); err != nil {
 			return nil, err
 		}
 	}
@@ -335,7 +336,7 @@ func mayWaitUnseen(s Session) bool {
 	if s.Wait != waitRunning || s.Seconds < 1 {
 		return false
 	}
-	first, _ := namesIn(s.Text[:min(len(s.Text), 200)])
+	first, _ := sqltext.NamesIn(s.Text[:min(len(s.Text), 200)])
 	return !slices.Contains([]string{"select", "with", "show", "explain", "analyze", "do", "set"}, first)
 }
 
@@ -429,7 +430,7 @@ func (r *ActivityReader) lastStatements(ctx context.Context, list []Session) err
 	}
 	r.c.traffic.note(statement("0")) // its classes, without the numbers
 	r.c.traffic.note(statement("0, 0"))
-	err := r.c.quietQuery(ctx, statement(strings.Join(ids, ", ")), func(row []sqldriver.Value) error {
+	err := r.c.QuietQuery(ctx, statement(strings.Join(ids, ", ")), func(row []sqldriver.Value) error {
 		id, _ := number(row[0])
 		if last := text(row[1]); !isOwnText(last) {
 			found[int64(id)] = last
@@ -457,7 +458,7 @@ func (r *ActivityReader) StillRuns(ctx context.Context, s Session) (bool, error)
 	}
 	same := false
 	r.c.traffic.note(q + "0")
-	err := r.c.quietQuery(ctx, q+strconv.FormatInt(s.ID, 10), func(row []sqldriver.Value) error {
+	err := r.c.QuietQuery(ctx, q+strconv.FormatInt(s.ID, 10), func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
 		same = same || int64(n) == s.Run
 		return nil

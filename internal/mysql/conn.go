@@ -165,11 +165,11 @@ func (c *Conn) Close() error { return c.conn.Close() }
 // closes the connection: a watched server must not be asked twice.
 func (c *Conn) Query(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
 	c.traffic.note(query)
-	return c.quietQuery(ctx, query, f)
+	return c.QuietQuery(ctx, query, f)
 }
 
-// quietQuery is Query for a statement that is not remembered.
-func (c *Conn) quietQuery(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
+// QuietQuery is Query for a statement that is not remembered.
+func (c *Conn) QuietQuery(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
 	start := time.Now()
 	c.traffic.Queries.Add(1)
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()

@@ -37,7 +37,7 @@ const digestTable = "performance_schema.events_statements_summary_by_digest"
 
 // ServerNow is the server's clock in UTC, as text that Digests takes. It also makes the session read and write times in UTC.
 func (c *Conn) ServerNow(ctx context.Context) (now string, err error) {
-	if err := c.Query(ctx, "SET SESSION /* risso: times in UTC */ time_zone = '+00:00'", ignoreRow); err != nil {
+	if err := c.Query(ctx, "SET SESSION /* risso: times in UTC */ time_zone = '+00:00'", IgnoreRow); err != nil {
 		return "", err
 	}
 	err = c.Query(ctx, "SELECT /* risso: the server's clock */ NOW(6)", func(row []sqldriver.Value) error {
@@ -87,7 +87,7 @@ func (c *Conn) vary(ctx context.Context, part, statement string, f func(row []sq
 	} else {
 		c.traffic.note(statement)
 	}
-	return c.quietQuery(ctx, statement, f)
+	return c.QuietQuery(ctx, statement, f)
 }
 
 // idsAtOnce is how many digests one statement about samples asks for.
@@ -290,17 +290,17 @@ func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit 
 	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
 	defer cancel()
 	if schema != "" {
-		if err := c.Query(ctx, "USE /* risso: plan history */ "+Quote(schema), ignoreRow); err != nil {
+		if err := c.Query(ctx, "USE /* risso: plan history */ "+Quote(schema), IgnoreRow); err != nil {
 			return "", err
 		}
 	}
 	for _, set := range c.Server.explainLimits(limit) {
-		if err := c.Query(ctx, set, ignoreRow); err != nil {
+		if err := c.Query(ctx, set, IgnoreRow); err != nil {
 			return "", err
 		}
 	}
 	err = c.InTheirMode(ctx, func() error {
-		return c.quietQuery(ctx, "EXPLAIN /* risso: plan history */ FORMAT=JSON "+statement, func(row []sqldriver.Value) error {
+		return c.QuietQuery(ctx, "EXPLAIN /* risso: plan history */ FORMAT=JSON "+statement, func(row []sqldriver.Value) error {
 			if plan = text(row[0]); len(plan) > maxPlan {
 				return errTooLong
 			}
@@ -320,12 +320,12 @@ func (c *Conn) ExplainRunning(ctx context.Context, s Session, limit time.Duratio
 	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
 	defer cancel()
 	for _, set := range c.Server.explainLimits(limit) {
-		if err := c.Query(ctx, set, ignoreRow); err != nil {
+		if err := c.Query(ctx, set, IgnoreRow); err != nil {
 			return "", err
 		}
 	}
 	c.traffic.note(c.Server.ExplainConnection(0)[0].Prefix) // its class, without the number
-	err = c.quietQuery(ctx, ways[0].Prefix, func(row []sqldriver.Value) error {
+	err = c.QuietQuery(ctx, ways[0].Prefix, func(row []sqldriver.Value) error {
 		if plan = text(row[0]); len(plan) > maxPlan {
 			return errTooLong
 		}

@@ -109,7 +109,7 @@ func (s Server) BoundStatements(d time.Duration) []string {
 
 // Exec runs a statement that gives no rows.
 func (c *Conn) Exec(ctx context.Context, statement string) error {
-	return c.Query(ctx, statement, ignoreRow)
+	return c.Query(ctx, statement, IgnoreRow)
 }
 
 // Kill ends another connection of a server by a connection of its own: what a client leaves behind when it gives up

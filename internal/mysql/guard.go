@@ -213,7 +213,7 @@ func (g *Guard) handle(ctx context.Context, c *Conn, p process) error {
 	g.handled[p.ID] = true
 	e := GuardEvent{Action: GuardWaits, Session: p.ID, User: p.User, Host: p.Host, Running: p.Time, Text: p.Info}
 	if g.KillLong {
-		err := c.quietQuery(ctx, fmt.Sprintf("KILL /* risso: a backup's lock waits for it */ QUERY %d", p.ID), ignoreRow)
+		err := c.QuietQuery(ctx, fmt.Sprintf("KILL /* risso: a backup's lock waits for it */ QUERY %d", p.ID), IgnoreRow)
 		switch {
 		case err == nil:
 			e.Action = GuardKilled
@@ -265,9 +265,9 @@ func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int6
 			return nil
 		}
 		// The killed statement ends ctx before this one is answered.
-		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), KillTime)
 		for _, id := range r.left() {
-			err = errors.Join(err, c.quietQuery(kctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", id), ignoreRow))
+			err = errors.Join(err, c.QuietQuery(kctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", id), IgnoreRow))
 		}
 		cancel()
 		if err != nil {

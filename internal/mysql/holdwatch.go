@@ -33,7 +33,7 @@ func (c *Conn) waiters(ctx context.Context) (changers []waiter, queued int, err 
 		if strings.Contains(w.Info, "/* risso") {
 			continue
 		}
-		first, names := namesIn(w.Info)
+		first, names := sqltext.NamesIn(w.Info)
 		switch first {
 		case "alter", "drop", "rename", "truncate", "create", "optimize", "repair", "lock", "analyze", "set", "": // set statement … for
 			w.names = names
@@ -44,27 +44,6 @@ func (c *Conn) waiters(ctx context.Context) (changers []waiter, queued int, err 
 		}
 	}
 	return changers, queued, nil
-}
-
-// namesIn gives a statement's first word and all the names in it, in lower case. Texts in double quotes, which may be names,
-// give some too many.
-func namesIn(statement string) (first string, names map[string]bool) {
-	names = map[string]bool{}
-	for _, t := range sqltext.Tokens(statement) {
-		word := t.Text
-		switch {
-		case t.Kind == sqltext.TokenString && strings.HasPrefix(word, `"`):
-			word = strings.ReplaceAll(strings.Trim(word, `"`), `""`, `"`)
-		case !t.Name():
-			continue
-		}
-		word = strings.ToLower(word)
-		if first == "" {
-			first = word
-		}
-		names[word] = true
-	}
-	return first, names
 }
 
 // concerns says whether a statement names a table, or drops its schema.

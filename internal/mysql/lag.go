@@ -10,7 +10,7 @@ import (
 // Lag is how far a replica is behind, beyond the delay that it is told to keep: the most of its channels, and negative when one
 // of them does not run. known is false where the server replicates from nobody.
 func (c *Conn) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
-	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	if err != nil {
 		return 0, false, fmt.Errorf("ask how far the replica is: %w", err)
 	}

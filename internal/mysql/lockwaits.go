@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // LockKind is what sort of lock a session waits for.
@@ -92,7 +93,7 @@ func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, ga
 
 // allowed runs a question that the server may refuse; then it is a gap.
 func (c *Conn) allowed(ctx context.Context, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Gap, error) {
-	err := c.quietQuery(ctx, statement, f)
+	err := c.QuietQuery(ctx, statement, f)
 	switch ClassOf(err) {
 	case "":
 		return nil, nil
@@ -369,7 +370,7 @@ func (c *Conn) flushWait(ctx context.Context, s stuck) (list []LockWait, gaps []
 
 // namedTables are those waits that are for a table that the statement names; where there is none, all.
 func namedTables(list []LockWait, statement string) (named []LockWait) {
-	_, names := namesIn(statement)
+	_, names := sqltext.NamesIn(statement)
 	for _, w := range list {
 		if names[strings.ToLower(w.Name)] {
 			named = append(named, w)
@@ -387,7 +388,7 @@ func (c *Conn) userLockWait(ctx context.Context, s stuck) (list []LockWait, gaps
 	if !ok {
 		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not show the lock's name", Remedy: c.Server.grantPerformanceSchema()}}, nil
 	}
-	err = c.quietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
+	err = c.QuietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
 		if n, known := number(row[0]); known && n > 0 {
 			list = append(list, LockWait{Waiter: s.id, Kind: LockUser, Type: "USER LEVEL LOCK", Name: name, Mode: "EXCLUSIVE", Held: "EXCLUSIVE", Blocker: Blocker{ID: int64(n)}})
 		}
@@ -413,7 +414,7 @@ func userLockName(statement string) (string, bool) {
 // pluginLockWaits asks MariaDB's plugin metadata_lock_info, which tells the locks that are held, and by whom; known says that it is
 // there (https://mariadb.com/kb/en/metadata-lock-info-plugin/). Which of them the session waits for is told by its state and its text.
 func (c *Conn) pluginLockWaits(ctx context.Context, s stuck) (list []LockWait, known bool, err error) {
-	first, names := namesIn(s.text)
+	first, names := sqltext.NamesIn(s.text)
 	gaps, err := c.allowed(ctx, "", "", fmt.Sprintf("SELECT /* risso: who holds metadata locks */ THREAD_ID, LOCK_MODE, LOCK_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_INFO WHERE THREAD_ID NOT IN (%d, CONNECTION_ID())", s.id), func(row []sqldriver.Value) error {
 		holds, _ := number(row[0])
 		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(text(row[1]), "MDL_"), Schema: text(row[3]), Name: text(row[4]), Blocker: Blocker{ID: int64(holds)}}

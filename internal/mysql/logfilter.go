@@ -13,8 +13,8 @@ type LogFilter struct {
 	Ignore []string // what is changed in these is not
 }
 
-// filterOf reads the filter from what the server says of its binary log, where names stand between commas.
-func filterOf(status map[string]string) LogFilter {
+// LogFilterOf reads the filter from what the server says of its binary log, where names stand between commas.
+func LogFilterOf(status map[string]string) LogFilter {
 	names := func(text string) (list []string) {
 		for name := range strings.SplitSeq(text, ",") {
 			if name != "" {
@@ -39,27 +39,12 @@ func (f LogFilter) String() string {
 
 // LogFilter asks what the server leaves out of its binary logs. Nothing is, where it writes none.
 func (c *Conn) LogFilter(ctx context.Context) (LogFilter, error) {
-	rows, err := c.Maps(ctx, c.Server.logStatusStatement())
+	rows, err := c.Maps(ctx, c.Server.LogStatusStatement())
 	if err != nil {
 		return LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)
 	}
 	if len(rows) == 0 {
 		return LogFilter{}, nil
 	}
-	return filterOf(rows[0]), nil
-}
-
-// LogFilter asks what the server leaves out of its binary logs; nothing of an account that may not ask, whose position is not known either.
-func (s *Snapshot) LogFilter(ctx context.Context) (LogFilter, error) {
-	rows, err := s.control.QueryMaps(ctx, s.Server.logStatusStatement())
-	switch {
-	case ClassOf(err) == ClassPrivilege:
-		s.note("The account may not ask what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
-		return LogFilter{}, nil
-	case err != nil:
-		return LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)
-	case len(rows) == 0:
-		return LogFilter{}, nil
-	}
-	return filterOf(rows[0]), nil
+	return LogFilterOf(rows[0]), nil
 }

@@ -150,7 +150,7 @@ func (c *Conn) PluginState(ctx context.Context, name string) (string, error) {
 
 // IsReplica says whether the server is told to replicate from another.
 func (c *Conn) IsReplica(ctx context.Context) (bool, error) {
-	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	return len(rows) > 0, err
 }
 

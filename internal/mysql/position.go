@@ -15,18 +15,10 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// logStatusStatement shows the place in the binary log, and what is left out of it.
-func (s Server) logStatusStatement() string {
-	if s.atLeast(80200) { // the old words were removed in 8.4
-		return "SHOW /* risso: position of the snapshot */ BINARY LOG STATUS"
-	}
-	return "SHOW /* risso: position of the snapshot */ MASTER STATUS"
-}
-
 // readPosition asks for the place in the binary logs, and on a replica for those of its sources.
 func (s *Snapshot) readPosition(ctx context.Context) error {
 	s.Position = LogPlace{}
-	rows, err := s.control.QueryMaps(ctx, s.Server.logStatusStatement())
+	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {
 	case ClassOf(err) == ClassPrivilege:
 		s.note("The account may not ask for the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
@@ -71,7 +63,7 @@ func (s *Snapshot) readMoment(ctx context.Context, variable string) error {
 // readSources asks how far a replica had applied its sources.
 func (s *Snapshot) readSources(ctx context.Context) error {
 	s.Sources = nil
-	rows, err := s.control.QueryMaps(ctx, s.Server.replicaStatusStatement())
+	rows, err := s.control.QueryMaps(ctx, s.Server.ReplicaStatusStatement())
 	if ClassOf(err) == ClassPrivilege {
 		return nil // said already, or no replica
 	}
@@ -81,7 +73,7 @@ func (s *Snapshot) readSources(ctx context.Context) error {
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
-			old[oldReplicaWords.Replace(k)] = v
+			old[OldReplicaWords(k)] = v
 		}
 		p := SourcePlace{Name: old["Channel_Name"] + old["Connection_name"], Host: old["Master_Host"]}
 		p.Port, _ = strconv.Atoi(old["Master_Port"])
@@ -202,7 +194,7 @@ func (s *Snapshot) ownLogOnly(ctx context.Context) (bool, error) {
 	if err != nil || logs {
 		return false, err
 	}
-	sources, err := s.control.QueryMaps(ctx, s.Server.replicaStatusStatement())
+	sources, err := s.control.QueryMaps(ctx, s.Server.ReplicaStatusStatement())
 	if ClassOf(err) != ClassPrivilege {
 		return len(sources) > 0, err
 	}
@@ -280,4 +272,19 @@ func (s *Snapshot) Variables(ctx context.Context) (map[string]string, error) {
 		return nil
 	})
 	return out, err
+}
+
+// LogFilter asks what the server leaves out of its binary logs; nothing of an account that may not ask, whose position is not known either.
+func (s *Snapshot) LogFilter(ctx context.Context) (LogFilter, error) {
+	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
+	switch {
+	case ClassOf(err) == ClassPrivilege:
+		s.note("The account may not ask what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		return LogFilter{}, nil
+	case err != nil:
+		return LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)
+	case len(rows) == 0:
+		return LogFilter{}, nil
+	}
+	return LogFilterOf(rows[0]), nil
 }

@@ -106,7 +106,7 @@ func (c *Conn) executeOne(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, cmp.Or(c.eachRow(rows, ignoreRow), rows.Close())
+	return true, cmp.Or(c.eachRow(rows, IgnoreRow), rows.Close())
 }
 
 // PreparedStatements reads what statements cost that clients prepared by the binary protocol, have executed, and not closed: at most

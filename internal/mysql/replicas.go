@@ -81,7 +81,7 @@ func (f ReplicaFilter) Passes(schema, table string) bool {
 
 // ReplicaChannels gives the sources that the server replicates from; none for a primary.
 func (c *Conn) ReplicaChannels(ctx context.Context) ([]ReplicaChannel, error) {
-	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	if err != nil {
 		return nil, c.lacking(err, c.Server.replicaPrivilege())
 	}
@@ -90,7 +90,7 @@ func (c *Conn) ReplicaChannels(ctx context.Context) ([]ReplicaChannel, error) {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
 			if !strings.HasPrefix(k, "Replicate_") { // a word of filters, in all versions
-				k = oldReplicaWords.Replace(k)
+				k = OldReplicaWords(k)
 			}
 			old[k] = v
 		}
@@ -243,7 +243,7 @@ func (c *Conn) Reach(ctx context.Context, m Mark, wait time.Duration) (bool, err
 	for {
 		left := max(time.Until(end), 0)
 		answer := ""
-		err := c.quietQuery(ctx, c.reachStatement(m, min(left, slice)), func(row []sqldriver.Value) error {
+		err := c.QuietQuery(ctx, c.reachStatement(m, min(left, slice)), func(row []sqldriver.Value) error {
 			answer = text(row[0])
 			return nil
 		})
@@ -296,7 +296,7 @@ func OwnWrites(ctx context.Context, replica, primary *Conn) (own string, known b
 		question = "SELECT /* risso: does the replica have writes of its own? */ @@GLOBAL.gtid_executed"
 	}
 	ask := func(c *Conn, q string) (v string, err error) {
-		err = c.quietQuery(ctx, q, func(row []sqldriver.Value) error {
+		err = c.QuietQuery(ctx, q, func(row []sqldriver.Value) error {
 			v = strings.ReplaceAll(text(row[0]), "\n", "")
 			return nil
 		})

@@ -15,11 +15,14 @@ type replicaReader struct {
 	Channels []fleet.Channel
 }
 
-// oldReplicaWords turns the words of MySQL 8.0.22 and later into those before.
-var oldReplicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_", "_Source", "_Master", "Replica", "Slave")
+// replicaWords turns the words of MySQL 8.0.22 and later into those before.
+var replicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_", "_Source", "_Master", "Replica", "Slave")
+
+// OldReplicaWords is the name of a column of SHOW REPLICA STATUS as servers before MySQL 8.0.22 have it, and MariaDB.
+func OldReplicaWords(column string) string { return replicaWords.Replace(column) }
 
 func (r *replicaReader) read(ctx context.Context, c *Conn, s *fleet.Sample) error {
-	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	if err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NU
 func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Channel {
 	old := make(map[string]string, len(row))
 	for k, v := range row {
-		old[oldReplicaWords.Replace(k)] = v
+		old[OldReplicaWords(k)] = v
 	}
 	ch := fleet.Channel{
 		Name: old["Channel_Name"] + old["Connection_name"], Source: net.JoinHostPort(old["Master_Host"], old["Master_Port"]),

@@ -49,12 +49,12 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 		sets = append(sets, setMode(own))
 	}
 	for _, set := range sets {
-		if err := c.Query(ctx, set, ignoreRow); err != nil {
+		if err := c.Query(ctx, set, IgnoreRow); err != nil {
 			return s, fmt.Errorf("prepare the session: %w", err)
 		}
 	}
 	// A statement below min_examined_row_limit is not logged, whatever log_queries_not_using_indexes says.
-	if err := c.Query(ctx, `SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295`, ignoreRow); err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
+	if err := c.Query(ctx, `SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295`, IgnoreRow); err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
 		return s, fmt.Errorf("prepare the session: %w", err)
 	}
 	return s, nil
@@ -112,7 +112,8 @@ func (s Server) DialectOf(mode string) sqltext.Dialect {
 	return sqltext.Dialect{MariaDB: s.MariaDB(), Version: int(s.Number)}.WithMode(mode)
 }
 
-func ignoreRow([]sqldriver.Value) error { return nil }
+// IgnoreRow is for statements whose rows say nothing.
+func IgnoreRow([]sqldriver.Value) error { return nil }
 
 // Of is what a server of that kind is able to do, apart from how one of them is set.
 func Of(s fleet.Server) Server { return Server{Server: s} }
@@ -135,8 +136,8 @@ func (s Server) GrantsToPublic() bool { return s.MariaDB() && s.Number >= 101100
 // system_versioning_insert_history.
 func (s Server) KeepsHistory() bool { return s.MariaDB() && s.Number >= 101101 }
 
-// replicaStatusStatement is the statement that shows every replication channel.
-func (s Server) replicaStatusStatement() string {
+// ReplicaStatusStatement is the statement that shows every replication channel.
+func (s Server) ReplicaStatusStatement() string {
 	switch {
 	case s.MariaDB():
 		return "SHOW /* risso */ ALL SLAVES STATUS"
@@ -147,7 +148,7 @@ func (s Server) replicaStatusStatement() string {
 	}
 }
 
-// replicaPrivilege is what replicaStatusStatement needs.
+// replicaPrivilege is what ReplicaStatusStatement needs.
 func (s Server) replicaPrivilege() string {
 	if s.MariaDB() && s.Number >= 100500 {
 		return "REPLICA MONITOR"
@@ -176,4 +177,12 @@ func QuoteAccount(name string) string {
 		return Literal(name)
 	}
 	return Literal(name[:at]) + "@" + Literal(name[at+1:])
+}
+
+// LogStatusStatement shows the place in the binary log, and what is left out of it.
+func (s Server) LogStatusStatement() string {
+	if s.atLeast(80200) { // the old words were removed in 8.4
+		return "SHOW /* risso: position of the snapshot */ BINARY LOG STATUS"
+	}
+	return "SHOW /* risso: position of the snapshot */ MASTER STATUS"
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
@@ -565,7 +566,7 @@ func (s *Snapshot) setLockWait(ctx context.Context, st *Stream, wait time.Durati
 
 // blockDDL keeps schema changes waiting, without anybody else noticing. It is MySQL's since 8.0.
 func (s *Snapshot) blockDDL(ctx context.Context, o SnapshotOptions) error {
-	if !s.Server.atLeast(80000) {
+	if !s.Server.AtLeast(80000, fleet.Never) {
 		return nil
 	}
 	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {

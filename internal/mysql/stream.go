@@ -236,8 +236,8 @@ func (s *Stream) run(ctx context.Context, exchange func() error) error {
 	return s.broken
 }
 
-// killTime is how long it may take to kill an abandoned statement.
-const killTime = 5 * time.Second
+// KillTime is how long it may take to kill an abandoned statement.
+const KillTime = 5 * time.Second
 
 // kill ends the session on the server, which would notice only when it sends the next row. Its errors are of no use to
 // anybody: the session may have ended meanwhile.
@@ -245,14 +245,14 @@ func (s *Stream) kill() {
 	if s.id == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	ctx, cancel := context.WithTimeout(context.Background(), KillTime)
 	defer cancel()
 	c, err := Connect(ctx, s.target, nil)
 	if err != nil {
 		return
 	}
 	defer c.Close()
-	_ = c.quietQuery(ctx, fmt.Sprintf("KILL /* risso: own abandoned statement */ %d", s.id), ignoreRow)
+	_ = c.QuietQuery(ctx, fmt.Sprintf("KILL /* risso: own abandoned statement */ %d", s.id), IgnoreRow)
 }
 
 // Quote is a name as SQL takes it.

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Before 8.0 MySQL's TRUNCATE TABLE keeps a table's CREATE_TIME, and an older snapshot then sees no row of it, without the error
 // 1412 that other servers give (seen with 5.7.22). What tells is the table's number in InnoDB, which is another one afterwards.
 
 // quietTruncate says whether a server empties tables without a trace that every account sees.
-func (s Server) quietTruncate() bool { return !s.MariaDB() && !s.atLeast(80000) }
+func (s Server) quietTruncate() bool { return !s.MariaDB() && !s.AtLeast(80000, fleet.Never) }
 
 // newestTable is the highest number of a table in InnoDB; -1: the account may not see it, for which it takes PROCESS.
 func newestTable(ctx context.Context, st *Stream) (n int64, err error) {

@@ -16,6 +16,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 func TestStatusMetricNames(t *testing.T) {
@@ -245,7 +246,7 @@ func TestNamesIn(t *testing.T) {
 		"# select\n/* select */ RENAME TABLE `a``b`.c":  "rename",
 		"/*!50000 DROP */ TABLE \"a`b\" . c COMMENT 'x": "drop",
 	} {
-		first, names := namesIn(statement)
+		first, names := sqltext.NamesIn(statement)
 		if first != want || !names["a`b"] || !names["c"] || names["it"] || names["select"] || names["x"] {
 			t.Errorf("%q begins with %q and has %v", statement, first, names)
 		}
