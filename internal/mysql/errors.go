@@ -184,3 +184,18 @@ func hint(c Class, t Target) string {
 	}
 	return ""
 }
+
+// DefinitionChanged says that a table was altered, truncated or made anew since the snapshot, which cannot read it any more.
+func DefinitionChanged(err error) bool {
+	var refused *driver.MySQLError
+	return errors.As(err, &refused) && refused.Number == errno.TableChanged
+}
+
+// Gone says that a table is not there, or no longer.
+func Gone(err error) bool {
+	var refused *driver.MySQLError
+	return errors.As(err, &refused) && (refused.Number == errno.NoSuchTable || refused.Number == errno.UnknownTable || refused.Number == errno.UnknownDatabase)
+}
+
+// LockRefused says that a table was not to be had because somebody waits to change it.
+func LockRefused(err error) bool { return ErrorNumber(err) == errno.LockWaitTimeout }

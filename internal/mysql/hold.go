@@ -121,9 +121,6 @@ func (s *Snapshot) letReserve(ctx context.Context, o SnapshotOptions) error {
 	return s.held.start(ctx)
 }
 
-// LockRefused says that a table was not to be had because somebody waits to change it.
-func LockRefused(err error) bool { return ErrorNumber(err) == errno.LockWaitTimeout }
-
 // holdTables keeps tables from being altered. Those without transactions are locked.
 func (s *Snapshot) holdTables(ctx context.Context, o SnapshotOptions, st *Stream) (*hold, error) {
 	plain := map[TableName]bool{}

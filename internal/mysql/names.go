@@ -86,3 +86,8 @@ func SystemSchema(name string) bool { return slices.Contains(systemSchemas, stri
 func Literal(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }
+
+// TableName names a table.
+type TableName struct{ Schema, Name string }
+
+func (n TableName) String() string { return Quote(n.Schema) + "." + Quote(n.Name) }

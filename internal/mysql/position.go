@@ -2,17 +2,12 @@ package mysql
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	driver "github.com/go-sql-driver/mysql"
-
-	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // readPosition asks for the place in the binary logs, and on a replica for those of its sources.
@@ -244,18 +239,6 @@ func (s *Snapshot) SchemaChanges(ctx context.Context) (map[string]int64, error) 
 		}
 	}
 	return now, nil
-}
-
-// DefinitionChanged says that a table was altered, truncated or made anew since the snapshot, which cannot read it any more.
-func DefinitionChanged(err error) bool {
-	var refused *driver.MySQLError
-	return errors.As(err, &refused) && refused.Number == errno.TableChanged
-}
-
-// Gone says that a table is not there, or no longer.
-func Gone(err error) bool {
-	var refused *driver.MySQLError
-	return errors.As(err, &refused) && (refused.Number == errno.NoSuchTable || refused.Number == errno.UnknownTable || refused.Number == errno.UnknownDatabase)
 }
 
 // restoreVariables matter for who restores: what a name, a length or a default means there.

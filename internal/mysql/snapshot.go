@@ -69,11 +69,6 @@ type SourcePlace struct {
 	LogPlace
 }
 
-// TableName names a table.
-type TableName struct{ Schema, Name string }
-
-func (n TableName) String() string { return Quote(n.Schema) + "." + Quote(n.Name) }
-
 // DefaultLockWait is how long a lock is waited for where nothing was said.
 const DefaultLockWait = 5 * time.Second
 
