@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
 // Options are what is dumped, and how.
@@ -27,7 +28,7 @@ type Options struct {
 	Select Selection
 
 	Threads  int // sessions that read
-	Snapshot mysql.SnapshotOptions
+	Snapshot snapshot.Options
 	Gate     Gate  // nil: no limits
 	ChunkAim int64 // bytes of rows that a chunk should have; 0: by the number of threads
 
@@ -95,7 +96,7 @@ type job struct {
 	Options
 	repo  *repo.Repo
 	draft *repo.Draft
-	snap  *mysql.Snapshot
+	snap  *snapshot.Snapshot
 	list  *listing
 	old   parent
 	queue *queue
@@ -181,16 +182,16 @@ func (j *job) take(ctx context.Context, began time.Time) (listed time.Duration, 
 func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) {
 	o := j.Options.Snapshot
 	o.Sessions, o.Stalled = j.Threads, giveUp
-	o.List = func(ctx context.Context, server mysql.Server, sessions []*mysql.Stream) (mysql.Lists, error) {
+	o.List = func(ctx context.Context, server mysql.Server, sessions []*mysql.Stream) (snapshot.Lists, error) {
 		j.list, err = list(ctx, sessions, server, j.Options)
 		if err != nil {
-			return mysql.Lists{}, err
+			return snapshot.Lists{}, err
 		}
 		locks := j.list.locks()
 		j.queue = newQueue(j.list)
 		return locks, nil
 	}
-	if j.snap, err = mysql.TakeSnapshot(ctx, j.Target, o); err != nil {
+	if j.snap, err = snapshot.Take(ctx, j.Target, o); err != nil {
 		return err
 	}
 	s := j.snap

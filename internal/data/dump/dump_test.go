@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -351,7 +352,7 @@ func TestTrouble(t *testing.T) {
 	})
 	t.Run("a plan", func(t *testing.T) {
 		p, err := dump.MakePlan(t.Context(), o)
-		if err != nil || p.Tables != 3 || p.Largest[0].How != "cut by PRIMARY" || p.Methods[0] != string(mysql.ByBinlog) {
+		if err != nil || p.Tables != 3 || p.Largest[0].How != "cut by PRIMARY" || p.Methods[0] != string(snapshot.ByBinlog) {
 			b, _ := json.Marshal(p)
 			t.Errorf("%s, %v", b, err)
 		}
@@ -433,11 +434,11 @@ func TestGuard(t *testing.T) {
 			worst = max(worst, time.Since(start))
 		}
 	}()
-	var events []mysql.GuardEvent
-	o := dump.Options{Target: to, Threads: 2, Snapshot: mysql.SnapshotOptions{LockWait: 2 * time.Second, Tries: 2, Method: mysql.ByGlobalLock,
-		Guard: mysql.Guard{Said: func(e mysql.GuardEvent) { events = append(events, e) }}}}
+	var events []snapshot.GuardEvent
+	o := dump.Options{Target: to, Threads: 2, Snapshot: snapshot.Options{LockWait: 2 * time.Second, Tries: 2, Method: snapshot.ByGlobalLock,
+		Guard: snapshot.Guard{Said: func(e snapshot.GuardEvent) { events = append(events, e) }}}}
 	_, err := dump.Run(t.Context(), place(t), o)
-	if !errors.Is(err, mysql.ErrLocks) {
+	if !errors.Is(err, snapshot.ErrLocks) {
 		t.Errorf("the lock was had, or: %v", err)
 	}
 	words := fmt.Sprintf("%+v", events)
@@ -446,7 +447,7 @@ func TestGuard(t *testing.T) {
 	}
 	events = nil
 	o.Snapshot.Guard.LongQuery = time.Hour // so the lock is asked for, and others queue behind the request
-	if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, mysql.ErrLocks) {
+	if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, snapshot.ErrLocks) {
 		t.Errorf("the lock was had, or: %v", err)
 	}
 	if words := fmt.Sprintf("%+v", events); !strings.Contains(words, "withdrawn") || strings.Contains(words, "killed") {

@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
 // TestHeld alters tables while a backup runs, where the server does not keep schema changes waiting by itself: either the
@@ -129,8 +130,8 @@ func (g gateFunc) Pass(ctx context.Context, _ int64) error { return g(ctx) }
 // changesWait alters a table that is read last: it is read next, and the change goes on long before the backup ends.
 func (h held) changesWait(t *testing.T) {
 	exec(t, h.s, "SET GLOBAL lock_wait_timeout = 600")
-	var events []mysql.GuardEvent
-	o := dump.Options{Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) { events = append(events, e) }}}}
+	var events []snapshot.GuardEvent
+	o := dump.Options{Snapshot: snapshot.Options{Guard: snapshot.Guard{Said: func(e snapshot.GuardEvent) { events = append(events, e) }}}}
 	wait := func(d time.Duration) bool { return d > 600*time.Millisecond } // until it was seen
 	r, result, took, err := h.backup(t, o, wait, step{3, "ALTER TABLE d.w ADD COLUMN c INT NOT NULL DEFAULT 7"})
 	if err != nil {
@@ -160,7 +161,7 @@ func (h held) changesWait(t *testing.T) {
 // othersWait lets somebody queue behind the change of a table that is held: that is over as soon as the table has been read.
 func (h held) othersWait(t *testing.T) {
 	wait := func(d time.Duration) bool { return d > 600*time.Millisecond }
-	o := dump.Options{Snapshot: mysql.SnapshotOptions{LockWait: 4 * time.Minute}} // a machine may be slow
+	o := dump.Options{Snapshot: snapshot.Options{LockWait: 4 * time.Minute}} // a machine may be slow
 	_, _, took, err := h.backup(t, o, wait, step{3, "ALTER TABLE d.w ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.w (id, v) VALUES (5000, 1)"})
 	if err != nil {
 		t.Error(err)
@@ -171,10 +172,10 @@ func (h held) othersWait(t *testing.T) {
 
 // othersWaitForReaders lets somebody queue behind the change of the table that is being read: the backup ends itself.
 func (h held) othersWaitForReaders(t *testing.T) {
-	o := dump.Options{Snapshot: mysql.SnapshotOptions{LockWait: time.Second}}
+	o := dump.Options{Snapshot: snapshot.Options{LockWait: time.Second}}
 	never := func(time.Duration) bool { return false }
 	_, _, took, err := h.backup(t, o, never, step{3, "ALTER TABLE d.t ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.t (v) VALUES ('x')"})
-	if !errors.Is(err, mysql.ErrStalls) || !strings.Contains(err.Error(), "`d`.`t`") {
+	if !errors.Is(err, snapshot.ErrStalls) || !strings.Contains(err.Error(), "`d`.`t`") {
 		t.Errorf("the backup is whole, or: %v", err)
 	}
 	t.Logf("the change took %s, who queued behind it %s", took[0], took[1])
@@ -184,7 +185,7 @@ func (h held) othersWaitForReaders(t *testing.T) {
 // reserveLost ends the session that holds tables. When somebody has a table for himself for a while it is waited for; when he
 // alters one that has not been read, the backup says so, and what came before.
 func (h held) reserveLost(t *testing.T) {
-	o := dump.Options{Target: h.to, Name: "s", Threads: 1, ChunkAim: 64 << 10, Snapshot: mysql.SnapshotOptions{LockWait: 4 * time.Minute}}
+	o := dump.Options{Target: h.to, Name: "s", Threads: 1, ChunkAim: 64 << 10, Snapshot: snapshot.Options{LockWait: 4 * time.Minute}}
 	other := stream(t, h.root)
 	then := make(chan error, 1)
 	n := 0

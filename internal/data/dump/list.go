@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -331,8 +332,8 @@ func (l *listing) add(tables []define.TableInfo, sel Selection) bool {
 }
 
 // locks are what a snapshot has to know.
-func (l *listing) locks() mysql.Lists {
-	out := mysql.Lists{Tables: make([]mysql.TableName, 0, len(l.tables)+len(l.plain))}
+func (l *listing) locks() snapshot.Lists {
+	out := snapshot.Lists{Tables: make([]mysql.TableName, 0, len(l.tables)+len(l.plain))}
 	for _, t := range l.plain {
 		out.Plain = append(out.Plain, t.TableName)
 		out.Tables = append(out.Tables, t.TableName)

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/mysql/wire"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -102,11 +103,11 @@ func writers(t *testing.T, to mysql.Target, n int) (stop func()) {
 // TestMoment takes backups while transactions commit all the time: all tables must be of one moment, and a server that is
 // loaded with the backup and replicates from its position must become what the source is.
 func TestMoment(t *testing.T) {
-	for flavour, methods := range map[string][]mysql.SnapshotMethod{
-		"mariadb":   {mysql.ByBinlog, mysql.ByStage, mysql.ByTableLocks, mysql.ByGlobalLock},
-		"mysql-9.7": {mysql.ByGlobalLock, mysql.ByTableLocks},
-		"mysql-8.0": {mysql.ByGlobalLock, mysql.ByTableLocks},
-		"mysql-5.7": {mysql.ByGlobalLock, mysql.ByTableLocks},
+	for flavour, methods := range map[string][]snapshot.Method{
+		"mariadb":   {snapshot.ByBinlog, snapshot.ByStage, snapshot.ByTableLocks, snapshot.ByGlobalLock},
+		"mysql-9.7": {snapshot.ByGlobalLock, snapshot.ByTableLocks},
+		"mysql-8.0": {snapshot.ByGlobalLock, snapshot.ByTableLocks},
+		"mysql-5.7": {snapshot.ByGlobalLock, snapshot.ByTableLocks},
 	} {
 		t.Run(flavour, func(t *testing.T) {
 			settings := []string{"log_bin=binlog", "binlog_format=ROW", "local_infile=ON"}
@@ -128,19 +129,19 @@ func TestMoment(t *testing.T) {
 			}
 			t.Run("table locks of several sessions", func(t *testing.T) {
 				exec(t, s, "SET GLOBAL table_open_cache = 16") // four tables are too many for one part of the cache
-				moment(t, source, replica, mysql.ByTableLocks, true)
+				moment(t, source, replica, snapshot.ByTableLocks, true)
 			})
 		})
 	}
 }
 
-func moment(t *testing.T, source, replica *sandbox.Node, method mysql.SnapshotMethod, byGTID bool) {
+func moment(t *testing.T, source, replica *sandbox.Node, method snapshot.Method, byGTID bool) {
 	to := target(t, source.DSN)
 	stop := writers(t, to, 4)
 	defer stop()
 	time.Sleep(300 * time.Millisecond)
 	r := place(t)
-	result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: mysql.SnapshotOptions{Method: method, Tries: 20}})
+	result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: snapshot.Options{Method: method, Tries: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func moment(t *testing.T, source, replica *sandbox.Node, method mysql.SnapshotMe
 	stop()
 	lock := time.Duration(result.Header.LockSeconds * float64(time.Second))
 	t.Logf("%s: tried %d times, nobody could commit for %s", result.Method, result.Tries, lock)
-	if (lock > 0) != (method != mysql.ByBinlog) {
+	if (lock > 0) != (method != snapshot.ByBinlog) {
 		t.Errorf("the lock was held for %s", lock)
 	}
 	dst := stream(t, target(t, replica.DSN))

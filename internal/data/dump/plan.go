@@ -7,6 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
 // Plan is what a backup would do. Sizes are what the server estimates.
@@ -72,7 +73,7 @@ func MakePlan(ctx context.Context, o Options) (Plan, error) {
 		p.Largest = append(p.Largest, PlanTable{Name: t.TableName.String(), Bytes: t.Bytes, Rows: t.Rows, How: how})
 	}
 	p.More = p.Tables - len(p.Largest)
-	for _, m := range mysql.SnapshotMethods(server, len(l.plain) > 0, o.Snapshot.Method) {
+	for _, m := range snapshot.Methods(server, len(l.plain) > 0, o.Snapshot.Method) {
 		p.Methods = append(p.Methods, string(m))
 	}
 	return p, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -34,7 +35,7 @@ func TestReplica(t *testing.T) {
 			follow(t, source, replica, stream(t, target(t, replica.DSN)), begin, true)
 			t.Run("by GTID", func(t *testing.T) { ofReplica(t, source, replica, fresh, "", true, true) })
 			t.Run("that stands, by position", func(t *testing.T) { ofReplica(t, source, replica, fresh, "", false, false) })
-			t.Run("by position", func(t *testing.T) { ofReplica(t, source, replica, fresh, mysql.ByGlobalLock, false, true) })
+			t.Run("by position", func(t *testing.T) { ofReplica(t, source, replica, fresh, snapshot.ByGlobalLock, false, true) })
 		})
 	}
 }
@@ -42,7 +43,7 @@ func TestReplica(t *testing.T) {
 // position is where a server's binary logs end.
 func position(t *testing.T, node *sandbox.Node) repo.Position {
 	t.Helper()
-	snap, err := mysql.TakeSnapshot(t.Context(), target(t, node.DSN), mysql.SnapshotOptions{Method: mysql.ByGlobalLock, List: func(context.Context, mysql.Server, []*mysql.Stream) (l mysql.Lists, err error) { return l, nil }})
+	snap, err := snapshot.Take(t.Context(), target(t, node.DSN), snapshot.Options{Method: snapshot.ByGlobalLock, List: func(context.Context, mysql.Server, []*mysql.Stream) (l snapshot.Lists, err error) { return l, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func sqlThread(verb string, n *sandbox.Node) string {
 
 // ofReplica takes a backup of a replica, which applies or stands, and makes another server what the source is. Then the replica
 // stands, and is behind both.
-func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method mysql.SnapshotMethod, byGTID, applies bool) {
+func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapshot.Method, byGTID, applies bool) {
 	from := target(t, replica.DSN)
 	src, rs := stream(t, target(t, source.DSN)), stream(t, from)
 	stop := writers(t, target(t, source.DSN), 4)
@@ -71,7 +72,7 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method mysql.
 		has = grow(t, rs)
 	}
 	r := place(t)
-	result, err := dump.Run(t.Context(), r, dump.Options{Target: from, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: mysql.SnapshotOptions{Method: method, Tries: 20}})
+	result, err := dump.Run(t.Context(), r, dump.Options{Target: from, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: snapshot.Options{Method: method, Tries: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method mysql.
 	if at < 0 {
 		t.Fatalf("the source's position is not told: %+v", result.Header.Position)
 	}
-	if result.Method == string(mysql.ByBinlog) { // the replica's binary log says nothing of what it applies
+	if result.Method == string(snapshot.ByBinlog) { // the replica's binary log says nothing of what it applies
 		t.Errorf("the moment was had by %s", result.Method)
 	}
 	c := result.Header.Position.Sources[at]
@@ -137,7 +138,7 @@ func TestReplicaOutOfOrder(t *testing.T) {
 			defer exec(t, s, words[2])
 			for ordered, want := range map[string]string{"ON": "binlog.000007:1234", "OFF": ":0"} {
 				exec(t, s, "SET GLOBAL "+words[1]+"_preserve_commit_order = "+ordered)
-				snap, err := mysql.TakeSnapshot(t.Context(), target(t, node.DSN), mysql.SnapshotOptions{List: func(context.Context, mysql.Server, []*mysql.Stream) (l mysql.Lists, err error) { return l, nil }})
+				snap, err := snapshot.Take(t.Context(), target(t, node.DSN), snapshot.Options{List: func(context.Context, mysql.Server, []*mysql.Stream) (l snapshot.Lists, err error) { return l, nil }})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
 // worker reads with one session.
@@ -304,7 +305,7 @@ func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
 	if p.waits.IsZero() {
 		p.waits = time.Now()
 	}
-	if time.Since(p.waits) > cmp.Or(w.job.Snapshot.LockWait, mysql.DefaultLockWait) || ctx.Err() != nil || !w.sink.resume(p) {
+	if time.Since(p.waits) > cmp.Or(w.job.Snapshot.LockWait, snapshot.DefaultLockWait) || ctx.Err() != nil || !w.sink.resume(p) {
 		return false
 	}
 	w.job.queue.add(p)
@@ -405,7 +406,7 @@ func (w *worker) refused(info define.TableInfo, err error) error {
 	case mysql.Gone(err):
 		err = fmt.Errorf("table %s was dropped or renamed after the snapshot: %w", info.TableName, ErrChanged)
 	case mysql.LockRefused(err):
-		err = fmt.Errorf("table %s is not to be had, for somebody changes it: %w: %w", info.TableName, mysql.ErrLocks, err)
+		err = fmt.Errorf("table %s is not to be had, for somebody changes it: %w: %w", info.TableName, snapshot.ErrLocks, err)
 	default:
 		err = fmt.Errorf("read %s: %w", info.TableName, err)
 	}

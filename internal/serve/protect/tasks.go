@@ -13,8 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -132,7 +132,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 			return p.physicalBackup(ctx, report, s, r, gate)
 		}
 		result, err := dump.Run(ctx, r, dump.Options{Target: s.Target, Name: s.Instance.Name, Tool: "risso " + release.Version(), Threads: c.Sessions(), Gate: gate,
-			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
+			Snapshot: snapshot.Options{Guard: snapshot.Guard{Said: func(e snapshot.GuardEvent) {
 				report.Log("the lock: %s after %s, %s waited for it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
 			}}},
 			Waiting: waitsForPrune(report),

@@ -3,7 +3,7 @@ package backup
 import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
 // What commands write with -o json, where no room below has a type for the whole of it. docs/json.md is made from these types and
@@ -12,9 +12,9 @@ import (
 // Answer is what a backup brought.
 type Answer struct {
 	dump.Result
-	To       string             `json:"to"`                 // the place
-	Held     float64            `json:"throttled_seconds"`  // for how long it stood still because the server was busy
-	Guardian []mysql.GuardEvent `json:"guardian,omitempty"` // what was done to statements that waited for its locks
+	To       string                `json:"to"`                 // the place
+	Held     float64               `json:"throttled_seconds"`  // for how long it stood still because the server was busy
+	Guardian []snapshot.GuardEvent `json:"guardian,omitempty"` // what was done to statements that waited for its locks
 }
 
 // CatalogueAnswer is what stands in a place.

@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -101,13 +102,13 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 }
 
 // methodNames are the values of --snapshot.
-var methodNames = map[string]mysql.SnapshotMethod{"auto": "", "binlog": mysql.ByBinlog, "stage": mysql.ByStage, "global-lock": mysql.ByGlobalLock, "table-locks": mysql.ByTableLocks, "comparison": mysql.ByComparison}
+var methodNames = map[string]snapshot.Method{"auto": "", "binlog": snapshot.ByBinlog, "stage": snapshot.ByStage, "global-lock": snapshot.ByGlobalLock, "table-locks": snapshot.ByTableLocks, "comparison": snapshot.ByComparison}
 
 // options reads the flags.
 func (f backupFlags) options() (o dump.Options, err error) {
 	method, known := methodNames[f.method]
 	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, Partial: f.partial, Smaller: f.smaller, NoCompression: f.compress == "none", Tool: "risso " + release.Version(),
-		Snapshot: mysql.SnapshotOptions{LockWait: f.lockWait, Method: method, Guard: mysql.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
+		Snapshot: snapshot.Options{LockWait: f.lockWait, Method: method, Guard: snapshot.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
 	switch {
 	case !known:
 		return o, fault.Usagef("--snapshot %q: auto, binlog, stage, global-lock, table-locks or comparison", f.method)
@@ -153,8 +154,8 @@ func runBackup(ctx context.Context, s screen.Streams, f backupFlags) error {
 	debug.SetGCPercent(50) // the buffers for chunks are large and live long: they shall not double the memory
 	progress := screen.NewProgress(s.Err)
 	defer progress.End()
-	var events []mysql.GuardEvent
-	o.Snapshot.Guard.Said = func(e mysql.GuardEvent) {
+	var events []snapshot.GuardEvent
+	o.Snapshot.Guard.Said = func(e snapshot.GuardEvent) {
 		e.Text = strings.TrimSpace(string(sqltext.Redact(nil, []byte(e.Text))))
 		events = append(events, e)
 		progress.Clear()
@@ -246,11 +247,11 @@ func backupFailure(ctx context.Context, err error) error {
 		return fault.New(fault.Failed, "CHECK TABLE says more; repair them, drop them, or leave them out: "+strings.Join(names, " "), err)
 	case errors.Is(err, dump.ErrNothing):
 		return fault.New(fault.Usage, "", err)
-	case errors.Is(err, mysql.ErrStalls):
+	case errors.Is(err, snapshot.ErrStalls):
 		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; with a longer --lock-wait it lets others wait for longer", err)
 	case errors.Is(err, dump.ErrChanged):
 		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; GRANT PROCESS, on MySQL 8 and later BACKUP_ADMIN, keeps schema changes waiting", err)
-	case errors.Is(err, mysql.ErrLocks):
+	case errors.Is(err, snapshot.ErrLocks):
 		return fault.New(fault.Failed, "raise --lock-wait, use --kill-long-queries, or take the backup from a replica", err)
 	case errors.As(err, &e):
 		return fault.New(fault.Failed, e.Hint, err)

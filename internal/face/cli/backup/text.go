@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
 // backupProgress is one line about a backup that runs.
@@ -29,13 +29,13 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 }
 
 // guardWords says what the guardian of a lock did or saw.
-func guardWords(e mysql.GuardEvent) string {
+func guardWords(e snapshot.GuardEvent) string {
 	switch e.Action {
-	case mysql.GuardWithdrawn:
+	case snapshot.GuardWithdrawn:
 		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited for it; it is made again", digits.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
-	case mysql.GuardGaveWay:
+	case snapshot.GuardGaveWay:
 		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, who wants to change a table that is being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, render.Cut(e.Text, 100))
-	case mysql.GuardKilled:
+	case snapshot.GuardKilled:
 		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
 	}
 	return fmt.Sprintf("the lock has to wait for session %d of %s, running for %s (--kill-long-queries would end it): %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))

@@ -1,4 +1,4 @@
-package mysql
+package snapshot
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // readPosition asks for the place in the binary logs, and on a replica for those of its sources.
@@ -15,7 +17,7 @@ func (s *Snapshot) readPosition(ctx context.Context) error {
 	s.Position = LogPlace{}
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {
-	case ClassOf(err) == ClassPrivilege:
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		s.note("The account may not ask for the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 	case err != nil:
 		return fmt.Errorf("ask for the binary log position: %w", err)
@@ -59,7 +61,7 @@ func (s *Snapshot) readMoment(ctx context.Context, variable string) error {
 func (s *Snapshot) readSources(ctx context.Context) error {
 	s.Sources = nil
 	rows, err := s.control.QueryMaps(ctx, s.Server.ReplicaStatusStatement())
-	if ClassOf(err) == ClassPrivilege {
+	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		return nil // said already, or no replica
 	}
 	if err != nil {
@@ -68,7 +70,7 @@ func (s *Snapshot) readSources(ctx context.Context) error {
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
-			old[OldReplicaWords(k)] = v
+			old[mysql.OldReplicaWords(k)] = v
 		}
 		p := SourcePlace{Name: old["Channel_Name"] + old["Connection_name"], Host: old["Master_Host"]}
 		p.Port, _ = strconv.Atoi(old["Master_Port"])
@@ -100,8 +102,8 @@ func (s *Snapshot) applied(ctx context.Context) error {
 		what = "mysql.slave_relay_log_info and mysql.slave_worker_info"
 		err = s.appliedPlaces(ctx)
 	}
-	switch ClassOf(err) {
-	case ClassPrivilege, ClassMissing, ClassLogin:
+	switch mysql.ClassOf(err) {
+	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassLogin:
 		s.note("How far the replica had applied its sources may be off by the transactions of a moment: the account may not read " + what + ".")
 		return nil
 	}
@@ -183,14 +185,14 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 func (s *Snapshot) ownLogOnly(ctx context.Context) (bool, error) {
 	var logs bool
 	err := s.control.Query(ctx, "SELECT /* risso: does its binary log tell all? */ @@GLOBAL.log_slave_updates", func(row [][]byte) error { logs = string(row[0]) == "1"; return nil })
-	if ClassOf(err) == ClassMissing { // MySQL 9: log_replica_updates
+	if mysql.ClassOf(err) == mysql.ClassMissing { // MySQL 9: log_replica_updates
 		err = s.control.Query(ctx, "SELECT /* risso: does its binary log tell all? */ @@GLOBAL.log_replica_updates", func(row [][]byte) error { logs = string(row[0]) == "1"; return nil })
 	}
 	if err != nil || logs {
 		return false, err
 	}
 	sources, err := s.control.QueryMaps(ctx, s.Server.ReplicaStatusStatement())
-	if ClassOf(err) != ClassPrivilege {
+	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return len(sources) > 0, err
 	}
 	rows := 0
@@ -199,7 +201,7 @@ func (s *Snapshot) ownLogOnly(ctx context.Context) (bool, error) {
 }
 
 // readDDL counts the statements that changed schemas since the server began.
-func readDDL(ctx context.Context, st *Stream) (map[string]int64, error) {
+func readDDL(ctx context.Context, st *mysql.Stream) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := st.Query(ctx, "SHOW /* risso: does anybody change schemas? */ GLOBAL STATUS LIKE 'Com\\_%'", func(row [][]byte) error {
 		name := strings.ToLower(strings.TrimPrefix(string(row[0]), "Com_"))
@@ -258,16 +260,16 @@ func (s *Snapshot) Variables(ctx context.Context) (map[string]string, error) {
 }
 
 // LogFilter asks what the server leaves out of its binary logs; nothing of an account that may not ask, whose position is not known either.
-func (s *Snapshot) LogFilter(ctx context.Context) (LogFilter, error) {
+func (s *Snapshot) LogFilter(ctx context.Context) (mysql.LogFilter, error) {
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {
-	case ClassOf(err) == ClassPrivilege:
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		s.note("The account may not ask what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
-		return LogFilter{}, nil
+		return mysql.LogFilter{}, nil
 	case err != nil:
-		return LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)
+		return mysql.LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)
 	case len(rows) == 0:
-		return LogFilter{}, nil
+		return mysql.LogFilter{}, nil
 	}
-	return LogFilterOf(rows[0]), nil
+	return mysql.LogFilterOf(rows[0]), nil
 }

@@ -1,4 +1,4 @@
-package mysql
+package snapshot
 
 import (
 	"context"
@@ -7,21 +7,22 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Before 8.0 MySQL's TRUNCATE TABLE keeps a table's CREATE_TIME, and an older snapshot then sees no row of it, without the error
 // 1412 that other servers give (seen with 5.7.22). What tells is the table's number in InnoDB, which is another one afterwards.
 
 // quietTruncate says whether a server empties tables without a trace that every account sees.
-func (s Server) quietTruncate() bool { return !s.MariaDB() && !s.AtLeast(80000, fleet.Never) }
+func quietTruncate(s mysql.Server) bool { return !s.MariaDB() && !s.AtLeast(80000, fleet.Never) }
 
 // newestTable is the highest number of a table in InnoDB; -1: the account may not see it, for which it takes PROCESS.
-func newestTable(ctx context.Context, st *Stream) (n int64, err error) {
+func newestTable(ctx context.Context, st *mysql.Stream) (n int64, err error) {
 	err = st.Query(ctx, "SELECT /* risso: which table was made last? */ MAX(TABLE_ID) FROM information_schema.INNODB_SYS_TABLES", func(row [][]byte) error {
 		n, err = strconv.ParseInt(string(row[0]), 10, 64)
 		return err
 	})
-	if ClassOf(err) == ClassPrivilege {
+	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		return -1, nil
 	}
 	if err != nil {
@@ -31,12 +32,12 @@ func newestTable(ctx context.Context, st *Stream) (n int64, err error) {
 }
 
 // Emptied tells of a table whether it may have been emptied since the snapshot without a trace. nil: of none.
-func (s *Snapshot) Emptied(ctx context.Context) (func(TableName) bool, error) {
-	if !s.Server.quietTruncate() {
+func (s *Snapshot) Emptied(ctx context.Context) (func(mysql.TableName) bool, error) {
+	if !quietTruncate(s.Server) {
 		return nil, nil
 	}
 	if s.newest < 0 {
-		return func(TableName) bool { return true }, nil
+		return func(mysql.TableName) bool { return true }, nil
 	}
 	made := map[string]bool{}
 	err := s.control.Query(ctx, fmt.Sprintf("SELECT /* risso: which tables were emptied? */ NAME FROM information_schema.INNODB_SYS_TABLES WHERE TABLE_ID > %d", s.newest), func(row [][]byte) error {
@@ -47,7 +48,7 @@ func (s *Snapshot) Emptied(ctx context.Context) (func(TableName) bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask which tables were emptied: %w", err)
 	}
-	return func(t TableName) bool {
+	return func(t mysql.TableName) bool {
 		return made[plainFileName(strings.ToLower(t.Schema)+"/"+strings.ToLower(t.Name))]
 	}, nil
 }

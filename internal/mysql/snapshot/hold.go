@@ -1,4 +1,4 @@
-package mysql
+package snapshot
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
@@ -32,8 +33,8 @@ var ErrStalls = errors.New("others waited for the backup")
 // hold is the tables that are held. A nil hold holds nothing.
 type hold struct {
 	snap    *Snapshot
-	o       SnapshotOptions
-	st      *Stream       // belongs to who calls Next
+	o       Options
+	st      *mysql.Stream // belongs to who calls Next
 	poke    chan struct{} // there is something to do
 	over    chan struct{} // closed when no more is to be read
 	end     context.CancelFunc
@@ -42,18 +43,18 @@ type hold struct {
 	endOnce sync.Once
 
 	mu      sync.Mutex
-	tables  []TableName
-	at      map[TableName]int // place in tables
+	tables  []mysql.TableName
+	at      map[mysql.TableName]int // place in tables
 	read    []bool
 	free    []bool // not held any more
 	upTo    int    // all before this place have been read
 	steps   []int  // places where steps begin; the last step is held first, so that the first can be let go first
 	step    int    // the steps before are let go
-	reading map[TableName]int
-	wanted  []TableName // by others, and not begun
-	aside   []int       // places of those that others want, and that have been read
-	broken  bool        // a table may have been altered unnoticed
-	lost    error       // why the reserve is of no more use
+	reading map[mysql.TableName]int
+	wanted  []mysql.TableName // by others, and not begun
+	aside   []int             // places of those that others want, and that have been read
+	broken  bool              // a table may have been altered unnoticed
+	lost    error             // why the reserve is of no more use
 }
 
 // stepsOf divides n tables into steps.
@@ -73,12 +74,12 @@ func stepsOf(n int) (steps []int) {
 func (s *Snapshot) mayHold(ctx context.Context) bool { return !s.DDLBlocked && s.seesOthers(ctx) }
 
 // openReserve opens the session in reserve, nil where there is none. It is the last of the sessions until the snapshot is there.
-func (s *Snapshot) openReserve(ctx context.Context, o SnapshotOptions) (*Stream, error) {
+func (s *Snapshot) openReserve(ctx context.Context, o Options) (*mysql.Stream, error) {
 	if !s.mayHold(ctx) {
 		return nil, nil
 	}
 	st, err := s.session(ctx, o.Guard.target)
-	if ClassOf(err) == ClassFull {
+	if mysql.ClassOf(err) == mysql.ClassFull {
 		return nil, nil
 	}
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Snapshot) openReserve(ctx context.Context, o SnapshotOptions) (*Stream,
 }
 
 // hold lets the reserve hold the tables, in its transaction that has just begun.
-func (s *Snapshot) hold(ctx context.Context, o SnapshotOptions, reserve *Stream) error {
+func (s *Snapshot) hold(ctx context.Context, o Options, reserve *mysql.Stream) error {
 	if reserve == nil {
 		return nil
 	}
@@ -97,14 +98,14 @@ func (s *Snapshot) hold(ctx context.Context, o SnapshotOptions, reserve *Stream)
 	switch {
 	case err == nil:
 		s.held = held
-	case outOfTime(err) || ErrorNumber(err) == errno.Deadlock:
+	case outOfTime(err) || mysql.ErrorNumber(err) == errno.Deadlock:
 		return fmt.Errorf("%w: somebody has been changing a table for longer than %s", ErrLocks, o.LockWait)
 	}
 	return err
 }
 
 // letReserve takes the reserve out of the sessions. Those wait for no change any longer: what they cannot get it reads.
-func (s *Snapshot) letReserve(ctx context.Context, o SnapshotOptions) error {
+func (s *Snapshot) letReserve(ctx context.Context, o Options) error {
 	if s.held == nil {
 		return nil
 	}
@@ -122,12 +123,12 @@ func (s *Snapshot) letReserve(ctx context.Context, o SnapshotOptions) error {
 }
 
 // holdTables keeps tables from being altered. Those without transactions are locked.
-func (s *Snapshot) holdTables(ctx context.Context, o SnapshotOptions, st *Stream) (*hold, error) {
-	plain := map[TableName]bool{}
+func (s *Snapshot) holdTables(ctx context.Context, o Options, st *mysql.Stream) (*hold, error) {
+	plain := map[mysql.TableName]bool{}
 	for _, t := range s.lists.Plain {
 		plain[t] = true
 	}
-	tables := make([]TableName, 0, min(len(s.lists.Tables), holdMost)) // those of the list itself are let go
+	tables := make([]mysql.TableName, 0, min(len(s.lists.Tables), holdMost)) // those of the list itself are let go
 	for _, t := range s.lists.Tables {
 		if len(tables) == holdMost {
 			break
@@ -136,7 +137,7 @@ func (s *Snapshot) holdTables(ctx context.Context, o SnapshotOptions, st *Stream
 			tables = append(tables, t)
 		}
 	}
-	h := &hold{snap: s, o: o, st: st, tables: tables, at: make(map[TableName]int, len(tables)), reading: map[TableName]int{},
+	h := &hold{snap: s, o: o, st: st, tables: tables, at: make(map[mysql.TableName]int, len(tables)), reading: map[mysql.TableName]int{},
 		read: make([]bool, len(tables)), free: make([]bool, len(tables)), steps: stepsOf(len(tables)),
 		poke: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{}), pinged: time.Now()}
 	for i, t := range tables {
@@ -153,7 +154,7 @@ func (s *Snapshot) holdTables(ctx context.Context, o SnapshotOptions, st *Stream
 
 // start begins to watch. The watch ends with stop.
 func (h *hold) start(ctx context.Context) error {
-	watcher, err := Connect(ctx, h.o.Guard.target, nil)
+	watcher, err := mysql.Connect(ctx, h.o.Guard.target, nil)
 	if err != nil {
 		return fmt.Errorf("watch over tables: %w", err)
 	}
@@ -185,7 +186,7 @@ func (h *hold) take(ctx context.Context, last int) error {
 		if err := h.st.Exec(ctx, fmt.Sprintf("SAVEPOINT /* risso: keeps tables from being altered */ risso%d", i)); err != nil {
 			return err
 		}
-		var some []TableName
+		var some []mysql.TableName
 		h.mu.Lock()
 		for at := h.steps[i]; at < h.stepEnd(i); at++ {
 			if h.free[at] = h.read[at]; !h.free[at] {
@@ -209,7 +210,7 @@ func (h *hold) stepEnd(i int) int {
 }
 
 // holdSome opens tables in a transaction. One that the server refuses spoils the statement for the others.
-func holdSome(ctx context.Context, st *Stream, tables []TableName) error {
+func holdSome(ctx context.Context, st *mysql.Stream, tables []mysql.TableName) error {
 	if len(tables) == 0 {
 		return nil
 	}
@@ -222,7 +223,7 @@ func holdSome(ctx context.Context, st *Stream, tables []TableName) error {
 		if len(tables) == 1 {
 			return nil // it shows when it is read
 		}
-		if err := holdSome(ctx, st, []TableName{t}); err != nil {
+		if err := holdSome(ctx, st, []mysql.TableName{t}); err != nil {
 			return err
 		}
 	}
@@ -230,7 +231,7 @@ func holdSome(ctx context.Context, st *Stream, tables []TableName) error {
 }
 
 // Reserve is the session that holds tables, nil where none does. Who reads with it calls Next in between.
-func (s *Snapshot) Reserve() *Stream {
+func (s *Snapshot) Reserve() *mysql.Stream {
 	if s.held == nil {
 		return nil
 	}
@@ -260,7 +261,7 @@ func (h *hold) lose(err error) {
 
 // Next waits until somebody wants to alter tables that nobody has begun to read, and gives them, or until Poke; more is
 // false after Over. Meanwhile it lets go of what has been read. Where the reserve is lost, Lost says so from then on.
-func (s *Snapshot) Next(ctx context.Context) (wanted []TableName, more bool, err error) {
+func (s *Snapshot) Next(ctx context.Context) (wanted []mysql.TableName, more bool, err error) {
 	h := s.held
 	select {
 	case <-ctx.Done():
@@ -273,7 +274,7 @@ func (s *Snapshot) Next(ctx context.Context) (wanted []TableName, more bool, err
 		return nil, false, err
 	}
 	h.mu.Lock()
-	wanted = slices.DeleteFunc(h.wanted, func(t TableName) bool { return h.reading[t] > 0 || h.read[h.at[t]] })
+	wanted = slices.DeleteFunc(h.wanted, func(t mysql.TableName) bool { return h.reading[t] > 0 || h.read[h.at[t]] })
 	h.wanted = nil
 	h.mu.Unlock()
 	return wanted, true, nil
@@ -369,7 +370,7 @@ func (h *hold) giveBack(ctx context.Context, last int) error {
 }
 
 // Reading says that somebody begins to read a table.
-func (s *Snapshot) Reading(t TableName) {
+func (s *Snapshot) Reading(t mysql.TableName) {
 	if h := s.held; h != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -378,7 +379,7 @@ func (s *Snapshot) Reading(t TableName) {
 }
 
 // Read says that a table has been read: it may be altered from now on.
-func (s *Snapshot) Read(t TableName) {
+func (s *Snapshot) Read(t mysql.TableName) {
 	h := s.held
 	if h == nil {
 		return
@@ -415,7 +416,7 @@ func (s *Snapshot) Held() bool {
 }
 
 // Kept says whether a table cannot have been altered until it had been read. It is asked when all have been.
-func (s *Snapshot) Kept(t TableName) bool {
+func (s *Snapshot) Kept(t mysql.TableName) bool {
 	if s.DDLBlocked {
 		return true
 	}

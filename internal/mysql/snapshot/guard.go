@@ -1,4 +1,4 @@
-package mysql
+package snapshot
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
@@ -24,7 +25,7 @@ type Guard struct {
 	LongQuery time.Duration    // from when on a statement is long; 0: a second
 	Said      func(GuardEvent) // may be nil; called from one goroutine at a time
 
-	target  Target
+	target  mysql.Target
 	wait    time.Duration
 	handled map[int64]bool // sessions whose statements were said or ended
 	saying  *sync.Mutex    // a snapshot's guard and the watch over tables that are held speak in turn
@@ -71,7 +72,7 @@ func (g *Guard) say(e GuardEvent) {
 
 // request is a session with the statement that asks for its lock.
 type request struct {
-	st        *Stream
+	st        *mysql.Stream
 	statement string
 }
 
@@ -129,7 +130,7 @@ func (r *requests) takeKills(ctx context.Context) {
 // sessions may have theirs then. Requests that flush mark tables as old, which lasts beyond their own end and keeps everybody
 // out of a table until those who use it have finished: they are not run at all while a long statement runs.
 func (g *Guard) ask(ctx context.Context, r *requests) (sent time.Time, err error) {
-	watcher, err := Connect(ctx, g.target, nil)
+	watcher, err := mysql.Connect(ctx, g.target, nil)
 	if err != nil {
 		return sent, fmt.Errorf("watch over a lock: %w", err)
 	}
@@ -159,9 +160,9 @@ func (g *Guard) ask(ctx context.Context, r *requests) (sent time.Time, err error
 }
 
 // clear looks what runs for long already. It says so, or ends it, and where it has to waits until nothing does.
-func (g *Guard) clear(ctx context.Context, c *Conn, r *requests) ([]process, error) {
+func (g *Guard) clear(ctx context.Context, c *mysql.Conn, r *requests) ([]process, error) {
 	for deadline := time.Now().Add(g.wait); ; {
-		list, err := c.processes(ctx)
+		list, err := processes(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +204,7 @@ func (g *Guard) isLong(p process, r *requests) bool {
 }
 
 // handle says or ends a long statement, once.
-func (g *Guard) handle(ctx context.Context, c *Conn, p process) error {
+func (g *Guard) handle(ctx context.Context, c *mysql.Conn, p process) error {
 	if g.handled[p.ID] {
 		return nil
 	}
@@ -213,11 +214,11 @@ func (g *Guard) handle(ctx context.Context, c *Conn, p process) error {
 	g.handled[p.ID] = true
 	e := GuardEvent{Action: GuardWaits, Session: p.ID, User: p.User, Host: p.Host, Running: p.Time, Text: p.Info}
 	if g.KillLong {
-		err := c.QuietQuery(ctx, fmt.Sprintf("KILL /* risso: a backup's lock waits for it */ QUERY %d", p.ID), IgnoreRow)
+		err := c.QuietQuery(ctx, fmt.Sprintf("KILL /* risso: a backup's lock waits for it */ QUERY %d", p.ID), mysql.IgnoreRow)
 		switch {
 		case err == nil:
 			e.Action = GuardKilled
-		case ClassOf(err) == ClassDropped:
+		case mysql.ClassOf(err) == mysql.ClassDropped:
 			return err
 		}
 	}
@@ -227,7 +228,7 @@ func (g *Guard) handle(ctx context.Context, c *Conn, p process) error {
 
 // watch looks who queues behind the requests, and withdraws them in time.
 // before are those who waited already.
-func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int64]bool) error {
+func (g *Guard) watch(ctx context.Context, c *mysql.Conn, r *requests, before map[int64]bool) error {
 	began := time.Now()
 	stall := min(guardStall, g.wait)
 	if r.stall > 0 {
@@ -242,7 +243,7 @@ func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int6
 			return nil
 		case <-t.C:
 		}
-		list, err := c.processes(ctx)
+		list, err := processes(ctx, c)
 		if err != nil {
 			return nil // the server's own time-out for locks remains
 		}
@@ -265,9 +266,9 @@ func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int6
 			return nil
 		}
 		// The killed statement ends ctx before this one is answered.
-		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), KillTime)
+		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mysql.KillTime)
 		for _, id := range r.left() {
-			err = errors.Join(err, c.QuietQuery(kctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", id), IgnoreRow))
+			err = errors.Join(err, c.QuietQuery(kctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", id), mysql.IgnoreRow))
 		}
 		cancel()
 		if err != nil {
@@ -307,7 +308,7 @@ type process struct {
 	Time                             time.Duration
 }
 
-func (c *Conn) processes(ctx context.Context) ([]process, error) {
+func processes(ctx context.Context, c *mysql.Conn) ([]process, error) {
 	rows, err := c.Maps(ctx, "SHOW /* risso: who waits? */ FULL PROCESSLIST")
 	if err != nil {
 		return nil, fmt.Errorf("read the list of sessions: %w", err)

@@ -1,4 +1,4 @@
-package mysql
+package snapshot
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -19,7 +20,7 @@ type waiter struct {
 }
 
 // waiters are those who wait: changers want a table for themselves, and the others queue.
-func (c *Conn) waiters(ctx context.Context) (changers []waiter, queued int, err error) {
+func waiters(ctx context.Context, c *mysql.Conn) (changers []waiter, queued int, err error) {
 	rows, err := c.Maps(ctx, `SELECT /* risso: who waits? */ ID AS i, USER AS u, HOST AS h, TIME AS t, DB AS d, LEFT(INFO, 8192) AS q FROM information_schema.PROCESSLIST
  WHERE STATE IN ('Waiting for table metadata lock', 'Waiting for table flush')`)
 	if err != nil {
@@ -47,7 +48,7 @@ func (c *Conn) waiters(ctx context.Context) (changers []waiter, queued int, err 
 }
 
 // concerns says whether a statement names a table, or drops its schema.
-func (w waiter) concerns(t TableName) bool {
+func (w waiter) concerns(t mysql.TableName) bool {
 	schema := strings.EqualFold(w.schema, t.Schema) || w.names[strings.ToLower(t.Schema)]
 	switch {
 	case len(w.names) == 0:
@@ -59,7 +60,7 @@ func (w waiter) concerns(t TableName) bool {
 }
 
 // watch looks who waits for tables that are held or read, until its context ends.
-func (h *hold) watch(ctx context.Context, c *Conn) {
+func (h *hold) watch(ctx context.Context, c *mysql.Conn) {
 	var queuedSince time.Time
 	t := time.NewTicker(holdTick)
 	defer t.Stop()
@@ -72,7 +73,7 @@ func (h *hold) watch(ctx context.Context, c *Conn) {
 		if looks%holdPing == 0 {
 			h.wake()
 		}
-		changers, queued, err := c.waiters(ctx)
+		changers, queued, err := waiters(ctx, c)
 		if err != nil && ctx.Err() == nil {
 			if c.Close(); h.reconnect(ctx, &c) {
 				continue
@@ -103,8 +104,8 @@ func (h *hold) watch(ctx context.Context, c *Conn) {
 }
 
 // reconnect tries once: when the server is gone the backup is, too, and when only this session was ended another may do.
-func (h *hold) reconnect(ctx context.Context, c **Conn) bool {
-	again, err := Connect(ctx, h.o.Guard.target, nil)
+func (h *hold) reconnect(ctx context.Context, c **mysql.Conn) bool {
+	again, err := mysql.Connect(ctx, h.o.Guard.target, nil)
 	if err != nil {
 		if h.o.Stalled != nil && ctx.Err() == nil {
 			h.o.Stalled(fmt.Errorf("%w, maybe: it can no longer be checked: %w", ErrStalls, err))
@@ -117,7 +118,7 @@ func (h *hold) reconnect(ctx context.Context, c **Conn) bool {
 
 // judge sees what a session that wants to change something has to do with us: tables that nobody reads yet are wanted, tables
 // that have been read can go.
-func (h *hold) judge(w waiter) (concerned TableName, ours bool) {
+func (h *hold) judge(w waiter) (concerned mysql.TableName, ours bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	todo := false

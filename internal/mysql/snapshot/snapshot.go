@@ -1,4 +1,6 @@
-package mysql
+// Package snapshot makes several sessions see a server as it was at one moment, with the place in its binary logs that belongs to that
+// moment. The locks that this takes are bounded: they are given back before anybody waits longer than was allowed.
+package snapshot
 
 import (
 	"context"
@@ -16,19 +18,20 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Snapshot is several sessions that see a server as it was at one moment, and the place in its binary logs that belongs to
 // that moment.
 type Snapshot struct {
-	Server   Server
-	Sessions []*Stream // each in a transaction that reads that moment, prepared by ForRows
-	Locked   *Stream   // holds read locks on the tables without transactions until they are read; nil when there are none
+	Server   mysql.Server
+	Sessions []*mysql.Stream // each in a transaction that reads that moment, prepared by ForRows
+	Locked   *mysql.Stream   // holds read locks on the tables without transactions until they are read; nil when there are none
 	Position LogPlace
 	Sources  []SourcePlace // on a replica: how far it had applied its sources
 	At       time.Time     // by the server's clock
-	Method   SnapshotMethod
+	Method   Method
 	LockTime time.Duration // how long no other session could commit
 	Tries    int           // how often locks or snapshots were asked for
 	// DDLBlocked says that the server keeps schema changes waiting until Close.
@@ -36,23 +39,23 @@ type Snapshot struct {
 	Notes      []string
 
 	held    *hold
-	control *Stream // asks for locks and positions; its transaction, if any, is of no moment
+	control *mysql.Stream // asks for locks and positions; its transaction, if any, is of no moment
 	lists   Lists
 	tables  int              // of lists.Tables, which are let go when the snapshot is there: there may be 650,000
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
 	newest  int64            // see newestTable
 }
 
-// SnapshotMethod is how sessions came to see the same moment.
-type SnapshotMethod string
+// Method is how sessions came to see the same moment.
+type Method string
 
 // The methods. All but ByBinlog, and ByComparison, hold a lock for the time of a few statements.
 const (
-	ByBinlog     SnapshotMethod = "binlog snapshots" // no lock: snapshots know their own place in the binary log, and are taken until all have the same
-	ByStage      SnapshotMethod = "backup stage"     // BACKUP STAGE BLOCK_COMMIT
-	ByGlobalLock SnapshotMethod = "global read lock" // FLUSH TABLES WITH READ LOCK
-	ByTableLocks SnapshotMethod = "table locks"      // LOCK TABLES … READ on all tables: accounts without RELOAD
-	ByComparison SnapshotMethod = "comparison"       // no lock is allowed: the position before and after has to be the same
+	ByBinlog     Method = "binlog snapshots" // no lock: snapshots know their own place in the binary log, and are taken until all have the same
+	ByStage      Method = "backup stage"     // BACKUP STAGE BLOCK_COMMIT
+	ByGlobalLock Method = "global read lock" // FLUSH TABLES WITH READ LOCK
+	ByTableLocks Method = "table locks"      // LOCK TABLES … READ on all tables: accounts without RELOAD
+	ByComparison Method = "comparison"       // no lock is allowed: the position before and after has to be the same
 )
 
 // LogPlace is a place in a server's binary logs.
@@ -72,16 +75,16 @@ type SourcePlace struct {
 // DefaultLockWait is how long a lock is waited for where nothing was said.
 const DefaultLockWait = 5 * time.Second
 
-// SnapshotOptions are how a snapshot is taken.
-type SnapshotOptions struct {
+// Options are how a snapshot is taken.
+type Options struct {
 	Sessions int           // at least 1
 	LockWait time.Duration // how long a lock is waited for; then it is no longer asked for, for a while; 0 is DefaultLockWait
 	Tries    int           // how often a lock is asked for; 0 is 5
-	Method   SnapshotMethod
+	Method   Method
 	Guard    Guard
 	// List names what is going to be read. It is called after schema changes are kept waiting, where that is possible, and
 	// again when a schema was changed before the snapshot was there. It may use all of the sessions.
-	List func(ctx context.Context, server Server, sessions []*Stream) (Lists, error)
+	List func(ctx context.Context, server mysql.Server, sessions []*mysql.Stream) (Lists, error)
 	// Stalled may be nil. Others wait for a table that is being read: reading should be given up. It is called once, from a
 	// goroutine of the snapshot.
 	Stalled func(error)
@@ -89,7 +92,7 @@ type SnapshotOptions struct {
 
 // Lists are the tables to be read: they are locked where accounts may not lock the server. Plain are those among them without
 // transactions: they stay locked for reading until they have been read.
-type Lists struct{ Tables, Plain []TableName }
+type Lists struct{ Tables, Plain []mysql.TableName }
 
 // ErrLocks says that no lock was to be had in time.
 var ErrLocks = errors.New("the server is too busy for the lock that a backup needs")
@@ -97,8 +100,8 @@ var ErrLocks = errors.New("the server is too busy for the lock that a backup nee
 // errNotHere says that a method does not work on this server or for this account.
 var errNotHere = errors.New("does not work here")
 
-// TakeSnapshot opens the sessions and makes them see one moment. The caller closes the snapshot.
-func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot, err error) {
+// Take opens the sessions and makes them see one moment. The caller closes the snapshot.
+func Take(ctx context.Context, t mysql.Target, o Options) (_ *Snapshot, err error) {
 	s := &Snapshot{}
 	defer func() {
 		if err != nil {
@@ -127,7 +130,7 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 		if err != nil {
 			return nil, err
 		}
-		if s.Server.quietTruncate() {
+		if quietTruncate(s.Server) {
 			if s.newest, err = newestTable(ctx, s.control); err != nil {
 				return nil, err
 			}
@@ -165,7 +168,7 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 }
 
 // takeAny takes the snapshots by the first method that works.
-func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
+func (s *Snapshot) takeAny(ctx context.Context, o Options) error {
 	if len(s.lists.Plain) > 0 && s.Locked == nil {
 		st, err := s.session(ctx, o.Guard.target)
 		if err != nil {
@@ -174,13 +177,13 @@ func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
 		s.Locked = st
 	}
 	var refused error
-	for _, m := range SnapshotMethods(s.Server, len(s.lists.Plain) > 0, o.Method) {
+	for _, m := range Methods(s.Server, len(s.lists.Plain) > 0, o.Method) {
 		err := s.take(ctx, m, o)
 		if err == nil {
 			s.Method = m
 			return nil
 		}
-		if !errors.Is(err, errNotHere) && !errors.Is(err, ErrLocks) && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassLogin {
+		if !errors.Is(err, errNotHere) && !errors.Is(err, ErrLocks) && mysql.ClassOf(err) != mysql.ClassPrivilege && mysql.ClassOf(err) != mysql.ClassLogin {
 			return fmt.Errorf("take a snapshot by %s: %w", m, err)
 		}
 		if err = fmt.Errorf("%s: %w", m, err); refused != nil {
@@ -202,7 +205,7 @@ func (s *Snapshot) lockGrants(ctx context.Context) (grants []string) {
 		return nil
 	}
 	for _, t := range s.lists.Plain {
-		g := "GRANT LOCK TABLES ON " + QuoteGrantSchema(t.Schema) + ".* TO " + s.Server.QuotedAccount()
+		g := "GRANT LOCK TABLES ON " + mysql.QuoteGrantSchema(t.Schema) + ".* TO " + s.Server.QuotedAccount()
 		if !rights.Have(t.Schema, "", "LOCK TABLES") && !slices.Contains(grants, g) {
 			grants = append(grants, g)
 		}
@@ -211,14 +214,14 @@ func (s *Snapshot) lockGrants(ctx context.Context) (grants []string) {
 }
 
 // open connects all sessions before anything is locked.
-func (s *Snapshot) open(ctx context.Context, t Target, sessions int) error {
-	c, err := Connect(ctx, t, nil)
+func (s *Snapshot) open(ctx context.Context, t mysql.Target, sessions int) error {
+	c, err := mysql.Connect(ctx, t, nil)
 	if err != nil {
 		return err
 	}
 	s.Server = c.Server
 	c.Close()
-	list := make([]*Stream, sessions+1)
+	list := make([]*mysql.Stream, sessions+1)
 	var g errgroup.Group
 	g.SetLimit(8)
 	for i := range list {
@@ -238,8 +241,8 @@ func (s *Snapshot) open(ctx context.Context, t Target, sessions int) error {
 }
 
 // session opens one.
-func (s *Snapshot) session(ctx context.Context, t Target) (*Stream, error) {
-	st, err := t.ConnectStream(ctx, StreamOptions{})
+func (s *Snapshot) session(ctx context.Context, t mysql.Target) (*mysql.Stream, error) {
+	st, err := t.ConnectStream(ctx, mysql.StreamOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +254,7 @@ func (s *Snapshot) session(ctx context.Context, t Target) (*Stream, error) {
 		// Else a ROLLBACK TO SAVEPOINT keeps metadata locks, and each next table costs the more the more there are:
 		// trans_rollback_to_savepoint in sql/transaction.cc asks whether the session writes a binary log.
 		err = st.Exec(ctx, "SET SESSION /* risso: lets go of tables that are read */ sql_log_bin = 0")
-		if ClassOf(err) == ClassPrivilege {
+		if mysql.ClassOf(err) == mysql.ClassPrivilege {
 			err = nil
 		}
 	}
@@ -263,7 +266,7 @@ func (s *Snapshot) session(ctx context.Context, t Target) (*Stream, error) {
 }
 
 // Control is a session that is outside of the moment, for definitions, which have no snapshot.
-func (s *Snapshot) Control() *Stream { return s.control }
+func (s *Snapshot) Control() *mysql.Stream { return s.control }
 
 // Close ends the sessions and so all that they held.
 func (s *Snapshot) Close() {
@@ -276,24 +279,24 @@ func (s *Snapshot) Close() {
 	s.Sessions, s.Locked, s.control = nil, nil, nil
 }
 
-// SnapshotMethods are those that may work on a server, the least burdensome first. plain: there are tables without
+// Methods are those that may work on a server, the least burdensome first. plain: there are tables without
 // transactions. An account may lack the privileges for them.
-func SnapshotMethods(server Server, plain bool, only SnapshotMethod) []SnapshotMethod {
+func Methods(server mysql.Server, plain bool, only Method) []Method {
 	if only != "" {
-		return []SnapshotMethod{only}
+		return []Method{only}
 	}
-	list := []SnapshotMethod{ByGlobalLock, ByTableLocks, ByComparison}
+	list := []Method{ByGlobalLock, ByTableLocks, ByComparison}
 	if server.MariaDB() && server.Number >= 100401 { // BACKUP STAGE: 10.4.1
-		list = []SnapshotMethod{ByStage, ByTableLocks, ByComparison}
+		list = []Method{ByStage, ByTableLocks, ByComparison}
 	}
 	// Tables without transactions have no snapshot: they must not change between it and their lock.
 	if !plain {
-		list = append([]SnapshotMethod{ByBinlog}, list...)
+		list = append([]Method{ByBinlog}, list...)
 	}
 	return list
 }
 
-func (s *Snapshot) take(ctx context.Context, m SnapshotMethod, o SnapshotOptions) error {
+func (s *Snapshot) take(ctx context.Context, m Method, o Options) error {
 	switch {
 	case m == ByBinlog:
 		return s.byBinlog(ctx)
@@ -311,7 +314,7 @@ func (s *Snapshot) take(ctx context.Context, m SnapshotMethod, o SnapshotOptions
 	return s.byLock(ctx, o, l)
 }
 
-func lockTables(tables []TableName) string {
+func lockTables(tables []mysql.TableName) string {
 	var b strings.Builder
 	b.WriteString("LOCK TABLES /* risso: backup */ ")
 	for i, t := range tables {
@@ -327,7 +330,7 @@ func lockTables(tables []TableName) string {
 const startTransaction = "START TRANSACTION /* risso: backup */ WITH CONSISTENT SNAPSHOT"
 
 // start begins the transactions of some sessions at once.
-func start(ctx context.Context, sessions []*Stream) error {
+func start(ctx context.Context, sessions []*mysql.Stream) error {
 	var g errgroup.Group
 	for _, st := range sessions {
 		g.Go(func() error { return st.Exec(ctx, startTransaction) })
@@ -356,7 +359,7 @@ func (s *Snapshot) requests(l locking, try int) *requests {
 	return &requests{list: []request{{s.control, l.lock}}, flushes: l.flushes}
 }
 
-func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
+func (s *Snapshot) locking(m Method, o Options) locking {
 	switch m {
 	case ByStage:
 		return locking{begin: "BACKUP STAGE /* risso */ START", lock: "BACKUP STAGE /* risso: one moment for all sessions */ BLOCK_COMMIT",
@@ -368,7 +371,7 @@ func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
 }
 
 // byLock takes the snapshots while nobody can commit.
-func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) error {
+func (s *Snapshot) byLock(ctx context.Context, o Options, l locking) error {
 	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {
 		return err
 	}
@@ -419,7 +422,7 @@ func outOfTime(err error) bool {
 }
 
 // underLock is what has to happen while nobody can commit: as little as possible.
-func (s *Snapshot) underLock(ctx context.Context, o SnapshotOptions) error {
+func (s *Snapshot) underLock(ctx context.Context, o Options) error {
 	var g errgroup.Group
 	g.Go(func() error { return start(ctx, s.Sessions) })
 	if s.Locked != nil {
@@ -488,7 +491,7 @@ func compareLogPlaces(a, b LogPlace) int {
 }
 
 // snapshotPlace is the place that the session's transaction sees.
-func snapshotPlace(ctx context.Context, st *Stream) (p LogPlace, err error) {
+func snapshotPlace(ctx context.Context, st *mysql.Stream) (p LogPlace, err error) {
 	err = st.Query(ctx, "SHOW /* risso: position of the snapshot */ SESSION STATUS WHERE Variable_name IN ('Binlog_snapshot_file', 'Binlog_snapshot_position')", func(row [][]byte) error {
 		if strings.EqualFold(string(row[0]), "binlog_snapshot_file") {
 			p.File = string(row[1])
@@ -519,7 +522,7 @@ func (s *Snapshot) afterBinlog(ctx context.Context) error {
 }
 
 // byComparison hopes that nothing is committed meanwhile, and looks whether it was.
-func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
+func (s *Snapshot) byComparison(ctx context.Context, o Options) error {
 	for s.Tries = 1; s.Tries <= 20*o.Tries; s.Tries++ {
 		if err := s.readPosition(ctx); err != nil {
 			return err
@@ -555,12 +558,12 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 }
 
 // setLockWait bounds how long a session waits for metadata locks, in whole seconds.
-func (s *Snapshot) setLockWait(ctx context.Context, st *Stream, wait time.Duration) error {
+func (s *Snapshot) setLockWait(ctx context.Context, st *mysql.Stream, wait time.Duration) error {
 	return st.Exec(ctx, fmt.Sprintf("SET SESSION /* risso: backup */ lock_wait_timeout = %d", max(1, int(wait.Seconds()+0.999))))
 }
 
 // blockDDL keeps schema changes waiting, without anybody else noticing. It is MySQL's since 8.0.
-func (s *Snapshot) blockDDL(ctx context.Context, o SnapshotOptions) error {
+func (s *Snapshot) blockDDL(ctx context.Context, o Options) error {
 	if !s.Server.AtLeast(80000, fleet.Never) {
 		return nil
 	}
@@ -573,7 +576,7 @@ func (s *Snapshot) blockDDL(ctx context.Context, o SnapshotOptions) error {
 		case err == nil:
 			s.DDLBlocked = true
 			return nil
-		case ClassOf(err) == ClassPrivilege:
+		case mysql.ClassOf(err) == mysql.ClassPrivilege:
 			s.Notes = append(s.Notes, "The account does not have BACKUP_ADMIN: schema changes do not wait, but are detected.")
 			return nil
 		case !outOfTime(err):

@@ -1,4 +1,4 @@
-package mysql
+package snapshot
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 const unlockTables = "UNLOCK /* risso */ TABLES"
@@ -28,7 +30,7 @@ const (
 )
 
 // closeAll ends sessions.
-func closeAll(list []*Stream) {
+func closeAll(list []*mysql.Stream) {
 	for _, st := range list {
 		st.Close()
 	}
@@ -47,7 +49,7 @@ func (r *requests) each(ctx context.Context, statement string) error {
 type tableCache struct{ size, parts int }
 
 // readTableCache asks for it. Source: both manuals, "table_open_cache" and "table_open_cache_instances".
-func readTableCache(ctx context.Context, st *Stream) (c tableCache, err error) {
+func readTableCache(ctx context.Context, st *mysql.Stream) (c tableCache, err error) {
 	err = st.Query(ctx, "SHOW /* risso: how many tables stay open? */ GLOBAL VARIABLES WHERE Variable_name IN ('table_open_cache', 'table_open_cache_instances')", func(row [][]byte) error {
 		n, err := strconv.Atoi(string(row[1]))
 		if strings.EqualFold(string(row[0]), "table_open_cache") {
@@ -73,7 +75,7 @@ func (c tableCache) spreadOver(tables int) (sessions int, fits bool) {
 
 // spread opens the tables in the server's cache, in the sessions that will lock them, and says what those ask for. The caller
 // closes the sessions. An account that may not have that many makes do with fewer.
-func (s *Snapshot) spread(ctx context.Context, o SnapshotOptions, l *locking) (lockers []*Stream, err error) {
+func (s *Snapshot) spread(ctx context.Context, o Options, l *locking) (lockers []*mysql.Stream, err error) {
 	cache, err := readTableCache(ctx, s.control)
 	if err != nil {
 		return nil, err
@@ -81,7 +83,7 @@ func (s *Snapshot) spread(ctx context.Context, o SnapshotOptions, l *locking) (l
 	n, fits := cache.spreadOver(len(s.lists.Tables))
 	for len(lockers) < n && n > 1 {
 		st, err := s.session(ctx, o.Guard.target)
-		if err != nil && ClassOf(err) == ClassFull {
+		if err != nil && mysql.ClassOf(err) == mysql.ClassFull {
 			break
 		}
 		if err != nil {
@@ -91,9 +93,9 @@ func (s *Snapshot) spread(ctx context.Context, o SnapshotOptions, l *locking) (l
 	}
 	use := lockers
 	if len(use) < 2 {
-		use = []*Stream{s.control}
+		use = []*mysql.Stream{s.control}
 	}
-	plain := map[TableName]bool{}
+	plain := map[mysql.TableName]bool{}
 	for _, t := range s.lists.Plain {
 		plain[t] = true
 	}
@@ -112,7 +114,7 @@ func (s *Snapshot) spread(ctx context.Context, o SnapshotOptions, l *locking) (l
 				return err
 			}
 			// A table without transactions may be locked by somebody for as long as he likes.
-			return openTables(ctx, st, slices.DeleteFunc(slices.Clone(part), func(t TableName) bool { return plain[t] }))
+			return openTables(ctx, st, slices.DeleteFunc(slices.Clone(part), func(t mysql.TableName) bool { return plain[t] }))
 		})
 	}
 	return lockers, g.Wait()
@@ -120,7 +122,7 @@ func (s *Snapshot) spread(ctx context.Context, o SnapshotOptions, l *locking) (l
 
 // openTables reads no row of tables: the server has them open afterwards, and in a transaction keeps them from being altered.
 // What it refuses shows when the table is locked or read.
-func openTables(ctx context.Context, st *Stream, tables []TableName) error {
+func openTables(ctx context.Context, st *mysql.Stream, tables []mysql.TableName) error {
 	for some := range slices.Chunk(tables, openAtOnce) {
 		var refused *driver.MySQLError
 		if err := st.Exec(ctx, openStatement(some)); err != nil && !errors.As(err, &refused) {
@@ -131,7 +133,7 @@ func openTables(ctx context.Context, st *Stream, tables []TableName) error {
 }
 
 // openStatement opens at most openAtOnce tables.
-func openStatement(tables []TableName) string {
+func openStatement(tables []mysql.TableName) string {
 	var b strings.Builder
 	for i, t := range tables {
 		if i > 0 {
