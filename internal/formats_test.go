@@ -34,6 +34,7 @@ var ownForms = map[string]string{
 	"face/web/promwork.go":           "a limit that is a power of ten",
 	"host/memory.go":                 "the kernel's unit is read, not written",
 	"host/setup.go":                  "the kernel's unit is read, not written",
+	"measure/bench/result.go":        "TpmC, as tpcc-mysql prints it",
 	"measure/compare/scale/chart.go": "coordinates of a drawing",
 	"measure/compare/scale/text.go":  "CSV is for programs",
 	"measure/environ/diff.go":        "the read-ahead as the kernel tells it",

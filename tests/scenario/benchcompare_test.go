@@ -245,7 +245,7 @@ func TestMatrixIsCutOff(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.code(t); code != 130 || sandboxes() != 0 || !strings.Contains(p.err.String(), "goes on") {
+	if code := p.code(t); code != 130 || sandboxes() != 0 || !strings.Contains(p.err.String(), "continues") {
 		t.Errorf("Ctrl-C: code %d, %d sandboxes are left; %s", code, sandboxes(), p.err)
 	}
 	p = begin(there() + 1)

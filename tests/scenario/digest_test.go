@@ -545,7 +545,7 @@ func TestDigestWrongUse(t *testing.T) {
 		{[]string{"--dsn", "root@tcp(127.0.0.1:1)/", empty}, 2, "takes no files"},
 		{[]string{"--dsn", "root@tcp(127.0.0.1:1)/"}, 1, "refuses connections"},
 		{[]string{"--follow", "--output", "html", empty}, 2, "--follow"},
-		{[]string{"-", empty}, 2, "stands alone"},
+		{[]string{"-", empty}, 2, "must be alone"},
 		{[]string{"--bogus"}, 2, "unknown flag"},
 	} {
 		out, said, code := runRisso(t, nil, append([]string{"digest"}, c.args...)...)

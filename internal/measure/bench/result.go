@@ -1,9 +1,9 @@
 package bench
 
 import (
+	"fmt"
 	"time"
 
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -137,7 +137,7 @@ type Headline struct {
 }
 
 // String is the line as tpcc-mysql prints it: 12345.000 TpmC.
-func (h Headline) String() string { return digits.Count(h.PerMinute) + " " + h.Unit }
+func (h Headline) String() string { return fmt.Sprintf("%.3f %s", h.PerMinute, h.Unit) }
 
 // ErrorCount counts errors of one kind.
 type ErrorCount struct {
