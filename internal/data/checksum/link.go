@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -212,7 +213,7 @@ func channelNotes(ch mysql.ReplicaChannel) (notes []string) {
 		}
 	}
 	if ch.Delay > 0 {
-		notes = append(notes, fmt.Sprintf("it is delayed by %s%s: rows that were changed in that time cannot be compared", time.Duration(ch.Delay)*time.Second, name))
+		notes = append(notes, fmt.Sprintf("it is delayed by %s%s: rows that were changed in that time cannot be compared", digits.Seconds(float64(ch.Delay)), name))
 	}
 	if !ch.Filter.None() {
 		notes = append(notes, "it does not replicate all"+name+": "+ch.Filter.String())

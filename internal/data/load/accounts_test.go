@@ -65,7 +65,7 @@ func TestOldAccounts(t *testing.T) {
 	if !errors.Is(err, load.ErrLeftOut) {
 		t.Fatal(err)
 	}
-	for _, want := range []struct{ account, why string }{{"account cert@%", "quote in the certificate"}, {"account proxy@%", "may stand in for"}, {"account column@%", "of a column"}} {
+	for _, want := range []struct{ account, why string }{{"account cert@%", "quote in the certificate"}, {"account proxy@%", "may act for"}, {"account column@%", "of a column"}} {
 		if !slices.ContainsFunc(res.LeftOut, func(f load.Finding) bool { return f.What == want.account && strings.Contains(f.Reason, want.why) }) {
 			t.Errorf("no %v in %+v", want, res.LeftOut)
 		}

@@ -69,7 +69,7 @@ func TestRetentionSays(t *testing.T) {
 		{"what may have been proven", Retention{Last: 1}, []Candidate{of("a", "2026-12-01 02:00", unread), of("b", "2026-12-02 02:00", vouched), of("c", "2026-12-03 02:00", unread), of("d", "2026-12-04 02:00")},
 			"a " + gone + "\nb +: the newest that was proven\nc +: whether a drill proved it cannot be read: what the drill found is damaged, or encrypted (give --identity)\nd +: the newest; one of the last 1"},
 		{"a hollow one replaces no full one", Retention{Last: 1}, []Candidate{of("a", "2026-12-01 02:00"), of("b", "2026-12-02 02:00"), of("c", "2026-12-03 02:00", hollow), of("d", "2026-12-04 02:00", hollow)},
-			"a " + gone + "\nb +: the last full one; c behind it is none: it holds nothing; the newest; one of the last 1\nc " + gone + "\nd +: the newest; one of the last 1; it replaces no full one: it holds nothing"},
+			"a " + gone + "\nb +: the last full one; c after it is none: it holds nothing; the newest; one of the last 1\nc " + gone + "\nd +: the newest; one of the last 1; it replaces no full one: it holds nothing"},
 		{"a hollow one before the last full one is not spoken of", Retention{Last: 1}, []Candidate{of("a", "2026-12-01 02:00", hollow), of("b", "2026-12-02 02:00")},
 			"a +: the newest; one of the last 1; it replaces no full one: it holds nothing\nb +: the newest; one of the last 1"},
 		{"a stranger's replaces no trusted one", Retention{Last: 1}, []Candidate{of("a", "2026-12-01 02:00"), of("b", "2026-12-02 02:00", stranger), of("c", "2026-12-03 02:00", nobody)},

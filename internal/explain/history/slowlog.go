@@ -600,7 +600,7 @@ func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 func (s *SlowLog) notes() []fleet.Gap {
 	list := []fleet.Gap{}
 	if s.log.Seconds > 0 {
-		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log holds only statements that took longer than long_query_time = %s", digits.Seconds(s.log.Seconds)),
+		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log holds only statements that took longer than long_query_time = %g", s.log.Seconds),
 			fmt.Sprintf("SET GLOBAL long_query_time=%g shows more, for connections made after it; 0 shows all, and the log grows with each", min(s.log.Seconds/10, 0.1))))
 	}
 	if s.log.MinRows > 0 {

@@ -15,7 +15,7 @@ func TestOrdering(t *testing.T) {
 		{"SELECT a FROM t WHERE b = 1 ORDER BY b, a", "b", "a", "ORDER BY", "", ""},
 		{"SELECT a x FROM t ORDER BY x", "", "a", "ORDER BY", "", ""},
 		{"SELECT b, a FROM t ORDER BY 2", "", "a", "ORDER BY", "", ""},
-		{"SELECT COUNT(*) n, a FROM t GROUP BY a ORDER BY n", "", "a", "GROUP BY", "of the groups", ""},
+		{"SELECT COUNT(*) n, a FROM t GROUP BY a ORDER BY n", "", "a", "GROUP BY", "sorts the groups", ""},
 		{"SELECT COUNT(*), a FROM t GROUP BY a ORDER BY NULL", "", "a", "GROUP BY", "", ""},
 		{"SELECT a, b FROM t GROUP BY a, b ORDER BY a DESC", "", "a- b", "GROUP BY and ORDER BY", "", ""},
 		{"SELECT a, b FROM t GROUP BY a, b ORDER BY b", "", "a b", "GROUP BY", "once more", ""},

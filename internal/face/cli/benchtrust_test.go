@@ -198,8 +198,8 @@ func TestSysbenchLines(t *testing.T) {
 		t.Errorf("%d statements of %d queries: %v", sum, r.Queries, count)
 	}
 	for _, c := range []struct{ arg, says string }{
-		{"--mysql-ignore-errors=all", "--mysql-ignore-errors of sysbench is not taken"}, {"--histogram=on", "--output json holds it"}, {"--events=1000", "only 0 is taken"},
-		{"--skip_trx=maybe", "on or off"}, {"--db-driver=pgsql", "only mysql is taken"}, {"--dsn=root@/x", "name the server once"}, {"--time=abc", "abc"}, {"--report-interval=0.5", "whole seconds"},
+		{"--mysql-ignore-errors=all", "--mysql-ignore-errors of sysbench is not accepted"}, {"--histogram=on", "--output json holds it"}, {"--events=1000", "only 0 is accepted"},
+		{"--skip_trx=maybe", "on or off"}, {"--db-driver=pgsql", "only mysql is accepted"}, {"--dsn=root@/x", "name the server once"}, {"--time=abc", "abc"}, {"--report-interval=0.5", "whole seconds"},
 	} {
 		if code, out, errs := benchmark(t, append(append([]string{"run", "oltp_read_write"}, line...), c.arg)...); code != fault.Usage || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "secretword") {
 			t.Errorf("%s: code %d, %s%s", c.arg, code, out, errs)

@@ -106,7 +106,7 @@ func TestBinlogStory(t *testing.T) {
 		{2, "which transaction", []string{"undo", log}},
 		{1, "do not have the transaction", []string{"undo", log, "--gtid", "9-9-9"}},
 		{1, "name the columns", []string{"undo", log, "--gtid", bad.GTID}},
-		{2, "where to begin", []string{"apply", log, "--into", n.DSN}},
+		{2, "position to begin at", []string{"apply", log, "--into", n.DSN}},
 		{2, "FILE:POSITION", []string{"apply", log, "--start", "here", "--dry-run"}},
 		{1, "do not have the transaction to stop at", []string{"apply", log, "--start", "binlog.000001:4", "--before", "9-9-9", "--into", n.DSN}},
 		{2, "--keep", []string{"purge", "--from", place}},

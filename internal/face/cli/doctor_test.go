@@ -80,7 +80,7 @@ func TestDoctorAccounts(t *testing.T) {
 func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job string, list []doctor.Finding) {
 	t.Helper()
 	for _, f := range list {
-		if f.Level != doctor.FindBad || !strings.Contains(f.Text, "lacks privileges") {
+		if f.Level != doctor.FindBad || !strings.Contains(f.Text, "is missing privileges") {
 			continue
 		}
 		if statements := asked(n, job); len(statements) > 0 && len(refused(t, n, user, statements)) == 0 {

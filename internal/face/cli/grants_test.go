@@ -79,7 +79,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		account := fmt.Sprintf("'o''job%d'@'localhost'", i)
 		mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'x'")
 		code, out, said := mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job, "-o", "json")
-		if code != fault.Failed || !strings.Contains(out, "lacks privileges for "+c.job) {
+		if code != fault.Failed || !strings.Contains(out, "is missing privileges for "+c.job) {
 			t.Errorf("%s: doctor says %d %s %s", c.job, code, out, said)
 		}
 		code, out, said = mainRun(t, "grants", "--dsn", n.DSN, "--for", c.job, "--account", account, "-o", "json")

@@ -189,7 +189,7 @@ func closed(t *testing.T, name, text string) {
 
 func TestHTMLTellsOfTrouble(t *testing.T) {
 	text := page1(t, recorded(t, "one.json"))
-	for _, want := range []string{`class="stall"`, `class="error"`, `class="warmup"`, "1,999 ms", "connection lost", "mount options", "innodb_buffer_pool_size"} {
+	for _, want := range []string{`class="stall"`, `class="error"`, `class="warmup"`, ", 2 s", "connection lost", "mount options", "innodb_buffer_pool_size"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
