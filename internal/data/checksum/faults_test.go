@@ -181,7 +181,7 @@ func testDelayed(t *testing.T, s *servers) {
 	began := time.Now()
 	r, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Behind})
-	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "delayed by 60 min") || time.Since(began) > time.Minute {
+	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "delayed by 1 h") || time.Since(began) > time.Minute {
 		t.Errorf("%q after %s", r.Others[0].Notes, time.Since(began))
 	}
 	c, err := mysql.Connect(t.Context(), s.target(1), nil)
