@@ -66,7 +66,7 @@ func TestBenchmarkIsKept(t *testing.T) {
 		Result   map[string]any
 	}
 	s.decode(t, "/api/benchmark?id=1", &one)
-	if one.Instance != "db1" || one.To-one.From != 15 || one.Result["workload"] != "point_select" || one.Result["surprise"] != nil || !strings.HasPrefix(one.Machine, "DISTURBED by other programs: client 0.50") {
+	if one.Instance != "db1" || one.To-one.From != 15 || one.Result["workload"] != "point_select" || one.Result["surprise"] != nil || !strings.HasPrefix(one.Machine, "DISTURBED by other programs: client 0.5,") {
 		t.Errorf("%+v", one)
 	}
 	if code, _ := s.send(t, http.MethodDelete, "/api/benchmark?id=1", ""); code != http.StatusOK {
