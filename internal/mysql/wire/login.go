@@ -214,8 +214,12 @@ func attributes(cfg *driver.Config) (list []byte) {
 	return list
 }
 
-// encrypt puts TLS over the socket.
+// encrypt puts TLS over the socket. What came behind the greeting was not encrypted, and would be taken for what comes under TLS: anybody
+// on the way may have put it there (libpq had that fault: CVE-2021-23222).
 func (c *Conn) encrypt(ctx context.Context, cfg *driver.Config, secure *tls.Config) error {
+	if c.in.r != c.in.w {
+		return fmt.Errorf("%w: something came before TLS began", driver.ErrMalformPkt)
+	}
 	secure = secure.Clone()
 	if secure.ServerName == "" && !secure.InsecureSkipVerify {
 		secure.ServerName, _, _ = net.SplitHostPort(cfg.Addr)

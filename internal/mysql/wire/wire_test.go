@@ -9,6 +9,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"encoding/hex"
@@ -302,6 +303,24 @@ func TestHostile(t *testing.T) {
 }
 
 // TestLoginEnds: a context and the time-outs end a login on a server that says nothing.
+// TestBeforeTLS: what somebody on the way puts behind the greeting is not taken for the server's word under TLS.
+func TestBeforeTLS(t *testing.T) {
+	cfg := server(t, "tcp", func(s *Conn) {
+		greeting := hello(allFlags, pluginCaching)
+		all := append([]byte{byte(len(greeting)), 0, 0, 0}, greeting...)
+		_, _ = s.raw.Write(append(all, 1, 0, 0, 1, headerOK)) // in one piece
+		_, _ = io.Copy(io.Discard, s.raw)
+	})
+	cfg.TLS = &tls.Config{InsecureSkipVerify: true}
+	c, err := Connect(t.Context(), cfg, 0)
+	if err == nil {
+		c.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "before TLS") {
+		t.Errorf("got %v, want a refusal of what came before TLS", err)
+	}
+}
+
 func TestLoginEnds(t *testing.T) {
 	cfg := server(t, "tcp", func(s *Conn) { hear(s) })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
