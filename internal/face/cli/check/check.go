@@ -123,12 +123,7 @@ not looked at, and "any moment" may be told as less than it is, never as more.`,
 
 // checkFailed is the state UNKNOWN with its reason.
 func checkFailed(s screen.Streams, err error) error {
-	hint := ""
-	var e *fault.Error
-	if errors.As(err, &e) {
-		hint = e.Hint
-	}
-	fmt.Fprintln(s.Out, "BACKUP UNKNOWN - "+noBar(fault.Line(err.Error(), hint)))
+	fmt.Fprintln(s.Out, "BACKUP UNKNOWN - "+noBar(fault.Line(err.Error(), fleet.RemedyOf(err))))
 	return &fault.Told{Code: Unknown}
 }
 
