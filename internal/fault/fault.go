@@ -29,9 +29,9 @@ const Help = `Exit codes of all commands:
   3  the data directory or the address to listen on is in use by another process
   4  checksum: rows or tables differ; bench compare: the verdict is one that --fail-if names
   5  bench compare --fail-if: no verdict can be given
-  130  ended by a signal; what it left is reported (a benchmark has printed what was measured until then);
+  130  ended by a signal; anything left behind is reported (a benchmark prints what it measured so far);
        serve, top, binlog follow and sandbox load run until a signal, and then end with 0
-risso check uses those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
+risso check uses the codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 
 // Error is an error with the exit code it stands for. What mends it is in Err: fleet.RemedyOf.

@@ -30,7 +30,7 @@ var (
 // TrustRemedy is what makes a backup readable whose taker is not trusted.
 const TrustRemedy = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
 
-// PublicKey is the key by which a taker's signatures are told. As text it is ed25519: and base64, in one word.
+// PublicKey is the key that verifies a taker's signatures. As text it is "ed25519:" followed by base64.
 type PublicKey string
 
 const keyScheme = "ed25519:"

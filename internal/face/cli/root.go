@@ -105,7 +105,7 @@ func newRoot(s screen.Streams) *cobra.Command {
 		Use:   "risso",
 		Short: "The remote-DBA team in one binary",
 		Long: `Risso watches MySQL, MariaDB and Percona servers every second, keeps every
-number for good, and says in words what is going on.`,
+metric, and says in words what is going on.`,
 		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/'     watch a server, page on http://127.0.0.1:8306
   risso top --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'   the same live, in a terminal
   risso sandbox up --topology replication               a primary and two replicas to try it on`,

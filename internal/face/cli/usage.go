@@ -100,7 +100,7 @@ func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND…]",
 		Short: "Help about any command",
-		Long:  "Help about any command, as --help gives it.",
+		Long:  "Shows help about any command, the same as --help.",
 		Example: `  risso help backup prune
   risso help exit-codes`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {

@@ -43,14 +43,15 @@ func New(s screen.Streams) *cobra.Command {
 		Use:   "checksum --dsn PRIMARY [--replica DSN…] | --dsn A --against B",
 		Short: "Compare replicas with their primary, and repair rows that differ",
 		Long: `Compares the tables of replicas with those of their primary, chunk by chunk. It only reads;
-it needs no STATEMENT format and no table of its own. Rows that change meanwhile are looked
-at again when the replica has what the primary had, until they are equal or surely not.
+it needs neither statement-based replication nor a table of its own. Rows that change in the
+meantime are compared again once the replica has caught up, until they are equal or certainly
+different.
 
-Without --replica the replicas are found by what the primary knows of them; the account
-of --dsn has to be good for them, too. --against compares two servers that do not replicate.
+Without --replica it asks the primary for its replicas; the account of --dsn must work on them,
+too. --against compares two servers that do not replicate from each other.
 
---mend writes the rows that differ once more on the primary, as they are there, so that they
-replicate; the plan is shown before, and nothing more is done with --dry-run.
+--mend rewrites the rows that differ on the primary, with the primary's values, so that they
+replicate; the plan is shown first, and with --dry-run only the plan.
 
 ` + fault.Help,
 		Example: `  risso checksum --dsn 'risso:secret@tcp(db1:3306)/'
@@ -66,20 +67,20 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	}
 	fl := cmd.Flags()
 	f.Server.Bind(cmd, "the primary")
-	fl.StringArrayVar(&f.replicas, "replica", nil, "a replica, as --dsn; may be repeated (default: all that are found)")
-	fl.StringVar(&f.against, "against", "", "a server that does not replicate from --dsn, to be compared with it")
+	fl.StringArrayVar(&f.replicas, "replica", nil, "a replica, written as --dsn; may be repeated (default: all that are found)")
+	fl.StringVar(&f.against, "against", "", "a server to compare with --dsn that does not replicate from it")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
-	fl.IntVar(&f.threads, "threads", 2, "sessions on each server: tables, or chunks of a large one, at a time")
-	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "time that reading one chunk should take")
+	fl.IntVar(&f.threads, "threads", 2, "sessions per server: tables, or chunks of a large table, read at once")
+	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
 	flags.DurationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before differences count as not comparable")
 	fl.IntVar(&f.rounds, "rounds", 8, "how often a row must be seen unequal and unchanged before it counts as different")
 	fl.BoolVar(&f.rows, "rows", false, "show the rows that differ, with their values")
-	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
+	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show per table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
-	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
-	fl.StringVar(&f.method, "sum", "auto", "how sums are made: rows (of rows sent here), server (by the servers), quick (likewise, 32 bits instead of 59 or more), auto")
-	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: an interrupted run continues from it")
+	fl.BoolVar(&f.all, "all", false, "also list tables that are equal")
+	fl.StringVar(&f.method, "sum", "auto", "where checksums are computed: rows (here, from rows fetched), server (on the servers), quick (on the servers, with 32 bits instead of 59 or more), auto")
+	fl.StringVar(&f.state, "resume", "", "file that records what was compared, so that an interrupted run can continue")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	f.Throttle.Bind(cmd)
 	f.mendFlags.bind(cmd)

@@ -27,10 +27,10 @@ type mendFlags struct {
 
 func (f *mendFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.mend, "mend", false, "write the rows that differ once more on the primary, so that they replicate")
+	fl.BoolVar(&f.mend, "mend", false, "rewrite the rows that differ on the primary, unchanged, so that they replicate")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --mend: show the plan, change nothing")
-	fl.BoolVar(&f.triggers, "with-triggers", false, "with --mend: also tables that have triggers, which fire")
-	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables to whose rows others refer by foreign keys; those rows do not change")
+	fl.BoolVar(&f.triggers, "with-triggers", false, "with --mend: also tables with triggers, which will fire")
+	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables referenced by foreign keys of others; the referring rows do not change")
 	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+home.State("checksum")+")")
 }
 

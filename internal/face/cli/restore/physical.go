@@ -21,9 +21,9 @@ import (
 )
 
 // restoreFilesHelp is what the help of risso restore says of physical backups.
-const restoreFilesHelp = `A physical backup becomes a data directory, --datadir, which must be empty, or the data of a
-throw-away server, --sandbox; incremental backups are put together with those they build on. Of it
-neither single tables nor a later moment can be had at once: see docs/backup-physical.md.`
+const restoreFilesHelp = `A physical backup becomes a data directory (--datadir, which must be empty) or a throw-away server
+(--sandbox); incremental backups are combined with those they build on. To get single tables or a
+later moment out of one takes further steps: see docs/backup-physical.md.`
 
 // filesFlags are those of risso restore that belong to physical backups.
 type filesFlags struct {
@@ -32,7 +32,7 @@ type filesFlags struct {
 }
 
 func (f *filesFlags) bind(fl *pflag.FlagSet) {
-	fl.StringVar(&f.datadir, "datadir", "", "make a data directory of a physical backup: empty, or not there yet")
+	fl.StringVar(&f.datadir, "datadir", "", "turn a physical backup into this data directory, which must be empty or not exist")
 	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1GiB (default 100 MiB)")
 }
 
