@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// Result is what one statement gave: no columns when it gave no rows.
+// Result is the result of one statement: no columns if it returned no rows.
 type Result struct {
 	Columns []string    `json:"columns"`
 	Rows    [][]*string `json:"rows"` // nil for NULL

@@ -43,7 +43,7 @@ func FamilyOf(f fleet.Flavour) Family {
 type Server struct {
 	Name    string `json:"name"` // family and series, such as mysql-8.0
 	Family  Family `json:"family"`
-	Version string `json:"version"` // as the program says it
+	Version string `json:"version"` // as the program reports it
 	Binary  string `json:"binary"`
 	Basedir string `json:"basedir"`
 

@@ -20,7 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// Topology is how the servers of a sandbox stand to each other.
+// Topology is how the servers of a sandbox replicate.
 type Topology string
 
 // The topologies.
@@ -38,7 +38,7 @@ const (
 	RoleGalera     = "galera"     // a member of a Galera cluster
 )
 
-// State says whether something runs.
+// State says whether something is running.
 type State string
 
 // The states of a node; a sandbox has StateStarting, StateRunning, StateStopped or StatePartial.
@@ -77,19 +77,17 @@ type Options struct {
 	AnswerTimeout time.Duration
 }
 
-// Sandbox is a set of servers in a folder. Its fields are what the record on
-// disk holds; Refresh reads what runs.
+// Sandbox is a set of servers in a folder. Its fields are those of the record on disk; Refresh updates the state.
 type Sandbox struct {
 	Name     string    `json:"name"`
 	Topology Topology  `json:"topology"`
 	Dir      string    `json:"dir"`
 	Created  time.Time `json:"created"`
 	State    State     `json:"state"`
-	User     string    `json:"user"` // the account made for this sandbox; Password tells its password
+	User     string    `json:"user"` // the account created for this sandbox; see Password
 	Nodes    []*Node   `json:"nodes"`
 
-	// SocketDir is a second, short folder that holds the sockets when the path
-	// of Dir is too long for one. Down removes it.
+	// SocketDir is a second folder for the sockets, used if the path of Dir is too long for them. Down removes it.
 	SocketDir string `json:"socket_dir,omitempty"`
 	// Ready is false in the record until Up has finished.
 	Ready bool `json:"ready"`

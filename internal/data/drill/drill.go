@@ -28,7 +28,7 @@ import (
 type Rolled struct {
 	Transactions int64     `json:"transactions"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // what the server has now
-	Time         time.Time `json:"time"`               // of the last transaction; the zero time where there was none
+	Time         time.Time `json:"time"`               // time of the last transaction; the zero time if there was none
 }
 
 // Options say what Run does.

@@ -98,19 +98,19 @@ func (o *Options) defaults() {
 	}
 }
 
-// Plan is what Take would do.
+// Plan is what a physical backup would do.
 type Plan struct {
 	Tool     mysql.CopyTool `json:"tool"`
-	Version  string         `json:"version"` // of the tool
+	Version  string         `json:"version"` // version of the tool
 	Path     string         `json:"path,omitempty"`
 	Server   string         `json:"server"`
 	Parent   string         `json:"parent,omitempty"` // the backup that it builds on
-	Bytes    int64          `json:"bytes"`            // of files, as far as known
+	Bytes    int64          `json:"bytes"`            // size of the files, if known
 	Steps    []string       `json:"steps"`
-	Changes  []string       `json:"changes"` // of the server; put back at the end
-	Needs    string         `json:"needs"`   // the GRANT that the account has to have
+	Changes  []string       `json:"changes"` // changes to the server, put back at the end
+	Needs    string         `json:"needs"`   // the privileges that the account needs, as a GRANT
 	Notes    []string       `json:"notes"`
-	Untested bool           `json:"untested,omitempty"` // the tool was never tried with this Risso
+	Untested bool           `json:"untested,omitempty"` // the tool is untested with this version of Risso
 }
 
 // job is a backup that is being prepared or taken.

@@ -32,15 +32,15 @@ type RestoreOptions struct {
 	Progress  func(Progress)
 }
 
-// Restored is what Restore made.
+// Restored is the result of Restore.
 type Restored struct {
 	Header   repo.Header   `json:"backup"`
-	Chain    []string      `json:"chain"` // backups that were put together, the whole one first
+	Chain    []string      `json:"chain"` // backups that were combined, the full one first
 	Files    int64         `json:"files"`
 	Bytes    int64         `json:"bytes"`
-	Fetch    time.Duration `json:"fetch"`    // nanoseconds to fetch, check and write the files
-	Prepare  time.Duration `json:"prepare"`  // nanoseconds to apply the redo log and incremental backups
-	Settings []string      `json:"settings"` // key=value that the server has to be started with to read these files
+	Fetch    time.Duration `json:"fetch"`    // time to fetch, check and write the files
+	Prepare  time.Duration `json:"prepare"`  // time to apply the redo log and incremental backups
+	Settings []string      `json:"settings"` // key=value settings that the server needs to read these files
 }
 
 // The files that Restore leaves in a data directory.

@@ -24,7 +24,7 @@ var (
 	ErrForeign = errors.New("it is signed by a key that is not trusted")
 )
 
-// PublicKey is the key by which a taker's signatures are told. As text it is ed25519: and base64, in one word.
+// PublicKey is the key that verifies a taker's signatures. As text it is "ed25519:" followed by base64.
 type PublicKey string
 
 const keyScheme = "ed25519:"

@@ -67,10 +67,10 @@ type listed struct {
 	Error   string       `json:"error,omitempty"`
 	Proven  *time.Time   `json:"proven,omitempty"` // when a drill last restored it
 	Drilled bool         `json:"drilled"`
-	Seen    *time.Time   `json:"seen,omitempty"`    // when a backup that is not whole last said how far it was
-	Hollow  string       `json:"hollow,omitempty"`  // why it is no proof and replaces none
-	Strange string       `json:"strange,omitempty"` // why it counts for nothing: nobody signed it who is trusted
-	Doubt   string       `json:"doubt,omitempty"`   // why the newest proof of it counts for nothing
+	Seen    *time.Time   `json:"seen,omitempty"`    // when an incomplete backup last reported progress
+	Hollow  string       `json:"hollow,omitempty"`  // why it proves nothing and replaces no other backup
+	Strange string       `json:"strange,omitempty"` // why it does not count: it is not signed by a trusted key
+	Doubt   string       `json:"doubt,omitempty"`   // why its newest proof does not count
 	Header  *repo.Header `json:"header,omitempty"`
 	unknown bool         // it was drilled, and what came of it cannot be read without an identity
 }
@@ -234,7 +234,7 @@ and schemas; with --all every table. The whole manifest is read, so damage to it
 	return cmd
 }
 
-// ShownTable is a table as show tells of it.
+// ShownTable is a table as shown by risso backup show.
 type ShownTable struct {
 	Schema string   `json:"schema"`
 	Name   string   `json:"name"`

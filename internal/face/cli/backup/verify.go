@@ -155,11 +155,11 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	return fault.New(fault.Failed, hint, fmt.Errorf("%s, %s cannot be restored whole", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
 }
 
-// verifiedLogs is what a verification found of the mirrored binary logs beside the backups.
+// verifiedLogs is what a verification found about the mirrored binary logs.
 type verifiedLogs struct {
 	Logs    int      `json:"logs"`
 	Damaged []string `json:"damaged"` // each with what is wrong
-	Foreign []string `json:"foreign"` // not signed, or by nobody who is trusted, in words
+	Foreign []string `json:"foreign"` // not signed, or not by a trusted key, in words
 }
 
 func (v verifiedLogs) whole() bool { return len(v.Damaged)+len(v.Foreign) == 0 }

@@ -34,11 +34,11 @@ func (f *benchPrepareFlags) bind(cmd *cobra.Command) {
 	flags.OutputVar(cmd.Flags(), &f.output, "", "text", "json")
 }
 
-// Prepared is what prepare or cleanup tells at its end.
+// Prepared is the result of prepare or cleanup.
 type Prepared struct {
 	Workload  string            `json:"workload"`
 	Server    string            `json:"server"`
-	Done      int64             `json:"done"` // rows, or tables dropped, or of a script statements
+	Done      int64             `json:"done"` // rows inserted, or tables dropped; for a script, statements run
 	Seconds   float64           `json:"seconds"`
 	PerSecond float64           `json:"per_second"`
 	Steps     []workload.Timing `json:"steps,omitempty"`

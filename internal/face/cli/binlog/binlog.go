@@ -256,12 +256,12 @@ enough, and --verify reads the logs and compares them with it.
 	return cmd
 }
 
-// ListedLogs is a series as it is shown.
+// ListedLogs is a series of logs.
 type ListedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
 	Gaps   []mirror.Gap `json:"gaps"`
-	Lost   []string     `json:"lost,omitempty"` // logs that lie there without their index, which are not read
+	Lost   []string     `json:"lost,omitempty"` // logs without an index, which are not read
 	lacks  string       // the same in words
 }
 

@@ -257,7 +257,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	return nil
 }
 
-// Answer is what a restore brought.
+// Answer is the result of a restore.
 type Answer struct {
 	Plan    load.Plan          `json:"plan"`
 	DryRun  bool               `json:"dry_run"`
