@@ -80,6 +80,12 @@ func classify(t Target, err error) error {
 	}
 	class := ClassOf(err)
 	r := remedy(class, t)
+	if untrusted(err) {
+		r = "this machine does not trust the server's certificate: name its CA by the environment variable SSL_CERT_FILE, or accept any certificate with tls=skip-verify"
+	}
+	if class == ClassLogin && t.cfg.TLS == nil && t.cfg.TLSConfig == "" {
+		r += "; an account that requires TLS (REQUIRE SSL) needs tls=true in the DSN"
+	}
 	if errors.Is(err, driver.ErrNoTLS) {
 		r = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
@@ -113,8 +119,6 @@ func ClassOf(err error) Class {
 	if errors.As(err, &me) {
 		return classOfNumber(me.Number)
 	}
-	var certErr *tls.CertificateVerificationError
-	var unknownCA x509.UnknownAuthorityError
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
 	var dns *net.DNSError
@@ -123,7 +127,7 @@ func ClassOf(err error) Class {
 		return ClassUsage
 	case errors.As(err, &dns): // in time or not: it is not the server that does not answer
 		return ClassUnreachable
-	case errors.As(err, &certErr), errors.As(err, &unknownCA), errors.As(err, &alert), errors.As(err, &record), errors.Is(err, driver.ErrNoTLS):
+	case untrusted(err), errors.As(err, &alert), errors.As(err, &record), errors.Is(err, driver.ErrNoTLS):
 		return ClassTLS
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return ClassTimeout
@@ -133,6 +137,13 @@ func ClassOf(err error) Class {
 		return ClassUnreachable
 	}
 	return classOfTransport(err)
+}
+
+// untrusted says that the server's certificate could not be verified.
+func untrusted(err error) bool {
+	var certErr *tls.CertificateVerificationError
+	var unknownCA x509.UnknownAuthorityError
+	return errors.As(err, &certErr) || errors.As(err, &unknownCA)
 }
 
 func classOfTransport(err error) Class {

@@ -23,12 +23,12 @@ func strict(cmd *cobra.Command) {
 	}
 	runs := cmd.Runnable()
 	cmd.Args = func(cmd *cobra.Command, given []string) error {
-		if cmd.HasSubCommands() && len(given) > 0 && (args == nil || args(cmd, given) != nil) {
-			return unknownCommand(cmd, given[0])
-		}
 		var err error
 		if args != nil {
 			err = args(cmd, given)
+		}
+		if cmd.HasSubCommands() && len(given) > 0 && (args == nil || err != nil && fault.Code(err) == fault.Failed) {
+			return unknownCommand(cmd, given[0])
 		}
 		if err == nil && runs {
 			err = errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())

@@ -305,7 +305,11 @@ func (c *checksumText) on(on checksum.On) {
 	for _, r := range on.Rows {
 		fmt.Fprintf(c.out, "    %s\n", rowWords(r))
 	}
-	if n := on.Missing + on.Extra + on.Different - int64(len(on.Rows)); n > 0 && len(on.Rows) > 0 {
+	n := on.Missing + on.Extra + on.Different
+	for _, r := range on.Rows {
+		n -= max(1, r.Times)
+	}
+	if n > 0 && len(on.Rows) > 0 {
 		fmt.Fprintf(c.out, "    and %d more\n", n)
 	}
 }
