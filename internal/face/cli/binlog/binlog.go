@@ -30,7 +30,7 @@ import (
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "binlog",
-		Short: "Binary logs: mirror them, find the bad statement, undo it, roll forward",
+		Short: "Mirror and search binary logs, undo a statement, roll forward",
 		Long: `Binary logs of MySQL and MariaDB: mirrored as they are written, searched for a mistake,
 turned into the statements that undo it, or applied to a server up to just before it.
 
@@ -57,9 +57,9 @@ func (f *Flags) bind(cmd *cobra.Command) {
 	f.Server.Bind(cmd, "the server whose logs are read")
 	fl := cmd.Flags()
 	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
-	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes its unfinished log (default: the place if it is a folder)")
 	fl.StringVar(&f.Identity, "identity", "", "with --from: file with the age identity that opens an encrypted repository")
-	fl.StringVar(&f.Series, "series", "", "with --from: which series of logs, as risso binlog list calls it, or how that begins")
+	fl.StringVar(&f.Series, "series", "", "with --from: which series of logs, by the name that risso binlog list shows or a prefix of it")
 }
 
 // Source is where logs are read from. place and series are of mirrored logs.
@@ -112,7 +112,7 @@ func (f Flags) Source(ctx context.Context, args []string) (src Source, err error
 	}
 	src.Live = true
 	src.Files, err = binlog.FromServer(ctx, t)
-	return src, withHint(err)
+	return src, mended(err)
 }
 
 // pick finds the series that is meant.
@@ -144,22 +144,15 @@ func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, err
 // localDir is where the log is that is not finished.
 func (f Flags) localDir() string { return places.MirrorDir(f.Dir, f.From) }
 
-// withHint gives an error of a server with what mends it.
-func withHint(err error) error {
-	var e *mysql.Error
+// mended gives an error of a server with what mends it.
+func mended(err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return fault.New(fault.Failed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
-	case errors.As(err, &e):
-		return fault.New(fault.Failed, e.Hint, err)
 	case errors.Is(err, binlog.ErrNoUndo):
 		return fault.New(fault.Failed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, binlogevent.ErrNotBinlog):
 		return fault.New(fault.Failed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
-	case places.Mistrusted(err) != "":
-		return fault.New(fault.Failed, places.Mistrusted(err), err)
 	}
 	return err
 }
@@ -169,7 +162,7 @@ func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	}
-	return withHint(err)
+	return mended(err)
 }
 
 // tableFlags say which tables are meant.
@@ -205,7 +198,7 @@ func (f *tableFlags) unmet(in string) error {
 	if f.choice == nil || !errors.As(f.choice.Unmet(), &unmet) {
 		return nil
 	}
-	return fault.New(fault.Failed, unmet.Hint(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
+	return fault.New(fault.Failed, unmet.Remedy(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
 }
 
 // misnamed says whether one of these names is no pattern.
@@ -238,8 +231,8 @@ func newBinlogList(s screen.Streams) *cobra.Command {
 		Use:   "list [FILE…] [--from PLACE | --dsn DSN]",
 		Short: "List binary logs: times, GTIDs, sizes, gaps",
 		Long: `Lists binary logs with their first and last times, GTIDs and sizes, and the gaps between
-them. Files and logs of a live server are read for that; of mirrored logs the index tells,
-and --verify reads them and compares.
+them. Files and the logs of a live server are read in full; for mirrored logs the index is
+enough, and --verify reads the logs and compares them with it.
 
 ` + fault.Help,
 		Example: `  risso binlog list --from /backups/db1
@@ -256,12 +249,12 @@ and --verify reads them and compares.
 	return cmd
 }
 
-// ListedLogs is a series as it is shown.
+// ListedLogs is a series of logs.
 type ListedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
 	Gaps   []mirror.Gap `json:"gaps"`
-	Lost   []string     `json:"lost,omitempty"` // logs that lie there without their index, which are not read
+	Lost   []string     `json:"lost,omitempty"` // logs without an index, which are not read
 	lacks  string       // the same in words
 }
 
@@ -395,10 +388,10 @@ func newBinlogPurge(s screen.Streams) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "purge --from PLACE --keep DURATION",
-		Short: "Remove mirrored logs that are older than is wanted",
-		Long: `Removes finished logs from a mirror, the oldest first and without leaving a hole, when their
-last event is older than --keep. The newest log of a series always stays. No backup from
-before a removed log can be rolled forward any more: keep logs as long as backups.
+		Short: "Remove old mirrored logs",
+		Long: `Removes finished logs from a mirror, oldest first and without leaving a gap, if their last
+event is older than --keep. The newest log of a series is always kept. A backup from before
+a removed log can no longer be rolled forward: keep logs as long as backups.
 
 ` + fault.Help,
 		Example: `  risso binlog purge --from /backups/db1 --keep 14d --dry-run`,
@@ -416,9 +409,9 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
-	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
-	fl.StringVar(&keep, "keep", "", "how old a log's last event may be: 14d, 36h")
-	fl.BoolVar(&dryRun, "dry-run", false, "show what would go, and why")
+	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes its unfinished log (default: the place if it is a folder)")
+	fl.StringVar(&keep, "keep", "", "remove logs whose last event is older than this: 14d, 36h")
+	fl.BoolVar(&dryRun, "dry-run", false, "show what would be removed, and why")
 	flags.OutputVar(fl, &output, "", "text", "json")
 	return cmd
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -57,18 +58,19 @@ func New(s screen.Streams) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
 		Use:   "restore --from PLACE (--into DSN | --sandbox [NAME] | --datadir DIR)",
-		Short: "Put a backup back, or a part of it, and prove that it is whole",
-		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
-that no table is in the way and that the server understands what the backup holds. What is there
-already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
-number and sum compared with those of the backup: exit code 0 only when all are equal, nothing was
-left out, views work that worked when the backup was taken, and no table that is not restored refers
-to rows that are gone by it.
+		Short: "Restore a backup, or part of it, and verify the result",
+		Long: `Restores a logical backup: all of it, one schema, or one table; with --datadir a physical one.
+Nothing is changed until it is certain that no table is in the way and that the server supports
+what the backup contains. Existing objects are kept, unless --overwrite is given. At the end every
+table's rows are read back, and their number and checksum compared with the backup's: the exit code
+is 0 only if all are equal, nothing was left out, views that worked when the backup was taken work,
+and no table that was not restored refers to rows that are now gone.
 
-A restore that was interrupted or killed continues where it was when it is run again as before; no row is
-loaded twice. Until then a journal lies in the server, the schema risso_restore; --forget takes it away.
+A restore that was interrupted or killed continues when the same command is run again; no row is
+loaded twice. Until then its journal stays on the server, in the schema risso_restore; --forget
+removes it.
 A place is ` + blob.Forms + `.
-docs/restore.md has all of it.
+See docs/restore.md.
 
 ` + restoreFilesHelp + `
 
@@ -109,31 +111,31 @@ func (f *Flags) bind(cmd *cobra.Command) {
 	fl.StringVar(&f.From, "from", "", "where the backup is: "+blob.Forms)
 	flags.BindTrust(&f.Trust, cmd)
 	fl.StringVar(&f.identity, "identity", "", "file with the age identity that opens an encrypted repository")
-	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
-	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
-	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this `NAME` and put the backup there")
+	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default: the newest)")
+	fl.StringVar(&f.into, "into", "", "the server to restore to: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
+	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server called `NAME` and restore to it")
 	fl.Lookup("sandbox").NoOptDefVal = restoredName
-	fl.StringVarP(&f.server, "servers", "s", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
+	fl.StringVarP(&f.server, "servers", "s", "", "with --sandbox: which server, as for risso sandbox up (default: like the backup's)")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
-	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
-	fl.StringVar(&f.toTime, "to-time", "", "continue from the binary logs, and end before the first transaction committed then or later: a time, or how long ago")
-	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times written without one: UTC, Local, Europe/Berlin")
-	fl.StringVar(&f.logs, "logs", "", "where the mirrored binary logs are (default the place of --from)")
+	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: restore a schema (or schema.table=schema.table) under another name; may be repeated")
+	fl.StringVar(&f.toTime, "to-time", "", "roll forward from the binary logs, and stop before the first transaction committed at this time or later: a time, or how long ago")
+	fl.StringVar(&f.zone, "timezone", "UTC", "time zone of times written without one: UTC, Local, Europe/Berlin")
+	fl.StringVar(&f.logs, "logs", "", "where the mirrored binary logs are (default: the place of --from)")
 	fl.StringVar(&f.LogsDSN, "logs-dsn", "", "read the binary logs from this server instead; a DSN as for --into")
-	fl.StringVar(&f.logsDir, "logs-dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
-	fl.StringVar(&f.series, "series", "", "which series of mirrored logs, as risso binlog list calls it, or how that begins")
-	fl.StringVar(&f.toGTID, "to-gtid", "", "continue from the binary logs up to this transaction, including it")
-	fl.StringVar(&f.before, "before", "", "continue from the binary logs up to this transaction, excluding it")
+	fl.StringVar(&f.logsDir, "logs-dir", "", "where the mirror writes its unfinished log (default: the place if it is a folder)")
+	fl.StringVar(&f.series, "series", "", "which series of mirrored logs, by the name that risso binlog list shows or a prefix of it")
+	fl.StringVar(&f.toGTID, "to-gtid", "", "roll forward from the binary logs up to and including this transaction")
+	fl.StringVar(&f.before, "before", "", "roll forward from the binary logs to just before this transaction")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
-	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
-	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is; the exit code is 1 then")
-	fl.BoolVar(&f.noPrograms, "no-programs", false, "leave procedures, functions, packages, triggers and events away")
-	fl.StringVar(&f.definer, "definer", "", "`ACCOUNT` that becomes the definer of all views and programs: user@host, or CURRENT_USER for the one that restores (default as in the backup)")
-	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
-	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards mark all transactions of the backup as applied on the server, so that it can follow as a replica; this empties its binary logs")
+	fl.BoolVar(&f.overwrite, "overwrite", false, "drop objects that are in the way; existing accounts get the backup's password and privileges")
+	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave out what the server does not support, and name it; the exit code is then 1")
+	fl.BoolVar(&f.noPrograms, "no-programs", false, "leave out procedures, functions, packages, triggers and events")
+	fl.StringVar(&f.definer, "definer", "", "`ACCOUNT` that becomes the definer of all views and programs: user@host, or CURRENT_USER for the account that restores (default: as in the backup)")
+	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log, and so from its replicas")
+	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards mark all transactions of the backup as applied, so that the server can become a replica; this empties its binary logs")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
-	fl.BoolVar(&f.forget, "forget", false, "restore nothing: remove the journal of an interrupted restore from --into; its tables stay as they are")
+	fl.BoolVar(&f.forget, "forget", false, "restore nothing: remove the journal of an interrupted restore from --into; restored tables stay as they are")
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
@@ -256,7 +258,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	return nil
 }
 
-// Answer is what a restore brought.
+// Answer is the result of a restore.
 type Answer struct {
 	Plan    load.Plan          `json:"plan"`
 	DryRun  bool               `json:"dry_run"`
@@ -360,10 +362,10 @@ func sandboxSettings(h repo.Header) []string {
 	return out
 }
 
-// restoreHints say what mends an error of a restore.
-var restoreHints = []struct {
-	is   error
-	hint string
+// restoreRemedies say what mends an error of a restore.
+var restoreRemedies = []struct {
+	is     error
+	remedy string
 }{
 	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
@@ -382,45 +384,37 @@ var restoreHints = []struct {
 	{load.ErrMeet, "on the backup's server, or one of its kind (--sandbox NAME), change one of the two values or make the key not unique, and restore a backup that is taken then; --forget and --schema or --table restore the rest meanwhile"},
 	{load.ErrNotKept, "a server like the backup's takes them: --sandbox NAME"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
-	{repo.ErrDamaged, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact"},
 }
 
 // Failure is an error with what mends it. changed says whether the restore had begun to change the server.
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
-	code, hint := fault.Failed, ""
-	var e *mysql.Error
-	if errors.As(err, &e) {
-		hint = e.Hint
-	}
-	for _, h := range restoreHints {
+	code, remedy := fault.Failed, fleet.RemedyOf(err)
+	for _, h := range restoreRemedies {
 		if errors.Is(err, h.is) {
-			hint = h.hint
+			remedy = h.remedy
 			break
 		}
-	}
-	if why := places.Mistrusted(err); why != "" {
-		hint = why
 	}
 	if errors.Is(err, load.ErrNothing) {
 		code = fault.Usage
 	}
 	var unmet *pattern.UnmetError
 	if errors.As(err, &unmet) {
-		hint = unmet.Hint()
+		remedy = unmet.Remedy()
 	}
 	if ctx.Err() != nil {
-		code, hint, err = fault.Interrupted, "", errors.New("interrupted")
+		code, remedy, err = fault.Interrupted, "", errors.New("interrupted")
 	}
 	switch {
 	case !changed:
-		hint = screen.Joined("nothing was changed", hint)
+		remedy = screen.Joined("nothing was changed", remedy)
 	case !load.CameToEnd(err):
-		hint = screen.Joined(hint, "run the same command again: it continues where it was; --forget removes its journal instead")
+		remedy = screen.Joined(remedy, "run the same command again: it continues where it was; --forget removes its journal instead")
 	}
 	if box != nil {
-		hint = screen.Joined(hint, "the sandbox is left as it is: risso sandbox down "+box.Name)
+		remedy = screen.Joined(remedy, "the sandbox is left as it is: risso sandbox down "+box.Name)
 	}
-	return fault.New(code, hint, err)
+	return fault.New(code, remedy, err)
 }
 
 // restoreText is the result in words.
