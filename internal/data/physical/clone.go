@@ -57,6 +57,9 @@ func (j *job) planClone(ctx context.Context) error {
 	case "ACTIVE":
 	case "":
 		j.install = true
+		if err := j.consent(); err != nil {
+			return err
+		}
 		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone+" (at the end, also by the next run after a kill)")
 		j.plan.Needs += "; GRANT INSERT, DELETE ON mysql.plugin TO " + j.server.QuotedAccount()
 	default:
@@ -80,6 +83,14 @@ func (j *job) planClone(ctx context.Context) error {
 		j.plan.Notes = append(j.plan.Notes, note)
 	}
 	return room(j.WorkDir, j.plan.Bytes)
+}
+
+// consent refuses to install the plug-in unasked.
+func (j *job) consent() error {
+	if !j.install || j.Install {
+		return nil
+	}
+	return mended("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
 }
 
 // workDir is where the copy lies on its way: beside the data directory, as that disk holds as much already, else in the
@@ -153,8 +164,8 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	if err := j.recoverClone(ctx); err != nil {
 		return err
 	}
-	if j.install && !j.Install {
-		return mended("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
+	if err := j.consent(); err != nil {
+		return err
 	}
 	started, err := j.conn.Started(ctx)
 	if err != nil {

@@ -202,11 +202,14 @@ func TestClone(t *testing.T) {
 	if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
 		t.Fatal(list, err)
 	}
+	if plan, err := Prepare(t.Context(), o); !errors.Is(err, ErrConsent) {
+		t.Fatalf("without consent a plan is made: %+v, %v", plan, err)
+	}
+	o.Install = true
 	plan, err := Prepare(t.Context(), o)
 	if err != nil || len(plan.Changes) != 2 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "shop.m (MyISAM)") || !strings.Contains(plan.Needs, "mysql.plugin") {
 		t.Fatalf("%+v, %v", plan, err)
 	}
-	o.Install = true
 	run(t, n, "DROP EVENT shop.e; DROP TABLE shop.m")
 	testCloneKilled(t, n, o, place)
 	h, err := Take(t.Context(), o)

@@ -31,6 +31,10 @@ func TestWrongUse(t *testing.T) {
 		{"digest --outptu json", "did you mean --output?"},
 		{"top -o xml", "text, json (risso top --help)"},
 		{"digest --for 5", "write it as 90s, 1h30m, 7d, 2w or 1y"},
+		{"backup --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-rate NaN", `--max-rate "NaN"`},
+		{"backup --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-rate -1", `--max-rate "-1"`},
+		{"backup --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-threads-running -1", "must not be negative"},
+		{"backup --physical --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-rate MB", `--max-rate "MB"`},
 		{"explain -q", "unknown shorthand flag"},
 		{"token create", "risso token create --help"},
 		{"explain --file a --dsn b", "risso explain --help"},
@@ -46,6 +50,27 @@ func TestWrongUse(t *testing.T) {
 		var out, said bytes.Buffer
 		if code := Main(t.Context(), strings.Fields(args), screen.Streams{Out: &out, Err: &said}); code != fault.OK || out.Len() == 0 || said.Len() > 0 {
 			t.Errorf("risso %s: code %d, %d bytes, %q", args, code, out.Len(), said.String())
+		}
+	}
+}
+
+// TestDigestAsksNamedServer: without --dsn a server comes from RISSO_DSN or an option file where --for or the like says that one is meant, and
+// flags that need a log are wrong then; else digest wants a log.
+func TestDigestAsksNamedServer(t *testing.T) {
+	t.Setenv("RISSO_DSN", "root@tcp(127.0.0.1:1)/")
+	for _, c := range []struct {
+		args, say string
+		code      int
+	}{
+		{"digest --for 1s", "127.0.0.1:1 refuses connections", fault.Failed},
+		{"digest --config " + os.DevNull, "127.0.0.1:1 refuses connections", fault.Failed},
+		{"digest --for 1s --follow", "need single events", fault.Usage},
+		{"digest", "no log to read", fault.Usage},
+		{"digest --for 1s " + os.DevNull + "/no", "not a directory", fault.Failed},
+	} {
+		var out, said bytes.Buffer
+		if code := Main(t.Context(), strings.Fields(c.args), screen.Streams{Out: &out, Err: &said}); code != c.code || !strings.Contains(said.String(), c.say) {
+			t.Errorf("risso %s: code %d, want %d; %q, want %q in it", c.args, code, c.code, said.String(), c.say)
 		}
 	}
 }

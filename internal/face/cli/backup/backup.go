@@ -126,6 +126,9 @@ func (f backupFlags) options() (o dump.Options, err error) {
 	case f.to == "" && !f.dryRun:
 		return o, fault.New(fault.Usage, "give --to "+blob.Forms, errors.New("no place for the backup"))
 	}
+	if _, err := f.Limits(1); err != nil {
+		return o, err
+	}
 	if err := o.Select.Check(); err != nil {
 		return o, fault.Usagef("%w", err)
 	}

@@ -75,8 +75,12 @@ func (f physicalFlags) check(cmd *cobra.Command) error {
 func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.Options, keys repo.Keys) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	limits, err := f.Limits(1)
+	if err != nil {
+		return err
+	}
 	o := physical.Options{Target: d.Target, Name: d.Name, Tool: mysql.CopyTool(f.tool), Threads: f.threads, Incremental: f.incremental, LockWait: f.lockWait,
-		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: cmp.Or(f.stateDir, home.State("physical"))}
+		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, Rate: limits.MaxRate, JournalDir: cmp.Or(f.stateDir, home.State("physical"))}
 	if f.to != "" {
 		r, closePlace, err := f.placeFor(ctx, keys)
 		if err != nil {
@@ -104,11 +108,6 @@ func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.O
 	}
 	defer gate.Close()
 	o.Gate = gate
-	limits, err := f.Limits(1)
-	if err != nil {
-		return err
-	}
-	o.Rate = limits.MaxRate
 	return takePhysical(ctx, s, o, f.output)
 }
 

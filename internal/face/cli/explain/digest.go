@@ -34,6 +34,7 @@ type digestFlags struct {
 	interval, window                                                    time.Duration
 	samples, workers, sampleBytes                                       int
 	wholeSamples                                                        bool // --sample-bytes was given
+	server                                                              bool // a server is read, no log
 }
 
 // NewDigest is risso digest.
@@ -66,6 +67,7 @@ See docs/digest.md.
   risso digest --dsn 'risso:secret@tcp(db1:3306)/' --for 10s`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.wholeSamples = cmd.Flags().Changed("sample-bytes")
+			f.server = f.Dsn != "" || len(args) == 0 && slices.ContainsFunc([]string{"for", "config", "defaults-file"}, cmd.Flags().Changed)
 			return runDigest(cmd.Context(), s, f, args)
 		},
 	}
@@ -89,7 +91,7 @@ See docs/digest.md.
 	fl.StringVar(&f.zone, "timezone", "UTC", "time zone of times shown, and of times written without one: UTC, Local, Europe/Berlin")
 	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
 	f.Bind(cmd, "read performance_schema of this server")
-	flags.DurationVar(fl, &f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
+	flags.DurationVar(fl, &f.window, "for", 10*time.Second, "how long to watch the server that --dsn, RISSO_DSN or an option file names; 0: since the server began to count")
 	return cmd
 }
 
@@ -115,7 +117,7 @@ func runDigest(ctx context.Context, s screen.Streams, f digestFlags, files []str
 	if err != nil {
 		return err
 	}
-	if f.Dsn != "" {
+	if f.server {
 		return j.live(ctx)
 	}
 	var once sync.Once
@@ -231,14 +233,14 @@ func (f digestFlags) job(s screen.Streams, files []string) (*digestJob, error) {
 // check finds flags that do not go together.
 func (f digestFlags) check(files []string) error {
 	switch {
-	case f.Dsn == "" && len(files) == 0:
-		return fault.New(fault.Usage, "name files, - for standard input, or --dsn for a live server", errors.New("no log to read"))
+	case !f.server && len(files) == 0:
+		return fault.New(fault.Usage, "name files, - for standard input, or --dsn or --for for a live server", errors.New("no log to read"))
 	case f.Dsn != "" && len(files) > 0:
 		return fault.Usagef("--dsn reads a server and takes no files")
-	case f.Dsn != "" && (f.follow || f.planParallel || f.filter != "" || f.since != "" || f.until != ""):
+	case f.server && (f.follow || f.planParallel || f.filter != "" || f.since != "" || f.until != ""):
 		return fault.Usagef("--follow, --plan-parallel, --filter, --since and --until need single events: performance_schema has only their sums")
-	case f.mergeTables && (f.Dsn != "" || f.groupBy != "fingerprint"):
-		return fault.Usagef("--merge-tables joins classes of statements of logs: not with --dsn, nor with --group-by")
+	case f.mergeTables && (f.server || f.groupBy != "fingerprint"):
+		return fault.Usagef("--merge-tables joins classes of statements of logs: not of a server, nor with --group-by")
 	case f.follow && (f.output == "html" || f.output == "csv"):
 		return fault.Usagef("--follow writes text, json or markdown")
 	case f.follow && f.interval < time.Second:
