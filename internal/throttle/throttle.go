@@ -55,14 +55,11 @@ func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...my
 		replicas = nil
 	}
 	for i, t := range append([]mysql.Target{server}, replicas...) {
-		w := &watcher{gate: g, target: t, main: i == 0}
-		if err := w.look(ctx); err != nil {
-			w.close()
+		s := &asker{target: t, limits: g.limits, main: i == 0}
+		if err := g.watch(ctx, t.Address(), s.ask, s.close); err != nil {
 			g.Close()
 			return nil, err
 		}
-		g.done.Add(1)
-		go w.run(ctx)
 	}
 	return g, nil
 }
@@ -157,66 +154,77 @@ func (g *Gate) set(who, reason string) {
 	g.changed = make(chan struct{})
 }
 
-// watcher asks one server.
-type watcher struct {
-	gate   *Gate
+// watch asks a server for its figures now, and again and again until ctx ends; end is called behind the last time, and where a
+// server could not be asked. The error is that of the first time.
+func (g *Gate) watch(ctx context.Context, address string, ask func(context.Context) (figures, error), end func()) error {
+	look := func() error {
+		f, err := ask(ctx)
+		if err != nil {
+			end()
+			return err
+		}
+		g.set(address, g.limits.reason(address, f))
+		return nil
+	}
+	if err := look(); err != nil {
+		return err
+	}
+	g.done.Go(func() {
+		defer end()
+		t := time.NewTicker(g.limits.Every)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+			if err := look(); err != nil && ctx.Err() == nil {
+				g.set(address, "it cannot be asked: "+err.Error())
+			}
+		}
+	})
+	return nil
+}
+
+// asker asks one server.
+type asker struct {
 	target mysql.Target
+	limits Limits
 	main   bool
 	conn   *mysql.Conn
 }
 
-func (w *watcher) run(ctx context.Context) {
-	defer w.gate.done.Done()
-	defer w.close()
-	t := time.NewTicker(w.gate.limits.Every)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.close()
-			w.gate.set(w.target.Address(), "it cannot be asked: "+err.Error())
-		}
+func (a *asker) close() {
+	if a.conn != nil {
+		a.conn.Close()
+		a.conn = nil
 	}
 }
 
-func (w *watcher) close() {
-	if w.conn != nil {
-		w.conn.Close()
-		w.conn = nil
-	}
-}
-
-// look asks once.
-func (w *watcher) look(ctx context.Context) (err error) {
+func (a *asker) ask(ctx context.Context) (f figures, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if w.conn == nil {
-		if w.conn, err = mysql.Connect(ctx, w.target, nil); err != nil {
-			return err
+	if a.conn == nil {
+		if a.conn, err = mysql.Connect(ctx, a.target, nil); err != nil {
+			return f, err
 		}
 	}
-	limits := &w.gate.limits
-	var f figures
-	if limits.MaxLag > 0 {
-		if f.lag, f.lags, err = w.conn.Lag(ctx); err != nil {
-			return err
+	if a.limits.MaxLag > 0 {
+		if f.lag, f.lags, err = a.conn.Lag(ctx); err != nil {
+			return f, err
 		}
 	}
-	if limits.MaxThreadsRunning > 0 && w.main {
-		rows, err := w.conn.Maps(ctx, "SHOW /* risso: is the server busy? */ GLOBAL STATUS LIKE 'Threads_running'")
+	if a.limits.MaxThreadsRunning > 0 && a.main {
+		rows, err := a.conn.Maps(ctx, "SHOW /* risso: is the server busy? */ GLOBAL STATUS LIKE 'Threads_running'")
 		if err != nil {
-			return err
+			return f, err
 		}
 		if len(rows) > 0 {
 			f.running, _ = strconv.Atoi(rows[0]["Value"])
 		}
 	}
-	w.gate.set(w.target.Address(), limits.reason(w.target.Address(), f))
-	return nil
+	return f, nil
 }
 
 // figures are what a server says of itself.

@@ -173,3 +173,122 @@ func TestReason(t *testing.T) {
 		}
 	}
 }
+
+// TestWatch: what a server says closes and opens the gate, each time that it is asked; one that cannot be asked closes it, and is left.
+func TestWatch(t *testing.T) {
+	g, err := New(t.Context(), Limits{}, mysql.Target{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.limits = Limits{MaxLag: 5 * time.Second, Every: time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	type answer struct {
+		f   figures
+		err error
+	}
+	asked, ended := make(chan answer), make(chan bool, 10)
+	answers := []answer{{f: figures{lags: true, lag: 6 * time.Second}}}
+	ask := func(ctx context.Context) (figures, error) {
+		if len(answers) > 0 {
+			a := answers[0]
+			answers = answers[1:]
+			return a.f, a.err
+		}
+		select {
+		case a := <-asked:
+			return a.f, a.err
+		case <-ctx.Done():
+			return figures{}, ctx.Err()
+		}
+	}
+	if err := g.watch(ctx, "db1", ask, func() { ended <- true }); err != nil {
+		t.Fatal(err)
+	}
+	says := func(want string) {
+		t.Helper()
+		for range 2000 {
+			if _, why := g.Held(); why == want {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		_, why := g.Held()
+		t.Errorf("got %q, want %q", why, want)
+	}
+	says("db1 is 6s behind")
+	asked <- answer{f: figures{lags: true, lag: 5 * time.Second}}
+	says("")
+	asked <- answer{f: figures{lags: true, lag: -1}}
+	says("db1 does not replicate")
+	if len(ended) != 0 {
+		t.Error("got an end while it answers")
+	}
+	asked <- answer{err: errors.New("gone")}
+	says("it cannot be asked: gone")
+	if <-ended; len(ended) != 0 {
+		t.Error("got more than one end of one that cannot be asked")
+	}
+	asked <- answer{}
+	says("")
+	cancel()
+	g.done.Wait()
+	if len(ended) == 0 {
+		t.Error("got no end where the watching ends")
+	}
+	if _, why := g.Held(); why != "" {
+		t.Errorf("got %q for the end of the watching, want nothing", why)
+	}
+	first := errors.New("refused")
+	answers, ended = []answer{{err: first}}, make(chan bool, 10)
+	if err := g.watch(t.Context(), "db2", ask, func() { ended <- true }); !errors.Is(err, first) || len(ended) != 1 {
+		t.Errorf("at first: got %v, %d ends; want that error, and one", err, len(ended))
+	}
+	g.Close()
+}
+
+// TestNew: a server that is not there is an error where something is to be asked of it, and nobody is asked without a limit.
+func TestNew(t *testing.T) {
+	nobody, err := mysql.ParseTarget("u:p@tcp(127.0.0.1:1)/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		limits Limits
+		asked  bool
+	}{"nothing": {Limits{}, false}, "a rate": {Limits{MaxRate: 1}, false}, "lag": {Limits{MaxLag: 1}, true}, "threads": {Limits{MaxThreadsRunning: 1}, true}} {
+		g, err := New(t.Context(), c.limits, nobody)
+		if (err != nil) != c.asked || (g == nil) != c.asked {
+			t.Errorf("a limit of %s: got %v, %v; want the server asked: %v", name, g, err, c.asked)
+		}
+		if g != nil {
+			g.Close()
+		}
+	}
+}
+
+// TestWake: every change wakes who waits; what changes nothing does not.
+func TestWake(t *testing.T) {
+	g, _, _ := clocked(t, Limits{})
+	woken := func(c chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	for _, step := range []struct {
+		who, reason string
+		wakes       bool
+	}{{"a", "", false}, {"a", "lags", true}, {"a", "lags", false}, {"a", "lags more", true}, {"b", "lags", true}, {"a", "", true}, {"a", "", false}} {
+		before := g.changed
+		g.set(step.who, step.reason)
+		if got := woken(before); got != step.wakes {
+			t.Errorf("%s %q: got woken %v, want %v", step.who, step.reason, got, step.wakes)
+		}
+	}
+	if len(g.reasons) != 1 || g.reasons["b"] != "lags" {
+		t.Errorf("got %v, want what b says", g.reasons)
+	}
+}
