@@ -43,6 +43,20 @@ type Gate struct {
 // New gives a gate that looks at a server and at its replicas until Close. Without limits it asks nobody. It fails when a
 // server cannot be asked.
 func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
+	return newGate(ctx, limits, connect, append([]mysql.Target{server}, replicas...))
+}
+
+// session is what a server is asked through.
+type session interface {
+	Lag(ctx context.Context) (lag time.Duration, lags bool, err error)
+	Maps(ctx context.Context, statement string) ([]map[string]string, error)
+	Close() error
+}
+
+func connect(ctx context.Context, t mysql.Target) (session, error) { return mysql.Connect(ctx, t, nil) }
+
+// newGate is New; the first of the servers is the one that bears the load.
+func newGate(ctx context.Context, limits Limits, connect func(context.Context, mysql.Target) (session, error), servers []mysql.Target) (*Gate, error) {
 	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: sleep}
 	ctx, g.stop = context.WithCancel(ctx)
 	if limits.MaxLag <= 0 && limits.MaxThreadsRunning <= 0 {
@@ -52,10 +66,10 @@ func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...my
 		g.limits.Every = time.Second
 	}
 	if limits.MaxLag <= 0 {
-		replicas = nil
+		servers = servers[:1]
 	}
-	for i, t := range append([]mysql.Target{server}, replicas...) {
-		s := &asker{target: t, limits: g.limits, main: i == 0}
+	for i, t := range servers {
+		s := &asker{connect: func(ctx context.Context) (session, error) { return connect(ctx, t) }, limits: g.limits, main: i == 0}
 		if err := g.watch(ctx, t.Address(), s.ask, s.close); err != nil {
 			g.Close()
 			return nil, err
@@ -189,10 +203,10 @@ func (g *Gate) watch(ctx context.Context, address string, ask func(context.Conte
 
 // asker asks one server.
 type asker struct {
-	target mysql.Target
-	limits Limits
-	main   bool
-	conn   *mysql.Conn
+	connect func(context.Context) (session, error)
+	limits  Limits
+	main    bool
+	conn    session // nil: none
 }
 
 func (a *asker) close() {
@@ -206,9 +220,11 @@ func (a *asker) ask(ctx context.Context) (f figures, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if a.conn == nil {
-		if a.conn, err = mysql.Connect(ctx, a.target, nil); err != nil {
+		conn, err := a.connect(ctx)
+		if err != nil {
 			return f, err
 		}
+		a.conn = conn
 	}
 	if a.limits.MaxLag > 0 {
 		if f.lag, f.lags, err = a.conn.Lag(ctx); err != nil {

@@ -301,7 +301,7 @@ func TestWall(t *testing.T) {
 	if got := new(Report).Chart(true); got != nil {
 		t.Errorf("without points: got a chart %q", got)
 	}
-	if got := new(Report).SVG(); strings.Contains(got, "threads") || !strings.HasSuffix(got, "</svg>\n") {
+	if got := new(Report).SVG(); strings.Contains(got, "<line") || !strings.HasSuffix(got, "</svg>\n") {
 		t.Errorf("without points: got %s, want an empty drawing", got)
 	}
 }
