@@ -301,3 +301,27 @@ func (s *Stream) ForRows(ctx context.Context, server Server) error {
 	}
 	return nil
 }
+
+// ForStatements prepares a session whose changes replicate as statements, though they change nothing here: in row format a row
+// that is the same afterwards leaves no event. It needs REPEATABLE READ: InnoDB refuses statements below it (error 1665).
+func (s *Stream) ForStatements(ctx context.Context, server Server) error {
+	if err := s.ForRows(ctx, server); err != nil {
+		return err
+	}
+	err := s.Exec(ctx, "SET SESSION /* risso: replicate by statement */ binlog_format = 'STATEMENT'")
+	if err != nil {
+		if ClassOf(err) == ClassPrivilege {
+			return &Error{Target: server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + server.formatPrivilege() + " ON *.* TO " + server.QuotedAccount()}
+		}
+		return fmt.Errorf("replicate by statement: %w", err)
+	}
+	for _, q := range []string{
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+		"SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, innodb_lock_wait_timeout = 5",
+	} {
+		if err := s.Exec(ctx, q); err != nil {
+			return fmt.Errorf("prepare the session: %w", err)
+		}
+	}
+	return nil
+}
