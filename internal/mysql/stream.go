@@ -13,6 +13,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -311,7 +312,7 @@ func (s *Stream) ForStatements(ctx context.Context, server Server) error {
 	err := s.Exec(ctx, "SET SESSION /* risso: replicate by statement */ binlog_format = 'STATEMENT'")
 	if err != nil {
 		if ClassOf(err) == ClassPrivilege {
-			return &Error{Target: server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + server.formatPrivilege() + " ON *.* TO " + server.QuotedAccount()}
+			return &Error{Target: server.Account, Class: ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+server.formatPrivilege()+" ON *.* TO "+server.QuotedAccount())}
 		}
 		return fmt.Errorf("replicate by statement: %w", err)
 	}

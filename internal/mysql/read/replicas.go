@@ -135,7 +135,7 @@ func lacking(c *mysql.Conn, err error, privilege string) error {
 	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return err
 	}
-	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: err, Hint: "GRANT " + privilege + " ON *.* TO " + c.Server.QuotedAccount()}
+	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+privilege+" ON *.* TO "+c.Server.QuotedAccount())}
 }
 
 // ServerID is @@server_id: what replication knows a server by.
@@ -191,8 +191,8 @@ func dumpError(c *mysql.Conn, err error) error {
 	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return err
 	}
-	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: err,
-		Hint: "name the replicas with --replica, or GRANT " + c.Server.ListReplicasPrivilege() + " ON *.* TO " + c.Server.QuotedAccount()}
+	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege,
+		Err: fleet.WithRemedy(err, "name the replicas with --replica, or GRANT "+c.Server.ListReplicasPrivilege()+" ON *.* TO "+c.Server.QuotedAccount())}
 }
 
 // BinlogFilters are the schemas that a server leaves out of its binary log, as its settings say it; "" for none.
