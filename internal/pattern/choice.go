@@ -250,8 +250,8 @@ func (u *UnmetError) Exact() *UnmetError {
 	return e
 }
 
-// Hint is a guess at what was meant; empty where there is none.
-func (u *UnmetError) Hint() string {
+// Remedy is a guess at what was meant; empty where there is none.
+func (u *UnmetError) Remedy() string {
 	if len(u.Near) == 0 {
 		return ""
 	}

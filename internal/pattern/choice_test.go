@@ -47,7 +47,7 @@ func TestChoice(t *testing.T) {
 		}
 	}
 	var unmet *UnmetError
-	if !errors.As(c.Unmet(), &unmet) || !slices.Equal(unmet.Names, []string{"gone", "a.ordres"}) || unmet.Hint() != "did you mean a.orders?" {
+	if !errors.As(c.Unmet(), &unmet) || !slices.Equal(unmet.Names, []string{"gone", "a.ordres"}) || unmet.Remedy() != "did you mean a.orders?" {
 		t.Errorf("%v", c.Unmet())
 	}
 	if c.May("d", false) || c.May("who.le", true) || !c.All() == (len(c.Tables()) == 0) {

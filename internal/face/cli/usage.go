@@ -45,11 +45,11 @@ func strict(cmd *cobra.Command) {
 
 // wrongUse is an error of exit code 2 that leads to the help of the command it happened in.
 func wrongUse(cmd *cobra.Command, guess string, err error) error {
-	hint := cmd.CommandPath() + " --help"
+	remedy := cmd.CommandPath() + " --help"
 	if guess != "" {
-		hint = guess + "; see " + hint
+		remedy = guess + "; see " + remedy
 	}
-	return fault.New(fault.Usage, hint, err)
+	return fault.New(fault.Usage, remedy, err)
 }
 
 // flagError tells which flag was probably meant.

@@ -136,12 +136,7 @@ func checkFailed(s screen.Streams, err error) error { return failed(s, "BACKUP",
 
 // failed is the state UNKNOWN of a check with its reason.
 func failed(s screen.Streams, check string, err error) error {
-	hint := ""
-	var e *fault.Error
-	if errors.As(err, &e) {
-		hint = e.Hint
-	}
-	fmt.Fprintln(s.Out, check+" UNKNOWN - "+noBar(fault.Line(err.Error(), hint)))
+	fmt.Fprintln(s.Out, check+" UNKNOWN - "+noBar(fault.Line(err.Error(), fleet.RemedyOf(err))))
 	return &fault.Told{Code: Unknown}
 }
 
