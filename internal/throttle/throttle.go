@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Limits are what a server bears. A zero value is no limit.
@@ -53,7 +54,15 @@ type session interface {
 	Close() error
 }
 
-func connect(ctx context.Context, t mysql.Target) (session, error) { return mysql.Connect(ctx, t, nil) }
+// server is a session of a real one.
+type server struct{ *mysql.Conn }
+
+func (s server) Lag(ctx context.Context) (time.Duration, bool, error) { return read.Lag(ctx, s.Conn) }
+
+func connect(ctx context.Context, t mysql.Target) (session, error) {
+	c, err := mysql.Connect(ctx, t, nil)
+	return server{c}, err
+}
 
 // newGate is New; the first of the servers is the one that bears the load.
 func newGate(ctx context.Context, limits Limits, connect func(context.Context, mysql.Target) (session, error), servers []mysql.Target) (*Gate, error) {

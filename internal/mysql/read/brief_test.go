@@ -1,4 +1,4 @@
-package mysql_test
+package read_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -39,11 +40,11 @@ func TestBriefLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			r, err := mysql.NewActivityReader(t.Context(), conn)
+			r, err := read.NewActivityReader(t.Context(), conn)
 			if err != nil {
 				t.Fatal(err)
 			}
-			read := func(want int) []mysql.Session {
+			read := func(want int) []read.Session {
 				t.Helper()
 				list, more, err := r.Read(t.Context())
 				if err != nil || more || len(list) != want {

@@ -1,4 +1,4 @@
-package mysql_test
+package read_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -47,7 +48,7 @@ func TestOpenInZones(t *testing.T) {
 			}
 			defer c.Close()
 			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(300 * time.Millisecond) { // some servers answer from a copy
-				list, _, err := c.LockWaits(t.Context(), id)
+				list, _, err := read.LockWaits(t.Context(), c, id)
 				if err != nil {
 					t.Fatal(err)
 				}

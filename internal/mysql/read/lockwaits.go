@@ -1,4 +1,4 @@
-package mysql
+package read
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -63,13 +64,13 @@ func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 //
 // MySQL 5.7 and MariaDB copy what they tell of row locks, and make the copy anew only when it was not read for 0.1 s (Source:
 // CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): who asks more often than that is told what was.
-func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
-	rows, gap, err := c.rowLockWaits(ctx, waiter)
+func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+	rows, gap, err := rowLockWaits(ctx, c, waiter)
 	if err != nil {
 		return nil, nil, err
 	}
 	gaps = append(gaps, gap...)
-	sessions, gap, err := c.stuckSessions(ctx, waiter)
+	sessions, gap, err := stuckSessions(ctx, c, waiter)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +79,7 @@ func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, ga
 		return slices.ContainsFunc(sessions, func(s stuck) bool { return s.id == w.Waiter })
 	})
 	if len(sessions) > 0 {
-		others, gap, err := c.otherLockWaits(ctx, sessions)
+		others, gap, err := otherLockWaits(ctx, c, sessions)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -87,33 +88,33 @@ func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, ga
 	if len(list) == 0 {
 		return nil, gaps, nil
 	}
-	gap, err = c.describeBlockers(ctx, list)
+	gap, err = describeBlockers(ctx, c, list)
 	return list, append(gaps, gap...), err
 }
 
 // allowed runs a question that the server may refuse; then it is a gap.
-func (c *Conn) allowed(ctx context.Context, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Gap, error) {
+func allowed(ctx context.Context, c *mysql.Conn, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Gap, error) {
 	err := c.QuietQuery(ctx, statement, f)
-	switch ClassOf(err) {
+	switch mysql.ClassOf(err) {
 	case "":
 		return nil, nil
-	case ClassPrivilege, ClassMissing:
+	case mysql.ClassPrivilege, mysql.ClassMissing:
 		return []fleet.Gap{{What: what, Reason: err.Error(), Remedy: remedy}}, nil
 	}
 	return nil, err
 }
 
-func (s Server) grantPerformanceSchema() string {
+func grantPerformanceSchema(s mysql.Server) string {
 	return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount()
 }
 
 // tellsDataLocks says whether performance_schema tells InnoDB's locks.
-func (s Server) tellsDataLocks() bool { return s.atLeast(80001) && s.PerformanceSchema }
+func tellsDataLocks(s mysql.Server) bool { return s.AtLeast(80001, fleet.Never) && s.PerformanceSchema }
 
 // rowLockTables are the tables that tell who (rt) waits for whom (bt). The owner of a lock is told by its transaction: the thread of a
 // lock is who made it, and that of an implicit lock is made by who waits for it.
-func (s Server) rowLockTables() string {
-	if s.tellsDataLocks() {
+func rowLockTables(s mysql.Server) string {
+	if tellsDataLocks(s) {
 		return `performance_schema.data_lock_waits w
  JOIN information_schema.INNODB_TRX rt ON rt.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID
  JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID`
@@ -130,46 +131,46 @@ func openSeconds(trx string) string {
 }
 
 // rowLockDetails asks who waits for whose row locks, and which.
-func (s Server) rowLockDetails() string {
-	if s.tellsDataLocks() {
+func rowLockDetails(s mysql.Server) string {
+	if tellsDataLocks(s) {
 		return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.LOCK_TYPE, r.OBJECT_SCHEMA, r.OBJECT_NAME, r.INDEX_NAME, r.LOCK_DATA, r.LOCK_MODE, b.LOCK_MODE,
  ` + openSeconds("bt") + `, b.LOCK_STATUS
- FROM ` + s.rowLockTables() + `
+ FROM ` + rowLockTables(s) + `
  JOIN performance_schema.data_locks r ON r.ENGINE = w.ENGINE AND r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID
  JOIN performance_schema.data_locks b ON b.ENGINE = w.ENGINE AND b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID`
 	}
 	return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.lock_type, NULL, r.lock_table, r.lock_index, r.lock_data, r.lock_mode, b.lock_mode,
  ` + openSeconds("bt") + `, IF(bt.trx_requested_lock_id = w.blocking_lock_id, 'WAITING', 'GRANTED')
- FROM ` + s.rowLockTables() + `
+ FROM ` + rowLockTables(s) + `
  JOIN information_schema.INNODB_LOCKS r ON r.lock_id = w.requested_lock_id
  JOIN information_schema.INNODB_LOCKS b ON b.lock_id = w.blocking_lock_id`
 }
 
 // rowLockPairs asks for less: who waits for whom.
-func (s Server) rowLockPairs() string {
-	return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT rt.trx_mysql_thread_id, bt.trx_mysql_thread_id FROM %s LIMIT %d", s.rowLockTables(), maxLockPairs)
+func rowLockPairs(s mysql.Server) string {
+	return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT rt.trx_mysql_thread_id, bt.trx_mysql_thread_id FROM %s LIMIT %d", rowLockTables(s), maxLockPairs)
 }
 
 // rowLockWaits tells who waits for a lock of InnoDB. Whether somebody does is asked of the transactions: the server's counters of
 // current waits leave out those for locks of tables and for AUTO_INCREMENT.
-func (c *Conn) rowLockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
 	const what = "who holds a row lock"
-	remedy, one := c.Server.grantProcess(), ""
-	if c.Server.atLeast(80001) {
-		remedy += "; " + c.Server.grantPerformanceSchema()
+	remedy, one := grantProcess(c.Server), ""
+	if c.Server.AtLeast(80001, fleet.Never) {
+		remedy += "; " + grantPerformanceSchema(c.Server)
 	}
 	if waiter != 0 {
 		one = fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
 	}
 	waits := false
-	gaps, err = c.allowed(ctx, what, remedy, "SELECT /* risso: does a transaction wait for a lock? */ 1 FROM information_schema.INNODB_TRX rt WHERE rt.trx_state = 'LOCK WAIT'"+one+" LIMIT 1", func([]sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, what, remedy, "SELECT /* risso: does a transaction wait for a lock? */ 1 FROM information_schema.INNODB_TRX rt WHERE rt.trx_state = 'LOCK WAIT'"+one+" LIMIT 1", func([]sqldriver.Value) error {
 		waits = true
 		return nil
 	})
 	if err != nil || !waits {
 		return nil, gaps, err
 	}
-	gaps, err = c.allowed(ctx, what, remedy, c.Server.rowLockDetails()+" WHERE 1"+one+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, what, remedy, rowLockDetails(c.Server)+" WHERE 1"+one+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
 		list = append(list, rowLockWaitOf(row))
 		return nil
 	})
@@ -181,8 +182,8 @@ func rowLockWaitOf(row []sqldriver.Value) LockWait {
 	waits, _ := number(row[0])
 	holds, _ := number(row[1])
 	open, _ := number(row[9])
-	w := LockWait{Waiter: int64(waits), Kind: LockRow, Type: text(row[2]), Schema: text(row[3]), Name: text(row[4]), Index: text(row[5]), Data: text(row[6]), Mode: text(row[7]), Held: text(row[8]),
-		Queued: text(row[10]) == "WAITING", Blocker: Blocker{ID: int64(holds), Open: open}}
+	w := LockWait{Waiter: int64(waits), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
+		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: int64(holds), Open: open}}
 	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ behind it
 		name, _, _ := strings.Cut(w.Name, " /*")
 		if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
@@ -212,7 +213,7 @@ var stuckStates = []stuckState{
 }
 
 // stuckSessions finds the sessions whose state says that they wait for a lock of the server.
-func (c *Conn) stuckSessions(ctx context.Context, waiter int64) (list []stuck, gaps []fleet.Gap, err error) {
+func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stuck, gaps []fleet.Gap, err error) {
 	var like []string
 	for _, s := range stuckStates {
 		like = append(like, "%[2]s LIKE '"+strings.ReplaceAll(s.like, "%", "%%")+"'")
@@ -225,9 +226,9 @@ func (c *Conn) stuckSessions(ctx context.Context, waiter int64) (list []stuck, g
 	if waiter != 0 {
 		statement += fmt.Sprintf(" AND %s = %d", id, waiter)
 	}
-	gaps, err = c.allowed(ctx, "who waits for a metadata lock", c.Server.grantPerformanceSchema(), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, "who waits for a metadata lock", grantPerformanceSchema(c.Server), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
-		s := stuck{id: int64(n), state: text(row[1]), text: text(row[2]), kind: LockMetadata}
+		s := stuck{id: int64(n), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: LockMetadata}
 		for _, k := range stuckStates {
 			if k.like == s.state {
 				s.kind = k.kind
@@ -240,9 +241,9 @@ func (c *Conn) stuckSessions(ctx context.Context, waiter int64) (list []stuck, g
 }
 
 // otherLockWaits finds who stands in the way of sessions that wait for locks of the server.
-func (c *Conn) otherLockWaits(ctx context.Context, sessions []stuck) (list []LockWait, gaps []fleet.Gap, err error) {
-	if c.Server.hasMetadataLocks() {
-		if list, gaps, err = c.metadataLockWaits(ctx); err != nil {
+func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+	if hasMetadataLocks(c.Server) {
+		if list, gaps, err = metadataLockWaits(ctx, c); err != nil {
 			return nil, nil, err
 		}
 		list = slices.DeleteFunc(list, func(w LockWait) bool {
@@ -253,7 +254,7 @@ func (c *Conn) otherLockWaits(ctx context.Context, sessions []stuck) (list []Loc
 		if slices.ContainsFunc(list, func(w LockWait) bool { return w.Waiter == s.id }) {
 			continue
 		}
-		more, gap, err := c.lockWaitOf(ctx, s)
+		more, gap, err := lockWaitOf(ctx, c, s)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -263,7 +264,7 @@ func (c *Conn) otherLockWaits(ctx context.Context, sessions []stuck) (list []Loc
 }
 
 // hasMetadataLocks says whether performance_schema can tell metadata locks.
-func (s Server) hasMetadataLocks() bool {
+func hasMetadataLocks(s mysql.Server) bool {
 	return s.PerformanceSchema && !(s.MariaDB() && s.Number < 100502)
 }
 
@@ -272,7 +273,7 @@ const weakLocks = "('SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_WRITE', 'SHARED_W
 
 // metadataLockPairs asks for the locks that sessions want, each with those of others on the same thing, had or wanted. A prepared XA
 // transaction keeps its locks when its session has ended; they belong to no thread then.
-func (s Server) metadataLockPairs() string {
+func metadataLockPairs(s mysql.Server) string {
 	return fmt.Sprintf(`SELECT /* risso: who waits for which metadata lock */ pt.PROCESSLIST_ID, COALESCE(gt.PROCESSLIST_ID, 0), p.OBJECT_TYPE, p.OBJECT_SCHEMA, p.OBJECT_NAME, p.LOCK_TYPE, g.LOCK_TYPE, g.LOCK_STATUS
  FROM performance_schema.metadata_locks p
  JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE = p.OBJECT_TYPE AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.LOCK_STATUS IN ('GRANTED', 'PENDING')
@@ -283,9 +284,9 @@ func (s Server) metadataLockPairs() string {
 
 // metadataLockWaits tells who waits for whose metadata, global and user locks, as far as performance_schema records them: those who
 // hold a lock that does not go with the wanted one; where there is none, those who want such a one, too, and stand before.
-func (c *Conn) metadataLockWaits(ctx context.Context) (list []LockWait, gaps []fleet.Gap, err error) {
+func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gaps []fleet.Gap, err error) {
 	var queued []LockWait
-	gaps, err = c.allowed(ctx, "who holds a metadata lock", c.Server.grantPerformanceSchema(), c.Server.metadataLockPairs(), func(row []sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, "who holds a metadata lock", grantPerformanceSchema(c.Server), metadataLockPairs(c.Server), func(row []sqldriver.Value) error {
 		w, ok := lockPairOf(row)
 		if ok && !w.Queued {
 			list = append(list, w)
@@ -310,8 +311,8 @@ func (c *Conn) metadataLockWaits(ctx context.Context) (list []LockWait, gaps []f
 func lockPairOf(row []sqldriver.Value) (w LockWait, ok bool) {
 	waits, _ := number(row[0])
 	holds, _ := number(row[1])
-	w = LockWait{Waiter: int64(waits), Kind: kindOfObject(text(row[2])), Type: text(row[2]), Schema: text(row[3]), Name: text(row[4]), Mode: text(row[5]), Held: text(row[6]),
-		Queued: text(row[7]) == "PENDING", Blocker: Blocker{ID: int64(holds)}}
+	w = LockWait{Waiter: int64(waits), Kind: kindOfObject(mysql.Text(row[2])), Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Mode: mysql.Text(row[5]), Held: mysql.Text(row[6]),
+		Queued: mysql.Text(row[7]) == "PENDING", Blocker: Blocker{ID: int64(holds)}}
 	return w, locksCollide(w.Type, w.Mode, w.Held, w.Queued)
 }
 
@@ -326,17 +327,17 @@ func kindOfObject(object string) LockKind {
 }
 
 // lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not tell.
-func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
 	switch {
 	case s.kind == LockUser:
-		return c.userLockWait(ctx, s)
-	case s.kind == LockFlush && c.Server.hasMetadataLocks():
-		if list, gaps, err = c.flushWait(ctx, s); err != nil || len(list) > 0 {
+		return userLockWait(ctx, c, s)
+	case s.kind == LockFlush && hasMetadataLocks(c.Server):
+		if list, gaps, err = flushWait(ctx, c, s); err != nil || len(list) > 0 {
 			return list, gaps, err
 		}
 	}
 	if c.Server.MariaDB() {
-		list, known, err := c.pluginLockWaits(ctx, s)
+		list, known, err := pluginLockWaits(ctx, c, s)
 		if err != nil || known {
 			return list, nil, err
 		}
@@ -349,20 +350,20 @@ func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps [
 	case c.Server.MariaDB():
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}
-	list, err = c.openTransactions(ctx, s)
+	list, err = openTransactions(ctx, c, s)
 	return list, []fleet.Gap{gap}, err
 }
 
 // flushWait tells who uses tables that a session waits to be closed. The server does not tell which tables those are: the ones that its
 // statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
 // LOCK TABLES; those that wait for the same are no hindrance.
-func (c *Conn) flushWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
-	gaps, err = c.allowed(ctx, "who uses a table that is to be closed", c.Server.grantPerformanceSchema(), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
+func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+	gaps, err = allowed(ctx, c, "who uses a table that is to be closed", grantPerformanceSchema(c.Server), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
  FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID = l.OWNER_THREAD_ID
  WHERE l.OBJECT_TYPE = 'TABLE' AND l.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID NOT IN (%d, CONNECTION_ID()) AND NOT t.PROCESSLIST_STATE <=> 'Waiting for table flush'
   AND (t.PROCESSLIST_COMMAND <> 'Sleep' OR l.LOCK_TYPE IN ('SHARED_READ_ONLY', 'SHARED_NO_READ_WRITE')) LIMIT %d`, s.id, maxLockPairs), func(row []sqldriver.Value) error {
 		holds, _ := number(row[0])
-		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: text(row[1]), Name: text(row[2]), Maybe: true, Blocker: Blocker{ID: int64(holds)}})
+		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: mysql.Text(row[1]), Name: mysql.Text(row[2]), Maybe: true, Blocker: Blocker{ID: int64(holds)}})
 		return nil
 	})
 	return namedTables(list, s.text), gaps, err
@@ -383,10 +384,10 @@ func namedTables(list []LockWait, statement string) (named []LockWait) {
 }
 
 // userLockWait asks for the owner of the lock that the text of GET_LOCK names.
-func (c *Conn) userLockWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func userLockWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
 	name, ok := userLockName(s.text)
 	if !ok {
-		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not show the lock's name", Remedy: c.Server.grantPerformanceSchema()}}, nil
+		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not show the lock's name", Remedy: grantPerformanceSchema(c.Server)}}, nil
 	}
 	err = c.QuietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
 		if n, known := number(row[0]); known && n > 0 {
@@ -413,13 +414,13 @@ func userLockName(statement string) (string, bool) {
 
 // pluginLockWaits asks MariaDB's plugin metadata_lock_info, which tells the locks that are held, and by whom; known says that it is
 // there (https://mariadb.com/kb/en/metadata-lock-info-plugin/). Which of them the session waits for is told by its state and its text.
-func (c *Conn) pluginLockWaits(ctx context.Context, s stuck) (list []LockWait, known bool, err error) {
+func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, known bool, err error) {
 	first, names := sqltext.NamesIn(s.text)
-	gaps, err := c.allowed(ctx, "", "", fmt.Sprintf("SELECT /* risso: who holds metadata locks */ THREAD_ID, LOCK_MODE, LOCK_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_INFO WHERE THREAD_ID NOT IN (%d, CONNECTION_ID())", s.id), func(row []sqldriver.Value) error {
+	gaps, err := allowed(ctx, c, "", "", fmt.Sprintf("SELECT /* risso: who holds metadata locks */ THREAD_ID, LOCK_MODE, LOCK_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_INFO WHERE THREAD_ID NOT IN (%d, CONNECTION_ID())", s.id), func(row []sqldriver.Value) error {
 		holds, _ := number(row[0])
-		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(text(row[1]), "MDL_"), Schema: text(row[3]), Name: text(row[4]), Blocker: Blocker{ID: int64(holds)}}
+		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(mysql.Text(row[1]), "MDL_"), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Blocker: Blocker{ID: int64(holds)}}
 		strong := strings.Contains(w.Held, "EXCLUSIVE") && w.Held != "INTENTION_EXCLUSIVE" || strings.Contains(w.Held, "NO_READ_WRITE") || strings.Contains(w.Held, "NO_WRITE") || w.Held == "SHARED_READ_ONLY"
-		switch text(row[2]) {
+		switch mysql.Text(row[2]) {
 		case "Table metadata lock":
 			w.Type = "TABLE"
 			changes := slices.Contains([]string{"alter", "drop", "rename", "truncate", "create", "optimize", "repair", "lock", "analyze", "flush"}, first)
@@ -445,8 +446,8 @@ func (c *Conn) pluginLockWaits(ctx context.Context, s stuck) (list []LockWait, k
 }
 
 // openTransactions are the sessions of which one may hold a metadata lock, for all locks of a transaction are held to its end.
-func (c *Conn) openTransactions(ctx context.Context, s stuck) (list []LockWait, err error) {
-	_, err = c.allowed(ctx, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
+func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, err error) {
+	_, err = allowed(ctx, c, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
  WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {
 		id, _ := number(row[0])
 		open, _ := number(row[1])
@@ -457,7 +458,7 @@ func (c *Conn) openTransactions(ctx context.Context, s stuck) (list []LockWait, 
 }
 
 // describeBlockers fills in who the blockers are and what they do or did last.
-func (c *Conn) describeBlockers(ctx context.Context, list []LockWait) (gaps []fleet.Gap, err error) {
+func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps []fleet.Gap, err error) {
 	var ids []string
 	for _, w := range list {
 		if id := strconv.FormatInt(w.Blocker.ID, 10); w.Blocker.ID > 0 && !slices.Contains(ids, id) {
@@ -474,10 +475,10 @@ func (c *Conn) describeBlockers(ctx context.Context, list []LockWait) (gaps []fl
 		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
  FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
 	}
-	gaps, err = c.allowed(ctx, "what the blocking session does", c.Server.grantPerformanceSchema(), statement, func(row []sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, "what the blocking session does", grantPerformanceSchema(c.Server), statement, func(row []sqldriver.Value) error {
 		id, _ := number(row[0])
 		seconds, _ := number(row[5])
-		found[int64(id)] = Blocker{ID: int64(id), User: text(row[1]), Host: text(row[2]), Command: text(row[3]), State: text(row[4]), Seconds: seconds, Statement: text(row[6])}
+		found[int64(id)] = Blocker{ID: int64(id), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
 		return nil
 	})
 	if err != nil {
@@ -490,7 +491,7 @@ func (c *Conn) describeBlockers(ctx context.Context, list []LockWait) (gaps []fl
 		}
 	}
 	open := map[int64]float64{}
-	_, err = c.allowed(ctx, "", "", "SELECT /* risso: how long transactions are open */ t.trx_mysql_thread_id, "+openSeconds("t")+" FROM information_schema.INNODB_TRX t WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
+	_, err = allowed(ctx, c, "", "", "SELECT /* risso: how long transactions are open */ t.trx_mysql_thread_id, "+openSeconds("t")+" FROM information_schema.INNODB_TRX t WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
 		id, _ := number(row[0])
 		open[int64(id)], _ = number(row[1])
 		return nil

@@ -1,15 +1,14 @@
-package mysql
+package read
 
 import (
-	"cmp"
 	"context"
 	sqldriver "database/sql/driver"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // PreparedKey tells one prepared statement of a session from all others as long as the server process lives.
@@ -41,14 +40,14 @@ const preparedTextLimit = 1024
 const preparedTable = "performance_schema.prepared_statements_instances"
 
 // hasPreparedInstances says whether there is that table (MySQL 5.7.4; MariaDB 10.5.2).
-func (s Server) hasPreparedInstances() bool {
-	return s.PerformanceSchema && (s.MariaDB() && s.Number >= 100502 || s.atLeast(50704))
+func hasPreparedInstances(s mysql.Server) bool {
+	return s.PerformanceSchema && (s.MariaDB() && s.Number >= 100502 || s.AtLeast(50704, fleet.Never))
 }
 
 // CountsPrepared finds out where the server counts executions of prepared statements: it runs one and looks whether the table of
 // digests shows it. MySQL 9.7 counts them there; MySQL 5.7 and 8.0.15 and MariaDB 10.11 do not.
-func (c *Conn) CountsPrepared(ctx context.Context) (PreparedCounting, error) {
-	on, err := c.executeOne(ctx)
+func CountsPrepared(ctx context.Context, c *mysql.Conn) (PreparedCounting, error) {
+	on, err := executeOne(ctx, c)
 	if err != nil {
 		return PreparedCounting{}, err
 	}
@@ -61,9 +60,9 @@ func (c *Conn) CountsPrepared(ctx context.Context) (PreparedCounting, error) {
 	switch {
 	case err != nil:
 		return PreparedCounting{}, err
-	case seen > 0 || c.Server.atLeast(90000) && (full > 0 || !on): // the one that was run found no room, or could not be run
+	case seen > 0 || c.Server.AtLeast(90000, fleet.Never) && (full > 0 || !on): // the one that was run found no room, or could not be run
 		return PreparedCounting{Digests: true}, nil
-	case !c.Server.hasPreparedInstances():
+	case !hasPreparedInstances(c.Server):
 		return PreparedCounting{Why: "this server does not count executions of prepared statements; MySQL 5.7.4 and MariaDB 10.5.2 and newer do"}, nil
 	}
 	off := false
@@ -79,40 +78,26 @@ func (c *Conn) CountsPrepared(ctx context.Context) (PreparedCounting, error) {
 }
 
 // executeOne runs a prepared statement; false when the server has no room for it (max_prepared_stmt_count).
-func (c *Conn) executeOne(ctx context.Context) (bool, error) {
+func executeOne(ctx context.Context, c *mysql.Conn) (bool, error) {
 	const statement = "SELECT /* risso: is this execution counted? */ ? AS risso_prepared"
 	for _, s := range []string{statement, "PREPARE " + statement, "EXECUTE " + statement, "DEALLOCATE " + statement} { // as servers tell it
-		c.traffic.note(s)
+		c.Traffic().Note(s)
 	}
-	c.traffic.Queries.Add(1)
-	preparer, ok := c.conn.(sqldriver.ConnPrepareContext)
-	if !ok {
-		return false, errors.New("the driver cannot prepare statements")
-	}
-	stmt, err := preparer.PrepareContext(ctx, statement)
-	if err != nil {
-		switch ClassOf(err) {
-		case ClassDropped, ClassTimeout, ClassRefused:
+	prepared, err := c.ExecutePrepared(ctx, statement, 1)
+	if !prepared {
+		switch mysql.ClassOf(err) {
+		case mysql.ClassDropped, mysql.ClassTimeout, mysql.ClassRefused:
 			return false, err
 		}
 		return false, nil
 	}
-	defer stmt.Close() // the connection tells by the next statement if this failed
-	q, ok := stmt.(sqldriver.StmtQueryContext)
-	if !ok {
-		return false, errors.New("the driver cannot execute statements")
-	}
-	rows, err := q.QueryContext(ctx, []sqldriver.NamedValue{{Ordinal: 1, Value: int64(1)}})
-	if err != nil {
-		return false, err
-	}
-	return true, cmp.Or(c.eachRow(rows, IgnoreRow), rows.Close())
+	return true, err
 }
 
 // PreparedStatements reads what statements cost that clients prepared by the binary protocol, have executed, and not closed: at most
 // limit, the heaviest, when ranked is set, else any; cut says that there are more. p is valid during the call only. 10,000 of them
 // cost the server 13 ms (MariaDB 10.11, MySQL 8.0) or 19 ms (MySQL 5.7) of processor time, 20 to 29 ms when they are ranked.
-func (c *Conn) PreparedStatements(ctx context.Context, limit int, ranked bool, f func(p *Prepared) error) (cut bool, err error) {
+func PreparedStatements(ctx context.Context, c *mysql.Conn, limit int, ranked bool, f func(p *Prepared) error) (cut bool, err error) {
 	order := ""
 	if ranked {
 		order = " ORDER BY SUM_TIMER_EXECUTE DESC"
@@ -126,10 +111,10 @@ func (c *Conn) PreparedStatements(ctx context.Context, limit int, ranked bool, f
 			cut = true
 			return nil
 		}
-		p = Prepared{Text: text(row[4])}
+		p = Prepared{Text: mysql.Text(row[4])}
 		p.Cut = len(p.Text) >= preparedTextLimit
 		for i, into := range []*uint64{&p.Key.Object, &p.Key.Statement, &p.Key.Thread, &p.Key.Event} {
-			*into, _ = strconv.ParseUint(text(row[i]), 10, 64) // an absent one is 0
+			*into, _ = strconv.ParseUint(mysql.Text(row[i]), 10, 64) // an absent one is 0
 		}
 		d := &p.Cost
 		for i, into := range []*int64{5: &d.Calls, 9: &d.Errors, 10: &d.Warnings, 11: &d.RowsAffected, 12: &d.RowsSent, 13: &d.RowsExamined, 14: &d.TmpDiskTables, 15: &d.TmpTables, 16: &d.SortRows, 17: &d.NoIndex} {
@@ -151,7 +136,7 @@ func (c *Conn) PreparedStatements(ctx context.Context, limit int, ranked bool, f
 
 // PreparedExecutions reads how many statements were executed by the binary protocol since the server started or the table was
 // emptied, whatever became of them (MySQL manual, "Statement Summary Tables"; MariaDB's bulk executions are apart).
-func (c *Conn) PreparedExecutions(ctx context.Context) (n int64, err error) {
+func PreparedExecutions(ctx context.Context, c *mysql.Conn) (n int64, err error) {
 	err = c.Query(ctx, "SELECT /* risso: executions of prepared statements */ COALESCE(SUM(COUNT_STAR), 0) FROM performance_schema.events_statements_summary_global_by_event_name WHERE EVENT_NAME IN ('statement/com/Execute', 'statement/com/Bulk_execute')", func(row []sqldriver.Value) error {
 		v, _ := number(row[0])
 		n = int64(v)
@@ -166,11 +151,11 @@ type PreparedRoom struct {
 	Open, Max int64 // prepared statements now, and max_prepared_stmt_count
 }
 
-// PreparedRoom reads it.
-func (c *Conn) PreparedRoom(ctx context.Context) (r PreparedRoom, err error) {
+// PreparedRoomOf reads it.
+func PreparedRoomOf(ctx context.Context, c *mysql.Conn) (r PreparedRoom, err error) {
 	err = c.Query(ctx, "SHOW /* risso: room for prepared statements */ GLOBAL STATUS WHERE Variable_name IN ('Performance_schema_prepared_statements_lost', 'Prepared_stmt_count')", func(row []sqldriver.Value) error {
 		v, _ := number(row[1])
-		if strings.EqualFold(text(row[0]), "Prepared_stmt_count") {
+		if strings.EqualFold(mysql.Text(row[0]), "Prepared_stmt_count") {
 			r.Open = int64(v)
 		} else {
 			r.Lost = int64(v)
@@ -192,11 +177,11 @@ func (c *Conn) PreparedRoom(ctx context.Context) (r PreparedRoom, err error) {
 type Owner struct{ User, Host, Schema string }
 
 // Owners reads the sessions of threads, by THREAD_ID; Schema is the default schema that the session has now.
-func (c *Conn) Owners(ctx context.Context) (map[uint64]Owner, error) {
+func Owners(ctx context.Context, c *mysql.Conn) (map[uint64]Owner, error) {
 	out := map[uint64]Owner{}
 	err := c.Query(ctx, "SELECT /* risso: who prepared statements */ THREAD_ID, PROCESSLIST_USER, PROCESSLIST_HOST, PROCESSLIST_DB FROM performance_schema.threads WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_USER IS NOT NULL", func(row []sqldriver.Value) error {
-		id, err := strconv.ParseUint(text(row[0]), 10, 64)
-		out[id] = Owner{User: text(row[1]), Host: text(row[2]), Schema: text(row[3])}
+		id, err := strconv.ParseUint(mysql.Text(row[0]), 10, 64)
+		out[id] = Owner{User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Schema: mysql.Text(row[3])}
 		return err
 	})
 	return out, err

@@ -1,4 +1,4 @@
-package mysql
+package read
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 const innodbSource = "information_schema.INNODB_METRICS"
@@ -17,14 +18,14 @@ type innodbReader struct {
 	byName map[string]int
 }
 
-func (r *innodbReader) read(ctx context.Context, c *Conn, s *fleet.Sample) error {
+func (r *innodbReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	if r.byName == nil {
 		if err := r.describe(ctx, c, s); err != nil {
 			return err
 		}
 	}
 	i, unknown := 0, false
-	err := c.Query(ctx, "SELECT /* risso */ NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE "+c.Server.innodbEnabled(), func(row []sqldriver.Value) error {
+	err := c.Query(ctx, "SELECT /* risso */ NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE "+innodbEnabled(c.Server), func(row []sqldriver.Value) error {
 		name, ok := row[0].([]byte)
 		if !ok {
 			return nil
@@ -50,13 +51,13 @@ func (r *innodbReader) read(ctx context.Context, c *Conn, s *fleet.Sample) error
 	return err
 }
 
-func (r *innodbReader) describe(ctx context.Context, c *Conn, s *fleet.Sample) error {
+func (r *innodbReader) describe(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	r.rows, r.byName = r.rows[:0], make(map[string]int)
 	return c.Query(ctx, "SELECT /* risso: what the metrics are */ NAME, SUBSYSTEM, TYPE, COMMENT FROM information_schema.INNODB_METRICS WHERE "+
-		c.Server.innodbEnabled(), func(row []sqldriver.Value) error {
-		name := text(row[0])
+		innodbEnabled(c.Server), func(row []sqldriver.Value) error {
+		name := mysql.Text(row[0])
 		pos := -1
-		if m, ok := innodbMetric(name, text(row[1]), text(row[2]), text(row[3])); ok {
+		if m, ok := innodbMetric(name, mysql.Text(row[1]), mysql.Text(row[2]), mysql.Text(row[3])); ok {
 			pos = s.Position(m)
 		}
 		r.byName[name] = len(r.rows)
@@ -101,4 +102,12 @@ func innodbMetric(name, subsystem, typ, comment string) (fleet.Metric, bool) {
 		m.Name += "_total"
 	}
 	return m, true
+}
+
+// innodbEnabled is the condition for metrics that are switched on: MariaDB has ENABLED since 10.5 where MySQL has STATUS.
+func innodbEnabled(s mysql.Server) string {
+	if s.MariaDB() && s.Number >= 100500 {
+		return "ENABLED = 1"
+	}
+	return "STATUS = 'enabled'"
 }

@@ -1,4 +1,4 @@
-package mysql
+package read
 
 // LocksCollide is locksCollide, for tests on real servers.
 var LocksCollide = locksCollide

@@ -1,10 +1,11 @@
-package mysql
+package read
 
 import (
 	"context"
 	sqldriver "database/sql/driver"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 const picosecond = 1e-12 // performance_schema's timers count picoseconds
@@ -25,7 +26,7 @@ var latencyMetrics = struct{ count, seconds fleet.Metric }{
 }
 
 // readTotals reads how many statements finished and how long they took in all: a few hundred rows on the server, one on the wire.
-func (r *latencyReader) readTotals(ctx context.Context, c *Conn, s *fleet.Sample) error {
+func (r *latencyReader) readTotals(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	return c.Query(ctx, `SELECT /* risso: statements finished and their time */ SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT)
  FROM performance_schema.events_statements_summary_global_by_event_name WHERE COUNT_STAR > 0 AND EVENT_NAME LIKE 'statement/sql/%'`, func(row []sqldriver.Value) error {
 		if n, ok := number(row[0]); ok {
@@ -39,7 +40,7 @@ func (r *latencyReader) readTotals(ctx context.Context, c *Conn, s *fleet.Sample
 }
 
 // readQuantiles reads MySQL's histogram of all statements and gives the quantiles of those finished since the last read.
-func (r *latencyReader) readQuantiles(ctx context.Context, c *Conn, s *fleet.Sample) error {
+func (r *latencyReader) readQuantiles(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	var now []bucket
 	err := c.Query(ctx, `SELECT /* risso: latency histogram */ BUCKET_TIMER_HIGH, COUNT_BUCKET FROM performance_schema.events_statements_histogram_global ORDER BY BUCKET_NUMBER`,
 		func(row []sqldriver.Value) error {
@@ -91,4 +92,9 @@ func quantile(before, now []bucket, q float64) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// hasStatementHistogram says whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
+func hasStatementHistogram(s mysql.Server) bool {
+	return s.PerformanceSchema && s.AtLeast(80003, fleet.Never)
 }

@@ -1,13 +1,16 @@
-package mysql
+package read
 
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // replicaReader reads the status of every replication channel.
@@ -15,13 +18,7 @@ type replicaReader struct {
 	Channels []fleet.Channel
 }
 
-// replicaWords turns the words of MySQL 8.0.22 and later into those before.
-var replicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_", "_Source", "_Master", "Replica", "Slave")
-
-// OldReplicaWords is the name of a column of SHOW REPLICA STATUS as servers before MySQL 8.0.22 have it, and MariaDB.
-func OldReplicaWords(column string) string { return replicaWords.Replace(column) }
-
-func (r *replicaReader) read(ctx context.Context, c *Conn, s *fleet.Sample) error {
+func (r *replicaReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	if err != nil {
 		return err
@@ -32,7 +29,7 @@ func (r *replicaReader) read(ctx context.Context, c *Conn, s *fleet.Sample) erro
 		ch := r.channel(row, s)
 		stopped = stopped || ch.SQLRunning != "Yes" && ch.LastErrno != 0
 	}
-	if stopped && c.Server.PerformanceSchema && c.Server.atLeast(50700) {
+	if stopped && c.Server.PerformanceSchema && c.Server.AtLeast(50700, fleet.Never) {
 		return r.workers(ctx, c)
 	}
 	return nil
@@ -40,12 +37,12 @@ func (r *replicaReader) read(ctx context.Context, c *Conn, s *fleet.Sample) erro
 
 // workers puts the error of the applier that failed first in the place of the coordinator's, which says only that there was one.
 // Source: MySQL manual, "The replication_applier_status_by_worker Table".
-func (r *replicaReader) workers(ctx context.Context, c *Conn) error {
+func (r *replicaReader) workers(ctx context.Context, c *mysql.Conn) error {
 	rows, err := c.Maps(ctx, `SELECT /* risso: why does replication not apply? */ CHANNEL_NAME AS channel, LAST_ERROR_NUMBER AS number, LAST_ERROR_MESSAGE AS message
 FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NUMBER <> 0 ORDER BY LAST_ERROR_TIMESTAMP DESC`)
-	switch ClassOf(err) {
+	switch mysql.ClassOf(err) {
 	case "":
-	case ClassPrivilege, ClassMissing, ClassOther: // the coordinator's words have to do
+	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther: // the coordinator's words have to do
 		return nil
 	default:
 		return err
@@ -64,7 +61,7 @@ FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NU
 func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Channel {
 	old := make(map[string]string, len(row))
 	for k, v := range row {
-		old[OldReplicaWords(k)] = v
+		old[mysql.OldReplicaWords(k)] = v
 	}
 	ch := fleet.Channel{
 		Name: old["Channel_Name"] + old["Connection_name"], Source: net.JoinHostPort(old["Master_Host"], old["Master_Port"]),
@@ -102,4 +99,35 @@ func replicaMetric(column string, labels []fleet.Label) fleet.Metric {
 		m.Counter = true
 	}
 	return m
+}
+
+// Lag is how far a replica is behind, beyond the delay that it is told to keep: the most of its channels, and negative when one
+// of them does not run. known is false where the server replicates from nobody.
+func Lag(ctx context.Context, c *mysql.Conn) (lag time.Duration, known bool, err error) {
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
+	if err != nil {
+		return 0, false, fmt.Errorf("ask how far the replica is: %w", err)
+	}
+	for _, row := range rows {
+		text, there := row["Seconds_Behind_Master"]
+		if !there {
+			text, there = row["Seconds_Behind_Source"]
+		}
+		if !there {
+			return -1, true, nil // NULL: a thread of it does not run
+		}
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, false, fmt.Errorf("%q is no lag", text)
+		}
+		delay, _ := strconv.ParseInt(row["SQL_Delay"], 10, 64)
+		lag = max(lag, time.Duration(seconds-delay)*time.Second)
+	}
+	return lag, len(rows) > 0, nil
+}
+
+// IsReplica says whether the server is told to replicate from another.
+func IsReplica(ctx context.Context, c *mysql.Conn) (bool, error) {
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
+	return len(rows) > 0, err
 }

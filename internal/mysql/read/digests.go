@@ -1,15 +1,13 @@
-package mysql
+package read
 
 import (
 	"context"
 	sqldriver "database/sql/driver"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Digest is a class of statements as performance_schema counts it, in one default schema, since the server started or
@@ -36,12 +34,12 @@ type StatementSample struct {
 const digestTable = "performance_schema.events_statements_summary_by_digest"
 
 // ServerNow is the server's clock in UTC, as text that Digests takes. It also makes the session read and write times in UTC.
-func (c *Conn) ServerNow(ctx context.Context) (now string, err error) {
-	if err := c.Query(ctx, "SET SESSION /* risso: times in UTC */ time_zone = '+00:00'", IgnoreRow); err != nil {
+func ServerNow(ctx context.Context, c *mysql.Conn) (now string, err error) {
+	if err := c.Query(ctx, "SET SESSION /* risso: times in UTC */ time_zone = '+00:00'", mysql.IgnoreRow); err != nil {
 		return "", err
 	}
 	err = c.Query(ctx, "SELECT /* risso: the server's clock */ NOW(6)", func(row []sqldriver.Value) error {
-		now = text(row[0])
+		now = mysql.Text(row[0])
 		return nil
 	})
 	return now, err
@@ -50,17 +48,17 @@ func (c *Conn) ServerNow(ctx context.Context) (now string, err error) {
 // Digests reads the counters of all classes of statements that ran since a time of ServerNow; "" reads all. d is valid
 // during the call only. Reading 5,000 of them costs the server 24 ms (MySQL 9.7) or 12 ms (MariaDB 10.11), measured, most of
 // it for walking through the table, whatever is asked of it.
-func (c *Conn) Digests(ctx context.Context, since string, f func(d *Digest) error) error {
+func Digests(ctx context.Context, c *mysql.Conn, since string, f func(d *Digest) error) error {
 	where := ""
 	if since != "" {
 		// LAST_SEEN is the end of the statement; the counters are added a moment later.
-		where = " WHERE LAST_SEEN >= " + Literal(since) + " - INTERVAL 2 SECOND"
+		where = " WHERE LAST_SEEN >= " + mysql.Literal(since) + " - INTERVAL 2 SECOND"
 	}
 	var d Digest
-	return c.vary(ctx, since, `SELECT /* risso: what classes of statements cost */ SCHEMA_NAME, DIGEST, FIRST_SEEN, COUNT_STAR, SUM_TIMER_WAIT, MAX_TIMER_WAIT, SUM_LOCK_TIME,
+	return vary(ctx, c, since, `SELECT /* risso: what classes of statements cost */ SCHEMA_NAME, DIGEST, FIRST_SEEN, COUNT_STAR, SUM_TIMER_WAIT, MAX_TIMER_WAIT, SUM_LOCK_TIME,
  SUM_ERRORS, SUM_WARNINGS, SUM_ROWS_AFFECTED, SUM_ROWS_SENT, SUM_ROWS_EXAMINED, SUM_CREATED_TMP_DISK_TABLES, SUM_CREATED_TMP_TABLES, SUM_SORT_ROWS, SUM_NO_INDEX_USED
  FROM `+digestTable+where, func(row []sqldriver.Value) error {
-		d = Digest{Schema: text(row[0]), ID: text(row[1]), First: text(row[2])}
+		d = Digest{Schema: mysql.Text(row[0]), ID: mysql.Text(row[1]), First: mysql.Text(row[2])}
 		for i, into := range []*int64{7: &d.Errors, 8: &d.Warnings, 9: &d.RowsAffected, 10: &d.RowsSent, 11: &d.RowsExamined, 12: &d.TmpDiskTables, 13: &d.TmpTables, 14: &d.SortRows, 15: &d.NoIndex} {
 			if into != nil {
 				n, _ := number(row[i])
@@ -77,15 +75,15 @@ func (c *Conn) Digests(ctx context.Context, since string, f func(d *Digest) erro
 }
 
 // vary runs a statement in which part differs from call to call; it is remembered once, without that part.
-func (c *Conn) vary(ctx context.Context, part, statement string, f func(row []sqldriver.Value) error) error {
+func vary(ctx context.Context, c *mysql.Conn, part, statement string, f func(row []sqldriver.Value) error) error {
 	if part != "" {
 		canon := ""
 		if part[0] == '\'' { // a list of literals stays one
 			canon = "'?'"
 		}
-		c.traffic.note(strings.ReplaceAll(statement, part, canon))
+		c.Traffic().Note(strings.ReplaceAll(statement, part, canon))
 	} else {
-		c.traffic.note(statement)
+		c.Traffic().Note(statement)
 	}
 	return c.QuietQuery(ctx, statement, f)
 }
@@ -104,16 +102,16 @@ type DigestText struct {
 }
 
 // DigestTexts reads the normalised texts of digests in one scan of the server's table.
-func (c *Conn) DigestTexts(ctx context.Context, ids []string, f func(DigestText) error) error {
+func DigestTexts(ctx context.Context, c *mysql.Conn, ids []string, f func(DigestText) error) error {
 	sample := "NULL"
-	if c.Server.KeepsSamples() {
+	if KeepsSamples(c.Server) {
 		sample = "LEFT(QUERY_SAMPLE_TEXT, 64)"
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), textsAtOnce)
 		list := quoteHex(ids[:n])
-		err := c.vary(ctx, list, "SELECT /* risso: texts of classes */ SCHEMA_NAME, DIGEST, DIGEST_TEXT, "+sample+" FROM "+digestTable+" WHERE DIGEST IN ("+list+")", func(row []sqldriver.Value) error {
-			return f(DigestText{Schema: text(row[0]), ID: text(row[1]), Text: text(row[2]), Sample: text(row[3])})
+		err := vary(ctx, c, list, "SELECT /* risso: texts of classes */ SCHEMA_NAME, DIGEST, DIGEST_TEXT, "+sample+" FROM "+digestTable+" WHERE DIGEST IN ("+list+")", func(row []sqldriver.Value) error {
+			return f(DigestText{Schema: mysql.Text(row[0]), ID: mysql.Text(row[1]), Text: mysql.Text(row[2]), Sample: mysql.Text(row[3])})
 		})
 		if err != nil {
 			return err
@@ -125,9 +123,9 @@ func (c *Conn) DigestTexts(ctx context.Context, ids []string, f func(DigestText)
 
 // MarkedDigests reads the digests of statements with Risso's mark that threads ran last, as far as the server remembers them:
 // Risso's own, also those of other processes of it.
-func (c *Conn) MarkedDigests(ctx context.Context, f func(id string) error) error {
+func MarkedDigests(ctx context.Context, c *mysql.Conn, f func(id string) error) error {
 	return c.Query(ctx, `SELECT /* risso: statements with its own mark */ DISTINCT DIGEST FROM performance_schema.events_statements_history
- WHERE DIGEST IS NOT NULL AND LEFT(SQL_TEXT, 64) LIKE '%/* risso%'`, func(row []sqldriver.Value) error { return f(text(row[0])) })
+ WHERE DIGEST IS NOT NULL AND LEFT(SQL_TEXT, 64) LIKE '%/* risso%'`, func(row []sqldriver.Value) error { return f(mysql.Text(row[0])) })
 }
 
 // quoteHex writes digests as a list of SQL; what is no hex is left out.
@@ -149,31 +147,31 @@ func quoteHex(ids []string) string {
 }
 
 // KeepsSamples says whether the table of digests holds a statement of each class (MySQL 8.0.3).
-func (s Server) KeepsSamples() bool { return s.atLeast(80003) }
+func KeepsSamples(s mysql.Server) bool { return s.AtLeast(80003, fleet.Never) }
 
 // KeepsLatency says whether the server keeps a latency histogram for each class (MySQL 8.0.3).
-func (s Server) KeepsLatency() bool { return s.atLeast(80003) }
+func KeepsLatency(s mysql.Server) bool { return s.AtLeast(80003, fleet.Never) }
 
 // Samples reads statements of digests: those that threads ran last, with who ran them, as far as the server remembers
 // them (consumer events_statements_history, or events_statements_current where only that is on), and then, where the server
 // has it, the one that the table of digests keeps.
-func (c *Conn) Samples(ctx context.Context, ids []string, f func(StatementSample) error) error {
+func Samples(ctx context.Context, c *mysql.Conn, ids []string, f func(StatementSample) error) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	ids = ids[:min(len(ids), idsAtOnce)]
-	limit, err := c.sqlTextLimit(ctx)
+	limit, err := sqlTextLimit(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, table := range []string{"history", "current"} {
 		found := false
-		err := c.vary(ctx, quoteHex(ids), `SELECT /* risso: statements as they were run */ s.CURRENT_SCHEMA, s.DIGEST, s.SQL_TEXT, s.TIMER_WAIT, t.PROCESSLIST_USER, t.PROCESSLIST_HOST
+		err := vary(ctx, c, quoteHex(ids), `SELECT /* risso: statements as they were run */ s.CURRENT_SCHEMA, s.DIGEST, s.SQL_TEXT, s.TIMER_WAIT, t.PROCESSLIST_USER, t.PROCESSLIST_HOST
  FROM performance_schema.events_statements_`+table+` s JOIN performance_schema.threads t ON t.THREAD_ID = s.THREAD_ID
  WHERE s.DIGEST IN (`+quoteHex(ids)+`) AND s.SQL_TEXT IS NOT NULL AND s.NESTING_EVENT_ID IS NULL AND s.TIMER_END IS NOT NULL ORDER BY s.TIMER_WAIT DESC LIMIT 200`, func(row []sqldriver.Value) error {
 			found = true
 			wait, _ := number(row[3])
-			s := StatementSample{Schema: text(row[0]), Digest: text(row[1]), Text: text(row[2]), Seconds: wait * picosecond, User: text(row[4]), Host: text(row[5])}
+			s := StatementSample{Schema: mysql.Text(row[0]), Digest: mysql.Text(row[1]), Text: mysql.Text(row[2]), Seconds: wait * picosecond, User: mysql.Text(row[4]), Host: mysql.Text(row[5])}
 			s.Cut = len(s.Text) >= limit || strings.HasSuffix(s.Text, "...")
 			return f(s)
 		})
@@ -184,14 +182,14 @@ func (c *Conn) Samples(ctx context.Context, ids []string, f func(StatementSample
 			break
 		}
 	}
-	if !c.Server.KeepsSamples() {
+	if !KeepsSamples(c.Server) {
 		return nil
 	}
-	return c.vary(ctx, quoteHex(ids), `SELECT /* risso: a sample of each class */ SCHEMA_NAME, DIGEST, QUERY_SAMPLE_TEXT, UNIX_TIMESTAMP(QUERY_SAMPLE_SEEN), QUERY_SAMPLE_TIMER_WAIT
+	return vary(ctx, c, quoteHex(ids), `SELECT /* risso: a sample of each class */ SCHEMA_NAME, DIGEST, QUERY_SAMPLE_TEXT, UNIX_TIMESTAMP(QUERY_SAMPLE_SEEN), QUERY_SAMPLE_TIMER_WAIT
  FROM `+digestTable+` WHERE DIGEST IN (`+quoteHex(ids)+`) AND QUERY_SAMPLE_TEXT IS NOT NULL`, func(row []sqldriver.Value) error {
 		seen, _ := number(row[3])
 		wait, _ := number(row[4])
-		s := StatementSample{Schema: text(row[0]), Digest: text(row[1]), Text: text(row[2]), Time: int64(seen), Seconds: wait * picosecond}
+		s := StatementSample{Schema: mysql.Text(row[0]), Digest: mysql.Text(row[1]), Text: mysql.Text(row[2]), Time: int64(seen), Seconds: wait * picosecond}
 		s.Cut = len(s.Text) >= limit || strings.HasSuffix(s.Text, "...")
 		return f(s)
 	})
@@ -199,7 +197,7 @@ func (c *Conn) Samples(ctx context.Context, ids []string, f func(StatementSample
 
 // sqlTextLimit is how many bytes of a statement the server keeps: performance_schema_max_sql_text_length, which MariaDB has
 // not always under that name; its limit is 1,024 then.
-func (c *Conn) sqlTextLimit(ctx context.Context) (int, error) {
+func sqlTextLimit(ctx context.Context, c *mysql.Conn) (int, error) {
 	limit := 1024
 	err := c.Query(ctx, "SHOW /* risso: how much of a statement is kept */ GLOBAL VARIABLES LIKE 'performance\\_schema\\_max\\_sql\\_text\\_length'", func(row []sqldriver.Value) error {
 		if n, ok := number(row[1]); ok && n > 0 {
@@ -217,13 +215,13 @@ type LatencyBucket struct {
 }
 
 // Latency reads the latency histogram of one class; buckets without a call are left out. It costs the server 4.5 ms, measured.
-func (c *Conn) Latency(ctx context.Context, schema, digest string) ([]LatencyBucket, error) {
-	where := "SCHEMA_NAME = " + Literal(schema)
+func Latency(ctx context.Context, c *mysql.Conn, schema, digest string) ([]LatencyBucket, error) {
+	where := "SCHEMA_NAME = " + mysql.Literal(schema)
 	if schema == "" {
 		where = "SCHEMA_NAME IS NULL"
 	}
 	var out []LatencyBucket
-	err := c.vary(ctx, digest, "SELECT /* risso: latency of a class */ BUCKET_NUMBER, COUNT_BUCKET FROM performance_schema.events_statements_histogram_by_digest WHERE "+
+	err := vary(ctx, c, digest, "SELECT /* risso: latency of a class */ BUCKET_NUMBER, COUNT_BUCKET FROM performance_schema.events_statements_histogram_by_digest WHERE "+
 		where+" AND DIGEST = "+quoteHex([]string{digest})+" AND COUNT_BUCKET > 0 ORDER BY BUCKET_NUMBER", func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
 		calls, _ := number(row[1])
@@ -234,7 +232,7 @@ func (c *Conn) Latency(ctx context.Context, schema, digest string) ([]LatencyBuc
 }
 
 // DigestsLost reads how many statements found no room in the table of digests, and how large that table is.
-func (c *Conn) DigestsLost(ctx context.Context) (lost, size int64, err error) {
+func DigestsLost(ctx context.Context, c *mysql.Conn) (lost, size int64, err error) {
 	err = c.Query(ctx, "SHOW /* risso: statements without a class */ GLOBAL STATUS LIKE 'Performance\\_schema\\_digest\\_lost'", func(row []sqldriver.Value) error {
 		n, _ := number(row[1])
 		lost = int64(n)
@@ -252,13 +250,13 @@ func (c *Conn) DigestsLost(ctx context.Context) (lost, size int64, err error) {
 }
 
 // CountsStatements says whether the server counts statements by class, and else why not and what mends it.
-func (c *Conn) CountsStatements(ctx context.Context) (yes bool, why, remedy string, err error) {
+func CountsStatements(ctx context.Context, c *mysql.Conn) (yes bool, why, remedy string, err error) {
 	if !c.Server.PerformanceSchema {
 		return false, "performance_schema is off on this server", "add performance_schema=ON to the [mysqld] section of the option file and restart the server", nil
 	}
 	off := []string{}
 	err = c.Query(ctx, "SELECT /* risso: are statements counted by class? */ NAME FROM performance_schema.setup_consumers WHERE NAME IN ('statements_digest', 'global_instrumentation', 'thread_instrumentation') AND ENABLED = 'NO'", func(row []sqldriver.Value) error {
-		off = append(off, text(row[0]))
+		off = append(off, mysql.Text(row[0]))
 		return nil
 	})
 	if err != nil {
@@ -276,68 +274,4 @@ func (c *Conn) CountsStatements(ctx context.Context) (yes bool, why, remedy stri
 		return false, "the statement instruments of performance_schema are off", "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'", nil
 	}
 	return err == nil, "", "", err
-}
-
-// errTooLong says that an answer is larger than a caller can use.
-var errTooLong = errors.New("the answer is too long")
-
-// maxPlan is how long a plan may be.
-const maxPlan = 1 << 20
-
-// ExplainJSON asks for the plan of a statement, which is not run. The caller has made sure that it only reads: EXPLAIN itself
-// runs some derived tables on old servers. The server gives up after limit.
-func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit time.Duration) (plan string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
-	defer cancel()
-	if schema != "" {
-		if err := c.Query(ctx, "USE /* risso: plan history */ "+Quote(schema), IgnoreRow); err != nil {
-			return "", err
-		}
-	}
-	for _, set := range c.Server.explainLimits(limit) {
-		if err := c.Query(ctx, set, IgnoreRow); err != nil {
-			return "", err
-		}
-	}
-	err = c.InTheirMode(ctx, func() error {
-		return c.QuietQuery(ctx, "EXPLAIN /* risso: plan history */ FORMAT=JSON "+statement, func(row []sqldriver.Value) error {
-			if plan = text(row[0]); len(plan) > maxPlan {
-				return errTooLong
-			}
-			return nil
-		})
-	})
-	return plan, err
-}
-
-// ExplainRunning gives the plan of the statement that another session runs, in JSON; "" where the server does not tell it: MariaDB
-// before 10.9, and MySQL for prepared statements (EXPLAIN FOR CONNECTION refuses them with error 3012).
-func (c *Conn) ExplainRunning(ctx context.Context, s Session, limit time.Duration) (plan string, err error) {
-	ways := c.Server.ExplainConnection(s.ID)
-	if len(ways) == 0 || ways[0].Name != "json" || s.Prepared && !c.Server.MariaDB() {
-		return "", nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
-	defer cancel()
-	for _, set := range c.Server.explainLimits(limit) {
-		if err := c.Query(ctx, set, IgnoreRow); err != nil {
-			return "", err
-		}
-	}
-	c.traffic.note(c.Server.ExplainConnection(0)[0].Prefix) // its class, without the number
-	err = c.QuietQuery(ctx, ways[0].Prefix, func(row []sqldriver.Value) error {
-		if plan = text(row[0]); len(plan) > maxPlan {
-			return errTooLong
-		}
-		return nil
-	})
-	return plan, err
-}
-
-// explainLimits bounds the statements of this session in time: a SELECT, and the derived tables that EXPLAIN runs.
-func (s Server) explainLimits(limit time.Duration) []string {
-	if s.MariaDB() {
-		return []string{fmt.Sprintf("SET SESSION /* risso: bound explain */ max_statement_time = %.3f, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1", limit.Seconds())}
-	}
-	return []string{fmt.Sprintf("SET SESSION /* risso: bound explain */ max_execution_time = %d, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1", limit.Milliseconds())}
 }

@@ -1,4 +1,4 @@
-package mysql_test
+package read_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -105,7 +105,7 @@ func TestBackupLockPairs(t *testing.T) {
 						if waits {
 							t.Errorf("%s waits beside %s", w.statement, h.statement)
 						}
-					} else if says := mysql.LocksCollide("BACKUP", w.mode, h.mode, false); says != waits || waits && !mysql.LocksCollide("BACKUP", w.mode, has, false) {
+					} else if says := read.LocksCollide("BACKUP", w.mode, h.mode, false); says != waits || waits && !read.LocksCollide("BACKUP", w.mode, has, false) {
 						t.Errorf("%s (%s) beside %s (%s, shown as %s): it waits: %v; the table says: %v", w.statement, w.mode, h.statement, h.mode, has, waits, says)
 					}
 					end(waiter)

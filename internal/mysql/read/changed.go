@@ -1,10 +1,13 @@
-package mysql
+package read
 
 import (
 	"context"
 	sqldriver "database/sql/driver"
 	"fmt"
 	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Changed is a global variable that is not as it was compiled in.
@@ -37,12 +40,12 @@ func IdentityVariable(name string) bool { return identityVariables[name] }
 // given. variables_info tells of the session where that has a value of its own, as ours has of what probe set and the server's
 // start leaves foreign_key_checks: these count only when the global value is not the default. It exists
 // since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
-func (s Server) changedStatement() (query string, all bool) {
+func changedStatement(s mysql.Server) (query string, all bool) {
 	switch {
 	case s.MariaDB() && s.Number >= 100100:
 		return `SELECT /* risso: what is set here? */ VARIABLE_NAME, GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES
   WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME') AND NOT (GLOBAL_VALUE_ORIGIN IN ('CONFIG', 'COMMAND-LINE', 'SQL', 'AUTO') AND GLOBAL_VALUE <=> DEFAULT_VALUE) ORDER BY VARIABLE_NAME`, false
-	case s.atLeast(80000):
+	case s.AtLeast(80000, fleet.Never):
 		return `SELECT /* risso: what is set here? */ i.VARIABLE_NAME, g.VARIABLE_VALUE, i.VARIABLE_SOURCE
   FROM performance_schema.variables_info i JOIN performance_schema.global_variables g ON g.VARIABLE_NAME = i.VARIABLE_NAME
   WHERE i.VARIABLE_SOURCE <> 'COMPILED'
@@ -56,12 +59,12 @@ func (s Server) changedStatement() (query string, all bool) {
 // ChangedVariables gives the global variables that are not as they were compiled in, sorted by name as the server sorts
 // them; all says that this server does not tell which those are, so that every variable is given. Secrets are hidden, and
 // what changes by itself is left out.
-func (c *Conn) ChangedVariables(ctx context.Context) (list []Changed, all bool, err error) {
-	query, all := c.Server.changedStatement()
+func ChangedVariables(ctx context.Context, c *mysql.Conn) (list []Changed, all bool, err error) {
+	query, all := changedStatement(c.Server)
 	err = c.Query(ctx, query, func(row []sqldriver.Value) error {
-		v := Changed{Name: strings.ToLower(text(row[0])), Value: text(row[1])}
+		v := Changed{Name: strings.ToLower(mysql.Text(row[0])), Value: mysql.Text(row[1])}
 		if len(row) > 2 {
-			v.Source = text(row[2])
+			v.Source = mysql.Text(row[2])
 		}
 		if isSecret(v.Name) && v.Value != "" {
 			v.Value = "(hidden)"
@@ -75,14 +78,4 @@ func (c *Conn) ChangedVariables(ctx context.Context) (list []Changed, all bool, 
 		return nil, all, fmt.Errorf("ask which variables were changed: %w", err)
 	}
 	return list, all, nil
-}
-
-// Cipher is the TLS cipher of this connection; empty when it is not encrypted.
-func (c *Conn) Cipher(ctx context.Context) (string, error) {
-	cipher := ""
-	err := c.Query(ctx, "SHOW /* risso */ SESSION STATUS LIKE 'Ssl_cipher'", func(row []sqldriver.Value) error {
-		cipher = text(row[1])
-		return nil
-	})
-	return cipher, err
 }

@@ -1,4 +1,4 @@
-package mysql_test
+package read_test
 
 import (
 	"database/sql"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -48,13 +49,13 @@ func TestActivityOfUncountedLocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			r, err := mysql.NewActivityReader(t.Context(), c)
+			r, err := read.NewActivityReader(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := func(what string, is func(mysql.Session) bool) {
+			found := func(what string, is func(read.Session) bool) {
 				t.Helper()
-				var list []mysql.Session
+				var list []read.Session
 				for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 					var err error
 					if list, _, err = r.Read(t.Context()); err != nil {
@@ -83,13 +84,13 @@ func TestActivityOfUncountedLocks(t *testing.T) {
 				}()
 			}
 			background(numbers, "INSERT INTO d.ai (a) SELECT IF(id = 1, 0, SLEEP(600)) FROM d.t ORDER BY id")
-			found("the statement that holds AUTO_INCREMENT", func(s mysql.Session) bool { return s.ID == numbersID && s.State == "User sleep" })
+			found("the statement that holds AUTO_INCREMENT", func(s read.Session) bool { return s.ID == numbersID && s.State == "User sleep" })
 			background(inserter, "INSERT INTO d.ai (a) VALUES (1)")
 			background(locker, "SELECT GET_LOCK('job', 600)")
-			found("the wait for AUTO_INCREMENT", func(s mysql.Session) bool {
+			found("the wait for AUTO_INCREMENT", func(s read.Session) bool {
 				return s.ID == inserterID && s.Wait == "row_lock" && s.BlockerID == numbersID
 			})
-			found("the wait for the user lock", func(s mysql.Session) bool {
+			found("the wait for the user lock", func(s read.Session) bool {
 				known := spec != "mysql-8.0" // 8.0.15 finds no pair of user locks where both have no schema; who asks IS_USED_LOCK is told
 				return s.ID == lockerID && s.Wait == "table_lock" && (s.BlockerID == jobID || !known && s.BlockerID == 0)
 			})

@@ -1,11 +1,13 @@
-package mysql
+package read
 
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"fmt"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // settingPrefix begins the names of metrics that are global variables.
@@ -30,11 +32,11 @@ var movingVariables = map[string]bool{
 func Moving(variable string) bool { return movingVariables[variable] }
 
 // readVariables reads all global variables as text; those that are numbers go into the sample too.
-func readVariables(ctx context.Context, c *Conn, s *fleet.Sample) (map[string]string, error) {
+func readVariables(ctx context.Context, c *mysql.Conn, s *fleet.Sample) (map[string]string, error) {
 	out := make(map[string]string, 1024)
 	err := c.Query(ctx, "SHOW /* risso */ GLOBAL VARIABLES", func(row []sqldriver.Value) error {
-		name := strings.ToLower(text(row[0]))
-		value := text(row[1])
+		name := strings.ToLower(mysql.Text(row[0]))
+		value := mysql.Text(row[1])
 		if isSecret(name) && value != "" {
 			value = "(hidden)"
 		}
@@ -77,14 +79,27 @@ func variableUnit(name string) string {
 }
 
 // Dynamic says whether SET GLOBAL can change a variable. MySQL does not tell: then known is false.
-func (c *Conn) Dynamic(ctx context.Context, variable string) (dynamic, known bool, err error) {
+func Dynamic(ctx context.Context, c *mysql.Conn, variable string) (dynamic, known bool, err error) {
 	if !c.Server.MariaDB() {
 		return false, false, nil
 	}
 	err = c.Query(ctx, "SELECT /* risso */ READ_ONLY FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = '"+strings.ReplaceAll(strings.ReplaceAll(variable, `\`, `\\`), "'", "''")+"'",
 		func(row []sqldriver.Value) error {
-			known, dynamic = true, text(row[0]) == "NO"
+			known, dynamic = true, mysql.Text(row[0]) == "NO"
 			return nil
 		})
 	return dynamic, known, err
+}
+
+// Variables reads some global variables; those that the server does not have are left out.
+func Variables(ctx context.Context, c *mysql.Conn, names []string) (map[string]string, error) {
+	out := make(map[string]string, len(names))
+	err := c.Query(ctx, "SHOW /* risso: what a restored server has to be told */ GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "','")+"')", func(row []sqldriver.Value) error {
+		out[mysql.Text(row[0])] = mysql.Text(row[1])
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read variables: %w", err)
+	}
+	return out, nil
 }

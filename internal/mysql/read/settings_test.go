@@ -1,10 +1,11 @@
-package mysql_test
+package read_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -31,7 +32,7 @@ func TestSettingsAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			r := mysql.NewReader(&traffic)
+			r := read.NewReader(&traffic)
 			r.Connected()
 			at := int64(1_790_000_050) // nothing that is read once a minute falls due in the readings to come
 			read := func() {

@@ -1,4 +1,4 @@
-package mysql
+package read
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // watchedSettings are the global variables that findings rest on and that somebody may change while the server runs, in all servers'
@@ -25,7 +26,7 @@ type settingsReader struct {
 }
 
 // mayBeSet says whether a setting may have changed: the server counted a SET since, or it is time to look anyway.
-func (r *Reader) mayBeSet(Server) bool {
+func (r *Reader) mayBeSet(mysql.Server) bool {
 	w := &r.watched
 	if w.key == "" {
 		m := fleet.Metric{Name: "mysql_global_status_commands_total", Labels: []fleet.Label{{Name: "command", Value: "set_option"}}}
@@ -41,7 +42,7 @@ func (r *Reader) mayBeSet(Server) bool {
 }
 
 // readSettings compares the settings with what they were, and reads all variables where one differs.
-func (r *Reader) readSettings(ctx context.Context, c *Conn) error {
+func (r *Reader) readSettings(ctx context.Context, c *mysql.Conn) error {
 	w := &r.watched
 	if w.names == nil {
 		if r.Variables == nil { // not read yet, or refused
@@ -59,7 +60,7 @@ func (r *Reader) readSettings(ctx context.Context, c *Conn) error {
 	var values []string
 	err := c.Query(ctx, "SELECT /* risso: was a setting changed? */ @@GLOBAL."+strings.Join(w.names, ", @@GLOBAL."), func(row []sqldriver.Value) error {
 		for _, v := range row {
-			values = append(values, text(v))
+			values = append(values, mysql.Text(v))
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-package mysql
+package read
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // statusReader reads SHOW GLOBAL STATUS. The server gives its rows in the same order each time, so a
@@ -23,7 +24,7 @@ type statusRow struct {
 
 const statusSource = "SHOW GLOBAL STATUS"
 
-func (r *statusReader) read(ctx context.Context, c *Conn, s *fleet.Sample) error {
+func (r *statusReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	i := 0
 	return c.Query(ctx, "SHOW /* risso */ GLOBAL STATUS", func(row []sqldriver.Value) error {
 		name, ok := row[0].([]byte)

@@ -1,4 +1,6 @@
-package mysql
+// Package read asks a connected server what it does: its numbers each second, what its sessions run and wait for, which
+// statements cost the most, how it replicates, how it is set. DESIGN.md says which file has which question.
+package read
 
 import (
 	"context"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Reader reads a server's numbers, tick by tick, into one Sample. It outlives connections: what it
@@ -26,7 +29,7 @@ type Reader struct {
 	waits   waitReader
 	latency latencyReader
 	groups  []group
-	traffic *Traffic
+	traffic *mysql.Traffic
 	metered meterMetrics
 	started []string // keys of the counters of newChannel
 	starts  float64  // their sum at the last reading
@@ -41,13 +44,13 @@ type group struct {
 	what    string // for people
 	every   int64  // seconds between two readings
 	phase   int64  // second within every at which it falls due, so that the slow ones do not meet
-	wanted  func(*Reader, Server) bool
-	read    func(*Reader, context.Context, *Conn) error
-	remedy  func(Server) string // what mends a lacking privilege
-	asked   bool                // on this connection
-	pos     int                 // of risso_collect_seconds in the sample, plus one
-	gap     *fleet.Gap          // why it could not be read
-	retryAt int64               // unix second from which it is tried again
+	wanted  func(*Reader, mysql.Server) bool
+	read    func(*Reader, context.Context, *mysql.Conn) error
+	remedy  func(mysql.Server) string // what mends a lacking privilege
+	asked   bool                      // on this connection
+	pos     int                       // of risso_collect_seconds in the sample, plus one
+	gap     *fleet.Gap                // why it could not be read
+	retryAt int64                     // unix second from which it is tried again
 }
 
 // groupReplication is the group of the channels.
@@ -57,25 +60,27 @@ const groupReplication = "replication"
 const retryGap = 60
 
 // NewReader makes a reader; traffic is what its connections count into.
-func NewReader(traffic *Traffic) *Reader {
-	always := func(*Reader, Server) bool { return true }
-	grant := func(privilege string) func(Server) string {
-		return func(s Server) string { return "GRANT " + privilege + " ON *.* TO " + s.QuotedAccount() }
+func NewReader(traffic *mysql.Traffic) *Reader {
+	always := func(*Reader, mysql.Server) bool { return true }
+	grant := func(privilege string) func(mysql.Server) string {
+		return func(s mysql.Server) string { return "GRANT " + privilege + " ON *.* TO " + s.QuotedAccount() }
 	}
-	selectPS := func(s Server) string { return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount() }
-	none := func(Server) string { return "" }
+	selectPS := func(s mysql.Server) string { return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount() }
+	none := func(mysql.Server) string { return "" }
 	return &Reader{traffic: traffic, groups: []group{
 		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
 			read: (*Reader).readStatus},
 		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).readInnoDB},
 		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
-			remedy: func(s Server) string { return "GRANT " + s.replicaPrivilege() + " ON *.* TO " + s.QuotedAccount() },
-			read:   (*Reader).readReplication},
+			remedy: func(s mysql.Server) string {
+				return "GRANT " + s.ReplicaPrivilege() + " ON *.* TO " + s.QuotedAccount()
+			},
+			read: (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: selectPS, read: (*Reader).readWaits},
-		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s Server) bool { return s.PerformanceSchema }, remedy: selectPS,
+		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: selectPS,
 			read: (*Reader).readLatency},
-		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: func(_ *Reader, s Server) bool { return s.hasStatementHistogram() }, remedy: selectPS,
+		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: func(_ *Reader, s mysql.Server) bool { return hasStatementHistogram(s) }, remedy: selectPS,
 			read: (*Reader).readQuantiles},
 		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).countReplicas},
@@ -85,7 +90,7 @@ func NewReader(traffic *Traffic) *Reader {
 	}}
 }
 
-func (r *Reader) readStatus(ctx context.Context, c *Conn) error {
+func (r *Reader) readStatus(ctx context.Context, c *mysql.Conn) error {
 	asked := time.Now()
 	err := r.status.read(ctx, c, &r.Sample)
 	if err == nil {
@@ -94,11 +99,11 @@ func (r *Reader) readStatus(ctx context.Context, c *Conn) error {
 	return err
 }
 
-func (r *Reader) readInnoDB(ctx context.Context, c *Conn) error {
+func (r *Reader) readInnoDB(ctx context.Context, c *mysql.Conn) error {
 	return r.innodb.read(ctx, c, &r.Sample)
 }
 
-func (r *Reader) readReplication(ctx context.Context, c *Conn) error {
+func (r *Reader) readReplication(ctx context.Context, c *mysql.Conn) error {
 	return r.replica.read(ctx, c, &r.Sample)
 }
 
@@ -107,7 +112,7 @@ var newChannel = []string{"change_master", "change_replication_source", "start_s
 
 // mayReplicate says whether there is replication to be asked for: there was some, a statement that starts it was
 // counted since, or it is time to look anyway. So a server that does not replicate is spared a statement each second.
-func (r *Reader) mayReplicate(Server) bool {
+func (r *Reader) mayReplicate(mysql.Server) bool {
 	if r.started == nil {
 		for _, c := range newChannel {
 			m := fleet.Metric{Name: "mysql_global_status_commands_total", Labels: []fleet.Label{{Name: "command", Value: c}}}
@@ -130,16 +135,16 @@ func (r *Reader) mayReplicate(Server) bool {
 // lookEvery is how many readings pass at most until a server that does not replicate is asked whether it does.
 const lookEvery = 10
 
-func (r *Reader) readLatency(ctx context.Context, c *Conn) error {
+func (r *Reader) readLatency(ctx context.Context, c *mysql.Conn) error {
 	return r.latency.readTotals(ctx, c, &r.Sample)
 }
 
-func (r *Reader) readQuantiles(ctx context.Context, c *Conn) error {
+func (r *Reader) readQuantiles(ctx context.Context, c *mysql.Conn) error {
 	return r.latency.readQuantiles(ctx, c, &r.Sample)
 }
 
 // countReplicas takes MariaDB's own count of its dump threads; other servers' process list has to be searched.
-func (r *Reader) countReplicas(ctx context.Context, c *Conn) error {
+func (r *Reader) countReplicas(ctx context.Context, c *mysql.Conn) error {
 	if n, ok := r.Sample.Value("mysql_global_status_slaves_connected"); ok && c.Server.MariaDB() {
 		r.waits.setDumpers(int(n), &r.Sample)
 		return nil
@@ -147,7 +152,7 @@ func (r *Reader) countReplicas(ctx context.Context, c *Conn) error {
 	return r.waits.countDumpers(ctx, c, &r.Sample)
 }
 
-func (r *Reader) readVariables(ctx context.Context, c *Conn) (err error) {
+func (r *Reader) readVariables(ctx context.Context, c *mysql.Conn) (err error) {
 	r.Variables, err = readVariables(ctx, c, &r.Sample)
 	r.Fresh = err == nil
 	s := c.Server
@@ -157,7 +162,7 @@ func (r *Reader) readVariables(ctx context.Context, c *Conn) (err error) {
 }
 
 // readWaits asks what the threads do only when some thread besides Risso's runs.
-func (r *Reader) readWaits(ctx context.Context, c *Conn) error {
+func (r *Reader) readWaits(ctx context.Context, c *mysql.Conn) error {
 	running, known := r.Sample.Value("mysql_global_status_threads_running")
 	if known && running <= 1 {
 		r.waits.none(&r.Sample)
@@ -183,7 +188,7 @@ func (r *Reader) Connected() {
 // Read reads all that is due at tick t (unix seconds) into the Sample, which is cleared first. An
 // error means that the connection is of no more use; what was read before it is in the Sample. A
 // question that the server refuses is no error but a gap.
-func (r *Reader) Read(ctx context.Context, c *Conn, t int64) error {
+func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	r.Sample.Clear()
 	r.Fresh = false
 	for i := range r.groups {
@@ -209,18 +214,18 @@ func (r *Reader) Read(ctx context.Context, c *Conn, t int64) error {
 }
 
 // settle turns a refusal into a gap and passes on what ends the connection.
-func (r *Reader) settle(g *group, c *Conn, t int64, err error) error {
+func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	if err == nil {
 		g.gap = nil
 		return nil
 	}
-	class := ClassOf(err)
+	class := mysql.ClassOf(err)
 	switch class {
-	case ClassPrivilege, ClassLogin:
+	case mysql.ClassPrivilege, mysql.ClassLogin:
 		g.gap = &fleet.Gap{What: g.what, Reason: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
-	case ClassMissing:
+	case mysql.ClassMissing:
 		g.gap = &fleet.Gap{What: g.what, Reason: "this server does not have it: " + err.Error()}
-	case ClassOther:
+	case mysql.ClassOther:
 		g.gap = &fleet.Gap{What: g.what, Reason: err.Error()}
 	default:
 		return fmt.Errorf("read %s: %w", g.what, err)
@@ -257,7 +262,7 @@ func (r *Reader) Role() fleet.Role {
 }
 
 // Gaps is what could not be read, and what this server would tell if it were asked to.
-func (r *Reader) Gaps(s Server) []fleet.Gap {
+func (r *Reader) Gaps(s mysql.Server) []fleet.Gap {
 	var out []fleet.Gap
 	for i := range r.groups {
 		if g := r.groups[i].gap; g != nil {
@@ -285,14 +290,14 @@ func (r *Reader) instrumentGap() []fleet.Gap {
 }
 
 // countDisabled asks how many InnoDB metrics are switched off. An account that may not see them has that gap already.
-func (r *Reader) countDisabled(ctx context.Context, c *Conn) error {
+func (r *Reader) countDisabled(ctx context.Context, c *mysql.Conn) error {
 	r.off = 0
-	err := c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+c.Server.innodbEnabled()+")", func(row []sqldriver.Value) error {
+	err := c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+innodbEnabled(c.Server)+")", func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
 		r.off = int(n)
 		return nil
 	})
-	if ClassOf(err) == ClassPrivilege {
+	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		return nil
 	}
 	return err
@@ -301,7 +306,7 @@ func (r *Reader) countDisabled(ctx context.Context, c *Conn) error {
 // meterMetrics says what watching costs, as metrics of the watched server.
 type meterMetrics struct{ pos []int }
 
-func (m *meterMetrics) emit(s *fleet.Sample, t *Traffic) {
+func (m *meterMetrics) emit(s *fleet.Sample, t *mysql.Traffic) {
 	if m.pos == nil {
 		direction := func(d string) []fleet.Label { return []fleet.Label{{Name: "direction", Value: d}} }
 		for _, metric := range []fleet.Metric{

@@ -1,4 +1,4 @@
-package mysql
+package read
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -50,7 +51,7 @@ const (
 
 // ActivityReader reads which sessions run a statement, and what they wait for. It is made for one connection.
 type ActivityReader struct {
-	c         *Conn
+	c         *mysql.Conn
 	statement string
 	info      bool           // the process list is read, not performance_schema
 	whole     int            // readings until it is looked at in brief again
@@ -62,10 +63,10 @@ type ActivityReader struct {
 const refusedFor = 600
 
 // NewActivityReader finds out how the server tells what its sessions do.
-func NewActivityReader(ctx context.Context, c *Conn) (*ActivityReader, error) {
+func NewActivityReader(ctx context.Context, c *mysql.Conn) (*ActivityReader, error) {
 	r := &ActivityReader{c: c, refused: map[string]int{}, gaps: map[string]fleet.Gap{}, info: c.Server.MariaDB() || !c.Server.PerformanceSchema}
 	for _, set := range c.Server.BoundStatements(activityLimit) {
-		if err := c.Query(ctx, set, IgnoreRow); err != nil {
+		if err := c.Query(ctx, set, mysql.IgnoreRow); err != nil {
 			return nil, err
 		}
 	}
@@ -75,11 +76,11 @@ func NewActivityReader(ctx context.Context, c *Conn) (*ActivityReader, error) {
 	}
 	waits, statements := false, false
 	err := c.Query(ctx, "SELECT /* risso: are statements and waits of threads shown? */ NAME FROM performance_schema.setup_consumers WHERE NAME IN ('events_statements_current', 'events_waits_current') AND ENABLED = 'YES'", func(row []sqldriver.Value) error {
-		waits = waits || text(row[0]) == "events_waits_current"
-		statements = statements || text(row[0]) == "events_statements_current"
+		waits = waits || mysql.Text(row[0]) == "events_waits_current"
+		statements = statements || mysql.Text(row[0]) == "events_statements_current"
 		return nil
 	})
-	r.statement = threadsStatement(waits, c.Server.atLeast(80000))
+	r.statement = threadsStatement(waits, c.Server.AtLeast(80000, fleet.Never))
 	if err == nil && !statements {
 		r.gaps["statements"] = fleet.Gap{What: "the last statement of a blocking session", Reason: "the consumer events_statements_current of performance_schema is off",
 			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}
@@ -113,7 +114,7 @@ func threadsStatement(waits, statements bool) string {
 
 // processListStatement is the same where performance_schema tells less or is off: MariaDB has the process list's time in
 // milliseconds and the number of each statement (https://mariadb.com/kb/en/information-schema-processlist-table/).
-func processListStatement(s Server) string {
+func processListStatement(s mysql.Server) string {
 	run, seconds := "0", "TIME"
 	if s.MariaDB() {
 		run, seconds = "QUERY_ID", "TIME_MS / 1000"
@@ -132,7 +133,7 @@ func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, e
 				return nil, false, err
 			}
 			if len(brief) == 0 {
-				r.c.traffic.noteDoing(nil)
+				r.c.Traffic().NoteDoing(nil)
 				return nil, false, nil
 			}
 		}
@@ -150,9 +151,22 @@ func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, e
 		}
 	}
 	if !more {
-		r.c.traffic.noteDoing(list)
+		noteDoing(r.c.Traffic(), list)
 	}
 	return list, more, nil
+}
+
+// noteDoing remembers what was found, so that the reader of numbers does not ask for the same.
+func noteDoing(t *mysql.Traffic, list []Session) {
+	counts := make(map[string]float64, 4)
+	for i := range list {
+		class := list[i].Wait
+		if class == waitTmpDisk { // a class of statements, not of the metric
+			class = waitRunning
+		}
+		counts[class]++
+	}
+	t.NoteDoing(counts)
 }
 
 // wholeFor is how many readings after one that found a session ask for all there is to know at once: what takes less time than
@@ -167,8 +181,8 @@ func (r *ActivityReader) brief(ctx context.Context) (list []Session, err error) 
 	rows := 0
 	err = r.c.Query(ctx, "SHOW /* risso: does any session run a statement? */ PROCESSLIST", func(row []sqldriver.Value) error {
 		rows++
-		command, info := row[4], text(row[7])
-		if info == "" || isOwnText(info) || !runs(text(command)) {
+		command, info := row[4], mysql.Text(row[7])
+		if info == "" || isOwnText(info) || !runs(mysql.Text(command)) {
 			return nil
 		}
 		// Columns: Id, User, Host, db, Command, Time, State, Info.
@@ -218,7 +232,7 @@ func (r *ActivityReader) running(ctx context.Context) (list []Session, more bool
 			return nil
 		}
 		s := sessionOf(row, atEnd)
-		if s.Text == "" || isOwnText(s.Text) || isOwnText(text(row[12])) {
+		if s.Text == "" || isOwnText(s.Text) || isOwnText(mysql.Text(row[12])) {
 			return nil
 		}
 		i, seen := at[s.ID]
@@ -239,17 +253,17 @@ func isOwnText(s string) bool { return strings.Contains(s[:min(len(s), 200)], "/
 
 func sessionOf(row []sqldriver.Value, commitAtQueryEnd bool) Session {
 	whole := func(i int) int64 { n, _ := number(row[i]); return int64(n) }
-	s := Session{ID: whole(0), User: text(row[1]), Host: text(row[2]), Schema: text(row[3]), State: text(row[5]), Text: text(row[6]), DigestText: text(row[7]), Run: whole(8), level: whole(11)}
+	s := Session{ID: whole(0), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Schema: mysql.Text(row[3]), State: mysql.Text(row[5]), Text: mysql.Text(row[6]), DigestText: mysql.Text(row[7]), Run: whole(8), level: whole(11)}
 	s.Seconds, _ = number(row[9])
-	command, event := text(row[4]), text(row[10])
+	command, event := mysql.Text(row[4]), mysql.Text(row[10])
 	s.Prepared = command == "Execute" || event == "statement/sql/execute_sql"
-	if inner := text(row[12]); s.level > 0 && inner != "" { // the process list shows the outermost statement
+	if inner := mysql.Text(row[12]); s.level > 0 && inner != "" { // the process list shows the outermost statement
 		s.Text = inner
 	}
 	if host, _, err := net.SplitHostPort(s.Host); err == nil {
 		s.Host = host
 	}
-	s.Wait = statementWait(s.State, text(row[13]), commitAtQueryEnd)
+	s.Wait = statementWait(s.State, mysql.Text(row[13]), commitAtQueryEnd)
 	return s
 }
 
@@ -292,7 +306,7 @@ type lockPair struct{ waits, holds int64 }
 // blockers finds who waits for row locks, which no state shows, and who blocks whom.
 func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	locks := 0.0
-	err := r.optional(ctx, "row locks", "the account needs PROCESS", r.c.Server.grantProcess(), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
+	err := r.optional(ctx, "row locks", "the account needs PROCESS", grantProcess(r.c.Server), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
 		locks, _ = number(row[0])
 		return nil
 	})
@@ -301,7 +315,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	}
 	if locks > 0 || slices.ContainsFunc(list, mayWaitUnseen) {
 		var pairs []lockPair
-		err := r.refusable(ctx, "row locks", r.c.Server.rowLockPairs(), func(row []sqldriver.Value) error {
+		err := r.refusable(ctx, "row locks", rowLockPairs(r.c.Server), func(row []sqldriver.Value) error {
 			waits, _ := number(row[0])
 			holds, _ := number(row[1])
 			pairs = append(pairs, lockPair{int64(waits), int64(holds)})
@@ -312,9 +326,9 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		}
 		block(list, pairs, waitRowLock)
 	}
-	if slices.ContainsFunc(list, waitsForServerLock) && r.c.Server.hasMetadataLocks() { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
+	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
 		var held, queued []lockPair
-		err := r.refusable(ctx, "metadata locks", r.c.Server.metadataLockPairs(), func(row []sqldriver.Value) error {
+		err := r.refusable(ctx, "metadata locks", metadataLockPairs(r.c.Server), func(row []sqldriver.Value) error {
 			if w, ok := lockPairOf(row); ok && w.Queued {
 				queued = append(queued, lockPair{w.Waiter, w.Blocker.ID})
 			} else if ok {
@@ -376,10 +390,10 @@ func block(list []Session, pairs []lockPair, class string) {
 
 // refusable asks who waits for whom.
 func (r *ActivityReader) refusable(ctx context.Context, what, statement string, f func(row []sqldriver.Value) error) error {
-	return r.optional(ctx, what, "the account may not see who blocks whom", r.c.Server.grantProcess()+"; "+r.c.Server.grantPerformanceSchema(), statement, f)
+	return r.optional(ctx, what, "the account may not see who blocks whom", grantProcess(r.c.Server)+"; "+grantPerformanceSchema(r.c.Server), statement, f)
 }
 
-func (s Server) grantProcess() string { return "GRANT PROCESS ON *.* TO " + s.QuotedAccount() }
+func grantProcess(s mysql.Server) string { return "GRANT PROCESS ON *.* TO " + s.QuotedAccount() }
 
 // optional asks what may be refused; then it is left out for a while, and Gaps says so.
 func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, statement string, f func(row []sqldriver.Value) error) error {
@@ -392,8 +406,8 @@ func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, sta
 		delete(r.gaps, what)
 		return nil
 	}
-	switch ClassOf(err) {
-	case ClassPrivilege, ClassMissing:
+	switch mysql.ClassOf(err) {
+	case mysql.ClassPrivilege, mysql.ClassMissing:
 		r.refused[what] = refusedFor
 		r.gaps[what] = fleet.Gap{What: "who waits for " + what, Reason: reason, Remedy: remedy}
 		return nil
@@ -428,11 +442,11 @@ func (r *ActivityReader) lastStatements(ctx context.Context, list []Session) err
 		return `SELECT /* risso: what blocking sessions ran last */ t.PROCESSLIST_ID, COALESCE(s.DIGEST_TEXT, s.SQL_TEXT) FROM performance_schema.threads t
  LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `)`
 	}
-	r.c.traffic.note(statement("0")) // its classes, without the numbers
-	r.c.traffic.note(statement("0, 0"))
+	r.c.Traffic().Note(statement("0")) // its classes, without the numbers
+	r.c.Traffic().Note(statement("0, 0"))
 	err := r.c.QuietQuery(ctx, statement(strings.Join(ids, ", ")), func(row []sqldriver.Value) error {
 		id, _ := number(row[0])
-		if last := text(row[1]); !isOwnText(last) {
+		if last := mysql.Text(row[1]); !isOwnText(last) {
 			found[int64(id)] = last
 		}
 		return nil
@@ -457,7 +471,7 @@ func (r *ActivityReader) StillRuns(ctx context.Context, s Session) (bool, error)
 		q = "SELECT /* risso: does it still run? */ QUERY_ID FROM information_schema.PROCESSLIST WHERE ID = "
 	}
 	same := false
-	r.c.traffic.note(q + "0")
+	r.c.Traffic().Note(q + "0")
 	err := r.c.QuietQuery(ctx, q+strconv.FormatInt(s.ID, 10), func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
 		same = same || int64(n) == s.Run

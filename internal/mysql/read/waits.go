@@ -1,4 +1,4 @@
-package mysql
+package read
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // WaitClasses are what a busy thread can be found doing, in the order in which charts stack them.
@@ -59,7 +60,7 @@ func classOfState(state string, commitAtQueryEnd bool) string {
 	return "running"
 }
 
-func (r *waitReader) statement(s Server) string {
+func (r *waitReader) statement(s mysql.Server) string {
 	if s.PerformanceSchema { // takes no lock that sessions need
 		return `SELECT /* risso: who waits for what */ PROCESSLIST_STATE, COUNT(*) FROM performance_schema.threads
  WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND PROCESSLIST_ID <> CONNECTION_ID()
@@ -70,12 +71,12 @@ func (r *waitReader) statement(s Server) string {
 }
 
 // read samples the threads; rowLocks is Innodb_row_lock_current_waits, for no state shows those.
-func (r *waitReader) read(ctx context.Context, c *Conn, s *fleet.Sample, rowLocks float64) error {
+func (r *waitReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample, rowLocks float64) error {
 	if r.counts == nil {
 		r.counts = make(map[string]float64)
 	}
 	clear(r.counts)
-	if doing := c.traffic.lately(); doing != nil { // who looks at statements has just asked
+	if doing := c.Traffic().Doing(); doing != nil { // who looks at statements has just asked
 		maps.Copy(r.counts, doing)
 		r.emit(s)
 		return nil
@@ -83,7 +84,7 @@ func (r *waitReader) read(ctx context.Context, c *Conn, s *fleet.Sample, rowLock
 	atEnd := c.Server.MariaDB() || c.Server.Number < 80000
 	err := c.Query(ctx, r.statement(c.Server), func(row []sqldriver.Value) error {
 		n, _ := number(row[1])
-		r.counts[classOfState(text(row[0]), atEnd)] += n
+		r.counts[classOfState(mysql.Text(row[0]), atEnd)] += n
 		return nil
 	})
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *waitReader) emit(s *fleet.Sample) {
 }
 
 // countDumpers asks how many replicas fetch the binary log from here.
-func (r *waitReader) countDumpers(ctx context.Context, c *Conn, s *fleet.Sample) error {
+func (r *waitReader) countDumpers(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	err := c.Query(ctx, `SELECT /* risso: how many replicas fetch from here */ COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'`, func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
 		r.setDumpers(int(n), s)

@@ -1,13 +1,13 @@
-package mysql
+package read
 
 import (
 	"context"
 	sqldriver "database/sql/driver"
-	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // SlowLog is how a server writes its slow log.
@@ -24,12 +24,12 @@ type SlowLog struct {
 	Written       int64 // Slow_queries: how many statements were slow since the server started, also while the log was off
 }
 
-// SlowLog reads how the server writes its slow log. (MySQL manual, "The Slow Query Log"; MariaDB documentation, "Slow Query
+// SlowLogOf reads how the server writes its slow log. (MySQL manual, "The Slow Query Log"; MariaDB documentation, "Slow Query
 // Log Overview"; Percona Server documentation, "Slow query log".)
-func (c *Conn) SlowLog(ctx context.Context) (SlowLog, error) {
+func SlowLogOf(ctx context.Context, c *mysql.Conn) (SlowLog, error) {
 	v := map[string]string{}
 	keep := func(row []sqldriver.Value) error {
-		v[strings.ToLower(text(row[0]))] = text(row[1])
+		v[strings.ToLower(mysql.Text(row[0]))] = mysql.Text(row[1])
 		return nil
 	}
 	err := c.Query(ctx, `SHOW /* risso: how the slow log is written */ GLOBAL VARIABLES WHERE Variable_name IN ('slow_query_log', 'slow_query_log_file', 'log_output',
@@ -62,41 +62,4 @@ func (c *Conn) SlowLog(ctx context.Context) (SlowLog, error) {
 		}
 	}
 	return s, nil
-}
-
-// SameMachine says whether the server runs on this machine and not behind a tunnel or in a container with files of its own;
-// if not, why. The address alone does not tell: an SSH tunnel ends on a local port.
-func (c *Conn) SameMachine(ctx context.Context, t Target) (yes bool, why string, err error) {
-	here, err := os.Hostname()
-	if err != nil {
-		return false, "", err
-	}
-	if here != c.Server.Hostname {
-		return false, "the server runs on " + c.Server.Hostname + ", Risso on " + here, nil
-	}
-	if t.Socket() != "" {
-		return true, "", nil
-	}
-	if !t.Local() {
-		return false, "the server's address " + t.Address() + " is not one of this machine", nil
-	}
-	// The server sees the very port that this connection has here, unless something stands between.
-	local, ok := c.local.(*net.TCPAddr)
-	if !ok {
-		return false, "", nil
-	}
-	seen := ""
-	err = c.Query(ctx, "SHOW /* risso: from where does the server see Risso? */ PROCESSLIST", func(row []sqldriver.Value) error {
-		if text(row[0]) == strconv.FormatInt(c.Server.ConnectionID, 10) {
-			seen = text(row[2])
-		}
-		return nil
-	})
-	if err != nil {
-		return false, "", err
-	}
-	if !strings.HasSuffix(seen, ":"+strconv.Itoa(local.Port)) {
-		return false, "the connection to the server goes through a tunnel or a proxy", nil
-	}
-	return true, "", nil
 }
