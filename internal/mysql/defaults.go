@@ -2,9 +2,11 @@ package mysql
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,9 @@ import (
 // then [client-server], [mysql], [mariadb-client] and [risso], the later winning.
 type Defaults struct {
 	User, Password, Host, Port, Socket string
+
+	options tlsOptions
+	tls     *tls.Config // made of options; nil: they ask for nothing
 }
 
 // UserDefaultsFile is ~/.my.cnf, or "" where there is no home.
@@ -37,10 +42,11 @@ func ReadDefaults(path string) (Defaults, error) {
 		return d, fmt.Errorf("read option file: %w", err)
 	}
 	defer f.Close()
-	group := ""
+	group, at := "", 0
 	sc := bufio.NewScanner(f)
 	for sc.Scan() {
 		line := strings.TrimSpace(sc.Text())
+		at++
 		if line == "" || line[0] == '#' || line[0] == ';' || line[0] == '!' {
 			continue
 		}
@@ -50,10 +56,16 @@ func ReadDefaults(path string) (Defaults, error) {
 		}
 		if isClientGroup(group) {
 			d.set(line)
+			if d.Port != "" && !isPort(d.Port) {
+				return d, fmt.Errorf("option file %s, line %d: port=%s is no port number", path, at, d.Port)
+			}
 		}
 	}
 	if err := sc.Err(); err != nil {
 		return d, fmt.Errorf("read option file %s: %w", path, err)
+	}
+	if d.tls, err = d.options.config(); err != nil {
+		return d, fmt.Errorf("option file %s: %w", path, err)
 	}
 	return d, nil
 }
@@ -78,9 +90,13 @@ func (d *Defaults) set(line string) {
 	case "host":
 		d.Host = v
 	case "port":
-		d.Port = v
+		if d.Port = v; v == "0" { // the usual one
+			d.Port = ""
+		}
 	case "socket":
 		d.Socket = v
+	default:
+		d.options.set(k, v)
 	}
 }
 
@@ -115,3 +131,39 @@ func (d Defaults) Target() (Target, bool) {
 	}
 	return t.WithFallback(d), true
 }
+
+// OptionFile is the text of an option file by which a program of the server's own logs in as the target. It holds the
+// password: it must be readable by nobody else. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
+func (t Target) OptionFile(group string, options ...string) (string, error) {
+	if t.cfg == nil {
+		return "", fmt.Errorf("%w: no address", ErrDSN)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s]\n", group)
+	set := func(name, value string) { fmt.Fprintf(&b, "%s=\"%s\"\n", name, optionEscape.Replace(value)) }
+	set("user", t.cfg.User)
+	if t.cfg.Passwd != "" {
+		set("password", t.cfg.Passwd)
+	}
+	if t.cfg.Net == "unix" {
+		set("socket", t.cfg.Addr)
+	} else {
+		host, port, err := net.SplitHostPort(t.cfg.Addr)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrDSN, errors.New("the address has no port"))
+		}
+		if host == "localhost" {
+			host = "127.0.0.1" // to these programs that name means the socket
+		}
+		set("host", host)
+		set("port", port)
+		set("protocol", "tcp")
+	}
+	for _, o := range options {
+		b.WriteString(o + "\n")
+	}
+	return b.String(), nil
+}
+
+// optionEscape writes what would end a value or begin an escape sequence.
+var optionEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`)

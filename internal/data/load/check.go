@@ -9,13 +9,18 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // check makes sure, before the first change, that nothing is in the way and that the target knows what the backup holds.
 func (r *run) check(ctx context.Context, s *session) error {
+	if err := mayWrite(ctx, s); err != nil {
+		return err
+	}
 	found, what, backup, began, err := r.findJournal(ctx, s)
 	switch {
 	case err != nil:
@@ -72,6 +77,19 @@ func (r *run) check(ctx context.Context, s *session) error {
 		return err
 	}
 	return r.planReferers(ctx, s)
+}
+
+// mayWrite refuses a server that is read-only to this account. It asks by a statement that changes nothing: a server that is read-only
+// refuses it before it looks for the table, which nobody has.
+func mayWrite(ctx context.Context, s *session) error {
+	err := s.Exec(ctx, "UPDATE /* risso: may it be changed? */ "+repo.JournalSchema+".nothing SET nothing = 1")
+	switch n := mysql.ErrorNumber(err); {
+	case n == errno.OptionPrevents || n == errno.ReadOnlyServer:
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	case n == 0:
+		return err
+	}
+	return nil
 }
 
 // refuseFindings ends a restore of what the target does not know, unless that was allowed.

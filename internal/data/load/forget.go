@@ -12,15 +12,16 @@ import (
 // Forgotten is what is known of a restore that was cut off, whose journal Forget takes away.
 type Forgotten struct {
 	Found   bool     `json:"found"`
-	Backup  string   `json:"backup,omitempty"` // ID
-	Began   string   `json:"began,omitempty"`  // RFC 3339
-	Tables  int64    `json:"tables"`           // complete tables that were compared
-	Partly  []string `json:"partly,omitempty"` // tables that are incomplete or were not compared
-	Rolling bool     `json:"rolling"`          // it was applying binary logs: tables are as of some moment after the backup
+	Backup  string   `json:"backup,omitempty"`  // ID
+	Began   string   `json:"began,omitempty"`   // RFC 3339
+	Tables  int64    `json:"tables"`            // complete tables that were compared
+	Partly  []string `json:"partly,omitempty"`  // tables that are incomplete or were not compared
+	Schemas []Lent   `json:"schemas,omitempty"` // that get the default collation back which it had changed for a while
+	Rolling bool     `json:"rolling"`           // it was applying binary logs: tables are as of some moment after the backup
 }
 
-// Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are. With dryRun it
-// only looks.
+// Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are; schemas get back
+// the default collations that it had changed for a while. With dryRun it only looks.
 func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, error) {
 	r := &run{o: Options{Into: into}}
 	var f Forgotten
@@ -47,11 +48,20 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 		if err := f.look(ctx, s); err != nil && mysql.ErrorNumber(err) != errno.NoSuchTable {
 			return f, err
 		}
+		if err := r.readEarlier(ctx, s); err != nil {
+			return f, err
+		}
+		if f.Schemas, err = r.lentCollations(ctx, s, f.Rolling); err != nil {
+			return f, err
+		}
 	}
 	if dryRun {
 		return f, nil
 	}
 	if err := r.endEarlier(ctx, s); err != nil {
+		return f, err
+	}
+	if err := giveBack(ctx, s, f.Schemas); err != nil {
 		return f, err
 	}
 	if f.Rolling { // how far it came means nothing without it

@@ -68,6 +68,14 @@ func (r *run) lock(ctx context.Context, s *session) error {
 	return err
 }
 
+// unlocked waits until no other restore runs, and keeps none away: a dry run is refused where the restore would be.
+func (r *run) unlocked(ctx context.Context, s *session) error {
+	if err := r.lock(ctx, s); err != nil {
+		return err
+	}
+	return s.Exec(ctx, "DO /* risso: only a dry run */ RELEASE_LOCK('"+lockName+"')")
+}
+
 // mark stands in every statement that loads rows or changes a table.
 const mark = "/* risso: restore */"
 
@@ -128,6 +136,7 @@ func (r *run) beginJournal(ctx context.Context, s *session) error {
 		if err := s.Exec(ctx, st); err != nil {
 			return fmt.Errorf("make the journal in the target: %w", err)
 		}
+		r.changed = true
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ var (
 	ErrDifferent    = errors.New("what is there now is not what the backup holds")
 	ErrUnfinished   = errors.New("another restore into this server was not finished")
 	ErrBusy         = errors.New("another restore into this server runs")
+	ErrReadOnly     = errors.New("the server takes no changes from this account")
 	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
 	ErrLogs         = errors.New("the binary logs do not do")
 	ErrPast         = errors.New("the backup is of a later moment than the one to stop at")

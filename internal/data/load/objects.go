@@ -191,7 +191,11 @@ func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema 
 			return
 		}
 		if back != "" {
-			if berr := s.Exec(ctx, back); err == nil {
+			berr := s.Exec(ctx, back)
+			if berr == nil {
+				r.lent = nil
+			}
+			if err == nil {
 				err = berr
 			}
 		}
@@ -253,7 +257,7 @@ func (r *run) databaseCollation(ctx context.Context, s *session, o *repo.Object,
 	}
 	if !known {
 		was = has
-		if err := keepTold(ctx, s, &table{id: tableID("", "collation of "+schema)}, told{Schema: schema, Collation: was, Behind: r.result.Rolled != nil}); err != nil {
+		if err := keepTold(ctx, s, collationMark(schema), told{Schema: schema, Collation: was, Behind: r.result.Rolled != nil}); err != nil {
 			return "", "", err
 		}
 		if r.schemaWas == nil {
@@ -267,6 +271,7 @@ func (r *run) databaseCollation(ctx context.Context, s *session, o *repo.Object,
 	}
 	if was != want {
 		back = alter + was
+		r.lent = &Lent{Schema: schema, Collation: was}
 	}
 	return there, back, nil
 }

@@ -74,6 +74,7 @@ type run struct {
 	kept    []string // accounts that were there
 
 	schemaWas map[string]string // the collations of schemas that get others for a while
+	lent      *Lent             // the one that has another right now
 
 	inWay   map[string]bool // quoted names of tables, views and sequences that were there before, until they go
 	dropped []string        // those that went, with their kinds
@@ -220,6 +221,8 @@ func (r *run) restore(ctx context.Context) error {
 		if err := r.endEarlier(ctx, control); err != nil {
 			return err
 		}
+	} else if err := r.unlocked(ctx, control); err != nil {
+		return err
 	}
 	if err := r.check(ctx, control); err != nil {
 		return err
@@ -240,7 +243,6 @@ func (r *run) restore(ctx context.Context) error {
 		return logs
 	}
 	if !r.resumed {
-		r.changed = true
 		err := r.again(ctx, &control, func(s *session) error {
 			if err := r.lock(ctx, s); err != nil { // a new session has none
 				return err
@@ -364,22 +366,24 @@ func (r *run) makeRows(ctx context.Context) error {
 
 // change goes through all stages, or through those that a run before this one has not come to. The control session keeps the lock and does
 // nothing besides: when it breaks, the work goes on.
-func (r *run) change(ctx context.Context, control *session) error {
+func (r *run) change(ctx context.Context, control *session) (err error) {
 	var s *session
 	defer func() {
+		if lerr := r.endLoan(ctx, s); lerr != nil {
+			err = fmt.Errorf("%w; %w", err, lerr)
+		}
 		if s != nil {
 			s.Close()
 		}
 	}()
 	rolls := false // a run before this one had come to the binary logs
 	if r.resumed {
-		var err error
 		if rolls, err = r.takeUpAll(ctx, &s); err != nil {
 			return err
 		}
 	}
 	alone := false // the control session is gone
-	_, err := change.Execute(ctx, r.stages(&s), change.Log{
+	_, err = change.Execute(ctx, r.stages(&s), change.Log{
 		Did: func(st change.Step) bool {
 			rolls = rolls && st.What != stageRoll
 			return rolls

@@ -206,7 +206,11 @@ func (r *run) takeUpAll(ctx context.Context, s **session) (rolls bool, err error
 			return err
 		}
 		rolls = st > absent
-		return r.putCollationsBack(ctx, s, rolls)
+		left, err := r.lentCollations(ctx, s, rolls)
+		if err != nil {
+			return err
+		}
+		return giveBack(ctx, s, left)
 	})
 	if err != nil || !rolls {
 		return rolls, err
@@ -230,21 +234,6 @@ func (r *run) takeUpAll(ctx context.Context, s **session) (rolls bool, err error
 		r.report(t.result(chunk.Rows{}, true))
 	}
 	return rolls, nil
-}
-
-// putCollationsBack gives schemas the collation that an earlier run took from them for a while, and was cut off.
-func (r *run) putCollationsBack(ctx context.Context, s *session, behind bool) error {
-	for _, list := range r.earlier.told {
-		for _, x := range list {
-			if x.Schema == "" || x.Behind != behind || !r.known.collations[x.Collation] {
-				continue
-			}
-			if err := s.Exec(ctx, "ALTER DATABASE "+mysql.Quote(x.Schema)+" COLLATE = "+x.Collation); err != nil && mysql.ErrorNumber(err) != errno.UnknownDatabase {
-				return fmt.Errorf("give schema %s its collation back: %w", mysql.Quote(x.Schema), err)
-			}
-		}
-	}
-	return nil
 }
 
 // rolling stands in the journal for the roll forward. Journals of versions that told nothing have it claimed while it goes on.

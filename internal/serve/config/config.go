@@ -132,7 +132,8 @@ func instanceOf(name string, t mysql.Target) fleet.Instance {
 // Resolve finds the servers that flags, environment, config file and option file name, in this order; the
 // first of them that names any decides.
 func Resolve(dsns []string, defaultsFile string, c File) ([]Watched, error) {
-	if defaultsFile == "" {
+	given := defaultsFile != ""
+	if !given {
 		defaultsFile = mysql.UserDefaultsFile()
 	}
 	defaults, err := mysql.ReadDefaults(defaultsFile)
@@ -164,9 +165,19 @@ func Resolve(dsns []string, defaultsFile string, c File) ([]Watched, error) {
 	if len(list) == 0 {
 		if t, ok := defaults.Target(); ok {
 			list = append(list, Watched{Instance: instanceOf("", t), Target: t})
+		} else if given {
+			return nil, namesNone(defaultsFile)
 		}
 	}
 	return list, errors.Join(Unique(list), OnePlace(list))
+}
+
+// namesNone says why an option file that was named gives no server.
+func namesNone(path string) error {
+	if _, err := os.Stat(path); err != nil {
+		return fault.Usagef("--defaults-file: %w", err)
+	}
+	return fault.New(fault.Usage, "write it below a line [client], or give --dsn", fmt.Errorf("option file %s names no server: no host or socket in its group [client]", path))
 }
 
 // splitName takes a leading name= off a DSN: db1=user@tcp(host)/.

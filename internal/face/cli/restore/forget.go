@@ -2,6 +2,7 @@ package restore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -12,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // forgetTakes are the flags that go with --forget.
@@ -36,6 +38,9 @@ func runForget(ctx context.Context, s screen.Streams, f Flags, fl *pflag.FlagSet
 		return err
 	}
 	got, err := load.Forget(ctx, into, f.dryRun)
+	if lent, ok := errors.AsType[*load.LentError](err); ok {
+		return fault.New(fault.Failed, lent.Remedy()+"; then --forget again", fmt.Errorf("the journal stays: %w", err))
+	}
 	if err != nil {
 		return Failure(ctx, err, false, nil)
 	}
@@ -52,6 +57,9 @@ func runForget(ctx context.Context, s screen.Streams, f Flags, fl *pflag.FlagSet
 	}
 	if got.Rolling {
 		fmt.Fprintln(s.Out, "It was at the binary logs: the tables are as at some moment after the backup.")
+	}
+	for _, l := range got.Schemas {
+		fmt.Fprintf(s.Out, "It had changed the default collation of schema %s for a while; given back by: %s\n", mysql.Quote(l.Schema), l.Statement())
 	}
 	if f.dryRun {
 		fmt.Fprintln(s.Out, "Nothing was changed.")

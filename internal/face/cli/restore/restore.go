@@ -68,7 +68,7 @@ and no table that was not restored refers to rows that are now gone.
 
 A restore that was interrupted or killed continues when the same command is run again; no row is
 loaded twice. Until then its journal stays on the server, in the schema risso_restore; --forget
-removes it.
+removes it, and gives schemas back the default collation that the restore had changed for a while.
 A place is ` + blob.Forms + `.
 See docs/restore.md.
 
@@ -378,6 +378,7 @@ var restoreRemedies = []struct {
 	{binlog.ErrPast, "--backup names an older one, as risso backup list shows them"},
 	{load.ErrLogs, "--logs, --logs-dsn and --series name others"},
 	{load.ErrBusy, "wait for it, or end it"},
+	{load.ErrReadOnly, "if the server is no replica: SET GLOBAL read_only = OFF; else restore into its primary, or by an account that may write there all the same (SUPER; MariaDB: READ ONLY ADMIN, MySQL: CONNECTION_ADMIN)"},
 	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},
 	{load.ErrBroken, "what they need has to be made by hand: a table, a column, their definer or its grants; --definer names another one"},
 	{load.ErrOrphans, "correct or delete those rows, or restore their tables from the same backup, too"},
@@ -403,7 +404,12 @@ func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox)
 		remedy = unmet.Remedy()
 	}
 	if ctx.Err() != nil {
-		code, remedy, err = fault.Interrupted, "", errors.New("interrupted")
+		code, remedy = fault.Interrupted, ""
+		if lent, ok := errors.AsType[*load.LentError](err); ok {
+			err, remedy = fmt.Errorf("interrupted; %w", lent), lent.Remedy()
+		} else {
+			err = errors.New("interrupted")
+		}
 	}
 	switch {
 	case !changed:
