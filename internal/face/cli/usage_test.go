@@ -75,6 +75,29 @@ func TestDigestAsksNamedServer(t *testing.T) {
 	}
 }
 
+// TestOptionFileNamesNone: an option file that was named and leads to no server is told with what is wrong in it.
+func TestOptionFileNamesNone(t *testing.T) {
+	t.Setenv("RISSO_DSN", "")
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ text, say string }{
+		"port.cnf":  {"[client]\nhost=127.0.0.1\nport=abc\n", "port.cnf, line 3: port=abc is no port number"},
+		"none.cnf":  {"[mysqld]\nsocket=/run/a.sock\n", "none.cnf names no server: no host or socket in its group [client]"},
+		"gone.cnf":  {"", "gone.cnf: no such file"},
+		"login.cnf": {"[client]\nuser=a\n", "login.cnf names no server"},
+	} {
+		path := filepath.Join(dir, name)
+		if c.text != "" {
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out, said bytes.Buffer
+		if code := Main(t.Context(), []string{"doctor", "--defaults-file", path}, screen.Streams{Out: &out, Err: &said}); code != fault.Usage || !strings.Contains(said.String(), c.say) {
+			t.Errorf("risso doctor --defaults-file %s: code %d, %q; want %d and %q", name, code, said.String(), fault.Usage, c.say)
+		}
+	}
+}
+
 // TestErrorsHideArguments: a DSN in the wrong place must not bring its password into a log.
 func TestErrorsHideArguments(t *testing.T) {
 	for _, args := range [][]string{
