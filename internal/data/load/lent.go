@@ -101,7 +101,8 @@ func giveBack(ctx context.Context, s *session, list []Lent) error {
 		if err != nil {
 			return &LentError{l, err}
 		}
-		if err := s.Exec(ctx, "DELETE FROM "+repo.JournalSchema+".told WHERE id = "+collationMark(l.Schema).id); err != nil {
+		err = s.Exec(ctx, "DELETE FROM "+repo.JournalSchema+".told WHERE id = "+collationMark(l.Schema).id)
+		if n := mysql.ErrorNumber(err); err != nil && n != errno.NoSuchTable { // a journal that is gone knows nothing
 			return err
 		}
 	}

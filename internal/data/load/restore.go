@@ -369,7 +369,10 @@ func (r *run) makeRows(ctx context.Context) error {
 func (r *run) change(ctx context.Context, control *session) (err error) {
 	var s *session
 	defer func() {
-		if lerr := r.endLoan(ctx, s); lerr != nil {
+		switch lerr := r.endLoan(ctx, s); {
+		case err == nil:
+			err = lerr
+		case lerr != nil:
 			err = fmt.Errorf("%w; %w", err, lerr)
 		}
 		if s != nil {
