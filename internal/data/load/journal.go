@@ -132,11 +132,11 @@ func (r *run) beginJournal(ctx context.Context, s *session) error {
 	statements := append([]string{"DROP DATABASE IF EXISTS " + repo.JournalSchema}, journalTables...)
 	statements = append(statements, fmt.Sprintf("INSERT INTO %s.restore VALUES (1, '%s', %s, '%s')",
 		repo.JournalSchema, r.asked(), mysql.Literal(r.header.ID), time.Now().UTC().Format(time.RFC3339)))
-	for _, st := range statements {
+	for i, st := range statements {
 		if err := s.Exec(ctx, st); err != nil {
 			return fmt.Errorf("make the journal in the target: %w", err)
 		}
-		r.changed = true
+		r.changed = r.changed || i > 0 || r.o.Overwrite // the first drops nothing else
 	}
 	return nil
 }
