@@ -1,5 +1,12 @@
 package fleet
 
+// Trouble is something that is wrong or missing, in words for a person. What is not known, or said by what the trouble is part of, is empty.
+type Trouble struct {
+	What   string `json:"what,omitempty"`   // what it is about, or what is wrong: "InnoDB metrics"
+	Why    string `json:"why,omitempty"`    // "the account needs PROCESS"
+	Remedy string `json:"remedy,omitempty"` // a statement or command to copy, where there is one
+}
+
 // remedied is an error that knows what mends it.
 type remedied struct {
 	error

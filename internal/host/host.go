@@ -4,7 +4,7 @@
 // It is made to be read every second. Files stay open and are read into one
 // buffer; text is parsed without making strings; in steady state a read
 // allocates nothing. What the host does not offer (no PSI, a container without
-// /proc/diskstats, a hung NFS mount) is no error but a fleet.Gap with its reason
+// /proc/diskstats, a hung NFS mount) is no error but a fleet.Trouble with its reason
 // and what mends it.
 package host
 

@@ -55,7 +55,7 @@ type ActivityReader struct {
 	info      bool           // the process list is read, not performance_schema
 	whole     int            // readings until it is looked at in brief again
 	refused   map[string]int // questions that the server refused, and for how many readings they are left out
-	gaps      map[string]fleet.Gap
+	gaps      map[string]fleet.Trouble
 }
 
 // refusedFor is how many readings a refused question is left out.
@@ -63,7 +63,7 @@ const refusedFor = 600
 
 // NewActivityReader finds out how the server tells what its sessions do.
 func NewActivityReader(ctx context.Context, c *Conn) (*ActivityReader, error) {
-	r := &ActivityReader{c: c, refused: map[string]int{}, gaps: map[string]fleet.Gap{}, info: c.Server.MariaDB() || !c.Server.PerformanceSchema}
+	r := &ActivityReader{c: c, refused: map[string]int{}, gaps: map[string]fleet.Trouble{}, info: c.Server.MariaDB() || !c.Server.PerformanceSchema}
 	for _, set := range c.Server.BoundStatements(activityLimit) {
 		if err := c.Query(ctx, set, IgnoreRow); err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func NewActivityReader(ctx context.Context, c *Conn) (*ActivityReader, error) {
 	})
 	r.statement = threadsStatement(waits, c.Server.atLeast(80000))
 	if err == nil && !statements {
-		r.gaps["statements"] = fleet.Gap{What: "the last statement of a blocking session", Reason: "the consumer events_statements_current of performance_schema is off",
+		r.gaps["statements"] = fleet.Trouble{What: "the last statement of a blocking session", Why: "the consumer events_statements_current of performance_schema is off",
 			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}
 	}
 	return r, err
@@ -395,15 +395,15 @@ func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, sta
 	switch ClassOf(err) {
 	case ClassPrivilege, ClassMissing:
 		r.refused[what] = refusedFor
-		r.gaps[what] = fleet.Gap{What: "who waits for " + what, Reason: reason, Remedy: remedy}
+		r.gaps[what] = fleet.Trouble{What: "who waits for " + what, Why: reason, Remedy: remedy}
 		return nil
 	}
 	return err
 }
 
 // Gaps are what the reader could not be told.
-func (r *ActivityReader) Gaps() []fleet.Gap {
-	list := []fleet.Gap{}
+func (r *ActivityReader) Gaps() []fleet.Trouble {
+	list := []fleet.Trouble{}
 	for _, what := range []string{"row locks", "metadata locks", "statements"} {
 		if g, ok := r.gaps[what]; ok {
 			list = append(list, g)

@@ -251,21 +251,22 @@ func (c *Conn) DigestsLost(ctx context.Context) (lost, size int64, err error) {
 	return lost, size, err
 }
 
-// CountsStatements says whether the server counts statements by class, and else why not and what mends it.
-func (c *Conn) CountsStatements(ctx context.Context) (yes bool, why, remedy string, err error) {
+// CountsStatements is nil if the server counts statements by class, else why not and what mends it.
+func (c *Conn) CountsStatements(ctx context.Context) (off *fleet.Trouble, err error) {
 	if !c.Server.PerformanceSchema {
-		return false, "performance_schema is off on this server", "add performance_schema=ON to the [mysqld] section of the option file and restart the server", nil
+		return &fleet.Trouble{Why: "performance_schema is off on this server", Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"}, nil
 	}
-	off := []string{}
+	consumers := []string{}
 	err = c.Query(ctx, "SELECT /* risso: are statements counted by class? */ NAME FROM performance_schema.setup_consumers WHERE NAME IN ('statements_digest', 'global_instrumentation', 'thread_instrumentation') AND ENABLED = 'NO'", func(row []sqldriver.Value) error {
-		off = append(off, text(row[0]))
+		consumers = append(consumers, text(row[0]))
 		return nil
 	})
 	if err != nil {
-		return false, "", "", err
+		return nil, err
 	}
-	if len(off) > 0 {
-		return false, "the consumer " + strings.Join(off, " and ") + " of performance_schema is off", "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ('" + strings.Join(off, "', '") + "')", nil
+	if len(consumers) > 0 {
+		return &fleet.Trouble{Why: "the consumer " + strings.Join(consumers, " and ") + " of performance_schema is off",
+			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ('" + strings.Join(consumers, "', '") + "')"}, nil
 	}
 	on := 0.0
 	err = c.Query(ctx, "SELECT /* risso: are statements timed? */ COUNT(*) FROM performance_schema.setup_instruments WHERE NAME LIKE 'statement/sql/%' AND ENABLED = 'YES' AND TIMED = 'YES'", func(row []sqldriver.Value) error {
@@ -273,9 +274,9 @@ func (c *Conn) CountsStatements(ctx context.Context) (yes bool, why, remedy stri
 		return nil
 	})
 	if err == nil && on == 0 {
-		return false, "the statement instruments of performance_schema are off", "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'", nil
+		return &fleet.Trouble{Why: "the statement instruments of performance_schema are off", Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'"}, nil
 	}
-	return err == nil, "", "", err
+	return nil, err
 }
 
 // errTooLong says that an answer is larger than a caller can use.

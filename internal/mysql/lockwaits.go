@@ -63,7 +63,7 @@ func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 //
 // MySQL 5.7 and MariaDB copy what they tell of row locks, and make the copy anew only when it was not read for 0.1 s (Source:
 // CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): who asks more often than that is told what was.
-func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
 	rows, gap, err := c.rowLockWaits(ctx, waiter)
 	if err != nil {
 		return nil, nil, err
@@ -92,13 +92,13 @@ func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, ga
 }
 
 // allowed runs a question that the server may refuse; then it is a gap.
-func (c *Conn) allowed(ctx context.Context, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Gap, error) {
+func (c *Conn) allowed(ctx context.Context, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Trouble, error) {
 	err := c.QuietQuery(ctx, statement, f)
 	switch ClassOf(err) {
 	case "":
 		return nil, nil
 	case ClassPrivilege, ClassMissing:
-		return []fleet.Gap{{What: what, Reason: err.Error(), Remedy: remedy}}, nil
+		return []fleet.Trouble{{What: what, Why: err.Error(), Remedy: remedy}}, nil
 	}
 	return nil, err
 }
@@ -152,7 +152,7 @@ func (s Server) rowLockPairs() string {
 
 // rowLockWaits tells who waits for a lock of InnoDB. Whether somebody does is asked of the transactions: the server's counters of
 // current waits leave out those for locks of tables and for AUTO_INCREMENT.
-func (c *Conn) rowLockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+func (c *Conn) rowLockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
 	const what = "who holds a row lock"
 	remedy, one := c.Server.grantProcess(), ""
 	if c.Server.atLeast(80001) {
@@ -212,7 +212,7 @@ var stuckStates = []stuckState{
 }
 
 // stuckSessions finds the sessions whose state says that they wait for a lock of the server.
-func (c *Conn) stuckSessions(ctx context.Context, waiter int64) (list []stuck, gaps []fleet.Gap, err error) {
+func (c *Conn) stuckSessions(ctx context.Context, waiter int64) (list []stuck, gaps []fleet.Trouble, err error) {
 	var like []string
 	for _, s := range stuckStates {
 		like = append(like, "%[2]s LIKE '"+strings.ReplaceAll(s.like, "%", "%%")+"'")
@@ -240,7 +240,7 @@ func (c *Conn) stuckSessions(ctx context.Context, waiter int64) (list []stuck, g
 }
 
 // otherLockWaits finds who stands in the way of sessions that wait for locks of the server.
-func (c *Conn) otherLockWaits(ctx context.Context, sessions []stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func (c *Conn) otherLockWaits(ctx context.Context, sessions []stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	if c.Server.hasMetadataLocks() {
 		if list, gaps, err = c.metadataLockWaits(ctx); err != nil {
 			return nil, nil, err
@@ -283,7 +283,7 @@ func (s Server) metadataLockPairs() string {
 
 // metadataLockWaits tells who waits for whose metadata, global and user locks, as far as performance_schema records them: those who
 // hold a lock that does not go with the wanted one; where there is none, those who want such a one, too, and stand before.
-func (c *Conn) metadataLockWaits(ctx context.Context) (list []LockWait, gaps []fleet.Gap, err error) {
+func (c *Conn) metadataLockWaits(ctx context.Context) (list []LockWait, gaps []fleet.Trouble, err error) {
 	var queued []LockWait
 	gaps, err = c.allowed(ctx, "who holds a metadata lock", c.Server.grantPerformanceSchema(), c.Server.metadataLockPairs(), func(row []sqldriver.Value) error {
 		w, ok := lockPairOf(row)
@@ -326,7 +326,7 @@ func kindOfObject(object string) LockKind {
 }
 
 // lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not tell.
-func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	switch {
 	case s.kind == LockUser:
 		return c.userLockWait(ctx, s)
@@ -341,7 +341,7 @@ func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps [
 			return list, nil, err
 		}
 	}
-	gap := fleet.Gap{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the server recorded no metadata locks when it was taken",
+	gap := fleet.Trouble{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Why: "the server recorded no metadata locks when it was taken",
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl' records those that are taken from then on"}
 	switch {
 	case c.Server.MariaDB() && s.kind == LockGlobal:
@@ -350,13 +350,13 @@ func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps [
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}
 	list, err = c.openTransactions(ctx, s)
-	return list, []fleet.Gap{gap}, err
+	return list, []fleet.Trouble{gap}, err
 }
 
 // flushWait tells who uses tables that a session waits to be closed. The server does not tell which tables those are: the ones that its
 // statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
 // LOCK TABLES; those that wait for the same are no hindrance.
-func (c *Conn) flushWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func (c *Conn) flushWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	gaps, err = c.allowed(ctx, "who uses a table that is to be closed", c.Server.grantPerformanceSchema(), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
  FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID = l.OWNER_THREAD_ID
  WHERE l.OBJECT_TYPE = 'TABLE' AND l.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID NOT IN (%d, CONNECTION_ID()) AND NOT t.PROCESSLIST_STATE <=> 'Waiting for table flush'
@@ -383,10 +383,10 @@ func namedTables(list []LockWait, statement string) (named []LockWait) {
 }
 
 // userLockWait asks for the owner of the lock that the text of GET_LOCK names.
-func (c *Conn) userLockWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func (c *Conn) userLockWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	name, ok := userLockName(s.text)
 	if !ok {
-		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not show the lock's name", Remedy: c.Server.grantPerformanceSchema()}}, nil
+		return nil, []fleet.Trouble{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Why: "the text of the statement does not show the lock's name", Remedy: c.Server.grantPerformanceSchema()}}, nil
 	}
 	err = c.QuietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
 		if n, known := number(row[0]); known && n > 0 {
@@ -457,7 +457,7 @@ func (c *Conn) openTransactions(ctx context.Context, s stuck) (list []LockWait, 
 }
 
 // describeBlockers fills in who the blockers are and what they do or did last.
-func (c *Conn) describeBlockers(ctx context.Context, list []LockWait) (gaps []fleet.Gap, err error) {
+func (c *Conn) describeBlockers(ctx context.Context, list []LockWait) (gaps []fleet.Trouble, err error) {
 	var ids []string
 	for _, w := range list {
 		if id := strconv.FormatInt(w.Blocker.ID, 10); w.Blocker.ID > 0 && !slices.Contains(ids, id) {

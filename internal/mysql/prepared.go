@@ -26,10 +26,9 @@ type Prepared struct {
 
 // PreparedCounting says where a server counts executions of prepared statements by the binary protocol.
 type PreparedCounting struct {
-	Digests   bool // in the table of digests, as EXECUTE SELECT …: there is nothing to add
-	Instances bool // in performance_schema.prepared_statements_instances, and not in the table of digests
-	// Why neither counts them, and what mends it.
-	Why, Remedy string
+	Digests       bool // in the table of digests, as EXECUTE SELECT …: there is nothing to add
+	Instances     bool // in performance_schema.prepared_statements_instances, and not in the table of digests
+	fleet.Trouble      // why neither counts them, and what mends it
 }
 
 // preparedTextLimit is how many bytes of a prepared statement servers keep (COL_INFO_SIZE in storage/perfschema), seen on MySQL
@@ -64,7 +63,7 @@ func (c *Conn) CountsPrepared(ctx context.Context) (PreparedCounting, error) {
 	case seen > 0 || c.Server.atLeast(90000) && (full > 0 || !on): // the one that was run found no room, or could not be run
 		return PreparedCounting{Digests: true}, nil
 	case !c.Server.hasPreparedInstances():
-		return PreparedCounting{Why: "this server does not count executions of prepared statements; MySQL 5.7.4 and MariaDB 10.5.2 and newer do"}, nil
+		return PreparedCounting{Trouble: fleet.Trouble{Why: "this server does not count executions of prepared statements; MySQL 5.7.4 and MariaDB 10.5.2 and newer do"}}, nil
 	}
 	off := false
 	err = c.Query(ctx, "SELECT /* risso: are prepared statements counted? */ NAME FROM performance_schema.setup_consumers WHERE NAME = 'events_statements_current' AND ENABLED = 'NO'", func([]sqldriver.Value) error {
@@ -72,8 +71,8 @@ func (c *Conn) CountsPrepared(ctx context.Context) (PreparedCounting, error) {
 		return nil
 	})
 	if off {
-		return PreparedCounting{Why: "this server counts executions of prepared statements only while the consumer events_statements_current of performance_schema is on",
-			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}, err
+		return PreparedCounting{Trouble: fleet.Trouble{Why: "this server counts executions of prepared statements only while the consumer events_statements_current of performance_schema is on",
+			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}}, err
 	}
 	return PreparedCounting{Instances: err == nil}, err
 }

@@ -46,7 +46,7 @@ type group struct {
 	remedy  func(Server) string // what mends a lacking privilege
 	asked   bool                // on this connection
 	pos     int                 // of risso_collect_seconds in the sample, plus one
-	gap     *fleet.Gap          // why it could not be read
+	gap     *fleet.Trouble      // why it could not be read
 	retryAt int64               // unix second from which it is tried again
 }
 
@@ -217,11 +217,11 @@ func (r *Reader) settle(g *group, c *Conn, t int64, err error) error {
 	class := ClassOf(err)
 	switch class {
 	case ClassPrivilege, ClassLogin:
-		g.gap = &fleet.Gap{What: g.what, Reason: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
+		g.gap = &fleet.Trouble{What: g.what, Why: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
 	case ClassMissing:
-		g.gap = &fleet.Gap{What: g.what, Reason: "this server does not have it: " + err.Error()}
+		g.gap = &fleet.Trouble{What: g.what, Why: "this server does not have it: " + err.Error()}
 	case ClassOther:
-		g.gap = &fleet.Gap{What: g.what, Reason: err.Error()}
+		g.gap = &fleet.Trouble{What: g.what, Why: err.Error()}
 	default:
 		return fmt.Errorf("read %s: %w", g.what, err)
 	}
@@ -257,30 +257,30 @@ func (r *Reader) Role() fleet.Role {
 }
 
 // Gaps is what could not be read, and what this server would tell if it were asked to.
-func (r *Reader) Gaps(s Server) []fleet.Gap {
-	var out []fleet.Gap
+func (r *Reader) Gaps(s Server) []fleet.Trouble {
+	var out []fleet.Trouble
 	for i := range r.groups {
 		if g := r.groups[i].gap; g != nil {
 			out = append(out, *g)
 		}
 	}
 	if !s.PerformanceSchema {
-		out = append(out, fleet.Gap{What: "statement latency", Reason: "performance_schema is off on this server",
+		out = append(out, fleet.Trouble{What: "statement latency", Why: "performance_schema is off on this server",
 			Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"})
 	}
 	if r.off > 0 {
-		out = append(out, fleet.Gap{What: digits.Counted(r.off, "InnoDB metric"), Reason: "switched off on this server, as it comes",
+		out = append(out, fleet.Trouble{What: digits.Counted(r.off, "InnoDB metric"), Why: "switched off on this server, as it comes",
 			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"})
 	}
 	return append(out, r.instrumentGap()...)
 }
 
-func (r *Reader) instrumentGap() []fleet.Gap {
+func (r *Reader) instrumentGap() []fleet.Trouble {
 	n, ok := r.Sample.Value("risso_statements_total")
 	if questions, q := r.Sample.Value("mysql_global_status_questions"); !ok || !q || n > 0 || questions < 100 {
 		return nil
 	}
-	return []fleet.Gap{{What: "statement latency", Reason: "performance_schema is on, but its statement instruments are off",
+	return []fleet.Trouble{{What: "statement latency", Why: "performance_schema is on, but its statement instruments are off",
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'"}}
 }
 

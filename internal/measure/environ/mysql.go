@@ -42,7 +42,7 @@ func (s mysqlSource) ask(ctx context.Context, e *Environment) error {
 	return nil
 }
 
-func (s mysqlSource) find(h *host.Host, sv Server) (int, *fleet.Gap, error) {
+func (s mysqlSource) find(h *host.Host, sv Server) (int, *fleet.Trouble, error) {
 	t := host.Target{Socket: s.at.Socket(), Port: s.at.Port(), DataDir: sv.DataDir}
 	if t.Socket == "" && t.Port == 0 {
 		t.Socket, t.Port = sv.Socket, sv.Port

@@ -34,10 +34,7 @@ func (j *digestJob) live(ctx context.Context) error {
 		defer fmt.Fprint(j.s.Err, "\r\x1b[K")
 	}
 	p, err := r.Read(ctx)
-	var off *live.Off
 	switch {
-	case errors.As(err, &off):
-		return fault.New(fault.Failed, off.Remedy, fmt.Errorf("%s: %w", target, off))
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case err != nil && mysql.ClassOf(err) == mysql.ClassPrivilege:
