@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // MendOptions are what is mended and how.
@@ -56,7 +57,7 @@ func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
 		return p, err
 	}
 	defer c.Close()
-	id, err := c.ServerID(ctx)
+	id, err := read.ServerID(ctx, c)
 	if err != nil {
 		return p, err
 	}
@@ -109,7 +110,7 @@ func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	case on["read_only"]:
 		return "it is read-only: is it the primary?", nil
 	}
-	filters, err := c.BinlogFilters(ctx)
+	filters, err := read.BinlogFilters(ctx, c)
 	if err == nil && filters != "" {
 		return "it leaves schemas out of its binary log: " + filters, nil
 	}
@@ -124,7 +125,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		return r, err
 	}
 	defer c.Close()
-	channels, err := c.ReplicaChannels(ctx)
+	channels, err := read.ReplicaChannels(ctx, c)
 	if err != nil {
 		return r, err
 	}
@@ -147,7 +148,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		r.Why, r.Remedy = "it does not replicate from the primary itself", "repair the replica in between first"
 		return r, nil
 	}
-	own, _, err := mysql.OwnWrites(ctx, c, primary)
+	own, _, err := read.OwnWrites(ctx, c, primary)
 	if err != nil {
 		return r, err
 	}
@@ -155,7 +156,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		r.Why, r.Remedy = "it has local writes: "+own, "find out who writes there; a person must decide what is right"
 		return r, nil
 	}
-	list, err := c.ReplicaAddresses(ctx)
+	list, err := read.ReplicaAddresses(ctx, c)
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		err = nil
 	}

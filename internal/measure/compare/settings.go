@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -121,7 +122,7 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 	}
 	defer c.Close()
 	s := &Settings{target: target}
-	if s.started, err = c.Started(ctx); err != nil {
+	if s.started, err = read.Started(ctx, c); err != nil {
 		return nil, nil, fmt.Errorf("ask since when the server runs: %w", err)
 	}
 	p := &Plan{Server: target.String() + ", " + c.Server.Version}
@@ -137,7 +138,7 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 			return nil, nil, err
 		}
 		s.old = append(s.old, old)
-		dynamic, known, err := c.Dynamic(ctx, v.Name)
+		dynamic, known, err := read.Dynamic(ctx, c, v.Name)
 		switch {
 		case err != nil:
 			return nil, nil, err
