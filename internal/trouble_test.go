@@ -33,7 +33,7 @@ var ownWords = map[string]string{
 	"host/reader.go":                  "what would mend a file that may never fail",
 	"measure/compare/compare.go":      "why a verdict is withheld: nothing is wrong",
 	"measure/environ/environ.go":      "the name that results of earlier versions have",
-	"store/events/events.go":          "what was wrong with a file that is set aside: nothing is to be mended",
+	"store/aside/aside.go":            "what was wrong with a file that is set aside: nothing is to be mended",
 	"store/state/state.go":            "what was wrong with a file that is set aside: nothing is to be mended",
 	"watch/rules/rules.go":            "a finding before its sentence is put together",
 }
