@@ -23,8 +23,8 @@ type Environment struct {
 	ServerHost *ServerHost `json:"server_host,omitempty"` // only if the server runs on this machine
 	Server     Server      `json:"server"`
 	Connection Connection  `json:"connection"`
-	Remote     bool        `json:"remote,omitempty"` // the server runs on another machine
-	Unknown    Unknown     `json:"unknown,omitempty"`
+	Remote     bool        `json:"remote,omitempty"`  // the server runs on another machine
+	Unknown    Unknown     `json:"unknown,omitempty"` // what could not be found out
 }
 
 // Unknown is what could not be found out.

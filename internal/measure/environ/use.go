@@ -48,7 +48,7 @@ type Use struct {
 	// MHz is the mean frequency, LowestMHz that of the slowest second.
 	MHz       *float64 `json:"mhz,omitempty"`
 	LowestMHz float64  `json:"lowest_mhz,omitempty"`
-	Unknown   Unknown  `json:"unknown,omitempty"`
+	Unknown   Unknown  `json:"unknown,omitempty"` // what could not be found out
 	// Elsewhere says that the server runs on another machine, which is not observed.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	// Seconds are the individual samples.
