@@ -81,18 +81,18 @@ func classify(t Target, err error) error {
 	class := ClassOf(err)
 	h := hint(class, t)
 	if errors.Is(err, driver.ErrNoTLS) {
-		h = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
+		h = "the server does not support TLS: remove tls=… from the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
 	var me *driver.MySQLError
 	if errors.As(err, &me) && me.Number == errno.DatabaseDenied {
-		h = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
+		h = "the account has no privileges on the database in the DSN: GRANT SELECT ON it, or leave it out"
 	}
 	if errors.As(err, &me) {
 		switch me.Number {
 		case errno.UnknownDatabase:
-			h = "make it with CREATE DATABASE, or take another name in the DSN"
+			h = "create it with CREATE DATABASE, or use another name in the DSN"
 		case errno.TooManyUserConnections, errno.UserLimitReached:
-			h = "raise the limit that the error names: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
+			h = "raise the limit named in the error: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
 		case errno.MustChangePassword, errno.MustChangePasswordLogin:
 			h = "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
 		}
@@ -171,11 +171,11 @@ func hint(c Class, t Target) string {
 	case ClassRefused:
 		return "is the server running and listening on " + t.Address() + "?"
 	case ClassTimeout:
-		return "the server hangs, or a firewall swallows packets to " + t.Address()
+		return "the server hangs, or a firewall drops packets to " + t.Address()
 	case ClassUnreachable:
 		return "check the host name in the DSN and the route to it"
 	case ClassLogin:
-		return "check user and password; the server decides by the account's host part too: CREATE USER 'risso'@'<this host>' IDENTIFIED BY '…'; " +
+		return "check user and password; the account's host part matters, too: CREATE USER 'risso'@'<this host>' IDENTIFIED BY '…'; " +
 			"GRANT PROCESS, REPLICATION CLIENT ON *.* TO 'risso'@'<this host>'"
 	case ClassFull:
 		return "raise max_connections, or close idle clients"

@@ -24,7 +24,7 @@ func (c *Conn) Lag(ctx context.Context) (lag time.Duration, known bool, err erro
 		}
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return 0, false, fmt.Errorf("%q is no lag", text)
+			return 0, false, fmt.Errorf("%q is not a lag", text)
 		}
 		delay, _ := strconv.ParseInt(row["SQL_Delay"], 10, 64)
 		lag = max(lag, time.Duration(seconds-delay)*time.Second)

@@ -341,11 +341,11 @@ func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps [
 			return list, nil, err
 		}
 	}
-	gap := fleet.Gap{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the server recorded no metadata locks when it was taken",
+	gap := fleet.Gap{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the server was not recording metadata locks when it was acquired",
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl' records those that are taken from then on"}
 	switch {
 	case c.Server.MariaDB() && s.kind == LockGlobal:
-		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' makes such locks known; it waits for them itself"
+		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows such locks; installing it has to wait for them"
 	case c.Server.MariaDB():
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}

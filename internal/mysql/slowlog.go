@@ -78,7 +78,7 @@ func (c *Conn) SameMachine(ctx context.Context, t Target) (yes bool, why string,
 		return true, "", nil
 	}
 	if !t.Local() {
-		return false, "the server's address " + t.Address() + " is not one of this machine", nil
+		return false, "the server's address " + t.Address() + " is not an address of this machine", nil
 	}
 	// The server sees the very port that this connection has here, unless something stands between.
 	local, ok := c.local.(*net.TCPAddr)

@@ -80,7 +80,7 @@ func (s *Stream) begin(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("ask for the session's number: %w", err)
+		return fmt.Errorf("ask for the connection ID: %w", err)
 	}
 	s.id = id // who kills the session asks for it
 	if err := s.Exec(ctx, plainSession); err != nil {

@@ -108,7 +108,7 @@ func (r *waitReader) emit(s *fleet.Sample) {
 		for _, class := range WaitClasses {
 			r.pos[class] = s.Position(fleet.Metric{
 				Name: "risso_threads_waiting", Labels: []fleet.Label{{Name: "class", Value: class}},
-				Help: "threads that run a statement, by what they were found waiting for; running: by nothing that the server shows", Source: "thread states",
+				Help: "threads that run a statement, by what they were waiting for; running: for nothing that the server shows", Source: "thread states",
 			})
 		}
 	}

@@ -87,7 +87,7 @@ func (n *Node) Client(ctx context.Context, args []string) (*exec.Cmd, error) {
 	}
 	path, ok := n.Program.tool(names...)
 	if !ok {
-		return nil, &UsageError{Problem: "neither mysql nor mariadb is here", Hint: "install a client (Debian: mariadb-client), or give statements after --"}
+		return nil, &UsageError{Problem: "neither mysql nor mariadb is installed", Hint: "install a client (Debian: mariadb-client), or give statements after --"}
 	}
 	args = append([]string{"--no-defaults", "--user=root", "--socket=" + n.Socket}, args...)
 	cmd := exec.CommandContext(ctx, path, args...)

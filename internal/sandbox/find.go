@@ -197,7 +197,7 @@ func Find(ctx context.Context, spec string) (Server, error) {
 	default:
 		return Server{}, &UsageError{
 			Problem: fmt.Sprintf("unknown server %q", spec),
-			Hint:    "say mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server",
+			Hint:    "use mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server",
 		}
 	}
 	found, looked, err := Servers(ctx)
@@ -236,7 +236,7 @@ func findPath(ctx context.Context, path string) (Server, error) {
 	}
 	return Server{}, &UsageError{
 		Problem: fmt.Sprintf("no server at %s", path),
-		Hint:    "give mysqld or mariadbd itself, or a folder with bin/mysqld, bin/mariadbd, sbin/… or libexec/… in it",
+		Hint:    "give mysqld or mariadbd itself, or a folder that contains bin/mysqld, bin/mariadbd, sbin/… or libexec/…",
 	}
 }
 
@@ -258,7 +258,7 @@ func inspect(ctx context.Context, binary string) (Server, error) {
 	}
 	m := versionForm().FindStringSubmatch(string(out))
 	if m == nil {
-		return Server{}, fmt.Errorf("%s --version says no version: %s", binary, firstLine(string(out)))
+		return Server{}, fmt.Errorf("%s --version prints no version: %s", binary, firstLine(string(out)))
 	}
 	s := Server{Version: m[1], Binary: binary, Basedir: base, Family: FamilyMySQL}
 	switch {

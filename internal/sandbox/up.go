@@ -63,7 +63,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		}
 	}
 	if p.name != "" && !nameForm().MatchString(p.name) {
-		return nil, &UsageError{Problem: fmt.Sprintf("a sandbox cannot be called %q", p.name), Hint: "use up to 40 of a-z, 0-9, dot, dash and underscore"}
+		return nil, &UsageError{Problem: fmt.Sprintf("%q is not a name for a sandbox", p.name), Hint: "use up to 40 of a-z, 0-9, dot, dash and underscore"}
 	}
 	for _, setting := range p.settings {
 		if err := checkSetting(setting); err != nil {
@@ -96,7 +96,7 @@ func nodeCount(o Options) (int, error) {
 	switch o.Topology {
 	case TopologySingle, "":
 		if o.Replicas > 0 {
-			return 0, &UsageError{Problem: "a single server has no replicas", Hint: "say --topology replication"}
+			return 0, &UsageError{Problem: "a single server has no replicas", Hint: "use --topology replication"}
 		}
 		return max(1, len(o.Servers)), nil
 	case TopologyReplication, TopologyGalera:
@@ -105,7 +105,7 @@ func nodeCount(o Options) (int, error) {
 		}
 		return 1 + replicas, nil
 	}
-	return 0, &UsageError{Problem: fmt.Sprintf("unknown topology %q", o.Topology), Hint: "say single, replication or galera"}
+	return 0, &UsageError{Problem: fmt.Sprintf("unknown topology %q", o.Topology), Hint: "use single, replication or galera"}
 }
 
 // chooseServers finds a server for each node and checks that they fit together.
@@ -135,7 +135,7 @@ func (p *plan) chooseServers(ctx context.Context, find func(context.Context, str
 	for _, b := range p.servers {
 		s := b.server
 		if p.topology == TopologyGalera && s.Family != FamilyMariaDB {
-			return &UsageError{Problem: fmt.Sprintf("no Galera cluster of %s", s.Name), Hint: "a sandbox makes one of MariaDB servers"}
+			return &UsageError{Problem: fmt.Sprintf("no Galera cluster of %s", s.Name), Hint: "sandboxes support Galera only with MariaDB servers"}
 		}
 		if p.topology != TopologyReplication {
 			continue
@@ -232,7 +232,7 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 	}
 	if s.SocketDir != "" {
 		if err := os.Mkdir(s.SocketDir, 0o700); err != nil {
-			return fmt.Errorf("make a folder for sockets: %w", err)
+			return fmt.Errorf("create a folder for sockets: %w", err)
 		}
 	}
 	if p.data != nil {
@@ -482,7 +482,7 @@ func (n *Node) follow(ctx context.Context, primary *Node, r recipe, password str
 			return nil
 		}
 		if why := replicationError(ctx, db, r.status); why != "" {
-			return fmt.Errorf("replication stands: %s", why)
+			return fmt.Errorf("replication has stopped: %s", why)
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			return cause

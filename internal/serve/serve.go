@@ -84,12 +84,12 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		if errors.Is(err, series.ErrLocked) {
 			return fault.New(fault.InUse, "give each its own folder with --data", fmt.Errorf("another risso serve uses %s", set.Data))
 		}
-		return FolderFailure(set.Data, fmt.Errorf("open the numbers: %w", err))
+		return FolderFailure(set.Data, fmt.Errorf("open the store of metrics: %w", err))
 	}
 	defer numbers.Close()
 	facts, err := state.Open(ctx, filepath.Join(set.Data, "state.db"))
 	if err != nil {
-		return FolderFailure(set.Data, fmt.Errorf("open the facts: %w", err))
+		return FolderFailure(set.Data, fmt.Errorf("open the store of facts: %w", err))
 	}
 	defer facts.Close()
 	if err := requireToken(ctx, set, facts); err != nil {

@@ -178,7 +178,7 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
 			w.close()
-			w.gate.set(w.target.Address(), "it cannot be asked: "+err.Error())
+			w.gate.set(w.target.Address(), "it cannot be queried: "+err.Error())
 		}
 	}
 }

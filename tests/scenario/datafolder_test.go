@@ -96,7 +96,7 @@ func TestDataFolder(t *testing.T) {
 	mixed := folder("mixed", 0o700, nobody)
 	r := serveAs(t, 0, home, mixed)
 	r.awaitReady(t)
-	if said := r.err.String(); !strings.Contains(said, mixed+" belongs to nobody, which cannot use what root puts there: run risso as that account") {
+	if said := r.err.String(); !strings.Contains(said, mixed+" belongs to nobody, which could not use files created by root: run risso as that account") {
 		t.Errorf("root in a folder of nobody's: %s", said)
 	}
 	r.stop(t, syscall.SIGTERM)

@@ -42,7 +42,7 @@ var ErrCut = errors.New("the compressed file is truncated: its copy was interrup
 
 // short is the error of a log of which only so many bytes are there.
 func (f File) short(pos int64) error {
-	return fmt.Errorf("%w: %s ends at byte %d, and %d were mirrored: it was cut since", ErrContents, f.Name, pos, f.Least)
+	return fmt.Errorf("%w: %s ends at byte %d, but %d were mirrored: it has been truncated since", ErrContents, f.Name, pos, f.Least)
 }
 
 // FromPaths gives files of this machine in the order of their numbers: plain, gzip or zstd.

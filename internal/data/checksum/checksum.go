@@ -78,7 +78,7 @@ var (
 	ErrNothing = errors.New("no table to compare")
 	ErrState   = errors.New("the state file cannot be used")
 
-	ErrNotReplica = errors.New("it is no replica: it replicates from no server")
+	ErrNotReplica = errors.New("it is not a replica: it replicates from no server")
 )
 
 // Verdict is the result of comparing a table on one server with the primary.

@@ -100,7 +100,7 @@ func (s *state) read(servers string) (size int64, err error) {
 		size += int64(len(b))
 		switch {
 		case first && l.Servers != servers:
-			return 0, fmt.Errorf("%w: %s is of other servers; remove it, or name another file", ErrState, s.file.Name())
+			return 0, fmt.Errorf("%w: %s belongs to other servers; remove it, or give another file", ErrState, s.file.Name())
 		case l.Done != nil:
 			s.known[l.Done.Schema+"."+l.Done.Name] = true
 			delete(s.place, l.Done.Schema+"."+l.Done.Name)

@@ -220,7 +220,7 @@ func (q *queue) unfinished() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n := len(q.parts) + len(q.handed) + len(q.infos) - q.next + q.busy; n > 0 {
-		return fmt.Errorf("all sessions were lost, and with them the snapshot: %s not read", digits.Plural(n, "part is", "parts are"))
+		return fmt.Errorf("all sessions were lost, and the snapshot with them: %s not read", digits.Plural(n, "part is", "parts are"))
 	}
 	return nil
 }

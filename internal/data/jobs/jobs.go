@@ -42,7 +42,7 @@ var ErrFound = errors.New("found")
 // Errors of Start and Stop.
 var (
 	ErrNoJob   = errors.New("there is no such job")
-	ErrRunning = errors.New("it runs already")
+	ErrRunning = errors.New("it is already running")
 	ErrNoRun   = errors.New("no such run is in progress")
 )
 
@@ -173,7 +173,7 @@ func entriesOf(jobs []Job) (list []*entry, err error) {
 	}
 	for _, j := range jobs {
 		if j.After != "" && !seen[j.After] {
-			return nil, fmt.Errorf("job %s is due after %q, which does not exist", j.Name, j.After)
+			return nil, fmt.Errorf("job %s is scheduled after %q, which does not exist", j.Name, j.After)
 		}
 	}
 	return list, nil

@@ -69,7 +69,7 @@ func (r *run) leavePast(o *repo.Object) {
 }
 
 func pastEvent(o *repo.Object) string {
-	return fmt.Sprintf("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
+	return fmt.Sprintf("event %s is not created: its last time is past, and it is ON COMPLETION NOT PRESERVE: %s", objectName(o), o.Create)
 }
 
 // switchOn gives events the state that they had, or that the binary logs gave them. ALTER EVENT would take over definer, sql_mode and time zone

@@ -157,7 +157,7 @@ func testLostDefiners(t *testing.T, nodes map[string]*sandbox.Node) {
 		r := takeBackup(t, node, "g")
 		exec(t, s, "DROP DATABASE g")
 		res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
-		if err != nil || res.Objects != 4 || len(res.Notes) != 4 || strings.Count(strings.Join(res.Notes, "\n"), "is made and does not work, as when the backup was taken: ") != 4 {
+		if err != nil || res.Objects != 4 || len(res.Notes) != 4 || strings.Count(strings.Join(res.Notes, "\n"), "is created but does not work, as when the backup was taken: ") != 4 {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		exec(t, s, "USE g")

@@ -608,7 +608,7 @@ func (r *run) checkMemory(ctx context.Context, s **session) error {
 		}
 		r.differing++
 		r.result.Different = append(r.result.Different, TableResult{Schema: t.schema, Table: t.name, Sum: chunk.Sum{}.String(),
-			Wants: digits.Counted(m.Rows, "row") + ", sum " + m.Sum + "; a server empties tables in memory when it is started, which it was since they were compared"})
+			Wants: digits.Counted(m.Rows, "row") + ", sum " + m.Sum + "; MEMORY tables are emptied by a restart, and the server was restarted since they were compared"})
 	}
 	return nil
 }

@@ -61,13 +61,13 @@ func Failure(ctx context.Context, place string, err error) error {
 	case Mistrusted(err) != "":
 		hint = Mistrusted(err)
 	case errors.Is(err, repo.ErrDamaged):
-		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
+		hint = "risso verify shows what else is damaged; a copy at another place may be intact"
 	case errors.Is(err, repo.ErrFull):
-		hint = "prune needs room for a file of no length; free some there by hand: what lies under damaged/ no backup needs"
+		hint = "prune needs room for an empty file; free some space by hand: no backup needs what is under damaged/"
 	case errors.Is(err, repo.ErrPruning):
-		hint = "if it was killed just now on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
+		hint = "if it was just killed on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
 	case errors.Is(err, repo.ErrNoBackup):
-		hint = "risso backup list shows those that are there"
+		hint = "risso backup list shows the existing ones"
 	}
 	return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", Words(place), err))
 }

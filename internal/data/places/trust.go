@@ -85,10 +85,10 @@ func Own(r *repo.Repo, place string, k repo.Keys) error {
 	return (&repo.Trust{Dir: home.Keys(), Place: Words(place)}).Own(r.ID, repo.PublicOf(k.Signer))
 }
 
-const forgedHint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
+const forgedHint = "somebody has changed or replaced it: check who may write there, and use the backup from a second place"
 
 // TrustHint is what makes a backup readable whose taker is not trusted.
-const TrustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
+const TrustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it anyway, like those of older versions; use it if you know who may write to the place"
 
 // Mistrusted is what mends it when a backup is not read for who signed it; "" for other errors.
 func Mistrusted(err error) string {

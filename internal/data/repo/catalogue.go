@@ -129,7 +129,7 @@ func (r *Repo) Headless(ctx context.Context) ([]Entry, error) {
 			}
 			continue
 		}
-		e := Entry{ID: id, Headless: true, Err: fmt.Errorf("backup %s: its manifest is not there, so that nothing of it can be restored: a copy of the place was cut or is not done, or a file is lost: %w", id, ErrDamaged)}
+		e := Entry{ID: id, Headless: true, Err: fmt.Errorf("backup %s: its manifest is missing, so nothing of it can be restored: a copy of the place was interrupted or is not finished, or a file is lost: %w", id, ErrDamaged)}
 		h, err := r.head(ctx, id)
 		switch {
 		case err == nil:
@@ -186,7 +186,7 @@ type ranged interface {
 func (r *Repo) sealed(ctx context.Context, key string, size int64) error {
 	from, ok := r.store.(ranged)
 	if size < sealSize {
-		return fmt.Errorf("it was cut to %d bytes: %w", size, ErrDamaged)
+		return fmt.Errorf("it was truncated to %d bytes: %w", size, ErrDamaged)
 	}
 	if !ok {
 		return nil
@@ -201,7 +201,7 @@ func (r *Repo) sealed(ctx context.Context, key string, size int64) error {
 	defer rc.Close()
 	b, err := io.ReadAll(io.LimitReader(rc, sealSize))
 	if err == nil && !bytes.HasPrefix(b, sealHead) {
-		err = fmt.Errorf("its end is not there: %w", ErrDamaged)
+		err = fmt.Errorf("its end is missing: %w", ErrDamaged)
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func TestPruneHollow(t *testing.T) {
 	}
 	for _, d := range p.Decisions {
 		said := strings.Join(d.Reasons, "; ")
-		if d.ID == ids[1] && !strings.Contains(said, "the last full one; "+ids[2]+" after it is none: it holds no table") || d.ID == ids[3] && !strings.Contains(said, "it replaces no full one: it holds no table") {
+		if d.ID == ids[1] && !strings.Contains(said, "the last full one; "+ids[2]+" after it is none: it has no tables") || d.ID == ids[3] && !strings.Contains(said, "it replaces no full one: it has no tables") {
 			t.Errorf("%+v", d)
 		}
 	}

@@ -110,7 +110,7 @@ func (r *Repo) proofSigner(ctx context.Context, id, at string) (*proofSignature,
 		return nil, err
 	}
 	if s.Repository != r.ID || s.Backup != id || s.Time != at {
-		return nil, fmt.Errorf("its signature is that of another drill, of backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
+		return nil, fmt.Errorf("its signature belongs to another drill, of backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
 	}
 	return &s, nil
 }
@@ -203,7 +203,7 @@ func ofBackup(proof []byte, id string) error {
 	case err != nil:
 		return fmt.Errorf("the proof of %s: %w: %w", id, ErrDamaged, err)
 	case x.Backup != "" && x.Backup != id:
-		return fmt.Errorf("the proof of %s is of %s: %w", id, x.Backup, ErrDamaged)
+		return fmt.Errorf("the proof of %s belongs to %s: %w", id, x.Backup, ErrDamaged)
 	}
 	return nil
 }

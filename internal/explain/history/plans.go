@@ -131,7 +131,7 @@ func redactPlan(text string) string {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return `{"risso":"not stored: it is no JSON, so its literals cannot be found"}`
+		return `{"risso":"not stored: it is not JSON, so its literals cannot be found"}`
 	}
 	out, err := json.MarshalIndent(redactValue(v), "", "  ")
 	if err != nil {

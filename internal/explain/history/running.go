@@ -10,7 +10,7 @@ import (
 
 // NotCaught is why a class has no plan when all that is known of it are prepared statements: without their values there is
 // nothing to EXPLAIN.
-const NotCaught = "a prepared statement; its plan is taken while it runs, it has not been caught yet"
+const NotCaught = "a prepared statement; its plan is taken while it runs, and it has not been caught running yet"
 
 // NeedsRunning says whether the plan of a statement can only be had while it runs: its text lacks the values.
 func NeedsRunning(text string) bool { return sqltext.HasPlaceholders([]byte(text)) }

@@ -21,7 +21,7 @@ func TestOrdering(t *testing.T) {
 		{"SELECT a, b FROM t GROUP BY a, b ORDER BY b", "", "a b", "GROUP BY", "once more", ""},
 		{"SELECT DISTINCT a, b FROM t", "", "a b", "DISTINCT", "", ""},
 		{"SELECT a FROM t ORDER BY DATE(ts)", "", "", "", "", "ORDER BY is by an expression, DATE(ts)"},
-		{"SELECT a FROM t, o WHERE t.a = o.x ORDER BY o.x", "", "", "", "", "ORDER BY is by o.x, which is no column of this table"},
+		{"SELECT a FROM t, o WHERE t.a = o.x ORDER BY o.x", "", "", "", "", "ORDER BY is by o.x, which is not a column of this table"},
 		{"SELECT a FROM t UNION SELECT b FROM o ORDER BY 1", "", "", "ORDER BY", "", ""},
 		{"(SELECT a FROM t ORDER BY b LIMIT 1) UNION SELECT 1", "", "b", "ORDER BY", "", ""},
 		{"SELECT EXTRACT(YEAR FROM ts), GROUP_CONCAT(b ORDER BY c) FROM t WHERE a IN (SELECT x FROM o ORDER BY y)", "", "", "ORDER BY", "", ""},

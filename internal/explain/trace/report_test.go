@@ -174,7 +174,7 @@ func TestEmptyTrace(t *testing.T) {
 	}
 	for seconds, before := range map[float64]bool{0: false, 9: true} { // since when the connection is in a statement of which there is no event
 		r = NewReport(&Trace{Seconds: 5, After: &Connection{Command: "Query", Info: "SELECT SLEEP(9)", State: "User sleep", Seconds: seconds}}, false)
-		if text, _, _, _ := drawAll(t, r); strings.Contains(text, "had begun before the trace") != before || !strings.Contains(strings.Join(strings.Fields(text), " "), "of which the server records nothing: SELECT SLEEP(9)") {
+		if text, _, _, _ := drawAll(t, r); strings.Contains(text, "had begun before the trace") != before || !strings.Contains(strings.Join(strings.Fields(text), " "), "that the server does not record: SELECT SLEEP(9)") {
 			t.Error(text)
 		}
 	}

@@ -28,7 +28,7 @@ func TestBenchEndsBadly(t *testing.T) {
 		}
 		return out
 	}
-	ends("lower --threads, or raise the limit that the error names", "run", "--dsn", as("few"), "--threads", "4")
+	ends("lower --threads, or raise the limit named in the error", "run", "--dsn", as("few"), "--threads", "4")
 	ends("TO 'poor'@'localhost'", "run", "--dsn", as("poor"))
 	for _, user := range []string{"poor", "reader"} {
 		ends("TO '"+user+"'@'localhost'", "compare", "--dsn-a", as("app"), "--dsn-b", as(user), "--runs", "1")

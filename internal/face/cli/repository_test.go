@@ -117,7 +117,7 @@ func TestVerifyTellsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, e := said(t, "verify", "--from", dir)
-	if code != 1 || !strings.Contains(out, "damaged") || !strings.Contains(out, "Broken   "+ids[0]+", "+ids[1]) || !strings.Contains(e, "1 problem, 2 backups cannot be restored whole") {
+	if code != 1 || !strings.Contains(out, "damaged") || !strings.Contains(out, "Broken   "+ids[0]+", "+ids[1]) || !strings.Contains(e, "1 problem, 2 backups cannot be restored in full") {
 		t.Errorf("%d %s%s", code, out, e)
 	}
 	if code, out, _ := said(t, "verify", "--from", dir, "-o", "json"); code != 1 || !strings.Contains(out, `"whole": false`) || !json.Valid([]byte(out)) {
@@ -275,7 +275,7 @@ func TestCopyTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, e = said(t, "backup", "copy", "--from", from, "--to", second)
-	if code != 1 || !strings.Contains(out, fmt.Sprintf("different  backups/%s/manifest: 10 bytes here, damaged; %d bytes there, its seal agrees", ids[0], len(good))) || !strings.Contains(e, "left as they are") || !strings.Contains(e, "--set-aside") {
+	if code != 1 || !strings.Contains(out, fmt.Sprintf("different  backups/%s/manifest: 10 bytes here, damaged; %d bytes there, its seal matches", ids[0], len(good))) || !strings.Contains(e, "left as they are") || !strings.Contains(e, "--set-aside") {
 		t.Errorf("otherwise there: %d %s%s", code, out, e)
 	}
 	var c repo.Copied

@@ -52,11 +52,11 @@ func TestRestorePoints(t *testing.T) {
 	restore := func(more ...string) []string {
 		return append([]string{"restore", "--from", s.place, "--into", n.DSN, "--table", "f.t", "--rename", "f.t=f.old"}, more...)
 	}
-	late := []string{"the backup is of a later moment than the one to stop at", newer.ID + " is of ", "--backup " + older.ID + " is the last", "nothing was changed"}
+	late := []string{"the backup is from a later time than the one to stop at", newer.ID + " is of ", "--backup " + older.ID + " is the last", "nothing was changed"}
 	for _, more := range [][]string{nil, {"--dry-run"}, {"--logs-dsn", n.DSN}, {"--series", strings.SplitN(filepath.Base(seriesDir(t, s.place)), ".", 2)[0]}} {
 		s.says(s.refused(fault.Failed, restore(append(more, "--to-time", until)...)...), late...)
 	}
-	s.says(s.refused(fault.Failed, restore("--to-time", "2001-01-01")...), "no other backup of that server is here that was taken before")
+	s.says(s.refused(fault.Failed, restore("--to-time", "2001-01-01")...), "there is no earlier backup of that server here")
 	s.says(s.refused(fault.Failed, restore("--to-gtid", first)...), "the position is past the point to stop at", "--backup names an older one", "nothing was changed")
 	s.says(s.refused(fault.Failed, restore("--before", first)...), "the position is past the point to stop at", "nothing was changed")
 	if got := sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('f', 'risso_restore')"); got != "1" {
@@ -123,8 +123,8 @@ func (s *restoreStory) damagedMirror() {
 		{"one that is gone", packed, nil, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}}},
 		{"one without its index", index, nil, []say{{search, fault.Failed, "1 log is there (binlog.000002) without the index"}, {roll, fault.Failed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, fault.OK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, fault.Failed, "binlog.000002: it has no index"}}},
 		{"one that is not signed", index, func(b []byte) []byte { return bytes.Replace(b, []byte(`"signature"`), []byte(`"nothing"`), 1) },
-			[]say{{probe, check.Warning, "1 mirrored binary log counts for nothing (series "}, {probe, check.Warning, "it is not signed, so it is unknown who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: it is unknown whether they can be restored |"}}},
-		{"one that grows and lost its end", growing, lessOne, []say{{search, fault.Failed, "were mirrored: it was cut since"}, {roll, fault.Failed, "binlog.000003"}, {probe, check.Warning, "1 mirrored binary log counts for nothing (series "}}},
+			[]say{{probe, check.Warning, "1 mirrored binary log does not count (series "}, {probe, check.Warning, "it is not signed, so it is unknown who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: it is unknown whether they can be restored |"}}},
+		{"one that grows and lost its end", growing, lessOne, []say{{search, fault.Failed, "were mirrored: it has been truncated since"}, {roll, fault.Failed, "binlog.000003"}, {probe, check.Warning, "1 mirrored binary log does not count (series "}}},
 	} {
 		was, err := os.ReadFile(c.file)
 		if err != nil {

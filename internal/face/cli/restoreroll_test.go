@@ -88,7 +88,7 @@ func (s *restoreStory) copies() {
 	s.sql(s.here, change+"; INSERT INTO o VALUES (3, 10, 7, 9)")
 	until := s.last()
 	s.sql(s.here, "INSERT INTO c.o VALUES (4, 4, 4, 4)")
-	s.says(mustRun(s.t, "restore", "--from", place, "--into", s.here.DSN, "--logs-dsn", s.here.DSN, "--to-gtid", until, "--table", "c.o", "--rename", "c.o=c.o2"), "`fk``a` is for the table that it was: `o2_fk``a` instead", "Rolled forward by")
+	s.says(mustRun(s.t, "restore", "--from", place, "--into", s.here.DSN, "--logs-dsn", s.here.DSN, "--to-gtid", until, "--table", "c.o", "--rename", "c.o=c.o2"), "`fk``a` belongs to the former table: `o2_fk``a` instead", "Rolled forward by")
 	if got := s.sql(s.here, "SELECT CONSTRAINT_NAME, CONSTRAINT_TYPE FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = 'c' AND TABLE_NAME = 'o2' AND CONSTRAINT_TYPE IN ('CHECK', 'FOREIGN KEY') ORDER BY 1 COLLATE utf8mb4_bin"); got != "["+strings.TrimSpace(checks)+"]" {
 		s.t.Errorf("the constraints are %s", got)
 	}

@@ -151,7 +151,7 @@ func Judge(a, b Side, t Terms) *Report {
 	uneven := p.uneven()
 	for _, m := range measures() {
 		if m.moreBetter && (rated(a) || rated(b)) {
-			r.Notes = append(r.Notes, "the rate of transactions was given, so it is no result: only latency is compared")
+			r.Notes = append(r.Notes, "the rate of transactions was given, so it is not a result: only latency is compared")
 			r.Instead = "the rate of transactions was given"
 			continue
 		}
@@ -159,7 +159,7 @@ func Judge(a, b Side, t Terms) *Report {
 		if missing != "" {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s is not compared: %s does not have it", m.name, missing))
 			if len(r.Verdicts) == 0 {
-				r.Instead = fmt.Sprintf("%s does not tell %s", missing, m.name)
+				r.Instead = fmt.Sprintf("%s does not report %s", missing, m.name)
 			}
 			continue
 		}
@@ -352,7 +352,7 @@ func notes(a, b Side) (out []string) {
 		if source := valuesOf(s.Runs, func(r *bench.Result) string { return r.Source }); strings.Trim(source, ", ") != "" {
 			text := fmt.Sprintf("%s was measured by %s, another program with other clocks and sessions", s.Name, source)
 			if slices.ContainsFunc(s.Runs, func(r *bench.Result) bool { return r.Workload == bench.UnknownWorkload }) {
-				text += "; it does not say which workload it ran: that both sides ran the same is taken for granted"
+				text += "; it does not say which workload it ran: both sides are assumed to have run the same"
 			}
 			out = append(out, text)
 		}

@@ -105,7 +105,7 @@ func Take(ctx context.Context, from Source) (*Environment, error) {
 		e.lookAtServer(h, from)
 	} else {
 		e.Remote = true
-		e.Unknown = append(e.Unknown, fleet.Gap{What: "the server's machine", Reason: "it is another one", Remedy: "run risso on the server's machine to record it, too"})
+		e.Unknown = append(e.Unknown, fleet.Gap{What: "the server's machine", Reason: "it is another machine", Remedy: "run risso on the server's machine to record it as well"})
 	}
 	e.Connection.Network = network(h, e)
 	return e, nil

@@ -369,7 +369,7 @@ func TestJudgedAsPairs(t *testing.T) {
 			} else if i == 1 { // of the other group
 				*r = *first
 			}
-		}, "transactions/s", "", "are not compared: one and the same run is there twice"},
+		}, "transactions/s", "", "are not compared: the same run is given twice"},
 	} {
 		runs := list(c.change)
 		got := compareGroups(groups(runs))

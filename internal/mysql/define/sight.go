@@ -20,7 +20,7 @@ type BlindError struct {
 }
 
 func (e *BlindError) Error() string {
-	s := fmt.Sprintf("%s may not see all that is wanted: %s", e.Account, strings.Join(e.What, "; "))
+	s := fmt.Sprintf("%s may not see everything needed: %s", e.Account, strings.Join(e.What, "; "))
 	if e.Counted != "" {
 		s += "; " + e.Counted
 	}

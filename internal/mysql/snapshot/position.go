@@ -18,7 +18,7 @@ func (s *Snapshot) readPosition(ctx context.Context) error {
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		s.note("The account may not ask for the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		s.note("The account may not read the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 	case err != nil:
 		return fmt.Errorf("ask for the binary log position: %w", err)
 	case len(rows) > 0:
@@ -104,7 +104,7 @@ func (s *Snapshot) applied(ctx context.Context) error {
 	}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassLogin:
-		s.note("How far the replica had applied its sources may be off by the transactions of a moment: the account may not read " + what + ".")
+		s.note("The replica's position in its sources may be off by a few transactions: the account may not read " + what + ".")
 		return nil
 	}
 	return err
@@ -153,7 +153,7 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 		for i := range s.Sources {
 			s.Sources[i].File, s.Sources[i].Offset = "", 0
 		}
-		s.note("How far the replica had applied its sources is not a place in their binary logs: its appliers commit in another order than the source did (replica_preserve_commit_order, or slave_…, is OFF). GTIDs show it, if there are any.")
+		s.note("The replica's progress is not a position in its sources' binary logs: its appliers commit in a different order than the source (replica_preserve_commit_order, or slave_…, is OFF). GTIDs show the progress, if there are any.")
 		return nil
 	}
 	last := map[string]LogPlace{}
@@ -264,7 +264,7 @@ func (s *Snapshot) LogFilter(ctx context.Context) (mysql.LogFilter, error) {
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		s.note("The account may not ask what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		s.note("The account may not read what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 		return mysql.LogFilter{}, nil
 	case err != nil:
 		return mysql.LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)

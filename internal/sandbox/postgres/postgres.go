@@ -124,20 +124,20 @@ func makeFolder(name string) (dir string, err error) {
 	case name == "":
 		dir, err = os.MkdirTemp("", "risso-pg-")
 	case !nameForm().MatchString(name):
-		return "", fmt.Errorf("%q is no name for a server", name)
+		return "", fmt.Errorf("%q is not a name for a server", name)
 	default:
 		dir = folder(name)
 		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {
-		return "", fmt.Errorf("make a folder for PostgreSQL: %w", err)
+		return "", fmt.Errorf("create a folder for PostgreSQL: %w", err)
 	}
 	id, err := account()
 	if err == nil && id != nil {
 		err = os.Chown(dir, int(id.Uid), int(id.Gid))
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("make a folder for PostgreSQL: %w", err), os.Remove(dir))
+		return "", errors.Join(fmt.Errorf("create a folder for PostgreSQL: %w", err), os.Remove(dir))
 	}
 	return dir, nil
 }
@@ -270,7 +270,7 @@ func (s *Server) lives() bool {
 // Remove takes away what a killed process left under a name; nothing there is no error.
 func Remove(ctx context.Context, name string) error {
 	if !nameForm().MatchString(name) {
-		return fmt.Errorf("%q is no name for a server", name)
+		return fmt.Errorf("%q is not a name for a server", name)
 	}
 	s := &Server{Dir: folder(name)}
 	st, err := os.Lstat(s.Dir)

@@ -323,7 +323,7 @@ func (p *Guard) note(instance string, err error) {
 // sweep throws away what killed drills left here: their servers run on, full of data.
 func (p *Guard) sweep(ctx context.Context) {
 	if err := drill.Sweep(ctx, ""); err != nil && ctx.Err() == nil {
-		p.logger.Warn("what a killed drill left could not be thrown away", "err", err)
+		p.logger.Warn("what a killed drill left could not be removed", "err", err)
 	}
 }
 

@@ -156,7 +156,7 @@ func (s *Store) AnyAccess(ctx context.Context) (bool, error) {
 // last token opens no door.
 func (s *Store) TokensAsked(ctx context.Context) (bool, error) {
 	asked := false
-	err := s.each(ctx, "look whether tokens are asked for", func(r *sql.Rows) error { return r.Scan(&asked) }, `SELECT asked FROM access`)
+	err := s.each(ctx, "find out whether tokens are required", func(r *sql.Rows) error { return r.Scan(&asked) }, `SELECT asked FROM access`)
 	return asked, err
 }
 
@@ -170,7 +170,7 @@ func (s *Store) ForgetTokens(ctx context.Context) error {
 
 // askAlways asks for tokens from now on.
 func (s *Store) askAlways(ctx context.Context) error {
-	return s.change(ctx, "ask for tokens", func(ctx context.Context, tx *sql.Tx) error {
+	return s.change(ctx, "require tokens", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE access SET asked=1`)
 		return err
 	})

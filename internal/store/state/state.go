@@ -29,11 +29,11 @@ var (
 	ErrDiskFull = errors.New("the disk that holds Risso's state is full")
 	// ErrForeign says that the file is a database, but not one of Risso's, or one of
 	// a newer Risso. It is left alone.
-	ErrForeign = errors.New("not a state file of this Risso")
+	ErrForeign = errors.New("not a state file of this version of Risso")
 	// ErrNotFound says that there is no such token.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the name is taken.
-	ErrExists = errors.New("the name is taken")
+	ErrExists = errors.New("the name is already in use")
 )
 
 // callLimit bounds a call whose context has no deadline of its own.

@@ -137,5 +137,5 @@ func (p *Pulse) NotLooking(since, now time.Time) string {
 	if p.Still(since, now) < lateShare {
 		return ""
 	}
-	return fmt.Sprintf("Risso did not look since %s: it was late itself", since.Local().Format("15:04:05"))
+	return fmt.Sprintf("Risso has taken no readings since %s: it was late itself", since.Local().Format("15:04:05"))
 }

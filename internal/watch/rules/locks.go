@@ -56,7 +56,7 @@ func plugin(s *Snapshot) string {
 	if name == "" {
 		return ""
 	}
-	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO shows who holds what"
+	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO shows who holds which lock"
 }
 
 // rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are daily life; they are told when they last.

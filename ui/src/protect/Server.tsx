@@ -154,7 +154,7 @@ function Proof({ p }: { p: DrillProof }) {
       {p.compare && p.compare.tables > 0 && <div><dt>rows and sums</dt><dd>{counted(p.compare.tables, 'table')}, {counted(p.compare.rows, 'row')}: {bad(p.compare.different)}</dd></div>}
       {p.counted && <div><dt>rows counted</dt><dd>{counted(p.counted.tables, 'table')}, {counted(p.counted.rows, 'row')}{p.counted.since ? <>; beside the drill before: {bad(p.counted.different)}</> : <span class="quiet"> for later drills to compare with</span>}</dd></div>}
       {p.check_table && p.check_table.tables > 0 && <div><dt>CHECK TABLE</dt><dd>{counted(p.check_table.tables, 'table')}: {bad(p.check_table.problems)}</dd></div>}
-      {(p.queries ?? []).map((q) => <div key={q.sql}><dt>{q.passed ? 'as expected' : <b class="bad">wrong</b>}</dt><dd><code>{q.sql}</code> {q.got}{!q.passed && <span class="quiet"> expected was {q.expect}</span>}</dd></div>)}
+      {(p.queries ?? []).map((q) => <div key={q.sql}><dt>{q.passed ? 'as expected' : <b class="bad">wrong</b>}</dt><dd><code>{q.sql}</code> {q.got}{!q.passed && <span class="quiet"> expected {q.expect}</span>}</dd></div>)}
       {(p.failures ?? []).map((f) => <div key={f}><dt>failed</dt><dd class="bad">{f}</dd></div>)}
       {(p.notes ?? []).map((n) => <div key={n}><dt>note</dt><dd class="quiet">{n}</dd></div>)}
     </dl>

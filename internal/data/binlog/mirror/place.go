@@ -73,7 +73,7 @@ func (s Series) Lacks() string {
 	if len(s.Lost) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of series %s %s without the index, and not read: a copy of the place was interrupted, or is still running", s.Key, digits.Plural(len(s.Lost), "log is there", "logs are there")+" ("+strings.Join(s.Lost, ", ")+")")
+	return fmt.Sprintf("of series %s %s without an index and not read: a copy of the place was interrupted, or is still running", s.Key, digits.Plural(len(s.Lost), "log is there", "logs are there")+" ("+strings.Join(s.Lost, ", ")+")")
 }
 
 // Log is a mirrored log.
@@ -414,7 +414,7 @@ func (p Place) signedUntil(key, path string, l Log) (size int64, sum string, err
 		return 0, "", err
 	}
 	if left := l.Size - parts[0].Size; left > 0 && p.Said != nil {
-		p.Said(fmt.Sprintf("mirrored log %s/%s: its last %d bytes are not signed and are left out: they are being written, or their mirror was killed and signs them when it runs again; --allow-unsigned reads them", key, l.Name, left))
+		p.Said(fmt.Sprintf("mirrored log %s/%s: its last %d bytes are not signed and are left out: they are being written, or the mirror was killed and will sign them when it runs again; --allow-unsigned reads them", key, l.Name, left))
 	}
 	return parts[0].Size, parts[0].Sum, nil
 }

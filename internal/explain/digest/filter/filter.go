@@ -61,7 +61,7 @@ const (
 // Compile reads an expression. Errors are of type *Error.
 func Compile(expr string) (*Filter, error) {
 	if len(expr) > MaxLength {
-		return nil, &Error{Column: 1, Reason: fmt.Sprintf("the expression has %d bytes, %d are allowed", len(expr), MaxLength)}
+		return nil, &Error{Column: 1, Reason: fmt.Sprintf("the expression has %d bytes, but %d are allowed", len(expr), MaxLength)}
 	}
 	p := &parser{src: expr, byName: map[string]*attribute{}}
 	n, err := p.parse()

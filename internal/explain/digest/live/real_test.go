@@ -262,7 +262,7 @@ func TestTableFull(t *testing.T) {
 				t.Fatalf("no class of what found no room: %+v", p.Classes)
 			}
 			said := strings.Join(notes, " ")
-			if !strings.Contains(said, "found no room in the server's table of 200 digests") || strings.Contains(said, notReadBefore) || strings.Contains(said, notOfOther) == strings.Contains(said, "keeps no histograms of its digests") {
+			if !strings.Contains(said, "did not fit into the server's table of 200 digests") || strings.Contains(said, notReadBefore) || strings.Contains(said, notOfOther) == strings.Contains(said, "keeps no histograms of its digests") {
 				t.Errorf("notes %q", notes)
 			}
 		})

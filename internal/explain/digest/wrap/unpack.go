@@ -49,7 +49,7 @@ var unread = []struct{ magic, name, remedy string }{
 	{"LZIP", "a file of lzip", "lzip -dc FILE | risso digest -"},
 	{"\x1f\x9d", "a file of compress", "zcat FILE | risso digest -"},
 	{"\x5d\x00\x00", "a file of lzma", "xz -dc --format=lzma FILE | risso digest -"},
-	{"\xff\x06\x00\x00sNaPpY", "a file of snappy", "unpack it into a pipe, and read that with risso digest -"},
+	{"\xff\x06\x00\x00sNaPpY", "a file of snappy", "unpack it into a pipe to risso digest -"},
 	{"\x89LZO", "a file of lzop", "lzop -dc FILE | risso digest -"},
 }
 

@@ -65,7 +65,7 @@ works with either place.
 func runCopy(ctx context.Context, s screen.Streams, f copyFlags) error {
 	switch {
 	case f.to == "":
-		return fault.Usagef("say where to: --to PLACE, one of %s", blob.Forms)
+		return fault.Usagef("give the place to write to: --to PLACE, one of %s", blob.Forms)
 	case f.threads < 0 || f.threads > 256:
 		return fault.Usagef("--threads %d: 1 to 256", f.threads)
 	case f.From != "" && places.Words(f.From) == places.Words(f.to):
@@ -138,7 +138,7 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), digits.Bytes(c.LogBytes))
 	}
 	if c.Mended > 0 {
-		fmt.Fprintf(w, "; %s that backups there lacked", digits.Counted(c.Mended, "object"))
+		fmt.Fprintf(w, "; %s missing from backups there", digits.Counted(c.Mended, "object"))
 	}
 	if len(c.There) > 0 {
 		fmt.Fprintf(w, "; %s there before", digits.Plural(len(c.There), "was", "were"))

@@ -286,9 +286,9 @@ func benchHint(e *drive.ServerError, name string) string {
 	prepare := "risso bench prepare " + name + " --dsn …"
 	switch {
 	case name == "replay" && (e.Code == 1146 || e.Code == 1049):
-		return "the schemas and tables of the recording have to be on this server: bring them there first, such as by risso restore"
+		return "the schemas and tables of the recording must exist on this server: restore them first, for example by risso restore"
 	case e.Code == 1146 || e.State == "42P01":
-		return "make its tables first, of the same size: " + prepare
+		return "create its tables first, of the same size: " + prepare
 	case e.Code == 1046:
 		return "name a database in the DSN: …/sbtest"
 	case e.Code == 1049 || e.State == "3D000":

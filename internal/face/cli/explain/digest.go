@@ -250,7 +250,7 @@ func (f digestFlags) check(files []string) error {
 	case f.samples < 0 || f.samples > 100:
 		return fault.Usagef("--samples %d: 0 to 100", f.samples)
 	case f.sampleBytes < 0:
-		return fault.Usagef("--sample-bytes %d: 0 (the whole) or more", f.sampleBytes)
+		return fault.Usagef("--sample-bytes %d: must be 0 (all) or more", f.sampleBytes)
 	case f.workers < 0 || f.workers > 1024:
 		return fault.Usagef("--threads %d: 0 to 1024", f.workers)
 	case f.window < 0:

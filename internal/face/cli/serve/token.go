@@ -90,7 +90,7 @@ func (f *tokenFlags) create(s screen.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			noted := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was made", t.Name, t.Role))
+			noted := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was created", t.Name, t.Role))
 			if f.output == "json" {
 				return errors.Join(noted, render.JSON(s.Out, MadeToken{t.Name, t.ID, t.Role, secret}))
 			}

@@ -95,7 +95,7 @@ func readJSON(b []byte) ([]Point, error) {
 			err = json.Unmarshal(raw, &list[0])
 		}
 		if err != nil {
-			return nil, errors.New("the JSON holds no list of threads and tps")
+			return nil, errors.New("the JSON has no list of threads and tps")
 		}
 		for _, e := range list {
 			points, err := e.points()

@@ -35,7 +35,7 @@ func (o *oltp) lookAt(s drive.Session) error {
 		}
 		switch {
 		case float64(top) < leastIDs*float64(o.p.TableSize):
-			return fmt.Errorf("%w: %s, --table-size says %s: most statements would find nothing; give the size that prepare was given", workload.ErrUsage, have, digits.Thousands(int64(o.p.TableSize)))
+			return fmt.Errorf("%w: %s, but --table-size says %s: most statements would find nothing; give the size used for prepare", workload.ErrUsage, have, digits.Thousands(int64(o.p.TableSize)))
 		case top > 2*int64(o.p.TableSize) && len(o.notes) == 0:
 			o.notes = append(o.notes, fmt.Sprintf("%s: only those up to --table-size %s were used.", have, digits.Thousands(int64(o.p.TableSize))))
 		}

@@ -229,7 +229,7 @@ func TestWrong(t *testing.T) {
 	ok := "transactions: [{statements: [SELECT 1]}]\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "mix.yaml:1: the file is empty"},
-		{"transactions:\n  - statements: [SELECT 1]\n---\ntransactions:\n  - statements: [SELECT 2]\n", "mix.yaml:3: a second document begins here, which would not be read: remove the line ---, or what follows"},
+		{"transactions:\n  - statements: [SELECT 1]\n---\ntransactions:\n  - statements: [SELECT 2]\n", "mix.yaml:3: a second document begins here, which would not be read: remove the line ---, or what follows it"},
 		{"a: [", "mix.yaml:1: "},
 		{"values: {}\n", "mix.yaml:1: no transactions"},
 		{ok + "foo: 1\n", `mix.yaml:2: the file has no "foo"`},
@@ -244,7 +244,7 @@ func TestWrong(t *testing.T) {
 		{ok + "values:\n  a: {digits: 5, per: run}\n", "mix.yaml:3: value a: a digits has no per"},
 		{ok + "values:\n  a: 5\n", "mix.yaml:3: value a: a mapping with one of range,"},
 		{ok + "values:\n  a-b: uuid\n", `mix.yaml:3: values: "a-b" is no name`},
-		{ok + "values:\n  session: uuid\n", "mix.yaml:3: values: session is there already"},
+		{ok + "values:\n  session: uuid\n", "mix.yaml:3: values: session already exists"},
 		{ok + "values:\n  a: {string: -1}\n", "mix.yaml:3: a: string: a whole number from 0"},
 		{ok + "values:\n  a: {choice: {x: -1}}\n", "mix.yaml:3: a: choice: a weight"},
 		{ok + "values:\n  a: {choice: []}\n", "mix.yaml:3: a: choice: a list"},

@@ -80,7 +80,7 @@ func (w *tpcc) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 	case n == 0:
 		return nil, fmt.Errorf("tpcc: no warehouse is loaded: run risso bench prepare tpcc")
 	case w.p.Warehouses > n:
-		return nil, fmt.Errorf("%w: --warehouses %d, and %d are loaded", workload.ErrUsage, w.p.Warehouses, n)
+		return nil, fmt.Errorf("%w: --warehouses %d, but %d are loaded", workload.ErrUsage, w.p.Warehouses, n)
 	case w.p.Warehouses > 0:
 		n = w.p.Warehouses
 	}
