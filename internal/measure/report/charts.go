@@ -23,7 +23,7 @@ const (
 // bucket is a part of a timeline.
 type bucket struct {
 	from, to       float64 // seconds since the start of the measured time
-	rate, low, top float64 // transactions a second: mean, least, most second
+	rate, low, top float64 // transactions per second: mean, least, most second
 	p50, p95, p99  float64 // the median second of the bucket would hide the worst: the highest is taken
 	max            float64
 	errors         int64
@@ -88,7 +88,7 @@ func timeAxis(runs []Run) axis {
 	return a
 }
 
-// throughputChart draws transactions a second over time.
+// throughputChart draws transactions per second over time.
 func throughputChart(list []Group) *chart {
 	var runs []Run
 	for _, g := range list {

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The results in testdata were recorded by risso bench run on real servers: one.json at 1,500 transactions a second through
+// The results in testdata were recorded by risso bench run on real servers: one.json at 1,500 transactions per second through
 // a SIGSTOP of 2 s and a KILL of all sessions; paths and names of the machine were replaced.
 func recorded(t *testing.T, pattern string) []Run {
 	t.Helper()

@@ -37,7 +37,7 @@ type File struct {
 	Distribution string  `yaml:"distribution"`
 	Warehouses   int     `yaml:"warehouses"` // tpcc
 	Scale        float64 `yaml:"scale"`      // ontime
-	Rate         float64 `yaml:"rate"`       // transactions a second; 0: as many as the sessions can
+	Rate         float64 `yaml:"rate"`       // transactions per second; 0: as many as the sessions can
 	Writes       bool    `yaml:"writes"`     // replay: run statements that write, too
 
 	Time    duration `yaml:"time"`

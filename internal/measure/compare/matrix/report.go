@@ -40,7 +40,7 @@ type Result struct {
 // Figure is the result of the runs of one cell.
 type Figure struct {
 	Value  string    `json:"value"` // value on the axis of the question
-	Runs   []float64 `json:"runs"`  // transactions a second
+	Runs   []float64 `json:"runs"`  // transactions per second
 	Median float64   `json:"median"`
 	Low    float64   `json:"low"` // the lowest and the highest run
 	High   float64   `json:"high"`

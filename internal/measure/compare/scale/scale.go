@@ -18,13 +18,13 @@ import (
 // Point is the throughput of one run.
 type Point struct {
 	Threads int     `json:"threads"`
-	TPS     float64 `json:"tps"` // transactions a second
+	TPS     float64 `json:"tps"` // transactions per second
 }
 
 // Measured is what was measured with one number of threads.
 type Measured struct {
 	Threads int       `json:"threads"`
-	Runs    []float64 `json:"runs"` // transactions a second
+	Runs    []float64 `json:"runs"` // transactions per second
 	Median  float64   `json:"median"`
 	Law     float64   `json:"law,omitempty"` // what the law says here
 	// Error is that of the law, as a share of the median: above 0 the law predicts more than was measured.

@@ -43,7 +43,7 @@ func (r *Report) lawWords(say func(string, ...any)) {
 	} else {
 		say("The Universal Scalability Law does not fit well (R² %s): %s. Take what follows as a rough guide.", digits.Ratio(l.RSquared), strings.Join(l.Doubts, "; "))
 	}
-	say("λ %s: one thread makes %s transactions a second%s.", digits.Count(l.Lambda), digits.Count(l.Lambda), interval(l.LambdaBound, digits.Count))
+	say("λ %s: one thread makes %s transactions per second%s.", digits.Count(l.Lambda), digits.Count(l.Lambda), interval(l.LambdaBound, digits.Count))
 	switch {
 	case l.Sigma >= 1:
 		say("σ %s%s: above 1, which is impossible for a share of work: more threads do less than one, as if they get in each other's way.", digits.Three(l.Sigma), interval(l.SigmaBound, digits.Three))
@@ -57,7 +57,7 @@ func (r *Report) lawWords(say func(string, ...any)) {
 	case l.Peak == nil:
 		say("κ 0: there is no sign of coordination cost between threads; throughput does not fall.")
 	case *l.Peak <= 1:
-		say("The peak is %s transactions a second with 1 thread%s: throughput falls with each further one.", digits.Count(*l.PeakTPS), interval(l.PeakBound, whole))
+		say("The peak is %s transactions per second with 1 thread%s: throughput falls with each further one.", digits.Count(*l.PeakTPS), interval(l.PeakBound, whole))
 	default:
 		say("κ %s%s: each pair of threads costs %s of a transaction's time, so throughput falls beyond %s.", digits.Three(l.Kappa), interval(l.KappaBound, digits.Three), digits.Percent(l.Kappa), threads(int(math.Round(*l.Peak))))
 		largest := r.Points[len(r.Points)-1].Threads
@@ -65,7 +65,7 @@ func (r *Report) lawWords(say func(string, ...any)) {
 		if *l.Peak > float64(largest) {
 			where = fmt.Sprintf("; that is beyond the %d that were run, and was not observed", largest)
 		}
-		say("The peak is %s transactions a second with %s%s%s.", digits.Count(*l.PeakTPS), threads(int(math.Round(*l.Peak))), interval(l.PeakBound, whole), where)
+		say("The peak is %s transactions per second with %s%s%s.", digits.Count(*l.PeakTPS), threads(int(math.Round(*l.Peak))), interval(l.PeakBound, whole), where)
 	}
 	if l.LargestAt > 0 {
 		say("Left out in turn, thread counts are predicted with a median error of %s, at most %s (with %s).", digits.Percent(l.TypicalError), digits.Percent(l.LargestError), threads(l.LargestAt))
