@@ -1,4 +1,4 @@
-// Package fault is how a command fails: an error with the exit code it stands for and a hint that mends it. No IO.
+// Package fault is how a command fails: an error with an exit code and a hint on how to fix it. No IO.
 package fault
 
 import (

@@ -3,9 +3,9 @@
 //
 // It is made to be read every second. Files stay open and are read into one
 // buffer; text is parsed without making strings; in steady state a read
-// allocates nothing. What the host does not offer (no PSI, a container without
-// /proc/diskstats, a hung NFS mount) is no error but a fleet.Gap with its reason
-// and what mends it.
+// allocates nothing. Missing features of the host (no PSI, a container without
+// /proc/diskstats, a hung NFS mount) are not errors: they are reported as a
+// fleet.Gap with its reason and remedy.
 package host
 
 import (

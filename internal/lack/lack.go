@@ -1,4 +1,4 @@
-// Package lack is what tests do where something is not there that script/setup installs.
+// Package lack is what tests do if something that script/setup installs is missing.
 package lack
 
 import (

@@ -1,4 +1,4 @@
-// Package serve is the daemon: it joins watching, statements and protection, and keeps them running until it is told to end.
+// Package serve is the daemon: it joins watching, statements and protection, and keeps them running until it is stopped.
 package serve
 
 import (

@@ -1,6 +1,6 @@
 // Package binlog works on the binary logs of MySQL and MariaDB: it finds the bad statement in them, writes the statements
 // that undo a transaction, and applies them to a server up to just before a mistake. Where the logs come from, files, a
-// mirror, or a live server, is told by File. The format is read by binlog/event; mirrors are kept by binlog/mirror.
+// mirror, or a live server, is up to File. Package binlogevent reads the format; package mirror keeps mirrors.
 package binlog
 
 import (

@@ -1,5 +1,5 @@
 // Package drill proves backups: it restores one into a throw-away server, rolls it forward, checks it, measures how long
-// that takes, and throws the server away.
+// that takes, and removes the server.
 package drill
 
 import (

@@ -1,5 +1,5 @@
 // Package dump takes a logical backup: the definitions and the rows of a server, as they were at one moment, into a
-// repository. Several sessions read; each chunk of rows is hashed, and stored where the repository does not have it yet.
+// repository. Several sessions read; each chunk of rows is hashed, and stored if the repository does not have it yet.
 package dump
 
 import (

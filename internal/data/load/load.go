@@ -1,9 +1,9 @@
-// Package load puts a logical backup back into a server: definitions, rows, and what belongs to them, in parallel, and proves
-// at the end that what is there is what the manifest says.
+// Package load restores a logical backup into a server: definitions, rows, and what belongs to them, in parallel, and proves
+// at the end that the result matches the manifest.
 //
-// Nothing is changed before all of it was checked: that no table is in the way, and that the server understands what the
-// backup holds. A journal in the target, in the schema risso_restore, tells which rows are in: it is written in the
-// transaction that loads them, so a restore that was killed goes on where it was and loads no row twice.
+// Nothing is changed until everything has been checked: that no table is in the way, and that the server supports what the
+// backup contains. A journal in the target, in the schema risso_restore, records which rows are loaded: it is written in the
+// same transaction as the rows, so a killed restore continues where it stopped and loads no row twice.
 package load
 
 import (

@@ -1,5 +1,5 @@
-// Package places opens the places where backups and mirrored logs lie, by the names that people give them, and says whom to trust
-// there.
+// Package places opens the places of backups and mirrored logs by the names that users give them, and determines which keys to
+// trust there.
 package places
 
 import (

@@ -1,8 +1,8 @@
-// Package repo is a backup repository: what lies where in a place, how it is compressed, encrypted and checked. It knows no
-// server and no SQL. FORMAT.md describes the layout.
+// Package repo is a backup repository: the layout of a place, and how objects are compressed, encrypted and verified. It knows
+// nothing about servers or SQL. FORMAT.md describes the layout.
 //
-// Whatever is named by a hash is written once and never changed; a manifest is written last. So a process that is killed
-// leaves chunks that nobody asks for, and never a backup that looks whole and is not.
+// Objects named by a hash are written once and never changed; the manifest is written last. So a killed process leaves
+// unreferenced chunks behind, but never a backup that looks complete and is not.
 package repo
 
 import (

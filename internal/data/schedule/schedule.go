@@ -1,6 +1,6 @@
 // Package schedule says when something is due next. It is pure: time is passed in.
 //
-// Two ways of writing are understood. Five fields as cron has them, minute hour day-of-month month day-of-week, with lists,
+// Two notations are understood: five fields as in cron, minute hour day-of-month month day-of-week, with lists,
 // ranges, steps, names, and @hourly, @daily, @weekly, @monthly; or words:
 //
 //	every 6h at 02:00          02:00, 08:00, 14:00, 20:00

@@ -1,5 +1,5 @@
-// Package verdict says how well a server is protected, in words: what is not fresh, what was never proven, what fails. It
-// does no input or output, and the time is given to it.
+// Package verdict says how well a server is protected, in words: what is out of date, what was never proven, what
+// fails. It does no input or output; the current time is passed in.
 package verdict
 
 import (

@@ -1,4 +1,4 @@
-// Package history follows what classes of statements cost on a server, minute by minute, with samples and plans.
+// Package history records the cost of classes of statements on a server, minute by minute, with samples and plans.
 //
 // It reads performance_schema's table of digests once a minute, on a connection of its own, so that the reading of every
 // second is never delayed, and stores the differences.

@@ -1,9 +1,9 @@
-// Package prepared tells what executions of prepared statements by the binary protocol cost from one reading to the next, on
+// Package prepared reads the cost of executions of prepared statements in the binary protocol between two readings, on
 // servers whose table of digests leaves them out: MySQL before 9 and MariaDB.
 //
 // The server counts for each statement that a session has prepared and not closed
-// (performance_schema.prepared_statements_instances). What ran between the last reading and the end of a statement is not to be
-// had; how many executions that were is known, for the server counts all of them in one number, too.
+// (performance_schema.prepared_statements_instances). What ran between the last reading and the closing of a statement
+// cannot be read; the number of these executions is known, because the server also counts all executions in one counter.
 package prepared
 
 import (

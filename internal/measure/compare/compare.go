@@ -1,6 +1,6 @@
-// Package compare tells whether B is faster than A: from results that are there, or from runs that it makes in turns so that
-// both see the same weather. The verdict is a test of pairs or of ranks and an interval, in words; too few runs are said to be
-// too few, and where others disturbed one side more, no verdict is given that they may have made.
+// Package compare finds out whether B is faster than A: from existing results, or from runs that it alternates so that both
+// meet the same conditions. The verdict is a test of pairs or ranks and an interval, in words. Too few runs are reported as
+// such, and a verdict that other programs may have caused by disturbing one side more is withheld.
 package compare
 
 import (

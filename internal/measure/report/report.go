@@ -1,5 +1,5 @@
-// Package report writes results of benchmarks for people and for other programs: CSV, Markdown, and a page of HTML that
-// needs nothing but itself. Its charts are drawn here, as SVG.
+// Package report writes results of benchmarks for people and for other programs: CSV, Markdown, and a self-contained
+// page of HTML. Its charts are drawn here, as SVG.
 package report
 
 import (

@@ -1,5 +1,5 @@
-// Package rivals reads what other programs print at the end of a benchmark as results of Risso: sysbench, pgbench, go-tpc,
-// tpcc-mysql, mysqlslap, HammerDB. What they do not tell stays unknown; it reads nothing but text.
+// Package rivals converts the output of other benchmark programs into results of Risso: sysbench, pgbench, go-tpc,
+// tpcc-mysql, mysqlslap, HammerDB. What they do not report remains unknown. It only reads text.
 package rivals
 
 import (

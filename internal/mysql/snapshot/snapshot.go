@@ -1,5 +1,5 @@
-// Package snapshot makes several sessions see a server as it was at one moment, with the place in its binary logs that belongs to that
-// moment. The locks that this takes are bounded: they are given back before anybody waits longer than was allowed.
+// Package snapshot makes several sessions see a server as it was at one moment, with the matching position in its binary logs.
+// Its locks are bounded: they are released before anything else waits longer than allowed.
 package snapshot
 
 import (

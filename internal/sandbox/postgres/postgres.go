@@ -1,5 +1,5 @@
-// Package postgres starts throw-away PostgreSQL servers on this machine, for benchmarks that set MySQL beside it. A server
-// listens on a Unix socket only, where no setting says otherwise, in a folder that nobody but its account may enter. PostgreSQL
+// Package postgres starts throw-away PostgreSQL servers on this machine, for benchmarks that compare MySQL with it. Unless
+// a setting says otherwise, a server listens only on a Unix socket, in a folder that only its account may enter. PostgreSQL
 // refuses to run as root: for root it runs as the account postgres.
 package postgres
 

@@ -1,5 +1,4 @@
-// Package protect is the part of the daemon that protects servers: jobs, the catalogue of what lies at their places, and
-// verdicts.
+// Package protect is the part of the daemon that protects servers: jobs, the catalogue of their backups, and verdicts.
 package protect
 
 import (

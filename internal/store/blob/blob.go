@@ -1,5 +1,5 @@
 // Package blob keeps bytes under names somewhere else: in a folder, in an S3 bucket, on a host reached by SFTP. It knows
-// nothing of what the bytes mean. Every adapter passes the conformance suite in blobtest.
+// nothing about their contents. Every adapter passes the conformance suite in blobtest.
 package blob
 
 import (

@@ -1,8 +1,8 @@
 // Package events keeps rows: what classes of statements cost in each minute, samples of them, and their plans.
 //
 // There are two stores behind one interface: DuckDB, embedded, in one file of the data folder, in builds with cgo;
-// and ClickHouse, over its native protocol, when one machine is not enough. Both answer the same questions, and one suite of tests
-// runs over both. DESIGN.md says why it is built as it is.
+// and ClickHouse, over its native protocol, when one machine is not enough. Both answer the same queries, and one suite of tests runs
+// on both. DESIGN.md explains the design.
 package events
 
 import (

@@ -1,7 +1,7 @@
 // Package state keeps facts in one SQLite file: which instances there are, what
-// happened to them, how their variables changed, and who may look.
+// happened to them, how their variables changed, and access tokens.
 //
-// DESIGN.md says why it is built as it is.
+// DESIGN.md explains the design.
 package state
 
 import (

@@ -1,8 +1,8 @@
 // Package collect reads servers and hosts every second and hands what it read to a sink.
 //
-// Each instance has a goroutine of its own, so that one that hangs delays nobody else. A tick is
-// stamped with the second it was due; one that was read in a later second, with that one. Where Risso itself
-// was late, nothing is said of the server.
+// Each instance has a goroutine of its own, so that one that hangs does not delay others. A tick is
+// stamped with the second it was due, or with the second it was read if that is later. If Risso itself
+// was late, nothing is concluded about the server.
 package collect
 
 import (

@@ -1,5 +1,5 @@
-// Package mirror keeps copies of a server's binary logs: every event is on disk here before the server is told so, the
-// bytes are the server's own, and nothing that was written is ever overwritten.
+// Package mirror keeps copies of a server's binary logs: an event is on disk here before it is acknowledged to the
+// server, the bytes are exactly the server's, and nothing written is ever overwritten.
 package mirror
 
 import (

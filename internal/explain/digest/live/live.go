@@ -1,8 +1,8 @@
 // Package live makes a digest.Profile of a running server: performance_schema's table of digests is read twice, and the
-// difference is what happened meanwhile; or once, for all since the server began to count.
+// difference is what happened in between; or once, for everything since the server began to count.
 //
-// The table has sums per schema and class. So there are no users and no standard deviations, and percentiles only where the
-// server keeps histograms (MySQL 8), as in latency.go; what is not known is NaN. Risso's own statements are left out.
+// The table has sums per schema and class, so there are no users and no standard deviations, and percentiles only if the
+// server keeps histograms (MySQL 8), see latency.go; unknown values are NaN. Risso's own statements are left out.
 package live
 
 import (

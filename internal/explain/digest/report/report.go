@@ -1,7 +1,7 @@
 // Package report writes a digest.Profile for people (text, Markdown, an HTML page that opens by itself) and for
-// programs (JSON, CSV). All of them show one result; none of them computes what another does not have.
+// programs (JSON, CSV). All of them render the same result; none computes anything of its own.
 //
-// Statements come from whoever can reach the server: text shows control characters as escapes, HTML escapes
+// Statements come from anyone who can reach the server: text shows control characters as escapes, HTML escapes
 // everything and loads nothing.
 package report
 

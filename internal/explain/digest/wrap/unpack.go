@@ -1,5 +1,5 @@
-// Package wrap takes a log out of what other tools put around it: compression, UTF-16, something in front of each line, JSON.
-// What is inside is for others to say; this room is told by a function whether a beginning is that of a log.
+// Package wrap unwraps a log from what other tools put around it: compression, UTF-16, prefixes of lines, JSON.
+// It does not know log formats; a function passed in tells whether some text is the beginning of a log.
 package wrap
 
 import (

@@ -1,4 +1,4 @@
-// Package doctor holds the commands that say whether a server and this machine let Risso work: doctor, grants.
+// Package doctor holds the commands that check whether servers and this machine are ready for Risso: doctor, grants.
 package doctor
 
 import (

@@ -1,6 +1,6 @@
 // Package matrix measures many combinations: servers, start-up options, storage engines, table sizes, threads, workloads. It
-// starts the servers, makes the tables, runs everything in turns, keeps each run in a file, and answers one question for each
-// thing that varies. Cut off, it goes on where it was.
+// starts the servers, creates the tables, alternates the runs, keeps each run in a file, and answers one question for each
+// thing that varies. If interrupted, it continues where it stopped.
 package matrix
 
 import (

@@ -1,5 +1,5 @@
-// Package oltp has sysbench's oltp workloads: the same tables, statements, order and defaults, so that results compare and
-// tables made by either serve both. Source of these facts: the scripts that sysbench 1.0.20 comes with.
+// Package oltp has sysbench's oltp workloads: the same tables, statements, order and defaults, so that results are
+// comparable and both programs can use the same tables. Source of these facts: the scripts that sysbench 1.0.20 comes with.
 package oltp
 
 import (

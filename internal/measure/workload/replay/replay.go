@@ -1,6 +1,6 @@
 // Package replay runs the statements of a recording again, such as those of a slow log: as a mix, in which each class has
-// the share of the calls that it had, or along the recording's own time line. The kinds of the result are the classes, so
-// that each class stands beside what it took when it was recorded.
+// the share of the calls that it had, or along the recording's own timeline. The kinds of the result are the classes, so
+// that each class can be compared with its recorded times.
 package replay
 
 import (

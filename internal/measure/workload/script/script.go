@@ -1,5 +1,5 @@
 // Package script runs a workload that the user wrote: a file of YAML with transactions, their weights, and what is drawn
-// for the placeholders of their statements. docs/bench-own.md tells how such a file is written.
+// for the placeholders of their statements. docs/bench-own.md describes the format.
 package script
 
 import (

@@ -1,4 +1,4 @@
-// Package blobtest holds what every adapter of blob must do, real servers to try it on, and a network in front of them that
+// Package blobtest holds the conformance suite for adapters of blob, real servers to run it on, and a network in front of them that
 // fails on demand.
 package blobtest
 
