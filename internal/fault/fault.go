@@ -54,7 +54,7 @@ func Usagef(format string, args ...any) error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// New is err with the exit code it stands for and what mends it; hint may be empty.
+// New is err with the given exit code and a hint on how to fix it, which may be empty.
 func New(code int, hint string, err error) error {
 	return &Error{Code: code, Hint: hint, Err: err}
 }

@@ -24,7 +24,7 @@ type Options struct {
 	// FilesystemEvery is how often file systems are asked for their free space;
 	// zero means 10 s. Between two times the last figures stand.
 	FilesystemEvery time.Duration
-	// Processors reads processors and pressure only, for who wants to know no more.
+	// Processors reads only processors and pressure, for callers that need no more.
 	Processors bool
 }
 

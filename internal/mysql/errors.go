@@ -36,7 +36,7 @@ const (
 	ClassOther       Class = "other"
 )
 
-// Error is trouble with a server: what was tried, what kind it is, and what mends it.
+// Error is a failure of a server: what was tried, its kind, and how to fix it.
 type Error struct {
 	Target string // user@address
 	Class  Class
@@ -197,5 +197,5 @@ func Gone(err error) bool {
 	return errors.As(err, &refused) && (refused.Number == errno.NoSuchTable || refused.Number == errno.UnknownTable || refused.Number == errno.UnknownDatabase)
 }
 
-// LockRefused says that a table was not to be had because somebody waits to change it.
+// LockRefused says that a table was not available because somebody waits to change it.
 func LockRefused(err error) bool { return ErrorNumber(err) == errno.LockWaitTimeout }

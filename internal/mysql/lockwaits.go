@@ -58,11 +58,11 @@ type Blocker struct {
 func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 
 // LockWaits tells who waits for which lock, and for whom; waiter is a connection, or 0 for all. gaps are what the server does not
-// tell, with what mends it. Row locks are told by data_lock_waits from MySQL 8.0.1 on and by INNODB_LOCK_WAITS elsewhere; all
+// tell, and how to fix it. Row locks are told by data_lock_waits from MySQL 8.0.1 on and by INNODB_LOCK_WAITS elsewhere; all
 // others by performance_schema.metadata_locks, MariaDB's plugin metadata_lock_info, and IS_USED_LOCK.
 //
 // MySQL 5.7 and MariaDB copy what they tell of row locks, and make the copy anew only when it was not read for 0.1 s (Source:
-// CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): who asks more often than that is told what was.
+// CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): asking more often than that returns the old state.
 func (c *Conn) LockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
 	rows, gap, err := c.rowLockWaits(ctx, waiter)
 	if err != nil {

@@ -43,7 +43,7 @@ type group struct {
 	phase   int64  // second within every at which it falls due, so that the slow ones do not meet
 	wanted  func(*Reader, Server) bool
 	read    func(*Reader, context.Context, *Conn) error
-	remedy  func(Server) string // what mends a lacking privilege
+	remedy  func(Server) string // how to grant a missing privilege
 	asked   bool                // on this connection
 	pos     int                 // of risso_collect_seconds in the sample, plus one
 	gap     *fleet.Gap          // why it could not be read

@@ -62,7 +62,7 @@ func (t Target) ConnectStream(ctx context.Context, o StreamOptions) (*Stream, er
 	return s, nil
 }
 
-// ConnectWire logs in: who has the connection speaks the protocol himself. It reads buffer bytes at once; 0: as many as are
+// ConnectWire logs in; the caller speaks the protocol on the connection. It reads buffer bytes at once; 0: as many as are
 // usual. Errors are of type *Error.
 func (t Target) ConnectWire(ctx context.Context, buffer int) (*wire.Conn, error) {
 	if t.cfg == nil {

@@ -75,7 +75,7 @@ func (r *waitReader) read(ctx context.Context, c *Conn, s *fleet.Sample, rowLock
 		r.counts = make(map[string]float64)
 	}
 	clear(r.counts)
-	if doing := c.traffic.lately(); doing != nil { // who looks at statements has just asked
+	if doing := c.traffic.lately(); doing != nil { // the reader of statements has just asked
 		maps.Copy(r.counts, doing)
 		r.emit(s)
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// FolderFailure gives an error of the data folder the hint that mends it.
+// FolderFailure gives an error of the data folder a hint on how to fix it.
 func FolderFailure(dir string, err error) error {
 	hint := ""
 	switch {

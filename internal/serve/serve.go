@@ -39,7 +39,7 @@ type Parts struct {
 	Facts       *state.Store
 	Board       *live.Board
 	Statements  events.Store            // nil: there is none
-	Why, Remedy string                  // why there is none, and what mends it
+	Why, Remedy string                  // why there is none, and how to fix it
 	Sources     func() []history.Status // how collecting statements goes, by instance
 	Guard       *protect.Guard
 	Event       func(fleet.Event) // takes what happened; does not block
@@ -118,7 +118,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	c := newConfigWatch(f, set.Servers, guard, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
-	case <-w.begun: // who asks now is told of every server
+	case <-w.begun: // whoever asks now is told of every server
 	case <-gctx.Done():
 		return inOrder(ctx, g.Wait())
 	}

@@ -333,12 +333,12 @@ func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, 
 	return nil
 }
 
-// staysAway says of trouble with a server that waiting does not mend it.
+// staysAway says that waiting does not help against an error of a server.
 func staysAway(c mysql.Class) bool {
 	return c == mysql.ClassLogin || c == mysql.ClassTLS || c == mysql.ClassUsage
 }
 
-// NotThere is staysAway for who looks at the present: an unknown host and a port on which nobody listens are a slip of the pen
+// NotThere is staysAway for interactive use: an unknown host and a port on which nothing listens are typos
 // more often than a server that will come.
 func NotThere(c mysql.Class) bool {
 	return staysAway(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused

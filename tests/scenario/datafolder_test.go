@@ -56,7 +56,7 @@ func serveAs(t *testing.T, uid uint32, home, data string) *risso {
 	return launchCommand(t, cmd, environment(home))
 }
 
-// TestDataFolder: a data folder that cannot be used is told in one line, with what mends it.
+// TestDataFolder: a data folder that cannot be used is told in one line, and how to fix it.
 func TestDataFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

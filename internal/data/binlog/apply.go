@@ -398,7 +398,7 @@ func (a *applier) flush(ctx context.Context) error {
 	return nil
 }
 
-// explain adds what mends an error of the server.
+// explain adds a hint to an error of the server.
 func (a *applier) explain(err error) error {
 	if n := mysql.ErrorNumber(err); n == errno.KeyNotFound || n == errno.DuplicateEntry {
 		return fmt.Errorf("%w (the server's rows are not those of the position: was it restored from the backup with that position, and written to since?)", err)
@@ -555,7 +555,7 @@ func (a *applier) splitRows(ctx context.Context, t *mapped, raw []byte, last boo
 // sendRows makes a BINLOG statement of the rows that were gathered: their tables, then they, the last of them marked as the
 // end of the statement, for behind it the server closes the tables.
 //
-// Nothing may stand behind a BINLOG statement in what is sent at once: its answer lacks the flag that more answers follow
+// Nothing may stand behind a BINLOG statement in what is sent at once: its answer does not have the flag that more answers follow
 // (applying rows resets the session's status). COMMIT travels with the next transaction.
 func (a *applier) sendRows(ctx context.Context) error {
 	if len(a.rows.events) == 0 {

@@ -291,7 +291,7 @@ func (p *rollPlan) there(s Stop) error {
 	return nil
 }
 
-// choose finds the log to begin with: by GTID the last one before which the server had nothing that the position lacks.
+// choose finds the log to begin with: by GTID the last one before which the server had nothing beyond the position.
 func (p *rollPlan) choose(ctx context.Context, o RollOptions) error {
 	p.byGTID = !p.from.Empty()
 	h := newHistory(&o)

@@ -315,7 +315,7 @@ func Mend(ctx context.Context, o MendOptions, p Plan, each func(done int)) (jour
 // mendTries is how often a row is tried that others hold locked.
 const mendTries = 3
 
-// run mends one row.
+// run repairs one row.
 func (st *Step) run(ctx context.Context, s *mysql.Stream, d *change.Diary) error {
 	var err error
 	for range mendTries {

@@ -194,7 +194,7 @@ type counts struct{ rows, bytes, chunks int64 }
 type marks struct {
 	mu    sync.Mutex
 	off   []bool // servers that do not count
-	spoil bool   // what differs is in memory only, and a server that failed lacks chunks: a later run has to read from before that
+	spoil bool   // what differs is in memory only, and a server that failed is missing chunks: a later run has to read from before that
 	ahead map[int64]*marked
 	next  int64  // the first chunk that not all are through with
 	total counts // of the chunks before

@@ -56,7 +56,7 @@ type Progress struct {
 	Unit  string // bytes, tables
 }
 
-// Error is a drill that could not be made, with what mends it.
+// Error is a drill that could not be carried out, and how to fix it.
 type Error struct {
 	Hint string
 	Err  error

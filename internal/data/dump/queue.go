@@ -43,7 +43,7 @@ type part struct {
 	ranges []chunk.Range
 	first  int       // number of its next chunk
 	known  bool      // the ranges are those of an earlier backup
-	waits  time.Time // since when it has not been to be had, because somebody wants to change the table
+	waits  time.Time // since when it has been unavailable because somebody wants to change the table
 }
 
 // queue hands out work: parts of tables that are begun before tables that are not, so that few are open at a time.

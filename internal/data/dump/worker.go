@@ -116,7 +116,7 @@ func (w *worker) defined(info define.TableInfo, create string) (t *table, err er
 	return t, nil
 }
 
-// definitionOnly says whether none of a table's rows are wanted, or to be had.
+// definitionOnly says whether none of a table's rows are wanted, or available.
 func (w *worker) definitionOnly(t *table) bool {
 	return w.job.NoRows || mysql.Elsewhere(t.info.Engine) || len(chunk.Columns(t.Table)) == 0
 }
@@ -288,7 +288,7 @@ func (w *worker) toHand(err error) bool {
 	return mysql.LockRefused(err) && !w.alone && w.job.snap.Reserve() != nil
 }
 
-// setAside puts away a part that is not to be had now: for the session in reserve, or where that is lost for later, as long as
+// setAside puts away a part that is not available now: for the session in reserve, or where that is lost for later, as long as
 // any lock is waited for.
 func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
 	if !w.toHand(err) {

@@ -9,7 +9,7 @@ import (
 )
 
 // heldState is the state in which an event waits for the end of the restore, in place of ENABLE. Where binary logs follow it is one that
-// nobody else gives an event here: another one at the end is what they gave it.
+// nothing else gives an event here: a different one at the end comes from the logs.
 func (r *run) heldState() string {
 	if r.o.Until.Set() {
 		return r.server.DisableOnReplica()

@@ -57,7 +57,7 @@ type Options struct {
 	Until  Until  // how far to go on behind the snapshot
 	Roller Roller // who goes on; needed when Until is set
 	DryRun bool   // ends after Confirm: nothing is changed
-	Hold   bool   // leaves events switched off at the end, for who looks at the data first, or rolls it forward
+	Hold   bool   // leaves events disabled at the end, for callers that inspect the data first or roll it forward
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.

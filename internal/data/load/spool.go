@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// spool holds the lines of a manifest that are wanted, so that they can be had in any order without lying in memory. Its file
+// spool holds the lines of a manifest that are wanted, so that they can be read in any order without being in memory. Its file
 // has no name: a killed process leaves nothing behind.
 type spool struct {
 	file *os.File

@@ -245,7 +245,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 	return nil
 }
 
-// referredHint says what mends that MySQL makes no table which a foreign key of another one does not fit: a column or key that it refers to
+// referredHint says what to do if MySQL refuses a table that does not match a foreign key of another one: a column or key that it refers to
 // is not there, or of another type. Source: MySQL manual, "Server Error Message Reference", ER_CANNOT_ADD_FOREIGN (5.7), ER_FK_NO_COLUMN_PARENT,
 // ER_FK_INCOMPATIBLE_COLUMNS, ER_FK_NO_INDEX_PARENT and its successor of 9.
 func referredHint(err error) string {

@@ -54,7 +54,7 @@ type Progress struct {
 	Total int64  // 0: unknown
 }
 
-// Error is a failure with what mends it.
+// Error is a failure and how to fix it.
 type Error struct {
 	Hint string
 	Err  error

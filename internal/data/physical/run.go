@@ -216,7 +216,7 @@ func (e *toolError) Error() string {
 
 func (e *toolError) Unwrap() error { return e.err }
 
-// Hint is what mends it, as far as that is known.
+// Hint is how to fix it, as far as that is known.
 func (e *toolError) Hint() string {
 	for _, h := range toolHints {
 		if strings.Contains(strings.ToLower(e.said), h.sign) {

@@ -50,7 +50,7 @@ func Make(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), e
 	return r, func() { store.Close() }, nil
 }
 
-// Failure is an error of a repository with what mends it.
+// Failure is an error of a repository and how to fix it.
 func Failure(ctx context.Context, place string, err error) error {
 	hint := ""
 	switch {

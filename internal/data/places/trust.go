@@ -90,7 +90,7 @@ const forgedHint = "somebody has changed or replaced it: check who may write the
 // TrustHint is what makes a backup readable whose taker is not trusted.
 const TrustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it anyway, like those of older versions; use it if you know who may write to the place"
 
-// Mistrusted is what mends it when a backup is not read for who signed it; "" for other errors.
+// Mistrusted is the hint for a backup that is not read because of who signed it; "" for other errors.
 func Mistrusted(err error) string {
 	switch {
 	case errors.Is(err, repo.ErrForged):

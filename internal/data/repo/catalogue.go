@@ -158,7 +158,7 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 		}
 	case head:
 		e.Header, err = r.head(ctx, e.ID)
-	default: // by a version that put none; a policy is asked by who reads more
+	default: // by a version that wrote none; callers that read more ask for a policy
 		var sig *signature
 		var m *Manifest
 		if sig, err = r.signature(ctx, e.ID); err == nil {

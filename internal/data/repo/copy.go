@@ -94,7 +94,7 @@ var ErrOther = errors.New("the place contains a different repository, not a copy
 
 // CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
 // one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
-// seal of each object is checked on the way, and with an identity what it holds. A backup that is there and lacks objects gets them. Nothing that is there is
+// seal of each object is checked on the way, and with an identity what it holds. An incomplete backup there gets its missing objects. Nothing that is there is
 // ever replaced: what is otherwise there is in the result, and so is each backup and log that is damaged, or refused by the policy that the repository was
 // opened with; the others are copied. A copy that is cut goes on when it is started again; a backup is seen at the other place when it is whole there.
 func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, error) {
@@ -365,7 +365,7 @@ func (c *copier) refuse(kind ProblemKind, what, why string) {
 	}
 }
 
-// lacks says whether the other place lacks something of a backup; of one whose manifest is there only objects count. What is
+// lacks says whether something of a backup is missing from the other place; of one whose manifest is there only objects count. What is
 // otherwise there is noted, and is an error where the backup is not there yet.
 func (c *copier) lacks(ctx context.Context, id string) (lacks bool, err error) {
 	_, there := c.there[manifestKey(id)]
@@ -404,7 +404,7 @@ func (c *copier) sound(ctx context.Context, id string) error {
 	return &refusedError{p.Kind, p.What}
 }
 
-// objects copies the objects that a backup needs and the other place lacks.
+// objects copies the objects that a backup needs and the other place does not have.
 func (c *copier) objects(ctx context.Context, id string) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.o.Threads)

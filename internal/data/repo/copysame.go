@@ -142,7 +142,7 @@ func readBeside(in io.Reader, check func(io.ReadCloser) error) *beside {
 	b := &beside{in: in, to: to, done: make(chan error, 1)}
 	go func() { // ends with the pipe, which close closes
 		err := check(out)
-		out.CloseWithError(err) // who writes hears of it
+		out.CloseWithError(err) // the writer gets it
 		b.done <- err
 	}()
 	return b

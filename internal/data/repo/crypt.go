@@ -156,7 +156,7 @@ func (r *Repo) Encrypted() bool { return r.cipher != nil }
 func (r *Repo) Readable() bool { return r.cipher == nil || len(r.cipher.identities) > 0 }
 
 // newHash makes the hash that names chunks: SHA-256, in an encrypted repository HMAC-SHA-256 under a key of its own, so that
-// names do not tell who looks at the place what rows there may be.
+// names do not reveal to readers of the place what rows there may be.
 func (r *Repo) newHash() (hash.Hash, error) {
 	switch {
 	case r.cipher == nil:
@@ -235,7 +235,7 @@ const namesKey = "keys/names"
 
 func cacheFile(dir, id string) string { return filepath.Join(dir, "names-"+id+".json") }
 
-// makeTime is how long one who has put the key of names may take for the repository's own file, before another takes it for killed.
+// makeTime is how long a process that has written the key of names may take for the repository's own file before another considers it killed.
 const makeTime = 15 * time.Second
 
 // makeNames makes the key that names chunks and gives it as it lies in the place, encrypted; fs.ErrExist when somebody else has made

@@ -193,7 +193,7 @@ func (r *Repo) Begin(ctx context.Context, h Header, waiting func(Holder)) error 
 	return nil
 }
 
-// Idle waits while a prune is at work, as Begin does, and holds nothing: for who has something else to open before Begin that others
+// Idle waits while a prune is running, as Begin does, but holds nothing: for callers that have to open something before Begin that others
 // need.
 func (r *Repo) Idle(ctx context.Context, waiting func(Holder)) error {
 	return r.awaitPrune(ctx, "", waiting)

@@ -48,7 +48,7 @@ func passed(proof []byte) bool {
 	return json.Unmarshal(proof, &x) == nil && x.Passed
 }
 
-// proofSignature is the object beside a proof that says who made it. It tells whether the drill went well, so that who has no identity knows, too.
+// proofSignature is the object next to a proof that says who made it. It has the outcome of the drill, so that it is known without an identity, too.
 type proofSignature struct {
 	Format     int       `json:"format"`
 	Repository string    `json:"repository"`

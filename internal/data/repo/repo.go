@@ -384,7 +384,7 @@ func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (str
 	return "dated in the future because a clock was wrong, and so not considered the newest: " + strings.Join(ids, ", "), nil
 }
 
-// SetBackNote says to who takes a backup that others in the place are dated ahead of now; "" when none is. By then nobody can tell any more
+// SetBackNote tells whoever takes a backup that others in the place are dated in the future; "" when none is. By then nobody can tell any more
 // which was taken first.
 func (r *Repo) SetBackNote(ctx context.Context, now time.Time) (string, error) {
 	ids, err := r.ahead(ctx, now)

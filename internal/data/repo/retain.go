@@ -34,7 +34,7 @@ type Candidate struct {
 	Proven bool   // a drill restored it
 	// Unread says that whether a drill restored it cannot be read: it may be the newest that was proven, and makes none go that was.
 	Unread bool
-	// Vouched says that a trusted key signed what the drill found. Of who has no such key the word makes none go that was vouched for.
+	// Vouched says that a trusted key signed what the drill found. A proof without such a key never replaces one that has it.
 	Vouched bool
 	// Keep is why it stays whatever the rules say; "" when they decide.
 	Keep string

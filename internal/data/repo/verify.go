@@ -46,7 +46,7 @@ type ProblemKind string
 const (
 	Damaged ProblemKind = "damaged" // it is not what was put there
 	Missing ProblemKind = "missing" // a backup needs it
-	Foreign ProblemKind = "foreign" // it is not signed, or by nobody who is trusted
+	Foreign ProblemKind = "foreign" // it is not signed, or not by a trusted key
 	Locked  ProblemKind = "locked"  // it is encrypted, and none of the identities opens it: whether it is damaged is not known
 )
 

@@ -27,7 +27,7 @@ type Want struct {
 	Place    string
 	Trouble  Trouble
 	Newest   Uncounted // the newest backup, when it does not count
-	Strange  string    // which mirrored logs count for nothing, and why: nobody signed them who is trusted; "": none
+	Strange  string    // which mirrored logs do not count, and why: they are not signed by a trusted key; "": none
 	Doubt    string    // why the newest proof counts for nothing; "": it counts, or there is none
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
 }
@@ -96,7 +96,7 @@ const (
 	Hollow UncountedKind = iota
 	// Part is one that was to hold only a part of its server. It is of interest only where there is no other.
 	Part
-	// Strange is one that nobody signed who is trusted: see repo.Repo.Strangers. No restore would read it.
+	// Strange is one not signed by a trusted key: see repo.Repo.Strangers. No restore would read it.
 	Strange
 	// Broken is one that is damaged, or has lost its manifest.
 	Broken

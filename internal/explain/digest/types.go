@@ -75,7 +75,7 @@ type Filter interface{ Keep(*Event) bool }
 // Options say what of the sources makes the profile, and how it is ordered.
 type Options struct {
 	// GroupBy is what makes a class: fingerprint (default), db, user, host, tables, or an attribute by
-	// the log's own name. An event that lacks it is counted in Profile.Skipped.
+	// the log's own name. An event without it is counted in Profile.Skipped.
 	GroupBy string
 	Filter  Filter // nil keeps all
 	// MergeTables makes one class of statements on tables whose names differ in numbers or hashes only.

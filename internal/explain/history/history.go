@@ -214,7 +214,7 @@ func (c *Collector) failed(err error) {
 	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy = false, why, remedy })
 }
 
-// refused says why there is no connection, and what mends it: where the numbers are read all the same, there is no room for another.
+// refused says why there is no connection, and how to fix it: if the metrics are read nevertheless, there is no room for another one.
 func (c *Collector) refused(e *mysql.Error, what string) (why, remedy string) {
 	account := c.Traffic.FirstAccount()
 	if e.Class != mysql.ClassFull || account == "" {

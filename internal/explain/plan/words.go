@@ -41,7 +41,7 @@ func (s Sentence) mark() string {
 // below it a statement takes about a millisecond, whatever its plan.
 const many = 1000
 
-// Sentences says in words what a plan hides from who reads only its table, worst first. sql is the statement or "".
+// Sentences says in words what the tabular form of a plan hides, worst first. sql is the statement or "".
 func Sentences(p *Plan, sql string) []Sentence { return sentences(newAdviser(p, nil, sql)) }
 
 // sentences uses what is known of the tables, too.

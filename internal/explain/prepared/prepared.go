@@ -227,7 +227,7 @@ const (
 	roomPerCount = 2    // a table that is full should have been so much larger
 )
 
-// Keep is what mends that prepared statements are closed before they are read.
+// Keep is how to keep prepared statements from being closed before they are read.
 const Keep = "let the application reuse prepared statements: Connector/J cachePrepStmts=true&useServerPrepStmts=true, in Go one Prepare for all calls, or no server-side prepares (Go: interpolateParams=true; PDO: ATTR_EMULATE_PREPARES); a slow log has all executions"
 
 // Gaps say what is missing. between says when the statements that are missing were closed.

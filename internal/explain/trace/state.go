@@ -65,7 +65,7 @@ func ReadState(ctx context.Context, c *mysql.Conn) (*State, error) {
 	return st, nil
 }
 
-// needs wraps an error with what was tried and, when a privilege lacks, the GRANT that gives it.
+// needs wraps an error with what was tried and, if a privilege is missing, the GRANT for it.
 func needs(c *mysql.Conn, what string, err error) error {
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		return fmt.Errorf("%s: %w; GRANT SELECT, UPDATE ON performance_schema.* TO %s", what, err, c.Server.QuotedAccount())

@@ -75,7 +75,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestLittle: a backup of an account that sees nothing fails with what mends it; one of an empty server proves nothing and replaces no
+// TestLittle: a backup of an account that sees nothing fails and how to fix it; one of an empty server proves nothing and replaces no
 // other until it is accepted; plans and mirrors say which rights they lack.
 func TestLittle(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

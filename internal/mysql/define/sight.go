@@ -15,8 +15,8 @@ type BlindError struct {
 	Account string   // quoted, as GRANT takes it
 	What    []string // that may be missing, in words
 	Counted string   // what the server counts beside what the account sees; "" where nothing differs
-	Grants  []string // the statements that mend it
-	Part    bool     // something of it is seen and may be read: a part can be had as it is
+	Grants  []string // the statements that fix it
+	Part    bool     // some of it is visible and readable: a part can be taken as it is
 }
 
 func (e *BlindError) Error() string {
@@ -27,7 +27,7 @@ func (e *BlindError) Error() string {
 	return s
 }
 
-// Hint is what mends it.
+// Hint is how to fix it.
 func (e *BlindError) Hint() string {
 	return "run " + strings.Join(e.Grants, "; ")
 }
@@ -36,7 +36,7 @@ func (e *BlindError) Hint() string {
 type need struct {
 	any  []string // one of them is enough
 	what string   // is missing
-	// programs: it is of no concern to who wants tables only; whole: nor to who wants parts of schemas.
+	// programs: not relevant if only tables are wanted; whole: nor if only parts of schemas are wanted.
 	programs, whole bool
 }
 

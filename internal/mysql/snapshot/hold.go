@@ -34,7 +34,7 @@ var ErrStalls = errors.New("others waited for the backup")
 type hold struct {
 	snap    *Snapshot
 	o       Options
-	st      *mysql.Stream // belongs to who calls Next
+	st      *mysql.Stream // belongs to the caller of Next
 	poke    chan struct{} // there is something to do
 	over    chan struct{} // closed when no more is to be read
 	end     context.CancelFunc

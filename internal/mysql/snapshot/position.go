@@ -243,13 +243,13 @@ func (s *Snapshot) SchemaChanges(ctx context.Context) (map[string]int64, error) 
 	return now, nil
 }
 
-// restoreVariables matter for who restores: what a name, a length or a default means there.
+// restoreVariables matter for a restore: what a name, a length or a default means there.
 const restoreVariables = `'lower_case_table_names', 'character_set_server', 'collation_server', 'sql_mode', 'time_zone', 'system_time_zone',
  'explicit_defaults_for_timestamp', 'innodb_page_size', 'innodb_default_row_format', 'innodb_strict_mode', 'default_storage_engine', 'event_scheduler',
  'max_allowed_packet', 'log_bin', 'binlog_format', 'gtid_mode', 'server_id', 'gtid_domain_id', 'default_table_encryption', 'default_authentication_plugin',
  'partial_revokes'`
 
-// Variables are the server's variables that matter for who restores.
+// Variables are the server's variables that matter for a restore.
 func (s *Snapshot) Variables(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	err := s.control.Query(ctx, "SHOW /* risso: what a restore has to know */ GLOBAL VARIABLES WHERE Variable_name IN ("+restoreVariables+")", func(row [][]byte) error {

@@ -94,7 +94,7 @@ type Options struct {
 // transactions: they stay locked for reading until they have been read.
 type Lists struct{ Tables, Plain []mysql.TableName }
 
-// ErrLocks says that no lock was to be had in time.
+// ErrLocks says that no lock was granted in time.
 var ErrLocks = errors.New("the server is too busy for the lock that a backup needs")
 
 // errNotHere says that a method does not work on this server or for this account.

@@ -151,7 +151,7 @@ type RowSink interface {
 	Piece(b []byte, last bool) error
 }
 
-// SinkError is the trouble of who takes rows or gives data, not of the connection, on which the rest of an answer is still to
+// SinkError is an error of the taker of rows or giver of data, not of the connection, on which the rest of an answer is still to
 // come.
 type SinkError struct{ Err error }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// Account is the server's superuser, who needs no password on the socket; for root it is also the account that runs the server.
+// Account is the server's superuser, which needs no password on the socket; for root it is also the account that runs the server.
 const Account = "postgres"
 
 // Options say which server to start.
@@ -168,7 +168,7 @@ func (s *Server) make(ctx context.Context, settings []string) error {
 	return s.Start(ctx)
 }
 
-// account is who runs the server; nil: who runs this program.
+// account is the account that runs the server; nil: that of this program.
 func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

@@ -64,7 +64,7 @@ func (p *Guard) openLooking(ctx context.Context, c *config.Protection) (*repo.Re
 	return p.openPlaceFor(ctx, c, c.Place, false, repo.Keys{Policy: policy})
 }
 
-// openTrusted opens the repository to read backups whole: those that are signed by who is trusted. What is trusted is logged, and what a
+// openTrusted opens the repository to read backups whole: those signed by a trusted key. What is trusted is logged, and what a
 // drill finds is signed by this account.
 func (p *Guard) openTrusted(ctx context.Context, c *config.Protection, report *jobs.Report) (*repo.Repo, func(), error) {
 	policy, err := places.Trust{Keys: c.Trust, AllowUnsigned: c.Unsigned}.Policy(c.Place, func(text string) { report.Log("%s", text) })

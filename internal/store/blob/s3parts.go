@@ -470,7 +470,7 @@ func (u *upload) tryComplete(ctx context.Context) error {
 	})
 }
 
-// mend sends parts again that the server took and lost. A stream cannot be read again: that is a failure.
+// mend resends parts that the server accepted and lost. A stream cannot be read again: that is a failure.
 func (u *upload) mend(ctx context.Context) error {
 	list, err := u.listed(ctx)
 	if err != nil {

@@ -50,7 +50,7 @@ type Options struct {
 	Dir string
 	// Retention is how long data is kept; 0 keeps it for good. Whole files are removed when their newest second is older.
 	Retention time.Duration
-	// Logger gets what a person who looks for a fault wants to know; nil is silence.
+	// Logger gets messages for debugging; nil: none.
 	Logger *slog.Logger
 	// OnEvent is told of damage, of a full disk and of recovery. It is called from Open, Append and the store's goroutine. It must return
 	// soon, and may read from the store but not write to it.

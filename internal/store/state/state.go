@@ -58,7 +58,7 @@ type Damage struct {
 
 // Open opens the state file at path and makes it where there is none. A damaged
 // file is moved aside, a new one is begun, and Damage says so. An empty store
-// after damage knows no token: who asks it must keep the door shut.
+// after damage knows no token: callers must keep access closed.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

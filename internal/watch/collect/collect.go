@@ -64,7 +64,7 @@ type View struct {
 	Up        bool
 	DownSince time.Time
 	Reason    string // why it is down
-	Hint      string // what mends that
+	Hint      string // how to fix it
 	Late      bool
 	Unseen    bool // Risso was late itself and knows nothing of this tick: all else is as it was before
 	Sample    *fleet.Sample
@@ -112,7 +112,7 @@ type Options struct {
 	Phase    time.Duration  // how far into the second this instance is read, so that many are not read at once
 	Extra    Extra          // may be nil
 	Pulse    *Pulse         // knows when Risso itself was late; may be nil
-	Traffic  *mysql.Traffic // what is sent to a server counts into it; nil: nobody else asks the server
+	Traffic  *mysql.Traffic // counts what is sent to a server; nil: nothing else queries the server
 }
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the

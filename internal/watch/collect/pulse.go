@@ -114,7 +114,7 @@ func (p *Pulse) Still(from, to time.Time) (sum time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.still
-	if s, ok := p.pause(to, slept); ok { // who asks woke before the pulse did
+	if s, ok := p.pause(to, slept); ok { // the caller woke before the pulse did
 		list = append(list[:len(list):len(list)], s)
 	}
 	for _, s := range list {

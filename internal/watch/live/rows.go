@@ -192,7 +192,7 @@ type Detail struct {
 	Row
 	Uptime *float64          `json:"uptime"` // seconds
 	Gaps   []fleet.Gap       `json:"gaps"`
-	Hint   string            `json:"hint,omitempty"` // what mends a server that is down
+	Hint   string            `json:"hint,omitempty"` // how to fix a server that is down
 	Cost   Cost              `json:"cost"`
 	Facts  map[string]string `json:"facts"`
 	Host   string            `json:"host"` // the host's instance ID

@@ -188,7 +188,7 @@ func (f *follower) loop(ctx context.Context) error {
 // oncePatience is how long Follow with Once waits for a server that it has reached to come back.
 const oncePatience = time.Minute
 
-// permanent says whether waiting does not mend an error.
+// permanent says whether waiting does not help against an error.
 func permanent(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:

@@ -254,7 +254,7 @@ func scan(ctx context.Context, place Place, name string, in io.Reader) (binlog.I
 	}
 	sum, err := place.Repo.NewHash()
 	if err != nil {
-		sum = sha256.New() // nobody compares it: who writes has the key of names
+		sum = sha256.New() // it is not compared: a writer has the key of names
 	}
 	x, err := binlog.ScanSum(ctx, name, in, sum)
 	x.HMAC, x.SHA256 = x.SHA256, ""
@@ -325,7 +325,7 @@ func openStored(ctx context.Context, place Place, name string) (io.ReadCloser, e
 	return binlog.Uncompressed(in)
 }
 
-// Files gives the logs of a series to read. Where the place has a policy, each is read only as far as it was signed by who is trusted, to
+// Files gives the logs of a series to read. Where the place has a policy, each is read only as far as it was signed by a trusted key, to
 // the last bit; with an error before the first byte where it was not.
 func (s Series) Files(place Place, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))
@@ -398,7 +398,7 @@ func (s Series) trusted(place Place, dir string, l Log) *trusted {
 	}}
 }
 
-// signedUntil says how much of a log that grows is signed by who is trusted. What stands behind that is left out, and told, unless what is
+// signedUntil says how much of a growing log is signed by a trusted key. What follows is left out, and reported, unless what is
 // unsigned may be read.
 func (p Place) signedUntil(key, path string, l Log) (size int64, sum string, err error) {
 	parts, err := p.signedParts(key, path)

@@ -40,7 +40,7 @@ type Options struct {
 // Off says that the server does not count statements.
 type Off struct{ Why, Remedy string }
 
-// Error is why; Remedy is the statement or setting that mends it.
+// Error is why; Remedy is the statement or setting that fixes it.
 func (o *Off) Error() string { return o.Why }
 
 // ErrOption is what errors about Options wrap.

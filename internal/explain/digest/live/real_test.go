@@ -325,7 +325,7 @@ func restart(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// A server that counts nothing is told from one on which nothing ran, with what mends it.
+// A server that counts nothing is told from one on which nothing ran, and how to fix it.
 func TestOff(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -225,7 +225,7 @@ func waitsFor(p *screen.Progress, w io.Writer) func(repo.Holder) {
 	}
 }
 
-// backupFailure is an error with what mends it.
+// backupFailure is an error and how to fix it.
 func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
 	var blind *define.BlindError

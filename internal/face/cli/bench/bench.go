@@ -179,7 +179,7 @@ func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload
 	return f.guard(ctx, t)
 }
 
-// lacking gives an error that the server gave for want of privileges the statements that mend it; others stay as they are.
+// lacking gives an error that the server gave for want of privileges the statements that fix it; others stay as they are.
 func (f *workloadFlags) lacking(ctx context.Context, err error) error {
 	var told *fault.Error
 	var refused *drive.ServerError

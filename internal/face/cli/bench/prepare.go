@@ -125,7 +125,7 @@ func (f *benchPrepareFlags) run(ctx context.Context, s screen.Streams, name stri
 	return out.text(s.Out, unit)
 }
 
-// prepareError adds what mends it. An error of wrong use keeps its code.
+// prepareError adds a hint on how to fix it. An error of wrong use keeps its code.
 func prepareError(ctx context.Context, err error) error {
 	var refused *mysql.Error
 	var told *fault.Error

@@ -281,7 +281,7 @@ func benchError(err error, name string) error {
 	return fault.New(fault.Failed, "", err)
 }
 
-// benchHint says what mends an error that the server gave.
+// benchHint is a hint for an error of the server.
 func benchHint(e *drive.ServerError, name string) string {
 	prepare := "risso bench prepare " + name + " --dsn …"
 	switch {

@@ -144,7 +144,7 @@ func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, err
 // localDir is where the log is that is not finished.
 func (f Flags) localDir() string { return places.MirrorDir(f.Dir, f.From) }
 
-// withHint gives an error of a server with what mends it.
+// withHint adds a hint to an error of a server.
 func withHint(err error) error {
 	var e *mysql.Error
 	switch {

@@ -180,7 +180,7 @@ func runDigest(ctx context.Context, s screen.Streams, f digestFlags, files []str
 	return cmp.Or(lost, lostIn(p))
 }
 
-// lostIn is an error when the profile lacks what the logs hold.
+// lostIn is an error if something in the logs is missing from the profile.
 func lostIn(p *digest.Profile) error {
 	lost := p.Lost()
 	if lost == "" {

@@ -147,7 +147,7 @@ func filesText(s screen.Streams, got physical.Restored) {
 	}
 }
 
-// filesFailure is an error with what mends it.
+// filesFailure is an error and how to fix it.
 func filesFailure(ctx context.Context, err error) error {
 	var p *physical.Error
 	switch {

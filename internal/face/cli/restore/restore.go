@@ -361,7 +361,7 @@ func sandboxSettings(h repo.Header) []string {
 	return out
 }
 
-// restoreHints say what mends an error of a restore.
+// restoreHints are hints for errors of a restore.
 var restoreHints = []struct {
 	is   error
 	hint string
@@ -386,7 +386,7 @@ var restoreHints = []struct {
 	{repo.ErrDamaged, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact"},
 }
 
-// Failure is an error with what mends it. changed says whether the restore had begun to change the server.
+// Failure is an error and how to fix it. changed says whether the restore had begun to change the server.
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
 	code, hint := fault.Failed, ""
 	var e *mysql.Error

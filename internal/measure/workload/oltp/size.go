@@ -14,7 +14,7 @@ const (
 	missShare = 0.001
 )
 
-// lookAt holds the tables against --table-size: who asks for ids that are not there measures how fast nothing is found.
+// lookAt compares the tables with --table-size: with ids that do not exist, a run would measure how fast nothing is found.
 func (o *oltp) lookAt(s drive.Session) error {
 	if o.name == "insert" || keyless(o.p) {
 		return nil // it asks for none; or only a scan would tell

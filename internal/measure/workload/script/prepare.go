@@ -106,7 +106,7 @@ func (w *script) undo(ctx context.Context, c *crew.Crew, made []string, err erro
 	return fmt.Errorf("%w; the tables that were created have been removed", err)
 }
 
-// fill runs one statement of setup or teardown, each time with other values; these depend on the row alone, not on who runs
+// fill runs one statement of setup or teardown, each time with other values; these depend on the row alone, not on the session that runs
 // it.
 func (w *script) fill(ctx context.Context, c *crew.Crew, st statement, number uint64, progress func(int64)) error {
 	jobs := (st.repeat + perCommit - 1) / perCommit

@@ -397,7 +397,7 @@ func atOnce(t *testing.T, size int, s blob.Store) {
 	}
 }
 
-// sameName puts and gets one blob from many sides: who reads sees one of them, whole.
+// sameName puts and gets one blob from many sides: readers see one of them, complete.
 func sameName(t *testing.T, size int, s blob.Store) {
 	var whole sync.Map
 	contents := make([][]byte, 4)
