@@ -44,7 +44,7 @@ func (s *traced) switchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := s.result(t, r)
-	if got, want := strings.Join(res.Notes, " "), "The server counted 3 statements of the connection more than its tables of events showed"; !strings.Contains(got, want) {
+	if got, want := strings.Join(res.Notes, " "), "The server counted 3 statements of the connection more than its tables of events had"; !strings.Contains(got, want) {
 		t.Errorf("notes: %q, not %q", got, want)
 	}
 	if strings.Contains(res.Words[0], "sent nothing") {
@@ -215,7 +215,7 @@ func (s *traced) blind(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	if res := s.result(t, r); !strings.Contains(res.Words[0], "Nothing that connection "+s.id) && !strings.Contains(res.Words[0], "of which the server records nothing") {
+	if res := s.result(t, r); !strings.Contains(res.Words[0], "Nothing that connection "+s.id) && !strings.Contains(res.Words[0], "that the server does not record") {
 		t.Errorf("words: %q", res.Words)
 	}
 }

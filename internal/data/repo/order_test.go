@@ -188,7 +188,7 @@ func TestDatedAhead(t *testing.T) {
 	} else {
 		m.Close()
 	}
-	if note, err := r.SetBackNote(t.Context(), time.Now()); err != nil || !strings.Contains(note, "taken before it, are "+ahead+".") {
+	if note, err := r.SetBackNote(t.Context(), time.Now()); err != nil || !strings.Contains(note, "but dated later, are "+ahead+".") {
 		t.Errorf("who takes the next one hears %q, %v", note, err)
 	}
 	if note, err := r.SetBackNote(t.Context(), time.Now().AddDate(1, 0, 0)); err != nil || note != "" {

@@ -53,7 +53,7 @@ func TestLockRemedies(t *testing.T) {
 		{"queued", mysql.LockWait{Kind: mysql.LockMetadata, Queued: true, Blocker: busy}, "KILL 8 takes that one out of the queue.", "let go"},
 		{"perhaps", mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: busy}, "it may be connection 8", "KILL"},
 		{"a thread of replication", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8, User: "system user", Command: "Connect"}}, "connection 8 (system user) holds", "KILL"},
-		{"nobody", mysql.LockWait{Kind: mysql.LockRow}, "a transaction without a connection holds", "KILL"},
+		{"nobody", mysql.LockWait{Kind: mysql.LockRow}, "held by a transaction without a connection", "KILL"},
 		{"not told", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8}}, "what it does is unknown", "KILL"},
 	} {
 		if s := (&LockWait{LockWait: c.w}).words(); !strings.Contains(s, c.says) || strings.Contains(s, c.not) {

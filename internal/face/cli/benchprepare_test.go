@@ -138,7 +138,7 @@ func TestBenchPrepare(t *testing.T) {
 	step(fault.OK, "2 tables dropped", "cleanup", "read_write")
 	step(fault.OK, "nothing to drop", "cleanup", "read_write")
 	sql("CREATE TABLE sbtest.sbtest1 (id INT)")
-	step(fault.Failed, "sbtest1 is not of risso's making", "cleanup", "read_write")
+	step(fault.Failed, "sbtest1 is not risso's", "cleanup", "read_write")
 	sql("DROP TABLE sbtest.sbtest1")
 
 	step(fault.OK, "make a table", "prepare", "schemas", "--schemas", "3", "--schema-tables", "4", "--threads", "2")

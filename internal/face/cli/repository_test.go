@@ -154,7 +154,7 @@ func TestVerifyOtherIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out, e := said(t, "verify", "--from", dir, "--identity", file, "--set-aside")
-		if code != want || want == 1 && (out != "" || strings.Count(e, "\n") != 1 || !strings.Contains(e, "no identity opens it: the identity that was given belongs to none")) {
+		if code != want || want == 1 && (out != "" || strings.Count(e, "\n") != 1 || !strings.Contains(e, "no identity opens it: the given identity belongs to none")) {
 			t.Errorf("%d %s%s", code, out, e)
 		}
 		if list, _ := filepath.Glob(filepath.Join(dir, "damaged", "*")); len(list) > 0 {
@@ -210,7 +210,7 @@ func TestVerifyHints(t *testing.T) {
 		}
 	}
 	spoil("physical/" + h.ID + "/000000")
-	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "the next backup") || !strings.Contains(e, "from a second place only") || !strings.Contains(out, "Broken   "+h.ID) {
+	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "the next backup") || !strings.Contains(e, "can only come from a second place") || !strings.Contains(out, "Broken   "+h.ID) {
 		t.Errorf("a part: %d %s%s", code, out, e)
 	}
 	said(t, "verify", "--from", dir, "--set-aside")
@@ -219,7 +219,7 @@ func TestVerifyHints(t *testing.T) {
 		t.Errorf("the remedy: %d %s%s", code, out, e)
 	}
 	spoil("backups/" + ids[1] + "/head")
-	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "set-aside") || !strings.Contains(out, "needed by "+ids[1]) || !strings.Contains(out, "can be restored by its ID all the same (--backup "+ids[1]+")") {
+	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "set-aside") || !strings.Contains(out, "needed by "+ids[1]) || !strings.Contains(out, "can still be restored by its ID (--backup "+ids[1]+")") {
 		t.Errorf("a head: %d %s%s", code, out, e)
 	}
 }
@@ -231,7 +231,7 @@ func TestRepositoryWrongUse(t *testing.T) {
 	empty := t.TempDir()
 	placestest.KeepBackups(t, dir, 1, repo.Keys{})
 	for args, want := range map[string]string{
-		"verify": "2 say where the backups are", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
+		"verify": "2 give the place of the backups", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
 		"verify --from " + dir + " --backup x": "1 no such backup", "verify --from " + dir + " --identity /nowhere": "2 --identity", "verify --from " + dir + " -o xml": "2 there are text, json", "verify --from " + dir + " extra": "2 ",
 		"verify --from " + dir + " --threads -1": "2 --threads", "backup list": "2 say where", "backup lst": "2 has no command", "backup show --from " + dir + " nothing": "1 no such backup",
 		"backup show --from " + dir + " ../../etc": "1 ", "backup prune --from " + dir + " --keep-within 5x": "2 --keep-within", "backup prune --from " + dir + " --keep-within -5d": "2 --keep-within",

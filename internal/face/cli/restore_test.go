@@ -395,7 +395,7 @@ func (s *restoreStory) forgotten() {
 	s.says(s.refused(fault.Usage, append(forget, "--overwrite")...), "--forget and --overwrite")
 	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 table is whole", "Nothing was changed")
 	s.says(mustRun(s.t, append(forget, "--dry-run", "-o", "json")...), `"found": true`)
-	s.says(mustRun(s.t, forget...), "Its journal is gone")
+	s.says(mustRun(s.t, forget...), "Its journal has been removed")
 	s.leavesNothing(s.there)
 	s.says(mustRun(s.t, forget...), "No restore")
 	s.says(s.refused(fault.Failed, "restore", "--from", s.place, "--into", s.there.DSN, "--schema", "shop"), "there is data in the way")

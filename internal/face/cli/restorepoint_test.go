@@ -121,7 +121,7 @@ func (s *restoreStory) damagedMirror() {
 		{"a log that is cut", packed, func(b []byte) []byte { return b[:len(b)-20] }, []say{{search, fault.Failed, not[0]}, {roll, fault.Failed, "binlog.000002"}, {append(list, "--verify"), fault.Failed, "binlog.000002 is damaged"}}},
 		{"one with a bit that is another", packed, func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}, {append(list, "--verify"), fault.Failed, "binlog.000002 is damaged"}}},
 		{"one that is gone", packed, nil, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}}},
-		{"one without its index", index, nil, []say{{search, fault.Failed, "1 log is there (binlog.000002) without the index"}, {roll, fault.Failed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, fault.OK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, fault.Failed, "binlog.000002: it has no index"}}},
+		{"one without its index", index, nil, []say{{search, fault.Failed, "1 log is there (binlog.000002) without an index"}, {roll, fault.Failed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, fault.OK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, fault.Failed, "binlog.000002: it has no index"}}},
 		{"one that is not signed", index, func(b []byte) []byte { return bytes.Replace(b, []byte(`"signature"`), []byte(`"nothing"`), 1) },
 			[]say{{probe, check.Warning, "1 mirrored binary log does not count (series "}, {probe, check.Warning, "it is not signed, so it is unknown who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: it is unknown whether they can be restored |"}}},
 		{"one that grows and lost its end", growing, lessOne, []say{{search, fault.Failed, "were mirrored: it has been truncated since"}, {roll, fault.Failed, "binlog.000003"}, {probe, check.Warning, "1 mirrored binary log does not count (series "}}},
@@ -168,7 +168,7 @@ func (s *restoreStory) lostAtTheEnd() {
 	restore := []string{"restore", "--from", s.place, "--into", s.here.DSN, "--table", "f.t", "--rename", "f.t=f.lost", "--dry-run", "--to-time", "2100-01-01"}
 	apply := []string{"binlog", "apply", "--from", s.place, "--start", "binlog.000001:4", "--dry-run"}
 	for _, args := range [][]string{restore, append(apply, "--to-time", "2100-01-01")} {
-		s.says(s.refused(fault.Failed, args...), "they end before the time to stop at, and of series ", "1 log is there (binlog.000004) without the index")
+		s.says(s.refused(fault.Failed, args...), "they end before the time to stop at, and of series ", "1 log is there (binlog.000004) without an index")
 	}
 	s.says(mustRun(s.t, apply...), "note: of series ", "1 log is there (binlog.000004)")
 	if err := os.Remove(lost); err != nil {

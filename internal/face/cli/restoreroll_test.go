@@ -57,7 +57,7 @@ func (s *restoreStory) events() {
 	until := s.last()
 	s.sql(s.here, "DROP DATABASE ev")
 	out := mustRun(s.t, "restore", "--from", s.place, "--into", s.here.DSN, "--logs-dsn", s.here.DSN, "--to-gtid", until)
-	s.says(out, "event `ev`.`is_past` is not made: its last time is past", "event `ev`.`was_east` is not made: its last time is past")
+	s.says(out, "event `ev`.`is_past` is not created: its last time is past", "event `ev`.`was_east` is not created: its last time is past")
 	if strings.Contains(out, "`dropped`") || strings.Contains(out, "`later`") {
 		s.t.Errorf("it is said of what is as it was: %s", out)
 	}

@@ -517,7 +517,7 @@ func TestEachOnce(t *testing.T) {
 	}{
 		{[]*bench.Result{run(0)}, []*bench.Result{run(0)}, "began 2026-11-01 10:00:00 UTC) is on both sides"},
 		{[]*bench.Result{run(0), run(1), run(2), run(3)}, []*bench.Result{run(4), run(3)}, "10:03:00 UTC) is on both sides"},
-		{[]*bench.Result{run(0), run(1), run(0)}, []*bench.Result{run(2)}, "is there twice as a run of A"},
+		{[]*bench.Result{run(0), run(1), run(0)}, []*bench.Result{run(2)}, "is given twice as a run of A"},
 		{[]*bench.Result{run(0)}, []*bench.Result{run(1)}, ""},
 	} {
 		err := Comparable(Side{Name: "A", Runs: c.a}, Side{Name: "B", Runs: c.b})

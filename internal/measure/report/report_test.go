@@ -394,7 +394,7 @@ func TestSentence(t *testing.T) {
 		t.Error(got)
 	}
 	r.Unfinished, r.Backlog, r.Latency.Max = 1, &bench.Backlog{NeverStarted: 1}, 3
-	if got := r.sentence(); !strings.Contains(got, "half within") || !strings.Contains(got, " 1 was given up") || !strings.Contains(got, " 1 transaction never began: the server, or so many sessions,") {
+	if got := r.sentence(); !strings.Contains(got, "half within") || !strings.Contains(got, " 1 was abandoned") || !strings.Contains(got, " 1 transaction never began: the server, or this number of sessions,") {
 		t.Error(got)
 	}
 }

@@ -100,7 +100,7 @@ func TestCounted(t *testing.T) {
 	put("b.000010"+extSealed, nil)
 	put("b.000001"+extPacked, nil)
 	list, err := List(t.Context(), place, dir)
-	if err != nil || len(list) != 1 || strings.Join(list[0].Lost, " ") != "b.000009 b.000010" || !strings.Contains(list[0].Lacks(), "2 logs are there (b.000009, b.000010) without the index") {
+	if err != nil || len(list) != 1 || strings.Join(list[0].Lost, " ") != "b.000009 b.000010" || !strings.Contains(list[0].Lacks(), "2 logs are there (b.000009, b.000010) without an index") {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -131,7 +131,7 @@ func TestErrorsPointAtTheColumn(t *testing.T) {
 		{`(db == "a"`, 1, "never closed"},
 		{`db == "a`, 7, "no closing"},
 		{`db == "ä" and ?`, 15, "does not belong"},
-		{`Full_scan > yes`, 11, "does not go with yes"},
+		{`Full_scan > yes`, 11, "does not work with yes"},
 		{`Full_scan == 1`, 11, "compared with yes or no"},
 		{`Full_scan + 1 > 2`, 1, "needs numbers"},
 		{`time > 5`, 8, "time in quotes"},

@@ -92,7 +92,7 @@ func TestParse(t *testing.T) {
 		"workloads: point_select\nload: .":                                         "not a file that can be read twice",
 		"workloads: point_select\nload: /dev/null":                                 "not a file that can be read twice",
 		"workloads: point_select\nservers: postgres\nengines: [innodb]":            "PostgreSQL has none",
-		"workloads: point_select\nservers: postgres\ncommon: [shared_buffers=1GB]": "postgres. in front",
+		"workloads: point_select\nservers: postgres\ncommon: [shared_buffers=1GB]": "with the prefix postgres.",
 		"workloads: point_select\ncommon: [postgres.shared_buffers=1GB]":           "not among the servers",
 	} {
 		_, err := Parse([]byte(text), t.TempDir())

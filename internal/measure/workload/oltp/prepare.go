@@ -308,7 +308,7 @@ func (o *oltp) Cleanup(ctx context.Context, opt workload.PrepareOptions) error {
 	case err != nil:
 		return err
 	case len(foreign) > 0:
-		return fmt.Errorf("%s not created by risso, and kept; what risso created was dropped (%s)", are(foreign), digits.Counted(len(ours), "table"))
+		return fmt.Errorf("%s not risso's, and kept; what risso created was dropped (%s)", are(foreign), digits.Counted(len(ours), "table"))
 	}
 	return nil
 }

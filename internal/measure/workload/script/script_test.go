@@ -202,7 +202,7 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal("the text shows no write")
 	}
 	_, err = bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 1, Time: 10 * time.Second})
-	if err == nil || !strings.Contains(err.Error(), "mix.yaml:1: the text of the statement shows no write") {
+	if err == nil || !strings.Contains(err.Error(), "mix.yaml:1: the statement's text shows no write") {
 		t.Error(err)
 	}
 	if n := number(t, s, "SELECT count(*) FROM t"); n != 0 {
@@ -267,7 +267,7 @@ func TestWrong(t *testing.T) {
 		{"transactions:\n  - statements:\n    - SELECT ?\n", "mix.yaml:3: a ? has no value"},
 		{"transactions:\n  - statements:\n    - SELECT 1; SELECT 2\n", "mix.yaml:3: another statement follows"},
 		{"transactions:\n  - statements:\n    - {sql: SELECT 1, save: 1x}\n", "mix.yaml:3: save: \"1x\" is no name"},
-		{"transactions:\n  - statements:\n    - {sql: SELECT 1, save: session}\n", "mix.yaml:3: save: session is drawn already"},
+		{"transactions:\n  - statements:\n    - {sql: SELECT 1, save: session}\n", "mix.yaml:3: save: session is already drawn"},
 		{"transactions:\n  - statements:\n    - {sql: 'SELECT :x', save: x}\n", "mix.yaml:3: no value :x"},
 		{"transactions:\n  - statements:\n    - {save: x}\n", "mix.yaml:3: a statement has no sql"},
 	} {
