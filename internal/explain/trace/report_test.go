@@ -227,7 +227,7 @@ func TestKnownByItsParts(t *testing.T) {
 		}}
 	}
 	for _, c := range []struct{ until, since, busy uint64 }{{0, 0, 1e9}, {7e9, 0, 3e9}, {4e9, 0, 1e9}, {0, 3e9, 2e9}, {7e9, 3e9, 4e9}, {0, 6.5e9, 1e9}} {
-		if r := NewReport(trace(c.until, c.since), false); r.Map.Busy != c.busy || !strings.Contains(r.Words[0], "with 1 statement known by its parts only") {
+		if r := NewReport(trace(c.until, c.since), false); r.Map.Busy != c.busy || !strings.Contains(r.Words[0], "with 1 statement known only by its parts") {
 			t.Errorf("busy before until %d, since %d: %d ps, not %d: %s", c.until, c.since, r.Map.Busy, c.busy, r.Words[0])
 		}
 	}
