@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Kind is one kind of thing that Risso borrows of a server: what it changes there for a while.
@@ -144,7 +145,7 @@ func (l *Loan[T]) ended(ctx context.Context, c *mysql.Conn) (bool, error) {
 	if l.kind.Stays {
 		return false, nil
 	}
-	now, err := c.Started(ctx)
+	now, err := read.Started(ctx, c)
 	if err != nil {
 		return false, fmt.Errorf("ask since when the server runs: %w", err)
 	}

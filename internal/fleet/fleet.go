@@ -134,7 +134,7 @@ type Event struct {
 type Finding struct {
 	ID       string    `json:"id"` // stable word such as "repl.stopped"
 	Severity Severity  `json:"severity"`
-	Since    time.Time `json:"since"`
+	Since    time.Time `json:"since,omitzero"`   // zero: nobody knows
 	Words    string    `json:"words"`            // one sentence: what, how much, since when
 	Remedy   string    `json:"remedy,omitempty"` // a command or statement to copy, if there is one
 	Chart    string    `json:"chart,omitempty"`  // the chart on the server page that shows it

@@ -3,9 +3,12 @@ package sandbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // Result is the result of one statement: no columns if it returned no rows.
@@ -87,7 +90,7 @@ func (n *Node) Client(ctx context.Context, args []string) (*exec.Cmd, error) {
 	}
 	path, ok := n.Program.tool(names...)
 	if !ok {
-		return nil, &UsageError{Problem: "neither mysql nor mariadb is installed", Hint: "install a client (Debian: mariadb-client), or give statements after --"}
+		return nil, fault.New(fault.Usage, "install a client (Debian: mariadb-client), or give statements after --", errors.New("neither mysql nor mariadb is installed"))
 	}
 	args = append([]string{"--no-defaults", "--user=root", "--socket=" + n.Socket}, args...)
 	cmd := exec.CommandContext(ctx, path, args...)

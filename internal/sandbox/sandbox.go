@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -137,7 +138,7 @@ func (s *Sandbox) Node(name string) (*Node, error) {
 		}
 		names = append(names, n.Name)
 	}
-	return nil, &UsageError{Problem: fmt.Sprintf("sandbox %s has no node %q", s.Name, name), Hint: fmt.Sprintf("it has %v", names)}
+	return nil, fault.New(fault.Usage, fmt.Sprintf("it has %v", names), fmt.Errorf("sandbox %s has no node %q", s.Name, name))
 }
 
 // Primary is the node that takes writes: the primary, or the first one.
@@ -200,21 +201,3 @@ func DefaultCacheDir() (string, error) {
 	}
 	return filepath.Join(home, ".cache", "risso"), nil
 }
-
-// UsageError is a request that cannot be met as it was put: an unknown name, a
-// bad option, a choice that is not clear.
-type UsageError struct {
-	Problem string
-	Hint    string // how to put it right; may be empty
-}
-
-// Error is the problem and its hint.
-func (e *UsageError) Error() string {
-	if e.Hint == "" {
-		return e.Problem
-	}
-	return e.Problem + ": " + e.Hint
-}
-
-// ExitCode is 2, as all commands of Risso have it for a wrong request.
-func (e *UsageError) ExitCode() int { return 2 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/protect"
@@ -68,7 +69,7 @@ func (w *watch) Event(e fleet.Event) {
 func (w *watch) Variables(instance string, at time.Time, values map[string]string) {
 	still := make(map[string]string, len(values))
 	for name, value := range values {
-		if !mysql.Moving(name) {
+		if !read.Moving(name) {
 			still[name] = value
 		}
 	}
@@ -323,11 +324,11 @@ func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, 
 		return ctx.Err()
 	}
 	if len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !hopeless(mysql.ClassOf(err)) }) {
-		return fault.New(fault.Failed, hintOf(errs[0]), errs[0])
+		return errs[0]
 	}
 	for i, err := range errs {
 		if err != nil {
-			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, will keep trying: "+err.Error(), hintOf(err)))
+			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, will keep trying: "+err.Error(), fleet.RemedyOf(err)))
 		}
 	}
 	return nil
@@ -342,12 +343,4 @@ func staysAway(c mysql.Class) bool {
 // more often than a server that will come.
 func NotThere(c mysql.Class) bool {
 	return staysAway(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused
-}
-
-func hintOf(err error) string {
-	var e *mysql.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }

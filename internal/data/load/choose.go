@@ -38,15 +38,15 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		c.tables = append(c.tables, [2]string{schema, table})
 	}
 	for _, s := range rename {
-		i, _ := asDefault.Find(s, "=")
-		if i < 0 {
+		before, after, ok := pattern.Cut(s, '=')
+		if !ok {
 			return c, fmt.Errorf("%q is not a renaming: write old=new", s)
 		}
-		oldSchema, oldTable, err := pattern.Name(s[:i])
+		oldSchema, oldTable, err := pattern.Name(before)
 		if err != nil {
 			return c, err
 		}
-		newSchema, newTable, err := pattern.Name(s[i+1:])
+		newSchema, newTable, err := pattern.Name(after)
 		if err != nil {
 			return c, err
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -54,17 +55,6 @@ type Progress struct {
 	Total int64  // 0: unknown
 }
 
-// Error is a failure and how to fix it.
-type Error struct {
-	Hint string
-	Err  error
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap gives the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
 // Errors that a caller may want to tell apart.
 var (
 	// ErrNoTool says that nothing on this machine can copy the server's files.
@@ -79,8 +69,8 @@ var (
 	ErrNotEmpty = errors.New("the directory is not empty")
 )
 
-func hinted(hint string, format string, args ...any) error {
-	return &Error{Hint: hint, Err: fmt.Errorf(format, args...)}
+func mended(remedy string, format string, args ...any) error {
+	return fleet.WithRemedy(fmt.Errorf(format, args...), remedy)
 }
 
 func (o *Options) defaults() {
@@ -179,7 +169,7 @@ func (j *job) sameDisk(ctx context.Context) error {
 		return err
 	}
 	if !same {
-		return hinted("run Risso on the server's own machine, or take a logical backup: leave out --physical", "%w: %s", ErrRemote, why)
+		return mended("run Risso on the server's own machine, or take a logical backup: leave out --physical", "%w: %s", ErrRemote, why)
 	}
 	return readable(j.server.DataDir)
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -43,7 +45,7 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 // planStream says what a backup by a program does.
 func (j *job) planStream(ctx context.Context) error {
 	var err error
-	if j.replica, err = j.conn.IsReplica(ctx); mysql.ClassOf(err) == mysql.ClassPrivilege {
+	if j.replica, err = read.IsReplica(ctx, j.conn); mysql.ClassOf(err) == mysql.ClassPrivilege {
 		j.plan.Notes = append(j.plan.Notes, "it is unknown whether the server is a replica, so the backup does not record its position in its source: the account needs "+j.server.ReplicaPrivilege())
 	} else if err != nil {
 		return err
@@ -105,19 +107,10 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 	return j.readFiles(kept)
 }
 
-// explain is explain with the GRANT that the account has to have.
+// explain names the GRANT that the account has to have, where that mends a tool's failure.
 func (j *job) explain(err error) error {
-	err = explain(err)
-	if e, ok := err.(*Error); ok && e.Hint == needsGrant {
-		e.Hint = j.plan.Needs
-	}
-	return err
-}
-
-// explain joins a tool's failure with its hint.
-func explain(err error) error {
-	if t, ok := err.(interface{ Hint() string }); ok && t.Hint() != "" {
-		return &Error{Hint: t.Hint(), Err: err}
+	if fleet.RemedyOf(err) == needsGrant {
+		return fleet.WithRemedy(err, j.plan.Needs)
 	}
 	return err
 }

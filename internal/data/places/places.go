@@ -52,22 +52,16 @@ func Make(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), e
 
 // Failure is an error of a repository and how to fix it.
 func Failure(ctx context.Context, place string, err error) error {
-	hint := ""
+	remedy := ""
 	switch {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrNoRepository):
-		hint = "risso backup --to makes one"
-	case Mistrusted(err) != "":
-		hint = Mistrusted(err)
-	case errors.Is(err, repo.ErrDamaged):
-		hint = "risso verify shows what else is damaged; a copy at another place may be intact"
+		remedy = "risso backup --to makes one"
 	case errors.Is(err, repo.ErrFull):
-		hint = "prune needs room for an empty file; free some space by hand: no backup needs what is under damaged/"
+		remedy = "prune needs room for an empty file; free some space by hand: no backup needs what is under damaged/"
 	case errors.Is(err, repo.ErrPruning):
-		hint = "if it was just killed on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
-	case errors.Is(err, repo.ErrNoBackup):
-		hint = "risso backup list shows the existing ones"
+		remedy = "if it was just killed on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
 	}
-	return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", Words(place), err))
+	return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w", Words(place), err))
 }

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // VerifyOptions say what of a repository is verified. The zero value: all of it.
@@ -205,7 +206,7 @@ func (v *verifier) choose(ctx context.Context) error {
 		}
 	}
 	if len(v.res.Backups) == 0 && len(v.bad) == 0 {
-		return fmt.Errorf("%w: the repository holds none", ErrNoBackup)
+		return fleet.WithRemedy(fmt.Errorf("%w: the repository holds none", ErrNoBackup), "risso backup --to takes one")
 	}
 	for _, e := range entries {
 		if e.Whole && !slices.Contains(v.res.Backups, e.ID) {

@@ -25,6 +25,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/serve"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/release"
 )
 
@@ -53,10 +54,7 @@ func Main(ctx context.Context, args []string, s screen.Streams) int {
 	if told := (*fault.Told)(nil); errors.As(err, &told) {
 		return code
 	}
-	message, hint := err.Error(), ""
-	if e := (*fault.Error)(nil); errors.As(err, &e) {
-		hint = e.Hint
-	}
+	message := err.Error()
 	if code == fault.Failed && ctx.Err() != nil { // the signal is why it failed, whatever broke first
 		code = fault.Interrupted
 		if errors.Is(err, context.Canceled) {
@@ -69,7 +67,7 @@ func Main(ctx context.Context, args []string, s screen.Streams) int {
 			message = strings.ReplaceAll(message, a[s[0]-1:after], a[s[0]-1:s[0]]+"***"+a[s[1]:after])
 		}
 	}
-	fmt.Fprintf(s.Err, "risso: %s\n", fault.Line(message, hint))
+	fmt.Fprintf(s.Err, "risso: %s\n", fault.Line(message, fleet.RemedyOf(err)))
 	return code
 }
 

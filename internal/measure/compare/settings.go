@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -87,6 +88,7 @@ type Settings struct {
 	old     []Setting
 	started int64
 	loan    *change.Loan[[]Setting]
+	conn    *mysql.Conn  // by which everything is set and put back: with some settings there is no other way in
 	stands  [2][]Setting // what the server held when each side was tried
 }
 
@@ -121,12 +123,15 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 	}
 	defer c.Close()
 	s := &Settings{target: target}
-	if s.started, err = c.Started(ctx); err != nil {
+	if s.started, err = read.Started(ctx, c); err != nil {
 		return nil, nil, fmt.Errorf("ask since when the server runs: %w", err)
 	}
 	p := &Plan{Server: target.String() + ", " + c.Server.Version}
+	has := func(name string) bool {
+		return slices.ContainsFunc(s.old, func(o Setting) bool { return o.Name == name })
+	}
 	for _, v := range slices.Concat(a, b) {
-		if slices.ContainsFunc(s.old, func(o Setting) bool { return o.Name == v.Name }) {
+		if has(v.Name) {
 			continue
 		}
 		old, err := readVariable(ctx, c, v.Name)
@@ -134,7 +139,7 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 			return nil, nil, err
 		}
 		s.old = append(s.old, old)
-		dynamic, known, err := c.Dynamic(ctx, v.Name)
+		dynamic, known, err := read.Dynamic(ctx, c, v.Name)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -144,10 +149,22 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 			p.Uncertain = append(p.Uncertain, v.Name)
 		}
 	}
-	// A side runs with what it does not set as it was before.
-	s.a, s.b = withOld(a, s.old), withOld(b, s.old)
+	for _, v := range slices.Clone(s.old) {
+		for _, name := range companionsOf(v.Name) {
+			if has(name) {
+				continue
+			}
+			if old, err := readVariable(ctx, c, name); err == nil {
+				s.old = append(s.old, old)
+			} else if !errors.Is(err, workload.ErrUsage) { // not every server has it
+				return nil, nil, err
+			}
+		}
+	}
+	// A side runs with what it does not set as it was before, but for what the server changes along with its settings.
+	s.a, s.b = a, b
 	p.Old = s.old
-	p.A, p.B, p.Back = sqlOf(s.a), sqlOf(s.b), sqlOf(s.old)
+	p.A, p.B, p.Back = sqlOf(slices.Concat(s.rest(a), a)), sqlOf(slices.Concat(s.rest(b), b)), sqlOf(s.old)
 	return s, p, nil
 }
 
@@ -155,14 +172,11 @@ func notDynamic(name string) error {
 	return fmt.Errorf("%w: %s %w: compare two servers (--dsn-a, --dsn-b), or give it as a start-up option in a file for risso bench matrix", workload.ErrUsage, name, ErrNotDynamic)
 }
 
-func withOld(side, old []Setting) []Setting {
-	out := slices.Clone(side)
-	for _, o := range old {
-		if !slices.ContainsFunc(side, func(s Setting) bool { return s.Name == o.Name }) {
-			out = append(out, o)
-		}
-	}
-	return out
+// rest is what a side leaves as it was before.
+func (s *Settings) rest(side []Setting) []Setting {
+	return slices.DeleteFunc(slices.Clone(s.old), func(o Setting) bool {
+		return movesWith(o.Name, side) || slices.ContainsFunc(side, func(v Setting) bool { return v.Name == o.Name })
+	})
 }
 
 func sqlOf(list []Setting) []string {
@@ -207,36 +221,82 @@ func (s *Settings) Begin(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	if err = s.begin(ctx, c, dir); err != nil {
+		c.Close()
+		return err
+	}
+	s.conn = c
+	return nil
+}
+
+func (s *Settings) begin(ctx context.Context, c *mysql.Conn, dir string) error {
+	err := c.Exec(ctx, "SET SESSION /* risso bench: stay through long runs */ wait_timeout = 2147483")
+	if err != nil {
+		return err
+	}
 	if s.loan, err = borrowed().Borrow(dir, s.target, c.Server, s.started, s.old); err != nil {
 		return err
 	}
-	try := func(side []Setting, stands *[]Setting) func(context.Context) error {
+	side := func(list []Setting, stands *[]Setting) func(context.Context) error {
 		return func(ctx context.Context) (err error) {
-			if err = apply(ctx, c, side); err == nil && stands != nil {
-				*stands, err = readBack(ctx, c, side)
+			if *stands, err = s.set(ctx, c, list); err == nil {
+				err = s.login(ctx)
 			}
 			return err
 		}
 	}
-	return s.loan.Execute(ctx, nil, change.Plan{
-		{What: "try the settings of", Where: "A", Do: try(s.a, &s.stands[0])},
-		{What: "try the settings of", Where: "B", Do: try(s.b, &s.stands[1])},
-		{What: "restore the previous values", Do: try(s.old, nil)},
-	}, change.Log{})
+	var before map[string]string
+	steps := change.Plan{
+		{What: "try the settings of", Where: "A", Do: side(s.a, &s.stands[0])},
+		{What: "try the settings of", Where: "B", Do: side(s.b, &s.stands[1])},
+		{What: "restore the previous values", Do: func(ctx context.Context) error { return putBack(ctx, c, s.old) }},
+	}
+	try := func(ctx context.Context) error {
+		_, err := change.Execute(ctx, steps, change.Log{})
+		return err
+	}
+	return s.loan.Execute(ctx, c, slices.Concat(
+		change.Plan{{What: "read all variables", Do: func(ctx context.Context) (err error) {
+			before, err = globals(ctx, c)
+			return err
+		}}},
+		steps,
+		change.Plan{{What: "look for others that changed", Do: func(ctx context.Context) error { return strays(ctx, c, before, try) }}},
+	), change.Log{})
+}
+
+// login tries whether the server takes a new session with the settings it has now.
+func (s *Settings) login(ctx context.Context) error {
+	c, err := mysql.Connect(ctx, s.target, nil)
+	if err != nil {
+		return fmt.Errorf("%w: with these settings the server takes no new session: %w", workload.ErrUsage, err)
+	}
+	return c.Close()
+}
+
+// set sets a side's variables, those that it does not name to what they were, and reads all that this comparison touches.
+func (s *Settings) set(ctx context.Context, c *mysql.Conn, side []Setting) ([]Setting, error) {
+	if err := putBack(ctx, c, s.rest(side)); err != nil {
+		return nil, err
+	}
+	if err := apply(ctx, c, side); err != nil {
+		return nil, err
+	}
+	now := make([]Setting, len(s.old))
+	for i, v := range s.old {
+		var err error
+		if now[i], err = readVariable(ctx, c, v.Name); err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
 }
 
 // Stands gives what the server held when A's variables were tried, and B's: it takes some values and keeps others.
 func (s *Settings) Stands() (a, b []Setting) { return s.stands[0], s.stands[1] }
 
 // Same says that the server held the same for both sides.
-func (s *Settings) Same() bool {
-	a, b := slices.Clone(s.stands[0]), slices.Clone(s.stands[1])
-	by := func(x, y Setting) int { return strings.Compare(x.Name, y.Name) }
-	slices.SortFunc(a, by)
-	slices.SortFunc(b, by)
-	return slices.Equal(a, b)
-}
+func (s *Settings) Same() bool { return slices.Equal(s.stands[0], s.stands[1]) }
 
 // Otherwise names the variables of which the server holds something else than was asked for, in words.
 func Otherwise(asked, stands []Setting) (out []string) {
@@ -271,17 +331,6 @@ func sameValue(x, y Setting) bool {
 	return plain(x.Value) == plain(y.Value)
 }
 
-func readBack(ctx context.Context, c *mysql.Conn, side []Setting) ([]Setting, error) {
-	now := make([]Setting, len(side))
-	for i, v := range side {
-		var err error
-		if now[i], err = readVariable(ctx, c, v.Name); err != nil {
-			return nil, err
-		}
-	}
-	return now, nil
-}
-
 // Apply sets A's variables, or B's, and gives them as the server holds them now.
 func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -290,15 +339,17 @@ func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 	if second {
 		side = s.b
 	}
-	c, err := mysql.Connect(ctx, s.target, nil)
-	if err != nil {
+	now, err := s.set(ctx, s.conn, side)
+	if err == nil || mysql.ClassOf(err) != mysql.ClassDropped {
+		return now, err
+	}
+	c, cerr := mysql.Connect(ctx, s.target, nil)
+	if cerr != nil {
 		return nil, err
 	}
-	defer c.Close()
-	if err := apply(ctx, c, side); err != nil {
-		return nil, err
-	}
-	return readBack(ctx, c, side)
+	s.conn.Close()
+	s.conn = c
+	return s.set(ctx, c, side)
 }
 
 func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {
@@ -331,8 +382,8 @@ func (s *Settings) PutBack(ctx context.Context) error {
 	if s.loan == nil {
 		return nil
 	}
-	c, err := s.loan.Return(ctx, nil)
-	if c != nil {
+	c, err := s.loan.Return(ctx, s.conn)
+	if s.conn = nil; c != nil {
 		c.Close()
 	}
 	return err
@@ -370,29 +421,29 @@ func CheckLeft(ctx context.Context, target mysql.Target, dir string) error {
 	return borrowed().Waits(ctx, target, dir)
 }
 
+// putBack sets what differs, and makes sure of it by reading. A variable may move another one that was put back before it (collation_server
+// follows character_set_server): that one is set again.
 func putBack(ctx context.Context, c *mysql.Conn, old []Setting) error {
-	differing := func() (list []Setting, err error) {
+	const rounds = 3
+	for n := 0; ; n++ {
+		var changed []Setting // what is as it was is left alone: it may be the very variable that cannot be set
 		for _, o := range old {
 			is, err := readVariable(ctx, c, o.Name)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if is != o {
-				list = append(list, o)
+				changed = append(changed, o)
 			}
 		}
-		return list, nil
+		if len(changed) == 0 {
+			return nil
+		}
+		if n == rounds {
+			return fmt.Errorf("the server does not go back to %v", changed)
+		}
+		if err := apply(ctx, c, changed); err != nil {
+			return err
+		}
 	}
-	// What is as it was is left alone: it may be the very variable that cannot be set.
-	changed, err := differing()
-	if err != nil {
-		return err
-	}
-	if err := apply(ctx, c, changed); err != nil {
-		return err
-	}
-	if changed, err = differing(); err == nil && len(changed) > 0 {
-		err = fmt.Errorf("the server does not go back to %v", changed)
-	}
-	return err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/snapshot"
@@ -227,18 +228,17 @@ func waitsFor(p *screen.Progress, w io.Writer) func(repo.Holder) {
 
 // backupFailure is an error and how to fix it.
 func backupFailure(ctx context.Context, err error) error {
-	var e *mysql.Error
 	var blind *define.BlindError
 	var closed *dump.ClosedError
 	switch {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "this run produced no backup; what was stored is reused by the next one", errors.New("interrupted"))
 	case errors.As(err, &blind):
-		hint := blind.Hint()
+		remedy := blind.Remedy()
 		if blind.Part {
-			hint += "; or say --partial to back up what the account may read, marked as a part"
+			remedy += "; or say --partial to back up what the account may read, marked as a part"
 		}
-		return fault.New(fault.Failed, hint, err)
+		return fault.New(fault.Failed, remedy, err)
 	case errors.As(err, &closed):
 		var names []string
 		for _, t := range closed.Tables[:min(len(closed.Tables), 20)] {
@@ -253,8 +253,8 @@ func backupFailure(ctx context.Context, err error) error {
 		return fault.New(fault.Failed, "repeat the backup: nothing is stored twice; with PROCESS, on MySQL 8 and later BACKUP_ADMIN, it can block schema changes", err)
 	case errors.Is(err, snapshot.ErrLocks):
 		return fault.New(fault.Failed, "raise --lock-wait, use --kill-long-queries, or take the backup from a replica", err)
-	case errors.As(err, &e):
-		return fault.New(fault.Failed, e.Hint, err)
+	case fleet.RemedyOf(err) != "":
+		return err
 	}
 	return fault.New(fault.Failed, "this run produced no backup; what was stored is reused by the next one", err)
 }

@@ -151,9 +151,9 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 
 // copyFailure is the error of an incomplete copy, and how to fix it.
 func copyFailure(c *repo.Copied) error {
-	hint := "risso verify shows which place has the original; risso verify --set-aside moves away what is damaged at the second one, and the next copy brings it again"
+	remedy := "risso verify shows which place has the original; risso verify --set-aside moves away what is damaged at the second one, and the next copy brings it again"
 	if len(c.Different) == 0 && !slices.ContainsFunc(c.Refused, func(r repo.Refusal) bool { return r.Kind != repo.Foreign }) {
-		hint = places.TrustHint
+		remedy = repo.TrustRemedy
 	}
-	return fault.New(fault.Failed, hint, errors.New(c.Problems()))
+	return fault.New(fault.Failed, remedy, errors.New(c.Problems()))
 }

@@ -155,7 +155,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored has been removed"))
 	case err != nil && proof.Ended.IsZero():
-		return drill.Failure(err)
+		return err
 	}
 	stored := err // else it was made, and could not be stored
 	if f.output == "json" {
@@ -164,7 +164,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 		err = writeProof(s.Out, proof)
 	}
 	if stored != nil {
-		return drill.Failure(stored)
+		return stored
 	}
 	if err == nil && !proof.Passed {
 		return fault.New(fault.Failed, "", fmt.Errorf("%w: %s", errNotProven, proof.Failures[0]))

@@ -88,7 +88,7 @@ func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.O
 	if f.dryRun {
 		plan, err := physical.Prepare(ctx, o)
 		if err != nil {
-			return physicalFailure(err)
+			return err
 		}
 		if f.output == "json" {
 			return render.JSON(s.Out, plan)
@@ -148,23 +148,11 @@ func takePhysical(ctx context.Context, s screen.Streams, o physical.Options, out
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was stored of the backup has been removed"))
 	case err != nil:
-		return physicalFailure(err)
+		return err
 	case output == "json":
 		return render.JSON(s.Out, h)
 	}
 	return writeTaken(s.Out, h)
-}
-
-// physicalFailure gives an error its hint.
-func physicalFailure(err error) error {
-	var p *physical.Error
-	if errors.As(err, &p) {
-		return fault.New(fault.Failed, p.Hint, err)
-	}
-	if hint := places.Mistrusted(err); hint != "" {
-		return fault.New(fault.Failed, hint, err)
-	}
-	return err
 }
 
 func writePlan(w io.Writer, p physical.Plan) error {

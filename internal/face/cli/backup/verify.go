@@ -134,25 +134,25 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	case v.Whole() && logs.whole():
 		return nil
 	case v.Whole() && len(logs.Damaged) == 0:
-		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(logs.Foreign), "mirrored log")))
+		return fault.New(fault.Failed, repo.TrustRemedy, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(logs.Foreign), "mirrored log")))
 	case v.Whole():
 		return fault.New(fault.Failed, "", fmt.Errorf("%s damaged", digits.Counted(len(logs.Damaged), "mirrored log")))
 	}
-	hint := ""
+	remedy := ""
 	switch {
 	case f.setAside:
 	case slices.ContainsFunc(v.Problems, repo.Problem.Taken):
-		hint = "the next backup will reuse a damaged object unless it is set aside: risso verify --set-aside"
+		remedy = "the next backup will reuse a damaged object unless it is set aside: risso verify --set-aside"
 	case slices.ContainsFunc(v.Problems, repo.Problem.Movable):
-		hint = "an intact part of a physical backup can only come from a second place: risso verify --set-aside, then risso backup copy from there"
+		remedy = "an intact part of a physical backup can only come from a second place: risso verify --set-aside, then risso backup copy from there"
 	}
 	is := func(k repo.ProblemKind) func(repo.Problem) bool {
 		return func(p repo.Problem) bool { return p.Kind == k }
 	}
 	if slices.ContainsFunc(v.Problems, is(repo.Foreign)) && !slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind != repo.Foreign }) {
-		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(v.Problems), "backup")))
+		return fault.New(fault.Failed, repo.TrustRemedy, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(v.Problems), "backup")))
 	}
-	return fault.New(fault.Failed, hint, fmt.Errorf("%s, %s cannot be restored in full", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
+	return fault.New(fault.Failed, remedy, fmt.Errorf("%s, %s cannot be restored in full", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
 }
 
 // verifiedLogs is what a verification found about the mirrored binary logs.

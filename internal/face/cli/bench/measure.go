@@ -121,7 +121,7 @@ func (f *measureFlags) try(ctx context.Context, t drive.Target, w workload.Workl
 	return nil
 }
 
-// endOf gives an error of a measuring command its exit code and hint.
+// endOf gives an error of a measuring command its exit code and what mends it.
 func endOf(err error, name string) error {
 	if err == nil {
 		return nil

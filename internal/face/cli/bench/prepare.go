@@ -19,7 +19,6 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
-	"github.com/rissodb/risso/internal/mysql"
 )
 
 type benchPrepareFlags struct {
@@ -127,7 +126,6 @@ func (f *benchPrepareFlags) run(ctx context.Context, s screen.Streams, name stri
 
 // prepareError adds a hint on how to fix it. An error of wrong use keeps its code.
 func prepareError(ctx context.Context, err error) error {
-	var refused *mysql.Error
 	var told *fault.Error
 	switch {
 	case errors.As(err, &told):
@@ -137,8 +135,6 @@ func prepareError(ctx context.Context, err error) error {
 		return fault.New(fault.Usage, "", err)
 	case ctx.Err() != nil: // it says so, and what is left
 		return fault.New(fault.Interrupted, "", err)
-	case errors.As(err, &refused):
-		return fault.New(fault.Failed, refused.Hint, err)
 	}
 	return err
 }

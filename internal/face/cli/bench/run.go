@@ -24,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
@@ -253,7 +254,7 @@ func (f *benchRunFlags) begin(ctx context.Context, s screen.Streams) error {
 	return benchError(fmt.Errorf("no server answers: %w", errors.Join(refused...)), f.Workload.Name())
 }
 
-// benchError gives an error its exit code and hint.
+// benchError gives an error its exit code and how to fix it.
 func benchError(err error, name string) error {
 	var known *fault.Error
 	var server *drive.ServerError
@@ -264,25 +265,25 @@ func benchError(err error, name string) error {
 	case errors.Is(err, workload.ErrUsage):
 		return fault.New(fault.Usage, "", err)
 	case errors.As(err, &server):
-		return fault.New(fault.Failed, benchHint(server, name), err)
+		return fault.New(fault.Failed, serverRemedy(server, name), err)
 	case errors.As(err, &trouble):
-		hint := trouble.Hint
+		remedy := fleet.RemedyOf(err)
 		switch {
 		case trouble.OfAccount():
-			hint = "lower --threads, or " + hint
+			remedy = "lower --threads, or " + remedy
 		case trouble.Class == mysql.ClassFull:
-			hint = "lower --threads, or raise max_connections"
+			remedy = "lower --threads, or raise max_connections"
 		}
 		if mysql.ErrorNumber(err) == errno.UnknownDatabase {
-			hint = "create the database, then: risso bench prepare " + name + " --dsn …"
+			remedy = "create the database, then: risso bench prepare " + name + " --dsn …"
 		}
-		return fault.New(fault.Failed, hint, err)
+		return fault.New(fault.Failed, remedy, err)
 	}
 	return fault.New(fault.Failed, "", err)
 }
 
-// benchHint is a hint for an error of the server.
-func benchHint(e *drive.ServerError, name string) string {
+// serverRemedy is a hint for an error of the server.
+func serverRemedy(e *drive.ServerError, name string) string {
 	prepare := "risso bench prepare " + name + " --dsn …"
 	switch {
 	case name == "replay" && (e.Code == 1146 || e.Code == 1049):

@@ -112,7 +112,7 @@ func (f Flags) Source(ctx context.Context, args []string) (src Source, err error
 	}
 	src.Live = true
 	src.Files, err = binlog.FromServer(ctx, t)
-	return src, withHint(err)
+	return src, mended(err)
 }
 
 // pick finds the series that is meant.
@@ -144,22 +144,15 @@ func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, err
 // localDir is where the log is that is not finished.
 func (f Flags) localDir() string { return places.MirrorDir(f.Dir, f.From) }
 
-// withHint adds a hint to an error of a server.
-func withHint(err error) error {
-	var e *mysql.Error
+// mended adds a hint to an error of a server.
+func mended(err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return fault.New(fault.Failed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
-	case errors.As(err, &e):
-		return fault.New(fault.Failed, e.Hint, err)
 	case errors.Is(err, binlog.ErrNoUndo):
 		return fault.New(fault.Failed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, binlogevent.ErrNotBinlog):
 		return fault.New(fault.Failed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
-	case places.Mistrusted(err) != "":
-		return fault.New(fault.Failed, places.Mistrusted(err), err)
 	}
 	return err
 }
@@ -169,7 +162,7 @@ func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	}
-	return withHint(err)
+	return mended(err)
 }
 
 // tableFlags say which tables are meant.
@@ -205,7 +198,7 @@ func (f *tableFlags) unmet(in string) error {
 	if f.choice == nil || !errors.As(f.choice.Unmet(), &unmet) {
 		return nil
 	}
-	return fault.New(fault.Failed, unmet.Hint(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
+	return fault.New(fault.Failed, unmet.Remedy(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
 }
 
 // misnamed says whether one of these names is no pattern.

@@ -140,10 +140,10 @@ func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error
 		return fault.New(fault.InUse, "", err)
 	}
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
-		if c, cerr := mysql.Connect(ctx, o.Target, nil); cerr == nil { // else the hint does without the account
+		if c, cerr := mysql.Connect(ctx, o.Target, nil); cerr == nil { // else the remedy does without the account
 			c.Close()
 			return fault.New(fault.Failed, c.Server.FollowGrants(), err)
 		}
 	}
-	return withHint(err)
+	return mended(err)
 }

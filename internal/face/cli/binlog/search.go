@@ -114,7 +114,7 @@ func (f Flags) live(ctx context.Context) (*binlog.Live, func(), error) {
 	}
 	c, err := mysql.Connect(ctx, t, nil)
 	if err != nil {
-		return nil, nil, withHint(err)
+		return nil, nil, mended(err)
 	}
 	return binlog.NewLive(c), func() { c.Close() }, nil
 }

@@ -43,8 +43,18 @@ func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Run checks for Nagios and Icinga: one line, performance data, exit codes 0 to 3",
-		Args:  cobra.NoArgs,
+		// A check that is not configured right must be neither OK nor CRITICAL.
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return failed(s, "CHECK", fault.Usagef("there is no check %q: see risso check --help", args[0]))
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			return failed(s, "CHECK", fault.Usagef("no check is named: see risso check --help"))
+		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(s, "CHECK", err) })
 	cmd.AddCommand(newCheckBackup(s))
 	return cmd
 }
@@ -122,14 +132,11 @@ range of moments that can be restored may be reported as shorter than it is, nev
 	return cmd
 }
 
-// checkFailed is the state UNKNOWN with its reason.
-func checkFailed(s screen.Streams, err error) error {
-	hint := ""
-	var e *fault.Error
-	if errors.As(err, &e) {
-		hint = e.Hint
-	}
-	fmt.Fprintln(s.Out, "BACKUP UNKNOWN - "+noBar(fault.Line(err.Error(), hint)))
+func checkFailed(s screen.Streams, err error) error { return failed(s, "BACKUP", err) }
+
+// failed is the state UNKNOWN of a check with its reason.
+func failed(s screen.Streams, check string, err error) error {
+	fmt.Fprintln(s.Out, check+" UNKNOWN - "+noBar(fault.Line(err.Error(), fleet.RemedyOf(err))))
 	return &fault.Told{Code: Unknown}
 }
 

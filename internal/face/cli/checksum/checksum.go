@@ -19,7 +19,6 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/throttle"
@@ -135,26 +134,17 @@ func (f checksumFlags) options(ctx context.Context, s screen.Streams) (o checksu
 	}
 	found, notes, err := checksum.FindReplicas(ctx, o.Primary)
 	if err != nil {
-		hint := ""
+		remedy := ""
 		if errors.Is(err, checksum.ErrNoReplica) {
-			hint = "name them with --replica DSN"
+			remedy = "name them with --replica DSN"
 		}
-		return o, checksumFailure(err, hint)
+		return o, fault.New(fault.Failed, remedy, err)
 	}
 	for _, n := range notes {
 		fmt.Fprintln(s.Err, "risso:", n)
 	}
 	o.Others = found
 	return o, nil
-}
-
-// checksumFailure is an error with what a server's error hints at.
-func checksumFailure(err error, hint string) error {
-	var e *mysql.Error
-	if hint == "" && errors.As(err, &e) {
-		hint = e.Hint
-	}
-	return fault.New(fault.Failed, hint, err)
 }
 
 func runChecksum(ctx context.Context, s screen.Streams, f checksumFlags) error {
@@ -204,19 +194,19 @@ func runChecksum(ctx context.Context, s screen.Streams, f checksumFlags) error {
 	var unmet *pattern.UnmetError
 	switch {
 	case errors.Is(err, context.Canceled):
-		hint := ""
+		remedy := ""
 		if f.state != "" {
-			hint = "the same command continues from there"
+			remedy = "the same command continues from there"
 		}
-		return fault.New(fault.Interrupted, hint, errors.New("interrupted"))
+		return fault.New(fault.Interrupted, remedy, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:
 		return fault.New(fault.Failed, result.Unseen[0].Hint, fmt.Errorf("%w: %s", err, result.Unseen[0].Words))
 	case errors.As(err, &unmet):
-		return fault.New(fault.Usage, screen.Joined(unmet.Hint(), "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on"), err)
+		return fault.New(fault.Usage, screen.Joined(unmet.Remedy(), "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on"), err)
 	case errors.Is(err, checksum.ErrNothing):
 		return fault.New(fault.Failed, "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on", err)
 	case err != nil:
-		return checksumFailure(err, "")
+		return err
 	}
 	if f.mend {
 		return f.runMend(ctx, s, o, result, text.found)
@@ -315,7 +305,11 @@ func (c *checksumText) on(on checksum.On) {
 	for _, r := range on.Rows {
 		fmt.Fprintf(c.out, "    %s\n", rowWords(r))
 	}
-	if n := on.Missing + on.Extra + on.Different - int64(len(on.Rows)); n > 0 && len(on.Rows) > 0 {
+	n := on.Missing + on.Extra + on.Different
+	for _, r := range on.Rows {
+		n -= max(1, r.Times)
+	}
+	if n > 0 && len(on.Rows) > 0 {
 		fmt.Fprintf(c.out, "    and %d more\n", n)
 	}
 }

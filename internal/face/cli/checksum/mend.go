@@ -49,7 +49,7 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 	m := checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: found, Triggers: f.triggers, ForeignKeys: f.foreignKeys, Journal: f.journal}
 	plan, err := checksum.PlanMend(ctx, m)
 	if err != nil {
-		return checksumFailure(err, "")
+		return err
 	}
 	f.showPlan(out, o, plan)
 	switch {
@@ -69,7 +69,7 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 		fmt.Fprintf(out, "journal: %s\n", journal)
 	}
 	if err != nil {
-		return checksumFailure(err, "")
+		return err
 	}
 	fmt.Fprintf(out, "%s written; compared once more:\n", digits.Plural(len(plan.Steps), "row", "rows"))
 	return f.compareAgain(ctx, out, o, found)
@@ -86,7 +86,7 @@ func (f checksumFlags) compareAgain(ctx context.Context, out io.Writer, o checks
 	o.Each, o.Progress = text.table, nil
 	again, err := checksum.Compare(ctx, o)
 	if err != nil {
-		return checksumFailure(err, "")
+		return err
 	}
 	text.end(again)
 	return checksumVerdict(again)

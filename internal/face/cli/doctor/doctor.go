@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/mysql"
@@ -226,12 +227,7 @@ func ofServer(ctx context.Context, w config.Watched, schema string, jobs []mysql
 	name := w.Instance.Name
 	c, err := mysql.Connect(ctx, w.Target, nil)
 	if err != nil {
-		f := Finding{FindBad, name, err.Error(), ""}
-		var e *mysql.Error
-		if errors.As(err, &e) {
-			f.Remedy = e.Hint
-		}
-		return []Finding{f}
+		return []Finding{{FindBad, name, err.Error(), fleet.RemedyOf(err)}}
 	}
 	defer c.Close()
 	list := []Finding{{findOK, name, fmt.Sprintf("%s %s, as %s", c.Server.Flavour, c.Server.Version, c.Server.QuotedAccount()), ""}}

@@ -85,7 +85,7 @@ func runGrants(ctx context.Context, s screen.Streams, f grantsFlags) error {
 	}
 	c, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
-		return flags.ServerFailure(err)
+		return err
 	}
 	defer c.Close()
 	statements := c.Server.Grants(f.account, f.schema, jobs...)

@@ -285,11 +285,11 @@ func filterFailure(w io.Writer, err error) error {
 func readFailure(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
-		hint := ""
+		remedy := ""
 		if errors.Is(err, fs.ErrPermission) {
-			hint = "the log belongs to the server's account: run as it, or as root"
+			remedy = "the log belongs to the server's account: run as it, or as root"
 		}
-		return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", p.Path, p.Err))
+		return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w", p.Path, p.Err))
 	}
 	return err
 }

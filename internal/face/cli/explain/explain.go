@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -230,10 +231,9 @@ func endLeftBehind(ctx context.Context, s screen.Streams, target mysql.Target, i
 }
 
 func explainFailure(server mysql.Server, analyze bool, err error) error {
-	var me *mysql.Error
 	switch n := mysql.ErrorNumber(err); {
-	case errors.As(err, &me):
-		return fault.New(fault.Failed, me.Hint, err)
+	case fleet.RemedyOf(err) != "":
+		return err
 	case errors.Is(err, plan.ErrStatement):
 		return fault.New(fault.Usage, "", err)
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:

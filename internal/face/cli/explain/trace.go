@@ -182,14 +182,9 @@ func writeTrace(w io.Writer, f traceFlags, t *trace.Trace) error {
 	return r.WriteText(w, trace.TextOptions{All: f.all, Width: f.width})
 }
 
-// traceError gives an error its exit code and hint.
+// traceError gives an error what mends it.
 func traceError(err error) error {
-	var e *mysql.Error
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e):
-		return fault.New(fault.Failed, e.Hint, err)
 	case errors.Is(err, trace.ErrNoConnection):
 		return fault.New(fault.Failed, "risso trace without a number lists the connections", err)
 	case errors.Is(err, trace.ErrOff):
@@ -197,7 +192,7 @@ func traceError(err error) error {
 	case errors.Is(err, trace.ErrBusy):
 		return fault.New(fault.Failed, "wait until it has ended; what a killed one left is put back by risso trace --restore", err)
 	}
-	return fault.New(fault.Failed, "", err)
+	return err
 }
 
 // traceCandidates lists the connections.

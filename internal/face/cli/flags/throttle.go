@@ -35,7 +35,7 @@ func (f Throttle) Gate(ctx context.Context, own int, server mysql.Target, replic
 	}
 	g, err := throttle.New(ctx, limits, server, replicas...)
 	if err != nil {
-		return nil, ServerFailure(err)
+		return nil, err
 	}
 	return g, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/physical"
-	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -147,18 +146,10 @@ func filesText(s screen.Streams, got physical.Restored) {
 	}
 }
 
-// filesFailure is an error and how to fix it.
+// filesFailure says of a signal that it ended the restore.
 func filesFailure(ctx context.Context, err error) error {
-	var p *physical.Error
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored has been removed"))
-	case errors.As(err, &p):
-		return fault.New(fault.Failed, p.Hint, err)
-	case places.Mistrusted(err) != "":
-		return fault.New(fault.Failed, places.Mistrusted(err), err)
-	case errors.Is(err, repo.ErrDamaged):
-		return fault.New(fault.Failed, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact", err)
 	}
 	return err
 }

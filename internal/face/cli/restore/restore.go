@@ -26,6 +26,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -361,10 +362,10 @@ func sandboxSettings(h repo.Header) []string {
 	return out
 }
 
-// restoreHints are hints for errors of a restore.
-var restoreHints = []struct {
-	is   error
-	hint string
+// restoreRemedies are hints for errors of a restore.
+var restoreRemedies = []struct {
+	is     error
+	remedy string
 }{
 	{load.ErrForged, "somebody wrote to the repository, or it is damaged: use another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
@@ -383,45 +384,37 @@ var restoreHints = []struct {
 	{load.ErrMeet, "on the backup's server, or one of its kind (--sandbox NAME), change one of the two values or make the key not unique, take a new backup and restore that; in the meantime --forget and --schema or --table restore the rest"},
 	{load.ErrNotKept, "a server like the backup's accepts them: --sandbox NAME"},
 	{load.ErrDifferent, "somebody wrote there in the meantime, or the server stores rows differently"},
-	{repo.ErrDamaged, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact"},
 }
 
 // Failure is an error and how to fix it. changed says whether the restore had begun to change the server.
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
-	code, hint := fault.Failed, ""
-	var e *mysql.Error
-	if errors.As(err, &e) {
-		hint = e.Hint
-	}
-	for _, h := range restoreHints {
+	code, remedy := fault.Failed, fleet.RemedyOf(err)
+	for _, h := range restoreRemedies {
 		if errors.Is(err, h.is) {
-			hint = h.hint
+			remedy = h.remedy
 			break
 		}
-	}
-	if why := places.Mistrusted(err); why != "" {
-		hint = why
 	}
 	if errors.Is(err, load.ErrNothing) {
 		code = fault.Usage
 	}
 	var unmet *pattern.UnmetError
 	if errors.As(err, &unmet) {
-		hint = unmet.Hint()
+		remedy = unmet.Remedy()
 	}
 	if ctx.Err() != nil {
-		code, hint, err = fault.Interrupted, "", errors.New("interrupted")
+		code, remedy, err = fault.Interrupted, "", errors.New("interrupted")
 	}
 	switch {
 	case !changed:
-		hint = screen.Joined("nothing was changed", hint)
+		remedy = screen.Joined("nothing was changed", remedy)
 	case !load.CameToEnd(err):
-		hint = screen.Joined(hint, "run the same command again: it continues where it stopped; --forget removes its journal instead")
+		remedy = screen.Joined(remedy, "run the same command again: it continues where it stopped; --forget removes its journal instead")
 	}
 	if box != nil {
-		hint = screen.Joined(hint, "the sandbox is left as it is: risso sandbox down "+box.Name)
+		remedy = screen.Joined(remedy, "the sandbox is left as it is: risso sandbox down "+box.Name)
 	}
-	return fault.New(code, hint, err)
+	return fault.New(code, remedy, err)
 }
 
 // restoreText is the result in words.

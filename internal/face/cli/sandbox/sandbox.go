@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -144,7 +145,7 @@ func newSandboxDownCmd(output *string) *cobra.Command {
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
-				return &sandbox.UsageError{Problem: "a name and --all", Hint: "give one of them"}
+				return fault.New(fault.Usage, "give one of them", errors.New("a name and --all"))
 			}
 			chosen, err := chooseSandboxes(all, args)
 			if err != nil {
@@ -189,13 +190,13 @@ func chooseSandboxes(all bool, args []string) ([]*sandbox.Sandbox, error) {
 		return found, err
 	}
 	if len(found) == 0 {
-		return nil, &sandbox.UsageError{Problem: "there is no sandbox", Hint: "risso sandbox up makes one"}
+		return nil, fault.New(fault.Usage, "risso sandbox up makes one", errors.New("there is no sandbox"))
 	}
 	names := make([]string, len(found))
 	for i, s := range found {
 		names[i] = s.Name
 	}
-	return nil, &sandbox.UsageError{Problem: "there are several sandboxes", Hint: "name one of " + strings.Join(names, ", ")}
+	return nil, fault.New(fault.Usage, "name one of "+strings.Join(names, ", "), errors.New("there are several sandboxes"))
 }
 
 func newSandboxExecCmd(output *string) *cobra.Command {
@@ -214,7 +215,7 @@ dash, or there are none, it starts the mysql or mariadb client with them.`,
 				names, rest = args[:at], args[at:]
 			}
 			if len(names) > 2 {
-				return &sandbox.UsageError{Problem: fmt.Sprintf("%d names", len(names)), Hint: "write -- before the statements: risso sandbox exec NAME [NODE] -- SQL"}
+				return fault.New(fault.Usage, "write -- before the statements: risso sandbox exec NAME [NODE] -- SQL", fmt.Errorf("%d names", len(names)))
 			}
 			n, err := chooseNode(names)
 			if err != nil {
@@ -238,7 +239,7 @@ func chooseNode(names []string) (*sandbox.Node, error) {
 		return s.Node(names[1])
 	}
 	if len(s.Nodes) == 0 {
-		return nil, &sandbox.UsageError{Problem: fmt.Sprintf("sandbox %s has no nodes", s.Name), Hint: "its up was cut off: risso sandbox down " + s.Name}
+		return nil, fault.New(fault.Usage, "its up was cut off: risso sandbox down "+s.Name, fmt.Errorf("sandbox %s has no nodes", s.Name))
 	}
 	return s.Nodes[0], nil
 }
