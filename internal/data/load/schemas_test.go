@@ -370,7 +370,7 @@ func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	var plan load.Plan
 	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 	res, err := restore(t, o)
-	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` points at `z`.`f`") {
+	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` refers to `z`.`f`") {
 		t.Errorf("%v: %+v: %q", err, res, plan.Notes)
 	}
 	exec(t, stream(t, into), "DROP DATABASE z")

@@ -49,7 +49,7 @@ func TestLockRemedies(t *testing.T) {
 		{"idle", read.LockWait{Kind: read.LockUser, Blocker: idle}, "KILL 8 makes it let go.", "rolls"},
 		{"in a transaction", read.LockWait{Kind: read.LockRow, Blocker: busy}, "busy for 0 s, in a transaction that began 3 s ago; it runs UPDATE t SET a = 1. KILL 8 makes it let go, and rolls its transaction back.", "unless"},
 		{"unknown statement", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "", 3)}, "rolls its transaction back unless that is prepared (XA).", "Only XA"},
-		{"prepared", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "xa  prepare 'x'", 3)}, "Only XA COMMIT or XA ROLLBACK, in connection 8,", "KILL 8"},
+		{"prepared", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "xa  prepare 'x'", 3)}, "Only XA COMMIT or XA ROLLBACK in connection 8 releases it", "KILL 8"},
 		{"queued", read.LockWait{Kind: read.LockMetadata, Queued: true, Blocker: busy}, "KILL 8 takes that one out of the queue.", "let go"},
 		{"perhaps", read.LockWait{Kind: read.LockMetadata, Maybe: true, Blocker: busy}, "it may be connection 8", "KILL"},
 		{"a thread of replication", read.LockWait{Kind: read.LockRow, Blocker: read.Blocker{ID: 8, User: "system user", Command: "Connect"}}, "connection 8 (system user) holds", "KILL"},

@@ -33,7 +33,7 @@ func TestDigestQuiet(t *testing.T) {
 		"text.log":    {"hello\n", 1, "no statement of a log in 6 bytes"},
 		"long.log":    {strings.Repeat("\n", 20<<10) + "hello\n", 1, "no statement of a log"},
 		"zeros.log":   {strings.Repeat("\x00", 100), 1, "no statement of a log"},
-		"cut.log":     {header + "# Time: 2026-11-22T01:00:00.000000Z\n# Query_time: 1.0  Lock_time: 0.0", 1, "1 events that the file"},
+		"cut.log":     {header + "# Time: 2026-11-22T01:00:00.000000Z\n# Query_time: 1.0  Lock_time: 0.0", 1, "1 events cut off by the end of the file"},
 		"headed.log":  {header + "lost\n", 1, "no statement of a log"},
 		"packed.gz":   {"", 0, "packed.gz is empty"},
 		"binlog.1.gz": {header, 0, "binlog.1.gz has only the lines that a server writes when it opens a log"},

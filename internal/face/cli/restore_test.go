@@ -356,7 +356,7 @@ func (s *restoreStory) different() {
 	s.says(s.refused(fault.Failed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
 	args = append(args, "--allow-unsigned")
 	s.says(s.refused(fault.Failed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 table differs", "1 of 3 tables")
-	s.says(s.refused(fault.Failed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it continues where it was")
+	s.says(s.refused(fault.Failed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it continues where it stopped")
 	var out struct {
 		Result struct {
 			Different []struct{ Table, Wants string }

@@ -138,7 +138,7 @@ func (s *restoreStory) cutRoll() {
 		return text
 	}
 	want := outcome()
-	for _, text := range []string{"4 tables, 3 rows, 2 objects", "rolled by {Transactions:", "trigger `cr`.`of_b`", "table `cr`.`computed`: all its columns", "event `cr`.`past` is not made", "[[1] [2] [3]]\n[[1] [2]]\n[]\n[]"} {
+	for _, text := range []string{"4 tables, 3 rows, 2 objects", "rolled by {Transactions:", "trigger `cr`.`of_b`", "table `cr`.`computed`: all its columns", "event `cr`.`past` is not created", "[[1] [2] [3]]\n[[1] [2]]\n[]\n[]"} {
 		if !strings.Contains(want, text) {
 			s.t.Errorf("nothing of %q: %s", text, want)
 		}
