@@ -110,7 +110,7 @@ func TestParseRefuses(t *testing.T) {
 		"every 6h at 24:00":   "not a time of day",
 		"every 6h at 02:00 ,": "follows 'at'",
 		"every fortnight":     "not a day of the week",
-		"every 2 sundays":     "no unit",
+		"every 2 sundays":     "not a unit",
 		"every 0h":            "from 1 to 1000",
 		"weekly on the moon":  "not understood",
 		"monthly on 32":       "not a day of the month",

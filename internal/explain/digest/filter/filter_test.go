@@ -120,7 +120,7 @@ func TestErrorsPointAtTheColumn(t *testing.T) {
 		{`Zebra_stripes > 3`, 1, "write @Zebra_stripes"},
 		{`db == shop`, 7, `"shop" if it is text`},
 		{`Query_time > 5 rows`, 16, "and, or, or a comparison"},
-		{`Query_time > 5rows`, 15, "no unit"},
+		{`Query_time > 5rows`, 15, "not a unit"},
 		{`Query_time > 5M`, 14, "minutes are m"},
 		{`Rows_sent > 5ms`, 13, "is a time"},
 		{`db > "a"`, 4, "compares numbers"},
