@@ -73,8 +73,8 @@ func TestChoice(t *testing.T) {
 		{nil, []string{"shop.o", "shop.oo"}, []string{"shop=a"}, "it has no table `shop`.`oo`", ""},
 		{[]string{"nothing*"}, nil, nil, "the backup contains nothing of what was selected: nothing*", ""},
 		{[]string{"shop", "nothing*"}, nil, []string{"shop=a"}, "", "--schema nothing* matches nothing that is restored"},
-		{[]string{"shop"}, []string{"crm.x*"}, []string{"shop=a"}, "", "--table crm.x* concerns nothing"},
-		{[]string{"shop"}, nil, []string{"shop=a", "crm=b"}, "", "--rename of schema `crm` concerns nothing"},
+		{[]string{"shop"}, []string{"crm.x*"}, []string{"shop=a"}, "", "--table crm.x* matches nothing"},
+		{[]string{"shop"}, nil, []string{"shop=a", "crm=b"}, "", "--rename of schema `crm` matches nothing"},
 		{[]string{"shop"}, nil, []string{"shop=a", "shop=a"}, "", ""},
 		{nil, []string{"shop.v", "shop.o"}, []string{"shop.v=shop.v2", "shop.o=shop.o2"}, "", ""},
 		{nil, []string{"shop.q"}, []string{"shop.q=a.q2"}, "", ""},
@@ -88,7 +88,7 @@ func TestChoice(t *testing.T) {
 		if strings.HasPrefix(c.want, "it has no") && !errors.Is(err, load.ErrNothing) {
 			t.Errorf("%v is not ErrNothing", err)
 		}
-		if notes := strings.Join(plan.Notes, "\n"); c.note != "" && !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "concerns nothing") {
+		if notes := strings.Join(plan.Notes, "\n"); c.note != "" && !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "matches nothing") {
 			t.Errorf("%q, %q, %q: %q is told, not %q", c.schemas, c.tables, c.rename, notes, c.note)
 		}
 	}

@@ -33,7 +33,7 @@ var forgeries = []struct {
 	{object(repo.Function, "p", "CREATE PROCEDURE p() BEGIN END"), []string{"CREATE PROCEDURE"}},
 	{object(repo.Trigger, "g", "GRANT ALL ON *.* TO pwned@localhost"), []string{"trigger `shop`.`g`", "GRANT"}},
 	{object(repo.Trigger, "g", "CREATE TRIGGER g BEFORE INSERT ON mysql.user FOR EACH ROW SET @a = 1"), []string{"`mysql`.`user`"}},
-	{object(repo.Event, "e", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO CREATE DATABASE pwned"), []string{"switched on"}},
+	{object(repo.Event, "e", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO CREATE DATABASE pwned"), []string{"enabled"}},
 	{object(repo.Event, "e", "DROP DATABASE mysql"), []string{"DROP"}},
 	{object(repo.Sequence, "q", "CREATE TABLE q AS SELECT 1"), []string{"list of columns"}},
 	{repo.Line{Object: &repo.Object{Kind: repo.Sequence, Schema: "shop", Name: "q", Create: "CREATE SEQUENCE q", After: []string{"DO SETVAL(q, 1, 0, 1), SLEEP(1)"}}}, []string{"state"}},

@@ -93,8 +93,8 @@ func TestPlanned(t *testing.T) {
 		reasons                          string
 	}{
 		{"a rule", PruneOptions{Retention: Retention{Last: 1}}, "a", "g h", "r", "d", "a: no rule keeps it; b: the newest, one of the last 1"}, {"no rule", PruneOptions{}, "", "g h", "r", "d", "a: no rule was given; b: no rule was given"},
-		{"the newest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"b"}}, "b", "g h", "r", "d", "a: not asked for; b: it was named"}, {"one without a manifest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"h"}}, "h a", "g", "r", "d", "a: no rule keeps it; b: the newest, one of the last 1"},
-		{"both by name", PruneOptions{Remove: []string{"a", "g"}}, "g a", "h", "r", "d", "a: it was named; b: not asked for"},
+		{"the newest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"b"}}, "b", "g h", "r", "d", "a: not selected; b: it was named"}, {"one without a manifest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"h"}}, "h a", "g", "r", "d", "a: no rule keeps it; b: the newest, one of the last 1"},
+		{"both by name", PruneOptions{Remove: []string{"a", "g"}}, "g a", "h", "r", "d", "a: it was named; b: not selected"},
 	} {
 		p, err := s.plan(c.o)
 		if err != nil {

@@ -51,7 +51,7 @@ func TestHollow(t *testing.T) {
 	if s := strings.Join(ids, ""); s != "0569f" {
 		t.Errorf("hollow are %s: %v", s, got)
 	}
-	if got["5-few"] != "it holds 2 tables, 4-half had 5" || got["6-no rows"] != "it holds 49 rows, 4-half had 500" {
+	if got["5-few"] != "it has 2 tables, 4-half had 5" || got["6-no rows"] != "it has 49 rows, 4-half had 500" {
 		t.Errorf("%v", got)
 	}
 }

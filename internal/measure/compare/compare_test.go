@@ -195,7 +195,7 @@ func TestDisturbed(t *testing.T) {
 				t.Errorf("%s: %s", v.Outcome, v.Words)
 			}
 			all := strings.Join(r.Notes, "\n")
-			if c.elsewhere != strings.Contains(all, "nothing is seen of the server's machine") || c.noUse != strings.Contains(all, "is not known for all runs") {
+			if c.elsewhere != strings.Contains(all, "the server's machine was not observed") || c.noUse != strings.Contains(all, "is not known for all runs") {
 				t.Errorf("notes: %s", all)
 			}
 			var text, markdown bytes.Buffer

@@ -195,7 +195,7 @@ func TestInterrupted(t *testing.T) {
 				}
 			}})
 			cancel()
-			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "gone again") {
+			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "has been removed") {
 				s.t.Fatalf("interrupted at %v: %v", at, err)
 			}
 			if took := time.Since(began); took > time.Minute {

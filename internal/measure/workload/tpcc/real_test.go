@@ -368,7 +368,7 @@ func cleanup(t *testing.T, w *tpcc, target drive.Target) {
 	}
 	exec("DROP TABLE history")
 	exec("CREATE TABLE history (id INT PRIMARY KEY)")
-	if err := w.Cleanup(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not make history") {
+	if err := w.Cleanup(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not create history") {
 		t.Errorf("a cleanup beside somebody's table: %v", err)
 	}
 	if left := there(t, target); len(left) != 9 {
@@ -384,7 +384,7 @@ func cleanup(t *testing.T, w *tpcc, target drive.Target) {
 	}
 	exec("DROP TABLE unrelated")
 	exec("CREATE TABLE stock (id INT PRIMARY KEY)")
-	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not make: stock") {
+	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not create: stock") {
 		t.Errorf("a prepare beside somebody's table: %v", err)
 	}
 	exec("DROP TABLE stock")
