@@ -31,7 +31,7 @@ type statements struct {
 func openStatements(ctx context.Context, set config.Settings) (*statements, error) {
 	s := new(statements)
 	if set.Statements.Mode == string(history.Off) && !set.AnyStatements() {
-		s.missing = fleet.Trouble{Why: "statements are not followed", Remedy: "start risso serve without --no-statements or --statements off"}
+		s.missing = fleet.Trouble{Why: "statements are not recorded", Remedy: "start risso serve without --no-statements or --statements off"}
 		return s, nil
 	}
 	if set.Statements.EventsURL != "" {
@@ -57,7 +57,7 @@ func openStatements(ctx context.Context, set config.Settings) (*statements, erro
 	case errors.Is(err, events.ErrNewer):
 		s.missing = fleet.Trouble{Why: err.Error(), Remedy: "run the newer Risso, or move the file away: then statements start over"}
 	default:
-		s.missing = fleet.Trouble{Why: err.Error(), Remedy: "look at the disk and the rights of the data folder, then start Risso again"}
+		s.missing = fleet.Trouble{Why: err.Error(), Remedy: "check the disk and the permissions of the data folder, then restart Risso"}
 	}
 	return s, nil
 }

@@ -15,7 +15,7 @@ func (f Finding) Words() string {
 	if f.Mapped != "" {
 		return f.What + ": " + f.Why + ": " + f.Mapped + " instead"
 	}
-	text := f.What + " cannot come along: " + f.Why
+	text := f.What + " cannot be restored: " + f.Why
 	if strings.HasPrefix(f.What, "view ") {
 		text += "\n  " + f.Create
 	}

@@ -249,7 +249,7 @@ func DigestsLost(ctx context.Context, c *mysql.Conn) (lost, size int64, err erro
 	return lost, size, err
 }
 
-// CountsStatements is nil if the server counts statements by class, else why not and what mends it.
+// CountsStatements is nil if the server counts statements by class, else why not and how to fix it.
 func CountsStatements(ctx context.Context, c *mysql.Conn) (off *fleet.Trouble, err error) {
 	if !c.Server.PerformanceSchema {
 		return &fleet.Trouble{Why: "performance_schema is off on this server", Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"}, nil

@@ -27,7 +27,7 @@ type Prepared struct {
 type PreparedCounting struct {
 	Digests       bool // in the table of digests, as EXECUTE SELECT …: there is nothing to add
 	Instances     bool // in performance_schema.prepared_statements_instances, and not in the table of digests
-	fleet.Trouble      // why neither counts them, and what mends it
+	fleet.Trouble      // why neither counts them, and how to fix it
 }
 
 // preparedTextLimit is how many bytes of a prepared statement servers keep (COL_INFO_SIZE in storage/perfschema), seen on MySQL

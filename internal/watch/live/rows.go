@@ -155,7 +155,7 @@ func (e *entry) notLooking(now time.Time) string {
 	if words := e.pulse.NotLooking(since, now); words != "" || !e.unseen {
 		return words
 	}
-	return fmt.Sprintf("Risso did not look since %s: it was late itself", since.Local().Format("15:04:05"))
+	return fmt.Sprintf("Risso has taken no readings since %s: it was late itself", since.Local().Format("15:04:05"))
 }
 
 // lag is the largest delay of any channel, beyond what is wanted. The caller holds the lock.
