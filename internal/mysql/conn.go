@@ -10,12 +10,15 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Traffic counts what passed between Risso and a server. It may be read at any time.
@@ -284,4 +287,23 @@ func (c *Conn) Text(ctx context.Context, query string) (string, error) {
 		return nil
 	})
 	return out, err
+}
+
+// Exec runs a statement that gives no rows.
+func (c *Conn) Exec(ctx context.Context, statement string) error {
+	return c.Query(ctx, statement, IgnoreRow)
+}
+
+// Kill ends another connection of a server by a connection of its own: what a client leaves behind when it gives up
+// waiting goes on running otherwise.
+func Kill(ctx context.Context, t Target, connectionID int64) error {
+	c, err := Connect(ctx, t, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Exec(ctx, "KILL /* risso: left behind */ "+strconv.FormatInt(connectionID, 10)); err != nil && ErrorNumber(err) != errno.NoSuchThread {
+		return fmt.Errorf("end connection %d: %w", connectionID, err)
+	}
+	return nil
 }

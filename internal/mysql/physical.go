@@ -1,8 +1,6 @@
 package mysql
 
 import (
-	"strings"
-
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -49,7 +47,7 @@ func (s Server) SessionList() string {
 
 // CopyGrants is the statement that gives an account what the tool needs.
 func (s Server) CopyGrants(tool CopyTool) string {
-	return "GRANT " + strings.Join(s.copyPrivileges(tool), ", ") + " ON *.* TO " + s.QuotedAccount()
+	return s.Grant(s.copyPrivileges(tool)...)
 }
 
 func (s Server) copyPrivileges(tool CopyTool) []string {

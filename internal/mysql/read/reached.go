@@ -37,11 +37,7 @@ func MarkOf(ctx context.Context, c *mysql.Conn) (Mark, error) {
 	if err != nil || m.GTID != "" {
 		return m, err
 	}
-	statement := "SHOW /* risso */ MASTER STATUS"
-	if c.Server.AtLeast(80200, fleet.Never) {
-		statement = "SHOW /* risso */ BINARY LOG STATUS"
-	}
-	rows, err := c.Maps(ctx, statement)
+	rows, err := c.Maps(ctx, c.Server.LogStatusStatement())
 	switch {
 	case err != nil:
 		return m, lacking(c, err, c.Server.LogsPrivilege())

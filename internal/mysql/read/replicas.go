@@ -135,7 +135,7 @@ func lacking(c *mysql.Conn, err error, privilege string) error {
 	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return err
 	}
-	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+privilege+" ON *.* TO "+c.Server.QuotedAccount())}
+	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: fleet.WithRemedy(err, c.Server.Grant(privilege))}
 }
 
 // ServerID is @@server_id: what replication knows a server by.
@@ -192,26 +192,5 @@ func dumpError(c *mysql.Conn, err error) error {
 		return err
 	}
 	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege,
-		Err: fleet.WithRemedy(err, "name the replicas with --replica, or GRANT "+c.Server.ListReplicasPrivilege()+" ON *.* TO "+c.Server.QuotedAccount())}
-}
-
-// BinlogFilters are the schemas that a server leaves out of its binary log, as its settings say it; "" for none.
-func BinlogFilters(ctx context.Context, c *mysql.Conn) (string, error) {
-	statement := "SHOW /* risso */ MASTER STATUS"
-	if c.Server.AtLeast(80200, fleet.Never) {
-		statement = "SHOW /* risso */ BINARY LOG STATUS"
-	}
-	rows, err := c.Maps(ctx, statement)
-	if err != nil {
-		return "", lacking(c, err, c.Server.LogsPrivilege())
-	}
-	var set []string
-	for _, row := range rows {
-		for column, name := range map[string]string{"Binlog_Do_DB": "binlog_do_db", "Binlog_Ignore_DB": "binlog_ignore_db"} {
-			if row[column] != "" {
-				set = append(set, name+"="+row[column])
-			}
-		}
-	}
-	return strings.Join(set, " "), nil
+		Err: fleet.WithRemedy(err, "name the replicas with --replica, or "+c.Server.Grant(c.Server.ListReplicasPrivilege()))}
 }

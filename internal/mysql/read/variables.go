@@ -83,7 +83,7 @@ func Dynamic(ctx context.Context, c *mysql.Conn, variable string) (dynamic, know
 	if !c.Server.MariaDB() {
 		return false, false, nil
 	}
-	err = c.Query(ctx, "SELECT /* risso */ READ_ONLY FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = '"+strings.ReplaceAll(strings.ReplaceAll(variable, `\`, `\\`), "'", "''")+"'",
+	err = c.Query(ctx, "SELECT /* risso */ READ_ONLY FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = "+mysql.Literal(variable),
 		func(row []sqldriver.Value) error {
 			known, dynamic = true, mysql.Text(row[0]) == "NO"
 			return nil
