@@ -39,8 +39,8 @@ func (s Server) Explains() []Explain {
 	return append(list, Explain{Name: "table", Prefix: "EXPLAIN /* risso: plan */ FORMAT=TRADITIONAL ", Rows: true})
 }
 
-// ExplainsWrites says whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3, MariaDB since 10.0.5; a server of which
-// nothing is known is taken for a new one. (https://dev.mysql.com/doc/refman/5.7/en/explain.html, https://mariadb.com/kb/en/explain/)
+// ExplainsWrites says whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3, MariaDB since 10.0.5. A server of
+// unknown version is assumed to be new. (https://dev.mysql.com/doc/refman/5.7/en/explain.html, https://mariadb.com/kb/en/explain/)
 func (s Server) ExplainsWrites() bool { return s.Number == 0 || s.AtLeast(50600, 100000) }
 
 // ExplainAnalyzes are the ways in which this server runs a statement and tells what its plan really did, the one
