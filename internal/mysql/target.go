@@ -37,6 +37,9 @@ func ParseTarget(dsn string) (Target, error) {
 		return bareTarget(dsn)
 	}
 	cfg, err := driver.ParseDSN(dsn)
+	if err != nil && strings.HasSuffix(dsn, ")") { // the driver misses a brace: it looks for the slash within the socket's path
+		err = errors.New("missing the slash at the end")
+	}
 	if err != nil {
 		return Target{}, fmt.Errorf("%w: %s; write it as user:password@tcp(host:3306)/ or user@unix(/path/to/socket)/", ErrDSN, dsnProblem(err))
 	}
@@ -156,6 +159,7 @@ func (t Target) WithFallback(d Defaults) Target {
 	if cfg.User == "" {
 		cfg.User = os.Getenv("USER")
 	}
+	d.encrypt(cfg)
 	return Target{cfg: cfg}
 }
 
