@@ -208,7 +208,7 @@ func (c *Collector) failed(err error) {
 		why, remedy = c.refused(e, "statements are")
 	case mysql.ClassOf(err) == mysql.ClassPrivilege && c.conn != nil:
 		why = "the account " + c.conn.Server.Account + " may not read performance_schema"
-		remedy = "GRANT SELECT ON performance_schema.* TO " + c.conn.Server.QuotedAccount()
+		remedy = c.conn.Server.GrantPerformanceSchema()
 	}
 	c.Logger.Debug("statements were not read", "instance", c.instance.ID, "err", err)
 	c.disconnect()
