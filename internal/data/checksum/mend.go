@@ -110,9 +110,9 @@ func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	case on["read_only"]:
 		return "it is read-only: is it the primary?", nil
 	}
-	filters, err := read.BinlogFilters(ctx, c)
-	if err == nil && filters != "" {
-		return "it leaves schemas out of its binary log: " + filters, nil
+	filter, err := c.LogFilter(ctx)
+	if set := filter.Settings(); set != "" {
+		return "it leaves schemas out of its binary log: " + set, nil
 	}
 	return "", err
 }

@@ -206,7 +206,7 @@ func (c *Collector) failed(err error) {
 	case errors.As(err, &e):
 		trouble = c.refused(e, "statements are")
 	case mysql.ClassOf(err) == mysql.ClassPrivilege && c.conn != nil:
-		trouble = fleet.Trouble{Why: "the account " + c.conn.Server.Account + " may not read performance_schema", Remedy: "GRANT SELECT ON performance_schema.* TO " + c.conn.Server.QuotedAccount()}
+		trouble = fleet.Trouble{Why: "the account " + c.conn.Server.Account + " may not read performance_schema", Remedy: c.conn.Server.GrantPerformanceSchema()}
 	}
 	c.Logger.Debug("statements were not read", "instance", c.instance.ID, "err", err)
 	c.disconnect()

@@ -58,7 +58,7 @@ func (c *Collector) optional(ctx context.Context, now time.Time, what string, f 
 		gap.Why = "the server took longer than " + optionalTime.String() + "; it will be asked again in " + optionalRetry.String()
 		c.disconnect()
 	case mysql.ClassPrivilege:
-		gap.Why, gap.Remedy = "the account "+c.conn.Server.Account+" is missing a privilege", "GRANT SELECT ON performance_schema.* TO "+c.conn.Server.QuotedAccount()
+		gap.Why, gap.Remedy = "the account "+c.conn.Server.Account+" is missing a privilege", c.conn.Server.GrantPerformanceSchema()
 	}
 	if c.tried == nil {
 		c.tried, c.gaps = map[string]time.Time{}, map[string]fleet.Trouble{}

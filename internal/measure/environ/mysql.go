@@ -34,7 +34,7 @@ func (s mysqlSource) ask(ctx context.Context, e *Environment) error {
 		DataDir: sv.DataDir, pidFile: sv.PidFile, Changed: []Variable{}}
 	changed, all, err := read.ChangedVariables(ctx, c)
 	if err != nil {
-		e.unknown("changed variables", err, "GRANT SELECT ON performance_schema.* TO "+sv.QuotedAccount())
+		e.unknown("changed variables", err, sv.GrantPerformanceSchema())
 	}
 	e.Server.AllVariables = all
 	for _, v := range changed {

@@ -104,10 +104,6 @@ func allowed(ctx context.Context, c *mysql.Conn, what, remedy, statement string,
 	return nil, err
 }
 
-func grantPerformanceSchema(s mysql.Server) string {
-	return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount()
-}
-
 // tellsDataLocks says whether performance_schema tells InnoDB's locks.
 func tellsDataLocks(s mysql.Server) bool { return s.AtLeast(80001, fleet.Never) && s.PerformanceSchema }
 
@@ -155,9 +151,9 @@ func rowLockPairs(s mysql.Server) string {
 // current waits leave out those for locks of tables and for AUTO_INCREMENT.
 func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
 	const what = "who holds a row lock"
-	remedy, one := grantProcess(c.Server), ""
+	remedy, one := c.Server.Grant("PROCESS"), ""
 	if c.Server.AtLeast(80001, fleet.Never) {
-		remedy += "; " + grantPerformanceSchema(c.Server)
+		remedy += "; " + c.Server.GrantPerformanceSchema()
 	}
 	if waiter != 0 {
 		one = fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
@@ -179,11 +175,9 @@ func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []Lock
 
 // rowLockWaitOf reads a row of rowLockDetails.
 func rowLockWaitOf(row []sqldriver.Value) LockWait {
-	waits, _ := number(row[0])
-	holds, _ := number(row[1])
 	open, _ := number(row[9])
-	w := LockWait{Waiter: int64(waits), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
-		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: int64(holds), Open: open}}
+	w := LockWait{Waiter: whole(row[0]), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
+		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: whole(row[1]), Open: open}}
 	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ behind it
 		name, _, _ := strings.Cut(w.Name, " /*")
 		if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
@@ -226,9 +220,8 @@ func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stu
 	if waiter != 0 {
 		statement += fmt.Sprintf(" AND %s = %d", id, waiter)
 	}
-	gaps, err = allowed(ctx, c, "who waits for a metadata lock", grantPerformanceSchema(c.Server), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		s := stuck{id: int64(n), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: LockMetadata}
+	gaps, err = allowed(ctx, c, "who waits for a metadata lock", c.Server.GrantPerformanceSchema(), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+		s := stuck{id: whole(row[0]), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: LockMetadata}
 		for _, k := range stuckStates {
 			if k.like == s.state {
 				s.kind = k.kind
@@ -286,7 +279,7 @@ func metadataLockPairs(s mysql.Server) string {
 // hold a lock that does not go with the wanted one; where there is none, those who want such a one, too, and stand before.
 func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gaps []fleet.Trouble, err error) {
 	var queued []LockWait
-	gaps, err = allowed(ctx, c, "who holds a metadata lock", grantPerformanceSchema(c.Server), metadataLockPairs(c.Server), func(row []sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, "who holds a metadata lock", c.Server.GrantPerformanceSchema(), metadataLockPairs(c.Server), func(row []sqldriver.Value) error {
 		w, ok := lockPairOf(row)
 		if ok && !w.Queued {
 			list = append(list, w)
@@ -309,10 +302,8 @@ func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gap
 
 // lockPairOf reads a row of metadataLockPairs; ok says whether the one lock keeps the other waiting.
 func lockPairOf(row []sqldriver.Value) (w LockWait, ok bool) {
-	waits, _ := number(row[0])
-	holds, _ := number(row[1])
-	w = LockWait{Waiter: int64(waits), Kind: kindOfObject(mysql.Text(row[2])), Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Mode: mysql.Text(row[5]), Held: mysql.Text(row[6]),
-		Queued: mysql.Text(row[7]) == "PENDING", Blocker: Blocker{ID: int64(holds)}}
+	w = LockWait{Waiter: whole(row[0]), Kind: kindOfObject(mysql.Text(row[2])), Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Mode: mysql.Text(row[5]), Held: mysql.Text(row[6]),
+		Queued: mysql.Text(row[7]) == "PENDING", Blocker: Blocker{ID: whole(row[1])}}
 	return w, locksCollide(w.Type, w.Mode, w.Held, w.Queued)
 }
 
@@ -358,12 +349,11 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 // statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
 // LOCK TABLES; those that wait for the same are no hindrance.
 func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
-	gaps, err = allowed(ctx, c, "who uses a table that is to be closed", grantPerformanceSchema(c.Server), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
+	gaps, err = allowed(ctx, c, "who uses a table that is to be closed", c.Server.GrantPerformanceSchema(), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
  FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID = l.OWNER_THREAD_ID
  WHERE l.OBJECT_TYPE = 'TABLE' AND l.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID NOT IN (%d, CONNECTION_ID()) AND NOT t.PROCESSLIST_STATE <=> 'Waiting for table flush'
   AND (t.PROCESSLIST_COMMAND <> 'Sleep' OR l.LOCK_TYPE IN ('SHARED_READ_ONLY', 'SHARED_NO_READ_WRITE')) LIMIT %d`, s.id, maxLockPairs), func(row []sqldriver.Value) error {
-		holds, _ := number(row[0])
-		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: mysql.Text(row[1]), Name: mysql.Text(row[2]), Maybe: true, Blocker: Blocker{ID: int64(holds)}})
+		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: mysql.Text(row[1]), Name: mysql.Text(row[2]), Maybe: true, Blocker: Blocker{ID: whole(row[0])}})
 		return nil
 	})
 	return namedTables(list, s.text), gaps, err
@@ -387,7 +377,7 @@ func namedTables(list []LockWait, statement string) (named []LockWait) {
 func userLockWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	name, ok := userLockName(s.text)
 	if !ok {
-		return nil, []fleet.Trouble{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Why: "the text of the statement does not show the lock's name", Remedy: grantPerformanceSchema(c.Server)}}, nil
+		return nil, []fleet.Trouble{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Why: "the text of the statement does not show the lock's name", Remedy: c.Server.GrantPerformanceSchema()}}, nil
 	}
 	err = c.QuietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
 		if n, known := number(row[0]); known && n > 0 {
@@ -417,8 +407,7 @@ func userLockName(statement string) (string, bool) {
 func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, known bool, err error) {
 	first, names := sqltext.NamesIn(s.text)
 	gaps, err := allowed(ctx, c, "", "", fmt.Sprintf("SELECT /* risso: who holds metadata locks */ THREAD_ID, LOCK_MODE, LOCK_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_INFO WHERE THREAD_ID NOT IN (%d, CONNECTION_ID())", s.id), func(row []sqldriver.Value) error {
-		holds, _ := number(row[0])
-		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(mysql.Text(row[1]), "MDL_"), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Blocker: Blocker{ID: int64(holds)}}
+		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(mysql.Text(row[1]), "MDL_"), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Blocker: Blocker{ID: whole(row[0])}}
 		strong := strings.Contains(w.Held, "EXCLUSIVE") && w.Held != "INTENTION_EXCLUSIVE" || strings.Contains(w.Held, "NO_READ_WRITE") || strings.Contains(w.Held, "NO_WRITE") || w.Held == "SHARED_READ_ONLY"
 		switch mysql.Text(row[2]) {
 		case "Table metadata lock":
@@ -449,9 +438,8 @@ func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWa
 func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, err error) {
 	_, err = allowed(ctx, c, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
  WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {
-		id, _ := number(row[0])
 		open, _ := number(row[1])
-		list = append(list, LockWait{Waiter: s.id, Kind: s.kind, Maybe: true, Blocker: Blocker{ID: int64(id), Open: open}})
+		list = append(list, LockWait{Waiter: s.id, Kind: s.kind, Maybe: true, Blocker: Blocker{ID: whole(row[0]), Open: open}})
 		return nil
 	})
 	return list, err
@@ -475,10 +463,10 @@ func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps
 		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
  FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
 	}
-	gaps, err = allowed(ctx, c, "what the blocking session does", grantPerformanceSchema(c.Server), statement, func(row []sqldriver.Value) error {
-		id, _ := number(row[0])
+	gaps, err = allowed(ctx, c, "what the blocking session does", c.Server.GrantPerformanceSchema(), statement, func(row []sqldriver.Value) error {
+		id := whole(row[0])
 		seconds, _ := number(row[5])
-		found[int64(id)] = Blocker{ID: int64(id), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
+		found[id] = Blocker{ID: id, User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
 		return nil
 	})
 	if err != nil {
@@ -492,8 +480,7 @@ func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps
 	}
 	open := map[int64]float64{}
 	_, err = allowed(ctx, c, "", "", "SELECT /* risso: how long transactions are open */ t.trx_mysql_thread_id, "+openSeconds("t")+" FROM information_schema.INNODB_TRX t WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
-		id, _ := number(row[0])
-		open[int64(id)], _ = number(row[1])
+		open[whole(row[0])], _ = number(row[1])
 		return nil
 	})
 	for i := range list {

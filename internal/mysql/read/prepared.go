@@ -118,8 +118,7 @@ func PreparedStatements(ctx context.Context, c *mysql.Conn, limit int, ranked bo
 		d := &p.Cost
 		for i, into := range []*int64{5: &d.Calls, 9: &d.Errors, 10: &d.Warnings, 11: &d.RowsAffected, 12: &d.RowsSent, 13: &d.RowsExamined, 14: &d.TmpDiskTables, 15: &d.TmpTables, 16: &d.SortRows, 17: &d.NoIndex} {
 			if into != nil {
-				v, _ := number(row[i])
-				*into = int64(v)
+				*into = whole(row[i])
 			}
 		}
 		for i, into := range []*float64{6: &d.Seconds, 7: &d.MaxSeconds, 8: &d.LockSeconds} {
@@ -137,8 +136,7 @@ func PreparedStatements(ctx context.Context, c *mysql.Conn, limit int, ranked bo
 // emptied, whatever became of them (MySQL manual, "Statement Summary Tables"; MariaDB's bulk executions are apart).
 func PreparedExecutions(ctx context.Context, c *mysql.Conn) (n int64, err error) {
 	err = c.Query(ctx, "SELECT /* risso: executions of prepared statements */ COALESCE(SUM(COUNT_STAR), 0) FROM performance_schema.events_statements_summary_global_by_event_name WHERE EVENT_NAME IN ('statement/com/Execute', 'statement/com/Bulk_execute')", func(row []sqldriver.Value) error {
-		v, _ := number(row[0])
-		n = int64(v)
+		n = whole(row[0])
 		return nil
 	})
 	return n, err
@@ -153,11 +151,11 @@ type PreparedRoom struct {
 // PreparedRoomOf reads it.
 func PreparedRoomOf(ctx context.Context, c *mysql.Conn) (r PreparedRoom, err error) {
 	err = c.Query(ctx, "SHOW /* risso: room for prepared statements */ GLOBAL STATUS WHERE Variable_name IN ('Performance_schema_prepared_statements_lost', 'Prepared_stmt_count')", func(row []sqldriver.Value) error {
-		v, _ := number(row[1])
+		v := whole(row[1])
 		if strings.EqualFold(mysql.Text(row[0]), "Prepared_stmt_count") {
-			r.Open = int64(v)
+			r.Open = v
 		} else {
-			r.Lost = int64(v)
+			r.Lost = v
 		}
 		return nil
 	})
@@ -165,8 +163,7 @@ func PreparedRoomOf(ctx context.Context, c *mysql.Conn) (r PreparedRoom, err err
 		return r, err
 	}
 	err = c.Query(ctx, "SELECT /* risso: room for prepared statements */ @@GLOBAL.max_prepared_stmt_count", func(row []sqldriver.Value) error {
-		v, _ := number(row[0])
-		r.Max = int64(v)
+		r.Max = whole(row[0])
 		return nil
 	})
 	return r, err

@@ -63,9 +63,8 @@ const retryGap = 60
 func NewReader(traffic *mysql.Traffic) *Reader {
 	always := func(*Reader, mysql.Server) bool { return true }
 	grant := func(privilege string) func(mysql.Server) string {
-		return func(s mysql.Server) string { return "GRANT " + privilege + " ON *.* TO " + s.QuotedAccount() }
+		return func(s mysql.Server) string { return s.Grant(privilege) }
 	}
-	selectPS := func(s mysql.Server) string { return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount() }
 	none := func(mysql.Server) string { return "" }
 	return &Reader{traffic: traffic, groups: []group{
 		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
@@ -73,14 +72,11 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).readInnoDB},
 		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
-			remedy: func(s mysql.Server) string {
-				return "GRANT " + s.ReplicaPrivilege() + " ON *.* TO " + s.QuotedAccount()
-			},
-			read: (*Reader).readReplication},
-		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: selectPS, read: (*Reader).readWaits},
-		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: selectPS,
+			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
+		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
+		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readLatency},
-		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: func(_ *Reader, s mysql.Server) bool { return hasStatementHistogram(s) }, remedy: selectPS,
+		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: hasStatementHistogram, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readQuantiles},
 		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).countReplicas},
@@ -293,8 +289,7 @@ func (r *Reader) instrumentGap() []fleet.Trouble {
 func (r *Reader) countDisabled(ctx context.Context, c *mysql.Conn) error {
 	r.off = 0
 	err := c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+innodbEnabled(c.Server)+")", func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		r.off = int(n)
+		r.off = int(whole(row[0]))
 		return nil
 	})
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {

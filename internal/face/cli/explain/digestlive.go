@@ -38,7 +38,7 @@ func (j *digestJob) live(ctx context.Context) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case err != nil && mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return fault.New(fault.Failed, "GRANT SELECT ON performance_schema.* TO "+c.Server.QuotedAccount(), fmt.Errorf("%s: %w", target, err))
+		return fault.New(fault.Failed, c.Server.GrantPerformanceSchema(), fmt.Errorf("%s: %w", target, err))
 	case err != nil:
 		return fmt.Errorf("%s: %w", target, err)
 	}
