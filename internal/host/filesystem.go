@@ -19,10 +19,10 @@ import (
 // blocks statfs for good, and nothing in user space can end it.
 const statfsLimit = 2 * time.Second
 
-func flushGap(device string) fleet.Gap {
-	return fleet.Gap{
+func flushGap(device string) fleet.Trouble {
+	return fleet.Trouble{
 		What:   "flush latency of " + device,
-		Reason: "the kernel does not count flushes in /proc/diskstats",
+		Why:    "the kernel does not count flushes in /proc/diskstats",
 		Remedy: "run Linux 5.5 or newer",
 	}
 }
@@ -103,7 +103,7 @@ func (f *filesystems) pass(limit time.Duration) {
 	const what = "file systems"
 	text, err := os.ReadFile(filepath.Join(f.root, "/proc/self/mounts"))
 	if err != nil {
-		f.gaps.set(fleet.Gap{What: what, Reason: reason(filepath.Join(f.root, "/proc/self/mounts"), err), Remedy: "mount /proc"})
+		f.gaps.set(fleet.Trouble{What: what, Why: reason(filepath.Join(f.root, "/proc/self/mounts"), err), Remedy: "mount /proc"})
 		return
 	}
 	f.gaps.drop(what)
@@ -187,7 +187,7 @@ func (f *filesystems) publish(got []usage, mounts []mount, devices map[string]bo
 		if _, hangs := f.stuck[m.point]; hangs {
 			what := "file system " + m.point
 			f.told[what] = true
-			f.gaps.set(fleet.Gap{What: what, Reason: m.fstype + " from " + m.device + " does not answer",
+			f.gaps.set(fleet.Trouble{What: what, Why: m.fstype + " from " + m.device + " does not answer",
 				Remedy: "umount -f -l " + m.point})
 		}
 	}
@@ -202,10 +202,10 @@ func (f *filesystems) mountedDevices() map[string]bool {
 
 var filesystemTemplates = []template{
 	{name: "node_filesystem_size_bytes", unit: "bytes", help: "Size of the file system."},
-	{name: "node_filesystem_avail_bytes", unit: "bytes", help: "What a user who is not root may still write."},
-	{name: "node_filesystem_files", unit: "1", help: "File nodes in all."},
-	{name: "node_filesystem_files_free", unit: "1", help: "File nodes that are free."},
-	{name: "node_filesystem_readonly", unit: "1", help: "1 when it is mounted read-only, as ext4 does to itself after an error."},
+	{name: "node_filesystem_avail_bytes", unit: "bytes", help: "Space available to users other than root."},
+	{name: "node_filesystem_files", unit: "1", help: "Inodes in total."},
+	{name: "node_filesystem_files_free", unit: "1", help: "Free inodes."},
+	{name: "node_filesystem_readonly", unit: "1", help: "1 if it is mounted read-only, as ext4 is after an error."},
 }
 
 // readFilesystems copies the latest answers into the values.

@@ -41,7 +41,7 @@ var processTemplates = []template{
 	{name: "risso_process_threads", unit: "1", help: "Threads of the process."},
 	{name: "risso_process_virtual_memory_bytes", unit: "bytes", help: "Address space."},
 	{name: "risso_process_resident_memory_bytes", unit: "bytes", help: "Memory that is in RAM."},
-	{name: "risso_process_start_time_seconds", unit: "seconds", help: "When the process began, unix time."},
+	{name: "risso_process_start_time_seconds", unit: "seconds", help: "When the process began, Unix time."},
 }
 
 // Process opens the reader of a process. It returns ErrGone where there is none.
@@ -211,7 +211,7 @@ func (f *fdCount) read(r *reader) {
 		fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			f.wait, f.last = retryReads, math.NaN()
-			r.gaps.set(fleet.Gap{What: "open files of the process", Reason: reason(f.path, err), Remedy: "run Risso as root or as the user of the server"})
+			r.gaps.set(fleet.Trouble{What: "open files of the process", Why: reason(f.path, err), Remedy: "run Risso as root or as the user of the server"})
 			return
 		}
 		f.fd = fd

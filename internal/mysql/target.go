@@ -57,7 +57,7 @@ func ParseTarget(dsn string) (Target, error) {
 }
 
 // errPort never shows what stands behind the colon: it may be a password.
-var errPort = fmt.Errorf("%w: the port is no number from 1 to 65535; write it as user:password@tcp(host:3306)/", ErrDSN)
+var errPort = fmt.Errorf("%w: the port is not a number from 1 to 65535; write it as user:password@tcp(host:3306)/", ErrDSN)
 
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
@@ -213,5 +213,12 @@ func (t Target) Patience() time.Duration { return t.cfg.ReadTimeout }
 func (t Target) WithAddress(address string) Target {
 	cfg := t.cfg.Clone()
 	cfg.Net, cfg.Addr = "tcp", address
+	return Target{cfg: cfg}
+}
+
+// WithPatience is the target with another limit for the wait for an answer; statements that may run long need it.
+func (t Target) WithPatience(d time.Duration) Target {
+	cfg := t.cfg.Clone()
+	cfg.ReadTimeout = d
 	return Target{cfg: cfg}
 }

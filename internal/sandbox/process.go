@@ -186,7 +186,7 @@ func endAll(ctx context.Context, dir string) (ended []process, err error) {
 			}
 		}
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
-			return ended, fmt.Errorf("process %d does not end: %w", ps[0].PID, err)
+			return ended, fmt.Errorf("process %d does not stop: %w", ps[0].PID, err)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package checksum tells whether tables are the same on two servers: a primary and its replicas, or any two. It reads both in
-// ranges of the key and compares sums of rows; where they differ it finds the rows, and looks at them again until it is sure
-// that they do not differ for having been changed meanwhile. It writes nothing. Mend mends what was found, through the primary.
+// ranges of the key and compares checksums of rows; where they differ it finds the rows, and reads them again until it is sure
+// that they do not merely differ because they were being changed. It writes nothing. Mend repairs differences through the primary.
 package checksum
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -78,7 +79,7 @@ var (
 	ErrNothing = errors.New("no table to compare")
 	ErrState   = errors.New("the state file cannot be used")
 
-	ErrNotReplica = errors.New("it is no replica: it replicates from no server")
+	ErrNotReplica = errors.New("it is not a replica: it replicates from no server")
 )
 
 // Verdict is the result of comparing a table on one server with the primary.
@@ -143,8 +144,7 @@ type Counts struct {
 // Unseen is what an account may not see of the objects to compare.
 type Unseen struct {
 	Server string `json:"server"`
-	Words  string `json:"words"`
-	Hint   string `json:"hint"`
+	fleet.Trouble
 }
 
 // Side is one of the servers.
@@ -195,10 +195,9 @@ type On struct {
 	Rows      []Row    `json:"rows,omitempty"`      // the first that differ
 	Notes     []string `json:"notes,omitempty"`
 	// Definition is how the table's definition differs there, Undefined which parts of it cannot be compared.
-	Definition []string `json:"definition,omitempty"`
-	Undefined  []string `json:"definition_open,omitempty"`
-	Problem    string   `json:"problem,omitempty"` // why it failed
-	Hint       string   `json:"hint,omitempty"`
+	Definition    []string `json:"definition,omitempty"`
+	Undefined     []string `json:"definition_open,omitempty"`
+	fleet.Trouble          // why it could not be read to its end
 }
 
 // differing is how many rows were found to differ.

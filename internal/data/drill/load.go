@@ -37,16 +37,16 @@ func (r *run) load(ctx context.Context) error {
 	}
 	r.proof.Compare = Compare{Tables: got.Tables, Rows: got.Rows, Different: different}
 	if n := len(different); n > 0 {
-		r.proof.fail("%d of %d tables are not as they were: %s", n, got.Tables, strings.Join(different[:min(n, 5)], ", "))
+		r.proof.fail("%d of %d tables differ from the backup: %s", n, got.Tables, strings.Join(different[:min(n, 5)], ", "))
 	}
 	if n := len(leftOut); n > 0 {
-		r.proof.fail("%s did not come back: %s", digits.Plural(n, "view or program", "views and programs"), strings.Join(leftOut[:min(n, 5)], "; "))
+		r.proof.fail("%s not restored: %s", digits.Plural(n, "view or program", "views and programs"), strings.Join(leftOut[:min(n, 5)], "; "))
 	}
 	if got.Tables != r.header.Tables {
-		r.proof.fail("the manifest speaks of %s, %d were compared", digits.Counted(r.header.Tables, "table"), got.Tables)
+		r.proof.fail("the manifest has %s, %d were compared", digits.Counted(r.header.Tables, "table"), got.Tables)
 	}
 	if got.Rows != r.header.Rows && len(different) == 0 {
-		r.proof.fail("the manifest speaks of %s, %d came back", digits.Counted(r.header.Rows, "row"), got.Rows)
+		r.proof.fail("the manifest has %s, %d were restored", digits.Counted(r.header.Rows, "row"), got.Rows)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func missing(got load.Result) (leftOut, notes []string) {
 	accounts := false // some are missing
 	for _, f := range got.LeftOut {
 		accounts = accounts || strings.HasPrefix(f.What, "account ")
-		switch text := f.What + ": " + f.Reason; {
+		switch text := f.What + ": " + f.Why; {
 		case strings.HasPrefix(f.What, "account "): // the throw-away server may lack ways to log in
 			notes = append(notes, text)
 		case !strings.HasPrefix(f.What, "table "): // a table that is missing is missed when they are counted
@@ -64,7 +64,7 @@ func missing(got load.Result) (leftOut, notes []string) {
 		}
 	}
 	for _, f := range got.Broken {
-		text := f.What + " does not work: " + f.Reason
+		text := f.What + " does not work: " + f.Why
 		if accounts { // one of them may be its definer
 			notes = append(notes, text)
 		} else {

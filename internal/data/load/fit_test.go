@@ -21,9 +21,9 @@ var foreign = map[string][]struct {
 			"mysql-9.7": "`u` DEFAULT uuid() … DEFAULT (uuid()); `c` DEFAULT json_compact('[1]') … the same without it", "mysql-8.0": "`u` DEFAULT uuid() … DEFAULT (uuid()); `c` DEFAULT json_compact('[1]') … the same without it", "mysql-5.7": "`u` DEFAULT uuid() … the same without it; `c` DEFAULT json_compact('[1]') … the same without it"}},
 		{"ignored", "(id INT PRIMARY KEY, a INT, KEY k (a) IGNORED, KEY (id, a))", "VALUES (1, 2)", "id, a", map[string]string{"mysql-5.7": "INVISIBLE … the same without it"}},
 		{"invisible", "(id INT PRIMARY KEY, a INT INVISIBLE)", "(id, a) VALUES (1, 2)", "id, a", map[string]string{"mysql-8.0": "`a` INVISIBLE … the same without it", "mysql-5.7": "`a` INVISIBLE … the same without it"}},
-		{"versioned", "(id INT PRIMARY KEY, a VARCHAR(9)) WITH SYSTEM VERSIONING", "VALUES (1, 'now')", "id, a", map[string]string{"*": "WITH SYSTEM VERSIONING … rows of now only"}},
+		{"versioned", "(id INT PRIMARY KEY, a VARCHAR(9)) WITH SYSTEM VERSIONING", "VALUES (1, 'now')", "id, a", map[string]string{"*": "WITH SYSTEM VERSIONING … current rows only"}},
 		{"ordered", "(id INT PRIMARY KEY, a VARCHAR(9), s TIMESTAMP(6) GENERATED ALWAYS AS ROW START, e TIMESTAMP(6) GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION p1 CURRENT)",
-			"(id, a) VALUES (1, 'now')", "id, a", map[string]string{"*": "WITH SYSTEM VERSIONING … rows of now only; PARTITION BY … the table in one piece"}},
+			"(id, a) VALUES (1, 'now')", "id, a", map[string]string{"*": "WITH SYSTEM VERSIONING … current rows only; PARTITION BY … the table in one piece"}},
 		{"types", "(id INT PRIMARY KEY, u UUID, i INET6, f INET4)", "VALUES (1, '6ccd780c-baba-1026-9564-5b8c656024db', '2001:db8::1', '10.0.0.1')", "id, u, i, f", map[string]string{"*": "`u` uuid … char(36); `i` inet6 … varchar(39); `f` inet4 … varchar(15)"}},
 		{"period", "(id INT, s DATE, e DATE, PERIOD FOR p (s, e), PRIMARY KEY (id), UNIQUE KEY u (id, p WITHOUT OVERLAPS))", "VALUES (1, '2020-01-01', '2021-01-01')", "id, s, e", map[string]string{"*": "PERIOD FOR `p` (`s`, `e`) … the same without it; UNIQUE KEY `u` (`id`,`p` WITHOUT OVERLAPS) … the same without it"}},
 		{"generated", "(id INT PRIMARY KEY, a INT, g VARCHAR(9) AS (JSON_COMPACT(CONCAT('[', a, ']'))) STORED, KEY (g), KEY (a))", "(id, a) VALUES (1, 65)", "id, a", map[string]string{"*": "`g` GENERATED ALWAYS AS (json_compact(concat('[',`a`,']'))) STORED … the table without this column"}},
@@ -90,8 +90,8 @@ func testForeign(t *testing.T, nodes map[string]*sandbox.Node) {
 					}
 					var said []string
 					for _, f := range res.Otherwise {
-						if f.What == "table `f`.`"+c.name+"`" && strings.HasSuffix(f.Reason, " is not known here") {
-							said = append(said, strings.TrimSuffix(f.Reason, " is not known here")+" … "+f.Mapped)
+						if f.What == "table `f`.`"+c.name+"`" && strings.HasSuffix(f.Why, " is not known here") {
+							said = append(said, strings.TrimSuffix(f.Why, " is not known here")+" … "+f.Mapped)
 						}
 						if !slices.Contains(plan.Findings, f) {
 							t.Errorf("not in the plan: %+v", f)

@@ -33,13 +33,13 @@ var forgeries = []struct {
 	{object(repo.Function, "p", "CREATE PROCEDURE p() BEGIN END"), []string{"CREATE PROCEDURE"}},
 	{object(repo.Trigger, "g", "GRANT ALL ON *.* TO pwned@localhost"), []string{"trigger `shop`.`g`", "GRANT"}},
 	{object(repo.Trigger, "g", "CREATE TRIGGER g BEFORE INSERT ON mysql.user FOR EACH ROW SET @a = 1"), []string{"`mysql`.`user`"}},
-	{object(repo.Event, "e", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO CREATE DATABASE pwned"), []string{"switched on"}},
+	{object(repo.Event, "e", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO CREATE DATABASE pwned"), []string{"enabled"}},
 	{object(repo.Event, "e", "DROP DATABASE mysql"), []string{"DROP"}},
 	{object(repo.Sequence, "q", "CREATE TABLE q AS SELECT 1"), []string{"list of columns"}},
 	{repo.Line{Object: &repo.Object{Kind: repo.Sequence, Schema: "shop", Name: "q", Create: "CREATE SEQUENCE q", After: []string{"DO SETVAL(q, 1, 0, 1), SLEEP(1)"}}}, []string{"state"}},
 	{repo.Line{Object: &repo.Object{Kind: repo.View, Schema: "shop", Name: "v", Create: "CREATE VIEW v AS SELECT 1", After: []string{"CREATE DATABASE pwned"}}}, []string{"would run after it"}},
-	{repo.Line{Object: &repo.Object{Kind: repo.View, Schema: "shop", Name: "v", Create: "CREATE VIEW v AS SELECT 1", Charset: "utf8mb4, GLOBAL max_connections = 7"}}, []string{"no character set"}},
-	{repo.Line{Object: &repo.Object{Kind: repo.Procedure, Schema: "shop", Name: "p", Create: "CREATE PROCEDURE p() SELECT 1", Database: "utf8mb4_bin; CREATE DATABASE pwned"}}, []string{"no character set"}},
+	{repo.Line{Object: &repo.Object{Kind: repo.View, Schema: "shop", Name: "v", Create: "CREATE VIEW v AS SELECT 1", Charset: "utf8mb4, GLOBAL max_connections = 7"}}, []string{"not a character set"}},
+	{repo.Line{Object: &repo.Object{Kind: repo.Procedure, Schema: "shop", Name: "p", Create: "CREATE PROCEDURE p() SELECT 1", Database: "utf8mb4_bin; CREATE DATABASE pwned"}}, []string{"not a character set"}},
 	{account("a@%", "CREATE USER `a`@`%`", "GRANT ALL ON *.* TO `pwned`@`%` IDENTIFIED BY 'x'"), []string{"account a@%", "pwned@%"}},
 	{account("a@%", "CREATE USER `a`@`%`", "SET GLOBAL max_connections = 7"), []string{"SET"}},
 	{account("a@%", "CREATE USER `a`@`%`", "GRANT SELECT /*!99999 , x'*/ ON *.* TO 'pwned'@'%' /*' ON *.* TO 'a'@'%' */"), []string{"pwned@%"}},
@@ -147,7 +147,7 @@ func TestForged(t *testing.T) {
 			if err != nil || len(res.Different) > 0 {
 				t.Fatal(err, res)
 			}
-			if len(plan.Findings) != 1 || !strings.Contains(plan.Findings[0].Reason, "DATA DIRECTORY='"+dir) || !strings.Contains(strings.Join(plan.Notes, "\n"), "1 program stays away") {
+			if len(plan.Findings) != 1 || !strings.Contains(plan.Findings[0].Why, "DATA DIRECTORY='"+dir) || !strings.Contains(strings.Join(plan.Notes, "\n"), "1 program stays away") {
 				t.Errorf("%+v", plan)
 			}
 			if got := ask(t, s, "SHOW CREATE TABLE shop.d"); strings.Contains(got, dir) || !strings.Contains(got, "COMMENT='DATA DIRECTORY'") {

@@ -12,8 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// Lent is a schema whose default collation a restore has changed for a while. A routine's parameters get the one that its schema has when
-// it is made.
+// Lent is a schema whose default collation a restore has changed for a while.
 type Lent struct {
 	Schema    string `json:"schema"`
 	Collation string `json:"collation"` // its own, which it gets back

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -97,9 +98,9 @@ func (r *run) mayStayAway(err error) bool {
 func (r *run) objectError(o *repo.Object, err error) error {
 	switch mysql.ErrorNumber(err) {
 	case errno.UnsafeFunction, errno.FunctionNeedsSuper:
-		err = fmt.Errorf("%w; SET GLOBAL log_bin_trust_function_creators = 1 on the target lets it in, or --no-binlog where the server allows it", err)
+		err = fmt.Errorf("%w; SET GLOBAL log_bin_trust_function_creators = 1 on the target permits it, or --no-binlog if the server allows it", err)
 	case errno.SpecificAccessDenied, 4217:
-		err = fmt.Errorf("%w; the account that restores may not make objects for another definer: grant it SUPER, or SET_USER_ID (MySQL 8.0), SET_ANY_DEFINER (8.2), SET USER (MariaDB)", err)
+		err = fmt.Errorf("%w; the account that restores may not create objects for another definer: grant it SUPER, or SET_USER_ID (MySQL 8.0), SET_ANY_DEFINER (8.2), SET USER (MariaDB)", err)
 	}
 	return fmt.Errorf("make %s %s: %w", o.Kind, objectName(o), err)
 }
@@ -417,7 +418,7 @@ func (r *run) grant(ctx context.Context, s **session, early bool) error {
 					case n == 0 && err != nil, passes(err):
 						return err
 					case err != nil && !early:
-						r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
+						r.leave(Finding{Trouble: fleet.Trouble{What: "account " + o.Name + ": " + withoutSecret(g), Why: withoutStatement(err).Error()}})
 					}
 				}
 			}

@@ -36,7 +36,7 @@ func testBeside(t *testing.T, nodes map[string]*sandbox.Node) {
 			if spec == "mysql-9.7" { // where checks share their names
 				told = 3
 			}
-			if len(res.Otherwise) != told || !slices.ContainsFunc(res.Otherwise, func(f load.Finding) bool { return strings.Contains(f.Reason, "`of ``whom`") }) {
+			if len(res.Otherwise) != told || !slices.ContainsFunc(res.Otherwise, func(f load.Finding) bool { return strings.Contains(f.Why, "`of ``whom`") }) {
 				t.Errorf("%s to %s: %+v", spec, to, res.Otherwise)
 			}
 			exec(t, s, "DROP TABLE "+to, "DROP DATABASE IF EXISTS beside")
@@ -62,7 +62,7 @@ func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		notes := strings.Join(res.Notes, "\n")
-		if len(res.Notes) != 2 || !strings.Contains(notes, "event `e`.`o``nce` is not made: its last time is past") || !strings.Contains(notes, "event `e`.`ended`") {
+		if len(res.Notes) != 2 || !strings.Contains(notes, "event `e`.`o``nce` is not created: its last time is past") || !strings.Contains(notes, "event `e`.`ended`") {
 			t.Errorf("%s: %q", spec, res.Notes)
 		}
 		if got := ask(t, s, "SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'e' ORDER BY 1"); got != "goes_on|\nkept|\n" || res.Objects != 2 {
@@ -76,7 +76,7 @@ func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 func testChecks(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE h", "USE h", "CREATE TABLE a (n INT, CHECK (n > 0))", "CREATE TABLE b (n INT, CHECK (n > 1), CHECK (n < 9))", "INSERT INTO a VALUES (1)")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "h"), Into: target(t, into)})
-	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].What, "table `h`.") || !strings.Contains(res.Otherwise[0].Reason, "`CONSTRAINT_1`") {
+	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].What, "table `h`.") || !strings.Contains(res.Otherwise[0].Why, "`CONSTRAINT_1`") {
 		t.Fatalf("%v: %+v, %+v", err, res.LeftOut, res.Otherwise)
 	}
 	s := stream(t, into)
@@ -157,7 +157,7 @@ func testLostDefiners(t *testing.T, nodes map[string]*sandbox.Node) {
 		r := takeBackup(t, node, "g")
 		exec(t, s, "DROP DATABASE g")
 		res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
-		if err != nil || res.Objects != 4 || len(res.Notes) != 4 || strings.Count(strings.Join(res.Notes, "\n"), "is made and does not work, as when the backup was taken: ") != 4 {
+		if err != nil || res.Objects != 4 || len(res.Notes) != 4 || strings.Count(strings.Join(res.Notes, "\n"), "is created but does not work, as when the backup was taken: ") != 4 {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		exec(t, s, "USE g")
@@ -297,7 +297,7 @@ func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	res, err := restore(t, load.Options{Repo: r, Into: target(t, into)})
 	told := ""
 	for _, f := range res.Otherwise {
-		told += f.What + ": " + f.Reason + ": " + f.Mapped + "\n"
+		told += f.What + ": " + f.Why + ": " + f.Mapped + "\n"
 	}
 	if err != nil || res.Rows != 6 || len(res.Otherwise) != 4 || strings.Count(told, "NOT ENFORCED") != 4 || !strings.Contains(told, "`of ``k`") || strings.Contains(told, "kept_") {
 		t.Errorf("%v: %+v: %s", err, res, told)
@@ -330,7 +330,7 @@ func testRefusedTables(t *testing.T, node *sandbox.Node) {
 	if !errors.Is(err, load.ErrLeftOut) || !slices.Equal(names, []string{"table `r`.`g`", "trigger `r`.`of_g`", "view `r`.`over_g`"}) || res.Tables != 1 || res.Rows != 1 || res.Objects != 2 || len(res.Otherwise) > 0 {
 		t.Errorf("%v: %q: %+v", err, names, res)
 	}
-	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "table `r`.`t`: its foreign key `to_g` points at `r`.`g`, which stays away") {
+	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "table `r`.`t`: its foreign key `to_g` refers to `r`.`g`, which is not restored") {
 		t.Errorf("%q", res.Notes)
 	}
 	if got := ask(t, s, "SELECT id FROM r.over_t") + ask(t, s, "SHOW TABLES FROM r") + ask(t, s, "SHOW DATABASES LIKE 'risso%'"); got != "1|\nover_t|\nt|\n" {
@@ -365,12 +365,12 @@ func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	if i < 0 {
 		t.Fatalf("%+v", told.Findings)
 	}
-	_, advice, _ := strings.Cut(told.Findings[i].Reason, "ALTER TABLE … ")
+	_, advice, _ := strings.Cut(told.Findings[i].Why, "ALTER TABLE … ")
 	advice, _, _ = strings.Cut(advice, " has one that is")
 	var plan load.Plan
 	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 	res, err := restore(t, o)
-	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` points at `z`.`f`") {
+	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` refers to `z`.`f`") {
 		t.Errorf("%v: %+v: %q", err, res, plan.Notes)
 	}
 	exec(t, stream(t, into), "DROP DATABASE z")
@@ -401,7 +401,7 @@ func testOddKeys(t *testing.T, from, into *sandbox.Node) {
 	res, err := restore(t, load.Options{Repo: r, Into: target(t, into), Threads: 1})
 	told := ""
 	for _, f := range res.Otherwise {
-		told += f.What + ": " + f.Reason + ": " + f.Mapped + "\n"
+		told += f.What + ": " + f.Why + ": " + f.Mapped + "\n"
 	}
 	if err != nil || res.Rows != 3 || len(res.LeftOut) > 0 || strings.Contains(told, "CONSTRAINT `good`") || strings.Count(told, "table `o`.`a_child`: CONSTRAINT `") != len(res.Otherwise) {
 		t.Errorf("%v: %+v: %s", err, res, told)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -268,7 +269,7 @@ var ariaOptions = pattern.Lazy(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
 
 // find notes what cannot come along as it is.
 func (r *run) find(what, reason, mapped string) {
-	r.note(Finding{What: what, Reason: reason, Mapped: mapped})
+	r.note(Finding{Trouble: fleet.Trouble{What: what, Why: reason}, Mapped: mapped})
 }
 
 // note takes a finding into the plan.
@@ -297,7 +298,7 @@ func (r *run) note(f Finding) {
 const maxFindings = 1000
 
 // moreFindings stands behind them.
-var moreFindings = Finding{What: "others", Reason: "more cannot be restored as they are: these are the first", Mapped: "another form"}
+var moreFindings = Finding{Trouble: fleet.Trouble{What: "others", Why: "more cannot be restored as they are: these are the first"}, Mapped: "another form"}
 
 // findings puts what has no substitute first.
 func (r *run) findings() []Finding {
@@ -347,7 +348,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	if why := r.strangeHistory(t); why != "" {
-		r.find("table "+name, why, "rows of now only")
+		r.find("table "+name, why, "current rows only")
 	}
 	if space, _ := def.tablespace(); space != "" && !r.known.tablespaces[space] {
 		r.find("table "+name, "tablespace "+space+" is not here", "a tablespace of its own")
@@ -369,9 +370,9 @@ func (r *run) strangeHistory(t *repo.Table) string {
 	case !t.History || !r.server.HasHistory():
 		return "" // what has no versions refuses the definition
 	case !r.server.KeepsHistory():
-		return "it has rows of the past, which MariaDB takes back since 10.11; a backup taken with --no-history has none"
+		return "it has historical rows, which MariaDB can restore since 10.11; a backup taken with --no-history has none"
 	case (r.header.Server.Number >= longer) != (r.server.Number >= longer):
-		return "it has rows of the past, and MariaDB 11.5 and later mark those of now otherwise; a backup taken with --no-history has none"
+		return "it has historical rows, and MariaDB 11.5 and later mark current ones differently; a backup taken with --no-history has none"
 	}
 	return ""
 }
@@ -439,7 +440,7 @@ func (r *run) inspectObject(o *repo.Object) {
 	switch o.Kind {
 	case repo.Sequence, repo.Package, repo.PackageBody:
 		if !r.server.HasSequences() {
-			leave("only MariaDB has such")
+			leave("only MariaDB has these")
 		}
 	case repo.Account:
 		if why := r.strangeAccount(o); why != "" {
@@ -449,7 +450,7 @@ func (r *run) inspectObject(o *repo.Object) {
 		}
 	case repo.Trigger:
 		if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
-			r.plan.Notes = append(r.plan.Notes, where+" stays away: its table comes back under another name")
+			r.plan.Notes = append(r.plan.Notes, where+" is left out: its table is restored under another name")
 		}
 	}
 	if r.foreignServer() {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // CopyOptions say what is copied to a second place.
@@ -58,16 +59,15 @@ func (c *Copied) Problems() string {
 		list = append(list, fmt.Sprintf("%d refused", n))
 	}
 	if n := len(c.Different); n > 0 {
-		list = append(list, fmt.Sprintf("%s otherwise at the other place and left as they are there", digits.Counted(n, "object")))
+		list = append(list, fmt.Sprintf("%s different at the second place and left unchanged", digits.Counted(n, "object")))
 	}
 	return strings.Join(list, ", ")
 }
 
 // Refusal is a backup or mirrored log that was not copied.
 type Refusal struct {
-	Kind ProblemKind `json:"kind"`
-	What string      `json:"what"` // for people: a backup with its ID, a mirrored log with its name
-	Why  string      `json:"why"`  // in words
+	Kind          ProblemKind `json:"kind"`
+	fleet.Trouble             // of a backup with its ID, or a mirrored log with its name
 }
 
 func (r Refusal) String() string { return r.What + ": " + r.Why }
@@ -90,11 +90,11 @@ func (d Difference) String() string {
 }
 
 // ErrOther says that a place holds another repository.
-var ErrOther = errors.New("the place holds another repository, not a copy of this one")
+var ErrOther = errors.New("the place contains a different repository, not a copy of this one")
 
 // CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
 // one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
-// seal of each object is checked on the way, and with an identity what it holds. A backup that is there and lacks objects gets them. Nothing that is there is
+// seal of each object is checked on the way, and with an identity what it holds. An incomplete backup there gets its missing objects. Nothing that is there is
 // ever replaced: what is otherwise there is in the result, and so is each backup and log that is damaged, or refused by the policy that the repository was
 // opened with; the others are copied. A copy that is cut goes on when it is started again; a backup is seen at the other place when it is whole there.
 func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, error) {
@@ -224,7 +224,7 @@ func (r *Repo) target(ctx context.Context, to Store, dry bool) (*Repo, error) {
 			err = putNew(ctx, to, key, b)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("make the repository: %w", err)
+			return nil, fmt.Errorf("create the repository: %w", err)
 		}
 	}
 	return t, nil
@@ -245,7 +245,7 @@ func putNew(ctx context.Context, to Store, key string, b []byte) error {
 	defer rc.Close()
 	old, err := io.ReadAll(io.LimitReader(rc, 1<<20))
 	if err == nil && !bytes.Equal(old, b) {
-		err = fmt.Errorf("%s is there, and another one: %w", key, ErrOther)
+		err = fmt.Errorf("%s exists but is different: %w", key, ErrOther)
 	}
 	return err
 }
@@ -361,11 +361,11 @@ func (e *refusedError) Error() string { return e.what }
 func (c *copier) refuse(kind ProblemKind, what, why string) {
 	if !c.told[what] {
 		c.told[what] = true
-		c.res.Refused = append(c.res.Refused, Refusal{kind, what, why})
+		c.res.Refused = append(c.res.Refused, Refusal{kind, fleet.Trouble{What: what, Why: why}})
 	}
 }
 
-// lacks says whether the other place lacks something of a backup; of one whose manifest is there only objects count. What is
+// lacks says whether something of a backup is missing from the other place; of one whose manifest is there only objects count. What is
 // otherwise there is noted, and is an error where the backup is not there yet.
 func (c *copier) lacks(ctx context.Context, id string) (lacks bool, err error) {
 	_, there := c.there[manifestKey(id)]
@@ -381,7 +381,7 @@ func (c *copier) lacks(ctx context.Context, id string) (lacks bool, err error) {
 		return ctx.Err()
 	})
 	if err == nil && differs != "" && !there {
-		err = &refusedError{Damaged, differs + " is there, and not as here"}
+		err = &refusedError{Damaged, differs + " is there, but differs from the one here"}
 	}
 	return lacks || !there, err
 }
@@ -404,7 +404,7 @@ func (c *copier) sound(ctx context.Context, id string) error {
 	return &refusedError{p.Kind, p.What}
 }
 
-// objects copies the objects that a backup needs and the other place lacks.
+// objects copies the objects that a backup needs and the other place does not have.
 func (c *copier) objects(ctx context.Context, id string) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.o.Threads)
@@ -452,7 +452,7 @@ func (c *copier) publish(ctx context.Context, id string) error {
 				return err
 			}
 			if !same {
-				return errors.Join(&refusedError{Damaged, key + " is there, and not as here"}, c.differ(ctx, key))
+				return errors.Join(&refusedError{Damaged, key + " is there, but differs from the one here"}, c.differ(ctx, key))
 			}
 			continue
 		}
@@ -587,7 +587,7 @@ func (s *sealed) Read(p []byte) (int, error) {
 		s.tail = s.tail[:copy(s.tail, s.tail[more:])]
 	}
 	if errors.Is(err, io.EOF) && (len(s.tail) < sealSize || !bytes.Equal(s.tail[:8], sealHead) || !bytes.Equal(s.tail[8:], s.sum.Sum(nil))) {
-		return n, fmt.Errorf("its seal does not agree: %w", ErrDamaged)
+		return n, fmt.Errorf("its seal does not match: %w", ErrDamaged)
 	}
 	return n, err
 }

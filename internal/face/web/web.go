@@ -1,8 +1,8 @@
 // Package web is the HTTP face: the page, the API that the page reads, and Prometheus' own API over the store.
 //
-// On loopback it asks for nothing but a Host header that names this machine, so that no foreign page can
-// reach it through a trick with names, until there is a token. From then on, and on any other address always, each
-// request needs one. Limits bound what questions cost.
+// As long as there is no token, loopback requires only a Host header that names this machine, which prevents DNS
+// rebinding. Once there is one, and on any other address always, every request needs a token. Limits bound the cost of
+// queries.
 package web
 
 import (
@@ -93,7 +93,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /api/login", s.login)
 	s.promRoutes(mux)
 	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) {
-		return nil, &apiError{Status: http.StatusNotFound, Message: "there is no " + r.URL.Path}
+		return nil, failed(http.StatusNotFound, "there is no "+r.URL.Path, "")
 	})
 	mux.Handle("/", s.page())
 	return s.bounded(s.hostCheck(mux))

@@ -46,9 +46,9 @@ type Use struct {
 	// ClockSet is by how many seconds the clock was set. The figures do not depend on it, but the times of day do.
 	ClockSet float64 `json:"clock_set,omitempty"`
 	// MHz is the mean frequency, LowestMHz that of the slowest second.
-	MHz       *float64    `json:"mhz,omitempty"`
-	LowestMHz float64     `json:"lowest_mhz,omitempty"`
-	Unknown   []fleet.Gap `json:"unknown,omitempty"`
+	MHz       *float64 `json:"mhz,omitempty"`
+	LowestMHz float64  `json:"lowest_mhz,omitempty"`
+	Unknown   Unknown  `json:"unknown,omitempty"` // what could not be found out
 	// Elsewhere says that the server runs on another machine, which is not observed.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	// Seconds are the individual samples.
@@ -111,7 +111,7 @@ func (u *Use) Disturbances() (out []string) {
 		out = append(out, "a frequency that fell to "+digits.Count(u.LowestMHz)+" MHz")
 	}
 	if u.PressureMemory != nil && *u.PressureMemory >= disturbed {
-		out = append(out, fmt.Sprintf("want of memory (%s of the time)", digits.Percent(*u.PressureMemory)))
+		out = append(out, fmt.Sprintf("lack of memory (%s of the time)", digits.Percent(*u.PressureMemory)))
 	}
 	return out
 }
@@ -121,12 +121,12 @@ func (u *Use) Line() string {
 	if u == nil {
 		return "not known: the machine was not watched"
 	}
-	verdict := "the run's own, as far as is seen"
+	verdict := "only the run itself, as far as could be observed"
 	switch list := u.Disturbances(); {
 	case len(list) > 0:
 		verdict = "DISTURBED by " + strings.Join(list, ", ")
 	case u.Foreign == nil:
-		verdict = "not known whether others disturbed"
+		verdict = "not known whether other programs interfered"
 	}
 	return verdict + ": " + u.figures()
 }
@@ -200,7 +200,7 @@ type Watcher struct {
 	before  look                 // the one before last
 	cpu     func() time.Duration // of the client so far
 	seconds []UseSecond
-	gaps    map[string]fleet.Gap
+	gaps    map[string]fleet.Trouble
 }
 
 // look is one look at all counters.
@@ -218,7 +218,7 @@ type look struct {
 // NewWatcher opens what there is to see; cpu tells the client's processor time. It never fails: what cannot be seen is told by
 // the Use.
 func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
-	out := &Watcher{watch: w, cpu: cpu, at: map[string]int{}, gaps: map[string]fleet.Gap{}}
+	out := &Watcher{watch: w, cpu: cpu, at: map[string]int{}, gaps: map[string]fleet.Trouble{}}
 	h, err := host.New(host.Options{Root: w.Root, Processors: true})
 	if err != nil {
 		out.gap("this machine", err, "mount /proc")
@@ -249,7 +249,7 @@ func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
 }
 
 func (w *Watcher) gap(what string, err error, remedy string) {
-	w.gaps[what] = fleet.Gap{What: what, Reason: err.Error(), Remedy: remedy}
+	w.gaps[what] = fleet.Trouble{What: what, Why: err.Error(), Remedy: remedy}
 }
 
 // Close closes the files.
@@ -451,7 +451,7 @@ func (w *Watcher) Use() *Use {
 	u.clocks(a, b)
 	if u.Steal != nil && b.steal == 0 && w.host.Setup().Virtual != "" {
 		u.Steal = nil // it would be above nothing by now
-		w.gap("what the hypervisor gave to other machines", errors.New("it has not reported any since this one began"), "")
+		w.gap("what the hypervisor gave to other machines", errors.New("it has reported none since this machine was booted"), "")
 	}
 	if ready := b.ran - a.ran + b.waited - a.waited; ready > 0 && b.ran > a.ran {
 		share := round((b.waited - a.waited) / ready)
@@ -480,14 +480,14 @@ func (w *Watcher) frequency(u *Use) {
 	}
 }
 
-func (w *Watcher) unknown() []fleet.Gap {
-	var out []fleet.Gap
+func (w *Watcher) unknown() []fleet.Trouble {
+	var out []fleet.Trouble
 	for _, g := range w.gaps {
 		out = append(out, g)
 	}
 	if w.host != nil {
 		out = append(out, w.host.Gaps()...)
 	}
-	slices.SortFunc(out, func(a, b fleet.Gap) int { return strings.Compare(a.What, b.What) })
+	slices.SortFunc(out, func(a, b fleet.Trouble) int { return strings.Compare(a.What, b.What) })
 	return out
 }

@@ -1,4 +1,4 @@
-// Package aside sets damaged files aside: they keep their bytes under a name that tells what happened and when.
+// Package aside moves damaged files aside, unchanged, under a name that says what happened and when.
 package aside
 
 import (
@@ -7,6 +7,12 @@ import (
 	"os"
 	"time"
 )
+
+// Damage tells of a file that could not be used and was moved aside.
+type Damage struct {
+	MovedTo string // where it is now
+	Reason  string
+}
 
 // Move renames a file to path.damaged-TIME and tells the new name. Files that belong to it, path with each suffix
 // behind it, move along where they exist. A name that is taken gets a number.

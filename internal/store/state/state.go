@@ -1,7 +1,7 @@
 // Package state keeps facts in one SQLite file: which instances there are, what
-// happened to them, how their variables changed, and who may look.
+// happened to them, how their variables changed, and access tokens.
 //
-// DESIGN.md says why it is built as it is.
+// DESIGN.md explains the design.
 package state
 
 import (
@@ -29,11 +29,11 @@ var (
 	ErrDiskFull = errors.New("the disk that holds Risso's state is full")
 	// ErrForeign says that the file is a database, but not one of Risso's, or one of
 	// a newer Risso. It is left alone.
-	ErrForeign = errors.New("not a state file of this Risso")
+	ErrForeign = errors.New("not a state file of this version of Risso")
 	// ErrNotFound says that there is no such token.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the name is taken.
-	ErrExists = errors.New("the name is taken")
+	ErrExists = errors.New("the name is already in use")
 )
 
 // callLimit bounds a call whose context has no deadline of its own.
@@ -44,21 +44,15 @@ type Store struct {
 	path   string
 	write  *sql.DB // one connection: writers queue here and not in SQLite's busy loop
 	read   *sql.DB // readers, which WAL lets go on beside the writer
-	damage *Damage
+	damage *aside.Damage
 
 	mu   sync.Mutex
 	seen map[string]uint64 // per instance, a digest of the variables that are stored
 }
 
-// Damage tells of a file that could not be used and was moved aside.
-type Damage struct {
-	MovedTo string // where it is now
-	Reason  string
-}
-
 // Open opens the state file at path and makes it where there is none. A damaged
 // file is moved aside, a new one is begun, and Damage says so. An empty store
-// after damage knows no token: who asks it must keep the door shut.
+// after damage knows no token: callers must keep access closed.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -79,7 +73,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if s, err = open(ctx, path); err != nil {
 		return nil, err
 	}
-	s.damage = &Damage{MovedTo: moved, Reason: bad.reason}
+	s.damage = &aside.Damage{MovedTo: moved, Reason: bad.reason}
 	if err := s.askAlways(ctx); err != nil { // there may have been tokens
 		s.Close()
 		return nil, err
@@ -88,7 +82,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 }
 
 // Damage tells of the damaged file that Open moved aside; nil when there was none.
-func (s *Store) Damage() *Damage { return s.damage }
+func (s *Store) Damage() *aside.Damage { return s.damage }
 
 // Path is the state file.
 func (s *Store) Path() string { return s.path }

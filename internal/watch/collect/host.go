@@ -43,7 +43,7 @@ func (h *Host) tick(due time.Time) time.Time {
 	t := due.Unix()
 	late := at.Sub(due).Abs() > lateAfter || time.Since(at) > lateAfter
 	if err := h.opts.Sink.Append(t, h.sample.Metrics, h.sample.Values, late); err != nil {
-		h.opts.Logger.Debug("a tick was not stored", "instance", h.instance.ID, "err", err)
+		h.opts.Logger.Debug("a reading was not stored", "instance", h.instance.ID, "err", err)
 	}
 	if h.opts.Observer != nil {
 		h.opts.Observer.Observe(View{Instance: h.instance, Tick: t, PrevTick: h.prevTick, Seconds: between(h.prevTick, t, h.prevAt, at), Prev: h.prev, Up: true, Late: late,
@@ -79,7 +79,7 @@ type Process struct {
 	proc   *host.Process
 	mapped []int
 	wait   int
-	gap    []fleet.Gap
+	gap    []fleet.Trouble
 }
 
 // NewProcess makes a reader for the server that listens on a unix socket or a TCP port of this machine.
@@ -110,7 +110,7 @@ func (p *Process) find() bool {
 	pid, gap, err := p.host.FindServer(p.target)
 	p.gap = nil
 	if gap != nil {
-		p.gap = []fleet.Gap{*gap}
+		p.gap = []fleet.Trouble{*gap}
 	}
 	if err != nil {
 		return false
@@ -124,7 +124,7 @@ func (p *Process) find() bool {
 }
 
 // Gaps is what could not be read of the process.
-func (p *Process) Gaps() []fleet.Gap {
+func (p *Process) Gaps() []fleet.Trouble {
 	if p.proc != nil {
 		return p.proc.Gaps()
 	}

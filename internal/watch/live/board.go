@@ -1,5 +1,5 @@
-// Package live is the present: what every watched instance looks like now, in numbers and in words. It
-// keeps the newest tick of each, nothing older than some minutes, and reads no server itself.
+// Package live is the present state of every watched instance, in numbers and in words. It keeps the newest tick
+// of each and nothing older than a few minutes, and does not query servers itself.
 package live
 
 import (
@@ -21,10 +21,9 @@ type Summary struct {
 	Tick      int64
 	Up        bool
 	DownSince time.Time
-	Reason    string
-	Hint      string
+	Down      fleet.Trouble
 	Late      bool
-	Gaps      []fleet.Gap
+	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
 }
 
@@ -124,7 +123,7 @@ func (b *Board) Observe(v collect.View) {
 // snapshot is what the rules see of an instance.
 func (e *entry) snapshot() *rules.Snapshot {
 	v := e.View()
-	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Reason: v.Reason, Hint: v.Hint, Late: v.Late,
+	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late,
 		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
 }
 
@@ -229,7 +228,7 @@ type entry struct {
 func (e *entry) take(v collect.View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Reason: v.Reason, Hint: v.Hint, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels}
+	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels}
 	for i := len(e.metrics); i < len(v.Sample.Metrics); i++ {
 		key := v.Sample.Metrics[i].Key()
 		e.keys = append(e.keys, key)

@@ -155,7 +155,7 @@ func (e *entry) notLooking(now time.Time) string {
 	if words := e.pulse.NotLooking(since, now); words != "" || !e.unseen {
 		return words
 	}
-	return fmt.Sprintf("Risso did not look since %s: it was late itself", since.Local().Format("15:04:05"))
+	return fmt.Sprintf("Risso has taken no readings since %s: it was late itself", since.Local().Format("15:04:05"))
 }
 
 // lag is the largest delay of any channel, beyond what is wanted. The caller holds the lock.
@@ -191,8 +191,8 @@ func (e *entry) busy() (float64, bool) {
 type Detail struct {
 	Row
 	Uptime *float64          `json:"uptime"` // seconds
-	Gaps   []fleet.Gap       `json:"gaps"`
-	Hint   string            `json:"hint,omitempty"` // what mends a server that is down
+	Gaps   []fleet.Trouble   `json:"gaps"`
+	Down   fleet.Trouble     `json:"down"` // why the server is down, and what mends it
 	Cost   Cost              `json:"cost"`
 	Facts  map[string]string `json:"facts"`
 	Host   string            `json:"host"` // the host's instance ID
@@ -210,9 +210,9 @@ func (b *Board) Detail(id string) (Detail, bool) {
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	d := Detail{Row: row, Gaps: e.summary.Gaps, Hint: e.summary.Hint, Cost: e.cost.cost(len(e.values)), Host: e.summary.Instance.HostID, Facts: map[string]string{}}
+	d := Detail{Row: row, Gaps: e.summary.Gaps, Down: e.summary.Down, Cost: e.cost.cost(len(e.values)), Host: e.summary.Instance.HostID, Facts: map[string]string{}}
 	if d.Gaps == nil {
-		d.Gaps = []fleet.Gap{}
+		d.Gaps = []fleet.Trouble{}
 	}
 	d.Uptime = pointer(e.value("mysql_global_status_uptime"))
 	for _, name := range []string{"hostname", "datadir", "innodb_buffer_pool_size", "max_connections", "server_id", "read_only", "super_read_only", "log_bin", "sync_binlog",

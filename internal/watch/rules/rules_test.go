@@ -167,7 +167,7 @@ func TestOOMKill(t *testing.T) {
 	for range 200 {
 		v = w.tick()
 	}
-	if f := find(v, "host.oom"); f == nil || !strings.Contains(f.Words, "since 10:30:02") {
+	if f := find(v, "host.oom"); f == nil || !strings.Contains(f.What, "since 10:30:02") {
 		t.Errorf("over soon, and must not be missed: %+v", v)
 	}
 	for range 200 {
@@ -192,7 +192,7 @@ func TestDown(t *testing.T) {
 		{"Error 1045 (28000): Access denied for user 'risso'@'h'.", "the server cannot be read since 10:20:00: Error 1045 (28000): Access denied for user 'risso'@'h'"},
 		{"dial tcp: lookup nowhere: no such host", "the server cannot be read since 10:20:00: dial tcp: lookup nowhere: no such host"},
 	} {
-		w.snap.Up, w.snap.DownSince, w.snap.Reason, w.snap.Hint = false, begin.Add(-10*time.Minute), c.reason, "look"
+		w.snap.Up, w.snap.DownSince, w.snap.Down = false, begin.Add(-10*time.Minute), fleet.Trouble{Why: c.reason, Remedy: "look"}
 		v := w.tick() // at once
 		if v.State != StateDown || v.Words != c.words || v.Findings[0].ID != "server.down" || v.Findings[0].Remedy != "look" || !v.Since.Equal(w.snap.DownSince) {
 			t.Errorf("%+v", v)
@@ -203,8 +203,8 @@ func TestDown(t *testing.T) {
 		t.Errorf("back: %+v", v)
 	}
 	w.snap.Up, w.snap.DownSince = false, begin.Add(-30*time.Hour)
-	if v := w.tick(); !strings.HasSuffix(v.Findings[0].Words, "since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host") {
-		t.Errorf("another day: %s", v.Findings[0].Words)
+	if v := w.tick(); !strings.HasSuffix(v.Findings[0].What, "since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host") {
+		t.Errorf("another day: %s", v.Findings[0].What)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestHealthyLine(t *testing.T) {
 	if v := w.tick(); v.Words != "healthy: 1.2 k questions/s, 2 threads running, disk flushes in 1.1 ms" || v.State != StateOK {
 		t.Errorf("%s", v.Words)
 	}
-	w.snap.Gaps = []fleet.Gap{{What: "x"}}
+	w.snap.Gaps = []fleet.Trouble{{What: "x"}}
 	replica(w)
 	if v := w.tick(); v.Words != "healthy: 1.2 k questions/s, 2 threads running, 0 s behind db1, disk flushes in 1.1 ms, 1 thing cannot be read" {
 		t.Errorf("%s", v.Words)
@@ -419,9 +419,9 @@ func TestRemedies(t *testing.T) {
 		{"a version that nobody knows is a new one", "mysql-9.7, replica", "repl.stopped", []string{"version ", "channel db1 No No"}, "START REPLICA"},
 		{"the applier of MySQL 8.0.25 passes rows over", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.25", "channel db1 Yes No 1032 no row"}, "SET GLOBAL slave_exec_mode = 'IDEMPOTENT'; START REPLICA "},
 		{"the applier of MySQL 8.0.26 does", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.26", "channel db1 Yes No 1032 no row"}, "SET GLOBAL replica_exec_mode = 'IDEMPOTENT'; START REPLICA "},
-		{"it does already", "mysql-9.7, replica", "repl.stopped", []string{"text replica_exec_mode idempotent", "channel db1 Yes No 1032 no row"}, "START REPLICA    -- once the cause of the error is fixed: before that it stops again at the same place"},
-		{"another error has nothing to do with rows", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1146 no table"}, "START REPLICA    -- once the cause of the error is fixed: before that it stops again at the same place"},
-		{"it gets no more, and has applied all", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 1062 odd"}, "START REPLICA    -- once the cause of the error is fixed: before that it stops again at the same place"},
+		{"it does already", "mysql-9.7, replica", "repl.stopped", []string{"text replica_exec_mode idempotent", "channel db1 Yes No 1032 no row"}, "START REPLICA    -- once the cause of the error is fixed; otherwise it stops again at the same place"},
+		{"another error has nothing to do with rows", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1146 no table"}, "START REPLICA    -- once the cause of the error is fixed; otherwise it stops again at the same place"},
+		{"it gets no more, and has applied all", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 1062 odd"}, "START REPLICA    -- once the cause of the error is fixed; otherwise it stops again at the same place"},
 		{"Galera applies with one thread", "mariadb, galera", "galera.flow_control", []string{"value variable.wsrep_slave_threads 2", "rate status.wsrep_flow_control_paused_ns 4e8"}, "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"},
 		{"MySQL 8.0.0 has no data_locks", "mysql-9.7", "lock.blocker", []string{"version 8.0.0", "waiting row_lock 5"}, "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"},
 		{"MySQL 8.0.1 has, in performance_schema", "mysql-9.7", "lock.blocker", []string{"version 8.0.1", "waiting row_lock 5"}, "SELECT trx_mysql_thread_id AS id, trx_state, trx_started, trx_rows_locked, LEFT(trx_query, 100) AS query FROM information_schema.INNODB_TRX ORDER BY trx_state = 'LOCK WAIT', trx_started"},
@@ -477,12 +477,12 @@ func TestTails(t *testing.T) {
 		{"the state of a member without a comment", "mariadb, galera", "galera.not_synced", []string{`text wsrep_local_state_comment ""`, "value status.wsrep_local_state 5"}, "not synced (Error)"},
 		{"the state of a member without a comment", "mariadb, galera", "galera.not_synced", []string{`text wsrep_local_state_comment ""`, "value status.wsrep_local_state 6"}, "not synced (Max)"},
 		{"a member alone", "mariadb, galera", "galera.non_primary", []string{"text wsrep_cluster_status Disconnected", "value status.wsrep_cluster_size 1"}, "; it sees 1 member"},
-		{"flow control for all of the time, and more", "mariadb, galera", "galera.flow_control", []string{"rate status.wsrep_flow_control_paused_ns 5e9"}, "writes for 100 % of the time"},
-		{"all tasks, and more", "host", "host.pressure_io", []string{"rate node_pressure_io_stalled_seconds_total 9"}, "for disks in 100 % of the time since 10:32:01, some in 100 %"},
-		{"all tasks, and more", "host", "host.pressure_memory", []string{"rate node_pressure_memory_stalled_seconds_total 9"}, "for memory in 100 % of the time"},
+		{"flow control for all of the time, and more", "mariadb, galera", "galera.flow_control", []string{"rate status.wsrep_flow_control_paused_ns 5e9"}, "writes 100 % of the time"},
+		{"all tasks, and more", "host", "host.pressure_io", []string{"rate node_pressure_io_stalled_seconds_total 9"}, "for disks 100 % of the time since 10:32:01, some in 100 %"},
+		{"all tasks, and more", "host", "host.pressure_memory", []string{"rate node_pressure_memory_stalled_seconds_total 9"}, "for memory 100 % of the time"},
 		{"redo beyond its limit", "mariadb", "redo.pressure", []string{"value status.innodb_checkpoint_age 90M"}, "is 100 % full since"},
 		{"redo that is not written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 0.9", "value status.innodb_checkpoint_age 90M"}, "of 80 MiB): when"},
-		{"redo that is hardly written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 1", "value status.innodb_checkpoint_age 90M"}, "of 80 MiB), and 1 B more are written a second"},
+		{"redo that is hardly written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 1", "value status.innodb_checkpoint_age 90M"}, "of 80 MiB), and 1 B more are written per second"},
 		{"a disk takes no more than twice its usual time", "mysql-9.7", "commit.wait", []string{"waiting commit 10", "host disk flushes 100,0.0021"}, "as usual"},
 		{"a disk takes more than twice its usual time", "mysql-9.7", "commit.wait", []string{"waiting commit 10", "host disk flushes 100,0.003"}, "the disk flushes in 2.97 ms instead of 1.11"},
 	} {
@@ -504,8 +504,8 @@ func TestTails(t *testing.T) {
 		}
 		if f == nil {
 			t.Errorf("%s: got nothing, want %s", c.name, c.id)
-		} else if !strings.Contains(f.Words, c.words) {
-			t.Errorf("%s: got %q, want %q in it", c.name, f.Words, c.words)
+		} else if !strings.Contains(f.What, c.words) {
+			t.Errorf("%s: got %q, want %q in it", c.name, f.What, c.words)
 		}
 	}
 }
@@ -519,7 +519,7 @@ func TestLagThatShrinks(t *testing.T) {
 		lag -= 5
 		if n > 30 {
 			want := fmt.Sprintf("now %s; it catches up in about %s", digits.Age(lag+5), digits.Age((lag+5)/5))
-			if f := find(v, "repl.lag"); f == nil || !strings.Contains(f.Words, want) {
+			if f := find(v, "repl.lag"); f == nil || !strings.Contains(f.What, want) {
 				t.Fatalf("got %+v, want %q", f, want)
 			}
 		}
@@ -527,7 +527,7 @@ func TestLagThatShrinks(t *testing.T) {
 	for range 60 { // and stays as it is
 		w.tick()
 	}
-	if f := find(w.tick(), "repl.lag"); f == nil || strings.Contains(f.Words, ";") {
+	if f := find(w.tick(), "repl.lag"); f == nil || strings.Contains(f.What, ";") {
 		t.Errorf("got %+v, want no word of where it goes", f)
 	}
 }
@@ -580,7 +580,7 @@ func TestNothingIsUsualYet(t *testing.T) {
 	for range 10 {
 		v = w.tick()
 	}
-	if f := find(v, "commit.wait"); f == nil || !strings.HasSuffix(f.Words, "; the disk flushes in 1.1 ms") {
+	if f := find(v, "commit.wait"); f == nil || !strings.HasSuffix(f.What, "; the disk flushes in 1.1 ms") {
 		t.Errorf("got %+v, want the disk's time and nothing usual beside it", f)
 	}
 }
@@ -634,11 +634,11 @@ func TestDownForgets(t *testing.T) {
 		t.Errorf("got %+v, want it told again, and the state since then", v)
 	}
 	h := host()
-	h.snap.Up, h.snap.DownSince, h.snap.Reason = false, begin, "zone is odd"
+	h.snap.Up, h.snap.DownSince, h.snap.Down.Why = false, begin, "zone is odd"
 	if v := h.tick(); v.Words != "the host zone is odd since 10:30:00" {
 		t.Errorf("got %q", v.Words)
 	}
-	h.snap.Reason = "a" + strings.Repeat("b", 300) + ":"
+	h.snap.Down.Why = "a" + strings.Repeat("b", 300) + ":"
 	if v := h.tick(); len([]rune(v.Words)) != len("the host cannot be read since 10:30:00: ")+200 {
 		t.Errorf("got %d characters of %q, want 200 of the reason", len([]rune(v.Words)), v.Words)
 	}
@@ -702,7 +702,7 @@ func TestAtTheLimit(t *testing.T) {
 		got := "quiet"
 		if f != nil {
 			if got = f.Severity.String(); strings.Contains(c.want, " ") {
-				got = f.Words
+				got = f.What
 			}
 		}
 		if got != c.want {
@@ -718,7 +718,7 @@ func TestReasons(t *testing.T) {
 		"Odd": "the server cannot be read since 10:30:00: Odd", "odd (7)": "the server cannot be read since 10:30:00: odd (7)", "odd: 7": "the server cannot be read since 10:30:00: odd: 7",
 	} {
 		w := mariadb()
-		w.snap.Up, w.snap.DownSince, w.snap.Reason = false, begin, reason
+		w.snap.Up, w.snap.DownSince, w.snap.Down.Why = false, begin, reason
 		if v := w.tick(); v.Words != words {
 			t.Errorf("%q: got %q, want %q", reason, v.Words, words)
 		}

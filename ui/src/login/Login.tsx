@@ -11,19 +11,19 @@ export function Login() {
     try {
       await login(token.trim());
     } catch (x) {
-      setError(x instanceof ApiError ? [x.message, x.hint].filter(Boolean).join('. ') : String(x));
+      setError(x instanceof ApiError ? [x.message, x.remedy].filter(Boolean).join('. ') : String(x));
     }
   };
   return (
     <main class="login">
       <h1>Risso</h1>
       <form onSubmit={submit}>
-        <label for="token">This Risso asks for its token.</label>
+        <label for="token">This Risso requires a token.</label>
         <input id="token" type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" autofocus required />
         <button type="submit">Sign in</button>
       </form>
       {error && <p class="bad" role="alert">{error}</p>}
-      <p class="quiet">Whoever started <code>risso serve</code> has it.</p>
+      <p class="quiet">Ask whoever runs <code>risso serve</code>.</p>
     </main>
   );
 }

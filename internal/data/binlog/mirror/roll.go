@@ -73,7 +73,7 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 			older := o
 			older.Files, older.Plan = list[i+1].Files(place, dir), true
 			if _, err := binlog.Roll(ctx, older); err == nil {
-				return out, fmt.Errorf("%w for certain: the server restarted its logs in the second of the backup, and it may be %s or %s", ErrOther, list[i+1].Key, s.Key)
+				return out, fmt.Errorf("%w with certainty: the server restarted its logs in the same second as the backup, so it may be %s or %s", ErrOther, list[i+1].Key, s.Key)
 			}
 		}
 		out.RollResult, err = binlog.Roll(ctx, o)
@@ -95,7 +95,7 @@ func anew(ctx context.Context, s, newer Series, o binlog.RollOptions) error {
 	if res, err := binlog.Roll(ctx, o); err != nil || !res.AtEnd {
 		return nil // what is wrong is told by who rolls forward
 	}
-	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed between is in neither", ErrAnew, s.Key,
+	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed in between is in neither", ErrAnew, s.Key,
 		latest(s).UTC().Format(time.DateTime+"Z"), newer.Key, begun.UTC().Format(time.DateTime+"Z"))
 }
 

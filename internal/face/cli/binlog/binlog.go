@@ -144,7 +144,7 @@ func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, err
 // localDir is where the log is that is not finished.
 func (f Flags) localDir() string { return places.MirrorDir(f.Dir, f.From) }
 
-// mended gives an error of a server with what mends it.
+// mended adds a hint to an error of a server.
 func mended(err error) error {
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
@@ -378,7 +378,7 @@ func listText(s screen.Streams, l ListedLogs, verified bool) {
 		fmt.Fprintln(s.Out, "LOST:", l.lacks)
 	}
 	if verified {
-		fmt.Fprintln(s.Out, "every finished log reads as its index says")
+		fmt.Fprintln(s.Out, "every finished log matches its index")
 	}
 }
 
@@ -398,7 +398,7 @@ a removed log can no longer be rolled forward: keep logs as long as backups.
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.From == "" || keep == "" {
-				return fault.Usagef("say --from PLACE and --keep, such as 14d")
+				return fault.Usagef("give --from PLACE and --keep, such as 14d")
 			}
 			age, err := digits.ParseAge(keep)
 			if err != nil {
