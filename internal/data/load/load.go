@@ -11,6 +11,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -54,10 +56,10 @@ type Options struct {
 	NoBinlog         bool   // the target writes no binary log of it
 	SetGTID          bool   // the target says of itself that it has all transactions up to the snapshot
 
-	Until  Until  // how far to go on behind the snapshot
-	Roller Roller // who goes on; needed when Until is set
-	DryRun bool   // ends after Confirm: nothing is changed
-	Hold   bool   // leaves events switched off at the end, for who looks at the data first, or rolls it forward
+	Until  binlog.Stop // how far to go on behind the snapshot; the zero value: not at all
+	Roller Roller      // who goes on; needed when Until is set
+	DryRun bool        // ends after Confirm: nothing is changed
+	Hold   bool        // leaves events switched off at the end, for who looks at the data first, or rolls it forward
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.
@@ -68,21 +70,11 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// Until is a point behind the snapshot; at most one field is set.
-type Until struct {
-	Time   time.Time // the last moment that is wanted
-	GTID   string    // the last transaction that is wanted
-	Before string    // the first transaction that is not
-}
-
-// Set says whether there is such a point.
-func (u Until) Set() bool { return !u.Time.IsZero() || u.GTID != "" || u.Before != "" }
-
 // Roll is what a Roller gets to know.
 type Roll struct {
 	Backup repo.Header // where the rows come from, and the position that they are of
 	Into   mysql.Target
-	Until  Until
+	Until  binlog.Stop
 	Wants  func(schema, table string) bool             // whether a table is restored; nil: all are
 	Names  func(schema, table string) (string, string) // the name under which it is; nil: its own
 }
@@ -109,6 +101,8 @@ type RollPlan struct {
 	Stops        string    `json:"stops,omitempty"`   // why it would end there
 	Problem      string    `json:"problem,omitempty"` // why it cannot be; the rest is then what is there up to the obstacle
 	Notes        []string  `json:"notes,omitempty"`
+
+	Steps change.Plan `json:"-"` // what Roll would do
 }
 
 // RollLog is what of one binary log would be applied.

@@ -256,7 +256,7 @@ func (r *run) restore(ctx context.Context) error {
 
 // checkLogs finds out whether the binary logs reach to where they shall.
 func (r *run) checkLogs(ctx context.Context) error {
-	if !r.o.Until.Set() {
+	if r.o.Until.IsZero() {
 		return nil
 	}
 	if r.o.Roller == nil {
@@ -641,7 +641,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 
 // roll goes on behind the snapshot.
 func (r *run) roll(ctx context.Context, s **session) error {
-	if !r.o.Until.Set() {
+	if r.o.Until.IsZero() {
 		return nil
 	}
 	if len(r.result.Different) > 0 {
