@@ -40,7 +40,6 @@ var layer = map[string]int{
 	"internal/fault":       0,
 	"internal/release":     -1,
 	"internal/home":        0,
-	"internal/face/render": 1, // words that the daemon tells as well
 	"internal/serve":       5,
 	"ui":                   4,
 	"internal/face":        6,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -17,6 +18,8 @@ type Forgotten struct {
 	Tables  int64    `json:"tables"`           // that are whole and were compared
 	Partly  []string `json:"partly,omitempty"` // tables that are there and are not, or were not compared
 	Rolling bool     `json:"rolling"`          // it was at the binary logs: tables are as at some moment behind the backup
+
+	Steps change.Plan `json:"-"` // that take the journal away
 }
 
 // Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are. With dryRun it
@@ -48,18 +51,16 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 			return f, err
 		}
 	}
-	if dryRun {
-		return f, nil
+	f.Steps = change.Plan{{What: "end sessions", Why: "of a restore that was killed", Do: func(ctx context.Context) error { return r.endEarlier(ctx, s) }}}
+	if f.Rolling {
+		f.Steps = append(f.Steps, change.Step{What: "remove schema", Where: repo.RollSchema, Why: "how far it came means nothing without the journal",
+			Do: func(ctx context.Context) error { return s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema) }})
 	}
-	if err := r.endEarlier(ctx, s); err != nil {
-		return f, err
+	f.Steps = append(f.Steps, change.Step{What: "remove schema", Where: repo.JournalSchema, Do: func(ctx context.Context) error { return r.endJournal(ctx, s) }})
+	if !dryRun {
+		_, err = change.Execute(ctx, f.Steps, change.Log{})
 	}
-	if f.Rolling { // how far it came means nothing without it
-		if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema); err != nil {
-			return f, err
-		}
-	}
-	return f, r.endJournal(ctx, s)
+	return f, err
 }
 
 // look finds out which tables are not finished: the journal knows their names' hashes.

@@ -146,6 +146,8 @@ type Plan struct {
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
 	Settings []string         `json:"settings,omitempty"` // of the session, while some of them are made
 
+	Stages change.Plan `json:"stages"` // what is done, in this order; those that an interrupted restore has done are passed over
+
 	Notes []string `json:"notes,omitempty"`
 }
 

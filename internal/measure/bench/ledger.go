@@ -102,10 +102,10 @@ func (l *ledger) drop(ctx context.Context) error {
 	return removeLedger(s)
 }
 
-// tooMany says whether a server refused a session because it has too many: ER_CON_COUNT_ERROR, PostgreSQL's too_many_connections.
+// tooMany says whether a server refused a session because it has too many.
 func tooMany(err error) bool {
 	var e *drive.ServerError
-	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == "53300"
+	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == drive.StateTooManyConnections
 }
 
 func (l *ledger) client(id int) *ledgerClient { return &ledgerClient{id: int64(id)} }

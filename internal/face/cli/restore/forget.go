@@ -54,6 +54,7 @@ func runForget(ctx context.Context, s screen.Streams, f Flags, fl *pflag.FlagSet
 		fmt.Fprintln(s.Out, "It was at the binary logs: the tables are as at some moment after the backup.")
 	}
 	if f.dryRun {
+		screen.Steps(s.Out, got.Steps)
 		fmt.Fprintln(s.Out, "Nothing was changed.")
 	} else {
 		fmt.Fprintln(s.Out, "Its journal is gone. Tables stay as they are; what was to follow them (foreign keys, views, triggers, users) may be missing.")

@@ -469,6 +469,8 @@ func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	if p.Roll != nil {
 		rollPlanText(out, *p.Roll, some)
 	}
+	fmt.Fprintln(out, "in this order:")
+	screen.Steps(out, p.Stages)
 	fmt.Fprintln(out, "Nothing was changed.")
 }
 
