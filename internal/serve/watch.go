@@ -278,24 +278,13 @@ type seriesSink struct {
 // Append defines metrics that are new and appends the tick.
 func (s *seriesSink) Append(t int64, metrics []fleet.Metric, values []float64, late bool) error {
 	for ; s.defined < len(metrics); s.defined++ {
-		s.w.Define(describe(metrics[s.defined]))
+		s.w.Define(series.DescOf(metrics[s.defined]))
 	}
 	err := s.w.Append(t, values, late)
 	if errors.Is(err, series.ErrOldTick) { // the clock of this machine went back: what is kept stays
 		return nil
 	}
 	return err
-}
-
-func describe(m fleet.Metric) series.Desc {
-	d := series.Desc{Name: m.Name, Labels: make([]series.Label, len(m.Labels))}
-	for i, l := range m.Labels {
-		d.Labels[i] = series.Label(l)
-	}
-	if m.Counter {
-		d.Type = series.Counter
-	}
-	return d
 }
 
 // firstContactTime is how long servers have to answer at the start.

@@ -43,7 +43,7 @@ type Gate struct {
 // New gives a gate that looks at a server and at its replicas until Close. Without limits it asks nobody. It fails when a
 // server cannot be asked.
 func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
-	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: sleep}
+	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: Sleep}
 	ctx, g.stop = context.WithCancel(ctx)
 	if limits.MaxLag <= 0 && limits.MaxThreadsRunning <= 0 {
 		return g, nil
@@ -118,7 +118,8 @@ func (g *Gate) Pass(ctx context.Context, n int64) error {
 	return g.sleep(ctx, pause)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or until ctx ends, and then gives why.
+func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

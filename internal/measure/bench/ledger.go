@@ -62,12 +62,7 @@ func removeLedger(s drive.Session) error {
 	if s.Dialect() == drive.Postgres {
 		sql = "SELECT /* risso: is there a ledger? */ coalesce(obj_description(to_regclass($1), 'pg_class'), '') WHERE to_regclass($1) IS NOT NULL"
 	}
-	st, err := s.Prepare(drive.Read, sql)
-	if err != nil {
-		return fmt.Errorf("look for a ledger: %w", err)
-	}
-	st.Keep = true
-	r, err := s.Do(st, drive.Text([]byte(ledgerTable)))
+	r, err := drive.Ask(s, sql, drive.Text([]byte(ledgerTable)))
 	if err != nil {
 		return fmt.Errorf("look for a ledger: %w", err)
 	}

@@ -102,20 +102,22 @@ func (f *searchFlags) damage() (d binlog.Damage, err error) {
 	return d, err
 }
 
-// live connects to the server that tells what tables look like; nil where none was named.
-func live(ctx context.Context, f flags.Logs) (*binlog.Live, func(), error) {
-	if f.Dsn == "" {
-		return nil, func() {}, nil
+// open finds the logs, and connects to the server that tells what tables look like; live is nil where none was named.
+func open(ctx context.Context, f flags.Logs, args []string) (src flags.LogSource, live *binlog.Live, done func(), err error) {
+	if src, err = f.Source(ctx, args); err != nil || f.Dsn == "" {
+		return src, nil, src.Close, err
 	}
 	t, err := f.Target()
-	if err != nil {
-		return nil, nil, err
+	var c *mysql.Conn
+	if err == nil {
+		c, err = mysql.Connect(ctx, t, nil)
+		err = flags.LogFailure(err)
 	}
-	c, err := mysql.Connect(ctx, t, nil)
 	if err != nil {
-		return nil, nil, flags.LogFailure(err)
+		src.Close()
+		return src, nil, nil, err
 	}
-	return binlog.NewLive(c), func() { c.Close() }, nil
+	return src, binlog.NewLive(c), func() { c.Close(); src.Close() }, nil
 }
 
 func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args []string) error {
@@ -123,16 +125,11 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 	if err != nil {
 		return err
 	}
-	src, err := f.Source(ctx, args)
+	src, live, done, err := open(ctx, f.Logs, args)
 	if err != nil {
 		return err
 	}
-	defer src.Close()
-	live, closeLive, err := live(ctx, f.Logs)
-	if err != nil {
-		return err
-	}
-	defer closeLive()
+	defer done()
 	if live != nil {
 		d.Columns = live.Columns
 		d.Now = func(ctx context.Context, schema, table string) (binlog.Count, bool) {
@@ -336,16 +333,11 @@ func runBinlogUndo(ctx context.Context, s screen.Streams, f undoFlags, args []st
 		return err
 	}
 	o.Ready = func() error { return f.unmet("the transaction has no rows to undo here: nothing of it") }
-	src, err := f.Source(ctx, args)
+	src, live, done, err := open(ctx, f.Logs, args)
 	if err != nil {
 		return err
 	}
-	defer src.Close()
-	live, closeLive, err := live(ctx, f.Logs)
-	if err != nil {
-		return err
-	}
-	defer closeLive()
+	defer done()
 	if live != nil {
 		o.Columns, o.Hazards = live.Columns, live.Hazards
 	}
