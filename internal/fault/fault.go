@@ -1,10 +1,12 @@
-// Package fault is how a command fails: an error with the exit code it stands for and a hint that mends it. No IO.
+// Package fault is how a command fails: an error with the exit code it stands for and what mends it. No IO.
 package fault
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Exit codes of every command. They stand in `risso help exit-codes`.
@@ -27,15 +29,14 @@ const Help = `Exit codes of all commands:
   3  the data directory or the address to listen on is in use by another process
   4  checksum: rows or tables differ; bench compare: the verdict is one that --fail-if names
   5  bench compare --fail-if: no verdict can be given
-  130  ended by a signal; what it left is reported (a benchmark has printed what was measured until then);
+  130  ended by a signal; anything left behind is reported (a benchmark prints what it measured so far);
        serve, top, binlog follow and sandbox load run until a signal, and then end with 0
-risso check uses those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
+risso check uses the codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 
-// Error is an error with the exit code it stands for and a hint for the person.
+// Error is an error with the exit code it stands for. What mends it is in Err: fleet.RemedyOf.
 type Error struct {
 	Code int
-	Hint string
 	Err  error
 }
 
@@ -54,9 +55,9 @@ func Usagef(format string, args ...any) error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// New is err with the exit code it stands for and what mends it; hint may be empty.
-func New(code int, hint string, err error) error {
-	return &Error{Code: code, Hint: hint, Err: err}
+// New is err with the exit code it stands for and what mends it. Without a remedy it keeps the one it has.
+func New(code int, remedy string, err error) error {
+	return &Error{Code: code, Err: fleet.WithRemedy(err, remedy)}
 }
 
 // Code is the exit code that an error stands for.
@@ -75,11 +76,11 @@ func Code(err error) int {
 	return Failed
 }
 
-// Line joins an error and its hint in one line, for people and for logs.
-func Line(msg, hint string) string {
+// Line joins what is wrong and what mends it in one line, for people and for logs.
+func Line(msg, remedy string) string {
 	msg = strings.Join(strings.Fields(strings.ReplaceAll(msg, "\n", " ")), " ")
-	if hint != "" {
-		msg += " (" + hint + ")"
+	if remedy != "" {
+		msg += " (" + remedy + ")"
 	}
 	return msg
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Kind says what sort of thing an Instance is.
+// Kind is the kind of an Instance.
 type Kind string
 
 // The kinds of instance.
@@ -17,8 +17,7 @@ const (
 	KindHost   Kind = "host"   // a Linux host, with or without a server on it
 )
 
-// Flavour is the family a server belongs to; its members differ in statements,
-// tables and variables.
+// Flavour is the family that a server belongs to; families differ in statements, tables and variables.
 type Flavour string
 
 // The flavours that Risso tells apart.
@@ -51,7 +50,7 @@ type Instance struct {
 	Flavour Flavour `json:"flavour,omitempty"`
 	Version string  `json:"version,omitempty"`
 	Role    Role    `json:"role,omitempty"`
-	HostID  string  `json:"host_id,omitempty"` // the host instance it runs on, where Risso watches that too
+	HostID  string  `json:"host_id,omitempty"` // the host it runs on, if Risso watches it as well
 }
 
 // Server is what the instance says it is, where it is a server.
@@ -59,7 +58,7 @@ func (i Instance) Server() Server {
 	return Server{Flavour: i.Flavour, Version: i.Version, Number: ParseVersion(i.Version)}
 }
 
-// Severity orders findings and events: the higher, the sooner a person must look.
+// Severity orders findings and events: the higher, the sooner a person should look at it.
 type Severity int
 
 // The severities, as Nagios orders them.
@@ -131,17 +130,17 @@ type Event struct {
 	Text     string    `json:"text"` // one sentence for a person
 }
 
-// Finding is something wrong now, in words, with what mends it.
+// Finding is a current problem, in words, with its remedy.
 type Finding struct {
 	ID       string    `json:"id"` // stable word such as "repl.stopped"
 	Severity Severity  `json:"severity"`
-	Since    time.Time `json:"since"`
+	Since    time.Time `json:"since,omitzero"`   // zero: nobody knows
 	Words    string    `json:"words"`            // one sentence: what, how much, since when
-	Remedy   string    `json:"remedy,omitempty"` // a command or statement to copy, where there is one
+	Remedy   string    `json:"remedy,omitempty"` // a command or statement to copy, if there is one
 	Chart    string    `json:"chart,omitempty"`  // the chart on the server page that shows it
 }
 
-// Gap is something Risso could not collect from an instance, and what mends it.
+// Gap is something Risso could not collect from an instance, and its remedy.
 type Gap struct {
 	What   string `json:"what"`   // "InnoDB metrics"
 	Reason string `json:"reason"` // "the account needs PROCESS"

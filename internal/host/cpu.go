@@ -29,7 +29,7 @@ type cpuState struct {
 func (h *Host) addCPU() {
 	c := &cpuState{h: h, plain: map[string]int{}}
 	c.all.first = h.defineAll(cpuTemplates("risso_host_cpu_seconds_total",
-		"Processor time by mode, summed over all processors. idle and iowait together are what could still be had."), "/proc/stat")
+		"Processor time by mode, summed over all processors. idle and iowait together are what is left."), "/proc/stat")
 	for key, m := range map[string]Metric{
 		"ctxt":          {Name: "node_context_switches_total", Counter: true, Unit: "1", Help: "Context switches."},
 		"intr":          {Name: "node_intr_total", Counter: true, Unit: "1", Help: "Interrupts served."},

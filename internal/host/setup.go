@@ -18,19 +18,19 @@ type Setup struct {
 	CPUModel     string   `json:"cpu_model,omitempty"`
 	CPUs         int      `json:"cpus"`                   // online
 	NUMANodes    int      `json:"numa_nodes,omitempty"`   // 0: not known
-	Governor     string   `json:"governor,omitempty"`     // of processor 0's frequency; empty where the kernel does not steer it, as in most virtual machines
-	Virtual      string   `json:"virtual,omitempty"`      // the hypervisor, as far as it shows; empty: none seen
-	Container    string   `json:"container,omitempty"`    // docker, podman, lxc …; empty: none seen
+	Governor     string   `json:"governor,omitempty"`     // frequency governor of processor 0; empty if the kernel does not control it, as in most virtual machines
+	Virtual      string   `json:"virtual,omitempty"`      // the hypervisor, if it can be detected; empty: none found
+	Container    string   `json:"container,omitempty"`    // docker, podman, lxc …; empty: none found
 	MemoryBytes  int64    `json:"memory_bytes"`           // RAM
 	SwapBytes    int64    `json:"swap_bytes"`             // 0: none
 	Swappiness   string   `json:"swappiness,omitempty"`   // vm.swappiness
 	HugePages    string   `json:"transparent_huge_pages"` // always, madvise, never
 	Clocksource  string   `json:"clocksource,omitempty"`
 	Load         Load     `json:"load"`
-	Unmitigated  []string `json:"vulnerable_to,omitempty"` // processor faults that the kernel does not work around, as with mitigations=off: that is faster
+	Unmitigated  []string `json:"vulnerable_to,omitempty"` // processor vulnerabilities that the kernel does not mitigate, as with mitigations=off, which is faster
 }
 
-// Load is how many threads ran or waited, averaged over these minutes.
+// Load is the number of threads running or waiting, averaged over these minutes.
 type Load struct {
 	One     float64 `json:"1_min"`
 	Five    float64 `json:"5_min"`
@@ -140,16 +140,16 @@ func containerOf(cgroup string) string {
 	return ""
 }
 
-// Limits are the bounds that a process' control group sets, the tightest on the way to the root.
+// Limits are the limits set by a process's control group, the tightest ones on the way to the root.
 type Limits struct {
 	Version     int     `json:"version,omitempty"` // of cgroup; 0: not found
 	Path        string  `json:"path,omitempty"`
-	Slice       string  `json:"slice,omitempty"`        // of systemd: system.slice
-	Unit        string  `json:"unit,omitempty"`         // of systemd: mariadb.service
-	CPUs        float64 `json:"cpus,omitempty"`         // that the quota allows; 0: no limit
-	CPUWeight   string  `json:"cpu_weight,omitempty"`   // cpu.weight, or cpu.shares with version 1
-	CPUSet      string  `json:"cpuset,omitempty"`       // processors that it may run on: 0-3
-	MemorySet   string  `json:"memory_nodes,omitempty"` // NUMA nodes whose memory it may take
+	Slice       string  `json:"slice,omitempty"`        // the systemd slice: system.slice
+	Unit        string  `json:"unit,omitempty"`         // the systemd unit: mariadb.service
+	CPUs        float64 `json:"cpus,omitempty"`         // processors allowed by the quota; 0: no limit
+	CPUWeight   string  `json:"cpu_weight,omitempty"`   // cpu.weight; with version 1, cpu.shares
+	CPUSet      string  `json:"cpuset,omitempty"`       // processors it may run on: 0-3
+	MemorySet   string  `json:"memory_nodes,omitempty"` // NUMA nodes whose memory it may use
 	MemoryBytes int64   `json:"memory_bytes,omitempty"` // 0: no limit
 	MemoryHigh  int64   `json:"memory_high_bytes,omitempty"`
 	IOWeight    string  `json:"io_weight,omitempty"`

@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Storage is what lies under a folder: its file system and the disk that holds it.
+// Storage describes the storage of a folder: its file system and disk.
 type Storage struct {
 	Folder     string   `json:"folder"`
 	Mount      string   `json:"mount"`
 	FileSystem string   `json:"file_system"` // ext4, xfs, zfs, overlay …
-	Options    string   `json:"options"`     // of the mount and of its file system
-	Source     string   `json:"source"`      // /dev/sda1, or what the file system calls it
+	Options    string   `json:"options"`     // options of the mount and of the file system
+	Source     string   `json:"source"`      // /dev/sda1, or the name the file system gives it
 	SizeBytes  int64    `json:"size_bytes,omitempty"`
 	FreeBytes  int64    `json:"free_bytes,omitempty"`
-	Device     string   `json:"device,omitempty"` // sda1; empty: no block device of this host
+	Device     string   `json:"device,omitempty"` // sda1; empty: not a block device of this host
 	Model      string   `json:"model,omitempty"`
 	Scheduler  string   `json:"scheduler,omitempty"`
-	Rotational *bool    `json:"rotational,omitempty"` // true: a spinning disk; not known where nil
+	Rotational *bool    `json:"rotational,omitempty"` // true: a spinning disk; nil: not known
 	WriteCache string   `json:"write_cache,omitempty"`
 	ReadAhead  string   `json:"read_ahead_kb,omitempty"`
-	On         []string `json:"on,omitempty"` // devices under a mapped one (LVM, RAID)
+	On         []string `json:"on,omitempty"` // devices underlying a mapped one (LVM, RAID)
 }
 
 // Storage finds what lies under a folder as the process pid sees it, which may be in a container; pid 0 is this process.

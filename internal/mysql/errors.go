@@ -15,6 +15,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
@@ -36,15 +37,14 @@ const (
 	ClassOther       Class = "other"
 )
 
-// Error is trouble with a server: what was tried, what kind it is, and what mends it.
+// Error is trouble with a server: what was tried, and what kind it is; fleet.RemedyOf says what mends it.
 type Error struct {
 	Target string // user@address
 	Class  Class
-	Hint   string // what a person can do, or ""
 	Err    error
 }
 
-// Error is one line without the hint.
+// Error is one line without the remedy.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Target, e.Reason()) }
 
 // Reason is the trouble in words, without the address.
@@ -79,25 +79,31 @@ func classify(t Target, err error) error {
 		return err
 	}
 	class := ClassOf(err)
-	h := hint(class, t)
+	r := remedy(class, t)
+	if untrusted(err) {
+		r = "this machine does not trust the server's certificate: name its CA by the environment variable SSL_CERT_FILE, or accept any certificate with tls=skip-verify"
+	}
+	if class == ClassLogin && t.cfg.TLS == nil && t.cfg.TLSConfig == "" {
+		r += "; an account that requires TLS (REQUIRE SSL) needs tls=true in the DSN"
+	}
 	if errors.Is(err, driver.ErrNoTLS) {
-		h = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
+		r = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
 	var me *driver.MySQLError
 	if errors.As(err, &me) && me.Number == errno.DatabaseDenied {
-		h = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
+		r = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
 	}
 	if errors.As(err, &me) {
 		switch me.Number {
 		case errno.UnknownDatabase:
-			h = "make it with CREATE DATABASE, or take another name in the DSN"
+			r = "make it with CREATE DATABASE, or take another name in the DSN"
 		case errno.TooManyUserConnections, errno.UserLimitReached:
-			h = "raise the limit that the error names: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
+			r = "raise the limit that the error names: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
 		case errno.MustChangePassword, errno.MustChangePasswordLogin:
-			h = "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
+			r = "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
 		}
 	}
-	return &Error{Target: t.String(), Class: class, Hint: h, Err: err}
+	return &Error{Target: t.String(), Class: class, Err: fleet.WithRemedy(err, r)}
 }
 
 // ClassOf tells what kind of trouble a driver's error is; "" for none.
@@ -113,8 +119,6 @@ func ClassOf(err error) Class {
 	if errors.As(err, &me) {
 		return classOfNumber(me.Number)
 	}
-	var certErr *tls.CertificateVerificationError
-	var unknownCA x509.UnknownAuthorityError
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
 	var dns *net.DNSError
@@ -123,7 +127,7 @@ func ClassOf(err error) Class {
 		return ClassUsage
 	case errors.As(err, &dns): // in time or not: it is not the server that does not answer
 		return ClassUnreachable
-	case errors.As(err, &certErr), errors.As(err, &unknownCA), errors.As(err, &alert), errors.As(err, &record), errors.Is(err, driver.ErrNoTLS):
+	case untrusted(err), errors.As(err, &alert), errors.As(err, &record), errors.Is(err, driver.ErrNoTLS):
 		return ClassTLS
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return ClassTimeout
@@ -133,6 +137,13 @@ func ClassOf(err error) Class {
 		return ClassUnreachable
 	}
 	return classOfTransport(err)
+}
+
+// untrusted says that the server's certificate could not be verified.
+func untrusted(err error) bool {
+	var certErr *tls.CertificateVerificationError
+	var unknownCA x509.UnknownAuthorityError
+	return errors.As(err, &certErr) || errors.As(err, &unknownCA)
 }
 
 func classOfTransport(err error) Class {
@@ -166,7 +177,7 @@ func classOfNumber(n uint16) Class {
 	return ClassOther
 }
 
-func hint(c Class, t Target) string {
+func remedy(c Class, t Target) string {
 	switch c {
 	case ClassRefused:
 		return "is the server running and listening on " + t.Address() + "?"

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// LockKind is what sort of lock a session waits for.
+// LockKind is the kind of lock that a session waits for.
 type LockKind string
 
 // The kinds of lock.
@@ -24,22 +24,22 @@ const (
 	LockFlush    LockKind = "table_flush"   // no lock: a table that is to be closed, and that others still use
 )
 
-// LockWait is a session that waits for a lock, and a session that stands in its way.
+// LockWait is a session that waits for a lock, and a session that blocks it.
 type LockWait struct {
 	Waiter int64    `json:"waiter"` // connection
 	Kind   LockKind `json:"kind"`
-	Type   string   `json:"type,omitempty"` // RECORD or TABLE of row locks, else what is locked as performance_schema calls it
+	Type   string   `json:"type,omitempty"` // RECORD or TABLE for row locks, otherwise the type of the locked object as performance_schema names it
 	Schema string   `json:"schema,omitempty"`
 	Name   string   `json:"name,omitempty"` // a table's, or a user lock's
 	Index  string   `json:"index,omitempty"`
 	Data   string   `json:"data,omitempty"` // the record's key, as the server writes it
-	Mode   string   `json:"mode,omitempty"` // that is wanted
-	Held   string   `json:"held,omitempty"` // that the blocker has, or wants before the waiter
-	// Queued says that the blocker does not hold the lock, but stands before the waiter in its queue.
+	Mode   string   `json:"mode,omitempty"` // mode that the waiter wants
+	Held   string   `json:"held,omitempty"` // mode that the blocker has, or wants before the waiter
+	// Queued says that the blocker does not hold the lock, but is ahead of the waiter in the queue.
 	Queued bool `json:"queued,omitempty"`
 	// Maybe says that the server does not tell who holds the lock: the blocker has an open transaction and may be the one.
 	Maybe   bool    `json:"maybe,omitempty"`
-	Blocker Blocker `json:"blocker"` // ID 0: no connection has it, as with prepared XA transactions
+	Blocker Blocker `json:"blocker"` // ID 0: no connection holds it, as with prepared XA transactions
 }
 
 // Blocker is a session that others wait for.
@@ -49,9 +49,9 @@ type Blocker struct {
 	Host      string  `json:"host,omitempty"`
 	Command   string  `json:"command,omitempty"` // Sleep: it is idle
 	State     string  `json:"state,omitempty"`
-	Seconds   float64 `json:"seconds"`               // since it began what it does, or is idle
-	Statement string  `json:"statement,omitempty"`   // that it runs, or ran last; empty: the server does not tell
-	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: it has none, or that is not known
+	Seconds   float64 `json:"seconds"`               // since it entered its current state, or became idle
+	Statement string  `json:"statement,omitempty"`   // the statement it runs, or ran last; empty: the server does not tell
+	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: none, or not known
 }
 
 // Idle says whether the session waits for its client.

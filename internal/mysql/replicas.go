@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -136,7 +137,7 @@ func (c *Conn) lacking(err error, privilege string) error {
 	if ClassOf(err) != ClassPrivilege {
 		return err
 	}
-	return &Error{Target: c.Server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + privilege + " ON *.* TO " + c.Server.QuotedAccount()}
+	return &Error{Target: c.Server.Account, Class: ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+privilege+" ON *.* TO "+c.Server.QuotedAccount())}
 }
 
 // ServerID is @@server_id: what replication knows a server by.
@@ -192,8 +193,8 @@ func (c *Conn) dumpError(err error) error {
 	if ClassOf(err) != ClassPrivilege {
 		return err
 	}
-	return &Error{Target: c.Server.Account, Class: ClassPrivilege, Err: err,
-		Hint: "name the replicas with --replica, or GRANT " + c.Server.replicasPrivilege() + " ON *.* TO " + c.Server.QuotedAccount()}
+	return &Error{Target: c.Server.Account, Class: ClassPrivilege,
+		Err: fleet.WithRemedy(err, "name the replicas with --replica, or GRANT "+c.Server.replicasPrivilege()+" ON *.* TO "+c.Server.QuotedAccount())}
 }
 
 // Mark is a place in what a server has written: whoever has reached it has all that was committed before.
@@ -379,7 +380,7 @@ func (s *Stream) ForStatements(ctx context.Context, server Server) error {
 	err := s.Exec(ctx, "SET SESSION /* risso: replicate by statement */ binlog_format = 'STATEMENT'")
 	if err != nil {
 		if ClassOf(err) == ClassPrivilege {
-			return &Error{Target: server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + server.formatPrivilege() + " ON *.* TO " + server.QuotedAccount()}
+			return &Error{Target: server.Account, Class: ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+server.formatPrivilege()+" ON *.* TO "+server.QuotedAccount())}
 		}
 		return fmt.Errorf("replicate by statement: %w", err)
 	}

@@ -35,6 +35,20 @@ func Name(s string) (schema, table string, err error) {
 	return first, second, nil
 }
 
+// Cut is strings.Cut at the first sep that does not stand in backticks. Other quotes are characters of a name.
+func Cut(s string, sep byte) (before, after string, found bool) {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '`':
+			quoted = !quoted
+		case s[i] == sep && !quoted:
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
 // unquote reads the name in backticks at the beginning of s.
 func unquote(s string) (name, rest string, ok bool) {
 	if !strings.HasPrefix(s, "`") {
@@ -236,8 +250,8 @@ func (u *UnmetError) Exact() *UnmetError {
 	return e
 }
 
-// Hint is a guess at what was meant; empty where there is none.
-func (u *UnmetError) Hint() string {
+// Remedy is a guess at what was meant; empty where there is none.
+func (u *UnmetError) Remedy() string {
 	if len(u.Near) == 0 {
 		return ""
 	}

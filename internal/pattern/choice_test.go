@@ -19,6 +19,20 @@ func TestName(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	for text, want := range map[string][3]string{"a=b": {"a", "b", "yes"}, "od'd=odd": {"od'd", "odd", "yes"}, "a.\"b=c": {"a.\"b", "c", "yes"}, "`a=b`=c": {"`a=b`", "c", "yes"},
+		"`a``=b`=c": {"`a``=b`", "c", "yes"}, "a=b=c": {"a", "b=c", "yes"}, "ab": {"ab", "", ""}, "`a=b`": {"`a=b`", "", ""}, "=": {"", "", "yes"}, "": {}} {
+		before, after, found := Cut(text, '=')
+		got := [3]string{before, after}
+		if found {
+			got[2] = "yes"
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestChoice(t *testing.T) {
 	c, err := NewChoice([]string{"`who.le`", "gone"}, []string{"a.`x.y`", "b.t*", "c.d.e", "a.ordres"})
 	if err != nil {
@@ -33,7 +47,7 @@ func TestChoice(t *testing.T) {
 		}
 	}
 	var unmet *UnmetError
-	if !errors.As(c.Unmet(), &unmet) || !slices.Equal(unmet.Names, []string{"gone", "a.ordres"}) || unmet.Hint() != "did you mean a.orders?" {
+	if !errors.As(c.Unmet(), &unmet) || !slices.Equal(unmet.Names, []string{"gone", "a.ordres"}) || unmet.Remedy() != "did you mean a.orders?" {
 		t.Errorf("%v", c.Unmet())
 	}
 	if c.May("d", false) || c.May("who.le", true) || !c.All() == (len(c.Tables()) == 0) {

@@ -125,8 +125,8 @@ func TestUnmet(t *testing.T) {
 	c.Table("shop", "orders")
 	c.Table("shop", "order")
 	u, ok := c.Unmet().(*UnmetError)
-	if !ok || u.Error() != "gone*, no shop.ordres, no shop.ordrs" || u.Hint() != "did you mean shop.orders?" {
-		t.Fatalf("got %v, hint %q", c.Unmet(), u.Hint())
+	if !ok || u.Error() != "gone*, no shop.ordres, no shop.ordrs" || u.Remedy() != "did you mean shop.orders?" {
+		t.Fatalf("got %v, remedy %q", c.Unmet(), u.Remedy())
 	}
 	if e := u.Exact(); e == nil || !slices.Equal(e.Names, []string{"shop.ordres", "shop.ordrs"}) || !slices.Equal(e.Near, u.Near) {
 		t.Errorf("without patterns: got %+v", e)
@@ -134,10 +134,10 @@ func TestUnmet(t *testing.T) {
 	if e := (&UnmetError{Names: []string{"a*"}}).Exact(); e != nil {
 		t.Errorf("only patterns: got %+v, want nothing", e)
 	}
-	if h := (&UnmetError{Names: []string{"a"}, Near: []string{"b", "c"}}).Hint(); h != "did you mean b or c?" {
+	if h := (&UnmetError{Names: []string{"a"}, Near: []string{"b", "c"}}).Remedy(); h != "did you mean b or c?" {
 		t.Errorf("got %q", h)
 	}
-	if h := (&UnmetError{Names: []string{"a"}}).Hint(); h != "" {
+	if h := (&UnmetError{Names: []string{"a"}}).Remedy(); h != "" {
 		t.Errorf("nothing is near: got %q", h)
 	}
 	c.Table("shop", "ordres") // it comes later

@@ -9,14 +9,14 @@ import (
 // release is the version of this source tree; a build from a checkout adds its commit.
 const release = "0.1.0-dev"
 
-// Build is what risso version tells of the program.
+// Build is what risso version says about the program.
 type Build struct {
-	Version  string `json:"version"`            // the release, and where the build knows it the commit
-	Commit   string `json:"commit,omitempty"`   // whole
+	Version  string `json:"version"`            // the release, with the commit if the build knows it
+	Commit   string `json:"commit,omitempty"`   // the full commit hash
 	Modified bool   `json:"modified,omitempty"` // built from files that were not committed
 	Go       string `json:"go"`
 	Platform string `json:"platform"`        // operating system and architecture
-	Events   bool   `json:"embedded_events"` // statements can be kept in the data folder: a build with cgo
+	Events   bool   `json:"embedded_events"` // statements can be stored in the data folder: a build with cgo
 }
 
 // This is how this program was built.

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // TestKilledUpLeavesNothing kills an up with SIGKILL at many moments, from the
@@ -57,7 +59,7 @@ func TestKilledUpLeavesNothing(t *testing.T) {
 					if s.State == StateStarting {
 						t.Errorf("nobody starts it any more, but it is %s", s.State)
 					}
-					if _, err := Up(t.Context(), Options{Dir: dir, CacheDir: cache, Name: s.Name}); !errors.As(err, new(*UsageError)) {
+					if _, err := Up(t.Context(), Options{Dir: dir, CacheDir: cache, Name: s.Name}); fault.Code(err) != fault.Usage {
 						t.Errorf("its name can be used again: %v", err)
 					}
 					if err := s.Down(t.Context()); err != nil {
@@ -177,7 +179,7 @@ func TestUpsAtOnce(t *testing.T) {
 	ports, names, refused := map[int]bool{}, map[string]bool{}, 0
 	for i, s := range made {
 		if s == nil {
-			if !errors.As(errs[i], new(*UsageError)) {
+			if fault.Code(errs[i]) != fault.Usage {
 				t.Errorf("up %d: %v", i, errs[i])
 			}
 			refused++

@@ -3,12 +3,15 @@ package sandbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+
+	"github.com/rissodb/risso/internal/fault"
 )
 
-// Result is what one statement gave: no columns when it gave no rows.
+// Result is the result of one statement: no columns if it returned no rows.
 type Result struct {
 	Columns []string    `json:"columns"`
 	Rows    [][]*string `json:"rows"` // nil for NULL
@@ -87,7 +90,7 @@ func (n *Node) Client(ctx context.Context, args []string) (*exec.Cmd, error) {
 	}
 	path, ok := n.Program.tool(names...)
 	if !ok {
-		return nil, &UsageError{Problem: "neither mysql nor mariadb is here", Hint: "install a client (Debian: mariadb-client), or give statements after --"}
+		return nil, fault.New(fault.Usage, "install a client (Debian: mariadb-client), or give statements after --", errors.New("neither mysql nor mariadb is here"))
 	}
 	args = append([]string{"--no-defaults", "--user=root", "--socket=" + n.Socket}, args...)
 	cmd := exec.CommandContext(ctx, path, args...)

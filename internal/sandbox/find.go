@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -43,7 +44,7 @@ func FamilyOf(f fleet.Flavour) Family {
 type Server struct {
 	Name    string `json:"name"` // family and series, such as mysql-8.0
 	Family  Family `json:"family"`
-	Version string `json:"version"` // as the program says it
+	Version string `json:"version"` // as the program reports it
 	Binary  string `json:"binary"`
 	Basedir string `json:"basedir"`
 
@@ -195,10 +196,7 @@ func Find(ctx context.Context, spec string) (Server, error) {
 	switch Family(family) {
 	case FamilyMariaDB, FamilyMySQL, FamilyPercona:
 	default:
-		return Server{}, &UsageError{
-			Problem: fmt.Sprintf("unknown server %q", spec),
-			Hint:    "say mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server",
-		}
+		return Server{}, fault.New(fault.Usage, "say mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server", fmt.Errorf("unknown server %q", spec))
 	}
 	found, looked, err := Servers(ctx)
 	if err != nil && !errors.Is(err, ErrNoServer) {
@@ -234,10 +232,7 @@ func findPath(ctx context.Context, path string) (Server, error) {
 			return inspect(ctx, real)
 		}
 	}
-	return Server{}, &UsageError{
-		Problem: fmt.Sprintf("no server at %s", path),
-		Hint:    "give mysqld or mariadbd itself, or a folder with bin/mysqld, bin/mariadbd, sbin/… or libexec/… in it",
-	}
+	return Server{}, fault.New(fault.Usage, "give mysqld or mariadbd itself, or a folder with bin/mysqld, bin/mariadbd, sbin/… or libexec/… in it", fmt.Errorf("no server at %s", path))
 }
 
 // versionForm takes the number out of what `mysqld --version` prints, such as

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Galera is what a node of a cluster listens on besides its port for clients.
+// Galera is the ports that a cluster node listens on in addition to the one for clients.
 type Galera struct {
 	Port    int `json:"port"`     // group communication
 	ISTPort int `json:"ist_port"` // incremental state transfer

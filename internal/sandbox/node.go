@@ -22,14 +22,14 @@ import (
 // Node is one server of a sandbox.
 type Node struct {
 	Name         string `json:"name"`
-	Role         string `json:"role"` // the role it was made for; a failover does not change it
+	Role         string `json:"role"` // the role it was created for; a failover does not change it
 	Server       string `json:"server"`
 	Version      string `json:"version"`
 	Host         string `json:"host"`
 	Port         int    `json:"port"`
 	Socket       string `json:"socket"`
 	Datadir      string `json:"datadir"`
-	PID          int    `json:"pid"` // 0 when it does not run
+	PID          int    `json:"pid"` // 0 if it is not running
 	State        State  `json:"state"`
 	DSN          string `json:"dsn"`           // root over the Unix socket, without a password
 	DefaultsFile string `json:"defaults_file"` // account and password for a client over TCP, mode 0600

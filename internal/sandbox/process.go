@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process names one run of a program for good. A pid alone does not: it is
-// given out again. Pid, start time and boot together never are.
+// process identifies one run of a program. A pid alone does not, as pids are reused; pid, start time and boot together are
+// unique.
 type process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // field 22 of /proc/PID/stat, clock ticks since boot

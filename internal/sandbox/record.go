@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // The files in a sandbox's folder, besides a folder per node.
@@ -113,7 +115,7 @@ func claim(root, name, base string) (string, error) {
 	if name != "" {
 		err := os.Mkdir(filepath.Join(root, name), 0o700)
 		if errors.Is(err, fs.ErrExist) {
-			return "", &UsageError{Problem: fmt.Sprintf("sandbox %s exists", name), Hint: "choose another name, or run risso sandbox down " + name}
+			return "", fault.New(fault.Usage, "choose another name, or run risso sandbox down "+name, fmt.Errorf("sandbox %s exists", name))
 		}
 		if err != nil {
 			return "", fmt.Errorf("sandbox %s: %w", name, err)
@@ -160,7 +162,7 @@ func Open(dir, name string) (*Sandbox, error) {
 		return nil, err
 	}
 	if !nameForm().MatchString(name) || !isDir(filepath.Join(root, name)) {
-		return nil, &UsageError{Problem: fmt.Sprintf("no sandbox %q in %s", name, root), Hint: "risso sandbox list shows them"}
+		return nil, fault.New(fault.Usage, "risso sandbox list shows them", fmt.Errorf("no sandbox %q in %s", name, root))
 	}
 	return read(filepath.Join(root, name))
 }

@@ -17,10 +17,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// Topology is how the servers of a sandbox stand to each other.
+// Topology is how the servers of a sandbox replicate.
 type Topology string
 
 // The topologies.
@@ -38,7 +39,7 @@ const (
 	RoleGalera     = "galera"     // a member of a Galera cluster
 )
 
-// State says whether something runs.
+// State says whether something is running.
 type State string
 
 // The states of a node; a sandbox has StateStarting, StateRunning, StateStopped or StatePartial.
@@ -77,19 +78,17 @@ type Options struct {
 	AnswerTimeout time.Duration
 }
 
-// Sandbox is a set of servers in a folder. Its fields are what the record on
-// disk holds; Refresh reads what runs.
+// Sandbox is a set of servers in a folder. Its fields are those of the record on disk; Refresh updates the state.
 type Sandbox struct {
 	Name     string    `json:"name"`
 	Topology Topology  `json:"topology"`
 	Dir      string    `json:"dir"`
 	Created  time.Time `json:"created"`
 	State    State     `json:"state"`
-	User     string    `json:"user"` // the account made for this sandbox; Password tells its password
+	User     string    `json:"user"` // the account created for this sandbox; see Password
 	Nodes    []*Node   `json:"nodes"`
 
-	// SocketDir is a second, short folder that holds the sockets when the path
-	// of Dir is too long for one. Down removes it.
+	// SocketDir is a second folder for the sockets, used if the path of Dir is too long for them. Down removes it.
 	SocketDir string `json:"socket_dir,omitempty"`
 	// Ready is false in the record until Up has finished.
 	Ready bool `json:"ready"`
@@ -139,7 +138,7 @@ func (s *Sandbox) Node(name string) (*Node, error) {
 		}
 		names = append(names, n.Name)
 	}
-	return nil, &UsageError{Problem: fmt.Sprintf("sandbox %s has no node %q", s.Name, name), Hint: fmt.Sprintf("it has %v", names)}
+	return nil, fault.New(fault.Usage, fmt.Sprintf("it has %v", names), fmt.Errorf("sandbox %s has no node %q", s.Name, name))
 }
 
 // Primary is the node that takes writes: the primary, or the first one.
@@ -202,21 +201,3 @@ func DefaultCacheDir() (string, error) {
 	}
 	return filepath.Join(home, ".cache", "risso"), nil
 }
-
-// UsageError is a request that cannot be met as it was put: an unknown name, a
-// bad option, a choice that is not clear.
-type UsageError struct {
-	Problem string
-	Hint    string // how to put it right; may be empty
-}
-
-// Error is the problem and its hint.
-func (e *UsageError) Error() string {
-	if e.Hint == "" {
-		return e.Problem
-	}
-	return e.Problem + ": " + e.Hint
-}
-
-// ExitCode is 2, as all commands of Risso have it for a wrong request.
-func (e *UsageError) ExitCode() int { return 2 }

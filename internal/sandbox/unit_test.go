@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rissodb/risso/internal/fault"
 )
 
 func TestServes(t *testing.T) {
@@ -52,8 +54,7 @@ func TestBadRequests(t *testing.T) {
 		dir := t.TempDir()
 		o.Dir, o.CacheDir = dir, dir
 		_, err := Up(t.Context(), o)
-		var usage *UsageError
-		if !errors.As(err, &usage) || usage.ExitCode() != 2 {
+		if fault.Code(err) != fault.Usage {
 			t.Errorf("%s: %v", name, err)
 		}
 		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
@@ -237,7 +238,7 @@ func TestReadsAnyRecord(t *testing.T) {
 	if all, err := List(filepath.Join(root, "nowhere")); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, err := Open(root, "../x"); !errors.As(err, new(*UsageError)) {
+	if _, err := Open(root, "../x"); fault.Code(err) != fault.Usage {
 		t.Errorf("got %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -63,7 +64,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		}
 	}
 	if p.name != "" && !nameForm().MatchString(p.name) {
-		return nil, &UsageError{Problem: fmt.Sprintf("a sandbox cannot be called %q", p.name), Hint: "use up to 40 of a-z, 0-9, dot, dash and underscore"}
+		return nil, fault.New(fault.Usage, "use up to 40 of a-z, 0-9, dot, dash and underscore", fmt.Errorf("a sandbox cannot be called %q", p.name))
 	}
 	for _, setting := range p.settings {
 		if err := checkSetting(setting); err != nil {
@@ -75,7 +76,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		return nil, err
 	}
 	if p.data != nil && count != 1 {
-		return nil, &UsageError{Problem: fmt.Sprintf("%d nodes on given data", count), Hint: "a single server can be started on it"}
+		return nil, fault.New(fault.Usage, "a single server can be started on it", fmt.Errorf("%d nodes on given data", count))
 	}
 	find := o.Find
 	if find == nil {
@@ -91,21 +92,21 @@ func nodeCount(o Options) (int, error) {
 		replicas = 2
 	}
 	if replicas < 0 || replicas > 20 {
-		return 0, &UsageError{Problem: fmt.Sprintf("%d replicas", replicas), Hint: "a sandbox has 1 to 20"}
+		return 0, fault.New(fault.Usage, "a sandbox has 1 to 20", fmt.Errorf("%d replicas", replicas))
 	}
 	switch o.Topology {
 	case TopologySingle, "":
 		if o.Replicas > 0 {
-			return 0, &UsageError{Problem: "a single server has no replicas", Hint: "say --topology replication"}
+			return 0, fault.New(fault.Usage, "say --topology replication", errors.New("a single server has no replicas"))
 		}
 		return max(1, len(o.Servers)), nil
 	case TopologyReplication, TopologyGalera:
 		if len(o.Servers) > 1+replicas {
-			return 0, &UsageError{Problem: fmt.Sprintf("%d servers for %d nodes", len(o.Servers), 1+replicas), Hint: "raise --replicas"}
+			return 0, fault.New(fault.Usage, "raise --replicas", fmt.Errorf("%d servers for %d nodes", len(o.Servers), 1+replicas))
 		}
 		return 1 + replicas, nil
 	}
-	return 0, &UsageError{Problem: fmt.Sprintf("unknown topology %q", o.Topology), Hint: "say single, replication or galera"}
+	return 0, fault.New(fault.Usage, "say single, replication or galera", fmt.Errorf("unknown topology %q", o.Topology))
 }
 
 // chooseServers finds a server for each node and checks that they fit together.
@@ -135,16 +136,16 @@ func (p *plan) chooseServers(ctx context.Context, find func(context.Context, str
 	for _, b := range p.servers {
 		s := b.server
 		if p.topology == TopologyGalera && s.Family != FamilyMariaDB {
-			return &UsageError{Problem: fmt.Sprintf("no Galera cluster of %s", s.Name), Hint: "a sandbox makes one of MariaDB servers"}
+			return fault.New(fault.Usage, "a sandbox makes one of MariaDB servers", fmt.Errorf("no Galera cluster of %s", s.Name))
 		}
 		if p.topology != TopologyReplication {
 			continue
 		}
 		if (s.Family == FamilyMariaDB) != (first.Family == FamilyMariaDB) {
-			return &UsageError{Problem: fmt.Sprintf("%s cannot follow %s by GTID", s.Name, first.Name), Hint: "the GTIDs of MySQL and MariaDB differ"}
+			return fault.New(fault.Usage, "the GTIDs of MySQL and MariaDB differ", fmt.Errorf("%s cannot follow %s by GTID", s.Name, first.Name))
 		}
 		if s.number() < first.number() {
-			return &UsageError{Problem: fmt.Sprintf("%s cannot follow %s", s.Name, first.Name), Hint: "a replica must not be older than its primary: put the older one first"}
+			return fault.New(fault.Usage, "a replica must not be older than its primary: put the older one first", fmt.Errorf("%s cannot follow %s", s.Name, first.Name))
 		}
 	}
 	return nil
@@ -155,12 +156,12 @@ var settingForm = pattern.Lazy(`^[A-Za-z][A-Za-z0-9_.-]*(=[^\n\r]*)?$`)
 // checkSetting refuses what would take a node out of the sandbox's hands.
 func checkSetting(setting string) error {
 	if !settingForm().MatchString(setting) {
-		return &UsageError{Problem: fmt.Sprintf("option %q", setting), Hint: "write it as key=value, such as innodb_buffer_pool_size=1G"}
+		return fault.New(fault.Usage, "write it as key=value, such as innodb_buffer_pool_size=1G", fmt.Errorf("option %q", setting))
 	}
 	key, _, _ := strings.Cut(setting, "=")
 	key = strings.TrimPrefix(strings.ReplaceAll(key, "-", "_"), "loose_")
 	if slices.Contains([]string{"datadir", "socket", "port", "user", "pid_file", "basedir", "bind_address", "log_error", "server_id", "tmpdir", "defaults_file"}, key) {
-		return &UsageError{Problem: fmt.Sprintf("option %q", setting), Hint: "the sandbox sets that itself"}
+		return fault.New(fault.Usage, "the sandbox sets that itself", fmt.Errorf("option %q", setting))
 	}
 	return nil
 }

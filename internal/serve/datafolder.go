@@ -12,20 +12,20 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// FolderFailure gives an error of the data folder the hint that mends it.
+// FolderFailure gives an error of the data folder what mends it.
 func FolderFailure(dir string, err error) error {
-	hint := ""
+	remedy := ""
 	switch {
 	case errors.Is(err, fs.ErrPermission) && !home.Exists(dir):
-		hint = fmt.Sprintf("make it as root (install -d -m 700 -o %s %s), or choose another folder with --data", home.AccountName(os.Geteuid()), dir)
+		remedy = fmt.Sprintf("make it as root (install -d -m 700 -o %s %s), or choose another folder with --data", home.AccountName(os.Geteuid()), dir)
 	case errors.Is(err, fs.ErrPermission):
-		hint = fmt.Sprintf("run risso as the owner of %s, give all of it to this account (chown -R %s), or choose another folder with --data", dir, home.AccountName(os.Geteuid()))
+		remedy = fmt.Sprintf("run risso as the owner of %s, give all of it to this account (chown -R %s), or choose another folder with --data", dir, home.AccountName(os.Geteuid()))
 	case errors.Is(err, syscall.EROFS):
-		hint = "the file system is mounted read-only; choose another folder with --data, or, under systemd, name this one with StateDirectory= or ReadWritePaths="
+		remedy = "the file system is mounted read-only; choose another folder with --data, or, under systemd, name this one with StateDirectory= or ReadWritePaths="
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, state.ErrDiskFull):
-		hint = "free some space there, or choose another folder with --data"
+		remedy = "free some space there, or choose another folder with --data"
 	case errors.Is(err, syscall.ENOTDIR):
-		hint = "choose another folder with --data"
+		remedy = "choose another folder with --data"
 	}
-	return fault.New(fault.Failed, hint, err)
+	return fault.New(fault.Failed, remedy, err)
 }

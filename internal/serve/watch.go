@@ -312,11 +312,11 @@ func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, 
 		return ctx.Err()
 	}
 	if len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !hopeless(mysql.ClassOf(err)) }) {
-		return fault.New(fault.Failed, hintOf(errs[0]), errs[0])
+		return errs[0]
 	}
 	for i, err := range errs {
 		if err != nil {
-			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, keeps trying: "+err.Error(), hintOf(err)))
+			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, keeps trying: "+err.Error(), fleet.RemedyOf(err)))
 		}
 	}
 	return nil
@@ -331,12 +331,4 @@ func staysAway(c mysql.Class) bool {
 // more often than a server that will come.
 func NotThere(c mysql.Class) bool {
 	return staysAway(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused
-}
-
-func hintOf(err error) string {
-	var e *mysql.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }

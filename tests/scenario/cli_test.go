@@ -16,6 +16,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // secret is the password that must appear nowhere.
@@ -60,6 +61,31 @@ func titles(t *testing.T, r *risso) (end func()) {
 		}
 	}()
 	return func() { close(quit); <-done }
+}
+
+// TestTLSRemedies: what is said of a certificate that this machine does not trust, and to an account that may come by TLS only, mends it.
+func TestTLSRemedies(t *testing.T) {
+	t.Parallel()
+	settings, _ := sandboxtest.TLS(t)
+	n := single(t, "mariadb", settings...)
+	execSQL(t, n, "CREATE USER s@'127.0.0.1' IDENTIFIED BY '"+secret+"' REQUIRE SSL; GRANT ALL ON *.* TO s@'127.0.0.1'")
+	dsn := "s:" + secret + "@tcp(" + address(n) + ")/"
+	ca := strings.TrimPrefix(settings[2], "ssl_ca=")
+	for _, c := range []struct {
+		name, dsn, says string
+		env             []string
+		code            int
+	}{
+		{"without TLS", dsn, "an account that requires TLS (REQUIRE SSL) needs tls=true in the DSN", nil, 1},
+		{"a certificate of nobody", dsn + "?tls=true", "SSL_CERT_FILE, or accept any certificate with tls=skip-verify", nil, 1},
+		{"its CA is named", dsn + "?tls=true", "", []string{"SSL_CERT_FILE=" + ca}, 0},
+		{"any certificate", dsn + "?tls=skip-verify", "", nil, 0},
+	} {
+		r := launch(t, environment(tempDir(t), c.env...), "grants", "--dsn", c.dsn)
+		if code := r.code(t); code != c.code || !strings.Contains(r.err.String(), c.says) {
+			t.Errorf("%s: got exit code %d and %q, want %d and %q", c.name, code, r.err, c.code, c.says)
+		}
+	}
 }
 
 // TestExitCodes: each wrong use ends with its code and one clear line, which never holds the password.

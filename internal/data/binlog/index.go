@@ -19,27 +19,27 @@ import (
 type Index struct {
 	Name         string        `json:"name"`
 	Size         int64         `json:"size"`             // bytes, uncompressed
-	SHA256       string        `json:"sha256,omitempty"` // of all of them; of an encrypted one HMAC has it
+	SHA256       string        `json:"sha256,omitempty"` // SHA-256 of all bytes; of an encrypted log see HMAC
 	Server       string        `json:"server"`           // its version
 	ServerID     uint32        `json:"server_id"`
-	First        time.Time     `json:"first"` // of the first and the last event
+	First        time.Time     `json:"first"` // time of the first event
 	Last         time.Time     `json:"last"`
-	Earliest     time.Time     `json:"earliest,omitzero"` // of all events and commits; not known of logs that older versions indexed
+	Earliest     time.Time     `json:"earliest,omitzero"` // earliest time of all events and commits; not known for logs indexed by older versions
 	Latest       time.Time     `json:"latest,omitzero"`
-	Before       mysql.GTIDSet `json:"gtids_before"` // what the server had when it began the log
-	After        mysql.GTIDSet `json:"gtids_after"`  // and when it ended it
+	Before       mysql.GTIDSet `json:"gtids_before"` // GTIDs that the server had when it began the log
+	After        mysql.GTIDSet `json:"gtids_after"`  // GTIDs that the server had when it ended the log
 	Transactions int64         `json:"transactions"`
 	Events       int64         `json:"events"`
-	Closed       bool          `json:"closed"` // the server ended the log: it will not grow
+	Closed       bool          `json:"closed"` // the server has finished the log: it will not grow
 	HeadLen      int64         `json:"head_len"`
-	Head         string        `json:"head"` // SHA-256 of the first HeadLen bytes, with which a log is told from another of the same name
+	Head         string        `json:"head"` // SHA-256 of the first HeadLen bytes, which distinguishes a log from others of the same name
 	Stored       int64         `json:"stored,omitempty"`
-	StoredSHA256 string        `json:"stored_sha256,omitempty"` // of what is stored, of an encrypted one: verified without an identity
-	Encrypted    bool          `json:"encrypted,omitempty"`     // by Risso, to the recipients of the repository
-	HMAC         string        `json:"hmac,omitempty"`          // HMAC-SHA-256 of all bytes, under the repository's key of names
-	Decrypted    bool          `json:"decrypted,omitempty"`     // the server's own file is encrypted: ours has other bytes
+	StoredSHA256 string        `json:"stored_sha256,omitempty"` // SHA-256 of the stored bytes of an encrypted log, to verify it without an identity
+	Encrypted    bool          `json:"encrypted,omitempty"`     // encrypted by Risso, to the recipients of the repository
+	HMAC         string        `json:"hmac,omitempty"`          // HMAC-SHA-256 of all bytes, with the repository's key for names
+	Decrypted    bool          `json:"decrypted,omitempty"`     // the server's own file is encrypted, so its bytes differ from the mirrored ones
 
-	Signature *repo.LogSignature `json:"signature,omitempty"` // who mirrored it; nil: it is not signed
+	Signature *repo.LogSignature `json:"signature,omitempty"` // who mirrored it; nil: not signed
 }
 
 // headEvents is how many events belong to a log's head: format description, and GTIDs before it.

@@ -85,29 +85,29 @@ type Progress struct {
 	Time         time.Time // of the last transaction
 }
 
-// RollResult is what was done.
+// RollResult is the result of applying logs.
 type RollResult struct {
 	Transactions int64         `json:"transactions"` // applied
-	Had          int64         `json:"had"`          // that the server had already
-	LeftOut      int64         `json:"left_out"`     // by Skip, or because they change no wanted table
-	LastGTID     mysql.GTID    `json:"last_gtid"`    // of the last one applied
+	Had          int64         `json:"had"`          // transactions that the server already had
+	LeftOut      int64         `json:"left_out"`     // transactions left out by Skip, or because they change none of the tables selected
+	LastGTID     mysql.GTID    `json:"last_gtid"`    // GTID of the last one applied
 	LastTime     time.Time     `json:"last_time"`
-	Next         Place         `json:"next"`                // where the first one begins that was not applied; the end of the logs when there is none
-	Stopped      string        `json:"stopped"`             // why it ended there
-	AtEnd        bool          `json:"at_end,omitempty"`    // because the logs end, which was not asked for or not the point to stop at
-	GTIDs        mysql.GTIDSet `json:"gtids"`               // the position and all that was applied or skipped since
-	Prepared     []string      `json:"prepared"`            // XA transactions that are prepared and wait for their COMMIT or ROLLBACK
+	Next         Place         `json:"next"`                // where the first transaction not applied begins; the end of the logs if there is none
+	Stopped      string        `json:"stopped"`             // why it stopped there
+	AtEnd        bool          `json:"at_end,omitempty"`    // it stopped because the logs end, before the requested point
+	GTIDs        mysql.GTIDSet `json:"gtids"`               // the starting position, plus all transactions applied or skipped since
+	Prepared     []string      `json:"prepared"`            // prepared XA transactions waiting for COMMIT or ROLLBACK
 	Notes        []string      `json:"notes"`               // what a person should know
-	Bytes        int64         `json:"bytes"`               // of the logs that were read
-	Planned      bool          `json:"planned"`             // it is what would be done
-	Stretches    []Stretch     `json:"stretches,omitempty"` // of the logs: what was, or would be, read
+	Bytes        int64         `json:"bytes"`               // bytes of logs read
+	Planned      bool          `json:"planned"`             // nothing was done
+	Stretches    []Stretch     `json:"stretches,omitempty"` // the parts of the logs that were, or would be, read
 }
 
-// Stretch is what of one log lies between the position and the end.
+// Stretch is the part of one log between the position and the end.
 type Stretch struct {
 	File         string `json:"file"`
-	From         int64  `json:"from"` // where the first transaction begins that the position lacks
-	To           int64  `json:"to"`   // and where the last one ends; the same as From when there is none
+	From         int64  `json:"from"` // where the first transaction after the position begins
+	To           int64  `json:"to"`   // where the last one ends; equal to From if there is none
 	Transactions int64  `json:"transactions"`
 	skipped      int64  // transactions that are left out
 }
@@ -131,11 +131,11 @@ func (s *Stretch) pass(to int64) {
 	}
 }
 
-// Place is a place in the logs.
+// Place is a position in the logs.
 type Place struct {
 	File string     `json:"file"`
 	Pos  int64      `json:"position"`
-	GTID mysql.GTID `json:"gtid"` // of the transaction that begins there
+	GTID mysql.GTID `json:"gtid"` // GTID of the transaction that begins there
 }
 
 // String is the place as people write it.

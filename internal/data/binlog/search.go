@@ -36,36 +36,36 @@ type Damage struct {
 	Tell    func(Progress)
 }
 
-// Found is a transaction that may be the one.
+// Found is a transaction that matches.
 type Found struct {
 	GTID       mysql.GTID  `json:"gtid"`
 	File       string      `json:"file"`
 	Pos        int64       `json:"position"`
 	End        int64       `json:"end_position"`
-	Time       time.Time   `json:"time"` // of its commit, as precisely as the log tells
+	Time       time.Time   `json:"time"` // time of its commit, as precise as the log has it
 	Thread     uint32      `json:"thread,omitempty"`
 	User       string      `json:"user,omitempty"`
 	Server     uint32      `json:"server_id"`
 	Bytes      int64       `json:"bytes"`
 	Rows       int64       `json:"rows"`
 	Changes    []Change    `json:"changes"`
-	Statements []Statement `json:"statements,omitempty"` // the first ones, where the log tells
+	Statements []Statement `json:"statements,omitempty"` // the first statements, if the log has them
 	More       int         `json:"more_statements,omitempty"`
-	Whole      string      `json:"whole_table,omitempty"` // why it looks as if a WHERE was forgotten
-	Sure       Sureness    `json:"sure,omitempty"`        // how sure that is
+	Whole      string      `json:"whole_table,omitempty"` // why it looks like a forgotten WHERE
+	Sure       Sureness    `json:"sure,omitempty"`        // how certain that is
 }
 
-// Change is what a transaction did to a table.
+// Change is what a transaction did to one table.
 type Change struct {
-	Table   string   `json:"table"` // schema.table; of what is in no schema its name
+	Table   string   `json:"table"` // schema.table; the name alone for objects outside schemas
 	Kind    string   `json:"kind"`
-	Object  string   `json:"object,omitempty"` // what Table names where that is no table: view, trigger, procedure, database, user, temporary table …
-	To      string   `json:"to,omitempty"`     // what it is called afterwards, when it got another name
+	Object  string   `json:"object,omitempty"` // what Table names if it is not a table: view, trigger, procedure, database, user, temporary table …
+	To      string   `json:"to,omitempty"`     // its new name, if it was renamed
 	Rows    int64    `json:"rows,omitempty"`
 	Columns []string `json:"columns,omitempty"`
-	Before  [][]any  `json:"before,omitempty"` // rows as they were: of an INSERT as they became
-	After   [][]any  `json:"after,omitempty"`  // of an UPDATE
-	Share   *Share   `json:"share,omitempty"`  // of the rows that the table had, where that is known
+	Before  [][]any  `json:"before,omitempty"` // rows as they were before; for an INSERT, as inserted
+	After   [][]any  `json:"after,omitempty"`  // for an UPDATE: rows as they are afterwards
+	Share   *Share   `json:"share,omitempty"`  // share of the table's rows, if known
 	matches bool
 	emptied bool // its rows are gone, and not logged
 	state   *tableState
@@ -74,7 +74,7 @@ type Change struct {
 	was     tally       // of the table's rows before the transaction, as far as the log itself tells
 }
 
-// Statement is a statement's text.
+// Statement is the text of a statement.
 type Statement struct {
 	Text string `json:"text"`
 }
@@ -88,14 +88,14 @@ const (
 // another number of columns than the log.
 type Columns func(ctx context.Context, schema, table string) (list []binlogevent.Column, ok bool)
 
-// SearchResult is what was found.
+// SearchResult is the result of a search.
 type SearchResult struct {
 	Found        []Found  `json:"found"`
-	Fit          int64    `json:"total"`        // how many fit, also those beyond Damage.Limit
-	Transactions int64    `json:"transactions"` // looked at
+	Fit          int64    `json:"total"`        // how many match, including those beyond Damage.Limit
+	Transactions int64    `json:"transactions"` // transactions examined
 	Bytes        int64    `json:"bytes"`        // read
-	Skipped      int      `json:"logs_skipped"` // for their indexes say that nothing in them fits
-	Incomplete   bool     `json:"incomplete"`   // not all could be read: Notes say what was not searched
+	Skipped      int      `json:"logs_skipped"` // logs skipped because their indexes show that nothing in them matches
+	Incomplete   bool     `json:"incomplete"`   // not everything could be read: Notes say what was not searched
 	Notes        []string `json:"notes,omitempty"`
 }
 

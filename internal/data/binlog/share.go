@@ -37,9 +37,9 @@ const (
 
 // Share is how many of a table's rows a transaction changed.
 type Share struct {
-	Of    int64    `json:"of"`    // rows that the table had before, with those that the transaction itself inserted
+	Of    int64    `json:"of"`    // rows of the table before, including those that the transaction itself inserted
 	Share float64  `json:"share"` // 1: all of them
-	From  string   `json:"from"`  // where Of is from
+	From  string   `json:"from"`  // where Of comes from
 	Sure  Sureness `json:"sure"`
 }
 

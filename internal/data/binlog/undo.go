@@ -31,7 +31,7 @@ type UndoResult struct {
 	GTID       mysql.GTID `json:"gtid"`
 	Place      Place      `json:"place"`
 	Statements int64      `json:"statements"`
-	Notes      []string   `json:"notes,omitempty"` // what a person should look at before he runs them
+	Notes      []string   `json:"notes,omitempty"` // what to check before running them
 }
 
 // Errors of Undo.

@@ -81,7 +81,7 @@ var (
 	ErrNotReplica = errors.New("it is no replica: it replicates from no server")
 )
 
-// Verdict is what was found of a table on one server, in comparison with the primary.
+// Verdict is the result of comparing a table on one server with the primary.
 type Verdict string
 
 // The verdicts, from good to bad.
@@ -112,35 +112,35 @@ func worse(a, b Verdict) Verdict {
 	return a
 }
 
-// Result is what Compare found.
+// Result is the result of Compare.
 type Result struct {
 	Began   time.Time `json:"began"`
 	Seconds float64   `json:"seconds"`
 	Primary Side      `json:"primary"`
 	Others  []Side    `json:"others"`
 	Tables  int64     `json:"tables"`
-	Rows    int64     `json:"rows"`  // of the primary
-	Bytes   int64     `json:"bytes"` // of these rows
+	Rows    int64     `json:"rows"`  // rows of the primary
+	Bytes   int64     `json:"bytes"` // bytes of these rows
 	Counts  Counts    `json:"counts"`
-	// Definitions are those of objects beside tables that are not equal.
+	// Definitions are differing definitions of objects other than tables.
 	Definitions []Definition `json:"definitions,omitempty"`
 	Unseen      []Unseen     `json:"unseen,omitempty"` // what was not compared because an account may not see it
 	Notes       []string     `json:"notes,omitempty"`
-	List        []Table      `json:"list,omitempty"` // the tables that are not equal everywhere
+	List        []Table      `json:"list,omitempty"` // tables that are not equal everywhere
 }
 
-// Counts are numbers of tables by their worst verdict.
+// Counts counts tables by their worst verdict.
 type Counts struct {
 	Equal    int64 `json:"equal"`
 	Differ   int64 `json:"differ"`
-	Open     int64 `json:"open"` // nothing can be said of all their rows
+	Open     int64 `json:"open"` // tables for which some rows could not be judged
 	Filtered int64 `json:"filtered"`
-	// Definitions counts definitions that differ, of tables and of all else; Undefined those that could not be compared.
+	// Definitions counts differing definitions of tables and other objects; Undefined those that could not be compared.
 	Definitions int64 `json:"definitions"`
 	Undefined   int64 `json:"definitions_open"`
 }
 
-// Unseen is what an account may not see of what is to be compared.
+// Unseen is what an account may not see of the objects to compare.
 type Unseen struct {
 	Server string `json:"server"`
 	Words  string `json:"words"`
@@ -159,13 +159,13 @@ type Side struct {
 type Table struct {
 	Schema  string   `json:"schema"`
 	Name    string   `json:"table"`
-	Key     []string `json:"key,omitempty"` // the columns by which it was cut
+	Key     []string `json:"key,omitempty"` // columns by which it is split into chunks
 	Rows    int64    `json:"rows"`
 	Bytes   int64    `json:"bytes"`
 	Chunks  int64    `json:"chunks"`
 	Seconds float64  `json:"seconds"`
-	Method  Method   `json:"method,omitempty"` // of most of the chunks
-	Sum     string   `json:"sum,omitempty"`    // of all rows, as a backup's manifest has it, where all chunks were summed here
+	Method  Method   `json:"method,omitempty"` // method used for most chunks
+	Sum     string   `json:"sum,omitempty"`    // checksum of all rows, as in a backup's manifest, if all chunks were summed here
 	Notes   []string `json:"notes,omitempty"`
 	On      []On     `json:"on"`
 }
@@ -179,22 +179,22 @@ func (t Table) Verdict() Verdict {
 	return v
 }
 
-// On is what was found of one table on one of the other servers.
+// On is the result for one table on one of the other servers.
 type On struct {
 	Server    string   `json:"server"`
 	Verdict   Verdict  `json:"verdict"`
 	Missing   int64    `json:"missing,omitempty"`   // rows of the primary that are not there
 	Extra     int64    `json:"extra,omitempty"`     // rows that the primary does not have
 	Different int64    `json:"different,omitempty"` // rows with the same key and other values
-	AtLeast   bool     `json:"at_least,omitempty"`  // there may be more of them: the count was given up
+	AtLeast   bool     `json:"at_least,omitempty"`  // there may be more: counting was stopped
 	Changing  int64    `json:"changing,omitempty"`  // rows that changed each time
 	Behind    int64    `json:"behind,omitempty"`    // chunks that could not be compared
 	Again     int64    `json:"again,omitempty"`     // chunks that were read again
-	Settled   int64    `json:"settled,omitempty"`   // rows that differed first and not any more
-	Written   int64    `json:"written,omitempty"`   // rows whose values are written differently and mean the same
+	Settled   int64    `json:"settled,omitempty"`   // rows that differed at first, but no longer
+	Written   int64    `json:"written,omitempty"`   // rows whose values are written differently but mean the same
 	Rows      []Row    `json:"rows,omitempty"`      // the first that differ
 	Notes     []string `json:"notes,omitempty"`
-	// Definition is how the table's definition differs there, Undefined what of it cannot be compared.
+	// Definition is how the table's definition differs there, Undefined which parts of it cannot be compared.
 	Definition []string `json:"definition,omitempty"`
 	Undefined  []string `json:"definition_open,omitempty"`
 	Problem    string   `json:"problem,omitempty"` // why it failed
@@ -218,8 +218,8 @@ const (
 type Row struct {
 	Kind    Kind     `json:"kind"`
 	Key     []Value  `json:"key,omitempty"`
-	Columns []Column `json:"columns,omitempty"` // those that differ; all of a row without a key
-	Times   int64    `json:"times,omitempty"`   // of a row without a key: how many more there are of it
+	Columns []Column `json:"columns,omitempty"` // columns that differ; all columns if there is no key
+	Times   int64    `json:"times,omitempty"`   // for a row without a key: how many more copies of it there are
 
 	key [][]byte // as the server has it
 }
@@ -230,7 +230,7 @@ type Value struct {
 	Value  string `json:"value"`
 }
 
-// Column is a column of a row with its values on both sides, nil for NULL and where there is no row.
+// Column is a column of a row with its values on both sides; nil for NULL and if there is no row.
 type Column struct {
 	Name    string  `json:"name"`
 	Primary *string `json:"primary"`

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -125,7 +127,7 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 			return err
 		}
 		if blind != nil {
-			r.result.Unseen = append(r.result.Unseen, Unseen{s.name, blind.Error(), blind.Hint()})
+			r.result.Unseen = append(r.result.Unseen, Unseen{s.name, blind.Error(), blind.Remedy()})
 		}
 		if len(r.Tables) > 0 {
 			return nil
@@ -133,7 +135,7 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 		o.Programs = func(string) bool { return true }
 		if blind, err = define.Blind(ctx, st, s.server, o); err == nil && blind != nil {
 			s.blind = true
-			r.note(Definition{Kind: "definitions", Name: "of views and programs", Server: s.name, Verdict: Failed, What: []string{blind.Error() + " (" + blind.Hint() + ")"}})
+			r.note(Definition{Kind: "definitions", Name: "of views and programs", Server: s.name, Verdict: Failed, What: []string{fault.Line(blind.Error(), blind.Remedy())}})
 		}
 		return err
 	})
@@ -508,10 +510,9 @@ func (w *worker) table(ctx context.Context, j job) (*Table, error) {
 func (o *On) fail(err error) {
 	o.Verdict = worse(o.Verdict, Failed)
 	o.Problem = err.Error()
-	var e *mysql.Error
+	o.Hint = fleet.RemedyOf(err)
 	switch {
-	case errors.As(err, &e) && e.Hint != "":
-		o.Hint = e.Hint
+	case o.Hint != "":
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		o.Hint = "the account needs SELECT on the table"
 	case mysql.ErrorNumber(err) == errno.LockWaitTimeout:

@@ -12,12 +12,12 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// Definition is what was found of the definition of an object beside tables, where it is not equal.
+// Definition is a difference in the definition of an object other than a table.
 type Definition struct {
 	Kind   string `json:"kind"` // view, trigger, function, procedure, package, event, sequence, account
 	Name   string `json:"name"`
 	Server string `json:"server"` // the other
-	// Verdict is Differs, MissingTable or ExtraTable (of objects, too), or Failed where it could not be compared.
+	// Verdict is Differs, MissingTable or ExtraTable (also for objects other than tables), or Failed if it could not be compared.
 	Verdict Verdict  `json:"verdict"`
 	What    []string `json:"what,omitempty"`
 }

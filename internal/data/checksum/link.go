@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -179,7 +181,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 	if s.channels, err = c.ReplicaChannels(ctx); err != nil {
 		var e *mysql.Error
 		if errors.As(err, &e) { // it can be compared all the same
-			s.notes = append(s.notes, "whether it replicates and what its filters leave out cannot be seen: "+e.Reason()+" ("+e.Hint+")")
+			s.notes = append(s.notes, "whether it replicates and what its filters leave out cannot be seen: "+fault.Line(e.Reason(), fleet.RemedyOf(e)))
 			return s, nil
 		}
 		return nil, fmt.Errorf("%s: %w", s.name, err)

@@ -186,7 +186,7 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 			refuse(string(on.Verdict)+" on "+on.Server, "definitions are not repaired")
 			continue
 		}
-		if on.AtLeast || int64(len(on.Rows)) < on.differing() {
+		if len(t.Key) > 0 && (on.AtLeast || int64(len(on.Rows)) < on.differing()) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s: only %d of its rows are repaired now: run it again for the others", what, len(on.Rows)))
 		}
 		for _, row := range on.Rows {

@@ -46,8 +46,7 @@ func (r *run) room() error {
 		return fmt.Errorf("how much room is there for a sandbox: %w", err)
 	}
 	if need := r.header.Bytes + r.header.Bytes/4 + serverRoom; free < need { // rows in pages, and indexes
-		return &Error{Hint: "free some, or name another folder in RISSO_SANDBOX_DIR",
-			Err: fmt.Errorf("%w: %s has room for %s, the drill needs about %s", physical.ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))}
+		return unknown(fmt.Errorf("%w: %s has room for %s, the drill needs about %s", physical.ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need)), "free some, or name another folder in RISSO_SANDBOX_DIR")
 	}
 	return nil
 }
@@ -93,7 +92,7 @@ func (r *run) whileAlive(ctx context.Context, do func(context.Context) error) er
 		return nil
 	}
 	if free, ferr := freeIn(filepath.Dir(r.node.Datadir)); err != nil && ferr == nil && free < fullDisk {
-		return &Error{Hint: "free some, or name another folder in RISSO_SANDBOX_DIR", Err: fmt.Errorf("%w: the disk of the throw-away server is full: %w", physical.ErrNoRoom, err)}
+		return unknown(fmt.Errorf("%w: the disk of the throw-away server is full: %w", physical.ErrNoRoom, err), "free some, or name another folder in RISSO_SANDBOX_DIR")
 	}
 	switch {
 	case gone && r.node.Killed():
@@ -130,8 +129,8 @@ func (r *run) gone(ctx context.Context, err error) bool {
 
 // killed is the error of a drill in which something else ended what it needs: nothing is known of the backup.
 func killed(err error) error {
-	return &Error{Hint: "make the drill again; where the kernel says that memory ran out (dmesg), free some, or give the server less: --option innodb_buffer_pool_size=64M",
-		Err: fmt.Errorf("in the middle of the drill %w; nothing is known of the backup, and nothing is recorded", err)}
+	return unknown(fmt.Errorf("in the middle of the drill %w; nothing is known of the backup, and nothing is recorded", err),
+		"make the drill again; where the kernel says that memory ran out (dmesg), free some, or give the server less: --option innodb_buffer_pool_size=64M")
 }
 
 // killedTool says whether an error is that something else ended a program that works on the files.

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/physical"
-	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -28,7 +28,7 @@ import (
 type Rolled struct {
 	Transactions int64     `json:"transactions"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // what the server has now
-	Time         time.Time `json:"time"`               // of the last transaction; the zero time where there was none
+	Time         time.Time `json:"time"`               // time of the last transaction; the zero time if there was none
 }
 
 // Options say what Run does.
@@ -56,16 +56,12 @@ type Progress struct {
 	Unit  string // bytes, tables
 }
 
-// Error is a drill that could not be made, with what mends it.
-type Error struct {
-	Hint string
-	Err  error
-}
+// unknownError is why nothing is known of the backup.
+type unknownError struct{ error }
 
-func (e *Error) Error() string { return e.Err.Error() }
+func (e *unknownError) Unwrap() error { return e.error }
 
-// Unwrap gives the cause.
-func (e *Error) Unwrap() error { return e.Err }
+func unknown(err error, remedy string) error { return &unknownError{fleet.WithRemedy(err, remedy)} }
 
 // run is one drill.
 type run struct {
@@ -114,13 +110,9 @@ func Run(ctx context.Context, o Options) (Proof, error) {
 
 // usage is an error that says nothing of the backup.
 func usage(err error) error {
-	var wrong *sandbox.UsageError
-	if errors.As(err, &wrong) {
-		return err
-	}
-	var known *Error
+	var known *unknownError
 	switch {
-	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, repo.ErrNoKey), errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
+	case fault.Code(err) == fault.Usage, errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, repo.ErrNoKey), errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
 		return err
 	}
 	return nil
@@ -220,11 +212,11 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	case killedTool(err):
 		return killed(fmt.Errorf("something else ended the tool: %w", err))
 	case r.filling == begun && unreachable(err):
-		return &Error{Hint: "make the drill again when the place can be read; nothing is recorded of the backup", Err: err}
+		return unknown(err, "make the drill again when the place can be read; nothing is recorded of the backup")
 	case r.filling == begun && (len(r.Settings) == 0 || errors.Is(err, repo.ErrDamaged)):
 		return err // of its files
 	case len(r.Settings) > 0:
-		return &Error{Hint: "try it without --option", Err: err}
+		return unknown(err, "try it without --option")
 	case r.filling == filled:
 		o.Data = nil
 		if s, empty := sandbox.Up(ctx, o); empty == nil {
@@ -233,7 +225,7 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 			return errors.Join(fmt.Errorf("%w; an empty one starts", err), s.Down(clean))
 		}
 	}
-	return &Error{Hint: "risso sandbox up shows whether a server starts on this machine; nothing is recorded of the backup", Err: err}
+	return unknown(err, "risso sandbox up shows whether a server starts on this machine; nothing is recorded of the backup")
 }
 
 // unreachable says whether an error is that the network did not give what the place holds, or that this machine had not enough of something: then
@@ -379,23 +371,4 @@ func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 	})
 	slices.SortStableFunc(list, func(a, b Proof) int { return a.Began.Compare(b.Began) })
 	return list, err
-}
-
-// Failure gives an error its hint.
-func Failure(err error) error {
-	var d *Error
-	if errors.As(err, &d) {
-		return fault.New(fault.Failed, d.Hint, err)
-	}
-	var p *physical.Error
-	if errors.As(err, &p) {
-		return fault.New(fault.Failed, p.Hint, err)
-	}
-	if hint := places.Mistrusted(err); hint != "" {
-		return fault.New(fault.Failed, hint, err)
-	}
-	if errors.Is(err, repo.ErrNoBackup) {
-		return fault.New(fault.Failed, "risso backup --to takes one", err)
-	}
-	return err
 }

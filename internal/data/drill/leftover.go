@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -111,6 +112,5 @@ func sweepOne(ctx context.Context, dir, path string) error {
 
 // gone says whether there was no such sandbox: the drill was killed before it made one, or after it removed it.
 func gone(err error) bool {
-	var u *sandbox.UsageError
-	return errors.As(err, &u) || errors.Is(err, fs.ErrNotExist)
+	return fault.Code(err) == fault.Usage || errors.Is(err, fs.ErrNotExist)
 }

@@ -18,28 +18,28 @@ type Proof struct {
 	Format int       `json:"format"`
 	Backup string    `json:"backup"`
 	Kind   string    `json:"kind"`   // logical or physical
-	Server string    `json:"server"` // that the backup is of, as people call it
-	Taken  time.Time `json:"taken"`  // the moment that the backup's rows are of
+	Server string    `json:"server"` // the server that was backed up, by its usual name
+	Taken  time.Time `json:"taken"`  // the time of the backup's snapshot
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended"`
 
 	Passed   bool     `json:"passed"`
-	Failures []string `json:"failures"` // why not; empty when it passed
+	Failures []string `json:"failures"` // why it did not pass; empty if it did
 	Notes    []string `json:"notes"`    // what a person should know
 
-	LeftOut []string `json:"left_out,omitempty"` // tables whose rows are not in the backup, as its tool cannot copy them, with engines; those that cannot be read are marked
+	LeftOut []string `json:"left_out,omitempty"` // tables whose rows are not in the backup because its tool cannot copy them, with their engines; tables that cannot be read are marked
 
-	Host string `json:"host"` // where the drill was
+	Host string `json:"host"` // the host of the drill
 	On   string `json:"on"`   // the server it was restored into: mariadb 10.11.19
-	Of   string `json:"of"`   // the one it came from
+	Of   string `json:"of"`   // the server it was taken from
 
 	Stages   []Stage `json:"stages"`
-	Recovery float64 `json:"recovery"` // seconds from the beginning until a server answered with all data: the time to recover
-	Bytes    int64   `json:"bytes"`    // restored, before compression
+	Recovery float64 `json:"recovery"` // recovery time: seconds from the beginning until a server with all data answered
+	Bytes    int64   `json:"bytes"`    // bytes restored, before compression
 
 	Rolled  *Rolled  `json:"rolled,omitempty"`  // nil: not rolled forward
-	Compare Compare  `json:"compare"`           // with the manifest
-	Counted *Counted `json:"counted,omitempty"` // of a physical backup, whose manifest knows no rows; nil: not counted
+	Compare Compare  `json:"compare"`           // comparison with the manifest
+	Counted *Counted `json:"counted,omitempty"` // for a physical backup, whose manifest does not count rows; nil: not counted
 	Check   Checked  `json:"check_table"`
 	Queries []Query  `json:"queries"`
 
@@ -48,27 +48,27 @@ type Proof struct {
 	sealed bool // only what was signed is known: whether it passed
 }
 
-// Stage is a part of the work and how long it took.
+// Stage is one part of the work and how long it took.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	Check   bool    `json:"check,omitempty"` // it looks whether all is well, and is no part of the recovery
+	Check   bool    `json:"check,omitempty"` // it is a check, and not part of the recovery
 }
 
-// Compare is what the restored rows are beside what the manifest says.
+// Compare is the comparison of the restored rows with the manifest.
 type Compare struct {
-	Tables    int64    `json:"tables"` // 0: the backup holds no sums, as physical ones do not
+	Tables    int64    `json:"tables"` // 0: the backup has no checksums, like all physical ones
 	Rows      int64    `json:"rows"`
 	Different []string `json:"different"`
 }
 
-// Counted is how many rows the files of a physical backup hold, before anything is rolled forward.
+// Counted is the number of rows in a physical backup, before it is rolled forward.
 type Counted struct {
 	Tables    int64            `json:"tables"`
 	Rows      int64            `json:"rows"`
-	Each      map[string]int64 `json:"each,omitempty"`  // rows by table, names quoted; empty where there are very many tables
-	Since     *time.Time       `json:"since,omitempty"` // the earlier drill of this backup that they were compared with; nil: the first
-	Different []string         `json:"different"`       // tables with another number than then, or that could not be counted
+	Each      map[string]int64 `json:"each,omitempty"`  // rows by table, names quoted; empty if there are very many tables
+	Since     *time.Time       `json:"since,omitempty"` // the earlier drill of this backup that the rows were compared with; nil: this is the first
+	Different []string         `json:"different"`       // tables with a different number of rows than then, or that could not be counted
 }
 
 // Checked is what CHECK TABLE said.
@@ -77,7 +77,7 @@ type Checked struct {
 	Problems []string `json:"problems"`
 }
 
-// Query is a question of the user's own, and its answer.
+// Query is one of the user's own queries and its result.
 type Query struct {
 	SQL    string `json:"sql"`
 	Expect string `json:"expect"`

@@ -26,8 +26,8 @@ func nearest(ctx context.Context, spec string, h repo.Header) (sandbox.Server, [
 	}
 	s, ok := pick(all, h)
 	if !ok {
-		return s, nil, &Error{Hint: "install one, or name another with --servers; risso sandbox servers lists them",
-			Err: fmt.Errorf("no server of the kind of %s is on this machine", h.Server)}
+		return s, nil, unknown(fmt.Errorf("no server of the kind of %s is on this machine", h.Server),
+			"install one, or name another with --servers; risso sandbox servers lists them")
 	}
 	return fits(s, h)
 }
@@ -69,8 +69,8 @@ func fits(s sandbox.Server, h repo.Header) (sandbox.Server, []string, error) {
 	n, want := s.Kind().Number, h.Server.Number
 	other := !s.Kind().SameKind(h.Server.Server)
 	if h.Kind == repo.Physical && (other || !n.SameSeries(want)) {
-		return s, nil, &Error{Hint: fmt.Sprintf("install %s %s, or prove a logical backup", strings.ToLower(string(h.Server.Flavour)), want.Series()),
-			Err: fmt.Errorf("a physical backup of %s %s cannot be started by %s %s", h.Server.Flavour, h.Server.Version, s.Family, s.Version)}
+		return s, nil, unknown(fmt.Errorf("a physical backup of %s %s cannot be started by %s %s", h.Server.Flavour, h.Server.Version, s.Family, s.Version),
+			fmt.Sprintf("install %s %s, or prove a logical backup", strings.ToLower(string(h.Server.Flavour)), want.Series()))
 	}
 	if other || !n.SameSeries(want) {
 		notes = append(notes, fmt.Sprintf("restored into %s %s, the backup is of %s %s", s.Family, s.Version, h.Server.Flavour, h.Server.Version))

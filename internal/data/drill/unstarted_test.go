@@ -75,7 +75,7 @@ func TestServerNeverStarts(t *testing.T) {
 	away := put("short")
 	for kind, id := range map[repo.Kind]string{repo.Physical: h.ID, repo.Logical: logical} {
 		o.Backup = id
-		var e *Error
+		var e *unknownError
 		if p, err := Run(t.Context(), o); !errors.As(err, &e) || !strings.Contains(err.Error(), "start a server") || proofs() != 0 {
 			t.Errorf("%s, where no server starts: %+v, %v, %d proofs", kind, p, err, proofs())
 		}

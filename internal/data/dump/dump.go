@@ -66,16 +66,16 @@ type Progress struct {
 // Result is what a backup did.
 type Result struct {
 	Header      repo.Header   `json:"backup"`
-	Method      string        `json:"method"` // how the moment was had
+	Method      string        `json:"method"` // how the consistent view was taken
 	Tries       int           `json:"tries"`
 	Threads     int           `json:"threads"`
 	DDLBlocked  bool          `json:"schema_changes_blocked"`
 	Chunks      int64         `json:"chunks"`
 	NewChunks   int64         `json:"new_chunks"`
 	Seconds     float64       `json:"seconds"`
-	ListSeconds float64       `json:"list_seconds"` // of them, until the snapshot was there
+	ListSeconds float64       `json:"list_seconds"` // of these, until the snapshot was taken
 	Held        time.Duration `json:"-"`
-	Hollow      string        `json:"hollow,omitempty"` // why it is no proof and replaces none; "": it does
+	Hollow      string        `json:"hollow,omitempty"` // why it proves nothing and replaces no other backup; "": it counts
 }
 
 // aims: memory is some five times the aim for each thread.

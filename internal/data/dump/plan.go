@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
-// Plan is what a backup would do. Sizes are what the server estimates.
+// Plan is what a backup would do. Sizes are the server's estimates.
 type Plan struct {
 	Flavour   string      `json:"flavour"`
 	Version   string      `json:"version"`
@@ -22,7 +22,7 @@ type Plan struct {
 	Sequences int         `json:"sequences"`
 	Largest   []PlanTable `json:"largest"`
 	More      int         `json:"more"`
-	Methods   []string    `json:"methods"` // how the moment would be had, in the order of trying
+	Methods   []string    `json:"methods"` // ways to take the consistent view, in the order they would be tried
 	Notes     []string    `json:"notes,omitempty"`
 }
 
@@ -31,7 +31,7 @@ type PlanTable struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
 	Rows  int64  `json:"rows"`
-	How   string `json:"how"` // it is read, in words
+	How   string `json:"how"` // how it is read, in words
 }
 
 // planned is how many tables a plan names.

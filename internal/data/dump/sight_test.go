@@ -57,8 +57,8 @@ func TestSight(t *testing.T) {
 					t.Fatalf("no word of what is not seen: %v", err)
 				}
 				for _, w := range words {
-					if !strings.Contains(b.Error()+b.Hint(), w) {
-						t.Errorf("%s (%s): nothing of %s", b, b.Hint(), w)
+					if !strings.Contains(b.Error()+b.Remedy(), w) {
+						t.Errorf("%s (%s): nothing of %s", b, b.Remedy(), w)
 					}
 				}
 				return b

@@ -38,20 +38,20 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		c.tables = append(c.tables, [2]string{schema, table})
 	}
 	for _, s := range rename {
-		i, _ := asDefault.Find(s, "=")
-		if i < 0 {
-			return c, fmt.Errorf("%q is no renaming: write old=new", s)
+		before, after, ok := pattern.Cut(s, '=')
+		if !ok {
+			return c, fmt.Errorf("%q is not a renaming: write old=new", s)
 		}
-		oldSchema, oldTable, err := pattern.Name(s[:i])
+		oldSchema, oldTable, err := pattern.Name(before)
 		if err != nil {
 			return c, err
 		}
-		newSchema, newTable, err := pattern.Name(s[i+1:])
+		newSchema, newTable, err := pattern.Name(after)
 		if err != nil {
 			return c, err
 		}
 		if newSchema == "" || (oldTable == "") != (newTable == "") {
-			return c, fmt.Errorf("%q is no renaming: write old=new, or schema.old=schema.new", s)
+			return c, fmt.Errorf("%q is not a renaming: write old=new, or schema.old=schema.new", s)
 		}
 		if mysql.SystemSchema(newSchema) {
 			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))

@@ -15,11 +15,11 @@ type Forgotten struct {
 	Found   bool     `json:"found"`
 	Backup  string   `json:"backup,omitempty"` // ID
 	Began   string   `json:"began,omitempty"`  // RFC 3339
-	Tables  int64    `json:"tables"`           // that are whole and were compared
-	Partly  []string `json:"partly,omitempty"` // tables that are there and are not, or were not compared
-	Rolling bool     `json:"rolling"`          // it was at the binary logs: tables are as at some moment behind the backup
+	Tables  int64    `json:"tables"`           // complete tables that were compared
+	Partly  []string `json:"partly,omitempty"` // tables that are incomplete or were not compared
+	Rolling bool     `json:"rolling"`          // it was applying binary logs: tables are as of some moment after the backup
 
-	Steps change.Plan `json:"-"` // that take the journal away
+	Steps change.Plan `json:"-"` // that remove the journal
 }
 
 // Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are. With dryRun it

@@ -50,7 +50,7 @@ type Options struct {
 	BatchBytes       int64  // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
 	BulkBytes        int64  // chunks from this size on go in by mysql.Bulk where the server has it; 0: 64 KiB
 	Overwrite        bool   // what is in the way goes
-	SkipIncompatible bool   // what the server does not know stays away
+	SkipIncompatible bool   // leave out what the server does not support
 	NoPrograms       bool   // procedures, functions, packages, triggers and events stay away
 	Definer          string // user@host, or CurrentUser: the definer of all views and programs; empty: as the backup has it
 	NoBinlog         bool   // the target writes no binary log of it
@@ -82,30 +82,30 @@ type Roll struct {
 // Rolled is what a Roller did.
 type Rolled struct {
 	Transactions int64     `json:"transactions"`
-	Resumed      bool      `json:"resumed,omitempty"` // an earlier run, which was cut off, had applied others before them
+	Resumed      bool      `json:"resumed,omitempty"` // an earlier, interrupted run had applied transactions before these
 	Last         string    `json:"last,omitempty"`    // GTID of the last transaction
 	LastTime     time.Time `json:"last_time,omitzero"`
-	GTIDSet      string    `json:"gtid_set,omitempty"` // the position and all that was applied since
-	Stopped      string    `json:"stopped,omitempty"`  // why it ended there
+	GTIDSet      string    `json:"gtid_set,omitempty"` // the starting position, plus all transactions applied since
+	Stopped      string    `json:"stopped,omitempty"`  // why it stopped there
 	Notes        []string  `json:"-"`                  // what a person should know; they become notes of the restore
 }
 
 // RollPlan is what a Roller would read and apply.
 type RollPlan struct {
 	Source       string    `json:"source,omitempty"` // where the logs are
-	Logs         []RollLog `json:"logs,omitempty"`   // of which something is applied, in order
-	Transactions int64     `json:"transactions"`     // of all tables, also where only some are restored
-	Bytes        int64     `json:"bytes"`            // of these transactions
+	Logs         []RollLog `json:"logs,omitempty"`   // logs from which something is applied, in order
+	Transactions int64     `json:"transactions"`     // transactions on all tables, even if only some are restored
+	Bytes        int64     `json:"bytes"`            // bytes of these transactions
 	Last         string    `json:"last,omitempty"`   // GTID of the last of them
 	LastTime     time.Time `json:"last_time,omitzero"`
-	Stops        string    `json:"stops,omitempty"`   // why it would end there
-	Problem      string    `json:"problem,omitempty"` // why it cannot be; the rest is then what is there up to the obstacle
+	Stops        string    `json:"stops,omitempty"`   // why it would stop there
+	Problem      string    `json:"problem,omitempty"` // why it is not possible; the other fields then describe what there is up to the obstacle
 	Notes        []string  `json:"notes,omitempty"`
 
 	Steps change.Plan `json:"-"` // what Roll would do
 }
 
-// RollLog is what of one binary log would be applied.
+// RollLog is the part of one binary log that would be applied.
 type RollLog struct {
 	Name         string `json:"name"`
 	From         int64  `json:"from"` // bytes from the beginning of the log
@@ -136,43 +136,43 @@ type Plan struct {
 	Rows    int64 `json:"rows"`
 	Bytes   int64 `json:"bytes"`
 
-	Drops    []string  `json:"drops,omitempty"`    // what is in the way and will go; the first of them
-	DropsAll int64     `json:"drops_all"`          // how many there are
-	Findings []Finding `json:"findings,omitempty"` // what the server does not know
-	Roll     *RollPlan `json:"roll,omitempty"`     // what comes from the binary logs
+	Drops    []string  `json:"drops,omitempty"`    // what is in the way and will be dropped; the first ones
+	DropsAll int64     `json:"drops_all"`          // how many there are in total
+	Findings []Finding `json:"findings,omitempty"` // what the server does not support
+	Roll     *RollPlan `json:"roll,omitempty"`     // what is applied from the binary logs
 
 	// With DryRun: all that runs beside schemas, tables and rows.
-	Programs []PlannedProgram `json:"programs,omitempty"` // and views, and sequences
+	Programs []PlannedProgram `json:"programs,omitempty"` // programs, views and sequences
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
-	Settings []string         `json:"settings,omitempty"` // of the session, while some of them are made
+	Settings []string         `json:"settings,omitempty"` // session settings while some of them are created
 
 	Stages change.Plan `json:"stages"` // what is done, in this order; those that an interrupted restore has done are passed over
 
 	Notes []string `json:"notes,omitempty"`
 }
 
-// PlannedProgram is a view, sequence, routine, package, trigger or event that will be made.
+// PlannedProgram is a view, sequence, routine, package, trigger or event that will be created.
 type PlannedProgram struct {
 	Kind    string `json:"kind"`
-	Schema  string `json:"schema"` // in the target
+	Schema  string `json:"schema"` // on the target
 	Name    string `json:"name"`
-	Table   string `json:"table,omitempty"`   // of a trigger
-	Definer string `json:"definer,omitempty"` // whose privileges it may use; empty: of who restores
-	On      bool   `json:"on,omitempty"`      // of an event: it is switched on at the end
+	Table   string `json:"table,omitempty"`   // for a trigger: its table
+	Definer string `json:"definer,omitempty"` // the account whose privileges it uses; empty: the account that restores
+	On      bool   `json:"on,omitempty"`      // for an event: it is enabled at the end
 }
 
-// PlannedAccount is an account that will be made, unless it is there, with its grants without their secrets.
+// PlannedAccount is an account that will be created unless it exists, with its grants but no secrets.
 type PlannedAccount struct {
 	Name   string   `json:"name"`
 	Grants []string `json:"grants,omitempty"`
 }
 
-// Finding is something that cannot come along as it is.
+// Finding is something that cannot be restored as it is.
 type Finding struct {
 	What   string `json:"what"`             // the object
 	Reason string `json:"reason"`           // why not
-	Mapped string `json:"mapped,omitempty"` // what takes its place; empty: nothing
-	Create string `json:"create,omitempty"` // of a view or program that does not come along: its definition, so that a person can mend it
+	Mapped string `json:"mapped,omitempty"` // what replaces it; empty: nothing
+	Create string `json:"create,omitempty"` // for a view or program that is not restored: its definition, so that a person can fix it
 }
 
 // Progress is how far a restore is.
@@ -184,59 +184,59 @@ type Progress struct {
 	Of     int64
 }
 
-// TableResult is a table as it is now beside what the manifest says.
+// TableResult is a restored table compared with the manifest.
 type TableResult struct {
-	Schema string `json:"schema"` // in the target
+	Schema string `json:"schema"` // on the target
 	Table  string `json:"table"`
 	Rows   int64  `json:"rows"`
 	Bytes  int64  `json:"bytes"`
 	Sum    string `json:"sum"`
-	Wants  string `json:"wants,omitempty"` // the manifest's rows and sum, where they are others
+	Wants  string `json:"wants,omitempty"` // the manifest's rows and sum, if they differ
 	Equal  bool   `json:"equal"`
 }
 
 // Result is what a restore did.
 type Result struct {
 	Backup    repo.Header   `json:"backup"`
-	Changed   bool          `json:"changed"` // something was changed, by this call or by the one that it resumes
-	Resumed   bool          `json:"resumed"` // an earlier one was cut off
+	Changed   bool          `json:"changed"` // something was changed, by this run or by the one that it resumes
+	Resumed   bool          `json:"resumed"` // it resumed an interrupted restore
 	Schemas   int64         `json:"schemas"`
-	Tables    int64         `json:"tables"` // that were compared
+	Tables    int64         `json:"tables"` // tables compared
 	Objects   int64         `json:"objects"`
 	Rows      int64         `json:"rows"`
 	Bytes     int64         `json:"bytes"`
 	Different []TableResult `json:"different,omitempty"`
 	Rolled    *Rolled       `json:"rolled,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
-	Kept      []string      `json:"kept,omitempty"`      // accounts that were there already: they stay as they are
-	LeftOut   []Finding     `json:"left_out,omitempty"`  // what is not there; more than a thousand are counted in LeftOutAll only
-	Otherwise []Finding     `json:"otherwise,omitempty"` // what is there in another form
+	Kept      []string      `json:"kept,omitempty"`      // accounts that already existed and were left unchanged
+	LeftOut   []Finding     `json:"left_out,omitempty"`  // what was not restored; beyond a thousand they are only counted, in LeftOutAll
+	Otherwise []Finding     `json:"otherwise,omitempty"` // what was restored in a different form
 
 	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
-	Broken  []Finding `json:"broken,omitempty"`  // views that are there and do not work, and were not broken where the backup was taken
-	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that did not come back, which refer to what is not there
+	Broken  []Finding `json:"broken,omitempty"`  // restored views that do not work, but did where the backup was taken
+	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that were not restored that refer to rows that no longer exist
 
-	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
-	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared
-	SessionSeconds Phases  `json:"session_seconds"` // what the sessions did, summed up over them
+	Seconds        float64 `json:"seconds"`         // from the first query to the last answer
+	RowSeconds     float64 `json:"row_seconds"`     // of these, until all rows and indexes were loaded and compared
+	SessionSeconds Phases  `json:"session_seconds"` // what the sessions did, summed over all sessions
 }
 
-// Orphans are rows of a table that a foreign key makes refer to rows which are not there.
+// Orphans are rows of a table whose foreign key refers to rows that do not exist.
 type Orphans struct {
-	Schema     string `json:"schema"` // of the table that holds them
+	Schema     string `json:"schema"` // schema of the referring table
 	Table      string `json:"table"`
 	Constraint string `json:"constraint"` // the foreign key
-	ToSchema   string `json:"to_schema"`  // of the table that they refer to
+	ToSchema   string `json:"to_schema"`  // schema of the referenced table
 	ToTable    string `json:"to_table"`   // its name
 	Rows       int64  `json:"rows"`
 	Unknown    string `json:"unknown,omitempty"` // why they could not be counted
-	Query      string `json:"query"`             // the statement that shows them
+	Query      string `json:"query"`             // a statement that shows them
 
 	all string // the statement that shows all rows that refer to any
 }
 
-// Phases are times in seconds.
+// Phases are durations in seconds.
 type Phases struct {
 	Create  float64 `json:"create"`
 	Load    float64 `json:"load"`

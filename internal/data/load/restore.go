@@ -81,7 +81,7 @@ type run struct {
 	forged     []string // what shall not run; the first of them
 	forgeries  int
 	unused     int64     // programs that stay away by --no-programs
-	later      []Finding // what is there in another form, found while rows go in
+	later      []Finding // what was restored in a different form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
 	differing  int // tables; result has the first of them

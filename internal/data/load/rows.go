@@ -23,7 +23,7 @@ import (
 // table is a table that is under way.
 type table struct {
 	repo.Table
-	schema, name string // in the target
+	schema, name string // on the target
 	id           string // in the journal, as SQL
 	def          definition
 	later        []string     // keys that are made after the rows are there

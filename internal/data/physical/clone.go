@@ -60,7 +60,7 @@ func (j *job) planClone(ctx context.Context) error {
 		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone+" (at the end, also by the next run after a kill)")
 		j.plan.Needs += "; GRANT INSERT, DELETE ON mysql.plugin TO " + j.server.QuotedAccount()
 	default:
-		return hinted("take it out of the option file's plugin-load, or restart the server with clone=ON", "the plug-in clone is %s", state)
+		return mended("take it out of the option file's plugin-load, or restart the server with clone=ON", "the plug-in clone is %s", state)
 	}
 	if j.Rate > 0 {
 		j.plan.Changes = append(j.plan.Changes, limitStatement(cloneLimit(j.Rate))+", where it is not lower (put back at the end, also by the next run after a kill)")
@@ -96,10 +96,10 @@ func (j *job) workDir(ctx context.Context) (string, error) {
 func room(dir string, need int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return hinted("give another --work-dir", "look at %s: %w", dir, err)
+		return mended("give another --work-dir", "look at %s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need+need/20 {
-		return hinted("give another --work-dir with more room, which the server may write to", "%w: %s has room for %s, the copy needs %s", ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))
+		return mended("give another --work-dir with more room, which the server may write to", "%w: %s has room for %s, the copy needs %s", ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 		return err
 	}
 	if j.install && !j.Install {
-		return hinted("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
+		return mended("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
 	}
 	started, err := j.conn.Started(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	}
 	dir, err := os.MkdirTemp(j.WorkDir, cloneDirPrefix+"*")
 	if err != nil {
-		return hinted("give another --work-dir, which the server and Risso may write to", "make a directory for the copy: %w", err)
+		return mended("give another --work-dir, which the server and Risso may write to", "make a directory for the copy: %w", err)
 	}
 	old := cloneOld{Dir: dir, Uninstall: j.install}
 	if err := j.limitOf(ctx, &old); err != nil {
@@ -178,7 +178,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 		if c != nil {
 			c.Close()
 		} else if rerr != nil {
-			rerr = hinted("the next backup does it", "put the server back as it was: %w", rerr)
+			rerr = mended("the next backup does it", "put the server back as it was: %w", rerr)
 		}
 		if rerr != nil {
 			err = errors.Join(err, rerr)
@@ -227,7 +227,7 @@ func (j *job) lent() change.Kind[cloneOld] {
 func (j *job) recoverClone(ctx context.Context) error {
 	left, err := j.lent().Restore(ctx, j.Target, j.JournalDir, false)
 	if errors.Is(err, errCopying) {
-		return hinted("wait for it to end", "%w", err)
+		return mended("wait for it to end", "%w", err)
 	}
 	if err != nil || left == nil {
 		return err
@@ -259,12 +259,12 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	state, err := conn.PluginState(ctx, "clone")
 	switch {
 	case err != nil:
-		return hinted("the next backup does it", "put the server's plug-in back as it was: %w", err)
+		return mended("the next backup does it", "put the server's plug-in back as it was: %w", err)
 	case state == "":
 		return nil
 	case old.Uninstall:
 		if err := takeOut(ctx, conn); err != nil {
-			return hinted("the next backup does it, or say "+uninstallClone+" yourself", "take the plug-in out again: %w", err)
+			return mended("the next backup does it, or say "+uninstallClone+" yourself", "take the plug-in out again: %w", err)
 		}
 		return nil
 	}
@@ -273,7 +273,7 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 		err = conn.Exec(ctx, limitStatement(old.Was))
 	}
 	if err != nil {
-		return hinted("the next backup does it, or say "+limitStatement(old.Was)+" yourself", "put the limit of CLONE back: %w", err)
+		return mended("the next backup does it, or say "+limitStatement(old.Was)+" yourself", "put the limit of CLONE back: %w", err)
 	}
 	return nil
 }
@@ -353,7 +353,7 @@ func giveTo(dir, datadir string) error {
 		return nil
 	}
 	if err := os.Chown(dir, int(st.Uid), int(st.Gid)); err != nil {
-		return hinted("run Risso as the user that the server runs as, or as root", "let the server write the copy: %w", err)
+		return mended("run Risso as the user that the server runs as, or as root", "let the server write the copy: %w", err)
 	}
 	return nil
 }
@@ -384,14 +384,14 @@ func (j *job) clone(ctx context.Context, dir string) error {
 	if err == nil {
 		return nil
 	}
-	hint := ""
+	remedy := ""
 	switch text := err.Error(); {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		hint = j.plan.Needs
+		remedy = j.plan.Needs
 	case strings.Contains(text, "errno: 13"), strings.Contains(text, "Permission denied"):
-		hint = "the server may not write there (also AppArmor and SELinux forbid it): give a --work-dir that it may write to"
+		remedy = "the server may not write there (also AppArmor and SELinux forbid it): give a --work-dir that it may write to"
 	}
-	return hinted(hint, "CLONE: %w", err)
+	return mended(remedy, "CLONE: %w", err)
 }
 
 // watchClone tells how far CLONE is. It is for the eye only. A question that is under way when ctx ends takes its connection with

@@ -44,7 +44,7 @@ func (j *job) limit(ctx context.Context, old cloneOld) error {
 		return nil
 	}
 	if err := j.conn.Exec(ctx, limitStatement(old.Limit)); err != nil {
-		return hinted("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO "+j.server.QuotedAccount()+", or leave out --max-rate", "limit CLONE: %w", err)
+		return mended("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO "+j.server.QuotedAccount()+", or leave out --max-rate", "limit CLONE: %w", err)
 	}
 	return nil
 }

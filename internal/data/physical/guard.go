@@ -153,7 +153,7 @@ func (g *guard) withdraw(ctx context.Context, w waiter) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.why = hinted("end long-running statements or changes of tables, take it at a quieter time, raise --lock-wait, or let Risso end them: --kill-long-queries",
+	g.why = mended("end long-running statements or changes of tables, take it at a quieter time, raise --lock-wait, or let Risso end them: --kill-long-queries",
 		"withdrew %q after %s: others waited behind it", strings.TrimSpace(w.text), digits.Span(w.age))
 }
 

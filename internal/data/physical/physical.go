@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -54,17 +55,6 @@ type Progress struct {
 	Total int64  // 0: unknown
 }
 
-// Error is a failure with what mends it.
-type Error struct {
-	Hint string
-	Err  error
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap gives the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
 // Errors that a caller may want to tell apart.
 var (
 	// ErrNoTool says that nothing on this machine can copy the server's files.
@@ -79,8 +69,8 @@ var (
 	ErrNotEmpty = errors.New("the directory is not empty")
 )
 
-func hinted(hint string, format string, args ...any) error {
-	return &Error{Hint: hint, Err: fmt.Errorf(format, args...)}
+func mended(remedy string, format string, args ...any) error {
+	return fleet.WithRemedy(fmt.Errorf(format, args...), remedy)
 }
 
 func (o *Options) defaults() {
@@ -98,19 +88,19 @@ func (o *Options) defaults() {
 	}
 }
 
-// Plan is what Take would do.
+// Plan is what a physical backup would do.
 type Plan struct {
 	Tool     mysql.CopyTool `json:"tool"`
-	Version  string         `json:"version"` // of the tool
+	Version  string         `json:"version"` // version of the tool
 	Path     string         `json:"path,omitempty"`
 	Server   string         `json:"server"`
 	Parent   string         `json:"parent,omitempty"` // the backup that it builds on
-	Bytes    int64          `json:"bytes"`            // of files, as far as known
+	Bytes    int64          `json:"bytes"`            // size of the files, if known
 	Steps    []string       `json:"steps"`
-	Changes  []string       `json:"changes"` // of the server; put back at the end
-	Needs    string         `json:"needs"`   // the GRANT that the account has to have
+	Changes  []string       `json:"changes"` // changes to the server, put back at the end
+	Needs    string         `json:"needs"`   // the privileges that the account needs, as a GRANT
 	Notes    []string       `json:"notes"`
-	Untested bool           `json:"untested,omitempty"` // the tool was never tried with this Risso
+	Untested bool           `json:"untested,omitempty"` // the tool is untested with this version of Risso
 }
 
 // job is a backup that is being prepared or taken.
@@ -179,7 +169,7 @@ func (j *job) sameDisk(ctx context.Context) error {
 		return err
 	}
 	if !same {
-		return hinted("run Risso on the server's own machine, or take a logical backup: leave out --physical", "%w: %s", ErrRemote, why)
+		return mended("run Risso on the server's own machine, or take a logical backup: leave out --physical", "%w: %s", ErrRemote, why)
 	}
 	return readable(j.server.DataDir)
 }

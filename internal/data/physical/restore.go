@@ -32,15 +32,15 @@ type RestoreOptions struct {
 	Progress  func(Progress)
 }
 
-// Restored is what Restore made.
+// Restored is the result of Restore.
 type Restored struct {
 	Header   repo.Header   `json:"backup"`
-	Chain    []string      `json:"chain"` // backups that were put together, the whole one first
+	Chain    []string      `json:"chain"` // backups that were combined, the full one first
 	Files    int64         `json:"files"`
 	Bytes    int64         `json:"bytes"`
-	Fetch    time.Duration `json:"fetch"`    // nanoseconds to fetch, check and write the files
-	Prepare  time.Duration `json:"prepare"`  // nanoseconds to apply the redo log and incremental backups
-	Settings []string      `json:"settings"` // key=value that the server has to be started with to read these files
+	Fetch    time.Duration `json:"fetch"`    // time to fetch, check and write the files
+	Prepare  time.Duration `json:"prepare"`  // time to apply the redo log and incremental backups
+	Settings []string      `json:"settings"` // key=value settings that the server needs to read these files
 }
 
 // The files that Restore leaves in a data directory.
@@ -143,7 +143,7 @@ func newest(ctx context.Context, r *repo.Repo) (string, error) {
 	if h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool { return h.Kind == repo.Physical }); ok {
 		return h.ID, nil
 	}
-	return "", hinted("risso backup --physical takes one", "%w: the repository holds no physical one", repo.ErrNoBackup)
+	return "", mended("risso backup --physical takes one", "%w: the repository holds no physical one", repo.ErrNoBackup)
 }
 
 func readLink(ctx context.Context, r *repo.Repo, id string) (l link, err error) {
@@ -154,7 +154,7 @@ func readLink(ctx context.Context, r *repo.Repo, id string) (l link, err error) 
 	defer m.Close()
 	l.header = m.Header
 	if l.header.Kind != repo.Physical || l.header.Stream == nil {
-		return l, hinted("leave out --datadir: it is loaded into a running server, --into DSN or --sandbox", "backup %s is a logical one", id)
+		return l, mended("leave out --datadir: it is loaded into a running server, --into DSN or --sandbox", "backup %s is a logical one", id)
 	}
 	if f := l.header.Stream.Form; f != "xbstream" {
 		return l, fmt.Errorf("backup %s is a stream of the form %q: take a newer risso", id, f)
@@ -188,7 +188,7 @@ func (r *restore) findTool(ctx context.Context) error {
 		r.tool = path
 		return j.checkVersion(ctx)
 	}
-	return hinted(packages(tool), "%w: %s has to prepare the files, and is not on PATH", ErrNoTool, tool)
+	return mended(packages(tool), "%w: %s has to prepare the files, and is not on PATH", ErrNoTool, tool)
 }
 
 // begin makes sure of an empty directory and marks it.
@@ -205,7 +205,7 @@ func (r *restore) begin() error {
 		return err
 	case len(entries) > 0:
 		if _, err := os.Stat(marker); err != nil {
-			return hinted("give an empty directory; a server's data is never overwritten", "%w: %s", ErrNotEmpty, r.Datadir)
+			return mended("give an empty directory; a server's data is never overwritten", "%w: %s", ErrNotEmpty, r.Datadir)
 		}
 		if err := r.empty(); err != nil { // a Restore that was killed
 			return err
@@ -217,7 +217,7 @@ func (r *restore) begin() error {
 			if r.made {
 				_ = os.Remove(r.Datadir) // empty, as it was made here
 			}
-			return hinted("free some, or give another --datadir", "%w: %s has room for %s, the backup needs %s", ErrNoRoom, r.Datadir, digits.Bytes(free), digits.Bytes(r.total))
+			return mended("free some, or give another --datadir", "%w: %s has room for %s, the backup needs %s", ErrNoRoom, r.Datadir, digits.Bytes(free), digits.Bytes(r.total))
 		}
 	}
 	return os.WriteFile(marker, []byte("risso restore works here, or was ended: this is not a data directory yet\n"), 0o600)
@@ -331,7 +331,7 @@ func (r *restore) prepare(ctx context.Context, n int) error {
 	log := &toolLog{say: func(string) {}}
 	p := program{path: r.tool, args: prepareArgs(tool, r.Datadir, incremental, n == len(r.chain)-1, r.UseMemory), dir: "/", line: log.line}
 	if err := p.run(ctx, func(io.Reader) error { return nil }); err != nil {
-		return fmt.Errorf("prepare backup %s: %w", r.chain[n].header.ID, explain(err))
+		return fmt.Errorf("prepare backup %s: %w", r.chain[n].header.ID, err)
 	}
 	if !log.completed() {
 		return fmt.Errorf("prepare backup %s: %s ended without saying that it is complete", r.chain[n].header.ID, tool)

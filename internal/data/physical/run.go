@@ -216,11 +216,11 @@ func (e *toolError) Error() string {
 
 func (e *toolError) Unwrap() error { return e.err }
 
-// Hint is what mends it, as far as that is known.
-func (e *toolError) Hint() string {
-	for _, h := range toolHints {
+// Remedy is what mends it, as far as that is known.
+func (e *toolError) Remedy() string {
+	for _, h := range toolRemedies {
 		if strings.Contains(strings.ToLower(e.said), h.sign) {
-			return h.hint
+			return h.remedy
 		}
 	}
 	return ""
@@ -229,8 +229,8 @@ func (e *toolError) Hint() string {
 // needsGrant stands for the GRANT that the account has to have.
 const needsGrant = "GRANT"
 
-// toolHints are the troubles that people meet, by a part of what the tools say in lower case.
-var toolHints = []struct{ sign, hint string }{
+// toolRemedies are the troubles that people meet, by a part of what the tools say in lower case.
+var toolRemedies = []struct{ sign, remedy string }{
 	{"access denied", needsGrant},
 	{"missing required privilege", needsGrant},
 	{"too many open files", "raise the limit of open files (ulimit -n) above the number of tables"},

@@ -26,11 +26,11 @@ func readable(dir string) error {
 	f, err := os.Open(filepath.Join(dir, "ibdata1"))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return hinted("run Risso as the user that owns the server's data directory, or as root", "the server's files: %w", err)
+		return mended("run Risso as the user that owns the server's data directory, or as root", "the server's files: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
 		// Where innodb_data_file_path names another file, the directory has to do.
 		if _, err := os.ReadDir(dir); err != nil {
-			return hinted("run Risso on the server's own machine, outside of its container", "%w: %w", ErrRemote, err)
+			return mended("run Risso on the server's own machine, outside of its container", "%w: %w", ErrRemote, err)
 		}
 		return nil
 	case err != nil:
@@ -88,7 +88,7 @@ func (j *job) chooseTool(ctx context.Context) error {
 			found = found || t == j.Tool
 		}
 		if !found {
-			return hinted(fmt.Sprintf("for %s %s there is %s", j.server.Flavour, j.server.Version, join(fits)), "%w: %s cannot copy this server", ErrNoTool, j.Tool)
+			return mended(fmt.Sprintf("for %s %s there is %s", j.server.Flavour, j.server.Version, join(fits)), "%w: %s cannot copy this server", ErrNoTool, j.Tool)
 		}
 		fits = []mysql.CopyTool{j.Tool}
 	}
@@ -108,7 +108,7 @@ func (j *job) chooseTool(ctx context.Context) error {
 			return j.checkVersion(ctx)
 		}
 	}
-	return hinted(packages(fits[0]), "%w: looked for %s on PATH", ErrNoTool, join(fits))
+	return mended(packages(fits[0]), "%w: looked for %s on PATH", ErrNoTool, join(fits))
 }
 
 func join(list []mysql.CopyTool) string {
@@ -139,7 +139,7 @@ func (j *job) checkVersion(ctx context.Context) error {
 	j.plan.Version = m[1]
 	want := j.server.Number.Series()
 	if got := fleet.ParseVersion(m[1]).Series(); got != want {
-		return hinted(packages(j.plan.Tool), "%s is of %s, the server of %s: a tool of another series may write a backup that cannot be restored", j.plan.Tool, got, want)
+		return mended(packages(j.plan.Tool), "%s is of %s, the server of %s: a tool of another series may write a backup that cannot be restored", j.plan.Tool, got, want)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -105,19 +106,10 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 	return j.readFiles(kept)
 }
 
-// explain is explain with the GRANT that the account has to have.
+// explain names the GRANT that the account has to have, where that mends a tool's failure.
 func (j *job) explain(err error) error {
-	err = explain(err)
-	if e, ok := err.(*Error); ok && e.Hint == needsGrant {
-		e.Hint = j.plan.Needs
-	}
-	return err
-}
-
-// explain joins a tool's failure with its hint.
-func explain(err error) error {
-	if t, ok := err.(interface{ Hint() string }); ok && t.Hint() != "" {
-		return &Error{Hint: t.Hint(), Err: err}
+	if fleet.RemedyOf(err) == needsGrant {
+		return fleet.WithRemedy(err, j.plan.Needs)
 	}
 	return err
 }

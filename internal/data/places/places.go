@@ -52,22 +52,16 @@ func Make(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), e
 
 // Failure is an error of a repository with what mends it.
 func Failure(ctx context.Context, place string, err error) error {
-	hint := ""
+	remedy := ""
 	switch {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrNoRepository):
-		hint = "risso backup --to makes one"
-	case Mistrusted(err) != "":
-		hint = Mistrusted(err)
-	case errors.Is(err, repo.ErrDamaged):
-		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
+		remedy = "risso backup --to makes one"
 	case errors.Is(err, repo.ErrFull):
-		hint = "prune needs room for a file of no length; free some there by hand: what lies under damaged/ no backup needs"
+		remedy = "prune needs room for a file of no length; free some there by hand: what lies under damaged/ no backup needs"
 	case errors.Is(err, repo.ErrPruning):
-		hint = "if it was killed just now on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
-	case errors.Is(err, repo.ErrNoBackup):
-		hint = "risso backup list shows those that are there"
+		remedy = "if it was killed just now on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
 	}
-	return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", Words(place), err))
+	return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w", Words(place), err))
 }

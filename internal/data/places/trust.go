@@ -3,7 +3,6 @@ package places
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -83,20 +82,4 @@ func Sign(k repo.Keys) (_ repo.Keys, err error) {
 // Own notes that this account signs backups of a repository.
 func Own(r *repo.Repo, place string, k repo.Keys) error {
 	return (&repo.Trust{Dir: home.Keys(), Place: Words(place)}).Own(r.ID, repo.PublicOf(k.Signer))
-}
-
-const forgedHint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
-
-// TrustHint is what makes a backup readable whose taker is not trusted.
-const TrustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
-
-// Mistrusted is what mends it when a backup is not read for who signed it; "" for other errors.
-func Mistrusted(err error) string {
-	switch {
-	case errors.Is(err, repo.ErrForged):
-		return forgedHint
-	case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
-		return TrustHint
-	}
-	return ""
 }

@@ -40,13 +40,13 @@ type Copied struct {
 	Backups []string `json:"backups"` // that were copied
 	There   []string `json:"there"`   // that were there already
 	Objects int64    `json:"objects"` // that were copied
-	Mended  int64    `json:"mended"`  // of them, those that backups which were there already lacked
+	Mended  int64    `json:"mended"`  // of these, objects missing from backups that were already there
 	Bytes   int64    `json:"bytes"`   // of those objects
 	Logs    int64    `json:"logs"`    // mirrored binary logs that were copied
-	// LogBytes are those of the logs as they are stored.
+	// LogBytes is the stored size of those logs.
 	LogBytes  int64        `json:"log_bytes"`
 	Refused   []Refusal    `json:"refused"`   // that were not copied
-	Different []Difference `json:"different"` // that are otherwise at the other place, where they were left as they are
+	Different []Difference `json:"different"` // objects that differ at the second place, where they were left unchanged
 
 	Steps change.Plan `json:"-"` // what was done, or would be, in this order
 }
@@ -66,7 +66,7 @@ func (c *Copied) Problems() string {
 	return strings.Join(list, ", ")
 }
 
-// Refusal is a backup, or a mirrored log, that was not copied.
+// Refusal is a backup or mirrored log that was not copied.
 type Refusal struct {
 	Kind ProblemKind `json:"kind"`
 	What string      `json:"what"` // for people: a backup with its ID, a mirrored log with its name
@@ -75,17 +75,17 @@ type Refusal struct {
 
 func (r Refusal) String() string { return r.What + ": " + r.Why }
 
-// Difference is an object that both places have, and not the same. Neither was changed.
+// Difference is an object that differs between the two places. Neither was changed.
 type Difference struct {
 	Key   string `json:"key"`
 	Here  Side   `json:"here"`
 	There Side   `json:"there"`
 }
 
-// Side is what one place has of an object.
+// Side is an object in one of the places.
 type Side struct {
 	Bytes int64  `json:"bytes"`
-	State string `json:"state"` // what can be told of it, in words
+	State string `json:"state"` // its state, in words
 }
 
 func (d Difference) String() string {

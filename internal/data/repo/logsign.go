@@ -41,7 +41,7 @@ func (l MirroredLog) Claim(repository, series string) LogClaim {
 // LogSignature says who mirrored a binary log.
 type LogSignature struct {
 	Format     int       `json:"format"`
-	Repository string    `json:"repository,omitempty"` // of the claim
+	Repository string    `json:"repository,omitempty"` // repository of the signed claim
 	Key        PublicKey `json:"key"`
 	Signature  string    `json:"signature"` // base64
 }

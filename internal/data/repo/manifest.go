@@ -20,28 +20,28 @@ const (
 	Copying  Kind = "copy"     // no backup: backups are being copied into this place; never whole
 )
 
-// Header says what a backup is. It is the first line of a manifest, so that a catalogue reads no further.
+// Header describes a backup. It is the first line of a manifest, so that listing backups need not read further.
 type Header struct {
 	Format   int       `json:"format"`
 	ID       string    `json:"id"`
 	Kind     Kind      `json:"kind"`
 	Began    time.Time `json:"began"`
-	Snapshot time.Time `json:"snapshot"` // the moment that the rows are of, by the server's clock
+	Snapshot time.Time `json:"snapshot"` // the time of the snapshot, by the server's clock
 	Ended    time.Time `json:"ended"`
 	Server   Server    `json:"server"`
 	Position Position  `json:"position"`
-	Parent   string    `json:"parent,omitempty"`  // the backup whose chunks were taken over (logical), or that this one builds on (physical)
-	Tool     string    `json:"tool"`              // what took it, with its version
-	Partial  []string  `json:"partial,omitempty"` // what was asked for when it was not everything: schemas and tables
-	Smaller  bool      `json:"smaller,omitempty"` // whoever took it knows that it may hold much less than the one before
-	Stream   *Stream   `json:"stream,omitempty"`  // of a physical backup: what its parts are
+	Parent   string    `json:"parent,omitempty"`  // the backup whose chunks were reused (logical), or that this one builds on (physical)
+	Tool     string    `json:"tool"`              // the program that took it, with its version
+	Partial  []string  `json:"partial,omitempty"` // the schemas and tables selected, if not everything
+	Smaller  bool      `json:"smaller,omitempty"` // it was accepted that it may hold much less than the one before
+	Stream   *Stream   `json:"stream,omitempty"`  // for a physical backup: what its parts are
 
 	Schemas int64 `json:"schemas"`
 	Tables  int64 `json:"tables"`
 	Objects int64 `json:"objects"` // views, routines, triggers, events, sequences, accounts
 	Rows    int64 `json:"rows"`
 	Bytes   int64 `json:"bytes"`  // raw rows, or files before compression
-	Stored  int64 `json:"stored"` // what this backup added to the place, in bytes
+	Stored  int64 `json:"stored"` // bytes that this backup added to the place
 
 	LockSeconds float64  `json:"lock_seconds"`    // how long a global lock was held
 	Notes       []string `json:"notes,omitempty"` // what a person should know: tables without transactions, objects that could not be read
@@ -57,12 +57,12 @@ func (h Header) Moment() time.Time {
 
 // Server is where a backup came from.
 type Server struct {
-	Identity string `json:"identity"` // the same for all backups of one server, another for any other
-	Name     string `json:"name"`     // as people call it: the address, or its name in the inventory
+	Identity string `json:"identity"` // identifies a server: the same for all its backups, different for any other
+	Name     string `json:"name"`     // its usual name: the address, or its name in the inventory
 	fleet.Server
-	Variables map[string]string `json:"variables,omitempty"`  // those that matter for restoring, such as lower_case_table_names
+	Variables map[string]string `json:"variables,omitempty"`  // variables that matter for restoring, such as lower_case_table_names
 	LogDo     []string          `json:"log_do,omitempty"`     // binlog_do_db when the backup was taken: only these schemas are in the binary logs
-	LogIgnore []string          `json:"log_ignore,omitempty"` // binlog_ignore_db when the backup was taken: these schemas are not
+	LogIgnore []string          `json:"log_ignore,omitempty"` // binlog_ignore_db when the backup was taken: these schemas are not in the binary logs
 }
 
 // Unlogged gives those of some schemas whose changes the server's binary logs leave out, so that rolling forward brings none of them.
@@ -76,8 +76,8 @@ func (s Server) Unlogged(schemas []string) (list []string) {
 	return list
 }
 
-// Position is the place in the server's binary logs that belongs to the snapshot: all before it is in the backup, nothing
-// behind it is.
+// Position is the position in the server's binary logs that matches the snapshot: everything before it is in the backup,
+// nothing after it is.
 type Position struct {
 	File    string    `json:"file,omitempty"`
 	Offset  int64     `json:"offset,omitempty"`
@@ -85,7 +85,7 @@ type Position struct {
 	Sources []Channel `json:"sources,omitempty"`  // on a replica: how far each of its sources had been applied
 }
 
-// Channel is how far a replica had applied one source.
+// Channel is a replica's position in one of its sources.
 type Channel struct {
 	Name    string `json:"name,omitempty"`
 	Host    string `json:"host"`
@@ -158,7 +158,7 @@ type Object struct {
 	Kind      ObjectKind `json:"kind"`
 	Schema    string     `json:"schema,omitempty"`
 	Name      string     `json:"name"`
-	Table     string     `json:"table,omitempty"` // of a trigger
+	Table     string     `json:"table,omitempty"` // for a trigger: its table
 	Create    string     `json:"create"`
 	After     []string   `json:"after,omitempty"`   // further statements: the grants of an account, the state of a sequence
 	Columns   []string   `json:"columns,omitempty"` // of a view: for the table that stands in for it until all views are there
@@ -171,14 +171,14 @@ type Object struct {
 	Definer   string     `json:"definer,omitempty"`
 }
 
-// Stream says what the parts of a physical backup are, one behind the other.
+// Stream describes the parts of a physical backup, which are concatenated.
 type Stream struct {
-	Tool    string   `json:"tool"`               // mariadb-backup, xtrabackup or clone: what makes a data directory of it
+	Tool    string   `json:"tool"`               // mariadb-backup, xtrabackup or clone: what turns it into a data directory
 	Form    string   `json:"form"`               // xbstream
 	Files   int64    `json:"files"`              // in the stream
-	FromLSN uint64   `json:"from_lsn,omitempty"` // 0: whole; else the parent's ToLSN: only pages that were changed since
-	ToLSN   uint64   `json:"to_lsn,omitempty"`   // up to which an incremental backup on top of this one need not go back
-	LeftOut []string `json:"left_out,omitempty"` // tables that come back empty: CLONE copies InnoDB only; the first 10,000
+	FromLSN uint64   `json:"from_lsn,omitempty"` // 0: full; otherwise the parent's ToLSN: only pages changed since
+	ToLSN   uint64   `json:"to_lsn,omitempty"`   // the FromLSN of an incremental backup on top of this one
+	LeftOut []string `json:"left_out,omitempty"` // tables that will be empty when restored, as CLONE copies only InnoDB; the first 10,000
 }
 
 // Part is a piece of a physical backup's stream, in the order of its number.

@@ -14,10 +14,12 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // ErrDamaged says that what a place gave is not what was put there.
-var ErrDamaged = errors.New("damaged")
+var ErrDamaged = fleet.WithRemedy(errors.New("damaged"), "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact")
 
 // Draft collects the lines of a manifest while a backup runs. Its methods may be called from several goroutines. Lines lie
 // in files that have no name, so that 650,000 tables need no memory and a killed process leaves nothing behind.

@@ -32,12 +32,12 @@ type PruneOptions struct {
 
 // Pruned is what a prune did, or would do.
 type Pruned struct {
-	Decisions []Decision `json:"decisions"` // the oldest backup first
+	Decisions []Decision `json:"decisions"` // oldest backup first
 	Removed   []string   `json:"removed"`   // backups
-	Dead      []string   `json:"dead"`      // backups that were killed before they were whole
-	Headless  []string   `json:"headless"`  // backups without a manifest (see Repo.Headless): what is left of them stays
-	Running   []string   `json:"running"`   // backups that run: then objects are removed another time
-	Objects   int64      `json:"objects"`   // removed, because no backup needs them
+	Dead      []string   `json:"dead"`      // backups killed before they were complete
+	Headless  []string   `json:"headless"`  // backups without a manifest (see Repo.Headless): what is left of them is kept
+	Running   []string   `json:"running"`   // running backups: while there are any, objects are not removed
+	Objects   int64      `json:"objects"`   // removed because no backup needs them
 	Bytes     int64      `json:"bytes"`
 	Leftovers int64      `json:"leftovers"` // interrupted uploads that were removed
 }

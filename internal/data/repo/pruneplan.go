@@ -101,7 +101,13 @@ func (s seen) decide(o PruneOptions) ([]Decision, error) {
 			list[i].Keep = cmp.Or(list[i].Keep, "no rule was given")
 		}
 	}
-	return policy.Decide(list, zone, s.now), nil
+	decisions := policy.Decide(list, zone, s.now)
+	for i, d := range decisions {
+		if !d.Keep && slices.Contains(o.Remove, d.ID) {
+			decisions[i].Reasons = []string{"it was named"}
+		}
+	}
+	return decisions, nil
 }
 
 // candidates are the whole backups, with what decides about them beside rules.

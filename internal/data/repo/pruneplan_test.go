@@ -47,7 +47,7 @@ func TestPrunePlan(t *testing.T) {
 		{name: "no manifest, by name", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}, headless: []string{"g", "h"}}, remove: "h",
 			want: "remove backup h: it has no manifest, and was named\n" + sweep},
 		{name: "by name", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}, headless: []string{"h"}}, remove: "h b",
-			want: "remove backup h: it has no manifest, and was named\nremove backup b: no rule keeps it\n" + sweep},
+			want: "remove backup h: it has no manifest, and was named\nremove backup b: it was named\n" + sweep},
 		{name: "by a name that is not there", seen: seen{entries: []Entry{whole("a", 2)}}, remove: "x", err: ErrNoBackup},
 		{name: "proven", seen: seen{entries: []Entry{whole("a", 3), whole("b", 2), whole("c", 1)}, proven: map[string]proof{"a": claimed}}, rules: last, want: "remove backup b: no rule keeps it\n" + sweep},
 		{name: "proven, and by name", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}, proven: map[string]proof{"a": vouched}}, remove: "a", want: sweep},

@@ -44,7 +44,7 @@ type Store interface {
 // Errors of a repository.
 var (
 	ErrNoRepository = errors.New("there is no backup repository")
-	ErrNoBackup     = errors.New("there is no such backup")
+	ErrNoBackup     = fleet.WithRemedy(errors.New("there is no such backup"), "risso backup list shows those that are there")
 	// ErrHeadless says that a place holds what belongs to a repository, and not the file that says which.
 	ErrHeadless = errors.New("its " + configKey + " is lost; a new one would leave all that is there unreadable for ever: " +
 		"put it back (every copy of the place holds the same file), or take another place")
@@ -325,7 +325,7 @@ func (r *Repo) newest(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(last) == 0 {
-		return "", fmt.Errorf("%w: the repository holds none", ErrNoBackup)
+		return "", fleet.WithRemedy(fmt.Errorf("%w: the repository holds none", ErrNoBackup), "risso backup --to takes one")
 	}
 	if len(last) == 1 {
 		return last[0].ID, nil

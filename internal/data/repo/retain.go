@@ -79,7 +79,7 @@ func (c Candidate) stranger() string {
 	return "it is signed by a key that is not trusted"
 }
 
-// Decision is what becomes of a backup, and why.
+// Decision is whether a backup is kept, and why.
 type Decision struct {
 	ID      string   `json:"id"`
 	Keep    bool     `json:"keep"`

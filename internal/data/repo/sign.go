@@ -12,19 +12,25 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Errors of signatures.
 var (
 	// ErrForged says that a backup, or a mirrored log, is not what its taker signed.
-	ErrForged = errors.New("it is not what was signed")
+	ErrForged = fleet.WithRemedy(errors.New("it is not what was signed"),
+		"somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place")
 	// ErrUnsigned says that something is not signed: its taker did not, or somebody took the signature away.
-	ErrUnsigned = errors.New("it is not signed, so it is unknown who made it")
+	ErrUnsigned = fleet.WithRemedy(errors.New("it is not signed, so it is unknown who made it"), TrustRemedy)
 	// ErrForeign says that something is signed by a key that is not trusted.
-	ErrForeign = errors.New("it is signed by a key that is not trusted")
+	ErrForeign = fleet.WithRemedy(errors.New("it is signed by a key that is not trusted"), TrustRemedy)
 )
 
-// PublicKey is the key by which a taker's signatures are told. As text it is ed25519: and base64, in one word.
+// TrustRemedy is what makes a backup readable whose taker is not trusted.
+const TrustRemedy = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
+
+// PublicKey is the key that verifies a taker's signatures. As text it is "ed25519:" followed by base64.
 type PublicKey string
 
 const keyScheme = "ed25519:"

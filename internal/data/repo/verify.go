@@ -23,6 +23,7 @@ import (
 
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // VerifyOptions say what of a repository is verified. The zero value: all of it.
@@ -41,7 +42,7 @@ type VerifyOptions struct {
 	Progress func(done, total int64)
 }
 
-// ProblemKind is what is wrong with something in a repository.
+// ProblemKind is the kind of a problem with an object in a repository.
 type ProblemKind string
 
 const (
@@ -51,13 +52,13 @@ const (
 	Locked  ProblemKind = "locked"  // it is encrypted, and none of the identities opens it: whether it is damaged is not known
 )
 
-// Problem is something that is wrong.
+// Problem is something wrong with an object.
 type Problem struct {
 	Kind    ProblemKind `json:"kind"`
 	Key     string      `json:"key"`
-	Backups []string    `json:"backups"`         // that need it
+	Backups []string    `json:"backups"`         // backups that need it
 	What    string      `json:"what"`            // in words
-	Aside   string      `json:"aside,omitempty"` // where it was set aside
+	Aside   string      `json:"aside,omitempty"` // where it was moved to
 }
 
 // Taken says whether the next backup that holds the same takes the object as it is, for it is named by what it holds; a part of a
@@ -70,12 +71,12 @@ func (p Problem) Movable() bool { return p.Kind == Damaged && immutable(p.Key) }
 // Verified is what a verification found.
 type Verified struct {
 	Backups     []string  `json:"backups"`     // that were verified
-	Objects     int64     `json:"objects"`     // of them, each counted once
+	Objects     int64     `json:"objects"`     // objects of these backups, each counted once
 	Bytes       int64     `json:"bytes"`       // of those objects in the place
-	Again       int64     `json:"again"`       // objects that an interrupted run had verified before
+	Again       int64     `json:"again"`       // objects already verified by an interrupted run
 	Superfluous int64     `json:"superfluous"` // objects that no backup needs; prune removes them
 	SuperBytes  int64     `json:"superfluous_bytes"`
-	SealsOnly   bool      `json:"seals_only"` // it is encrypted and no identity was given: seals were checked, contents not
+	SealsOnly   bool      `json:"seals_only"` // it is encrypted and no identity was given: seals were checked, contents were not
 	Problems    []Problem `json:"problems"`
 	Broken      []string  `json:"broken"` // backups that cannot be restored whole
 }
@@ -216,7 +217,7 @@ func (v *verifier) choose(ctx context.Context) error {
 		}
 	}
 	if len(v.res.Backups) == 0 && len(v.bad) == 0 {
-		return fmt.Errorf("%w: the repository holds none", ErrNoBackup)
+		return fleet.WithRemedy(fmt.Errorf("%w: the repository holds none", ErrNoBackup), "risso backup --to takes one")
 	}
 	for _, e := range entries {
 		if e.Whole && !slices.Contains(v.res.Backups, e.ID) {

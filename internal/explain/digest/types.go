@@ -182,23 +182,23 @@ type Profile struct {
 	QuantileError float64 `json:"quantile_error"`
 }
 
-// SourceInfo says what was read of a source.
+// SourceInfo says what was read from a source.
 type SourceInfo struct {
 	Name   string `json:"name"`
-	Format string `json:"format"`           // slow, general, or what a Stream says
+	Format string `json:"format"`           // slow, general, or the name a Stream gives
 	Server string `json:"server,omitempty"` // from the log's header
 	Bytes  int64  `json:"bytes"`            // after decompression
-	Events int64  `json:"events"`           // also those that a filter left out
+	Events int64  `json:"events"`           // including those that a filter left out
 	// Unread is how many bytes belong to no event.
 	Unread int64 `json:"unread,omitempty"`
-	// Broken says why reading ended before the source did; empty: it did not.
+	// Broken says why reading stopped before the end of the source; empty: it did not.
 	Broken string `json:"broken,omitempty"`
-	// Looks says what a source looks like that is no log; empty: it is one, or looks like nothing known.
+	// Looks says what the source looks like if it is not a log; empty: it is a log, or nothing known.
 	Looks string `json:"looks,omitempty"`
-	// PassedOver says what the source is, where servers keep it beside logs and it holds no statements: an index of GTIDs, a
-	// list of logs. Nothing was read of it.
+	// PassedOver says what the source is if it is a file that servers keep next to logs and that contains no statements: an
+	// index of GTIDs, a list of logs. It was not read.
 	PassedOver string `json:"passed_over,omitempty"`
-	// Quiet says why a log has no events though nothing is amiss: "is empty"; empty: it has some, or is no log.
+	// Quiet says why a log has no events although nothing is wrong: "is empty"; empty: it has events, or is not a log.
 	Quiet string `json:"quiet,omitempty"`
 }
 
@@ -318,7 +318,7 @@ type Metric struct {
 	Stddev float64 `json:"stddev"` // of the population
 }
 
-// Flag is how often an attribute said Yes and No.
+// Flag counts how often an attribute was Yes and No.
 type Flag struct {
 	Name string `json:"name"`
 	Yes  int64  `json:"yes"`
@@ -329,8 +329,8 @@ type Flag struct {
 type Values struct {
 	Name string       `json:"name"`
 	Top  []ValueCount `json:"top"` // most frequent first, at most 20
-	// Distinct is how many values there are. A class counts at most 4,000, of all names together; calls with
-	// others are in Rest.
+	// Distinct is the number of different values. A class counts at most 4,000 values over all attributes; calls with others
+	// are in Rest.
 	Distinct int   `json:"distinct"`
 	Rest     int64 `json:"rest,omitempty"` // calls whose value is not in Top
 }
@@ -350,5 +350,5 @@ type Sample struct {
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"`
 	Explain string    `json:"explain,omitempty"`
-	Cut     int       `json:"cut,omitempty"` // bytes left out at the end of Query; -1: the source does not tell how many
+	Cut     int       `json:"cut,omitempty"` // bytes cut off the end of Query; -1: the source does not say how many
 }

@@ -218,9 +218,9 @@ func (c *Collector) failed(err error) {
 func (c *Collector) refused(e *mysql.Error, what string) (why, remedy string) {
 	account := c.Traffic.FirstAccount()
 	if e.Class != mysql.ClassFull || account == "" {
-		return "the server " + e.Reason(), e.Hint
+		return "the server " + e.Reason(), fleet.RemedyOf(e)
 	}
-	why, remedy = what+" not followed because another connection is missing: "+e.Reason(), e.Hint
+	why, remedy = what+" not followed because another connection is missing: "+e.Reason(), fleet.RemedyOf(e)
 	if e.OfAccount() {
 		remedy = mysql.MoreConnections(account)
 	}

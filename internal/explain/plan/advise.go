@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// Advice is the arithmetic of one table's access: what reading it costs in pages, and which covering index would
-// change that. Formulas:
+// Advice is the arithmetic of one table's access: what reading it costs in pages, and which covering index would improve it.
+// Formulas:
 //
 //   - A scan reads the P = data length / page size pages of the clustered index, in sequence.
 //   - A range of k rows by an index that does not hold all columns is k look-ups of rows at random places. They touch
@@ -30,29 +30,29 @@ import (
 type Advice struct {
 	Node      int      `json:"node"`
 	Table     string   `json:"table"`              // schema.table
-	Columns   []string `json:"columns"`            // of the proposed index: equality, then range, then the rest
+	Columns   []string `json:"columns"`            // columns of the proposed index: equality, then range, then the rest
 	Equality  int      `json:"equality"`           // how many of Columns are compared for equality
-	Range     int      `json:"range"`              // 1 when the column after those is the range
-	Order     []string `json:"order,omitempty"`    // those of Columns whose order spares sorting or grouping
-	Covering  bool     `json:"covering"`           // the proposed index alone answers
-	Unusable  []string `json:"unusable,omitempty"` // comparisons that no index on their column serves
+	Range     int      `json:"range"`              // 1 if the next column is the range
+	Order     []string `json:"order,omitempty"`    // columns of Columns whose order avoids sorting or grouping
+	Covering  bool     `json:"covering"`           // the proposed index alone suffices
+	Unusable  []string `json:"unusable,omitempty"` // comparisons that no index on their column helps
 	Statement string   `json:"statement"`          // CREATE INDEX …
 	Replaces  []string `json:"replaces,omitempty"`
 
-	Rows         float64  `json:"rows"`          // of the table, as the server estimates
+	Rows         float64  `json:"rows"`          // rows of the table, by the server's estimate
 	TablePages   float64  `json:"table_pages"`   // P
 	Matched      float64  `json:"matched"`       // k: rows that match
 	Part         float64  `json:"part"`          // k / Rows
-	Counted      bool     `json:"counted"`       // k was counted by ANALYZE, not expected
-	Sampled      bool     `json:"sampled"`       // k is by a sample of the table's rows
-	PagesTouched float64  `json:"pages_touched"` // different pages that k random look-ups touch
+	Counted      bool     `json:"counted"`       // k was counted by ANALYZE, not estimated
+	Sampled      bool     `json:"sampled"`       // k was estimated from a sample of the table's rows
+	PagesTouched float64  `json:"pages_touched"` // distinct pages that k random look-ups touch
 	IndexBytes   float64  `json:"index_bytes"`   // size of the proposed index
 	IndexPages   float64  `json:"index_pages"`
-	RangePages   float64  `json:"range_pages"` // pages of it that the range reads, in sequence
-	Lookups      float64  `json:"lookups"`     // rows that have to be looked up when it is not covering
-	Entries      float64  `json:"entries"`     // of the proposed index that one execution reads
+	RangePages   float64  `json:"range_pages"` // pages of it read by the range, in sequence
+	Lookups      float64  `json:"lookups"`     // rows to look up if it is not covering
+	Entries      float64  `json:"entries"`     // entries of the proposed index that one execution reads
 	Runs         float64  `json:"runs"`        // executions
-	Passing      float64  `json:"passing"`     // rows of one execution that pass all conditions
+	Passing      float64  `json:"passing"`     // rows of one execution that meet all conditions
 	Texts        []string `json:"texts"`
 
 	told    []string // what else there is to say of the choice

@@ -7,14 +7,14 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 )
 
-// Explained is a plan with all that Risso says of it.
+// Explained is a plan with everything Risso says about it.
 type Explained struct {
-	ID        string     `json:"id"` // of the plan's shape: see ID
+	ID        string     `json:"id"` // identifies the plan's shape: see ID
 	Server    string     `json:"server,omitempty"`
 	Plan      *Plan      `json:"plan"`
 	Sentences []Sentence `json:"sentences"` // worst first
 	Advice    []Advice   `json:"advice"`
-	Notes     []string   `json:"notes"` // what could not be asked; never null
+	Notes     []string   `json:"notes"` // what could not be found out; never null
 }
 
 // Explain says what a plan means. tables may be empty: then there is no arithmetic. sql is the statement, or "": some

@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// Format is the form in which a server gave a plan.
+// Format is the format of a plan.
 type Format string
 
 // The formats that Parse reads.
@@ -37,7 +37,7 @@ func (f Format) Words() string {
 	return string(f)
 }
 
-// Kind is what a node does.
+// Kind is the kind of a node.
 type Kind string
 
 // The kinds of node. A node that Parse does not know has KindOther and its own name as Title.
@@ -85,7 +85,7 @@ const (
 	AccessSystem = "system"
 )
 
-// Figure is a number that a server may not have told; NaN stands for that and becomes null in JSON.
+// Figure is a number that may be unknown; NaN stands for unknown and becomes null in JSON.
 type Figure float64
 
 // Unknown is the figure that nobody told.
@@ -127,12 +127,12 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 type Node struct {
 	ID       int    `json:"id"` // 1, 2, … in the order of reading; sentences name it
 	Kind     Kind   `json:"kind"`
-	Role     string `json:"role,omitempty"`  // what it is to its parent: "hash", "attached subquery", "materialised" …
-	Title    string `json:"title,omitempty"` // the server's own words for it, where it has some
+	Role     string `json:"role,omitempty"`  // its role for its parent: "hash", "attached subquery", "materialised" …
+	Title    string `json:"title,omitempty"` // the server's own description, if any
 	SelectID int    `json:"select_id,omitempty"`
 
 	Schema       string   `json:"schema,omitempty"`
-	Table        string   `json:"table,omitempty"` // alias where the format tells only that
+	Table        string   `json:"table,omitempty"` // or its alias, if the format has only that
 	Alias        string   `json:"alias,omitempty"`
 	Access       string   `json:"access,omitempty"` // ALL, index, range, ref, eq_ref, const …
 	Key          string   `json:"key,omitempty"`
@@ -154,15 +154,15 @@ type Node struct {
 
 	Temporary   bool  `json:"temporary_table,omitempty"`
 	Filesort    bool  `json:"filesort,omitempty"`
-	Dependent   bool  `json:"dependent,omitempty"`   // runs again for other values of the outer row
-	Uncacheable bool  `json:"uncacheable,omitempty"` // its result may not be kept
+	Dependent   bool  `json:"dependent,omitempty"`   // runs again for each value of the outer row
+	Uncacheable bool  `json:"uncacheable,omitempty"` // its result must not be cached
 	Recursive   bool  `json:"recursive,omitempty"`
 	Limit       int64 `json:"limit,omitempty"`
 
 	Rows       Figure `json:"rows"`       // expected rows of one execution
 	Produced   Figure `json:"produced"`   // expected rows of the join up to here
 	Filtered   Figure `json:"filtered"`   // percent of Rows expected to pass the condition
-	Executions Figure `json:"executions"` // expected
+	Executions Figure `json:"executions"` // expected executions
 	Cost       Figure `json:"cost"`       // of one execution with all below it, in the server's cost units
 	OwnCost    Figure `json:"own_cost"`   // of all expected executions, without what is below
 
@@ -172,14 +172,14 @@ type Node struct {
 	Time           Figure `json:"time_ms"`     // of all executions with all below it, milliseconds
 	OwnTime        Figure `json:"own_time_ms"` // of all executions without what is below, milliseconds
 
-	Extra    []Member `json:"extra,omitempty"` // what the format told besides, as it was
+	Extra    []Member `json:"extra,omitempty"` // further members of the format, unchanged
 	Children []*Node  `json:"children,omitempty"`
 
 	told  float64 // executions in one of its SELECT, where the server told them; 0: it did not
 	inner bool    // the table is one that the server makes: a derived table, a CTE, a temporary table
 }
 
-// Member is something a plan told that Risso has no field for: its name and its JSON value.
+// Member is something in a plan that Risso has no field for: its name and JSON value.
 type Member struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
@@ -188,14 +188,14 @@ type Member struct {
 // Plan is a whole plan.
 type Plan struct {
 	Format   Format `json:"format"`
-	Analyzed bool   `json:"analyzed"` // it was executed: actual rows and times are there
+	Analyzed bool   `json:"analyzed"` // it was executed: actual rows and times are known
 	Root     *Node  `json:"root"`
-	// Rewritten is the statement as the optimiser rewrote it, where the format tells.
+	// Rewritten is the statement as rewritten by the optimiser, if the format has it.
 	Rewritten string `json:"rewritten,omitempty"`
-	// Repaired says that the text was not valid JSON (MariaDB before 11 does not escape quotes in conditions) and was mended.
+	// Repaired says that the text was not valid JSON (MariaDB before 11 does not escape quotes in conditions) and was repaired.
 	Repaired bool `json:"repaired,omitempty"`
 
-	// Partial says that the statement did not come to its end: what was counted is of what ran until then.
+	// Partial says that the statement did not finish: counts cover only what ran until then.
 	Partial bool `json:"partial,omitempty"`
 
 	views []string // texts of the views that the statement reads, where the server's rewriting leaves them out

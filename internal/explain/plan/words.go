@@ -18,12 +18,12 @@ const (
 	Note   = "note"   // good to know
 )
 
-// Sentence is one thing that a plan means, about one node.
+// Sentence is one observation about one node of a plan.
 type Sentence struct {
 	Node     int     `json:"node"`
 	Kind     string  `json:"kind"` // full_scan, dependent_subquery, filesort, …: stable, for programs
 	Severity string  `json:"severity"`
-	Share    float64 `json:"share"` // of the plan's own costs or times that the node has: 0 to 1
+	Share    float64 `json:"share"` // the node's share of the plan's own costs or times, 0 to 1
 	Text     string  `json:"text"`
 }
 

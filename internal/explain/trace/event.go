@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Kind is what sort of event performance_schema recorded.
+// Kind is the kind of event that performance_schema recorded.
 type Kind string
 
 // The kinds of event, from the outside in. Transactions lie across the others: one may span several statements or begin in
@@ -57,18 +57,18 @@ func (o Object) Table() string {
 	return o.Schema + "." + o.Name
 }
 
-// Event is one row of an events_… table.
+// Event is one row of a performance_schema.events_… table.
 type Event struct {
 	Kind Kind   `json:"kind"`
-	ID   uint64 `json:"id"`            // EVENT_ID: counts the events of this connection, from 1
-	End  uint64 `json:"end,omitempty"` // END_EVENT_ID: the connection's last event when this one ended; 0: it has not ended
+	ID   uint64 `json:"id"`            // EVENT_ID, which counts the events of this connection from 1
+	End  uint64 `json:"end,omitempty"` // END_EVENT_ID, the connection's last event when this one ended; 0: it has not ended
 	Name string `json:"name"`          // the instrument, such as stage/sql/Opening tables
 
 	// Start and Stop are picoseconds since the server started; both 0: not timed; of one that has not ended, Stop is when it was last seen.
 	Start uint64 `json:"start"`
 	Stop  uint64 `json:"stop,omitempty"`
 
-	// Running says that the event was seen running when the trace ended: Stop is the end of the trace then.
+	// Running says that the event was still running when the trace ended; Stop is then the end of the trace.
 	Running bool `json:"running,omitempty"`
 
 	// Nesting is NESTING_EVENT_ID as the server wrote it. It is kept for the record only: the servers let it point at the
@@ -76,12 +76,12 @@ type Event struct {
 	Nesting uint64 `json:"nesting,omitempty"`
 
 	// Of statements.
-	SQL          string   `json:"sql,omitempty"`     // as much as the server kept
+	SQL          string   `json:"sql,omitempty"`     // as much of the statement as the server kept
 	Cut          bool     `json:"sql_cut,omitempty"` // the server cut SQL at performance_schema_max_sql_text_length
 	Digest       string   `json:"digest,omitempty"`
 	Schema       string   `json:"schema,omitempty"` // the default database
 	Program      *Program `json:"program,omitempty"`
-	Level        int      `json:"level,omitempty"` // 0: sent by the client; 1: run by a stored program; …
+	Level        int      `json:"level,omitempty"` // nesting level: 0: sent by the client; 1: run by a stored program; …
 	Errno        int      `json:"errno,omitempty"`
 	Message      string   `json:"message,omitempty"`
 	RowsSent     int64    `json:"rows_sent,omitempty"`
@@ -93,7 +93,7 @@ type Event struct {
 	NoIndex      bool     `json:"no_index_used,omitempty"`
 	LockTime     uint64   `json:"lock_time,omitempty"` // picoseconds
 
-	// Of waits.
+	// For waits: what was waited for.
 	Object    *Object `json:"object,omitempty"`
 	Operation string  `json:"operation,omitempty"`
 	Bytes     int64   `json:"bytes,omitempty"`

@@ -17,12 +17,12 @@ import (
 // servers make of them last (mysql.Conn.LockWaits).
 const lockPause = 250 * time.Millisecond
 
-// LockWait is a lock that the connection was seen waiting for, and for whom.
+// LockWait is a lock that the connection was observed waiting for, and who held it.
 type LockWait struct {
 	mysql.LockWait
-	From float64 `json:"from"` // seconds since the trace began at which it was seen first
-	To   float64 `json:"to"`   // and last
-	// Behind is what the blocker waits for itself, when it does.
+	From float64 `json:"from"` // when it was first observed, in seconds since the trace began
+	To   float64 `json:"to"`   // when it was last observed
+	// Behind is what the blocker itself waits for, if anything.
 	Behind *mysql.LockWait `json:"behind,omitempty"`
 
 	statement uint64 // the innermost that had not ended, by its event; 0: none

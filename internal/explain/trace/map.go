@@ -15,45 +15,45 @@ import (
 type MapNode struct {
 	Kind     string     `json:"kind"` // statement, program, instruction, stage, wait
 	Name     string     `json:"name"`
-	SQL      string     `json:"sql,omitempty"` // of a statement: the first one seen
-	Count    int        `json:"count"`         // how often it was seen; of a program: its calls, 0 where they cannot be counted
+	SQL      string     `json:"sql,omitempty"` // for a statement: the first one seen
+	Count    int        `json:"count"`         // how often it was seen; for a program: its calls, 0 if they cannot be counted
 	Total    uint64     `json:"total_ps"`      // picoseconds
-	Own      uint64     `json:"own_ps"`        // of which nothing below ran
-	Whole    int        `json:"whole"`         // of Count, those of which every event was seen
-	Open     uint64     `json:"open_ps"`       // their time in their own stages that open, lock and close tables
-	WholeSum uint64     `json:"whole_ps"`      // and their time in all
-	Rows     int64      `json:"rows"`          // rows examined and changed by it, without what it called
+	Own      uint64     `json:"own_ps"`        // time excluding everything below it
+	Whole    int        `json:"whole"`         // of Count, those for which every event was seen
+	Open     uint64     `json:"open_ps"`       // time they spent in their own stages that open, lock and close tables
+	WholeSum uint64     `json:"whole_ps"`      // their total time
+	Rows     int64      `json:"rows"`          // rows examined and changed by it, excluding what it called
 	Tables   []TableUse `json:"tables,omitempty"`
 	Children []*MapNode `json:"children,omitempty"`
 
-	Conditions *Conditions `json:"conditions,omitempty"` // of a program that evaluates some
+	Conditions *Conditions `json:"conditions,omitempty"` // for a program that evaluates conditions
 
 	key   string
 	nodes []*Node
 }
 
 // Conditions are the instructions of a stored program that decide which branch runs (sp/jump_if_not): IF, WHILE, CASE.
-// Each is executed like a statement, and so it goes through opening tables though it names none: a branch that never
-// runs costs at least this, in every call.
+// Each is executed like a statement, including opening tables even if it names none, so a branch that never runs costs at
+// least this in every call.
 type Conditions struct {
 	Count int    `json:"count"`
 	Total uint64 `json:"total_ps"` // picoseconds
-	Open  uint64 `json:"open_ps"`  // of which opening, locking and closing tables
+	Open  uint64 `json:"open_ps"`  // of which for opening, locking and closing tables
 }
 
-// TableUse is what became of a table that statements of one kind opened and locked.
+// TableUse is how statements of one kind used a table that they opened and locked.
 type TableUse struct {
 	Table  string  `json:"table"`
-	Opened int     `json:"opened"`          // calls that opened and locked it, of those that were seen whole
-	Used   int     `json:"used"`            // calls in which a row of it was read or written, or a statement that names it ran
-	Calls  int     `json:"calls"`           // calls that were seen whole
-	Where  []Place `json:"where,omitempty"` // stored programs that name a table that was not used
+	Opened int     `json:"opened"`          // calls that opened and locked it, of those seen in full
+	Used   int     `json:"used"`            // calls in which one of its rows was read or written, or a statement naming it ran
+	Calls  int     `json:"calls"`           // calls seen in full
+	Where  []Place `json:"where,omitempty"` // stored programs that name the table, if it was not used
 }
 
 // Place is a line of a stored program.
 type Place struct {
 	Program string `json:"program"`        // schema.name
-	Line    int    `json:"line,omitempty"` // the first that names the table, counted from the program's BEGIN; 0: the program is one line
+	Line    int    `json:"line,omitempty"` // first line that names the table, counted from the program's BEGIN; 0: the program has only one line
 }
 
 // String is schema.name line n.
@@ -69,7 +69,7 @@ func (u TableUse) Unused() bool { return u.Opened > 0 && u.Used == 0 }
 
 // Map is the execution map: what one connection did, by place instead of by time.
 type Map struct {
-	Roots []*MapNode `json:"statements"` // kinds of statements sent by the client, dearest first
+	Roots []*MapNode `json:"statements"` // kinds of statements sent by the client, most expensive first
 	Busy  uint64     `json:"busy_ps"`
 	Idle  uint64     `json:"idle_ps"`
 }

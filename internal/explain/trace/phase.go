@@ -85,11 +85,11 @@ func (n *Node) phase() phase {
 	return phaseFiles
 }
 
-// Phase is a share of the time in which the connection was busy.
+// Phase is a share of the connection's busy time.
 type Phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	Share   float64 `json:"share"` // 0 to 1 of the busy time
+	Share   float64 `json:"share"` // share of the busy time, 0 to 1
 }
 
 // phases divides the busy time: by the events where all were seen, and else by the server's own counters of stages.

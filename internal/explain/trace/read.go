@@ -165,7 +165,7 @@ func signed(v sqldriver.Value) int64 {
 	return n
 }
 
-// Total is what the server's own counters say of the traced connection: exact however many events were lost.
+// Total is one of the server's own counters for the traced connection, exact however many events were lost.
 type Total struct {
 	Name    string  `json:"name"` // the instrument
 	Count   uint64  `json:"count"`

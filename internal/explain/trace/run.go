@@ -15,7 +15,7 @@ import (
 
 // Connection is one row of the process list, as performance_schema.threads has it.
 type Connection struct {
-	ID      int64   `json:"id"` // as SHOW PROCESSLIST and CONNECTION_ID() give it
+	ID      int64   `json:"id"` // as shown by SHOW PROCESSLIST and CONNECTION_ID()
 	Thread  uint64  `json:"thread_id"`
 	User    string  `json:"user,omitempty"`
 	Host    string  `json:"host,omitempty"`
@@ -23,7 +23,7 @@ type Connection struct {
 	Command string  `json:"command,omitempty"`
 	State   string  `json:"state,omitempty"`
 	Info    string  `json:"info,omitempty"`
-	Seconds float64 `json:"seconds"` // since it began what it does
+	Seconds float64 `json:"seconds"` // since it entered its current state
 
 	Instrumented bool `json:"instrumented"`
 	History      bool `json:"history"`
@@ -42,15 +42,15 @@ type Options struct {
 	Progress func(elapsed time.Duration, events int)
 }
 
-// Cost is what tracing cost the server.
+// Cost is the load that tracing put on the server.
 type Cost struct {
 	Queries int64   `json:"queries"`
 	Seconds float64 `json:"seconds"` // from sending each statement to its last row
-	Bytes   int64   `json:"bytes"`   // both ways
+	Bytes   int64   `json:"bytes"`   // bytes in both directions
 	Polls   int     `json:"polls"`
 }
 
-// Ring is how many events of one kind the server keeps for all connections together.
+// Ring is how many events of one kind the server keeps for all connections.
 type Ring struct {
 	Table string `json:"table"`
 	Rows  int    `json:"rows"`
@@ -60,21 +60,21 @@ type Ring struct {
 type Trace struct {
 	Server        string            `json:"server"` // flavour and version
 	Connection    Connection        `json:"connection"`
-	After         *Connection       `json:"after,omitempty"` // the same at the end of the trace, when it was still there
+	After         *Connection       `json:"after,omitempty"` // the connection at the end of the trace, if it was still there
 	Began         time.Time         `json:"began"`
 	Seconds       float64           `json:"seconds"` // how long it was watched
-	Ended         string            `json:"ended"`   // time: the time was over; connection: it closed; full: there were 200,000 events; interrupted
-	Zero          uint64            `json:"zero"`    // picoseconds since the server started at which the trace begins
-	Now           uint64            `json:"now"`     // and at which it ends
+	Ended         string            `json:"ended"`   // why it ended: time (time was up), connection (it was closed), full (200,000 events), interrupted
+	Zero          uint64            `json:"zero"`    // beginning of the trace, in picoseconds since the server started
+	Now           uint64            `json:"now"`     // end of the trace, likewise
 	Events        []Event           `json:"events"`
-	Missing       uint64            `json:"missing"` // events that happened and were not read; NewReport counts them
-	Totals        []Total           `json:"totals"`  // the server's own counters, dearest first
+	Missing       uint64            `json:"missing"` // events that happened but were not read; NewReport counts them
+	Totals        []Total           `json:"totals"`  // the server's own counters, most expensive first
 	Rings         []Ring            `json:"rings"`
-	LockWaits     []LockWait        `json:"lock_waits"`   // locks that the connection was seen waiting for
+	LockWaits     []LockWait        `json:"lock_waits"`   // locks that the connection was observed waiting for
 	NotRecorded   []string          `json:"not_recorded"` // what is switched off, in words
 	Changed       []string          `json:"changed"`      // statements run because of Enable
 	SQLTextLength int               `json:"sql_text_length"`
-	Nested        uint64            `json:"nested_lost"` // statements nested too deep for performance_schema_max_statement_stack
+	Nested        uint64            `json:"nested_lost"` // statements nested too deeply for performance_schema_max_statement_stack
 	Bodies        map[string]string `json:"-"`           // source text of the stored programs that ran, by "FUNCTION schema.name"; never shown: it may hold anything
 	Cost          Cost              `json:"cost"`
 

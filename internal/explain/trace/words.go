@@ -14,7 +14,7 @@ import (
 // Report is a trace and what it means.
 type Report struct {
 	Words  []string `json:"words"` // where the time went, in sentences
-	Notes  []string `json:"notes"` // what limits the trace, and what it cost
+	Notes  []string `json:"notes"` // limitations of the trace, and its cost
 	Phases []Phase  `json:"phases"`
 	Map    *Map     `json:"map"`
 	Trace  *Trace   `json:"trace"`

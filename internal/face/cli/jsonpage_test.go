@@ -361,10 +361,10 @@ func page(all *schema) string {
 	var b strings.Builder
 	b.WriteString(`# JSON of every command
 What commands write with ` + "`-o json`" + `, on standard output; messages and progress go to standard error, exit codes are those of
-[the command line](commands.md#exit-codes). Fields are added in later versions; those that are here keep name, type and unit.
-A field with a ? may be absent, null is unknown or none, lists are never null. Moments are RFC 3339 in UTC unless they bear a zone.
-A command that fails may have written nothing: look at the exit code first. The same as JSON Schema: [json.schema.json](json.schema.json).
-This page is made from the types that the commands write; a test runs each command and holds what it wrote against them.
+[the command line](commands.md#exit-codes). Fields are added in later versions; existing fields keep their name, type and unit.
+A field with a ? may be absent, null means unknown or none, lists are never null. Times are RFC 3339, in UTC unless they carry a zone.
+A command that fails may write nothing: check the exit code first. The same as JSON Schema: [json.schema.json](json.schema.json).
+This page is generated from the types that the commands write; a test runs each command and checks its output against them.
 
 | command | with | writes |
 |---|---|---|
@@ -411,7 +411,7 @@ func link(s *schema) string {
 	case s.Values != nil:
 		return "by name: " + link(s.Values)
 	case s.Format == "date-time":
-		return "moment"
+		return "time"
 	case s.Type == nil:
 		return "any"
 	}

@@ -17,9 +17,9 @@ func newManual(s screen.Streams) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "man --to DIR",
-		Short: "Write manual pages, made from the help of every command",
-		Long: `Writes a manual page (section 1) for every command into a folder, made from its help.
-man finds them if the folder is a section of its path.`,
+		Short: "Write manual pages for every command",
+		Long: `Writes a manual page (section 1) for every command into a folder, generated from its help.
+man finds them if the folder is a man1 folder on its search path.`,
 		Example: `  risso man --to /usr/local/share/man/man1 && man risso-backup`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,6 +38,6 @@ man finds them if the folder is a section of its path.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the folder: /usr/local/share/man/man1, or ~/.local/share/man/man1")
+	cmd.Flags().StringVar(&to, "to", "", "folder to write to: /usr/local/share/man/man1 or ~/.local/share/man/man1")
 	return cmd
 }

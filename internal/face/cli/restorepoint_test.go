@@ -79,7 +79,7 @@ func TestRestorePoints(t *testing.T) {
 	if got := sql("SELECT GROUP_CONCAT(id ORDER BY id) FROM f.old"); got != "1 2" && got != "1,2" {
 		t.Errorf("the rows are %s", got)
 	}
-	if help := mustRun(t, "restore", "--help"); !strings.Contains(help, `zone of times written without one: UTC, Local, Europe/Berlin (default "UTC")`) {
+	if help := mustRun(t, "restore", "--help"); !strings.Contains(help, `time zone of times written without one: UTC, Local, Europe/Berlin (default "UTC")`) {
 		t.Errorf("help does not tell the zone: %s", help)
 	}
 	s.damagedMirror()

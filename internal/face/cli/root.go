@@ -25,6 +25,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/serve"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/release"
 )
 
@@ -53,10 +54,7 @@ func Main(ctx context.Context, args []string, s screen.Streams) int {
 	if told := (*fault.Told)(nil); errors.As(err, &told) {
 		return code
 	}
-	message, hint := err.Error(), ""
-	if e := (*fault.Error)(nil); errors.As(err, &e) {
-		hint = e.Hint
-	}
+	message := err.Error()
 	if code == fault.Failed && ctx.Err() != nil { // the signal is why it failed, whatever broke first
 		code = fault.Interrupted
 		if errors.Is(err, context.Canceled) {
@@ -69,7 +67,7 @@ func Main(ctx context.Context, args []string, s screen.Streams) int {
 			message = strings.ReplaceAll(message, a[s[0]-1:after], a[s[0]-1:s[0]]+"***"+a[s[1]:after])
 		}
 	}
-	fmt.Fprintf(s.Err, "risso: %s\n", fault.Line(message, hint))
+	fmt.Fprintf(s.Err, "risso: %s\n", fault.Line(message, fleet.RemedyOf(err)))
 	return code
 }
 
@@ -107,7 +105,7 @@ func newRoot(s screen.Streams) *cobra.Command {
 		Use:   "risso",
 		Short: "The remote-DBA team in one binary",
 		Long: `Risso watches MySQL, MariaDB and Percona servers every second, keeps every
-number for good, and says in words what is going on.`,
+metric, and says in words what is going on.`,
 		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/'     watch a server, page on http://127.0.0.1:8306
   risso top --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'   the same live, in a terminal
   risso sandbox up --topology replication               a primary and two replicas to try it on`,

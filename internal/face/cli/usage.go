@@ -23,12 +23,12 @@ func strict(cmd *cobra.Command) {
 	}
 	runs := cmd.Runnable()
 	cmd.Args = func(cmd *cobra.Command, given []string) error {
-		if cmd.HasSubCommands() && len(given) > 0 && (args == nil || args(cmd, given) != nil) {
-			return unknownCommand(cmd, given[0])
-		}
 		var err error
 		if args != nil {
 			err = args(cmd, given)
+		}
+		if cmd.HasSubCommands() && len(given) > 0 && (args == nil || err != nil && fault.Code(err) == fault.Failed) {
+			return unknownCommand(cmd, given[0])
 		}
 		if err == nil && runs {
 			err = errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
@@ -45,11 +45,11 @@ func strict(cmd *cobra.Command) {
 
 // wrongUse is an error of exit code 2 that leads to the help of the command it happened in.
 func wrongUse(cmd *cobra.Command, guess string, err error) error {
-	hint := cmd.CommandPath() + " --help"
+	remedy := cmd.CommandPath() + " --help"
 	if guess != "" {
-		hint = guess + "; see " + hint
+		remedy = guess + "; see " + remedy
 	}
-	return fault.New(fault.Usage, hint, err)
+	return fault.New(fault.Usage, remedy, err)
 }
 
 // flagError tells which flag was probably meant.
@@ -100,7 +100,7 @@ func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND…]",
 		Short: "Help about any command",
-		Long:  "Help about any command, as --help gives it.",
+		Long:  "Shows help about any command, the same as --help.",
 		Example: `  risso help backup prune
   risso help exit-codes`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {

@@ -15,7 +15,7 @@ func newVersion(s screen.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "The version, and how this program was built",
+		Short:   "Show the version, and how this program was built",
 		Example: "  risso version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

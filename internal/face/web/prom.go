@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -233,7 +234,8 @@ func (p *promAPI) exec(r *http.Request, c course, prepare newQuery) (any, error)
 	}
 	expr, err := p.parser.ParseExpr(text)
 	if err != nil {
-		return nil, badData("%w", err)
+		// The parser names a flag of Prometheus' own program.
+		return nil, badData("%s", strings.ReplaceAll(err.Error(), "must be enabled with --enable-feature=promql-experimental-functions", "is not served by Risso"))
 	}
 	if err := checkLabels(expr); err != nil {
 		return nil, err

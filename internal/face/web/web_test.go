@@ -206,6 +206,9 @@ func TestPrometheusAnswers(t *testing.T) {
 	if code, body := s.get(t, "/api/v1/query?query=rate("); code != http.StatusBadRequest || !strings.Contains(body, `"errorType":"bad_data"`) {
 		t.Errorf("a broken query: %d %s", code, body)
 	}
+	if code, body := s.get(t, "/api/v1/query?query=limitk(1,up)"); code != http.StatusBadRequest || !strings.Contains(body, "is experimental and is not served by Risso") {
+		t.Errorf("an experimental function: got %d %s", code, body)
+	}
 	if code, body := s.get(t, "/api/v1/query_range?query=up&start=1&end=900000000&step=1"); code != http.StatusBadRequest || !strings.Contains(body, "11,000") {
 		t.Errorf("too many steps: %d %s", code, body)
 	}

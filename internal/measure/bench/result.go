@@ -18,21 +18,21 @@ type Result struct {
 	Workload   string         `json:"workload"`
 	Parameters map[string]any `json:"parameters,omitempty"`
 	Server     string         `json:"server"` // address, without the password
-	// Transport is how the sessions reached it: raw by plain system calls, library by the usual libraries, which TLS takes.
-	// Figures of the two do not compare.
+	// Transport is how the sessions reached it: raw by plain system calls, library by the usual libraries, as TLS needs.
+	// Figures of the two are not comparable.
 	Transport     string    `json:"transport,omitempty"`
 	ServerVersion string    `json:"server_version,omitempty"`
 	Began         time.Time `json:"began"`
 	Threads       int       `json:"threads"`
-	Rate          float64   `json:"rate,omitempty"` // transactions a second that were asked for; 0: closed loop
+	Rate          float64   `json:"rate,omitempty"` // requested transactions per second; 0: closed loop
 	WarmupSeconds float64   `json:"warmup_seconds"`
-	// WarmupSteady says whether an automatic warm-up ended because the figures were steady, and not because it was at its limit.
+	// WarmupSteady says whether an automatic warm-up ended because the figures were steady, not because it reached its limit.
 	WarmupSteady *bool `json:"warmup_steady,omitempty"`
-	// Seconds that were measured: until the last transaction that began in time ended.
+	// Seconds is the measured time, up to the end of the last transaction that began in time.
 	Seconds     float64 `json:"seconds"`
 	Interrupted bool    `json:"interrupted,omitempty"`
 
-	// Transactions that succeeded. Queries are statements that succeeded, also those of a transaction that failed later.
+	// Transactions is how many succeeded. Queries counts statements that succeeded, including those of transactions that failed later.
 	Transactions          int64   `json:"transactions"`
 	Queries               int64   `json:"queries"`
 	Reads                 int64   `json:"reads"`
@@ -48,12 +48,12 @@ type Result struct {
 	// ServiceTime runs from the moment at which the transaction did begin; only in an open loop.
 	ServiceTime *Latency     `json:"service_time,omitempty"`
 	Kinds       []KindResult `json:"kinds,omitempty"`
-	// Statements are the single ones, where they were measured.
+	// Statements are the individual statements, if they were measured.
 	Statements []StatementResult `json:"statements,omitempty"`
-	// Headline is the figure that people know a workload by, such as new orders per minute of TPC-C.
+	// Headline is the figure that a workload is commonly known by, such as new orders per minute for TPC-C.
 	Headline *Headline `json:"headline,omitempty"`
-	Notes    []string  `json:"notes,omitempty"` // what the workload has to say of the run, a sentence each
-	// ServerCounters are what the server itself counted from the first session's begin to its end, for all its clients.
+	Notes    []string  `json:"notes,omitempty"` // remarks of the workload on the run, one sentence each
+	// ServerCounters is what the server itself counted from the beginning of the first session to the end of the run, for all its clients.
 	ServerCounters map[string]int64 `json:"server_counters,omitempty"`
 
 	// Counted is by how much the server's own counters grew in the measured time, for all its clients: those of Counters.
@@ -62,7 +62,7 @@ type Result struct {
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`
 	Outages    []Outage     `json:"outages,omitempty"`
-	// Unfinished transactions were given up: the server had not answered some seconds after the end.
+	// Unfinished transactions were abandoned: the server had not answered some seconds after the end.
 	Unfinished int64    `json:"unfinished,omitempty"`
 	Backlog    *Backlog `json:"backlog,omitempty"`
 	Ledger     *Ledger  `json:"ledger,omitempty"`
@@ -73,9 +73,9 @@ type Result struct {
 
 	// ClientCPUSeconds is the processor time of this process in the measured time.
 	ClientCPUSeconds float64 `json:"client_cpu_seconds"`
-	// Use is who used the machine of the load driver meanwhile; nil where nobody looked.
+	// Use is who used the load driver's machine during the run; nil if it was not observed.
 	Use *environ.Use `json:"use,omitempty"`
-	// Environment is what the run ran under; nil where nobody wrote it down.
+	// Environment is what the run ran under; nil if it was not recorded.
 	Environment *environ.Environment `json:"environment,omitempty"`
 	// Histogram of Latency in nanoseconds: HdrHistogram V2, compressed, base64.
 	Histogram string `json:"histogram,omitempty"`
@@ -114,14 +114,14 @@ type KindResult struct {
 	Latency      Latency `json:"latency"`
 	// Minutes of the measured time; the last may be shorter than a minute.
 	Minutes []Minute `json:"minutes,omitempty"`
-	// Recorded is how the same statements did when they were recorded; only of workload replay.
+	// Recorded is how the same statements performed when they were recorded; only for workload replay.
 	Recorded *workload.Before `json:"recorded,omitempty"`
 }
 
 // Minute is one minute of one kind of transaction.
 type Minute struct {
-	Minute       int     `json:"minute"`  // since the start of the measured time, from 0
-	Seconds      float64 `json:"seconds"` // that it lasted
+	Minute       int     `json:"minute"`  // minutes since the start of the measured time, from 0
+	Seconds      float64 `json:"seconds"` // how long it lasted
 	Transactions int64   `json:"transactions"`
 	PerMinute    float64 `json:"per_minute"`
 	P95          float64 `json:"p95"`
@@ -129,7 +129,7 @@ type Minute struct {
 	Max          float64 `json:"max"`
 }
 
-// Headline is the rate of one kind of transaction under the name that people know it by.
+// Headline is the rate of one kind of transaction under the name it is commonly known by.
 type Headline struct {
 	Kind      string  `json:"kind"`
 	Unit      string  `json:"unit"`
@@ -141,10 +141,10 @@ func (h Headline) String() string { return fmt.Sprintf("%.3f %s", h.PerMinute, h
 
 // ErrorCount counts errors of one kind.
 type ErrorCount struct {
-	Label   string `json:"label"`   // the server's number, an SQLSTATE, "lost", or "connect" where it was not reached
-	Message string `json:"message"` // of the first one
+	Label   string `json:"label"`   // the server's error number, an SQLSTATE, "lost", or "connect" if it could not be reached
+	Message string `json:"message"` // message of the first one
 	Count   int64  `json:"count"`
-	Retried int64  `json:"retried,omitempty"` // of these: the same transaction was tried again, and its time went on
+	Retried int64  `json:"retried,omitempty"` // of these, errors after which the same transaction was retried, its time running on
 }
 
 // Outage is a span in which no transaction of any session succeeded, from the last success to the next one, while
@@ -155,11 +155,11 @@ type Outage struct {
 	Errors       bool    `json:"errors"` // false: a stall, nothing failed
 }
 
-// Backlog is the work that an open loop could not begin in time.
+// Backlog is the transactions that an open loop could not begin in time.
 type Backlog struct {
-	Max          int64   `json:"max"`           // transactions that waited at the same time, at most; from the rate and the longest wait
-	AtEnd        int64   `json:"at_end"`        // that waited when the time was over
-	NeverStarted int64   `json:"never_started"` // of those, the ones that no session began: all
+	Max          int64   `json:"max"`           // most transactions waiting at once; computed from the rate and the longest wait
+	AtEnd        int64   `json:"at_end"`        // waiting when time was up
+	NeverStarted int64   `json:"never_started"` // of those, transactions that no session ever began: all
 	MaxWait      float64 `json:"max_wait"`      // the longest wait for a free session
 }
 
@@ -167,18 +167,18 @@ type Backlog struct {
 type Ledger struct {
 	Acknowledged int64    `json:"acknowledged"`
 	Found        int64    `json:"found"`
-	Missing      int64    `json:"missing"`      // acknowledged and not there: lost
+	Missing      int64    `json:"missing"`      // acknowledged but not there: lost
 	MissingKeys  []string `json:"missing_keys"` // the first of them: session:number
 	Unsure       int64    `json:"unsure"`       // there, but the acknowledgement never came
-	// Error says why the ledger could not be read; then the others mean nothing.
+	// Error says why the ledger could not be read; the other fields are then meaningless.
 	Error string `json:"error,omitempty"`
 }
 
 // Steady says whether the measured time was steady.
 type Steady struct {
 	Reached    bool `json:"reached"`
-	FromSecond int  `json:"from_second"` // the steady part begins here
-	// Slope is how far the line through the steady part rises (or falls, below 0) from its beginning to its end, as a share
+	FromSecond int  `json:"from_second"` // where the steady part begins
+	// Slope is how much the line through the steady part rises (falls, if negative) from its beginning to its end, as a share
 	// of its mean.
 	Slope float64 `json:"slope"`
 	Test  string  `json:"test"` // in words

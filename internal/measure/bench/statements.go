@@ -14,7 +14,7 @@ import (
 // StatementResult is one statement of a workload: how often it succeeded in the measured time, and how long it took, from
 // sending it to its last row.
 type StatementResult struct {
-	SQL     string  `json:"sql"` // tables that differ in their number alone are one
+	SQL     string  `json:"sql"` // tables that differ only in their number are treated as one
 	Count   int64   `json:"count"`
 	Latency Latency `json:"latency"`
 }

@@ -18,15 +18,15 @@ import (
 // Confidence of intervals, and 1 − the p below which a difference counts.
 const Confidence = 0.95
 
-// Side is one of the two that are compared.
+// Side is one of the two sides compared.
 type Side struct {
 	Name     string          `json:"name"`               // "A" or "B"
 	What     string          `json:"what"`               // a file, a server, settings
-	Settings []Setting       `json:"settings,omitempty"` // variables as the server held them in its runs
+	Settings []Setting       `json:"settings,omitempty"` // the server's variables during its runs
 	Runs     []*bench.Result `json:"runs"`
 	// Paired says that the i-th run of either side was made at about the same time.
 	Paired bool `json:"paired,omitempty"`
-	// Shuffled says that the order of all runs of both sides was drawn.
+	// Shuffled says that the order of all runs of both sides was random.
 	Shuffled bool `json:"shuffled,omitempty"`
 }
 
@@ -56,12 +56,12 @@ type Verdict struct {
 	Seems string `json:"seems,omitempty"`
 	// Reason is why it was withheld.
 	Reason string `json:"reason,omitempty"`
-	// Detectable is the smallest ratio that runs as scattered as these would show four times in five; 0: none.
+	// Detectable is the smallest ratio that runs with this much scatter would detect four times out of five; 0: none.
 	Detectable float64 `json:"detectable,omitempty"`
-	// Pairs are runs made at about the same time, which their figures tell apart; in PairsB of them B did better. Six and more are what is tested.
+	// Pairs counts pairs of runs made at about the same time whose figures differ; in PairsB of them B did better. With six or more, pairs are tested.
 	Pairs  int `json:"pairs,omitempty"`
 	PairsB int `json:"pairs_b,omitempty"`
-	// Margin is within which both sides are asked to be alike (0.03: three per cent), AlikeP the p of it; 0: not asked.
+	// Margin is the largest difference that counts as alike (0.03: three per cent), AlikeP the p of a larger one; 0: not tested.
 	Margin float64 `json:"margin,omitempty"`
 	AlikeP float64 `json:"alike_p,omitempty"`
 	Words  string  `json:"words"`
@@ -83,12 +83,12 @@ type Report struct {
 	Verdicts []Verdict `json:"verdicts"`
 	// Classes are the verdicts on single classes of statements, of a replay.
 	Classes []Verdict `json:"classes,omitempty"`
-	// Judged is the measure of the first verdict, on which --fail-if and --precise rest; Instead says why it is not throughput.
+	// Judged is the measure of the first verdict, which --fail-if and --precise use; Instead says why it is not throughput.
 	Judged      string               `json:"judged,omitempty"`
 	Instead     string               `json:"instead,omitempty"` // why the first verdict is not about throughput, in words
-	Why         []Cause              `json:"why,omitempty"`     // what the server did otherwise
+	Why         []Cause              `json:"why,omitempty"`     // what the server did differently
 	Same        *SameReport          `json:"same,omitempty"`
-	Differences []environ.Difference `json:"differences"` // between what the runs were made with, beside what was set
+	Differences []environ.Difference `json:"differences"` // differences between the environments of the runs, apart from the settings compared
 	Notes       []string             `json:"notes"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
 	Seed        uint64               `json:"seed"`

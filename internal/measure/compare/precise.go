@@ -72,14 +72,14 @@ func (p Precise) Tell(r *Report, done bool) {
 	r.Notes = append([]string{text}, r.Notes...)
 }
 
-// SameReport is what runs of one and the same thing, A against A, tell of the machine.
+// SameReport is what runs of A against A say about the machine.
 type SameReport struct {
 	Pairs int     `json:"pairs"`
 	P     float64 `json:"p"`
 	Ratio float64 `json:"ratio"`
-	// FalseRate is how often such comparisons tell a difference at p below 0.05, drawn from these runs; -1: too few runs.
+	// FalseRate is how often such comparisons find a difference at p below 0.05, by resampling these runs; -1: too few runs.
 	FalseRate float64 `json:"false_rate"`
-	// Visible is the smallest ratio that VisibleWith pairs would show four times in five; 0: none.
+	// Visible is the smallest ratio that VisibleWith pairs would detect four times out of five; 0: none.
 	Visible     float64 `json:"visible,omitempty"`
 	VisibleWith int     `json:"visible_with"`
 	Words       string  `json:"words"`

@@ -97,7 +97,7 @@ type Plan struct {
 	B      []string  `json:"b"`
 	Back   []string  `json:"back"`
 	Old    []Setting `json:"old"`
-	// Uncertain are variables of which this server does not tell whether they can be changed.
+	// Uncertain are variables for which this server does not tell whether they can be changed.
 	Uncertain []string `json:"uncertain,omitempty"`
 }
 
@@ -125,8 +125,11 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 		return nil, nil, fmt.Errorf("ask since when the server runs: %w", err)
 	}
 	p := &Plan{Server: target.String() + ", " + c.Server.Version}
+	has := func(name string) bool {
+		return slices.ContainsFunc(s.old, func(o Setting) bool { return o.Name == name })
+	}
 	for _, v := range slices.Concat(a, b) {
-		if slices.ContainsFunc(s.old, func(o Setting) bool { return o.Name == v.Name }) {
+		if has(v.Name) {
 			continue
 		}
 		old, err := readVariable(ctx, c, v.Name)
@@ -144,10 +147,22 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 			p.Uncertain = append(p.Uncertain, v.Name)
 		}
 	}
-	// A side runs with what it does not set as it was before.
-	s.a, s.b = withOld(a, s.old), withOld(b, s.old)
+	for _, v := range slices.Clone(s.old) {
+		for _, name := range companionsOf(v.Name) {
+			if has(name) {
+				continue
+			}
+			if old, err := readVariable(ctx, c, name); err == nil {
+				s.old = append(s.old, old)
+			} else if !errors.Is(err, workload.ErrUsage) { // not every server has it
+				return nil, nil, err
+			}
+		}
+	}
+	// A side runs with what it does not set as it was before, but for what the server changes along with its settings.
+	s.a, s.b = a, b
 	p.Old = s.old
-	p.A, p.B, p.Back = sqlOf(s.a), sqlOf(s.b), sqlOf(s.old)
+	p.A, p.B, p.Back = sqlOf(slices.Concat(s.rest(a), a)), sqlOf(slices.Concat(s.rest(b), b)), sqlOf(s.old)
 	return s, p, nil
 }
 
@@ -155,14 +170,11 @@ func notDynamic(name string) error {
 	return fmt.Errorf("%w: %s %w: compare two servers (--dsn-a, --dsn-b), or give it as a start-up option in a file for risso bench matrix", workload.ErrUsage, name, ErrNotDynamic)
 }
 
-func withOld(side, old []Setting) []Setting {
-	out := slices.Clone(side)
-	for _, o := range old {
-		if !slices.ContainsFunc(side, func(s Setting) bool { return s.Name == o.Name }) {
-			out = append(out, o)
-		}
-	}
-	return out
+// rest is what a side leaves as it was before.
+func (s *Settings) rest(side []Setting) []Setting {
+	return slices.DeleteFunc(slices.Clone(s.old), func(o Setting) bool {
+		return movesWith(o.Name, side) || slices.ContainsFunc(side, func(v Setting) bool { return v.Name == o.Name })
+	})
 }
 
 func sqlOf(list []Setting) []string {
@@ -211,32 +223,55 @@ func (s *Settings) Begin(ctx context.Context, dir string) error {
 	if s.loan, err = borrowed().Borrow(dir, s.target, c.Server, s.started, s.old); err != nil {
 		return err
 	}
-	try := func(side []Setting, stands *[]Setting) func(context.Context) error {
-		return func(ctx context.Context) (err error) {
-			if err = apply(ctx, c, side); err == nil && stands != nil {
-				*stands, err = readBack(ctx, c, side)
-			}
+	var before map[string]string
+	steps := change.Plan{
+		{What: "try the settings of", Where: "A", Do: func(ctx context.Context) (err error) {
+			s.stands[0], err = s.set(ctx, c, s.a)
 			return err
+		}},
+		{What: "try the settings of", Where: "B", Do: func(ctx context.Context) (err error) {
+			s.stands[1], err = s.set(ctx, c, s.b)
+			return err
+		}},
+		{What: "set what was there before", Do: func(ctx context.Context) error { return putBack(ctx, c, s.old) }},
+	}
+	try := func(ctx context.Context) error {
+		_, err := change.Execute(ctx, steps, change.Log{})
+		return err
+	}
+	return s.loan.Execute(ctx, nil, slices.Concat(
+		change.Plan{{What: "read all variables", Do: func(ctx context.Context) (err error) {
+			before, err = globals(ctx, c)
+			return err
+		}}},
+		steps,
+		change.Plan{{What: "look for others that changed", Do: func(ctx context.Context) error { return strays(ctx, c, before, try) }}},
+	), change.Log{})
+}
+
+// set sets a side's variables, those that it does not name to what they were, and reads all that this comparison touches.
+func (s *Settings) set(ctx context.Context, c *mysql.Conn, side []Setting) ([]Setting, error) {
+	if err := putBack(ctx, c, s.rest(side)); err != nil {
+		return nil, err
+	}
+	if err := apply(ctx, c, side); err != nil {
+		return nil, err
+	}
+	now := make([]Setting, len(s.old))
+	for i, v := range s.old {
+		var err error
+		if now[i], err = readVariable(ctx, c, v.Name); err != nil {
+			return nil, err
 		}
 	}
-	return s.loan.Execute(ctx, nil, change.Plan{
-		{What: "try the settings of", Where: "A", Do: try(s.a, &s.stands[0])},
-		{What: "try the settings of", Where: "B", Do: try(s.b, &s.stands[1])},
-		{What: "set what was there before", Do: try(s.old, nil)},
-	}, change.Log{})
+	return now, nil
 }
 
 // Stands gives what the server held when A's variables were tried, and B's: it takes some values and keeps others.
 func (s *Settings) Stands() (a, b []Setting) { return s.stands[0], s.stands[1] }
 
 // Same says that the server held the same for both sides.
-func (s *Settings) Same() bool {
-	a, b := slices.Clone(s.stands[0]), slices.Clone(s.stands[1])
-	by := func(x, y Setting) int { return strings.Compare(x.Name, y.Name) }
-	slices.SortFunc(a, by)
-	slices.SortFunc(b, by)
-	return slices.Equal(a, b)
-}
+func (s *Settings) Same() bool { return slices.Equal(s.stands[0], s.stands[1]) }
 
 // Otherwise names the variables of which the server holds something else than was asked for, in words.
 func Otherwise(asked, stands []Setting) (out []string) {
@@ -271,17 +306,6 @@ func sameValue(x, y Setting) bool {
 	return plain(x.Value) == plain(y.Value)
 }
 
-func readBack(ctx context.Context, c *mysql.Conn, side []Setting) ([]Setting, error) {
-	now := make([]Setting, len(side))
-	for i, v := range side {
-		var err error
-		if now[i], err = readVariable(ctx, c, v.Name); err != nil {
-			return nil, err
-		}
-	}
-	return now, nil
-}
-
 // Apply sets A's variables, or B's, and gives them as the server holds them now.
 func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -295,10 +319,7 @@ func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 		return nil, err
 	}
 	defer c.Close()
-	if err := apply(ctx, c, side); err != nil {
-		return nil, err
-	}
-	return readBack(ctx, c, side)
+	return s.set(ctx, c, side)
 }
 
 func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {
@@ -370,29 +391,29 @@ func CheckLeft(ctx context.Context, target mysql.Target, dir string) error {
 	return borrowed().Waits(ctx, target, dir)
 }
 
+// putBack sets what differs, and makes sure of it by reading. A variable may move another one that was put back before it (collation_server
+// follows character_set_server): that one is set again.
 func putBack(ctx context.Context, c *mysql.Conn, old []Setting) error {
-	differing := func() (list []Setting, err error) {
+	const rounds = 3
+	for n := 0; ; n++ {
+		var changed []Setting // what is as it was is left alone: it may be the very variable that cannot be set
 		for _, o := range old {
 			is, err := readVariable(ctx, c, o.Name)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if is != o {
-				list = append(list, o)
+				changed = append(changed, o)
 			}
 		}
-		return list, nil
+		if len(changed) == 0 {
+			return nil
+		}
+		if n == rounds {
+			return fmt.Errorf("the server does not go back to %v", changed)
+		}
+		if err := apply(ctx, c, changed); err != nil {
+			return err
+		}
 	}
-	// What is as it was is left alone: it may be the very variable that cannot be set.
-	changed, err := differing()
-	if err != nil {
-		return err
-	}
-	if err := apply(ctx, c, changed); err != nil {
-		return err
-	}
-	if changed, err = differing(); err == nil && len(changed) > 0 {
-		err = fmt.Errorf("the server does not go back to %v", changed)
-	}
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,8 @@ func TestSettingsOnRealServers(t *testing.T) {
 			n := sandboxtest.Up(t, spec)
 			target := parse(t, n)
 			t.Run("put back", func(t *testing.T) { settingsPutBack(t, target) })
+			t.Run("companions", func(t *testing.T) { settingsCompanions(t, target) })
+			t.Run("strays", func(t *testing.T) { settingsStrays(t, target) })
 			t.Run("wrong use", func(t *testing.T) { settingsWrongUse(t, target) })
 			t.Run("killed", func(t *testing.T) { settingsKilled(t, target, n) })
 		})
@@ -84,10 +87,10 @@ func TestSettingsOnRealServers(t *testing.T) {
 
 func settingsPutBack(t *testing.T, target mysql.Target) {
 	dir := t.TempDir()
-	before := []string{variable(t, target, "sync_binlog"), variable(t, target, "sql_mode"), variable(t, target, "max_heap_table_size"), variable(t, target, "innodb_max_dirty_pages_pct")}
+	before := []string{variable(t, target, "sync_binlog"), variable(t, target, "sql_mode"), variable(t, target, "max_heap_table_size"), variable(t, target, "long_query_time")}
 	s, plan, err := PlanSettings(t.Context(), target,
 		[]Setting{{Name: "sync_binlog", Value: "3"}, {Name: "sql_mode", Value: "ANSI_QUOTES"}},
-		[]Setting{{Name: "max_heap_table_size", Value: "1048576"}, {Name: "innodb_max_dirty_pages_pct", Value: "33.5"}})
+		[]Setting{{Name: "max_heap_table_size", Value: "1048576"}, {Name: "long_query_time", Value: "33.5"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +99,7 @@ func settingsPutBack(t *testing.T, target mysql.Target) {
 	}
 	check := func(when string, want ...string) {
 		t.Helper()
-		for i, name := range []string{"sync_binlog", "sql_mode", "max_heap_table_size", "innodb_max_dirty_pages_pct"} {
+		for i, name := range []string{"sync_binlog", "sql_mode", "max_heap_table_size", "long_query_time"} {
 			if got := variable(t, target, name); got != want[i] {
 				t.Errorf("%s: %s is %q, not %q", when, name, got, want[i])
 			}
@@ -142,6 +145,118 @@ func settingsPutBack(t *testing.T, target mysql.Target) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// set sets a global variable on the server.
+func set(t *testing.T, target mysql.Target, list ...Setting) {
+	t.Helper()
+	c, err := mysql.Connect(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := apply(t.Context(), c, list); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a server changes along with a setting is as before at the end, and between the runs of the other side.
+func settingsCompanions(t *testing.T, target mysql.Target) {
+	set(t, target, Setting{Name: "character_set_server", Value: "utf8mb4"}, Setting{Name: "collation_server", Value: "utf8mb4_unicode_ci"},
+		Setting{Name: "innodb_io_capacity", Value: "200"}, Setting{Name: "innodb_io_capacity_max", Value: "2000"},
+		Setting{Name: "innodb_max_dirty_pages_pct", Value: "75"}, Setting{Name: "innodb_max_dirty_pages_pct_lwm", Value: "50"})
+	for _, side := range [][]Setting{
+		{{Name: "character_set_server", Value: "latin1"}},
+		{{Name: "collation_server", Value: "latin1_bin"}},
+		{{Name: "innodb_io_capacity", Value: "100000"}},
+		{{Name: "innodb_io_capacity_max", Value: "150"}},
+		{{Name: "innodb_max_dirty_pages_pct", Value: "10"}},
+		{{Name: "innodb_max_dirty_pages_pct", Value: "10"}, {Name: "innodb_max_dirty_pages_pct_lwm", Value: "5"}},
+		{{Name: "super_read_only", Value: "ON"}},
+		{{Name: "read_only", Value: "ON"}},
+	} {
+		s, _, err := PlanSettings(t.Context(), target, side, nil)
+		if errors.Is(err, workload.ErrUsage) && side[0].Name == "super_read_only" {
+			continue // MariaDB has none
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := map[string]string{}
+		for _, o := range s.old {
+			was[o.Name] = o.Value
+		}
+		as := func(when string, not []Setting) {
+			t.Helper()
+			for name, want := range was {
+				if slices.ContainsFunc(not, func(v Setting) bool { return v.Name == name }) || movesWith(name, not) {
+					continue
+				}
+				if got := variable(t, target, name); got != want {
+					t.Errorf("%v, %s: got %s=%s, want %s", side, when, name, got, want)
+				}
+			}
+		}
+		dir := t.TempDir()
+		if err := s.Begin(t.Context(), dir); err != nil {
+			t.Fatalf("%v: %v", side, err)
+		}
+		as("begun", nil)
+		for _, second := range []bool{false, true, false, true} {
+			now, err := s.Apply(t.Context(), second)
+			if err != nil {
+				t.Fatalf("%v: %v", side, err)
+			}
+			if second {
+				as("B", nil)
+			} else if a, _ := s.Stands(); !slices.Equal(now, a) || variable(t, target, side[0].Name) == was[side[0].Name] {
+				t.Errorf("A: got %v, want %v as when it was tried, and not %s", now, a, was[side[0].Name])
+			}
+		}
+		if _, err := s.Apply(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.PutBack(t.Context()); err != nil {
+			t.Fatalf("%v: %v", side, err)
+		}
+		as("put back", nil)
+	}
+}
+
+// A variable of which nobody knew that it moves is put back, and named; what somebody else changed meanwhile stays.
+func settingsStrays(t *testing.T, target mysql.Target) {
+	c, err := mysql.Connect(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	before, err := globals(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move := func(ctx context.Context) error {
+		return apply(ctx, c, []Setting{{Name: "max_length_for_sort_data", Value: "2048"}})
+	}
+	if err := move(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err = strays(t.Context(), c, before, move)
+	if !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), "max_length_for_sort_data along") {
+		t.Errorf("a variable that moves each time: got %v", err)
+	}
+	if got, want := variable(t, target, "max_length_for_sort_data"), before["max_length_for_sort_data"]; got != want {
+		t.Errorf("a variable that moves each time: left at %s, want %s", got, want)
+	}
+	if err := move(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := strays(t.Context(), c, before, func(context.Context) error { return nil }); err != nil {
+		t.Errorf("a variable that somebody else changed: got %v, want no error", err)
+	}
+	if got := variable(t, target, "max_length_for_sort_data"); got != "2048" {
+		t.Errorf("a variable that somebody else changed: got %s, want 2048", got)
+	}
+	set(t, target, Setting{Name: "max_length_for_sort_data", Value: before["max_length_for_sort_data"]})
 }
 
 func settingsWrongUse(t *testing.T, target mysql.Target) {

@@ -8,9 +8,9 @@ import (
 	"github.com/rissodb/risso/internal/measure/bench"
 )
 
-// Cause is something that the server did otherwise on one side, for each transaction.
+// Cause is something that the server did differently per transaction on one side.
 type Cause struct {
-	Counter string  `json:"counter"` // the server's own name for it
+	Counter string  `json:"counter"` // the server's name for it
 	What    string  `json:"what"`
 	Unit    string  `json:"unit,omitempty"`
 	A       float64 `json:"a"` // per transaction, the median of the runs

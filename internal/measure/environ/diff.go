@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Difference is one thing that two environments do not have in common.
+// Difference is one difference between two environments.
 type Difference struct {
 	What string `json:"what"`
 	A    string `json:"a"` // empty: it has none

@@ -18,20 +18,20 @@ import (
 type Environment struct {
 	Taken      time.Time   `json:"taken"` // before the run
 	Client     Client      `json:"client"`
-	ServerHost *ServerHost `json:"server_host,omitempty"` // only where the server runs on this machine
+	ServerHost *ServerHost `json:"server_host,omitempty"` // only if the server runs on this machine
 	Server     Server      `json:"server"`
 	Connection Connection  `json:"connection"`
-	Remote     bool        `json:"remote,omitempty"` // the server's address is of another machine
+	Remote     bool        `json:"remote,omitempty"` // the server runs on another machine
 	Unknown    []fleet.Gap `json:"unknown,omitempty"`
 }
 
-// Client is the machine from which the load came, and what it may use of it.
+// Client is the machine that the load came from, and how much of it the client may use.
 type Client struct {
 	host.Setup
 	Limits host.Limits `json:"limits"`
 }
 
-// ServerHost is what is seen of the server's process, when it runs on the client's machine.
+// ServerHost is what is known of the server's process if it runs on the client's machine.
 type ServerHost struct {
 	PID       int           `json:"pid"`
 	Limits    host.Limits   `json:"limits"`
@@ -43,14 +43,14 @@ type ServerHost struct {
 type Server struct {
 	Flavour string `json:"flavour"`
 	Version string `json:"version"`
-	Comment string `json:"comment,omitempty"` // as the server describes its build
-	// Name, Port, Socket and DataDir are what the server says of itself.
+	Comment string `json:"comment,omitempty"` // the server's version_comment
+	// Name, Port, Socket and DataDir are what the server reports about itself.
 	Name    string `json:"name,omitempty"`
 	Port    int    `json:"port,omitempty"`
 	Socket  string `json:"socket,omitempty"`
 	DataDir string `json:"data_dir,omitempty"`
-	// Changed are the variables that are not as compiled in. AllVariables: the server does not tell which those are, so
-	// Changed holds all of them.
+	// Changed are the variables that differ from their compiled-in defaults. AllVariables: the server does not tell which
+	// those are, so Changed holds all variables.
 	Changed      []Variable `json:"changed"`
 	AllVariables bool       `json:"all_variables,omitempty"`
 
@@ -61,7 +61,7 @@ type Server struct {
 type Variable struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
-	Source string `json:"source,omitempty"` // where the value comes from, in the server's word
+	Source string `json:"source,omitempty"` // where the value comes from, in the server's words
 }
 
 // Connection is the way from the client to the server.
@@ -69,7 +69,7 @@ type Connection struct {
 	Kind    string `json:"kind"` // socket, TCP
 	Address string `json:"address"`
 	TLS     string `json:"tls,omitempty"` // the cipher; empty: not encrypted
-	// Network is how client and server stand to each other, as far as it shows: "loopback", "same network namespace", …
+	// Network is how client and server are connected, as far as it can be detected: "loopback", "same network namespace", …
 	Network string `json:"network,omitempty"`
 }
 

@@ -16,46 +16,46 @@ import (
 	"github.com/rissodb/risso/internal/host"
 )
 
-// Use is who used the load driver's machine in the measured time of a run, looked at each second. A figure that is nil could
+// Use is who used the load driver's machine in the measured time of a run, sampled every second. A figure that is nil could
 // not be found out; Unknown says why. Processors are counted in whole ones: 0.5 is half the time of one of them.
 type Use struct {
 	CPUs int `json:"cpus"` // of the machine, online
-	// Client and Server are what this process and the server's took; Server only where it runs here and its process is known.
+	// Client and Server are what this process and the server's used; Server only if it runs here and its process is known.
 	Client float64  `json:"client"`
 	Server *float64 `json:"server,omitempty"`
-	// Foreign is what all others took, and ForeignMost in the worst second, ForeignMostAt.
+	// Foreign is what all other processes used; ForeignMost is that of the worst second, ForeignMostAt.
 	Foreign       *float64 `json:"foreign,omitempty"`
 	ForeignMost   float64  `json:"foreign_most,omitempty"`
 	ForeignMostAt int      `json:"foreign_most_at,omitempty"` // seconds since the measured time began
-	// Crowd is how many threads of others ran or waited for a processor, on average: with 6 busy loops 6, whatever they got.
+	// Crowd is how many threads of other processes ran or waited for a processor, on average: 6 with 6 busy loops, however much they got.
 	Crowd *float64 `json:"crowd,omitempty"`
-	// Steal is what the hypervisor gave to other machines.
+	// Steal is processor time that the hypervisor gave to other machines.
 	Steal *float64 `json:"steal,omitempty"`
 	// Pressure is the share of the time in which some thread waited for a processor, PressureIO for a disk, PressureMemory for memory.
 	Pressure       *float64 `json:"pressure,omitempty"`
 	PressureIO     *float64 `json:"pressure_io,omitempty"`
 	PressureMemory *float64 `json:"pressure_memory,omitempty"`
-	// ClientWait is the share of its ready time in which the client's threads waited for a processor instead of running.
+	// ClientWait is the share of time that the client's runnable threads waited for a processor instead of running.
 	ClientWait *float64 `json:"client_wait,omitempty"`
 	// Held is in which share of its periods the client's control group, or one above it, was stopped for it had used up its quota of
 	// processor time, or the server's; 0: never, or there is no quota.
 	ClientHeld *float64 `json:"client_held,omitempty"`
 	ServerHeld *float64 `json:"server_held,omitempty"`
-	// Slept is for how many seconds the machine was suspended.
+	// Slept is how many seconds the machine was suspended.
 	Slept float64 `json:"slept,omitempty"`
-	// ClockSet is by how many seconds somebody set the clock. The figures do not depend on it, but the times of day do.
+	// ClockSet is by how many seconds the clock was set. The figures do not depend on it, but the times of day do.
 	ClockSet float64 `json:"clock_set,omitempty"`
 	// MHz is the mean frequency, LowestMHz that of the slowest second.
 	MHz       *float64    `json:"mhz,omitempty"`
 	LowestMHz float64     `json:"lowest_mhz,omitempty"`
 	Unknown   []fleet.Gap `json:"unknown,omitempty"`
-	// Elsewhere says that the server runs on another machine, of which nothing is seen.
+	// Elsewhere says that the server runs on another machine, which is not observed.
 	Elsewhere bool `json:"elsewhere,omitempty"`
-	// Seconds are the single looks.
+	// Seconds are the individual samples.
 	Seconds []UseSecond `json:"seconds,omitempty"`
 }
 
-// UseSecond is one look: what was used since the look before, in processors; -1: not known.
+// UseSecond is one sample: what was used since the previous one, in processors; -1: not known.
 type UseSecond struct {
 	At      float64 `json:"at"` // seconds since the measured time began
 	Client  float64 `json:"client"`

@@ -24,17 +24,17 @@ type Comparison struct {
 	MedianA float64 `json:"median_a"`
 	MedianB float64 `json:"median_b"`
 	// Ratio is the Hodges-Lehmann estimate of B over A, the median of all quotients (of pairs: of their quotients and the
-	// means of any two), and Low and High bound it with the given confidence.
+	// means of any two), and Low and High are its confidence interval.
 	Ratio      float64 `json:"ratio"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"` // as asked, such as 0.95
-	// Held is the confidence that the interval really has: above the one asked for where there are enough figures, and
-	// below where there are so few that not even the whole range of the quotients is enough.
+	Confidence float64 `json:"confidence"` // the confidence asked for, such as 0.95
+	// Held is the confidence that the interval really has: at least the one asked for if there are enough figures, less if
+	// there are so few that even the whole range of the quotients is not enough.
 	Held float64 `json:"held"`
-	// P is how likely figures at least this far apart are when A and B are alike, two-sided.
+	// P is the probability of figures at least this far apart if A and B are alike, two-sided.
 	P         float64 `json:"p"`
-	SmallestP float64 `json:"smallest_p"` // the smallest P that so many figures can give
+	SmallestP float64 `json:"smallest_p"` // the smallest P possible with this many figures
 }
 
 // RankTest compares samples of fixed sizes: what depends on the sizes alone is worked out once.

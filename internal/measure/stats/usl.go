@@ -19,8 +19,8 @@ type Point struct {
 // Source: Gunther, Guerrilla Capacity Planning (2007).
 type USL struct {
 	Lambda float64 `json:"lambda"` // throughput of one session
-	Sigma  float64 `json:"sigma"`  // contention: the share of the work that only one can do at a time
-	Kappa  float64 `json:"kappa"`  // coherency: what each pair of sessions costs
+	Sigma  float64 `json:"sigma"`  // contention: the serial share of the work
+	Kappa  float64 `json:"kappa"`  // coherency: the cost of each pair of sessions
 }
 
 // At is the throughput with n sessions.

@@ -95,7 +95,7 @@ type Recorded interface {
 	Recorded() []*Before
 }
 
-// Before is how statements of one class did when they were recorded.
+// Before is how statements of one class performed when they were recorded.
 type Before struct {
 	Class       string  `json:"class"` // sqltext.ClassID
 	Fingerprint string  `json:"fingerprint"`
@@ -104,19 +104,19 @@ type Before struct {
 	Median      float64 `json:"median,omitempty"` // 0: not recorded
 	P95         float64 `json:"p95"`
 	Max         float64 `json:"max"`
-	// RoundTrip is how long this run's way to the server and back takes, the median of some empty statements.
+	// RoundTrip is how long a round trip to the server takes in this run, the median of some empty statements.
 	RoundTrip float64 `json:"round_trip"`
-	// Now is what this run's server itself took; nil where it does not tell.
+	// Now is how long this run's server itself took; nil if it does not tell.
 	Now *ServerTime `json:"now,omitempty"`
 }
 
-// ServerTime is how long a server took for the statements of a class, by its own word, in seconds.
+// ServerTime is how long a server took for the statements of a class by its own account, in seconds.
 type ServerTime struct {
 	Calls  int64   `json:"calls"`
 	Avg    float64 `json:"avg"`
 	Median float64 `json:"median"`
 	P95    float64 `json:"p95"`
-	// Empty is what the server takes for a statement that does nothing: nearly all of it is the cost of asking for times.
+	// Empty is how long the server takes for a statement that does nothing: almost all of it is the cost of asking for the times.
 	Empty float64 `json:"empty"`
 }
 

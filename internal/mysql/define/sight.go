@@ -27,8 +27,8 @@ func (e *BlindError) Error() string {
 	return s
 }
 
-// Hint is what mends it.
-func (e *BlindError) Hint() string {
+// Remedy is what mends it.
+func (e *BlindError) Remedy() string {
 	return "run " + strings.Join(e.Grants, "; ")
 }
 

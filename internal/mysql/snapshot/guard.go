@@ -31,7 +31,7 @@ type Guard struct {
 	saying  *sync.Mutex    // a snapshot's guard and the watch over tables that are held speak in turn
 }
 
-// GuardAction is what a guard did or saw.
+// GuardAction is something a guard did or observed.
 type GuardAction string
 
 // What guards do.
@@ -42,14 +42,14 @@ const (
 	GuardGaveWay   GuardAction = "gave way"  // tables are no longer kept from being altered: this statement waited, or others behind it
 )
 
-// GuardEvent is what a guard did or saw.
+// GuardEvent is something a guard did or observed.
 type GuardEvent struct {
 	Action  GuardAction   `json:"action"`
-	Session int64         `json:"session,omitempty"` // of the statement
+	Session int64         `json:"session,omitempty"` // session of the statement
 	User    string        `json:"user,omitempty"`
 	Host    string        `json:"host,omitempty"`
 	Running time.Duration `json:"running,omitempty"`
-	Text    string        `json:"text,omitempty"` // may hold values
+	Text    string        `json:"text,omitempty"` // the statement; may contain literal values
 	Queued  int           `json:"queued,omitempty"`
 }
 

@@ -174,7 +174,7 @@ func (p *Guard) drillTask(s config.Watched) jobs.Task {
 			if !proof.Ended.IsZero() { // it was made, and could not be stored
 				report.Log("%s", proof.Summary())
 			}
-			return jobs.Result{}, drill.Failure(err)
+			return jobs.Result{}, err
 		}
 		d, err := proof.Fact(c.Place, s.Instance.ID)
 		if err == nil {

@@ -141,7 +141,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 			}})
 		var blind *define.BlindError
 		if errors.As(err, &blind) {
-			return jobs.Result{}, fmt.Errorf("%w; %s", err, blind.Hint())
+			return jobs.Result{}, fmt.Errorf("%w; %s", err, blind.Remedy())
 		}
 		if err != nil {
 			return jobs.Result{}, err

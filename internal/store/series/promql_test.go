@@ -3,7 +3,6 @@ package series
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb"
 )
 
 func newEngine(t testing.TB) *promql.Engine {
@@ -25,8 +23,16 @@ func newEngine(t testing.TB) *promql.Engine {
 	return e
 }
 
-// fillBoth writes the same random samples to this store and to a Prometheus TSDB.
-func fillBoth(t *testing.T, s *Store, db *tsdb.DB, r *rand.Rand, end int64) {
+// reference is what gives Prometheus' engine the same samples by another way: Prometheus' own database (see prometheus_test.go), or plain
+// lists.
+type reference interface {
+	storage.Queryable
+	add(l labels.Labels, at int64, v float64) // at is in milliseconds
+	commit()
+}
+
+// fillBoth writes the same random samples to this store and to the reference.
+func fillBoth(t *testing.T, s *Store, db reference, r *rand.Rand, end int64) {
 	t.Helper()
 	var descs []Desc
 	for i := range 5 {
@@ -39,7 +45,6 @@ func fillBoth(t *testing.T, s *Store, db *tsdb.DB, r *rand.Rand, end int64) {
 		w := openWriterT(t, s, id)
 		define(w, descs)
 		state := make([]float64, len(descs))
-		app := db.Appender(t.Context())
 		vals := make([]float64, len(descs))
 		for at := t0; at < end; at++ {
 			if r.IntN(200) == 0 {
@@ -64,17 +69,13 @@ func fillBoth(t *testing.T, s *Store, db *tsdb.DB, r *rand.Rand, end int64) {
 					vals[i] = r.NormFloat64() * 100
 				}
 				id := s.cat.intern(d)
-				if _, err := app.Append(0, id.labels(idOf(w)), at*1000, vals[i]); err != nil {
-					t.Fatal(err)
-				}
+				db.add(id.labels(idOf(w)), at*1000, vals[i])
 			}
 			if err := w.Append(at, vals, r.IntN(30) == 0); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := app.Commit(); err != nil {
-			t.Fatal(err)
-		}
+		db.commit()
 	}
 }
 
@@ -122,27 +123,20 @@ var templates = []string{
 	`sum_over_time(rate(ops_total{disk="sd1"}[90s])[20m:13s])`, `rate(threads[%s])`, `timestamp(threads)`, `label_replace(threads, "x", "$1", "pool", "(.*)")`, `threads offset -2m`, `predict_linear(value_1[%s], 60)`, `scalar(value_1{instance="db-1"})`,
 }
 
-// TestSameAsPrometheus asks this store and Prometheus' own the same questions about the same samples.
+// TestSameAsPrometheus asks Prometheus' engine the same questions over this store and over the same samples elsewhere. script/test runs it
+// twice: with plain lists and the race detector, and with Prometheus' own database (-tags tsdb) without.
 func TestSameAsPrometheus(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	t.Logf("seed %d, compared with %s", seed, asked)
 	r := rand.New(rand.NewPCG(seed, 0))
 	hours, rounds := int64(2), 3
 	if testing.Short() {
-		t.Log("short: one hour, a third of the questions")
+		t.Log("one hour, a third of the questions; all of them with -tags tsdb")
 		hours, rounds = 1, 1
 	}
 	end := t0 + hours*hourSeconds + 700 + int64(r.IntN(1000))
 	s := openStore(t, t.TempDir())
-	opts := tsdb.DefaultOptions()
-	opts.RetentionDuration = 0
-	opts.MinBlockDuration = int64(24 * time.Hour / time.Millisecond)
-	opts.MaxBlockDuration = opts.MinBlockDuration
-	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := newReference(t)
 	fillBoth(t, s, db, r, end)
 	e := newEngine(t)
 	points := 0
@@ -186,7 +180,7 @@ func randomQuestion(r *rand.Rand, tmpl string, end int64) question {
 	return q
 }
 
-func compare(t *testing.T, e *promql.Engine, s *Store, db *tsdb.DB, q question) int {
+func compare(t *testing.T, e *promql.Engine, s *Store, db reference, q question) int {
 	t.Helper()
 	want, got := q.ask(t, e, db), q.ask(t, e, s.Queryable())
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
@@ -228,7 +222,7 @@ func flatten(v parser.Value) map[string]float64 {
 	return out
 }
 
-func sameLabels(t *testing.T, s *Store, db *tsdb.DB, end int64) {
+func sameLabels(t *testing.T, s *Store, db reference, end int64) {
 	t.Helper()
 	ask := func(q storage.Queryable) (out [][]string) {
 		qr, err := q.Querier(t0*1000, end*1000)

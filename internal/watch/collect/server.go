@@ -227,7 +227,7 @@ func (s *Server) failed(t int64, err error) {
 func explain(err error) (reason, hint string) {
 	var e *mysql.Error
 	if errors.As(err, &e) {
-		return e.Reason(), e.Hint
+		return e.Reason(), fleet.RemedyOf(e)
 	}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassTimeout:

@@ -18,17 +18,17 @@ type Row struct {
 	fleet.Instance
 	State          rules.State     `json:"state"`
 	Words          string          `json:"words"` // one sentence
-	Since          int64           `json:"since"` // unix seconds; 0 when nothing is wrong
+	Since          int64           `json:"since"` // Unix seconds; 0 if nothing is wrong
 	Seen           int64           `json:"seen"`  // the newest tick
 	QPS            *float64        `json:"qps"`
 	ThreadsRunning *float64        `json:"threads_running"`
 	Lag            *float64        `json:"lag"` // seconds behind the primary
-	CPU            *float64        `json:"cpu"` // of its host, 0 to 1, without iowait
+	CPU            *float64        `json:"cpu"` // processor use of its host, 0 to 1, without iowait
 	Findings       []fleet.Finding `json:"findings"`
 	Spark          Spark           `json:"spark"`
 }
 
-// Spark is the last minutes of an instance's main number: questions a second, or a host's busy share.
+// Spark is the last minutes of an instance's main metric: queries per second, or a host's processor use.
 type Spark struct {
 	Start int64    `json:"start"`
 	Step  int64    `json:"step"`

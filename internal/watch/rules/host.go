@@ -13,7 +13,7 @@ import (
 // cpuUse is how the processors are used.
 type cpuUse struct {
 	count    float64 // processors
-	headroom float64 // share of 1 that could still be had: idle and iowait
+	headroom float64 // share of 1 that is left: idle and iowait
 	steal    float64
 }
 
@@ -62,7 +62,7 @@ func cpuSaturated(r *round) {
 		return // used up, but nobody waits
 	}
 	c := candidate{id: "host.cpu", severity: fleet.SeverityWarning, chart: "cpu", remedy: "top -b -n 1 -o %CPU | head -20",
-		head: fmt.Sprintf("%s used up: %s could still be had", plural(p.count, "processor is", "processors are"), digits.Percent(free))}
+		head: fmt.Sprintf("%s used up: %s left", plural(p.count, "processor is", "processors are"), digits.Percent(math.Round(free*100)/100))}
 	if ok {
 		c.tail = fmt.Sprintf(", %s to run", plural(running, "thread wants", "threads want"))
 		if running >= 8*p.count {

@@ -73,7 +73,7 @@ func (s *Snapshot) first(keys ...string) (float64, bool) {
 	return 0, false
 }
 
-// State is how an instance is, in one word.
+// State is the state of an instance, in one word.
 type State string
 
 // The states, from good to bad.

@@ -10,7 +10,7 @@ export type Severity = 'info' | 'warning' | 'critical';
 export interface Finding {
   id: string;
   severity: Severity;
-  since: string;
+  since?: string;
   words: string;
   remedy?: string;
   /** the chart on the server page that shows it */

@@ -76,8 +76,8 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
         <li key={f.id}>
           <StateMark state={f.severity === 'info' ? 'ok' : f.severity} wordless />
           <div>
-            <span title={`since ${stamp(unix(f.since))} here\n${utc(unix(f.since))}`}>{f.words}</span>
-            <Since t={unix(f.since)} words={f.words} now={now} />
+            <span title={f.since && `since ${stamp(unix(f.since))} here\n${utc(unix(f.since))}`}>{f.words}</span>
+            {f.since && <Since t={unix(f.since)} words={f.words} now={now} />}
             {f.chart && <button class="bare link" onClick={() => onChart(f.chart!)}>chart</button>}
             {f.id.startsWith('protect.') && view.value.page !== 'protect' && <a class="link" href={formatView({ ...view.value, page: 'protect', q: '', sort: '', pins: [] })}>protect</a>}
             {f.remedy && <Remedy text={f.remedy} />}

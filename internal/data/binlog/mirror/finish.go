@@ -364,7 +364,7 @@ func Verify(ctx context.Context, place Place, key string, l Log) error {
 	return nil
 }
 
-// Decision is a log that may go, and why.
+// Decision is a log that can be removed, and why.
 type Decision struct {
 	Key    string `json:"key"`
 	Name   string `json:"name"`
@@ -410,7 +410,7 @@ func remove(ctx context.Context, place Place, dir string, d Decision) error {
 	return place.Delete(ctx, name+extIndex)
 }
 
-// Gap is a place in a series where transactions are missing: between a log and the next.
+// Gap is a point in a series at which transactions are missing, between one log and the next.
 type Gap struct{ After, Before string } // names of logs
 
 func (g Gap) String() string { return "between " + g.After + " and " + g.Before }

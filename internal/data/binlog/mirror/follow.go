@@ -35,22 +35,22 @@ type Options struct {
 	Status func(Status) // how far it is, several times a second. May be nil.
 }
 
-// Note is something that people may want to know.
+// Note is a message for people.
 type Note struct {
 	Time    time.Time `json:"time"`
 	Warning bool      `json:"warning,omitempty"`
 	Text    string    `json:"text"`
 }
 
-// Status is how far a mirror is.
+// Status is the progress of a mirror.
 type Status struct {
 	Key      string        `json:"key"`
 	File     string        `json:"file"`
-	Pos      int64         `json:"position"`     // on disk up to here
+	Pos      int64         `json:"position"`     // bytes of the file that are on disk
 	Received int64         `json:"received"`     // bytes since the start
-	Rate     float64       `json:"bytes_second"` // lately
-	Lag      time.Duration `json:"lag"`          // between the server's writing of the last event and its being on disk, to the precision of the log; 0: everything is here
-	Idle     bool          `json:"idle"`         // the server had no more to send
+	Rate     float64       `json:"bytes_second"` // recently received bytes per second
+	Lag      time.Duration `json:"lag"`          // from when the server wrote the last event until it was on disk here, to the precision of the log; 0: up to date
+	Idle     bool          `json:"idle"`         // the server had nothing more to send
 }
 
 // ErrInUse says that another process mirrors into the same folder.

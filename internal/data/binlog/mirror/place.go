@@ -79,8 +79,8 @@ func (s Series) Lacks() string {
 // Log is a mirrored log.
 type Log struct {
 	binlog.Index
-	Finished bool `json:"finished"`         // verified and in its place; else it is being written
-	Locked   bool `json:"locked,omitempty"` // it is being written, and no identity opens it: only Name, Size and Last are known, and Last is when it grew
+	Finished bool `json:"finished"`         // verified and stored; otherwise it is being written
+	Locked   bool `json:"locked,omitempty"` // it is being written, and no identity opens it: only Name, Size and Last are known, and Last is when it last grew
 }
 
 // List reads which logs are in a place, and in the folder where they are written (the same folder where the place is one).

@@ -45,10 +45,10 @@ func NewCounter(inner digest.Filter) *Counter {
 
 // Set is the writes that touch exactly these schemas.
 type Set struct {
-	Schemas []string `json:"schemas"` // in alphabetical order; "" is one that the log does not tell
+	Schemas []string `json:"schemas"` // in alphabetical order; "" is a schema that the log does not name
 	Calls   int64    `json:"calls"`
 	Seconds float64  `json:"seconds"`
-	Share   float64  `json:"share"`  // of the write time, 0 to 1
+	Share   float64  `json:"share"`  // share of the write time, 0 to 1
 	Sample  string   `json:"sample"` // the slowest statement's fingerprint
 	slowest float64
 }
@@ -57,28 +57,28 @@ type Set struct {
 type Schema struct {
 	Name    string  `json:"name"`
 	Calls   int64   `json:"calls"`
-	Seconds float64 `json:"seconds"` // of statements that touch only this schema
-	Share   float64 `json:"share"`   // of all write time, 0 to 1
-	Chain   float64 `json:"chain"`   // share with the statements that touch others too
-	// Together is the most of the replay's time that this schema and all heavier ones are worked on at once, 0 to 1.
+	Seconds float64 `json:"seconds"` // time of statements that touch only this schema
+	Share   float64 `json:"share"`   // share of all write time, 0 to 1
+	Chain   float64 `json:"chain"`   // share including statements that also touch other schemas
+	// Together is the largest share of the replay's time in which this schema and all heavier ones can be worked on at once, 0 to 1.
 	Together float64 `json:"together_at_most"`
 }
 
-// Appliers is what a number of appliers could reach.
+// Appliers is the best that a number of appliers could do.
 type Appliers struct {
 	Number  int     `json:"appliers"`
-	Time    float64 `json:"time_at_least"` // share of the time that one applier takes
+	Time    float64 `json:"time_at_least"` // lower bound, as a share of the time that one applier takes
 	Speedup float64 `json:"speedup_at_most"`
 }
 
-// Plan is the result.
+// Plan is the result of the analysis.
 type Plan struct {
 	Calls    int64      `json:"calls"`
 	Seconds  float64    `json:"seconds"`
 	Schemas  []Schema   `json:"schemas"`  // heaviest first
 	Crossing []Set      `json:"crossing"` // statements that touch several schemas, heaviest first
 	Appliers []Appliers `json:"appliers"`
-	// Unjudged is time of statements that may write and do not say where: CALL, COMMIT, XA.
+	// Unjudged is the time of statements that may write but do not say where: CALL, COMMIT, XA.
 	Unjudged      float64 `json:"unjudged_seconds"`
 	UnjudgedCalls int64   `json:"unjudged_calls"`
 }

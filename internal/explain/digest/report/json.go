@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest"
 )
 
-// figureJSON is a number, or null where there is none.
+// figureJSON is a number, or null if unknown.
 type figureJSON float64
 
 // MarshalJSON writes NaN and infinities as null.
@@ -41,12 +41,12 @@ type bucketJSON struct {
 	Calls int64    `json:"calls"`
 }
 
-// classJSON is a class. The names calls to databases are a promise to scripts; all times are seconds.
+// classJSON is a class. The fields calls to databases are stable for scripts; all times are in seconds.
 type classJSON struct {
 	Rank           int             `json:"rank,omitempty"`
 	ID             string          `json:"id,omitempty"`
-	PtID           string          `json:"pt_id,omitempty"`   // in pt-query-digest
-	PtIDs          []string        `json:"pt_ids,omitempty"`  // all of them, if it has several classes there
+	PtID           string          `json:"pt_id,omitempty"`   // its ID in pt-query-digest
+	PtIDs          []string        `json:"pt_ids,omitempty"`  // its IDs in pt-query-digest, if it is several classes there
 	Digests        []string        `json:"digests,omitempty"` // the server's own DIGEST, with --dsn
 	Group          string          `json:"group"`
 	Fingerprint    string          `json:"fingerprint"`
@@ -73,10 +73,10 @@ type classJSON struct {
 	Metrics        []metricJSON    `json:"metrics"`
 	Histogram      []bucketJSON    `json:"histogram"`
 	Tables         []tableJSON     `json:"tables"`
-	Show           []string        `json:"show"` // statements that tell about the tables
+	Show           []string        `json:"show"` // statements that show its tables
 	Sample         string          `json:"sample"`
 	Samples        []digest.Sample `json:"samples"`
-	Explain        string          `json:"explain,omitempty"` // shows the sample's plan
+	Explain        string          `json:"explain,omitempty"` // a statement that shows the sample's plan
 }
 
 type tableJSON struct {
@@ -84,7 +84,7 @@ type tableJSON struct {
 	Name   string `json:"name"`
 }
 
-// ProfileJSON is a profile as JSON. What is unknown is null; lists are never null.
+// ProfileJSON is a profile as JSON. Unknown values are null; lists are never null.
 type ProfileJSON struct {
 	Sources       []digest.SourceInfo `json:"sources"`
 	From          *time.Time          `json:"from"`
@@ -98,9 +98,9 @@ type ProfileJSON struct {
 	Metrics       []metricJSON        `json:"metrics"`
 	Flags         []digest.Flag       `json:"flags"`
 	Histogram     []bucketJSON        `json:"histogram"`
-	QuantileError float64             `json:"quantile_error"` // relative, of p95 and median
+	QuantileError float64             `json:"quantile_error"` // relative error of p95 and median
 	Skipped       map[string]int64    `json:"skipped"`
-	Lost          *string             `json:"lost"` // what should be in the profile and is not, in words
+	Lost          *string             `json:"lost"` // what is missing from the profile, in words
 	Folded        int64               `json:"folded"`
 	FoldedTime    float64             `json:"folded_time"`
 	Notes         []string            `json:"notes"`

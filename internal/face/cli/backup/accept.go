@@ -19,13 +19,13 @@ func newBackupAccept(s screen.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "accept --from PLACE [BACKUP]",
-		Short: "Say that a backup that holds much less than those before it is right",
-		Long: `A backup without a table, or with less than half of the tables or a tenth of the rows of the last
-full one before it (physical: a tenth of its bytes), may be that of an account that sees little, or of
-a server that has lost its data. It proves nothing, and replaces none: drill and check backup say so,
-and prune keeps the last full one. Where tables were dropped on purpose, accept says so of the newest
-backup, or of the one that is named; from then on it counts, and others are compared with it.
-risso backup --accept-smaller says it beforehand.`,
+		Short: "Accept a backup that holds much less than those before it",
+		Long: `A backup without tables, or with less than half of the tables or a tenth of the rows of the last full
+one before it (physical: a tenth of its bytes), may come from an account that sees little, or from a
+server that has lost its data. Such a backup proves nothing and replaces none: drill and check backup
+report it, and prune keeps the last full one. If tables were dropped on purpose, accept the newest
+backup, or the one given; from then on it counts, and later ones are compared with it.
+To accept it in advance, use risso backup --accept-smaller.`,
 		Example: `  risso backup accept --from /backups/db1
   risso backup accept --from /backups/db1 20261121T183700Z-1a2b3c`,
 		Args: cobra.MaximumNArgs(1),

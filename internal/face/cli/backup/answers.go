@@ -9,22 +9,22 @@ import (
 // What commands write with -o json, where no room below has a type for the whole of it. docs/json.md is made from these types and
 // their comments.
 
-// Answer is what a backup brought.
+// Answer is the result of a backup.
 type Answer struct {
 	dump.Result
 	To       string                `json:"to"`                 // the place
-	Held     float64               `json:"throttled_seconds"`  // for how long it stood still because the server was busy
-	Guardian []snapshot.GuardEvent `json:"guardian,omitempty"` // what was done to statements that waited for its locks
+	Held     float64               `json:"throttled_seconds"`  // how long it paused because the server was busy
+	Guardian []snapshot.GuardEvent `json:"guardian,omitempty"` // what was done about statements that its locks blocked
 }
 
-// CatalogueAnswer is what stands in a place.
+// CatalogueAnswer lists the backups of a place.
 type CatalogueAnswer struct {
 	Repository string   `json:"repository"` // the place's identity
 	Encrypted  bool     `json:"encrypted"`
-	Backups    []listed `json:"backups"` // the oldest first
+	Backups    []listed `json:"backups"` // oldest first
 }
 
-// ShownAnswer is what a backup holds.
+// ShownAnswer is what a backup contains.
 type ShownAnswer struct {
 	Tables []ShownTable `json:"tables"`
 	shownRest
@@ -33,19 +33,19 @@ type ShownAnswer struct {
 // shownRest is written when all tables were.
 type shownRest struct {
 	Header  repo.Header      `json:"header"`
-	Signer  repo.PublicKey   `json:"signed_by"` // whose key signed it; empty: nobody's
+	Signer  repo.PublicKey   `json:"signed_by"` // the key that signed it; empty: unsigned
 	Schemas []*ShownSchema   `json:"schemas"`
 	Objects map[string]int64 `json:"objects"` // how many views, triggers, routines, events and accounts, by kind
 }
 
-// PrunedAnswer is what went, and what stayed why.
+// PrunedAnswer is what was removed, and what was kept and why.
 type PrunedAnswer struct {
 	From   string `json:"from"` // the place
 	DryRun bool   `json:"dry_run"`
 	repo.Pruned
 }
 
-// CopiedAnswer is what went to a second place.
+// CopiedAnswer is what was copied to a second place.
 type CopiedAnswer struct {
 	From    string  `json:"from"` // the first place
 	To      string  `json:"to"`   // the second place
@@ -54,7 +54,7 @@ type CopiedAnswer struct {
 	repo.Copied
 }
 
-// VerifiedAnswer is whether a place is whole.
+// VerifiedAnswer is the result of verifying a place.
 type VerifiedAnswer struct {
 	From    string  `json:"from"`  // the place
 	Whole   bool    `json:"whole"` // nothing is missing or damaged
@@ -63,12 +63,12 @@ type VerifiedAnswer struct {
 	Logs verifiedLogs `json:"mirrored_logs"`
 }
 
-// AcceptedAnswer names the backup that counts from now on.
+// AcceptedAnswer names the backup that was accepted.
 type AcceptedAnswer struct {
 	Accepted string `json:"accepted"` // the backup's name
 }
 
-// KeyAnswer is the key by which this account's backups are known.
+// KeyAnswer is the key that identifies this account's backups.
 type KeyAnswer struct {
 	Key string `json:"key"` // the public half, for --trust
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/snapshot"
@@ -50,14 +51,14 @@ func New(s screen.Streams) *cobra.Command {
 	var f backupFlags
 	cmd := &cobra.Command{
 		Use:   "backup --dsn DSN --to PLACE",
-		Short: "Take a backup: consistent, in parallel, what did not change is not stored twice",
-		Long: `Takes a logical backup: rows and definitions as they were at one moment, with the place in the
-binary logs that belongs to it. A place is ` + blob.Forms + `;
-keys of S3 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the usual file.
+		Short: "Take a backup: consistent, parallel, unchanged data stored only once",
+		Long: `Takes a logical backup: rows and definitions as they were at one moment, with the matching position
+in the binary logs. A place is ` + blob.Forms + `.
+S3 keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from ~/.aws/credentials.
 
-The moment is had without a lock where the server allows (MariaDB with binary logs), else by a
-lock for the time of a few statements. A request for a lock that is not granted, or that others
-queue behind, is withdrawn and made again later. docs/backup.md has all of it.
+A consistent view is taken without a lock if the server allows it (MariaDB with binary logs),
+otherwise under a lock held for a few statements. If a lock is not granted in time, or other
+sessions queue behind it, the request is withdrawn and repeated later. See docs/backup.md.
 
 ` + physicalHelp + `
 
@@ -82,17 +83,17 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.StringArrayVar(&f.exclude, "exclude", nil, "not this schema, or schema.table; patterns with * allowed; may be repeated")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read")
 	fl.BoolVar(&f.partial, "partial", false, "back up what the account may read if it may not see everything; the backup is marked as partial")
-	fl.BoolVar(&f.smaller, "accept-smaller", false, "it is right that this backup holds much less than the one before it, or no table at all")
+	fl.BoolVar(&f.smaller, "accept-smaller", false, "accept that this backup holds much less than the one before it, or no table at all")
 	fl.BoolVar(&f.noUsers, "no-users", false, "leave out users, roles and grants")
 	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
-	fl.BoolVar(&f.noHistory, "no-history", false, "of tables WITH SYSTEM VERSIONING (MariaDB) only the rows of now")
+	fl.BoolVar(&f.noHistory, "no-history", false, "leave out the history of tables WITH SYSTEM VERSIONING (MariaDB)")
 	fl.StringVar(&f.compress, "compress", "fast", "fast (zstd), or none if the place is faster than the processor")
-	flags.DurationVar(fl, &f.lockWait, "lock-wait", 5*time.Second, "how long a lock may be waited for before the request is withdrawn, and made again later")
-	fl.StringVar(&f.method, "snapshot", "auto", "how the moment is had: auto, binlog (no lock), stage (BACKUP STAGE), global-lock (FLUSH TABLES WITH READ LOCK), table-locks (LOCK TABLES), comparison")
-	fl.BoolVar(&f.killLong, "kill-long-queries", false, "end the statements that a lock would wait for")
-	flags.DurationVar(fl, &f.longQuery, "long-query", time.Second, "from when on a statement counts as long")
-	fl.StringArrayVar(&f.replicas, "replica", nil, "with --max-lag: a replica to look at, as --dsn; may be repeated")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, and read no row")
+	flags.DurationVar(fl, &f.lockWait, "lock-wait", 5*time.Second, "how long to wait for a lock before the request is withdrawn, to be repeated later")
+	fl.StringVar(&f.method, "snapshot", "auto", "how a consistent view is taken: auto, binlog (no lock), stage (BACKUP STAGE), global-lock (FLUSH TABLES WITH READ LOCK), table-locks (LOCK TABLES), comparison")
+	fl.BoolVar(&f.killLong, "kill-long-queries", false, "kill statements that a lock would have to wait for")
+	flags.DurationVar(fl, &f.longQuery, "long-query", time.Second, "a statement that runs longer than this counts as long")
+	fl.StringArrayVar(&f.replicas, "replica", nil, "with --max-lag: a replica to watch, written as --dsn; may be repeated")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, without reading any row")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	f.Throttle.Bind(cmd)
 	f.physicalFlags.bind(cmd)
@@ -227,18 +228,17 @@ func waitsFor(p *screen.Progress, w io.Writer) func(repo.Holder) {
 
 // backupFailure is an error with what mends it.
 func backupFailure(ctx context.Context, err error) error {
-	var e *mysql.Error
 	var blind *define.BlindError
 	var closed *dump.ClosedError
 	switch {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
 	case errors.As(err, &blind):
-		hint := blind.Hint()
+		remedy := blind.Remedy()
 		if blind.Part {
-			hint += "; or say --partial to back up what the account may read, marked as a part"
+			remedy += "; or say --partial to back up what the account may read, marked as a part"
 		}
-		return fault.New(fault.Failed, hint, err)
+		return fault.New(fault.Failed, remedy, err)
 	case errors.As(err, &closed):
 		var names []string
 		for _, t := range closed.Tables[:min(len(closed.Tables), 20)] {
@@ -253,8 +253,8 @@ func backupFailure(ctx context.Context, err error) error {
 		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; GRANT PROCESS, on MySQL 8 and later BACKUP_ADMIN, keeps schema changes waiting", err)
 	case errors.Is(err, snapshot.ErrLocks):
 		return fault.New(fault.Failed, "raise --lock-wait, use --kill-long-queries, or take the backup from a replica", err)
-	case errors.As(err, &e):
-		return fault.New(fault.Failed, e.Hint, err)
+	case fleet.RemedyOf(err) != "":
+		return err
 	}
 	return fault.New(fault.Failed, "there is no backup of this run; what was stored serves the next one", err)
 }

@@ -36,14 +36,14 @@ func newBackupCopy(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy --from PLACE --to PLACE",
 		Short: "Copy backups to a second place",
-		Long: `Copies the backups of a place, what drills found, and mirrored binary logs to another one: only what is missing there,
-as it is, so that no identity is needed. The seal of each object is checked on the way, and with
---identity, or where nothing is encrypted, what it holds: what is damaged does not arrive. A backup
-that is there and lacks objects gets them. Nothing that is there is ever replaced: what is otherwise
-there is named with both sizes. A backup that is damaged or refused is named, too; the others are
-copied, and the command ends with 1. A copy that is cut goes on when it is started again, and a
-backup is seen at the other place when it is whole there. Either place serves every command from
-then on.
+		Long: `Copies backups, the results of drills and mirrored binary logs from one place to another: only what
+is missing there, byte for byte, so no identity is needed. Each object's seal is checked on the way,
+and its contents too with --identity or if nothing is encrypted, so damage is not copied. A backup
+that is incomplete at the second place is completed. Nothing there is ever replaced: objects that
+differ are reported with both sizes. A backup that is damaged or refused is reported as well; the
+others are copied, and the exit code is 1. An interrupted copy continues when it is run again, and
+a backup becomes visible at the second place once it is complete there. After that every command
+works with either place.
 
 ` + flags.TrustHelp,
 		Example: `  risso backup copy --from /backups/db1 --to 's3://backups/db1?region=eu-central-1'
@@ -55,9 +55,9 @@ then on.
 	f.Source.Bind(cmd)
 	flags.BindTrust(&f.Trust, cmd)
 	fl.StringVar(&f.to, "to", "", "the second place")
-	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
-	fl.IntVar(&f.threads, "threads", 0, "objects on the way at once (default two for each processor, at most 16)")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied, and copy nothing")
+	fl.StringArrayVar(&f.backups, "backup", nil, "only the backup with this ID, or newest; may be repeated")
+	fl.IntVar(&f.threads, "threads", 0, "objects copied at once (default two per processor, at most 16)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be copied, and copy nothing")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
@@ -153,9 +153,9 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 
 // copyFailure is the error of a copy that is not whole, with what mends it.
 func copyFailure(c *repo.Copied) error {
-	hint := "risso verify shows which place has the original; risso verify --set-aside moves away what is damaged at the second one, and the next copy brings it again"
+	remedy := "risso verify shows which place has the original; risso verify --set-aside moves away what is damaged at the second one, and the next copy brings it again"
 	if len(c.Different) == 0 && !slices.ContainsFunc(c.Refused, func(r repo.Refusal) bool { return r.Kind != repo.Foreign }) {
-		hint = places.TrustHint
+		remedy = repo.TrustRemedy
 	}
-	return fault.New(fault.Failed, hint, errors.New(c.Problems()))
+	return fault.New(fault.Failed, remedy, errors.New(c.Problems()))
 }

@@ -46,20 +46,20 @@ func NewDrill(s screen.Streams) *cobra.Command {
 		Short: "Prove a backup: restore it into a throw-away server, check it, measure it",
 		Long: `Restores a backup into a throw-away server of the same kind on this machine, rolls it
 forward with the mirrored binary logs, checks it, measures how long that takes, and
-throws the server away. The proof is kept in the repository, beside the backup.
+removes the server. The proof is kept in the repository, next to the backup.
 
-Checked are: the sum of all rows and their number, against the manifest (logical
-backups); CHECK TABLE for every table; and your own questions, with --check and --query.
-A file for --check holds statements that end with ; at the end of a line, and before
-each a line "-- expect: …" that says which answer is right:
+It checks the number of rows and their checksum against the manifest (logical backups),
+runs CHECK TABLE on every table, and runs your own queries, given by --check and --query.
+A file for --check contains statements that end with ; at the end of a line, each preceded
+by a line "-- expect: …" with the expected answer:
 ` + drill.Expectations + `
 
-Nothing in the restored data acts by itself: events do not run, replication does not
-start. After Ctrl-C nothing is left; the next drill removes what a killed one left.
+Nothing in the restored data becomes active: events do not run, replication does not
+start. Ctrl-C leaves nothing behind; what a killed drill left, the next one removes.
 
 ` + flags.TrustHelp + `
 
-Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.`,
+Exit code 0: the backup is proven. 1: it is not, or the drill could not be carried out.`,
 		Example: `  risso drill --from /backups/db1
   risso drill --from s3://bucket/db1 --query 'SELECT COUNT(*) FROM shop.orders => > 1000'
   risso drill --from /backups/db1 --backup 20261121T183700Z-1a2b3c --servers mysql-9.7 --check expected.sql`,
@@ -69,11 +69,11 @@ Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.
 	fl := cmd.Flags()
 	f.Source.Bind(cmd)
 	flags.BindTrust(&f.Trust, cmd)
-	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
-	fl.StringVarP(&f.server, "servers", "s", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: of this machine's, the nearest to the backup's)")
+	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default: the newest)")
+	fl.StringVarP(&f.server, "servers", "s", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: the installed one closest to the backup's)")
 	fl.StringArrayVar(&f.files, "check", nil, "file of statements with expected answers; may be repeated")
-	fl.StringArrayVar(&f.queries, "query", nil, "a query, followed by => and the expected answer; may be repeated")
-	fl.BoolVar(&f.noCheck, "no-check-table", false, "leave out CHECK TABLE, which reads everything once")
+	fl.StringArrayVar(&f.queries, "query", nil, "a query, then => and the expected answer; may be repeated")
+	fl.BoolVar(&f.noCheck, "no-check-table", false, "skip CHECK TABLE, which reads all tables once")
 	fl.BoolVar(&f.noRoll, "no-roll", false, "do not roll forward: prove the snapshot only")
 	fl.IntVar(&f.threads, "threads", 0, "sessions that load and check (default 2)")
 	fl.StringArrayVar(&f.settings, "option", nil, "key=value for the throw-away server, such as innodb_buffer_pool_size=4G; may be repeated")
@@ -155,7 +155,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	case ctx.Err() != nil:
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored is gone again"))
 	case err != nil && proof.Ended.IsZero():
-		return drill.Failure(err)
+		return err
 	}
 	stored := err // else it was made, and could not be stored
 	if f.output == "json" {
@@ -164,7 +164,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 		err = writeProof(s.Out, proof)
 	}
 	if stored != nil {
-		return drill.Failure(stored)
+		return stored
 	}
 	if err == nil && !proof.Passed {
 		return fault.New(fault.Failed, "", fmt.Errorf("%w: %s", errNotProven, proof.Failures[0]))

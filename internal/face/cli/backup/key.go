@@ -16,10 +16,10 @@ func newKey(s screen.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "The key that identifies this account's backups",
-		Long: `Prints the public half of the key by which this account signs the backups that it takes, for --trust on
-the hosts that restore them. It is made the first time, in ` + "~/.config/risso/signing-key" + `, for the account's
-eyes only.`,
+		Short: "Print the key that identifies this account's backups",
+		Long: `Prints the public half of the key with which this account signs its backups, for --trust on the hosts
+that restore them. The key pair is created on first use, in ` + "~/.config/risso/signing-key" + `, readable
+by this account only.`,
 		Example: `  risso backup key
   risso restore --from s3://backups/db1 --trust ed25519:… --sandbox`,
 		Args: cobra.NoArgs,

@@ -28,11 +28,11 @@ func newBackupList(s screen.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list --from PLACE",
-		Short: "The backups of a place",
-		Long: `Lists the backups of a place, the oldest first: of which server and moment, how large, whether a
-drill restored it. It reads a few hundred bytes of each, and needs no identity where backups are
-encrypted. A backup that is being taken, or was killed, is listed as that, with what it had read and stored
-about when its process ended. The next backup finds that; prune removes what no backup needs.
+		Short: "List the backups of a place",
+		Long: `Lists the backups of a place, oldest first: server, time, size, and whether a drill has proven them.
+It reads a few hundred bytes of each, and needs no identity even if backups are encrypted. A backup
+that is running, or was killed, is listed as such, with roughly what it had read and stored. The
+next backup reuses those objects; prune removes them if no backup needs them.
 
 ` + flags.CountsHelp + `
 Backups that do not count are listed, with the reason.`,
@@ -67,10 +67,10 @@ type listed struct {
 	Error   string       `json:"error,omitempty"`
 	Proven  *time.Time   `json:"proven,omitempty"` // when a drill last restored it
 	Drilled bool         `json:"drilled"`
-	Seen    *time.Time   `json:"seen,omitempty"`    // when a backup that is not whole last said how far it was
-	Hollow  string       `json:"hollow,omitempty"`  // why it is no proof and replaces none
-	Strange string       `json:"strange,omitempty"` // why it counts for nothing: nobody signed it who is trusted
-	Doubt   string       `json:"doubt,omitempty"`   // why the newest proof of it counts for nothing
+	Seen    *time.Time   `json:"seen,omitempty"`    // when an incomplete backup last reported progress
+	Hollow  string       `json:"hollow,omitempty"`  // why it proves nothing and replaces no other backup
+	Strange string       `json:"strange,omitempty"` // why it does not count: it is not signed by a trusted key
+	Doubt   string       `json:"doubt,omitempty"`   // why its newest proof does not count
 	Header  *repo.Header `json:"header,omitempty"`
 	unknown bool         // it was drilled, and what came of it cannot be read without an identity
 }
@@ -206,9 +206,9 @@ func newBackupShow(s screen.Streams) *cobra.Command {
 	var tables bool
 	cmd := &cobra.Command{
 		Use:   "show --from PLACE [BACKUP]",
-		Short: "What a backup holds",
-		Long: `Shows what a backup holds, the newest when none is named: server, moment, position, notes, schemas;
-with --tables each table. The whole manifest is read, so a damaged one shows.`,
+		Short: "Show what a backup contains",
+		Long: `Shows what a backup (default: the newest) contains: server, time, position in the binary logs, notes
+and schemas; with --all every table. The whole manifest is read, so damage to it is noticed.`,
 		Example: `  risso backup show --from /backups/db1
   risso backup show --from /backups/db1 20261121T183700Z-1a2b3c --all`,
 		Args: cobra.MaximumNArgs(1),
@@ -229,12 +229,12 @@ with --tables each table. The whole manifest is read, so a damaged one shows.`,
 		},
 	}
 	f.Bind(cmd)
-	cmd.Flags().BoolVar(&tables, "all", false, "each table, too")
+	cmd.Flags().BoolVar(&tables, "all", false, "also list every table")
 	flags.OutputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }
 
-// ShownTable is a table as show tells of it.
+// ShownTable is a table as shown by risso backup show.
 type ShownTable struct {
 	Schema string   `json:"schema"`
 	Name   string   `json:"name"`

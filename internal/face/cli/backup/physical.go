@@ -30,10 +30,10 @@ import (
 
 // physicalHelp is what the help of risso backup says of --physical.
 const physicalHelp = `With --physical the server's own files are copied, on the server's machine: by
-mariadb-backup (MariaDB), by the CLONE plug-in (MySQL 8.0.17 and later), or by xtrabackup
-where that is found, which was never tried with this Risso. --incremental stores only pages that
+mariadb-backup (MariaDB), by the CLONE plug-in (MySQL 8.0.17 and later), or by xtrabackup if it
+is installed, which is untested with this version of Risso. --incremental stores only the pages
 changed since the newest physical backup of the same server (mariadb-backup, xtrabackup).
-CLONE needs its plug-in: --install-clone lets Risso install it for as long as it takes.`
+CLONE needs its plug-in: with --install-clone Risso installs it and removes it afterwards.`
 
 // physicalFlags are those of risso backup that belong to --physical.
 type physicalFlags struct {
@@ -48,11 +48,11 @@ type physicalFlags struct {
 func (f *physicalFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.on, "physical", false, "copy the server's files instead of reading its rows")
-	fl.BoolVar(&f.incremental, "incremental", false, "with --physical: only pages changed since the newest physical backup of this server")
-	fl.StringVar(&f.tool, "tool", "", "with --physical: mariadb-backup, clone or xtrabackup (default: the one that fits and is there)")
-	fl.BoolVar(&f.install, "install-clone", false, "with --physical: allow INSTALL PLUGIN clone, for as long as it takes")
-	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its temporary copy (default next to its data directory)")
-	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of what has to be put back (default "+home.State("physical")+")")
+	fl.BoolVar(&f.incremental, "incremental", false, "with --physical: store only pages changed since the newest physical backup of this server")
+	fl.StringVar(&f.tool, "tool", "", "with --physical: mariadb-backup, clone or xtrabackup (default: the installed one that suits the server)")
+	fl.BoolVar(&f.install, "install-clone", false, "with --physical: install the CLONE plug-in for the backup and remove it afterwards")
+	fl.StringVar(&f.workDir, "work-dir", "", "with --physical --tool clone: where the server puts its temporary copy (default next to its data directory)")
+	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of server settings to put back (default "+home.State("physical")+")")
 }
 
 // check refuses flags of --physical without it, and those that go by rows with it.
@@ -88,7 +88,7 @@ func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.O
 	if f.dryRun {
 		plan, err := physical.Prepare(ctx, o)
 		if err != nil {
-			return physicalFailure(err)
+			return err
 		}
 		if f.output == "json" {
 			return render.JSON(s.Out, plan)
@@ -148,23 +148,11 @@ func takePhysical(ctx context.Context, s screen.Streams, o physical.Options, out
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was stored of the backup is gone again"))
 	case err != nil:
-		return physicalFailure(err)
+		return err
 	case output == "json":
 		return render.JSON(s.Out, h)
 	}
 	return writeTaken(s.Out, h)
-}
-
-// physicalFailure gives an error its hint.
-func physicalFailure(err error) error {
-	var p *physical.Error
-	if errors.As(err, &p) {
-		return fault.New(fault.Failed, p.Hint, err)
-	}
-	if hint := places.Mistrusted(err); hint != "" {
-		return fault.New(fault.Failed, hint, err)
-	}
-	return err
 }
 
 func writePlan(w io.Writer, p physical.Plan) error {

@@ -32,21 +32,22 @@ func newBackupPrune(s screen.Streams) *cobra.Command {
 	var f pruneFlags
 	cmd := &cobra.Command{
 		Use:   "prune --from PLACE --keep-daily 7 --keep-weekly 4 --keep-monthly 12",
-		Short: "Remove backups by rule, and what no backup needs any more",
-		Long: `Says of each backup whether it stays, and why; then removes the others, and all objects that no
-backup needs any more. --dry-run only says. Rules hold for each server, and for logical and physical
-backups, by themselves. --keep-daily 7 keeps the last backup of each of the last 7 days on which
-there was one (days of this host's time zone; weeks begin on Monday).
+		Short: "Remove backups by rule, and objects no longer needed",
+		Long: `Shows for each backup whether it is kept, and why; then removes the others, and all objects that no
+backup needs any more. With --dry-run it only shows this. The rules are applied separately to each
+server, and to logical and physical backups. --keep-daily 7 keeps the last backup of each of the
+last 7 days on which there was one (days in this host's time zone; weeks begin on Monday).
 
-Whatever the rules say there stay: the newest backup, the newest that a drill has proven, what
-another backup builds on, what cannot be read, and what is dated ahead of now, for a clock was wrong:
-it changes nothing for other backups, and only --remove does away with it. Without a rule all backups stay, and only what
-killed backups left is removed.
+Always kept, whatever the rules: the newest backup, the newest one proven by a drill, backups that
+others build on, backups that cannot be read, and backups dated in the future, because a clock was
+wrong (these do not count for the rules, and only --remove removes them). Without a rule all backups
+are kept, and only what killed backups left behind is removed.
 
-A backup that is not signed, or that a key signed which is not trusted, never replaces one that a trusted key signed, nor one of another
-key; among its like it is judged by the same rules. Trusted are this account's key, those it has written down for the repository, and --trust.
+A backup that is unsigned, or signed by a key that is not trusted, never replaces one signed by a
+trusted key or by a different key; among backups of its own kind the same rules apply. Trusted are
+this account's key, the keys it has remembered for the repository, and those given by --trust.
 
-It may run beside a backup: objects are then removed the next time. No identity is needed.`,
+It may run during a backup: objects are then removed the next time. No identity is needed.`,
 		Example: `  risso backup prune --from /backups/db1 --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --dry-run
   risso backup prune --from 's3://backups/db1?region=eu-central-1' --keep-within 14d --keep-last 3
   risso backup prune --from /backups/db1 --remove 20261121T183700Z-1a2b3c`,
@@ -55,15 +56,15 @@ It may run beside a backup: objects are then removed the next time. No identity 
 	}
 	fl := cmd.Flags()
 	f.Source.Bind(cmd)
-	fl.IntVar(&f.keep.Last, "keep-last", 0, "the newest so many")
-	fl.StringVar(&f.within, "keep-within", "", "all that are at most so much older than the newest: 36h, 14d, 8w")
-	fl.IntVar(&f.keep.Daily, "keep-daily", 0, "the last one of each of so many days")
-	fl.IntVar(&f.keep.Weekly, "keep-weekly", 0, "of each of so many weeks")
-	fl.IntVar(&f.keep.Monthly, "keep-monthly", 0, "of each of so many months")
-	fl.IntVar(&f.keep.Yearly, "keep-yearly", 0, "of each of so many years")
-	fl.StringArrayVar(&f.remove, "remove", nil, "remove this backup, by its ID, instead of following rules; may be repeated")
-	fl.StringArrayVar(&f.trust, "trust", nil, "let backups that are signed by this key, as risso backup key prints it, or by the keys in this file, replace others; may be repeated")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
+	fl.IntVar(&f.keep.Last, "keep-last", 0, "keep this many of the newest backups")
+	fl.StringVar(&f.within, "keep-within", "", "keep all that are at most this much older than the newest: 36h, 14d, 8w")
+	fl.IntVar(&f.keep.Daily, "keep-daily", 0, "keep the last one of each of this many days")
+	fl.IntVar(&f.keep.Weekly, "keep-weekly", 0, "keep the last one of each of this many weeks")
+	fl.IntVar(&f.keep.Monthly, "keep-monthly", 0, "keep the last one of each of this many months")
+	fl.IntVar(&f.keep.Yearly, "keep-yearly", 0, "keep the last one of each of this many years")
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove the backup with this ID instead of following rules; may be repeated")
+	fl.StringArrayVar(&f.trust, "trust", nil, "let backups signed by this key (printed by risso backup key), or by the keys in this file, replace others; may be repeated")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be removed, and remove nothing")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }

@@ -39,23 +39,24 @@ func NewVerify(s screen.Streams) *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
 		Use:   "verify --from PLACE",
-		Short: "Are backups whole? Reads all that they need, restores nothing",
-		Long: `Reads every object that the backups of a place need and compares it with the name, the size, the
-hash and the seal that it was given; manifests are read to their ends. A changed bit anywhere is
-found, and so is what is missing. Mirrored binary logs are compared with their indexes. What no backup needs is counted: risso backup prune removes it.
+		Short: "Check backups for damage: read all they need, restore nothing",
+		Long: `Reads every object that the backups of a place need and compares it with its recorded name, size,
+hash and seal; manifests are read to the end. Any changed bit is found, and so is anything missing.
+Mirrored binary logs are compared with their indexes. Objects that no backup needs are counted:
+risso backup prune removes them.
 
-A repository that is encrypted is read with --identity; without one the seals of all objects are
-checked, which finds damage, not what somebody put there and sealed anew: that the contents are
-those that were signed is seen with the identity only. An identity that opens nothing there is an
-error, and what no identity opens is told as locked, not as damaged, and is never set aside.
+An encrypted repository is read with --identity. Without it only the seals of all objects are
+checked: this finds damage, but not an object that somebody replaced and sealed again; only with the
+identity can the contents be compared with what was signed. An identity that opens nothing there is
+an error. What the identity does not open is reported as locked, not as damaged, and never set aside.
 
-An interrupted run continues where it was when it is started again within a day (--again starts over).
-A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside
-(--set-aside): then that backup stores it anew, or risso backup copy brings it from a second place.
+An interrupted run continues where it stopped if it is repeated within a day (--again starts over).
+The next backup with the same rows would reuse a damaged object, unless it has been set aside
+(--set-aside): then the backup stores it again, or risso backup copy brings it from a second place.
 
 ` + flags.TrustHelp + `
 
-It exits with 0 only when everything is whole, and signed by who is trusted. That a backup can be restored is shown by risso drill.
+The exit code is 0 only if everything is whole and signed by a trusted key. To prove that a backup can be restored, use risso drill.
 
 ` + fault.Help,
 		Example: `  risso verify --from /backups/db1
@@ -67,11 +68,11 @@ It exits with 0 only when everything is whole, and signed by who is trusted. Tha
 	fl := cmd.Flags()
 	f.Source.Bind(cmd)
 	flags.BindTrust(&f.Trust, cmd)
-	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
-	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
-	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them again")
+	fl.StringArrayVar(&f.backups, "backup", nil, "only the backup with this ID, or newest; may be repeated")
+	fl.BoolVar(&f.quick, "quick", false, "only check that objects exist and have the right size; do not read them")
+	fl.BoolVar(&f.setAside, "set-aside", false, "move damaged objects to damaged/ in the place, so that the next backup, or a copy from a second place, stores them again")
 	fl.BoolVar(&f.again, "again", false, "start over instead of continuing an interrupted run")
-	fl.IntVar(&f.threads, "threads", 0, "objects read at once (default two for each processor, at most 16)")
+	fl.IntVar(&f.threads, "threads", 0, "objects read at once (default two per processor, at most 16)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
@@ -133,32 +134,32 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	case v.Whole() && logs.whole():
 		return nil
 	case v.Whole() && len(logs.Damaged) == 0:
-		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(logs.Foreign), "mirrored log")))
+		return fault.New(fault.Failed, repo.TrustRemedy, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(logs.Foreign), "mirrored log")))
 	case v.Whole():
 		return fault.New(fault.Failed, "", fmt.Errorf("%s damaged", digits.Counted(len(logs.Damaged), "mirrored log")))
 	}
-	hint := ""
+	remedy := ""
 	switch {
 	case f.setAside:
 	case slices.ContainsFunc(v.Problems, repo.Problem.Taken):
-		hint = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
+		remedy = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
 	case slices.ContainsFunc(v.Problems, repo.Problem.Movable):
-		hint = "a part of a physical backup comes whole from a second place only: risso verify --set-aside, then risso backup copy from there"
+		remedy = "a part of a physical backup comes whole from a second place only: risso verify --set-aside, then risso backup copy from there"
 	}
 	is := func(k repo.ProblemKind) func(repo.Problem) bool {
 		return func(p repo.Problem) bool { return p.Kind == k }
 	}
 	if slices.ContainsFunc(v.Problems, is(repo.Foreign)) && !slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind != repo.Foreign }) {
-		return fault.New(fault.Failed, places.TrustHint, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(v.Problems), "backup")))
+		return fault.New(fault.Failed, repo.TrustRemedy, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(v.Problems), "backup")))
 	}
-	return fault.New(fault.Failed, hint, fmt.Errorf("%s, %s cannot be restored whole", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
+	return fault.New(fault.Failed, remedy, fmt.Errorf("%s, %s cannot be restored whole", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
 }
 
-// verifiedLogs is what a verification found of the mirrored binary logs beside the backups.
+// verifiedLogs is what a verification found about the mirrored binary logs.
 type verifiedLogs struct {
 	Logs    int      `json:"logs"`
 	Damaged []string `json:"damaged"` // each with what is wrong
-	Foreign []string `json:"foreign"` // not signed, or by nobody who is trusted, in words
+	Foreign []string `json:"foreign"` // not signed, or not by a trusted key, in words
 }
 
 func (v verifiedLogs) whole() bool { return len(v.Damaged)+len(v.Foreign) == 0 }

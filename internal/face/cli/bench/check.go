@@ -34,10 +34,11 @@ func newBenchCheck(s screen.Streams) *cobra.Command {
 	var f benchCheckFlags
 	cmd := &cobra.Command{
 		Use: "check WORKLOAD", Short: "Check whether a workload's tables are consistent", Args: cobra.ExactArgs(1),
-		Long: `Check whether a workload's tables are consistent: after a load, after a run, after a failover. For tpcc these are the twelve
-conditions of clause 3.3.2 of the specification. All of them see the same moment, so the check may run beside a benchmark.
-For ontime the answers of the server are compared with those known from making the rows: give the --scale and --seed that
-prepare was given. Exit code 1 says that something does not hold.`,
+		Long: `Checks whether a workload's tables are consistent: after a load, a run or a failover. For tpcc these
+are the twelve conditions of clause 3.3.2 of the specification. All are evaluated on the same
+snapshot, so the check may run during a benchmark. For ontime the server's answers are compared with
+those known from generating the rows: give the --scale and --seed used for prepare. The exit code is
+1 if a condition does not hold.`,
 		Example: `  risso bench check tpcc --dsn 'root@unix(/run/mysqld/mysqld.sock)/tpcc'
   risso bench check tpcc --dsn 'postgres://risso:secret@db1/tpcc' --output json
   risso bench check ontime --dsn 'root@unix(/run/mysqld/mysqld.sock)/flights' --scale 4`,

@@ -43,32 +43,32 @@ func newBenchCompare(s screen.Streams) *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
 		Use:   "compare A B | compare WORKLOAD --dsn-a A --dsn-b B | compare WORKLOAD --set-a x=1 --set-b x=2",
-		Short: "Tell whether B is faster than A, and how sure that is",
-		Long: `Compares two sets of results, two servers, or two settings of one server. It makes
-runs of both in turns, so that both have the same conditions, and tests neighbours as pairs
-(Wilcoxon's signed ranks; Mann and Whitney's test where there are fewer than six, or no
-pairs). The order is drawn, so that the test holds whatever the machine does meanwhile. The
-verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be shown and which one would not have shown. Where
-others used the machine more in the runs of one side, a verdict that they may have made is
-withheld.
+		Short: "Find out whether B is faster than A, and how certain that is",
+		Long: `Compares two sets of results, two servers, or two settings of one server. Runs of A and B
+alternate, so that both meet the same conditions, and neighbouring runs are tested as pairs
+(Wilcoxon signed-rank test; Mann-Whitney test if there are fewer than six pairs, or none).
+The order is random, so that the test is valid whatever else the machine does. The verdict
+gives the ratio of B to A (Hodges-Lehmann estimate) with its 95 % confidence interval, or
+says that no difference can be shown and how large one would have gone unnoticed. If other
+programs used the machine more during the runs of one side, a verdict that they may have
+caused is withheld.
 
---precise 3% goes on until the interval reaches no further than that, or both are proven
-alike within it, or --runs (then at most 60) are made; first A is compared with A, which
-tells how far this machine can be trusted now.
+--precise 3% continues until the interval is no wider than that on either side, or A and B
+are shown to be equal within it, or --runs is reached (then 60 by default). A is first
+compared with itself, which shows how far this machine can be trusted.
 
-A and B are files of risso bench run --output json, each with one run or many; several
-files are separated by commas, a folder means its *.json. What sysbench, pgbench, go-tpc,
-tpcc-mysql, mysqlslap and HammerDB print is read, too (--from says which file is A, or is
-read as one of the two). Files are judged as pairs where their times show that the runs
-were made in turns.
+A and B are files of risso bench run --output json, each with one run or several; separate
+several files by commas, or give a folder for all its *.json files. The output of sysbench,
+pgbench, go-tpc, tpcc-mysql, mysqlslap and HammerDB is read as well (once --from: file A;
+twice: both). Files are judged as pairs if their times show that the runs alternated.
 
---fail-if slower ends with code 4 when that is the verdict, and with 5 when there is none
-(too few runs, withheld): of throughput, or of p95 latency with --rate and where throughput
-is not told; which of them was judged is said.
+--fail-if slower exits with 4 if that is the verdict, and with 5 if there is none (too few
+runs, or withheld). It judges throughput, or p95 latency with --rate and if there is no
+throughput in the results; the output says which.
 
-Settings are set by SET GLOBAL on the server, for the time of the comparison. What was
-there before is written to a journal first and put back at the end, also after Ctrl-C; what
-a killed comparison left is put back by --restore. --dry-run shows the statements.
+Settings are changed by SET GLOBAL for the duration of the comparison. The previous values
+are first written to a journal, and put back at the end, even after Ctrl-C; --restore puts
+back what a killed comparison left. --dry-run shows the statements.
 
 ` + fault.Help,
 		Example: `  risso bench compare before.json after.json
@@ -85,20 +85,20 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	}
 	fl := cmd.Flags()
 	f.measureFlags.bind(cmd, 10*time.Second)
-	fl.IntVar(&f.threads, "threads", 1, "sessions at a time")
-	fl.Float64Var(&f.rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
+	fl.IntVar(&f.threads, "threads", 1, "concurrent sessions")
+	fl.Float64Var(&f.rate, "rate", 0, "transactions per second, arriving as a Poisson process; 0: as many as the sessions can run")
 	fl.StringVar(&f.dsnA, "dsn-a", "", "server A, written as --dsn")
-	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be of another kind")
-	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
-	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
+	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be a different product")
+	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value for A; may be repeated")
+	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value for B; may be repeated")
 	fl.StringArrayVar(&f.from, "from", nil, "results of sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap, HammerDB or Risso: once for A, twice for both")
-	fl.IntVar(&f.runs, "runs", 10, "runs of each; with --precise at most")
-	fl.Var(&f.precise, "precise", "continue until the interval reaches no further than this, such as 3%")
-	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A first, to show how far the machine can be trusted (with --precise 6)")
-	fl.StringSliceVar(&f.failIf, "fail-if", nil, "end with code 4 at these verdicts: slower, faster, different, unclear")
+	fl.IntVar(&f.runs, "runs", 10, "runs of each; with --precise the maximum (then 60 by default)")
+	fl.Var(&f.precise, "precise", "continue until the confidence interval is no wider than this on either side, such as 3%")
+	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A first, to show how far the machine can be trusted (with --precise: 6)")
+	fl.StringSliceVar(&f.failIf, "fail-if", nil, "exit with 4 on these verdicts: slower, faster, different, unclear")
 	fl.StringVar(&f.order, "order", compare.OrderRandom, "order of the runs: random (pairs, by --seed), or abba")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
-	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
+	fl.BoolVar(&f.restore, "restore", false, "put back settings that a killed comparison left on the server")
 	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+home.State("bench")+")")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "markdown")
 	return cmd

@@ -32,11 +32,11 @@ func newBenchMatrix(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "matrix FILE",
 		Short: "Measure servers, options, sizes and threads in all combinations",
-		Long: `Measures every combination of what a file names: servers (also postgres), start-up options,
-storage engines, table sizes, workloads (also script:FILE and replay:FILE), threads. It starts throw-away servers on this machine, makes
-the tables, runs everything in turns, and takes the servers down, also after Ctrl-C. Each run
-is a file in the folder of results: the same command again makes only the runs that are
-missing. The report answers one question for each thing that varies.
+		Long: `Measures every combination of what a file lists: servers (also postgres), start-up options, storage
+engines, table sizes, workloads (also script:FILE and replay:FILE) and numbers of threads. It starts
+throw-away servers on this machine, fills the tables, runs everything in turns, and removes the
+servers, even after Ctrl-C. Each run is a file in the folder of results: when the command is
+repeated, only missing runs are made. The report answers one question for each thing that varies.
 
 A file:
 
@@ -50,9 +50,9 @@ A file:
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.dir, "results", "", "folder of results (default: the file's name without its ending, and -results)")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "show the combinations and how long it takes, and do nothing")
-	fl.BoolVar(&f.reportOnly, "report", false, "report what is there, and run nothing")
+	fl.StringVar(&f.dir, "results", "", "folder for results (default: FILE without its extension, plus -results)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show the combinations and how long they would take, and do nothing")
+	fl.BoolVar(&f.reportOnly, "report", false, "report the results so far, and run nothing")
 	fl.IntVar(&f.prepare, "prepare-threads", 4, "sessions that fill the tables")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "markdown", "html")
 	return cmd

@@ -34,8 +34,8 @@ type measureFlags struct {
 func (f *measureFlags) bind(cmd *cobra.Command, length time.Duration) {
 	f.workloadFlags.bind(cmd)
 	fl := cmd.Flags()
-	flags.DurationVar(fl, &f.time, "for", length, "how long each run measures; --time does as well")
-	flags.DurationVar(fl, &f.warmup, "warmup", 2*time.Second, "how long each run goes before that")
+	flags.DurationVar(fl, &f.time, "for", length, "how long each run measures; --time is an alias")
+	flags.DurationVar(fl, &f.warmup, "warmup", 2*time.Second, "how long each run warms up before it measures")
 }
 
 // options are those of one run.
@@ -121,7 +121,7 @@ func (f *measureFlags) try(ctx context.Context, t drive.Target, w workload.Workl
 	return nil
 }
 
-// endOf gives an error of a measuring command its exit code and hint.
+// endOf gives an error of a measuring command its exit code and what mends it.
 func endOf(err error, name string) error {
 	if err == nil {
 		return nil

@@ -19,7 +19,6 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
-	"github.com/rissodb/risso/internal/mysql"
 )
 
 type benchPrepareFlags struct {
@@ -30,15 +29,15 @@ type benchPrepareFlags struct {
 
 func (f *benchPrepareFlags) bind(cmd *cobra.Command) {
 	f.workloadFlags.bind(cmd)
-	cmd.Flags().IntVar(&f.threads, "threads", 1, "sessions at a time")
+	cmd.Flags().IntVar(&f.threads, "threads", 1, "concurrent sessions")
 	flags.OutputVar(cmd.Flags(), &f.output, "", "text", "json")
 }
 
-// Prepared is what prepare or cleanup tells at its end.
+// Prepared is the result of prepare or cleanup.
 type Prepared struct {
 	Workload  string            `json:"workload"`
 	Server    string            `json:"server"`
-	Done      int64             `json:"done"` // rows, or tables dropped, or of a script statements
+	Done      int64             `json:"done"` // rows inserted, or tables dropped; for a script, statements run
 	Seconds   float64           `json:"seconds"`
 	PerSecond float64           `json:"per_second"`
 	Steps     []workload.Timing `json:"steps,omitempty"`
@@ -47,9 +46,9 @@ type Prepared struct {
 func newBenchPrepare(s screen.Streams) *cobra.Command {
 	var f benchPrepareFlags
 	cmd := &cobra.Command{
-		Use: "prepare WORKLOAD", Short: "Make and fill the tables of a workload", Args: cobra.ExactArgs(1),
-		Long: `Make and fill the tables of a workload, with the comment "` + workload.Mark + `". Nothing that is there is touched: prepare refuses
-where one of the tables exists. Ctrl-C takes away what was made.`,
+		Use: "prepare WORKLOAD", Short: "Create and fill the tables of a workload", Args: cobra.ExactArgs(1),
+		Long: `Creates and fills the tables of a workload, with the comment "` + workload.Mark + `". Existing tables are
+never touched: prepare refuses to run if one of its tables exists. Ctrl-C removes what was created.`,
 		Example: `  risso bench prepare read_write --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --table-size 250000 --threads 4
   risso bench prepare point_select --dsn 'postgres://risso:secret@db1/sbtest'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,8 +68,9 @@ func newBenchCleanup(s screen.Streams) *cobra.Command {
 	var f benchPrepareFlags
 	cmd := &cobra.Command{
 		Use: "cleanup WORKLOAD", Short: "Drop the tables that prepare made", Args: cobra.ExactArgs(1),
-		Long: `Drop the tables that prepare made, and nothing else: a table without the comment "` + workload.Mark + `" stays, and is named.
-For script the file's own teardown is run, and nothing of it where it would change a table without the comment.`,
+		Long: `Drops the tables that prepare made, and nothing else: a table without the comment "` + workload.Mark + `"
+is kept and reported. For script the file's own teardown is run, but none of it if it would change a
+table without the comment.`,
 		Example: `  risso bench cleanup read_write --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), s, args[0], func(ctx context.Context, p workload.Preparer, o workload.PrepareOptions) error {
@@ -126,7 +126,6 @@ func (f *benchPrepareFlags) run(ctx context.Context, s screen.Streams, name stri
 
 // prepareError adds what mends it. An error of wrong use keeps its code.
 func prepareError(ctx context.Context, err error) error {
-	var refused *mysql.Error
 	var told *fault.Error
 	switch {
 	case errors.As(err, &told):
@@ -136,8 +135,6 @@ func prepareError(ctx context.Context, err error) error {
 		return fault.New(fault.Usage, "", err)
 	case ctx.Err() != nil: // it says so, and what is left
 		return fault.New(fault.Interrupted, "", err)
-	case errors.As(err, &refused):
-		return fault.New(fault.Failed, refused.Hint, err)
 	}
 	return err
 }

@@ -38,8 +38,8 @@ type recordFlags struct {
 
 func (f *recordFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.record, "record", false, "send the result to the risso serve of this machine, which shows it with the server's numbers of the same seconds")
-	fl.StringVar(&f.to, "record-to", "", "send the result to this risso serve: http://risso:8306")
+	fl.BoolVar(&f.record, "record", false, "send the result to risso serve on this machine, which shows it next to the server's metrics for the same period")
+	fl.StringVar(&f.to, "record-to", "", "send the result to risso serve at this address: http://risso:8306")
 	fl.StringVar(&f.tokenFile, "token-file", "", "file with the token for --record-to (default: the environment variable RISSO_TOKEN)")
 }
 

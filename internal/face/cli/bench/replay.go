@@ -33,14 +33,14 @@ import (
 // bindOwn adds the flags of ontime, script and replay.
 func (f *workloadFlags) bindOwn(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.Float64Var(&f.Scale, "scale", workload.Defaults().Scale, "ontime: millions of rows, also parts of one")
-	fl.StringVar(&f.File, "file", "", "script: a file of YAML; replay: a slow log, or what risso digest --output json wrote")
+	fl.Float64Var(&f.Scale, "scale", workload.Defaults().Scale, "ontime: millions of rows; fractions are allowed")
+	fl.StringVar(&f.File, "file", "", "script: a file of YAML; replay: a slow log, or the output of risso digest --output json")
 	fl.StringVar(&f.ReplayMode, "mode", "mix", "replay: mix (classes by their share of the calls) or timeline (sessions, order and gaps as recorded)")
 	fl.Float64Var(&f.ReplaySpeed, "speed", 1, "replay with --mode timeline: 2 is twice as fast as recorded")
-	fl.BoolVar(&f.ReplayWrites, "writes", false, "replay: run INSERT, UPDATE, DELETE and REPLACE, too")
-	fl.StringVar(&f.part.since, "since", "", "replay of a log: only what ran from then on: a time in UTC (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
-	fl.StringVar(&f.part.until, "until", "", "replay of a log: only what ran before then")
-	fl.StringVar(&f.part.filter, "filter", "", "replay of a log: only events for which this expression is true; see risso digest --help")
+	fl.BoolVar(&f.ReplayWrites, "writes", false, "replay: also run INSERT, UPDATE, DELETE and REPLACE")
+	fl.StringVar(&f.part.since, "since", "", "replay of a log: only what ran at this time or later: a time in UTC (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
+	fl.StringVar(&f.part.until, "until", "", "replay of a log: only what ran before this time")
+	fl.StringVar(&f.part.filter, "filter", "", "replay of a log: only events that match this expression; see risso digest --help")
 	f.command = cmd
 }
 

@@ -22,14 +22,14 @@ func newBenchReport(s screen.Streams) *cobra.Command {
 	var timeline bool
 	cmd := &cobra.Command{
 		Use:   "report FILE.json…",
-		Short: "Make a report of results that were kept: HTML, Markdown, CSV, JSON",
-		Long: `Make a report of results that risso bench run --output json gave; - is stdin.
+		Short: "Make a report of saved results: HTML, Markdown, CSV, JSON",
+		Long: `Makes a report of results of risso bench run --output json; - is standard input.
 
 The HTML page is self-contained: charts, tables and the environment in one file, light and
-dark, ready to print. Files that are called alike but for a number at their end (a-1.json,
-a-2.json) are runs of the same thing; several things are compared with the first one, with an
-interval where each was run twice or more. Four or more numbers of threads give the curve of
-the Universal Scalability Law.
+dark, ready to print. Files whose names differ only in a number at the end (a-1.json, a-2.json)
+are runs of the same thing; several things are compared with the first one, with a confidence
+interval if each was run at least twice. With four or more numbers of threads the report
+includes the curve of the Universal Scalability Law.
 
 ` + fault.Help,
 		Example: `  risso bench report run.json > run.html
@@ -50,7 +50,7 @@ the Universal Scalability Law.
 		},
 	}
 	flags.OutputVar(cmd.Flags(), &output, "", "html", "markdown", "csv", "json")
-	cmd.Flags().BoolVar(&timeline, "timeline", false, "with csv: a line for each second instead of one for each run")
+	cmd.Flags().BoolVar(&timeline, "timeline", false, "with csv: one line per second instead of one per run")
 	return cmd
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
@@ -49,21 +50,21 @@ func newBenchRun(s screen.Streams) *cobra.Command {
 	var f benchRunFlags
 	cmd := &cobra.Command{
 		Use: "run WORKLOAD", Short: "Run a workload and measure it",
-		Long: `Run a workload and measure it.
+		Long: `Runs a workload and measures it.
 
-Without --rate each session begins a transaction when the one before has ended (closed
-loop): this finds out how much the server can do. With --rate transactions are due at
-moments of a Poisson process, whatever the server does (open loop), and latency counts
-from the moment at which a transaction was due: this finds out what users would feel, and
-a stall of the server shows in the percentiles. More work than the server can do is
-counted as backlog.
+Without --rate each session begins a transaction as soon as its previous one has ended
+(closed loop): this measures how much the server can do. With --rate transactions are due
+at the times of a Poisson process, whatever the server does (open loop), and latency counts
+from the time at which a transaction was due: this measures what users would experience,
+and a stall of the server shows in the percentiles. Transactions that the server cannot
+keep up with are counted as backlog.
 
-Lost connections are opened again; --failover names servers to go on with. --ledger has
-each session write a number behind each transaction and looks afterwards for numbers that
-the server had acknowledged and no longer has.
+Lost connections are reopened; --failover names servers to continue with. With --ledger
+each session writes a number after each transaction, and numbers that the server had
+acknowledged but no longer has are reported afterwards.
 
-Ctrl-C prints what was measured so far and ends with code 130; a second Ctrl-C ends at
-once and may leave the table of the ledger, which the next run with a ledger drops.
+Ctrl-C prints what was measured so far and exits with 130; a second Ctrl-C exits at once
+and may leave the ledger's table behind, which the next run with --ledger drops.
 
 ` + fault.Help,
 		Example: `  risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16
@@ -76,16 +77,16 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl := cmd.Flags()
 	f.workloadFlags.bind(cmd)
 	fl.StringArrayVar(&f.failover, "failover", nil, "DSN of a server to continue with if the previous one is lost or refuses writes; may be repeated")
-	fl.IntVar(&f.Threads, "threads", 1, "sessions at a time")
-	flags.DurationVar(fl, &f.Time, "for", 10*time.Second, "how long to measure; --time does as well")
-	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before that, or auto: until the figures are steady")
-	flags.DurationVar(fl, &f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
-	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
-	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
-	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
+	fl.IntVar(&f.Threads, "threads", 1, "concurrent sessions")
+	flags.DurationVar(fl, &f.Time, "for", 10*time.Second, "how long to measure; --time is an alias")
+	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before measuring, or auto: until the figures are steady")
+	flags.DurationVar(fl, &f.limit, "warmup-limit", bench.WarmupLimit, "the longest that --warmup auto may take")
+	fl.Float64Var(&f.Rate, "rate", 0, "transactions per second, arriving as a Poisson process; 0: as many as the sessions can run")
+	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another latency `PERCENTILE`; may be repeated")
+	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more latency `PERCENTILES`: 50,99,99.999")
 	fl.BoolVar(&f.Options.Statements, "per-statement", false, "also show the latency of each statement")
-	flags.DurationVar(fl, &f.interval, "report-interval", 0, "a line on standard error every so long, also without a terminal")
-	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
+	flags.DurationVar(fl, &f.interval, "report-interval", 0, "print a line to standard error at this interval, even without a terminal")
+	fl.BoolVar(&f.Ledger, "ledger", false, "record what the server acknowledged, and look for it afterwards")
 	f.record.bind(cmd)
 	flags.OutputVar(fl, &f.output, "", benchOutputs()...)
 	return cmd
@@ -253,7 +254,7 @@ func (f *benchRunFlags) begin(ctx context.Context, s screen.Streams) error {
 	return benchError(fmt.Errorf("no server answers: %w", errors.Join(refused...)), f.Workload.Name())
 }
 
-// benchError gives an error its exit code and hint.
+// benchError gives an error its exit code and what mends it.
 func benchError(err error, name string) error {
 	var known *fault.Error
 	var server *drive.ServerError
@@ -264,25 +265,25 @@ func benchError(err error, name string) error {
 	case errors.Is(err, workload.ErrUsage):
 		return fault.New(fault.Usage, "", err)
 	case errors.As(err, &server):
-		return fault.New(fault.Failed, benchHint(server, name), err)
+		return fault.New(fault.Failed, serverRemedy(server, name), err)
 	case errors.As(err, &trouble):
-		hint := trouble.Hint
+		remedy := fleet.RemedyOf(err)
 		switch {
 		case trouble.OfAccount():
-			hint = "lower --threads, or " + hint
+			remedy = "lower --threads, or " + remedy
 		case trouble.Class == mysql.ClassFull:
-			hint = "lower --threads, or raise max_connections"
+			remedy = "lower --threads, or raise max_connections"
 		}
 		if mysql.ErrorNumber(err) == errno.UnknownDatabase {
-			hint = "create the database, then: risso bench prepare " + name + " --dsn …"
+			remedy = "create the database, then: risso bench prepare " + name + " --dsn …"
 		}
-		return fault.New(fault.Failed, hint, err)
+		return fault.New(fault.Failed, remedy, err)
 	}
 	return fault.New(fault.Failed, "", err)
 }
 
-// benchHint says what mends an error that the server gave.
-func benchHint(e *drive.ServerError, name string) string {
+// serverRemedy says what mends an error that the server gave.
+func serverRemedy(e *drive.ServerError, name string) string {
 	prepare := "risso bench prepare " + name + " --dsn …"
 	switch {
 	case name == "replay" && (e.Code == 1146 || e.Code == 1049):

@@ -37,13 +37,12 @@ func newBenchScale(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale WORKLOAD | scale --file SWEEP",
 		Short: "Show how throughput grows with threads, and where it peaks",
-		Long: `Runs a workload with one number of threads after the other, fits the Universal
-Scalability Law, X(N) = λN / (1 + σ(N−1) + κN(N−1)), and says what it means: σ is the share
-of the work that one thread does at a time, κ what each pair of threads costs; where the
-peak is; what to expect of thread counts that were not run, with 95 % intervals; and
-whether the law fits at all.
+		Long: `Runs a workload with increasing numbers of threads, fits the Universal Scalability Law,
+X(N) = λN / (1 + σ(N−1) + κN(N−1)), and says what it means: σ is the serial share of the
+work, κ the cost of each pair of threads; where the peak is; what to expect of thread
+counts that were not run, with 95 % intervals; and whether the law fits at all.
 
-A sweep that was measured elsewhere is read by --file: lines of threads,tps, or JSON.
+--file reads a sweep that was measured elsewhere: lines of threads,tps, or JSON.
 
 ` + fault.Help,
 		Example: `  risso bench scale point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --threads 1,2,4,8,16,32,64
@@ -58,9 +57,9 @@ A sweep that was measured elsewhere is read by --file: lines of threads,tps, or 
 	f.measureFlags.bind(cmd, 5*time.Second)
 	fl.IntSliceVar(&f.counts, "threads", []int{1, 2, 4, 8, 16, 32, 64}, "numbers of threads, separated by commas")
 	fl.IntVar(&f.runs, "runs", 3, "runs with each number of threads")
-	fl.Lookup("file").Usage = "without a workload: a sweep that was measured, lines of threads,tps, or JSON, - for standard input; else " + fl.Lookup("file").Usage
-	fl.IntVar(&f.processors, "processors", 0, "processors of the server's machine (default: of this machine, when the server runs on it)")
-	fl.IntSliceVar(&f.predict, "predict", nil, "numbers of threads to predict (default: in the gaps, the peak, twice the largest)")
+	fl.Lookup("file").Usage = "without a workload: a measured sweep, lines of threads,tps, or JSON, - for standard input; otherwise " + fl.Lookup("file").Usage
+	fl.IntVar(&f.processors, "processors", 0, "processors of the server's machine (default: those of this machine if the server runs on it)")
+	fl.IntSliceVar(&f.predict, "predict", nil, "numbers of threads to predict for (default: between those measured, at the peak, twice the largest)")
 	fl.BoolVar(&f.ascii, "ascii", false, "draw the chart in ASCII")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "csv", "markdown", "svg", "html")
 	return cmd

@@ -11,7 +11,7 @@ type UndoneAnswer struct {
 	SQL string `json:"sql"` // the statements
 }
 
-// PurgedAnswer is which mirrored logs went.
+// PurgedAnswer lists the mirrored logs that were removed.
 type PurgedAnswer struct {
 	DryRun bool              `json:"dry_run"`
 	Logs   []mirror.Decision `json:"logs"`

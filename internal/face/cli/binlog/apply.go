@@ -35,20 +35,20 @@ func newBinlogApply(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply [FILE…] [--from PLACE | --dsn DSN] --into DSN --after GTIDS",
 		Short: "Roll a server forward from binary logs, to just before a mistake",
-		Long: `Applies transactions from binary logs to a server: from the position that it has (that of the
-backup it was restored from) to a time, to a GTID, or to just before one. Before anything is
-changed the logs are read once: when they do not reach back to the position, have a hole, or
-lack the transaction to stop at, nothing is done.
+		Long: `Applies transactions from binary logs to a server: from the server's position (that of the backup it
+was restored from) to a time, to a GTID, or to just before one. The logs are first read in full: if
+they do not reach back to the position, have a gap, or do not contain the transaction to stop at,
+nothing is changed.
 
-Each transaction is applied once, also when this was killed in between: call it again with the
-same position. Without --keep-gtids a table in the schema risso_roll_forward notes how far it is,
-and goes at the end; with it the server's own GTIDs tell.
+Each transaction is applied exactly once, even if the command was killed: run it again with the same
+position. Progress is recorded in a table in the schema risso_roll_forward, which is removed at the
+end; with --keep-gtids the server's own GTIDs serve instead.
 
-Times: transactions from --to-time on are left out. A time without a zone is UTC, or in that of --timezone.
-Logs of MariaDB and of MySQL before 8.0 tell whole seconds. A server that has more than it is to
-be rolled to is refused: nothing is taken back.
+Transactions committed at --to-time or later are left out. A time without a zone is UTC, or in the
+zone of --timezone. Logs of MariaDB, and of MySQL before 8.0, have times in whole seconds only.
+A server that is already beyond the point to stop at is refused: nothing is rolled back.
 
-Of a place, logs are read that who is trusted mirrored, and to the last byte that is signed. Files
+From a place, only logs mirrored by a trusted account are read, up to the last signed byte. Files
 are read as they are.
 
 ` + flags.TrustHelp + `
@@ -63,14 +63,14 @@ are read as they are.
 	flags.BindTrust(&f.Trust, cmd)
 	f.tableFlags.bind(cmd, "only changes")
 	fl := cmd.Flags()
-	fl.StringVar(&f.into, "into", "", "the server to change, as --dsn")
-	fl.StringVar(&f.after, "after", "", "GTIDs that the server has: gtid_executed, of MariaDB gtid_binlog_pos, of the backup")
-	fl.StringVar(&f.start, "start", "", "or the place in the logs that belongs to the backup: FILE:POSITION")
-	f.Until.Bind(cmd, "apply")
+	fl.StringVar(&f.into, "into", "", "the server to change, written as --dsn")
+	fl.StringVar(&f.after, "after", "", "GTIDs that the server has: those of the backup (gtid_executed; MariaDB: gtid_binlog_pos)")
+	fl.StringVar(&f.start, "start", "", "instead of --after: the backup's position in the binary logs, FILE:POSITION")
+	f.Until.Bind(cmd, "")
 	f.BindPlace(cmd)
-	fl.StringArrayVar(&f.skip, "skip", nil, "leave out this transaction, by GTID; may be repeated")
-	fl.BoolVar(&f.keep, "keep-gtids", false, "transactions keep their GTIDs")
-	fl.StringVar(&f.pending, "pending", "", "after a kill during a statement, if it is unknown whether it was done: done or again")
+	fl.StringArrayVar(&f.skip, "skip", nil, "skip the transaction with this GTID; may be repeated")
+	fl.BoolVar(&f.keep, "keep-gtids", false, "keep the transactions' own GTIDs")
+	fl.StringVar(&f.pending, "pending", "", "after a kill in mid-statement, if it is unknown whether it was carried out: done (skip it) or again (run it)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be applied, and change nothing")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	cmd.MarkFlagsMutuallyExclusive("after", "start")

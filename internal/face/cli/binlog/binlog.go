@@ -29,7 +29,7 @@ import (
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "binlog",
-		Short: "Binary logs: mirror them, find the bad statement, undo it, roll forward",
+		Short: "Mirror and search binary logs, undo a statement, roll forward",
 		Long: `Binary logs of MySQL and MariaDB: mirrored as they are written, searched for a mistake,
 turned into the statements that undo it, or applied to a server up to just before it.
 
@@ -86,7 +86,7 @@ func (f *tableFlags) unmet(in string) error {
 	if f.choice == nil || !errors.As(f.choice.Unmet(), &unmet) {
 		return nil
 	}
-	return fault.New(fault.Failed, unmet.Hint(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
+	return fault.New(fault.Failed, unmet.Remedy(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
 }
 
 // misnamed says whether one of these names is no pattern.
@@ -108,8 +108,8 @@ func newBinlogList(s screen.Streams) *cobra.Command {
 		Use:   "list [FILE…] [--from PLACE | --dsn DSN]",
 		Short: "List binary logs: times, GTIDs, sizes, gaps",
 		Long: `Lists binary logs with their first and last times, GTIDs and sizes, and the gaps between
-them. Files and logs of a live server are read for that; of mirrored logs the index tells,
-and --verify reads them and compares.
+them. Files and the logs of a live server are read in full; for mirrored logs the index is
+enough, and --verify reads the logs and compares them with it.
 
 ` + fault.Help,
 		Example: `  risso binlog list --from /backups/db1
@@ -126,12 +126,12 @@ and --verify reads them and compares.
 	return cmd
 }
 
-// ListedLogs is a series as it is shown.
+// ListedLogs is a series of logs.
 type ListedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
 	Gaps   []mirror.Gap `json:"gaps"`
-	Lost   []string     `json:"lost,omitempty"` // logs that lie there without their index, which are not read
+	Lost   []string     `json:"lost,omitempty"` // logs without an index, which are not read
 	lacks  string       // the same in words
 }
 
@@ -265,10 +265,10 @@ func newBinlogPurge(s screen.Streams) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "purge --from PLACE --keep DURATION",
-		Short: "Remove mirrored logs that are older than is wanted",
-		Long: `Removes finished logs from a mirror, the oldest first and without leaving a hole, when their
-last event is older than --keep. The newest log of a series always stays. No backup from
-before a removed log can be rolled forward any more: keep logs as long as backups.
+		Short: "Remove old mirrored logs",
+		Long: `Removes finished logs from a mirror, oldest first and without leaving a gap, if their last
+event is older than --keep. The newest log of a series is always kept. A backup from before
+a removed log can no longer be rolled forward: keep logs as long as backups.
 
 ` + fault.Help,
 		Example: `  risso binlog purge --from /backups/db1 --keep 14d --dry-run`,
@@ -287,8 +287,8 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 	fl := cmd.Flags()
 	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
 	f.BindDir(fl, "dir")
-	fl.StringVar(&keep, "keep", "", "how old a log's last event may be: 14d, 36h")
-	fl.BoolVar(&dryRun, "dry-run", false, "show what would go, and why")
+	fl.StringVar(&keep, "keep", "", "remove logs whose last event is older than this: 14d, 36h")
+	fl.BoolVar(&dryRun, "dry-run", false, "show what would be removed, and why")
 	flags.OutputVar(fl, &output, "", "text", "json")
 	return cmd
 }

@@ -32,19 +32,19 @@ func newBinlogFollow(s screen.Streams) *cobra.Command {
 		Use:   "follow --dsn DSN --to PLACE",
 		Short: "Mirror binary logs as they are written",
 		Long: `Mirrors a server's binary logs as they are written, by the replication protocol, until Ctrl-C.
-A server that goes away is waited for; one that is not there at the start is an error.
-The bytes are the server's own. What is there is never written again: after any cut it goes on
-where it was, and a failover or RESET begins a new series. A log that the server has finished is
-verified, compressed and stored in the place, with an index. What is mirrored is signed by this
-account, also while it grows, and what others put there is not rolled forward. An account needs REPLICATION SLAVE
-and REPLICATION CLIENT (MariaDB: BINLOG MONITOR).
+If the server goes away it waits; if the server cannot be reached at the start it fails.
+The bytes are exactly the server's. Nothing already mirrored is ever rewritten: after an
+interruption it continues where it stopped, and a failover or RESET begins a new series. A log that
+the server has finished is verified, compressed and stored in the place, with an index. Mirrored
+logs are signed by this account, even while they grow; anything others put there is not rolled
+forward. The account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR).
 
-With --semi-sync the server counts on the mirror: it is told of a transaction when that is on
-disk here (rpl_semi_sync_source_enabled, or rpl_semi_sync_master_enabled, has to be on).
+With --semi-sync the server relies on the mirror: a transaction is acknowledged once it is on disk
+here (rpl_semi_sync_source_enabled or rpl_semi_sync_master_enabled must be on).
 
-In an encrypted repository the logs are encrypted, also while they are being written. This host
-keeps the key of the log that is being written, until that is stored, so that it can go on after
-a kill; what is stored can be read only with an identity.
+In an encrypted repository the logs are encrypted, even while they are being written. This host
+keeps the key of the unfinished log until the log is stored, so that it can continue after a
+kill; stored logs can be read only with an identity.
 
 ` + fault.Help,
 		Example: `  risso binlog follow --dsn 'risso:secret@tcp(db1:3306)/' --to /backups/db1
@@ -59,9 +59,9 @@ a kill; what is stored can be read only with an identity.
 	fl.StringVar(&f.to, "to", "", "where to: "+blob.Forms)
 	fl.StringVar(&f.dir, "dir", "", "folder for the log that is being written (default: the place if it is a folder, otherwise one under ~/.local/state/risso)")
 	fl.BoolVar(&f.semiSync, "semi-sync", false, "acknowledge transactions when they are on disk here")
-	fl.BoolVar(&f.once, "once", false, "end when everything is here that the server has now")
-	fl.BoolVar(&f.plain, "plain", false, "leave finished logs as files in --dir, not compressed")
-	fl.StringVar(&f.keep, "keep", "", "remove finished logs whose last event is older: 14d, 36h (default: never)")
+	fl.BoolVar(&f.once, "once", false, "stop once everything the server has now is mirrored")
+	fl.BoolVar(&f.plain, "plain", false, "leave finished logs uncompressed in --dir")
+	fl.StringVar(&f.keep, "keep", "", "remove finished logs whose last event is older than this: 14d, 36h (default: never)")
 	flags.OutputVar(fl, &f.output, "text or json: one line per event; json also has the progress every second", "text", "json")
 	return cmd
 }
@@ -140,7 +140,7 @@ func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error
 		return fault.New(fault.InUse, "", err)
 	}
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
-		if c, cerr := mysql.Connect(ctx, o.Target, nil); cerr == nil { // else the hint does without the account
+		if c, cerr := mysql.Connect(ctx, o.Target, nil); cerr == nil { // else the remedy does without the account
 			c.Close()
 			return fault.New(fault.Failed, c.Server.FollowGrants(), err)
 		}

@@ -38,14 +38,15 @@ func newBinlogSearch(s screen.Streams) *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
 		Use:   "search [FILE…] [--from PLACE | --dsn DSN]",
-		Short: "Find the bad statement: describe the damage, get the transactions that did it",
+		Short: "Find a bad statement: describe the damage, get the transactions that did it",
 		Long: `Finds transactions by the damage they did: which table, what kind of change, how many rows, when,
-by whom. For each: its GTID and place, time, connection, the statement where the log has its text
-(binlog_rows_query_log_events; of MariaDB binlog_annotate_row_events), rows by table, and rows
-as they were before. What drops or empties a table or partitions comes first, then what changed most rows.
+by whom. It shows each one's GTID and position, time, connection, the statement if the log has its
+text (binlog_rows_query_log_events; MariaDB: binlog_annotate_row_events), rows per table, and rows
+as they were before. Transactions that drop or empty tables or partitions come first, then those
+that changed the most rows.
 
-Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; else they are
-@1, @2 and so on. With --dsn beside files or --from, the server is asked for names only.
+Column names come from the log (binlog_row_metadata=FULL) or from --dsn; otherwise they are shown as
+@1, @2 and so on. If --dsn is given together with files or --from, only column names are read from it.
 
 ` + fault.Help,
 		Example: `  risso binlog search --from /backups/db1 --table shop.orders --kind delete --rows-over 1000
@@ -57,17 +58,17 @@ Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; els
 	f.tableFlags.bind(cmd, "changes")
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.kinds, "kind", nil, "kinds of change: "+strings.Join(damageKinds, ", ")+"; may be repeated")
-	fl.Int64Var(&f.rows, "rows-over", 0, "at least so many rows in one transaction")
-	fl.StringVar(&f.since, "since", "", "committed from then on: a time, or how long ago (2h, 7d)")
-	fl.StringVar(&f.until, "until", "", "committed before then")
+	fl.Int64Var(&f.rows, "rows-over", 0, "only transactions that change at least this many rows")
+	fl.StringVar(&f.since, "since", "", "committed at this time or later: a time, or how long ago (2h, 7d)")
+	fl.StringVar(&f.until, "until", "", "committed before this time")
 	flags.ZoneVar(fl, &f.zone)
 	fl.StringVar(&f.gtid, "gtid", "", "only transactions of this GTID set")
-	fl.StringVar(&f.user, "user", "", "who ran it, or a prefix of that, if the log has it (statements that create objects)")
-	fl.Uint32Var(&f.connection, "connection", 0, "number of the connection, if the log has it")
-	fl.StringVar(&f.text, "text", "", "part of the statement's text, in any case")
-	fl.IntVar(&f.images, "images", 3, "rows before the change to show of each table; -1: all")
+	fl.StringVar(&f.user, "user", "", "user who ran it, or a prefix, if the log has it (only for statements that create objects)")
+	fl.Uint32Var(&f.connection, "connection", 0, "connection ID, if the log has it")
+	fl.StringVar(&f.text, "text", "", "part of the statement's text, ignoring case")
+	fl.IntVar(&f.images, "images", 3, "rows to show per table, as they were before the change; -1: all")
 	fl.IntVar(&f.limit, "limit", 20, "transactions to show; 0: all")
-	fl.IntVar(&f.threads, "threads", 0, "logs that are read at the same time (default: processors)")
+	fl.IntVar(&f.threads, "threads", 0, "logs read at once (default: one per processor)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
@@ -293,13 +294,13 @@ func newBinlogUndo(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo [FILE…] [--from PLACE | --dsn DSN] --gtid GTID",
 		Short: "Print the statements that undo a transaction",
-		Long: `Prints the statements that undo the rows of a transaction, the last change first, as one
-transaction, for you to read and to run. Nothing is changed.
+		Long: `Prints the statements that undo the row changes of a transaction, last change first, as one
+transaction for you to review and run. Nothing is changed.
 
-It needs rows logged as a whole (binlog_row_image=FULL, the default) and says so where it cannot.
-Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn: give the server
-beside files or --from, too, for it also tells which columns are generated, what is unsigned,
-the primary key, and what triggers and cascades would do.
+It needs complete row images (binlog_row_image=FULL, the default), and says so if they are missing.
+Column names come from the log (binlog_row_metadata=FULL) or from --dsn. Give --dsn even with files
+or --from: the server also knows which columns are generated or unsigned, the primary key,
+and what triggers and cascades would do.
 
 ` + fault.Help,
 		Example: `  risso binlog undo --dsn 'risso@tcp(db1)/' --gtid 0-1-4711 >undo.sql
@@ -311,7 +312,7 @@ the primary key, and what triggers and cascades would do.
 	f.tableFlags.bind(cmd, "only changes")
 	fl := cmd.Flags()
 	fl.StringVar(&f.gtid, "gtid", "", "the transaction")
-	fl.StringVar(&f.at, "at", "", "where the transaction begins, FILE:POSITION, as risso binlog search prints it; for logs without GTIDs")
+	fl.StringVar(&f.at, "at", "", "where the transaction begins, FILE:POSITION as printed by risso binlog search; for logs without GTIDs")
 	flags.OutputVar(fl, &f.output, "text: the statements; json: them and what there is to know", "text", "json")
 	return cmd
 }

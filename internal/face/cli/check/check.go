@@ -42,9 +42,19 @@ var checkWords = [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Checks for Nagios and Icinga: one line, performance data, exit codes 0 to 3",
-		Args:  cobra.NoArgs,
+		Short: "Run checks for Nagios and Icinga: one line, performance data, exit codes 0 to 3",
+		// A check that is not configured right must be neither OK nor CRITICAL.
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return failed(s, "CHECK", fault.Usagef("there is no check %q: see risso check --help", args[0]))
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			return failed(s, "CHECK", fault.Usagef("no check is named: see risso check --help"))
+		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(s, "CHECK", err) })
 	cmd.AddCommand(newCheckBackup(s))
 	return cmd
 }
@@ -71,27 +81,28 @@ func newCheckBackup(s screen.Streams) *cobra.Command {
 	var f checkBackupFlags
 	cmd := &cobra.Command{
 		Use:   "backup {--from PLACE | --config FILE --server NAME}",
-		Short: "Is there a fresh backup that was proven, and are the binary logs mirrored?",
+		Short: "Check that a recent, proven backup exists and that binary logs are mirrored",
 		Long: `Looks at a backup repository and says in one line what the page Protect of risso serve
-says: how old the last backup is, whether a drill proved one and when (risso drill), and
+says: how old the last backup is, whether and when a drill proved one (risso drill), and
 whether the mirrored binary logs (risso binlog follow) reach beyond it without a gap. The
-judgement is that of the page. Performance data follow the bar.
+verdict is the same as on the page. Performance data follow the vertical bar.
 
 With --config the place, the schedules and max_age come from the protect block of the
-file that risso serve reads; a backup is then late when the one that was due is missing.
-With --from alone a backup is late after 26h and lost after 52h, a proof late after 30d.
+file that risso serve reads; a backup is then late if the one that was due is missing.
+With --from alone the last backup is a warning after 26h and critical after 52h, the last
+proof a warning after 30d.
 
 Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (the place cannot be read, wrong use).
-Ages are written as 90m, 26h or 8d; 0 switches a level off. Where no logs are mirrored,
-nothing is said of them, unless the config file asks for a mirror. On a server that writes
-all the time, --mirror-warning 5m finds a mirror that has stopped; on an idle one it would
-raise false alarms, so it is off by default.
+Ages are written as 90m, 26h or 8d; 0 switches a level off. If no logs are mirrored,
+nothing is said about them, unless the config file asks for a mirror. On a server that is
+always writing, --mirror-warning 5m detects a mirror that has stopped; on an idle one it
+would raise false alarms, so it is off by default.
 
 ` + flags.CountsHelp + `
 
-In an encrypted repository --identity is not needed, and a monitoring host should have none.
-Without it the log that is being written counts by the time at which it grew; what it holds is
-not looked at, and "any moment" may be told as less than it is, never as more.`,
+An encrypted repository can be checked without --identity, and a monitoring host should have
+none. The log being written is then judged by when it last grew, not by its contents; the
+range of moments that can be restored may be reported as shorter than it is, never as longer.`,
 		Example: `  risso check backup --from /backups/db1
   risso check backup --config /etc/risso.yaml --server shop
   risso check backup --from s3://bucket/db1 --warning 7h --critical 13h --proven-critical 35d
@@ -109,26 +120,23 @@ not looked at, and "any moment" may be told as less than it is, never as more.`,
 	fl := cmd.Flags()
 	f.Source.Bind(cmd)
 	flags.BindTrust(&f.Trust, cmd)
-	fl.StringVar(&f.config, "config", "", "config file of risso serve (YAML), whose protect block says where and how often")
-	fl.StringVar(&f.server, "server", "", "only backups of this server: its name or identity (default: all that lie there, which should be of one)")
-	fl.Var(&f.age.warning, "warning", "age of the last backup from which it is a warning (default 26h)")
-	fl.Var(&f.age.critical, "critical", "age of the last backup from which it is critical (default twice --warning)")
-	fl.Var(&f.proven.warning, "proven-warning", "how long ago a drill may have proven a backup before it is a warning (default 30d)")
-	fl.Var(&f.proven.critical, "proven-critical", "the same, critical (default never)")
-	fl.Var(&f.mirror.warning, "mirror-warning", "age of the newest mirrored event from which it is a warning (default never)")
-	fl.Var(&f.mirror.critical, "mirror-critical", "the same, critical (default never)")
-	flags.DurationVar(fl, &f.wait, "timeout", 30*time.Second, "give up after that, as UNKNOWN")
+	fl.StringVar(&f.config, "config", "", "config file of risso serve (YAML), whose protect block says where backups are and how often they are due")
+	fl.StringVar(&f.server, "server", "", "only backups of this server: its name or identity (default: all backups there, which should be of one server)")
+	fl.Var(&f.age.warning, "warning", "age of the last backup that is a warning (default 26h)")
+	fl.Var(&f.age.critical, "critical", "age of the last backup that is critical (default twice --warning)")
+	fl.Var(&f.proven.warning, "proven-warning", "age of the last proof by a drill that is a warning (default 30d)")
+	fl.Var(&f.proven.critical, "proven-critical", "as above, but critical (default never)")
+	fl.Var(&f.mirror.warning, "mirror-warning", "age of the newest mirrored event that is a warning (default never)")
+	fl.Var(&f.mirror.critical, "mirror-critical", "as above, but critical (default never)")
+	flags.DurationVar(fl, &f.wait, "timeout", 30*time.Second, "give up after this time, as UNKNOWN")
 	return cmd
 }
 
-// checkFailed is the state UNKNOWN with its reason.
-func checkFailed(s screen.Streams, err error) error {
-	hint := ""
-	var e *fault.Error
-	if errors.As(err, &e) {
-		hint = e.Hint
-	}
-	fmt.Fprintln(s.Out, "BACKUP UNKNOWN - "+noBar(fault.Line(err.Error(), hint)))
+func checkFailed(s screen.Streams, err error) error { return failed(s, "BACKUP", err) }
+
+// failed is the state UNKNOWN of a check with its reason.
+func failed(s screen.Streams, check string, err error) error {
+	fmt.Fprintln(s.Out, check+" UNKNOWN - "+noBar(fault.Line(err.Error(), fleet.RemedyOf(err))))
 	return &fault.Told{Code: Unknown}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -149,6 +151,27 @@ func TestAgeLimit(t *testing.T) {
 		var a ageLimit
 		if err := a.Set(text); err == nil {
 			t.Errorf("%q is %s", text, a.String())
+		}
+	}
+}
+
+// TestWrongUse: a check that is not configured right is UNKNOWN, never OK, and never CRITICAL, which is the exit code of wrong use elsewhere.
+func TestWrongUse(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "CHECK UNKNOWN - no check is named: see risso check --help\n"},
+		{"nosuch", "CHECK UNKNOWN - there is no check \"nosuch\": see risso check --help\n"},
+		{"--nosuch", "CHECK UNKNOWN - unknown flag: --nosuch\n"},
+		{"backup nosuch", "BACKUP UNKNOWN - unexpected argument \"nosuch\"\n"},
+		{"backup --nosuch", "BACKUP UNKNOWN - unknown flag: --nosuch\n"},
+		{"backup --from /nowhere --warning soon", "BACKUP UNKNOWN - "},
+	} {
+		var out, errs strings.Builder
+		cmd := New(screen.Streams{Out: &out, Err: &errs})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(strings.Fields(c.args))
+		err := cmd.ExecuteContext(t.Context())
+		if fault.Code(err) != Unknown || !strings.HasPrefix(out.String(), c.want) || strings.Count(out.String(), "\n") != 1 || errs.String() != "" {
+			t.Errorf("check %s: got exit code %d, %q and %q, want %d and %q", c.args, fault.Code(err), &out, &errs, Unknown, c.want)
 		}
 	}
 }

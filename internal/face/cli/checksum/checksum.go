@@ -19,7 +19,6 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/throttle"
@@ -44,14 +43,15 @@ func New(s screen.Streams) *cobra.Command {
 		Use:   "checksum --dsn PRIMARY [--replica DSN…] | --dsn A --against B",
 		Short: "Compare replicas with their primary, and repair rows that differ",
 		Long: `Compares the tables of replicas with those of their primary, chunk by chunk. It only reads;
-it needs no STATEMENT format and no table of its own. Rows that change meanwhile are looked
-at again when the replica has what the primary had, until they are equal or surely not.
+it needs neither statement-based replication nor a table of its own. Rows that change in the
+meantime are compared again once the replica has caught up, until they are equal or certainly
+different.
 
-Without --replica the replicas are found by what the primary knows of them; the account
-of --dsn has to be good for them, too. --against compares two servers that do not replicate.
+Without --replica it asks the primary for its replicas; the account of --dsn must work on them,
+too. --against compares two servers that do not replicate from each other.
 
---mend writes the rows that differ once more on the primary, as they are there, so that they
-replicate; the plan is shown before, and nothing more is done with --dry-run.
+--mend rewrites the rows that differ on the primary, with the primary's values, so that they
+replicate; the plan is shown first, and with --dry-run only the plan.
 
 ` + fault.Help,
 		Example: `  risso checksum --dsn 'risso:secret@tcp(db1:3306)/'
@@ -67,20 +67,20 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	}
 	fl := cmd.Flags()
 	f.Server.Bind(cmd, "the primary")
-	fl.StringArrayVar(&f.replicas, "replica", nil, "a replica, as --dsn; may be repeated (default: all that are found)")
-	fl.StringVar(&f.against, "against", "", "a server that does not replicate from --dsn, to be compared with it")
+	fl.StringArrayVar(&f.replicas, "replica", nil, "a replica, written as --dsn; may be repeated (default: all that are found)")
+	fl.StringVar(&f.against, "against", "", "a server to compare with --dsn that does not replicate from it")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
-	fl.IntVar(&f.threads, "threads", 2, "sessions on each server: tables, or chunks of a large one, at a time")
-	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "time that reading one chunk should take")
+	fl.IntVar(&f.threads, "threads", 2, "sessions per server: tables, or chunks of a large table, read at once")
+	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
 	flags.DurationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before differences count as not comparable")
 	fl.IntVar(&f.rounds, "rounds", 8, "how often a row must be seen unequal and unchanged before it counts as different")
 	fl.BoolVar(&f.rows, "rows", false, "show the rows that differ, with their values")
-	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
+	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show per table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
-	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
-	fl.StringVar(&f.method, "sum", "auto", "how sums are made: rows (of rows sent here), server (by the servers), quick (likewise, 32 bits instead of 59 or more), auto")
-	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: an interrupted run continues from it")
+	fl.BoolVar(&f.all, "all", false, "also list tables that are equal")
+	fl.StringVar(&f.method, "sum", "auto", "where checksums are computed: rows (here, from rows fetched), server (on the servers), quick (on the servers, with 32 bits instead of 59 or more), auto")
+	fl.StringVar(&f.state, "resume", "", "file that records what was compared, so that an interrupted run can continue")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	f.Throttle.Bind(cmd)
 	f.mendFlags.bind(cmd)
@@ -134,26 +134,17 @@ func (f checksumFlags) options(ctx context.Context, s screen.Streams) (o checksu
 	}
 	found, notes, err := checksum.FindReplicas(ctx, o.Primary)
 	if err != nil {
-		hint := ""
+		remedy := ""
 		if errors.Is(err, checksum.ErrNoReplica) {
-			hint = "name them with --replica DSN"
+			remedy = "name them with --replica DSN"
 		}
-		return o, checksumFailure(err, hint)
+		return o, fault.New(fault.Failed, remedy, err)
 	}
 	for _, n := range notes {
 		fmt.Fprintln(s.Err, "risso:", n)
 	}
 	o.Others = found
 	return o, nil
-}
-
-// checksumFailure is an error with what a server's error hints at.
-func checksumFailure(err error, hint string) error {
-	var e *mysql.Error
-	if hint == "" && errors.As(err, &e) {
-		hint = e.Hint
-	}
-	return fault.New(fault.Failed, hint, err)
 }
 
 func runChecksum(ctx context.Context, s screen.Streams, f checksumFlags) error {
@@ -203,19 +194,19 @@ func runChecksum(ctx context.Context, s screen.Streams, f checksumFlags) error {
 	var unmet *pattern.UnmetError
 	switch {
 	case errors.Is(err, context.Canceled):
-		hint := ""
+		remedy := ""
 		if f.state != "" {
-			hint = "the same command continues from there"
+			remedy = "the same command continues from there"
 		}
-		return fault.New(fault.Interrupted, hint, errors.New("interrupted"))
+		return fault.New(fault.Interrupted, remedy, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:
 		return fault.New(fault.Failed, result.Unseen[0].Hint, fmt.Errorf("%w: %s", err, result.Unseen[0].Words))
 	case errors.As(err, &unmet):
-		return fault.New(fault.Usage, screen.Joined(unmet.Hint(), "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on"), err)
+		return fault.New(fault.Usage, screen.Joined(unmet.Remedy(), "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on"), err)
 	case errors.Is(err, checksum.ErrNothing):
 		return fault.New(fault.Failed, "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on", err)
 	case err != nil:
-		return checksumFailure(err, "")
+		return err
 	}
 	if f.mend {
 		return f.runMend(ctx, s, o, result, text.found)
@@ -314,7 +305,11 @@ func (c *checksumText) on(on checksum.On) {
 	for _, r := range on.Rows {
 		fmt.Fprintf(c.out, "    %s\n", rowWords(r))
 	}
-	if n := on.Missing + on.Extra + on.Different - int64(len(on.Rows)); n > 0 && len(on.Rows) > 0 {
+	n := on.Missing + on.Extra + on.Different
+	for _, r := range on.Rows {
+		n -= max(1, r.Times)
+	}
+	if n > 0 && len(on.Rows) > 0 {
 		fmt.Fprintf(c.out, "    and %d more\n", n)
 	}
 }

@@ -27,10 +27,10 @@ type mendFlags struct {
 
 func (f *mendFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.mend, "mend", false, "write the rows that differ once more on the primary, so that they replicate")
+	fl.BoolVar(&f.mend, "mend", false, "rewrite the rows that differ on the primary, unchanged, so that they replicate")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --mend: show the plan, change nothing")
-	fl.BoolVar(&f.triggers, "with-triggers", false, "with --mend: also tables that have triggers, which fire")
-	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables to whose rows others refer by foreign keys; those rows do not change")
+	fl.BoolVar(&f.triggers, "with-triggers", false, "with --mend: also tables with triggers, which will fire")
+	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables referenced by foreign keys of others; the referring rows do not change")
 	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+home.State("checksum")+")")
 }
 
@@ -49,7 +49,7 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 	m := checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: found, Triggers: f.triggers, ForeignKeys: f.foreignKeys, Journal: f.journal}
 	plan, err := checksum.PlanMend(ctx, m)
 	if err != nil {
-		return checksumFailure(err, "")
+		return err
 	}
 	f.showPlan(out, o, plan)
 	switch {
@@ -69,7 +69,7 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 		fmt.Fprintf(out, "journal: %s\n", journal)
 	}
 	if err != nil {
-		return checksumFailure(err, "")
+		return err
 	}
 	fmt.Fprintf(out, "%s written; compared once more:\n", digits.Plural(len(plan.Steps), "row", "rows"))
 	return f.compareAgain(ctx, out, o, found)
@@ -86,7 +86,7 @@ func (f checksumFlags) compareAgain(ctx context.Context, out io.Writer, o checks
 	o.Each, o.Progress = text.table, nil
 	again, err := checksum.Compare(ctx, o)
 	if err != nil {
-		return checksumFailure(err, "")
+		return err
 	}
 	text.end(again)
 	return checksumVerdict(again)

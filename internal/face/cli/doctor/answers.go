@@ -2,7 +2,7 @@ package doctor
 
 import "github.com/rissodb/risso/internal/mysql"
 
-// GrantsAnswer is what an account needs.
+// GrantsAnswer is the privileges that an account needs.
 type GrantsAnswer struct {
 	Server     string      `json:"server"` // its version
 	Account    string      `json:"account"`
@@ -10,8 +10,8 @@ type GrantsAnswer struct {
 	Statements []string    `json:"statements"` // GRANTs, without semicolons
 }
 
-// DoctorAnswer is what stands in the way.
+// DoctorAnswer is what the doctor found.
 type DoctorAnswer struct {
-	Bad      int       `json:"bad"` // how many findings are bad; the exit code is 1 then
+	Bad      int       `json:"bad"` // how many findings are bad; if any, the exit code is 1
 	Findings []Finding `json:"findings"`
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/mysql"
@@ -57,14 +58,14 @@ func New(s screen.Streams) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What is missing here: on this machine, in the data folder, on the servers, in the privileges",
-		Long: `Checks what Risso needs and says what is missing, with the statement or command that fixes
-it: this build, the data folder and its space, the address, what the kernel shows of the host, the
-programs for physical backups and drills, and of each server whether it can be reached and which
-privileges are missing for the jobs of --for. It changes nothing.
+		Short: "Check what is missing: on this machine, in the data folder, on servers, in privileges",
+		Long: `Checks what Risso needs and says what is missing, with the statement or command that fixes it:
+this build, the data folder and its free space, the address to listen on, what the kernel reveals
+about the host, the programs for physical backups and drills, and for each server whether it can
+be reached and which privileges are missing for the jobs of --for. It changes nothing.
 
-It exits with 1 if something required does not work; what is only less than possible is
-a note.
+It exits with 1 if something required does not work; things that merely limit Risso are
+reported as notes.
 
 ` + fault.Help,
 		Example: `  risso doctor
@@ -75,10 +76,10 @@ a note.
 	}
 	flags.BindSources(&f.Sources, cmd)
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.jobs, "for", []string{"serve"}, "jobs whose privileges are checked: "+strings.Join(JobNames(), ", "))
-	fl.StringVar(&f.schema, "schema", "sbtest", "with --for bench: the schema that it works in")
-	fl.StringVar(&f.data, "data", "", "folder of the data of risso serve (default "+home.Data()+")")
-	fl.StringVar(&f.listen, "listen", config.DefaultListen, "address that risso serve is to have")
+	fl.StringSliceVar(&f.jobs, "for", []string{"serve"}, "jobs to check privileges for: "+strings.Join(JobNames(), ", "))
+	fl.StringVar(&f.schema, "schema", "sbtest", "with --for bench: the schema to work in")
+	fl.StringVar(&f.data, "data", "", "data folder of risso serve (default "+home.Data()+")")
+	fl.StringVar(&f.listen, "listen", config.DefaultListen, "address that risso serve will listen on")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
@@ -226,12 +227,7 @@ func ofServer(ctx context.Context, w config.Watched, schema string, jobs []mysql
 	name := w.Instance.Name
 	c, err := mysql.Connect(ctx, w.Target, nil)
 	if err != nil {
-		f := Finding{FindBad, name, err.Error(), ""}
-		var e *mysql.Error
-		if errors.As(err, &e) {
-			f.Remedy = e.Hint
-		}
-		return []Finding{f}
+		return []Finding{{FindBad, name, err.Error(), fleet.RemedyOf(err)}}
 	}
 	defer c.Close()
 	list := []Finding{{findOK, name, fmt.Sprintf("%s %s, as %s", c.Server.Flavour, c.Server.Version, c.Server.QuotedAccount()), ""}}

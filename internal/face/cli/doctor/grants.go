@@ -38,7 +38,7 @@ func NewGrants(s screen.Streams) *cobra.Command {
 		Short: "Print the GRANT statements that Risso needs for a job on a server",
 		Long: `Prints the statements that give an account what Risso needs for the jobs of --for on this
 server, and no more; they differ between MySQL, MariaDB and their versions. It changes nothing:
-read them, then run them. risso doctor says what an account is missing.
+review them, then run them. risso doctor says what an account is missing.
 
 Jobs: ` + strings.Join(JobNames(), ", ") + `.
 physical is backup --physical, follow is binlog follow, mend is checksum --mend.
@@ -53,8 +53,8 @@ physical is backup --physical, follow is binlog follow, mend is checksum --mend.
 	f.Bind(cmd, "the server, as any account")
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.jobs, "for", []string{"serve"}, "jobs: "+strings.Join(JobNames(), ", "))
-	fl.StringVar(&f.account, "account", "'risso'@'%'", "who gets them, quoted as in SQL")
-	fl.StringVar(&f.schema, "schema", "sbtest", "with --for bench: the schema that it works in")
+	fl.StringVar(&f.account, "account", "'risso'@'%'", "account to grant to, quoted as in SQL")
+	fl.StringVar(&f.schema, "schema", "sbtest", "with --for bench: the schema to work in")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
@@ -85,7 +85,7 @@ func runGrants(ctx context.Context, s screen.Streams, f grantsFlags) error {
 	}
 	c, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
-		return flags.ServerFailure(err)
+		return err
 	}
 	defer c.Close()
 	statements := c.Server.Grants(f.account, f.schema, jobs...)

@@ -2,12 +2,12 @@ package explain
 
 import "github.com/rissodb/risso/internal/explain/trace"
 
-// StatementsAnswer is what a trace would run.
+// StatementsAnswer lists the statements that a trace would run.
 type StatementsAnswer struct {
 	Statements []string `json:"statements"`
 }
 
-// ConnectionsAnswer is which connections could be traced.
+// ConnectionsAnswer lists the connections that can be traced.
 type ConnectionsAnswer struct {
 	Connections []trace.Connection `json:"connections"`
 }

@@ -41,19 +41,19 @@ func NewDigest(s screen.Streams) *cobra.Command {
 	var f digestFlags
 	cmd := &cobra.Command{
 		Use:   "digest FILE… | - | --dsn DSN",
-		Short: "Which statements cost: profile slow logs, general logs, binary logs, or a live server",
-		Long: `Which statements cost: reads slow logs, general logs, binary logs and what mysqlbinlog
-prints, or performance_schema of a live server, puts statements that differ only in
-their values into one class, and ranks the classes by the time they took.
+		Short: "Find expensive statements: profile slow logs, general logs, binary logs, or a live server",
+		Long: `Shows which statements cost the most: reads slow logs, general logs, binary logs and the output
+of mysqlbinlog, or performance_schema of a live server, groups statements that differ only in
+their values into classes, and ranks the classes by the time they took.
 
-Logs may be packed by gzip, zstd, bzip2, xz or lz4, be in UTF-16, be CSV of
-mysql.slow_log or mysql.general_log, or stand in lines of Docker, Kubernetes, syslog or
-JSON. What of a log cannot be read is said, and the exit code is 1.
+Logs may be compressed (gzip, zstd, bzip2, xz, lz4), in UTF-16, CSV of mysql.slow_log or
+mysql.general_log, or wrapped in lines of Docker, Kubernetes, syslog or JSON. Parts of a log
+that cannot be read are reported, and the exit code is then 1.
 
-An expression for --filter compares attributes of the log by their own names:
+An expression for --filter compares attributes of the log by name:
   Query_time > 100ms and db == "shop" and not (Full_scan or user =~ "^batch")
   Rows_examined > 1000 * Rows_sent            verb in ("UPDATE", "DELETE")
-docs/digest.md has all of it.
+See docs/digest.md.
 
 ` + fault.Help,
 		Example: `  risso digest /var/lib/mysql/slow.log
@@ -71,22 +71,22 @@ docs/digest.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.groupBy, "group-by", "fingerprint", "what makes a class: fingerprint, db, user, host, tables, or an attribute of the log")
-	fl.BoolVar(&f.mergeTables, "merge-tables", false, "one class for tables whose names differ only in numbers or hashes: orders_1, orders_2, orders_5d41402abc4b2a76…")
-	fl.StringVar(&f.filter, "filter", "", "count only events for which this expression is true")
-	fl.StringVar(&f.since, "since", "", "count only events from then on: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
-	fl.StringVar(&f.until, "until", "", "count only events before then")
-	fl.StringVar(&f.limit, "limit", "", "classes to list: 20, 95%, 95%:20 (whichever comes first), all (default 95%:20, in JSON and CSV all)")
-	fl.StringVar(&f.orderBy, "order-by", "", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count (default Query_time:sum; of binary logs Log_bytes:sum)")
+	fl.BoolVar(&f.mergeTables, "merge-tables", false, "treat tables as one if their names differ only in numbers or hashes: orders_1, orders_2, orders_5d41402abc4b2a76…")
+	fl.StringVar(&f.filter, "filter", "", "count only events that match this expression")
+	fl.StringVar(&f.since, "since", "", "count only events at this time or later: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
+	fl.StringVar(&f.until, "until", "", "count only events before this time")
+	fl.StringVar(&f.limit, "limit", "", "classes to list: 20, 95%, 95%:20 (whichever comes first), all (default 95%:20; JSON and CSV: all)")
+	fl.StringVar(&f.orderBy, "order-by", "", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count (default Query_time:sum; binary logs: Log_bytes:sum)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
 	fl.BoolVar(&f.follow, "follow", false, "follow files as they grow and rotate: a report each interval, until Ctrl-C")
 	flags.DurationVar(fl, &f.interval, "interval", 10*time.Second, "with --follow: how often")
 	fl.StringVar(&f.format, "format", "auto", "what the files are: "+strings.Join(digest.Formats, ", "))
-	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
-	fl.IntVar(&f.sampleBytes, "sample-bytes", defaultSampleBytes, "bytes to keep of each of them, and to show of it; 0: the whole (8 MiB at most)")
-	fl.BoolVar(&f.own, "own", false, "count Risso's own statements, too, which carry the comment /* risso: why */")
-	fl.IntVar(&f.workers, "threads", 0, "processors to use (default all)")
+	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep per class; 0: none")
+	fl.IntVar(&f.sampleBytes, "sample-bytes", defaultSampleBytes, "bytes of each sample to keep and show; 0: all (8 MiB at most)")
+	fl.BoolVar(&f.own, "own", false, "also count Risso's own statements, which carry the comment /* risso: why */")
+	fl.IntVar(&f.workers, "threads", 0, "processors to use (default: all)")
 	flags.OutputVar(fl, &f.output, "", report.Forms...)
-	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
+	fl.StringVar(&f.zone, "timezone", "UTC", "time zone of times shown, and of times written without one: UTC, Local, Europe/Berlin")
 	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
 	f.Bind(cmd, "read performance_schema of this server")
 	flags.DurationVar(fl, &f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
@@ -285,11 +285,11 @@ func filterFailure(w io.Writer, err error) error {
 func readFailure(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
-		hint := ""
+		remedy := ""
 		if errors.Is(err, fs.ErrPermission) {
-			hint = "the log belongs to the server's account: run as it, or as root"
+			remedy = "the log belongs to the server's account: run as it, or as root"
 		}
-		return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", p.Path, p.Err))
+		return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w", p.Path, p.Err))
 	}
 	return err
 }

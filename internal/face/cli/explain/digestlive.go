@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/explain/digest/live"
-	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
@@ -22,7 +21,7 @@ func (j *digestJob) live(ctx context.Context) error {
 	var traffic mysql.Traffic
 	c, err := mysql.Connect(ctx, target, &traffic)
 	if err != nil {
-		return flags.ServerFailure(err)
+		return err
 	}
 	defer c.Close()
 	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.options.Samples, SampleBytes: j.options.SampleBytes, Redact: j.redact, Own: j.own,
@@ -44,7 +43,7 @@ func (j *digestJob) live(ctx context.Context) error {
 	case err != nil && mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return fault.New(fault.Failed, "GRANT SELECT ON performance_schema.* TO "+c.Server.QuotedAccount(), fmt.Errorf("%s: %w", target, err))
 	case err != nil:
-		return flags.ServerFailure(fmt.Errorf("%s: %w", target, err))
+		return fmt.Errorf("%s: %w", target, err)
 	}
 	j.report.Source = strings.TrimSpace(target.Address())
 	j.report.Notes = append(j.report.Notes, r.Notes()...)

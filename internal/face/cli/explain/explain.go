@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -43,16 +44,16 @@ func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ['SQL' | -]",
 		Short: "Draw a query plan and say in words what it hides",
-		Long: `Draw the plan of a statement as a tree, say in words what tabular EXPLAIN hides, and
-work out which covering index would change it.
+		Long: `Draws the plan of a statement as a tree, says in words what tabular EXPLAIN hides, and
+works out which covering index would improve it.
 
-The statement comes from the command line, or from standard input with "-". It is not
-run, unless --analyze is given, and then only when it reads. A server evaluates
-constant subqueries and functions while it plans, whoever asks: Risso asks in a
-read-only transaction, with a limit on time, and rolls it back.
+The statement comes from the command line, or from standard input with "-". It is not run
+unless --analyze is given, and then only if it only reads. Servers evaluate constant
+subqueries and functions while planning, so Risso always asks in a read-only transaction,
+with a time limit, and rolls it back.
 
---file reads a plan that somebody else took: JSON of MySQL (versions 1 and 2) or
-MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
+--file reads a plan taken elsewhere: JSON of MySQL (versions 1 and 2) or MariaDB,
+FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 
 ` + fault.Help,
 		Example: `  risso explain 'SELECT * FROM orders WHERE total > 500' --dsn 'risso@tcp(db1)/shop'
@@ -65,14 +66,14 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 	fl := cmd.Flags()
 	f.Bind(cmd, "the server to ask")
 	fl.StringVar(&f.file, "file", "", "read a plan from this file, - for standard input, instead of asking a server")
-	fl.Int64Var(&f.connection, "connection", 0, "explain what the connection of this number runs just now")
+	fl.Int64Var(&f.connection, "connection", 0, "explain what the connection with this ID is running now")
 	fl.StringVarP(&f.database, "database", "d", "", "default database of the statement")
-	fl.BoolVar(&f.analyze, "analyze", false, "run the statement and measure: only statements that read")
-	fl.BoolVar(&f.sample, "sample", false, "put the literal 1 in the place of each placeholder (?)")
+	fl.BoolVar(&f.analyze, "analyze", false, "run the statement and measure it; only for statements that read")
+	fl.BoolVar(&f.sample, "sample", false, "put the literal 1 in place of each placeholder (?)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
-	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read statistics, indexes and a sample of rows for the arithmetic of indexes")
-	fl.StringVar(&f.form, "form", "", "format to request: json, json2, tree or table (default: the one with most information)")
-	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
+	fl.BoolVar(&f.noAdvice, "no-advice", false, "give no advice on indexes: do not read statistics, indexes and a sample of rows")
+	fl.StringVar(&f.form, "form", "", "format to request: json, json2, tree or table (default: the most informative)")
+	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Second, "time limit of each statement on the server")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "svg", "dot")
 	cmd.MarkFlagsMutuallyExclusive("file", "connection")
 	cmd.MarkFlagsMutuallyExclusive("file", "dsn")
@@ -230,10 +231,9 @@ func endLeftBehind(ctx context.Context, s screen.Streams, target mysql.Target, i
 }
 
 func explainFailure(server mysql.Server, analyze bool, err error) error {
-	var me *mysql.Error
 	switch n := mysql.ErrorNumber(err); {
-	case errors.As(err, &me):
-		return fault.New(fault.Failed, me.Hint, err)
+	case fleet.RemedyOf(err) != "":
+		return err
 	case errors.Is(err, plan.ErrStatement):
 		return fault.New(fault.Usage, "", err)
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:

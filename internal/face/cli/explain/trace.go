@@ -38,23 +38,23 @@ func NewTrace(s screen.Streams) *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
 		Use:   "trace [CONNECTION]",
-		Short: "Tell what one connection did: statements, stages, waits, stored programs",
-		Long: `Tell what one connection did for some seconds: its statements, their stages and
-waits, and the instructions of stored functions, procedures and triggers, as a time
-line and as a map of where the time went. Read from performance_schema.
+		Short: "Show what one connection did: statements, stages, waits, stored programs",
+		Long: `Shows what one connection did for some seconds: its statements, their stages and waits,
+and the instructions of stored functions, procedures and triggers, as a timeline and as a
+map of where the time went. It reads performance_schema.
 
-CONNECTION is the ID that SHOW PROCESSLIST and CONNECTION_ID() give. Without it the
-connections are listed, the busy ones first.
+CONNECTION is the ID shown by SHOW PROCESSLIST and CONNECTION_ID(). Without it the
+connections are listed, busy ones first.
 
-Servers record little by default. risso trace says what is off; with --enable it
-switches it on for the time of the trace and puts every old value back, also when it is
-interrupted. --enable --dry-run prints the statements and ends. What a killed trace left
-switched on is put back by --restore.
+Servers record little by default. risso trace says what is off; with --enable it is
+switched on for the duration of the trace, and every old value is put back, even if the
+trace is interrupted. --enable --dry-run prints the statements and exits. --restore puts
+back what a killed trace left switched on.
 
 ` + fault.Help,
-		Example: `  risso trace --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'               which connections are there?
-  risso trace 4711 --enable --for 10s                                    time line and map of connection 4711
-  risso trace 4711 --enable --output svg >timeline.svg                   the time line as a drawing
+		Example: `  risso trace --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'               list the connections
+  risso trace 4711 --enable --for 10s                                    timeline and map of connection 4711
+  risso trace 4711 --enable --output svg >timeline.svg                   the timeline as a drawing
   risso trace 4711 --enable --output map >map.svg                        the execution map as a drawing
   risso trace --restore                                                  after kill -9 of a trace`,
 		Args: flags.AtMost(1),
@@ -64,16 +64,16 @@ switched on is put back by --restore.
 	f.Bind(cmd, "the server")
 	flags.DurationVar(fl, &f.length, "for", 10*time.Second, "how long to trace")
 	flags.OutputVar(fl, &f.output, "text, json, svg (the time line), map (the execution map as SVG) or dot (the map for Graphviz)", "text", "json", "svg", "map", "dot")
-	fl.BoolVar(&f.enable, "enable", false, "switch on what has to be recorded, and put it back at the end")
-	fl.BoolVar(&f.synch, "synch", false, "with --enable: also mutexes and other latches; every connection of the server pays for it")
+	fl.BoolVar(&f.enable, "enable", false, "switch on the instruments needed, and put them back at the end")
+	fl.BoolVar(&f.synch, "synch", false, "with --enable: also mutexes and other latches; slows down every connection of the server")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --enable or --restore: print the statements and end")
-	fl.BoolVar(&f.restore, "restore", false, "put back what a killed trace left switched on")
-	fl.BoolVar(&f.all, "all", false, "every event in the text, not only the most expensive")
+	fl.BoolVar(&f.restore, "restore", false, "put back settings that a killed trace left on the server")
+	fl.BoolVar(&f.all, "all", false, "show every event in the text, not only the most expensive")
 	fl.BoolVar(&f.redact, "redact", false, "hide the literals of statements")
 	fl.StringVar(&f.user, "user", "", "list only connections of this user")
-	fl.BoolVar(&f.latest, "latest", false, "trace the connection that was busy last (of --user, when given)")
+	fl.BoolVar(&f.latest, "latest", false, "trace the connection that was busy most recently (of --user, if given)")
 	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+home.State("trace")+")")
-	fl.IntVar(&f.width, "width", 0, "characters in a line of the text (default 120)")
+	fl.IntVar(&f.width, "width", 0, "characters per line of text (default 120)")
 	return cmd
 }
 
@@ -182,14 +182,9 @@ func writeTrace(w io.Writer, f traceFlags, t *trace.Trace) error {
 	return r.WriteText(w, trace.TextOptions{All: f.all, Width: f.width})
 }
 
-// traceError gives an error its exit code and hint.
+// traceError gives an error what mends it.
 func traceError(err error) error {
-	var e *mysql.Error
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e):
-		return fault.New(fault.Failed, e.Hint, err)
 	case errors.Is(err, trace.ErrNoConnection):
 		return fault.New(fault.Failed, "risso trace without a number lists the connections", err)
 	case errors.Is(err, trace.ErrOff):
@@ -197,7 +192,7 @@ func traceError(err error) error {
 	case errors.Is(err, trace.ErrBusy):
 		return fault.New(fault.Failed, "wait until it has ended; what a killed one left is put back by risso trace --restore", err)
 	}
-	return fault.New(fault.Failed, "", err)
+	return err
 }
 
 // traceCandidates lists the connections.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // durationValue is a flag for a length of time, in the one form that digits reads: 90s, 26h, 7d.
@@ -81,7 +81,7 @@ func (*Output) Type() string { return "form" }
 func AtMost(n int) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > n {
-			return &sandbox.UsageError{Problem: fmt.Sprintf("unexpected argument %q", args[n]), Hint: "see --help"}
+			return fault.New(fault.Usage, "see --help", fmt.Errorf("unexpected argument %q", args[n]))
 		}
 		return nil
 	}

@@ -38,7 +38,7 @@ func (f *Logs) Bind(cmd *cobra.Command) {
 // BindBeside adds the flags to a command whose --from and --dsn are of something else.
 func (f *Logs) BindBeside(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.From, "logs", "", "where the mirrored binary logs are (default the place of --from)")
+	fl.StringVar(&f.From, "logs", "", "where the mirrored binary logs are (default: the place of --from)")
 	fl.StringVar(&f.Dsn, "logs-dsn", "", "read the binary logs from this server instead; a DSN as for --into")
 	f.BindDir(fl, "logs-dir")
 	f.bindSeries(fl, "")
@@ -47,11 +47,11 @@ func (f *Logs) BindBeside(cmd *cobra.Command) {
 
 // BindDir adds, under a name, the flag for the folder of the log that is not finished.
 func (f *Logs) BindDir(fl *pflag.FlagSet, name string) {
-	fl.StringVar(&f.Dir, name, "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&f.Dir, name, "", "where the mirror writes its unfinished log (default: the place if it is a folder)")
 }
 
 func (f *Logs) bindSeries(fl *pflag.FlagSet, when string) {
-	fl.StringVar(&f.Series, "series", "", when+"which series of mirrored logs, as risso binlog list calls it, or how that begins")
+	fl.StringVar(&f.Series, "series", "", when+"which series of mirrored logs, by the name that risso binlog list shows or a prefix of it")
 }
 
 // LogSource is where logs are read from. Place and Series are of mirrored logs.
@@ -132,20 +132,13 @@ func (f Logs) LocalDir() string { return places.MirrorDir(f.Dir, f.From) }
 
 // LogFailure gives an error of binary logs, or of the server that has them, with what mends it.
 func LogFailure(err error) error {
-	var e *mysql.Error
 	switch {
-	case err == nil:
-		return nil
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return fault.New(fault.Failed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
-	case errors.As(err, &e):
-		return fault.New(fault.Failed, e.Hint, err)
 	case errors.Is(err, binlog.ErrNoUndo):
 		return fault.New(fault.Failed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, binlogevent.ErrNotBinlog):
 		return fault.New(fault.Failed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
-	case places.Mistrusted(err) != "":
-		return fault.New(fault.Failed, places.Mistrusted(err), err)
 	}
 	return err
 }

@@ -61,8 +61,8 @@ type Encrypt struct {
 
 // Bind adds the flags to a command.
 func (f *Encrypt) Bind(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.To, "encrypt-to", nil, "encrypt to this age recipient (age1…), or to those in a file; may be repeated; set by the first backup, and checked from then on")
-	cmd.Flags().StringVar(&f.Identity, "identity", "", "file with the age identity: needed once on a host that writes into an encrypted repository that it did not make")
+	cmd.Flags().StringArrayVar(&f.To, "encrypt-to", nil, "encrypt to this age recipient (age1…), or to the recipients in a file; may be repeated; set by the first backup, checked by later ones")
+	cmd.Flags().StringVar(&f.Identity, "identity", "", "file with the age identity: needed once on a host that writes to an encrypted repository it did not create")
 }
 
 // Keys reads the flags.

@@ -10,15 +10,6 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 )
 
-// ServerFailure adds the hint of an error about a server.
-func ServerFailure(err error) error {
-	var e *mysql.Error
-	if errors.As(err, &e) {
-		return fault.New(fault.Failed, e.Hint, err)
-	}
-	return err
-}
-
 // BindSources adds the flags to a command.
 func BindSources(f *config.Sources, cmd *cobra.Command) {
 	fl := cmd.Flags()

@@ -22,9 +22,9 @@ type Throttle struct {
 // Bind adds the flags to a command.
 func (f *Throttle) Bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	DurationVar(fl, &f.MaxLag, "max-lag", 0, "wait while a replica, or the server as a replica, is behind by more than this; 0: never")
-	fl.IntVar(&f.maxRunning, "max-threads-running", 0, "wait while the server runs more statements than this at once, Risso's own left out; 0: never")
-	fl.StringVar(&f.maxRate, "max-rate", "", "read or write no more than so many bytes a second: 50MB, 1GiB (default: no limit)")
+	DurationVar(fl, &f.MaxLag, "max-lag", 0, "pause while a replica, or this server as a replica, is further behind than this; 0: never pause")
+	fl.IntVar(&f.maxRunning, "max-threads-running", 0, "pause while the server runs more statements than this at once, not counting Risso's own; 0: never pause")
+	fl.StringVar(&f.maxRate, "max-rate", "", "read or write at most this many bytes a second: 50MB, 1GiB (default: no limit)")
 }
 
 // Gate gives what work has to pass. own is how many sessions of Risso's work on the server. The caller closes it.
@@ -35,7 +35,7 @@ func (f Throttle) Gate(ctx context.Context, own int, server mysql.Target, replic
 	}
 	g, err := throttle.New(ctx, limits, server, replicas...)
 	if err != nil {
-		return nil, ServerFailure(err)
+		return nil, err
 	}
 	return g, nil
 }

@@ -17,19 +17,19 @@ import (
 // Until say where rolling forward by binary logs ends.
 type Until struct{ time, gtid, before, place, zone string }
 
-// Bind adds the flags to a command; do is what is done up to there.
-func (f *Until) Bind(cmd *cobra.Command, do string) {
+// Bind adds the flags to a command; lead begins what help says of them.
+func (f *Until) Bind(cmd *cobra.Command, lead string) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.time, "to-time", "", do+", and end before the first transaction committed then or later: a time, or how long ago")
+	fl.StringVar(&f.time, "to-time", "", lead+"stop before the first transaction committed at this time or later: a time, or how long ago")
 	ZoneVar(fl, &f.zone)
-	fl.StringVar(&f.gtid, "to-gtid", "", do+", and end with this transaction")
-	fl.StringVar(&f.before, "before", "", do+", and end just before this transaction")
+	fl.StringVar(&f.gtid, "to-gtid", "", lead+"stop after this transaction")
+	fl.StringVar(&f.before, "before", "", lead+"stop just before this transaction")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
 }
 
 // BindPlace adds --to-place, for logs that are named.
 func (f *Until) BindPlace(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.place, "to-place", "", "end before what begins at FILE:POSITION")
+	cmd.Flags().StringVar(&f.place, "to-place", "", "stop before the event at FILE:POSITION")
 	for _, other := range []string{"to-time", "to-gtid", "before"} {
 		cmd.MarkFlagsMutuallyExclusive("to-place", other)
 	}
@@ -65,7 +65,7 @@ func (f Until) Stop() (s binlog.Stop, err error) {
 
 // ZoneVar binds --timezone.
 func ZoneVar(fl *pflag.FlagSet, p *string) {
-	fl.StringVar(p, "timezone", "UTC", "zone of times written without one: UTC, Local, Europe/Berlin")
+	fl.StringVar(p, "timezone", "UTC", "time zone of times written without one: UTC, Local, Europe/Berlin")
 }
 
 // Zone finds a time zone by its name.

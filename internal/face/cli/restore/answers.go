@@ -5,7 +5,7 @@ import (
 	"github.com/rissodb/risso/internal/data/physical"
 )
 
-// ForgottenAnswer is what was known of a restore that was cut off.
+// ForgottenAnswer is what was recorded about an interrupted restore.
 type ForgottenAnswer struct {
 	load.Forgotten
 	DryRun bool `json:"dry_run"`

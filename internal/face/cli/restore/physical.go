@@ -12,7 +12,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/physical"
-	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -22,9 +21,9 @@ import (
 )
 
 // restoreFilesHelp is what the help of risso restore says of physical backups.
-const restoreFilesHelp = `A physical backup becomes a data directory, --datadir, which must be empty, or the data of a
-throw-away server, --sandbox; incremental backups are put together with those they build on. Of it
-neither single tables nor a later moment can be had at once: see docs/backup-physical.md.`
+const restoreFilesHelp = `A physical backup becomes a data directory (--datadir, which must be empty) or a throw-away server
+(--sandbox); incremental backups are combined with those they build on. To get single tables or a
+later moment out of one takes further steps: see docs/backup-physical.md.`
 
 // filesFlags are those of risso restore that belong to physical backups.
 type filesFlags struct {
@@ -33,7 +32,7 @@ type filesFlags struct {
 }
 
 func (f *filesFlags) bind(fl *pflag.FlagSet) {
-	fl.StringVar(&f.datadir, "datadir", "", "make a data directory of a physical backup: empty, or not there yet")
+	fl.StringVar(&f.datadir, "datadir", "", "turn a physical backup into this data directory, which must be empty or not exist")
 	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1GiB (default 100 MiB)")
 }
 
@@ -147,18 +146,10 @@ func filesText(s screen.Streams, got physical.Restored) {
 	}
 }
 
-// filesFailure is an error with what mends it.
+// filesFailure says of a signal that it ended the restore.
 func filesFailure(ctx context.Context, err error) error {
-	var p *physical.Error
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored is gone again"))
-	case errors.As(err, &p):
-		return fault.New(fault.Failed, p.Hint, err)
-	case places.Mistrusted(err) != "":
-		return fault.New(fault.Failed, places.Mistrusted(err), err)
-	case errors.Is(err, repo.ErrDamaged):
-		return fault.New(fault.Failed, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact", err)
 	}
 	return err
 }

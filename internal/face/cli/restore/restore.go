@@ -26,6 +26,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -57,18 +58,19 @@ func New(s screen.Streams) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
 		Use:   "restore --from PLACE (--into DSN | --sandbox [NAME] | --datadir DIR)",
-		Short: "Put a backup back, or a part of it, and prove that it is whole",
-		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
-that no table is in the way and that the server understands what the backup holds. What is there
-already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
-number and sum compared with those of the backup: exit code 0 only when all are equal, nothing was
-left out, views work that worked when the backup was taken, and no table that is not restored refers
-to rows that are gone by it.
+		Short: "Restore a backup, or part of it, and verify the result",
+		Long: `Restores a logical backup: all of it, one schema, or one table; with --datadir a physical one.
+Nothing is changed until it is certain that no table is in the way and that the server supports
+what the backup contains. Existing objects are kept, unless --overwrite is given. At the end every
+table's rows are read back, and their number and checksum compared with the backup's: the exit code
+is 0 only if all are equal, nothing was left out, views that worked when the backup was taken work,
+and no table that was not restored refers to rows that are now gone.
 
-A restore that was interrupted or killed continues where it was when it is run again as before; no row is
-loaded twice. Until then a journal lies in the server, the schema risso_restore; --forget takes it away.
+A restore that was interrupted or killed continues when the same command is run again; no row is
+loaded twice. Until then its journal stays on the server, in the schema risso_restore; --forget
+removes it.
 A place is ` + blob.Forms + `.
-docs/restore.md has all of it.
+See docs/restore.md.
 
 ` + restoreFilesHelp + `
 
@@ -109,25 +111,25 @@ func (f *Flags) bind(cmd *cobra.Command) {
 	fl.StringVar(&f.From, "from", "", "where the backup is: "+blob.Forms)
 	flags.BindTrust(&f.Trust, cmd)
 	fl.StringVar(&f.identity, "identity", "", "file with the age identity that opens an encrypted repository")
-	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
-	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
-	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this `NAME` and put the backup there")
+	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default: the newest)")
+	fl.StringVar(&f.into, "into", "", "the server to restore to: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
+	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server called `NAME` and restore to it")
 	fl.Lookup("sandbox").NoOptDefVal = restoredName
-	fl.StringVarP(&f.server, "servers", "s", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
+	fl.StringVarP(&f.server, "servers", "s", "", "with --sandbox: which server, as for risso sandbox up (default: like the backup's)")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
-	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
-	f.until.Bind(cmd, "continue from the binary logs")
+	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: restore a schema (or schema.table=schema.table) under another name; may be repeated")
+	f.until.Bind(cmd, "roll forward from the binary logs, and ")
 	f.Logs.BindBeside(cmd)
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
-	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
-	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is; the exit code is 1 then")
-	fl.BoolVar(&f.noPrograms, "no-programs", false, "leave procedures, functions, packages, triggers and events away")
-	fl.StringVar(&f.definer, "definer", "", "`ACCOUNT` that becomes the definer of all views and programs: user@host, or CURRENT_USER for the one that restores (default as in the backup)")
-	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
-	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards mark all transactions of the backup as applied on the server, so that it can follow as a replica; this empties its binary logs")
+	fl.BoolVar(&f.overwrite, "overwrite", false, "drop objects that are in the way; existing accounts get the backup's password and privileges")
+	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave out what the server does not support, and name it; the exit code is then 1")
+	fl.BoolVar(&f.noPrograms, "no-programs", false, "leave out procedures, functions, packages, triggers and events")
+	fl.StringVar(&f.definer, "definer", "", "`ACCOUNT` that becomes the definer of all views and programs: user@host, or CURRENT_USER for the account that restores (default: as in the backup)")
+	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log, and so from its replicas")
+	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards mark all transactions of the backup as applied, so that the server can become a replica; this empties its binary logs")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
-	fl.BoolVar(&f.forget, "forget", false, "restore nothing: remove the journal of an interrupted restore from --into; its tables stay as they are")
+	fl.BoolVar(&f.forget, "forget", false, "restore nothing: remove the journal of an interrupted restore from --into; restored tables stay as they are")
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
@@ -237,7 +239,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	return nil
 }
 
-// Answer is what a restore brought.
+// Answer is the result of a restore.
 type Answer struct {
 	Plan    load.Plan          `json:"plan"`
 	DryRun  bool               `json:"dry_run"`
@@ -341,10 +343,10 @@ func sandboxSettings(h repo.Header) []string {
 	return out
 }
 
-// restoreHints say what mends an error of a restore.
-var restoreHints = []struct {
-	is   error
-	hint string
+// restoreRemedies say what mends an error of a restore.
+var restoreRemedies = []struct {
+	is     error
+	remedy string
 }{
 	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
@@ -363,45 +365,37 @@ var restoreHints = []struct {
 	{load.ErrMeet, "on the backup's server, or one of its kind (--sandbox NAME), change one of the two values or make the key not unique, and restore a backup that is taken then; --forget and --schema or --table restore the rest meanwhile"},
 	{load.ErrNotKept, "a server like the backup's takes them: --sandbox NAME"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
-	{repo.ErrDamaged, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact"},
 }
 
 // Failure is an error with what mends it. changed says whether the restore had begun to change the server.
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
-	code, hint := fault.Failed, ""
-	var e *mysql.Error
-	if errors.As(err, &e) {
-		hint = e.Hint
-	}
-	for _, h := range restoreHints {
+	code, remedy := fault.Failed, fleet.RemedyOf(err)
+	for _, h := range restoreRemedies {
 		if errors.Is(err, h.is) {
-			hint = h.hint
+			remedy = h.remedy
 			break
 		}
-	}
-	if why := places.Mistrusted(err); why != "" {
-		hint = why
 	}
 	if errors.Is(err, load.ErrNothing) {
 		code = fault.Usage
 	}
 	var unmet *pattern.UnmetError
 	if errors.As(err, &unmet) {
-		hint = unmet.Hint()
+		remedy = unmet.Remedy()
 	}
 	if ctx.Err() != nil {
-		code, hint, err = fault.Interrupted, "", errors.New("interrupted")
+		code, remedy, err = fault.Interrupted, "", errors.New("interrupted")
 	}
 	switch {
 	case !changed:
-		hint = screen.Joined("nothing was changed", hint)
+		remedy = screen.Joined("nothing was changed", remedy)
 	case !load.CameToEnd(err):
-		hint = screen.Joined(hint, "run the same command again: it continues where it was; --forget removes its journal instead")
+		remedy = screen.Joined(remedy, "run the same command again: it continues where it was; --forget removes its journal instead")
 	}
 	if box != nil {
-		hint = screen.Joined(hint, "the sandbox is left as it is: risso sandbox down "+box.Name)
+		remedy = screen.Joined(remedy, "the sandbox is left as it is: risso sandbox down "+box.Name)
 	}
-	return fault.New(code, hint, err)
+	return fault.New(code, remedy, err)
 }
 
 // restoreText is the result in words.

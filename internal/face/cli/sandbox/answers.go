@@ -2,23 +2,23 @@ package sandbox
 
 import "github.com/rissodb/risso/internal/sandbox"
 
-// SandboxesAnswer is which sandboxes there are.
+// SandboxesAnswer lists the sandboxes.
 type SandboxesAnswer struct {
 	Sandboxes []*sandbox.Sandbox `json:"sandboxes"`
 }
 
-// ServersAnswer is which servers are installed here.
+// ServersAnswer lists the installed servers.
 type ServersAnswer struct {
 	Servers []sandbox.Server `json:"servers"`
-	Looked  []string         `json:"looked"` // where they were looked for
+	Looked  []string         `json:"looked"` // where Risso looked for them
 }
 
-// ResultsAnswer is what statements gave, one after the other.
+// ResultsAnswer holds the results of statements, in order.
 type ResultsAnswer struct {
 	Results []sandbox.Result `json:"results"`
 }
 
-// RemovedAnswer is which sandboxes are gone.
+// RemovedAnswer lists the sandboxes that were removed.
 type RemovedAnswer struct {
 	Removed []string `json:"removed"` // their names
 }

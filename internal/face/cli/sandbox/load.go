@@ -23,9 +23,9 @@ func newSandboxLoadCmd() *cobra.Command {
 	var o sandbox.LoadOptions
 	cmd := &cobra.Command{
 		Use:   "load NAME",
-		Short: "Give a sandbox a shop's work to do",
-		Long: `Gives a sandbox a shop's work to do, until Ctrl-C: orders on the primary in waves of
-a minute, readers everywhere, now and then a heavy report. Its tables are in the
+		Short: "Run a shop's workload on a sandbox",
+		Long: `Runs the workload of a small shop on a sandbox until Ctrl-C: orders on the primary in waves
+of a minute, readers on all nodes, and now and then a heavy report. Its tables are in the
 schema risso_shop.`,
 		Example: "  risso sandbox load mariadb-10.11 --rate 200 --for 10m",
 		Args:    cobra.ExactArgs(1),
@@ -43,7 +43,7 @@ schema risso_shop.`,
 			return s.Load(cmd.Context(), o, &stats)
 		},
 	}
-	cmd.Flags().Float64Var(&o.Rate, "rate", 80, "transactions a second on the primary, on average")
+	cmd.Flags().Float64Var(&o.Rate, "rate", 80, "transactions per second on the primary, on average")
 	cmd.Flags().IntVar(&o.Connections, "connections", 4, "connections that write to the primary")
 	flags.DurationVar(cmd.Flags(), &o.Duration, "for", 0, "how long (default: until Ctrl-C)")
 	return cmd

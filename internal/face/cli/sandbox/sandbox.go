@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -29,14 +30,14 @@ func New() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "Throw-away servers on this machine",
+		Short: "Start and stop throw-away servers on this machine",
 		Long: `Starts throw-away database servers on this machine: one, a primary with replicas
 (by GTID), or a Galera cluster. They listen on 127.0.0.1 only, live in one folder, and
-leave nothing behind after down, also when risso was killed or the machine restarted.
+leave nothing behind after down, even if risso was killed or the machine restarted.
 
 The folder is $RISSO_SANDBOX_DIR, or risso/sandboxes in $XDG_STATE_HOME or ~/.local/state.
-Root logs in over the Unix socket without a password, which only you can reach. An
-account risso with a random password, for TCP, is in the node's client.cnf:
+Root logs in without a password over the Unix socket, which only you can reach. For TCP
+there is an account risso with a random password, in the node's client.cnf:
 mariadb --defaults-file=FILE.`,
 	}
 	for _, c := range []*cobra.Command{newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output), newSandboxExecCmd(&output), newSandboxDownCmd(&output)} {
@@ -84,18 +85,18 @@ func newSandboxUpCmd(output *string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.Servers, "servers", "s", []string{"mariadb"}, "mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, … or a path; several for the nodes in turn, the last for the rest")
+	f.StringSliceVarP(&o.Servers, "servers", "s", []string{"mariadb"}, "mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, … or a path; give several for the nodes in turn, the last for all others")
 	f.StringVarP(&topology, "topology", "t", string(sandbox.TopologySingle), "single, replication or galera")
-	f.IntVarP(&o.Replicas, "replicas", "r", 0, "replicas, or Galera nodes besides the first (default 2)")
+	f.IntVarP(&o.Replicas, "replicas", "r", 0, "replicas, or Galera nodes in addition to the first (default 2)")
 	f.StringArrayVar(&o.Settings, "option", nil, "key=value for the [mysqld] section of every node; can be repeated")
-	flags.DurationVar(f, &o.StartTimeout, "timeout", time.Minute, "how long one node may take to start")
+	flags.DurationVar(f, &o.StartTimeout, "timeout", time.Minute, "how long a node may take to start")
 	return cmd
 }
 
 func newSandboxListCmd(output *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "Show sandboxes and what runs",
+		Short:   "Show sandboxes and their servers",
 		Example: "  risso sandbox list -o json",
 		Args:    flags.AtMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -137,14 +138,14 @@ func newSandboxDownCmd(output *string) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "down [NAME | --all]",
-		Short: "End the servers of a sandbox and remove its data",
+		Short: "Stop the servers of a sandbox and remove its data",
 		Example: `  risso sandbox down mine
   risso sandbox down --all`,
-		Long: "Ends the servers of a sandbox and removes its data. Without a name, when there is exactly one, it takes that one.",
+		Long: "Stops the servers of a sandbox and removes its data. The name may be left out if there is only one.",
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
-				return &sandbox.UsageError{Problem: "a name and --all", Hint: "give one of them"}
+				return fault.New(fault.Usage, "give one of them", errors.New("a name and --all"))
 			}
 			chosen, err := chooseSandboxes(all, args)
 			if err != nil {
@@ -189,21 +190,21 @@ func chooseSandboxes(all bool, args []string) ([]*sandbox.Sandbox, error) {
 		return found, err
 	}
 	if len(found) == 0 {
-		return nil, &sandbox.UsageError{Problem: "there is no sandbox", Hint: "risso sandbox up makes one"}
+		return nil, fault.New(fault.Usage, "risso sandbox up makes one", errors.New("there is no sandbox"))
 	}
 	names := make([]string, len(found))
 	for i, s := range found {
 		names[i] = s.Name
 	}
-	return nil, &sandbox.UsageError{Problem: "there are several sandboxes", Hint: "name one of " + strings.Join(names, ", ")}
+	return nil, fault.New(fault.Usage, "name one of "+strings.Join(names, ", "), errors.New("there are several sandboxes"))
 }
 
 func newSandboxExecCmd(output *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec NAME [NODE] -- [SQL… | client arguments…]",
 		Short: "Run statements, or a client, on a node",
-		Long: `Runs statements on a node of a sandbox, the first one when none is named. Arguments that
-begin with a dash, or none at all, start the mysql or mariadb client with them.`,
+		Long: `Runs statements on a node of a sandbox (default: the first). If the arguments begin with a
+dash, or there are none, it starts the mysql or mariadb client with them.`,
 		Example: `  risso sandbox exec mine -- 'SELECT @@version; SHOW DATABASES'
   risso sandbox exec mine replica1 -- 'SHOW REPLICA STATUS\G'
   risso sandbox exec mine replica1 -- --table -e 'SHOW DATABASES'
@@ -214,7 +215,7 @@ begin with a dash, or none at all, start the mysql or mariadb client with them.`
 				names, rest = args[:at], args[at:]
 			}
 			if len(names) > 2 {
-				return &sandbox.UsageError{Problem: fmt.Sprintf("%d names", len(names)), Hint: "write -- before the statements: risso sandbox exec NAME [NODE] -- SQL"}
+				return fault.New(fault.Usage, "write -- before the statements: risso sandbox exec NAME [NODE] -- SQL", fmt.Errorf("%d names", len(names)))
 			}
 			n, err := chooseNode(names)
 			if err != nil {
@@ -238,7 +239,7 @@ func chooseNode(names []string) (*sandbox.Node, error) {
 		return s.Node(names[1])
 	}
 	if len(s.Nodes) == 0 {
-		return nil, &sandbox.UsageError{Problem: fmt.Sprintf("sandbox %s has no nodes", s.Name), Hint: "its up was cut off: risso sandbox down " + s.Name}
+		return nil, fault.New(fault.Usage, "its up was cut off: risso sandbox down "+s.Name, fmt.Errorf("sandbox %s has no nodes", s.Name))
 	}
 	return s.Nodes[0], nil
 }

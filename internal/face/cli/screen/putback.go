@@ -41,11 +41,11 @@ func (r PutBack[T]) Write(out io.Writer, output string) (err error) {
 	return err
 }
 
-// PutBackAnswer is what a killed command had left set on a server.
+// PutBackAnswer is what a killed command had left changed on a server.
 type PutBackAnswer struct {
 	Found      bool       `json:"found"` // something was on record
 	DryRun     bool       `json:"dry_run"`
-	Since      *time.Time `json:"since,omitempty"`     // when it was set
-	Restarted  *bool      `json:"restarted,omitempty"` // the server was restarted since, so that nothing is to be put back
-	Statements []string   `json:"statements,omitzero"` // that put it back
+	Since      *time.Time `json:"since,omitempty"`     // when it was changed
+	Restarted  *bool      `json:"restarted,omitempty"` // the server has been restarted since, so nothing needs to be put back
+	Statements []string   `json:"statements,omitzero"` // statements that put it back
 }

@@ -47,7 +47,7 @@ func ShortTime(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-// Joined puts two hints behind each other.
+// Joined puts two remedies behind each other.
 func Joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

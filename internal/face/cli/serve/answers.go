@@ -6,7 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// ConfigAnswer is what stands in a config file that is right.
+// ConfigAnswer is what a valid config file contains.
 type ConfigAnswer struct {
 	File    string             `json:"file"`
 	Servers []configuredServer `json:"servers"`
@@ -19,12 +19,12 @@ type configuredServer struct {
 	Protected bool   `json:"protected"` // it has a protect block
 }
 
-// TokensAnswer is who has a token.
+// TokensAnswer lists the tokens.
 type TokensAnswer struct {
 	Tokens []tokenAnswer `json:"tokens"`
 }
 
-// tokenAnswer is a token; its secret is told once, when it is made.
+// tokenAnswer is a token; its secret is shown only once, when it is created.
 type tokenAnswer struct {
 	Name     string     `json:"name"`
 	ID       string     `json:"id"`
@@ -33,15 +33,15 @@ type tokenAnswer struct {
 	LastUsed *time.Time `json:"last_used"` // null: never
 }
 
-// MadeToken is a token that was just made.
+// MadeToken is a token just created.
 type MadeToken struct {
 	Name  string     `json:"name"`
 	ID    string     `json:"id"`
 	Role  state.Role `json:"role"`  // look or act
-	Token string     `json:"token"` // the secret: it is stored nowhere
+	Token string     `json:"token"` // the secret, which is not stored
 }
 
-// RevokedAnswer is whose token does not count any more.
+// RevokedAnswer lists the revoked tokens.
 type RevokedAnswer struct {
 	Revoked []string `json:"revoked"` // the names
 }

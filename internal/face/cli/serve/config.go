@@ -15,7 +15,7 @@ import (
 
 // NewConfig is risso config.
 func NewConfig(s screen.Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "The config file of risso serve"}
+	cmd := &cobra.Command{Use: "config", Short: "Check the config file of risso serve"}
 	cmd.AddCommand(newConfigCheck(s))
 	return cmd
 }
@@ -24,9 +24,9 @@ func newConfigCheck(s screen.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Is a config file right? Asks no server",
+		Short: "Check a config file, without contacting any server",
 		Long: `Reads a config file as risso serve does, with the password files and environment variables
-that it names, and says what is wrong and where. No server is asked: risso doctor does that.
+that it names, and says what is wrong and where. It contacts no server: risso doctor does that.
 
 ` + fault.Help,
 		Example: "  risso config check /etc/risso.yaml",

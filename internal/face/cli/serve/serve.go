@@ -26,7 +26,7 @@ func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Watch servers and this host every second; serve the page and the API",
-		Long: `Watch servers and this host every second, keep every number, and serve the
+		Long: `Watches servers and this host every second, keeps every metric, and serves the
 page, the JSON API and Prometheus' query API.
 
 Servers come from --dsn (several), or from --config, or from the environment
@@ -34,21 +34,21 @@ variable RISSO_DSN (several, separated by spaces), or from ~/.my.cnf. A password
 --dsn is wiped from the process list; ~/.my.cnf, the environment and the config file
 (password_file, password_env) are the better places.
 
-What classes of statements cost is read once a minute from performance_schema or, where
+The cost of classes of statements is read once a minute from performance_schema or, if
 that is off and Risso runs on the server's machine, from the slow log (--statements, or
-statements in the config file, also for one server). It is kept in the data folder (DuckDB,
+statements in the config file, also per server). It is kept in the data folder (DuckDB,
 in builds with cgo), or in ClickHouse: --events-url, the environment variable
 RISSO_EVENTS_URL, or events_url in the config file.
 
-Changes of the protect blocks of the config file take effect while Risso runs, within some
-seconds or at SIGHUP; if there is a mistake, the previous settings stay in force.
+Changes to the protect blocks of the config file take effect while Risso runs, within a few
+seconds or on SIGHUP; if there is a mistake, the previous settings stay in force.
 SIGHUP never ends Risso, with or without a config file; if it comes because the
 terminal was closed, Risso continues and reports it as an event. SIGTERM and SIGINT end it.
 
-To listen on another address than loopback, create a token first:
+To listen on an address other than loopback, create a token first:
 risso token create NAME. Once there is a token, it is required on loopback, too.
 
-HTTP queries are bounded: limits in the config file.
+HTTP queries are limited: see limits in the config file.
 
 ` + fault.Help,
 		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(10.0.0.2)/'
@@ -61,8 +61,8 @@ HTTP queries are bounded: limits in the config file.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.Listen, "listen", config.DefaultListen, "address of the page and the API")
-	fl.StringVar(&f.Data, "data", "", "folder of the data (default "+home.Data()+")")
-	fl.StringVar(&f.Retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
+	fl.StringVar(&f.Data, "data", "", "data folder (default "+home.Data()+")")
+	fl.StringVar(&f.Retention, "retention", "", "how long to keep metrics, such as 400d (default: forever)")
 	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "log more")
 	flags.BindSources(&f.Sources, cmd)
 	bindStatements(&f.Statements, cmd)
@@ -73,9 +73,9 @@ HTTP queries are bounded: limits in the config file.
 func bindStatements(f *config.Statements, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.EventsURL, "events-url", "", "keep statements in ClickHouse: clickhouse://user:password@host:9000/database (default: DuckDB in the data folder)")
-	fl.StringVar(&f.Mode, "statements", "", "where statements are read: auto, performance_schema, slow-log or off (default auto: performance_schema, or if that is off the slow log of a server on this machine)")
+	fl.StringVar(&f.Mode, "statements", "", "where statements are read: auto, performance_schema, slow-log or off (default auto: performance_schema, or if that is off, the slow log of a server on this machine)")
 	fl.BoolVar(&f.NoStatements, "no-statements", false, "do not follow statements; the same as --statements off")
-	fl.BoolVar(&f.NoPlans, "no-plans", false, "take no plans of the heaviest statements")
+	fl.BoolVar(&f.NoPlans, "no-plans", false, "do not take query plans of the heaviest statements")
 	fl.BoolVar(&f.Redact, "redact", false, "hide literal values in samples and plans before they are stored")
 }
 

@@ -30,33 +30,33 @@ func NewToken(s screen.Streams) *cobra.Command {
 	var f tokenFlags
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Tokens that let people and programs look at the page and the API",
-		Long: `Tokens that let people and programs look at the page and the API.
+		Short: "Manage tokens for access to the page and the API",
+		Long: `Tokens give people and programs access to the page and the API.
 
-A token is required on any other address than loopback, and on loopback once
-there is one: behind a proxy on this machine every client comes from loopback. The page
+A token is required on any address other than loopback, and on loopback as soon as a
+token exists: behind a proxy on this machine every client comes from loopback. The page
 has a form for it; programs send it as "Authorization: Bearer TOKEN" or as the password
 of HTTP basic authentication, with any user name. Only its hash is stored.
 
-A token may look (everything that only reads) or act, too: start and stop backups,
-drills and other jobs, keep and delete results of benchmarks. Events record who did
-what, by the token's name. Revoking the last token opens nothing: on loopback
-Risso keeps requiring one until "risso token off".`,
+The role look allows everything that only reads; act also allows starting and stopping
+backups, drills and other jobs, and keeping and deleting results of benchmarks. Events
+record who did what, by the token's name. Revoking the last token does not open access:
+a token remains required on loopback until "risso token off".`,
 		Example: `  risso token create grafana
   risso token create ann --role act
   risso token list
   risso token revoke grafana`,
 	}
-	cmd.PersistentFlags().StringVar(&f.data, "data", home.Data(), "folder of the data")
+	cmd.PersistentFlags().StringVar(&f.data, "data", home.Data(), "data folder")
 	flags.OutputVar(cmd.PersistentFlags(), &f.output, "", "text", "json")
 	cmd.AddCommand(f.create(s),
-		&cobra.Command{Use: "list", Short: "Who has a token", Args: cobra.NoArgs, Example: "  risso token list",
+		&cobra.Command{Use: "list", Short: "List tokens", Args: cobra.NoArgs, Example: "  risso token list",
 			RunE: f.with(s, func(ctx context.Context, st *state.Store, _ []string) error { return listTokens(ctx, s, st, f.output) })},
-		&cobra.Command{Use: "revoke NAME", Short: "Take a token away", Args: cobra.ExactArgs(1), Example: "  risso token revoke grafana",
+		&cobra.Command{Use: "revoke NAME", Short: "Revoke a token", Args: cobra.ExactArgs(1), Example: "  risso token revoke grafana",
 			RunE: f.with(s, func(ctx context.Context, st *state.Store, args []string) error {
 				return revokeToken(ctx, s, st, args[0], f.output)
 			})},
-		&cobra.Command{Use: "off", Short: "Revoke all tokens, and ask for none on loopback any more", Args: cobra.NoArgs, Example: "  risso token off",
+		&cobra.Command{Use: "off", Short: "Revoke all tokens, and stop requiring one on loopback", Args: cobra.NoArgs, Example: "  risso token off",
 			RunE: f.with(s, func(ctx context.Context, st *state.Store, _ []string) error { return tokensOff(ctx, s, st, f.output) })},
 	)
 	return cmd
@@ -81,7 +81,7 @@ func (f *tokenFlags) with(s screen.Streams, do func(ctx context.Context, st *sta
 // create is `risso token create`.
 func (f *tokenFlags) create(s screen.Streams) *cobra.Command {
 	var role string
-	cmd := &cobra.Command{Use: "create NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana\n  risso token create ann --role act",
+	cmd := &cobra.Command{Use: "create NAME", Short: "Create a token and print it, once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana\n  risso token create ann --role act",
 		RunE: f.with(s, func(ctx context.Context, st *state.Store, args []string) error {
 			if r := state.Role(role); r != state.RoleLook && r != state.RoleAct {
 				return fault.Usagef("--role %q: look or act", role)
@@ -97,7 +97,7 @@ func (f *tokenFlags) create(s screen.Streams) *cobra.Command {
 			_, err = fmt.Fprintln(s.Out, secret)
 			return errors.Join(err, noted) // the secret is told in any case: it is stored nowhere
 		})}
-	cmd.Flags().StringVar(&role, "role", string(state.RoleLook), "what it lets its bearer do: look, or act")
+	cmd.Flags().StringVar(&role, "role", string(state.RoleLook), "what the token allows: look, or act")
 	return cmd
 }
 

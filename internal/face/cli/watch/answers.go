@@ -6,8 +6,8 @@ import (
 	"github.com/rissodb/risso/internal/watch/live"
 )
 
-// TopAnswer is a line of top: one each second.
+// TopAnswer is one line of top; there is one every second.
 type TopAnswer struct {
 	Time      time.Time  `json:"time"`
-	Instances []live.Row `json:"instances"` // the worst first
+	Instances []live.Row `json:"instances"` // worst first
 }

@@ -39,13 +39,13 @@ func NewTop(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch servers and this host live, in a terminal",
-		Long: `Watch servers and this host live, in a terminal: the fleet, worst first, and one
-instance in detail. Nothing is kept; risso serve keeps it. When at the start no server can
-be had (an unknown host, a port on which nobody listens, a wrong password) it ends with 1
-within seconds; one that does not answer, or goes away later, is shown as down and waited for.
+		Long: `Watches servers and this host live, in a terminal: the fleet, worst first, and one instance
+in detail. Nothing is stored; risso serve does that. If no server can be reached at the start
+(unknown host, nothing listening on the port, wrong password) it exits with 1 within seconds;
+a server that does not answer, or goes away later, is shown as down and tried again.
 
-Keys: up and down (or k and j) choose an instance, q ends. In a pipe it prints a
-table each second, or with --output json one object a line each second.
+Keys: up and down (or k and j) select an instance, q quits. In a pipe it prints a table
+every second, or with --output json one object per line every second.
 
 ` + fault.Help,
 		Example: `  risso top --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'
@@ -54,7 +54,7 @@ table each second, or with --output json one object a line each second.
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
-	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: never)")
+	fl.IntVarP(&f.count, "count", "n", 0, "stop after this many seconds (default: never)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	flags.BindSources(&f.Sources, cmd)
 	return cmd

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/report/pagetest"
@@ -146,8 +147,7 @@ func (b *boxes) count(by int) { b.running += by; b.most = max(b.most, b.running)
 
 func (b *boxes) Remove(ctx context.Context, name string) error {
 	s, err := sandbox.Open(b.dir, name)
-	var missing *sandbox.UsageError
-	if errors.As(err, &missing) {
+	if fault.Code(err) == fault.Usage {
 		return nil
 	}
 	if err != nil {

@@ -22,8 +22,8 @@ type Report struct {
 	Name        string     `json:"name"`
 	Dir         string     `json:"dir"`
 	Versions    []string   `json:"versions"` // of the servers
-	Runs        int        `json:"runs"`     // of each cell, as asked
-	Seconds     float64    `json:"seconds"`  // of each run, as asked
+	Runs        int        `json:"runs"`     // runs of each cell, as requested
+	Seconds     float64    `json:"seconds"`  // length of each run, as requested
 	Questions   []Question `json:"questions"`
 	Cells       []Result   `json:"cells"`
 	Missing     int        `json:"missing_runs"`
@@ -37,9 +37,9 @@ type Result struct {
 	Figure
 }
 
-// Figure is what the runs of one cell gave.
+// Figure is the result of the runs of one cell.
 type Figure struct {
-	Value  string    `json:"value"` // on the axis of the question
+	Value  string    `json:"value"` // value on the axis of the question
 	Runs   []float64 `json:"runs"`  // transactions a second
 	Median float64   `json:"median"`
 	Low    float64   `json:"low"` // the lowest and the highest run
@@ -49,21 +49,21 @@ type Figure struct {
 	Errors int64     `json:"errors,omitempty"` // transactions that failed
 }
 
-// Question is how throughput depends on one axis, all else alike.
+// Question is how throughput depends on one axis, all else being equal.
 type Question struct {
 	Axis   string   `json:"axis"`
 	Title  string   `json:"title"`
-	Values []string `json:"values"` // the first is what the others are compared with
+	Values []string `json:"values"` // the others are compared with the first
 	Rows   []Row    `json:"rows"`
 }
 
 // Row is one combination of the other axes.
 type Row struct {
-	Where    map[string]string `json:"where"` // axis: value, of those that vary
+	Where    map[string]string `json:"where"` // axis: value, for axes that vary
 	Label    string            `json:"label"`
 	Figures  []Figure          `json:"figures"`  // one for each value of the axis
-	Verdicts []compare.Verdict `json:"verdicts"` // of throughput: each value but the first against the first
-	Latency  []compare.Verdict `json:"latency"`  // the same of p95
+	Verdicts []compare.Verdict `json:"verdicts"` // on throughput: each value except the first against the first
+	Latency  []compare.Verdict `json:"latency"`  // the same for p95
 	Law      *scale.Law        `json:"law,omitempty"`
 }
 

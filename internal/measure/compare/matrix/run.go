@@ -109,13 +109,13 @@ type Plan struct {
 	Name    string        `json:"name"`
 	Dir     string        `json:"dir"`
 	Cells   []Planned     `json:"cells"`
-	Servers []string      `json:"servers"` // that are started
-	Runs    int           `json:"runs"`    // that are missing
+	Servers []string      `json:"servers"` // servers that are started
+	Runs    int           `json:"runs"`    // runs that are missing
 	Time    time.Duration `json:"-"`
 	Seconds float64       `json:"estimated_seconds"`
 }
 
-// Planned is a cell with the runs that are there.
+// Planned is a cell with the runs made so far.
 type Planned struct {
 	Cell
 	Done int `json:"done"`

@@ -27,23 +27,23 @@ type Measured struct {
 	Runs    []float64 `json:"runs"` // transactions a second
 	Median  float64   `json:"median"`
 	Law     float64   `json:"law,omitempty"` // what the law says here
-	// Error is the law's, as a share of the median: above 0 the law promises more than was measured.
+	// Error is that of the law, as a share of the median: above 0 the law predicts more than was measured.
 	Error  float64 `json:"error"`
 	Beyond bool    `json:"beyond,omitempty"` // more threads than the machine has processors
 }
 
-// Bound is an interval of 95 %; an end that is not bounded is left out.
+// Bound is a 95 % interval; an unbounded end is left out.
 type Bound struct {
 	Low  *float64 `json:"low,omitempty"`
 	High *float64 `json:"high,omitempty"`
 }
 
-// Prediction is what the law says for a number of threads that was not run.
+// Prediction is what the law predicts for a number of threads that was not run.
 type Prediction struct {
 	Threads int     `json:"threads"`
 	TPS     float64 `json:"tps"`
 	Bound   Bound   `json:"interval"`
-	// Outside says that the number lies above all that were run: the law is stretched.
+	// Outside says that the number is larger than any that was run: the prediction is an extrapolation.
 	Outside bool `json:"outside,omitempty"`
 }
 
@@ -53,14 +53,14 @@ type Law struct {
 	LambdaBound Bound    `json:"lambda_interval"`
 	SigmaBound  Bound    `json:"sigma_interval"`
 	KappaBound  Bound    `json:"kappa_interval"`
-	Peak        *float64 `json:"peak_threads,omitempty"` // nil: throughput only grows
+	Peak        *float64 `json:"peak_threads,omitempty"` // nil: throughput keeps growing
 	PeakBound   Bound    `json:"peak_interval"`
 	PeakTPS     *float64 `json:"peak_tps,omitempty"`
 	RSquared    float64  `json:"r_squared"`
-	// Stretches of errors of one sign, and how likely so few are by chance (Wald and Wolfowitz).
+	// Stretches is the number of runs of errors of the same sign; PatternP is the probability of so few by chance (Wald-Wolfowitz).
 	Stretches int     `json:"stretches"`
 	PatternP  float64 `json:"pattern_p"`
-	// What errors the law makes for a number of threads that it was not told: each left out once.
+	// Errors of the law at a number of threads left out of the fit, each in turn.
 	TypicalError float64  `json:"left_out_median_error"`
 	LargestError float64  `json:"left_out_largest_error"`
 	LargestAt    int      `json:"left_out_largest_at"`
@@ -73,18 +73,18 @@ type Report struct {
 	Source      string       `json:"source"` // a file, or a server and a workload
 	Processors  int          `json:"processors,omitempty"`
 	Points      []Measured   `json:"points"`
-	Law         *Law         `json:"law,omitempty"` // nil: too few thread counts
+	Law         *Law         `json:"law,omitempty"` // nil: too few numbers of threads
 	Predictions []Prediction `json:"predictions"`
-	// Curve is the law from one thread to twice the largest count, with its bounds, for charts.
+	// Curve is the law from one thread to twice the largest number, with its bounds, for charts.
 	Curve       []Curve  `json:"curve"`
 	Words       []string `json:"words"`
 	Notes       []string `json:"notes"`
 	Interrupted bool     `json:"interrupted,omitempty"`
-	Order       []int    `json:"order,omitempty"` // thread counts as they were run
+	Order       []int    `json:"order,omitempty"` // numbers of threads in the order they were run
 	Seed        uint64   `json:"seed"`
 }
 
-// Curve is one place of the law's curve.
+// Curve is one point of the law's curve.
 type Curve struct {
 	Threads float64 `json:"threads"`
 	TPS     float64 `json:"tps"`

@@ -1,0 +1,38 @@
+package fleet
+
+// remedied is an error that knows what mends it.
+type remedied struct {
+	error
+	remedy string
+}
+
+func (e *remedied) Unwrap() error { return e.error }
+
+// Remedy is what mends the error.
+func (e *remedied) Remedy() string { return e.remedy }
+
+// WithRemedy is err with what mends it, in words for a person; its text stays as it is. Without a remedy it is err itself.
+func WithRemedy(err error, remedy string) error {
+	if err == nil || remedy == "" {
+		return err
+	}
+	return &remedied{err, remedy}
+}
+
+// RemedyOf is what mends err: what the first error in its tree, from the outside, says by a method Remedy; "" if none does.
+func RemedyOf(err error) string {
+	if e, ok := err.(interface{ Remedy() string }); ok && e.Remedy() != "" {
+		return e.Remedy()
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return RemedyOf(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if r := RemedyOf(err); r != "" {
+				return r
+			}
+		}
+	}
+	return ""
+}
