@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -258,10 +259,8 @@ func (c *Conn) Reach(ctx context.Context, m Mark, wait time.Duration) (bool, err
 			return false, nil
 		}
 		if answer == "" { // NULL comes at once: the thread that applies does not run
-			select {
-			case <-ctx.Done():
-				return false, context.Cause(ctx)
-			case <-time.After(min(left, 200*time.Millisecond)):
+			if err := delay.For(ctx, min(left, 200*time.Millisecond)); err != nil {
+				return false, err
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
@@ -148,10 +149,7 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Duration(min(try, 5)) * time.Second):
-		}
+		_ = delay.For(ctx, time.Duration(min(try, 5))*time.Second)
 	}
 	if err != nil {
 		w.logger.Warn("the journal could not be written", "err", err)

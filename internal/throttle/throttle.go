@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -43,7 +44,7 @@ type Gate struct {
 // New gives a gate that looks at a server and at its replicas until Close. Without limits it asks nobody. It fails when a
 // server cannot be asked.
 func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
-	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: Sleep}
+	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: delay.For}
 	ctx, g.stop = context.WithCancel(ctx)
 	if limits.MaxLag <= 0 && limits.MaxThreadsRunning <= 0 {
 		return g, nil
@@ -116,16 +117,6 @@ func (g *Gate) Pass(ctx context.Context, n int64) error {
 		return context.Cause(ctx)
 	}
 	return g.sleep(ctx, pause)
-}
-
-// Sleep waits for d, or until ctx ends, and then gives why.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // longest is how many seconds one piece of work may take of the rate: more is no time.Duration.

@@ -9,9 +9,9 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
-	"github.com/rissodb/risso/internal/throttle"
 )
 
 // Sizes of looking closer.
@@ -291,7 +291,7 @@ func (v *visit) confirm(ctx context.Context, keys [][][]byte) error {
 		}
 		keys = v.round(keys, open, before, there, after)
 		before = after
-		if err := throttle.Sleep(ctx, roundPause); err != nil {
+		if err := delay.For(ctx, roundPause); err != nil {
 			return err
 		}
 	}
