@@ -40,9 +40,9 @@ var ownForms = map[string]string{
 	"measure/environ/diff.go":        "the read-ahead as the kernel tells it",
 	"measure/report/csv.go":          "CSV is for programs",
 	"measure/report/svg.go":          "coordinates of a drawing",
-	"mysql/digests.go":               "a value in SQL",
+	"mysql/read/plans.go":            "a value in SQL",
 	"mysql/explain.go":               "a value in SQL",
-	"mysql/replicas.go":              "a value in SQL",
+	"mysql/read/reached.go":          "a value in SQL",
 	"watch/rules/innodb.go":          "a value in SQL",
 	"watch/rules/server.go":          "a value in SQL and in a unit's settings",
 }

@@ -138,7 +138,11 @@ func (q *Query) status(status []byte) {
 			q.RequirePK = int(c.uint(1))
 		case 20:
 			q.TableEncryption = int(c.uint(1))
-		case 130: // MariaDB 11: default character sets' collations, pairs
+		case 130: // MariaDB 10.8: half of an ALTER, as its GTID event says too
+			if c.uint(1)&(extraCommitAlter|extraRollback) != 0 {
+				c.take(8)
+			}
+		case 131: // MariaDB 11.5: character_set_collations, in pairs
 			c.take(4 * int(c.uint(1)))
 		default:
 			return

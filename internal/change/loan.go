@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Kind is one kind of thing that Risso borrows of a server: what it changes there for a while.
@@ -145,7 +146,7 @@ func (l *Loan[T]) ended(ctx context.Context, c *mysql.Conn) (bool, error) {
 	if l.kind.Stays {
 		return false, nil
 	}
-	now, err := c.Started(ctx)
+	now, err := read.Started(ctx, c)
 	if err != nil {
 		return false, fmt.Errorf("ask since when the server runs: %w", err)
 	}

@@ -190,3 +190,9 @@ func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
 
 // HasUUID says whether the server has an ID of its own that no other has.
 func (s Server) HasUUID() bool { return !s.MariaDB() }
+
+// KnowsCRC32C says whether the server has CRC32C() beside CRC32(): MariaDB since 10.8.
+func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
+
+// CombinesBinary says whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
+func (s Server) CombinesBinary() bool { return s.atLeast(80000) }

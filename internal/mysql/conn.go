@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
@@ -28,27 +29,19 @@ type Traffic struct {
 
 	precedence precedence
 
-	doing   map[string]float64 // sessions by what they were found doing, as an ActivityReader saw it last
+	doing   map[string]float64 // sessions by what they were last found doing
 	doingAt time.Time
 }
 
-// noteDoing remembers what an ActivityReader found, so that the same is not asked twice.
-func (t *Traffic) noteDoing(list []Session) {
-	counts := make(map[string]float64, 4)
-	for i := range list {
-		class := list[i].Wait
-		if class == waitTmpDisk { // a class of statements, not of the metric
-			class = waitRunning
-		}
-		counts[class]++
-	}
+// NoteDoing remembers how many sessions one connection found doing what, so that another need not ask for the same.
+func (t *Traffic) NoteDoing(counts map[string]float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.doing, t.doingAt = counts, time.Now()
 }
 
-// lately gives what an ActivityReader found within the last second; nil when none did.
-func (t *Traffic) lately() map[string]float64 {
+// Doing gives what NoteDoing was told within the last second; nil if it was told nothing.
+func (t *Traffic) Doing() map[string]float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if time.Since(t.doingAt) > doingFresh {
@@ -57,7 +50,7 @@ func (t *Traffic) lately() map[string]float64 {
 	return t.doing
 }
 
-// doingFresh is how old what an ActivityReader found may be to stand for the present: it reads half a second before.
+// doingFresh is how old that may be to stand for the present: activity is read half a second before the numbers.
 const doingFresh = 900 * time.Millisecond
 
 // Limits of what Traffic remembers of texts: Risso asks the same few questions again and again.
@@ -66,8 +59,8 @@ const (
 	maxTextLen = 4096
 )
 
-// note remembers a statement.
-func (t *Traffic) note(statement string) {
+// Note remembers a statement.
+func (t *Traffic) Note(statement string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.texts[statement]; ok || len(t.texts) >= maxTexts || len(statement) > maxTextLen {
@@ -164,7 +157,7 @@ func (c *Conn) Close() error { return c.conn.Close() }
 // text protocol gives []byte, int64, float64 or nil. A context that ends while a query runs
 // closes the connection: a watched server must not be asked twice.
 func (c *Conn) Query(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
-	c.traffic.note(query)
+	c.traffic.Note(query)
 	return c.QuietQuery(ctx, query, f)
 }
 
@@ -205,7 +198,7 @@ func (c *Conn) eachRow(rows sqldriver.Rows, f func(row []sqldriver.Value) error)
 
 // Maps runs a query of few rows and gives them as maps from column name to text; NULL is left out.
 func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, error) {
-	c.traffic.note(query)
+	c.traffic.Note(query)
 	c.traffic.Queries.Add(1)
 	start := time.Now()
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
@@ -220,7 +213,7 @@ func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, err
 		m := make(map[string]string, len(row))
 		for i, v := range row {
 			if v != nil {
-				m[names[i]] = text(v)
+				m[names[i]] = Text(v)
 			}
 		}
 		out = append(out, m)
@@ -229,8 +222,8 @@ func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, err
 	return out, err
 }
 
-// text is a driver value as the server wrote it.
-func text(v sqldriver.Value) string {
+// Text is a value as the server wrote it; NULL is "".
+func Text(v sqldriver.Value) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -245,3 +238,50 @@ func text(v sqldriver.Value) string {
 
 // Traffic is what passed over this connection, and over those that it shares the counters with.
 func (c *Conn) Traffic() *Traffic { return c.traffic }
+
+// ExecutePrepared prepares a statement by the binary protocol, executes it once with a value for its only parameter, and
+// throws its rows away. prepared says whether an error is that of the execution, and not that of preparing it.
+func (c *Conn) ExecutePrepared(ctx context.Context, statement string, value int64) (prepared bool, err error) {
+	c.traffic.Queries.Add(1)
+	preparer, ok := c.conn.(sqldriver.ConnPrepareContext)
+	if !ok {
+		return false, errors.New("the driver cannot prepare statements")
+	}
+	stmt, err := preparer.PrepareContext(ctx, statement)
+	if err != nil {
+		return false, err
+	}
+	defer stmt.Close() // the connection tells by the next statement if this failed
+	q, ok := stmt.(sqldriver.StmtQueryContext)
+	if !ok {
+		return true, errors.New("the driver cannot execute statements")
+	}
+	rows, err := q.QueryContext(ctx, []sqldriver.NamedValue{{Ordinal: 1, Value: value}})
+	if err != nil {
+		return true, err
+	}
+	return true, cmp.Or(c.eachRow(rows, IgnoreRow), rows.Close())
+}
+
+// Cipher is the TLS cipher of this connection; empty when it is not encrypted.
+func (c *Conn) Cipher(ctx context.Context) (string, error) {
+	cipher := ""
+	err := c.Query(ctx, "SHOW /* risso */ SESSION STATUS LIKE 'Ssl_cipher'", func(row []sqldriver.Value) error {
+		cipher = Text(row[1])
+		return nil
+	})
+	return cipher, err
+}
+
+// Text runs a query and gives the first value of its first row; "" where there is none.
+func (c *Conn) Text(ctx context.Context, query string) (string, error) {
+	var out string
+	first := true
+	err := c.Query(ctx, query, func(row []sqldriver.Value) error {
+		if first && len(row) > 0 {
+			out, first = Text(row[0]), false
+		}
+		return nil
+	})
+	return out, err
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,3 +116,39 @@ func (d Defaults) Target() (Target, bool) {
 	}
 	return t.WithFallback(d), true
 }
+
+// OptionFile is the text of an option file by which a program of the server's own logs in as the target. It holds the
+// password: it must be readable by nobody else. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
+func (t Target) OptionFile(group string, options ...string) (string, error) {
+	if t.cfg == nil {
+		return "", fmt.Errorf("%w: no address", ErrDSN)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s]\n", group)
+	set := func(name, value string) { fmt.Fprintf(&b, "%s=\"%s\"\n", name, optionEscape.Replace(value)) }
+	set("user", t.cfg.User)
+	if t.cfg.Passwd != "" {
+		set("password", t.cfg.Passwd)
+	}
+	if t.cfg.Net == "unix" {
+		set("socket", t.cfg.Addr)
+	} else {
+		host, port, err := net.SplitHostPort(t.cfg.Addr)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrDSN, errors.New("the address has no port"))
+		}
+		if host == "localhost" {
+			host = "127.0.0.1" // to these programs that name means the socket
+		}
+		set("host", host)
+		set("port", port)
+		set("protocol", "tcp")
+	}
+	for _, o := range options {
+		b.WriteString(o + "\n")
+	}
+	return b.String(), nil
+}
+
+// optionEscape writes what would end a value or begin an escape sequence.
+var optionEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`)

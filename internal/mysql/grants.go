@@ -91,7 +91,7 @@ func (s Server) needs(j Job, schema string) []privileges {
 	performance := privileges{"performance_schema", []string{"SELECT"}}
 	switch j {
 	case JobServe:
-		return []privileges{everywhere("PROCESS", s.replicaPrivilege()), performance}
+		return []privileges{everywhere("PROCESS", s.ReplicaPrivilege()), performance}
 	case JobDigest:
 		return []privileges{performance}
 	case JobExplain:
@@ -99,10 +99,10 @@ func (s Server) needs(j Job, schema string) []privileges {
 	case JobTrace:
 		return []privileges{everywhere("PROCESS"), {"performance_schema", []string{"SELECT", "UPDATE"}}}
 	case JobBackup:
-		list := []string{"SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "PROCESS", "RELOAD", "LOCK TABLES", s.logsPrivilege()}
+		list := []string{"SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "PROCESS", "RELOAD", "LOCK TABLES", s.LogsPrivilege()}
 		switch {
 		case s.MariaDB() && s.Number >= 100502:
-			list = append(list, s.replicaPrivilege())
+			list = append(list, s.ReplicaPrivilege())
 		case s.atLeast(80000):
 			list = append(list, "BACKUP_ADMIN")
 		}
@@ -110,11 +110,11 @@ func (s Server) needs(j Job, schema string) []privileges {
 	case JobPhysical:
 		return []privileges{everywhere(s.copyPrivileges(s.CopyTools()[0])...)}
 	case JobFollow:
-		return []privileges{everywhere("REPLICATION SLAVE", s.logsPrivilege())}
+		return []privileges{everywhere("REPLICATION SLAVE", s.LogsPrivilege())}
 	case JobChecksum:
-		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS", s.replicaPrivilege(), s.replicasPrivilege())}
+		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS", s.ReplicaPrivilege(), s.ListReplicasPrivilege())}
 	case JobMend:
-		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS", s.replicaPrivilege(), s.replicasPrivilege(), "INSERT", "DELETE", s.logsPrivilege(), s.formatPrivilege())}
+		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS", s.ReplicaPrivilege(), s.ListReplicasPrivilege(), "INSERT", "DELETE", s.LogsPrivilege(), s.formatPrivilege())}
 	case JobRestore:
 		return []privileges{everywhere(allPrivileges)}
 	case JobBench:
@@ -123,16 +123,16 @@ func (s Server) needs(j Job, schema string) []privileges {
 	return nil
 }
 
-// logsPrivilege is what SHOW BINARY LOGS and SHOW MASTER STATUS need: https://mariadb.com/kb/en/grant/#binlog-monitor.
-func (s Server) logsPrivilege() string {
+// LogsPrivilege is what SHOW BINARY LOGS and SHOW MASTER STATUS need: https://mariadb.com/kb/en/grant/#binlog-monitor.
+func (s Server) LogsPrivilege() string {
 	if s.MariaDB() && s.Number >= 100502 {
 		return "BINLOG MONITOR"
 	}
 	return "REPLICATION CLIENT"
 }
 
-// replicasPrivilege is what SHOW REPLICAS needs.
-func (s Server) replicasPrivilege() string {
+// ListReplicasPrivilege is what SHOW REPLICAS needs.
+func (s Server) ListReplicasPrivilege() string {
 	if s.MariaDB() && s.Number >= 100500 {
 		return "REPLICATION MASTER ADMIN"
 	}

@@ -38,7 +38,7 @@ func (s *Stream) Rights(ctx context.Context) (Rights, error) {
 // Rights reads the grants of the connection's account.
 func (c *Conn) Rights(ctx context.Context) (Rights, error) {
 	return readRights(func(statement string, row func(line string)) error {
-		return c.Query(ctx, statement, func(r []sqldriver.Value) error { row(text(r[0])); return nil })
+		return c.Query(ctx, statement, func(r []sqldriver.Value) error { row(Text(r[0])); return nil })
 	})
 }
 
@@ -171,4 +171,10 @@ func (s *Stream) InnoDBTables(ctx context.Context, server Server) (tables, schem
 	}
 	_, err = fmt.Sscan(rows[0]["t"]+" "+rows[0]["s"], &tables, &schemas)
 	return tables, schemas, true, err
+}
+
+// SeesAllTables says whether the account may read every table, so that information_schema shows it all of them.
+func (c *Conn) SeesAllTables(ctx context.Context) (bool, error) {
+	r, err := c.Rights(ctx)
+	return r.Have("", "", "SELECT"), err
 }

@@ -29,13 +29,13 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 	var s Server
 	err := c.Query(ctx, `SELECT /* risso: what server is this? */ VERSION(), @@version_comment, CURRENT_USER(), CONNECTION_ID(),
   @@hostname, @@port, @@socket, @@datadir, @@pid_file, @@performance_schema, @@sql_mode`, func(row []sqldriver.Value) error {
-		s.Server = fleet.ServerOf(text(row[0]), text(row[1]))
-		s.Comment, s.Account = text(row[1]), text(row[2])
-		s.ConnectionID, _ = strconv.ParseInt(text(row[3]), 10, 64)
-		s.Hostname = text(row[4])
-		s.Port, _ = strconv.Atoi(text(row[5]))
-		s.Socket, s.DataDir, s.PidFile = text(row[6]), text(row[7]), text(row[8])
-		s.PerformanceSchema, s.SQLMode = text(row[9]) == "1", text(row[10])
+		s.Server = fleet.ServerOf(Text(row[0]), Text(row[1]))
+		s.Comment, s.Account = Text(row[1]), Text(row[2])
+		s.ConnectionID, _ = strconv.ParseInt(Text(row[3]), 10, 64)
+		s.Hostname = Text(row[4])
+		s.Port, _ = strconv.Atoi(Text(row[5]))
+		s.Socket, s.DataDir, s.PidFile = Text(row[6]), Text(row[7]), Text(row[8])
+		s.PerformanceSchema, s.SQLMode = Text(row[9]) == "1", Text(row[10])
 		return nil
 	})
 	if err != nil {
@@ -148,24 +148,13 @@ func (s Server) ReplicaStatusStatement() string {
 	}
 }
 
-// replicaPrivilege is what ReplicaStatusStatement needs.
-func (s Server) replicaPrivilege() string {
+// ReplicaPrivilege is what ReplicaStatusStatement needs.
+func (s Server) ReplicaPrivilege() string {
 	if s.MariaDB() && s.Number >= 100500 {
 		return "REPLICA MONITOR"
 	}
 	return "REPLICATION CLIENT"
 }
-
-// innodbEnabled is the condition for metrics that are switched on: MariaDB has ENABLED since 10.5 where MySQL has STATUS.
-func (s Server) innodbEnabled() string {
-	if s.MariaDB() && s.Number >= 100500 {
-		return "ENABLED = 1"
-	}
-	return "STATUS = 'enabled'"
-}
-
-// hasStatementHistogram says whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
-func (s Server) hasStatementHistogram() bool { return s.PerformanceSchema && s.atLeast(80003) }
 
 // QuotedAccount is CURRENT_USER() with quotes, ready for a GRANT.
 func (s Server) QuotedAccount() string { return QuoteAccount(s.Account) }
@@ -186,3 +175,9 @@ func (s Server) LogStatusStatement() string {
 	}
 	return "SHOW /* risso: position of the snapshot */ MASTER STATUS"
 }
+
+// replicaWords turns the words of MySQL 8.0.22 and later into those before.
+var replicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_", "_Source", "_Master", "Replica", "Slave")
+
+// OldReplicaWords is the name of a column of SHOW REPLICA STATUS as servers before MySQL 8.0.22 have it, and MariaDB.
+func OldReplicaWords(column string) string { return replicaWords.Replace(column) }

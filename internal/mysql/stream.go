@@ -13,6 +13,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -296,6 +297,30 @@ func (s *Stream) ForRows(ctx context.Context, server Server) error {
 	for _, set := range optional {
 		err := s.Exec(ctx, "SET SESSION /* risso: rows as they are */ "+set)
 		if err != nil && ClassOf(err) != ClassMissing && ClassOf(err) != ClassPrivilege {
+			return fmt.Errorf("prepare the session: %w", err)
+		}
+	}
+	return nil
+}
+
+// ForStatements prepares a session whose changes replicate as statements, though they change nothing here: in row format a row
+// that is the same afterwards leaves no event. It needs REPEATABLE READ: InnoDB refuses statements below it (error 1665).
+func (s *Stream) ForStatements(ctx context.Context, server Server) error {
+	if err := s.ForRows(ctx, server); err != nil {
+		return err
+	}
+	err := s.Exec(ctx, "SET SESSION /* risso: replicate by statement */ binlog_format = 'STATEMENT'")
+	if err != nil {
+		if ClassOf(err) == ClassPrivilege {
+			return &Error{Target: server.Account, Class: ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+server.formatPrivilege()+" ON *.* TO "+server.QuotedAccount())}
+		}
+		return fmt.Errorf("replicate by statement: %w", err)
+	}
+	for _, q := range []string{
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+		"SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, innodb_lock_wait_timeout = 5",
+	} {
+		if err := s.Exec(ctx, q); err != nil {
 			return fmt.Errorf("prepare the session: %w", err)
 		}
 	}

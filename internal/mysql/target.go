@@ -1,6 +1,5 @@
-// Package mysql is one server: it connects, knows the flavour, and reads the
-// server's numbers. Every difference between MySQL, MariaDB and Percona Server
-// lives here, so that no other package asks which flavour it talks to.
+// Package mysql is one server: it connects, knows what the server is and can do, and what its errors mean. Every difference
+// between MySQL, MariaDB and Percona Server is here or in the packages below, so that no other asks which flavour it talks to.
 package mysql
 
 import (
@@ -38,6 +37,9 @@ func ParseTarget(dsn string) (Target, error) {
 		return bareTarget(dsn)
 	}
 	cfg, err := driver.ParseDSN(dsn)
+	if err != nil && strings.HasSuffix(dsn, ")") { // the driver misses a brace: it looks for the slash within the socket's path
+		err = errors.New("missing the slash at the end")
+	}
 	if err != nil {
 		return Target{}, fmt.Errorf("%w: %s; write it as user:password@tcp(host:3306)/ or user@unix(/path/to/socket)/", ErrDSN, dsnProblem(err))
 	}
@@ -193,37 +195,6 @@ func (t Target) Port() int {
 	return n
 }
 
-// Local says whether the server runs on this machine, as far as the address tells: a socket, or an address of ours.
-func (t Target) Local() bool {
-	if t.Socket() != "" {
-		return true
-	}
-	host, _, err := net.SplitHostPort(t.Address())
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	if ip == nil {
-		return false
-	}
-	if ip.IsLoopback() {
-		return true
-	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-			return true
-		}
-	}
-	return false
-}
-
 // Database is the default database, or "".
 func (t Target) Database() string { return t.cfg.DBName }
 
@@ -236,3 +207,10 @@ func (t Target) WithDatabase(name string) Target {
 
 // Patience is how long an answer is waited for.
 func (t Target) Patience() time.Duration { return t.cfg.ReadTimeout }
+
+// WithAddress is the target with the same account at another address over TCP.
+func (t Target) WithAddress(address string) Target {
+	cfg := t.cfg.Clone()
+	cfg.Net, cfg.Addr = "tcp", address
+	return Target{cfg: cfg}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/protect"
@@ -69,7 +70,7 @@ func (w *watch) Event(e fleet.Event) {
 func (w *watch) Variables(instance string, at time.Time, values map[string]string) {
 	still := make(map[string]string, len(values))
 	for name, value := range values {
-		if !mysql.Moving(name) {
+		if !read.Moving(name) {
 			still[name] = value
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Limits are what a server bears. A zero value is no limit.
@@ -194,7 +195,7 @@ func (w *watcher) look(ctx context.Context) (err error) {
 	limits := &w.gate.limits
 	var f figures
 	if limits.MaxLag > 0 {
-		if f.lag, f.lags, err = w.conn.Lag(ctx); err != nil {
+		if f.lag, f.lags, err = read.Lag(ctx, w.conn); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -44,7 +45,9 @@ var equivalent string
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	left, err := run(ctx, os.Args[1], os.Args[2:])
+	sample := flag.Int("n", 0, "try only so many of the faults, always the same ones")
+	flag.Parse()
+	left, err := run(ctx, *sample, flag.Arg(0), flag.Args()[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -54,8 +57,8 @@ func main() {
 	}
 }
 
-// run tries all faults of a room, and gives the percentage that survives.
-func run(ctx context.Context, room string, files []string) (float64, error) {
+// run tries the faults of a room, or a sample of them, and gives the percentage that survives.
+func run(ctx context.Context, sample int, room string, files []string) (float64, error) {
 	dir := filepath.Join("internal", filepath.Clean("/"+strings.TrimPrefix(room, "internal/")))
 	scratch, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -77,7 +80,7 @@ func run(ctx context.Context, room string, files []string) (float64, error) {
 	if err := s.learn(ctx, scratch); err != nil {
 		return 0, err
 	}
-	s.try(ctx, r.faults)
+	s.try(ctx, r.faults, sample)
 	return report(dir, r.faults, len(files) == 0), nil
 }
 
@@ -166,9 +169,9 @@ func (s *suite) run(ctx context.Context, limit time.Duration, names, env string)
 	return out, err
 }
 
-// try runs, for each fault, the tests that reach it; when ctx ends, the rest stays untried. They come in no order, so that those
-// tried tell of all.
-func (s *suite) try(ctx context.Context, faults []*fault) {
+// try runs, for each fault, the tests that reach it; with a sample above 0, for so many. When ctx ends, the rest stays untried.
+// They come in no order, so that those tried tell of all, but always in the same one.
+func (s *suite) try(ctx context.Context, faults []*fault, sample int) {
 	work := make(chan *fault)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -180,7 +183,11 @@ func (s *suite) try(ctx context.Context, faults []*fault) {
 			}
 		})
 	}
-	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(faults)) {
+	order := rand.New(rand.NewPCG(1, 1)).Perm(len(faults))
+	if sample > 0 {
+		order = order[:min(sample, len(order))]
+	}
+	for _, i := range order {
 		work <- faults[i]
 	}
 	close(work)
@@ -248,7 +255,7 @@ func report(dir string, faults []*fault, all bool) float64 {
 	bad := count[survived] + count[unreached]
 	left := 100 * float64(bad) / float64(max(1, total))
 	if n := count[untried]; n > 0 {
-		fmt.Printf("stopped: %d of %d faults were not tried\n", n, len(faults))
+		fmt.Printf("a sample: %d of %d faults were not tried\n", n, len(faults))
 	}
 	fmt.Printf("%s: %d faults, %d killed (%d by the clock), %d survived (%d where no test comes), %d equivalent: %.1f %% survived\n",
 		strings.TrimPrefix(dir, "internal/"), len(faults), count[killed]+count[hung], count[hung], bad, count[unreached], count[same], left)

@@ -22,7 +22,7 @@ func TestToyRoom(t *testing.T) {
 	if err := s.learn(context.Background(), scratch); err != nil {
 		t.Fatal(err)
 	}
-	s.try(context.Background(), r.faults)
+	s.try(context.Background(), r.faults, 0)
 	var got []string
 	for _, f := range r.faults {
 		got = append(got, f.change+" in "+f.line+": "+[...]string{"untried", "killed", "hung", "survived", "unreached", "same"}[f.fate])

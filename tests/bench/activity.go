@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -46,7 +47,7 @@ func (b *bench) activityOf(ctx context.Context, s *section, t *table, kind strin
 		return err
 	}
 	defer c.Close()
-	r, err := mysql.NewActivityReader(ctx, c)
+	r, err := read.NewActivityReader(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/watch/rules"
 )
 
@@ -25,7 +26,7 @@ func TestLockRemedies(t *testing.T) {
 				}
 				s := newLockServer(t, kind, settings...)
 				for _, c := range lockCases {
-					if (c.only == "" || strings.Contains(c.only, kind)) && c.kind != mysql.LockUser {
+					if (c.only == "" || strings.Contains(c.only, kind)) && c.kind != read.LockUser {
 						t.Run(c.name, func(t *testing.T) { s.remedied(t, c) })
 					}
 				}
@@ -39,7 +40,7 @@ func (s *lockServer) remedied(t *testing.T, c lockCase) {
 	r := lockReader(t, s.node, "root")
 	s.wait(t, c, func() { s.kill(t, r) }, func() {
 		id, waits := "mdl.blocker", "metadata_lock"
-		if c.kind == mysql.LockRow {
+		if c.kind == read.LockRow {
 			id, waits = "lock.blocker", "row_lock"
 		} else {
 			await(t, "the session waits", func() bool {
@@ -48,9 +49,9 @@ func (s *lockServer) remedied(t *testing.T, c lockCase) {
 		}
 		remedy := s.remedyOf(t, r, id, waits)
 		// Where the server tells locks, the holder comes first.
-		first := strings.Contains(remedy, "metadata_locks") && c.kind != mysql.LockFlush
+		first := strings.Contains(remedy, "metadata_locks") && c.kind != read.LockFlush
 		await(t, fmt.Sprintf("connection %d is named by %s", s.holderID, remedy), func() bool {
-			if c.kind == mysql.LockRow {
+			if c.kind == read.LockRow {
 				time.Sleep(lockCopy)
 			}
 			list := execSQL(t, s.node, remedy)[0]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -25,7 +26,7 @@ type lockCase struct {
 	holds   []string // what the holder runs; the last of it is what it ran last
 	runs    string   // what it goes on running after these, asleep
 	waits   string
-	kind    mysql.LockKind
+	kind    read.LockKind
 	object  string // schema.name, or a name
 	index   string
 	maybe   bool   // the server does not tell the holder
@@ -44,35 +45,35 @@ func (c lockCase) last() string {
 
 var lockCases = []lockCase{
 	{name: "row", holds: []string{"BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 1",
-		kind: mysql.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
+		kind: read.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
 	// The lock of an inserted row is made by who waits for it; its holder is told by the transaction.
 	{name: "inserted row", holds: []string{"BEGIN", "INSERT INTO shop.orders VALUES (99, 1, 'new')"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 99",
-		kind: mysql.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
+		kind: read.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
 	{name: "metadata", holds: []string{"BEGIN", "SELECT note FROM shop.orders WHERE id = 2"}, waits: "ALTER TABLE shop.orders COMMENT 'changed'",
-		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders", release: "ROLLBACK"},
+		kind: read.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders", release: "ROLLBACK"},
 	{name: "locked table", holds: []string{"LOCK TABLES shop.orders WRITE"}, waits: "UPDATE shop.orders SET note = 'x' WHERE id = 3",
-		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders", release: "UNLOCK TABLES"},
+		kind: read.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders", release: "UNLOCK TABLES"},
 	{name: "global read lock", holds: []string{"FLUSH TABLES WITH READ LOCK"}, waits: "UPDATE shop.orders SET note = 'y' WHERE id = 3",
-		kind: mysql.LockGlobal, words: "the global read lock", release: "UNLOCK TABLES"},
+		kind: read.LockGlobal, words: "the global read lock", release: "UNLOCK TABLES"},
 	{name: "backup stage", only: "mariadb mariadb-11.8", holds: []string{"BACKUP STAGE START", "BACKUP STAGE FLUSH", "BACKUP STAGE BLOCK_DDL", "BACKUP STAGE BLOCK_COMMIT"}, waits: "UPDATE shop.orders SET note = 'z' WHERE id = 3",
-		kind: mysql.LockGlobal, words: "a backup lock", release: "BACKUP STAGE END"},
+		kind: read.LockGlobal, words: "a backup lock", release: "BACKUP STAGE END"},
 	{name: "instance for backup", only: "mysql-9.7 mysql-8.0", holds: []string{"LOCK INSTANCE FOR BACKUP"}, waits: "ALTER TABLE shop.orders ADD COLUMN other INT",
-		kind: mysql.LockGlobal, words: "the backup lock", release: "UNLOCK INSTANCE"},
+		kind: read.LockGlobal, words: "the backup lock", release: "UNLOCK INSTANCE"},
 	// InnoDB's own locks of tables are not among those that it counts as current waits.
 	{name: "AUTO_INCREMENT", runs: "INSERT INTO shop.invoices (n) SELECT IF(id = 1, 0, SLEEP(600)) FROM shop.orders ORDER BY id", waits: "INSERT INTO shop.invoices (n) VALUES (1)",
-		kind: mysql.LockRow, object: "shop.invoices", words: "the AUTO_INCREMENT lock of the table shop.invoices"},
+		kind: read.LockRow, object: "shop.invoices", words: "the AUTO_INCREMENT lock of the table shop.invoices"},
 	{name: "InnoDB table, of a child", only: "mariadb mariadb-11.8", holds: []string{"SET autocommit = 0", "LOCK TABLES shop.parents WRITE"}, waits: "INSERT INTO shop.children VALUES (1, 1)",
-		kind: mysql.LockRow, object: "shop.children", words: "an InnoDB lock on the whole table shop.children (IX)"},
+		kind: read.LockRow, object: "shop.children", words: "an InnoDB lock on the whole table shop.children (IX)"},
 	{name: "InnoDB table", only: "mysql-5.7", holds: []string{"SET autocommit = 0", "LOCK TABLES shop.parents WRITE"}, waits: "INSERT INTO shop.children VALUES (1, 1)",
-		kind: mysql.LockRow, object: "shop.parents", words: "an InnoDB lock on the whole table shop.parents (IS)"},
+		kind: read.LockRow, object: "shop.parents", words: "an InnoDB lock on the whole table shop.parents (IS)"},
 	{name: "global read lock behind a statement", runs: "UPDATE shop.orders SET n = SLEEP(600) WHERE id = 1", waits: "FLUSH TABLES WITH READ LOCK",
-		kind: mysql.LockGlobal, words: "the global read lock", weak: true, after: "UNLOCK TABLES"},
+		kind: read.LockGlobal, words: "the global read lock", weak: true, after: "UNLOCK TABLES"},
 	{name: "flush by metadata lock", only: "mariadb mariadb-11.8", runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES shop.orders",
-		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders (EXCLUSIVE)"},
+		kind: read.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders (EXCLUSIVE)"},
 	{name: "table flush", only: "mysql-9.7 mysql-8.0 mysql-5.7", runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES shop.orders",
-		kind: mysql.LockFlush, object: "shop.orders", maybe: true, words: "the table shop.orders to be closed (table flush)"},
+		kind: read.LockFlush, object: "shop.orders", maybe: true, words: "the table shop.orders to be closed (table flush)"},
 	{name: "user lock", holds: []string{"SELECT GET_LOCK('the job', 1)"}, waits: "SELECT GET_LOCK('the job', 300)",
-		kind: mysql.LockUser, object: "the job", words: "the user lock 'the job'", release: "SELECT RELEASE_LOCK('the job')"},
+		kind: read.LockUser, object: "the job", words: "the user lock 'the job'", release: "SELECT RELEASE_LOCK('the job')"},
 }
 
 // lockCopy is longer than MySQL 5.7 and MariaDB answer from an old copy to who asks again and again.
@@ -237,10 +238,10 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 	trace := s.begin(t, "--for", "5m", "--output", "json")
 	holder := s.holderID
 	s.wait(t, c, func() { s.kill(t, r) }, func() {
-		var w mysql.LockWait
+		var w read.LockWait
 		await(t, "the wait is told", func() bool {
 			time.Sleep(lockCopy)
-			list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+			list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +261,7 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 		if object := strings.Trim(w.Schema+"."+w.Name, "."); w.Kind != c.kind || object != c.object || w.Index != c.index || w.Blocker.ID != s.holderID || w.Maybe != c.maybe || w.Queued || w.Blocker.Idle() != (c.runs == "") || w.Blocker.User != "root" || w.Blocker.Statement != c.last() {
 			t.Errorf("%+v; the holder is %d and ran %q last", w, s.holderID, c.last())
 		}
-		all, _, err := r.LockWaits(t.Context(), 0)
+		all, _, err := read.LockWaits(t.Context(), r, 0)
 		if err != nil || len(all) == 0 || all[0].Waiter != s.waiterID || all[0].Blocker.ID != s.holderID {
 			t.Errorf("all waits: %+v %v", all, err)
 		}
@@ -314,7 +315,7 @@ func (s *lockServer) prepared(t *testing.T) {
 		blockedBy := func(id int64) {
 			await(t, fmt.Sprintf("the wait for connection %d is told", id), func() bool {
 				time.Sleep(lockCopy)
-				list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+				list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 				if err != nil || len(gaps) > 0 {
 					t.Fatalf("%v, gaps %v", err, gaps)
 				}
@@ -354,9 +355,9 @@ func (s *lockServer) queue(t *testing.T) {
 			done <- err
 		}()
 	}
-	waits := func(id int64) (w mysql.LockWait) {
+	waits := func(id int64) (w read.LockWait) {
 		time.Sleep(lockCopy)
-		list, _, err := r.LockWaits(t.Context(), id)
+		list, _, err := read.LockWaits(t.Context(), r, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,13 +401,13 @@ func (s *lockServer) fewPrivileges(t *testing.T) {
 		s.wait(t, c, s.letGo(t, c), func() {
 			await(t, "root sees the wait", func() bool {
 				time.Sleep(lockCopy)
-				list, _, err := root.LockWaits(t.Context(), s.waiterID)
+				list, _, err := read.LockWaits(t.Context(), root, s.waiterID)
 				return err == nil && len(list) > 0
 			})
 			for try := 0; ; try++ {
 				time.Sleep(lockCopy)
 				r := lockReader(t, s.node, "low:x")
-				list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+				list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -438,23 +439,23 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 		r := lockReader(t, s.node, "root")
 		for _, c := range []lockCase{lockCases[0], lockCases[2], lockCases[4], lockCases[len(lockCases)-1]} {
 			s.wait(t, c, s.letGo(t, c), func() {
-				var list []mysql.LockWait
+				var list []read.LockWait
 				var gaps []fleet.Gap
 				await(t, "the wait is seen", func() bool {
 					time.Sleep(lockCopy)
 					var err error
-					if list, gaps, err = r.LockWaits(t.Context(), s.waiterID); err != nil {
+					if list, gaps, err = read.LockWaits(t.Context(), r, s.waiterID); err != nil {
 						t.Fatal(err)
 					}
 					return len(list)+len(gaps) > 0
 				})
 				switch c.kind {
-				case mysql.LockRow, mysql.LockUser:
+				case read.LockRow, read.LockUser:
 					if len(list) != 1 || list[0].Blocker.ID != s.holderID || len(gaps) > 0 || list[0].Maybe {
 						t.Errorf("%s: %+v %v", c.name, list, gaps)
 					}
 					return
-				case mysql.LockGlobal: // nobody has a transaction open; MariaDB has the plugin now
+				case read.LockGlobal: // nobody has a transaction open; MariaDB has the plugin now
 					if kind == "mariadb" {
 						if len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
 							t.Errorf("%s, with the plugin: %+v %v", c.name, list, gaps)
@@ -476,7 +477,7 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 				if _, err := s.db.ExecContext(t.Context(), plugin); err != nil {
 					t.Fatalf("the remedy %q: %v", gaps[0].Remedy, err)
 				}
-				list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+				list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 				if err != nil || len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
 					t.Errorf("%s, with the plugin: %+v %v %v", c.name, list, gaps, err)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // TestChain has a replica of a replica.
@@ -62,7 +63,7 @@ func TestPositions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if m, err := c.Mark(t.Context()); err != nil || m.GTID != "" || m.File == "" {
+	if m, err := read.MarkOf(t.Context(), c); err != nil || m.GTID != "" || m.File == "" {
 		t.Fatalf("%v: %+v", err, m)
 	}
 	s.do(1, "STOP SLAVE SQL_THREAD")

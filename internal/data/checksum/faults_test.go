@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // TestTrouble meets what goes wrong with a replica, and with who looks.
@@ -189,7 +190,7 @@ func testDelayed(t *testing.T, s *servers) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if lag, known, err := c.Lag(t.Context()); err != nil || !known || lag > 0 {
+	if lag, known, err := read.Lag(t.Context(), c); err != nil || !known || lag > 0 {
 		t.Errorf("%s, %v, %v", lag, known, err)
 	}
 	s.do(1, "STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 0", "START SLAVE")

@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // side is one of the servers, as far as it does not change.
@@ -21,7 +22,7 @@ type side struct {
 	name       string
 	server     mysql.Server
 	id         string // server_id
-	channels   []mysql.ReplicaChannel
+	channels   []read.ReplicaChannel
 	delay      time.Duration     // that it is told to keep
 	collations map[string]string // the default collation of each character set
 	notes      []string
@@ -164,7 +165,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 	}
 	defer c.Close()
 	s := &side{target: t, name: t.String(), server: c.Server, collations: map[string]string{}}
-	if s.id, err = c.ServerID(ctx); err != nil {
+	if s.id, err = read.ServerID(ctx, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	rows, err := c.Maps(ctx, "SELECT /* risso: default collations */ CHARACTER_SET_NAME AS c, DEFAULT_COLLATE_NAME AS d FROM information_schema.CHARACTER_SETS")
@@ -177,7 +178,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 	if !replica {
 		return s, nil
 	}
-	if s.channels, err = c.ReplicaChannels(ctx); err != nil {
+	if s.channels, err = read.ReplicaChannels(ctx, c); err != nil {
 		var e *mysql.Error
 		if errors.As(err, &e) { // it can be compared all the same
 			s.notes = append(s.notes, "whether it replicates and what its filters leave out cannot be seen: "+fault.Line(e.Reason(), fleet.RemedyOf(e)))
@@ -196,7 +197,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 }
 
 // channelNotes says what of a channel a person should know.
-func channelNotes(ch mysql.ReplicaChannel) (notes []string) {
+func channelNotes(ch read.ReplicaChannel) (notes []string) {
 	name := ""
 	if ch.Name != "" {
 		name = " of channel " + ch.Name
@@ -233,24 +234,24 @@ func (s *side) passes(schema, table string) bool {
 }
 
 // mark reads the primary's place; have is false where it writes no binary log.
-func (l *link) mark(ctx context.Context) (m mysql.Mark, have bool, err error) {
+func (l *link) mark(ctx context.Context) (m read.Mark, have bool, err error) {
 	err = l.ask(ctx, func(c *mysql.Conn) (err error) {
-		m, err = c.Mark(ctx)
+		m, err = read.MarkOf(ctx, c)
 		return err
 	})
-	if errors.Is(err, mysql.ErrNoMark) {
+	if errors.Is(err, read.ErrNoMark) {
 		return m, false, nil
 	}
 	return m, err == nil, err
 }
 
 // reach waits for a replica; one that was late again and again, or is told to be later than that, is waited for in short.
-func (l *link) reach(ctx context.Context, m mysql.Mark, patience time.Duration) (reached bool, err error) {
+func (l *link) reach(ctx context.Context, m read.Mark, patience time.Duration) (reached bool, err error) {
 	if l.late.Load() >= 2 || l.delay > patience {
 		patience = min(patience, 200*time.Millisecond)
 	}
 	err = l.ask(ctx, func(c *mysql.Conn) (err error) {
-		reached, err = c.Reach(ctx, m, patience)
+		reached, err = read.Reach(ctx, c, m, patience)
 		return err
 	})
 	if err == nil && reached {

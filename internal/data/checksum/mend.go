@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // MendOptions are what is mended and how.
@@ -62,7 +63,7 @@ func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
 		return p, err
 	}
 	defer c.Close()
-	id, err := c.ServerID(ctx)
+	id, err := read.ServerID(ctx, c)
 	if err != nil {
 		return p, err
 	}
@@ -115,7 +116,7 @@ func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	case on["read_only"]:
 		return "it is read-only: is it the primary?", nil
 	}
-	filters, err := c.BinlogFilters(ctx)
+	filters, err := read.BinlogFilters(ctx, c)
 	if err == nil && filters != "" {
 		return "it leaves schemas out of its binary log: " + filters, nil
 	}
@@ -130,7 +131,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		return r, err
 	}
 	defer c.Close()
-	channels, err := c.ReplicaChannels(ctx)
+	channels, err := read.ReplicaChannels(ctx, c)
 	if err != nil {
 		return r, err
 	}
@@ -153,7 +154,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		r.Why, r.Hint = "it does not replicate from the primary itself", "repair the replica in between first"
 		return r, nil
 	}
-	own, _, err := mysql.OwnWrites(ctx, c, primary)
+	own, _, err := read.OwnWrites(ctx, c, primary)
 	if err != nil {
 		return r, err
 	}
@@ -161,7 +162,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		r.Why, r.Hint = "it has local writes: "+own, "find out who writes there; a person must decide what is right"
 		return r, nil
 	}
-	list, err := c.ReplicaAddresses(ctx)
+	list, err := read.ReplicaAddresses(ctx, c)
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		err = nil
 	}

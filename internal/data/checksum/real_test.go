@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -107,7 +108,7 @@ func (s *servers) caughtUp() {
 		s.t.Fatal(err)
 	}
 	defer c.Close()
-	m, err := c.Mark(ctx)
+	m, err := read.MarkOf(ctx, c)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func (s *servers) caughtUp() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		ok, err := r.Reach(ctx, m, 30*time.Second)
+		ok, err := read.Reach(ctx, r, m, 30*time.Second)
 		r.Close()
 		if err != nil || !ok {
 			s.t.Fatalf("replica %d does not catch up: %v", i, err)

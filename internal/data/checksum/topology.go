@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // ErrNoReplica says that no replica was found.
@@ -21,12 +22,12 @@ func FindReplicas(ctx context.Context, primary mysql.Target) (found []mysql.Targ
 	if err != nil {
 		return nil, nil, err
 	}
-	id, err := c.ServerID(ctx)
+	id, err := read.ServerID(ctx, c)
 	if err != nil {
 		c.Close()
 		return nil, nil, err
 	}
-	addresses, err := c.ReplicaAddresses(ctx)
+	addresses, err := read.ReplicaAddresses(ctx, c)
 	c.Close()
 	if err != nil {
 		return nil, nil, err
@@ -73,10 +74,10 @@ func askReplica(ctx context.Context, t mysql.Target, source string) (id string, 
 		return "", nil, err
 	}
 	defer c.Close()
-	if id, err = c.ServerID(ctx); err != nil {
+	if id, err = read.ServerID(ctx, c); err != nil {
 		return "", nil, err
 	}
-	channels, err := c.ReplicaChannels(ctx)
+	channels, err := read.ReplicaChannels(ctx, c)
 	if err != nil {
 		return "", nil, err
 	}
@@ -87,7 +88,7 @@ func askReplica(ctx context.Context, t mysql.Target, source string) (id string, 
 	if !ok {
 		return "", nil, errNotReplica
 	}
-	replicas, err = c.ReplicaAddresses(ctx)
+	replicas, err = read.ReplicaAddresses(ctx, c)
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		err = nil // then its own replicas have to be named
 	}

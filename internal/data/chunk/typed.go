@@ -318,14 +318,14 @@ func (p Place) typed() string {
 }
 
 // TypedPlaces gives those places at which some row has a value whose type its text does not tell, and how many there are of each.
-func TypedPlaces(ctx context.Context, s *mysql.Stream, t define.Table, list []Place, purpose string) (typed []Place, counts []int64, err error) {
+func TypedPlaces(ctx context.Context, q Querier, t define.Table, list []Place, purpose string) (typed []Place, counts []int64, err error) {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {
 		var sums []string
 		for _, p := range part {
 			sums = append(sums, "SUM("+p.typed()+")")
 		}
-		err := s.Query(ctx, "SELECT /* risso: "+purpose+": types in JSON */ "+strings.Join(sums, ", ")+source(t, Key{}), func(row [][]byte) error {
+		err := q.Query(ctx, "SELECT /* risso: "+purpose+": types in JSON */ "+strings.Join(sums, ", ")+source(t, Key{}), func(row [][]byte) error {
 			for i, v := range row {
 				if n := string(v); v != nil && n != "0" {
 					var count int64
@@ -345,7 +345,7 @@ func TypedPlaces(ctx context.Context, s *mysql.Stream, t define.Table, list []Pl
 }
 
 // ReadTyped hands on the values at places whose type their text does not tell. The key has to be Whole.
-func ReadTyped(ctx context.Context, s *mysql.Stream, t define.Table, k Key, list []Place, purpose string, f func(Typed) error) error {
+func ReadTyped(ctx context.Context, q Querier, t define.Table, k Key, list []Place, purpose string, f func(Typed) error) error {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {
 		var exprs, where []string
@@ -356,7 +356,7 @@ func ReadTyped(ctx context.Context, s *mysql.Stream, t define.Table, k Key, list
 			exprs = append(exprs, "IF("+p.typed()+", JSON_TYPE("+p.extract()+"), NULL)", "JSON_UNQUOTE("+p.extract()+")")
 			where = append(where, p.typed())
 		}
-		err := s.Query(ctx, "SELECT /* risso: "+purpose+": types in JSON */ "+strings.Join(exprs, ", ")+source(t, Key{})+" WHERE "+strings.Join(where, " OR "), func(row [][]byte) error {
+		err := q.Query(ctx, "SELECT /* risso: "+purpose+": types in JSON */ "+strings.Join(exprs, ", ")+source(t, Key{})+" WHERE "+strings.Join(where, " OR "), func(row [][]byte) error {
 			if len(row) != len(exprs) {
 				return errShape
 			}

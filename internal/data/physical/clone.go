@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before; where
@@ -44,7 +45,7 @@ const (
 
 // planClone says what a backup by CLONE does.
 func (j *job) planClone(ctx context.Context) error {
-	state, err := j.conn.PluginState(ctx, "clone")
+	state, err := read.PluginState(ctx, j.conn, "clone")
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	if j.install && !j.Install {
 		return mended("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
 	}
-	started, err := j.conn.Started(ctx)
+	started, err := read.Started(ctx, j.conn)
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,7 @@ func (j *job) recoverClone(ctx context.Context) error {
 		return err
 	}
 	// The plan was made of what the killed one left.
-	state, err := j.conn.PluginState(ctx, "clone")
+	state, err := read.PluginState(ctx, j.conn, "clone")
 	j.install = state == ""
 	return err
 }
@@ -257,7 +258,7 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	if !old.Uninstall && old.Limit == 0 {
 		return nil
 	}
-	state, err := conn.PluginState(ctx, "clone")
+	state, err := read.PluginState(ctx, conn, "clone")
 	switch {
 	case err != nil:
 		return mended("the next backup does it", "put the server's plug-in back as it was: %w", err)
@@ -510,7 +511,7 @@ func serverCommand(pidFile, datadir string) ([]string, error) {
 // secondServer are the arguments of a server that runs on the copy for a moment: it opens no port, writes no binary log,
 // follows nobody, runs no events, and lets nobody in but through a socket in a private directory.
 func (j *job) secondServer(ctx context.Context, dir, copied string) ([]string, error) {
-	vars, err := j.conn.Variables(ctx, []string{"basedir", "plugin_dir", "lc_messages_dir", "character_sets_dir", "gtid_mode", "enforce_gtid_consistency", "lower_case_table_names",
+	vars, err := read.Variables(ctx, j.conn, []string{"basedir", "plugin_dir", "lc_messages_dir", "character_sets_dir", "gtid_mode", "enforce_gtid_consistency", "lower_case_table_names",
 		"innodb_page_size", "innodb_data_file_path", "innodb_checksum_algorithm"})
 	if err != nil {
 		return nil, err

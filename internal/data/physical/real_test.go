@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -298,7 +299,7 @@ func testCloneWatched(t *testing.T, n *sandbox.Node, o Options) {
 	stop()
 	<-done
 	goOn()
-	if _, err := j.conn.Variables(t.Context(), []string{"basedir"}); err != nil {
+	if _, err := read.Variables(t.Context(), j.conn, []string{"basedir"}); err != nil {
 		t.Errorf("the backup's connection: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -212,7 +213,7 @@ func (j *job) buildable(ctx context.Context, id string) (h repo.Header, why, err
 
 // describe fills in what is known of the server before the copy.
 func (j *job) describe(ctx context.Context) error {
-	vars, err := j.conn.Variables(ctx, j.server.FilesVariables())
+	vars, err := read.Variables(ctx, j.conn, j.server.FilesVariables())
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -44,7 +45,7 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 // planStream says what a backup by a program does.
 func (j *job) planStream(ctx context.Context) error {
 	var err error
-	if j.replica, err = j.conn.IsReplica(ctx); mysql.ClassOf(err) == mysql.ClassPrivilege {
+	if j.replica, err = read.IsReplica(ctx, j.conn); mysql.ClassOf(err) == mysql.ClassPrivilege {
 		j.plan.Notes = append(j.plan.Notes, "whether the server is a replica could not be seen, so the backup does not say how far it had applied its source: the account needs "+j.server.ReplicaPrivilege())
 	} else if err != nil {
 		return err

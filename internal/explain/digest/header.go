@@ -54,6 +54,7 @@ func (p *slowParser) header(b []byte, i int, ev *raw) int {
 // a two-digit year has no zone: then the end is the start, "SET timestamp", and the time it took. An event with
 // neither ended in the same second as the one before it (MariaDB leaves the line out then).
 func (p *slowParser) settle(ev *raw, stamp int64) {
+	ev.stamped = stamp > 0
 	switch {
 	case stamp > 0 && (ev.time == 0 || ev.timeIsLocal):
 		ev.time = stamp + int64(min(ev.queryTime, 1<<50))

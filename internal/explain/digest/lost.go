@@ -20,7 +20,8 @@ const (
 	skipQuoted    = "events that may be text of the statement before"
 	skipTail      = SkippedTorn
 	skipLong      = "bytes of statements over 8 MiB"
-	skipCutOff    = "statements without an end"
+	skipTailText  = "statements that the file's end cuts off: each counts as far as it goes"
+	skipCutOff    = "statements without an end: each counts as far as it goes"
 	skipNoTime    = "comments between events"
 	skipTimeless  = "events without Query_time: their time is unknown"
 	skipNoQuery   = "events with an empty statement"
@@ -51,7 +52,7 @@ var unmade = []string{skipInside, skipHeadOnly, skipMixed}
 // Lost says in a sentence what of the sources is missing in the profile though it should be there; empty: nothing. Every
 // line "# Query_time: " of a slow log is held against the events that were made.
 func (p *Profile) Lost() string {
-	parts := lost(p.Skipped)
+	parts := lost(p.Skipped, p.Calls)
 	for _, s := range p.Sources {
 		if s.Broken != "" {
 			parts = append(parts, fmt.Sprintf("%s ends too early: %s; %s read", s.Name, s.Broken, digits.Plural(s.Events, "event before that was", "events before that were")))
@@ -61,7 +62,7 @@ func (p *Profile) Lost() string {
 }
 
 // Lost is Profile.Lost of what was scanned so far.
-func (s *Scanner) Lost() string { return strings.Join(lost(s.w.skipped), "; ") }
+func (s *Scanner) Lost() string { return strings.Join(lost(s.w.skipped, s.w.events), "; ") }
 
 // Missing is how many events the logs announce that were not made.
 func (p *Profile) Missing() int64 { return missing(p.Skipped) }
@@ -73,7 +74,7 @@ func missing(skipped map[string]int64) (n int64) {
 	return n
 }
 
-func lost(skipped map[string]int64) (parts []string) {
+func lost(skipped map[string]int64, events int64) (parts []string) {
 	if n := missing(skipped); n > 0 {
 		parts = append(parts, digits.Plural(n, "event is", "events are")+" announced by a line \"# Query_time\" and could not be read")
 	}
@@ -84,6 +85,10 @@ func lost(skipped map[string]int64) (parts []string) {
 		if n := skipped[why]; n > 0 && !slices.Contains(unmade, why) {
 			parts = append(parts, fmt.Sprintf("%d %s", n, why))
 		}
+	}
+	// Where no statement has an end, a tool took them away, and the last is no worse than the others.
+	if n := skipped[skipTailText]; n > 0 && (events < 2 || n+skipped[skipCutOff] < events) {
+		parts = append(parts, fmt.Sprintf("%d %s", n, skipTailText))
 	}
 	if n := skipped[skipBefore]; n > statementLimit {
 		parts = append(parts, fmt.Sprintf("%d %s", n, skipBefore))

@@ -48,7 +48,20 @@ func Run(ctx context.Context, o Options, sources ...Source) (*Profile, error) {
 		}
 	}
 	r.orderOfBinlogs()
-	return r.profile(), nil
+	made := r.profile()
+	return made, r.ordered(made)
+}
+
+// ordered says, by an error that wraps ErrOption, that no event has what the classes were to be ordered by.
+func (r *run) ordered(p *Profile) error {
+	if r.OrderBy == "" || r.order.figure == nil || p.Calls == 0 || slices.ContainsFunc(p.Metrics, func(m Metric) bool { return m.Name == r.order.attr }) {
+		return nil
+	}
+	names := make([]string, len(p.Metrics))
+	for i, m := range p.Metrics {
+		names[i] = m.Name
+	}
+	return fmt.Errorf("%w: cannot order by %q: no event has a number of that name; there are %s", ErrOption, r.order.attr, strings.Join(names, ", "))
 }
 
 // orderOfBinlogs ranks by bytes where all sources are binary logs, whose rows have no times, and no order was asked for.
@@ -88,6 +101,9 @@ func (o Options) plan() (*plan, error) {
 	var err error
 	if p.order, err = parseOrder(p.orderBy); err != nil {
 		return nil, err
+	}
+	if p.order.figure != nil && !strings.Contains(p.orderBy, ":") {
+		p.orderBy += ":sum"
 	}
 	if p.Format != "" && !slices.Contains(Formats, p.Format) {
 		return nil, fmt.Errorf("%w: no format %q; there are %s", ErrOption, p.Format, strings.Join(Formats, ", "))

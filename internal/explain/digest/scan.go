@@ -70,7 +70,10 @@ func (s *Scanner) Next(each func(*Event)) (idle bool, err error) {
 	if err != nil {
 		return errors.Is(err, io.EOF), err
 	}
-	s.w.parser.block(b.data, b.offset, b.cut, b.last, &s.w.raw, func(ev *raw) { each(s.w.full(ev)) })
+	s.w.parser.block(b.data, b.offset, b.cut, b.last, &s.w.raw, func(ev *raw) {
+		s.w.events++
+		each(s.w.full(ev))
+	})
 	s.used = s.b.off
 	if cap(s.buf) > statementLimit/2 {
 		s.buf = nil // one long statement shall not hold memory for good

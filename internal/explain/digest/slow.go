@@ -31,6 +31,8 @@ type raw struct {
 	timeIsLocal bool
 	headed      bool // it begins with a line of a header; not looked at where announced says so
 	ended       bool // there was something after the header, be it but a ";"
+	torn        bool // the statement has no ";" at its end
+	stamped     bool // the header has a line "SET timestamp"
 }
 
 // rawAttr is an attribute's value and where it is counted.
@@ -278,8 +280,8 @@ func (p *slowParser) statement(b []byte, start, h, end int, cut int64, ev *raw) 
 		}
 		if n > 0 && text[n-1] == ';' {
 			n--
-		} else if n > 0 {
-			p.skip(skipCutOff, 1)
+		} else {
+			ev.torn = n > 0
 		}
 	}
 	ev.query = text[:n]
@@ -394,6 +396,9 @@ func (p *slowParser) junk(b []byte, i int, where string) int {
 
 // finish checks the event and gives it on. last says that the log ends with it.
 func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
+	if last && !ev.stamped && headerRest(ev.query, ev.torn) {
+		ev.query, ev.ended = nil, false
+	}
 	switch {
 	case len(ev.query) > 0:
 		if !ev.announced {
@@ -402,6 +407,11 @@ func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
 				return
 			}
 			p.skip(skipTimeless, 1)
+		}
+		if ev.torn && last {
+			p.skip(skipTailText, 1)
+		} else if ev.torn {
+			p.skip(skipCutOff, 1)
 		}
 		emit(ev)
 	case ev.ended: // the server says so itself
@@ -413,4 +423,14 @@ func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
 	default:
 		p.skip(skipNoTime, 1)
 	}
+}
+
+// headerRest says that what the log's end left is a part of the lines that the server writes between header and statement: "use", with or
+// without its ";", or the beginning of "SET timestamp".
+func headerRest(text []byte, torn bool) bool {
+	if len(text) >= len("use ") && bytes.EqualFold(text[:len("use ")], []byte("use ")) {
+		return true
+	}
+	n := min(len(text), len("SET timestamp="))
+	return torn && (string(text[:n]) == "SET timestamp="[:n] && len(bytes.Trim(text[n:], "0123456789.")) == 0 || string(text) == "use"[:min(len(text), 3)])
 }

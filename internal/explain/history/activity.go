@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -39,7 +40,7 @@ const (
 type sampler struct {
 	c      *Collector
 	conn   *mysql.Conn
-	reader *mysql.ActivityReader
+	reader *read.ActivityReader
 	madeAt time.Time     // of reader
 	trip   time.Duration // the way to the server and back
 	pace   pace
@@ -146,7 +147,7 @@ func (s *sampler) connect(ctx context.Context, now time.Time) (err error) {
 		}
 	}
 	if s.reader == nil || now.Sub(s.madeAt) > readerLife {
-		s.reader, err = mysql.NewActivityReader(ctx, s.conn)
+		s.reader, err = read.NewActivityReader(ctx, s.conn)
 		s.madeAt = now
 	}
 	return err
@@ -243,7 +244,7 @@ func (s *sampler) classOf(digestText, text string) identity {
 }
 
 // add counts a session that was found.
-func (s *sampler) add(f *mysql.Session, weight float64) {
+func (s *sampler) add(f *read.Session, weight float64) {
 	id := s.classOf(f.DigestText, f.Text)
 	s.seen[id.id] = id
 	key := events.Activity{Class: id.id, Wait: f.Wait, Schema: f.Schema, User: f.User, Host: f.Host}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -33,8 +33,8 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 	if c.named == nil || len(c.named) > maxOwn {
 		c.named = map[string]bool{}
 	}
-	best := map[sampleKey]mysql.StatementSample{}
-	err := c.conn.Samples(ctx, ids, func(s mysql.StatementSample) error {
+	best := map[sampleKey]read.StatementSample{}
+	err := read.Samples(ctx, c.conn, ids, func(s read.StatementSample) error {
 		k, ok := wanted[digestKey{s.Schema, s.Digest}]
 		if !ok {
 			return nil
@@ -71,7 +71,7 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 }
 
 // better says whether a sample tells more than another one: whole before cut, with a user before without, slower before faster.
-func better(a, b mysql.StatementSample) bool {
+func better(a, b read.StatementSample) bool {
 	if a.Cut != b.Cut {
 		return !a.Cut
 	}

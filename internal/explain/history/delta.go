@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -14,13 +14,13 @@ type digestKey struct{ schema, id string }
 // cost is what one digest cost between two readings.
 type cost struct {
 	digestKey
-	mysql.Digest      // the difference; MaxSeconds is 0 when the slowest call of this time is not known
-	fresh        bool // counting of this digest began since the reading before
+	read.Digest      // the difference; MaxSeconds is 0 when the slowest call of this time is not known
+	fresh       bool // counting of this digest began since the reading before
 }
 
 // counters remembers how the server's counters stood, and gives the differences from one reading to the next.
 type counters struct {
-	base map[digestKey]mysql.Digest
+	base map[digestKey]read.Digest
 	lost int64 // how often a counter began anew: what it counted between the reading before and that is lost
 }
 
@@ -34,9 +34,9 @@ func (c *counters) begin() { c.base = nil }
 func (c *counters) begun() bool { return c.base != nil }
 
 // first takes a row of the first reading, which covers all digests.
-func (c *counters) first(d *mysql.Digest) {
+func (c *counters) first(d *read.Digest) {
 	if c.base == nil {
-		c.base = map[digestKey]mysql.Digest{}
+		c.base = map[digestKey]read.Digest{}
 	}
 	c.base[digestKey{d.Schema, d.ID}] = *d
 }
@@ -45,7 +45,7 @@ func (c *counters) first(d *mysql.Digest) {
 //
 // A row that was not there before, or that began anew (the server was restarted, the table was emptied: FIRST_SEEN, which knows
 // whole seconds on MySQL 5.7 and MariaDB, differs, or a counter fell), counts whole, because all that it holds happened since.
-func (c *counters) next(d *mysql.Digest) (cost, bool) {
+func (c *counters) next(d *read.Digest) (cost, bool) {
 	key := digestKey{d.Schema, d.ID}
 	before, known := c.base[key]
 	if len(c.base) >= maxBase && !known {
@@ -105,7 +105,7 @@ const (
 )
 
 // next takes a histogram and gives the buckets that grew since the one before; none when there is nothing to compare it with.
-func (l *latencies) next(c cost, at int64, now []mysql.LatencyBucket) []events.Bucket {
+func (l *latencies) next(c cost, at int64, now []read.LatencyBucket) []events.Bucket {
 	if l.base == nil {
 		l.base = map[digestKey]histogram{}
 	}

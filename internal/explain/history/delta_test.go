@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -16,23 +16,23 @@ func TestCounters(t *testing.T) {
 	if c.begun() {
 		t.Error("begun before it began")
 	}
-	c.first(&mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 100, Seconds: 10, MaxSeconds: 1, RowsSent: 5}})
+	c.first(&read.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 100, Seconds: 10, MaxSeconds: 1, RowsSent: 5}})
 	for i, step := range []struct {
-		now     mysql.Digest
+		now     read.Digest
 		ok      bool
 		fresh   bool
 		calls   int64
 		seconds float64
 		max     float64
 	}{
-		{mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 110, Seconds: 12, MaxSeconds: 1, RowsSent: 5}}, true, false, 10, 2, 0},
-		{mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 111, Seconds: 15, MaxSeconds: 3, RowsSent: 4}}, true, false, 1, 3, 3},
-		{mysql.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 111, Seconds: 15, MaxSeconds: 3}}, false, false, 0, 0, 0},
-		{mysql.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 500, Seconds: 50, MaxSeconds: 2}}, true, true, 500, 50, 2}, // emptied, and busier than ever
-		{mysql.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 7, Seconds: 1, MaxSeconds: 1}}, true, true, 7, 1, 1},       // emptied within a second
-		{mysql.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 8, Seconds: 0.5}}, true, true, 8, 0.5, 0},                  // and once more
-		{mysql.Digest{ID: "b", First: "3", Cost: fleet.Cost{Calls: 4, Seconds: 2, MaxSeconds: 1}}, true, true, 4, 2, 1},       // new
-		{mysql.Digest{ID: "a", Schema: "x", First: "3", Cost: fleet.Cost{Calls: 1, Seconds: 1}}, true, true, 1, 1, 0},         // the same in another schema
+		{read.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 110, Seconds: 12, MaxSeconds: 1, RowsSent: 5}}, true, false, 10, 2, 0},
+		{read.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 111, Seconds: 15, MaxSeconds: 3, RowsSent: 4}}, true, false, 1, 3, 3},
+		{read.Digest{ID: "a", First: "1", Cost: fleet.Cost{Calls: 111, Seconds: 15, MaxSeconds: 3}}, false, false, 0, 0, 0},
+		{read.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 500, Seconds: 50, MaxSeconds: 2}}, true, true, 500, 50, 2}, // emptied, and busier than ever
+		{read.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 7, Seconds: 1, MaxSeconds: 1}}, true, true, 7, 1, 1},       // emptied within a second
+		{read.Digest{ID: "a", First: "2", Cost: fleet.Cost{Calls: 8, Seconds: 0.5}}, true, true, 8, 0.5, 0},                  // and once more
+		{read.Digest{ID: "b", First: "3", Cost: fleet.Cost{Calls: 4, Seconds: 2, MaxSeconds: 1}}, true, true, 4, 2, 1},       // new
+		{read.Digest{ID: "a", Schema: "x", First: "3", Cost: fleet.Cost{Calls: 1, Seconds: 1}}, true, true, 1, 1, 0},         // the same in another schema
 	} {
 		got, ok := c.next(&step.now)
 		if ok != step.ok || ok && (got.fresh != step.fresh || got.Calls != step.calls || got.Seconds != step.seconds || got.MaxSeconds != step.max || got.RowsSent < 0) {
@@ -48,18 +48,18 @@ func TestCounters(t *testing.T) {
 func TestLatencies(t *testing.T) {
 	var l latencies
 	d := func(fresh bool, first string) cost {
-		return cost{digestKey: digestKey{id: "a"}, Digest: mysql.Digest{First: first}, fresh: fresh}
+		return cost{digestKey: digestKey{id: "a"}, Digest: read.Digest{First: first}, fresh: fresh}
 	}
-	b := func(pairs ...int64) (out []mysql.LatencyBucket) {
+	b := func(pairs ...int64) (out []read.LatencyBucket) {
 		for i := 0; i < len(pairs); i += 2 {
-			out = append(out, mysql.LatencyBucket{Number: int(pairs[i]), Calls: pairs[i+1]})
+			out = append(out, read.LatencyBucket{Number: int(pairs[i]), Calls: pairs[i+1]})
 		}
 		return out
 	}
 	for i, step := range []struct {
 		c    cost
 		at   int64
-		now  []mysql.LatencyBucket
+		now  []read.LatencyBucket
 		want string
 	}{
 		{d(false, "1"), 0, b(5, 10), "[]"},

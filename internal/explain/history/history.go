@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -267,7 +268,7 @@ func (c *Collector) connect(ctx context.Context) error {
 
 // begins makes sure that the server counts statements, and that it is the one that was asked before.
 func (c *Collector) begins(ctx context.Context) error {
-	yes, why, remedy, err := c.conn.CountsStatements(ctx)
+	yes, why, remedy, err := read.CountsStatements(ctx, c.conn)
 	if err != nil {
 		return err
 	}
@@ -295,7 +296,7 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	clock, err := c.conn.ServerNow(ctx)
+	clock, err := read.ServerNow(ctx, c.conn)
 	if err != nil {
 		return err
 	}
@@ -312,7 +313,7 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 		return c.begin(ctx, clock, now, reading)
 	}
 	var list []cost
-	err = c.conn.Digests(ctx, c.since, func(d *mysql.Digest) error {
+	err = read.Digests(ctx, c.conn, c.since, func(d *read.Digest) error {
 		if added, ok := c.counters.next(d); ok {
 			list = append(list, added)
 		}
@@ -333,7 +334,7 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 
 // begin reads how all counters stand.
 func (c *Collector) begin(ctx context.Context, clock string, now time.Time, reading *prepared.Reading) error {
-	err := c.conn.Digests(ctx, "", func(d *mysql.Digest) error {
+	err := read.Digests(ctx, c.conn, "", func(d *read.Digest) error {
 		c.counters.first(d)
 		return nil
 	})
@@ -342,7 +343,7 @@ func (c *Collector) begin(ctx context.Context, clock string, now time.Time, read
 		return err
 	}
 	if c.counters.base == nil { // a server on which nothing ran
-		c.counters.base = map[digestKey]mysql.Digest{}
+		c.counters.base = map[digestKey]read.Digest{}
 	}
 	c.prepared.Forget()
 	c.executions(reading)
@@ -369,7 +370,7 @@ func (c *Collector) minute(ctx context.Context, now time.Time, at int64) error {
 		rows = append(rows, rowOf(c.classes[d.digestKey].class, d))
 	}
 	heavy := list[:min(len(list), heaviest)]
-	if c.conn.Server.KeepsLatency() {
+	if read.KeepsLatency(c.conn.Server) {
 		c.optional(ctx, now, optionalLatency, func(ctx context.Context) error { return c.latency(ctx, at, heavy, rows) })
 	}
 	for _, e := range executions {
@@ -397,7 +398,7 @@ func (c *Collector) latency(ctx context.Context, at int64, heavy []cost, rows []
 		if d.id == "" {
 			continue
 		}
-		h, err := c.conn.Latency(ctx, d.schema, d.id)
+		h, err := read.Latency(ctx, c.conn, d.schema, d.id)
 		if err != nil {
 			return err
 		}
@@ -442,7 +443,7 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 	texts := map[digestKey]string{}
 	if len(ids) > 0 {
 		slices.Sort(ids)
-		err := c.conn.DigestTexts(ctx, slices.Compact(ids), func(t mysql.DigestText) error {
+		err := read.DigestTexts(ctx, c.conn, slices.Compact(ids), func(t read.DigestText) error {
 			texts[digestKey{t.Schema, t.ID}] = t.Text
 			if n := c.names.of(t.Text); digest.IsOwn([]byte(t.Sample)) && !everybodys[n.verb] { // another Risso's: a trace, a digest, a benchmark
 				c.names.own[n.id] = true
@@ -514,7 +515,7 @@ func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
 		}
 		return nil
 	}
-	lost, size, err := c.conn.DigestsLost(ctx)
+	lost, size, err := read.DigestsLost(ctx, c.conn)
 	if err != nil {
 		return err
 	}

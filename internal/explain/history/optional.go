@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // What is read beside the counters of statements. It fails alone: a server that takes too long over one of these is not asked
@@ -77,11 +78,11 @@ var everybodys = map[string]bool{"COMMIT": true, "ROLLBACK": true, "USE": true, 
 // The table of digests has no comments, and before MySQL 8.0.3 no samples.
 func (c *Collector) marked(ctx context.Context) map[string]bool {
 	ids := map[string]bool{}
-	if c.conn.Server.KeepsSamples() {
+	if read.KeepsSamples(c.conn.Server) {
 		return ids // they tell, and of all statements
 	}
 	c.optional(ctx, c.readAt, optionalMarks, func(ctx context.Context) error {
-		return c.conn.MarkedDigests(ctx, func(id string) error { ids[id] = true; return nil })
+		return read.MarkedDigests(ctx, c.conn, func(id string) error { ids[id] = true; return nil })
 	})
 	return ids
 }

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -157,7 +157,7 @@ func TestMergeAddsUp(t *testing.T) {
 	t.Parallel()
 	a, b := digestKey{"s", "a"}, digestKey{"s", "b"}
 	of := func(k digestKey, calls int64, most float64) cost {
-		return cost{digestKey: k, Digest: mysql.Digest{Cost: fleet.Cost{Calls: calls, RowsSent: 2 * calls, Seconds: float64(calls), MaxSeconds: most}}}
+		return cost{digestKey: k, Digest: read.Digest{Cost: fleet.Cost{Calls: calls, RowsSent: 2 * calls, Seconds: float64(calls), MaxSeconds: most}}}
 	}
 	got := merge(merge(nil, []cost{of(a, 1, 3), of(b, 2, 1)}), []cost{of(b, 5, 4), of(digestKey{"s", "c"}, 7, 0)})
 	if len(got) != 3 || got[0].Calls != 1 || got[1].Calls != 7 || got[1].RowsSent != 14 || got[1].Seconds != 7 || got[1].MaxSeconds != 4 || got[2].Calls != 7 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -30,7 +31,7 @@ type planner struct {
 }
 
 // takePlans asks for the plans of classes that have a fresh sample: at most one each in sampleEvery seconds.
-func (c *Collector) takePlans(ctx context.Context, at int64, samples map[sampleKey]mysql.StatementSample) error {
+func (c *Collector) takePlans(ctx context.Context, at int64, samples map[sampleKey]read.StatementSample) error {
 	if c.PlanID == nil {
 		return nil
 	}
@@ -64,9 +65,9 @@ func (c *Collector) takePlans(ctx context.Context, at int64, samples map[sampleK
 }
 
 // takePlan asks for one plan. That the server refuses is no error: the table may be gone, the account may not read it.
-func (c *Collector) takePlan(ctx context.Context, at int64, k sampleKey, s mysql.StatementSample) error {
+func (c *Collector) takePlan(ctx context.Context, at int64, k sampleKey, s read.StatementSample) error {
 	c.names.note("EXPLAIN FORMAT=JSON " + s.Text)
-	text, err := c.conn.ExplainJSON(ctx, s.Schema, s.Text, planTimeout)
+	text, err := read.ExplainJSON(ctx, c.conn, s.Schema, s.Text, planTimeout)
 	if err != nil {
 		c.plans.failed[k] = at
 		c.planNote(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -75,14 +75,14 @@ func (c *Collector) identifyPrepared(ctx context.Context, at int64, list []prepa
 // those with parameters have to be caught while they run.
 func (c *Collector) samplePrepared(ctx context.Context, at int64, list []execution) error {
 	var store []events.Sample
-	plans := map[sampleKey]mysql.StatementSample{}
+	plans := map[sampleKey]read.StatementSample{}
 	for _, e := range list {
 		k := sampleKey{e.class, e.Owner.Schema}
 		if _, fresh := c.sampled[k]; fresh {
 			continue
 		}
 		c.sampled[k] = at
-		s := mysql.StatementSample{Schema: e.Owner.Schema, Text: e.Text, Cut: e.Cut, Time: at, Seconds: e.Seconds / float64(e.Calls), User: e.User, Host: e.Host}
+		s := read.StatementSample{Schema: e.Owner.Schema, Text: e.Text, Cut: e.Cut, Time: at, Seconds: e.Seconds / float64(e.Calls), User: e.User, Host: e.Host}
 		if explainable[sqltext.Verb([]byte(e.Text))] {
 			plans[k] = s
 		}

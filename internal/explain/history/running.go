@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -85,7 +86,7 @@ type running struct {
 const tryEvery = 20
 
 // catch takes the plan of a prepared statement that was found running and of which there is none.
-func (s *sampler) catch(ctx context.Context, at int64, list []mysql.Session) error {
+func (s *sampler) catch(ctx context.Context, at int64, list []read.Session) error {
 	if s.c.PlanID == nil {
 		return nil
 	}
@@ -121,8 +122,8 @@ var explainable = map[string]bool{"SELECT": true, "INSERT": true, "UPDATE": true
 // take takes one plan. MariaDB tells it of the running statement; MySQL refuses that for prepared ones ("Obtaining Execution Plan
 // Information for a Named Connection", error 3012), but from 8.0 on shows their text with the values in it (seen with the
 // binary log on), and that can be explained. That a server refuses is no error.
-func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, f *mysql.Session) error {
-	text, err := s.conn.ExplainRunning(ctx, *f, planTimeout)
+func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, f *read.Session) error {
+	text, err := read.ExplainRunning(ctx, s.conn, *f, planTimeout)
 	origin := "running"
 	if err == nil && text != "" {
 		same, serr := s.reader.StillRuns(ctx, *f)
@@ -132,7 +133,7 @@ func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, 
 	} else if err == nil && !NeedsRunning(f.Text) && len(f.Text) < maxWhole && sqltext.ReadsOnly([]byte(f.Text)) == nil {
 		origin = "explain"
 		s.c.explained.note("EXPLAIN FORMAT=JSON " + f.Text)
-		text, err = s.conn.ExplainJSON(ctx, f.Schema, f.Text, planTimeout)
+		text, err = read.ExplainJSON(ctx, s.conn, f.Schema, f.Text, planTimeout)
 	}
 	if err != nil {
 		switch mysql.ClassOf(err) {

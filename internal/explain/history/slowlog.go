@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -41,7 +42,7 @@ type SlowLog struct {
 	wanted func() need
 	state  stateFile
 
-	log        mysql.SlowLog // how the server writes it
+	log        read.SlowLog // how the server writes it
 	asked      time.Time
 	allowed    bool // the log is this server's, and readable
 	file       *logFile
@@ -196,7 +197,7 @@ func (s *SlowLog) askServer(ctx context.Context) error {
 			return err
 		}
 	}
-	log, err := s.c.conn.SlowLog(ctx)
+	log, err := read.SlowLogOf(ctx, s.c.conn)
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (s *SlowLog) find(path string) error {
 }
 
 // writes says what keeps the server from writing the log to a file.
-func writes(log mysql.SlowLog) error {
+func writes(log read.SlowLog) error {
 	switch {
 	case !log.On && !log.ToFile:
 		return &unavailable{"the slow log is off", "SET GLOBAL log_output='FILE'; SET GLOBAL long_query_time=0.1; SET GLOBAL slow_query_log=ON"}
@@ -535,7 +536,7 @@ func (s *SlowLog) closer(ctx context.Context, at int64, list []slowTaken) error 
 		}
 	}
 	var samples []events.Sample
-	best := map[sampleKey]mysql.StatementSample{}
+	best := map[sampleKey]read.StatementSample{}
 	for _, t := range list[:min(len(list), heaviest)] {
 		p := t.row.sample
 		if _, fresh := s.c.sampled[t.sampleKey]; fresh || p.text == nil {
@@ -545,7 +546,7 @@ func (s *SlowLog) closer(ctx context.Context, at int64, list []slowTaken) error 
 		text := string(p.text)
 		samples = append(samples, events.Sample{Instance: s.c.instance.ID, Class: t.class, Time: p.time, Text: s.c.shown(text), Seconds: p.seconds, Schema: t.schema, User: p.user, Host: p.host})
 		if len(t.row.explain) == 0 {
-			best[t.sampleKey] = mysql.StatementSample{Schema: t.schema, Text: text, Cut: p.cut, Time: p.time, Seconds: p.seconds}
+			best[t.sampleKey] = read.StatementSample{Schema: t.schema, Text: text, Cut: p.cut, Time: p.time, Seconds: p.seconds}
 		}
 	}
 	if err := s.c.Store.AddSamples(ctx, samples...); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -24,22 +25,22 @@ const maxStatements = 20000
 type Executions struct {
 	Text string // as it was prepared
 	Cut  bool   // the server kept only its beginning
-	mysql.Owner
+	read.Owner
 	fleet.Cost
 }
 
 // Counters remembers how a server's counters stood. The zero value is ready.
 type Counters struct {
-	Counting mysql.PreparedCounting // where the server counts; set by Connected
+	Counting read.PreparedCounting // where the server counts; set by Connected
 
-	base     map[mysql.PreparedKey]fleet.Cost // nil: nothing was read
-	cut      bool                             // base is not all that there was
-	executed int64                            // all executions at the last reading
-	probes   int64                            // own executions since the last reading
+	base     map[read.PreparedKey]fleet.Cost // nil: nothing was read
+	cut      bool                            // base is not all that there was
+	executed int64                           // all executions at the last reading
+	probes   int64                           // own executions since the last reading
 	started  int64
 	lost     int64
 	tallies  []tally
-	room     mysql.PreparedRoom
+	room     read.PreparedRoom
 	nowLost  int64
 }
 
@@ -48,11 +49,11 @@ type tally struct{ found, all int64 }
 
 // Reading is what the server told at one time.
 type Reading struct {
-	list     []mysql.Prepared
-	owners   map[uint64]mysql.Owner
+	list     []read.Prepared
+	owners   map[uint64]read.Owner
 	cut      bool
 	executed int64
-	room     mysql.PreparedRoom
+	room     read.PreparedRoom
 }
 
 // Connected finds out where the server counts. It is called for each new connection: the server may have been restarted, and then all
@@ -61,20 +62,20 @@ func (c *Counters) Connected(ctx context.Context, conn *mysql.Conn) (err error) 
 	if err = c.ask(ctx, conn); err != nil {
 		return err
 	}
-	started, err := conn.Started(ctx)
+	started, err := read.Started(ctx, conn)
 	if err != nil {
 		return err
 	}
 	if d := started - c.started; c.base != nil && (d > restartSlack || d < -restartSlack) {
 		c.probes = 0
-		c.base, c.cut, c.executed, c.lost, c.tallies = map[mysql.PreparedKey]fleet.Cost{}, false, 0, 0, nil
+		c.base, c.cut, c.executed, c.lost, c.tallies = map[read.PreparedKey]fleet.Cost{}, false, 0, 0, nil
 	}
 	c.started = started
 	return nil
 }
 
 func (c *Counters) ask(ctx context.Context, conn *mysql.Conn) (err error) {
-	c.Counting, err = conn.CountsPrepared(ctx)
+	c.Counting, err = read.CountsPrepared(ctx, conn)
 	c.probes++
 	return err
 }
@@ -88,7 +89,7 @@ func (c *Counters) Forget() {
 }
 
 // All makes the next reading count whole: all that was executed since the server began to count.
-func (c *Counters) All() { c.base = map[mysql.PreparedKey]fleet.Cost{} }
+func (c *Counters) All() { c.base = map[read.PreparedKey]fleet.Cost{} }
 
 // Read asks the server; nothing is remembered before Next.
 func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err error) {
@@ -100,13 +101,13 @@ func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err e
 	if !c.Counting.Instances {
 		return r, nil
 	}
-	if r.executed, err = conn.PreparedExecutions(ctx); err != nil {
+	if r.executed, err = read.PreparedExecutions(ctx, conn); err != nil {
 		return r, err
 	}
 	ranked := c.cut
 	for {
 		r.list = r.list[:0]
-		r.cut, err = conn.PreparedStatements(ctx, maxStatements, ranked, func(p *mysql.Prepared) error {
+		r.cut, err = read.PreparedStatements(ctx, conn, maxStatements, ranked, func(p *read.Prepared) error {
 			r.list = append(r.list, *p)
 			return nil
 		})
@@ -118,10 +119,10 @@ func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err e
 		}
 		ranked = true // there are too many: the heaviest
 	}
-	if r.room, err = conn.PreparedRoom(ctx); err != nil || len(r.list) == 0 {
+	if r.room, err = read.PreparedRoomOf(ctx, conn); err != nil || len(r.list) == 0 {
 		return r, err
 	}
-	r.owners, err = conn.Owners(ctx)
+	r.owners, err = read.Owners(ctx, conn)
 	return r, err
 }
 
@@ -140,7 +141,7 @@ func (c *Counters) Next(r Reading) []Executions {
 		c.Forget()
 		return nil
 	}
-	first, base := c.base == nil, make(map[mysql.PreparedKey]fleet.Cost, len(r.list))
+	first, base := c.base == nil, make(map[read.PreparedKey]fleet.Cost, len(r.list))
 	sums := map[Executions]*Executions{}
 	found := int64(0)
 	for i := range r.list {

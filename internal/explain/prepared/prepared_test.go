@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // statement is an open statement of a thread of this number, with so many executions of a millisecond each.
-func statement(thread uint64, text string, calls int64) mysql.Prepared {
-	return mysql.Prepared{Key: mysql.PreparedKey{Object: 1, Statement: 1, Thread: thread, Event: 3}, Text: text, Cost: fleet.Cost{Calls: calls, Seconds: float64(calls) / 1000, MaxSeconds: 0.001, RowsSent: 2 * calls}}
+func statement(thread uint64, text string, calls int64) read.Prepared {
+	return read.Prepared{Key: read.PreparedKey{Object: 1, Statement: 1, Thread: thread, Event: 3}, Text: text, Cost: fleet.Cost{Calls: calls, Seconds: float64(calls) / 1000, MaxSeconds: 0.001, RowsSent: 2 * calls}}
 }
 
-func reading(executed int64, list ...mysql.Prepared) Reading {
-	return Reading{list: list, executed: executed, owners: map[uint64]mysql.Owner{1: {User: "app", Schema: "shop"}, 2: {User: "app", Schema: "shop"}, 3: {User: "etl"}}}
+func reading(executed int64, list ...read.Prepared) Reading {
+	return Reading{list: list, executed: executed, owners: map[uint64]read.Owner{1: {User: "app", Schema: "shop"}, 2: {User: "app", Schema: "shop"}, 3: {User: "etl"}}}
 }
 
 // texts writes costs as text=calls/rows@user, in order.
@@ -32,7 +32,7 @@ func texts(list []Executions) string {
 
 // TestNext follows statements that stay, come, go, are counted anew, and are too many.
 func TestNext(t *testing.T) {
-	c := Counters{Counting: mysql.PreparedCounting{Instances: true}}
+	c := Counters{Counting: read.PreparedCounting{Instances: true}}
 	few := reading(9, statement(1, "a", 4))
 	cut := reading(100, statement(1, "a", 20), statement(3, "b", 5))
 	cut.cut = true
@@ -68,10 +68,10 @@ func TestNext(t *testing.T) {
 
 // TestGaps says what is missing, each once.
 func TestGaps(t *testing.T) {
-	c := Counters{Counting: mysql.PreparedCounting{Instances: true}}
+	c := Counters{Counting: read.PreparedCounting{Instances: true}}
 	c.All()
 	r := reading(1000, statement(1, "a", 950))
-	r.room, r.cut = mysql.PreparedRoom{Lost: 7, Open: 96, Max: 100}, true
+	r.room, r.cut = read.PreparedRoom{Lost: 7, Open: 96, Max: 100}, true
 	c.Next(r)
 	var got []string
 	for _, g := range c.Gaps("meanwhile") {

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // ErrNotRestored is a server on which Risso could not put back what it had switched on.
@@ -243,7 +244,7 @@ func Enable(ctx context.Context, c *mysql.Conn, target mysql.Target, who Connect
 	if err := takeLock(ctx, c, 2); err != nil { // the server may need a moment to see that another connection ended
 		return nil, fmt.Errorf("make sure that no other trace changes the instruments: %w", err)
 	}
-	started, err := c.Started(ctx)
+	started, err := read.Started(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("ask since when the server runs: %w", err)
 	}

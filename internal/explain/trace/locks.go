@@ -11,26 +11,27 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // lockPause is how long to wait between two looks at the lock tables, while a statement stands still: longer than the copies that
-// servers make of them last (mysql.Conn.LockWaits).
+// servers make of them last (read.LockWaits).
 const lockPause = 250 * time.Millisecond
 
 // LockWait is a lock that the connection was observed waiting for, and who held it.
 type LockWait struct {
-	mysql.LockWait
+	read.LockWait
 	From float64 `json:"from"` // when it was first observed, in seconds since the trace began
 	To   float64 `json:"to"`   // when it was last observed
 	// Behind is what the blocker itself waits for, if anything.
-	Behind *mysql.LockWait `json:"behind,omitempty"`
+	Behind *read.LockWait `json:"behind,omitempty"`
 
 	statement uint64 // the innermost that had not ended, by its event; 0: none
 	look      int    // the last one that saw it
 }
 
 // same says whether two looks saw one lock and one blocker.
-func (w *LockWait) same(o *mysql.LockWait) bool {
+func (w *LockWait) same(o *read.LockWait) bool {
 	return w.Kind == o.Kind && w.Type == o.Type && w.Schema == o.Schema && w.Name == o.Name && w.Index == o.Index && w.Data == o.Data && w.Blocker.ID == o.Blocker.ID
 }
 
@@ -54,7 +55,7 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 	at := time.Since(began).Seconds()
 	qctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	list, gaps, err := c.LockWaits(qctx, id)
+	list, gaps, err := read.LockWaits(qctx, c, id)
 	l.last = time.Now()
 	if err != nil {
 		return fmt.Errorf("look for the lock that the connection waits for: %w", err)
@@ -92,7 +93,7 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 		if b := &list[i].Blocker; !seen || b.ID == 0 || b.Idle() {
 			continue
 		}
-		behind, _, err := c.LockWaits(qctx, list[i].Blocker.ID)
+		behind, _, err := read.LockWaits(qctx, c, list[i].Blocker.ID)
 		if err != nil {
 			return fmt.Errorf("look for the lock that the blocking connection waits for: %w", err)
 		}
@@ -109,7 +110,7 @@ const joined = 2
 
 // saw notes a wait, and says whether it is another than those that were seen before: one that began anew is, also when it is for the
 // same lock.
-func (l *lockWatch) saw(w *mysql.LockWait, at float64, statement uint64) bool {
+func (l *lockWatch) saw(w *read.LockWait, at float64, statement uint64) bool {
 	guardBlocker(w)
 	for i := range l.waits {
 		if o := &l.waits[i]; o.statement == statement && o.look >= l.count-1 && at-o.To < joined && o.same(w) {
@@ -121,7 +122,7 @@ func (l *lockWatch) saw(w *mysql.LockWait, at float64, statement uint64) bool {
 	return true
 }
 
-func guardBlocker(w *mysql.LockWait) {
+func guardBlocker(w *read.LockWait) {
 	w.Blocker.Statement = guard(strings.ToValidUTF8(w.Blocker.Statement, "\uFFFD"))
 }
 
@@ -170,19 +171,19 @@ func (w *LockWait) words() string {
 }
 
 // inTheWay says who keeps a session waiting, and what that one does.
-func inTheWay(w *mysql.LockWait) string {
+func inTheWay(w *read.LockWait) string {
 	b := &w.Blocker
 	who := fmt.Sprintf("connection %d%s", b.ID, account(b))
 	switch {
 	case b.ID == 0:
 		return ", which a transaction without a connection holds: XA RECOVER lists those that are prepared; XA COMMIT or XA ROLLBACK ends them"
-	case w.Maybe && w.Kind == mysql.LockFlush:
+	case w.Maybe && w.Kind == read.LockFlush:
 		who = ". The server does not say who uses it; it may be " + who
 	case w.Maybe:
 		who = ". The server does not say who holds it; it may be " + who
 	case w.Queued:
 		who = ", behind " + who + ", which wants it before" + mode(w.Held)
-	case w.Kind == mysql.LockGlobal && slices.Contains(statementLocks, w.Held):
+	case w.Kind == read.LockGlobal && slices.Contains(statementLocks, w.Held):
 		who = ", which " + who + " keeps away by what it does" + mode(w.Held)
 	default:
 		who = ", which " + who + " holds" + mode(w.Held)
@@ -218,30 +219,30 @@ func (w *LockWait) remedy() string {
 var globalLocks = map[string]string{"GLOBAL": "the global read lock", "COMMIT": "the global read lock, which holds up commits", "BACKUP LOCK": "the backup lock"}
 
 // whichLock says which lock it is.
-func whichLock(w *mysql.LockWait) string {
+func whichLock(w *read.LockWait) string {
 	table := w.Name
 	if w.Schema != "" {
 		table = strings.TrimSuffix(w.Schema+"."+w.Name, ".")
 	}
 	table = oneLine(table)
 	switch {
-	case w.Kind == mysql.LockRow && w.Type == "TABLE" && w.Mode == "AUTO_INC":
+	case w.Kind == read.LockRow && w.Type == "TABLE" && w.Mode == "AUTO_INC":
 		return "the AUTO_INCREMENT lock of the table " + table
-	case w.Kind == mysql.LockRow && w.Type == "TABLE":
+	case w.Kind == read.LockRow && w.Type == "TABLE":
 		return "an InnoDB lock on the whole table " + table + mode(w.Mode)
-	case w.Kind == mysql.LockRow:
+	case w.Kind == read.LockRow:
 		s := "a row lock in the index " + oneLine(w.Index) + " of " + table
 		if w.Data != "" {
 			s += ", record " + cutRunes(oneLine(w.Data), 60)
 		}
 		return s + mode(w.Mode)
-	case w.Kind == mysql.LockUser:
+	case w.Kind == read.LockUser:
 		return "the user lock '" + oneLine(w.Name) + "'"
-	case w.Kind == mysql.LockFlush && table == "":
+	case w.Kind == read.LockFlush && table == "":
 		return "a table to be closed (table flush)"
-	case w.Kind == mysql.LockFlush:
+	case w.Kind == read.LockFlush:
 		return "the table " + table + " to be closed (table flush)"
-	case w.Kind == mysql.LockGlobal:
+	case w.Kind == read.LockGlobal:
 		return cmp.Or(globalLocks[w.Type], "the global read lock or a backup lock") + mode(w.Mode)
 	case w.Name == "" && w.Schema == "":
 		return "a metadata lock"
@@ -256,7 +257,7 @@ func mode(m string) string {
 	return " (" + oneLine(m) + ")"
 }
 
-func account(b *mysql.Blocker) string {
+func account(b *read.Blocker) string {
 	if b.User == "" {
 		return ""
 	}
@@ -264,7 +265,7 @@ func account(b *mysql.Blocker) string {
 }
 
 // doing says what a blocker does.
-func doing(b *mysql.Blocker) string {
+func doing(b *read.Blocker) string {
 	long := digits.Seconds(max(b.Seconds, 0)) // a session that has set its timestamp may have begun in the future
 	var s string
 	switch {

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // TestWaitsAreNotJoined: two waits for one lock are not told as one that lasted from the first to the last.
 func TestWaitsAreNotJoined(t *testing.T) {
 	l := &lockWatch{}
 	saw := func(at float64, event uint64) bool {
-		w := mysql.LockWait{Kind: mysql.LockRow, Schema: "shop", Name: "orders", Index: "PRIMARY", Blocker: mysql.Blocker{ID: 8}}
+		w := read.LockWait{Kind: read.LockRow, Schema: "shop", Name: "orders", Index: "PRIMARY", Blocker: read.Blocker{ID: 8}}
 		l.count++
 		return l.saw(&w, at, event)
 	}
@@ -36,31 +36,31 @@ func TestWaitsAreNotJoined(t *testing.T) {
 
 // TestLockRemedies: what is said to do is said only where it is known to help.
 func TestLockRemedies(t *testing.T) {
-	idle, busy := mysql.Blocker{ID: 8, Command: "Sleep"}, mysql.Blocker{ID: 8, Command: "Query", Statement: "UPDATE t SET a = 1", Open: 3, Seconds: -5}
-	with := func(b mysql.Blocker, statement string, open float64) mysql.Blocker {
+	idle, busy := read.Blocker{ID: 8, Command: "Sleep"}, read.Blocker{ID: 8, Command: "Query", Statement: "UPDATE t SET a = 1", Open: 3, Seconds: -5}
+	with := func(b read.Blocker, statement string, open float64) read.Blocker {
 		b.Statement, b.Open = statement, open
 		return b
 	}
 	for _, c := range []struct {
 		what      string
-		w         mysql.LockWait
+		w         read.LockWait
 		says, not string
 	}{
-		{"idle", mysql.LockWait{Kind: mysql.LockUser, Blocker: idle}, "KILL 8 makes it let go.", "rolls"},
-		{"in a transaction", mysql.LockWait{Kind: mysql.LockRow, Blocker: busy}, "busy for 0 s, in a transaction that began 3 s ago; it runs UPDATE t SET a = 1. KILL 8 makes it let go, and rolls its transaction back.", "unless"},
-		{"unknown statement", mysql.LockWait{Kind: mysql.LockRow, Blocker: with(idle, "", 3)}, "rolls its transaction back unless that is prepared (XA).", "Only XA"},
-		{"prepared", mysql.LockWait{Kind: mysql.LockRow, Blocker: with(idle, "xa  prepare 'x'", 3)}, "Only XA COMMIT or XA ROLLBACK, in connection 8,", "KILL 8"},
-		{"queued", mysql.LockWait{Kind: mysql.LockMetadata, Queued: true, Blocker: busy}, "KILL 8 takes that one out of the queue.", "let go"},
-		{"perhaps", mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: busy}, "it may be connection 8", "KILL"},
-		{"a thread of replication", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8, User: "system user", Command: "Connect"}}, "connection 8 (system user) holds", "KILL"},
-		{"nobody", mysql.LockWait{Kind: mysql.LockRow}, "a transaction without a connection holds", "KILL"},
-		{"not told", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8}}, "what it does is unknown", "KILL"},
+		{"idle", read.LockWait{Kind: read.LockUser, Blocker: idle}, "KILL 8 makes it let go.", "rolls"},
+		{"in a transaction", read.LockWait{Kind: read.LockRow, Blocker: busy}, "busy for 0 s, in a transaction that began 3 s ago; it runs UPDATE t SET a = 1. KILL 8 makes it let go, and rolls its transaction back.", "unless"},
+		{"unknown statement", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "", 3)}, "rolls its transaction back unless that is prepared (XA).", "Only XA"},
+		{"prepared", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "xa  prepare 'x'", 3)}, "Only XA COMMIT or XA ROLLBACK, in connection 8,", "KILL 8"},
+		{"queued", read.LockWait{Kind: read.LockMetadata, Queued: true, Blocker: busy}, "KILL 8 takes that one out of the queue.", "let go"},
+		{"perhaps", read.LockWait{Kind: read.LockMetadata, Maybe: true, Blocker: busy}, "it may be connection 8", "KILL"},
+		{"a thread of replication", read.LockWait{Kind: read.LockRow, Blocker: read.Blocker{ID: 8, User: "system user", Command: "Connect"}}, "connection 8 (system user) holds", "KILL"},
+		{"nobody", read.LockWait{Kind: read.LockRow}, "a transaction without a connection holds", "KILL"},
+		{"not told", read.LockWait{Kind: read.LockRow, Blocker: read.Blocker{ID: 8}}, "what it does is unknown", "KILL"},
 	} {
 		if s := (&LockWait{LockWait: c.w}).words(); !strings.Contains(s, c.says) || strings.Contains(s, c.not) {
 			t.Errorf("%s: %s", c.what, s)
 		}
 	}
-	behind := &LockWait{LockWait: mysql.LockWait{Kind: mysql.LockMetadata, Queued: true, Blocker: busy}, Behind: &mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: mysql.Blocker{ID: 9, Command: "Sleep"}}}
+	behind := &LockWait{LockWait: read.LockWait{Kind: read.LockMetadata, Queued: true, Blocker: busy}, Behind: &read.LockWait{Kind: read.LockMetadata, Maybe: true, Blocker: read.Blocker{ID: 9, Command: "Sleep"}}}
 	if s := behind.words(); !strings.Contains(s, "That one waits for a metadata lock. The server does not say who holds it; it may be connection 9") {
 		t.Error(s)
 	}
@@ -68,7 +68,7 @@ func TestLockRemedies(t *testing.T) {
 
 // TestLockRedaction: the name of a user lock is a value of its statement.
 func TestLockRedaction(t *testing.T) {
-	w := LockWait{LockWait: mysql.LockWait{Kind: mysql.LockUser, Name: "topsecret", Blocker: mysql.Blocker{ID: 8, Command: "Sleep", Statement: "SELECT GET_LOCK('topsecret', 1)"}}}
+	w := LockWait{LockWait: read.LockWait{Kind: read.LockUser, Name: "topsecret", Blocker: read.Blocker{ID: 8, Command: "Sleep", Statement: "SELECT GET_LOCK('topsecret', 1)"}}}
 	r := NewReport(&Trace{LockWaits: []LockWait{w}, After: &Connection{Command: "Query"}}, true)
 	if b, err := json.Marshal(r); err != nil || strings.Contains(string(b), "topsecret") || !strings.Contains(string(b), "the user lock '?'") {
 		t.Errorf("%v: %s", err, b)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Connection is one row of the process list, as performance_schema.threads has it.
@@ -147,7 +148,7 @@ func connect(ctx context.Context, t mysql.Target) (*mysql.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Server.Traceable(); err != nil {
+	if err := read.Traceable(c.Server); err != nil {
 		c.Close()
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -198,9 +198,9 @@ func (r *Report) withinStatement() string {
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // hideLock hides values: of the blocker's statement, the record's key, and the name of a user lock.
-func hideLock(w *mysql.LockWait) {
+func hideLock(w *read.LockWait) {
 	w.Blocker.Statement = hide(w.Blocker.Statement)
-	if w.Kind == mysql.LockUser {
+	if w.Kind == read.LockUser {
 		w.Name = "?"
 	}
 	if w.Data != "" {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -18,11 +16,7 @@ import (
 // benchmark runs one `risso bench` command as main does.
 func benchmark(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	var o, e bytes.Buffer
-	code = Main(ctx, append([]string{"bench"}, args...), screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
-	return code, o.String(), e.String()
+	return call(t, append([]string{"bench"}, args...)...)
 }
 
 // TestBenchWrongUse: every mistake is one line and exit code 2, before any server is asked.

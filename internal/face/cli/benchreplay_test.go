@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -14,21 +13,12 @@ import (
 	"time"
 
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/replay"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
-
-// call runs a command and gives its exit code and what it wrote.
-func call(t *testing.T, args ...string) (code int, out, err string) {
-	t.Helper()
-	var o, e bytes.Buffer
-	code = Main(t.Context(), args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
-	return code, o.String(), e.String()
-}
 
 // TestReplayLog reads the slow log of a real server, runs it again on that server as a mix, along its time line, and from a
 // digest of it, and compares what was run with what the log has.

@@ -15,18 +15,9 @@ import (
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/flags"
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
-
-// callBinlog runs a command as main does.
-func callBinlog(t *testing.T, args ...string) (code int, out, errs string) {
-	t.Helper()
-	var o, e bytes.Buffer
-	code = Main(t.Context(), args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
-	return code, o.String(), e.String()
-}
 
 // TestBinlogStory mirrors, finds the mistake, prints what undoes it and plans to roll up to it, and says what is wrong with wrong requests.
 func TestBinlogStory(t *testing.T) {
@@ -50,7 +41,7 @@ func TestBinlogStory(t *testing.T) {
 	place := t.TempDir()
 	ok := func(args ...string) string {
 		t.Helper()
-		code, out, errs := callBinlog(t, append([]string{"binlog"}, args...)...)
+		code, out, errs := call(t, append([]string{"binlog"}, args...)...)
 		if code != 0 || errs != "" {
 			t.Fatalf("%v: exit %d, %s", args, code, errs)
 		}
@@ -112,7 +103,7 @@ func TestBinlogStory(t *testing.T) {
 		{2, "--keep", []string{"purge", "--from", place}},
 		{1, "no mirrored logs", []string{"list", "--from", t.TempDir()}},
 	} {
-		code, out, errs := callBinlog(t, append([]string{"binlog"}, c.args...)...)
+		code, out, errs := call(t, append([]string{"binlog"}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 || out != "" && c.args[0] != "undo" {
 			t.Errorf("%v: exit %d, not %d; it says %q and prints %q", c.args, code, c.code, errs, out)
 		}
@@ -155,7 +146,7 @@ func TestBinlogEncrypted(t *testing.T) {
 	mustRun(t, follow...)
 	refused := func(says string, args ...string) {
 		t.Helper()
-		if code, out, errs := drillSaid(t, args...); code == fault.OK || !strings.Contains(errs, says) {
+		if code, out, errs := call(t, args...); code == fault.OK || !strings.Contains(errs, says) {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
 		}
 	}
@@ -210,7 +201,7 @@ func checkedWithout(t *testing.T, place string) {
 	if m, _, _, err := places.Mirrored(t.Context(), place, "", later, nil); err != nil || !m.First.Equal(m.Last) {
 		t.Errorf("%+v: %v", m, err)
 	}
-	code, out, errs := drillSaid(t, "check", "backup", "--from", place)
+	code, out, errs := call(t, "check", "backup", "--from", place)
 	if code != check.Warning || !strings.Contains(out, "was ever proven") || !strings.Contains(out, "gap=0") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
@@ -249,12 +240,12 @@ func TestForgedLogs(t *testing.T) {
 	all := func(code int, says string, more ...string) {
 		t.Helper()
 		for _, c := range commands {
-			got, out, errs := callBinlog(t, append(c, more...)...)
+			got, out, errs := call(t, append(c, more...)...)
 			if got != code || !strings.Contains(out+errs, says) {
 				t.Errorf("%v %v: exit %d, not %d with %q: %s%s", c[:2], more, got, code, says, out, errs)
 			}
 			if c[0] == "restore" {
-				callBinlog(t, "sandbox", "down", "forged")
+				call(t, "sandbox", "down", "forged")
 			}
 		}
 	}
@@ -277,7 +268,7 @@ func TestForgedLogs(t *testing.T) {
 	}
 	put(bytes.Replace(index, []byte(`"signature": {`), []byte(`"was": {`), 1)) // as an older version left it
 	all(fault.Failed, "--allow-unsigned")
-	if code, out, errs := callBinlog(t, "verify", "--from", place); code != fault.Failed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
+	if code, out, errs := call(t, "verify", "--from", place); code != fault.Failed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
 		t.Errorf("verify: %d %s%s", code, out, errs)
 	}
 	all(fault.OK, "is not signed: it is unknown who made it", "--allow-unsigned")

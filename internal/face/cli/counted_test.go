@@ -45,7 +45,7 @@ func TestOneOfEach(t *testing.T) {
 				args[i] = a
 			}
 		}
-		code, out, errs := callBinlog(t, args...)
+		code, out, errs := call(t, args...)
 		if code != fault.OK {
 			t.Errorf("%s: exit %d: %s%s", line, code, out, errs)
 		}

@@ -47,7 +47,7 @@ func TestDigestBesideLogs(t *testing.T) {
 				t.Fatal(beside)
 			}
 			for _, more := range [][]string{nil, {"--format", "binlog"}} {
-				code, out, errs := callBinlog(t, append(append([]string{"digest", "--output", "json"}, more...), files...)...)
+				code, out, errs := call(t, append(append([]string{"digest", "--output", "json"}, more...), files...)...)
 				if code != 0 || errs != "" {
 					t.Fatalf("exit %d: %s", code, errs)
 				}
@@ -67,18 +67,18 @@ func TestDigestBesideLogs(t *testing.T) {
 					t.Errorf("%d of %v were passed over, %d events: %.300s", passed, beside, events, out)
 				}
 			}
-			code, out, _ := callBinlog(t, append([]string{"digest"}, files...)...)
+			code, out, _ := call(t, append([]string{"digest"}, files...)...)
 			flat := strings.Join(strings.Fields(out), "")
 			for _, f := range beside {
 				if !strings.Contains(flat, strings.Join(strings.Fields(f), "")) {
 					t.Errorf("exit %d: %s is passed over silently:\n%s", code, f, out)
 				}
 			}
-			if _, _, errs := callBinlog(t, append([]string{"digest", "--output", "csv"}, files...)...); !strings.Contains(errs, beside[0]) {
+			if _, _, errs := call(t, append([]string{"digest", "--output", "csv"}, files...)...); !strings.Contains(errs, beside[0]) {
 				t.Errorf("in CSV %s is passed over silently: %s", beside[0], errs)
 			}
 			for _, f := range beside {
-				if code, _, errs := callBinlog(t, "digest", f); code != 1 || !strings.Contains(errs, "is no log: it is ") {
+				if code, _, errs := call(t, "digest", f); code != 1 || !strings.Contains(errs, "is no log: it is ") {
 					t.Errorf("%s alone: exit %d, %s", f, code, errs)
 				}
 			}
@@ -92,7 +92,7 @@ func TestDigestListOfLogs(t *testing.T) {
 	if err := os.WriteFile(list, []byte(strings.Repeat("./binlog.000001\n", 5000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := callBinlog(t, "digest", list); code != 1 || !strings.Contains(errs, "list of a server's logs") {
+	if code, _, errs := call(t, "digest", list); code != 1 || !strings.Contains(errs, "list of a server's logs") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }

@@ -52,7 +52,7 @@ func TestDigestQuiet(t *testing.T) {
 		}
 		f.Close()
 		for _, more := range [][]string{{"-o", "text"}, {"-o", "json"}, {"-o", "csv"}, {"-o", "markdown"}, {"-o", "html"}, {"--plan-parallel"}} {
-			code, out, errs := callBinlog(t, append([]string{"digest", path}, more...)...)
+			code, out, errs := call(t, append([]string{"digest", path}, more...)...)
 			told := strings.Join(strings.Fields(strings.NewReplacer(`\`, "", "<wbr>", "").Replace(out+errs)), " ") // text is wrapped
 			asJSON := more[0] == "-o" && more[1] == "json" && c.code == 0
 			if code != c.code || !asJSON && !strings.Contains(told, c.want) || c.want == "" && strings.Contains(told, "No statements") {
@@ -68,7 +68,7 @@ func TestDigestQuiet(t *testing.T) {
 		}
 	}
 	// One of several logs may be quiet.
-	if code, out, errs := callBinlog(t, "digest", filepath.Join(dir, "one.log"), filepath.Join(dir, "empty.log")); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "empty.log is empty") {
+	if code, out, errs := call(t, "digest", filepath.Join(dir, "one.log"), filepath.Join(dir, "empty.log")); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "empty.log is empty") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 }

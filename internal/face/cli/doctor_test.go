@@ -132,7 +132,7 @@ func refused(t *testing.T, n *sandbox.Node, user string, statements []string) (l
 
 func doctorSays(t *testing.T, n *sandbox.Node, user, job string) (int, []doctor.Finding) {
 	t.Helper()
-	code, out, said := mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--dsn", "db="+fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket), "--for", job, "-o", "json")
+	code, out, said := call(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--dsn", "db="+fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket), "--for", job, "-o", "json")
 	var a doctor.DoctorAnswer
 	if err := json.Unmarshal([]byte(out), &a); err != nil {
 		t.Fatalf("doctor: %d %s %s: %v", code, out, said, err)

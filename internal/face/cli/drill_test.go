@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/face/cli/check"
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -64,11 +62,11 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 	if line := mustRun(t, "check", "backup", "--from", place); !strings.HasPrefix(line, "BACKUP OK - ") || !strings.Contains(line, " gap=0;") {
 		t.Error(line)
 	}
-	code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", spec, "--no-roll", "--query", "SELECT COUNT(*) FROM shop.a => 4")
+	code, out, errs := call(t, "drill", "--from", place, "--servers", spec, "--no-roll", "--query", "SELECT COUNT(*) FROM shop.a => 4")
 	if code != fault.Failed || !strings.Contains(out, "NOT PROVEN: SELECT COUNT(*) FROM shop.a gave 3, expected was 4") || !strings.Contains(errs, "not proven") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	if code, line, _ := drillSaid(t, "check", "backup", "--from", place); code != check.Critical || !strings.HasPrefix(line, "BACKUP CRITICAL - the last drill failed") {
+	if code, line, _ := call(t, "check", "backup", "--from", place); code != check.Critical || !strings.HasPrefix(line, "BACKUP CRITICAL - the last drill failed") {
 		t.Errorf("%d %s", code, line)
 	}
 	parts, err := filepath.Glob(filepath.Join(place, map[bool]string{true: "physical/*/*", false: "data/*/*/*"}[physical]))
@@ -86,7 +84,7 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 	if err := os.WriteFile(parts[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", spec); code != fault.Failed || !strings.Contains(out, "damaged") {
+	if code, out, _ := call(t, "drill", "--from", place, "--servers", spec); code != fault.Failed || !strings.Contains(out, "damaged") {
 		t.Errorf("%d %s", code, out)
 	}
 	if list, err := sandbox.List(dir); err != nil || len(list) > 0 {
@@ -97,7 +95,7 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 // mustRun runs a command that has to go well, and gives its output.
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
-	code, out, errs := drillSaid(t, args...)
+	code, out, errs := call(t, args...)
 	if code != fault.OK {
 		t.Fatalf("%s: %d %s %s", strings.Join(args, " "), code, out, errs)
 	}
@@ -107,17 +105,9 @@ func mustRun(t *testing.T, args ...string) string {
 // TestCheckWrongUse: what is wrong use elsewhere is UNKNOWN here, on standard output.
 func TestCheckWrongUse(t *testing.T) {
 	for _, args := range [][]string{{}, {"--from"}, {"--from", t.TempDir()}, {"--nonsense"}, {"--from", "s3:"}, {"--from", "x", "--warning", "soon"}, {"--from", "x", "y"}} {
-		code, out, errs := drillSaid(t, append([]string{"check", "backup"}, args...)...)
+		code, out, errs := call(t, append([]string{"check", "backup"}, args...)...)
 		if code != check.Unknown || !strings.HasPrefix(out, "BACKUP UNKNOWN - ") || strings.Count(out, "\n") != 1 || errs != "" {
 			t.Errorf("%q: %d %q %q", args, code, out, errs)
 		}
 	}
-}
-
-// drillSaid runs a command and gives its exit code and what it said.
-func drillSaid(t *testing.T, args ...string) (code int, out, err string) {
-	t.Helper()
-	var o, e bytes.Buffer
-	code = Main(t.Context(), args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
-	return code, o.String(), e.String()
 }

@@ -32,16 +32,16 @@ func TestDrillUnlogged(t *testing.T) {
 			if _, err := n.Query(t.Context(), "USE hidden; INSERT INTO b VALUES (1); USE shop; INSERT INTO a VALUES (1)"); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, errs := drillSaid(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once"); !strings.Contains(errs, "cannot be rolled forward") {
+			if _, _, errs := call(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once"); !strings.Contains(errs, "cannot be rolled forward") {
 				t.Errorf("follow: %s", errs)
 			}
-			if _, out, errs := drillSaid(t, "restore", "--from", place, "--into", n.DSN, "--overwrite", "--to-time", "2100-01-01 00:00:00", "--dry-run"); !strings.Contains(out, "note: nothing of hidden") {
+			if _, out, errs := call(t, "restore", "--from", place, "--into", n.DSN, "--overwrite", "--to-time", "2100-01-01 00:00:00", "--dry-run"); !strings.Contains(out, "note: nothing of hidden") {
 				t.Errorf("restore: %s %s", out, errs)
 			}
-			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
+			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
 				t.Errorf("drill: %d %s", code, out)
 			}
-			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.OK {
+			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.OK {
 				t.Errorf("drill --no-roll: %d %s", code, out)
 			}
 			if c.spec == "mariadb" { // what came of it is said, also where it cannot be stored
@@ -49,12 +49,12 @@ func TestDrillUnlogged(t *testing.T) {
 				if err := errors.Join(os.RemoveAll(proofs), os.WriteFile(proofs, nil, 0o600)); err != nil {
 					t.Fatal(err)
 				}
-				if code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.Failed || !strings.Contains(out, "\nPROVEN: ") || !strings.Contains(errs, "store the proof") {
+				if code, out, errs := call(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.Failed || !strings.Contains(out, "\nPROVEN: ") || !strings.Contains(errs, "store the proof") {
 					t.Errorf("drill without room for its proof: %d %s %s", code, out, errs)
 				}
 				os.Remove(proofs)
 			}
-			if _, out, _ := drillSaid(t, "doctor", "--dsn", n.DSN, "--for", "follow"); !strings.Contains(out, "cannot be rolled forward") {
+			if _, out, _ := call(t, "doctor", "--dsn", n.DSN, "--for", "follow"); !strings.Contains(out, "cannot be rolled forward") {
 				t.Errorf("doctor: %s", out)
 			}
 			if c.spec != "mariadb" { // whose tool is at hand
@@ -63,11 +63,11 @@ func TestDrillUnlogged(t *testing.T) {
 			// A physical backup knows it, too.
 			place = filepath.Join(t.TempDir(), "files")
 			mustRun(t, "backup", "--physical", "--dsn", n.DSN, "--to", place)
-			if _, out, _ := drillSaid(t, "backup", "show", "--from", place); !strings.Contains(out, "the server writes a part of its changes only") {
+			if _, out, _ := call(t, "backup", "show", "--from", place); !strings.Contains(out, "the server writes a part of its changes only") {
 				t.Errorf("show: %s", out)
 			}
-			drillSaid(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once")
-			if code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
+			call(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once")
+			if code, out, errs := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
 				t.Errorf("drill of a physical backup: %d %s %s", code, out, errs)
 			}
 		})

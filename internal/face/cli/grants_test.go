@@ -1,32 +1,18 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
-
-// mainRun runs a command as main does, with a time limit.
-func mainRun(t *testing.T, args ...string) (code int, out, said string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	var o, e bytes.Buffer
-	code = Main(ctx, args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
-	return code, o.String(), e.String()
-}
 
 // TestGrantsSuffice: with just what risso grants prints an account can do each job; before that risso doctor tells what it lacks,
 // and its remedies are what mends it. Without them a benchmark names them, too.
@@ -78,17 +64,17 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		dsn := fmt.Sprintf("%s:x@unix(%s)", user, n.Socket)
 		account := fmt.Sprintf("'o''job%d'@'localhost'", i)
 		mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'x'")
-		code, out, said := mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job, "-o", "json")
+		code, out, said := call(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job, "-o", "json")
 		if code != fault.Failed || !strings.Contains(out, "is missing privileges for "+c.job) {
 			t.Errorf("%s: doctor says %d %s %s", c.job, code, out, said)
 		}
-		code, out, said = mainRun(t, "grants", "--dsn", n.DSN, "--for", c.job, "--account", account, "-o", "json")
+		code, out, said = call(t, "grants", "--dsn", n.DSN, "--for", c.job, "--account", account, "-o", "json")
 		var told struct{ Statements []string }
 		if err := json.Unmarshal([]byte(out), &told); err != nil || code != fault.OK || len(told.Statements) == 0 {
 			t.Fatalf("%s: grants says %d %s %s", c.job, code, out, said)
 		}
 		if c.job == "bench" {
-			code, out, said := mainRun(t, "bench", "prepare", "read_write", "--dsn", dsn+"/sbtest", "--yes")
+			code, out, said := call(t, "bench", "prepare", "read_write", "--dsn", dsn+"/sbtest", "--yes")
 			if hint := "run " + strings.Join(told.Statements, "; "); code != fault.Failed || !strings.Contains(said, hint) {
 				t.Errorf("bench prepare without privileges: %d %s %s, want %s", code, out, said, hint)
 			}
@@ -96,7 +82,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		for _, g := range told.Statements {
 			mustExec(t, db, g)
 		}
-		if code, out, said = mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job); code != fault.OK || !strings.Contains(out, "the account may "+c.job) {
+		if code, out, said = call(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job); code != fault.OK || !strings.Contains(out, "the account may "+c.job) {
 			t.Errorf("%s: with %q doctor says %d %s %s", c.job, told.Statements, code, out, said)
 		}
 		if c.job == "mend" {
@@ -110,7 +96,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 					args[k] = dsn + cmp.Or(strings.TrimPrefix(a, "DSN"), "/")
 				}
 			}
-			code, out, said := mainRun(t, args...)
+			code, out, said := call(t, args...)
 			if code != fault.OK {
 				t.Errorf("%s: with %q risso %s ends with %d: %s %s", c.job, told.Statements, strings.Join(args[:2], " "), code, out, said)
 			}

@@ -124,7 +124,7 @@ func TestJSONAnswers(t *testing.T) {
 		if !strings.Contains(line, "-o json") {
 			args = append(args, "-o", "json")
 		}
-		code, out, said := mainRun(t, args...)
+		code, out, said := call(t, args...)
 		if code != r.code {
 			t.Errorf("%s: exit code %d: %s %s", line, code, out, said)
 			continue

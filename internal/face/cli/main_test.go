@@ -1,8 +1,14 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"os"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/face/cli/screen"
 )
 
 // TestMain keeps the keys that backups are signed by, and sandboxes, apart from those of the account that runs the tests.
@@ -16,4 +22,14 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// call runs a command as main does, and gives its exit code and what it wrote.
+func call(t *testing.T, args ...string) (code int, out, err string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	var o, e bytes.Buffer
+	code = Main(ctx, args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	return code, o.String(), e.String()
 }

@@ -26,7 +26,7 @@ func TestNamesAskedFor(t *testing.T) {
 	s.sql(n, "INSERT INTO pt.t VALUES (100)")
 	said := func(code int, says string, args ...string) {
 		t.Helper()
-		got, out, errs := drillSaid(t, args...)
+		got, out, errs := call(t, args...)
 		if got != code || !strings.Contains(out+errs, says) {
 			t.Errorf("%q: %d, not %d with %q: %s%s", args, got, code, says, out, errs)
 		}
@@ -62,7 +62,7 @@ func TestNamesAskedFor(t *testing.T) {
 	mustRun(t, "binlog", "follow", "--dsn", n.DSN, "--to", logs, "--once")
 	undo := []string{"binlog", "undo", "--dsn", n.DSN, "--from", logs, "--gtid", gtid}
 	said(fault.OK, "INSERT INTO `pt`.`o'd d`", append(undo, "--table", "pt.`o'd d`")...)
-	if code, out, errs := drillSaid(t, append(undo, "--table", "pt.nosuch", "--table", "pt.`o'd d`")...); code != fault.Failed || out != "" || !strings.Contains(errs, "changes pt.nosuch") {
+	if code, out, errs := call(t, append(undo, "--table", "pt.nosuch", "--table", "pt.`o'd d`")...); code != fault.Failed || out != "" || !strings.Contains(errs, "changes pt.nosuch") {
 		t.Errorf("undo: %d %s%s", code, out, errs)
 	}
 	search := []string{"binlog", "search", "--from", logs, "--kind", "delete"}

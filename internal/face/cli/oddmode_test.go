@@ -54,7 +54,7 @@ func TestOddModes(t *testing.T) {
 					{[]string{"top", "--no-host", "--count", "2", "--output", "json", "--dsn", dsn}, ""},
 					{[]string{"bench", "cleanup", "read_write", "--dsn", dsn + "odd"}, ""},
 				} {
-					code, out, errs := callBinlog(t, c.args...)
+					code, out, errs := call(t, c.args...)
 					if code != 0 || !strings.Contains(out, c.says) || strings.Contains(out+errs, "1064") || strings.Contains(out, "could not") {
 						t.Errorf("%s: risso %s: exit %d: %s\n%s", mode, strings.Join(c.args, " "), code, errs, out)
 					}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,19 +16,17 @@ import (
 	"github.com/rissodb/risso/internal/data/places/placestest"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/cli/backup"
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
-// said runs a command and gives its exit code and what it said.
+// said is call of a command that says one line at most.
 func said(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
-	var o, e bytes.Buffer
-	code = Main(t.Context(), args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
-	if strings.Count(e.String(), "\n") > 1 {
-		t.Errorf("%q says more than a line: %s", args, e.String())
+	code, out, err = call(t, args...)
+	if strings.Count(err, "\n") > 1 {
+		t.Errorf("%q says more than a line: %s", args, err)
 	}
-	return code, o.String(), e.String()
+	return code, out, err
 }
 
 // TestRepositoryCommands: list, show, verify, prune and copy in one story, over folders and S3, encrypted and not.

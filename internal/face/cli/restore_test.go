@@ -86,7 +86,7 @@ func (s *restoreStory) sql(n *sandbox.Node, statements string) string {
 // refused runs a command that must not go well, and gives what it says.
 func (s *restoreStory) refused(code int, args ...string) string {
 	s.t.Helper()
-	got, out, errs := drillSaid(s.t, args...)
+	got, out, errs := call(s.t, args...)
 	if got != code {
 		s.t.Errorf("%s: exit %d, not %d: %s%s", strings.Join(args, " "), got, code, out, errs)
 	}
@@ -200,7 +200,7 @@ func (s *restoreStory) planned() {
 	args = append(args, "--before", s.gtid)
 	s.says(s.refused(fault.Failed, args...), "cannot roll forward: ", "the log between "+p.Logs[0].Name+" and "+p.Logs[2].Name+" is missing", "up to the obstacle there is what lies from "+p.Logs[0].Name, ": 1 transaction, ",
 		"the binary logs do not do", "nothing was changed")
-	_, text, _ := drillSaid(s.t, append(args, "-o", "json")...)
+	_, text, _ := call(s.t, append(args, "-o", "json")...)
 	if got := plan(text); got.Problem == "" || len(got.Logs) != 1 || got.Transactions != 1 {
 		s.t.Errorf("with a hole: %+v", got)
 	}

@@ -140,7 +140,7 @@ func (s *restoreStory) damagedMirror() {
 			t.Fatal(err)
 		}
 		for _, say := range c.says {
-			if code, out, errs := drillSaid(t, say.args...); code != say.code || !strings.Contains(out+errs, say.words) {
+			if code, out, errs := call(t, say.args...); code != say.code || !strings.Contains(out+errs, say.words) {
 				t.Errorf("%s: %v: %d, not %d with %q: %s%s", c.name, say.args, code, say.code, say.words, out, errs)
 			}
 		}

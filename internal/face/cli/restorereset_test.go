@@ -47,7 +47,7 @@ func TestRollAfterReset(t *testing.T) {
 			sql("RESET MASTER; INSERT INTO f.t (v) VALUES ('behind it')")
 			restore := func(to, until string, more ...string) (int, string, string) {
 				args := append([]string{"restore", "--from", to, "--into", n.DSN, "--table", "f.t", "--rename", "f.t=f.old", "--to-time", until}, more...)
-				return drillSaid(t, args...)
+				return call(t, args...)
 			}
 			refused := func(says, to string, more ...string) {
 				t.Helper()
@@ -81,15 +81,15 @@ func TestRollAfterReset(t *testing.T) {
 			if c.spec != "mariadb" { // a drill has the same room, and needs a server
 				return
 			}
-			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "restarted its binary logs") {
+			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "restarted its binary logs") {
 				t.Errorf("drill: %d %s", code, out)
 			}
-			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != fault.Failed || !strings.Contains(out+errs, "of another history") {
+			if code, out, errs := call(t, "drill", "--from", late, "--servers", c.spec); code != fault.Failed || !strings.Contains(out+errs, "of another history") {
 				t.Errorf("drill: %d %s%s", code, out, errs)
 			}
 			sql("INSERT INTO f.u VALUES (1)")
 			mustRun(t, "backup", "--dsn", n.DSN, "--to", late) // and the mirror is behind it
-			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "nothing is rolled forward") || strings.Contains(out, "rolled forward: ") {
+			if code, out, errs := call(t, "drill", "--from", late, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "nothing is rolled forward") || strings.Contains(out, "rolled forward: ") {
 				t.Errorf("drill: %d %s%s", code, out, errs)
 			}
 		})

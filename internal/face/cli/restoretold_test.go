@@ -23,7 +23,7 @@ func TestRestoreTold(t *testing.T) {
 	sql(`CREATE DATABASE shop; USE shop; CREATE TABLE customers (id INT PRIMARY KEY); INSERT INTO customers VALUES (1); CREATE TABLE away (id INT);
 		CREATE VIEW gone AS SELECT id FROM away; DROP TABLE away; CREATE USER app@localhost; GRANT SELECT ON shop.* TO app@localhost;
 		CREATE DEFINER = app@localhost VIEW names AS SELECT id FROM customers`)
-	if code, out, errs := drillSaid(t, "backup", "--dsn", node.DSN, "--to", place); code != fault.OK || !strings.Contains(out+errs, "Views that do not work on the server") {
+	if code, out, errs := call(t, "backup", "--dsn", node.DSN, "--to", place); code != fault.OK || !strings.Contains(out+errs, "Views that do not work on the server") {
 		t.Fatalf("%d: %s%s", code, out, errs)
 	}
 	sql(`INSERT INTO shop.customers VALUES (2); DROP VIEW shop.names; CREATE TABLE shop.names (id INT); CREATE DATABASE crm; USE crm;
@@ -31,7 +31,7 @@ func TestRestoreTold(t *testing.T) {
 	base := []string{"restore", "--from", place, "--into", node.DSN, "--schema", "shop"}
 	tells := func(want int, words []string, args ...string) {
 		t.Helper()
-		code, out, errs := drillSaid(t, append(base, args...)...)
+		code, out, errs := call(t, append(base, args...)...)
 		for _, w := range words {
 			if !strings.Contains(out+errs, w) {
 				t.Errorf("%q: nothing of %q in %s%s", args, w, out, errs)

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -87,6 +88,7 @@ type Settings struct {
 	old     []Setting
 	started int64
 	loan    *change.Loan[[]Setting]
+	conn    *mysql.Conn  // by which everything is set and put back: with some settings there is no other way in
 	stands  [2][]Setting // what the server held when each side was tried
 }
 
@@ -121,7 +123,7 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 	}
 	defer c.Close()
 	s := &Settings{target: target}
-	if s.started, err = c.Started(ctx); err != nil {
+	if s.started, err = read.Started(ctx, c); err != nil {
 		return nil, nil, fmt.Errorf("ask since when the server runs: %w", err)
 	}
 	p := &Plan{Server: target.String() + ", " + c.Server.Version}
@@ -137,7 +139,7 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 			return nil, nil, err
 		}
 		s.old = append(s.old, old)
-		dynamic, known, err := c.Dynamic(ctx, v.Name)
+		dynamic, known, err := read.Dynamic(ctx, c, v.Name)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -219,27 +221,41 @@ func (s *Settings) Begin(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	if err = s.begin(ctx, c, dir); err != nil {
+		c.Close()
+		return err
+	}
+	s.conn = c
+	return nil
+}
+
+func (s *Settings) begin(ctx context.Context, c *mysql.Conn, dir string) error {
+	err := c.Exec(ctx, "SET SESSION /* risso bench: stay through long runs */ wait_timeout = 2147483")
+	if err != nil {
+		return err
+	}
 	if s.loan, err = borrowed().Borrow(dir, s.target, c.Server, s.started, s.old); err != nil {
 		return err
 	}
+	side := func(list []Setting, stands *[]Setting) func(context.Context) error {
+		return func(ctx context.Context) (err error) {
+			if *stands, err = s.set(ctx, c, list); err == nil {
+				err = s.login(ctx)
+			}
+			return err
+		}
+	}
 	var before map[string]string
 	steps := change.Plan{
-		{What: "try the settings of", Where: "A", Do: func(ctx context.Context) (err error) {
-			s.stands[0], err = s.set(ctx, c, s.a)
-			return err
-		}},
-		{What: "try the settings of", Where: "B", Do: func(ctx context.Context) (err error) {
-			s.stands[1], err = s.set(ctx, c, s.b)
-			return err
-		}},
+		{What: "try the settings of", Where: "A", Do: side(s.a, &s.stands[0])},
+		{What: "try the settings of", Where: "B", Do: side(s.b, &s.stands[1])},
 		{What: "set what was there before", Do: func(ctx context.Context) error { return putBack(ctx, c, s.old) }},
 	}
 	try := func(ctx context.Context) error {
 		_, err := change.Execute(ctx, steps, change.Log{})
 		return err
 	}
-	return s.loan.Execute(ctx, nil, slices.Concat(
+	return s.loan.Execute(ctx, c, slices.Concat(
 		change.Plan{{What: "read all variables", Do: func(ctx context.Context) (err error) {
 			before, err = globals(ctx, c)
 			return err
@@ -247,6 +263,15 @@ func (s *Settings) Begin(ctx context.Context, dir string) error {
 		steps,
 		change.Plan{{What: "look for others that changed", Do: func(ctx context.Context) error { return strays(ctx, c, before, try) }}},
 	), change.Log{})
+}
+
+// login tries whether the server takes a new session with the settings it has now.
+func (s *Settings) login(ctx context.Context) error {
+	c, err := mysql.Connect(ctx, s.target, nil)
+	if err != nil {
+		return fmt.Errorf("%w: with these settings the server takes no new session: %w", workload.ErrUsage, err)
+	}
+	return c.Close()
 }
 
 // set sets a side's variables, those that it does not name to what they were, and reads all that this comparison touches.
@@ -314,11 +339,16 @@ func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 	if second {
 		side = s.b
 	}
-	c, err := mysql.Connect(ctx, s.target, nil)
-	if err != nil {
+	now, err := s.set(ctx, s.conn, side)
+	if err == nil || mysql.ClassOf(err) != mysql.ClassDropped {
+		return now, err
+	}
+	c, cerr := mysql.Connect(ctx, s.target, nil)
+	if cerr != nil {
 		return nil, err
 	}
-	defer c.Close()
+	s.conn.Close()
+	s.conn = c
 	return s.set(ctx, c, side)
 }
 
@@ -352,8 +382,8 @@ func (s *Settings) PutBack(ctx context.Context) error {
 	if s.loan == nil {
 		return nil
 	}
-	c, err := s.loan.Return(ctx, nil)
-	if c != nil {
+	c, err := s.loan.Return(ctx, s.conn)
+	if s.conn = nil; c != nil {
 		c.Close()
 	}
 	return err

@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,6 +79,7 @@ func TestSettingsOnRealServers(t *testing.T) {
 			target := parse(t, n)
 			t.Run("put back", func(t *testing.T) { settingsPutBack(t, target) })
 			t.Run("companions", func(t *testing.T) { settingsCompanions(t, target) })
+			t.Run("locked out", func(t *testing.T) { settingsLockedOut(t, n) })
 			t.Run("strays", func(t *testing.T) { settingsStrays(t, target) })
 			t.Run("wrong use", func(t *testing.T) { settingsWrongUse(t, target) })
 			t.Run("killed", func(t *testing.T) { settingsKilled(t, target, n) })
@@ -220,6 +222,38 @@ func settingsCompanions(t *testing.T, target mysql.Target) {
 			t.Fatalf("%v: %v", side, err)
 		}
 		as("put back", nil)
+	}
+}
+
+// Settings with which nobody could log in any more are refused, and put back by the session that is there.
+func settingsLockedOut(t *testing.T, n *sandbox.Node) {
+	for _, side := range []Setting{{Name: "require_secure_transport", Value: "ON"}, {Name: "init_connect", Value: "no statement"}} {
+		rights := "ALL"
+		if side.Name == "init_connect" {
+			if strings.HasPrefix(n.Server, "mariadb") {
+				continue // whoever may set it there is exempt from it
+			}
+			rights = "SELECT, SYSTEM_VARIABLES_ADMIN"
+		}
+		if _, err := n.Query(t.Context(), "DROP USER IF EXISTS plain@'127.0.0.1'; CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'; GRANT "+rights+" ON *.* TO plain@'127.0.0.1'"); err != nil {
+			t.Fatal(err)
+		}
+		target, err := mysql.ParseTarget(fmt.Sprintf("plain:p@tcp(127.0.0.1:%d)/", n.Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := variable(t, parse(t, n), side.Name)
+		s, _, err := PlanSettings(t.Context(), target, nil, []Setting{side})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Begin(t.Context(), t.TempDir())
+		if !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), "the server takes no new session") || errors.Is(err, ErrNotRestored) {
+			t.Errorf("%v: got %v, want that the server takes no new session", side, err)
+		}
+		if got := variable(t, parse(t, n), side.Name); got != was {
+			t.Errorf("%v: got %s, want it put back to %s", side, got, was)
+		}
 	}
 }
 

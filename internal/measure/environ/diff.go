@@ -7,7 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/host"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Difference is one difference between two environments.
@@ -244,7 +244,7 @@ func variables(a, b Server) []Difference {
 		mine[v.Name] = true
 		value, listed := theirs[v.Name]
 		switch {
-		case mysql.IdentityVariable(v.Name):
+		case read.IdentityVariable(v.Name):
 		case listed && value != v.Value:
 			out = append(out, Difference{v.Name, shown(v.Value), shown(value)})
 		case !listed && !a.AllVariables && !b.AllVariables:
@@ -252,7 +252,7 @@ func variables(a, b Server) []Difference {
 		}
 	}
 	for _, v := range b.Changed {
-		if !mine[v.Name] && !a.AllVariables && !b.AllVariables && !mysql.IdentityVariable(v.Name) {
+		if !mine[v.Name] && !a.AllVariables && !b.AllVariables && !read.IdentityVariable(v.Name) {
 			out = append(out, Difference{v.Name, "the default", shown(v.Value)})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // MySQL is a MySQL, MariaDB or Percona Server.
@@ -31,7 +32,7 @@ func (s mysqlSource) ask(ctx context.Context, e *Environment) error {
 	sv := c.Server
 	e.Server = Server{Flavour: string(sv.Flavour), Version: sv.Version, Comment: sv.Comment, Name: sv.Hostname, Port: sv.Port, Socket: sv.Socket,
 		DataDir: sv.DataDir, pidFile: sv.PidFile, Changed: []Variable{}}
-	changed, all, err := c.ChangedVariables(ctx)
+	changed, all, err := read.ChangedVariables(ctx, c)
 	if err != nil {
 		e.unknown("changed variables", err, "GRANT SELECT ON performance_schema.* TO "+sv.QuotedAccount())
 	}

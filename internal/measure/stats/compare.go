@@ -211,8 +211,7 @@ func uDistribution(m, n int) uTable {
 	// ways[j][u] with i figures of B and j of A, built up over i.
 	ways := make([][]float64, m+1)
 	for j := range ways {
-		ways[j] = make([]float64, m*n+1)
-		ways[j][0] = 1
+		ways[j] = []float64{1}
 	}
 	for i := 1; i <= n; i++ {
 		next := make([][]float64, m+1)

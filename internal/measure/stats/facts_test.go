@@ -63,7 +63,7 @@ func TestRankTable(t *testing.T) {
 	if exact.dist == nil || normal.dist != nil || math.Abs(float64(exact.cut+10-normal.cut)) > 2 || math.Abs(exact.held-normal.held) > 0.004 {
 		t.Errorf("got cuts %d and %d, held %v and %v; want nearly the same", exact.cut, normal.cut, exact.held, normal.held)
 	}
-	for confidence, want := range map[float64]int{.9: 4, .95: 4, .99: 5, .999: 7} {
+	for confidence, want := range map[float64]int{.5: 2, .9: 4, .95: 4, .99: 5, .999: 7} {
 		if got := LeastRuns(confidence); got != want {
 			t.Errorf("at %v: got %d runs, want %d", confidence, got, want)
 		}
@@ -77,7 +77,7 @@ func TestPairTable(t *testing.T) {
 		confidence     float64
 		smallest, held float64
 		cut            int
-	}{{2, .95, .5, .5, 0}, {5, .95, 2 / 32.0, 1 - 2/32.0, 0}, {6, .95, 2 / 64.0, 1 - 2/64.0, 0}, {7, .95, 2 / 128.0, 1 - 6/128.0, 2}, {10, .95, 2 / 1024.0, 1 - 2*25/1024.0, 8}, {10, .99, 2 / 1024.0, 1 - 2*5/1024.0, 3}} {
+	}{{2, .95, .5, .5, 0}, {5, .95, 2 / 32.0, 1 - 2/32.0, 0}, {6, .95, 2 / 64.0, 1 - 2/64.0, 0}, {7, .95, 2 / 128.0, 1 - 6/128.0, 2}, {10, .95, 2 / 1024.0, 1 - 2*25/1024.0, 8}, {10, .99, 2 / 1024.0, 1 - 2*5/1024.0, 3}, {3, .5, .25, .5, 1}} {
 		p, err := NewPairTest(c.n, c.confidence)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,8 @@ func TestByHand(t *testing.T) {
 	}{
 		{[]float64{1, 2}, []float64{4, 8}, 4, 2, 8, 2 / 6.0}, {[]float64{4, 8}, []float64{1, 2}, .25, .125, .5, 2 / 6.0},
 		{[]float64{1, 2, 4}, []float64{8, 16, 32}, 8, 2, 32, 2 / 20.0}, {[]float64{1, 4}, []float64{2, 8}, math.Sqrt(8) / math.Sqrt2, .5, 8, 4 / 6.0},
-		{[]float64{1, 2}, []float64{2, 4}, 2, 1, 4, 4 / 6.0}, {[]float64{3, 3}, []float64{3, 3}, 1, 1, 1, 1},
+		{[]float64{1, 2}, []float64{2, 4}, 2, 1, 4, 4 / 6.0}, {[]float64{1, 4}, []float64{2, 2.5}, math.Sqrt(1.25), .5, 2.5, 1},
+		{[]float64{3, 3}, []float64{3, 3}, 1, 1, 1, 1},
 	} {
 		r, err := NewRankTest(len(c.a), len(c.b), .95)
 		if err != nil {
@@ -158,6 +159,8 @@ func TestSteadyEdges(t *testing.T) {
 		{[]float64{1, 2, 3, 4, 5}, 0, 4 / 3.0, false}, {[]float64{5, 4, 3, 2, 1}, 0, -4 / 3.0, false}, {[]float64{7, 7, 7, 7, 7}, 0, 0, true},
 		{[]float64{1, 1, 9, 9, 9, 9, 9, 9, 9, 9}, 2, 0, true}, {[]float64{1, 1, 1, 1, 1, 1, 9, 9, 9, 9}, 0, 0, false}, // no more than the first half could go, which makes it no better
 		{[]float64{1, 9, 9, 9, 9, 9}, 1, 0, true}, {[]float64{1, 1, 9, 9, 9, 9}, 1, 0, false}, // and five stay
+		{[]float64{1, 1, 1, 1, 1, 9, 9, 9, 9, 9}, 5, 0, true}, {[]float64{1, 1, 1, 1, 1, 1, 1, 9, 9, 9, 9, 9}, 0, 0, false}, // half of them may go
+		{[]float64{97.5, 98.75, 100, 101.25, 102.5}, 0, .05, false}, {[]float64{.5, .75, 1, 1.25, 1.5}, 0, 1, false},
 		{[]float64{0, 0, 0, 0, 0}, 0, 0, true}, {[]float64{100, 101, 102, 103, 104}, 0, 4 / 102.0, true}, {[]float64{100, 102, 104, 106, 108}, 0, 8 / 104.0, false},
 	} {
 		got := SteadyState(c.of)

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -118,8 +119,9 @@ func quotients(a, b []float64) ([]float64, error) {
 // walsh are the means of all pairs of differences, each with itself too.
 func walsh(d []float64) ordered {
 	n := len(d)
-	if n*(n+1)/2 <= mostWritten {
-		w := make([]float64, 0, n*(n+1)/2)
+	means := n * (n + 1) / 2
+	if means <= mostWritten {
+		w := make([]float64, 0, means)
 		for i, x := range d {
 			for _, y := range d[i:] {
 				w = append(w, (x+y)/2)
@@ -130,7 +132,7 @@ func walsh(d []float64) ordered {
 	}
 	d = slices.Clone(d)
 	slices.Sort(d)
-	return ordered{n: n * (n + 1) / 2, low: d[0], high: d[n-1], upTo: func(x float64) (count int) {
+	return ordered{n: means, low: d[0], high: d[n-1], upTo: func(x float64) (count int) {
 		for i, j := 0, n-1; i < n; i++ {
 			for j >= i && (d[i]+d[j])/2 > x {
 				j--
@@ -157,15 +159,7 @@ func signedTails(d []float64, middle float64) (below, above float64) {
 			list = append(list, part{math.Abs(x - middle), x > middle})
 		}
 	}
-	slices.SortFunc(list, func(x, y part) int {
-		switch {
-		case x.size < y.size:
-			return -1
-		case x.size > y.size:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(list, func(x, y part) int { return cmp.Compare(x.size, y.size) })
 	ranks, sum := make([]int, len(list)), 0
 	for i := 0; i < len(list); {
 		j := i
@@ -246,15 +240,7 @@ func (t *PairTest) detectable(d []float64, seed uint64) float64 {
 // signedSum is the doubled sum of the ranks of what is above zero.
 func signedSum(d []float64) (sum int) {
 	order := slices.Clone(d)
-	slices.SortFunc(order, func(x, y float64) int {
-		switch x, y := math.Abs(x), math.Abs(y); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(x, y float64) int { return cmp.Compare(math.Abs(x), math.Abs(y)) })
 	for i, x := range order {
 		if x > 0 {
 			sum += 2 * (i + 1)
@@ -303,11 +289,11 @@ func FalseRate(runs []float64, pairs int, alpha float64, seed uint64, deal func(
 		return math.NaN()
 	}
 	rng := rand.New(rand.NewPCG(seed, 4))
-	block := max(2, int(math.Round(2*math.Cbrt(float64(len(runs))))))
+	block := int(math.Round(2 * math.Cbrt(float64(len(runs)))))
 	d := make([]float64, pairs)
 	wolf := 0
 	for range rounds {
-		at, left := 0, 0
+		var at, left int
 		next := func() float64 {
 			if left == 0 {
 				at, left = rng.IntN(len(runs)), block

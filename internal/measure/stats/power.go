@@ -19,9 +19,6 @@ const (
 // again and again (a smoothed bootstrap: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 25.5 on power);
 // seed makes it repeatable.
 func (r *RankTest) Detectable(a, b []float64, seed uint64) float64 {
-	if r.smallest >= 1-r.confidence {
-		return math.Inf(1)
-	}
 	scatter := residuals(a, b)
 	return fewer(max(r.m, r.n), mostPairs, func(n int) float64 {
 		small := r
@@ -75,9 +72,10 @@ func detectable(scatter []float64, seed uint64, test func(draw func(n int, at fl
 	}
 	low, high := 0.0, math.Max(spread, 1e-6)
 	for !shows(high) {
-		if low, high = high, high*2; high > largestShift {
+		if high >= largestShift {
 			return math.Inf(1)
 		}
+		low, high = high, min(2*high, largestShift)
 	}
 	for range powerSteps {
 		if middle := (low + high) / 2; shows(middle) {
@@ -111,19 +109,6 @@ func residuals(sides ...[]float64) (out []float64) {
 
 // rankU counts the pairs in which B's figure is the larger one; equal ones count half.
 func rankU(a, b []float64) (u float64) {
-	if len(a)*len(b) <= exactPairs {
-		for _, x := range a {
-			for _, y := range b {
-				switch {
-				case y > x:
-					u++
-				case y == x:
-					u += 0.5
-				}
-			}
-		}
-		return u
-	}
 	a = slices.Clone(a)
 	slices.Sort(a)
 	for _, y := range b {
@@ -152,17 +137,19 @@ func LeastRuns(confidence float64) int {
 // Source: Wald and Wolfowitz, On a test whether two samples are from the same population (1940), exact distribution.
 func Runs(residuals []float64) (stretches int, p float64) {
 	signs := make([]bool, 0, len(residuals))
-	plus := 0
+	plus, minus := 0, 0
 	for _, r := range residuals {
 		if r == 0 {
 			continue
 		}
-		signs = append(signs, r > 0)
-		if r > 0 {
+		below := math.Signbit(r)
+		signs = append(signs, below)
+		if below {
+			minus++
+		} else {
 			plus++
 		}
 	}
-	minus := len(signs) - plus
 	stretches = len(slices.Compact(slices.Clone(signs)))
 	if plus == 0 || minus == 0 {
 		return stretches, 1 // no order to speak of
@@ -179,10 +166,8 @@ func Runs(residuals []float64) (stretches int, p float64) {
 	return stretches, min(1, p)
 }
 
+// choose is the number of ways to choose k of n; none where k is more.
 func choose(n, k int) float64 {
-	if k < 0 || k > n {
-		return 0
-	}
 	c := 1.0
 	for i := range k {
 		c = c * float64(n-i) / float64(i+1)

@@ -184,22 +184,6 @@ func TestTies(t *testing.T) {
 	near(t, "approximation", normalP(all, 24, 24, u), tiedP(all, 24, 24, u), 0.003)
 }
 
-func TestPartition(t *testing.T) {
-	rng := rand.New(rand.NewPCG(11, 12))
-	for range 300 {
-		v := make([]float64, 1+rng.IntN(40))
-		for i := range v {
-			v[i] = float64(rng.IntN(20))
-		}
-		want := slices.Sorted(slices.Values(v))
-		k := rng.IntN(len(v))
-		partition(v, k)
-		if v[k] != want[k] || slices.Max(v[:k+1]) > v[k] || slices.Min(v[k:]) < v[k] {
-			t.Fatalf("the %d-th of %v", k, v)
-		}
-	}
-}
-
 func TestSteadyState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	warm := make([]float64, 60)

@@ -31,7 +31,8 @@ func SteadyState(v []float64) Steady {
 		return Steady{Test: steadyTooFew}
 	}
 	// Sums from the end let each cut be judged in constant time.
-	best, from := math.Inf(1), 0
+	best := math.Inf(1)
+	var from int
 	var sum, sq float64
 	for d := n - 1; d >= 0; d-- {
 		sum += v[d]
@@ -62,7 +63,7 @@ func drift(v []float64) float64 {
 		sxy += x * (y - mean)
 		sxx += x * x
 	}
-	if mean == 0 || sxx == 0 {
+	if mean == 0 {
 		return 0
 	}
 	return sxy / sxx * (n - 1) / mean

@@ -117,37 +117,8 @@ func (f *Fit) interval(of func(USL) float64) Interval {
 	for i, u := range f.samples {
 		v[i] = of(u)
 	}
-	low, high := len(v)*25/1000, len(v)*975/1000-1
-	partition(v, low)
-	partition(v[low:], high-low)
-	return Interval{Low: v[low], High: v[high]}
-}
-
-// partition moves the k-th smallest figure to its place, smaller ones before it (Hoare's quickselect).
-func partition(v []float64, k int) {
-	for lo, hi := 0, len(v)-1; lo < hi; {
-		pivot, i, j := v[(lo+hi)/2], lo, hi
-		for i <= j {
-			for v[i] < pivot {
-				i++
-			}
-			for v[j] > pivot {
-				j--
-			}
-			if i <= j {
-				v[i], v[j] = v[j], v[i]
-				i, j = i+1, j-1
-			}
-		}
-		switch {
-		case k <= j:
-			hi = j
-		case k >= i:
-			lo = i
-		default:
-			return
-		}
-	}
+	slices.Sort(v)
+	return Interval{Low: v[len(v)*25/1000], High: v[len(v)*975/1000-1]}
 }
 
 // draw draws laws from the distribution of the coefficients, given the sum of the squared errors.
@@ -251,7 +222,6 @@ func linear(points []Point, free [3]bool) USL {
 func accumulate(a *[3][3]float64, b *[3]float64, row [3]float64, y, weight float64, free [3]bool) {
 	for i := range 3 {
 		if !free[i] {
-			a[i][i] = 1
 			continue
 		}
 		b[i] += weight * row[i] * y

@@ -12,7 +12,7 @@ import (
 // sampled: seconds are how often they were found times the seconds between two readings.
 type Activity struct {
 	Class   string // class ID
-	Wait    string // the class of what they waited for, as mysql.StatementWaits names it
+	Wait    string // the class of what they waited for, as read.StatementWaits names it
 	Schema  string // default schema
 	User    string
 	Host    string

@@ -1,7 +1,6 @@
 package series
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -137,10 +136,7 @@ func TestHoursComeBack(t *testing.T) {
 			want[d.Key()] = v
 		}
 		m.fill(in, want)
-		if err := in.sealPending(); err != nil {
-			t.Fatal(err)
-		}
-		if err := in.mergeHour(t0); err != nil {
+		if err := sealAndMerge(in, t0); err != nil {
 			t.Fatal(err)
 		}
 		for key, v := range want {
@@ -189,7 +185,7 @@ func TestReferenceThatDoesNotPay(t *testing.T) {
 			m.descs = append(m.descs, s.cat.intern(Desc{Name: name, Type: Counter}))
 		}
 		m.fill(in, want)
-		if err := errors.Join(in.sealPending(), in.mergeHour(t0)); err != nil {
+		if err := sealAndMerge(in, t0); err != nil {
 			t.Fatal(err)
 		}
 		for key, v := range want {
@@ -223,6 +219,16 @@ func (mm *minuteMaker) fill(in *instance, want map[string][]float64) {
 		in.pending = append(in.pending, &pendingMinute{minute: m, descs: mm.descs})
 		in.mu.Unlock()
 	}
+}
+
+// sealAndMerge makes a block of an hour whose minutes are in memory. The store's own goroutine does the same a second after it began.
+func sealAndMerge(in *instance, hour int64) error {
+	if err := in.sealPending(); err != nil {
+		return err
+	}
+	in.write.Lock()
+	defer in.write.Unlock()
+	return in.mergeHour(hour)
 }
 
 func TestPercentiles(t *testing.T) {

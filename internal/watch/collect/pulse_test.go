@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // TestPulseKnowsWhenItStoodStill: pauses between beats are what Risso did not see, joined and told once when it goes on.
@@ -162,8 +163,8 @@ func TestClockJumpIsCertain(t *testing.T) {
 	}
 }
 
-func newTestReader(asked, told time.Time) *mysql.Reader {
-	r := mysql.NewReader(new(mysql.Traffic))
+func newTestReader(asked, told time.Time) *read.Reader {
+	r := read.NewReader(new(mysql.Traffic))
 	r.StatusAsked, r.StatusAt = asked, told
 	return r
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 const (
@@ -26,7 +27,7 @@ type Server struct {
 	target   mysql.Target
 	instance fleet.Instance
 	traffic  *mysql.Traffic
-	reader   *mysql.Reader
+	reader   *read.Reader
 	conn     *mysql.Conn
 	upPos    int
 
@@ -55,7 +56,7 @@ func NewServer(target mysql.Target, instance fleet.Instance, o Options) *Server 
 		traffic = new(mysql.Traffic)
 	}
 	traffic.GoesFirst()
-	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: mysql.NewReader(traffic)}
+	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: read.NewReader(traffic)}
 	s.upPos = s.reader.Sample.Position(fleet.Metric{Name: "mysql_up", Help: "1 while the server answers", Source: "Risso"})
 	return s
 }
@@ -121,7 +122,7 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 // nothing to do with those before: a rate between them would be an invention.
 func forgetCounters(sample *fleet.Sample) {
 	for i, m := range sample.Metrics {
-		if !mysql.IsSetting(m.Name) {
+		if !read.IsSetting(m.Name) {
 			sample.Values[i] = math.NaN()
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/watch/collect"
 	"github.com/rissodb/risso/internal/watch/rules"
 )
@@ -244,7 +244,7 @@ func (e *entry) take(v collect.View) {
 	e.prevTick, e.seconds, e.unseen = v.PrevTick, v.Elapsed(), false
 	for i, now := range e.values {
 		if math.IsNaN(now) {
-			if v.Fresh && mysql.IsSetting(e.metrics[i].Name) { // this server does not have it: another version, or another server
+			if v.Fresh && read.IsSetting(e.metrics[i].Name) { // this server does not have it: another version, or another server
 				e.last[i] = now
 			}
 			continue
@@ -304,7 +304,7 @@ func (e *entry) value(key string) (float64, bool) {
 
 // seldom says which metrics are read less often than every second.
 func seldom(name string) bool {
-	return mysql.IsSetting(name) || name == "risso_statement_latency_seconds" || name == "risso_replicas_connected" ||
+	return read.IsSetting(name) || name == "risso_statement_latency_seconds" || name == "risso_replicas_connected" ||
 		len(name) > 16 && name[:16] == "node_filesystem_"
 }
 

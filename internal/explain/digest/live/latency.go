@@ -10,7 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Percentiles come from the histograms that MySQL 8 keeps of each digest (events_statements_histogram_by_digest). They count
@@ -29,15 +29,15 @@ var quantileError = math.Pow(10, 0.01) - 1
 
 // firstBuckets reads the histograms of the digests that may be the heaviest.
 func (r *Reader) firstBuckets(ctx context.Context, clock string) error {
-	if !r.conn.Server.KeepsLatency() {
+	if !read.KeepsLatency(r.conn.Server) {
 		return nil
 	}
 	now, err := time.ParseInLocation(clockForm, clock, time.UTC)
 	if err != nil {
 		return fmt.Errorf("the server's clock: %w", err)
 	}
-	var busy []mysql.Digest
-	err = r.conn.Digests(ctx, now.Add(-recently).Format(clockForm), func(d *mysql.Digest) error {
+	var busy []read.Digest
+	err = read.Digests(ctx, r.conn, now.Add(-recently).Format(clockForm), func(d *read.Digest) error {
 		if _, known := r.base[key{d.Schema, d.ID}]; known && d.ID != "" {
 			busy = append(busy, *d)
 		}
@@ -62,7 +62,7 @@ const clockForm = "2006-01-02 15:04:05.999999"
 
 // read reads one histogram.
 func (r *Reader) read(ctx context.Context, k key) (map[int]int64, error) {
-	list, err := r.conn.Latency(ctx, k.schema, k.id)
+	list, err := read.Latency(ctx, r.conn, k.schema, k.id)
 	out := make(map[int]int64, len(list))
 	for _, b := range list {
 		out[b.Number] = b.Calls
@@ -72,7 +72,7 @@ func (r *Reader) read(ctx context.Context, k key) (map[int]int64, error) {
 
 // latencies fills in the percentiles of the heaviest classes, which come first, and says whose are missing.
 func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group) error {
-	if !r.conn.Server.KeepsLatency() {
+	if !read.KeepsLatency(r.conn.Server) {
 		r.notes = append(r.notes, "There are no percentiles: this server keeps no histograms of its digests. MySQL 8.0.3 and later do; a slow log has every call.")
 		return nil
 	}

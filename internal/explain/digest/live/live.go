@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -58,7 +59,7 @@ type Reader struct {
 	traffic *mysql.Traffic
 	o       Options
 	figure  func(*digest.Class) float64
-	base    map[key]mysql.Digest
+	base    map[key]read.Digest
 	buckets map[key]map[int]int64 // of the first reading
 	anew    map[key]bool          // of base: what began to be counted anew meanwhile
 	notes   []string
@@ -117,7 +118,7 @@ func (r *Reader) Notes() []string { return r.notes }
 
 // Read watches as long as it was told and gives the profile. A server that counts nothing is an error of type *Off.
 func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
-	yes, why, remedy, err := r.conn.CountsStatements(ctx)
+	yes, why, remedy, err := read.CountsStatements(ctx, r.conn)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		return nil, &Off{why, remedy}
 	}
 	began := time.Now()
-	clock, err := r.conn.ServerNow(ctx) // makes times come in UTC, too
+	clock, err := read.ServerNow(ctx, r.conn) // makes times come in UTC, too
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		return nil, err
 	}
 	end := time.Now()
-	now, size, err := r.conn.DigestsLost(ctx)
+	now, size, err := read.DigestsLost(ctx, r.conn)
 	if err != nil {
 		return nil, err
 	}
@@ -182,11 +183,11 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 
 // begin takes the first of two readings.
 func (r *Reader) begin(ctx context.Context, clock string) (lost int64, err error) {
-	r.base = map[key]mysql.Digest{}
-	if lost, _, err = r.conn.DigestsLost(ctx); err != nil {
+	r.base = map[key]read.Digest{}
+	if lost, _, err = read.DigestsLost(ctx, r.conn); err != nil {
 		return 0, err
 	}
-	if err := r.conn.Digests(ctx, "", func(d *mysql.Digest) error { r.base[key{d.Schema, d.ID}] = *d; return nil }); err != nil {
+	if err := read.Digests(ctx, r.conn, "", func(d *read.Digest) error { r.base[key{d.Schema, d.ID}] = *d; return nil }); err != nil {
 		return 0, err
 	}
 	if err := r.firstBuckets(ctx, clock); err != nil {
@@ -205,7 +206,7 @@ func (r *Reader) reconnect(ctx context.Context) error {
 		conn, err := r.o.Reconnect(ctx)
 		if err == nil {
 			r.conn = conn
-			if _, err = conn.ServerNow(ctx); err != nil {
+			if _, err = read.ServerNow(ctx, conn); err != nil {
 				return err
 			}
 			return r.prepared.Connected(ctx, conn)
@@ -220,12 +221,12 @@ func (r *Reader) reconnect(ctx context.Context) error {
 const reconnectFor = 25 * time.Second
 
 // changed reads the digests that were called meanwhile, with what was added to each; first is when counting began.
-func (r *Reader) changed(ctx context.Context) (rows []mysql.Digest, first time.Time, err error) {
+func (r *Reader) changed(ctx context.Context) (rows []read.Digest, first time.Time, err error) {
 	r.anew = map[key]bool{}
 	for k := range r.base {
 		r.anew[k] = true
 	}
-	err = r.conn.Digests(ctx, "", func(d *mysql.Digest) error {
+	err = read.Digests(ctx, r.conn, "", func(d *read.Digest) error {
 		if t, err := time.ParseInLocation(clockForm, d.First, time.UTC); err == nil && (first.IsZero() || t.Before(first)) {
 			first = t
 		}
@@ -267,7 +268,7 @@ type group struct {
 	dbs  map[string]int64
 	pts  []string // pt-query-digest's IDs of Samples; empty where one is not whole
 
-	prepared []mysql.StatementSample // as they were prepared, where executions count that are in no digest
+	prepared []read.StatementSample // as they were prepared, where executions count that are in no digest
 }
 
 // What found no room in the server's table is one class. Its ID is the same in the history that serve keeps.
@@ -277,7 +278,7 @@ const (
 )
 
 // profile puts rows into classes.
-func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Profile, error) {
+func (r *Reader) profile(ctx context.Context, rows []read.Digest) (*digest.Profile, error) {
 	sort.Slice(rows, func(i, j int) bool { return rows[i].Seconds > rows[j].Seconds })
 	texts, err := r.texts(ctx, rows)
 	if err != nil {
@@ -287,8 +288,8 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 	if err != nil {
 		return nil, err
 	}
-	if r.conn.Server.KeepsLatency() && len(rows) > 0 { // so that this statement is known as Risso's own, too
-		if _, err := r.conn.Latency(ctx, rows[0].Schema, rows[0].ID); err != nil {
+	if read.KeepsLatency(r.conn.Server) && len(rows) > 0 { // so that this statement is known as Risso's own, too
+		if _, err := read.Latency(ctx, r.conn, rows[0].Schema, rows[0].ID); err != nil {
 			return nil, err
 		}
 	}
@@ -349,7 +350,7 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 	return p, nil
 }
 
-func (r *Reader) texts(ctx context.Context, rows []mysql.Digest) (map[key]string, error) {
+func (r *Reader) texts(ctx context.Context, rows []read.Digest) (map[key]string, error) {
 	var ids []string
 	for _, d := range rows {
 		if d.ID != "" {
@@ -358,7 +359,7 @@ func (r *Reader) texts(ctx context.Context, rows []mysql.Digest) (map[key]string
 	}
 	slices.Sort(ids)
 	out := map[key]string{}
-	err := r.conn.DigestTexts(ctx, slices.Compact(ids), func(t mysql.DigestText) error {
+	err := read.DigestTexts(ctx, r.conn, slices.Compact(ids), func(t read.DigestText) error {
 		out[key{t.Schema, t.ID}] = prepared.CutExecute(t.Text)
 		return nil
 	})
@@ -375,7 +376,7 @@ func plain(id, text string) string {
 
 // own are the classes of the statements that Risso sent: those of this program, and those that other Rissos marked, as
 // far as there are samples.
-func (r *Reader) own(rows []mysql.Digest, texts map[key]string, samples map[key][]mysql.StatementSample) map[string]bool {
+func (r *Reader) own(rows []read.Digest, texts map[key]string, samples map[key][]read.StatementSample) map[string]bool {
 	out := map[string]bool{}
 	if r.o.Own {
 		return out
@@ -386,7 +387,7 @@ func (r *Reader) own(rows []mysql.Digest, texts map[key]string, samples map[key]
 	}
 	for _, d := range rows {
 		k := key{d.Schema, d.ID}
-		others := func(s mysql.StatementSample) bool { return !digest.IsOwn([]byte(s.Text)) }
+		others := func(s read.StatementSample) bool { return !digest.IsOwn([]byte(s.Text)) }
 		if list := samples[k]; len(list) > 0 && !slices.ContainsFunc(list, others) {
 			out[plain(d.ID, texts[k])] = true
 		}
@@ -394,7 +395,7 @@ func (r *Reader) own(rows []mysql.Digest, texts map[key]string, samples map[key]
 	return out
 }
 
-func (r *Reader) groupOf(groups map[string]*group, d *mysql.Digest, fingerprint, text string) *group {
+func (r *Reader) groupOf(groups map[string]*group, d *read.Digest, fingerprint, text string) *group {
 	tables := sqltext.Tables([]byte(text))
 	name := fingerprint
 	switch r.o.GroupBy {
@@ -428,7 +429,7 @@ func (r *Reader) groupOf(groups map[string]*group, d *mysql.Digest, fingerprint,
 }
 
 // add adds a row of the server's table.
-func (g *group) add(d *mysql.Digest) {
+func (g *group) add(d *read.Digest) {
 	g.Calls += d.Calls
 	if g.rows = append(g.rows, key{d.Schema, d.ID}); g.dbs != nil {
 		g.dbs[d.Schema] += d.Calls
@@ -484,8 +485,8 @@ func (g *group) finish() *group {
 }
 
 // samples reads statements of the heaviest rows, which come first.
-func (r *Reader) samples(ctx context.Context, rows []mysql.Digest) (map[key][]mysql.StatementSample, error) {
-	out := map[key][]mysql.StatementSample{}
+func (r *Reader) samples(ctx context.Context, rows []read.Digest) (map[key][]read.StatementSample, error) {
+	out := map[key][]read.StatementSample{}
 	if r.o.Samples <= 0 {
 		return out, nil
 	}
@@ -495,7 +496,7 @@ func (r *Reader) samples(ctx context.Context, rows []mysql.Digest) (map[key][]my
 			ids = append(ids, d.ID)
 		}
 	}
-	err := r.conn.Samples(ctx, ids, func(s mysql.StatementSample) error {
+	err := read.Samples(ctx, r.conn, ids, func(s read.StatementSample) error {
 		k := key{s.Schema, s.Digest}
 		out[k] = append(out[k], s)
 		return nil
@@ -508,7 +509,7 @@ func (r *Reader) samples(ctx context.Context, rows []mysql.Digest) (map[key][]my
 }
 
 // offer keeps the slowest samples.
-func (g *group) offer(s mysql.StatementSample, o Options) {
+func (g *group) offer(s read.StatementSample, o Options) {
 	x, pt := digest.Sample{Query: s.Text, DB: s.Schema, User: s.User, Host: s.Host, Seconds: s.Seconds}, ""
 	if s.Cut {
 		x.Cut = -1

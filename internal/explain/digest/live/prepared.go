@@ -6,7 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/prepared"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -28,7 +28,7 @@ func (r *Reader) addPrepared(p *digest.Profile, groups map[string]*group, all *g
 			p.Skipped[digest.SkippedOwn] += e.Calls
 			continue
 		}
-		d := mysql.Digest{Schema: e.Schema, Cost: e.Cost}
+		d := read.Digest{Schema: e.Schema, Cost: e.Cost}
 		if d.MaxSeconds == 0 {
 			d.MaxSeconds = math.NaN()
 		}
@@ -37,7 +37,7 @@ func (r *Reader) addPrepared(p *digest.Profile, groups map[string]*group, all *g
 		g.add(&d)
 		all.add(&d)
 		if len(g.prepared) <= r.o.Samples {
-			g.prepared = append(g.prepared, mysql.StatementSample{Schema: d.Schema, Text: e.Text, Cut: e.Cut, Seconds: d.Seconds / float64(d.Calls), User: e.User, Host: e.Host})
+			g.prepared = append(g.prepared, read.StatementSample{Schema: d.Schema, Text: e.Text, Cut: e.Cut, Seconds: d.Seconds / float64(d.Calls), User: e.User, Host: e.Host})
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -206,15 +207,7 @@ func (r *Report) judge() {
 	if l.PatternP < patternLimit {
 		l.Doubts = append(l.Doubts, fmt.Sprintf("the errors of the law have a pattern: %d stretches of one sign over %d thread counts, chance gives so few with p %s", l.Stretches, len(r.Points), digits.Chance(l.PatternP)))
 	}
-	worst := slices.MaxFunc(r.Points, func(a, b Measured) int {
-		switch x, y := math.Abs(a.Error), math.Abs(b.Error); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	worst := slices.MaxFunc(r.Points, func(a, b Measured) int { return cmp.Compare(math.Abs(a.Error), math.Abs(b.Error)) })
 	if math.Abs(worst.Error) > errorLimit {
 		l.Doubts = append(l.Doubts, fmt.Sprintf("with %s it says %s a second where %s were measured (%s)", threads(worst.Threads), digits.Count(worst.Law), digits.Count(worst.Median), digits.Change(worst.Error)))
 	}

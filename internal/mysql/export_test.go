@@ -1,4 +1,0 @@
-package mysql
-
-// LocksCollide is locksCollide, for tests on real servers.
-var LocksCollide = locksCollide

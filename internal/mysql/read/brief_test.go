@@ -1,0 +1,138 @@
+package read_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestBriefLook: while no session runs a statement, servers that are asked for their process list make no table of it; a session that
+// begins to run one is found at the very next reading, with all that there is to know, and from then on all is asked for at once.
+func TestBriefLook(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		spec     string
+		settings []string
+	}{{"mariadb", nil}, {"mariadb-11.8", []string{"performance_schema=ON"}}, {"mysql-5.7", []string{"performance_schema=OFF"}}} {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, c.spec, append(c.settings, "general_log=ON", "log_output=TABLE")...)
+			db, err := n.DB()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			target, err := mysql.ParseTarget(fmt.Sprintf("root@unix(%s)/", n.Socket))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := mysql.Connect(t.Context(), target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			r, err := read.NewActivityReader(t.Context(), conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func(want int) []read.Session {
+				t.Helper()
+				list, more, err := r.Read(t.Context())
+				if err != nil || more || len(list) != want {
+					t.Fatalf("%d sessions, more %v, %v: %+v", len(list), more, err, list)
+				}
+				return list
+			}
+			tables := func() (n int) {
+				t.Helper()
+				const question = "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE 'SELECT /* risso: what sessions run%' AND command_type = 'Query'"
+				if err := db.QueryRowContext(t.Context(), question).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			// settle waits until so many sessions run something: a session that has had its answer still counts as busy for a moment.
+			settle := func(running int) {
+				t.Helper()
+				n := -1
+				for deadline := time.Now().Add(2 * time.Minute); n != running; time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("%d sessions run something, want %d", n, running)
+					}
+					if err := conn.Query(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' AND ID <> CONNECTION_ID()", func(row []driver.Value) (err error) {
+						n, err = strconv.Atoi(mysql.Text(row[0]))
+						return err
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			before := tables()
+			settle(0)
+			for range 40 {
+				read(0)
+			}
+			if n := tables() - before; n != 0 {
+				t.Errorf("an idle server made %d tables of its process list", n)
+			}
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			done := make(chan struct{})
+			statement := "SELECT SLEEP(600) /* " + strings.Repeat("é", 60) + " */"
+			go func() {
+				defer close(done)
+				_, _ = db.ExecContext(ctx, statement) // until it is killed
+			}()
+			awaitStatement(t, db, statement)
+			settle(1)
+			s := read(1)[0]
+			if s.Text != statement || s.Wait != "other" || s.User != "root" || s.Host != "localhost" || c.spec != "mysql-5.7" && s.Run == 0 {
+				t.Errorf("found %+v", s)
+			}
+			before = tables()
+			settle(1)
+			for range 30 {
+				read(1)
+			}
+			if n := tables() - before; n != 30 {
+				t.Errorf("%d of 30 readings asked for all at once", n)
+			}
+			if _, err := db.ExecContext(t.Context(), fmt.Sprintf("KILL QUERY %d", s.ID)); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+			before = tables()
+			settle(0)
+			for range 40 {
+				read(0)
+			}
+			if n := tables() - before; n != 30 {
+				t.Errorf("%d of 40 readings asked for all when nothing ran any more", n)
+			}
+		})
+	}
+}
+
+// awaitStatement waits until a session runs a statement.
+func awaitStatement(t *testing.T, db *sql.DB, statement string) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var n int
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = '"+statement+"' AND STATE = 'User sleep'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+	t.Fatalf("%s does not run", statement)
+}

@@ -1,0 +1,81 @@
+package read
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Changed is a global variable that is not as it was compiled in.
+type Changed struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source,omitempty"` // where the value came from, in the server's word: EXPLICIT, COMMAND-LINE, CONFIG, SQL
+}
+
+// identityVariables name this server and its places; they differ between any two servers and make none faster. What kind
+// of disk stands behind a place is for the host to tell.
+var identityVariables = map[string]bool{
+	"datadir": true, "port": true, "socket": true, "pid_file": true, "server_id": true, "server_uuid": true, "server_uid": true, "hostname": true, "report_host": true,
+	"report_port": true, "log_error": true, "general_log_file": true, "slow_query_log_file": true, "tmpdir": true, "slave_load_tmpdir": true,
+	"replica_load_tmpdir": true, "basedir": true, "plugin_dir": true, "character_sets_dir": true, "lc_messages_dir": true, "innodb_data_home_dir": true,
+	"innodb_log_group_home_dir": true, "innodb_undo_directory": true, "log_bin_basename": true, "log_bin_index": true, "relay_log": true,
+	"relay_log_basename": true, "relay_log_index": true, "relay_log_info_file": true, "mysqlx_port": true, "mysqlx_socket": true, "admin_port": true,
+	"admin_address": true, "bind_address": true, "mysqlx_bind_address": true, "secure_file_priv": true, "gtid_domain_id": true, "wsrep_node_name": true, "wsrep_node_address": true,
+	"wsrep_node_incoming_address": true, "wsrep_cluster_address": true, "wsrep_data_home_dir": true, "ssl_ca": true, "ssl_cert": true, "ssl_key": true,
+	"mysqlx_ssl_ca": true, "mysqlx_ssl_cert": true, "mysqlx_ssl_key": true, "admin_ssl_ca": true, "admin_ssl_cert": true, "admin_ssl_key": true,
+	"innodb_directories": true, "innodb_temp_tablespaces_dir": true, "system_time_zone": true, "license": true, "user": true,
+	"init_file": true, "innodb_buffer_pool_filename": true, "log_slow_query_file": true, "log_basename": true, "ssl_capath": true, "caching_sha2_password_private_key_path": true, "caching_sha2_password_public_key_path": true,
+	"sha256_password_private_key_path": true, "sha256_password_public_key_path": true, "build_id": true,
+}
+
+// IdentityVariable says whether a variable names a server or its places, and so tells nothing of how fast it is.
+func IdentityVariable(name string) bool { return identityVariables[name] }
+
+// changedStatement asks for the variables that are not as compiled in. all: this server does not tell which, so all are
+// given. variables_info tells of the session where that has a value of its own, as ours has of what probe set and the server's
+// start leaves foreign_key_checks: these count only when the global value is not the default. It exists
+// since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
+func changedStatement(s mysql.Server) (query string, all bool) {
+	switch {
+	case s.MariaDB() && s.Number >= 100100:
+		return `SELECT /* risso: what is set here? */ VARIABLE_NAME, GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES
+  WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME') AND NOT (GLOBAL_VALUE_ORIGIN IN ('CONFIG', 'COMMAND-LINE', 'SQL', 'AUTO') AND GLOBAL_VALUE <=> DEFAULT_VALUE) ORDER BY VARIABLE_NAME`, false
+	case s.AtLeast(80000, fleet.Never):
+		return `SELECT /* risso: what is set here? */ i.VARIABLE_NAME, g.VARIABLE_VALUE, i.VARIABLE_SOURCE
+  FROM performance_schema.variables_info i JOIN performance_schema.global_variables g ON g.VARIABLE_NAME = i.VARIABLE_NAME
+  WHERE i.VARIABLE_SOURCE <> 'COMPILED'
+    AND NOT (i.VARIABLE_SOURCE = 'DYNAMIC' AND (i.VARIABLE_NAME, g.VARIABLE_VALUE) IN (('long_query_time', '10.000000'), ('min_examined_row_limit', '0'), ('foreign_key_checks', 'ON')))
+  ORDER BY i.VARIABLE_NAME`, false
+	default:
+		return "SHOW /* risso: what is set here? */ GLOBAL VARIABLES", true
+	}
+}
+
+// ChangedVariables gives the global variables that are not as they were compiled in, sorted by name as the server sorts
+// them; all says that this server does not tell which those are, so that every variable is given. Secrets are hidden, and
+// what changes by itself is left out.
+func ChangedVariables(ctx context.Context, c *mysql.Conn) (list []Changed, all bool, err error) {
+	query, all := changedStatement(c.Server)
+	err = c.Query(ctx, query, func(row []sqldriver.Value) error {
+		v := Changed{Name: strings.ToLower(mysql.Text(row[0])), Value: mysql.Text(row[1])}
+		if len(row) > 2 {
+			v.Source = mysql.Text(row[2])
+		}
+		if isSecret(v.Name) && v.Value != "" {
+			v.Value = "(hidden)"
+		}
+		if !Moving(v.Name) {
+			list = append(list, v)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, all, fmt.Errorf("ask which variables were changed: %w", err)
+	}
+	return list, all, nil
+}

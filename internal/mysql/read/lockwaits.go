@@ -1,0 +1,503 @@
+package read
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// LockKind is the kind of lock that a session waits for.
+type LockKind string
+
+// The kinds of lock.
+const (
+	LockRow      LockKind = "row_lock"      // of InnoDB: a record, a gap, a table, the AUTO_INCREMENT value of a table
+	LockMetadata LockKind = "metadata_lock" // of a table, schema, program
+	LockGlobal   LockKind = "global_lock"   // FLUSH TABLES WITH READ LOCK, BACKUP STAGE, LOCK INSTANCE FOR BACKUP
+	LockUser     LockKind = "user_lock"     // GET_LOCK
+	LockFlush    LockKind = "table_flush"   // no lock: a table that is to be closed, and that others still use
+)
+
+// LockWait is a session that waits for a lock, and a session that blocks it.
+type LockWait struct {
+	Waiter int64    `json:"waiter"` // connection
+	Kind   LockKind `json:"kind"`
+	Type   string   `json:"type,omitempty"` // RECORD or TABLE for row locks, otherwise the type of the locked object as performance_schema names it
+	Schema string   `json:"schema,omitempty"`
+	Name   string   `json:"name,omitempty"` // a table's, or a user lock's
+	Index  string   `json:"index,omitempty"`
+	Data   string   `json:"data,omitempty"` // the record's key, as the server writes it
+	Mode   string   `json:"mode,omitempty"` // mode that the waiter wants
+	Held   string   `json:"held,omitempty"` // mode that the blocker has, or wants before the waiter
+	// Queued says that the blocker does not hold the lock, but is ahead of the waiter in the queue.
+	Queued bool `json:"queued,omitempty"`
+	// Maybe says that the server does not tell who holds the lock: the blocker has an open transaction and may be the one.
+	Maybe   bool    `json:"maybe,omitempty"`
+	Blocker Blocker `json:"blocker"` // ID 0: no connection holds it, as with prepared XA transactions
+}
+
+// Blocker is a session that others wait for.
+type Blocker struct {
+	ID        int64   `json:"id"`
+	User      string  `json:"user,omitempty"`
+	Host      string  `json:"host,omitempty"`
+	Command   string  `json:"command,omitempty"` // Sleep: it is idle
+	State     string  `json:"state,omitempty"`
+	Seconds   float64 `json:"seconds"`               // since it entered its current state, or became idle
+	Statement string  `json:"statement,omitempty"`   // the statement it runs, or ran last; empty: the server does not tell
+	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: none, or not known
+}
+
+// Idle says whether the session waits for its client.
+func (b Blocker) Idle() bool { return b.Command == "Sleep" }
+
+// LockWaits tells who waits for which lock, and for whom; waiter is a connection, or 0 for all. gaps are what the server does not
+// tell, with what mends it. Row locks are told by data_lock_waits from MySQL 8.0.1 on and by INNODB_LOCK_WAITS elsewhere; all
+// others by performance_schema.metadata_locks, MariaDB's plugin metadata_lock_info, and IS_USED_LOCK.
+//
+// MySQL 5.7 and MariaDB copy what they tell of row locks, and make the copy anew only when it was not read for 0.1 s (Source:
+// CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): who asks more often than that is told what was.
+func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+	rows, gap, err := rowLockWaits(ctx, c, waiter)
+	if err != nil {
+		return nil, nil, err
+	}
+	gaps = append(gaps, gap...)
+	sessions, gap, err := stuckSessions(ctx, c, waiter)
+	if err != nil {
+		return nil, nil, err
+	}
+	gaps = append(gaps, gap...)
+	list = slices.DeleteFunc(rows, func(w LockWait) bool { // a copy may be old: nobody waits for two locks
+		return slices.ContainsFunc(sessions, func(s stuck) bool { return s.id == w.Waiter })
+	})
+	if len(sessions) > 0 {
+		others, gap, err := otherLockWaits(ctx, c, sessions)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, gaps = append(list, others...), append(gaps, gap...)
+	}
+	if len(list) == 0 {
+		return nil, gaps, nil
+	}
+	gap, err = describeBlockers(ctx, c, list)
+	return list, append(gaps, gap...), err
+}
+
+// allowed runs a question that the server may refuse; then it is a gap.
+func allowed(ctx context.Context, c *mysql.Conn, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Gap, error) {
+	err := c.QuietQuery(ctx, statement, f)
+	switch mysql.ClassOf(err) {
+	case "":
+		return nil, nil
+	case mysql.ClassPrivilege, mysql.ClassMissing:
+		return []fleet.Gap{{What: what, Reason: err.Error(), Remedy: remedy}}, nil
+	}
+	return nil, err
+}
+
+func grantPerformanceSchema(s mysql.Server) string {
+	return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount()
+}
+
+// tellsDataLocks says whether performance_schema tells InnoDB's locks.
+func tellsDataLocks(s mysql.Server) bool { return s.AtLeast(80001, fleet.Never) && s.PerformanceSchema }
+
+// rowLockTables are the tables that tell who (rt) waits for whom (bt). The owner of a lock is told by its transaction: the thread of a
+// lock is who made it, and that of an implicit lock is made by who waits for it.
+func rowLockTables(s mysql.Server) string {
+	if tellsDataLocks(s) {
+		return `performance_schema.data_lock_waits w
+ JOIN information_schema.INNODB_TRX rt ON rt.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID
+ JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID`
+	}
+	return `information_schema.INNODB_LOCK_WAITS w
+ JOIN information_schema.INNODB_TRX rt ON rt.trx_id = w.requesting_trx_id
+ JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.blocking_trx_id`
+}
+
+// openSeconds is how long a transaction of INNODB_TRX is open. Servers show its begin in the system's time zone, whatever that of the
+// session is (field_store_time_t in their i_s.cc).
+func openSeconds(trx string) string {
+	return "TIMESTAMPDIFF(SECOND, " + trx + ".trx_started, CONVERT_TZ(NOW(), @@SESSION.time_zone, 'SYSTEM'))"
+}
+
+// rowLockDetails asks who waits for whose row locks, and which.
+func rowLockDetails(s mysql.Server) string {
+	if tellsDataLocks(s) {
+		return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.LOCK_TYPE, r.OBJECT_SCHEMA, r.OBJECT_NAME, r.INDEX_NAME, r.LOCK_DATA, r.LOCK_MODE, b.LOCK_MODE,
+ ` + openSeconds("bt") + `, b.LOCK_STATUS
+ FROM ` + rowLockTables(s) + `
+ JOIN performance_schema.data_locks r ON r.ENGINE = w.ENGINE AND r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID
+ JOIN performance_schema.data_locks b ON b.ENGINE = w.ENGINE AND b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID`
+	}
+	return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.lock_type, NULL, r.lock_table, r.lock_index, r.lock_data, r.lock_mode, b.lock_mode,
+ ` + openSeconds("bt") + `, IF(bt.trx_requested_lock_id = w.blocking_lock_id, 'WAITING', 'GRANTED')
+ FROM ` + rowLockTables(s) + `
+ JOIN information_schema.INNODB_LOCKS r ON r.lock_id = w.requested_lock_id
+ JOIN information_schema.INNODB_LOCKS b ON b.lock_id = w.blocking_lock_id`
+}
+
+// rowLockPairs asks for less: who waits for whom.
+func rowLockPairs(s mysql.Server) string {
+	return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT rt.trx_mysql_thread_id, bt.trx_mysql_thread_id FROM %s LIMIT %d", rowLockTables(s), maxLockPairs)
+}
+
+// rowLockWaits tells who waits for a lock of InnoDB. Whether somebody does is asked of the transactions: the server's counters of
+// current waits leave out those for locks of tables and for AUTO_INCREMENT.
+func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+	const what = "who holds a row lock"
+	remedy, one := grantProcess(c.Server), ""
+	if c.Server.AtLeast(80001, fleet.Never) {
+		remedy += "; " + grantPerformanceSchema(c.Server)
+	}
+	if waiter != 0 {
+		one = fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
+	}
+	waits := false
+	gaps, err = allowed(ctx, c, what, remedy, "SELECT /* risso: does a transaction wait for a lock? */ 1 FROM information_schema.INNODB_TRX rt WHERE rt.trx_state = 'LOCK WAIT'"+one+" LIMIT 1", func([]sqldriver.Value) error {
+		waits = true
+		return nil
+	})
+	if err != nil || !waits {
+		return nil, gaps, err
+	}
+	gaps, err = allowed(ctx, c, what, remedy, rowLockDetails(c.Server)+" WHERE 1"+one+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+		list = append(list, rowLockWaitOf(row))
+		return nil
+	})
+	return list, gaps, err
+}
+
+// rowLockWaitOf reads a row of rowLockDetails.
+func rowLockWaitOf(row []sqldriver.Value) LockWait {
+	waits, _ := number(row[0])
+	holds, _ := number(row[1])
+	open, _ := number(row[9])
+	w := LockWait{Waiter: int64(waits), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
+		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: int64(holds), Open: open}}
+	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ behind it
+		name, _, _ := strings.Cut(w.Name, " /*")
+		if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
+			w.Schema, w.Name = strings.ReplaceAll(parts[0], "``", "`"), strings.ReplaceAll(parts[1], "``", "`")
+		}
+	}
+	return w
+}
+
+// stuck is a session that shows a state in which it waits for a lock of the server.
+type stuck struct {
+	id          int64
+	state, text string
+	kind        LockKind
+}
+
+type stuckState struct {
+	like string
+	kind LockKind
+}
+
+// stuckStates are the states of waits for locks that are not InnoDB's.
+// (https://dev.mysql.com/doc/refman/9.4/en/general-thread-states.html, https://mariadb.com/kb/en/general-thread-states/)
+var stuckStates = []stuckState{
+	{"User lock", LockUser}, {"Waiting for global read lock", LockGlobal}, {"Waiting for commit lock", LockGlobal}, {"Waiting for backup lock", LockGlobal},
+	{"Waiting for table flush", LockFlush}, {"Waiting for %metadata lock", LockMetadata},
+}
+
+// stuckSessions finds the sessions whose state says that they wait for a lock of the server.
+func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stuck, gaps []fleet.Gap, err error) {
+	var like []string
+	for _, s := range stuckStates {
+		like = append(like, "%[2]s LIKE '"+strings.ReplaceAll(s.like, "%", "%%")+"'")
+	}
+	from, id, state, info := "information_schema.PROCESSLIST", "ID", "STATE", "INFO"
+	if c.Server.PerformanceSchema {
+		from, id, state, info = "performance_schema.threads", "PROCESSLIST_ID", "PROCESSLIST_STATE", "PROCESSLIST_INFO"
+	}
+	statement := fmt.Sprintf("SELECT /* risso: who waits for a lock of the server */ %[1]s, %[2]s, LEFT(%[3]s, 4096) FROM %[4]s WHERE ("+strings.Join(like, " OR ")+")", id, state, info, from)
+	if waiter != 0 {
+		statement += fmt.Sprintf(" AND %s = %d", id, waiter)
+	}
+	gaps, err = allowed(ctx, c, "who waits for a metadata lock", grantPerformanceSchema(c.Server), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+		n, _ := number(row[0])
+		s := stuck{id: int64(n), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: LockMetadata}
+		for _, k := range stuckStates {
+			if k.like == s.state {
+				s.kind = k.kind
+			}
+		}
+		list = append(list, s)
+		return nil
+	})
+	return list, gaps, err
+}
+
+// otherLockWaits finds who stands in the way of sessions that wait for locks of the server.
+func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+	if hasMetadataLocks(c.Server) {
+		if list, gaps, err = metadataLockWaits(ctx, c); err != nil {
+			return nil, nil, err
+		}
+		list = slices.DeleteFunc(list, func(w LockWait) bool {
+			return !slices.ContainsFunc(sessions, func(s stuck) bool { return s.id == w.Waiter })
+		})
+	}
+	for _, s := range sessions {
+		if slices.ContainsFunc(list, func(w LockWait) bool { return w.Waiter == s.id }) {
+			continue
+		}
+		more, gap, err := lockWaitOf(ctx, c, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, gaps = append(list, more...), append(gaps, gap...)
+	}
+	return list, gaps, nil
+}
+
+// hasMetadataLocks says whether performance_schema can tell metadata locks.
+func hasMetadataLocks(s mysql.Server) bool {
+	return s.PerformanceSchema && !(s.MariaDB() && s.Number < 100502)
+}
+
+// weakLocks never keep one another waiting, of whatever object: a queue of hundreds has tens of thousands of such pairs.
+const weakLocks = "('SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_WRITE', 'SHARED_WRITE_LOW_PRIO', 'INTENTION_EXCLUSIVE')"
+
+// metadataLockPairs asks for the locks that sessions want, each with those of others on the same thing, had or wanted. A prepared XA
+// transaction keeps its locks when its session has ended; they belong to no thread then.
+func metadataLockPairs(s mysql.Server) string {
+	return fmt.Sprintf(`SELECT /* risso: who waits for which metadata lock */ pt.PROCESSLIST_ID, COALESCE(gt.PROCESSLIST_ID, 0), p.OBJECT_TYPE, p.OBJECT_SCHEMA, p.OBJECT_NAME, p.LOCK_TYPE, g.LOCK_TYPE, g.LOCK_STATUS
+ FROM performance_schema.metadata_locks p
+ JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE = p.OBJECT_TYPE AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.LOCK_STATUS IN ('GRANTED', 'PENDING')
+ JOIN performance_schema.threads pt ON pt.THREAD_ID = p.OWNER_THREAD_ID LEFT JOIN performance_schema.threads gt ON gt.THREAD_ID = g.OWNER_THREAD_ID
+ WHERE p.LOCK_STATUS = 'PENDING' AND NOT g.OWNER_THREAD_ID <=> p.OWNER_THREAD_ID
+  AND NOT (p.LOCK_TYPE IN `+weakLocks+` AND g.LOCK_TYPE IN `+weakLocks+`) LIMIT %d`, 4*maxLockPairs)
+}
+
+// metadataLockWaits tells who waits for whose metadata, global and user locks, as far as performance_schema records them: those who
+// hold a lock that does not go with the wanted one; where there is none, those who want such a one, too, and stand before.
+func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gaps []fleet.Gap, err error) {
+	var queued []LockWait
+	gaps, err = allowed(ctx, c, "who holds a metadata lock", grantPerformanceSchema(c.Server), metadataLockPairs(c.Server), func(row []sqldriver.Value) error {
+		w, ok := lockPairOf(row)
+		if ok && !w.Queued {
+			list = append(list, w)
+		} else if ok {
+			queued = append(queued, w)
+		}
+		return nil
+	})
+	blocked := map[int64]bool{}
+	for _, w := range list {
+		blocked[w.Waiter] = true
+	}
+	for _, w := range queued {
+		if !blocked[w.Waiter] {
+			list = append(list, w)
+		}
+	}
+	return list, gaps, err
+}
+
+// lockPairOf reads a row of metadataLockPairs; ok says whether the one lock keeps the other waiting.
+func lockPairOf(row []sqldriver.Value) (w LockWait, ok bool) {
+	waits, _ := number(row[0])
+	holds, _ := number(row[1])
+	w = LockWait{Waiter: int64(waits), Kind: kindOfObject(mysql.Text(row[2])), Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Mode: mysql.Text(row[5]), Held: mysql.Text(row[6]),
+		Queued: mysql.Text(row[7]) == "PENDING", Blocker: Blocker{ID: int64(holds)}}
+	return w, locksCollide(w.Type, w.Mode, w.Held, w.Queued)
+}
+
+func kindOfObject(object string) LockKind {
+	switch object {
+	case "GLOBAL", "COMMIT", "BACKUP LOCK", "BACKUP":
+		return LockGlobal
+	case "USER LEVEL LOCK", "USER_LEVEL_LOCK", "USER LOCK":
+		return LockUser
+	}
+	return LockMetadata
+}
+
+// lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not tell.
+func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+	switch {
+	case s.kind == LockUser:
+		return userLockWait(ctx, c, s)
+	case s.kind == LockFlush && hasMetadataLocks(c.Server):
+		if list, gaps, err = flushWait(ctx, c, s); err != nil || len(list) > 0 {
+			return list, gaps, err
+		}
+	}
+	if c.Server.MariaDB() {
+		list, known, err := pluginLockWaits(ctx, c, s)
+		if err != nil || known {
+			return list, nil, err
+		}
+	}
+	gap := fleet.Gap{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the server recorded no metadata locks when it was taken",
+		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl' records those that are taken from then on"}
+	switch {
+	case c.Server.MariaDB() && s.kind == LockGlobal:
+		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' makes such locks known; it waits for them itself"
+	case c.Server.MariaDB():
+		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
+	}
+	list, err = openTransactions(ctx, c, s)
+	return list, []fleet.Gap{gap}, err
+}
+
+// flushWait tells who uses tables that a session waits to be closed. The server does not tell which tables those are: the ones that its
+// statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
+// LOCK TABLES; those that wait for the same are no hindrance.
+func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+	gaps, err = allowed(ctx, c, "who uses a table that is to be closed", grantPerformanceSchema(c.Server), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
+ FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID = l.OWNER_THREAD_ID
+ WHERE l.OBJECT_TYPE = 'TABLE' AND l.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID NOT IN (%d, CONNECTION_ID()) AND NOT t.PROCESSLIST_STATE <=> 'Waiting for table flush'
+  AND (t.PROCESSLIST_COMMAND <> 'Sleep' OR l.LOCK_TYPE IN ('SHARED_READ_ONLY', 'SHARED_NO_READ_WRITE')) LIMIT %d`, s.id, maxLockPairs), func(row []sqldriver.Value) error {
+		holds, _ := number(row[0])
+		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: mysql.Text(row[1]), Name: mysql.Text(row[2]), Maybe: true, Blocker: Blocker{ID: int64(holds)}})
+		return nil
+	})
+	return namedTables(list, s.text), gaps, err
+}
+
+// namedTables are those waits that are for a table that the statement names; where there is none, all.
+func namedTables(list []LockWait, statement string) (named []LockWait) {
+	_, names := sqltext.NamesIn(statement)
+	for _, w := range list {
+		if names[strings.ToLower(w.Name)] {
+			named = append(named, w)
+		}
+	}
+	if len(named) > 0 {
+		return named
+	}
+	return list
+}
+
+// userLockWait asks for the owner of the lock that the text of GET_LOCK names.
+func userLockWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+	name, ok := userLockName(s.text)
+	if !ok {
+		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not show the lock's name", Remedy: grantPerformanceSchema(c.Server)}}, nil
+	}
+	err = c.QuietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
+		if n, known := number(row[0]); known && n > 0 {
+			list = append(list, LockWait{Waiter: s.id, Kind: LockUser, Type: "USER LEVEL LOCK", Name: name, Mode: "EXCLUSIVE", Held: "EXCLUSIVE", Blocker: Blocker{ID: int64(n)}})
+		}
+		return nil
+	})
+	return list, nil, err
+}
+
+// userLockName is the name in GET_LOCK('name', …), where it is written out.
+func userLockName(statement string) (string, bool) {
+	i := strings.Index(strings.ToUpper(statement), "GET_LOCK")
+	if i < 0 || i+len("GET_LOCK") > len(statement) {
+		return "", false
+	}
+	rest := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(statement[i+len("GET_LOCK"):], " \t\n"), "("), " \t\n")
+	if rest == "" || rest[0] != '\'' && rest[0] != '"' {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest[1:], rest[:1])
+	return name, ok && !strings.Contains(name, `\`)
+}
+
+// pluginLockWaits asks MariaDB's plugin metadata_lock_info, which tells the locks that are held, and by whom; known says that it is
+// there (https://mariadb.com/kb/en/metadata-lock-info-plugin/). Which of them the session waits for is told by its state and its text.
+func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, known bool, err error) {
+	first, names := sqltext.NamesIn(s.text)
+	gaps, err := allowed(ctx, c, "", "", fmt.Sprintf("SELECT /* risso: who holds metadata locks */ THREAD_ID, LOCK_MODE, LOCK_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_INFO WHERE THREAD_ID NOT IN (%d, CONNECTION_ID())", s.id), func(row []sqldriver.Value) error {
+		holds, _ := number(row[0])
+		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(mysql.Text(row[1]), "MDL_"), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Blocker: Blocker{ID: int64(holds)}}
+		strong := strings.Contains(w.Held, "EXCLUSIVE") && w.Held != "INTENTION_EXCLUSIVE" || strings.Contains(w.Held, "NO_READ_WRITE") || strings.Contains(w.Held, "NO_WRITE") || w.Held == "SHARED_READ_ONLY"
+		switch mysql.Text(row[2]) {
+		case "Table metadata lock":
+			w.Type = "TABLE"
+			changes := slices.Contains([]string{"alter", "drop", "rename", "truncate", "create", "optimize", "repair", "lock", "analyze", "flush"}, first)
+			switch {
+			case s.kind == LockMetadata && names[strings.ToLower(w.Name)] && (changes || strong):
+				list = append(list, w)
+			case s.kind == LockFlush:
+				w.Maybe, w.Held = true, ""
+				list = append(list, w)
+			}
+		case "Global read lock", "Commit lock", "Backup lock":
+			w.Type, w.Schema, w.Name = "BACKUP", "", ""
+			if s.kind == LockGlobal && (backupBlocks(w.Held) || first == "flush" || first == "backup") {
+				list = append(list, w)
+			}
+		}
+		return nil
+	})
+	if s.kind == LockFlush {
+		list = namedTables(list, s.text)
+	}
+	return list, len(gaps) == 0 && len(list) > 0, err
+}
+
+// openTransactions are the sessions of which one may hold a metadata lock, for all locks of a transaction are held to its end.
+func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, err error) {
+	_, err = allowed(ctx, c, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
+ WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {
+		id, _ := number(row[0])
+		open, _ := number(row[1])
+		list = append(list, LockWait{Waiter: s.id, Kind: s.kind, Maybe: true, Blocker: Blocker{ID: int64(id), Open: open}})
+		return nil
+	})
+	return list, err
+}
+
+// describeBlockers fills in who the blockers are and what they do or did last.
+func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps []fleet.Gap, err error) {
+	var ids []string
+	for _, w := range list {
+		if id := strconv.FormatInt(w.Blocker.ID, 10); w.Blocker.ID > 0 && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	in := strings.Join(ids, ", ")
+	found := map[int64]Blocker{}
+	statement := "SELECT /* risso: what blocking sessions do */ ID, USER, HOST, COMMAND, STATE, TIME, LEFT(INFO, 4096) FROM information_schema.PROCESSLIST WHERE ID IN (" + in + ")"
+	if c.Server.PerformanceSchema { // the outermost statement comes last
+		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
+ FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
+	}
+	gaps, err = allowed(ctx, c, "what the blocking session does", grantPerformanceSchema(c.Server), statement, func(row []sqldriver.Value) error {
+		id, _ := number(row[0])
+		seconds, _ := number(row[5])
+		found[int64(id)] = Blocker{ID: int64(id), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
+		return nil
+	})
+	if err != nil {
+		return gaps, err
+	}
+	for i := range list {
+		if b, ok := found[list[i].Blocker.ID]; ok {
+			b.Open = list[i].Blocker.Open
+			list[i].Blocker = b
+		}
+	}
+	open := map[int64]float64{}
+	_, err = allowed(ctx, c, "", "", "SELECT /* risso: how long transactions are open */ t.trx_mysql_thread_id, "+openSeconds("t")+" FROM information_schema.INNODB_TRX t WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
+		id, _ := number(row[0])
+		open[int64(id)], _ = number(row[1])
+		return nil
+	})
+	for i := range list {
+		list[i].Blocker.Open = max(list[i].Blocker.Open, open[list[i].Blocker.ID])
+	}
+	return gaps, err
+}

@@ -1,0 +1,87 @@
+package read_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestOpenInZones: how long a blocking transaction is open is so whatever the server's time_zone is.
+func TestOpenInZones(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec, "default_time_zone=+05:00", "innodb_lock_wait_timeout=600")
+			db, err := n.DB()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			began := time.Now()
+			holder := session(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1)", "BEGIN", "DELETE FROM shop.t")
+			defer holder.Close()
+			waiter := session(t, db)
+			defer waiter.Close()
+			var id int64
+			if err := waiter.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				_, err := waiter.ExecContext(context.WithoutCancel(t.Context()), "DELETE FROM shop.t")
+				done <- err
+			}()
+			target, err := mysql.ParseTarget(fmt.Sprintf("root@unix(%s)/", n.Socket))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := mysql.Connect(t.Context(), target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(300 * time.Millisecond) { // some servers answer from a copy
+				list, _, err := read.LockWaits(t.Context(), c, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(list) > 0 {
+					if open := list[0].Blocker.Open; open < 0 || open > time.Since(began).Seconds()+1 {
+						t.Errorf("the transaction is told to be open for %v s, it is for %s at most", open, time.Since(began))
+					}
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("nobody is told to wait")
+				}
+			}
+			if _, err := holder.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+				t.Error(err)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func session(t *testing.T, db *sql.DB, statements ...string) *sql.Conn {
+	t.Helper()
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range statements {
+		if _, err := c.ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	return c
+}

@@ -1,0 +1,159 @@
+package read
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Mark is a place in what a server has written: whoever has reached it has all that was committed before.
+type Mark struct {
+	GTID   string // MySQL: gtid_executed; MariaDB: gtid_binlog_pos
+	File   string // where there is no GTID: name and end of the binary log
+	Offset int64
+}
+
+// ErrNoMark says that a server writes no binary log, so that nobody replicates from it.
+var ErrNoMark = errors.New("the server writes no binary log")
+
+// MarkOf reads how far the server has written.
+func MarkOf(ctx context.Context, c *mysql.Conn) (Mark, error) {
+	var m Mark
+	question := "SELECT /* risso: how far is it? */ @@GLOBAL.gtid_binlog_pos"
+	if !c.Server.MariaDB() {
+		question = "SELECT /* risso: how far is it? */ IF(@@GLOBAL.gtid_mode = 'ON', @@GLOBAL.gtid_executed, '')"
+	}
+	err := c.Query(ctx, question, func(row []sqldriver.Value) error {
+		m.GTID = strings.ReplaceAll(mysql.Text(row[0]), "\n", "")
+		return nil
+	})
+	if err != nil || m.GTID != "" {
+		return m, err
+	}
+	statement := "SHOW /* risso */ MASTER STATUS"
+	if c.Server.AtLeast(80200, fleet.Never) {
+		statement = "SHOW /* risso */ BINARY LOG STATUS"
+	}
+	rows, err := c.Maps(ctx, statement)
+	switch {
+	case err != nil:
+		return m, lacking(c, err, c.Server.LogsPrivilege())
+	case len(rows) == 0:
+		return m, ErrNoMark
+	}
+	m.File = rows[0]["File"]
+	m.Offset, err = strconv.ParseInt(rows[0]["Position"], 10, 64)
+	return m, err
+}
+
+// Reach waits until a replica has applied all up to a mark of its primary, and says whether it has.
+func Reach(ctx context.Context, c *mysql.Conn, m Mark, wait time.Duration) (bool, error) {
+	const slice = time.Second // less than the time-out of a read
+	end := time.Now().Add(wait)
+	for {
+		left := max(time.Until(end), 0)
+		answer := ""
+		err := c.QuietQuery(ctx, reachStatement(c, m, min(left, slice)), func(row []sqldriver.Value) error {
+			answer = mysql.Text(row[0])
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+		if n, err := strconv.ParseInt(answer, 10, 64); err == nil && (n == 0 || n > 0 && m.GTID == "") {
+			return true, nil
+		}
+		if time.Until(end) <= 0 {
+			return false, nil
+		}
+		if answer == "" { // NULL comes at once: the thread that applies does not run
+			if err := delay.For(ctx, min(left, 200*time.Millisecond)); err != nil {
+				return false, err
+			}
+		}
+	}
+}
+
+// reachStatement waits on the server. MySQL takes whole seconds before 8.0. Source: MySQL manual, "Functions Used with Global
+// Transaction Identifiers"; MariaDB's MASTER_GTID_WAIT.
+func reachStatement(c *mysql.Conn, m Mark, wait time.Duration) string {
+	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "") + "'" }
+	seconds := fmt.Sprint(int(max(1, wait.Seconds())))
+	if c.Server.MariaDB() || c.Server.AtLeast(80000, fleet.Never) {
+		seconds = fmt.Sprintf("%.3f", max(0.001, wait.Seconds()))
+	}
+	switch {
+	case m.GTID != "" && c.Server.MariaDB():
+		return "SELECT /* risso: wait for the primary's place */ MASTER_GTID_WAIT(" + quoted(m.GTID) + ", " + seconds + ")"
+	case m.GTID != "":
+		return "SELECT /* risso: wait for the primary's place */ WAIT_FOR_EXECUTED_GTID_SET(" + quoted(m.GTID) + ", " + seconds + ")"
+	case c.Server.AtLeast(80026, fleet.Never):
+		return fmt.Sprintf("SELECT /* risso: wait for the primary's place */ SOURCE_POS_WAIT(%s, %d, %s)", quoted(m.File), m.Offset, seconds)
+	}
+	return fmt.Sprintf("SELECT /* risso: wait for the primary's place */ MASTER_POS_WAIT(%s, %d, %s)", quoted(m.File), m.Offset, seconds)
+}
+
+// OwnWrites gives the transactions that a replica has and its primary has not, in the flavour's words; "" for none. Where
+// neither writes GTIDs nothing can be told: known is false.
+func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, known bool, err error) {
+	if replica.Server.MariaDB() != primary.Server.MariaDB() {
+		return "", false, nil
+	}
+	question := "SELECT /* risso: does the replica have writes of its own? */ @@GLOBAL.gtid_binlog_state"
+	if !replica.Server.MariaDB() {
+		question = "SELECT /* risso: does the replica have writes of its own? */ @@GLOBAL.gtid_executed"
+	}
+	ask := func(c *mysql.Conn, q string) (v string, err error) {
+		err = c.QuietQuery(ctx, q, func(row []sqldriver.Value) error {
+			v = strings.ReplaceAll(mysql.Text(row[0]), "\n", "")
+			return nil
+		})
+		return v, err
+	}
+	there, err := ask(replica, question) // the replica first: it lags
+	if err != nil {
+		return "", false, err
+	}
+	here, err := ask(primary, question)
+	switch {
+	case err != nil:
+		return "", false, err
+	case here == "":
+		return "", false, nil
+	case !replica.Server.MariaDB():
+		own, err = ask(primary, "SELECT /* risso: does the replica have writes of its own? */ GTID_SUBTRACT('"+there+"', '"+here+"')")
+		return own, true, err
+	}
+	return strings.Join(beyond(there, here), ","), true, nil
+}
+
+// beyond gives the points of a MariaDB binary log's state that another does not have: it has one for each domain and server.
+func beyond(there, here string) (out []string) {
+	known := map[string]uint64{}
+	point := func(g string) (string, uint64) {
+		i := strings.LastIndexByte(g, '-')
+		n, _ := strconv.ParseUint(g[i+1:], 10, 64)
+		return g[:max(i, 0)], n
+	}
+	for _, g := range strings.Split(here, ",") {
+		k, n := point(strings.TrimSpace(g))
+		known[k] = n
+	}
+	for _, g := range strings.Split(there, ",") {
+		if g = strings.TrimSpace(g); g == "" {
+			continue
+		}
+		if k, n := point(g); n > known[k] {
+			out = append(out, g)
+		}
+	}
+	return out
+}

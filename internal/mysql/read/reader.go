@@ -1,0 +1,325 @@
+// Package read asks a connected server what it does: its numbers each second, what its sessions run and wait for, which
+// statements cost the most, how it replicates, how it is set. DESIGN.md says which file has which question.
+package read
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Reader reads a server's numbers, tick by tick, into one Sample. It outlives connections: what it
+// knows of the server's metrics stays valid over a reconnect. It belongs to one goroutine.
+type Reader struct {
+	Sample    fleet.Sample
+	Variables map[string]string // all global variables at the last minute read; nil before
+	Fresh     bool              // this tick read the variables
+	StatusAt  time.Time         // when the global status was last answered
+
+	StatusAsked time.Time // and when it was asked for
+
+	status  statusReader
+	innodb  innodbReader
+	replica replicaReader
+	waits   waitReader
+	latency latencyReader
+	groups  []group
+	traffic *mysql.Traffic
+	metered meterMetrics
+	started []string // keys of the counters of newChannel
+	starts  float64  // their sum at the last reading
+	lookIn  int      // readings until replication is looked for anyway
+	off     int      // InnoDB metrics that are switched off
+	watched settingsReader
+}
+
+// group is one question to the server.
+type group struct {
+	name    string // label of risso_collect_seconds
+	what    string // for people
+	every   int64  // seconds between two readings
+	phase   int64  // second within every at which it falls due, so that the slow ones do not meet
+	wanted  func(*Reader, mysql.Server) bool
+	read    func(*Reader, context.Context, *mysql.Conn) error
+	remedy  func(mysql.Server) string // what mends a lacking privilege
+	asked   bool                      // on this connection
+	pos     int                       // of risso_collect_seconds in the sample, plus one
+	gap     *fleet.Gap                // why it could not be read
+	retryAt int64                     // unix second from which it is tried again
+}
+
+// groupReplication is the group of the channels.
+const groupReplication = "replication"
+
+// retryGap is how long a question that the server refused is not asked again.
+const retryGap = 60
+
+// NewReader makes a reader; traffic is what its connections count into.
+func NewReader(traffic *mysql.Traffic) *Reader {
+	always := func(*Reader, mysql.Server) bool { return true }
+	grant := func(privilege string) func(mysql.Server) string {
+		return func(s mysql.Server) string { return "GRANT " + privilege + " ON *.* TO " + s.QuotedAccount() }
+	}
+	selectPS := func(s mysql.Server) string { return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount() }
+	none := func(mysql.Server) string { return "" }
+	return &Reader{traffic: traffic, groups: []group{
+		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
+			read: (*Reader).readStatus},
+		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
+			read: (*Reader).readInnoDB},
+		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
+			remedy: func(s mysql.Server) string {
+				return "GRANT " + s.ReplicaPrivilege() + " ON *.* TO " + s.QuotedAccount()
+			},
+			read: (*Reader).readReplication},
+		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: selectPS, read: (*Reader).readWaits},
+		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: selectPS,
+			read: (*Reader).readLatency},
+		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: func(_ *Reader, s mysql.Server) bool { return hasStatementHistogram(s) }, remedy: selectPS,
+			read: (*Reader).readQuantiles},
+		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
+			read: (*Reader).countReplicas},
+		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
+		{name: "settings", what: "settings that findings rest on", every: 1, wanted: (*Reader).mayBeSet, remedy: none, read: (*Reader).readSettings},
+		{name: "innodb_metrics_off", what: "which InnoDB metrics are off", every: 60, phase: 9, wanted: always, remedy: none, read: (*Reader).countDisabled},
+	}}
+}
+
+func (r *Reader) readStatus(ctx context.Context, c *mysql.Conn) error {
+	asked := time.Now()
+	err := r.status.read(ctx, c, &r.Sample)
+	if err == nil {
+		r.StatusAsked, r.StatusAt = asked, time.Now()
+	}
+	return err
+}
+
+func (r *Reader) readInnoDB(ctx context.Context, c *mysql.Conn) error {
+	return r.innodb.read(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readReplication(ctx context.Context, c *mysql.Conn) error {
+	return r.replica.read(ctx, c, &r.Sample)
+}
+
+// newChannel are the counters of the statements that give a server its first channel, in all servers' words.
+var newChannel = []string{"change_master", "change_replication_source", "start_slave", "start_all_slaves", "slave_start", "replica_start", "group_replication_start"}
+
+// mayReplicate says whether there is replication to be asked for: there was some, a statement that starts it was
+// counted since, or it is time to look anyway. So a server that does not replicate is spared a statement each second.
+func (r *Reader) mayReplicate(mysql.Server) bool {
+	if r.started == nil {
+		for _, c := range newChannel {
+			m := fleet.Metric{Name: "mysql_global_status_commands_total", Labels: []fleet.Label{{Name: "command", Value: c}}}
+			r.started = append(r.started, m.Key())
+		}
+	}
+	sum := 0.0
+	for _, key := range r.started {
+		v, _ := r.Sample.Value(key)
+		sum += v
+	}
+	due := sum != r.starts || len(r.replica.Channels) > 0 || r.lookIn <= 0
+	r.starts = sum
+	if r.lookIn--; due {
+		r.lookIn = lookEvery
+	}
+	return due
+}
+
+// lookEvery is how many readings pass at most until a server that does not replicate is asked whether it does.
+const lookEvery = 10
+
+func (r *Reader) readLatency(ctx context.Context, c *mysql.Conn) error {
+	return r.latency.readTotals(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readQuantiles(ctx context.Context, c *mysql.Conn) error {
+	return r.latency.readQuantiles(ctx, c, &r.Sample)
+}
+
+// countReplicas takes MariaDB's own count of its dump threads; other servers' process list has to be searched.
+func (r *Reader) countReplicas(ctx context.Context, c *mysql.Conn) error {
+	if n, ok := r.Sample.Value("mysql_global_status_slaves_connected"); ok && c.Server.MariaDB() {
+		r.waits.setDumpers(int(n), &r.Sample)
+		return nil
+	}
+	return r.waits.countDumpers(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readVariables(ctx context.Context, c *mysql.Conn) (err error) {
+	r.Variables, err = readVariables(ctx, c, &r.Sample)
+	r.Fresh = err == nil
+	s := c.Server
+	r.Sample.Values[r.Sample.Position(fleet.Metric{Name: "mysql_version_info", Source: "SELECT VERSION()", Help: "1; the labels hold the version", Labels: []fleet.Label{
+		{Name: "innodb_version", Value: r.Variables["innodb_version"]}, {Name: "version", Value: s.Version}, {Name: "version_comment", Value: s.Comment}}})] = 1
+	return err
+}
+
+// readWaits asks what the threads do only when some thread besides Risso's runs.
+func (r *Reader) readWaits(ctx context.Context, c *mysql.Conn) error {
+	running, known := r.Sample.Value("mysql_global_status_threads_running")
+	if known && running <= 1 {
+		r.waits.none(&r.Sample)
+		return nil
+	}
+	locks, _ := r.Sample.Value("mysql_global_status_innodb_row_lock_current_waits")
+	return r.waits.read(ctx, c, &r.Sample, locks)
+}
+
+// Connected tells the reader that a new connection is in use: what depends on the server is asked again.
+func (r *Reader) Connected() {
+	r.innodb.byName = nil
+	r.latency.buckets = nil
+	r.Variables = nil
+	clear(r.status.Texts)
+	r.lookIn, r.off = 0, 0
+	r.watched = settingsReader{}
+	for i := range r.groups {
+		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
+	}
+}
+
+// Read reads all that is due at tick t (unix seconds) into the Sample, which is cleared first. An
+// error means that the connection is of no more use; what was read before it is in the Sample. A
+// question that the server refuses is no error but a gap.
+func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
+	r.Sample.Clear()
+	r.Fresh = false
+	for i := range r.groups {
+		g := &r.groups[i]
+		due := t%g.every == g.phase%g.every || !g.asked
+		if !due || t < g.retryAt || !g.wanted(r, c.Server) {
+			continue
+		}
+		g.asked = true
+		start := time.Now()
+		err := g.read(r, ctx, c)
+		if g.pos == 0 {
+			g.pos = 1 + r.Sample.Position(fleet.Metric{Name: "risso_collect_seconds", Labels: []fleet.Label{{Name: "group", Value: g.name}}, Unit: "seconds",
+				Help: "how long the server took to answer, with the way there and back", Source: "Risso"})
+		}
+		r.Sample.Values[g.pos-1] = time.Since(start).Seconds()
+		if err = r.settle(g, c, t, err); err != nil {
+			return err
+		}
+	}
+	r.metered.emit(&r.Sample, r.traffic)
+	return nil
+}
+
+// settle turns a refusal into a gap and passes on what ends the connection.
+func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
+	if err == nil {
+		g.gap = nil
+		return nil
+	}
+	class := mysql.ClassOf(err)
+	switch class {
+	case mysql.ClassPrivilege, mysql.ClassLogin:
+		g.gap = &fleet.Gap{What: g.what, Reason: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
+	case mysql.ClassMissing:
+		g.gap = &fleet.Gap{What: g.what, Reason: "this server does not have it: " + err.Error()}
+	case mysql.ClassOther:
+		g.gap = &fleet.Gap{What: g.what, Reason: err.Error()}
+	default:
+		return fmt.Errorf("read %s: %w", g.what, err)
+	}
+	g.retryAt = t + retryGap
+	return nil
+}
+
+// Channels is the replication channels at the last reading; none where the server refused to tell them since.
+func (r *Reader) Channels() []fleet.Channel {
+	for i := range r.groups {
+		if g := &r.groups[i]; g.name == groupReplication && g.gap != nil {
+			return nil
+		}
+	}
+	return r.replica.Channels
+}
+
+// Texts are the status variables that are no numbers, as they last were.
+func (r *Reader) Texts() map[string]string { return r.status.Texts }
+
+// Role is the part that the server plays, by what it last showed.
+func (r *Reader) Role() fleet.Role {
+	size, _ := r.Sample.Value("mysql_global_status_wsrep_cluster_size")
+	switch {
+	case size > 0:
+		return fleet.RoleGalera
+	case len(r.replica.Channels) > 0:
+		return fleet.RoleReplica
+	case r.waits.dumpers > 0:
+		return fleet.RolePrimary
+	}
+	return fleet.RoleStandalone
+}
+
+// Gaps is what could not be read, and what this server would tell if it were asked to.
+func (r *Reader) Gaps(s mysql.Server) []fleet.Gap {
+	var out []fleet.Gap
+	for i := range r.groups {
+		if g := r.groups[i].gap; g != nil {
+			out = append(out, *g)
+		}
+	}
+	if !s.PerformanceSchema {
+		out = append(out, fleet.Gap{What: "statement latency", Reason: "performance_schema is off on this server",
+			Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"})
+	}
+	if r.off > 0 {
+		out = append(out, fleet.Gap{What: digits.Counted(r.off, "InnoDB metric"), Reason: "switched off on this server, as it comes",
+			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"})
+	}
+	return append(out, r.instrumentGap()...)
+}
+
+func (r *Reader) instrumentGap() []fleet.Gap {
+	n, ok := r.Sample.Value("risso_statements_total")
+	if questions, q := r.Sample.Value("mysql_global_status_questions"); !ok || !q || n > 0 || questions < 100 {
+		return nil
+	}
+	return []fleet.Gap{{What: "statement latency", Reason: "performance_schema is on, but its statement instruments are off",
+		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'"}}
+}
+
+// countDisabled asks how many InnoDB metrics are switched off. An account that may not see them has that gap already.
+func (r *Reader) countDisabled(ctx context.Context, c *mysql.Conn) error {
+	r.off = 0
+	err := c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+innodbEnabled(c.Server)+")", func(row []sqldriver.Value) error {
+		n, _ := number(row[0])
+		r.off = int(n)
+		return nil
+	})
+	if mysql.ClassOf(err) == mysql.ClassPrivilege {
+		return nil
+	}
+	return err
+}
+
+// meterMetrics says what watching costs, as metrics of the watched server.
+type meterMetrics struct{ pos []int }
+
+func (m *meterMetrics) emit(s *fleet.Sample, t *mysql.Traffic) {
+	if m.pos == nil {
+		direction := func(d string) []fleet.Label { return []fleet.Label{{Name: "direction", Value: d}} }
+		for _, metric := range []fleet.Metric{
+			{Name: "risso_collect_queries_total", Counter: true, Help: "statements that Risso sent to this server", Source: "Risso"},
+			{Name: "risso_collect_server_seconds_total", Counter: true, Unit: "seconds", Help: "time from sending each statement to its last row: the server's work is not more", Source: "Risso"},
+			{Name: "risso_collect_bytes_total", Labels: direction("received"), Counter: true, Unit: "bytes", Help: "bytes that came from this server", Source: "Risso"},
+			{Name: "risso_collect_bytes_total", Labels: direction("sent"), Counter: true, Unit: "bytes", Help: "bytes sent to this server", Source: "Risso"},
+		} {
+			m.pos = append(m.pos, s.Position(metric))
+		}
+	}
+	s.Values[m.pos[0]] = float64(t.Queries.Load())
+	s.Values[m.pos[1]] = time.Duration(t.Nanoseconds.Load()).Seconds()
+	s.Values[m.pos[2]] = float64(t.Received.Load())
+	s.Values[m.pos[3]] = float64(t.Sent.Load())
+}

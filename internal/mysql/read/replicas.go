@@ -1,0 +1,217 @@
+package read
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// ReplicaChannel is one source that a server replicates from.
+type ReplicaChannel struct {
+	Name       string // "" for the only one
+	SourceHost string
+	SourcePort int
+	SourceID   string // server_id of the source, "0" where the IO thread never reached it
+	IORunning  bool
+	SQLRunning bool
+	LastError  string
+	Behind     int  // Seconds_Behind_Source; -1: the server does not tell
+	Delay      int  // seconds that it is told to stay behind
+	GTID       bool // it finds its place by GTID
+	Filter     ReplicaFilter
+}
+
+// ReplicaFilter is what a replica leaves out. Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules".
+type ReplicaFilter struct {
+	DoDB, IgnoreDB, DoTable, IgnoreTable, WildDo, WildIgnore, Rewrite []string
+}
+
+// None says whether the filter lets everything pass.
+func (f ReplicaFilter) None() bool { return f.String() == "" }
+
+// String names the settings that are set.
+func (f ReplicaFilter) String() string {
+	var set []string
+	for _, l := range []struct {
+		name string
+		list []string
+	}{{"replicate_do_db", f.DoDB}, {"replicate_ignore_db", f.IgnoreDB}, {"replicate_do_table", f.DoTable}, {"replicate_ignore_table", f.IgnoreTable},
+		{"replicate_wild_do_table", f.WildDo}, {"replicate_wild_ignore_table", f.WildIgnore}, {"replicate_rewrite_db", f.Rewrite}} {
+		if len(l.list) > 0 {
+			set = append(set, l.name+"="+strings.Join(l.list, ","))
+		}
+	}
+	return strings.Join(set, " ")
+}
+
+// Passes says whether row events of a table pass the filter.
+func (f ReplicaFilter) Passes(schema, table string) bool {
+	full := schema + "." + table
+	switch {
+	case len(f.DoDB) > 0:
+		if !slices.Contains(f.DoDB, schema) {
+			return false
+		}
+	case slices.Contains(f.IgnoreDB, schema):
+		return false
+	}
+	like := func(list []string) bool {
+		return slices.ContainsFunc(list, func(p string) bool { return sqltext.Like(p, full) })
+	}
+	switch {
+	case slices.Contains(f.DoTable, full):
+		return true
+	case slices.Contains(f.IgnoreTable, full):
+		return false
+	case like(f.WildDo):
+		return true
+	case like(f.WildIgnore):
+		return false
+	}
+	return len(f.DoTable) == 0 && len(f.WildDo) == 0
+}
+
+// ReplicaChannels gives the sources that the server replicates from; none for a primary.
+func ReplicaChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, error) {
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
+	if err != nil {
+		return nil, lacking(c, err, c.Server.ReplicaPrivilege())
+	}
+	var out []ReplicaChannel
+	for _, row := range rows {
+		old := make(map[string]string, len(row))
+		for k, v := range row {
+			if !strings.HasPrefix(k, "Replicate_") { // a word of filters, in all versions
+				k = mysql.OldReplicaWords(k)
+			}
+			old[k] = v
+		}
+		out = append(out, channelOf(old))
+	}
+	return out, nil
+}
+
+func channelOf(old map[string]string) ReplicaChannel {
+	list := func(name string) []string {
+		if old[name] == "" {
+			return nil
+		}
+		parts := strings.Split(old[name], ",")
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+		return parts
+	}
+	ch := ReplicaChannel{
+		Name: old["Channel_Name"] + old["Connection_name"], SourceHost: old["Master_Host"], SourceID: old["Master_Server_Id"],
+		IORunning: old["Slave_IO_Running"] == "Yes", SQLRunning: old["Slave_SQL_Running"] == "Yes", Behind: -1,
+		GTID: old["Auto_Position"] == "1" || old["Using_Gtid"] != "" && old["Using_Gtid"] != "No",
+		Filter: ReplicaFilter{DoDB: list("Replicate_Do_DB"), IgnoreDB: list("Replicate_Ignore_DB"), DoTable: list("Replicate_Do_Table"),
+			IgnoreTable: list("Replicate_Ignore_Table"), WildDo: list("Replicate_Wild_Do_Table"), WildIgnore: list("Replicate_Wild_Ignore_Table"),
+			Rewrite: list("Replicate_Rewrite_DB")},
+	}
+	ch.SourcePort, _ = strconv.Atoi(old["Master_Port"])
+	ch.Delay, _ = strconv.Atoi(old["SQL_Delay"])
+	if n, err := strconv.Atoi(old["Seconds_Behind_Master"]); err == nil {
+		ch.Behind = n
+	}
+	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
+		if ch.LastError == "" {
+			ch.LastError = old[k]
+		}
+	}
+	return ch
+}
+
+// lacking adds the privilege that is missing to an error that tells of a missing one.
+func lacking(c *mysql.Conn, err error, privilege string) error {
+	if mysql.ClassOf(err) != mysql.ClassPrivilege {
+		return err
+	}
+	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+privilege+" ON *.* TO "+c.Server.QuotedAccount())}
+}
+
+// ServerID is @@server_id: what replication knows a server by.
+func ServerID(ctx context.Context, c *mysql.Conn) (id string, err error) {
+	err = c.Query(ctx, "SELECT /* risso: which server is this? */ @@GLOBAL.server_id", func(row []sqldriver.Value) error {
+		id = mysql.Text(row[0])
+		return nil
+	})
+	return id, err
+}
+
+// ReplicaAddresses are the addresses of the replicas that are connected now, as host:port: what they report of themselves
+// (report_host, report_port), and where they are not reported the hosts that read the binary log, with the primary's port.
+func ReplicaAddresses(ctx context.Context, c *mysql.Conn) ([]string, error) {
+	statement := "SHOW /* risso */ SLAVE HOSTS"
+	if c.Server.AtLeast(80022, fleet.Never) {
+		statement = "SHOW /* risso */ REPLICAS"
+	}
+	rows, err := c.Maps(ctx, statement)
+	if err != nil {
+		return nil, dumpError(c, err)
+	}
+	var out []string
+	for _, row := range rows {
+		if row["Host"] != "" {
+			out = append(out, net.JoinHostPort(row["Host"], row["Port"]))
+		}
+	}
+	if len(out) == len(rows) && len(rows) > 0 {
+		return out, nil
+	}
+	list, err := c.Maps(ctx, "SHOW /* risso */ PROCESSLIST")
+	if err != nil {
+		return out, err
+	}
+	for _, row := range list {
+		if !strings.HasPrefix(row["Command"], "Binlog Dump") {
+			continue
+		}
+		host, _, err := net.SplitHostPort(row["Host"])
+		if err != nil {
+			host = row["Host"]
+		}
+		if a := net.JoinHostPort(host, strconv.Itoa(c.Server.Port)); host != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// dumpError names the privilege for the list of replicas.
+func dumpError(c *mysql.Conn, err error) error {
+	if mysql.ClassOf(err) != mysql.ClassPrivilege {
+		return err
+	}
+	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege,
+		Err: fleet.WithRemedy(err, "name the replicas with --replica, or GRANT "+c.Server.ListReplicasPrivilege()+" ON *.* TO "+c.Server.QuotedAccount())}
+}
+
+// BinlogFilters are the schemas that a server leaves out of its binary log, as its settings say it; "" for none.
+func BinlogFilters(ctx context.Context, c *mysql.Conn) (string, error) {
+	statement := "SHOW /* risso */ MASTER STATUS"
+	if c.Server.AtLeast(80200, fleet.Never) {
+		statement = "SHOW /* risso */ BINARY LOG STATUS"
+	}
+	rows, err := c.Maps(ctx, statement)
+	if err != nil {
+		return "", lacking(c, err, c.Server.LogsPrivilege())
+	}
+	var set []string
+	for _, row := range rows {
+		for column, name := range map[string]string{"Binlog_Do_DB": "binlog_do_db", "Binlog_Ignore_DB": "binlog_ignore_db"} {
+			if row[column] != "" {
+				set = append(set, name+"="+row[column])
+			}
+		}
+	}
+	return strings.Join(set, " "), nil
+}

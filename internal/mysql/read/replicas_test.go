@@ -1,0 +1,43 @@
+package read
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestReplicaFilter(t *testing.T) {
+	for _, c := range []struct {
+		f    ReplicaFilter
+		name [2]string
+		want bool
+	}{
+		{ReplicaFilter{}, [2]string{"a", "t"}, true},
+		{ReplicaFilter{DoDB: []string{"a"}}, [2]string{"b", "t"}, false},
+		{ReplicaFilter{IgnoreDB: []string{"a"}}, [2]string{"a", "t"}, false},
+		{ReplicaFilter{DoTable: []string{"a.t"}}, [2]string{"a", "u"}, false},
+		{ReplicaFilter{DoTable: []string{"a.t"}, IgnoreTable: []string{"a.t"}}, [2]string{"a", "t"}, true},
+		{ReplicaFilter{WildDo: []string{"a.t%"}}, [2]string{"a", "tx"}, true},
+		{ReplicaFilter{WildIgnore: []string{`a.t\_%`}}, [2]string{"a", "tx"}, true},
+		{ReplicaFilter{WildIgnore: []string{`a.t\_%`}}, [2]string{"a", "t_x"}, false},
+		{ReplicaFilter{WildIgnore: []string{"a.t_"}}, [2]string{"a", "t/"}, false},
+		{ReplicaFilter{WildIgnore: []string{"a.*"}}, [2]string{"a", "t"}, true},
+	} {
+		if got := c.f.Passes(c.name[0], c.name[1]); got != c.want {
+			t.Errorf("%s: %v is %v", c.f, c.name, got)
+		}
+	}
+}
+
+func TestBeyond(t *testing.T) {
+	for _, c := range []struct {
+		there, here string
+		want        []string
+	}{
+		{"0-1-10", "0-1-10", nil}, {"0-1-9,0-2-8", "0-1-10,0-2-8", nil}, {"0-1-9,0-2-11", "0-1-10", []string{"0-2-11"}},
+		{"0-1-11", "0-1-10", []string{"0-1-11"}}, {"", "0-1-10", nil}, {"7-1-1", "0-1-10", []string{"7-1-1"}},
+	} {
+		if got := beyond(c.there, c.here); !slices.Equal(got, c.want) {
+			t.Errorf("%s by %s: %v", c.there, c.here, got)
+		}
+	}
+}

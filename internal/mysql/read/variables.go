@@ -1,0 +1,105 @@
+package read
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// settingPrefix begins the names of metrics that are global variables.
+const settingPrefix = "mysql_global_variables_"
+
+// IsSetting says whether a metric is a global variable.
+func IsSetting(metric string) bool { return strings.HasPrefix(metric, settingPrefix) }
+
+const variableSource = "SHOW GLOBAL VARIABLES"
+
+// secretWords mark variables that hold what must not be stored or shown.
+var secretWords = []string{"report_password", "_pwd", "secret", "wsrep_sst_auth", "wsrep_provider_options"}
+
+// movingVariables change by themselves: a change of them is no event.
+var movingVariables = map[string]bool{
+	"timestamp": true, "rand_seed1": true, "rand_seed2": true, "last_insert_id": true, "insert_id": true, "identity": true, "warning_count": true, "error_count": true,
+	"gtid_executed": true, "gtid_purged": true, "gtid_current_pos": true, "gtid_slave_pos": true, "gtid_binlog_pos": true, "gtid_binlog_state": true,
+	"gtid_seq_no": true, "last_gtid": true, "pseudo_thread_id": true, "external_user": true, "proxy_user": true, "innodb_purge_rseg_truncate_frequency": false, "in_transaction": true,
+}
+
+// Moving says whether a variable changes by itself, so that its change is no news.
+func Moving(variable string) bool { return movingVariables[variable] }
+
+// readVariables reads all global variables as text; those that are numbers go into the sample too.
+func readVariables(ctx context.Context, c *mysql.Conn, s *fleet.Sample) (map[string]string, error) {
+	out := make(map[string]string, 1024)
+	err := c.Query(ctx, "SHOW /* risso */ GLOBAL VARIABLES", func(row []sqldriver.Value) error {
+		name := strings.ToLower(mysql.Text(row[0]))
+		value := mysql.Text(row[1])
+		if isSecret(name) && value != "" {
+			value = "(hidden)"
+		}
+		out[name] = value
+		if v, ok := number(row[1]); ok && !isSecret(name) {
+			s.Values[s.Position(fleet.Metric{Name: settingPrefix + metricWord(name), Source: variableSource, Help: name, Unit: variableUnit(name)})] = v
+		}
+		return nil
+	})
+	return out, err
+}
+
+func isSecret(name string) bool {
+	for _, w := range secretWords {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, "_token")
+}
+
+// metricWord makes a name fit for Prometheus: validate_password.length becomes validate_password_length.
+func metricWord(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+func variableUnit(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_size"), strings.Contains(name, "buffer"), strings.HasSuffix(name, "_bytes"), strings.HasSuffix(name, "packet"):
+		return "bytes"
+	case strings.HasSuffix(name, "_timeout"), strings.HasSuffix(name, "_seconds"):
+		return "seconds"
+	}
+	return ""
+}
+
+// Dynamic says whether SET GLOBAL can change a variable. MySQL does not tell: then known is false.
+func Dynamic(ctx context.Context, c *mysql.Conn, variable string) (dynamic, known bool, err error) {
+	if !c.Server.MariaDB() {
+		return false, false, nil
+	}
+	err = c.Query(ctx, "SELECT /* risso */ READ_ONLY FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = '"+strings.ReplaceAll(strings.ReplaceAll(variable, `\`, `\\`), "'", "''")+"'",
+		func(row []sqldriver.Value) error {
+			known, dynamic = true, mysql.Text(row[0]) == "NO"
+			return nil
+		})
+	return dynamic, known, err
+}
+
+// Variables reads some global variables; those that the server does not have are left out.
+func Variables(ctx context.Context, c *mysql.Conn, names []string) (map[string]string, error) {
+	out := make(map[string]string, len(names))
+	err := c.Query(ctx, "SHOW /* risso: what a restored server has to be told */ GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "','")+"')", func(row []sqldriver.Value) error {
+		out[mysql.Text(row[0])] = mysql.Text(row[1])
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read variables: %w", err)
+	}
+	return out, nil
+}
