@@ -145,15 +145,11 @@ func runBinlogList(ctx context.Context, s screen.Streams, f flags.Logs, output s
 	p := screen.NewProgress(s.Err)
 	defer p.End()
 	if f.From != "" && len(args) == 0 {
-		place, closeIt, err := places.OpenLogs(ctx, f.From, f.Identity)
-		if err != nil {
-			return err
-		}
-		defer closeIt()
-		list, err := mirror.List(ctx, place, f.LocalDir())
+		place, list, closeIt, err := f.Mirrored(ctx)
 		if err != nil {
 			return ended(ctx, err)
 		}
+		defer closeIt()
 		for _, series := range list {
 			if !strings.HasPrefix(series.Key, f.Series) {
 				continue
@@ -294,15 +290,11 @@ a removed log can no longer be rolled forward: keep logs as long as backups.
 }
 
 func runBinlogPurge(ctx context.Context, s screen.Streams, f flags.Logs, keep time.Duration, dryRun bool, output string) error {
-	place, closeIt, err := places.OpenLogs(ctx, f.From, f.Identity)
-	if err != nil {
-		return err
-	}
-	defer closeIt()
-	list, err := mirror.List(ctx, place, f.LocalDir())
+	place, list, closeIt, err := f.Mirrored(ctx)
 	if err != nil {
 		return ended(ctx, err)
 	}
+	defer closeIt()
 	gone := mirror.Expired(list, keep, time.Now())
 	if !dryRun {
 		if _, err := change.Execute(ctx, mirror.Purge(place, f.LocalDir(), gone), change.Log{}); err != nil {

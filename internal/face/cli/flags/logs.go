@@ -66,31 +66,25 @@ type LogSource struct {
 // Source finds the logs.
 func (f Logs) Source(ctx context.Context, args []string) (src LogSource, err error) {
 	src.Close = func() {}
-	given := 0
-	for _, set := range []bool{len(args) > 0, f.From != "", f.Dsn != "" && len(args) == 0 && f.From == ""} {
-		if set {
-			given++
-		}
-	}
 	switch {
-	case given == 0:
-		return src, fault.New(fault.Usage, "name files, --from a place with mirrored logs, or --dsn of a live server", errors.New("no binary logs to read"))
-	case given > 1:
+	case len(args) > 0 && f.From != "":
 		return src, fault.Usagef("files and --from contradict each other")
 	case len(args) > 0:
 		src.Files, err = binlog.FromPaths(args)
 		return src, err
 	case f.From != "":
-		place, closePlace, err := places.OpenLogs(ctx, f.From, f.Identity)
+		place, list, closePlace, err := f.Mirrored(ctx)
 		if err != nil {
 			return src, err
 		}
-		series, err := f.pick(ctx, place)
+		series, err := f.pick(list)
 		if err != nil {
 			closePlace()
 			return src, err
 		}
 		return LogSource{Files: series.Files(f.LogTrust.Of(place), f.LocalDir()), Place: place, Series: series, Close: closePlace}, nil
+	case f.Dsn == "":
+		return src, fault.New(fault.Usage, "name files, --from a place with mirrored logs, or --dsn of a live server", errors.New("no binary logs to read"))
 	}
 	t, err := f.Target()
 	if err != nil {
@@ -101,12 +95,19 @@ func (f Logs) Source(ctx context.Context, args []string) (src LogSource, err err
 	return src, LogFailure(err)
 }
 
-// pick finds the series that is meant.
-func (f Logs) pick(ctx context.Context, place mirror.Place) (mirror.Series, error) {
-	list, err := mirror.List(ctx, place, f.LocalDir())
-	if err != nil {
-		return mirror.Series{}, err
+// Mirrored opens the place with mirrored logs, and lists them. The caller closes it.
+func (f Logs) Mirrored(ctx context.Context) (place mirror.Place, list []mirror.Series, closeIt func(), err error) {
+	if place, closeIt, err = places.OpenLogs(ctx, f.From, f.Identity); err != nil {
+		return place, nil, nil, err
 	}
+	if list, err = mirror.List(ctx, place, f.LocalDir()); err != nil {
+		closeIt()
+	}
+	return place, list, closeIt, err
+}
+
+// pick finds the series that is meant.
+func (f Logs) pick(list []mirror.Series) (mirror.Series, error) {
 	var fit []mirror.Series
 	var keys []string
 	for _, s := range list {
