@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,9 @@ import (
 // then [client-server], [mysql], [mariadb-client] and [risso], the later winning.
 type Defaults struct {
 	User, Password, Host, Port, Socket string
+
+	options tlsOptions
+	tls     *tls.Config // made of options; nil: they ask for nothing
 }
 
 // UserDefaultsFile is ~/.my.cnf, or "" where there is no home.
@@ -56,6 +60,9 @@ func ReadDefaults(path string) (Defaults, error) {
 	if err := sc.Err(); err != nil {
 		return d, fmt.Errorf("read option file %s: %w", path, err)
 	}
+	if d.tls, err = d.options.config(); err != nil {
+		return d, fmt.Errorf("option file %s: %w", path, err)
+	}
 	return d, nil
 }
 
@@ -82,6 +89,8 @@ func (d *Defaults) set(line string) {
 		d.Port = v
 	case "socket":
 		d.Socket = v
+	default:
+		d.options.set(k, v)
 	}
 }
 

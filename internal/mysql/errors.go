@@ -81,7 +81,7 @@ func classify(t Target, err error) error {
 	class := ClassOf(err)
 	r := remedy(class, t)
 	if untrusted(err) {
-		r = "this machine does not trust the server's certificate: name its CA by the environment variable SSL_CERT_FILE, or accept any certificate with tls=skip-verify"
+		r = "this machine does not trust the server's certificate: name its CA by the environment variable SSL_CERT_FILE or by ssl-ca in the option file, or accept any certificate with tls=skip-verify"
 	}
 	if class == ClassLogin && t.cfg.TLS == nil && t.cfg.TLSConfig == "" {
 		r += "; an account that requires TLS (REQUIRE SSL) needs tls=true in the DSN"
@@ -191,7 +191,7 @@ func remedy(c Class, t Target) string {
 	case ClassFull:
 		return "raise max_connections, or close idle clients"
 	case ClassTLS:
-		return "add tls=true (or tls=skip-verify to trust any certificate, tls=false for none) to the DSN's parameters"
+		return "add tls=true (or tls=skip-verify to trust any certificate, tls=false for none) to the DSN's parameters, or ssl-mode to the option file"
 	}
 	return ""
 }

@@ -159,6 +159,7 @@ func (t Target) WithFallback(d Defaults) Target {
 	if cfg.User == "" {
 		cfg.User = os.Getenv("USER")
 	}
+	d.encrypt(cfg)
 	return Target{cfg: cfg}
 }
 

@@ -45,6 +45,28 @@ type Gate struct {
 // New gives a gate that looks at a server and at its replicas until Close. Without limits it asks nobody. It fails when a
 // server cannot be asked.
 func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
+	return newGate(ctx, limits, connect, append([]mysql.Target{server}, replicas...))
+}
+
+// session is what a server is asked through.
+type session interface {
+	Lag(ctx context.Context) (lag time.Duration, lags bool, err error)
+	Maps(ctx context.Context, statement string) ([]map[string]string, error)
+	Close() error
+}
+
+// server is a session of a real one.
+type server struct{ *mysql.Conn }
+
+func (s server) Lag(ctx context.Context) (time.Duration, bool, error) { return read.Lag(ctx, s.Conn) }
+
+func connect(ctx context.Context, t mysql.Target) (session, error) {
+	c, err := mysql.Connect(ctx, t, nil)
+	return server{c}, err
+}
+
+// newGate is New; the first of the servers is the one that bears the load.
+func newGate(ctx context.Context, limits Limits, connect func(context.Context, mysql.Target) (session, error), servers []mysql.Target) (*Gate, error) {
 	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: delay.For}
 	ctx, g.stop = context.WithCancel(ctx)
 	if limits.MaxLag <= 0 && limits.MaxThreadsRunning <= 0 {
@@ -54,17 +76,14 @@ func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...my
 		g.limits.Every = time.Second
 	}
 	if limits.MaxLag <= 0 {
-		replicas = nil
+		servers = servers[:1]
 	}
-	for i, t := range append([]mysql.Target{server}, replicas...) {
-		w := &watcher{gate: g, target: t, main: i == 0}
-		if err := w.look(ctx); err != nil {
-			w.close()
+	for i, t := range servers {
+		s := &asker{connect: func(ctx context.Context) (session, error) { return connect(ctx, t) }, limits: g.limits, main: i == 0}
+		if err := g.watch(ctx, t.Address(), s.ask, s.close); err != nil {
 			g.Close()
 			return nil, err
 		}
-		g.done.Add(1)
-		go w.run(ctx)
 	}
 	return g, nil
 }
@@ -150,66 +169,79 @@ func (g *Gate) set(who, reason string) {
 	g.changed = make(chan struct{})
 }
 
-// watcher asks one server.
-type watcher struct {
-	gate   *Gate
-	target mysql.Target
-	main   bool
-	conn   *mysql.Conn
+// watch asks a server for its figures now, and again and again until ctx ends; end is called behind the last time, and where a
+// server could not be asked. The error is that of the first time.
+func (g *Gate) watch(ctx context.Context, address string, ask func(context.Context) (figures, error), end func()) error {
+	look := func() error {
+		f, err := ask(ctx)
+		if err != nil {
+			end()
+			return err
+		}
+		g.set(address, g.limits.reason(address, f))
+		return nil
+	}
+	if err := look(); err != nil {
+		return err
+	}
+	g.done.Go(func() {
+		defer end()
+		t := time.NewTicker(g.limits.Every)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+			if err := look(); err != nil && ctx.Err() == nil {
+				g.set(address, "it cannot be asked: "+err.Error())
+			}
+		}
+	})
+	return nil
 }
 
-func (w *watcher) run(ctx context.Context) {
-	defer w.gate.done.Done()
-	defer w.close()
-	t := time.NewTicker(w.gate.limits.Every)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.close()
-			w.gate.set(w.target.Address(), "it cannot be asked: "+err.Error())
-		}
+// asker asks one server.
+type asker struct {
+	connect func(context.Context) (session, error)
+	limits  Limits
+	main    bool
+	conn    session // nil: none
+}
+
+func (a *asker) close() {
+	if a.conn != nil {
+		a.conn.Close()
+		a.conn = nil
 	}
 }
 
-func (w *watcher) close() {
-	if w.conn != nil {
-		w.conn.Close()
-		w.conn = nil
-	}
-}
-
-// look asks once.
-func (w *watcher) look(ctx context.Context) (err error) {
+func (a *asker) ask(ctx context.Context) (f figures, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if w.conn == nil {
-		if w.conn, err = mysql.Connect(ctx, w.target, nil); err != nil {
-			return err
-		}
-	}
-	limits := &w.gate.limits
-	var f figures
-	if limits.MaxLag > 0 {
-		if f.lag, f.lags, err = read.Lag(ctx, w.conn); err != nil {
-			return err
-		}
-	}
-	if limits.MaxThreadsRunning > 0 && w.main {
-		rows, err := w.conn.Maps(ctx, "SHOW /* risso: is the server busy? */ GLOBAL STATUS LIKE 'Threads_running'")
+	if a.conn == nil {
+		conn, err := a.connect(ctx)
 		if err != nil {
-			return err
+			return f, err
+		}
+		a.conn = conn
+	}
+	if a.limits.MaxLag > 0 {
+		if f.lag, f.lags, err = a.conn.Lag(ctx); err != nil {
+			return f, err
+		}
+	}
+	if a.limits.MaxThreadsRunning > 0 && a.main {
+		rows, err := a.conn.Maps(ctx, "SHOW /* risso: is the server busy? */ GLOBAL STATUS LIKE 'Threads_running'")
+		if err != nil {
+			return f, err
 		}
 		if len(rows) > 0 {
 			f.running, _ = strconv.Atoi(rows[0]["Value"])
 		}
 	}
-	w.gate.set(w.target.Address(), limits.reason(w.target.Address(), f))
-	return nil
+	return f, nil
 }
 
 // figures are what a server says of itself.

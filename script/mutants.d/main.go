@@ -46,8 +46,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	sample := flag.Int("n", 0, "try only so many of the faults, always the same ones")
+	tests := flag.String("run", "", "run only tests whose names match this pattern")
 	flag.Parse()
-	left, err := run(ctx, *sample, flag.Arg(0), flag.Args()[1:])
+	left, err := run(ctx, *sample, *tests, flag.Arg(0), flag.Args()[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -58,7 +59,11 @@ func main() {
 }
 
 // run tries the faults of a room, or a sample of them, and gives the percentage that survives.
-func run(ctx context.Context, sample int, room string, files []string) (float64, error) {
+func run(ctx context.Context, sample int, tests, room string, files []string) (float64, error) {
+	only, err := regexp.Compile(tests)
+	if err != nil {
+		return 0, err
+	}
 	dir := filepath.Join("internal", filepath.Clean("/"+strings.TrimPrefix(room, "internal/")))
 	scratch, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -76,7 +81,7 @@ func run(ctx context.Context, sample int, room string, files []string) (float64,
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return 0, fmt.Errorf("limit memory: %w", err)
 	}
-	s := suite{bin: bin, dir: dir, asking: asking(dir)}
+	s := suite{bin: bin, dir: dir, asking: asking(dir), only: only}
 	if err := s.learn(ctx, scratch); err != nil {
 		return 0, err
 	}
@@ -88,6 +93,7 @@ func run(ctx context.Context, sample int, room string, files []string) (float64,
 type suite struct {
 	bin, dir string
 	asking   map[string]bool // tests that start servers: a pure room is guarded without
+	only     *regexp.Regexp  // tests whose names match; nil: all
 	tests    []test
 }
 
@@ -110,7 +116,7 @@ func (s *suite) learn(ctx context.Context, scratch string) error {
 		return fmt.Errorf("list the tests: %w", err)
 	}
 	for _, name := range strings.Fields(string(out)) {
-		if !regexp.MustCompile(`^(Test|Example|Fuzz)`).MatchString(name) || s.asking[name] {
+		if !regexp.MustCompile(`^(Test|Example|Fuzz)`).MatchString(name) || s.asking[name] || s.only != nil && !s.only.MatchString(name) {
 			continue
 		}
 		hits := filepath.Join(scratch, name)

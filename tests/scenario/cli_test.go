@@ -77,7 +77,7 @@ func TestTLSRemedies(t *testing.T) {
 		code            int
 	}{
 		{"without TLS", dsn, "an account that requires TLS (REQUIRE SSL) needs tls=true in the DSN", nil, 1},
-		{"a certificate of nobody", dsn + "?tls=true", "SSL_CERT_FILE, or accept any certificate with tls=skip-verify", nil, 1},
+		{"a certificate of nobody", dsn + "?tls=true", "SSL_CERT_FILE or by ssl-ca in the option file, or accept any certificate with tls=skip-verify", nil, 1},
 		{"its CA is named", dsn + "?tls=true", "", []string{"SSL_CERT_FILE=" + ca}, 0},
 		{"any certificate", dsn + "?tls=skip-verify", "", nil, 0},
 	} {

@@ -262,3 +262,62 @@ func TestReadMixed(t *testing.T) {
 		}
 	}
 }
+
+// TestAxis: from 0 on, or logarithmic where the largest count is more than sixteen times the smallest.
+func TestAxis(t *testing.T) {
+	for _, c := range []struct {
+		low, high int
+		n, want   float64
+	}{
+		{2, 32, 2, 1. / 16}, {2, 32, 32, 1}, {2, 32, 17, 17. / 32}, {2, 34, 2, 0}, {2, 34, 34, 1}, {1, 10000, 100, .5}, {2, 20000, 200, .5}, {3, 3, 3, 1}, {1, 4, 0, 0},
+	} {
+		r := &Report{Points: []Measured{{Threads: c.low}, {Threads: c.high}}}
+		if got := r.axis().at(c.n); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%d to %d: got %v at %v, want %v", c.low, c.high, c.n, got, c.want)
+		}
+	}
+	if got := (&Report{Points: []Measured{{Threads: 2}, {Threads: 30}}, Curve: []Curve{{Threads: 2}, {Threads: 60}}}).axis(); got != (axis{2, 60, true}) {
+		t.Errorf("got %+v, want the end of the curve, 60", got)
+	}
+	if got := (axis{low: 5, high: 5}).at(5); got != .5 {
+		t.Errorf("one place alone: got %v, want the middle", got)
+	}
+}
+
+// TestWall: the chart has a bar where the processors end, if they end within it.
+func TestWall(t *testing.T) {
+	for processors, want := range map[int]bool{0: false, 1: true, 2: true, 7: true, 8: false, 9: false} {
+		r := &Report{Processors: processors, Points: []Measured{{Threads: 1, Median: 10, Runs: []float64{10}}, {Threads: 8, Median: 40, Runs: []float64{40}}}}
+		if got := strings.Count(strings.Join(r.Chart(true)[:chartHeight], "\n"), ":") > 0; got != want {
+			t.Errorf("%d processors, chart to 8 threads: got a bar %v, want %v", processors, got, want)
+		}
+		if got := strings.Contains(r.SVG(), "stroke-dasharray"); got != want {
+			t.Errorf("%d processors, drawing to 8 threads: got a bar %v, want %v", processors, got, want)
+		}
+		if got := strings.Contains(r.SVG(), "<polyline"); got {
+			t.Error("got a law where there is none")
+		}
+	}
+	if got := new(Report).Chart(true); got != nil {
+		t.Errorf("without points: got a chart %q", got)
+	}
+	if got := new(Report).SVG(); strings.Contains(got, "<line") || !strings.HasSuffix(got, "</svg>\n") {
+		t.Errorf("without points: got %s, want an empty drawing", got)
+	}
+}
+
+// TestReadErrors: which line is wrong, and what stands there, cut where it is long.
+func TestReadErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"1,2\n\n3,x": `line 3: "3" and "x" are not`, "1,2\nx,4\n": `line 2: "x" and "4" are not`, "threads,tps\n1,2\nthreads,tps": `line 3: "threads" and "tps"`, "threads,4": `line 1: "threads" and "4"`, "4,tps": `line 1: "4" and "tps"`, "# 1,2\n5": "line 2: write threads,tps",
+		"tps,Threads": `the threads have to be the first column`, "1,2\n12345678901234567890,x": `line 2: "12345678901234567890" and`, "1,2\n123456789012345678901,x": `line 2: "12345678901234567890…" and`,
+	} {
+		got, err := Read([]byte(text))
+		if !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, %v; want %s", text, got, err, want)
+		}
+	}
+	if got, err := Read([]byte("1,2 # 3\n4,5,6 # x\n#7,8")); err != nil || !slices.Equal(got, []Point{{1, 2}, {4, 5}}) {
+		t.Errorf("comments: got %v, %v; want two points", got, err)
+	}
+}
