@@ -146,7 +146,7 @@ type Plan struct {
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
 	Settings []string         `json:"settings,omitempty"` // session settings while some of them are created
 
-	Stages change.Plan `json:"stages"` // what is done, in this order; those that an interrupted restore has done are passed over
+	Stages change.Plan `json:"-"` // what is done, in this order; those that an interrupted restore has done are passed over
 
 	Notes []string `json:"notes,omitempty"`
 }
