@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -173,47 +172,4 @@ func TestManyEncoders(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// BenchmarkStreams packs binary logs' like by the encoder of this build and by the Go encoder, in turns.
-func BenchmarkStreams(b *testing.B) {
-	e, err := NewEncoder()
-	if err != nil {
-		b.Fatal(err)
-	}
-	pure, err := newGo(true)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var raw []byte
-	for _, name := range []string{"rows", "noise", "zeros"} {
-		raw = append(raw, samples()[name]...)
-	}
-	raw = bytes.Repeat(raw, 8)
-	var took [2]time.Duration
-	var size [2]int
-	pack := func(i int, w io.WriteCloser, out *bytes.Buffer) {
-		began := time.Now()
-		_, err := w.Write(raw)
-		if err = errors.Join(err, w.Close()); err != nil {
-			b.Fatal(err)
-		}
-		took[i] += time.Since(began)
-		size[i] = out.Len()
-	}
-	for b.Loop() {
-		var out bytes.Buffer
-		w, err := e.Writer(&out)
-		if err != nil {
-			b.Fatal(err)
-		}
-		pack(0, w, &out)
-		out.Reset()
-		pure.Reset(&out)
-		pack(1, pure, &out)
-	}
-	b.SetBytes(int64(2 * len(raw)))
-	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "go/this")
-	b.ReportMetric(float64(len(raw))/float64(size[0]), "packed")
-	b.ReportMetric(float64(len(raw))/float64(size[1]), "packed-go")
 }
