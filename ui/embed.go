@@ -1,5 +1,5 @@
 // Package ui holds the built web page, so that the binary serves it without
-// any file beside it. The page's sources stand next to this file; `npm run
+// any other file. The page's sources are next to this file; `npm run
 // build` makes dist, which is committed so that `go build` needs no Node.
 package ui
 

@@ -1,5 +1,5 @@
-// Package binlogevent reads binary logs of MySQL and MariaDB: events, one after the other, with their checksums verified, and what
-// their bodies say. It reads an io.Reader and knows neither servers nor folders.
+// Package binlogevent reads binary logs of MySQL and MariaDB: a stream of events with verified
+// checksums, and the contents of their bodies. It reads an io.Reader and knows nothing about servers or folders.
 //
 // Format: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html,
 // https://mariadb.com/kb/en/replication-protocol/. Classes and numbers are named as in MySQL's

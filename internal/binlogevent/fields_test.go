@@ -360,6 +360,10 @@ func TestRenamed(t *testing.T) {
 			t.Errorf("names of %d and %d bytes: got %+v, %v", len(c.schema), len(c.name), table, err)
 		}
 	}
+	want := inner(TypeTableMap, append([]byte{1, 0, 0, 0, 0, 0, 1, 0, 2}, "ab\x00\x03cde\x00\x01\x03\x00\x00"...))
+	if got, err := RenameTable(f, bytes.Clone(raw), "ab", "cde"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("got %x, %v; want %x", got, err, want)
+	}
 	for n := HeaderLen; n < HeaderLen+13; n++ {
 		if _, err := RenameTable(f, bytes.Clone(raw[:n]), short, short); err == nil {
 			t.Errorf("cut to %d bytes: got no error", n)
@@ -506,6 +510,22 @@ func TestSplitLimit(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("at most %d bytes: got rows %v, want %s", limit, got, want)
+		}
+	}
+}
+
+// TestWidths: the masks of columns have a byte for each eight.
+func TestWidths(t *testing.T) {
+	var z bytes.Buffer
+	w := zlib.NewWriter(&z)
+	w.Write([]byte{0, 7})
+	w.Close()
+	for columns, width := range map[int]int{1: 1, 7: 1, 8: 1, 9: 2, 16: 2, 17: 3} {
+		head := append([]byte{1, 0, 0, 0, 0, 0, 1, 0, byte(columns)}, make([]byte, width)...)
+		raw := inner(TypeDeleteRowsZipV1, append(append(bytes.Clone(head), 0x81, 2), z.Bytes()...))
+		want := inner(TypeDeleteRowsV1, append(bytes.Clone(head), 0, 7))
+		if got, err := Plain(Format{tableIDLen: 6}, Event{Header: ParseHeader(raw), Raw: bytes.Clone(raw), Body: raw[HeaderLen:]}); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d columns: got %x, %v; want %x", columns, got, err, want)
 		}
 	}
 }

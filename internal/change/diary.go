@@ -14,7 +14,7 @@ type Diary struct{ f *os.File }
 // NewDiary begins a file of a kind in a folder, under a name that tells when and which process.
 func NewDiary(dir, kind string) (*Diary, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for the journal: %w", err)
+		return nil, fmt.Errorf("create a folder for the journal: %w", err)
 	}
 	name := fmt.Sprintf("%s-%s-%d.jsonl", kind, time.Now().UTC().Format("20060102T150405Z"), os.Getpid())
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

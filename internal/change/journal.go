@@ -17,8 +17,8 @@ import (
 
 // Why there is no journal, or none that can be taken. Each comes with its path.
 var (
-	errExists = errors.New("there is a journal already")
-	errHeld   = errors.New("a process holds the journal")
+	errExists = errors.New("there is already a journal")
+	errHeld   = errors.New("another process is using the journal")
 	errDamage = errors.New("the journal cannot be read")
 )
 
@@ -63,7 +63,7 @@ func write[T any](dir, kind string, s mysql.Server, started int64, old T) (*file
 		return nil, fmt.Errorf("write the journal: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for the journal: %w", err)
+		return nil, fmt.Errorf("create a folder for the journal: %w", err)
 	}
 	sweep(dir, kind)
 	f, err := publish(dir, kind, path, b)
@@ -147,7 +147,7 @@ func take[T any](dir, kind string, s mysql.Server) (*file, record[T], error) {
 	}
 	if err := json.NewDecoder(f).Decode(&c); err != nil || c.Version != version {
 		f.Close()
-		return nil, c, fmt.Errorf("%w: look at %s, put back by hand what it says, and remove it", errDamage, f.Name())
+		return nil, c, fmt.Errorf("%w: look at %s, put back by hand what it lists, and remove it", errDamage, f.Name())
 	}
 	return &file{path: f.Name(), file: f}, c, nil
 }

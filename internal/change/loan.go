@@ -220,5 +220,5 @@ func (l *Loan[T]) kept(err error) error {
 	if l.kind.Kept == nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w; what was there before is kept in %s: run %s", l.kind.Kept, err, l.file.path, l.kind.Command)
+	return fmt.Errorf("%w: %w; the previous values are in %s: run %s", l.kind.Kept, err, l.file.path, l.kind.Command)
 }

@@ -1,9 +1,9 @@
-// Package change is how Risso changes anything: first a plan is made, a value that can be printed and tested while nothing is
-// changed; then it is carried out, step by step; and a journal on disk tells what was done, and what has to be put back.
+// Package change is how Risso changes anything: first it makes a plan, a value that can be printed and tested before anything
+// changes; then it carries the plan out step by step; a journal on disk records what was done and what must be put back.
 //
-// What can be told beforehand stands in a Plan, and Execute carries it out. What a server lends for a while, such as a setting
-// or a plug-in, is a Loan: it is on disk before the first change, and it is given back at the end, or by whoever comes next after
-// a kill. What a step overwrites for good is noted in a Diary before it goes.
+// A Plan holds what is known in advance; Execute carries it out. A Loan is something borrowed from a server, such as a setting or
+// a plug-in: it is on disk before the first change, and is given back at the end, or by the next run after a kill. A Diary records
+// what a step overwrites for good, before it does so.
 package change
 
 import "context"

@@ -11,8 +11,8 @@
 //	a factor             Ratio
 //	a probability        Chance
 //
-// Three significant digits are enough for all of them; zeros behind the point are left out. What is not known (NaN) and what
-// cannot be (an infinity) is Unknown. Programs get raw numbers: nothing of this belongs into JSON, CSV or a setting's value.
+// Three significant digits are enough for all of them; trailing zeros after the point are left out. Unknown (NaN) and
+// impossible (infinite) values are written as Unknown. Programs get raw numbers: do not use this for JSON, CSV or values of settings.
 package digits
 
 import (

@@ -1,4 +1,4 @@
-// Package fault is how a command fails: an error with the exit code it stands for and what mends it. No IO.
+// Package fault is how a command fails: an error with the exit code it stands for and how to fix it. No IO.
 package fault
 
 import (
@@ -55,7 +55,7 @@ func Usagef(format string, args ...any) error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// New is err with the exit code it stands for and what mends it. Without a remedy it keeps the one it has.
+// New is err with the exit code it stands for and how to fix it. Without a remedy it keeps the one it has.
 func New(code int, remedy string, err error) error {
 	return &Error{Code: code, Err: fleet.WithRemedy(err, remedy)}
 }
@@ -76,7 +76,7 @@ func Code(err error) int {
 	return Failed
 }
 
-// Line joins what is wrong and what mends it in one line, for people and for logs.
+// Line joins what is wrong and how to fix it in one line, for people and for logs.
 func Line(msg, remedy string) string {
 	msg = strings.Join(strings.Fields(strings.ReplaceAll(msg, "\n", " ")), " ")
 	if remedy != "" {

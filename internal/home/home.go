@@ -1,4 +1,4 @@
-// Package home knows Risso's own folders on this machine: data, keys, and whose they are.
+// Package home knows Risso's own folders on this machine, such as those for data and keys, and who owns them.
 package home
 
 import (

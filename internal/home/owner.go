@@ -20,7 +20,7 @@ func Exists(path string) bool {
 // WarnOfOwner tells root that the folder is of another account, which could not read what root puts there.
 func WarnOfOwner(w io.Writer, dir string) {
 	if owner, ok := OtherOwner(dir); ok {
-		fmt.Fprintf(w, "risso: %s belongs to %s, which cannot use what root puts there: run risso as that account\n", dir, owner)
+		fmt.Fprintf(w, "risso: %s belongs to %s, which could not use files created by root: run risso as that account\n", dir, owner)
 	}
 }
 

@@ -167,17 +167,17 @@ func (c *cgroup) add(dir, name string, parse func([]byte)) *group {
 
 const (
 	helpUsage     = "Processor time of the control group."
-	helpThrottled = "Time in which the group had used up its processor share and was stopped."
-	helpPeriods   = "Periods in which the group's processor share was counted."
-	helpThrPer    = "Periods in which the group was stopped."
+	helpThrottled = "Time in which the group had used up its processor quota and was throttled."
+	helpPeriods   = "Periods in which the group's processor quota was enforced."
+	helpThrPer    = "Periods in which the group was throttled."
 	helpLimit     = "Processors that the group may use."
-	helpCurrent   = "Memory that counts for the group, page cache included."
-	helpMax       = "Memory that the group may have before the kernel kills in it."
-	helpAnon      = "Memory that is no page cache: the buffer pool and the sessions."
+	helpCurrent   = "Memory charged to the group, including page cache."
+	helpMax       = "Memory that the group may use before the kernel kills its processes."
+	helpAnon      = "Memory other than page cache: the buffer pool and the sessions."
 	helpFile      = "Page cache of the group."
-	helpInactive  = "Page cache that can go at once."
+	helpInactive  = "Page cache that can be dropped at once."
 	helpMajor     = "Page faults that had to read from disk."
-	helpEvents    = "How often the group met a memory limit, by what happened."
+	helpEvents    = "How often the group reached a memory limit, by what happened."
 	helpIO        = "Input and output of the group, by disk."
 )
 
@@ -213,7 +213,7 @@ func (c *cgroup) addV2(dir string) {
 	}
 	const what = "input and output of the control group"
 	if g := c.add(dir, "io.stat", c.ioV2); g == nil && exists(filepath.Join(dir, "memory.current")) {
-		c.r.gaps.set(fleet.Gap{What: what, Reason: "the io controller is not switched on for " + dir,
+		c.r.gaps.set(fleet.Gap{What: what, Reason: "the io controller is not enabled for " + dir,
 			Remedy: "systemctl set-property <unit>.service IOAccounting=yes"})
 	} else {
 		c.r.gaps.drop(what)
@@ -224,7 +224,7 @@ func (c *cgroup) addV2(dir string) {
 		}
 		p := &pressure{s: s,
 			some: c.slot(1, Counter, "pressure_"+r+"_waiting_seconds_total", "seconds", r+".pressure", "Time in which a task of the group waited for "+pressureWords[r]+".").at,
-			full: c.slot(1, Counter, "pressure_"+r+"_stalled_seconds_total", "seconds", r+".pressure", "Time in which no task of the group could run because of missing "+pressureWords[r]+".").at}
+			full: c.slot(1, Counter, "pressure_"+r+"_stalled_seconds_total", "seconds", r+".pressure", "Time in which no task of the group could run for lack of "+pressureWords[r]+".").at}
 		c.add(dir, r+".pressure", p.parse)
 	}
 }

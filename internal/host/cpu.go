@@ -29,14 +29,14 @@ type cpuState struct {
 func (h *Host) addCPU() {
 	c := &cpuState{h: h, plain: map[string]int{}}
 	c.all.first = h.defineAll(cpuTemplates("risso_host_cpu_seconds_total",
-		"Processor time by mode, summed over all processors. idle and iowait together are what is left."), "/proc/stat")
+		"Processor time by mode, summed over all processors. idle and iowait together are the unused part."), "/proc/stat")
 	for key, m := range map[string]Metric{
 		"ctxt":          {Name: "node_context_switches_total", Counter: true, Unit: "1", Help: "Context switches."},
 		"intr":          {Name: "node_intr_total", Counter: true, Unit: "1", Help: "Interrupts served."},
-		"processes":     {Name: "node_forks_total", Counter: true, Unit: "1", Help: "Processes and threads begun."},
-		"btime":         {Name: "node_boot_time_seconds", Unit: "seconds", Help: "When the host was booted, unix time."},
+		"processes":     {Name: "node_forks_total", Counter: true, Unit: "1", Help: "Processes and threads started."},
+		"btime":         {Name: "node_boot_time_seconds", Unit: "seconds", Help: "When the host was booted, Unix time."},
 		"procs_running": {Name: "node_procs_running", Unit: "1", Help: "Threads that run or wait for a processor."},
-		"procs_blocked": {Name: "node_procs_blocked", Unit: "1", Help: "Threads that wait for input or output to end."},
+		"procs_blocked": {Name: "node_procs_blocked", Unit: "1", Help: "Threads waiting for input or output."},
 	} {
 		m.Source = "/proc/stat"
 		c.plain[key] = h.define(m)

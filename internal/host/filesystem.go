@@ -202,10 +202,10 @@ func (f *filesystems) mountedDevices() map[string]bool {
 
 var filesystemTemplates = []template{
 	{name: "node_filesystem_size_bytes", unit: "bytes", help: "Size of the file system."},
-	{name: "node_filesystem_avail_bytes", unit: "bytes", help: "What a user who is not root may still write."},
-	{name: "node_filesystem_files", unit: "1", help: "File nodes in all."},
-	{name: "node_filesystem_files_free", unit: "1", help: "File nodes that are free."},
-	{name: "node_filesystem_readonly", unit: "1", help: "1 when it is mounted read-only, as ext4 does to itself after an error."},
+	{name: "node_filesystem_avail_bytes", unit: "bytes", help: "Space available to users other than root."},
+	{name: "node_filesystem_files", unit: "1", help: "Inodes in total."},
+	{name: "node_filesystem_files_free", unit: "1", help: "Free inodes."},
+	{name: "node_filesystem_readonly", unit: "1", help: "1 if it is mounted read-only, as ext4 is after an error."},
 }
 
 // readFilesystems copies the latest answers into the values.

@@ -148,7 +148,7 @@ func (f *finder) owner(inodes map[string]bool, what string, also func(pid int) b
 		if f.isServer(pid) {
 			return pid, nil
 		}
-		stranger = fmt.Sprintf("%s belongs to %s (process %d), which is no MySQL or MariaDB server", what, f.h.text(fmt.Sprintf("/proc/%d/comm", pid)), pid)
+		stranger = fmt.Sprintf("%s belongs to %s (process %d), which is not a MySQL or MariaDB server", what, f.h.text(fmt.Sprintf("/proc/%d/comm", pid)), pid)
 	}
 	if stranger != "" {
 		return 0, fmt.Errorf("%s: %w", stranger, ErrNotFound)
@@ -194,7 +194,7 @@ func (f *finder) byPIDFile(path string) (int, error) {
 		return 0, fmt.Errorf("pid file %s holds no number", path)
 	}
 	if !f.isServer(pid) {
-		return 0, fmt.Errorf("pid file %s is out of date: process %d is no server: %w", path, pid, ErrNotFound)
+		return 0, fmt.Errorf("pid file %s is out of date: process %d is not a server: %w", path, pid, ErrNotFound)
 	}
 	return pid, nil
 }

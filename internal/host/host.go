@@ -3,9 +3,9 @@
 //
 // It is made to be read every second. Files stay open and are read into one
 // buffer; text is parsed without making strings; in steady state a read
-// allocates nothing. What the host does not offer (no PSI, a container without
-// /proc/diskstats, a hung NFS mount) is no error but a fleet.Gap with its reason
-// and what mends it.
+// allocates nothing. Missing features of the host (no PSI, a container without
+// /proc/diskstats, a hung NFS mount) are not errors: they are reported as a
+// fleet.Gap with its reason and remedy.
 package host
 
 import (
@@ -24,7 +24,7 @@ type Options struct {
 	// FilesystemEvery is how often file systems are asked for their free space;
 	// zero means 10 s. Between two times the last figures stand.
 	FilesystemEvery time.Duration
-	// Processors reads processors and pressure only, for who wants to know no more.
+	// Processors reads only processors and pressure, for callers that need no more.
 	Processors bool
 }
 

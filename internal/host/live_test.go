@@ -325,7 +325,7 @@ func TestLiveFindServer(t *testing.T) {
 	}
 	defer l.Close()
 	_, _, err = h.FindServer(Target{Port: l.Addr().(*net.TCPAddr).Port})
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "no MySQL or MariaDB server") {
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "not a MySQL or MariaDB server") {
 		t.Errorf("a port of another program: %v", err)
 	}
 	_, _, err = h.FindServer(Target{Port: 1})

@@ -67,7 +67,7 @@ func (h *Host) addMemory() {
 		"pgpgout":    {unit: "kibibytes", help: "Written to disks, in KiB."},
 		"pswpin":     {unit: "pages", help: "Pages read back from swap."},
 		"pswpout":    {unit: "pages", help: "Pages written to swap."},
-		"oom_kill":   {unit: "1", help: "Processes that the kernel killed because memory ran out."},
+		"oom_kill":   {unit: "1", help: "Processes killed by the kernel because memory ran out."},
 	} {
 		v.at[key] = slot{h.define(Metric{Name: "node_vmstat_" + key, Counter: true, Unit: t.unit, Help: t.help, Source: "/proc/vmstat"}), 1}
 	}

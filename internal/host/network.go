@@ -26,11 +26,11 @@ func (h *Host) addNetwork() {
 	h.add("/proc/net/dev", "network interfaces", "mount /proc", n.parse)
 
 	snmp := &netStat{h: h}
-	snmp.want("Tcp:", "RetransSegs", "node_netstat_Tcp_RetransSegs", Counter, "TCP segments sent again: packets get lost on the way.")
+	snmp.want("Tcp:", "RetransSegs", "node_netstat_Tcp_RetransSegs", Counter, "TCP segments retransmitted: packets get lost on the way.")
 	snmp.want("Tcp:", "InSegs", "node_netstat_Tcp_InSegs", Counter, "TCP segments received.")
 	snmp.want("Tcp:", "OutSegs", "node_netstat_Tcp_OutSegs", Counter, "TCP segments sent.")
 	snmp.want("Tcp:", "InErrs", "node_netstat_Tcp_InErrs", Counter, "TCP segments received in error.")
-	snmp.want("Tcp:", "ActiveOpens", "node_netstat_Tcp_ActiveOpens", Counter, "TCP connections begun from here.")
+	snmp.want("Tcp:", "ActiveOpens", "node_netstat_Tcp_ActiveOpens", Counter, "TCP connections opened from here.")
 	snmp.want("Tcp:", "PassiveOpens", "node_netstat_Tcp_PassiveOpens", Counter, "TCP connections accepted.")
 	snmp.want("Tcp:", "CurrEstab", "node_netstat_Tcp_CurrEstab", Gauge, "TCP connections that are established now.")
 	snmp.source = "/proc/net/snmp"
@@ -39,7 +39,7 @@ func (h *Host) addNetwork() {
 	ext := &netStat{h: h}
 	ext.want("TcpExt:", "ListenOverflows", "node_netstat_TcpExt_ListenOverflows", Counter, "Connections refused because the accept queue (back_log) was full.")
 	ext.want("TcpExt:", "ListenDrops", "node_netstat_TcpExt_ListenDrops", Counter, "Connections dropped before the server accepted them.")
-	ext.want("TcpExt:", "TCPSynRetrans", "node_netstat_TcpExt_TCPSynRetrans", Counter, "SYN packets sent again.")
+	ext.want("TcpExt:", "TCPSynRetrans", "node_netstat_TcpExt_TCPSynRetrans", Counter, "SYN packets retransmitted.")
 	ext.want("TcpExt:", "TCPTimeouts", "node_netstat_TcpExt_TCPTimeouts", Counter, "TCP retransmission time-outs.")
 	ext.source = "/proc/net/netstat"
 	h.add(ext.source, "TCP extended statistics", "mount /proc", ext.parse)

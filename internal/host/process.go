@@ -41,7 +41,7 @@ var processTemplates = []template{
 	{name: "risso_process_threads", unit: "1", help: "Threads of the process."},
 	{name: "risso_process_virtual_memory_bytes", unit: "bytes", help: "Address space."},
 	{name: "risso_process_resident_memory_bytes", unit: "bytes", help: "Memory that is in RAM."},
-	{name: "risso_process_start_time_seconds", unit: "seconds", help: "When the process began, unix time."},
+	{name: "risso_process_start_time_seconds", unit: "seconds", help: "When the process began, Unix time."},
 }
 
 // Process opens the reader of a process. It returns ErrGone where there is none.

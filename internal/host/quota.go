@@ -55,7 +55,7 @@ func (h *Host) Quotas(pid int) (*Quotas, error) {
 		})
 	}
 	if !seen {
-		return nil, errors.New("no control group that counts processor time is seen from here")
+		return nil, errors.New("no control group that accounts processor time is visible from here")
 	}
 	return q, nil
 }

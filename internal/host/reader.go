@@ -62,7 +62,7 @@ func (r *reader) Each(f func(m *Metric, value float64)) {
 	}
 }
 
-// Gaps lists what could not be read, and what mends it. Any goroutine may call it.
+// Gaps lists what could not be read, and how to fix it. Any goroutine may call it.
 func (r *reader) Gaps() []fleet.Gap { return r.gaps.list() }
 
 func (r *reader) readGroups() {

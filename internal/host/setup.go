@@ -108,7 +108,7 @@ func (h *Host) hypervisor() string {
 	for line := range strings.SplitSeq(h.text("/proc/cpuinfo"), "\n") {
 		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
 			if strings.Contains(flags+" ", " hypervisor ") {
-				return "a hypervisor that does not give its name"
+				return "an unnamed hypervisor"
 			}
 			break
 		}

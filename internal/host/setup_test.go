@@ -166,7 +166,7 @@ func TestHypervisor(t *testing.T) {
 		{"Amazon EC2", "m5.large", "fpu hypervisor", "Amazon EC2"},
 		{"Amazon EC2", "m5.metal", "fpu", ""},
 		{"Dell Inc.", "PowerEdge R750", "fpu vme", ""},
-		{"", "", "fpu hypervisor", "a hypervisor that does not give its name"},
+		{"", "", "fpu hypervisor", "an unnamed hypervisor"},
 	} {
 		h := writeTree(t, map[string]string{"/sys/class/dmi/id/sys_vendor": c.vendor, "/sys/class/dmi/id/product_name": c.product, "/proc/cpuinfo": "model name\t: X\nflags\t\t: " + c.flags + "\n"})
 		if got := h.Setup().Virtual; got != c.want {

@@ -47,7 +47,7 @@ func (h *Host) Storage(pid int, folder string) (Storage, error) {
 	}
 	s, number, ok := mountOf(string(text), folder)
 	if !ok {
-		return s, fmt.Errorf("no mount holds %s", folder)
+		return s, fmt.Errorf("%s is on no known mount", folder)
 	}
 	var st unix.Statfs_t
 	if unix.Statfs(inside, &st) == nil {

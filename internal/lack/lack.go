@@ -1,4 +1,4 @@
-// Package lack is what tests do where something is not there that script/setup installs.
+// Package lack is what tests do if something that script/setup installs is missing.
 package lack
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Of skips a test for want of something; reason says what is missing and what mends that. In script/test, which runs
+// Of skips a test because something is missing; reason says what is missing and how to fix that. In script/test, which runs
 // script/setup first and sets RISSO_NEED_SERVERS=1, it fails the test: what is silently not tested there is tested nowhere.
 func Of(t testing.TB, reason string) {
 	t.Helper()

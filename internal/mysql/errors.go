@@ -87,18 +87,18 @@ func classify(t Target, err error) error {
 		r += "; an account that requires TLS (REQUIRE SSL) needs tls=true in the DSN"
 	}
 	if errors.Is(err, driver.ErrNoTLS) {
-		r = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
+		r = "the server does not support TLS: remove tls=… from the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
 	var me *driver.MySQLError
 	if errors.As(err, &me) && me.Number == errno.DatabaseDenied {
-		r = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
+		r = "the account has no privileges on the database in the DSN: GRANT SELECT ON it, or leave it out"
 	}
 	if errors.As(err, &me) {
 		switch me.Number {
 		case errno.UnknownDatabase:
-			r = "make it with CREATE DATABASE, or take another name in the DSN"
+			r = "create it with CREATE DATABASE, or use another name in the DSN"
 		case errno.TooManyUserConnections, errno.UserLimitReached:
-			r = "raise the limit that the error names: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
+			r = "raise the limit named in the error: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
 		case errno.MustChangePassword, errno.MustChangePasswordLogin:
 			r = "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
 		}
@@ -182,11 +182,11 @@ func remedy(c Class, t Target) string {
 	case ClassRefused:
 		return "is the server running and listening on " + t.Address() + "?"
 	case ClassTimeout:
-		return "the server hangs, or a firewall swallows packets to " + t.Address()
+		return "the server hangs, or a firewall drops packets to " + t.Address()
 	case ClassUnreachable:
 		return "check the host name in the DSN and the route to it"
 	case ClassLogin:
-		return "check user and password; the server decides by the account's host part too: CREATE USER 'risso'@'<this host>' IDENTIFIED BY '…'; " +
+		return "check user and password; the account's host part matters, too: CREATE USER 'risso'@'<this host>' IDENTIFIED BY '…'; " +
 			"GRANT PROCESS, REPLICATION CLIENT ON *.* TO 'risso'@'<this host>'"
 	case ClassFull:
 		return "raise max_connections, or close idle clients"
@@ -208,5 +208,5 @@ func Gone(err error) bool {
 	return errors.As(err, &refused) && (refused.Number == errno.NoSuchTable || refused.Number == errno.UnknownTable || refused.Number == errno.UnknownDatabase)
 }
 
-// LockRefused says that a table was not to be had because somebody waits to change it.
+// LockRefused says that a table was not available because somebody waits to change it.
 func LockRefused(err error) bool { return ErrorNumber(err) == errno.LockWaitTimeout }

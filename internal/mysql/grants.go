@@ -106,7 +106,7 @@ func (s Server) needs(j Job, schema string) []privileges {
 		case s.atLeast(80000):
 			list = append(list, "BACKUP_ADMIN")
 		}
-		return []privileges{everywhere(list...)} // who may SELECT everywhere sees routines, too
+		return []privileges{everywhere(list...)} // an account that may SELECT everywhere sees routines, too
 	case JobPhysical:
 		return []privileges{everywhere(s.copyPrivileges(s.CopyTools()[0])...)}
 	case JobFollow:
@@ -161,7 +161,7 @@ func canonicalPrivilege(p string) string {
 	return p
 }
 
-// allOf stands for ALL PRIVILEGES: who has these everywhere lacks nothing that a restore asks for.
+// allOf stands for ALL PRIVILEGES: an account with these everywhere has all that a restore needs.
 var allOf = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "PROCESS", "REFERENCES", "INDEX", "ALTER", "SUPER", "LOCK TABLES", "EXECUTE",
 	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", grantOption}
 
@@ -181,7 +181,7 @@ func (s Server) instead(privilege string) []string {
 	return []string{privilege}
 }
 
-// Missing are the statements that give the account of the connection what it lacks for the jobs; none when it may all that.
+// Missing are the statements that give the account of the connection the privileges it is missing for the jobs; none if it has all.
 func (s Server) Missing(r Rights, schema string, jobs ...Job) []string {
 	var out []string
 	for _, p := range s.merged(schema, jobs) {

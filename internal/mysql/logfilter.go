@@ -30,9 +30,9 @@ func LogFilterOf(status map[string]string) LogFilter {
 func (f LogFilter) String() string {
 	switch {
 	case len(f.Do) > 0: // the server does not look at the other then
-		return "its binary logs hold nothing but what is changed in " + strings.Join(f.Do, ", ") + " (binlog_do_db): the rest cannot be rolled forward"
+		return "its binary logs contain only changes in " + strings.Join(f.Do, ", ") + " (binlog_do_db): the rest cannot be rolled forward"
 	case len(f.Ignore) > 0:
-		return "its binary logs leave out what is changed in " + strings.Join(f.Ignore, ", ") + " (binlog_ignore_db): it cannot be rolled forward"
+		return "its binary logs leave out changes in " + strings.Join(f.Ignore, ", ") + " (binlog_ignore_db): it cannot be rolled forward"
 	}
 	return ""
 }

@@ -28,22 +28,22 @@ func checkName(name string, most int) error {
 	case name == "":
 		return errors.New("it is empty")
 	case !utf8.ValidString(name):
-		return errors.New("it is no UTF-8")
+		return errors.New("it is not UTF-8")
 	case strings.IndexByte(name, 0) >= 0:
-		return errors.New("it holds a NUL")
+		return errors.New("it contains a NUL")
 	case strings.HasSuffix(name, " "):
 		return errors.New("it ends in a blank")
 	}
 	for _, c := range name {
 		if c > nameLast {
-			return fmt.Errorf("it holds %q, and names have no characters beyond U+FFFF", c)
+			return fmt.Errorf("it contains %q, and names have no characters beyond U+FFFF", c)
 		}
 	}
 	if n := utf8.RuneCountInString(name); n > nameChars {
-		return fmt.Errorf("it has %d characters, and a name has %d at most", n, nameChars)
+		return fmt.Errorf("it has %d characters, and a name has at most %d", n, nameChars)
 	}
 	if n := fileNameBytes(name); n > most {
-		return fmt.Errorf("its file would have a name of %d bytes or more, and %d are the most", n, most)
+		return fmt.Errorf("its file name would have %d bytes or more, and %d are the maximum", n, most)
 	}
 	return nil
 }

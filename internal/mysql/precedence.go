@@ -19,7 +19,7 @@ type precedence struct {
 }
 
 // Connections of a server that risso serve holds: one for numbers, one for statements, one for sessions, one for the slow log. One more
-// is spare, for who looks beside it.
+// is superfluous to a reader.
 const (
 	ServeConnections  = 4
 	enoughConnections = ServeConnections + 1

@@ -39,7 +39,7 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 		return nil
 	})
 	if err != nil {
-		return s, fmt.Errorf("ask what server it is: %w", err)
+		return s, fmt.Errorf("ask for the server's version: %w", err)
 	}
 	if s.ID, err = c.Text(ctx, s.ownID()); err != nil && ClassOf(err) != ClassMissing {
 		return s, fmt.Errorf("identify the server: %w", err)

@@ -63,7 +63,7 @@ func (t Target) ConnectStream(ctx context.Context, o StreamOptions) (*Stream, er
 	return s, nil
 }
 
-// ConnectWire logs in: who has the connection speaks the protocol himself. It reads buffer bytes at once; 0: as many as are
+// ConnectWire logs in; the caller speaks the protocol on the connection. It reads buffer bytes at once; 0: as many as are
 // usual. Errors are of type *Error.
 func (t Target) ConnectWire(ctx context.Context, buffer int) (*wire.Conn, error) {
 	if t.cfg == nil {
@@ -81,7 +81,7 @@ func (s *Stream) begin(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("ask for the session's number: %w", err)
+		return fmt.Errorf("ask for the connection ID: %w", err)
 	}
 	s.id = id // who kills the session asks for it
 	if err := s.Exec(ctx, plainSession); err != nil {

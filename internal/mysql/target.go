@@ -57,7 +57,7 @@ func ParseTarget(dsn string) (Target, error) {
 }
 
 // errPort never shows what stands behind the colon: it may be a password.
-var errPort = fmt.Errorf("%w: the port is no number from 1 to 65535; write it as user:password@tcp(host:3306)/", ErrDSN)
+var errPort = fmt.Errorf("%w: the port is not a number from 1 to 65535; write it as user:password@tcp(host:3306)/", ErrDSN)
 
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)

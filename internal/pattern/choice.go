@@ -69,7 +69,7 @@ func unquote(s string) (name, rest string, ok bool) {
 	return "", s, false
 }
 
-// Schema is the name of a schema out of what a person wrote, who may have quoted it.
+// Schema is the name of a schema as a person wrote it, possibly quoted.
 func Schema(s string) string {
 	if name, rest, ok := unquote(s); ok && rest == "" {
 		return name

@@ -1,4 +1,4 @@
-// Package pattern has names with stars, and regular expressions that are compiled when they are first used. There are a
+// Package pattern has name patterns with *, and regular expressions that are compiled when first used. There are a
 // hundred of those in Risso, of which a command uses few; compiling all would take longer than most commands do.
 package pattern
 

@@ -1,4 +1,4 @@
-// Package release says which Risso this is.
+// Package release says which version of Risso this is.
 package release
 
 import (

@@ -90,7 +90,7 @@ func (n *Node) Client(ctx context.Context, args []string) (*exec.Cmd, error) {
 	}
 	path, ok := n.Program.tool(names...)
 	if !ok {
-		return nil, fault.New(fault.Usage, "install a client (Debian: mariadb-client), or give statements after --", errors.New("neither mysql nor mariadb is here"))
+		return nil, fault.New(fault.Usage, "install a client (Debian: mariadb-client), or give statements after --", errors.New("neither mysql nor mariadb is installed"))
 	}
 	args = append([]string{"--no-defaults", "--user=root", "--socket=" + n.Socket}, args...)
 	cmd := exec.CommandContext(ctx, path, args...)

@@ -196,7 +196,7 @@ func Find(ctx context.Context, spec string) (Server, error) {
 	switch Family(family) {
 	case FamilyMariaDB, FamilyMySQL, FamilyPercona:
 	default:
-		return Server{}, fault.New(fault.Usage, "say mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server", fmt.Errorf("unknown server %q", spec))
+		return Server{}, fault.New(fault.Usage, "use mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server", fmt.Errorf("unknown server %q", spec))
 	}
 	found, looked, err := Servers(ctx)
 	if err != nil && !errors.Is(err, ErrNoServer) {
@@ -232,7 +232,7 @@ func findPath(ctx context.Context, path string) (Server, error) {
 			return inspect(ctx, real)
 		}
 	}
-	return Server{}, fault.New(fault.Usage, "give mysqld or mariadbd itself, or a folder with bin/mysqld, bin/mariadbd, sbin/… or libexec/… in it", fmt.Errorf("no server at %s", path))
+	return Server{}, fault.New(fault.Usage, "give mysqld or mariadbd itself, or a folder that contains bin/mysqld, bin/mariadbd, sbin/… or libexec/…", fmt.Errorf("no server at %s", path))
 }
 
 // versionForm takes the number out of what `mysqld --version` prints, such as
@@ -253,7 +253,7 @@ func inspect(ctx context.Context, binary string) (Server, error) {
 	}
 	m := versionForm().FindStringSubmatch(string(out))
 	if m == nil {
-		return Server{}, fmt.Errorf("%s --version says no version: %s", binary, firstLine(string(out)))
+		return Server{}, fmt.Errorf("%s --version prints no version: %s", binary, firstLine(string(out)))
 	}
 	s := Server{Version: m[1], Binary: binary, Basedir: base, Family: FamilyMySQL}
 	switch {

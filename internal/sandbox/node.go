@@ -52,7 +52,7 @@ var errPortTaken = errors.New("the port is taken by another program")
 
 // errNoAIO is the reason of a start for which the kernel had no room for asynchronous I/O left: a MySQL takes some 2,500 of the
 // 65,536 requests that fs.aio-max-nr allows on a machine, and does not start without. MariaDB goes on by itself.
-var errNoAIO = errors.New("the machine has no room left for asynchronous I/O (fs.aio-max-nr)")
+var errNoAIO = errors.New("the machine has no asynchronous I/O requests left (fs.aio-max-nr)")
 
 // simulatedAIO lets InnoDB make do without it.
 const simulatedAIO = "--innodb-use-native-aio=OFF"
@@ -214,7 +214,7 @@ func (n *Node) awaitAnswer(ctx context.Context) error {
 func (n *Node) Ended() <-chan struct{} { return n.exited }
 
 // ErrKilled says that something else than itself ended a server.
-var ErrKilled = errors.New("something else ended the server: it was killed, as the kernel does when memory runs out, or shut down")
+var ErrKilled = errors.New("something else stopped the server: it was killed, as the kernel does when memory runs out, or shut down")
 
 // Killed says whether the server that this process started was ended by something else than itself. Until it has ended it was not.
 func (n *Node) Killed() bool {
@@ -284,7 +284,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if err := n.Kill(syscall.SIGCONT); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it does not end"))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it does not stop"))
 	defer cancel()
 	return n.awaitEnd(ctx)
 }
@@ -303,7 +303,7 @@ func (n *Node) Kill(sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Second, errors.New("it does not end"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Second, errors.New("it does not stop"))
 	defer cancel()
 	return n.awaitEnd(ctx)
 }

@@ -188,7 +188,7 @@ func endAll(ctx context.Context, dir string) (ended []process, err error) {
 			}
 		}
 		if err := delay.For(ctx, 5*time.Millisecond); err != nil {
-			return ended, fmt.Errorf("process %d does not end: %w", ps[0].PID, err)
+			return ended, fmt.Errorf("process %d does not stop: %w", ps[0].PID, err)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func recipeFor(s Server) (recipe, error) {
 			return r, nil
 		}
 	}
-	return recipe{}, fmt.Errorf("%s %s is too old for a sandbox: MariaDB 10.5 and MySQL 5.7.6 are the first that work", s.Family, s.Version)
+	return recipe{}, fmt.Errorf("%s %s is too old for a sandbox: MariaDB 10.5 and MySQL 5.7.6 are the oldest that work", s.Family, s.Version)
 }
 
 func mysqlBootstrap(r recipe, s Server, dir, _ string) ([]string, error) {

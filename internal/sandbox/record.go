@@ -27,7 +27,7 @@ const (
 )
 
 // ErrBusy is the reason when another process works on the sandbox.
-var ErrBusy = errors.New("another risso works on this sandbox")
+var ErrBusy = errors.New("another risso is using this sandbox")
 
 // lockFile takes an exclusive lock on a file, which it makes when needed, and
 // gives back what unlocks it. The kernel unlocks when the process dies, however
@@ -79,7 +79,7 @@ func lockSandbox(ctx context.Context, dir string, wait time.Duration) (func(), e
 // it, and returns it locked.
 func create(ctx context.Context, p *plan) (s *Sandbox, unlock func(), err error) {
 	if err := os.MkdirAll(p.root, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("make the folder of sandboxes: %w", err)
+		return nil, nil, fmt.Errorf("create the folder of sandboxes: %w", err)
 	}
 	// Servers show the path as they were given it, so there must be one only.
 	root, err := filepath.EvalSymlinks(p.root)
@@ -327,7 +327,7 @@ const socketDirPrefix = "risso-sandbox-"
 // removeSocketDir removes a folder of sockets, and nothing that is not one.
 func removeSocketDir(dir string) error {
 	if !strings.HasPrefix(filepath.Base(dir), socketDirPrefix) {
-		return fmt.Errorf("%s is no folder of sockets", dir)
+		return fmt.Errorf("%s is not a folder of sockets", dir)
 	}
 	return os.RemoveAll(dir)
 }

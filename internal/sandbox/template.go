@@ -44,7 +44,7 @@ func (t template) ensure(ctx context.Context) (string, error) {
 	}
 	root := filepath.Join(t.cache, "templates")
 	if err := os.MkdirAll(root, 0o700); err != nil {
-		return "", fmt.Errorf("make the cache of templates: %w", err)
+		return "", fmt.Errorf("create the cache of templates: %w", err)
 	}
 	dir := filepath.Join(root, key)
 	if isDir(dir) {

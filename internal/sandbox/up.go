@@ -64,7 +64,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		}
 	}
 	if p.name != "" && !nameForm().MatchString(p.name) {
-		return nil, fault.New(fault.Usage, "use up to 40 of a-z, 0-9, dot, dash and underscore", fmt.Errorf("a sandbox cannot be called %q", p.name))
+		return nil, fault.New(fault.Usage, "use up to 40 of a-z, 0-9, dot, dash and underscore", fmt.Errorf("%q is not a name for a sandbox", p.name))
 	}
 	for _, setting := range p.settings {
 		if err := checkSetting(setting); err != nil {
@@ -97,7 +97,7 @@ func nodeCount(o Options) (int, error) {
 	switch o.Topology {
 	case TopologySingle, "":
 		if o.Replicas > 0 {
-			return 0, fault.New(fault.Usage, "say --topology replication", errors.New("a single server has no replicas"))
+			return 0, fault.New(fault.Usage, "use --topology replication", errors.New("a single server has no replicas"))
 		}
 		return max(1, len(o.Servers)), nil
 	case TopologyReplication, TopologyGalera:
@@ -106,7 +106,7 @@ func nodeCount(o Options) (int, error) {
 		}
 		return 1 + replicas, nil
 	}
-	return 0, fault.New(fault.Usage, "say single, replication or galera", fmt.Errorf("unknown topology %q", o.Topology))
+	return 0, fault.New(fault.Usage, "use single, replication or galera", fmt.Errorf("unknown topology %q", o.Topology))
 }
 
 // chooseServers finds a server for each node and checks that they fit together.
@@ -136,7 +136,7 @@ func (p *plan) chooseServers(ctx context.Context, find func(context.Context, str
 	for _, b := range p.servers {
 		s := b.server
 		if p.topology == TopologyGalera && s.Family != FamilyMariaDB {
-			return fault.New(fault.Usage, "a sandbox makes one of MariaDB servers", fmt.Errorf("no Galera cluster of %s", s.Name))
+			return fault.New(fault.Usage, "sandboxes support Galera only with MariaDB servers", fmt.Errorf("no Galera cluster of %s", s.Name))
 		}
 		if p.topology != TopologyReplication {
 			continue
@@ -233,7 +233,7 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 	}
 	if s.SocketDir != "" {
 		if err := os.Mkdir(s.SocketDir, 0o700); err != nil {
-			return fmt.Errorf("make a folder for sockets: %w", err)
+			return fmt.Errorf("create a folder for sockets: %w", err)
 		}
 	}
 	if p.data != nil {
@@ -483,7 +483,7 @@ func (n *Node) follow(ctx context.Context, primary *Node, r recipe, password str
 			return nil
 		}
 		if why := replicationError(ctx, db, r.status); why != "" {
-			return fmt.Errorf("replication stands: %s", why)
+			return fmt.Errorf("replication has stopped: %s", why)
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			return cause

@@ -170,9 +170,9 @@ func (c *configWatch) protections(list []config.Watched) (said []string) {
 		switch name := n.Instance.Name; {
 		case was == nil && is == nil:
 		case was == nil:
-			said = append(said, name+" is protected now")
+			said = append(said, name+" is now protected")
 		case is == nil:
-			said = append(said, name+" is not protected any more")
+			said = append(said, name+" is no longer protected")
 		default:
 			if fields := changedFields(was.Protect, is.Protect); len(fields) > 0 {
 				said = append(said, name+" has another "+strings.Join(fields, ", "))
@@ -204,7 +204,7 @@ func (c *configWatch) rest(now config.File) (said []string) {
 		return c
 	}
 	if !reflect.DeepEqual(bare(c.config), bare(now)) {
-		said = append(said, "what else has changed in it needs a restart of risso serve")
+		said = append(said, "other changes in it take effect when risso serve is restarted")
 	}
 	return said
 }

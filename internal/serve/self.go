@@ -51,8 +51,8 @@ func newSelfMeter() *selfMeter { return &selfMeter{started: time.Now()} }
 var selfMetrics = []fleet.Metric{
 	{Name: "process_cpu_seconds_total", Counter: true, Unit: "seconds", Help: "processor time of Risso", Source: "getrusage"},
 	{Name: "process_resident_memory_bytes", Unit: "bytes", Help: "memory of Risso", Source: "/proc/self/statm"},
-	{Name: "risso_store_written_bytes_total", Counter: true, Unit: "bytes", Help: "bytes that Risso handed to the file system for numbers", Source: "Risso"},
-	{Name: "risso_store_disk_bytes", Unit: "bytes", Help: "size of the numbers on disk", Source: "Risso"},
+	{Name: "risso_store_written_bytes_total", Counter: true, Unit: "bytes", Help: "bytes of metrics that Risso handed to the file system", Source: "Risso"},
+	{Name: "risso_store_disk_bytes", Unit: "bytes", Help: "size of the metrics on disk", Source: "Risso"},
 	{Name: "risso_store_samples_total", Counter: true, Help: "values stored", Source: "Risso"},
 	{Name: "risso_store_blocks", Help: "finished hours and days on disk", Source: "Risso"},
 	{Name: "risso_store_damaged_total", Counter: true, Help: "files set aside because they were damaged", Source: "Risso"},
@@ -62,7 +62,7 @@ var selfMetrics = []fleet.Metric{
 func (w *watch) watchSelf(ctx context.Context, group *collect.Group, numbers *series.Store) error {
 	wr, err := numbers.Writer(selfID)
 	if err != nil {
-		return fmt.Errorf("write Risso's own numbers: %w", err)
+		return fmt.Errorf("write Risso's own metrics: %w", err)
 	}
 	w.self.sink, w.self.logger = &seriesSink{w: wr}, w.logger
 	for _, m := range selfMetrics {
@@ -82,7 +82,7 @@ func (m *selfMeter) tick(due time.Time) time.Time {
 		m.sample.Values[m.pos[i]] = v
 	}
 	if err := m.sink.Append(due.Unix(), m.sample.Metrics, m.sample.Values, false); err != nil {
-		m.logger.Debug("Risso's own numbers were not stored", "err", err)
+		m.logger.Debug("Risso's own metrics were not stored", "err", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package serve is the daemon: it joins watching, statements and protection, and keeps them running until it is told to end.
+// Package serve is the daemon: it joins watching, statements and protection, and keeps them running until it is stopped.
 package serve
 
 import (
@@ -39,7 +39,7 @@ type Parts struct {
 	Facts       *state.Store
 	Board       *live.Board
 	Statements  events.Store            // nil: there is none
-	Why, Remedy string                  // why there is none, and what mends it
+	Why, Remedy string                  // why there is none, and how to fix it
 	Sources     func() []history.Status // how collecting statements goes, by instance
 	Guard       *protect.Guard
 	Event       func(fleet.Event) // takes what happened; does not block
@@ -84,12 +84,12 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		if errors.Is(err, series.ErrLocked) {
 			return fault.New(fault.InUse, "give each its own folder with --data", fmt.Errorf("another risso serve uses %s", set.Data))
 		}
-		return FolderFailure(set.Data, fmt.Errorf("open the numbers: %w", err))
+		return FolderFailure(set.Data, fmt.Errorf("open the store of metrics: %w", err))
 	}
 	defer numbers.Close()
 	facts, err := state.Open(ctx, filepath.Join(set.Data, "state.db"))
 	if err != nil {
-		return FolderFailure(set.Data, fmt.Errorf("open the facts: %w", err))
+		return FolderFailure(set.Data, fmt.Errorf("open the store of facts: %w", err))
 	}
 	defer facts.Close()
 	if err := requireToken(ctx, set, facts); err != nil {
@@ -118,7 +118,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	c := newConfigWatch(f, set.Servers, guard, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
-	case <-w.begun: // who asks now is told of every server
+	case <-w.begun: // whoever asks now is told of every server
 	case <-gctx.Done():
 		return inOrder(ctx, g.Wait())
 	}

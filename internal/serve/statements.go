@@ -31,7 +31,7 @@ type statements struct {
 func openStatements(ctx context.Context, set config.Settings) (*statements, error) {
 	s := new(statements)
 	if set.Statements.Mode == string(history.Off) && !set.AnyStatements() {
-		s.why, s.remedy = "statements are not followed", "start risso serve without --no-statements or --statements off"
+		s.why, s.remedy = "statements are not recorded", "start risso serve without --no-statements or --statements off"
 		return s, nil
 	}
 	if set.Statements.EventsURL != "" {
@@ -57,7 +57,7 @@ func openStatements(ctx context.Context, set config.Settings) (*statements, erro
 	case errors.Is(err, events.ErrNewer):
 		s.why, s.remedy = err.Error(), "run the newer Risso, or move the file away: then statements start over"
 	default:
-		s.why, s.remedy = err.Error(), "look at the disk and the rights of the data folder, then start Risso again"
+		s.why, s.remedy = err.Error(), "check the disk and the permissions of the data folder, then restart Risso"
 	}
 	return s, nil
 }

@@ -54,7 +54,7 @@ func (w *watch) notLooked(from, to time.Time) {
 		form = time.DateTime
 	}
 	w.Event(fleet.Event{Time: from, Kind: fleet.EventObserver, Severity: fleet.SeverityWarning, Subject: "late",
-		Text: fmt.Sprintf("Risso did not look from %s to %s (%s): it stood still itself, its machine was too busy or asleep", from.Local().Format(form), to.Local().Format(form), digits.Span(to.Sub(from)))})
+		Text: fmt.Sprintf("Risso took no readings from %s to %s (%s): it was stalled itself, its machine too busy or asleep", from.Local().Format(form), to.Local().Format(form), digits.Span(to.Sub(from)))})
 }
 
 // Event takes what happened; it never blocks.
@@ -197,7 +197,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
 		return err
 	}
-	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso " + release.Version() + " began to watch"})
+	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso " + release.Version() + " began watching"})
 	close(w.begun)
 	err = guard.Run(ctx) // ends when ctx does; what its jobs have to say at the end still goes into the journal
 	cancel()
@@ -212,7 +212,7 @@ func PhaseOf(i int) time.Duration { return time.Duration(i%80) * 8 * time.Millis
 func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.Watched, i int, traffic *mysql.Traffic, h *host.Host, numbers *series.Store, facts *state.Store) error {
 	wr, err := numbers.Writer(s.Instance.ID)
 	if err != nil {
-		return fmt.Errorf("write the numbers of %s: %w", s.Instance.Name, err)
+		return fmt.Errorf("write the metrics of %s: %w", s.Instance.Name, err)
 	}
 	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
@@ -245,7 +245,7 @@ func (w *watch) watchHost(ctx context.Context, group *collect.Group, set config.
 	wr, err := numbers.Writer(instance.ID)
 	if err != nil {
 		h.Close()
-		return nil, "", fmt.Errorf("write the numbers of this host: %w", err)
+		return nil, "", fmt.Errorf("write the metrics of this host: %w", err)
 	}
 	if err := facts.SaveInstance(ctx, instance, time.Time{}); err != nil {
 		h.Close()
@@ -315,18 +315,18 @@ func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, 
 	}
 	for i, err := range errs {
 		if err != nil {
-			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, keeps trying: "+err.Error(), fleet.RemedyOf(err)))
+			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, will keep trying: "+err.Error(), fleet.RemedyOf(err)))
 		}
 	}
 	return nil
 }
 
-// staysAway says of trouble with a server that waiting does not mend it.
+// staysAway says that waiting does not help against an error of a server.
 func staysAway(c mysql.Class) bool {
 	return c == mysql.ClassLogin || c == mysql.ClassTLS || c == mysql.ClassUsage
 }
 
-// NotThere is staysAway for who looks at the present: an unknown host and a port on which nobody listens are a slip of the pen
+// NotThere is staysAway for interactive use: an unknown host and a port on which nothing listens are typos
 // more often than a server that will come.
 func NotThere(c mysql.Class) bool {
 	return staysAway(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused

@@ -78,7 +78,7 @@ func (r *reader) toWord(verb string) bool {
 	return r.is(r.i, "TO") || verb == "SET" && r.is(r.i, "FOR")
 }
 
-// readGrantee reads for whom it is, and makes sure that it is for nobody else.
+// readGrantee reads the grantee, and makes sure that there is no other.
 func (r *reader) readGrantee(g *Grant) error {
 	var ok bool
 	if g.To, ok = r.account(); !ok {

@@ -1,8 +1,8 @@
 // Package squeeze makes zstd frames (RFC 8878) as fast as the build allows: whole frames by libzstd at level 1 in builds with cgo,
-// which takes half of the processor time of the Go encoder and packs a little tighter, and by that one elsewhere. Streams are
-// made by the Go encoder, which alone of the two gives them a checksum. What one writes every decoder of zstd reads.
+// which takes half the processor time of the Go encoder and compresses slightly better, and by the Go encoder in other builds.
+// Streams are written by the Go encoder, the only one of the two that adds a checksum. Every zstd decoder reads the output of both.
 //
-// Reading is not here: it stays with the Go decoder, so that bytes that somebody may have damaged never meet C.
+// Decoding is left to the Go decoder, so that possibly damaged input never reaches C code.
 package squeeze
 
 import (

@@ -195,7 +195,7 @@ func endSleepers(p *pair) {
 // testHung stops the replica's process: what cannot be asked cannot be spared, so nobody passes until it answers again.
 func testHung(p *pair, lag *throttle.Gate) {
 	goOn := sandboxtest.Pause(p, p.nodes[1])
-	p.says(lag, "cannot be asked")
+	p.says(lag, "cannot be queried")
 	p.closed(lag)
 	goOn()
 	p.says(lag, "")

@@ -1,5 +1,5 @@
-// Package throttle answers one question: may I put load on this server now? Whoever reads or writes much passes a Gate with
-// every piece of work, and waits there while replicas lag, the server is busy, or he was faster than allowed.
+// Package throttle answers one question: may I put load on this server now? Code that reads or writes much passes a Gate with
+// every piece of work, and waits there while replicas lag, the server is busy, or it was faster than allowed.
 package throttle
 
 import (
@@ -195,7 +195,7 @@ func (g *Gate) watch(ctx context.Context, address string, ask func(context.Conte
 			case <-t.C:
 			}
 			if err := look(); err != nil && ctx.Err() == nil {
-				g.set(address, "it cannot be asked: "+err.Error())
+				g.set(address, "it cannot be queried: "+err.Error())
 			}
 		}
 	})

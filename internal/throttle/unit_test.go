@@ -227,7 +227,7 @@ func TestWatch(t *testing.T) {
 		t.Error("got an end while it answers")
 	}
 	asked <- answer{err: errors.New("gone")}
-	says("it cannot be asked: gone")
+	says("it cannot be queried: gone")
 	if <-ended; len(ended) != 0 {
 		t.Error("got more than one end of one that cannot be asked")
 	}

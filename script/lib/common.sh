@@ -131,13 +131,14 @@ report_command() {
   fi
 }
 
-# go_tool NAME PACKAGE VERSION: builds a Go program into the cache, unless that version is there.
+# go_tool NAME PACKAGE VERSION [FLAG…]: builds a Go program into the cache, unless that version is there.
 go_tool() {
   local name=$1 package=$2 version=$3 bin=$cache/bin
+  shift 3
   if go version -m "$bin/$name" 2>/dev/null | grep -qP "^\tmod\t\S+\t\Q$version\E\t"; then return 0; fi
   say "building $name $version"
   mkdir -p "$bin" || return 1
-  GOBIN=$bin GOFLAGS='' doing="building $name" retry go install "$package@$version"
+  GOBIN=$bin GOFLAGS='' doing="building $name" retry go install "$@" "$package@$version"
 }
 
 # page_packages installs what ui/package-lock.json names, once per state of that file.

@@ -1,5 +1,5 @@
-// Command mutants measures how well the tests of a room guard it: it puts small faults into the room's code, one at a time,
-// and counts those that none of its tests notices.
+// Command mutants measures how well the tests of a room protect it: it puts small faults into the room's code, one at a time,
+// and counts those that no test notices.
 //
 // All faults are compiled into one test binary, each behind a switch, and the binary runs once for each fault with the tests
 // that reach it. A room of 500 lines takes seconds that way, where a build for each fault takes minutes; and constants, the

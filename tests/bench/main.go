@@ -1,7 +1,7 @@
-// Command bench measures Risso beside other tools, in one run on the same machine. script/bench calls it.
+// Command bench compares Risso with other tools, in one run on the same machine. script/bench calls it.
 //
 // Costs are processor time, not elapsed time, wherever the question allows it: the machine may be
-// doing other things. What is compared runs in turns, round by round, and medians are shown.
+// doing other things. The programs compared alternate, round by round, and medians are shown.
 package main
 
 import (

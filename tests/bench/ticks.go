@@ -1,4 +1,4 @@
-// Command bench measures Risso beside other tools, in one run on the same machine. script/bench calls it.
+// Command bench compares Risso with other tools, in one run on the same machine. script/bench calls it.
 package main
 
 import (

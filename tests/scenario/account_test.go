@@ -99,7 +99,7 @@ func TestFewConnections(t *testing.T) {
 				}
 				s := q.Sources[0]
 				told := func(why, by string) bool {
-					return strings.Contains(why, "because another connection is missing") && by == remedy
+					return strings.Contains(why, "because a second connection is missing") && by == remedy
 				}
 				return told(s.Why, s.Remedy) || s.Working && told(s.Activity.Why, s.Activity.Remedy)
 			})

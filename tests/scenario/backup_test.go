@@ -210,7 +210,7 @@ func (p place) plug(t *testing.T, n *sandbox.Node) {
 			t.Fatal(err)
 		}
 		code := r.code(t)
-		if sig == syscall.SIGINT && (code != 130 || !strings.Contains(r.err.String(), "there is no backup of this run")) {
+		if sig == syscall.SIGINT && (code != 130 || !strings.Contains(r.err.String(), "this run produced no backup")) {
 			t.Errorf("%s: exit code %d: %s", sig, code, r.err)
 		}
 		if now := p.whole(t); strings.Join(now, " ") != strings.Join(ids, " ") {

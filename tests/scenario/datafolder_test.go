@@ -56,7 +56,7 @@ func serveAs(t *testing.T, uid uint32, home, data string) *risso {
 	return launchCommand(t, cmd, environment(home))
 }
 
-// TestDataFolder: a data folder that cannot be used is told in one line, with what mends it.
+// TestDataFolder: a data folder that cannot be used is told in one line, and how to fix it.
 func TestDataFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -96,7 +96,7 @@ func TestDataFolder(t *testing.T) {
 	mixed := folder("mixed", 0o700, nobody)
 	r := serveAs(t, 0, home, mixed)
 	r.awaitReady(t)
-	if said := r.err.String(); !strings.Contains(said, mixed+" belongs to nobody, which cannot use what root puts there: run risso as that account") {
+	if said := r.err.String(); !strings.Contains(said, mixed+" belongs to nobody, which could not use files created by root: run risso as that account") {
 		t.Errorf("root in a folder of nobody's: %s", said)
 	}
 	r.stop(t, syscall.SIGTERM)

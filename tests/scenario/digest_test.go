@@ -220,7 +220,7 @@ func TestDigestSlowLog(t *testing.T) {
 		}
 		execSQL(t, n, "SET GLOBAL general_log_file = 'general.log'; SET GLOBAL general_log = 1")
 		execSQL(t, n, "SELECT\n'# Time: 2020-01-01\n# User@Host: x[x] @ y []\n# Query_time: 5 Lock_time: 0 Rows_sent: 1 Rows_examined: 1\nselect 5;' AS z")
-		if out, said, code := runRisso(t, nil, "digest", log); code != 1 || !strings.Contains(said, "1 event may be none, but text within a quote") || !strings.Contains(out, "1 event may be none") {
+		if out, said, code := runRisso(t, nil, "digest", log); code != 1 || !strings.Contains(said, "1 event may not be events, but text inside a quote") || !strings.Contains(out, "1 event may not be events") {
 			t.Errorf("a log within a literal: exit %d %s", code, said)
 		}
 		general := filepath.Join(n.Datadir, "general.log")
@@ -257,7 +257,7 @@ func TestDigestTellsWhatIsLost(t *testing.T) {
 		"a header without a statement": {event + strings.TrimSuffix(event, "SELECT 1;\n") + event, "1 event is announced by a line"},
 		"two headers in one":           {event + strings.Replace(event, "# User", "# Query_time: 3.0\n# User", 1), "1 event is announced by a line"},
 		"no times":                     {strings.ReplaceAll(event, "# Query_time: 0.250000  Lock_time: 0.000100 ", "# ") + event, "1 events without Query_time"},
-		"a log within a literal":       {strings.Replace(event, "1;", "'\n"+event+"', 'it''s', 1;", 1) + event, "1 event may be none, but text within a quote"},
+		"a log within a literal":       {strings.Replace(event, "1;", "'\n"+event+"', 'it''s', 1;", 1) + event, "1 event may not be events, but text inside a quote"},
 		"a cut file":                   {gz.String()[:gz.Len()*3/4], "ends too early"},
 	} {
 		for _, form := range []string{"text", "json", "html", "markdown", "csv"} {

@@ -37,7 +37,7 @@ func TestDigestSentences(t *testing.T) {
 		code      int
 		says, not string // regular expressions over the report and standard error in one line
 	}{
-		{[]string{slow}, 0, `Percentiles and medians are true within 0\.\d+ % of their value\.`, `The filter|Not all|Passed over`},
+		{[]string{slow}, 0, `Percentiles and medians are accurate to within 0\.\d+ %\.`, `The filter|Not all|Passed over`},
 		{[]string{"--filter", "Query_time > 9", slow}, 0, `The filter kept no event\.`, `in vain`},
 		{[]string{"--filter", "Query_time > 9 and Rows_sent > 5", slow}, 0, `The filter kept no event\.`, `in vain`},
 		{[]string{"--filter", "Rows_affected > 5", slow}, 0, `The filter kept no event\..*The filter looked for Rows_affected in vain: if an event does not have a name, its comparison is false\.`, `Rows_sent in vain`},
@@ -47,8 +47,8 @@ func TestDigestSentences(t *testing.T) {
 		{[]string{"--plan-parallel", "--filter", "Rows_affected > 5", slow}, 0, `looked for Rows_affected in vain.*There is nothing to plan`, `kept no event`},
 		{[]string{"--plan-parallel", "--filter", `db == "a"`, slow}, 0, `All writes that were counted are in a: appliers by schema gain nothing\.`, `Not counted`},
 		{[]string{"--plan-parallel", calls}, 0, `There is nothing to plan.*Not counted: 1 call of CALL`, `All writes`},
-		{[]string{"--follow", gz}, 1, `a log packed by gzip does not grow; read it without following it`, `calls`},
-		{[]string{"--follow", wide}, 1, `a log in UTF-16 is read to its end, not followed`, `calls`},
+		{[]string{"--follow", gz}, 1, `a log compressed by gzip does not grow; read it without --follow`, `calls`},
+		{[]string{"--follow", wide}, 1, `a log in UTF-16 can be read to its end, but not followed`, `calls`},
 		{[]string{wide}, 0, `1 call in 1 class`, `Not all`},
 		{[]string{gz}, 0, `1 call in 1 class`, `Not all`},
 	} {

@@ -210,7 +210,7 @@ func TestRissoStoodStill(t *testing.T) {
 		await(t, "Risso says that it did not look", func() bool {
 			told := 0
 			for _, e := range r.events(t, "", fleet.EventObserver) {
-				if strings.HasPrefix(e.Text, "Risso did not look from ") {
+				if strings.HasPrefix(e.Text, "Risso took no readings from ") {
 					told++
 				}
 			}

@@ -276,7 +276,7 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 	case c.maybe:
 		who, kill = fmt.Sprintf("it may be connection %d (root@localhost)", holder), ""
 	case c.weak:
-		who = fmt.Sprintf("which connection %d (root@localhost) keeps away by what it does", holder)
+		who = fmt.Sprintf("which connection %d (root@localhost) blocks by what it does", holder)
 	}
 	for _, want := range []string{c.words, who, c.last(), kill} {
 		if !strings.Contains(words, want) {
@@ -333,7 +333,7 @@ func (s *lockServer) prepared(t *testing.T) {
 			t.Errorf("%s: %v", waiting, err)
 		}
 		words := s.end(t, trace)
-		for _, want := range []string{fmt.Sprintf("Only XA COMMIT or XA ROLLBACK, in connection %d, makes it let go", holder), "which a transaction without a connection holds: XA RECOVER lists those that are prepared; XA COMMIT or XA ROLLBACK ends them"} {
+		for _, want := range []string{fmt.Sprintf("Only XA COMMIT or XA ROLLBACK in connection %d releases it", holder), "held by a transaction without a connection: XA RECOVER lists prepared transactions; XA COMMIT or XA ROLLBACK ends them"} {
 			if strings.Contains(words, want) == (detached && strings.HasPrefix(want, "Only")) {
 				t.Errorf("%s (detached: %t): does the trace say %q? %s", waiting, detached, want, words)
 			}

@@ -192,7 +192,7 @@ func TestProtectConfigReread(t *testing.T) {
 	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	said("shop is not protected any more\n")
+	said("shop is no longer protected\n")
 	is("without a protection", "critical")
 	r.stop(t, syscall.SIGTERM)
 }

@@ -96,7 +96,7 @@ func TestStatementsSurviveKill(t *testing.T) {
 	})
 }
 
-// TestStatementsWhyNot says why there are no statements, and what mends it.
+// TestStatementsWhyNot says why there are no statements, and how to fix it.
 func TestStatementsWhyNot(t *testing.T) {
 	t.Parallel()
 	n := single(t, "mariadb")

@@ -22,7 +22,7 @@ func TestTPCCFromTheCommandLine(t *testing.T) {
 		}
 		return out
 	}
-	expect(1, "", "0 of 9 tables are here", "check", "tpcc")
+	expect(1, "", "0 of 9 tables exist", "check", "tpcc")
 	expect(1, "", "run risso bench prepare tpcc", "run", "tpcc", "--time", "1s")
 	expect(2, "", "point_select has nothing to check", "check", "point_select")
 	expect(2, "", "there are text, json", "check", "tpcc", "--output", "xml")

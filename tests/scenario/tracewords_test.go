@@ -44,7 +44,7 @@ func (s *traced) switchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := s.result(t, r)
-	if got, want := strings.Join(res.Notes, " "), "The server counted 3 statements of the connection more than its tables of events showed"; !strings.Contains(got, want) {
+	if got, want := strings.Join(res.Notes, " "), "The server counted 3 statements of the connection more than its tables of events had"; !strings.Contains(got, want) {
 		t.Errorf("notes: %q, not %q", got, want)
 	}
 	if strings.Contains(res.Words[0], "sent nothing") {
@@ -103,7 +103,7 @@ func (s *traced) begunBefore(t *testing.T) {
 	execSQL(t, s.node, "KILL QUERY "+s.id)
 	<-done
 	words := strings.Join(res.Words, " ")
-	if !regexp.MustCompile(`was in a statement that had begun before the trace, and of which the server records nothing: SELECT SLEEP\(600\), 'begun' \(User sleep, for|(100|99\.\d+) % of that was spent in a statement that had begun before`).MatchString(words) {
+	if !regexp.MustCompile(`was in a statement that had begun before the trace, and that the server does not record: SELECT SLEEP\(600\), 'begun' \(User sleep, for|(100|99\.\d+) % of that was spent in a statement that had begun before`).MatchString(words) {
 		t.Errorf("words: %s", words)
 	}
 	if busy := float64(res.Map.Busy) * 1e-12; busy != 0 && (busy < res.Trace.Seconds*0.9 || busy > res.Trace.Seconds*1.0001) || res.Trace.Missing != 0 {
@@ -196,7 +196,7 @@ func (s *traced) closedWithoutRings(t *testing.T) {
 	await(t, "the trace polls", func() bool { return value(t, s.node, polled) != "0" })
 	execSQL(t, s.node, "KILL "+s.id)
 	res := s.result(t, r)
-	if notes := strings.Join(res.Notes, " "); res.Trace.Ended != "connection" || !strings.Contains(notes, "What it did in the last moments before it closed went with it: events_statements_history_long is off.") || strings.Contains(notes, "was changed for the trace") {
+	if notes := strings.Join(res.Notes, " "); res.Trace.Ended != "connection" || !strings.Contains(notes, "What it did in the last moments before it closed is lost: events_statements_history_long is off.") || strings.Contains(notes, "was changed for the trace") {
 		t.Errorf("ended by %s, notes: %s", res.Trace.Ended, notes)
 	}
 	s.conn.Close()
@@ -215,7 +215,7 @@ func (s *traced) blind(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	if res := s.result(t, r); !strings.Contains(res.Words[0], "Nothing that connection "+s.id) && !strings.Contains(res.Words[0], "of which the server records nothing") {
+	if res := s.result(t, r); !strings.Contains(res.Words[0], "Nothing that connection "+s.id) && !strings.Contains(res.Words[0], "that the server does not record") {
 		t.Errorf("words: %q", res.Words)
 	}
 }

@@ -39,7 +39,7 @@ test.describe('benchmarks', () => {
     expect(servers / mine).toBeGreaterThan(0.5);
     expect(servers / mine).toBeLessThan(2);
     await expect(page.locator('.environment').first()).toContainText('MariaDB');
-    await page.getByRole('link', { name: /in these seconds/ }).click();
+    await page.getByRole('link', { name: /during the run/ }).click();
     await expect(page).toHaveURL(new RegExp(`/server/${id}\\?from=`));
     await hasValue(chart(page, 'throughput'));
     expect(errors).toEqual([]);
@@ -75,7 +75,7 @@ test.describe('benchmarks', () => {
   test('a benchmark can be forgotten', async ({ page }) => {
     await page.goto(`/benchmarks/${SECOND}`);
     page.on('dialog', (d) => void d.accept());
-    await page.getByRole('button', { name: 'Forget this benchmark' }).click();
+    await page.getByRole('button', { name: 'Delete this benchmark' }).click();
     await expect(page.locator(`[data-benchmark="${FIRST}"]`)).toBeVisible();
     await expect(page.locator(`[data-benchmark="${SECOND}"]`)).toHaveCount(0);
   });

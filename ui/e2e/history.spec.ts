@@ -88,7 +88,7 @@ test.describe('an hour of statements', () => {
     expect(await large.text()).toContain('190,000');
     await sides.nth(1).getByRole('button', { name: 'as tree' }).click();
     await expect(sides.nth(1).locator('.tree .differs')).toHaveCount(1);
-    await sides.nth(0).getByText('as the server gave it').click();
+    await sides.nth(0).getByText('as returned by the server').click();
     await expect(sides.nth(0).locator('.raw pre')).toContainText('"access_type": "ref"');
     // The drawing follows the page's theme.
     await expect(sides.nth(0).locator('img')).toHaveAttribute('src', /theme=light/);

@@ -29,7 +29,7 @@ const ProtectServer = lazy(() => import('./protect').then((m) => m.ProtectServer
 
 // Risso was updated or went away since this page was loaded.
 function outdated() {
-  return () => <main><p class="sentence">This part of the page could not be loaded. <button onClick={() => location.reload()}>Load the page anew</button></p></main>;
+  return () => <main><p class="sentence">This part of the page could not be loaded. <button onClick={() => location.reload()}>Reload the page</button></p></main>;
 }
 
 function Page() {
@@ -64,7 +64,7 @@ export function App() {
   if (needLogin.value) return <Login />;
   return (
     <>
-      <a class="skip" href="#content">Skip to the content</a>
+      <a class="skip" href="#content">Skip to content</a>
       <TopBar />
       <Banner />
       <div id="content" tabIndex={-1}><Page /></div>

@@ -107,7 +107,7 @@ func (a *applier) keeps(ctx context.Context, c *mysql.Conn) error {
 	case err != nil:
 		return err
 	case !keeps:
-		return fmt.Errorf("%w: it keeps no GTIDs (gtid_mode, of MariaDB log_bin, is off)", ErrTarget)
+		return fmt.Errorf("%w: it keeps no GTIDs (gtid_mode is off; MariaDB: log_bin is off)", ErrTarget)
 	case !a.plan.byGTID && a.o.From.File != "":
 		return fmt.Errorf("%w: to keep GTIDs, the position must be given as GTIDs", ErrTarget)
 	}
@@ -125,7 +125,7 @@ func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
 	filter, err := c.LogFilter(ctx)
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return "what the target's binary logs leave out is not known: the account needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", nil
+		return "what the target's binary logs leave out is unknown: the account needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", nil
 	case err != nil || filter.String() == "":
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (a *applier) connect(ctx context.Context) error {
 	}
 	a.s, a.words, a.schema, a.letters = s, s.Server.Replay(), "", false
 	if err := s.Exec(ctx, a.words.Begin); err != nil {
-		return fmt.Errorf("prepare the session (the account needs SUPER, or SYSTEM_VARIABLES_ADMIN, BINLOG_ADMIN and REPLICATION_APPLIER; of MariaDB BINLOG REPLAY): %w", err)
+		return fmt.Errorf("prepare the session (the account needs SUPER, or SYSTEM_VARIABLES_ADMIN, BINLOG_ADMIN and REPLICATION_APPLIER; on MariaDB BINLOG REPLAY): %w", err)
 	}
 	return lockRoll(ctx, s)
 }
@@ -158,7 +158,7 @@ func (a *applier) startByGTID(ctx context.Context, c *mysql.Conn) error {
 	if a.plan.source.GTIDsByDomain() {
 		for _, g := range have.Domains() {
 			if !a.plan.from.Contains(g) && !a.plan.Result.GTIDs.Contains(g) {
-				return fmt.Errorf("%w with their GTIDs: it has come to %s, farther than the logs, which end with %s", ErrTarget, g, a.plan.Result.GTIDs)
+				return fmt.Errorf("%w with their GTIDs: it is at %s, beyond the logs, which end with %s", ErrTarget, g, a.plan.Result.GTIDs)
 			}
 		}
 	}
@@ -383,10 +383,10 @@ func (a *applier) flush(ctx context.Context) error {
 	return nil
 }
 
-// explain adds what mends an error of the server.
+// explain adds a hint to an error of the server.
 func (a *applier) explain(err error) error {
 	if n := mysql.ErrorNumber(err); n == errno.KeyNotFound || n == errno.DuplicateEntry {
-		return fmt.Errorf("%w (the server's rows are not those that the position says: was it restored from the backup of that position, and written to since?)", err)
+		return fmt.Errorf("%w (the server's rows are not those of the position: was it restored from the backup with that position, and written to since?)", err)
 	}
 	return err
 }
@@ -540,7 +540,7 @@ func (a *applier) splitRows(ctx context.Context, t *mapped, raw []byte, last boo
 // sendRows makes a BINLOG statement of the rows that were gathered: their tables, then they, the last of them marked as the
 // end of the statement, for behind it the server closes the tables.
 //
-// Nothing may stand behind a BINLOG statement in what is sent at once: its answer lacks the flag that more answers follow
+// Nothing may stand behind a BINLOG statement in what is sent at once: its answer does not have the flag that more answers follow
 // (applying rows resets the session's status). COMMIT travels with the next transaction.
 func (a *applier) sendRows(ctx context.Context) error {
 	if len(a.rows.events) == 0 {

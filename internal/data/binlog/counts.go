@@ -89,7 +89,7 @@ func (l *Live) Rows(ctx context.Context, schema, table string) (Count, bool) {
 		return c, err == nil
 	}
 	// MySQL 8 keeps what INFORMATION_SCHEMA.TABLES says for a day (information_schema_stats_expiry): InnoDB's own table knows better.
-	c.Exact, c.Source = false, "the server's estimate of now"
+	c.Exact, c.Source = false, "the server's current estimate"
 	for _, q := range []string{
 		"SELECT /* risso: how many rows are left? */ MAX(n_rows) AS n FROM mysql.innodb_table_stats WHERE database_name = " + mysql.Literal(schema) + " AND table_name = " + mysql.Literal(table),
 		"SELECT /* risso: how many rows are left? */ TABLE_ROWS AS n FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = " + mysql.Literal(schema) + " AND TABLE_NAME = " + mysql.Literal(table),

@@ -1,6 +1,6 @@
 // Package binlog works on the binary logs of MySQL and MariaDB: it finds the bad statement in them, writes the statements
 // that undo a transaction, and applies them to a server up to just before a mistake. Where the logs come from, files, a
-// mirror, or a live server, is told by File. The format is read by binlog/event; mirrors are kept by binlog/mirror.
+// mirror, or a live server, is up to File. Package binlogevent reads the format; package mirror keeps mirrors.
 package binlog
 
 import (
@@ -42,7 +42,7 @@ var ErrCut = errors.New("the compressed file is truncated: its copy was interrup
 
 // short is the error of a log of which only so many bytes are there.
 func (f File) short(pos int64) error {
-	return fmt.Errorf("%w: %s ends at byte %d, and %d were mirrored: it was cut since", ErrContents, f.Name, pos, f.Least)
+	return fmt.Errorf("%w: %s ends at byte %d, but %d were mirrored: it has been truncated since", ErrContents, f.Name, pos, f.Least)
 }
 
 // FromPaths gives files of this machine in the order of their numbers: plain, gzip or zstd.

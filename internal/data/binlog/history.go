@@ -15,7 +15,7 @@ import (
 // What is said of logs that do not go on from a position of their own server.
 var (
 	ErrShort   = errors.New("the binary logs end before the position")
-	ErrHistory = errors.New("the binary logs are of another history than the position (RESET, or other data)")
+	ErrHistory = errors.New("the binary logs belong to a different history than the position (RESET, or different data)")
 )
 
 // history tells whether logs of the position's server go on from it, or are those of another life of that server: after RESET, or with
@@ -83,7 +83,7 @@ func (h *history) later(begun time.Time) bool {
 }
 
 func (h *history) other(file string, begun time.Time) error {
-	return fmt.Errorf("%w: %s was begun at %s, the position is of %s, if the server's clock was right", ErrHistory, file, begun.UTC().Format("2006-01-02 15:04:05Z"), h.o.Moment.UTC().Format("2006-01-02 15:04:05Z"))
+	return fmt.Errorf("%w: %s was begun at %s, the position is from %s, if the server's clock was right", ErrHistory, file, begun.UTC().Format("2006-01-02 15:04:05Z"), h.o.Moment.UTC().Format("2006-01-02 15:04:05Z"))
 }
 
 // event looks at an event of a log; open: a transaction is.

@@ -59,7 +59,7 @@ func (l *Live) Hazards(ctx context.Context, schema, table string) []string {
 	at := mysql.Quote(schema) + "." + mysql.Quote(table)
 	rows, err := l.conn.Maps(ctx, `SELECT /* risso: what else would happen? */ TRIGGER_NAME AS n FROM INFORMATION_SCHEMA.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = `+mysql.Literal(schema)+` AND EVENT_OBJECT_TABLE = `+mysql.Literal(table))
 	if err == nil && len(rows) > 0 {
-		out = append(out, fmt.Sprintf("%s has %s, the first %s: they fire, and what they changed then is in the transaction, too", at, digits.Counted(len(rows), "trigger"), rows[0]["n"]))
+		out = append(out, fmt.Sprintf("%s has %s, the first %s: they fire, and what they changed at the time is in the transaction, too", at, digits.Counted(len(rows), "trigger"), rows[0]["n"]))
 	}
 	rows, err = l.conn.Maps(ctx, `SELECT /* risso: what else would happen? */ CONSTRAINT_SCHEMA AS s, TABLE_NAME AS n FROM INFORMATION_SCHEMA.REFERENTIAL_CONSTRAINTS WHERE UNIQUE_CONSTRAINT_SCHEMA = `+mysql.Literal(schema)+
 		` AND REFERENCED_TABLE_NAME = `+mysql.Literal(table)+` AND (DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL'))`)

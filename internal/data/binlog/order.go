@@ -27,7 +27,7 @@ func (o order) next(file string, g mysql.GTID, has bool) error {
 		return nil
 	}
 	if has && o.past[g.Domain] {
-		return fmt.Errorf("%w: the numbers of domain %d do not rise (in %s %s comes after what is missing in the position %s, or after itself): several servers wrote in that domain, with gtid_strict_mode=OFF, and GTIDs do not say where to begin; "+
+		return fmt.Errorf("%w: the numbers of domain %d do not rise (in %s %s comes after something missing from the position %s, or after itself): several servers wrote in that domain, with gtid_strict_mode=OFF, and GTIDs do not say where to begin; "+
 			"risso binlog apply --start FILE:POSITION does", ErrContents, g.Domain, file, g, o.last[g.Domain])
 	}
 	if !has || g == o.last[g.Domain] {

@@ -212,7 +212,7 @@ func TestCutLogs(t *testing.T) {
 				t.Errorf("search: incomplete %t, %q, %v", found.Incomplete, found.Notes, err)
 			}
 			_, err = Undo(t.Context(), UndoOptions{Files: c.files, GTID: mysql.GTID{Domain: 99, Server: 1, Number: 1}}, &strings.Builder{})
-			if !errors.Is(err, ErrNoTransaction) || strings.Contains(err.Error(), "not all of them was read") != (c.incomplete || len(c.files) == 1) {
+			if !errors.Is(err, ErrNoTransaction) || strings.Contains(err.Error(), "not all of the logs were read") != (c.incomplete || len(c.files) == 1) {
 				t.Errorf("undo: %v", err)
 			}
 		})

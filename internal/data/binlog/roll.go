@@ -152,10 +152,10 @@ var (
 	ErrGap      = errors.New("transactions between the position and the logs are missing")
 	ErrNoStop   = errors.New("the logs do not have the transaction to stop at")
 	ErrPast     = errors.New("the position is past the point to stop at")
-	ErrPending  = errors.New("nobody knows whether the statement that was running has been done")
+	ErrPending  = errors.New("it is unknown whether the statement that was running was carried out")
 	ErrContents = errors.New("the logs cannot be replayed")
 	ErrTarget   = errors.New("the server cannot take these transactions")
-	ErrRenamed  = errors.New("a statement was logged as text and knows only the old name of a table")
+	ErrRenamed  = errors.New("a statement was logged as text and contains only the old name of a table")
 )
 
 // Roll plans, and carries that out.
@@ -206,7 +206,7 @@ func plannedFilter(ctx context.Context, o RollOptions) string {
 		note, err = filtered(ctx, c)
 	}
 	if err != nil {
-		return "what the binary logs of the server that takes it leave out is not known: " + err.Error()
+		return "what the target's binary logs leave out is unknown: " + err.Error()
 	}
 	return note
 }
@@ -262,7 +262,7 @@ func (p *Plan) read(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: there are no logs", ErrGap)
 	}
 	if o.Names != nil && o.Only == nil {
-		return errors.New("other names need a choice of tables")
+		return errors.New("renaming needs a selection of tables")
 	}
 	if p.from, err = mysql.ParseGTIDSet(o.From.GTIDSet); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (p *Plan) read(ctx context.Context) (err error) {
 		return err
 	}
 	if s := o.Stop; s.File != "" && CompareNames(p.files[0].Name, s.File) > 0 {
-		return fmt.Errorf("%w: what it does not have begins in %s, after %s:%d", ErrPast, p.files[0].Name, s.File, s.Pos)
+		return fmt.Errorf("%w: the first transaction it does not have is in %s, after %s:%d", ErrPast, p.files[0].Name, s.File, s.Pos)
 	}
 	w := walker{o: o, p: p, h: newHistory(&o), order: newOrder(p.from)}
 	for i, f := range p.files {
@@ -316,7 +316,7 @@ func eachOnce(files []File) error {
 	names := map[string]bool{}
 	for _, f := range files {
 		if names[f.Name] {
-			return fmt.Errorf("%w: %s is there twice, and its transactions are to be applied once: name one of the two", ErrContents, f.Name)
+			return fmt.Errorf("%w: %s is there twice, but its transactions must be applied once: name only one of the two", ErrContents, f.Name)
 		}
 		names[f.Name] = true
 	}
@@ -332,13 +332,13 @@ func (p *Plan) there(s Stop) error {
 	case !last:
 		return fmt.Errorf("%w: it has %s, and more after it: %s", ErrPast, s.GTID, p.from)
 	case !alone:
-		p.Result.Notes = append(p.Result.Notes, fmt.Sprintf("GTIDs do not say whether what the position has of other servers (%s) was committed before %s or after it", p.from, s.GTID))
+		p.Result.Notes = append(p.Result.Notes, fmt.Sprintf("GTIDs do not say whether the position's transactions of other servers (%s) were committed before %s or after it", p.from, s.GTID))
 	}
 	p.Result.GTIDs, p.Result.Stopped = p.from, "at once: the position has "+s.GTID.String()+" already"
 	return nil
 }
 
-// choose finds the log to begin with: by GTID the last one before which the server had nothing that the position lacks.
+// choose finds the log to begin with: by GTID the last one before which the server had nothing beyond the position.
 func (p *Plan) choose(ctx context.Context, o RollOptions) error {
 	p.byGTID = !p.from.Empty()
 	h := newHistory(&o)
@@ -373,7 +373,7 @@ func (p *Plan) choose(ctx context.Context, o RollOptions) error {
 		}
 		if i == 0 {
 			missing := before.Subtract(p.from)
-			return fmt.Errorf("%w: the first log, %s, begins after %s; of that the position does not have %s", ErrGap, o.Files[0].Name, before, missing)
+			return fmt.Errorf("%w: the first log, %s, begins after %s; of these the position does not have %s", ErrGap, o.Files[0].Name, before, missing)
 		}
 	}
 	return nil
@@ -442,7 +442,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 	}
 	defer r.Close()
 	if i > 0 && !w.closed && w.plain {
-		w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s does not end as a server ends a log: the server crashed then, or the copy is truncated; without GTIDs it is not known whether transactions are missing", w.p.files[i-1].Name))
+		w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s does not end as a server ends a log: the server crashed, or the copy is truncated; without GTIDs it is unknown whether transactions are missing", w.p.files[i-1].Name))
 	}
 	w.b, w.closed = boundaries{}, false
 	begin := int64(len(binlogevent.Magic))
@@ -458,7 +458,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 			w.p.total += r.Pos()
 			return w.h.end(f.Name, r.Pos(), w.b.open)
 		case errors.Is(err, binlogevent.ErrTorn) && last:
-			w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: what is whole is applied", f.Name, r.Pos()))
+			w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: complete events are applied", f.Name, r.Pos()))
 			w.p.total += r.Pos()
 			return w.h.end(f.Name, r.Pos(), w.b.open)
 		case err != nil:

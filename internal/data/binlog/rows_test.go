@@ -27,7 +27,7 @@ func TestOtherRows(t *testing.T) {
 				run(t, own, "SET sql_log_bin = 0", c.meanwhile, "DROP DATABASE IF EXISTS risso_roll_forward", "SET sql_log_bin = 1")
 				own.Close()
 				res, err := Roll(t.Context(), RollOptions{Files: logged(t, node), From: repo.Position{File: file, Offset: pos}, Into: targetOf(t, node)})
-				if err == nil || !strings.Contains(err.Error(), "the server's rows are not those that the position says") {
+				if err == nil || !strings.Contains(err.Error(), "the server's rows are not those of the position") {
 					t.Errorf("%s: %+v, %v", c.do, res, err)
 				}
 			}

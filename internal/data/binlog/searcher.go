@@ -51,7 +51,7 @@ func (s *searcher) run(f File) error {
 	defer in.Close()
 	r, err := binlogevent.NewReader(in, binlogevent.Options{Skip: s.unread, Lost: s.lost})
 	if errors.Is(err, ErrCut) {
-		s.missed("%s: %v: nothing of it was searched", f.Name, err)
+		s.missed("%s: %v: none of it was searched", f.Name, err)
 		return nil
 	}
 	if err != nil {
@@ -96,11 +96,11 @@ func (s *searcher) lost(err error, bytes int64) {
 	case errors.Is(err, binlogevent.ErrTorn) && s.last: // nobody knows whether it is being written
 		s.note("%s: %v", s.file, err)
 	case errors.Is(err, binlogevent.ErrTorn):
-		s.missed("%s: %v, and another log follows", s.file, err)
+		s.missed("%s: %v, although another log follows", s.file, err)
 	case bytes > 0:
 		s.missed("%s: %v: %d bytes after it were not searched", s.file, err, bytes)
 	default:
-		s.missed("%s: %v: it was passed over, and what it did is not in the answer", s.file, err)
+		s.missed("%s: %v: it was skipped, and what it did is not in the answer", s.file, err)
 	}
 }
 

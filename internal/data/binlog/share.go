@@ -225,7 +225,7 @@ func (w weigh) share(f *Found, c *Change) *Share {
 		return Likely
 	}
 	if w.was.reset && w.whole {
-		return make(w.was.net[0], "the logs have all its rows since it was made or emptied", sure(!w.was.odd))
+		return make(w.was.net[0], "the logs have all its rows since it was created or emptied", sure(!w.was.odd))
 	}
 	for i, n := range w.counts {
 		if n.Before.Contains(f.GTID) || n.Before.Empty() && !n.Time.Before(f.Time) || w.was.times > 0 {

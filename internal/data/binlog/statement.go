@@ -83,10 +83,10 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 // the server that it is applied to. That it is one statement the server sees to: see mysql.Replayer.ExecOne.
 func neverLogged(q binlogevent.Query) string {
 	if d := dialectOf(q); setsServer(d, string(q.Text)) {
-		return "no server logs this as a statement"
+		return "servers do not log this as a statement"
 	}
 	if q.TimeZone != nil && strings.ContainsFunc(*q.TimeZone, notInZone) {
-		return "no time zone is called so: " + strconv.Quote(*q.TimeZone)
+		return "there is no such time zone: " + strconv.Quote(*q.TimeZone)
 	}
 	return ""
 }
@@ -227,7 +227,7 @@ func (a *applier) notePending(ctx context.Context, text []byte) error {
 		return err
 	}
 	if err := a.s.Exec(ctx, a.j.pending(Place{File: a.file, Pos: a.b.pos, GTID: a.b.gtid.ID}, text)); err != nil {
-		return fmt.Errorf("note what is going to run: %w", err)
+		return fmt.Errorf("record what is about to run: %w", err)
 	}
 	return nil
 }
@@ -412,7 +412,7 @@ func lockRoll(ctx context.Context, s *mysql.Replayer) error {
 		return fmt.Errorf("lock the roll forward: %w", err)
 	}
 	if got != "1" {
-		return fmt.Errorf("%w: another roll forward is at work on it, for over a minute", ErrTarget)
+		return fmt.Errorf("%w: another roll forward has been running on it for over a minute", ErrTarget)
 	}
 	return nil
 }
@@ -447,7 +447,7 @@ func Forget(ctx context.Context, into mysql.Target, from repo.Position) error {
 		err = c.Exec(ctx, "DELETE FROM "+repo.RollSchema+".progress WHERE id = '"+rollID(from)+"'")
 	}
 	if err != nil {
-		return fmt.Errorf("take the journal of a roll forward away: %w", err)
+		return fmt.Errorf("remove the journal of the roll forward: %w", err)
 	}
 	return nil
 }
@@ -459,7 +459,7 @@ func (a *applier) startByJournal(ctx context.Context) error {
 CREATE TABLE IF NOT EXISTS ` + repo.RollSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
  pos BIGINT NOT NULL, pending LONGBLOB) ENGINE=InnoDB COMMENT 'how far risso has applied binary logs; it goes when that is done'`
 	if err := a.s.Exec(ctx, create); err != nil {
-		return fmt.Errorf("make the journal of the roll forward: %w", err)
+		return fmt.Errorf("create the journal of the roll forward: %w", err)
 	}
 	get := func(expr string) (string, error) {
 		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+repo.RollSchema+".progress WHERE id = '"+a.j.id+"'")
@@ -469,7 +469,7 @@ CREATE TABLE IF NOT EXISTS ` + repo.RollSchema + `.progress (id CHAR(32) CHARACT
 		return err
 	}
 	if other != "0" {
-		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that one, or DROP DATABASE %s", ErrTarget, repo.RollSchema)
+		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that first, or DROP DATABASE %s", ErrTarget, repo.RollSchema)
 	}
 	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+repo.RollSchema+".progress (id, file, pos) VALUES ('"+a.j.id+"', '', 0)"); err != nil {
 		return err
@@ -508,7 +508,7 @@ func (a *applier) unclear(ctx context.Context, pending string) error {
 	}
 	look := "look at the server"
 	if strings.HasPrefix(text, "XA ") { // it stays prepared when its session ends
-		look = "look at the server (XA RECOVER lists a transaction that is prepared: done)"
+		look = "check the server (if XA RECOVER lists the transaction as prepared: done)"
 	}
 	return fmt.Errorf("%w: %s: %.300s; %s, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text, look)
 }

@@ -73,7 +73,7 @@ func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error)
 	}
 	missed := ""
 	if len(u.missed) > 0 {
-		missed = "; not all of them was read: " + strings.Join(u.missed, "; ")
+		missed = "; not all of the logs were read: " + strings.Join(u.missed, "; ")
 	}
 	what := o.GTID.String()
 	if what == "" {
@@ -244,13 +244,13 @@ func (u *undoer) judge(t *undoTable) {
 	if !t.Named {
 		t.failed = fmt.Errorf("%w: the log does not name the columns of %s; give the server by --dsn, or log with binlog_row_metadata=FULL", ErrNoUndo, name)
 		if t.exact {
-			t.failed = fmt.Errorf("%w: the log does not name the columns of %s, and the server has others now, by number or type: it was altered since", ErrNoUndo, name)
+			t.failed = fmt.Errorf("%w: the log does not name the columns of %s, and the server's columns now differ in number or type: it was altered since", ErrNoUndo, name)
 		}
 		return
 	}
 	keyed := false
 	if !t.named {
-		u.note("%s: the log does not name columns (binlog_row_metadata); these names are the server's of now, by their order: look whether the table was altered since", name)
+		u.note("%s: the log does not name columns (binlog_row_metadata); these names are the server's current ones, by position: check whether the table was altered since", name)
 	}
 	for i, c := range t.Columns {
 		keyed = keyed || c.Key
@@ -263,7 +263,7 @@ func (u *undoer) judge(t *undoTable) {
 		u.note("%s has no primary key, or the log does not name it: rows are found by all their values, one row per statement", name)
 	}
 	if !t.exact {
-		u.note("%s: columns as the log has them; it does not say which are generated and must not be written", name)
+		u.note("%s: columns as in the log, which does not say which are generated and must not be written", name)
 	}
 }
 
@@ -334,7 +334,7 @@ func (u *undoer) images(e binlogevent.Event, t *undoTable) error {
 	if missing == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: the log has not what was in %s.%s: %s of rows of %s (binlog_row_image was not FULL)", ErrNoUndo, t.Schema, t.Name, strings.Join(missing, ", "), article(r.Kind))
+	return fmt.Errorf("%w: the log does not have the values of %s.%s: %s of rows of %s (binlog_row_image was not FULL)", ErrNoUndo, t.Schema, t.Name, strings.Join(missing, ", "), article(r.Kind))
 }
 
 func article(k binlogevent.Kind) string {
@@ -441,7 +441,7 @@ func (u *undoer) inexact(t *undoTable, images ...[]binlogevent.Value) (line stri
 	return line
 }
 
-var errImage = errors.New("the log has not the whole row as it was (binlog_row_image is not FULL)")
+var errImage = errors.New("the log does not have the complete row as it was (binlog_row_image is not FULL)")
 
 // inverse is the statement that undoes the change of one row.
 func (t *undoTable) inverse(kind binlogevent.Kind, before, after []binlogevent.Value) (string, error) {

@@ -1,6 +1,6 @@
 // Package checksum tells whether tables are the same on two servers: a primary and its replicas, or any two. It reads both in
-// ranges of the key and compares sums of rows; where they differ it finds the rows, and looks at them again until it is sure
-// that they do not differ for having been changed meanwhile. It writes nothing. Mend mends what was found, through the primary.
+// ranges of the key and compares checksums of rows; where they differ it finds the rows, and reads them again until it is sure
+// that they do not merely differ because they were being changed. It writes nothing. Mend repairs differences through the primary.
 package checksum
 
 import (
@@ -78,7 +78,7 @@ var (
 	ErrNothing = errors.New("no table to compare")
 	ErrState   = errors.New("the state file cannot be used")
 
-	ErrNotReplica = errors.New("it is no replica: it replicates from no server")
+	ErrNotReplica = errors.New("it is not a replica: it replicates from no server")
 )
 
 // Verdict is the result of comparing a table on one server with the primary.

@@ -364,7 +364,7 @@ func (r *run) named(ctx context.Context, here *link, there []*link, schemas []st
 	if exact := unmet.Exact(); exact != nil {
 		return fmt.Errorf("%w: there is no %w", ErrNothing, exact)
 	}
-	r.result.Notes = append(r.result.Notes, fmt.Sprintf("there is no %s: nothing was compared for it", unmet))
+	r.result.Notes = append(r.result.Notes, fmt.Sprintf("there is no %s: it was not compared", unmet))
 	return nil
 }
 
@@ -501,7 +501,7 @@ func (w *worker) table(ctx context.Context, j job) (*Table, error) {
 				t.On[i].fail(err)
 			}
 		}
-		t.Notes = append(t.Notes, "the primary does not let it be read: "+err.Error())
+		t.Notes = append(t.Notes, "it cannot be read on the primary: "+err.Error())
 	}
 	return t, nil
 }
@@ -516,7 +516,7 @@ func (o *On) fail(err error) {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		o.Hint = "the account needs SELECT on the table"
 	case mysql.ErrorNumber(err) == errno.LockWaitTimeout:
-		o.Hint = "somebody holds a lock on the table, such as an ALTER TABLE: compare it again"
+		o.Hint = "the table is locked, for example by an ALTER TABLE: compare it again"
 	case mysql.ClassOf(err) == mysql.ClassMissing:
 		o.Hint = "its definition was changed meanwhile: compare it again"
 	}

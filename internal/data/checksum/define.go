@@ -44,7 +44,7 @@ func compareTables(here, there define.Table, primary, other *side) (differs, ope
 			differs = append(differs, "there is no "+e.name+" there")
 		case e.text == o.text:
 		case !exact && e.loose && o.loose:
-			open = append(open, e.name+" has an expression, which other versions write differently")
+			open = append(open, e.name+" has an expression, which other versions format differently")
 		case e.name == "option connection" || strings.Contains(strings.ToLower(e.text+o.text), "password"): // of FEDERATED, SPIDER, CONNECT
 			differs = append(differs, e.name+" is not the same; it may hold a password and is not shown")
 		default:
@@ -273,13 +273,13 @@ func compareObjects(d, o define.Definition, primary, other *side) (differs, open
 	case here == there:
 	case d.Kind == schemaKey && !exact: // each version has defaults of its own
 	case d.Kind == define.KindView && !exact:
-		open = append(open, "other versions write its statement down differently")
+		open = append(open, "other versions format its statement differently")
 	case d.Kind == define.KindAccount && !exact:
-		open = append(open, "other versions write passwords, limits and options down differently")
+		open = append(open, "other versions format passwords, limits and options differently")
 	case d.Kind == define.KindAccount:
 		differs = append(differs, "its password, limits or options differ")
 	default:
-		differs = append(differs, "its statement parts at: "+parting(here, there))
+		differs = append(differs, "its statement differs from here on: "+parting(here, there))
 	}
 	if d.Kind == define.KindAccount {
 		return appendGrants(differs, open, d, o, exact)

@@ -181,7 +181,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 	if s.channels, err = read.ReplicaChannels(ctx, c); err != nil {
 		var e *mysql.Error
 		if errors.As(err, &e) { // it can be compared all the same
-			s.notes = append(s.notes, "whether it replicates and what its filters leave out cannot be seen: "+fault.Line(e.Reason(), fleet.RemedyOf(e)))
+			s.notes = append(s.notes, "whether it replicates, and what its filters leave out, cannot be determined: "+fault.Line(e.Reason(), fleet.RemedyOf(e)))
 			return s, nil
 		}
 		return nil, fmt.Errorf("%s: %w", s.name, err)
@@ -207,7 +207,7 @@ func channelNotes(ch read.ReplicaChannel) (notes []string) {
 		what string
 	}{{ch.IORunning, "the thread that receives"}, {ch.SQLRunning, "the thread that applies"}} {
 		if !t.runs {
-			n := t.what + name + " does not run: rows that were changed since cannot be compared"
+			n := t.what + name + " is not running: rows changed since then cannot be compared"
 			if ch.LastError != "" {
 				n += " (" + ch.LastError + ")"
 			}
@@ -215,10 +215,10 @@ func channelNotes(ch read.ReplicaChannel) (notes []string) {
 		}
 	}
 	if ch.Delay > 0 {
-		notes = append(notes, fmt.Sprintf("it is delayed by %s%s: rows that were changed in that time cannot be compared", digits.Seconds(float64(ch.Delay)), name))
+		notes = append(notes, fmt.Sprintf("it is delayed by %s%s: rows changed in that time cannot be compared", digits.Seconds(float64(ch.Delay)), name))
 	}
 	if !ch.Filter.None() {
-		notes = append(notes, "it does not replicate all"+name+": "+ch.Filter.String())
+		notes = append(notes, "it does not replicate everything"+name+": "+ch.Filter.String())
 	}
 	return notes
 }

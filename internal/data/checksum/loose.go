@@ -174,7 +174,7 @@ func (v *visit) looseTotals(ctx context.Context, s span) error {
 	}
 	v.on.Verdict = worse(v.on.Verdict, Differs)
 	v.on.AtLeast = true
-	v.on.Notes = append(v.on.Notes, "it has no key and more different rows than are held in memory: which of them differ is not said")
+	v.on.Notes = append(v.on.Notes, "it has no key and more differing rows than fit in memory: which ones differ is not shown")
 	return nil
 }
 

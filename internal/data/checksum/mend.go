@@ -54,7 +54,7 @@ type Refusal struct {
 }
 
 // ErrNotAsPlanned says that mending was given up.
-var ErrNotAsPlanned = errors.New("mending was given up")
+var ErrNotAsPlanned = errors.New("the repair was given up")
 
 // PlanMend checks what can be mended safely.
 func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
@@ -112,7 +112,7 @@ func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	case !on["log_bin"]:
 		return "it writes no binary log: nothing replicates", nil
 	case on["wsrep_on"]:
-		return "it is a member of a Galera cluster, which takes rows only, not statements", nil
+		return "it is a member of a Galera cluster, which replicates only rows, not statements", nil
 	case on["read_only"]:
 		return "it is read-only: is it the primary?", nil
 	}
@@ -151,7 +151,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		}
 	}
 	if !direct {
-		r.Why, r.Hint = "it does not replicate from the primary itself", "repair the replica in between first"
+		r.Why, r.Hint = "it does not replicate from the primary itself", "repair the intermediate replica first"
 		return r, nil
 	}
 	own, _, err := read.OwnWrites(ctx, c, primary)
@@ -159,7 +159,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		return r, err
 	}
 	if own != "" {
-		r.Why, r.Hint = "it has local writes: "+own, "find out who writes there; a person must decide what is right"
+		r.Why, r.Hint = "it has local writes: "+own, "find out who writes there; a person must decide which data is right"
 		return r, nil
 	}
 	list, err := read.ReplicaAddresses(ctx, c)
@@ -168,7 +168,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 	}
 	if err == nil && len(list) > 0 {
 		r.Why = "it has replicas (" + strings.Join(list, ", ") + "): repairs reach them as row events, which stop if a row is not as it was"
-		r.Hint = "rebuild its replicas afterwards, or stop them meanwhile"
+		r.Hint = "rebuild its replicas afterwards, or stop them in the meantime"
 	}
 	return r, err
 }
@@ -205,7 +205,7 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 	}
 	if len(order) == 0 {
 		if t.Verdict() == Differs && len(t.Key) == 0 {
-			refuse(noExactKey+": a single row cannot be written", "")
+			refuse(noExactKey+": a single row cannot be rewritten", "")
 		}
 		return nil
 	}
@@ -240,7 +240,7 @@ func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Tabl
 	case !transactional(def.Engine):
 		return nil, def.Engine + " has no transactions: a row could change while it is repaired", "", nil
 	case def.Versioned:
-		return nil, "it keeps old rows (SYSTEM VERSIONING): mending would add to them", "", nil
+		return nil, "it keeps old rows (SYSTEM VERSIONING): a repair would add to them", "", nil
 	}
 	for _, on := range t.On {
 		if on.Verdict == Differs && len(on.Notes) > 0 {
@@ -264,8 +264,8 @@ func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Tabl
 			return nil, "", "", err
 		}
 		if len(rows) > 0 {
-			return nil, fmt.Sprintf("rows of %s follow its rows (foreign key %s)", rows[0]["t"], rows[0]["n"]),
-				"allow it with --with-foreign-keys: checks are then off, nothing follows", nil
+			return nil, fmt.Sprintf("rows of %s refer to its rows (foreign key %s)", rows[0]["t"], rows[0]["n"]),
+				"allow it with --with-foreign-keys: foreign key checks are then off, and nothing cascades", nil
 		}
 	}
 	return &plan{job: job{schema: t.Schema, name: t.Name}, here: def, key: key, uniq: true}, "", "", nil
@@ -316,7 +316,7 @@ func Mend(ctx context.Context, o MendOptions, p Plan, each func(done int)) (jour
 // mendTries is how often a row is tried that others hold locked.
 const mendTries = 3
 
-// run mends one row.
+// run repairs one row.
 func (st *Step) run(ctx context.Context, s *mysql.Stream, d *change.Diary) error {
 	var err error
 	for range mendTries {

@@ -30,7 +30,7 @@ func (w *worker) newChoice(p *plan) *choice {
 	c := &choice{fixed: w.Method}
 	switch w.Method {
 	case MethodAuto:
-		if c.fixed = ""; w.hash() == hashTwoCRC { // it costs a server no more than to send the row, and nobody else anything
+		if c.fixed = ""; w.hash() == hashTwoCRC { // it costs a server no more than sending the row, and others nothing
 			c.fixed = MethodServer
 		}
 	case MethodQuick:

@@ -126,7 +126,7 @@ func match(p *plan, primary *side, others []*side) {
 		p.key.Cuts = min(p.key.Cuts, sharedCuts(p, key, primary, others))
 	} else {
 		p.key = chunk.Key{}
-		p.notes = append(p.notes, "it has no key that names its rows: it is compared as one chunk, and its rows are counted, not matched")
+		p.notes = append(p.notes, "it has no key that identifies its rows: it is compared as one chunk, and its rows are counted, not matched")
 	}
 	if !transactional(full.Engine) {
 		p.notes = append(p.notes, full.Engine+" locks the table against writers while a chunk is read")
@@ -157,7 +157,7 @@ func sharedCuts(p *plan, key chunk.Key, primary *side, others []*side) int {
 			o, ok := p.peers[i].table.Column(c.Name)
 			if !ok || isText(c) != isText(o) || primary.collation(c) != others[i].collation(o) {
 				if n > 0 || len(key.Order) > 0 {
-					p.peers[i].notes = append(p.peers[i].notes, "key column "+c.Name+" sorts otherwise there: it is not cut by it")
+					p.peers[i].notes = append(p.peers[i].notes, "key column "+c.Name+" sorts differently there: it is not split by it")
 				}
 				// Rows equal in the columns before may lie on both sides of a cut only if those are text; then none is cut.
 				for _, b := range key.Order[:n] {
@@ -202,14 +202,14 @@ func (e *peer) fit(p *plan) {
 		}
 	}
 	if p.uniq && has == "" {
-		e.notes = append(e.notes, "it has no index like the primary's "+p.key.Name+": each chunk reads the whole table there, so it is cut into a few only")
+		e.notes = append(e.notes, "it has no index like the primary's "+p.key.Name+": each chunk reads the whole table there, so it is split into only a few")
 	}
 	e.key = p.key
 	e.key.Name = has
 	if !strings.EqualFold(e.table.Engine, p.here.Engine) {
 		n := "its engine is " + e.table.Engine + ", not " + p.here.Engine
 		if !transactional(e.table.Engine) {
-			n += ": it cannot be written to there, by replication either, while a chunk is read"
+			n += ": it cannot be written there, not even by replication, while a chunk is read"
 		}
 		e.notes = append(e.notes, n)
 	}

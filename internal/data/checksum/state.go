@@ -100,7 +100,7 @@ func (s *state) read(servers string) (size int64, err error) {
 		size += int64(len(b))
 		switch {
 		case first && l.Servers != servers:
-			return 0, fmt.Errorf("%w: %s is of other servers; remove it, or name another file", ErrState, s.file.Name())
+			return 0, fmt.Errorf("%w: %s belongs to other servers; remove it, or give another file", ErrState, s.file.Name())
 		case l.Done != nil:
 			s.known[l.Done.Schema+"."+l.Done.Name] = true
 			delete(s.place, l.Done.Schema+"."+l.Done.Name)
@@ -194,7 +194,7 @@ type counts struct{ rows, bytes, chunks int64 }
 type marks struct {
 	mu    sync.Mutex
 	off   []bool // servers that do not count
-	spoil bool   // what differs is in memory only, and a server that failed lacks chunks: a later run has to read from before that
+	spoil bool   // what differs is in memory only, and a server that failed is missing chunks: a later run has to read from before that
 	ahead map[int64]*marked
 	next  int64  // the first chunk that not all are through with
 	total counts // of the chunks before

@@ -49,7 +49,7 @@ func FindReplicas(ctx context.Context, primary mysql.Target) (found []mysql.Targ
 		case ctx.Err() != nil:
 			return nil, nil, context.Cause(ctx)
 		case err != nil:
-			notes = append(notes, fmt.Sprintf("replica %s cannot be asked: %v; name it with --replica", next.address, err))
+			notes = append(notes, fmt.Sprintf("replica %s cannot be queried: %v; give it with --replica", next.address, err))
 		case !known[own]:
 			known[own] = true
 			found = append(found, t)

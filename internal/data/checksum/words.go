@@ -21,9 +21,9 @@ func (on On) Words() []string {
 	if on.AtLeast {
 		words = append(words, "at least")
 	}
-	add(on.Changing, "changed each time they were looked at")
+	add(on.Changing, "changed each time they were read")
 	add(on.Behind, "chunks not comparable: the replica did not catch up in time")
-	add(on.Written, "written differently, of the same meaning")
+	add(on.Written, "written differently, with the same meaning")
 	return words
 }
 

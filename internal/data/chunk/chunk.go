@@ -1,5 +1,5 @@
-// Package chunk cuts a table at key boundaries: by which key, where, the statement that reads a range of it, and the sum of
-// its rows that tells whether two servers, or a server and a backup, have the same.
+// Package chunk splits a table at key boundaries: by which key, where, the statement that reads a range, and the checksum of
+// its rows that shows whether two servers, or a server and a backup, have the same rows.
 package chunk
 
 import (

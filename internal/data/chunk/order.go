@@ -9,7 +9,7 @@ import (
 
 // Order tells in which order a table's rows are by the first columns of its key, so far as that can change: bounds that were found
 // under another order would cut it into ranges that overlap, and leave none out. series is what servers with the same default
-// collations have in common. "" where the table lacks one of the columns.
+// collations have in common. "" if the table does not have one of the columns.
 func Order(t define.Table, columns []string, series string) string {
 	var b strings.Builder
 	for _, name := range columns {

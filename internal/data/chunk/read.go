@@ -81,7 +81,7 @@ const (
 	null      = 0xfb
 )
 
-var errShape = errors.New("a row is not what was asked for")
+var errShape = errors.New("a row is not what was requested")
 
 // Piece takes the next bytes of a row.
 func (n *numbers) Piece(b []byte, last bool) error {

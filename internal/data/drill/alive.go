@@ -43,10 +43,10 @@ func (r *run) room() error {
 	}
 	free, err := freeIn(dir)
 	if err != nil {
-		return fmt.Errorf("how much room is there for a sandbox: %w", err)
+		return fmt.Errorf("find the free space for a sandbox: %w", err)
 	}
 	if need := r.header.Bytes + r.header.Bytes/4 + serverRoom; free < need { // rows in pages, and indexes
-		return unknown(fmt.Errorf("%w: %s has room for %s, the drill needs about %s", physical.ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need)), "free some, or name another folder in RISSO_SANDBOX_DIR")
+		return unknown(fmt.Errorf("%w: %s has room for %s, but the drill needs about %s", physical.ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need)), "free some, or name another folder in RISSO_SANDBOX_DIR")
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ func (r *run) gone(ctx context.Context, err error) bool {
 
 // killed is the error of a drill in which something else ended what it needs: nothing is known of the backup.
 func killed(err error) error {
-	return unknown(fmt.Errorf("in the middle of the drill %w; nothing is known of the backup, and nothing is recorded", err),
-		"make the drill again; where the kernel says that memory ran out (dmesg), free some, or give the server less: --option innodb_buffer_pool_size=64M")
+	return unknown(fmt.Errorf("in the middle of the drill %w; this says nothing about the backup, and nothing is recorded", err),
+		"repeat the drill; if the kernel ran out of memory (dmesg), free some, or give the server less: --option innodb_buffer_pool_size=64M")
 }
 
 // killedTool says whether an error is that something else ended a program that works on the files.

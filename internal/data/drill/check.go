@@ -72,7 +72,7 @@ func ParseCheck(text string) (Check, error) {
 	}
 	c.SQL = strings.TrimSpace(strings.TrimSuffix(c.SQL, ";"))
 	if c.SQL == "" {
-		return c, errors.New("an empty question")
+		return c, errors.New("an empty query")
 	}
 	return c, checkExpectation(c.Expect)
 }
@@ -193,11 +193,11 @@ func (r *run) check(ctx context.Context) error {
 			q.Got = q.Got[:maxAnswer] + "…"
 		}
 		if !q.Passed {
-			r.proof.fail("%s gave %s, expected was %s", oneLine(q.SQL), quoted(q.Got), q.Expect)
+			r.proof.fail("%s gave %s, want %s", oneLine(q.SQL), quoted(q.Got), q.Expect)
 		}
 		r.proof.Queries = append(r.proof.Queries, q)
 	}
-	r.checked("own questions")
+	r.checked("own queries")
 	return nil
 }
 

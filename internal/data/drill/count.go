@@ -59,7 +59,7 @@ func (r *run) count(ctx context.Context) error {
 	}
 	if n := len(got.Different); n > 0 {
 		slices.Sort(got.Different)
-		r.proof.fail("the rows cannot be counted, or are not as many as before: %s", strings.Join(got.Different[:min(n, 5)], "; "))
+		r.proof.fail("the rows cannot be counted, or their number has changed: %s", strings.Join(got.Different[:min(n, 5)], "; "))
 	}
 	r.proof.Counted = &got
 	r.checked("count rows")

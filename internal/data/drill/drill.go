@@ -1,5 +1,5 @@
 // Package drill proves backups: it restores one into a throw-away server, rolls it forward, checks it, measures how long
-// that takes, and throws the server away.
+// that takes, and removes the server.
 package drill
 
 import (
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (Proof, error) {
 		r.Progress = func(Progress) {}
 	}
 	if err := Sweep(ctx, o.Dir); err != nil {
-		return Proof{}, fmt.Errorf("clear what a killed drill left: %w", err)
+		return Proof{}, fmt.Errorf("clean up after a killed drill: %w", err)
 	}
 	server, err := r.choose(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		if derr := s.Down(clean); derr != nil {
-			err = errors.Join(err, fmt.Errorf("throw the server away: %w", derr))
+			err = errors.Join(err, fmt.Errorf("remove the server: %w", derr))
 		}
 	}()
 	r.node = s.Primary()
@@ -210,9 +210,9 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	case errors.Is(err, sandbox.ErrKilled):
 		return killed(sandbox.ErrKilled)
 	case killedTool(err):
-		return killed(fmt.Errorf("something else ended the tool: %w", err))
+		return killed(fmt.Errorf("the tool was killed by something else: %w", err))
 	case r.filling == begun && unreachable(err):
-		return unknown(err, "make the drill again when the place can be read; nothing is recorded of the backup")
+		return unknown(err, "repeat the drill when the place can be read; nothing is recorded about the backup")
 	case r.filling == begun && (len(r.Settings) == 0 || errors.Is(err, repo.ErrDamaged)):
 		return err // of its files
 	case len(r.Settings) > 0:
@@ -225,7 +225,7 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 			return errors.Join(fmt.Errorf("%w; an empty one starts", err), s.Down(clean))
 		}
 	}
-	return unknown(err, "risso sandbox up shows whether a server starts on this machine; nothing is recorded of the backup")
+	return unknown(err, "risso sandbox up shows whether a server starts on this machine; nothing is recorded about the backup")
 }
 
 // unreachable says whether an error is that the network did not give what the place holds, or that this machine had not enough of something: then
@@ -318,7 +318,7 @@ func (r *run) unlogged(ctx context.Context) error {
 	}
 	slices.Sort(schemas)
 	if lost := r.header.Server.Unlogged(slices.Compact(schemas)); len(lost) > 0 {
-		r.proof.fail("rolling forward brings nothing of %s: the server's binary logs leave out what is changed there (binlog_do_db, binlog_ignore_db)", strings.Join(lost, ", "))
+		r.proof.fail("rolling forward does not cover %s: the server's binary logs leave out changes there (binlog_do_db, binlog_ignore_db)", strings.Join(lost, ", "))
 	}
 	return nil
 }
@@ -330,7 +330,7 @@ func (r *run) conclude(ctx context.Context) (Proof, error) {
 		return r.proof, err
 	}
 	if why := hollow[r.proof.Backup]; why != "" {
-		r.proof.fail("%s: that it can be restored proves nothing (when it is right that it holds so little: risso backup accept)", why)
+		r.proof.fail("%s: that it can be restored proves nothing (if it is right that it holds so little: risso backup accept)", why)
 	}
 	r.proof.Ended = time.Now().UTC()
 	r.proof.Passed = len(r.proof.Failures) == 0
@@ -361,7 +361,7 @@ func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 		default:
 			var read Proof
 			if err := json.Unmarshal(p.JSON, &read); err != nil || read.Backup != p.Backup {
-				proof.Passed, proof.Doubt = false, fmt.Errorf("it does not read as what a drill found: %w", repo.ErrDamaged).Error()
+				proof.Passed, proof.Doubt = false, fmt.Errorf("it is not a valid proof: %w", repo.ErrDamaged).Error()
 			} else {
 				proof = read
 			}

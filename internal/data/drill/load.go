@@ -37,16 +37,16 @@ func (r *run) load(ctx context.Context) error {
 	}
 	r.proof.Compare = Compare{Tables: got.Tables, Rows: got.Rows, Different: different}
 	if n := len(different); n > 0 {
-		r.proof.fail("%d of %d tables are not as they were: %s", n, got.Tables, strings.Join(different[:min(n, 5)], ", "))
+		r.proof.fail("%d of %d tables differ from the backup: %s", n, got.Tables, strings.Join(different[:min(n, 5)], ", "))
 	}
 	if n := len(leftOut); n > 0 {
-		r.proof.fail("%s did not come back: %s", digits.Plural(n, "view or program", "views and programs"), strings.Join(leftOut[:min(n, 5)], "; "))
+		r.proof.fail("%s not restored: %s", digits.Plural(n, "view or program", "views and programs"), strings.Join(leftOut[:min(n, 5)], "; "))
 	}
 	if got.Tables != r.header.Tables {
-		r.proof.fail("the manifest speaks of %s, %d were compared", digits.Counted(r.header.Tables, "table"), got.Tables)
+		r.proof.fail("the manifest has %s, %d were compared", digits.Counted(r.header.Tables, "table"), got.Tables)
 	}
 	if got.Rows != r.header.Rows && len(different) == 0 {
-		r.proof.fail("the manifest speaks of %s, %d came back", digits.Counted(r.header.Rows, "row"), got.Rows)
+		r.proof.fail("the manifest has %s, %d were restored", digits.Counted(r.header.Rows, "row"), got.Rows)
 	}
 	return nil
 }

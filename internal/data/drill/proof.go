@@ -104,7 +104,7 @@ func (p *Proof) Summary() string {
 		return fmt.Sprintf("backup %s is not proven: %s", p.Backup, strings.Join(p.Failures, "; "))
 	}
 	if p.sealed {
-		return fmt.Sprintf("backup %s is proven, by what a key that counts has signed; how long that took and what was found cannot be read without an identity", p.Backup)
+		return fmt.Sprintf("backup %s is proven, according to a trusted signature; how long that took and what was found cannot be read without an identity", p.Backup)
 	}
 	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, digits.Seconds(p.Recovery))
 	if p.Rolled != nil {
@@ -126,7 +126,7 @@ func (p *Proof) Summary() string {
 		s += ", " + digits.Plural(n, "answer is", "answers are") + " as expected"
 	}
 	if n := len(p.LeftOut); n > 0 {
-		s += fmt.Sprintf("; BUT the rows of %s not in it, and the copy has these empty, or cannot read them at all: %s", digits.Plural(n, "table are", "tables are"), strings.Join(p.LeftOut[:min(n, 5)], ", "))
+		s += fmt.Sprintf("; BUT the rows of %s not in it, so these are empty or unreadable in the copy: %s", digits.Plural(n, "table are", "tables are"), strings.Join(p.LeftOut[:min(n, 5)], ", "))
 	}
 	return s
 }

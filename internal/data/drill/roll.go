@@ -31,10 +31,10 @@ func (r *run) roll(ctx context.Context) error {
 		Tell: func(p binlog.Progress) { r.bytes("roll forward", p.Bytes, p.Total) }})
 	switch {
 	case errors.Is(err, mirror.ErrNone):
-		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill ends with the snapshot (risso binlog follow mirrors them)")
+		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill proves the snapshot only (risso binlog follow mirrors them)")
 		return nil
 	case errors.Is(err, binlog.ErrShort): // as those of a mirror that is behind do
-		r.proof.Notes = append(r.proof.Notes, fmt.Sprintf("the mirrored binary logs end before the backup: logs %s: %v: nothing is rolled forward, the drill ends with the snapshot", got.Series.Key, err))
+		r.proof.Notes = append(r.proof.Notes, fmt.Sprintf("the mirrored binary logs end before the backup: logs %s: %v: nothing is rolled forward, the drill proves the snapshot only", got.Series.Key, err))
 		return nil
 	case err != nil && got.Series.Key != "":
 		return fmt.Errorf("roll forward: logs %s: %w", got.Series.Key, err)

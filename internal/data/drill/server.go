@@ -26,7 +26,7 @@ func nearest(ctx context.Context, spec string, h repo.Header) (sandbox.Server, [
 	}
 	s, ok := pick(all, h)
 	if !ok {
-		return s, nil, unknown(fmt.Errorf("no server of the kind of %s is on this machine", h.Server),
+		return s, nil, unknown(fmt.Errorf("no server like %s is installed on this machine", h.Server),
 			"install one, or name another with --servers; risso sandbox servers lists them")
 	}
 	return fits(s, h)
@@ -73,7 +73,7 @@ func fits(s sandbox.Server, h repo.Header) (sandbox.Server, []string, error) {
 			fmt.Sprintf("install %s %s, or prove a logical backup", strings.ToLower(string(h.Server.Flavour)), want.Series()))
 	}
 	if other || !n.SameSeries(want) {
-		notes = append(notes, fmt.Sprintf("restored into %s %s, the backup is of %s %s", s.Family, s.Version, h.Server.Flavour, h.Server.Version))
+		notes = append(notes, fmt.Sprintf("restored into %s %s, but the backup is from %s %s", s.Family, s.Version, h.Server.Flavour, h.Server.Version))
 	}
 	return s, notes, nil
 }

@@ -1,5 +1,5 @@
 // Package dump takes a logical backup: the definitions and the rows of a server, as they were at one moment, into a
-// repository. Several sessions read; each chunk of rows is hashed, and stored where the repository does not have it yet.
+// repository. Several sessions read; each chunk of rows is hashed, and stored if the repository does not have it yet.
 package dump
 
 import (
@@ -207,7 +207,7 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 	}
 	j.head.Server.LogDo, j.head.Server.LogIgnore = filter.Do, filter.Ignore
 	if why := filter.String(); why != "" {
-		j.notes = append(j.notes, "The server writes a part of its changes only: "+why+".")
+		j.notes = append(j.notes, "The server writes only some of its changes to the binary log: "+why+".")
 	}
 	j.head.Snapshot, j.head.LockSeconds = s.At, s.LockTime.Seconds()
 	j.head.Position = repo.Position{File: s.Position.File, Offset: s.Position.Offset, GTIDSet: s.Position.GTIDSet}
@@ -216,7 +216,7 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 	}
 	if b := j.list.blind; b != nil {
 		j.blind()
-		j.notes = append(j.notes, "A part only: "+b.Error())
+		j.notes = append(j.notes, "Partial: "+b.Error())
 	}
 	if len(j.list.unread) > 0 {
 		j.blind()
@@ -323,7 +323,7 @@ func (j *job) finish(ctx context.Context) error {
 			words = append(words, what+" "+digits.Counted(n, "time"))
 		}
 		slices.Sort(words)
-		j.notes = append(j.notes, fmt.Sprintf("While the backup ran schemas were changed (%s). No table that was read is concerned; views and programs may be newer than the rows.", strings.Join(words, ", ")))
+		j.notes = append(j.notes, fmt.Sprintf("Schemas were changed during the backup (%s). No table that was read is affected; views and programs may be newer than the rows.", strings.Join(words, ", ")))
 	}
 	j.noteTypes()
 	j.head.Rows, j.head.Bytes, j.head.Stored, j.head.Tables, j.head.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))
@@ -331,7 +331,7 @@ func (j *job) finish(ctx context.Context) error {
 		return err
 	}
 	if j.hollow != "" {
-		j.note("No proof, and it replaces no other backup: " + j.hollow)
+		j.note("It proves nothing, and replaces no other backup: " + j.hollow)
 	}
 	j.head.Ended, j.head.Notes = time.Now().UTC(), j.notes
 	j.report(func(p *Progress) { p.Phase = "writing the manifest" })
@@ -373,7 +373,7 @@ func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
 	}
 	for _, t := range tables {
 		if t.Engine != "" && !j.snap.Kept(t.TableName) && emptied(t.TableName) {
-			return fmt.Errorf("table %s was truncated after the snapshot, or another one and the account may not see which: %w", t.TableName, ErrChanged)
+			return fmt.Errorf("table %s was truncated after the snapshot, or another one was and the account may not see which: %w", t.TableName, ErrChanged)
 		}
 	}
 	return nil

@@ -41,12 +41,12 @@ func (s Selection) All() bool { return len(s.Schemas)+len(s.Tables)+len(s.Exclud
 func (s Selection) Check() error {
 	for _, p := range slices.Concat(s.Schemas, s.Tables, s.Exclude) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return fmt.Errorf("%q is no pattern: names with * and ?", p)
+			return fmt.Errorf("%q is not a pattern: a name with * and ?", p)
 		}
 	}
 	for _, p := range s.Tables {
 		if _, table, err := pattern.Name(p); err != nil || table == "" {
-			return fmt.Errorf("%q names no table: write schema.table, and a name with dots in backticks", p)
+			return fmt.Errorf("%q is not a table: write schema.table, with dotted names in backticks", p)
 		}
 	}
 	return nil
@@ -349,10 +349,10 @@ func (l *listing) locks() snapshot.Lists {
 // notes say what a person should know of the tables.
 func (l *listing) notes() (out []string) {
 	if len(l.plain) > 0 {
-		out = append(out, fmt.Sprintf("Without transactions: %s. They were locked for reading until they had been read, so they are of the same moment.", someOf(l.plain)))
+		out = append(out, fmt.Sprintf("Tables without transactions: %s. They were locked against writes until they had been read, so they are consistent with the rest.", someOf(l.plain)))
 	}
 	if len(l.away) > 0 {
-		out = append(out, fmt.Sprintf("Definitions only: %s. Their rows are those of other tables, or of another server.", someOf(l.away)))
+		out = append(out, fmt.Sprintf("Definitions only: %s. Their rows are in other tables, or on another server.", someOf(l.away)))
 	}
 	if len(l.unread) > 0 {
 		out = append(out, "Not in the backup, because the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")

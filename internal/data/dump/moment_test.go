@@ -148,7 +148,7 @@ func moment(t *testing.T, source, replica *sandbox.Node, method snapshot.Method,
 	time.Sleep(200 * time.Millisecond)
 	stop()
 	lock := time.Duration(result.Header.LockSeconds * float64(time.Second))
-	t.Logf("%s: tried %d times, nobody could commit for %s", result.Method, result.Tries, lock)
+	t.Logf("%s: tried %d times, commits were blocked for %s", result.Method, result.Tries, lock)
 	if (lock > 0) != (method != snapshot.ByBinlog) {
 		t.Errorf("the lock was held for %s", lock)
 	}

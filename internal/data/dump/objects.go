@@ -57,7 +57,7 @@ func (w *worker) definitions(ctx context.Context) error {
 		}
 	}
 	if len(broken) > 0 {
-		w.job.note("Views that do not work on the server, for what they select from is not there, or not for their definers: " + firstOf(broken, mysql.TableName.String) + ". Their definitions are in the backup; a restore makes them where they work.")
+		w.job.note("Views that do not work on the server, because what they select from does not exist, or their definers may not read it: " + firstOf(broken, mysql.TableName.String) + ". Their definitions are in the backup; a restore creates those that work there.")
 	}
 	return w.accounts(ctx)
 }
@@ -120,7 +120,7 @@ func (w *worker) accounts(ctx context.Context) error {
 // readable says of a definition that holds what no manifest can: bytes that are no UTF-8.
 func (j *job) readable(what, create string) {
 	if !utf8.ValidString(create) {
-		j.note("The definition of " + what + " holds bytes that are no UTF-8: they come back as other characters.")
+		j.note("The definition of " + what + " has bytes that are not UTF-8: they are restored as other characters.")
 	}
 }
 

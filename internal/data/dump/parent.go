@@ -73,7 +73,7 @@ func findParent(ctx context.Context, r *repo.Repo, server repo.Server) (parent, 
 	return p, err
 }
 
-// parentID is the backup whose cuts are taken over: the newest that this account took itself, for who may put backups into the place
+// parentID is the backup whose cuts are taken over: the newest that this account took itself, because whoever may put backups into the place
 // could put one there whose cuts overlap; where it took none the newest of all; "" where there is none.
 func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, err error) {
 	list, err := r.Backups(ctx)

@@ -59,7 +59,7 @@ func MakePlan(ctx context.Context, o Options) (Plan, error) {
 	}
 	p := Plan{Flavour: string(server.Flavour), Version: server.Version, Schemas: len(l.schemas), Tables: len(l.tables) + len(l.plain), Views: len(l.views), Sequences: len(l.seqs), Bytes: l.bytes, Notes: l.notes()}
 	if l.blind != nil {
-		p.Notes = append(p.Notes, "A part only: "+l.blind.Error())
+		p.Notes = append(p.Notes, "Partial: "+l.blind.Error())
 	}
 	for i, t := range append(l.tables[:len(l.tables):len(l.tables)], l.plain...) {
 		p.Rows += t.Rows
@@ -81,7 +81,7 @@ func MakePlan(ctx context.Context, o Options) (Plan, error) {
 
 func howRead(ctx context.Context, st *mysql.Stream, info define.TableInfo) (string, error) {
 	if mysql.Elsewhere(info.Engine) {
-		return "definition only: its rows are elsewhere (" + info.Engine + ")", nil
+		return "definition only: its rows are stored elsewhere (" + info.Engine + ")", nil
 	}
 	create, err := define.CreateTable(ctx, st, info.TableName)
 	if err != nil {
@@ -94,11 +94,11 @@ func howRead(ctx context.Context, st *mysql.Stream, info define.TableInfo) (stri
 	k, ok := chunk.KeyOf(t)
 	switch {
 	case !ok:
-		return "in one go: it has no primary key, nor a unique one without NULL", nil
+		return "in one piece: it has no primary key and no unique key without NULL", nil
 	case k.Cuts == 0:
-		return fmt.Sprintf("in one go, ordered by %s, which cannot be cut", k.Name), nil
+		return fmt.Sprintf("in one piece, ordered by %s, which cannot be split", k.Name), nil
 	case !mysql.Transactional(info.Engine):
-		return fmt.Sprintf("locked for reading (%s), cut by %s", info.Engine, k.Name), nil
+		return fmt.Sprintf("locked against writes (%s), split by %s", info.Engine, k.Name), nil
 	}
 	return "cut by " + k.Name, nil
 }

@@ -43,7 +43,7 @@ type part struct {
 	ranges []chunk.Range
 	first  int       // number of its next chunk
 	known  bool      // the ranges are those of an earlier backup
-	waits  time.Time // since when it has not been to be had, because somebody wants to change the table
+	waits  time.Time // since when it has been unavailable because somebody wants to change the table
 }
 
 // queue hands out work: parts of tables that are begun before tables that are not, so that few are open at a time.
@@ -220,7 +220,7 @@ func (q *queue) unfinished() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n := len(q.parts) + len(q.handed) + len(q.infos) - q.next + q.busy; n > 0 {
-		return fmt.Errorf("all sessions were lost, and with them the snapshot: %s not read", digits.Plural(n, "part is", "parts are"))
+		return fmt.Errorf("all sessions were lost, and the snapshot with them: %s not read", digits.Plural(n, "part is", "parts are"))
 	}
 	return nil
 }

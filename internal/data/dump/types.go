@@ -45,14 +45,14 @@ func (w *worker) types(ctx context.Context, t *table) error {
 	t.typed = nil
 	places := slices.SortedFunc(maps.Keys(t.places), func(a, b chunk.Place) int { return strings.Compare(a.Column+"\x00"+a.Path, b.Column+"\x00"+b.Path) })
 	if t.unseen {
-		w.job.note(fmt.Sprintf("JSON documents of %s have so many places that not all of them were looked at: a DECIMAL, a DATE or bytes at another one come back as what their text shows.", t.info.TableName))
+		w.job.note(fmt.Sprintf("JSON documents of %s have so many paths that not all were examined: a DECIMAL, a DATE or bytes at others are restored as what their text shows.", t.info.TableName))
 	}
 	if len(places) == 0 {
 		return nil
 	}
 	typed, counts, err := chunk.TypedPlaces(ctx, w.st, t.Table, places, "backup")
 	if err != nil && mysql.ErrorNumber(err) != 0 && !w.mayLose(err) {
-		w.job.note(fmt.Sprintf("Types in the JSON documents of %s could not be asked for (%v): a DECIMAL, a DATE or bytes come back as what their text shows.", t.info.TableName, err))
+		w.job.note(fmt.Sprintf("Types in the JSON documents of %s could not be determined (%v): a DECIMAL, a DATE or bytes are restored as what their text shows.", t.info.TableName, err))
 		return nil
 	}
 	if err != nil || len(typed) == 0 {
@@ -63,7 +63,7 @@ func (w *worker) types(ctx context.Context, t *table) error {
 		for _, c := range counts {
 			n += c
 		}
-		w.job.note(fmt.Sprintf("JSON documents of %s hold %s of a type that is not visible in their text (DECIMAL, DATE, bytes), and the table has no key to find their rows by: they come back as what their text shows.", t.info.TableName, digits.Counted(n, "value")))
+		w.job.note(fmt.Sprintf("JSON documents of %s hold %s of a type that is not visible in their text (DECIMAL, DATE, bytes), and the table has no key to find their rows by: they are restored as what their text shows.", t.info.TableName, digits.Counted(n, "value")))
 		return nil
 	}
 	return w.keepTypes(ctx, t, typed)

@@ -116,7 +116,7 @@ func (w *worker) defined(info define.TableInfo, create string) (t *table, err er
 	return t, nil
 }
 
-// definitionOnly says whether none of a table's rows are wanted, or to be had.
+// definitionOnly says whether none of a table's rows are wanted, or available.
 func (w *worker) definitionOnly(t *table) bool {
 	return w.job.NoRows || mysql.Elsewhere(t.info.Engine) || len(chunk.Columns(t.Table)) == 0
 }
@@ -125,7 +125,7 @@ func (w *worker) definitionOnly(t *table) bool {
 func (w *worker) rows(ctx context.Context, t *table) (err error) {
 	info := t.info
 	if len(chunk.Columns(t.Table)) == 0 && !w.job.NoRows {
-		w.job.note(fmt.Sprintf("Rows of %s are not in the backup: each of its columns is computed, so that none of them holds anything but its number.", info.TableName))
+		w.job.note(fmt.Sprintf("Rows of %s are not in the backup: all its columns are computed, so only their number matters.", info.TableName))
 	}
 	if w.definitionOnly(t) {
 		return w.finish(t)
@@ -168,15 +168,15 @@ func (w *worker) history(t *table) {
 		with, ok := t.WithHistory()
 		switch {
 		case !ok:
-			why = "they are kept by transactions, whose numbers mean nothing elsewhere"
+			why = "they are versioned by transaction, and transaction numbers mean nothing elsewhere"
 		case !w.job.snap.Server.KeepsHistory():
-			why = "this server could not take them back: MariaDB 10.11 is the first that can"
+			why = "this server could not restore them: MariaDB 10.11 is the first that can"
 		default:
 			t.Table = with
 			return
 		}
 	}
-	w.job.note(fmt.Sprintf("Rows of the past of %s are not in the backup: %s.", t.info.TableName, why))
+	w.job.note(fmt.Sprintf("Historical rows of %s are not in the backup: %s.", t.info.TableName, why))
 }
 
 // divide gives each part some neighbouring ranges.
@@ -288,7 +288,7 @@ func (w *worker) toHand(err error) bool {
 	return mysql.LockRefused(err) && !w.alone && w.job.snap.Reserve() != nil
 }
 
-// setAside puts away a part that is not to be had now: for the session in reserve, or where that is lost for later, as long as
+// setAside puts away a part that is not available now: for the session in reserve, or where that is lost for later, as long as
 // any lock is waited for.
 func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
 	if !w.toHand(err) {
@@ -329,7 +329,7 @@ func (j *job) reserve(ctx context.Context) error {
 		}
 		if lost := j.snap.Lost(); lost != nil {
 			if !said {
-				j.note(fmt.Sprintf("Schema changes were not kept waiting to the end: %v.", lost))
+				j.note(fmt.Sprintf("Schema changes were not blocked until the end: %v.", lost))
 			}
 			said = true
 			j.queue.takeBack()
@@ -402,11 +402,11 @@ func (w *worker) lost(p *part, err error) error {
 func (w *worker) refused(info define.TableInfo, err error) error {
 	switch {
 	case mysql.DefinitionChanged(err):
-		err = fmt.Errorf("table %s was altered, truncated or created again after the snapshot, which can no longer read it: %w", info.TableName, ErrChanged)
+		err = fmt.Errorf("table %s was altered, truncated or recreated after the snapshot, which can no longer read it: %w", info.TableName, ErrChanged)
 	case mysql.Gone(err):
 		err = fmt.Errorf("table %s was dropped or renamed after the snapshot: %w", info.TableName, ErrChanged)
 	case mysql.LockRefused(err):
-		err = fmt.Errorf("table %s is not to be had, for somebody changes it: %w: %w", info.TableName, snapshot.ErrLocks, err)
+		err = fmt.Errorf("table %s cannot be locked because it is being changed: %w: %w", info.TableName, snapshot.ErrLocks, err)
 	default:
 		err = fmt.Errorf("read %s: %w", info.TableName, err)
 	}

@@ -1,14 +1,14 @@
-// Package jobs does what is due: backups, drills, checksums, mirrors of binary logs, while risso serve runs.
+// Package jobs runs jobs when they are due: backups, drills, checksums, mirrors of binary logs, while risso serve runs.
 //
-// What a job does is a Task that the command line hands in; this package knows when it runs and what became of it.
+// What a job does is a Task supplied by the caller; this package decides when it runs and records the outcome.
 //
-//   - One heavy job per server runs at a time, and only so many of all servers together.
-//   - What was missed while Risso did not run is done once, however often it was missed.
-//   - Time is the wall clock's, looked at every second: clocks may be set, a machine may sleep.
-//   - A job that failed is tried again some times; one that was cut short by the end of Risso is begun anew at the next
-//     start, but only once in a row, lest a job that kills Risso does so for ever.
-//   - What runs, how far it is, and how it ended is in the store of facts. A store that cannot be written does not keep a
-//     backup from being made.
+//   - At most one heavy job per server runs at a time, and a limited number over all servers.
+//   - A job missed while Risso was not running is run once, however often it was missed.
+//   - Time is wall-clock time, read every second: clocks may be set, a machine may sleep.
+//   - A failed job is retried a few times. A job interrupted because Risso ended is restarted at the next start, but only
+//     once in a row, so that a job that kills Risso does not do so forever.
+//   - The store of facts records what runs, its progress and its outcome. If the store cannot be written, backups are
+//     made nevertheless.
 package jobs
 
 import (
@@ -42,7 +42,7 @@ var ErrFound = errors.New("found")
 // Errors of Start and Stop.
 var (
 	ErrNoJob   = errors.New("there is no such job")
-	ErrRunning = errors.New("it runs already")
+	ErrRunning = errors.New("it is already running")
 	ErrNoRun   = errors.New("no such run is in progress")
 )
 
@@ -173,7 +173,7 @@ func entriesOf(jobs []Job) (list []*entry, err error) {
 	}
 	for _, j := range jobs {
 		if j.After != "" && !seen[j.After] {
-			return nil, fmt.Errorf("job %s is due after %q, which does not exist", j.Name, j.After)
+			return nil, fmt.Errorf("job %s is scheduled after %q, which does not exist", j.Name, j.After)
 		}
 	}
 	return list, nil

@@ -157,7 +157,7 @@ func TestMissedIsDoneOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, lines, err := s.facts.RunNotes(t.Context(), runs[1].ID)
-	if err != nil || len(lines) == 0 || !strings.Contains(lines[0].Text, "was due at 2026-11-21 08:00:00, while Risso did not run") {
+	if err != nil || len(lines) == 0 || !strings.Contains(lines[0].Text, "was due at 2026-11-21 08:00:00, while Risso was not running") {
 		t.Errorf("%+v %v", lines, err)
 	}
 	// Another schedule begins anew: what the old one missed is not asked for.

@@ -66,7 +66,7 @@ func (r *Runner) enter(ctx context.Context, e *entry, was state.Job, now time.Ti
 		e.due = was.NextDue
 		e.again = e.failures > 0 && e.failures <= maxRetries && (!e.planned || !e.due.Equal(e.plan.Next(runs[0].Ended.In(now.Location()))))
 		if e.planned && !e.due.After(now) {
-			e.why = "was due at " + e.due.In(now.Location()).Format(time.DateTime) + ", while Risso did not run"
+			e.why = "was due at " + e.due.In(now.Location()).Format(time.DateTime) + ", while Risso was not running"
 		}
 	}
 	e.replan(now)

@@ -118,6 +118,6 @@ func (r *Runner) forget(ctx context.Context, e *entry) {
 		return
 	}
 	if err := r.o.Facts.RemoveJob(ctx, e.id); err != nil && !goneRun(err) {
-		r.o.Logger.Warn("a job that is not wanted any more could not be removed", "job", e.Name, "err", err)
+		r.o.Logger.Warn("a job that is no longer configured could not be removed", "job", e.Name, "err", err)
 	}
 }

@@ -190,7 +190,7 @@ func (r *Runner) replanAfter(ctx context.Context, e *entry, n state.Run, found b
 		e.due = e.next(now)
 		if again := now.Add(retryAfter * time.Duration(e.failures)); !found && e.failures <= maxRetries && (e.due.IsZero() || again.Before(e.due)) && (e.planned || e.After != "") {
 			e.due, e.again = again, true
-			e.why = fmt.Sprintf("tried again after failure %d of %d", e.failures, maxRetries)
+			e.why = fmt.Sprintf("retrying after failure %d of %d", e.failures, maxRetries)
 		}
 	case n.Outcome == state.OutcomeOK && lasting(e.Kind):
 		e.due = now.Add(mirrorMin) // it is not to end
@@ -227,7 +227,7 @@ func (r *Runner) tell(e *entry, n state.Run, result Result, failures int) {
 		r.event(e, severity, what+" failed: "+n.Text)
 	case state.OutcomeInterrupted:
 		if !lasting(e.Kind) {
-			r.event(e, fleet.SeverityWarning, what+" was cut short: "+n.Text)
+			r.event(e, fleet.SeverityWarning, what+" was interrupted: "+n.Text)
 		}
 	case state.OutcomeOK:
 		if heavy(e.Kind) {

@@ -207,7 +207,7 @@ func (r *run) writeAccount(a account, where string, role bool) (create, why stri
 	switch {
 	case role || open: // without a password the server's own way does
 	case len(fits) == 0:
-		return "", "the way to log in " + a.ways[0].plugin + " is not here, and passwords cannot be read out of it"
+		return "", "the way to log in " + a.ways[0].plugin + " is not available here, and passwords cannot be extracted from it"
 	default:
 		if len(a.ways) > 1 && (len(fits) < len(a.ways) || !r.server.SeveralLogins()) {
 			r.find(where, "several ways to log in are not here", fits[0].plugin)
@@ -265,7 +265,7 @@ func (r *run) strangeAccount(o *repo.Object) string {
 	case !r.foreignServer() && p != "" && !r.known.logins[p]:
 		return "the way to log in " + p + " is not here"
 	case isPublic(o) && !r.server.GrantsToPublic():
-		return "what everybody may do is granted account by account here"
+		return "privileges of everybody are granted to each account here"
 	case !r.known.partialRevokes && slices.ContainsFunc(o.After, func(g string) bool { return strings.HasPrefix(g, "REVOKE ") }):
 		return "it has privileges but for some schemas, and could do more here, where partial_revokes is OFF"
 	}

@@ -28,7 +28,7 @@ func (r *run) check(ctx context.Context, s *session) error {
 	case found && !r.o.Overwrite:
 		return fmt.Errorf("%w: %s, begun %s: run that one again to continue it", ErrUnfinished, backup, began)
 	case found:
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("the restore of %s, begun %s, was not finished: its journal goes, and what it made stays as it is where nothing comes over it", backup, began))
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("the restore of %s, begun %s, was not finished: its journal is removed; what it created stays unless it is overwritten", backup, began))
 	}
 	if r.foreignServer() {
 		if err := r.rehearseAll(ctx); err != nil {
@@ -326,7 +326,7 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 		set = r.result.Rolled.GTIDSet
 	}
 	if set == "" {
-		return errors.New("--set-gtid: the backup knows no GTID of its snapshot: the server had none")
+		return errors.New("--set-gtid: the backup has no GTIDs: the server had none")
 	}
 	statements := r.server.SetGTIDs(set)
 	return r.again(ctx, s, func(s *session) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // errUnseen says that there were more warnings than the server keeps: one of them may be of a row that broke a CHECK.
-var errUnseen = errors.New("the server had more warnings than it shows")
+var errUnseen = errors.New("the server had more warnings than it reports")
 
 // ofValues are warnings about values that a server computes with, or changes. Where it computes nothing, they are about a row's own values.
 // Source: MySQL manual, "Server Error Message Reference": wrong value, out of range, truncated, wrong for its column, division by 0, wrong for a
@@ -95,7 +95,7 @@ func (r *run) tighten(ctx context.Context, s *session, t *table) error {
 		if err == nil {
 			continue
 		}
-		f := Finding{What: "table " + t.quoted(), Reason: "rows of the backup are not taken under its constraint " + name + " (" + oneLine(err) + ")", Mapped: "the constraint NOT ENFORCED"}
+		f := Finding{What: "table " + t.quoted(), Reason: "rows of the backup violate its constraint " + name + " (" + oneLine(err) + ")", Mapped: "the constraint NOT ENFORCED"}
 		if err := r.tell(ctx, s, t, told{Otherwise: &f}); err != nil {
 			return err
 		}

@@ -62,19 +62,19 @@ func TestChoice(t *testing.T) {
 	}{
 		{[]string{"shop"}, nil, []string{"shop=" + strings.Repeat("ü", 65)}, "it has 65 characters, and a name has 64 at most", ""},
 		{[]string{"shop"}, nil, []string{"shop=`x `"}, "it ends in a blank", ""},
-		{[]string{"shop"}, nil, []string{"shop=a\x00"}, "it holds a NUL", ""},
+		{[]string{"shop"}, nil, []string{"shop=a\x00"}, "it contains a NUL", ""},
 		{[]string{"shop"}, nil, []string{"shop=a\t"}, "the server cannot have a schema", ""},
-		{nil, []string{"shop.o"}, []string{"shop.o=shop." + strings.Repeat("x", 65)}, "no server can hold a table", ""},
-		{nil, []string{"shop.o"}, []string{"shop.o=" + strings.Repeat("x", 65) + ".o"}, "no server can hold a schema", ""},
+		{nil, []string{"shop.o"}, []string{"shop.o=shop." + strings.Repeat("x", 65)}, "no server can have a table", ""},
+		{nil, []string{"shop.o"}, []string{"shop.o=" + strings.Repeat("x", 65) + ".o"}, "no server can have a schema", ""},
 		{[]string{"shop"}, nil, []string{"shpo=shop2"}, "it has no schema `shpo` (--rename)", ""},
 		{[]string{"shop"}, nil, []string{"shop.oo=shop.o2"}, "it has no table `shop`.`oo` (--rename)", ""},
-		{[]string{"shop"}, nil, []string{"shop=a", "shop=b"}, "it is renamed to another name already", ""},
+		{[]string{"shop"}, nil, []string{"shop=a", "shop=b"}, "it is already renamed to another name", ""},
 		{[]string{"shop", "shpo"}, nil, []string{"shop=a"}, "it has no schema `shpo`", ""},
 		{nil, []string{"shop.o", "shop.oo"}, []string{"shop=a"}, "it has no table `shop`.`oo`", ""},
-		{[]string{"nothing*"}, nil, nil, "the backup holds nothing of what was asked for: nothing*", ""},
-		{[]string{"shop", "nothing*"}, nil, []string{"shop=a"}, "", "--schema nothing* concerns nothing that comes back"},
-		{[]string{"shop"}, []string{"crm.x*"}, []string{"shop=a"}, "", "--table crm.x* concerns nothing"},
-		{[]string{"shop"}, nil, []string{"shop=a", "crm=b"}, "", "--rename of schema `crm` concerns nothing"},
+		{[]string{"nothing*"}, nil, nil, "the backup contains nothing of what was selected: nothing*", ""},
+		{[]string{"shop", "nothing*"}, nil, []string{"shop=a"}, "", "--schema nothing* matches nothing that is restored"},
+		{[]string{"shop"}, []string{"crm.x*"}, []string{"shop=a"}, "", "--table crm.x* matches nothing"},
+		{[]string{"shop"}, nil, []string{"shop=a", "crm=b"}, "", "--rename of schema `crm` matches nothing"},
 		{[]string{"shop"}, nil, []string{"shop=a", "shop=a"}, "", ""},
 		{nil, []string{"shop.v", "shop.o"}, []string{"shop.v=shop.v2", "shop.o=shop.o2"}, "", ""},
 		{nil, []string{"shop.q"}, []string{"shop.q=a.q2"}, "", ""},
@@ -88,7 +88,7 @@ func TestChoice(t *testing.T) {
 		if strings.HasPrefix(c.want, "it has no") && !errors.Is(err, load.ErrNothing) {
 			t.Errorf("%v is not ErrNothing", err)
 		}
-		if notes := strings.Join(plan.Notes, "\n"); c.note != "" && !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "concerns nothing") {
+		if notes := strings.Join(plan.Notes, "\n"); c.note != "" && !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "matches nothing") {
 			t.Errorf("%q, %q, %q: %q is told, not %q", c.schemas, c.tables, c.rename, notes, c.note)
 		}
 	}

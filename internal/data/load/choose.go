@@ -33,7 +33,7 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 			return c, err
 		}
 		if table == "" {
-			return c, fmt.Errorf("%q names no schema: write schema.table", t)
+			return c, fmt.Errorf("%q has no schema: write schema.table", t)
 		}
 		c.tables = append(c.tables, [2]string{schema, table})
 	}
@@ -57,16 +57,16 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))
 		}
 		if err := mysql.CheckSchemaName(newSchema); err != nil {
-			return c, fmt.Errorf("%q: no server can hold a schema %q: %w", s, newSchema, err)
+			return c, fmt.Errorf("%q: no server can have a schema %q: %w", s, newSchema, err)
 		}
 		if newTable != "" {
 			if err := mysql.CheckTableName(newTable); err != nil {
-				return c, fmt.Errorf("%q: no server can hold a table %q: %w", s, newTable, err)
+				return c, fmt.Errorf("%q: no server can have a table %q: %w", s, newTable, err)
 			}
 		}
 		old, now := [2]string{oldSchema, oldTable}, [2]string{newSchema, newTable}
 		if other, twice := c.rename[old]; twice && other != now {
-			return c, fmt.Errorf("%q: it is renamed to another name already", s)
+			return c, fmt.Errorf("%q: it is already renamed to another name", s)
 		}
 		c.rename[old] = now
 	}

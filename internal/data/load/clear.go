@@ -74,7 +74,7 @@ func (r *run) tellDropped(err error) error {
 	if n := len(r.dropped) - most; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("%w; of what was there is dropped by now: %s", err, text)
+	return fmt.Errorf("%w; already dropped: %s", err, text)
 }
 
 // present makes sure, before anything goes, that what comes instead is there.

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrOneName is told where two things of a backup would come back under one name.
-var ErrOneName = errors.New("two things would have one name")
+var ErrOneName = errors.New("two objects would have the same name")
 
 // checkNames refuses a restore in which one thing would come back over another: by a renaming, or because the target takes names that
 // differ in nothing but case for one (lower_case_table_names, MySQL manual, "Identifier Case Sensitivity").

@@ -58,10 +58,10 @@ func (r *run) tellDefiners(ctx context.Context, s *session) error {
 			text += fmt.Sprintf(" and %d more", n)
 		}
 		if unseen {
-			r.tellBoth(fmt.Sprintf("whether the definer %s is there is not known, for this account may not read mysql.user; without him fails (error 1449) what runs by his privileges: %s", definer, text))
+			r.tellBoth(fmt.Sprintf("it is unknown whether the definer %s exists, because this account may not read mysql.user; if not, these fail with error 1449: %s", definer, text))
 			continue
 		}
-		r.tellBoth(fmt.Sprintf("the definer %s is not there: until he is made (CREATE USER, and GRANT what he needs) fails with error 1449 what runs by his privileges, and so does what fires a trigger of his: %s; --definer names another one", definer, text))
+		r.tellBoth(fmt.Sprintf("the definer %s does not exist: until it is created (CREATE USER, and GRANT what it needs), these and statements that fire its triggers fail with error 1449: %s; --definer gives another one", definer, text))
 	}
 	return nil
 }

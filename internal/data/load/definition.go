@@ -23,7 +23,7 @@ func parseTable(create string) (definition, error) {
 	t := sqltext.Tokens(create)
 	open := slices.IndexFunc(t, func(x sqltext.Token) bool { return x.Kind == sqltext.TokenSign && x.Text == "(" })
 	if !strings.HasPrefix(create, "CREATE TABLE ") || open < 0 {
-		return d, fmt.Errorf("this is no CREATE TABLE: %.60q", create)
+		return d, fmt.Errorf("this is not a CREATE TABLE: %.60q", create)
 	}
 	inside, _, ok := sqltext.Group(t[open:])
 	if !ok {

@@ -9,7 +9,7 @@ import (
 )
 
 // heldState is the state in which an event waits for the end of the restore, in place of ENABLE. Where binary logs follow it is one that
-// nobody else gives an event here: another one at the end is what they gave it.
+// nothing else gives an event here: a different one at the end comes from the logs.
 func (r *run) heldState() string {
 	if !r.o.Until.IsZero() {
 		return r.server.DisableOnReplica()
@@ -69,7 +69,7 @@ func (r *run) leavePast(o *repo.Object) {
 }
 
 func pastEvent(o *repo.Object) string {
-	return fmt.Sprintf("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
+	return fmt.Sprintf("event %s is not created: its last time is past, and it is ON COMPLETION NOT PRESERVE: %s", objectName(o), o.Create)
 }
 
 // switchOn gives events the state that they had, or that the binary logs gave them. ALTER EVENT would take over definer, sql_mode and time zone

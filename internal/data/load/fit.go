@@ -505,13 +505,13 @@ func (r *run) endFit(f *fitting) (bool, error) {
 	case f.err != nil && mysql.ErrorNumber(f.err) == 0:
 		return false, f.err
 	case f.err != nil:
-		r.find(f.where, "the server does not take its definition: "+oneLine(f.err), "")
+		r.find(f.where, "the server rejects its definition: "+oneLine(f.err), "")
 		return false, nil
 	}
 	for _, c := range f.clauses {
 		words := c.forms[c.form-1].words
 		if c.name == "WITH SYSTEM VERSIONING" && f.table.History {
-			words = "rows of now only"
+			words = "current rows only"
 		}
 		r.find(f.where, c.name+" is not known here", words)
 	}

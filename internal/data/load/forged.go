@@ -24,7 +24,7 @@ func isProgram(k repo.ObjectKind) bool {
 func forgedObject(o *repo.Object, d sqltext.Dialect) string {
 	for _, w := range []string{o.Charset, o.Collation, o.Database} {
 		if strings.ContainsFunc(w, func(c rune) bool { return c >= 0x80 || !isWordByte(byte(c)) }) {
-			return fmt.Sprintf("%.60q is no character set or collation", w)
+			return fmt.Sprintf("%.60q is not a character set or collation", w)
 		}
 	}
 	c, err := d.ReadCreate(o.Create)
@@ -47,7 +47,7 @@ func forgedObject(o *repo.Object, d sqltext.Dialect) string {
 	case o.Kind == repo.Trigger && !named(c.On, o.Schema, o.Table):
 		return "it is a trigger of " + identName(c.On)
 	case o.Kind == repo.Event && c.State.Name == "":
-		return "it does not say whether it is switched on"
+		return "it does not say whether it is enabled"
 	}
 	return forgedAfter(o, d)
 }
@@ -90,7 +90,7 @@ func (r *run) quoteAccount(o *repo.Object) (why string) {
 		for _, word := range []string{"SUBJECT", "ISSUER", "CIPHER"} {
 			before, _, ok := strings.Cut(o.Create, " REQUIRE "+word+" '")
 			if c, err := d.ReadCreate(before); ok && err == nil && c.Kind == "USER" && c.Account.String() == o.Name {
-				return "there is a quote in the certificate that it asks for, which MySQL did not mark as a part of it, and so where it ends cannot be read; a backup that is taken now has it"
+				return "there is a quote in the certificate it requires that MySQL did not escape, so the end of the certificate is unclear; a backup taken now has it"
 			}
 		}
 		return ""
@@ -107,9 +107,9 @@ func (r *run) quoteAccount(o *repo.Object) (why string) {
 		}
 		switch {
 		case strings.HasPrefix(g, "GRANT PROXY ON '") && readable("GRANT PROXY ON ''@''", g, " TO '"):
-			return "there are quotes in the name of an account that it may act for, which MySQL did not escape, so the end of the name is unclear"
+			return "there are quotes in the name of an account it may act for that MySQL did not escape, so the end of the name is unclear"
 		case strings.Contains(g, " (") && readable("GRANT SELECT", g, " ON `"):
-			return "there are quotes in the name of a column that it may use, which MySQL did not escape, so the end of the name is unclear; a backup that is taken now has it"
+			return "there are quotes in the name of a column it may use that MySQL did not escape, so the end of the name is unclear; a backup taken now has it"
 		}
 	}
 	return ""
@@ -145,7 +145,7 @@ func (r *run) forgedTable(t *repo.Table) string {
 	case err != nil:
 		return err.Error()
 	case c.Kind != "TABLE" || c.Temporary:
-		return "its definition is no CREATE TABLE"
+		return "its definition is not a CREATE TABLE"
 	case !named(c.Name, t.Schema, t.Name):
 		return "its definition makes " + identName(c.Name)
 	case mysql.SystemSchema(t.Schema):

@@ -51,7 +51,7 @@ func (r *run) forgetPast(ctx context.Context, t *table) error {
 	}
 	with, ok := shape.WithHistory()
 	if !ok {
-		return fmt.Errorf("%s: rows of the past without their times: %w", t.quoted(), repo.ErrDamaged)
+		return fmt.Errorf("%s: historical rows without their times: %w", t.quoted(), repo.ErrDamaged)
 	}
 	past := &pastColumns{all: len(t.Columns), ends: -1}
 	for i, c := range t.Columns {
@@ -62,7 +62,7 @@ func (r *run) forgetPast(ctx context.Context, t *table) error {
 		}
 	}
 	if past.ends < 0 {
-		return fmt.Errorf("%s: rows of the past without their times: %w", t.quoted(), repo.ErrDamaged)
+		return fmt.Errorf("%s: historical rows without their times: %w", t.quoted(), repo.ErrDamaged)
 	}
 	t.past = past
 	t.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c repo.Column) bool {

@@ -19,7 +19,7 @@ type inserts struct {
 }
 
 // errTooLarge says that a row does not go into an INSERT.
-var errTooLarge = errors.New("a row is larger than what the server takes in an INSERT")
+var errTooLarge = errors.New("a row is larger than the server accepts in an INSERT")
 
 // next gives the next statement of the batch and its rows; "" at the end of it.
 func (s *inserts) next() (statement string, rows int64, err error) {

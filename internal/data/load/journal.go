@@ -82,7 +82,7 @@ func (r *run) endEarlier(ctx context.Context, s *session) error {
 	for deadline := time.Now().Add(endTime); ; {
 		rows, err := s.QueryMaps(ctx, r.server.SessionList())
 		if err != nil {
-			return fmt.Errorf("look for sessions of a restore that was cut off: %w", err)
+			return fmt.Errorf("look for sessions of an interrupted restore: %w", err)
 		}
 		left := ""
 		for _, m := range rows {
@@ -91,14 +91,14 @@ func (r *run) endEarlier(ctx context.Context, s *session) error {
 			}
 			left = m["ID"]
 			if err := s.Exec(ctx, "KILL /* risso: of a restore that was cut off */ "+left); err != nil && mysql.ErrorNumber(err) != errno.NoSuchThread {
-				return fmt.Errorf("end session %s of a restore that was cut off: %w", left, err)
+				return fmt.Errorf("kill session %s of an interrupted restore: %w", left, err)
 			}
 		}
 		if left == "" {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("session %s of a restore that was cut off was killed %s ago and still works: wait for it to end", left, endTime)
+			return fmt.Errorf("session %s of an interrupted restore was killed %s ago and is still running: wait for it to end", left, endTime)
 		}
 		if err := delay.For(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (r *run) beginJournal(ctx context.Context, s *session) error {
 		repo.JournalSchema, r.asked(), mysql.Literal(r.header.ID), time.Now().UTC().Format(time.RFC3339)))
 	for _, st := range statements {
 		if err := s.Exec(ctx, st); err != nil {
-			return fmt.Errorf("make the journal in the target: %w", err)
+			return fmt.Errorf("create the journal in the target: %w", err)
 		}
 	}
 	return nil
@@ -136,11 +136,11 @@ func (r *run) endJournal(ctx context.Context, s *session) error {
 	s.schema = ""
 	if r.o.SetGTID { // a transaction of its own would part the target from the server that it shall follow
 		if err := s.Exec(ctx, "SET SESSION /* risso: position of a backup */ sql_log_bin = 0"); err != nil {
-			return fmt.Errorf("take the journal away: %w", err)
+			return fmt.Errorf("remove the journal: %w", err)
 		}
 	}
 	if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.JournalSchema); err != nil {
-		return fmt.Errorf("take the journal away: %w", err)
+		return fmt.Errorf("remove the journal: %w", err)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func checkNotes(t *testing.T, spec string, notes []string) {
 	t.Helper()
 	want := []string{"Definitions only: `rare`.`a_merge`"}
 	if spec == "mariadb" {
-		want = append(want, "Rows of the past of `rare`.`counted` are not in the backup")
+		want = append(want, "Historical rows of `rare`.`counted` are not in the backup")
 	}
 	for _, w := range want {
 		if !slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, w) }) {

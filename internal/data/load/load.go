@@ -1,9 +1,9 @@
-// Package load puts a logical backup back into a server: definitions, rows, and what belongs to them, in parallel, and proves
-// at the end that what is there is what the manifest says.
+// Package load restores a logical backup into a server: definitions, rows, and what belongs to them, in parallel, and proves
+// at the end that the result matches the manifest.
 //
-// Nothing is changed before all of it was checked: that no table is in the way, and that the server understands what the
-// backup holds. A journal in the target, in the schema risso_restore, tells which rows are in: it is written in the
-// transaction that loads them, so a restore that was killed goes on where it was and loads no row twice.
+// Nothing is changed until everything has been checked: that no table is in the way, and that the server supports what the
+// backup contains. A journal in the target, in the schema risso_restore, records which rows are loaded: it is written in the
+// same transaction as the rows, so a killed restore continues where it stopped and loads no row twice.
 package load
 
 import (
@@ -20,20 +20,20 @@ import (
 // The errors that a caller may want to tell apart.
 var (
 	ErrExists       = errors.New("there is data in the way")
-	ErrIncompatible = errors.New("the server does not know all that the backup holds")
-	ErrDifferent    = errors.New("what is there now is not what the backup holds")
-	ErrUnfinished   = errors.New("another restore into this server was not finished")
-	ErrBusy         = errors.New("another restore into this server runs")
-	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
-	ErrLogs         = errors.New("the binary logs do not do")
-	ErrPast         = errors.New("the backup is of a later moment than the one to stop at")
-	ErrForged       = errors.New("the backup holds what no backup has, and would run it")
+	ErrIncompatible = errors.New("the server does not support everything in the backup")
+	ErrDifferent    = errors.New("what was restored differs from the backup")
+	ErrUnfinished   = errors.New("an earlier restore into this server was not finished")
+	ErrBusy         = errors.New("another restore into this server is running")
+	ErrNothing      = errors.New("the backup contains nothing of what was selected")
+	ErrLogs         = errors.New("the binary logs cannot be used")
+	ErrPast         = errors.New("the backup is from a later time than the one to stop at")
+	ErrForged       = errors.New("the backup contains statements that no backup has, and would run them")
 	ErrKind         = errors.New("this is not a logical backup")
-	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
-	ErrBroken       = errors.New("all is there, but views that were not broken where the backup was taken do not work here")
+	ErrLeftOut      = errors.New("not all of the backup was restored")
+	ErrBroken       = errors.New("everything was restored, but views that worked where the backup was taken do not work here")
 	ErrNotKept      = errors.New("the server would not keep the rows as they are")
-	ErrMeet         = errors.New("two rows of the backup are one to a unique key here")
-	ErrOrphans      = errors.New("all is there, but other tables hold rows that refer to rows which are not there")
+	ErrMeet         = errors.New("two rows of the backup are equal for a unique key here")
+	ErrOrphans      = errors.New("everything was restored, but other tables have rows that refer to missing rows")
 )
 
 // Options say what is restored, and how.
@@ -59,7 +59,7 @@ type Options struct {
 	Until  binlog.Stop // how far to go on behind the snapshot; the zero value: not at all
 	Roller Roller      // who goes on; needed when Until is set
 	DryRun bool        // ends after Confirm: nothing is changed
-	Hold   bool        // leaves events switched off at the end, for who looks at the data first, or rolls it forward
+	Hold   bool        // leaves events disabled at the end, for callers that inspect the data first or roll it forward
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.

@@ -59,7 +59,7 @@ func TestLostChunk(t *testing.T) {
 	bad := slices.Clone(whole)
 	bad[len(bad)/2] ^= 4
 	put(bad)
-	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Overwrite: true}); !errors.Is(err, repo.ErrDamaged) || !strings.Contains(err.Error(), "is dropped by now: ") || !strings.Contains(err.Error(), "table `lost`.`t`") {
+	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Overwrite: true}); !errors.Is(err, repo.ErrDamaged) || !strings.Contains(err.Error(), "already dropped: ") || !strings.Contains(err.Error(), "table `lost`.`t`") {
 		t.Errorf("damaged inside: %v", err)
 	}
 	put(whole)

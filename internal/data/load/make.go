@@ -38,7 +38,7 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 		return true, why // not for its definition, but for a key of another table
 	}
 	if !ok {
-		r.leave(Finding{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Reason: "the server does not take its definition: " + oneLine(why)})
+		r.leave(Finding{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Reason: "the server rejects its definition: " + oneLine(why)})
 		r.mu.Lock()
 		r.leftOut[leftTable(t.Schema, t.Name)] = true
 		r.mu.Unlock()

@@ -93,7 +93,7 @@ func (r *run) tellMeetings() error {
 		if n := len(list) - maxNamed; n > 0 {
 			text += fmt.Sprintf(" and %d more", n)
 		}
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("collation %s becomes %s, in which more values may be equal: where they are, their rows do not go into %s: %s",
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("collation %s becomes %s, in which more values are equal: such rows cannot be inserted into %s: %s",
 			pair[0], pair[1], digits.Plural(len(list), "unique key", "unique keys"), text))
 	}
 	return nil

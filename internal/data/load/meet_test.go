@@ -18,7 +18,7 @@ func planOf(t *testing.T, o load.Options) (plan load.Plan, err error) {
 }
 
 // TestMeet: where a collation becomes another one the plan names the unique keys over it; rows that are one to such a key end the restore with
-// that key, the cause and what mends it, and do; the rows of a language whose collation has another name here come along.
+// that key, the cause and how to fix it, and do; the rows of a language whose collation has another name here come along.
 func TestMeet(t *testing.T) {
 	type journey struct{ from, into, schema, collation, to, values, mend string }
 	pairs := map[[2]string][]journey{}
@@ -57,7 +57,7 @@ func testMeet(t *testing.T, from, into *sandbox.Node, schema, collation, becomes
 		t.Fatal(err)
 	}
 	notes := strings.Join(plan.Notes, "\n")
-	told := "collation " + collation + " becomes " + becomes + ", in which more values may be equal: where they are, their rows do not go into 1 unique key: `" + schema + "`.`t` (`of ``v`)"
+	told := "collation " + collation + " becomes " + becomes + ", in which more values are equal: such rows cannot be inserted into 1 unique key: `" + schema + "`.`t` (`of ``v`)"
 	if strings.HasSuffix(becomes, "_bin") || strings.Contains(collation, "mysql561") {
 		if notes != "" {
 			t.Errorf("it is told that values may meet: %s", notes)
@@ -106,7 +106,7 @@ func TestPlannedMisfit(t *testing.T) {
 	for name, why := range map[string]string{"`wide`": "`p` is bigint(20), and `id` is int(11)", "`gone`": "there is no column `x`", "`sign`": "`u` is int(10) unsigned, and `id` is int(11)", "`te``xt`": "`t` is varchar(9) latin1", "`keyless`": "no key there begins with `g`"} {
 		found := false
 		for _, n := range plan.Notes {
-			found = found || strings.HasPrefix(n, "table `m`.`child`: its foreign key "+name+" does not fit `m`.`parent`, at which it points: "+why)
+			found = found || strings.HasPrefix(n, "table `m`.`child`: its foreign key "+name+" does not match `m`.`parent`, to which it refers: "+why)
 		}
 		if !found {
 			t.Errorf("nothing of %s: %q", name, plan.Notes)

@@ -46,7 +46,7 @@ func (r *run) definitionOf(t *repo.Table) (definition, error) {
 		return def, err
 	}
 	if len(was.items) != len(def.items) {
-		return def, fmt.Errorf("%w: other words made another number of columns and keys of it", repo.ErrDamaged)
+		return def, fmt.Errorf("%w: other words changed its number of columns and keys", repo.ErrDamaged)
 	}
 	schema, name := r.choice.target(t.Schema, t.Name)
 	for i, item := range def.items {
@@ -99,7 +99,7 @@ func (r *run) tellNames(t *repo.Table, def definition) {
 	for _, item := range def.items {
 		if r.sharesName(item) {
 			name, _ := constraintName(item)
-			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the name of its constraint "+mysql.Quote(name)+" is for the table that it was", mysql.Quote(sqltext.CopyName(name, t.Name, copied)))
+			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the name of its constraint "+mysql.Quote(name)+" belongs to the former table", mysql.Quote(sqltext.CopyName(name, t.Name, copied)))
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (r *run) tellOrphans() (notes []string, err error) {
 		for _, k := range keys {
 			if schema, name := references(k, t.Schema); r.leftOut[leftTable(schema, name)] && !r.leftOut[leftTable(t.Schema, t.Name)] {
 				own, _ := constraintName(k)
-				notes = append(notes, fmt.Sprintf("table %s.%s: its foreign key %s points at %s.%s, which stays away: rows that point there are refused until it is made", mysql.Quote(t.Schema), mysql.Quote(t.Name), mysql.Quote(own), mysql.Quote(schema), mysql.Quote(name)))
+				notes = append(notes, fmt.Sprintf("table %s.%s: its foreign key %s refers to %s.%s, which is not restored: rows that refer to it are rejected until it is created", mysql.Quote(t.Schema), mysql.Quote(t.Name), mysql.Quote(own), mysql.Quote(schema), mysql.Quote(name)))
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func (r *run) ownCheckNames(t *repo.Table, where string, d definition) definitio
 			r.checks[key] = true
 			continue
 		}
-		r.find(where, "another table has a check "+mysql.Quote(name)+", and a schema has that name once here", byServer)
+		r.find(where, "another table has a check "+mysql.Quote(name)+", and names must be unique in a schema here", byServer)
 		items[i] = rest
 	}
 	d.items = items

@@ -97,9 +97,9 @@ func (r *run) mayStayAway(err error) bool {
 func (r *run) objectError(o *repo.Object, err error) error {
 	switch mysql.ErrorNumber(err) {
 	case errno.UnsafeFunction, errno.FunctionNeedsSuper:
-		err = fmt.Errorf("%w; SET GLOBAL log_bin_trust_function_creators = 1 on the target lets it in, or --no-binlog where the server allows it", err)
+		err = fmt.Errorf("%w; SET GLOBAL log_bin_trust_function_creators = 1 on the target permits it, or --no-binlog if the server allows it", err)
 	case errno.SpecificAccessDenied, 4217:
-		err = fmt.Errorf("%w; the account that restores may not make objects for another definer: grant it SUPER, or SET_USER_ID (MySQL 8.0), SET_ANY_DEFINER (8.2), SET USER (MariaDB)", err)
+		err = fmt.Errorf("%w; the account that restores may not create objects for another definer: grant it SUPER, or SET_USER_ID (MySQL 8.0), SET_ANY_DEFINER (8.2), SET USER (MariaDB)", err)
 	}
 	return fmt.Errorf("make %s %s: %w", o.Kind, objectName(o), err)
 }

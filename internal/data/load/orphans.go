@@ -43,7 +43,7 @@ func (r *run) planReferers(ctx context.Context, s *session) error {
 			r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d more tables that are not restored refer to tables that are", len(others)-i))
 			break
 		}
-		r.plan.Notes = append(r.plan.Notes, "table "+f.from()+" is not restored and refers to "+f.to()+": rows of it may refer to rows that the backup does not have; they are looked for at the end")
+		r.plan.Notes = append(r.plan.Notes, "table "+f.from()+" is not restored and refers to "+f.to()+": its rows may refer to rows that the backup does not have; they are checked at the end")
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (r *run) countOf(ctx context.Context, s **session, o *Orphans) error {
 	case 0:
 		return err
 	case errno.StatementTimeout, errno.StatementTimeoutMariaDB:
-		o.Unknown = fmt.Sprintf("to count them took more than %s", orphanTime)
+		o.Unknown = fmt.Sprintf("counting them took more than %s", orphanTime)
 	default:
 		o.Unknown = err.Error()
 	}
@@ -212,7 +212,7 @@ func (r *run) countOf(ctx context.Context, s **session, o *Orphans) error {
 func (o Orphans) Words() string {
 	table, to := mysql.Quote(o.Schema)+"."+mysql.Quote(o.Table), mysql.Quote(o.ToSchema)+"."+mysql.Quote(o.ToTable)
 	if o.Unknown != "" {
-		return fmt.Sprintf("whether rows of %s refer to rows that %s does not have (%s) is not known: %s", table, to, mysql.Quote(o.Constraint), o.Unknown)
+		return fmt.Sprintf("it is unknown whether rows of %s refer to rows that %s does not have (%s): %s", table, to, mysql.Quote(o.Constraint), o.Unknown)
 	}
 	what := " to rows that " + to + " does not have"
 	if o.Query == o.all {

@@ -81,13 +81,13 @@ func (r *run) checkPointers() error {
 				continue
 			}
 			if misfits++; misfits <= maxNamed {
-				r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("table %s.%s: its foreign key %s does not fit %s.%s, at which it points: %s; if the server refuses it the table comes without it, which is reported then",
+				r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("table %s.%s: its foreign key %s does not match %s.%s, to which it refers: %s; if the server rejects it, the table is created without it, and that is reported",
 					mysql.Quote(p.schema), mysql.Quote(p.table), mysql.Quote(p.name), mysql.Quote(l.Table.Schema), mysql.Quote(l.Table.Name), why))
 			}
 		}
 	}
 	if n := misfits - maxNamed; n > 0 {
-		r.plan.Notes = append(r.plan.Notes, digits.Plural(n, "more foreign key does", "more foreign keys do")+" not fit the tables at which they point")
+		r.plan.Notes = append(r.plan.Notes, digits.Plural(n, "more foreign key does", "more foreign keys do")+" not match the tables to which they refer")
 	}
 	clear(r.pointers)
 	return nil

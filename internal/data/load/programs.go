@@ -62,7 +62,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 			return err
 		}
 		if modes != "" {
-			leave("sql_mode " + modes + " is not here, and reads the text otherwise")
+			leave("sql_mode " + modes + " is not available here, and parses the text differently")
 			return nil
 		}
 		if zone, err := s.knowsZone(ctx, o.TimeZone); err != nil || !zone {
@@ -89,7 +89,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 			}
 			return nil
 		}
-		leave("the server does not take its definition: " + oneLine(err))
+		leave("the server rejects its definition: " + oneLine(err))
 		return nil
 	})
 	if err != nil {

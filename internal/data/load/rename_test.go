@@ -84,7 +84,7 @@ func TestRenamePrograms(t *testing.T) {
 				t.Errorf("the event: %s", got)
 			}
 			for _, notes := range [][]string{plan.Notes, res.Notes} {
-				for _, want := range []string{"`p6`: a text may name the old schema and stays as it is: 'shop.t INTO @n'", "`p6`: it runs SQL that it puts together", "`v3`: a text", "`p2`: a text", "`p8`: a text"} {
+				for _, want := range []string{"`p6`: a text may name the old schema and stays as it is: 'shop.t INTO @n'", "`p6`: it runs dynamic SQL", "`v3`: a text", "`p2`: a text", "`p8`: a text"} {
 					if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, want) }) {
 						t.Errorf("not told: %s\nin %q", want, notes)
 					}

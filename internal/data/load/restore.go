@@ -260,7 +260,7 @@ func (r *run) checkLogs(ctx context.Context) error {
 	}
 	plan, err := r.o.Roller.Check(ctx, r.rollOf())
 	if lost := r.header.Server.Unlogged(r.wanted); len(lost) > 0 {
-		note := "nothing of " + strings.Join(lost, ", ") + " is rolled forward: the server's binary logs leave out what is changed there (binlog_do_db, binlog_ignore_db), so it stays as in the backup"
+		note := "nothing of " + strings.Join(lost, ", ") + " is rolled forward: the server's binary logs leave out changes there (binlog_do_db, binlog_ignore_db), so it stays as in the backup"
 		plan.Notes = append(plan.Notes, note)
 		r.notef("%s", note)
 	}
@@ -289,12 +289,12 @@ func (r *run) past(ctx context.Context) error {
 			best = h
 		}
 	}
-	other := "no other backup of that server is here that was taken before"
+	other := "there is no earlier backup of that server here"
 	if best.ID != "" {
-		other = "of those from before, --backup " + best.ID + " is the last"
+		other = "of the earlier ones, --backup " + best.ID + " is the last"
 	}
 	const form = "2006-01-02 15:04:05.999Z"
-	return fmt.Errorf("%w: %s is of %s, by the clock of its server, and holds what was committed between %s and then; %s", ErrPast, r.header.ID, at.UTC().Format(form), until.UTC().Format(form), other)
+	return fmt.Errorf("%w: %s is from %s, by the clock of its server, and contains what was committed between %s and then; %s", ErrPast, r.header.ID, at.UTC().Format(form), until.UTC().Format(form), other)
 }
 
 // stages are all that changes the target, in this order. control is the session that keeps the lock, s the one that they work on, which breaks and is
@@ -409,7 +409,7 @@ func (r *run) change(ctx context.Context, control **session) error {
 		},
 		After: func(ctx context.Context, _ change.Step) error {
 			if err := (*control).ping(ctx); err != nil && !alone {
-				r.notef("the session that kept other restores away broke: %v", err)
+				r.notef("the session that locked out other restores was lost: %v", err)
 				alone = true
 			}
 			return nil
@@ -437,7 +437,7 @@ func (r *run) learn(ctx context.Context, s *session) error {
 		return err
 	}
 	if !r.localFiles && !r.bulk {
-		r.plan.Notes = append(r.plan.Notes, "local_infile is OFF on the target: rows go in by INSERT, which takes longer; SET GLOBAL local_infile = ON is quicker")
+		r.plan.Notes = append(r.plan.Notes, "local_infile is OFF on the target: rows are loaded by INSERT, which takes longer; SET GLOBAL local_infile = ON is faster")
 	}
 	return r.readVocabulary(ctx, s)
 }
@@ -501,7 +501,7 @@ func (r *run) read(ctx context.Context) error {
 		return err
 	}
 	if r.unused > 0 {
-		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" away, as --no-programs says")
+		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" left out because of --no-programs")
 	}
 	r.plan.Findings = r.findings()
 	return nil
@@ -542,7 +542,7 @@ func (r *run) met() error {
 		return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
 	}
 	for _, text := range idle {
-		r.plan.Notes = append(r.plan.Notes, text+" concerns nothing that comes back")
+		r.plan.Notes = append(r.plan.Notes, text+" matches nothing that is restored")
 	}
 	return nil
 }
@@ -608,7 +608,7 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		}
 		if why := forgedObject(o, r.dialect(o)); why != "" {
 			if r.foreignServer() && o.Kind != repo.Account && forgedObject(o, r.sourceDialect(o)) == "" {
-				r.note(lost(o, "the server reads its definition otherwise: "+why))
+				r.note(lost(o, "the server understands its definition differently: "+why))
 				return nil
 			}
 			r.refuse(string(o.Kind)+" "+objectName(o), why)
@@ -706,7 +706,7 @@ func (r *run) rollsAll() error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is left out (%s), and the binary logs may change it: with --schema '*' all the other tables are rolled forward", r.missing[i].What, r.missing[i].Reason)
+	return fmt.Errorf("%s is left out (%s), but the binary logs may change it: with --schema '*' all other tables are rolled forward", r.missing[i].What, r.missing[i].Reason)
 }
 
 func (r *run) rollOf() Roll {
@@ -752,7 +752,7 @@ func (r *run) notef(format string, args ...any) {
 	case n < most:
 		r.notes = append(r.notes, note)
 	case n == most:
-		r.notes = append(r.notes, "there is more: these are the first notes")
+		r.notes = append(r.notes, "there are more: these are the first notes")
 	}
 }
 

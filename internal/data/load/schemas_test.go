@@ -62,7 +62,7 @@ func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		notes := strings.Join(res.Notes, "\n")
-		if len(res.Notes) != 2 || !strings.Contains(notes, "event `e`.`o``nce` is not made: its last time is past") || !strings.Contains(notes, "event `e`.`ended`") {
+		if len(res.Notes) != 2 || !strings.Contains(notes, "event `e`.`o``nce` is not created: its last time is past") || !strings.Contains(notes, "event `e`.`ended`") {
 			t.Errorf("%s: %q", spec, res.Notes)
 		}
 		if got := ask(t, s, "SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'e' ORDER BY 1"); got != "goes_on|\nkept|\n" || res.Objects != 2 {
@@ -157,7 +157,7 @@ func testLostDefiners(t *testing.T, nodes map[string]*sandbox.Node) {
 		r := takeBackup(t, node, "g")
 		exec(t, s, "DROP DATABASE g")
 		res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
-		if err != nil || res.Objects != 4 || len(res.Notes) != 4 || strings.Count(strings.Join(res.Notes, "\n"), "is made and does not work, as when the backup was taken: ") != 4 {
+		if err != nil || res.Objects != 4 || len(res.Notes) != 4 || strings.Count(strings.Join(res.Notes, "\n"), "is created but does not work, as when the backup was taken: ") != 4 {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		exec(t, s, "USE g")
@@ -330,7 +330,7 @@ func testRefusedTables(t *testing.T, node *sandbox.Node) {
 	if !errors.Is(err, load.ErrLeftOut) || !slices.Equal(names, []string{"table `r`.`g`", "trigger `r`.`of_g`", "view `r`.`over_g`"}) || res.Tables != 1 || res.Rows != 1 || res.Objects != 2 || len(res.Otherwise) > 0 {
 		t.Errorf("%v: %q: %+v", err, names, res)
 	}
-	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "table `r`.`t`: its foreign key `to_g` points at `r`.`g`, which stays away") {
+	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "table `r`.`t`: its foreign key `to_g` refers to `r`.`g`, which is not restored") {
 		t.Errorf("%q", res.Notes)
 	}
 	if got := ask(t, s, "SELECT id FROM r.over_t") + ask(t, s, "SHOW TABLES FROM r") + ask(t, s, "SHOW DATABASES LIKE 'risso%'"); got != "1|\nover_t|\nt|\n" {
@@ -370,7 +370,7 @@ func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	var plan load.Plan
 	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 	res, err := restore(t, o)
-	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` points at `z`.`f`") {
+	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` refers to `z`.`f`") {
 		t.Errorf("%v: %+v: %q", err, res, plan.Notes)
 	}
 	exec(t, stream(t, into), "DROP DATABASE z")

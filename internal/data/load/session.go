@@ -85,7 +85,7 @@ func (r *run) findSetup(ctx context.Context, s *session) error {
 	if r.o.NoBinlog {
 		off := "SET SESSION /* risso: asked for by --no-binlog */ sql_log_bin = 0"
 		if err := s.Exec(ctx, off); err != nil {
-			return fmt.Errorf("leave the binary log out: %w", err)
+			return fmt.Errorf("disable the binary log: %w", err)
 		}
 		r.setup = append(r.setup, off)
 	}

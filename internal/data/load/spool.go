@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// spool holds the lines of a manifest that are wanted, so that they can be had in any order without lying in memory. Its file
+// spool holds the lines of a manifest that are wanted, so that they can be read in any order without being in memory. Its file
 // has no name: a killed process leaves nothing behind.
 type spool struct {
 	file *os.File
@@ -31,7 +31,7 @@ type ref struct {
 func newSpool() (*spool, error) {
 	f, err := os.CreateTemp("", "risso-restore-*")
 	if err != nil {
-		return nil, fmt.Errorf("hold the manifest: %w", err)
+		return nil, fmt.Errorf("buffer the manifest: %w", err)
 	}
 	s := &spool{file: f}
 	if err = os.Remove(f.Name()); err == nil {
@@ -42,7 +42,7 @@ func newSpool() (*spool, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("hold the manifest: %w", err)
+		return nil, fmt.Errorf("buffer the manifest: %w", err)
 	}
 	return s, nil
 }
@@ -56,12 +56,12 @@ func (s *spool) close() {
 func (s *spool) add(l repo.Line) (ref, error) {
 	b, err := json.Marshal(l)
 	if err != nil {
-		return ref{}, fmt.Errorf("hold the manifest: %w", err)
+		return ref{}, fmt.Errorf("buffer the manifest: %w", err)
 	}
 	s.buf = s.zw.EncodeAll(b, s.buf[:0])
 	at := ref{at: s.size, size: int32(len(s.buf))}
 	if _, err := s.file.Write(s.buf); err != nil {
-		return ref{}, fmt.Errorf("hold the manifest: %w", err)
+		return ref{}, fmt.Errorf("buffer the manifest: %w", err)
 	}
 	s.size += int64(len(s.buf))
 	return at, nil
@@ -79,7 +79,7 @@ func (s *spool) get(at ref) (repo.Line, error) {
 		err = json.Unmarshal(b, &l)
 	}
 	if err != nil {
-		return l, fmt.Errorf("read the held manifest: %w", err)
+		return l, fmt.Errorf("read the buffered manifest: %w", err)
 	}
 	return l, nil
 }

@@ -245,7 +245,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 	return nil
 }
 
-// referredHint says what mends that MySQL makes no table which a foreign key of another one does not fit: a column or key that it refers to
+// referredHint says what to do if MySQL refuses a table that does not match a foreign key of another one: a column or key that it refers to
 // is not there, or of another type. Source: MySQL manual, "Server Error Message Reference", ER_CANNOT_ADD_FOREIGN (5.7), ER_FK_NO_COLUMN_PARENT,
 // ER_FK_INCOMPATIBLE_COLUMNS, ER_FK_NO_INDEX_PARENT and its successor of 9.
 func referredHint(err error) string {
@@ -608,7 +608,7 @@ func (r *run) checkMemory(ctx context.Context, s **session) error {
 		}
 		r.differing++
 		r.result.Different = append(r.result.Different, TableResult{Schema: t.schema, Table: t.name, Sum: chunk.Sum{}.String(),
-			Wants: digits.Counted(m.Rows, "row") + ", sum " + m.Sum + "; a server empties tables in memory when it is started, which it was since they were compared"})
+			Wants: digits.Counted(m.Rows, "row") + ", sum " + m.Sum + "; MEMORY tables are emptied by a restart, and the server was restarted since they were compared"})
 	}
 	return nil
 }

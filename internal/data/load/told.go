@@ -108,7 +108,7 @@ func (r *run) readEarlier(ctx context.Context, s *session) error {
 		err = s.Query(ctx, "SELECT /* risso: what did it find out? */ LOWER(HEX(id)), number, said FROM "+repo.JournalSchema+".told ORDER BY number", func(row [][]byte) error {
 			var x told
 			if err := json.Unmarshal(row[2], &x); err != nil {
-				return fmt.Errorf("the journal of the restore that was cut off: %w", err)
+				return fmt.Errorf("the journal of the interrupted restore: %w", err)
 			}
 			id := "x'" + string(row[0]) + "'"
 			e.told[id] = append(e.told[id], x)

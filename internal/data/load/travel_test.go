@@ -253,7 +253,7 @@ func testLeftOut(t *testing.T, from, into *sandbox.Node) {
 			t.Errorf("nobody could mend %+v", f)
 		}
 	}
-	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "view `a`.`broken` is not made: it was broken when the backup was taken") || !strings.Contains(notes, "`away`") {
+	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "view `a`.`broken` is not created: it was broken when the backup was taken") || !strings.Contains(notes, "`away`") {
 		t.Errorf("%q", res.Notes)
 	}
 	if len(res.Otherwise) != 1 || res.Otherwise[0].What != "schema `a`" {

@@ -175,9 +175,9 @@ func (r *run) brokenViews(list []ref, why map[ref]error) error {
 		o := l.Object
 		r.leftOut[objectKey(o)] = true
 		if o.Broken {
-			r.notef("view %s is not made: it was broken when the backup was taken, and what it needs is not here either (%v): %s", objectName(o), why[at], o.Create)
+			r.notef("view %s is not created: it was broken when the backup was taken, and what it needs is missing here as well (%v): %s", objectName(o), why[at], o.Create)
 		} else {
-			r.leave(lost(o, "it needs what is not there: "+why[at].Error()))
+			r.leave(lost(o, "what it needs does not exist: "+why[at].Error()))
 		}
 	}
 	return nil
@@ -208,7 +208,7 @@ func (r *run) checkViews(ctx context.Context, s **session) error {
 		case err != nil || fault == nil:
 			return err
 		case o.Broken:
-			r.notef("view %s is made and does not work, as when the backup was taken: %v", view, fault)
+			r.notef("view %s is created but does not work, as when the backup was taken: %v", view, fault)
 		case r.result.Rolled != nil:
 			r.notef("view %s does not work after the roll forward: %v", view, fault)
 		case len(r.result.Broken) < maxFindings:
@@ -236,7 +236,7 @@ func (r *run) tellBroken() error {
 		return nil
 	})
 	if n > 0 {
-		text := "broken when the backup was taken, and made only if what they need is here: " + digits.Counted(n, "view") + ", " + strings.Join(names, ", ")
+		text := "broken when the backup was taken, and created only if what they need exists here: " + digits.Counted(n, "view") + ", " + strings.Join(names, ", ")
 		if n > len(names) {
 			text += fmt.Sprintf(" and %d more", n-len(names))
 		}

@@ -347,7 +347,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	if why := r.strangeHistory(t); why != "" {
-		r.find("table "+name, why, "rows of now only")
+		r.find("table "+name, why, "current rows only")
 	}
 	if space, _ := def.tablespace(); space != "" && !r.known.tablespaces[space] {
 		r.find("table "+name, "tablespace "+space+" is not here", "a tablespace of its own")
@@ -369,9 +369,9 @@ func (r *run) strangeHistory(t *repo.Table) string {
 	case !t.History || !r.server.HasHistory():
 		return "" // what has no versions refuses the definition
 	case !r.server.KeepsHistory():
-		return "it has rows of the past, which MariaDB takes back since 10.11; a backup taken with --no-history has none"
+		return "it has historical rows, which MariaDB can restore since 10.11; a backup taken with --no-history has none"
 	case (r.header.Server.Number >= longer) != (r.server.Number >= longer):
-		return "it has rows of the past, and MariaDB 11.5 and later mark those of now otherwise; a backup taken with --no-history has none"
+		return "it has historical rows, and MariaDB 11.5 and later mark current ones differently; a backup taken with --no-history has none"
 	}
 	return ""
 }
@@ -439,7 +439,7 @@ func (r *run) inspectObject(o *repo.Object) {
 	switch o.Kind {
 	case repo.Sequence, repo.Package, repo.PackageBody:
 		if !r.server.HasSequences() {
-			leave("only MariaDB has such")
+			leave("only MariaDB has these")
 		}
 	case repo.Account:
 		if why := r.strangeAccount(o); why != "" {
@@ -449,7 +449,7 @@ func (r *run) inspectObject(o *repo.Object) {
 		}
 	case repo.Trigger:
 		if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
-			r.plan.Notes = append(r.plan.Notes, where+" stays away: its table comes back under another name")
+			r.plan.Notes = append(r.plan.Notes, where+" is left out: its table is restored under another name")
 		}
 	}
 	if r.foreignServer() {

@@ -15,7 +15,7 @@ func (f Finding) Words() string {
 	if f.Mapped != "" {
 		return f.What + ": " + f.Reason + ": " + f.Mapped + " instead"
 	}
-	text := f.What + " cannot come along: " + f.Reason
+	text := f.What + " cannot be restored: " + f.Reason
 	if strings.HasPrefix(f.What, "view ") {
 		text += "\n  " + f.Create
 	}

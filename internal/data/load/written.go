@@ -158,7 +158,7 @@ func (r *run) unsureGrants(o *repo.Object) {
 		if err != nil || read.Verb != "GRANT" || read.Schema.End == 0 || !strings.ContainsAny(read.Schema.Name, "_%") {
 			continue
 		}
-		const note = "the backup does not say whether its server had partial_revokes: what its GRANTs say of schemas with _ or % is taken for patterns, as servers do by default"
+		const note = "the backup does not say whether its server had partial_revokes: schemas with _ or % in its GRANTs are taken as patterns, as servers do by default"
 		if !slices.Contains(r.plan.Notes, note) {
 			r.plan.Notes = append(r.plan.Notes, note)
 		}
@@ -261,7 +261,7 @@ func (r *run) unrenamed() error {
 			why := "a text may name the old schema and stays as it is: "
 			switch l.Reason {
 			case sqltext.LeftPrepared:
-				why = "it runs SQL that it puts together, in which names stay as they are: "
+				why = "it runs dynamic SQL, in which names stay as they are: "
 			case sqltext.LeftPattern:
 				why = "a grant on all schemas with names like this stays as it is: "
 			}
@@ -292,7 +292,7 @@ func (r *run) unrenamed() error {
 		return nil
 	})
 	if told > most {
-		note := digits.Plural(told-most, "more text", "more texts") + " may name a schema that comes back under another name"
+		note := digits.Plural(told-most, "more text", "more texts") + " may name a schema that is restored under another name"
 		r.plan.Notes = append(r.plan.Notes, note)
 		r.notef("%s", note)
 	}

@@ -59,13 +59,13 @@ func (j *job) planClone(ctx context.Context) error {
 	case "ACTIVE":
 	case "":
 		j.install = true
-		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone+" (at the end, also by the next run after a kill)")
+		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone+" (at the end, or after a kill by the next run)")
 		j.plan.Needs += "; GRANT INSERT, DELETE ON mysql.plugin TO " + j.server.QuotedAccount()
 	default:
 		return mended("take it out of the option file's plugin-load, or restart the server with clone=ON", "the plug-in clone is %s", state)
 	}
 	if j.Rate > 0 {
-		j.plan.Changes = append(j.plan.Changes, limitStatement(cloneLimit(j.Rate))+", where it is not lower (put back at the end, also by the next run after a kill)")
+		j.plan.Changes = append(j.plan.Changes, limitStatement(cloneLimit(j.Rate))+", unless it is lower (put back at the end, or after a kill by the next run)")
 		j.plan.Needs += "; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO " + j.server.QuotedAccount()
 	}
 	j.plan.Steps = j.cloneSteps("", nil).Words()
@@ -101,7 +101,7 @@ func room(dir string, need int64) error {
 		return mended("give another --work-dir", "look at %s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need+need/20 {
-		return mended("give another --work-dir with more room, which the server may write to", "%w: %s has room for %s, the copy needs %s", ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))
+		return mended("give another --work-dir with more room, which the server may write to", "%w: %s has room for %s, but the copy needs %s", ErrNoRoom, dir, digits.Bytes(free), digits.Bytes(need))
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (j *job) otherEngines(ctx context.Context) (list []string, err error) {
 		return nil, err
 	}
 	if !sees {
-		j.plan.Notes = append(j.plan.Notes, "the account may not SELECT everywhere, so tables without InnoDB, which CLONE leaves empty, could not be looked for")
+		j.plan.Notes = append(j.plan.Notes, "the account may not SELECT everywhere, so tables with engines other than InnoDB, which CLONE leaves empty, could not be found")
 	}
 	rows, err := j.conn.Maps(ctx, `SELECT /* risso: what CLONE leaves out */ TABLE_SCHEMA AS s, TABLE_NAME AS t, ENGINE AS e FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
@@ -156,7 +156,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 		return err
 	}
 	if j.install && !j.Install {
-		return mended("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
+		return mended("allow it with --install-clone (it is removed at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
 	}
 	started, err := read.Started(ctx, j.conn)
 	if err != nil {
@@ -164,7 +164,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	}
 	dir, err := os.MkdirTemp(j.WorkDir, cloneDirPrefix+"*")
 	if err != nil {
-		return mended("give another --work-dir, which the server and Risso may write to", "make a directory for the copy: %w", err)
+		return mended("give another --work-dir, which the server and Risso may write to", "create a directory for the copy: %w", err)
 	}
 	old := cloneOld{Dir: dir, Uninstall: j.install}
 	if err := j.limitOf(ctx, &old); err != nil {
@@ -180,7 +180,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 		if c != nil {
 			c.Close()
 		} else if rerr != nil {
-			rerr = mended("the next backup does it", "put the server back as it was: %w", rerr)
+			rerr = mended("the next backup will do it", "put the server back as it was: %w", rerr)
 		}
 		if rerr != nil {
 			err = errors.Join(err, rerr)
@@ -205,7 +205,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 func (j *job) cloneSteps(dir string, parts *sink) change.Plan {
 	copied := filepath.Join(dir, "data")
 	return change.Plan{
-		{What: fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %s as far as known, while it keeps running", j.WorkDir, digits.Bytes(j.plan.Bytes)),
+		{What: fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, about %s, while it keeps running", j.WorkDir, digits.Bytes(j.plan.Bytes)),
 			Do: func(ctx context.Context) error { return j.clone(ctx, copied) }},
 		{What: "start a second server on the copy for a moment, without network and without a binary log: it applies the redo log and says which position the copy is of",
 			Do: func(ctx context.Context) error { return j.settle(ctx, dir, copied) }},
@@ -261,12 +261,12 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	state, err := read.PluginState(ctx, conn, "clone")
 	switch {
 	case err != nil:
-		return mended("the next backup does it", "put the server's plug-in back as it was: %w", err)
+		return mended("the next backup will do it", "put the server's plug-in back as it was: %w", err)
 	case state == "":
 		return nil
 	case old.Uninstall:
 		if err := takeOut(ctx, conn); err != nil {
-			return mended("the next backup does it, or say "+uninstallClone+" yourself", "take the plug-in out again: %w", err)
+			return mended("the next backup will do it, or run "+uninstallClone+" yourself", "remove the plug-in: %w", err)
 		}
 		return nil
 	}
@@ -275,7 +275,7 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 		err = conn.Exec(ctx, limitStatement(old.Was))
 	}
 	if err != nil {
-		return mended("the next backup does it, or say "+limitStatement(old.Was)+" yourself", "put the limit of CLONE back: %w", err)
+		return mended("the next backup will do it, or run "+limitStatement(old.Was)+" yourself", "put the limit of CLONE back: %w", err)
 	}
 	return nil
 }
@@ -465,11 +465,11 @@ var errSettled = errors.New("recovered")
 func recoveredPosition(text string) (p repo.Position, err error) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(lines) < 4 {
-		return p, fmt.Errorf("the recovered copy notes no position: %q", text)
+		return p, fmt.Errorf("the recovered copy has no position: %q", text)
 	}
 	p.File = filepath.Base(lines[2])
 	if p.Offset, err = strconv.ParseInt(lines[3], 10, 64); err != nil {
-		return p, fmt.Errorf("the recovered copy notes no position: %q", text)
+		return p, fmt.Errorf("the recovered copy has no position: %q", text)
 	}
 	if lines[2] == "" {
 		p.File = ""
@@ -505,7 +505,7 @@ func serverCommand(pidFile, datadir string) ([]string, error) {
 			return argv, nil
 		}
 	}
-	return nil, fmt.Errorf("process %s of %s is no mysqld", pid, pidFile)
+	return nil, fmt.Errorf("process %s of %s is not mysqld", pid, pidFile)
 }
 
 // secondServer are the arguments of a server that runs on the copy for a moment: it opens no port, writes no binary log,

@@ -1,6 +1,6 @@
-// Package physical copies a server's files into a backup repository, and makes a data directory of them again. It runs
-// mariadb-backup, xtrabackup or the server's CLONE plug-in, whichever fits the server and is there; the repository sees one
-// stream of files, whatever made it.
+// Package physical copies a server's files into a backup repository, and turns them into a data directory again. It
+// runs mariadb-backup, xtrabackup or the server's CLONE plug-in, whichever suits the server and is installed; the repository
+// gets one stream of files in any case.
 package physical
 
 import (

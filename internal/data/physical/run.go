@@ -216,7 +216,7 @@ func (e *toolError) Error() string {
 
 func (e *toolError) Unwrap() error { return e.err }
 
-// Remedy is what mends it, as far as that is known.
+// Remedy is how to fix it, as far as that is known.
 func (e *toolError) Remedy() string {
 	for _, h := range toolRemedies {
 		if strings.Contains(strings.ToLower(e.said), h.sign) {

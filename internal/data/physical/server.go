@@ -225,7 +225,7 @@ func (j *job) describe(ctx context.Context) error {
 		return err
 	case filter.String() != "":
 		j.header.Server.LogDo, j.header.Server.LogIgnore = filter.Do, filter.Ignore
-		j.header.Notes = append(j.header.Notes, "the server writes a part of its changes only: "+filter.String())
+		j.header.Notes = append(j.header.Notes, "the server writes only some of its changes to the binary log: "+filter.String())
 	}
 	j.header.Stream = &repo.Stream{Tool: string(j.plan.Tool), Form: "xbstream", LeftOut: j.leftOut}
 	if j.parent != nil {

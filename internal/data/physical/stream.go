@@ -46,7 +46,7 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 func (j *job) planStream(ctx context.Context) error {
 	var err error
 	if j.replica, err = read.IsReplica(ctx, j.conn); mysql.ClassOf(err) == mysql.ClassPrivilege {
-		j.plan.Notes = append(j.plan.Notes, "whether the server is a replica could not be seen, so the backup does not say how far it had applied its source: the account needs "+j.server.ReplicaPrivilege())
+		j.plan.Notes = append(j.plan.Notes, "it is unknown whether the server is a replica, so the backup does not record its position in its source: the account needs "+j.server.ReplicaPrivilege())
 	} else if err != nil {
 		return err
 	}
@@ -56,11 +56,11 @@ func (j *job) planStream(ctx context.Context) error {
 	}
 	j.plan.Steps = append(j.plan.Steps,
 		"run "+j.plan.Path+" "+strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP", j.replica), " "),
-		what+" while the server keeps running, and the redo log that it writes meanwhile",
+		what+" while the server keeps running, and the redo log written in the meantime",
 		fmt.Sprintf("then lock for a moment: tables without transactions are copied, the position in the binary log is read; a lock request that keeps others waiting for %s is withdrawn", j.LockWait),
 		"store the stream in parts, compressed")
 	if j.plan.Untested {
-		j.plan.Notes = append(j.plan.Notes, "xtrabackup could not be had where this Risso was made: its command line follows the manual and was never run")
+		j.plan.Notes = append(j.plan.Notes, "xtrabackup was not available to the developers of Risso: its command line follows the manual and has never been run")
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (j *job) readFiles(kept map[string][]byte) error {
 		return fmt.Errorf("%s: %w", j.plan.Tool, err)
 	}
 	if j.header.Position.File == "" {
-		j.header.Notes = append(j.header.Notes, "the server writes no binary log: nothing can be rolled forward from this backup")
+		j.header.Notes = append(j.header.Notes, "the server writes no binary log: this backup cannot be rolled forward")
 	}
 	if c, ok := sourceOf(byName["slave_info"]); ok {
 		j.header.Position.Sources = append(j.header.Position.Sources, c)

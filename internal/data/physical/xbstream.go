@@ -71,7 +71,7 @@ func (s *streamReader) full(b []byte) error {
 	n, err := io.ReadFull(s.r, b)
 	s.at += int64(n)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the stream breaks off after %d bytes: %w", s.at, repo.ErrDamaged)
+		return fmt.Errorf("the stream ends prematurely after %d bytes: %w", s.at, repo.ErrDamaged)
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (s *streamReader) next() (c chunk, err error) {
 		return c, err
 	}
 	if string(head[:8]) != chunkMagic {
-		return c, fmt.Errorf("byte %d of the stream is no beginning of a chunk: %w", s.at-14, repo.ErrDamaged)
+		return c, fmt.Errorf("byte %d of the stream is not the beginning of a chunk: %w", s.at-14, repo.ErrDamaged)
 	}
 	c.kind = head[9]
 	n := binary.LittleEndian.Uint32(head[10:])
@@ -150,7 +150,7 @@ func (s *streamReader) body(c *chunk) error {
 }
 
 func (s *streamReader) mismatch() error {
-	return fmt.Errorf("file %q in the stream: its checksum does not agree: %w", s.path, repo.ErrDamaged)
+	return fmt.Errorf("file %q in the stream: its checksum does not match: %w", s.path, repo.ErrDamaged)
 }
 
 // skip goes over the rest of the payload, and looks at its checksum, where it lies.
@@ -158,7 +158,7 @@ func (s *streamReader) skip() error {
 	for s.left > 0 {
 		if s.r.Buffered() == 0 {
 			if _, err := s.r.Peek(1); errors.Is(err, io.EOF) {
-				return fmt.Errorf("the stream breaks off after %d bytes: %w", s.at, repo.ErrDamaged)
+				return fmt.Errorf("the stream ends prematurely after %d bytes: %w", s.at, repo.ErrDamaged)
 			} else if err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func (s *streamReader) Read(b []byte) (int, error) {
 	s.sum = crc32.Update(s.sum, crc32.IEEETable, b[:n])
 	switch {
 	case errors.Is(err, io.EOF) && s.left > 0:
-		return n, fmt.Errorf("the stream breaks off after %d bytes: %w", s.at, repo.ErrDamaged)
+		return n, fmt.Errorf("the stream ends prematurely after %d bytes: %w", s.at, repo.ErrDamaged)
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, err
 	case s.left == 0 && s.sum != s.want:

@@ -1,5 +1,5 @@
-// Package places opens the places where backups and mirrored logs lie, by the names that people give them, and says whom to trust
-// there.
+// Package places opens the places of backups and mirrored logs by the names that users give them, and determines which keys to
+// trust there.
 package places
 
 import (
@@ -50,7 +50,7 @@ func Make(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), e
 	return r, func() { store.Close() }, nil
 }
 
-// Failure is an error of a repository with what mends it.
+// Failure is an error of a repository and how to fix it.
 func Failure(ctx context.Context, place string, err error) error {
 	remedy := ""
 	switch {
@@ -59,9 +59,9 @@ func Failure(ctx context.Context, place string, err error) error {
 	case errors.Is(err, repo.ErrNoRepository):
 		remedy = "risso backup --to makes one"
 	case errors.Is(err, repo.ErrFull):
-		remedy = "prune needs room for a file of no length; free some there by hand: what lies under damaged/ no backup needs"
+		remedy = "prune needs room for an empty file; free some space by hand: no backup needs what is under damaged/"
 	case errors.Is(err, repo.ErrPruning):
-		remedy = "if it was killed just now on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
+		remedy = "if it was just killed on another machine, its lease ends within " + digits.Seconds(repo.LeaseLife.Seconds())
 	}
 	return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w", Words(place), err))
 }

@@ -64,7 +64,7 @@ func TestCandidates(t *testing.T) {
 			say(x.Parent != "", "on %s", x.Parent)
 			say(x.Hollow != "", "hollow")
 			say(strings.Contains(x.Keep, "cannot be read: "), "stays as it cannot be read")
-			if id, _, ok := strings.Cut(x.Keep, ", which is being taken, builds on it"); ok {
+			if id, _, ok := strings.Cut(x.Keep, ", which is running, builds on it"); ok {
 				say(true, "stays as %s builds on it", id)
 			} else if id, _, ok := strings.Cut(x.Keep, ", which "); ok {
 				say(true, "stays as %s may build on it", id)
@@ -93,8 +93,8 @@ func TestPlanned(t *testing.T) {
 		reasons                          string
 	}{
 		{"a rule", PruneOptions{Retention: Retention{Last: 1}}, "a", "g h", "r", "d", "a: no rule keeps it; b: the newest, one of the last 1"}, {"no rule", PruneOptions{}, "", "g h", "r", "d", "a: no rule was given; b: no rule was given"},
-		{"the newest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"b"}}, "b", "g h", "r", "d", "a: not asked for; b: it was named"}, {"one without a manifest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"h"}}, "h a", "g", "r", "d", "a: no rule keeps it; b: the newest, one of the last 1"},
-		{"both by name", PruneOptions{Remove: []string{"a", "g"}}, "g a", "h", "r", "d", "a: it was named; b: not asked for"},
+		{"the newest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"b"}}, "b", "g h", "r", "d", "a: not selected; b: it was named"}, {"one without a manifest, by name", PruneOptions{Retention: Retention{Last: 1}, Remove: []string{"h"}}, "h a", "g", "r", "d", "a: no rule keeps it; b: the newest, one of the last 1"},
+		{"both by name", PruneOptions{Remove: []string{"a", "g"}}, "g a", "h", "r", "d", "a: it was named; b: not selected"},
 	} {
 		p, err := s.plan(c.o)
 		if err != nil {

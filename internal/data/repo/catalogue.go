@@ -129,7 +129,7 @@ func (r *Repo) Headless(ctx context.Context) ([]Entry, error) {
 			}
 			continue
 		}
-		e := Entry{ID: id, Headless: true, Err: fmt.Errorf("backup %s: its manifest is not there, so that nothing of it can be restored: a copy of the place was cut or is not done, or a file is lost: %w", id, ErrDamaged)}
+		e := Entry{ID: id, Headless: true, Err: fmt.Errorf("backup %s: its manifest is missing, so nothing of it can be restored: a copy of the place was interrupted or is not finished, or a file is lost: %w", id, ErrDamaged)}
 		h, err := r.head(ctx, id)
 		switch {
 		case err == nil:
@@ -158,7 +158,7 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 		}
 	case head:
 		e.Header, err = r.head(ctx, e.ID)
-	default: // by a version that put none; a policy is asked by who reads more
+	default: // by a version that wrote none; callers that read more ask for a policy
 		var sig *signature
 		var m *Manifest
 		if sig, err = r.signature(ctx, e.ID); err == nil {
@@ -186,7 +186,7 @@ type ranged interface {
 func (r *Repo) sealed(ctx context.Context, key string, size int64) error {
 	from, ok := r.store.(ranged)
 	if size < sealSize {
-		return fmt.Errorf("it was cut to %d bytes: %w", size, ErrDamaged)
+		return fmt.Errorf("it was truncated to %d bytes: %w", size, ErrDamaged)
 	}
 	if !ok {
 		return nil
@@ -201,7 +201,7 @@ func (r *Repo) sealed(ctx context.Context, key string, size int64) error {
 	defer rc.Close()
 	b, err := io.ReadAll(io.LimitReader(rc, sealSize))
 	if err == nil && !bytes.HasPrefix(b, sealHead) {
-		err = fmt.Errorf("its end is not there: %w", ErrDamaged)
+		err = fmt.Errorf("its end is missing: %w", ErrDamaged)
 	}
 	return err
 }

@@ -232,7 +232,7 @@ func (c *checked) Read(b []byte) (int, error) {
 	n, err := c.object.Read(b)
 	c.sum.Write(b[:n])
 	if errors.Is(err, io.EOF) && hex.EncodeToString(c.sum.Sum(nil)) != c.want {
-		return n, fmt.Errorf("%s: its rows are not those of its name: %w", c.name, ErrDamaged)
+		return n, fmt.Errorf("%s: its rows do not match its name: %w", c.name, ErrDamaged)
 	}
 	return n, err
 }

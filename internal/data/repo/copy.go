@@ -61,7 +61,7 @@ func (c *Copied) Problems() string {
 		list = append(list, fmt.Sprintf("%d refused", n))
 	}
 	if n := len(c.Different); n > 0 {
-		list = append(list, fmt.Sprintf("%s otherwise at the other place and left as they are there", digits.Counted(n, "object")))
+		list = append(list, fmt.Sprintf("%s different at the second place and left unchanged", digits.Counted(n, "object")))
 	}
 	return strings.Join(list, ", ")
 }
@@ -93,11 +93,11 @@ func (d Difference) String() string {
 }
 
 // ErrOther says that a place holds another repository.
-var ErrOther = errors.New("the place holds another repository, not a copy of this one")
+var ErrOther = errors.New("the place contains a different repository, not a copy of this one")
 
 // CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
 // one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
-// seal of each object is checked on the way, and with an identity what it holds. A backup that is there and lacks objects gets them. Nothing that is there is
+// seal of each object is checked on the way, and with an identity what it holds. An incomplete backup there gets its missing objects. Nothing that is there is
 // ever replaced: what is otherwise there is in the result, and so is each backup and log that is damaged, or refused by the policy that the repository was
 // opened with; the others are copied. A copy that is cut goes on when it is started again; a backup is seen at the other place when it is whole there.
 func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, error) {
@@ -214,7 +214,7 @@ func (r *Repo) target(ctx context.Context, to Store) (t *Repo, make change.Plan,
 				err = putNew(ctx, to, key, b)
 			}
 			if err != nil {
-				return fmt.Errorf("make the repository: %w", err)
+				return fmt.Errorf("create the repository: %w", err)
 			}
 		}
 		return nil
@@ -236,7 +236,7 @@ func putNew(ctx context.Context, to Store, key string, b []byte) error {
 	defer rc.Close()
 	old, err := io.ReadAll(io.LimitReader(rc, 1<<20))
 	if err == nil && !bytes.Equal(old, b) {
-		err = fmt.Errorf("%s is there, and another one: %w", key, ErrOther)
+		err = fmt.Errorf("%s exists but is different: %w", key, ErrOther)
 	}
 	return err
 }
@@ -430,7 +430,7 @@ func (c *copier) lacks(ctx context.Context, id string, planned keySet) (objects,
 		return ctx.Err()
 	})
 	if err == nil && differs != "" && !there {
-		err = &refusedError{Damaged, differs + " is there, and not as here"}
+		err = &refusedError{Damaged, differs + " is there, but differs from the one here"}
 	}
 	if !lacks {
 		objects = -1
@@ -456,7 +456,7 @@ func (c *copier) sound(ctx context.Context, id string) error {
 	return &refusedError{p.Kind, p.What}
 }
 
-// objects copies the objects that a backup needs and the other place lacks.
+// objects copies the objects that a backup needs and the other place does not have.
 func (c *copier) objects(ctx context.Context, id string) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.o.Threads)
@@ -501,7 +501,7 @@ func (c *copier) publish(ctx context.Context, id string) error {
 				return err
 			}
 			if !same {
-				return errors.Join(&refusedError{Damaged, key + " is there, and not as here"}, c.differ(ctx, key))
+				return errors.Join(&refusedError{Damaged, key + " is there, but differs from the one here"}, c.differ(ctx, key))
 			}
 			continue
 		}
@@ -639,7 +639,7 @@ func (s *sealed) Read(p []byte) (int, error) {
 		s.tail = s.tail[:copy(s.tail, s.tail[more:])]
 	}
 	if errors.Is(err, io.EOF) && (len(s.tail) < sealSize || !bytes.Equal(s.tail[:8], sealHead) || !bytes.Equal(s.tail[8:], s.sum.Sum(nil))) {
-		return n, fmt.Errorf("its seal does not agree: %w", ErrDamaged)
+		return n, fmt.Errorf("its seal does not match: %w", ErrDamaged)
 	}
 	return n, err
 }

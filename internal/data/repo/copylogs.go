@@ -96,7 +96,7 @@ func (c *copier) lacksLog(ctx context.Context, name, log string, from, to map[st
 		case err != nil:
 			return nil, err
 		case !fits:
-			c.refuse(Damaged, logWords(name), "a part of it is there, and not as here")
+			c.refuse(Damaged, logWords(name), "a part of it is there, but differs from the one here")
 			return nil, nil
 		}
 	}
@@ -164,7 +164,7 @@ func (c *copier) gone(ctx context.Context, name string) error {
 	case err != nil && !told(err):
 		return err
 	case x.Stored > 0:
-		c.refuse(Missing, logWords(name), "its index is there, and the log is not")
+		c.refuse(Missing, logWords(name), "its index is there, but the log is not")
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (c *copier) sendLog(ctx context.Context, key string, x MirroredLog) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if hex.EncodeToString(sum.Sum(nil)) != want {
-			return fmt.Errorf("its bytes are not those of its index: %w", ErrDamaged)
+			return fmt.Errorf("its bytes do not match its index: %w", ErrDamaged)
 		}
 		return nil
 	})

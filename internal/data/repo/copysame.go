@@ -76,7 +76,7 @@ func (c *copier) differ(ctx context.Context, key string) error {
 func (c *copier) side(ctx context.Context, r *Repo, key string) (s Side, err error) {
 	rc, err := r.store.Get(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Side{State: "it is not there"}, nil
+		return Side{State: "it is missing"}, nil
 	}
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", key, err)
@@ -85,12 +85,12 @@ func (c *copier) side(ctx context.Context, r *Repo, key string) (s Side, err err
 	defer n.Close()
 	in, good := io.Reader(n), ""
 	if !strings.HasPrefix(key, LogPrefix) {
-		in, good = &sealed{r: n, sum: sha256.New()}, "its seal agrees"
+		in, good = &sealed{r: n, sum: sha256.New()}, "its seal matches"
 	}
 	if want, sum := c.contents(key); want != "" {
 		held := c.from.holding(in, path.Base(key), want, sum)
 		defer held.close()
-		in, good = held, "it holds what its name says"
+		in, good = held, "its contents match its name"
 	}
 	h := sha256.New()
 	_, err = io.Copy(h, in)
@@ -122,7 +122,7 @@ func (r *Repo) holding(in io.Reader, name, want string, sum hash.Hash) *beside {
 			return err
 		}
 		if hex.EncodeToString(sum.Sum(nil)) != want {
-			return fmt.Errorf("%s: its contents are not those that it was named by: %w", name, ErrDamaged)
+			return fmt.Errorf("%s: its contents do not match its name: %w", name, ErrDamaged)
 		}
 		return nil
 	})
@@ -142,7 +142,7 @@ func readBeside(in io.Reader, check func(io.ReadCloser) error) *beside {
 	b := &beside{in: in, to: to, done: make(chan error, 1)}
 	go func() { // ends with the pipe, which close closes
 		err := check(out)
-		out.CloseWithError(err) // who writes hears of it
+		out.CloseWithError(err) // the writer gets it
 		b.done <- err
 	}()
 	return b

@@ -34,13 +34,13 @@ var (
 	// errOtherKey is ErrNoKey where identities were given.
 	errOtherKey error = otherKey{}
 	// ErrRecipients says that a repository is encrypted to others than those that were named.
-	ErrRecipients = errors.New("the repository's recipients are others")
+	ErrRecipients = errors.New("the repository's recipients are different")
 )
 
 type otherKey struct{}
 
 func (otherKey) Error() string {
-	return "it is encrypted, and no identity opens it: the identity that was given belongs to none of its recipients, give --identity FILE with one that does"
+	return "it is encrypted, and no identity opens it: the given identity belongs to none of its recipients, give --identity FILE with one that does"
 }
 
 func (otherKey) Is(err error) bool { return err == ErrNoKey }
@@ -106,7 +106,7 @@ func readRecipients(spec string) (list []string, err error) {
 	return list, nil
 }
 
-var errSecret = errors.New("recipients: that is an identity, which is secret; the recipient is in its file as a comment, or age-keygen -y prints it")
+var errSecret = errors.New("recipients: this is an identity, which is secret; the recipient is in the identity file as a comment, or use age-keygen -y")
 
 func secret(s string) bool {
 	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(s)), "AGE-SECRET-KEY-")
@@ -158,7 +158,7 @@ func (r *Repo) Encrypted() bool { return r.cipher != nil }
 func (r *Repo) Readable() bool { return r.cipher == nil || len(r.cipher.identities) > 0 }
 
 // newHash makes the hash that names chunks: SHA-256, in an encrypted repository HMAC-SHA-256 under a key of its own, so that
-// names do not tell who looks at the place what rows there may be.
+// names do not reveal to readers of the place what rows there may be.
 func (r *Repo) newHash() (hash.Hash, error) {
 	switch {
 	case r.cipher == nil:
@@ -169,7 +169,7 @@ func (r *Repo) newHash() (hash.Hash, error) {
 	return hmac.New(sha256.New, r.cipher.names), nil
 }
 
-var errNoNames = errors.New("the repository is encrypted and this host does not know the key that names its chunks: give --identity FILE once (only that key is kept), or copy the file from the host that made the repository")
+var errNoNames = errors.New("the repository is encrypted, and this host does not have the key that names its chunks: give --identity FILE once (only that key is kept), or copy the file from the host that created the repository")
 
 // encrypt wraps a writer; Close ends the encryption, not the writer.
 func (c *cipher) encrypt(w io.Writer) (io.WriteCloser, error) {
@@ -237,7 +237,7 @@ const namesKey = "keys/names"
 
 func cacheFile(dir, id string) string { return filepath.Join(dir, "names-"+id+".json") }
 
-// makeTime is how long one who has put the key of names may take for the repository's own file, before another takes it for killed.
+// makeTime is how long a process that has written the key of names may take for the repository's own file before another considers it killed.
 const makeTime = 15 * time.Second
 
 // makeNames makes the key that names chunks and gives it as it lies in the place, encrypted; fs.ErrExist when somebody else has made
@@ -350,7 +350,7 @@ func (r *Repo) cachedNames(k Keys, recipients []string) (bool, error) {
 		return false, fmt.Errorf("%s cannot be read; remove it and give --identity once", cacheFile(k.CacheDir, r.ID))
 	}
 	if !slices.Equal(n.Recipients, recipients) {
-		return false, fmt.Errorf("%w than when this host last wrote there; if that is right, remove %s", ErrRecipients, cacheFile(k.CacheDir, r.ID))
+		return false, fmt.Errorf("%w than when this host last wrote there; if that is intended, remove %s", ErrRecipients, cacheFile(k.CacheDir, r.ID))
 	}
 	r.cipher.names, err = base64.StdEncoding.DecodeString(n.Key)
 	return true, err

@@ -40,14 +40,14 @@ func Hollow(list []Entry) map[string]string {
 func (h *Header) hollow(full *Header) string {
 	switch {
 	case h.Kind == Logical && h.Tables == 0:
-		return "it holds no table"
+		return "it has no tables"
 	case full == nil:
 	case h.Kind == Logical && 2*h.Tables < full.Tables:
-		return fmt.Sprintf("it holds %s, %s had %d", digits.Counted(h.Tables, "table"), full.ID, full.Tables)
+		return fmt.Sprintf("it has %s, %s had %d", digits.Counted(h.Tables, "table"), full.ID, full.Tables)
 	case h.Kind == Logical && 10*h.Rows < full.Rows:
-		return fmt.Sprintf("it holds %s, %s had %d", digits.Counted(h.Rows, "row"), full.ID, full.Rows)
+		return fmt.Sprintf("it has %s, %s had %d", digits.Counted(h.Rows, "row"), full.ID, full.Rows)
 	case h.Kind == Physical && 10*h.Bytes < full.Bytes:
-		return fmt.Sprintf("it holds %s, %s had %d", digits.Counted(h.Bytes, "byte"), full.ID, full.Bytes)
+		return fmt.Sprintf("it has %s, %s had %d", digits.Counted(h.Bytes, "byte"), full.ID, full.Bytes)
 	}
 	return ""
 }

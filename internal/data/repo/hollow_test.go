@@ -51,7 +51,7 @@ func TestHollow(t *testing.T) {
 	if s := strings.Join(ids, ""); s != "0569f" {
 		t.Errorf("hollow are %s: %v", s, got)
 	}
-	if got["5-few"] != "it holds 2 tables, 4-half had 5" || got["6-no rows"] != "it holds 49 rows, 4-half had 500" {
+	if got["5-few"] != "it has 2 tables, 4-half had 5" || got["6-no rows"] != "it has 49 rows, 4-half had 500" {
 		t.Errorf("%v", got)
 	}
 }
@@ -77,7 +77,7 @@ func TestPruneHollow(t *testing.T) {
 	}
 	for _, d := range p.Decisions {
 		said := strings.Join(d.Reasons, "; ")
-		if d.ID == ids[1] && !strings.Contains(said, "the last full one; "+ids[2]+" after it is none: it holds no table") || d.ID == ids[3] && !strings.Contains(said, "it replaces no full one: it holds no table") {
+		if d.ID == ids[1] && !strings.Contains(said, "the last full one; "+ids[2]+" after it is none: it has no tables") || d.ID == ids[3] && !strings.Contains(said, "it replaces no full one: it has no tables") {
 			t.Errorf("%+v", d)
 		}
 	}

@@ -66,12 +66,12 @@ func readSigningKey(path string) (ed25519.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(b)
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, fmt.Errorf("%s is no signing key", path)
+		return nil, fmt.Errorf("%s is not a signing key", path)
 	}
 	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	key, ok := k.(ed25519.PrivateKey)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("%s is no signing key", path) // what it holds may be a secret
+		return nil, fmt.Errorf("%s is not a signing key", path) // what it holds may be a secret
 	}
 	return key, nil
 }
@@ -134,23 +134,23 @@ func (t *Trust) Accept(repository, what string, signer PublicKey) error {
 	here := slices.IndexFunc(list, func(k known) bool { return k.place == t.Place && k.repository != repository })
 	switch {
 	case signer == "" && t.Unsigned:
-		t.say(what + " is not signed: it is unknown who made it; it is read all the same, as requested")
+		t.say(what + " is not signed: it is unknown who made it; it is read anyway, as requested")
 		return nil
 	case signer == "":
 		return ErrUnsigned
 	case slices.ContainsFunc(of, func(k known) bool { return k.key == signer }):
 		return nil
 	case slices.Contains(t.Keys, signer):
-		return t.remember(repository, signer, "from now on the key "+string(signer)+" is trusted for this repository, as was asked for")
+		return t.remember(repository, signer, "from now on the key "+string(signer)+" is trusted for this repository, as requested")
 	case t.own(signer):
 		return t.remember(repository, signer, "")
 	case t.Unsigned:
-		t.say(what + " is signed by " + string(signer) + ", which is not trusted; it is read all the same, as was asked for")
+		t.say(what + " is signed by " + string(signer) + ", which is not trusted; it is read anyway, as requested")
 		return nil
 	case len(of) > 0 || len(t.Keys) > 0:
 		return fmt.Errorf("%w: %s", ErrForeign, signer)
 	case here >= 0:
-		return fmt.Errorf("%w: %s; repository %s was here before, and now another is in its place", ErrForeign, signer, list[here].repository)
+		return fmt.Errorf("%w: %s; repository %s was here before, and has been replaced by another", ErrForeign, signer, list[here].repository)
 	}
 	return t.remember(repository, signer, "this repository is seen for the first time; from now on its key "+string(signer)+" is trusted for it, and another one needs --trust")
 }
@@ -241,7 +241,7 @@ func (t *Trust) read() (list []known, err error) {
 		}
 		fields := strings.SplitN(line, " ", 4)
 		if len(fields) < 2 || !validID(fields[0]) || PublicKey(fields[1]).bytes() == nil {
-			return nil, fmt.Errorf("%s, line %d: it is no repository with its key", f.Name(), n)
+			return nil, fmt.Errorf("%s, line %d: not a repository and its key", f.Name(), n)
 		}
 		k := known{repository: fields[0], key: PublicKey(fields[1])}
 		if len(fields) == 4 {

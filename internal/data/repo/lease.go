@@ -27,7 +27,7 @@ const (
 )
 
 // ErrLost says that a backup stood still for so long that prune took it for killed, and may have removed what it wrote.
-var ErrLost = errors.New("the backup stood still for too long: prune took it for killed")
+var ErrLost = errors.New("the backup was stalled for too long: prune considered it killed")
 
 // leases are those that this process holds.
 type leases struct {
@@ -185,7 +185,7 @@ func (r *Repo) Begin(ctx context.Context, h Header, waiting func(Holder)) error 
 	}
 	key := unfinishedKey(h.ID)
 	if _, err := r.hold(ctx, key, b); err != nil {
-		return fmt.Errorf("note that a backup begins: %w", err)
+		return fmt.Errorf("record the beginning of a backup: %w", err)
 	}
 	if err := r.awaitPrune(ctx, key, waiting); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -195,7 +195,7 @@ func (r *Repo) Begin(ctx context.Context, h Header, waiting func(Holder)) error 
 	return nil
 }
 
-// Idle waits while a prune is at work, as Begin does, and holds nothing: for who has something else to open before Begin that others
+// Idle waits while a prune is running, as Begin does, but holds nothing: for callers that have to open something before Begin that others
 // need.
 func (r *Repo) Idle(ctx context.Context, waiting func(Holder)) error {
 	return r.awaitPrune(ctx, "", waiting)
@@ -261,10 +261,10 @@ func (r *Repo) Note(ctx context.Context, h Header) error {
 	}
 	l := r.tell(h.ID, func() []byte { return b })
 	if l == nil {
-		return fmt.Errorf("backup %s was not begun", h.ID)
+		return fmt.Errorf("backup %s was not started", h.ID)
 	}
 	if err := r.renew(ctx, unfinishedKey(h.ID), l, nil); err != nil {
-		return fmt.Errorf("note what is known of the backup: %w", err)
+		return fmt.Errorf("record the progress of the backup: %w", err)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (s *LogSignature) Check(c LogClaim) (signer PublicKey, err error) {
 	case s.Format > logFormat:
 		return "", fmt.Errorf("its signature has format %d, this risso reads %d: take a newer one", s.Format, logFormat)
 	case s.Repository != "" && s.Repository != c.Repository:
-		return "", fmt.Errorf("its signature is of repository %s: %w: %w", s.Repository, ErrForged, ErrDamaged)
+		return "", fmt.Errorf("its signature belongs to repository %s: %w: %w", s.Repository, ErrForged, ErrDamaged)
 	}
 	m, err := s.message(c)
 	if err != nil {

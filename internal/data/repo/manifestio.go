@@ -259,7 +259,7 @@ func (m *Manifest) Next() (Line, error) {
 	}
 	if l.End != nil {
 		if l.End.Lines != m.lines || l.End.SHA256 != hex.EncodeToString(m.sum.Sum(nil)) {
-			return Line{}, fmt.Errorf("manifest: its checksum does not agree: %w", ErrDamaged)
+			return Line{}, fmt.Errorf("manifest: its checksum does not match: %w", ErrDamaged)
 		}
 		if _, err := m.in.ReadByte(); !errors.Is(err, io.EOF) { // reads up to the seal
 			if err == nil {

@@ -188,13 +188,13 @@ func TestDatedAhead(t *testing.T) {
 	} else {
 		m.Close()
 	}
-	if note, err := r.SetBackNote(t.Context(), time.Now()); err != nil || !strings.Contains(note, "taken before it, are "+ahead+".") {
+	if note, err := r.SetBackNote(t.Context(), time.Now()); err != nil || !strings.Contains(note, "but dated later, are "+ahead+".") {
 		t.Errorf("who takes the next one hears %q, %v", note, err)
 	}
 	if note, err := r.SetBackNote(t.Context(), time.Now().AddDate(1, 0, 0)); err != nil || note != "" {
 		t.Errorf("by a clock that is right: %q, %v", note, err)
 	}
-	if note, err := r.AheadNote(t.Context(), ids[4], time.Now()); err != nil || !strings.HasSuffix(note, "not taken for the newest: "+ahead) {
+	if note, err := r.AheadNote(t.Context(), ids[4], time.Now()); err != nil || !strings.HasSuffix(note, "not considered the newest: "+ahead) {
 		t.Errorf("dated ahead: %q, %v", note, err)
 	}
 	p, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Within: 50 * time.Hour}})

@@ -58,5 +58,5 @@ func (r *Repo) Present(ctx context.Context, id string, lines func(each func(Line
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("of what is wanted of backup %s %s missing or of another size, the first %s: %w", id, digits.Plural(int64(lacks), "object is", "objects are"), which, ErrDamaged)
+	return fmt.Errorf("of the objects needed for backup %s %s missing or of a different size, the first %s: %w", id, digits.Plural(int64(lacks), "object is", "objects are"), which, ErrDamaged)
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Process tells one process from all others, for who looks from the same machine.
+// Process identifies a process for others on the same machine.
 type Process struct {
 	Boot    string `json:"boot"`  // of the machine: /proc/sys/kernel/random/boot_id
 	Space   string `json:"space"` // in which the number counts: /proc/self/ns/pid

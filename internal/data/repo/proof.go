@@ -48,7 +48,7 @@ func passed(proof []byte) bool {
 	return json.Unmarshal(proof, &x) == nil && x.Passed
 }
 
-// proofSignature is the object beside a proof that says who made it. It tells whether the drill went well, so that who has no identity knows, too.
+// proofSignature is the object next to a proof that says who made it. It has the outcome of the drill, so that it is known without an identity, too.
 type proofSignature struct {
 	Format     int       `json:"format"`
 	Repository string    `json:"repository"`
@@ -110,7 +110,7 @@ func (r *Repo) proofSigner(ctx context.Context, id, at string) (*proofSignature,
 		return nil, err
 	}
 	if s.Repository != r.ID || s.Backup != id || s.Time != at {
-		return nil, fmt.Errorf("its signature is that of another drill, of backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
+		return nil, fmt.Errorf("its signature belongs to another drill, of backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
 	}
 	return &s, nil
 }
@@ -203,7 +203,7 @@ func ofBackup(proof []byte, id string) error {
 	case err != nil:
 		return fmt.Errorf("the proof of %s: %w: %w", id, ErrDamaged, err)
 	case x.Backup != "" && x.Backup != id:
-		return fmt.Errorf("the proof of %s is of %s: %w", id, x.Backup, ErrDamaged)
+		return fmt.Errorf("the proof of %s belongs to %s: %w", id, x.Backup, ErrDamaged)
 	}
 	return nil
 }

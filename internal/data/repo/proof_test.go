@@ -252,7 +252,7 @@ func TestPruneForgedProof(t *testing.T) {
 			}
 			for _, d := range p.Decisions {
 				said := strings.Join(d.Reasons, "; ")
-				if d.ID == ids[0] && said != "the newest that was proven" || d.ID == ids[2] && said != "the newest that was proven, by a drill that no trusted key signed" {
+				if d.ID == ids[0] && said != "the newest proven one" || d.ID == ids[2] && said != "the newest proven one, by a drill not signed by a trusted key" {
 					t.Errorf("%s: %+v", name, d)
 				}
 			}

@@ -49,7 +49,7 @@ const leftoverAge = 24 * time.Hour
 const lostAge = 30 * 24 * time.Hour
 
 // ErrPruning says that another prune is at work.
-var ErrPruning = errors.New("another prune is at work in this place")
+var ErrPruning = errors.New("another prune is running in this place")
 
 // Plan says what a retention would keep, and why. It changes nothing.
 func (r *Repo) Plan(ctx context.Context, o PruneOptions) ([]Decision, error) {
@@ -145,21 +145,21 @@ func (p *pruner) plan(ctx context.Context) error {
 // which were killed are lost, see Finish.
 func (p *pruner) steps() (plan change.Plan) {
 	for _, id := range p.res.Dead {
-		plan = append(plan, change.Step{What: "give up backup", Where: id, Why: "it was killed before it was whole", Do: func(ctx context.Context) error { return p.giveUp(ctx, id) }})
+		plan = append(plan, change.Step{What: "give up backup", Where: id, Why: "it was killed before it was complete", Do: func(ctx context.Context) error { return p.giveUp(ctx, id) }})
 	}
 	why := map[string]string{}
 	for _, d := range p.res.Decisions {
 		why[d.ID] = strings.Join(d.Reasons, "; ")
 	}
 	for _, id := range p.res.Removed {
-		plan = append(plan, change.Step{What: "remove backup", Where: id, Why: cmp.Or(why[id], "it has no manifest, and was named"), Do: func(ctx context.Context) error { return p.backup(ctx, id) }})
+		plan = append(plan, change.Step{What: "remove backup", Where: id, Why: cmp.Or(why[id], "it has no manifest, and was selected"), Do: func(ctx context.Context) error { return p.backup(ctx, id) }})
 	}
 	if len(p.res.Running) > 0 {
 		return plan
 	}
 	return append(plan,
 		change.Step{What: "remove objects", Why: "no backup needs them", Do: p.sweep},
-		change.Step{What: "remove notes", Why: "their backups are gone", Do: p.remains},
+		change.Step{What: "remove notes", Why: "their backups no longer exist", Do: p.remains},
 		change.Step{What: "remove interrupted uploads", Do: func(ctx context.Context) error { return p.leftovers(ctx, false) }})
 }
 
@@ -174,7 +174,7 @@ func (p *pruner) giveUp(ctx context.Context, id string) error {
 // mine fails when the lease was not renewed for long: a backup may have begun.
 func (p *pruner) mine() error {
 	if p.lease.age() > LeaseLife/2 {
-		return errors.New("prune stood still for too long, and stops; run it again")
+		return errors.New("prune was stalled for too long, and stops; run it again")
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func TestPruneStrangers(t *testing.T) {
 			}
 			for _, d := range p.Decisions {
 				said := strings.Join(d.Reasons, "; ")
-				if d.ID == proven && !strings.Contains(said, "it replaces none that another key signed") || d.ID == newest && trusted != nil && strings.Contains(said, "replaces") {
+				if d.ID == proven && !strings.Contains(said, "it replaces none signed by another key") || d.ID == newest && trusted != nil && strings.Contains(said, "replaces") {
 					t.Errorf("%+v", d)
 				}
 			}

@@ -87,7 +87,7 @@ func (s seen) decide(o PruneOptions) ([]Decision, error) {
 	if len(o.Remove) > 0 {
 		for i, c := range list {
 			if !slices.Contains(o.Remove, c.ID) && c.Keep == "" {
-				list[i].Keep = "not asked for"
+				list[i].Keep = "not selected"
 			}
 		}
 		for _, id := range o.Remove {
@@ -119,7 +119,7 @@ func (s seen) candidates(o PruneOptions) (list []Candidate) {
 		if !e.Whole {
 			switch h := e.Header; {
 			case e.Err == nil && h.Parent != "":
-				parents[h.Parent] = e.ID + ", which is being taken, builds on it"
+				parents[h.Parent] = e.ID + ", which is running, builds on it"
 			case h.Kind == Physical && h.Server.Identity == "" && e.Lives(s.now):
 				undecided = e.ID
 			}

@@ -24,7 +24,7 @@ func TestPrunePlan(t *testing.T) {
 		e.Header, e.Err = Header{}, ErrDamaged
 		return e
 	}
-	const sweep = "remove objects: no backup needs them\nremove notes: their backups are gone\nremove interrupted uploads\n"
+	const sweep = "remove objects: no backup needs them\nremove notes: their backups no longer exist\nremove interrupted uploads\n"
 	last := Retention{Last: 1}
 	for _, c := range []struct {
 		name    string
@@ -39,15 +39,15 @@ func TestPrunePlan(t *testing.T) {
 		{name: "no rule", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}}, want: sweep},
 		{name: "a rule", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}}, rules: last, want: "remove backup a: no rule keeps it\n" + sweep},
 		{name: "one was killed", seen: seen{entries: []Entry{whole("a", 2), begun("d", time.Hour), whole("b", 1)}}, rules: last,
-			want: "give up backup d: it was killed before it was whole\nremove backup a: no rule keeps it\n" + sweep},
+			want: "give up backup d: it was killed before it was complete\nremove backup a: no rule keeps it\n" + sweep},
 		{name: "one runs", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1), begun("r", time.Minute)}}, rules: last, want: "remove backup a: no rule keeps it\n"},
 		{name: "just before it counts as killed", seen: seen{entries: []Entry{begun("r", LeaseLife-1)}}, rules: last, want: ""},
-		{name: "just when it counts as killed", seen: seen{entries: []Entry{begun("d", LeaseLife)}}, rules: last, want: "give up backup d: it was killed before it was whole\n" + sweep},
+		{name: "just when it counts as killed", seen: seen{entries: []Entry{begun("d", LeaseLife)}}, rules: last, want: "give up backup d: it was killed before it was complete\n" + sweep},
 		{name: "no manifest", seen: seen{entries: []Entry{whole("a", 2)}, headless: []string{"h"}}, rules: last, want: sweep},
 		{name: "no manifest, by name", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}, headless: []string{"g", "h"}}, remove: "h",
-			want: "remove backup h: it has no manifest, and was named\n" + sweep},
+			want: "remove backup h: it has no manifest, and was selected\n" + sweep},
 		{name: "by name", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}, headless: []string{"h"}}, remove: "h b",
-			want: "remove backup h: it has no manifest, and was named\nremove backup b: it was named\n" + sweep},
+			want: "remove backup h: it has no manifest, and was selected\nremove backup b: it was named\n" + sweep},
 		{name: "by a name that is not there", seen: seen{entries: []Entry{whole("a", 2)}}, remove: "x", err: ErrNoBackup},
 		{name: "proven", seen: seen{entries: []Entry{whole("a", 3), whole("b", 2), whole("c", 1)}, proven: map[string]proof{"a": claimed}}, rules: last, want: "remove backup b: no rule keeps it\n" + sweep},
 		{name: "proven, and by name", seen: seen{entries: []Entry{whole("a", 2), whole("b", 1)}, proven: map[string]proof{"a": vouched}}, remove: "a", want: sweep},

@@ -1,8 +1,8 @@
-// Package repo is a backup repository: what lies where in a place, how it is compressed, encrypted and checked. It knows no
-// server and no SQL. FORMAT.md describes the layout.
+// Package repo is a backup repository: the layout of a place, and how objects are compressed, encrypted and verified. It knows
+// nothing about servers or SQL. FORMAT.md describes the layout.
 //
-// Whatever is named by a hash is written once and never changed; a manifest is written last. So a process that is killed
-// leaves chunks that nobody asks for, and never a backup that looks whole and is not.
+// Objects named by a hash are written once and never changed; the manifest is written last. So a killed process leaves
+// unreferenced chunks behind, but never a backup that looks complete and is not.
 package repo
 
 import (
@@ -46,8 +46,8 @@ var (
 	ErrNoRepository = errors.New("there is no backup repository")
 	ErrNoBackup     = fleet.WithRemedy(errors.New("there is no such backup"), "risso backup list shows those that are there")
 	// ErrHeadless says that a place holds what belongs to a repository, and not the file that says which.
-	ErrHeadless = errors.New("its " + configKey + " is lost; a new one would leave all that is there unreadable for ever: " +
-		"put it back (every copy of the place holds the same file), or take another place")
+	ErrHeadless = errors.New("its " + configKey + " is lost; a new one would make everything there unreadable for good: " +
+		"put it back (every copy of the place has the same file), or use another place")
 )
 
 // config is the repository's own file.
@@ -106,7 +106,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 		}
 		// Somebody may have made it just now, and put something there.
 		if rc, err = s.Get(ctx, configKey); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the place holds %s of a backup repository, but %w", held, ErrHeadless)
+			return nil, fmt.Errorf("the place contains %s of a backup repository, but %w", held, ErrHeadless)
 		}
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	case c.Format < 1 || !validID(c.ID) || !bytes.Equal(again, b):
 		return nil, fmt.Errorf("%s: %w", configKey, ErrDamaged)
 	case len(k.Recipients) > 0 && len(c.Recipients) == 0:
-		return nil, fmt.Errorf("%w: it was made without encryption; take another place for an encrypted one", ErrRecipients)
+		return nil, fmt.Errorf("%w: it was created without encryption; use another place for an encrypted one", ErrRecipients)
 	case len(k.Recipients) > 0 && !slices.Equal(k.Recipients, c.Recipients):
 		return nil, fmt.Errorf("%w: it is encrypted to %s", ErrRecipients, strings.Join(c.Recipients, ", "))
 	}
@@ -202,11 +202,11 @@ func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	}
 	err = s.Create(ctx, configKey, bytes.NewReader(b))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("make a repository: %w", err)
+		return nil, fmt.Errorf("create a repository: %w", err)
 	}
 	made, err := OpenWith(ctx, s, Keys{})
 	if err != nil {
-		return nil, fmt.Errorf("make a repository: %w", err)
+		return nil, fmt.Errorf("create a repository: %w", err)
 	}
 	if made.ID == r.ID && r.cipher != nil {
 		if err := r.ownNames(ctx, k, c.Recipients, names); err != nil {
@@ -379,20 +379,20 @@ func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (str
 	case err != nil || len(ids) == 0:
 		return "", err
 	case slices.Contains(ids, newest):
-		return "all backups are dated ahead of now: a clock is wrong, and their dates decide all the same which is the newest", nil
+		return "all backups are dated in the future: a clock is wrong; the newest is still chosen by date", nil
 	}
-	return "dated ahead of now, because a clock was wrong, and so not taken for the newest: " + strings.Join(ids, ", "), nil
+	return "dated in the future because a clock was wrong, and so not considered the newest: " + strings.Join(ids, ", "), nil
 }
 
-// SetBackNote says to who takes a backup that others in the place are dated ahead of now; "" when none is. By then nobody can tell any more
+// SetBackNote tells whoever takes a backup that others in the place are dated in the future; "" when none is. By then nobody can tell any more
 // which was taken first.
 func (r *Repo) SetBackNote(ctx context.Context, now time.Time) (string, error) {
 	ids, err := r.ahead(ctx, now)
 	if err != nil || len(ids) == 0 {
 		return "", err
 	}
-	return "The clock was set back, or was wrong before: dated ahead of this backup, and taken before it, are " + strings.Join(ids, ", ") +
-		". Once their dates have come they are taken for newer than this one: remove them then (risso backup prune --remove ID), or name the backup that you restore.", nil
+	return "The clock was set back, or was wrong before. Taken before this backup, but dated later, are " + strings.Join(ids, ", ") +
+		". Once their dates have come they will count as newer than this one: remove them then (risso backup prune --remove ID), or give the backup to restore.", nil
 }
 
 // Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, for one of them

@@ -34,7 +34,7 @@ type Candidate struct {
 	Proven bool   // a drill restored it
 	// Unread says that whether a drill restored it cannot be read: it may be the newest that was proven, and makes none go that was.
 	Unread bool
-	// Vouched says that a trusted key signed what the drill found. Of who has no such key the word makes none go that was vouched for.
+	// Vouched says that a trusted key signed what the drill found. A proof without such a key never replaces one that has it.
 	Vouched bool
 	// Keep is why it stays whatever the rules say; "" when they decide.
 	Keep string
@@ -100,7 +100,7 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 	for _, c := range list {
 		if fleet.Ahead(c.Time, now) {
 			if c.Keep == "" && !p.Empty() {
-				c.Keep = "dated ahead of now: a clock was wrong; no rule counts it (--remove does away with it)"
+				c.Keep = "dated in the future: a clock was wrong; rules ignore it (--remove removes it)"
 			}
 			if c.Keep != "" {
 				reasons[c.ID] = append(reasons[c.ID], c.Keep)
@@ -120,13 +120,13 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 			reasons[c.ID] = append(reasons[c.ID], c.Keep)
 		}
 		if c.Unread && !slices.ContainsFunc(proven[c.Server], func(newer Candidate) bool { return newer.replaces(c) }) {
-			reasons[c.ID] = append(reasons[c.ID], "whether a drill proved it cannot be read: what the drill found is damaged, or encrypted (give --identity)")
+			reasons[c.ID] = append(reasons[c.ID], "whether a drill proved it is unknown: the proof is damaged, or encrypted (give --identity)")
 		}
 		if c.Proven && !slices.ContainsFunc(proven[c.Server], func(newer Candidate) bool { return newer.replaces(c) && (newer.Vouched || !c.Vouched) }) {
 			proven[c.Server] = append(proven[c.Server], c)
-			why := "the newest that was proven"
+			why := "the newest proven one"
 			if !c.Vouched {
-				why += ", by a drill that no trusted key signed"
+				why += ", by a drill not signed by a trusted key"
 			}
 			reasons[c.ID] = append(reasons[c.ID], why)
 		}
@@ -178,7 +178,7 @@ func (p Retention) judge(g []Candidate, zone *time.Location, reasons map[string]
 	}
 	for _, c := range g { // which replaces not all that it stands beside
 		if !p.Empty() && len(reasons[c.ID]) > 0 && slices.ContainsFunc(g, func(o Candidate) bool { return !c.replaces(o) }) {
-			reasons[c.ID] = append(reasons[c.ID], "it replaces none that another key signed: "+c.stranger())
+			reasons[c.ID] = append(reasons[c.ID], "it replaces none signed by another key: "+c.stranger())
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (u *unsealer) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	if len(u.buf) < sealSize || !bytes.Equal(u.buf[:8], sealHead) || !bytes.Equal(u.buf[8:], u.sum.Sum(nil)) {
-		return 0, fmt.Errorf("its seal does not agree: %w", ErrDamaged)
+		return 0, fmt.Errorf("its seal does not match: %w", ErrDamaged)
 	}
 	return 0, io.EOF
 }

@@ -44,7 +44,7 @@ func PublicOf(key ed25519.PrivateKey) PublicKey {
 func ParsePublicKey(s string) (PublicKey, error) {
 	k := PublicKey(strings.TrimSpace(s))
 	if k.bytes() == nil {
-		return "", fmt.Errorf("%q is no public key: it is %s and 43 letters, as risso backup key prints it", shortened(s), keyScheme)
+		return "", fmt.Errorf("%q is not a public key: it must be %s and 43 characters, as printed by risso backup key", shortened(s), keyScheme)
 	}
 	return k, nil
 }
@@ -72,7 +72,7 @@ func (k PublicKey) check(message []byte, signature string) error {
 	case err != nil || key == nil:
 		return fmt.Errorf("its signature: %w", ErrDamaged)
 	case !ed25519.Verify(key, message, raw):
-		return fmt.Errorf("its signature does not fit its key: %w: %w", ErrForged, ErrDamaged)
+		return fmt.Errorf("its signature does not match its key: %w: %w", ErrForged, ErrDamaged)
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (r *Repo) signature(ctx context.Context, id string) (*signature, error) {
 		return nil, err
 	}
 	if s.Repository != r.ID || s.Backup != id {
-		return nil, fmt.Errorf("its signature is that of backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
+		return nil, fmt.Errorf("its signature belongs to backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
 	}
 	return &s, nil
 }

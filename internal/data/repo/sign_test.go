@@ -280,7 +280,7 @@ func TestFirstUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := taken(t, made(t, dir, with(Keys{}, signer(t), nil)), NewID(now), now, "CREATE DATABASE pwned")
-	if err := read(dir, other); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "another is in its place") {
+	if err := read(dir, other); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "has been replaced by another") {
 		t.Errorf("another repository: %v", err)
 	}
 	// Who takes backups trusts himself, and then nobody else by first use.

@@ -48,7 +48,7 @@ type ProblemKind string
 const (
 	Damaged ProblemKind = "damaged" // it is not what was put there
 	Missing ProblemKind = "missing" // a backup needs it
-	Foreign ProblemKind = "foreign" // it is not signed, or by nobody who is trusted
+	Foreign ProblemKind = "foreign" // it is not signed, or not by a trusted key
 	Locked  ProblemKind = "locked"  // it is encrypted, and none of the identities opens it: whether it is damaged is not known
 )
 
@@ -78,7 +78,7 @@ type Verified struct {
 	SuperBytes  int64     `json:"superfluous_bytes"`
 	SealsOnly   bool      `json:"seals_only"` // it is encrypted and no identity was given: seals were checked, contents were not
 	Problems    []Problem `json:"problems"`
-	Broken      []string  `json:"broken"` // backups that cannot be restored whole
+	Broken      []string  `json:"broken"` // backups that cannot be restored in full
 }
 
 // Whole says whether nothing is wrong.
@@ -154,7 +154,7 @@ func (v *verifier) setAside(ctx context.Context) error {
 		return nil
 	}
 	if v.r.Encrypted() && v.r.Readable() && v.named.Load() == 0 && v.misnamed.Load() > 0 {
-		return fmt.Errorf("no object holds what it is named by: %s is not the key by which they were named; nothing is set aside, put that key back first (every copy of the place holds it, and each host that takes backups keeps it)", namesKey)
+		return fmt.Errorf("no object matches its name: %s is not the key they were named with; nothing is set aside. Put the right key back first (every copy of the place has it, and every host that takes backups)", namesKey)
 	}
 	_, err := change.Execute(ctx, v.asides(), change.Log{})
 	return err
@@ -328,7 +328,7 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 		v.problem(kindOf(err), manifestKey(id), err.Error())
 		return nil
 	case errors.Is(err, ErrNoBackup):
-		v.problem(Missing, manifestKey(id), "it was removed meanwhile")
+		v.problem(Missing, manifestKey(id), "it was removed in the meantime")
 		return nil
 	}
 	return err
@@ -431,7 +431,7 @@ func (v *verifier) missing(ctx context.Context) error {
 	for _, id := range v.res.Backups {
 		tell := func(key string, _ int64) error {
 			if _, ok := v.needed.size(key); ok {
-				v.problem(Missing, key, "it is not there")
+				v.problem(Missing, key, "it is missing")
 			}
 			return nil
 		}
@@ -490,7 +490,7 @@ func (v *verifier) blame(ctx context.Context) error {
 		if broken {
 			v.res.Broken = append(v.res.Broken, id)
 		} else if i, ok := v.bad[headKey(id)]; ok {
-			v.res.Problems[i].What += "; it is passed over where no backup is named, and can be restored by its ID all the same (--backup " + id + ")"
+			v.res.Problems[i].What += "; it is skipped if no backup is given, but can still be restored by its ID (--backup " + id + ")"
 		}
 	}
 	for _, id := range v.res.Broken { // without a manifest
@@ -516,7 +516,7 @@ func (v *verifier) object(ctx context.Context, key string) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		v.problem(Missing, key, "it was removed meanwhile")
+		v.problem(Missing, key, "it was removed in the meantime")
 	case errors.Is(err, ErrNoKey) && !v.r.fits:
 		return err
 	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
@@ -558,7 +558,7 @@ func (v *verifier) besides(ctx context.Context) error {
 		}
 	}
 	if v.r.otherNames {
-		v.problem(Damaged, namesKey, "it is not the key that this host keeps, by which objects are named: other hosts take each object for damaged")
+		v.problem(Damaged, namesKey, "it differs from the key this host keeps for naming objects: other hosts will consider every object damaged")
 	}
 	for _, key := range proofs {
 		id, at, _ := strings.Cut(strings.TrimPrefix(key, proofPrefix), "/")
@@ -610,7 +610,7 @@ func (v *verifier) contents(ctx context.Context, key string) (int64, error) {
 		if !isPart {
 			v.misnamed.Add(1)
 		}
-		return n.n, fmt.Errorf("its contents are not those that it was named by: %w", ErrDamaged)
+		return n.n, fmt.Errorf("its contents do not match its name: %w", ErrDamaged)
 	}
 	if !isPart {
 		v.named.Add(1)
@@ -635,7 +635,7 @@ func (v *verifier) seal(ctx context.Context, key string) error {
 	_, err := v.r.checkSeal(ctx, key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		v.problem(Missing, key, "it is not there")
+		v.problem(Missing, key, "it is missing")
 		return nil
 	case errors.Is(err, ErrDamaged):
 		v.problem(Damaged, key, err.Error())

@@ -42,7 +42,7 @@ func TestVerifyWrongKey(t *testing.T) {
 			if err == nil || there != nil && len(there) == len(names) && !errors.Is(err, ErrNoKey) || k.CacheDir != "" && !errors.Is(err, ErrNoKey) {
 				t.Errorf("%s identity, %s: %+v, %v", what, how, v, err)
 			}
-			if k.CacheDir != "" && err != nil && !strings.Contains(err.Error(), "the identity that was given") {
+			if k.CacheDir != "" && err != nil && !strings.Contains(err.Error(), "the given identity") {
 				t.Errorf("%s identity, %s: %v", what, how, err)
 			}
 			putFile(t, dir, namesKey, names)

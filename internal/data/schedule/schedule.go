@@ -1,6 +1,6 @@
 // Package schedule says when something is due next. It is pure: time is passed in.
 //
-// Two ways of writing are understood. Five fields as cron has them, minute hour day-of-month month day-of-week, with lists,
+// Two notations are understood: five fields as in cron, minute hour day-of-month month day-of-week, with lists,
 // ranges, steps, names, and @hourly, @daily, @weekly, @monthly; or words:
 //
 //	every 6h at 02:00          02:00, 08:00, 14:00, 20:00
@@ -117,7 +117,7 @@ func Parse(text string) (Schedule, error) {
 		err = fmt.Errorf("%d fields, cron has five", len(words))
 	}
 	if err == nil && s.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		err = errors.New("no day fits it")
+		err = errors.New("no day matches it")
 	}
 	if err != nil {
 		return Schedule{}, fmt.Errorf("%w: %q: %w; write it as 'every 6h at 02:00', 'every sunday at 03:30' or five fields as cron has them", ErrForm, text, err)
@@ -177,7 +177,7 @@ func fieldSet(field string, low, top int, names []string) (set uint64, err error
 		step := 1
 		if stepped {
 			if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
-				return 0, fmt.Errorf("the step %q is no number above 0", stepText)
+				return 0, fmt.Errorf("the step %q is not a number above 0", stepText)
 			}
 		}
 		from, to := low, top

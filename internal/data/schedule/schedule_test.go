@@ -106,20 +106,20 @@ func TestParseRefuses(t *testing.T) {
 		"":                    "empty",
 		"every":               "follows 'every'",
 		"every 7h":            "not a multiple",
-		"every 6h at 2":       "no time of the day",
-		"every 6h at 24:00":   "no time of the day",
+		"every 6h at 2":       "not a time of day",
+		"every 6h at 24:00":   "not a time of day",
 		"every 6h at 02:00 ,": "follows 'at'",
-		"every fortnight":     "no day of the week",
-		"every 2 sundays":     "no unit",
+		"every fortnight":     "not a day of the week",
+		"every 2 sundays":     "not a unit",
 		"every 0h":            "from 1 to 1000",
 		"weekly on the moon":  "not understood",
-		"monthly on 32":       "no day of a month",
+		"monthly on 32":       "not a day of the month",
 		"nightly":             "not understood",
 		"@reboot":             "@hourly",
 		"* * * *":             "4 fields",
 		"60 * * * *":          "minute \"60\"",
 		"* * * * * *":         "6 fields",
-		"0 0 30 2 *":          "no day fits",
+		"0 0 30 2 *":          "no day matches",
 		"0 0 10-5 * *":        "comes after",
 		"*/0 * * * *":         "above 0",
 		"x * * * *":           "minute \"x\"",
@@ -175,7 +175,7 @@ func TestEdges(t *testing.T) {
 		}
 	}
 	for text, say := range map[string]string{"0 24 * * *": `hour "24"`, "0 0 32 * *": `day of the month "32"`, "0 0 * 13 *": `month "13"`, "0 0 * * 8": `day of the week "8"`, "60 0 * * *": `minute "60"`, "every 25h": "not a multiple",
-		"every 2880m": "from 1 to 1000", "every 48h": "not a multiple", "monthly on x": "no day of a month", "daily at 0230": "no time of the day", "daily at x:30": "no time of the day", "daily at 02:xx": "no time of the day", "every m": "", "every s": "no day of the week"} {
+		"every 2880m": "from 1 to 1000", "every 48h": "not a multiple", "monthly on x": "not a day of the month", "daily at 0230": "not a time of day", "daily at x:30": "not a time of day", "daily at 02:xx": "not a time of day", "every m": "", "every s": "not a day of the week"} {
 		if _, err := Parse(text); say != "" && (err == nil || !strings.Contains(err.Error(), say)) || say == "" && err != nil {
 			t.Errorf("%s: got %v, want %q", text, err, say)
 		}

@@ -43,7 +43,7 @@ func (s *Schedule) words(words []string) error {
 		s.each = 7 * count
 	default:
 		if count > 1 {
-			return fmt.Errorf("%q is no unit: there are m, h, days and weeks", unit)
+			return fmt.Errorf("%q is not a unit: use m, h, days or weeks", unit)
 		}
 		return s.onWeekdays(unit)
 	}
@@ -80,7 +80,7 @@ func (s *Schedule) adverb(words []string, at int) error {
 		if on != "" {
 			var err error
 			if day, err = strconv.Atoi(on); err != nil || day < 1 || day > 31 {
-				return fmt.Errorf("%q is no day of a month", on)
+				return fmt.Errorf("%q is not a day of the month", on)
 			}
 		}
 		s.days = 1 << day
@@ -111,7 +111,7 @@ func amount(words []string) (count int, unit string, err error) {
 // within repeats it within the day, so that one of the times is at.
 func (s *Schedule) within(step, at int) error {
 	if step > minutesADay || minutesADay%step != 0 {
-		return errors.New("a day is not a multiple of that: say 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, 12h, or days")
+		return errors.New("a day is not a multiple of that: use 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, 12h, or days")
 	}
 	s.minutes = nil
 	for m := at % step; m < minutesADay; m += step {
@@ -125,7 +125,7 @@ func (s *Schedule) onWeekdays(list string) error {
 	for _, name := range strings.Split(list, ",") {
 		i := named(name, dayNames)
 		if i < 0 {
-			return fmt.Errorf("%q is no day of the week", name)
+			return fmt.Errorf("%q is not a day of the week", name)
 		}
 		s.weekdays |= 1 << i
 	}
@@ -138,7 +138,7 @@ func clock(text string) (int, error) {
 	hour, err1 := strconv.Atoi(h)
 	minute, err2 := strconv.Atoi(m)
 	if !ok || err1 != nil || err2 != nil || hour < 0 || hour > 23 || minute < 0 || minute > 59 || len(m) != 2 {
-		return 0, fmt.Errorf("%q is no time of the day: write it as 02:30", text)
+		return 0, fmt.Errorf("%q is not a time of day: write it as 02:30", text)
 	}
 	return hour*60 + minute, nil
 }

@@ -1,5 +1,5 @@
-// Package verdict says how well a server is protected, in words: what is not fresh, what was never proven, what fails. It
-// does no input or output, and the time is given to it.
+// Package verdict says how well a server is protected, in words: what is out of date, what was never proven, what
+// fails. It does no input or output; the current time is passed in.
 package verdict
 
 import (
@@ -27,7 +27,7 @@ type Want struct {
 	Place    string
 	Trouble  Trouble
 	Newest   Uncounted // the newest backup, when it does not count
-	Strange  string    // which mirrored logs count for nothing, and why: nobody signed them who is trusted; "": none
+	Strange  string    // which mirrored logs do not count, and why: they are not signed by a trusted key; "": none
 	Doubt    string    // why the newest proof counts for nothing; "": it counts, or there is none
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
 }
@@ -96,7 +96,7 @@ const (
 	Hollow UncountedKind = iota
 	// Part is one that was to hold only a part of its server. It is of interest only where there is no other.
 	Part
-	// Strange is one that nobody signed who is trusted: see repo.Repo.Strangers. No restore would read it.
+	// Strange is one not signed by a trusted key: see repo.Repo.Strangers. No restore would read it.
 	Strange
 	// Broken is one that is damaged, or has lost its manifest.
 	Broken
@@ -106,7 +106,7 @@ const (
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
 	if want == nil && f.LastBackup == nil && f.Source != "" {
-		return Verdict{State: OK, Words: "a replica of " + f.Source + ", whose backups hold its data", Findings: []fleet.Finding{}}
+		return Verdict{State: OK, Words: "a replica of " + f.Source + ", whose backups contain its data", Findings: []fleet.Finding{}}
 	}
 	if want == nil && f.LastBackup == nil {
 		r.add("never", fleet.SeverityCritical, time.Time{}, "never backed up, and nothing is planned")
@@ -204,7 +204,7 @@ func (r *round) fresh() {
 		first, _ := r.want.ages(r.want.Since)
 		switch {
 		case runs:
-			r.add("never", fleet.SeverityWarning, r.want.Since, "%s: %s runs since %s", never, what, r.since(run.Began))
+			r.add("never", fleet.SeverityWarning, r.want.Since, "%s: %s has been running since %s", never, what, r.since(run.Began))
 		case r.want.Since.IsZero() || r.now.After(first):
 			r.add("never", fleet.SeverityCritical, r.want.Since, "%s", never)
 		default:
@@ -217,7 +217,7 @@ func (r *round) fresh() {
 	switch age := ago(r.now.Sub(b.Began)); {
 	case !r.now.After(late):
 	case runs && !r.now.After(lost):
-		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old; the next runs since %s", age, r.since(run.Began))
+		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old; the next has been running since %s", age, r.since(run.Began))
 	case !r.now.After(lost):
 		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old: the one due %s is missing", age, r.clock(r.dueAfter(b.Began, late)))
 	default:
@@ -244,9 +244,9 @@ func (r *round) ahead() {
 	switch b := r.p.Ahead; {
 	case b == nil || !fleet.Ahead(b.Began, r.now):
 	case r.p.LastBackup.ID == b.ID:
-		r.add("clock", fleet.SeverityCritical, time.Time{}, "all backups are dated ahead, the last by %s: a clock is wrong, and their age is unknown", ago(b.Began.Sub(r.now)))
+		r.add("clock", fleet.SeverityCritical, time.Time{}, "all backups are dated in the future, the last by %s: a clock is wrong, and their age is unknown", ago(b.Began.Sub(r.now)))
 	default:
-		r.add("clock", fleet.SeverityWarning, time.Time{}, "backup %s is dated %s ahead: a clock was wrong, and it counts for nothing", b.ID, ago(b.Began.Sub(r.now)))
+		r.add("clock", fleet.SeverityWarning, time.Time{}, "backup %s is dated %s in the future: a clock was wrong, and it does not count", b.ID, ago(b.Began.Sub(r.now)))
 	}
 }
 
@@ -333,7 +333,7 @@ func (r *round) proven() {
 	run, runs := r.running(state.JobDrill)
 	if p.LastProven == nil {
 		if runs {
-			r.add("unproven", fleet.SeverityWarning, p.LastBackup.Ended, "no backup was ever proven: the first drill runs since %s", r.since(run.Began))
+			r.add("unproven", fleet.SeverityWarning, p.LastBackup.Ended, "no backup was ever proven: the first drill has been running since %s", r.since(run.Began))
 			return
 		}
 		first := p.LastBackup.Ended
@@ -350,14 +350,14 @@ func (r *round) proven() {
 		return
 	}
 	if fleet.Ahead(p.ProvenAt, r.now) {
-		r.add("unproven", fleet.SeverityWarning, time.Time{}, "the last proof that a backup restores is dated %s ahead: a clock was wrong, and its age is unknown", ago(p.ProvenAt.Sub(r.now)))
+		r.add("unproven", fleet.SeverityWarning, time.Time{}, "the last proof that a backup restores is dated %s in the future: a clock was wrong, and its age is unknown", ago(p.ProvenAt.Sub(r.now)))
 		return
 	}
 	late, lost := r.want.proofs(p.ProvenAt.In(r.now.Location()))
 	if r.now.After(late) || r.now.After(lost) {
 		words := "the last proof that a backup restores is %s old"
 		if r.want.Doubt != "" {
-			words = "the last proof that counts is %s old, and a newer one counts for nothing: " + strings.ReplaceAll(r.want.Doubt, "%", "%%")
+			words = "the last proof that counts is %s old, and a newer one does not count: " + strings.ReplaceAll(r.want.Doubt, "%", "%%")
 		}
 		r.add("unproven", r.beyond(lost), late, words, ago(r.now.Sub(p.ProvenAt)))
 	}
@@ -391,15 +391,15 @@ func (r *round) mirror() {
 	switch behind := r.now.Sub(last); {
 	case runs && r.now.Sub(run.Began) < mirrorLate: // it has just begun
 	case last.IsZero() && runs:
-		r.add("mirror", fleet.SeverityWarning, time.Time{}, "binary logs are to be mirrored, and nothing is mirrored yet")
+		r.add("mirror", fleet.SeverityWarning, time.Time{}, "binary logs should be mirrored, but nothing is mirrored yet")
 	case last.IsZero():
-		r.add("mirror", fleet.SeverityCritical, time.Time{}, "binary logs are to be mirrored, and no mirror runs")
+		r.add("mirror", fleet.SeverityCritical, time.Time{}, "binary logs should be mirrored, but no mirror is running")
 	case r.p.Short:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirrored binary logs end %s, before the last backup: nothing can be rolled forward", r.clock(last))
 	case fleet.Ahead(last, r.now):
-		r.add("mirror", fleet.SeverityWarning, time.Time{}, "the newest mirrored event is dated %s ahead: a clock is wrong, and it is unknown how far the mirror is behind", ago(last.Sub(r.now)))
+		r.add("mirror", fleet.SeverityWarning, time.Time{}, "the newest mirrored event is dated %s in the future: a clock is wrong, and it is unknown how far behind the mirror is", ago(last.Sub(r.now)))
 	case behind > limits.Lost:
-		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: what came later exists only on the server", r.clock(last))
+		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: later changes exist only on the server", r.clock(last))
 	case behind > limits.Late:
 		r.add("mirror", fleet.SeverityWarning, last, "the mirror of binary logs is %s behind", ago(behind))
 	}
@@ -425,7 +425,7 @@ func (r *round) failing() {
 		}
 		how := "failed"
 		if n.Outcome == state.OutcomeInterrupted {
-			how = "was cut short"
+			how = "was interrupted"
 		}
 		words := fmt.Sprintf("the last %s %s %s: ", n.Kind, how, r.clock(n.Ended))
 		if n.Outcome == state.OutcomeFailed && len(n.Result) > 2 && (n.Kind == state.JobChecksum || n.Kind == state.JobVerify) { // it did its work

@@ -58,7 +58,7 @@ func TestChanges(t *testing.T) {
 	if events := Changes("db1", well, Judge(f, &want, now), now); len(events) != 1 || events[0].Subject != "never" {
 		t.Errorf("a server that was well has no backup any more: got %+v, want one event, never", events)
 	}
-	want.Strange = "1 log counts for nothing"
+	want.Strange = "1 log does not count"
 	f = good()
 	if events := Changes("db1", well, Judge(f, &want, now), now); len(events) != 0 {
 		t.Errorf("strange logs: got %+v, want none: verify tells of them", events)

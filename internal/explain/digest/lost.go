@@ -17,7 +17,7 @@ const (
 	skipHeadOnly  = "headers of events without a statement"
 	skipMixed     = "lines \"# Query_time\" in the header of another event"
 	skipDoubled   = "lines \"# Query_time\" that occur twice"
-	skipQuoted    = "events that may be text of the statement before"
+	skipQuoted    = "events that may be part of the preceding statement's text"
 	skipTail      = SkippedTorn
 	skipLong      = "bytes of statements over 8 MiB"
 	skipTailText  = "statements that the file's end cuts off: each counts as far as it goes"
@@ -27,19 +27,19 @@ const (
 	skipNoQuery   = "events with an empty statement"
 	skipHeader    = "header lines not understood"
 	skipNames     = "attributes beyond the first 128 names"
-	skipWrapped   = "values below zero, written as if they were huge: they count as unknown"
+	skipWrapped   = "negative values, logged as huge ones: they count as unknown"
 	skipBadTime   = "times not understood"
 	skipFilter    = "events that the filter left out"
 	skipOutOfTime = "events outside of --since and --until"
 	skipDateless  = "events of unknown date"
-	skipNoGroup   = "events without what is grouped by"
+	skipNoGroup   = "events without the attribute to group by"
 )
 
 // Reasons that binary logs have, too.
 const (
 	SkippedChecksum = "events with a wrong checksum"
 	SkippedDamaged  = "bytes after a damaged event"
-	SkippedTorn     = "events that the file's end cuts off"
+	SkippedTorn     = "events cut off by the end of the file"
 )
 
 // losses are the reasons that say that something of the log is missing in the profile, or counted without its time; skipQuoted is
@@ -79,7 +79,7 @@ func lost(skipped map[string]int64, events int64) (parts []string) {
 		parts = append(parts, digits.Plural(n, "event is", "events are")+" announced by a line \"# Query_time\" and could not be read")
 	}
 	if n := skipped[skipQuoted]; n > 0 {
-		parts = append(parts, digits.Plural(n, "event", "events")+" may be none, but text within a quote that the statement before leaves open; counted all the same")
+		parts = append(parts, digits.Plural(n, "event", "events")+" may not be events, but text inside a quote that the preceding statement leaves open; counted anyway")
 	}
 	for _, why := range losses {
 		if n := skipped[why]; n > 0 && !slices.Contains(unmade, why) {

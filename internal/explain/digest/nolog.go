@@ -14,7 +14,7 @@ func (p *Profile) NoLog(format string) error {
 	logs := slices.ContainsFunc(p.Sources, func(s SourceInfo) bool { return s.PassedOver == "" })
 	for _, s := range p.Sources {
 		if s.PassedOver != "" && !logs {
-			return fault.New(fault.Failed, Readable, fmt.Errorf("%s is no log: it is %s", s.Name, s.PassedOver))
+			return fault.New(fault.Failed, Readable, fmt.Errorf("%s is not a log: it is %s", s.Name, s.PassedOver))
 		}
 		if s.PassedOver != "" || s.Events > 0 || s.Quiet != "" || s.Server != "" && s.Unread == 0 {
 			continue

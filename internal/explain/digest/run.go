@@ -106,7 +106,7 @@ func (o Options) plan() (*plan, error) {
 		p.orderBy += ":sum"
 	}
 	if p.Format != "" && !slices.Contains(Formats, p.Format) {
-		return nil, fmt.Errorf("%w: no format %q; there are %s", ErrOption, p.Format, strings.Join(Formats, ", "))
+		return nil, fmt.Errorf("%w: no format %q; use %s", ErrOption, p.Format, strings.Join(Formats, ", "))
 	}
 	if p.Samples == 0 {
 		p.Samples = 1
@@ -235,10 +235,10 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 	}
 	newStream := r.Streams[info.Format]
 	if newStream == nil {
-		return fmt.Errorf("this is a log of the form %s, which is not read here", info.Format)
+		return fmt.Errorf("this is a log in the format %s, which is not supported here", info.Format)
 	}
 	if r.Follow {
-		return fmt.Errorf("%w: a log of the form %s is read to its end, not followed", ErrOption, info.Format)
+		return fmt.Errorf("%w: a log in the format %s can be read to its end, but not followed", ErrOption, info.Format)
 	}
 	st, err := newStream(&meter{r: in, read: read})
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 var Formats = []string{"auto", FormatSlow, FormatGeneral, FormatBinlog, FormatBinlogText, FormatSlowTable, FormatGeneralTable}
 
 // Readable says what is read.
-const Readable = "slow, general and binary logs are read, what mysqlbinlog prints, and CSV of mysql.slow_log and mysql.general_log"
+const Readable = "supported are slow, general and binary logs, the output of mysqlbinlog, and CSV of mysql.slow_log and mysql.general_log"
 
 // sniffLen is how much of a log is looked at to know its format.
 const sniffLen = 16 << 10
@@ -143,7 +143,7 @@ func open(r io.Reader, format string, growing bool) (*opened, error) {
 		return nil, err
 	}
 	if p := wrap.Packing(head); growing && p != "" {
-		return nil, fmt.Errorf("a log packed by %s does not grow; read it without following it", p)
+		return nil, fmt.Errorf("a log compressed by %s does not grow; read it without --follow", p)
 	}
 	o := &opened{close: func() {}}
 	var in io.Reader = b
@@ -183,7 +183,7 @@ func (o *opened) sniff(format string, growing bool) error {
 		return err
 	}
 	if wide && growing {
-		return errors.New("a log in UTF-16 is read to its end, not followed")
+		return errors.New("a log in UTF-16 can be read to its end, but not followed")
 	}
 	o.Reader = utf8
 	head, err := o.Peek(sniffLen)
@@ -200,7 +200,7 @@ func (o *opened) sniff(format string, growing bool) error {
 		return nil
 	}
 	if !growing && len(head) > 0 && len(head) < sniffLen && len(bytes.TrimSpace(head)) == 0 { // echo >slow.log
-		o.format, o.quiet = cmp.Or(format, FormatSlow), "has only blanks"
+		o.format, o.quiet = cmp.Or(format, FormatSlow), "has only whitespace"
 		return nil
 	}
 	found := FormatOf(head)

@@ -75,7 +75,7 @@ type Filter interface{ Keep(*Event) bool }
 // Options say what of the sources makes the profile, and how it is ordered.
 type Options struct {
 	// GroupBy is what makes a class: fingerprint (default), db, user, host, tables, or an attribute by
-	// the log's own name. An event that lacks it is counted in Profile.Skipped.
+	// the log's own name. An event without it is counted in Profile.Skipped.
 	GroupBy string
 	Filter  Filter // nil keeps all
 	// MergeTables makes one class of statements on tables whose names differ in numbers or hashes only.
@@ -211,7 +211,7 @@ func (s *SourceInfo) quiet() string {
 	case s.Server != "" && (s.Format == FormatBinlog || s.Format == FormatBinlogText):
 		return "has no statements and no rows"
 	case s.Server != "":
-		return "has only what the server writes when it opens a log"
+		return "has only the lines that a server writes when it opens a log"
 	}
 	return ""
 }
@@ -247,7 +247,7 @@ func (p *Profile) PassedOver() string {
 	for _, what := range slices.Sorted(maps.Keys(kinds)) {
 		parts = append(parts, what+": "+strings.Join(kinds[what], ", "))
 	}
-	return "Skipped, because no statements are in it: " + strings.Join(parts, "; ") + "."
+	return "Skipped, because it contains no statements: " + strings.Join(parts, "; ") + "."
 }
 
 // Class is the statements whose fingerprints have one plain form, or one value of another GroupBy.

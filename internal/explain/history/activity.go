@@ -177,11 +177,11 @@ func (s *sampler) sample(ctx context.Context, now time.Time) error {
 	s.pace.next(took)
 	notes := s.reader.Gaps()
 	if more {
-		notes = append(notes, fleet.Gap{What: "what sessions wait for", Reason: "more sessions run a statement than are looked at"})
+		notes = append(notes, fleet.Gap{What: "what sessions wait for", Reason: "more sessions run a statement than Risso reads"})
 	}
 	if s.pace.step > 1 {
 		notes = append(notes, fleet.Gap{What: "what sessions wait for, each second",
-			Reason: fmt.Sprintf("a reading takes longer than %s, so they are looked at every %d seconds", slowReading, s.pace.step)})
+			Reason: fmt.Sprintf("a reading takes longer than %s, so they are read every %d seconds", slowReading, s.pace.step)})
 	}
 	s.mu.Lock()
 	s.state = ActivityStatus{Working: true, Step: s.pace.step, Seconds: took.Seconds(), Last: now.Unix()}
@@ -272,7 +272,7 @@ func (s *sampler) flush(ctx context.Context) {
 		s.pending = append(s.pending, events.ActivityMinute{Instance: s.c.instance.ID, Time: s.minute, Rows: bounded(s.found, maxFound)})
 	}
 	if err := s.store(ctx); err != nil && ctx.Err() == nil {
-		s.c.Logger.Warn("what sessions do waits to be stored", "instance", s.c.instance.ID, "err", err)
+		s.c.Logger.Warn("what sessions do is waiting to be stored", "instance", s.c.instance.ID, "err", err)
 	}
 	s.found = map[events.Activity]*events.Activity{}
 	s.seen = map[string]identity{}

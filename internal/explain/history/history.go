@@ -1,4 +1,4 @@
-// Package history follows what classes of statements cost on a server, minute by minute, with samples and plans.
+// Package history records the cost of classes of statements on a server, minute by minute, with samples and plans.
 //
 // It reads performance_schema's table of digests once a minute, on a connection of its own, so that the reading of every
 // second is never delayed, and stores the differences.
@@ -172,7 +172,7 @@ func (c *Collector) Run(ctx context.Context) {
 // Read reads the server once. What was added since the reading before is the minute in which that reading was.
 func (c *Collector) Read(ctx context.Context, now time.Time) {
 	if err := c.store(ctx); err != nil { // what could not be stored before
-		c.Logger.Warn("statements wait to be stored", "instance", c.instance.ID, "err", err)
+		c.Logger.Warn("statements are waiting to be stored", "instance", c.instance.ID, "err", err)
 	}
 	rctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -215,13 +215,13 @@ func (c *Collector) failed(err error) {
 	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy = false, why, remedy })
 }
 
-// refused says why there is no connection, and what mends it: where the numbers are read all the same, there is no room for another.
+// refused says why there is no connection, and how to fix it: if the metrics are read nevertheless, there is no room for another one.
 func (c *Collector) refused(e *mysql.Error, what string) (why, remedy string) {
 	account := c.Traffic.FirstAccount()
 	if e.Class != mysql.ClassFull || account == "" {
 		return "the server " + e.Reason(), fleet.RemedyOf(e)
 	}
-	why, remedy = what+" not followed because another connection is missing: "+e.Reason(), fleet.RemedyOf(e)
+	why, remedy = what+" not recorded because a second connection is missing: "+e.Reason(), fleet.RemedyOf(e)
 	if e.OfAccount() {
 		remedy = mysql.MoreConnections(account)
 	}
@@ -246,7 +246,7 @@ func (c *Collector) leave(conn *mysql.Conn) {
 	c.Traffic.Leave()
 }
 
-var errNotFirst = errors.New("the server's numbers are read first, and there is no connection for them yet")
+var errNotFirst = errors.New("the server's metrics are read first, and there is no connection for them yet")
 
 func (c *Collector) disconnect() {
 	if c.conn != nil {
@@ -381,7 +381,7 @@ func (c *Collector) minute(ctx context.Context, now time.Time, at int64) error {
 	}
 	c.pending = append(c.pending, events.Minute{Instance: c.instance.ID, Time: at, Rows: join(rows)})
 	if err := c.store(ctx); err != nil {
-		c.Logger.Warn("statements wait to be stored", "instance", c.instance.ID, "err", err)
+		c.Logger.Warn("statements are waiting to be stored", "instance", c.instance.ID, "err", err)
 	}
 	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy, s.Last = true, "", "", at+60 })
 	c.optional(ctx, now, optionalRoom, func(ctx context.Context) error { return c.full(ctx, at, list) })
@@ -520,7 +520,7 @@ func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
 		return err
 	}
 	gap := fleet.Gap{What: "classes of statements",
-		Reason: fmt.Sprintf("the server's table of digests is full (%s): %s of the last minute fell into one row without a name, %s since the server started", digits.Counted(size, "row"), digits.Counted(list[i].Calls, "statement"), digits.Thousands(lost)),
+		Reason: fmt.Sprintf("the server's table of digests is full (%s): %s of the last minute fell into one unnamed row, %s since the server started", digits.Counted(size, "row"), digits.Counted(list[i].Calls, "statement"), digits.Thousands(lost)),
 		Remedy: fmt.Sprintf("TRUNCATE performance_schema.events_statements_summary_by_digest; for good: performance_schema_digests_size=%d in the [mysqld] section of the option file, and a restart", max(2*size, 10000))}
 	c.setStatus(func(s *Status) { s.Notes = []fleet.Gap{gap} })
 	if at >= c.fullUntil {

@@ -30,7 +30,7 @@ const (
 )
 
 // errBroken says that something optional cost the connection.
-var errBroken = errors.New("the connection was given up over something that is not needed; the next minute has what was counted")
+var errBroken = errors.New("the connection was closed over something optional; the next minute includes what was counted")
 
 // optional does what is not needed, within its time. A failure is noted as a gap, with what it costs.
 func (c *Collector) optional(ctx context.Context, now time.Time, what string, f func(context.Context) error) {
@@ -55,7 +55,7 @@ func (c *Collector) optional(ctx context.Context, now time.Time, what string, f 
 	gap := fleet.Gap{What: what, Reason: err.Error()}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassTimeout, mysql.ClassDropped, mysql.ClassRefused:
-		gap.Reason = "the server took longer than " + optionalTime.String() + "; it is asked again in " + optionalRetry.String()
+		gap.Reason = "the server took longer than " + optionalTime.String() + "; it will be asked again in " + optionalRetry.String()
 		c.disconnect()
 	case mysql.ClassPrivilege:
 		gap.Reason, gap.Remedy = "the account "+c.conn.Server.Account+" is missing a privilege", "GRANT SELECT ON performance_schema.* TO "+c.conn.Server.QuotedAccount()

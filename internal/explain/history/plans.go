@@ -106,7 +106,7 @@ func (c *Collector) flipped(at int64, class string, flip events.Flip, fingerprin
 		Text: "the plan of a class of statements changed: " + shorten(fingerprint)})
 }
 
-// planNote says in the status why a plan could not be had; the server's words may quote the statement, so only their kind is told.
+// planNote says in the status why a plan could not be taken; the server's words may quote the statement, so only their kind is told.
 func (c *Collector) planNote(err error) {
 	why := "a plan could not be read"
 	switch mysql.ClassOf(err) {
@@ -132,7 +132,7 @@ func redactPlan(text string) string {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return `{"risso":"not stored: it is no JSON, so its literals cannot be found"}`
+		return `{"risso":"not stored: it is not JSON, so its literals cannot be found"}`
 	}
 	out, err := json.MarshalIndent(redactValue(v), "", "  ")
 	if err != nil {

@@ -369,7 +369,7 @@ func TestFlip(t *testing.T) {
 	})
 }
 
-// TestRefused says what keeps statements from being read and what mends it; the remedy works as it stands.
+// TestRefused says what keeps statements from being read and how to fix it; the remedy works as it stands.
 func TestRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, nil)

@@ -11,9 +11,9 @@ import (
 
 // NotCaught is why a class has no plan when all that is known of it are prepared statements: without their values there is
 // nothing to EXPLAIN.
-const NotCaught = "a prepared statement; its plan is taken while it runs, it has not been caught yet"
+const NotCaught = "a prepared statement; its plan is taken while it runs, and it has not been caught running yet"
 
-// NeedsRunning says whether the plan of a statement can only be had while it runs: its text lacks the values.
+// NeedsRunning says whether the plan of a statement can only be taken while it runs: its text does not have the values.
 func NeedsRunning(text string) bool { return sqltext.HasPlaceholders([]byte(text)) }
 
 // explained is shared by the two that take plans: the collector each minute, from samples, and the sampler, of what runs.
@@ -75,7 +75,7 @@ func (e *explained) due(k sampleKey, at int64) bool {
 	return !ok || at-t >= sampleEvery
 }
 
-// running bounds what catching plans may cost: one in a reading, plansPerMinute in a minute, and a class that could not be had not
+// running bounds what catching plans may cost: one in a reading, plansPerMinute in a minute, and a class that could not be caught not
 // again for tryEvery seconds.
 type running struct {
 	tried  map[sampleKey]int64

@@ -68,7 +68,7 @@ func (l *logFile) begin() error {
 		return err
 	}
 	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", l.Path)
+		return fmt.Errorf("%s is not a regular file", l.Path)
 	}
 	l.Device, l.Inode = inodeOf(st)
 	if err := l.remember(st.Size()); err != nil {
@@ -352,7 +352,7 @@ func isLogOf(path, socket string) error {
 		return err
 	}
 	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", path)
+		return fmt.Errorf("%s is not a regular file", path)
 	}
 	last := ""
 	for _, from := range []int64{0, max(st.Size()-lookBack, 0)} { // the newest banner counts
@@ -366,7 +366,7 @@ func isLogOf(path, socket string) error {
 		}
 	}
 	if last != "" && socket != "" && last != socket {
-		return fmt.Errorf("%s is the log of another server: that one's socket is %s, this one's %s", path, last, socket)
+		return fmt.Errorf("%s is the log of another server: its socket is %s, this one's is %s", path, last, socket)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func NewSlowLog(target mysql.Target, instance fleet.Instance, o Options, stateDi
 	s := &SlowLog{c: New(target, instance, o), wanted: func() need { return needThere }, state: stateFileOf(stateDir, instance.ID), planIDs: map[sampleKey]seenPlan{}}
 	s.minute.instance = instance.ID
 	s.c.status.Source = "slow log"
-	s.c.status.Why = "the log was not looked at yet"
+	s.c.status.Why = "the log was not read yet"
 	return s
 }
 
@@ -210,7 +210,7 @@ func (s *SlowLog) askServer(ctx context.Context) error {
 		}
 		if !here {
 			s.allowed = false
-			return &unavailable{"the slow log can be read only on the server's own machine: " + why, "run Risso on the server's machine, too; give it the server's socket"}
+			return &unavailable{"the slow log can be read only on the server's own machine: " + why, "run Risso on the server's machine as well; give it the server's socket"}
 		}
 	}
 	off := writes(log)
@@ -241,7 +241,7 @@ func (s *SlowLog) find(path string) error {
 			}
 			return &unavailable{"the slow log " + path + " is not there", "FLUSH SLOW LOGS creates it again"}
 		case err != nil:
-			return &unavailable{"the slow log cannot be read: " + err.Error(), "let the account that runs Risso read " + path + " and its folder"}
+			return &unavailable{"the slow log cannot be read: " + err.Error(), "allow the account that runs Risso to read " + path + " and its folder"}
 		}
 	}
 	return s.open(path)
@@ -299,7 +299,7 @@ func (s *SlowLog) resume(path string) error {
 	saved, err := s.state.read()
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
-			s.lose(fmt.Sprintf("it is not known how far the slow log was read: %v; what was logged while Risso did not run is not read", err))
+			s.lose(fmt.Sprintf("it is not known how far the slow log was read: %v; what was logged while Risso was not running is not read", err))
 			s.lostRemedy = "risso digest reads the whole log"
 			if err := s.state.setAside(); err != nil {
 				return err
@@ -482,7 +482,7 @@ func (s *SlowLog) flush(ctx context.Context) {
 	}
 	s.save()
 	if err := s.store(ctx); err != nil && ctx.Err() == nil {
-		s.c.Logger.Warn("statements wait to be stored", "instance", s.c.instance.ID, "err", err)
+		s.c.Logger.Warn("statements are waiting to be stored", "instance", s.c.instance.ID, "err", err)
 	}
 	s.save()
 }
@@ -523,7 +523,7 @@ func (s *SlowLog) save() {
 		st.Waiting = append(st.Waiting, m.Minute)
 	}
 	if err := s.state.write(st); err != nil {
-		s.c.Logger.Warn("how far the slow log was read cannot be written down", "instance", s.c.instance.ID, "err", err)
+		s.c.Logger.Warn("how far the slow log was read cannot be recorded", "instance", s.c.instance.ID, "err", err)
 	}
 	s.ours = true
 }
@@ -602,30 +602,30 @@ func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 func (s *SlowLog) notes() []fleet.Gap {
 	list := []fleet.Gap{}
 	if s.log.Seconds > 0 {
-		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log holds only statements that took longer than long_query_time = %g", s.log.Seconds),
+		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log has only statements that took longer than long_query_time = %g", s.log.Seconds),
 			fmt.Sprintf("SET GLOBAL long_query_time=%g shows more, for connections made after it; 0 shows all, and the log grows with each", min(s.log.Seconds/10, 0.1))))
 	}
 	if s.log.MinRows > 0 {
-		list = append(list, gap("statements that read few rows", "the slow log holds only statements that read at least "+digits.Counted(s.log.MinRows, "row")+" (min_examined_row_limit)", "SET GLOBAL min_examined_row_limit=0"))
+		list = append(list, gap("statements that read few rows", "the slow log has only statements that read at least "+digits.Counted(s.log.MinRows, "row")+" (min_examined_row_limit)", "SET GLOBAL min_examined_row_limit=0"))
 	}
 	if s.log.RateLimit > 1 {
 		of := "statements"
 		if s.log.RateBySession {
 			of = "sessions"
 		}
-		list = append(list, gap("statements left out by log_slow_rate_limit", fmt.Sprintf("the slow log holds those of one in %d %s; figures are of what it holds, they are not multiplied", s.log.RateLimit, of), "SET GLOBAL log_slow_rate_limit=1"))
+		list = append(list, gap("statements left out by log_slow_rate_limit", fmt.Sprintf("the slow log has those of one in %d %s; figures are for what it has, and are not multiplied", s.log.RateLimit, of), "SET GLOBAL log_slow_rate_limit=1"))
 	}
 	if s.gone {
 		list = append(list, gap("new entries of the slow log", s.log.File+" was moved away or deleted; the server still writes to the old file", "FLUSH SLOW LOGS"))
 	}
 	if s.idleFile {
-		list = append(list, gap("entries of the slow log", "the server counts slow statements, but "+s.log.File+" does not grow", "see whether the disk is full, and whether that is the file that the server writes to"))
+		list = append(list, gap("entries of the slow log", "the server counts slow statements, but "+s.log.File+" does not grow", "check whether the disk is full, and whether the server writes to that file"))
 	}
 	if n := s.file.behind(); n > 16<<20 {
 		list = append(list, gap("the newest statements", fmt.Sprintf("reading is %s behind the log's end", digits.Bytes(n)), "it catches up; a higher long_query_time makes the log smaller"))
 	}
 	if s.old > 0 {
-		list = append(list, gap("old statements", digits.Plural(s.old, "statement that ran more than a day before Risso was started was", "statements that ran more than a day before Risso was started were")+" passed over", "risso digest reads the whole log"))
+		list = append(list, gap("old statements", digits.Plural(s.old, "statement from more than a day before Risso was started was", "statements from more than a day before Risso was started were")+" skipped", "risso digest reads the whole log"))
 	}
 	if s.lost != "" && time.Unix(s.now, 0).Before(s.lostUntil) {
 		list = append(list, gap("a part of the log", s.lost, s.lostRemedy))

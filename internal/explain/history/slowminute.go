@@ -133,7 +133,7 @@ func (m *slowMinute) row(c *slowClass, ev *digest.Event, at int64) *slowRow {
 	k := slowKey{c, strings.ToValidUTF8(string(ev.DB), "\uFFFD"), strings.ToValidUTF8(string(ev.User), "\uFFFD")}
 	if len(m.rows) >= maxSlowRows {
 		if m.other == nil {
-			m.other = &slowClass{identity: identity{id: otherID, fingerprint: "(all other statements: more than there is room for in one minute)", verb: "OTHER"}}
+			m.other = &slowClass{identity: identity{id: otherID, fingerprint: "(all other statements: more than fit into one minute)", verb: "OTHER"}}
 			m.note(m.other, at)
 		}
 		k = slowKey{class: m.other}

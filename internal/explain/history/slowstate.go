@@ -51,7 +51,7 @@ func (f stateFile) read() (st slowState, err error) {
 		return slowState{}, err
 	}
 	if st.Version != slowStateVersion {
-		return slowState{}, fmt.Errorf("%s is of another Risso", f)
+		return slowState{}, fmt.Errorf("%s belongs to another Risso", f)
 	}
 	return st, nil
 }
@@ -92,7 +92,7 @@ func (f stateFile) remove(l *slog.Logger) {
 		return
 	}
 	if err := os.Remove(string(f)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		l.Warn("a file of the state of a slow log cannot be removed", "err", err)
+		l.Warn("a file with the state of a slow log cannot be removed", "err", err)
 	}
 }
 

@@ -78,11 +78,11 @@ func (e *Either) Status() Status {
 	}
 	l := e.logStatus()
 	if l.Working {
-		l.Notes = append(l.Notes, gap("statements that are not slow", c.Why+"; the slow log is read in its place", c.Remedy))
+		l.Notes = append(l.Notes, gap("statements that are not slow", c.Why+"; the slow log is read instead", c.Remedy))
 		return l
 	}
 	l.Source = "none"
-	l.Why = c.Why + "; and the slow log cannot be read in its place: " + l.Why
+	l.Why = c.Why + "; and the slow log cannot be read instead: " + l.Why
 	if l.Remedy != "" {
 		l.Remedy += "; or, for all statements: "
 	}

@@ -44,7 +44,7 @@ func TestSeedFigures(t *testing.T) {
 		t.Errorf("%s, want %s", a.Statement, want)
 	}
 	text := strings.Join(a.Texts, "\n")
-	for _, want := range []string{"4,111,896 rows", "1,809,4", "44 %", "27,000 pages", "That is why none is taken", "makes ts superfluous"} {
+	for _, want := range []string{"4,111,896 rows", "1,809,4", "44 %", "27,000 pages", "That is why none is used", "makes ts superfluous"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said:\n%s", want, text)
 		}

@@ -21,24 +21,24 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	if digits.Count(ad.Matched) == "1" {
 		are, touch = "is", "touches"
 	}
-	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s (%s of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
+	lookups := fmt.Sprintf("By an index that does not contain all its columns, %s (%s of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
 		amount(ad.Matched, "row", "rows"), digits.Percent(ad.Part), how, are, amount(ad.Matched, "random look-up", "random look-ups"), touch, digits.Count(ad.PagesTouched), amount(ad.TablePages, "page", "pages"), digits.Count(ad.TablePages))
 	switch {
 	case n.Access == AccessAll && len(a.wanted(n, f).all) > 0 && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):
-		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s (%s).", amount(ad.TablePages, "row", "rows"), digits.Percent(ad.TablePages/ad.Rows))
+		verdict := fmt.Sprintf("In pages, such an index pays off only up to about %s (%s).", amount(ad.TablePages, "row", "rows"), digits.Percent(ad.TablePages/ad.Rows))
 		if able := a.able(n, f); ad.Matched > ad.TablePages && len(able) > 0 {
-			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(able, ", "))
+			verdict += fmt.Sprintf(" That is why none is used (possible: %s).", strings.Join(able, ", "))
 		}
 		if how == "expected" && ad.Part == 1 {
 			verdict += " The server expects all rows to match, without an index or a histogram on these columns: --analyze counts them."
 		}
 		out = append(out, scan+" "+lookups+" "+verdict)
 	case n.Covering && len(ad.Order) > 0:
-		out = append(out, scan+" "+fmt.Sprintf("Index %s covers, but it does not have the rows in the order wanted.", n.Key))
+		out = append(out, scan+" "+fmt.Sprintf("Index %s is covering, but it does not have the rows in the order wanted.", n.Key))
 	case n.Access == AccessAll || n.Access == AccessIndex || n.Covering || n.Key == "PRIMARY":
 		out = append(out, scan)
 	default:
-		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s of the table) are as many random look-ups, which touch about %s pages.", n.Key, digits.Count(ad.Matched), digits.Percent(ad.Part), digits.Count(ad.PagesTouched)))
+		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows per run (%s of the table) are as many random look-ups, touching about %s pages.", n.Key, digits.Count(ad.Matched), digits.Percent(ad.Part), digits.Count(ad.PagesTouched)))
 	}
 	said := map[string]bool{}
 	for _, text := range ad.told {
@@ -56,10 +56,10 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 		each = fmt.Sprintf("each of about %s", amount(ad.Runs, "look-up", "look-ups"))
 	}
 	if ad.Covering {
-		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; %s would read about %s of it, on %s in sequence, in place of %s.",
+		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; %s would read about %s of it, on %s in sequence, instead of %s.",
 			ad.kind(), strings.Join(ad.Columns, ", "), size, each, amount(ad.Entries, "entry", "entries"), amount(ad.RangePages, "page", "pages"), a.instead(n, ad)))
 	} else {
-		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s looked up in the table by %s, on about %s of its pages, in place of %s.",
+		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s looked up in the table by %s, on about %s of its pages, instead of %s.",
 			ad.kind(), strings.Join(ad.Columns, ", "), size, amount(ad.Lookups, "row is", "rows are"), each, digits.Count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
 	}
 	if len(ad.Replaces) > 0 {
@@ -112,11 +112,11 @@ func (ad *Advice) kind() string {
 		list = append(list, "the order")
 	}
 	if len(list) == 0 {
-		return "an index over the needed columns would be read whole, but it is narrower than the table"
+		return "an index on the needed columns would be read in full, but it is narrower than the table"
 	}
 	list[0] += " first"
 	if rest := len(ad.Columns) - ad.Equality - max(ad.Range, len(ad.Order)); ad.Covering && rest > 0 {
-		list = append(list, "the rest that is only read")
+		list = append(list, "the other columns, which are only read")
 	}
 	return strings.Join(list, ", then ")
 }

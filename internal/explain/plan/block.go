@@ -343,7 +343,7 @@ func (b *block) orderOf(name string, f *TableFacts, fixed []string) ordering {
 	case odd != "" || !within(o, g) || len(o) > len(g):
 		out.columns, out.limit = g, 0
 		if len(order) > 0 {
-			out.rest = "The ORDER BY sorts the groups by something other than what they are grouped by: that sort stays."
+			out.rest = "The ORDER BY sorts the groups by something other than the GROUP BY columns: that sort stays."
 		}
 	default:
 		// Servers group by an index only in the order in which GROUP BY names its columns (seen with MySQL 5.7 to 9.7
@@ -361,7 +361,7 @@ func (b *block) orderOf(name string, f *TableFacts, fixed []string) ordering {
 			for i := range out.columns {
 				out.columns[i].descending = false
 			}
-			out.rest = "The groups are sorted once more for the ORDER BY: with its columns first in the GROUP BY an index would spare that, too."
+			out.rest = "The groups are sorted again for the ORDER BY: with its columns first in the GROUP BY an index would avoid that, too."
 		}
 	}
 	var kept []sortColumn
@@ -419,9 +419,9 @@ func (b *block) sortColumns(list [][]token, name string, f *TableFacts, columnsF
 			c.name = col
 			out = append(out, c)
 		case mentions(t, name, f):
-			return nil, "is by an expression, " + textOf(t) + ", whose order no index on columns has"
+			return nil, "is by an expression, " + textOf(t) + ", an order that no index on columns has"
 		default:
-			return nil, "is by " + textOf(t) + ", which is no column of this table"
+			return nil, "is by " + textOf(t) + ", which is not a column of this table"
 		}
 	}
 	return out, ""

@@ -24,7 +24,7 @@ func check(sql string, analyze bool) (string, error) {
 		case t.Kind == sqltext.TokenSign && t.Text == ";":
 			return "", fmt.Errorf("%w: there is more than one", ErrStatement)
 		case t.Kind == sqltext.TokenSign && t.Text == "?":
-			return "", fmt.Errorf("%w: it has a placeholder (?), whose value decides the plan: write a typical value in its place, or use --sample for 1", ErrStatement)
+			return "", fmt.Errorf("%w: it has a placeholder (?), whose value decides the plan: write a typical value instead, or use --sample for 1", ErrStatement)
 		}
 	}
 	switch verb {
@@ -36,11 +36,11 @@ func check(sql string, analyze bool) (string, error) {
 	case "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE":
 		return "", fmt.Errorf("%w: give the statement itself, without %s", ErrStatement, verb)
 	default:
-		return "", fmt.Errorf("%w: servers explain SELECT, INSERT, REPLACE, UPDATE and DELETE, this begins with %.20q", ErrStatement, verb)
+		return "", fmt.Errorf("%w: servers explain SELECT, INSERT, REPLACE, UPDATE and DELETE, but this begins with %.20q", ErrStatement, verb)
 	}
 	if analyze {
 		if err := sqltext.ReadsOnly([]byte(sql)); err != nil {
-			return "", fmt.Errorf("%w: --analyze runs only what reads: %w", ErrStatement, err)
+			return "", fmt.Errorf("%w: --analyze runs only statements that read: %w", ErrStatement, err)
 		}
 	}
 	return sql, nil

@@ -57,7 +57,7 @@ func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 	}
 	order := a.ordering(n, f, w.equal)
 	if f.Sample != nil && f.Sample.Problem != "" {
-		ad.told = append(ad.told, "No rows of "+f.Table+" could be looked at: "+f.Sample.Problem+".")
+		ad.told = append(ad.told, "No rows of "+f.Table+" could be sampled: "+f.Sample.Problem+".")
 	}
 	if order.why != "" && a.sorts(n) {
 		ad.told = append(ad.told, "The sort stays: "+order.why+".")
@@ -102,7 +102,7 @@ func (c *candidate) total() float64 {
 func (a *adviser) unwritten(n *Node, w wanted, ad *Advice) wanted {
 	for _, c := range append(append(append([]string(nil), w.equal...), w.in...), w.ranges...) {
 		if a.writesTo(n, c) {
-			ad.told = append(ad.told, fmt.Sprintf("%s is left out: the statement writes it, so every row that is changed would move in an index on it.", c))
+			ad.told = append(ad.told, fmt.Sprintf("%s is left out: the statement changes it, so every changed row would move in an index on it.", c))
 			w.equal, w.in, w.ranges = without(w.equal, c), without(w.in, c), without(w.ranges, c)
 		}
 	}
@@ -140,7 +140,7 @@ func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order
 		}
 		if wide := f.covering(whole, used); len(used) > 0 && !a.writes() && len(wide.parts) > len(h.parts) && !f.served(wide) {
 			if share := indexBytes(f, wide.columns()) / math.Max(f.DataLength, 1); share > coveringShare {
-				h.told = append(h.told, fmt.Sprintf("A covering index, (%s), would be %s of the table's size: too much of a copy for what it spares.", strings.Join(wide.columns(), ", "), digits.Percent(share)))
+				h.told = append(h.told, fmt.Sprintf("A covering index, (%s), would be %s of the table's size: too large for what it saves.", strings.Join(wide.columns(), ", "), digits.Percent(share)))
 				if len(out) > 0 {
 					out[len(out)-1].told = h.told
 				}
@@ -416,12 +416,12 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 		}
 	}
 	if a.sortsFound(n) {
-		ad.told = append(ad.told, fmt.Sprintf("The sort stays: an UPDATE or DELETE that finds its rows by an index (%s) sorts them, and takes no other index for the order.", n.Key))
+		ad.told = append(ad.told, fmt.Sprintf("The sort stays: an UPDATE or DELETE that finds its rows by an index (%s) sorts them, and uses no other index for the order.", n.Key))
 		return candidate{}, false
 	}
 	p := candidate{proposal: f.key(equal, nil, o.columns)}
 	if len(p.parts) < len(w.equal)+len(o.columns) || p.prefixed() {
-		ad.told = append(ad.told, "The order stays a sort: its columns are too long for an index to hold them whole.")
+		ad.told = append(ad.told, "The order still needs a sort: its columns are too long for an index to contain them in full.")
 		return candidate{}, false
 	}
 	p.equality = len(w.equal)
@@ -521,7 +521,7 @@ func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 			o.columns[i].descending = false
 		}
 	case !f.Descending:
-		return ordering{why: o.word + " goes up by one column and down by another, and the indexes of this server go one way"}
+		return ordering{why: o.word + " ascends by one column and descends by another, and indexes of this server have only one direction"}
 	}
 	return o
 }

@@ -42,7 +42,7 @@ func (c *ColumnFacts) converts(other []token, others map[string]*TableFacts) str
 	}
 	for i := 0; i+1 < len(other); i++ {
 		if word(other[i], "COLLATE") && c.Collation != "" && !finds(c.Collation, strings.Trim(other[i+1].Text, `'"`)) {
-			return fmt.Sprintf("%s is kept in collation %s, and %s is asked for", c.Name, c.Collation, other[i+1].Text)
+			return fmt.Sprintf("%s is stored in collation %s, but %s is used", c.Name, c.Collation, other[i+1].Text)
 		}
 	}
 	q, name, rest := columnAt(other)
@@ -56,9 +56,9 @@ func (c *ColumnFacts) converts(other []token, others map[string]*TableFacts) str
 		}
 		switch {
 		case o.number():
-			return fmt.Sprintf("%s is a %s and %s.%s a number: the server converts each value of %s; give both one type", c.Name, c.Type, q, o.Name, c.Name)
+			return fmt.Sprintf("%s is a %s and %s.%s a number: the server converts each value of %s; give both the same type", c.Name, c.Type, q, o.Name, c.Name)
 		case o.text() && c.Charset != "" && o.Charset != "" && widens(c.Charset, o.Charset):
-			return fmt.Sprintf("%s is kept in %s and %s.%s in %s: the server converts each value of %s; give both one character set", c.Name, c.Charset, q, o.Name, o.Charset, c.Name)
+			return fmt.Sprintf("%s is stored in %s and %s.%s in %s: the server converts each value of %s; give both the same character set", c.Name, c.Charset, q, o.Name, o.Charset, c.Name)
 		}
 	}
 	return ""

@@ -7,7 +7,7 @@ import (
 )
 
 // Servers write what the optimizer has made of a condition in a notation of their own, <in_optimizer>(a,<exists>(…)), which is no SQL
-// and says nothing to who has not read the server's source (Item::print in sql/item.cc and sql/item_cmpfunc.cc of both flavours).
+// and means nothing without reading the server's source (Item::print in sql/item.cc and sql/item_cmpfunc.cc of both flavours).
 
 // maxSpoken bounds how many such pieces of one condition are put in words; deeper ones stay.
 const maxSpoken = 64

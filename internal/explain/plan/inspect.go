@@ -25,7 +25,7 @@ const (
 func inspect(ctx context.Context, c *mysql.Conn, sql string) (notes []string, err error) {
 	write := writing(sql)
 	if why := harmful(sql, false); why != "" {
-		return nil, fmt.Errorf("%w: it %s, and servers may do that while they plan it", ErrStatement, why)
+		return nil, fmt.Errorf("%w: it %s, and servers may do that while planning it", ErrStatement, why)
 	}
 	base := ""
 	if rows, err := c.Maps(ctx, "SELECT /* risso: plan */ DATABASE() AS db"); err == nil && len(rows) == 1 {
@@ -55,7 +55,7 @@ func inspect(ctx context.Context, c *mysql.Conn, sql string) (notes []string, er
 			}
 			seen[o.kind+o.name()] = true
 			if why := harmful(o.body, write && o.kind == "function"); why != "" {
-				return nil, fmt.Errorf("%w: %s %s %s, and servers may run it while they plan the statement", ErrStatement, o.kind, o.name(), why)
+				return nil, fmt.Errorf("%w: %s %s %s, and servers may run it while planning the statement", ErrStatement, o.kind, o.name(), why)
 			}
 			queue = append(queue, text{o.schema, o.body})
 			switch {
@@ -67,10 +67,10 @@ func inspect(ctx context.Context, c *mysql.Conn, sql string) (notes []string, er
 		}
 	}
 	if len(ran) > 0 {
-		notes = append(notes, "servers run stored functions with constant arguments while they plan: "+strings.Join(ran, ", ")+" may have run, in a read-only transaction"+rolledBack(write))
+		notes = append(notes, "servers run stored functions with constant arguments while planning: "+strings.Join(ran, ", ")+" may have run, in a read-only transaction"+rolledBack(write))
 	}
 	if len(hidden) > 0 {
-		notes = append(notes, "the account may not read the text of "+strings.Join(hidden, ", ")+": what it does when a server runs it to plan the statement is not known")
+		notes = append(notes, "the account may not read the text of "+strings.Join(hidden, ", ")+": it is not known what it does if a server runs it to plan the statement")
 	}
 	return notes, nil
 }
@@ -171,7 +171,7 @@ func storedFunctions(ctx context.Context, c *mysql.Conn, schema, sql string) ([]
 	rows, err := c.Maps(ctx, `SELECT /* risso: plan */ ROUTINE_SCHEMA AS s, ROUTINE_NAME AS n, ROUTINE_DEFINITION AS body, SQL_MODE AS mode FROM information_schema.ROUTINES
   WHERE ROUTINE_TYPE = 'FUNCTION' AND ROUTINE_NAME IN (`+strings.Join(list, ", ")+`) AND ROUTINE_SCHEMA IN (`+strings.Join(schemas, ", ")+`)`)
 	if err != nil {
-		return nil, fmt.Errorf("look which stored functions the statement calls: %w", err)
+		return nil, fmt.Errorf("find the stored functions that the statement calls: %w", err)
 	}
 	var out []program
 	for _, r := range rows {
@@ -196,7 +196,7 @@ func viewsOf(ctx context.Context, c *mysql.Conn, schema, sql string) ([]program,
 		}
 		rows, err := c.Maps(ctx, "SELECT /* risso: plan */ VIEW_DEFINITION AS body FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+literal(t.Schema)+" AND TABLE_NAME = "+literal(t.Name))
 		if err != nil {
-			return nil, fmt.Errorf("look which views the statement reads: %w", err)
+			return nil, fmt.Errorf("find the views that the statement reads: %w", err)
 		}
 		for _, r := range rows {
 			out = append(out, program{"view", t.Schema, t.Name, r["body"]})

@@ -52,7 +52,7 @@ func TestModes(t *testing.T) {
 				if a := adviceFor(e, "shop.coded"); a == nil || !slices.Contains(a.Columns, "code") || !slices.Contains(a.Columns, "status") {
 					s.t.Errorf("%s: %s: (code, status) is not advised:\n%s", c.mode, c.sql, show)
 				}
-				if strings.Contains(show, "could not") || strings.Contains(show, "could be looked at") {
+				if strings.Contains(show, "could not") || strings.Contains(show, "could be sampled") {
 					s.t.Errorf("%s: %s:\n%s", c.mode, c.sql, show)
 				}
 				for _, f := range facts {

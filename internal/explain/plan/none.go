@@ -20,18 +20,18 @@ func (a *adviser) unadvised(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	}
 	for _, c := range w.all {
 		if c.kind == "other" && c.why != "" && !(c.vague && f.holdsExpressions()) {
-			ad.told = append(ad.told, "No index is advised for "+c.text+": "+c.why+".")
+			ad.told = append(ad.told, "No index is recommended for "+c.text+": "+c.why+".")
 		}
 	}
 	if len(ad.told) > 0 {
 		return
 	}
-	less := "no other was found that would read clearly less. None is advised."
+	less := "no other was found that would read clearly less. None is recommended."
 	switch wide := a.passedByAll(f, w); {
 	case a.plan.Format == FormatTable && len(w.all) == 0:
-		ad.told = append(ad.told, "A tabular plan does not show the conditions, so no index is advised; a plan in JSON does.")
+		ad.told = append(ad.told, "A tabular plan does not show the conditions, so no index is recommended; a plan in JSON does.")
 	case len(w.all) == 0 && !found:
-		ad.told = append(ad.told, "No comparison of its own leaves rows of it out: all are read, whatever the index. None is advised.")
+		ad.told = append(ad.told, "No comparison on it filters its rows: all are read, whatever the index. None is recommended.")
 	case wide != "" && !found:
 		ad.told = append(ad.told, wide)
 	case found && n.Key == "PRIMARY":
@@ -39,9 +39,9 @@ func (a *adviser) unadvised(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	case found && n.Key != "":
 		ad.told = append(ad.told, fmt.Sprintf("Index %s finds its rows already, and %s", n.Key, less))
 	case n.Covering:
-		ad.told = append(ad.told, fmt.Sprintf("Index %s alone answers, and %s", n.Key, less))
+		ad.told = append(ad.told, fmt.Sprintf("Index %s alone suffices, and %s", n.Key, less))
 	default:
-		ad.told = append(ad.told, "No index was found that would read clearly less. None is advised.")
+		ad.told = append(ad.told, "No index was found that would read clearly less. None is recommended.")
 	}
 }
 
@@ -61,7 +61,7 @@ func (a *adviser) passedByAll(f *TableFacts, w wanted) string {
 	if len(list) == 0 || f.Sample == nil || f.Sample.Rows == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Of %s looked at nearly all pass %s: by an index nearly all of the table would be looked up. None is advised.",
+	return fmt.Sprintf("Of %s sampled nearly all pass %s: with an index nearly all of the table would be looked up. None is recommended.",
 		amount(f.Sample.Rows, "row", "rows"), strings.Join(list, " and "))
 }
 
@@ -73,12 +73,12 @@ func whyNot(t []token, name string, f *TableFacts) (why string, vague bool) {
 		return whyNotEither(t, name, f), false
 	}
 	if len(t) > 0 && word(t[0], "TRIGCOND") {
-		return "it is of an outer join, and this plan does not distinguish a condition of ON from one of WHERE", false
+		return "it belongs to an outer join, and this plan does not distinguish conditions of ON from those of WHERE", false
 	}
 	if slices.ContainsFunc(t, func(x token) bool {
 		return word(x, "SELECT") || x.Kind == sqltext.TokenWord && blockName().MatchString(x.Text)
 	}) {
-		return "which rows pass is known only by a subquery", false
+		return "which rows pass depends on a subquery", false
 	}
 	for i, x := range t {
 		switch {
@@ -89,10 +89,10 @@ func whyNot(t []token, name string, f *TableFacts) (why string, vague bool) {
 		case word(x, "LIKE") && slices.ContainsFunc(t[:i], func(x token) bool { return word(x, "NOT") }):
 			return "it selects what does not match a pattern, anywhere in an index", false
 		case comparisons[x.Text] && i > 0 && mentions(t[:i], name, f) && mentions(t[i+1:], name, f):
-			return "both sides are of the row itself, so it is known only when the row is read", true
+			return "both sides are from the row itself, so it is known only when the row is read", true
 		}
 	}
-	return "Risso knows no index that serves it", true
+	return "Risso knows no index that helps", true
 }
 
 // whyNotEither says it of an OR.
@@ -101,7 +101,7 @@ func whyNotEither(t []token, name string, f *TableFacts) string {
 	seen := map[string]bool{}
 	for _, side := range sides(t) {
 		if side == nil {
-			return "which of the sides of XOR is true is known only when the row is read"
+			return "which side of XOR is true is known only when the row is read"
 		}
 		column := ""
 		for _, part := range conjuncts(side) {
@@ -118,7 +118,7 @@ func whyNotEither(t []token, name string, f *TableFacts) string {
 		}
 	}
 	if len(columns) < 2 {
-		return "Risso knows no index that serves all sides of it"
+		return "Risso knows no index that helps all sides of it"
 	}
-	return "an index finds the rows of one side only; with one on each of " + strings.Join(columns, ", ") + " a server may merge them, and a UNION of a SELECT for each side uses both"
+	return "an index finds the rows of one side only; with one on each of " + strings.Join(columns, ", ") + " a server may merge them, and a UNION of one SELECT per side uses both"
 }

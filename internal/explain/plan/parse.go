@@ -90,7 +90,7 @@ func parseJSON(text string) (*Plan, error) {
 	}
 	o, ok := v.(object)
 	if !ok {
-		return nil, fmt.Errorf("%w: the JSON is no object", ErrNoPlan)
+		return nil, fmt.Errorf("%w: the JSON is not an object", ErrNoPlan)
 	}
 	p := &Plan{Repaired: repaired}
 	if own, ok := o.get("query_plan").(object); ok {

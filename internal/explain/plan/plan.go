@@ -1,6 +1,5 @@
-// Package plan reads the query plans of MySQL and MariaDB, in every format in which they show them, into one tree,
-// and says in words, in numbers and in pictures what the tree means. It runs nothing by itself but what Take is
-// asked to; all the rest are pure functions.
+// Package plan reads the query plans of MySQL and MariaDB, in all their formats, into one tree, and explains the tree in
+// words, numbers and pictures. Only Take and ReadFacts query a server; everything else is pure.
 package plan
 
 import (

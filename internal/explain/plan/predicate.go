@@ -423,7 +423,7 @@ func unusableIn(t []token, name string, f *TableFacts) (unusable, bool) {
 				return bad, true
 			}
 			if col, rest, ok := ownColumn(left, name, f); ok && len(rest) == 0 && word(x, "LIKE") && right[0].Kind == sqltext.TokenString && leadsOpen(right[0]) {
-				return unusable{col, pretty(textOf(t)), "the pattern begins with a wildcard, so no part of an index on " + col + " can be singled out; what looks for words is a FULLTEXT index"}, true
+				return unusable{col, pretty(textOf(t)), "the pattern begins with a wildcard, so no part of an index on " + col + " can be used; to search for words use a FULLTEXT index"}, true
 			}
 			return unusable{}, false
 		}
@@ -546,13 +546,13 @@ func (c *ColumnFacts) instead(side []token) string {
 	head := strings.ToUpper(side[0].Text)
 	switch {
 	case (c.Type == "datetime" || c.Type == "timestamp" || c.Type == "date") && len(side) > 1 && sign(side[1], "("):
-		return s + fmt.Sprintf("; compare %s itself with the begin and the end of what is wanted: %s >= … AND %s < …", c.Name, c.Name, c.Name)
+		return s + fmt.Sprintf("; compare %s itself with the beginning and the end of the range: %s >= … AND %s < …", c.Name, c.Name, c.Name)
 	case head == "CONVERT" || head == "CAST":
-		return s + "; give both sides one type and one character set"
+		return s + "; give both sides the same type and character set"
 	case len(side) > 1 && sign(side[1], "("):
 		return s + "; leave the column bare, or index the expression itself (MySQL 8.0.13 and later), or a generated column of it"
 	}
-	return s + "; leave the column bare at its side of the comparison"
+	return s + "; leave the column bare on its side of the comparison"
 }
 
 // text says whether values of the column are strings.

@@ -101,11 +101,11 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 func interrupted(ctx context.Context, c *mysql.Conn) (notes []string, partial bool) {
 	rows, err := c.Maps(ctx, "SHOW /* risso: plan */ WARNINGS")
 	if err != nil {
-		return []string{"whether the statement came to its end could not be asked: " + err.Error()}, false
+		return []string{"whether the statement finished could not be determined: " + err.Error()}, false
 	}
 	for _, r := range rows {
 		if n := r["Code"]; n == "1317" || n == "3024" {
-			return []string{"the statement did not come to its end: it was ended at the limit of time, and all that was counted is of what ran until then"}, true
+			return []string{"the statement did not finish: it was stopped at the time limit, and counts cover only what ran until then"}, true
 		}
 	}
 	return nil, false
@@ -117,7 +117,7 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	switch {
 	case r.Connection != 0:
 		if r.SQL != "" || r.Analyze {
-			return nil, "", fmt.Errorf("%w: a connection's statement is not given and not run again", ErrStatement)
+			return nil, "", fmt.Errorf("%w: with a connection, no statement is given and none is run", ErrStatement)
 		}
 		if forms = s.ExplainConnection(r.Connection); forms == nil {
 			return nil, "", fmt.Errorf("%s %s cannot explain what another connection runs: MySQL can since 5.7", s.Flavour, s.Version)
@@ -284,7 +284,7 @@ func enrich(ctx context.Context, c *mysql.Conn, t *Taken, r Request, sql string)
 	}
 	more, err := takeOne(ctx, c, form, sql)
 	if err != nil {
-		t.Notes = append(t.Notes, "possible keys and kinds of subquery could not be asked: "+err.Error())
+		t.Notes = append(t.Notes, "possible keys and kinds of subquery could not be determined: "+err.Error())
 		return
 	}
 	Enrich(t.Plan, more.Plan)

@@ -54,9 +54,9 @@ func (a *adviser) turned(n *Node) []Advice {
 	var out []Advice
 	together := ""
 	if first != nil && second != nil { // seen on MariaDB 11.8 and MySQL 9.7: with one of them the join begins as before
-		together = " The two indexes belong together: one of them alone may spare little."
+		together = " The two indexes belong together: either alone may save little."
 	}
-	why := fmt.Sprintf("%s is looked up %s times by its key, and about %s of its %s rows pass %s%s: with an index it would be read first, and %s be looked up by %s.",
+	why := fmt.Sprintf("%s is looked up %s times by its key, and about %s of its %s rows pass %s%s: with an index it would be read first, and %s looked up by %s.",
 		n.Name(), digits.Count(n.runsKnown()), digits.Count(math.Ceil(ad.Matched)), digits.Count(f.Rows), w.all[0].text, where(f.Sample, &ad), outer.Name(), column)
 	why += together
 	for _, x := range []struct {

@@ -41,7 +41,7 @@ func (s Sentence) mark() string {
 // below it a statement takes about a millisecond, whatever its plan.
 const many = 1000
 
-// Sentences says in words what a plan hides from who reads only its table, worst first. sql is the statement or "".
+// Sentences says in words what the tabular form of a plan hides, worst first. sql is the statement or "".
 func Sentences(p *Plan, sql string) []Sentence { return sentences(newAdviser(p, nil, sql)) }
 
 // sentences uses what is known of the tables, too.
@@ -185,7 +185,7 @@ func (t *teller) temporary(n *Node) {
 	rows := t.input(n)
 	if n.Kind == KindOrder && n.Filesort && t.plan.Format == FormatMySQL1 {
 		// Counted with Created_tmp_tables: 5.7 and 8.0.15 make it, 9.7 does not.
-		t.say(n, "sort_of_join", Note, "The plan has a temporary table for the ORDER BY, of about %s. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", amount(rows, "row", "rows"))
+		t.say(n, "sort_of_join", Note, "The plan has a temporary table for the ORDER BY, of about %s. MySQL 5.7 and 8.0.15 create it; 9.7 sorts the rows as they come.", amount(rows, "row", "rows"))
 		return
 	}
 	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for %s.", t.clause(n), t.about(n, rows, "row", "rows"))
@@ -257,7 +257,7 @@ func (t *teller) message(n *Node) {
 	switch {
 	case m == "":
 	case strings.Contains(m, "impossible"), strings.Contains(m, "no matching row"):
-		t.say(n, "impossible", Costly, "%s: the optimiser found that no row can match, and reads none. Is the condition meant so?", n.Message)
+		t.say(n, "impossible", Costly, "%s: the optimiser found that no row can match, and reads none. Is the condition intended?", n.Message)
 	case strings.Contains(m, "optimized away"):
 		t.say(n, "optimised_away", Note, "%s: MIN, MAX or COUNT was answered from an index while planning.", n.Message)
 	case strings.Contains(m, "not optimized"):
@@ -366,13 +366,13 @@ func (t *teller) subquery(n *Node) {
 	}
 	switch {
 	case n.Dependent:
-		t.say(n, "dependent_subquery", t.atLeast(n, times, below), "%s%s is dependent: it runs again for each outer row that is tested, %s%s. A join, or a derived table that is computed once, would run it once.", name, of, words, reads)
+		t.say(n, "dependent_subquery", t.atLeast(n, times, below), "%s%s is dependent: it runs again for each outer row tested, %s%s. A join, or a derived table that is computed once, would run it once.", name, of, words, reads)
 	case n.Uncacheable:
-		t.say(n, "uncacheable_subquery", t.atLeast(n, times, below), "%s%s is uncacheable (it contains RAND(), a user variable or similar): its result may not be kept, so it runs again for each row, %s%s.", name, of, words, reads)
+		t.say(n, "uncacheable_subquery", t.atLeast(n, times, below), "%s%s is uncacheable (it contains RAND(), a user variable or similar): its result must not be cached, so it runs again for each row, %s%s.", name, of, words, reads)
 	case n.Loops > 1:
 		t.say(n, "repeated_subquery", t.atLeast(n, times, below), "%s%s ran %s%s.", name, of, words, reads)
 	case n.Message == "" && !(len(n.Children) == 1 && n.Children[0].Kind == KindMaterialise):
-		t.say(n, "attached_subquery", Note, "%s%s is cacheable: it runs once, and its result is kept%s.", name, of, reads)
+		t.say(n, "attached_subquery", Note, "%s%s is cacheable: it runs once, and its result is cached%s.", name, of, reads)
 	}
 }
 
@@ -389,9 +389,9 @@ func (t *teller) atLeast(n *Node, times, below float64) string {
 func (t *teller) cache(n *Node) {
 	t.subquery(n)
 	if v, ok := n.member("r_hit_ratio"); ok {
-		t.out[len(t.out)-1].Text += fmt.Sprintf(" MariaDB kept results by parameter: %s of the questions were answered from there.", digits.Percent(float64(v)/100))
+		t.out[len(t.out)-1].Text += fmt.Sprintf(" MariaDB cached results by parameter: %s of the executions were answered from the cache.", digits.Percent(float64(v)/100))
 	} else if len(t.out) > 0 && t.out[len(t.out)-1].Node == n.ID {
-		t.out[len(t.out)-1].Text += " MariaDB keeps its results by parameter, so equal outer values cost nothing twice."
+		t.out[len(t.out)-1].Text += " MariaDB caches its results by parameter, so repeated outer values cost nothing."
 	}
 }
 
@@ -421,7 +421,7 @@ func (t *teller) union(n *Node) {
 	}
 	switch {
 	case n.Recursive:
-		t.say(n, "recursive", Note, "A recursive CTE: its second part runs again on the rows that the last round brought, until none come.")
+		t.say(n, "recursive", Note, "A recursive CTE: its second part runs again on the rows of the previous round, until there are none.")
 	case n.Temporary || n.Table != "" && !t.unionAll():
 		t.say(n, "union_result", graded(readRows(n)), "The UNION collects the rows of %s in a temporary table%s and removes duplicates. UNION ALL would not.", of, suffix(n.Table))
 	case len(n.Children) > 1:
@@ -567,16 +567,16 @@ func (t *teller) buffer(n *Node) {
 			where = " inside the grouping_operation"
 		}
 		held, severity := t.held(n)
-		t.say(n, "buffer_result", severity, "SQL_BUFFER_RESULT: a buffer_result%s puts the rows of the result%s in a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, held)
+		t.say(n, "buffer_result", severity, "SQL_BUFFER_RESULT: a buffer_result%s puts the rows of the result%s in a temporary table before any is sent, so that locks are released early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, held)
 	case n.Kind == KindBuffer && n.Temporary:
 		why := "the plan does not say why: SQL_BUFFER_RESULT, or a statement that writes into a table it reads, would do that"
 		if t.words["INSERT"] || t.words["REPLACE"] {
-			why = "so that rows which it writes are not read again"
+			why = "so that rows it writes are not read again"
 		}
 		held, severity := t.held(n)
-		t.say(n, "temporary_table", severity, "The rows of the result%s are gathered in a temporary table first; %s.", held, why)
+		t.say(n, "temporary_table", severity, "The rows of the result%s are collected in a temporary table first; %s.", held, why)
 	case n.Kind == KindBuffer:
-		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
+		t.say(n, "buffer_rows", Note, "The rows to change are collected first, so that a changed row is not found again.")
 	default:
 		t.say(n, "temporary_table", graded(rows), "%s through a temporary table.", upper(t.about(n, rows, "row goes", "rows go")))
 	}
@@ -596,7 +596,7 @@ func (t *teller) hashJoin(n *Node) {
 		t.say(n, "cartesian", graded(n.Rows.Or(0)), "A hash join without a condition: every row meets every row, about %s.", amount(n.Rows.Or(0), "pair", "pairs"))
 		return
 	}
-	t.say(n, "hash_join", Note, "A hash join on %s: one side is read into memory (join_buffer_size), the other passes by; no index is used to find partners.", pretty(n.Condition))
+	t.say(n, "hash_join", Note, "A hash join on %s: one side is read into memory (join_buffer_size), the other is streamed past it; no index is used to find matches.", pretty(n.Condition))
 }
 
 func (t *teller) indexMerge(n *Node) {
@@ -634,16 +634,16 @@ func (t *teller) sort(n *Node) {
 	switch {
 	case fewer && n.Kind == KindSort && n.ActualRows.Known():
 		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
-		t.say(n, "filesort", graded(rows), "Filesort: what the steps below have gathered, %s, is sorted%s.", amount(rows, "row", "rows"), by)
+		t.say(n, "filesort", graded(rows), "Filesort: what the steps below have collected, %s, is sorted%s.", amount(rows, "row", "rows"), by)
 	case fewer:
-		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows is unknown, at most about %s.", by, digits.Count(rows))
+		t.say(n, "filesort", Note, "Filesort: what the steps below have collected is sorted%s; how many rows is unknown, at most about %s.", by, digits.Count(rows))
 	default:
 		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
 			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
 		}
 		spare := ""
 		if t.orderable(n) {
-			spare = " An index in that order would spare it."
+			spare = " An index in that order would avoid it."
 		}
 		t.say(n, "filesort", graded(rows), "Filesort: about %s sorted%s.%s", amount(rows, "row is", "rows are"), by, spare)
 	}
@@ -760,7 +760,7 @@ func (t *teller) estimate(n *Node) {
 	if n.Loops > 1 {
 		runs = "on average of " + digits.Count(float64(n.Loops)) + " runs"
 	}
-	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s came (%s): %s by a factor of %s%s. ANALYZE TABLE, or a histogram on the columns of the condition, can fix that.",
+	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s were found (%s): %s by a factor of %s%s. ANALYZE TABLE, or a histogram on the columns of the condition, can fix that.",
 		digits.Count(want), digits.Count(got), runs, word, digits.Count(f), unless)
 }
 

@@ -175,7 +175,7 @@ func (s *server) truthful(c *mysql.Conn, e plan.Explained, sql string) {
 	s.reasons(e, bad)
 	for _, a := range e.Advice {
 		text := strings.Join(a.Texts, " ")
-		if n := e.Plan.Find(a.Node); strings.Contains(text, "none is taken") && len(n.PossibleKeys) == 0 || strings.Contains(text, "too many of its columns") {
+		if n := e.Plan.Find(a.Node); strings.Contains(text, "none is used") && len(n.PossibleKeys) == 0 || strings.Contains(text, "too many of its columns") {
 			bad("no index is there to be taken: %s", text)
 		}
 		if strings.Contains(text, "(possible: PRIMARY)") {

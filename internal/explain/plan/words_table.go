@@ -26,7 +26,7 @@ func (t *teller) table(n *Node) {
 		return
 	}
 	if n.Temporary && (n.Role == "update" || n.Role == "delete") {
-		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
+		t.say(n, "buffer_rows", Note, "The rows to change are collected first, so that a changed row is not found again.")
 	} else if n.Temporary && !n.Inner() {
 		t.say(n, "temporary_table", graded(readRows(n)), "\"Using temporary\": rows of %s go through a temporary table, for %s.", n.Name(), t.temporaryReasons())
 	}
@@ -41,11 +41,11 @@ func (t *teller) table(n *Node) {
 		if graded(readRows(n)) == Bad {
 			severity = Bad
 		}
-		t.say(n, "range_checked", severity, "No index of %s is chosen while planning: for each row of the tables before it the server checks again whether one fits, and otherwise reads all of it.", n.Name())
+		t.say(n, "range_checked", severity, "No index of %s is chosen while planning: for each row of the tables before it the server checks again whether one is usable, and otherwise reads all of it.", n.Name())
 		return
 	}
 	if n.hasMember("using_index_for_group_by") {
-		t.say(n, "loose_index_scan", Note, "Loose index scan: of index %s only the first entries of each group are read.", n.Key)
+		t.say(n, "loose_index_scan", Note, "Loose index scan: only the first entries of each group in index %s are read.", n.Key)
 		return
 	}
 	rows := t.readRows(n)
@@ -60,7 +60,7 @@ func (t *teller) table(n *Node) {
 		}
 	case n.Access == AccessConst || n.Access == AccessSystem || n.Access == AccessEqRef && n.Executions.Or(1) <= 1:
 	case n.Key != "" && n.Covering:
-		t.say(n, "covering", Note, "Covering: index %s alone answers, the rows of %s are not touched.", n.Key, n.Name())
+		t.say(n, "covering", Note, "Covering: index %s alone suffices, the rows of %s are not touched.", n.Key, n.Name())
 	case rows < 100 && !n.Covering:
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of %s needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), t.about(n, readRows(n), "entry", "entries"))
@@ -123,9 +123,9 @@ func (t *teller) fullScan(n *Node, rows float64) {
 	words += t.passing(n) + "."
 	switch {
 	case len(n.PossibleKeys) > 0:
-		words += fmt.Sprintf(" Possible, but not taken: %s.", strings.Join(n.PossibleKeys, ", "))
+		words += fmt.Sprintf(" Possible, but not used: %s.", strings.Join(n.PossibleKeys, ", "))
 	case t.condition(n) != "" && t.plan.Format != FormatTree && t.plan.Format != FormatMySQL2:
-		words += " No index fits its condition."
+		words += " No index matches its condition."
 	}
 	t.say(n, "full_scan", severity, "%s", words)
 }
@@ -141,7 +141,7 @@ func (t *teller) stopped(n *Node, one, more string) (e ending, held string, earl
 	is, are := one+" is", more+" are"
 	switch {
 	case known && told && rows < most && t.a.tested(n):
-		held = fmt.Sprintf("about %s, where those that pass are spread evenly, and at most all of about %s", amount(rows, one, more), amount(most, is, are))
+		held = fmt.Sprintf("about %s if those that pass are spread evenly, and at most all of about %s", amount(rows, one, more), amount(most, is, are))
 	case known:
 		held = "about " + amount(rows, is, are)
 	case told:
@@ -273,7 +273,7 @@ func (t *teller) joinBuffer(n *Node) {
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
-		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
+		t.say(n, "join_buffer", Note, "Look-ups in %s are collected in a join buffer and done in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
 	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), %s × %s = %s.", n.Name(), n.JoinBuffer, t.about(n, outer, "", ""), digits.Count(inner), amount(pairs, "pair", "pairs"))

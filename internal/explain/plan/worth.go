@@ -13,7 +13,7 @@ import (
 func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o ordering) bool {
 	bytes := indexBytes(f, p.columns())
 	if bytes > indexShare*f.DataLength {
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would be %s of the table's size: nearly a copy of it. None is advised.", strings.Join(p.columns(), ", "), digits.Percent(bytes/f.DataLength)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would be %s of the table's size: nearly a copy of it. None is recommended.", strings.Join(p.columns(), ", "), digits.Percent(bytes/f.DataLength)))
 		return false
 	}
 	buffered := n.JoinBuffer != "" || a.hashed(n)
@@ -37,7 +37,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	}
 	before := a.pagesNow(n, f, ad, once, nowRuns)
 	if e, early := a.ends(n); early && e.rows == 0 && !n.ActualRows.Known() {
-		ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s, and how soon that is is not known: no index is advised for it.", e.when))
+		ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s, and how soon that is is not known: no index is recommended for it.", e.when))
 		return false
 	}
 	if len(p.order) > 0 && a.sorts(n) && ad.Passing >= many && !a.thinned(n) && p.covering && then <= now*1.01 {
@@ -50,10 +50,10 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	}
 	if all := a.scanned(a.selectOf(n)); now-then < worthShare*all || now-then < worthAny*a.scanned(a.plan.Root) {
 		if e, early := a.ends(n); early && !n.ActualRows.Known() {
-			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. Where the rows that pass are spread evenly, an index on (%s) would spare about %s: too few. None is advised.", e.when, strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows")))
+			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. If the rows that pass are spread evenly, an index on (%s) would save about %s: too few. None is recommended.", e.when, strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows")))
 			return false
 		}
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would avoid %s of the %s that are read for this SELECT: too few. None is advised.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), digits.Count(all)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would avoid %s of the %s read for this SELECT: too few. None is recommended.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), digits.Count(all)))
 		return false
 	}
 	if compared >= manyCompared && then <= now/20 {
@@ -115,9 +115,9 @@ func (a *adviser) refuse(ad *Advice, p *candidate, o ordering, fewer bool, now, 
 	cols := strings.Join(p.columns(), ", ")
 	switch {
 	case fewer && !p.covering:
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s, but look each up at a random place: about %s, where %s are read in sequence now. None is advised.", cols, amount(then, "row", "rows"), amount(math.Ceil(pages), "page", "pages"), digits.Count(before)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s, but look each up at a random place: about %s, where %s are read in sequence now. None is recommended.", cols, amount(then, "row", "rows"), amount(math.Ceil(pages), "page", "pages"), digits.Count(before)))
 	case now-then >= worthRows || then >= now/2:
-		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s would be read, where %s rows are read now: too few are spared. None is advised.", cols, amount(math.Min(then, now), "entry", "entries"), digits.Count(now)))...)
+		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s would be read, where %s rows are read now: too few are saved. None is recommended.", cols, amount(math.Min(then, now), "entry", "entries"), digits.Count(now)))...)
 	}
 }
 

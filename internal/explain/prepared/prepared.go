@@ -1,9 +1,9 @@
-// Package prepared tells what executions of prepared statements by the binary protocol cost from one reading to the next, on
+// Package prepared reads the cost of executions of prepared statements in the binary protocol between two readings, on
 // servers whose table of digests leaves them out: MySQL before 9 and MariaDB.
 //
 // The server counts for each statement that a session has prepared and not closed
-// (performance_schema.prepared_statements_instances). What ran between the last reading and the end of a statement is not to be
-// had; how many executions that were is known, for the server counts all of them in one number, too.
+// (performance_schema.prepared_statements_instances). What ran between the last reading and the closing of a statement
+// cannot be read; the number of these executions is known, because the server also counts all executions in one counter.
 package prepared
 
 import (
@@ -228,8 +228,8 @@ const (
 	roomPerCount = 2    // a table that is full should have been so much larger
 )
 
-// Keep is what mends that prepared statements are closed before they are read.
-const Keep = "let the application keep what it prepares: Connector/J cachePrepStmts=true&useServerPrepStmts=true, in Go one Prepare for all calls, or no server-side prepares (Go: interpolateParams=true; PDO: ATTR_EMULATE_PREPARES); a slow log has all executions"
+// Keep is how to keep prepared statements from being closed before they are read.
+const Keep = "let the application reuse prepared statements: Connector/J cachePrepStmts=true&useServerPrepStmts=true, in Go one Prepare for all calls, or no server-side prepares (Go: interpolateParams=true; PDO: ATTR_EMULATE_PREPARES); a slow log has all executions"
 
 // Gaps say what is missing. between says when the statements that are missing were closed.
 func (c *Counters) Gaps(between string) []fleet.Gap {
@@ -252,11 +252,11 @@ func (c *Counters) Gaps(between string) []fleet.Gap {
 		out = append(out, fleet.Gap{What: what, Reason: fmt.Sprintf("more than %d prepared statements are open; the heaviest were read", maxStatements), Remedy: Keep})
 	}
 	if c.nowLost > 0 {
-		out = append(out, fleet.Gap{What: what, Reason: digits.Counted(c.nowLost, "prepared statement") + " found no room in the server's table of them since the reading before",
+		out = append(out, fleet.Gap{What: what, Reason: digits.Counted(c.nowLost, "prepared statement") + " did not fit into the server's table of them since the previous reading",
 			Remedy: fmt.Sprintf("performance_schema_max_prepared_statements_instances=%d in the [mysqld] section of the option file, and a restart", max(roomPerCount*c.room.Open, 1000))})
 	}
 	if c.room.Max > 0 && float64(c.room.Open) >= fullShare*float64(c.room.Max) {
-		out = append(out, fleet.Gap{What: "prepared statements", Reason: fmt.Sprintf("%d of %d that the server allows are open; clients that prepare more get error 1461", c.room.Open, c.room.Max),
+		out = append(out, fleet.Gap{What: "prepared statements", Reason: fmt.Sprintf("%d of the %d that the server allows are open; clients that prepare more get error 1461", c.room.Open, c.room.Max),
 			Remedy: fmt.Sprintf("SET GLOBAL max_prepared_stmt_count = %d; and see whether the application closes what it does not need", roomPerCount*c.room.Max)})
 	}
 	return out

@@ -1,7 +1,7 @@
-// Package trace tells what one connection did: its statements, stages, waits and stored-program instructions, from the
-// server's performance_schema, as a tree, a time line and an execution map.
+// Package trace shows what one connection did: its statements, stages, waits and stored-program instructions, from the
+// server's performance_schema, as a tree, a timeline and an execution map.
 //
-// The pure parts (Build, NewMap, NewReport and what writes a Report) know nothing of a server. Run polls one; Enable and
+// The pure parts (Build, NewMap, NewReport and the writers of a Report) need no server. Run polls one; Enable and
 // Restore switch instruments on and put them back.
 //
 // Column and table names are those of

@@ -58,7 +58,7 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 	list, gaps, err := read.LockWaits(qctx, c, id)
 	l.last = time.Now()
 	if err != nil {
-		return fmt.Errorf("look for the lock that the connection waits for: %w", err)
+		return fmt.Errorf("find the lock that the connection waits for: %w", err)
 	}
 	for _, g := range gaps {
 		if !slices.ContainsFunc(l.gaps, func(o fleet.Gap) bool { return o.What == g.What && o.Remedy == g.Remedy }) {
@@ -95,7 +95,7 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 		}
 		behind, _, err := read.LockWaits(qctx, c, list[i].Blocker.ID)
 		if err != nil {
-			return fmt.Errorf("look for the lock that the blocking connection waits for: %w", err)
+			return fmt.Errorf("find the lock that the blocking connection waits for: %w", err)
 		}
 		if len(behind) > 0 {
 			guardBlocker(&behind[0])
@@ -176,15 +176,15 @@ func inTheWay(w *read.LockWait) string {
 	who := fmt.Sprintf("connection %d%s", b.ID, account(b))
 	switch {
 	case b.ID == 0:
-		return ", which a transaction without a connection holds: XA RECOVER lists those that are prepared; XA COMMIT or XA ROLLBACK ends them"
+		return ", held by a transaction without a connection: XA RECOVER lists prepared transactions; XA COMMIT or XA ROLLBACK ends them"
 	case w.Maybe && w.Kind == read.LockFlush:
 		who = ". The server does not say who uses it; it may be " + who
 	case w.Maybe:
 		who = ". The server does not say who holds it; it may be " + who
 	case w.Queued:
-		who = ", behind " + who + ", which wants it before" + mode(w.Held)
+		who = ", behind " + who + ", which is ahead of it in the queue" + mode(w.Held)
 	case w.Kind == read.LockGlobal && slices.Contains(statementLocks, w.Held):
-		who = ", which " + who + " keeps away by what it does" + mode(w.Held)
+		who = ", which " + who + " blocks by what it does" + mode(w.Held)
 	default:
 		who = ", which " + who + " holds" + mode(w.Held)
 	}
@@ -204,7 +204,7 @@ func (w *LockWait) remedy() string {
 	case w.Maybe || !slices.Contains(clients, b.Command):
 		return ""
 	case strings.HasPrefix(last, "XA PREPARE"):
-		return fmt.Sprintf(" Only XA COMMIT or XA ROLLBACK, in connection %d, makes it let go: its transaction is prepared, and a KILL would leave it so.", b.ID)
+		return fmt.Sprintf(" Only XA COMMIT or XA ROLLBACK in connection %d releases it: its transaction is prepared, and would stay so after a KILL.", b.ID)
 	case w.Queued:
 		return fmt.Sprintf(" KILL %d takes that one out of the queue.", b.ID)
 	case b.Open > 0 && last == "":
@@ -216,7 +216,7 @@ func (w *LockWait) remedy() string {
 }
 
 // globalLocks are what performance_schema calls the locks of the whole server; MariaDB has BACKUP for all of them.
-var globalLocks = map[string]string{"GLOBAL": "the global read lock", "COMMIT": "the global read lock, which holds up commits", "BACKUP LOCK": "the backup lock"}
+var globalLocks = map[string]string{"GLOBAL": "the global read lock", "COMMIT": "the global read lock, which blocks commits", "BACKUP LOCK": "the backup lock"}
 
 // whichLock says which lock it is.
 func whichLock(w *read.LockWait) string {

@@ -49,11 +49,11 @@ func TestLockRemedies(t *testing.T) {
 		{"idle", read.LockWait{Kind: read.LockUser, Blocker: idle}, "KILL 8 makes it let go.", "rolls"},
 		{"in a transaction", read.LockWait{Kind: read.LockRow, Blocker: busy}, "busy for 0 s, in a transaction that began 3 s ago; it runs UPDATE t SET a = 1. KILL 8 makes it let go, and rolls its transaction back.", "unless"},
 		{"unknown statement", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "", 3)}, "rolls its transaction back unless that is prepared (XA).", "Only XA"},
-		{"prepared", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "xa  prepare 'x'", 3)}, "Only XA COMMIT or XA ROLLBACK, in connection 8,", "KILL 8"},
+		{"prepared", read.LockWait{Kind: read.LockRow, Blocker: with(idle, "xa  prepare 'x'", 3)}, "Only XA COMMIT or XA ROLLBACK in connection 8 releases it", "KILL 8"},
 		{"queued", read.LockWait{Kind: read.LockMetadata, Queued: true, Blocker: busy}, "KILL 8 takes that one out of the queue.", "let go"},
 		{"perhaps", read.LockWait{Kind: read.LockMetadata, Maybe: true, Blocker: busy}, "it may be connection 8", "KILL"},
 		{"a thread of replication", read.LockWait{Kind: read.LockRow, Blocker: read.Blocker{ID: 8, User: "system user", Command: "Connect"}}, "connection 8 (system user) holds", "KILL"},
-		{"nobody", read.LockWait{Kind: read.LockRow}, "a transaction without a connection holds", "KILL"},
+		{"nobody", read.LockWait{Kind: read.LockRow}, "held by a transaction without a connection", "KILL"},
 		{"not told", read.LockWait{Kind: read.LockRow, Blocker: read.Blocker{ID: 8}}, "what it does is unknown", "KILL"},
 	} {
 		if s := (&LockWait{LockWait: c.w}).words(); !strings.Contains(s, c.says) || strings.Contains(s, c.not) {
@@ -85,7 +85,7 @@ func TestWhatWasChanged(t *testing.T) {
 		want    string
 	}{
 		{[]string{own}, false, "What was recorded was changed for the trace, and put back."},
-		{[]string{own, others}, false, "What was recorded was changed for the trace, and put back; the history of other connections was off meanwhile."},
+		{[]string{own, others}, false, "What was recorded was changed for the trace, and put back; the history of other connections was off during that time."},
 		{[]string{own, " " + global}, true, "What was recorded was changed for the trace, and could not be put back (risso trace --restore does it): consumers and instruments are global, so every connection paid for them."},
 	} {
 		if got := (&Trace{Changed: c.changed, left: c.left}).changedWords(); got != c.want {

@@ -19,13 +19,13 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	}
 	if len(r.Map.Roots) > 0 {
 		p.line("")
-		p.line("MAP (what ran in what, most expensive first; own: the time in which nothing below it ran)")
+		p.line("MAP (what ran in what, most expensive first; own: time excluding everything below)")
 		p.line("   share       total         own    count")
 		p.groups(r.Map.Roots, r.Map.Busy, 0, o.All)
 	}
 	if p.err == nil && len(r.Tree.Roots) > 0 {
 		p.line("")
-		p.line("TIME LINE (seconds since the trace began; within a statement since it began)")
+		p.line("TIMELINE (seconds since the trace began; within a statement, since the statement began)")
 		if p.err == nil {
 			p.err = WriteTimeline(w, r.Tree, r.Trace.Zero, o)
 		}

@@ -23,8 +23,8 @@ const (
 	phaseClient       phase = "sending to the client and cleaning up"
 	phaseLatches      phase = "waiting for latches inside the server"
 	phaseInstructions phase = "in instructions of stored programs"
-	phaseOther        phase = "in what no instrument shows"
-	phaseBefore       phase = "in a statement that had begun before"
+	phaseOther        phase = "in code without instruments"
+	phaseBefore       phase = "in a statement that had begun earlier"
 )
 
 // phases by words of a stage's name, in lower case; the first that matches counts

@@ -65,7 +65,7 @@ func ReadState(ctx context.Context, c *mysql.Conn) (*State, error) {
 	return st, nil
 }
 
-// needs wraps an error with what was tried and, when a privilege lacks, the GRANT that gives it.
+// needs wraps an error with what was tried and, if a privilege is missing, the GRANT for it.
 func needs(c *mysql.Conn, what string, err error) error {
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		return fmt.Errorf("%s: %w; GRANT SELECT, UPDATE ON performance_schema.* TO %s", what, err, c.Server.QuotedAccount())
@@ -111,13 +111,13 @@ func (st *State) off(who Connection) []string {
 	out := []string{}
 	for _, name := range []string{"global_instrumentation", "thread_instrumentation"} {
 		if !st.consumers[name] {
-			out = append(out, "the consumer "+name+" is off: nothing is recorded of any connection")
+			out = append(out, "the consumer "+name+" is off: nothing is recorded for any connection")
 		}
 	}
 	if !who.Instrumented {
 		out = append(out, "the connection is not instrumented (threads.INSTRUMENTED = NO, from setup_actors)")
 	} else if !who.History {
-		out = append(out, "no history is kept of the connection (threads.HISTORY = NO, from setup_actors)")
+		out = append(out, "no history is kept for the connection (threads.HISTORY = NO, from setup_actors)")
 	}
 	for _, kind := range []string{"statements", "stages", "transactions", "waits"} {
 		long, short, current := st.consumers["events_"+kind+"_history_long"], st.consumers["events_"+kind+"_history"], st.consumers["events_"+kind+"_current"]

@@ -20,7 +20,7 @@ const (
 // scale, with what happened in it row under row.
 func (r *Report) WriteTimelineSVG(w io.Writer) error {
 	d := &drawing{}
-	title := fmt.Sprintf("Time line of connection %d", r.Trace.Connection.ID)
+	title := fmt.Sprintf("Timeline of connection %d", r.Trace.Connection.ID)
 	d.text(margin, 32, "big", title)
 	d.text(pageWidth-margin, 32, "soft end", r.Trace.Server+", "+r.Trace.Began.UTC().Format("2006-01-02 15:04:05 UTC"))
 	y := d.paragraph(margin, 58, "", 165, r.Words)

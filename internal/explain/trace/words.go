@@ -135,9 +135,9 @@ func (r *Report) words() []string {
 		out = append(out, fmt.Sprintf("Most expensive: %s, %s (%s).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
 	}
 	if r.Tree.lossy() {
-		s := r.missing() + ": the map, the time line and what is said of single statements show what was seen"
+		s := r.missing() + ": the map, the timeline and remarks on single statements show what was seen"
 		if stageSeconds(t.Totals) > 0 {
-			s += "; the shares of what the time was spent on are by the server's own counters, which lose nothing"
+			s += "; the shares of time are from the server's own counters, which lose nothing"
 		}
 		out = append(out, s+".")
 	}
@@ -164,9 +164,9 @@ func (r *Report) sent() (sent int, words string) {
 	}
 	switch {
 	case sent == 0 && lost > 0:
-		words = fmt.Sprintf("with %s known by %s parts only", digits.Counted(lost, "statement"), itsTheir(lost))
+		words = fmt.Sprintf("with %s known only by %s parts", digits.Counted(lost, "statement"), itsTheir(lost))
 	case lost > 0:
-		words += fmt.Sprintf(" and %d more known by %s parts only", lost, itsTheir(lost))
+		words += fmt.Sprintf(" and %d more known only by %s parts", lost, itsTheir(lost))
 	}
 	switch {
 	case last == nil || !last.Running:
@@ -188,9 +188,9 @@ func itsTheir(n int) string {
 // withinStatement says that the connection is in a statement of which there is no event. The server tells its age in whole seconds.
 func (r *Report) withinStatement() string {
 	t := r.Trace
-	s := " was in a statement of which the server records nothing"
+	s := " was in a statement that the server does not record"
 	if t.After.Seconds >= t.Seconds {
-		s = " was in a statement that had begun before the trace, and of which the server records nothing"
+		s = " was in a statement that had begun before the trace, and that the server does not record"
 	}
 	return fmt.Sprintf("%s: %s (%s, for %s).", s, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), digits.Seconds(max(t.After.Seconds, 0)))
 }
@@ -213,7 +213,7 @@ func (r *Report) endWords() string {
 	case "connection":
 		return "; then it closed"
 	case "full":
-		return fmt.Sprintf("; the trace ended there: it holds %s, all that it may", digits.Counted(r.Tree.Events, "event"))
+		return fmt.Sprintf("; the trace ended there: it has %s, the maximum", digits.Counted(r.Tree.Events, "event"))
 	case "interrupted":
 		return "; the trace was interrupted"
 	}
@@ -283,7 +283,7 @@ func (g *MapNode) conditionWords(where []Place) string {
 		_, short, _ := strings.Cut(p.Name, " ")
 		if c := p.Conditions; p.Kind == "program" && named[short] && c != nil && p.Total > 0 {
 			named[short] = false
-			s += fmt.Sprintf(" The %s that %s evaluated took %s, %s of its own time; %s of that opening tables, which every instruction goes through.",
+			s += fmt.Sprintf(" The %s that %s evaluated took %s, %s of its own time; %s of that for opening tables, which every instruction does.",
 				digits.Counted(c.Count, "condition"), short, human(c.Total), digits.Percent(share(c.Total, p.Total)), human(c.Open))
 		}
 		for _, c := range p.Children {
@@ -396,14 +396,14 @@ func (r *Report) notes() (out []string) {
 		out = append(out, r.missing()+".")
 	}
 	if t.countedOnly > t.Missing { // else that is said
-		out = append(out, fmt.Sprintf("The server counted %s of the connection more than its tables of events showed: they were recorded only part of the time, or emptied.", digits.Counted(t.countedOnly, "statement")))
+		out = append(out, fmt.Sprintf("The server counted %s of the connection more than its tables of events had: they were recorded only part of the time, or the tables were emptied.", digits.Counted(t.countedOnly, "statement")))
 	}
 	if r.Tree.lossy() && len(t.Rings) > 0 {
 		var rings []string
 		for _, g := range t.Rings {
 			rings = append(rings, fmt.Sprintf("%s %d", g.Table, g.Rows))
 		}
-		out = append(out, "The server keeps so many events, of all connections together: "+strings.Join(rings, ", ")+" (performance_schema_…_size, at its start).")
+		out = append(out, "The server keeps this many events for all connections: "+strings.Join(rings, ", ")+" (performance_schema_…_size, at its start).")
 		out = append(out, "The server's own counters: "+r.counters()+".")
 	}
 	if t.Nested > 0 {
@@ -419,9 +419,9 @@ func (r *Report) notes() (out []string) {
 		out = append(out, t.changedWords())
 	}
 	if t.Ended == "connection" && !slices.ContainsFunc(t.Rings, func(g Ring) bool { return g.Table == "events_statements_history_long" }) {
-		out = append(out, "What it did in the last moments before it closed went with it: events_statements_history_long is off.")
+		out = append(out, "What it did in the last moments before it closed is lost: events_statements_history_long is off.")
 	}
-	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %s on the wire.", digits.Counted(t.Cost.Queries, "statement"), digits.Counted(t.Cost.Polls, "poll"), digits.Seconds(t.Cost.Seconds), digits.Bytes(t.Cost.Bytes)))
+	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %s on the network.", digits.Counted(t.Cost.Queries, "statement"), digits.Counted(t.Cost.Polls, "poll"), digits.Seconds(t.Cost.Seconds), digits.Bytes(t.Cost.Bytes)))
 }
 
 // changedWords say what was changed for the trace, and whether it is as before.
@@ -439,7 +439,7 @@ func (t *Trace) changedWords() string {
 		s += ": consumers and instruments are global, so every connection paid for them"
 	}
 	if ran(" HISTORY = 'NO' WHERE HISTORY") {
-		s += "; the history of other connections was off meanwhile"
+		s += "; the history of other connections was off during that time"
 	}
 	return s + "."
 }

@@ -28,7 +28,7 @@ func TestBenchEndsBadly(t *testing.T) {
 		}
 		return out
 	}
-	ends("lower --threads, or raise the limit that the error names", "run", "--dsn", as("few"), "--threads", "4")
+	ends("lower --threads, or raise the limit named in the error", "run", "--dsn", as("few"), "--threads", "4")
 	ends("TO 'poor'@'localhost'", "run", "--dsn", as("poor"))
 	for _, user := range []string{"poor", "reader"} {
 		ends("TO '"+user+"'@'localhost'", "compare", "--dsn-a", as("app"), "--dsn-b", as(user), "--runs", "1")
@@ -38,7 +38,7 @@ func TestBenchEndsBadly(t *testing.T) {
 	if err := os.WriteFile(log, []byte("# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: a[a] @ b []  Id: 5\n# Query_time: 0.1  Lock_time: 0.0 Rows_sent: 1  Rows_examined: 1\nuse gone;\nSELECT * FROM t;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := benchmark(t, "run", "replay", "--file", log, "--dsn", as("root"), "--for", "5s"); code != fault.Failed || !strings.Contains(errs, "'gone' (the schemas and tables of the recording have to be on this server") {
+	if code, _, errs := benchmark(t, "run", "replay", "--file", log, "--dsn", as("root"), "--for", "5s"); code != fault.Failed || !strings.Contains(errs, "'gone' (the schemas and tables of the recording must exist on this server") {
 		t.Errorf("a recording of another server: code %d, %s", code, errs)
 	}
 	query(t, n, "SET GLOBAL read_only = 1")

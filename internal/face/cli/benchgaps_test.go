@@ -209,7 +209,7 @@ func TestScriptTouchesOnlyItsOwn(t *testing.T) {
 		do("prepare", fault.OK, "2 statements run in ") // IF NOT EXISTS: it is still the user's
 		do("cleanup", fault.Usage, "prepare did not make")
 		file(create+"  - CREATE TABLE third (id INT PRIMARY KEY)\n  - {sql: INSERT INTO third VALUES (1), repeat: 3}\n", drop)
-		do("prepare", fault.Failed, "are gone again")
+		do("prepare", fault.Failed, "have been removed")
 		file(create, "  - DELETE FROM second\n")
 		do("cleanup", fault.OK, "1 statement run in ")
 		file(create, "  - DROP TABLE second\n")
@@ -221,21 +221,21 @@ func TestScriptTouchesOnlyItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		do("prepare", fault.OK, "")
-		do("cleanup", fault.Failed, "is not prepare's, and stays")
+		do("cleanup", fault.Failed, "was not created by prepare, and is kept")
 		do("prepare", fault.OK, "") // the others were dropped
-		do("cleanup", fault.Failed, "is not prepare's, and stays")
+		do("cleanup", fault.Failed, "was not created by prepare, and is kept")
 		file("  - DROP TABLE account\n", drop)
 		do("prepare", fault.Usage, "prepare did not make")
 		if dsn != pg.URL("") {
 			file(create, "  - DROP DATABASE IF EXISTS shop\n")
-			do("cleanup", fault.Usage, "1 table is that prepare did not make")
+			do("cleanup", fault.Usage, "1 table that prepare did not create")
 			if got := one(t, n, "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = 'shop'"); got != "account" {
 				t.Errorf("there are %s", got)
 			}
 			query(t, n, "DROP TABLE shop.account")
 		} else {
 			file(create, "  - DROP SCHEMA IF EXISTS public CASCADE\n")
-			do("cleanup", fault.Usage, "1 table is that prepare did not make")
+			do("cleanup", fault.Usage, "1 table that prepare did not create")
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestBenchWrongUse(t *testing.T) {
 		{[]string{"prepare", "nothing"}, `no workload "nothing"`},
 		{[]string{"prepare", "read_write", "--distribution", "normal"}, "uniform, special, pareto, zipfian, gaussian"},
 		{[]string{"run", "read_write", "--distribution", "pareto", "--distribution-param", "pareto-h=2"}, "between 0 and 1"},
-		{[]string{"run", "read_write", "--distribution-param", "pareto-h=0.2"}, "means nothing to the distribution special"},
+		{[]string{"run", "read_write", "--distribution-param", "pareto-h=0.2"}, "the distribution special does not use pareto-h"},
 		{[]string{"run", "read_write", "--distribution-param", "pareto"}, "name=number"},
 		{[]string{"run", "read_write", "--tables", "-1"}, "--tables is -1"},
 		{[]string{"prepare", "read_write", "--table-size", "0"}, "--table-size is 0"},
@@ -117,7 +117,7 @@ func TestBenchPrepare(t *testing.T) {
 	}
 	step(fault.Failed, "CREATE DATABASE", "prepare", "read_write")
 	sql("CREATE DATABASE sbtest; CREATE DATABASE shop; CREATE TABLE shop.orders (id INT); CREATE TABLE shop.parts (id INT)")
-	step(fault.Usage, "2 tables that are no benchmark's, the first is shop.orders (--yes", "prepare", "read_write")
+	step(fault.Usage, "2 tables that do not belong to a benchmark, the first is shop.orders (--yes", "prepare", "read_write")
 	step(fault.OK, "2000 rows written", "prepare", "read_write", "--tables", "2", "--table-size", "1000", "--threads", "2", "--yes")
 	step(fault.Failed, "sbtest1, sbtest2 are there already", "prepare", "read_write", "--tables", "2", "--yes")
 	step(fault.Usage, "shop.orders", "run", "point_select", "--tables", "2", "--table-size", "1000", "--time", "1s")
@@ -132,14 +132,14 @@ func TestBenchPrepare(t *testing.T) {
 	step(fault.OK, "2 tables dropped", "cleanup", "read_write")
 	step(fault.OK, "nothing to drop", "cleanup", "read_write")
 	sql("CREATE TABLE sbtest.sbtest1 (id INT)")
-	step(fault.Failed, "sbtest1 is not of risso's making", "cleanup", "read_write")
+	step(fault.Failed, "sbtest1 is not risso's", "cleanup", "read_write")
 	sql("DROP TABLE sbtest.sbtest1")
 
 	step(fault.OK, "make a table", "prepare", "schemas", "--schemas", "3", "--schema-tables", "4", "--threads", "2")
-	step(fault.Failed, "risso_tenant_1 is there already", "prepare", "schemas", "--schemas", "2")
+	step(fault.Failed, "risso_tenant_1 already exists", "prepare", "schemas", "--schemas", "2")
 	step(fault.OK, "first access of a table", "run", "schemas", "--schemas", "3", "--schema-tables", "4", "--time", "1s", "--output", "json")
 	sql("CREATE TABLE risso_tenant_2.mine (id INT)")
-	step(fault.Failed, "risso_tenant_2 holds what risso did not make", "cleanup", "schemas")
+	step(fault.Failed, "risso_tenant_2 contains objects that risso did not create", "cleanup", "schemas")
 	sql("DROP TABLE risso_tenant_2.mine")
 	step(fault.OK, "4 tables dropped", "cleanup", "schemas")
 }

@@ -57,7 +57,7 @@ func TestLedgerEndsBadly(t *testing.T) {
 	query(t, n, "CREATE DATABASE sbtest")
 	must(t, "prepare", "point_select", "--dsn", n.DSN+"sbtest", "--table-size", "100")
 	at := []string{"run", "point_select", "--table-size", "100", "--ledger", "--yes", "--time", "1s"}
-	if code, out, errs := benchmark(t, append(at, "--dsn", n.DSN+"sbtest")...); code != fault.OK || !strings.Contains(out, "acknowledged writes are there") {
+	if code, out, errs := benchmark(t, append(at, "--dsn", n.DSN+"sbtest")...); code != fault.OK || !strings.Contains(out, "acknowledged writes found") {
 		t.Errorf("nothing is lost: code %d, %s%s", code, out, errs)
 	}
 	// Somebody takes rows out of the ledger while it is written.
@@ -83,14 +83,14 @@ func TestSettingsThatStand(t *testing.T) {
 			before := one(t, n, "SELECT @@GLOBAL.max_allowed_packet")
 			args := []string{"compare", "point_select", "--dsn", n.DSN + "sbtest", "--table-size", "100", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--state", t.TempDir()}
 			out := must(t, append(args, "--set-b", "max_allowed_packet=77")...)
-			if !strings.Contains(out, "note: B: max_allowed_packet=77 was asked for, the server holds max_allowed_packet=1024") || !strings.Contains(out, "B: max_allowed_packet=1024") {
+			if !strings.Contains(out, "note: B: max_allowed_packet=77 was requested, but the server has max_allowed_packet=1024") || !strings.Contains(out, "B: max_allowed_packet=1024") {
 				t.Errorf("clamped:\n%s", out)
 			}
 			if out := must(t, append(args, "--set-b", "max_allowed_packet=1M", "--set-b", "local_infile=on")...); strings.Contains(out, "was asked for") {
 				t.Errorf("kept as asked:\n%s", out)
 			}
 			code, out, errs := benchmark(t, append(args, "--set-a", "max_allowed_packet=1024", "--set-b", "max_allowed_packet=5")...)
-			if code != fault.Usage || out != "" || !strings.Contains(errs, "both sides are the same: the server holds max_allowed_packet=1024 for A and B") {
+			if code != fault.Usage || out != "" || !strings.Contains(errs, "both sides are the same: the server has max_allowed_packet=1024 for A and B") {
 				t.Errorf("the same: code %d, %s%s", code, out, errs)
 			}
 			if after := one(t, n, "SELECT @@GLOBAL.max_allowed_packet"); after != before {
@@ -296,7 +296,7 @@ func TestFailIfOfFiles(t *testing.T) {
 		{8, 1, nil, nil, "unclear", fault.Differs, "no difference can be shown"},
 		{2, 0.5, nil, nil, "slower", fault.Unsure, "no verdict: transactions per second: too few runs"},
 		{8, 0.8, rated, rated, "slower", fault.Differs, "p95 latency (the rate of transactions was given): slower"},
-		{8, 1.2, rated, rated, "slower", fault.OK, "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."},
+		{8, 1.2, rated, rated, "slower", fault.OK, "The verdict that counts (--fail-if, --precise) is the one on p95 latency, because the rate of transactions was given."},
 		{8, 1.2, busy(6), busy(0), "slower", fault.Unsure, "no verdict: transactions per second: withheld"},
 		{8, 0.8, busy(6), busy(0), "slower", fault.Differs, "although A had less of the machine"},
 		{8, 0.8, blind, blind, "slower", fault.Unsure, "no verdict: nothing could be compared"},

@@ -78,7 +78,7 @@ func TestDigestBesideLogs(t *testing.T) {
 				t.Errorf("in CSV %s is passed over silently: %s", beside[0], errs)
 			}
 			for _, f := range beside {
-				if code, _, errs := call(t, "digest", f); code != 1 || !strings.Contains(errs, "is no log: it is ") {
+				if code, _, errs := call(t, "digest", f); code != 1 || !strings.Contains(errs, "is not a log: it is ") {
 					t.Errorf("%s alone: exit %d, %s", f, code, errs)
 				}
 			}

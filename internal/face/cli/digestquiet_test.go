@@ -25,18 +25,18 @@ func TestDigestQuiet(t *testing.T) {
 		want string // in the report, or behind the error
 	}{
 		"empty.log":   {"", 0, "empty.log is empty"},
-		"echo.log":    {"\n", 0, "echo.log has only blanks"},
-		"blanks.log":  {strings.Repeat(" \r\n\t", 100), 0, "blanks.log has only blanks"},
-		"header.log":  {header + "Time                 Id Command    Argument\n", 0, "header.log has only what the server writes when it opens a log"},
-		"twice.log":   {strings.Repeat(header+"Time                 Id Command    Argument\n", 2), 0, "twice.log has only what the server writes when it opens a log"},
+		"echo.log":    {"\n", 0, "echo.log has only whitespace"},
+		"blanks.log":  {strings.Repeat(" \r\n\t", 100), 0, "blanks.log has only whitespace"},
+		"header.log":  {header + "Time                 Id Command    Argument\n", 0, "header.log has only the lines that a server writes when it opens a log"},
+		"twice.log":   {strings.Repeat(header+"Time                 Id Command    Argument\n", 2), 0, "twice.log has only the lines that a server writes when it opens a log"},
 		"one.log":     {event, 0, ""},
 		"text.log":    {"hello\n", 1, "no statement of a log in 6 bytes"},
 		"long.log":    {strings.Repeat("\n", 20<<10) + "hello\n", 1, "no statement of a log"},
 		"zeros.log":   {strings.Repeat("\x00", 100), 1, "no statement of a log"},
-		"cut.log":     {header + "# Time: 2026-11-22T01:00:00.000000Z\n# Query_time: 1.0  Lock_time: 0.0", 1, "1 events that the file"},
+		"cut.log":     {header + "# Time: 2026-11-22T01:00:00.000000Z\n# Query_time: 1.0  Lock_time: 0.0", 1, "1 events cut off by the end of the file"},
 		"headed.log":  {header + "lost\n", 1, "no statement of a log"},
 		"packed.gz":   {"", 0, "packed.gz is empty"},
-		"binlog.1.gz": {header, 0, "binlog.1.gz has only what the server writes when it opens a log"},
+		"binlog.1.gz": {header, 0, "binlog.1.gz has only the lines that a server writes when it opens a log"},
 	} {
 		path := filepath.Join(dir, name)
 		f, err := os.Create(path)

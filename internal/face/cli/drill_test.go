@@ -63,7 +63,7 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 		t.Error(line)
 	}
 	code, out, errs := call(t, "drill", "--from", place, "--servers", spec, "--no-roll", "--query", "SELECT COUNT(*) FROM shop.a => 4")
-	if code != fault.Failed || !strings.Contains(out, "NOT PROVEN: SELECT COUNT(*) FROM shop.a gave 3, expected was 4") || !strings.Contains(errs, "not proven") {
+	if code != fault.Failed || !strings.Contains(out, "NOT PROVEN: SELECT COUNT(*) FROM shop.a gave 3, want 4") || !strings.Contains(errs, "not proven") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	if code, line, _ := call(t, "check", "backup", "--from", place); code != check.Critical || !strings.HasPrefix(line, "BACKUP CRITICAL - the last drill failed") {

@@ -38,7 +38,7 @@ func TestDrillUnlogged(t *testing.T) {
 			if _, out, errs := call(t, "restore", "--from", place, "--into", n.DSN, "--overwrite", "--to-time", "2100-01-01 00:00:00", "--dry-run"); !strings.Contains(out, "note: nothing of hidden") {
 				t.Errorf("restore: %s %s", out, errs)
 			}
-			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
+			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward does not cover hidden") {
 				t.Errorf("drill: %d %s", code, out)
 			}
 			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.OK {
@@ -63,11 +63,11 @@ func TestDrillUnlogged(t *testing.T) {
 			// A physical backup knows it, too.
 			place = filepath.Join(t.TempDir(), "files")
 			mustRun(t, "backup", "--physical", "--dsn", n.DSN, "--to", place)
-			if _, out, _ := call(t, "backup", "show", "--from", place); !strings.Contains(out, "the server writes a part of its changes only") {
+			if _, out, _ := call(t, "backup", "show", "--from", place); !strings.Contains(out, "the server writes only some of its changes to the binary log") {
 				t.Errorf("show: %s", out)
 			}
 			call(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once")
-			if code, out, errs := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
+			if code, out, errs := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward does not cover hidden") {
 				t.Errorf("drill of a physical backup: %d %s %s", code, out, errs)
 			}
 		})

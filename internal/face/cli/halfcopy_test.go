@@ -58,20 +58,20 @@ func TestHalfCopied(t *testing.T) {
 			says(what, fault.OK, "A drill of "+ids[0]+" counts for nothing: ", "backup", "list")
 			says(what, check.OK, "proven", "check", "backup") // by the other
 			says(what, fault.Failed, "proofs/"+ids[0], "verify")
-			says(what, fault.OK, ids[0]+"  the newest that was proven", "backup", "prune", "--keep-last", "1", "--dry-run")
+			says(what, fault.OK, ids[0]+"  the newest proven one", "backup", "prune", "--keep-last", "1", "--dry-run")
 		})
 	}
 	for what, cut := range map[string]bool{"a manifest that was cut": true, "a manifest that is missing": false} {
 		without(backup(ids[1], "manifest"), cut, func() {
-			words := map[bool]string{true: "it was cut", false: "its manifest is not there"}[cut]
+			words := map[bool]string{true: "it was truncated", false: "its manifest is missing"}[cut]
 			if cut {
-				words = "its end is not there"
+				words = "its end is missing"
 			}
 			says(what, fault.OK, words, "backup", "list")
 			says(what, check.Critical, "BACKUP CRITICAL - the newest backup, "+ids[1]+", does not count: ", "check", "backup")
 			says(what, check.Critical, words, "check", "backup")
 			says(what, fault.Failed, "backups/"+ids[1]+"/manifest", "verify")
-			says(what, fault.Failed, "1 backup cannot be restored whole", "verify")
+			says(what, fault.Failed, "1 backup cannot be restored in full", "verify")
 			says(what, fault.OK, "Removed 0 backups", "backup", "prune", "--keep-last", "1")
 			if !cut {
 				says(what, fault.OK, ids[1]+" has no manifest", "backup", "prune", "--keep-last", "1")

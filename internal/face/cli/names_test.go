@@ -43,7 +43,7 @@ func TestNamesAskedFor(t *testing.T) {
 	restore(fault.Usage, "no schema `nosuch`", "--schema", "pt", "--schema", "nosuch")
 	restore(fault.Usage, "did you mean pt.t?", "--table", "pt.t", "--rename", "pt.tt=pt.t_before")
 	restore(fault.Usage, "no schema `nosuch`", "--schema", "pt", "--rename", "nosuch=x")
-	restore(fault.OK, "concerns nothing that comes back", "--table", "pt.a*", "--rename", "pt.t=pt.x") // it is there, and not asked for
+	restore(fault.OK, "matches nothing that is restored", "--table", "pt.a*", "--rename", "pt.t=pt.x") // it is there, and not asked for
 	restore(fault.OK, "1 table", "--table", "pt.`o'd d`", "--rename", "pt.`o'd d`=pt.`o``x`")
 
 	checksum := func(code int, says string, more ...string) {

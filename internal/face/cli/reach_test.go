@@ -136,7 +136,7 @@ func unreachable(t *testing.T, args []string, stands map[string]string, says str
 	switch {
 	case context.Cause(ctx) == context.DeadlineExceeded:
 		t.Errorf("it does not end; it says %s", text)
-	case !strings.Contains(text, says), strings.Contains(text, "s3cret"), !waits && code != fault.Failed, waits && !strings.Contains(text, "keeps trying"):
+	case !strings.Contains(text, says), strings.Contains(text, "s3cret"), !waits && code != fault.Failed, waits && !strings.Contains(text, "keep trying"):
 		t.Errorf("exit %d: %s", code, text)
 	}
 }

@@ -114,7 +114,7 @@ func TestVerifyTellsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, e := said(t, "verify", "--from", dir)
-	if code != 1 || !strings.Contains(out, "damaged") || !strings.Contains(out, "Broken   "+ids[0]+", "+ids[1]) || !strings.Contains(e, "1 problem, 2 backups cannot be restored whole") {
+	if code != 1 || !strings.Contains(out, "damaged") || !strings.Contains(out, "Broken   "+ids[0]+", "+ids[1]) || !strings.Contains(e, "1 problem, 2 backups cannot be restored in full") {
 		t.Errorf("%d %s%s", code, out, e)
 	}
 	if code, out, _ := said(t, "verify", "--from", dir, "-o", "json"); code != 1 || !strings.Contains(out, `"whole": false`) || !json.Valid([]byte(out)) {
@@ -151,7 +151,7 @@ func TestVerifyOtherIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out, e := said(t, "verify", "--from", dir, "--identity", file, "--set-aside")
-		if code != want || want == 1 && (out != "" || strings.Count(e, "\n") != 1 || !strings.Contains(e, "no identity opens it: the identity that was given belongs to none")) {
+		if code != want || want == 1 && (out != "" || strings.Count(e, "\n") != 1 || !strings.Contains(e, "no identity opens it: the given identity belongs to none")) {
 			t.Errorf("%d %s%s", code, out, e)
 		}
 		if list, _ := filepath.Glob(filepath.Join(dir, "damaged", "*")); len(list) > 0 {
@@ -207,7 +207,7 @@ func TestVerifyHints(t *testing.T) {
 		}
 	}
 	spoil("physical/" + h.ID + "/000000")
-	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "the next backup") || !strings.Contains(e, "from a second place only") || !strings.Contains(out, "Broken   "+h.ID) {
+	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "the next backup") || !strings.Contains(e, "can only come from a second place") || !strings.Contains(out, "Broken   "+h.ID) {
 		t.Errorf("a part: %d %s%s", code, out, e)
 	}
 	said(t, "verify", "--from", dir, "--set-aside")
@@ -216,7 +216,7 @@ func TestVerifyHints(t *testing.T) {
 		t.Errorf("the remedy: %d %s%s", code, out, e)
 	}
 	spoil("backups/" + ids[1] + "/head")
-	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "set-aside") || !strings.Contains(out, "needed by "+ids[1]) || !strings.Contains(out, "can be restored by its ID all the same (--backup "+ids[1]+")") {
+	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "set-aside") || !strings.Contains(out, "needed by "+ids[1]) || !strings.Contains(out, "can still be restored by its ID (--backup "+ids[1]+")") {
 		t.Errorf("a head: %d %s%s", code, out, e)
 	}
 }
@@ -228,7 +228,7 @@ func TestRepositoryWrongUse(t *testing.T) {
 	empty := t.TempDir()
 	placestest.KeepBackups(t, dir, 1, repo.Keys{})
 	for args, want := range map[string]string{
-		"verify": "2 say where the backups are", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
+		"verify": "2 give the place of the backups", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
 		"verify --from " + dir + " --backup x": "1 no such backup", "verify --from " + dir + " --identity /nowhere": "2 --identity", "verify --from " + dir + " -o xml": "2 there are text, json", "verify --from " + dir + " extra": "2 ",
 		"verify --from " + dir + " --threads -1": "2 --threads", "backup list": "2 say where", "backup lst": "2 has no command", "backup show --from " + dir + " nothing": "1 no such backup",
 		"backup show --from " + dir + " ../../etc": "1 ", "backup prune --from " + dir + " --keep-within 5x": "2 --keep-within", "backup prune --from " + dir + " --keep-within -5d": "2 --keep-within",
@@ -272,7 +272,7 @@ func TestCopyTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, e = said(t, "backup", "copy", "--from", from, "--to", second)
-	if code != 1 || !strings.Contains(out, fmt.Sprintf("different  backups/%s/manifest: 10 bytes here, damaged; %d bytes there, its seal agrees", ids[0], len(good))) || !strings.Contains(e, "left as they are") || !strings.Contains(e, "--set-aside") {
+	if code != 1 || !strings.Contains(out, fmt.Sprintf("different  backups/%s/manifest: 10 bytes here, damaged; %d bytes there, its seal matches", ids[0], len(good))) || !strings.Contains(e, "left as they are") || !strings.Contains(e, "--set-aside") {
 		t.Errorf("otherwise there: %d %s%s", code, out, e)
 	}
 	var c repo.Copied

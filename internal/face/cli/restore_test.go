@@ -185,7 +185,7 @@ func (s *restoreStory) planned() {
 		s.t.Errorf("with the mistake: %+v", p)
 	}
 	s.says(mustRun(s.t, append(args, "--to-gtid", s.gtid, "--logs-dsn", s.here.DSN)...), ": 3 transactions, ", s.gtid, "the binary logs are those of root@")
-	s.says(s.refused(fault.Failed, append(args, "--to-time", "2001-01-01")...), "cannot roll forward: the backup is of a later moment than the one to stop at", "no other backup of that server is here that was taken before", "--backup names an older one")
+	s.says(s.refused(fault.Failed, append(args, "--to-time", "2001-01-01")...), "cannot roll forward: the backup is from a later time than the one to stop at", "there is no earlier backup of that server here", "--backup names an older one")
 	s.says(s.refused(fault.Usage, append(args, "--before", "the mistake")...), "--before: ")
 
 	found, err := filepath.Glob(filepath.Join(s.place, "binlog", "*", p.Logs[1].Name+".*"))
@@ -199,7 +199,7 @@ func (s *restoreStory) planned() {
 	}
 	args = append(args, "--before", s.gtid)
 	s.says(s.refused(fault.Failed, args...), "cannot roll forward: ", "the log between "+p.Logs[0].Name+" and "+p.Logs[2].Name+" is missing", "up to the obstacle there is what lies from "+p.Logs[0].Name, ": 1 transaction, ",
-		"the binary logs do not do", "nothing was changed")
+		"the binary logs cannot be used", "nothing was changed")
 	_, text, _ := call(s.t, append(args, "-o", "json")...)
 	if got := plan(text); got.Problem == "" || len(got.Logs) != 1 || got.Transactions != 1 {
 		s.t.Errorf("with a hole: %+v", got)
@@ -217,7 +217,7 @@ func (s *restoreStory) backToBefore() {
 	one := []string{"restore", "--from", s.place, "--into", s.here.DSN, "--table", "shop.orders"}
 	s.says(s.refused(fault.Failed, append(one, "--before", s.gtid)...), "there is data in the way: table `shop`.`orders`", "nothing was changed")
 	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite", "--dry-run")...), "drops table `shop`.`orders`", "1 table with 10 rows", "Nothing was changed.")
-	s.says(s.refused(fault.Failed, append(one, "--overwrite", "--before", "9-9-99999", "--dry-run")...), "the binary logs do not do")
+	s.says(s.refused(fault.Failed, append(one, "--overwrite", "--before", "9-9-99999", "--dry-run")...), "the binary logs cannot be used")
 	if got := s.sql(s.here, storyTables); got != s.after {
 		s.t.Fatalf("what changed nothing changed %s to %s", s.after, got)
 	}
@@ -356,7 +356,7 @@ func (s *restoreStory) different() {
 	s.says(s.refused(fault.Failed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
 	args = append(args, "--allow-unsigned")
 	s.says(s.refused(fault.Failed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 table differs", "1 of 3 tables")
-	s.says(s.refused(fault.Failed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it continues where it was")
+	s.says(s.refused(fault.Failed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it continues where it stopped")
 	var out struct {
 		Result struct {
 			Different []struct{ Table, Wants string }
@@ -391,11 +391,11 @@ func (s *restoreStory) forgotten() {
 	}
 	s.says(restore.Failure(ctx, err, res.Changed, nil).Error(), "interrupted")
 	forget := []string{"restore", "--forget", "--into", s.there.DSN}
-	s.says(s.refused(fault.Failed, "restore", "--from", s.place, "--into", s.there.DSN, "--table", "shop.orders"), "another restore into this server was not finished", res.Backup.ID, "--forget")
+	s.says(s.refused(fault.Failed, "restore", "--from", s.place, "--into", s.there.DSN, "--table", "shop.orders"), "an earlier restore into this server was not finished", res.Backup.ID, "--forget")
 	s.says(s.refused(fault.Usage, append(forget, "--overwrite")...), "--forget and --overwrite")
 	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 table is whole", "Nothing was changed")
 	s.says(mustRun(s.t, append(forget, "--dry-run", "-o", "json")...), `"found": true`)
-	s.says(mustRun(s.t, forget...), "Its journal is gone")
+	s.says(mustRun(s.t, forget...), "Its journal has been removed")
 	s.leavesNothing(s.there)
 	s.says(mustRun(s.t, forget...), "No restore")
 	s.says(s.refused(fault.Failed, "restore", "--from", s.place, "--into", s.there.DSN, "--schema", "shop"), "there is data in the way")

@@ -52,11 +52,11 @@ func TestRestorePoints(t *testing.T) {
 	restore := func(more ...string) []string {
 		return append([]string{"restore", "--from", s.place, "--into", n.DSN, "--table", "f.t", "--rename", "f.t=f.old"}, more...)
 	}
-	late := []string{"the backup is of a later moment than the one to stop at", newer.ID + " is of ", "--backup " + older.ID + " is the last", "nothing was changed"}
+	late := []string{"the backup is from a later time than the one to stop at", newer.ID + " is of ", "--backup " + older.ID + " is the last", "nothing was changed"}
 	for _, more := range [][]string{nil, {"--dry-run"}, {"--logs-dsn", n.DSN}, {"--series", strings.SplitN(filepath.Base(seriesDir(t, s.place)), ".", 2)[0]}} {
 		s.says(s.refused(fault.Failed, restore(append(more, "--to-time", until)...)...), late...)
 	}
-	s.says(s.refused(fault.Failed, restore("--to-time", "2001-01-01")...), "no other backup of that server is here that was taken before")
+	s.says(s.refused(fault.Failed, restore("--to-time", "2001-01-01")...), "there is no earlier backup of that server here")
 	s.says(s.refused(fault.Failed, restore("--to-gtid", first)...), "the position is past the point to stop at", "--backup names an older one", "nothing was changed")
 	s.says(s.refused(fault.Failed, restore("--before", first)...), "the position is past the point to stop at", "nothing was changed")
 	if got := sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('f', 'risso_restore')"); got != "1" {
@@ -121,10 +121,10 @@ func (s *restoreStory) damagedMirror() {
 		{"a log that is cut", packed, func(b []byte) []byte { return b[:len(b)-20] }, []say{{search, fault.Failed, not[0]}, {roll, fault.Failed, "binlog.000002"}, {append(list, "--verify"), fault.Failed, "binlog.000002 is damaged"}}},
 		{"one with a bit that is another", packed, func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}, {append(list, "--verify"), fault.Failed, "binlog.000002 is damaged"}}},
 		{"one that is gone", packed, nil, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}}},
-		{"one without its index", index, nil, []say{{search, fault.Failed, "1 log is there (binlog.000002) without the index"}, {roll, fault.Failed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, fault.OK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, fault.Failed, "binlog.000002: it has no index"}}},
+		{"one without its index", index, nil, []say{{search, fault.Failed, "1 log is there (binlog.000002) without an index"}, {roll, fault.Failed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, fault.OK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, fault.Failed, "binlog.000002: it has no index"}}},
 		{"one that is not signed", index, func(b []byte) []byte { return bytes.Replace(b, []byte(`"signature"`), []byte(`"nothing"`), 1) },
-			[]say{{probe, check.Warning, "1 mirrored binary log counts for nothing (series "}, {probe, check.Warning, "it is not signed, so it is unknown who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: it is unknown whether they can be restored |"}}},
-		{"one that grows and lost its end", growing, lessOne, []say{{search, fault.Failed, "were mirrored: it was cut since"}, {roll, fault.Failed, "binlog.000003"}, {probe, check.Warning, "1 mirrored binary log counts for nothing (series "}}},
+			[]say{{probe, check.Warning, "1 mirrored binary log does not count (series "}, {probe, check.Warning, "it is not signed, so it is unknown who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: it is unknown whether they can be restored |"}}},
+		{"one that grows and lost its end", growing, lessOne, []say{{search, fault.Failed, "were mirrored: it has been truncated since"}, {roll, fault.Failed, "binlog.000003"}, {probe, check.Warning, "1 mirrored binary log does not count (series "}}},
 	} {
 		was, err := os.ReadFile(c.file)
 		if err != nil {
@@ -168,7 +168,7 @@ func (s *restoreStory) lostAtTheEnd() {
 	restore := []string{"restore", "--from", s.place, "--into", s.here.DSN, "--table", "f.t", "--rename", "f.t=f.lost", "--dry-run", "--to-time", "2100-01-01"}
 	apply := []string{"binlog", "apply", "--from", s.place, "--start", "binlog.000001:4", "--dry-run"}
 	for _, args := range [][]string{restore, append(apply, "--to-time", "2100-01-01")} {
-		s.says(s.refused(fault.Failed, args...), "they end before the time to stop at, and of series ", "1 log is there (binlog.000004) without the index")
+		s.says(s.refused(fault.Failed, args...), "they end before the time to stop at, and of series ", "1 log is there (binlog.000004) without an index")
 	}
 	s.says(mustRun(s.t, apply...), "note: of series ", "1 log is there (binlog.000004)")
 	if err := os.Remove(lost); err != nil {

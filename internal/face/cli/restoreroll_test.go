@@ -58,7 +58,7 @@ func (s *restoreStory) events() {
 	until := s.last()
 	s.sql(s.here, "DROP DATABASE ev")
 	out := mustRun(s.t, "restore", "--from", s.place, "--into", s.here.DSN, "--logs-dsn", s.here.DSN, "--to-gtid", until)
-	s.says(out, "event `ev`.`is_past` is not made: its last time is past", "event `ev`.`was_east` is not made: its last time is past")
+	s.says(out, "event `ev`.`is_past` is not created: its last time is past", "event `ev`.`was_east` is not created: its last time is past")
 	if strings.Contains(out, "`dropped`") || strings.Contains(out, "`later`") {
 		s.t.Errorf("it is said of what is as it was: %s", out)
 	}
@@ -89,7 +89,7 @@ func (s *restoreStory) copies() {
 	s.sql(s.here, change+"; INSERT INTO o VALUES (3, 10, 7, 9)")
 	until := s.last()
 	s.sql(s.here, "INSERT INTO c.o VALUES (4, 4, 4, 4)")
-	s.says(mustRun(s.t, "restore", "--from", place, "--into", s.here.DSN, "--logs-dsn", s.here.DSN, "--to-gtid", until, "--table", "c.o", "--rename", "c.o=c.o2"), "`fk``a` is for the table that it was: `o2_fk``a` instead", "Rolled forward by")
+	s.says(mustRun(s.t, "restore", "--from", place, "--into", s.here.DSN, "--logs-dsn", s.here.DSN, "--to-gtid", until, "--table", "c.o", "--rename", "c.o=c.o2"), "`fk``a` belongs to the former table: `o2_fk``a` instead", "Rolled forward by")
 	if got := s.sql(s.here, "SELECT CONSTRAINT_NAME, CONSTRAINT_TYPE FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = 'c' AND TABLE_NAME = 'o2' AND CONSTRAINT_TYPE IN ('CHECK', 'FOREIGN KEY') ORDER BY 1 COLLATE utf8mb4_bin"); got != "["+strings.TrimSpace(checks)+"]" {
 		s.t.Errorf("the constraints are %s", got)
 	}
@@ -143,7 +143,7 @@ func (s *restoreStory) cutRoll() {
 		return text
 	}
 	want := outcome()
-	for _, text := range []string{"4 tables, 3 rows, 2 objects", "rolled by {Transactions:", "trigger `cr`.`of_b`", "table `cr`.`computed`: all its columns", "event `cr`.`past` is not made", "[[1] [2] [3]]\n[[1] [2]]\n[]\n[]"} {
+	for _, text := range []string{"4 tables, 3 rows, 2 objects", "rolled by {Transactions:", "trigger `cr`.`of_b`", "table `cr`.`computed`: all its columns", "event `cr`.`past` is not created", "[[1] [2] [3]]\n[[1] [2]]\n[]\n[]"} {
 		if !strings.Contains(want, text) {
 			s.t.Errorf("nothing of %q: %s", text, want)
 		}

@@ -1,4 +1,4 @@
-// Package cli is the command line: a folder per job, a file per command. Here they are put together, by an explicit list.
+// Package cli is the command line: one folder per job, one file per command. This package puts them together, by an explicit list.
 package cli
 
 import (

@@ -67,7 +67,7 @@ func TestTrust(t *testing.T) {
 	}
 	// A newer one that nobody signed makes no signed one go.
 	if code, out, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1"); code != fault.OK || !strings.Contains(out, "keep    "+ids[0]+"  the newest") ||
-		!strings.Contains(out, "it replaces none that another key signed: it is not signed") || !strings.Contains(out, "Removed 0 backups of 2") {
+		!strings.Contains(out, "it replaces none signed by another key: it is not signed") || !strings.Contains(out, "Removed 0 backups of 2") {
 		t.Errorf("prune: %d, %s%s", code, out, err)
 	}
 	if code, _, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1", "--trust", "nonsense"); code != fault.Usage || !strings.Contains(err, "neither a public key") {
@@ -75,7 +75,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestLittle: a backup of an account that sees nothing fails with what mends it; one of an empty server proves nothing and replaces no
+// TestLittle: a backup of an account that sees nothing fails and how to fix it; one of an empty server proves nothing and replaces no
 // other until it is accepted; plans and mirrors say which rights they lack.
 func TestLittle(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -115,10 +115,10 @@ func TestLittle(t *testing.T) {
 	}
 	refused(check.Critical, []string{"BACKUP CRITICAL - never backed up as a whole, the newest backup, ", ", holds only shop |"}, "check", "backup", "--from", part)
 	sql("DROP DATABASE shop")
-	refused(fault.OK, []string{"no proof, and it replaces no other backup: it holds no table"}, "backup", "--dsn", node.DSN, "--to", place, "-o", "json")
-	refused(fault.OK, []string{"is no proof and replaces none: it holds no table"}, "backup", "list", "--from", place)
-	refused(fault.Failed, []string{"NOT PROVEN: it holds no table", "risso backup accept"}, "drill", "--from", place)
-	refused(check.Critical, []string{"does not count: it holds no table"}, "check", "backup", "--from", place)
+	refused(fault.OK, []string{"it proves nothing, and replaces no other backup: it has no tables"}, "backup", "--dsn", node.DSN, "--to", place, "-o", "json")
+	refused(fault.OK, []string{"proves nothing and replaces no other backup: it has no tables"}, "backup", "list", "--from", place)
+	refused(fault.Failed, []string{"NOT PROVEN: it has no tables", "risso backup accept"}, "drill", "--from", place)
+	refused(check.Critical, []string{"does not count: it has no tables"}, "check", "backup", "--from", place)
 	refused(fault.OK, []string{"the last full one", "Removed 0 backups of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
 	refused(fault.OK, []string{"counts from now on"}, "backup", "accept", "--from", place)
 	refused(fault.OK, []string{"PROVEN: "}, "drill", "--from", place)
@@ -191,7 +191,7 @@ func TestStrangersCount(t *testing.T) {
 		says(fault.OK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
 		says(fault.OK, "in doubt", "backup", "list")
 		says(fault.OK, `"doubt": "`+why, "backup", "list", "-o", "json")
-		says(fault.OK, ids[1]+"  the newest that was proven, by a drill that no trusted key signed", "backup", "prune", "--keep-last", "1", "--dry-run")
+		says(fault.OK, ids[1]+"  the newest proven one, by a drill not signed by a trusted key", "backup", "prune", "--keep-last", "1", "--dry-run")
 		says(check.OK, "proven", "check", "backup", "--allow-unsigned")
 		t.Setenv("XDG_CONFIG_HOME", looker)
 		says(check.OK, "proven", "check", "backup") // who trusts nobody

@@ -15,7 +15,7 @@ import (
 )
 
 // answer is what a question is answered with. It is made, packed and bounded in memory before the first byte is sent: what
-// goes wrong is still told with its status, and who reads slowly holds these bytes and nothing else.
+// goes wrong is still told with its status, and a slow reader holds these bytes and nothing else.
 type answer struct {
 	gate   *gate
 	kind   string // Content-Type

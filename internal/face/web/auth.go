@@ -20,7 +20,7 @@ const cookieName = "risso_token"
 // roleHeader tells the page what its viewer may do, so that it offers no more.
 const roleHeader = "Risso-Role"
 
-// viewer is who asks.
+// viewer is the client.
 type viewer struct {
 	name string // of the token; empty: no token is asked for
 	role state.Role
@@ -171,7 +171,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 }
 
 // hostCheck refuses a Host header that does not name this Risso: a page elsewhere could otherwise let its own name resolve
-// to Risso's address and read everything in the name of who looks at it. On loopback that goes for all names but local
+// to Risso's address and read everything on behalf of its user. On loopback that holds for all names but local
 // ones; elsewhere only when names are configured, as nobody else knows them. Requests that another page makes are refused
 // everywhere.
 func (s *server) hostCheck(next http.Handler) http.Handler {

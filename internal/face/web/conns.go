@@ -40,7 +40,7 @@ func Serve(ctx context.Context, ln net.Listener, handler http.Handler, limits co
 type connKey struct{}
 
 // boundListener keeps the number of open connections within a bound. When there is one too many, the one that has waited
-// longest without a request at work goes: slow senders and sleepers make room for who asks something.
+// longest without a request at work goes: slow senders and sleepers make room for clients with requests.
 type boundListener struct {
 	net.Listener
 	most int

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// pageFile is a file of the page as it is sent: made once, so that who reads it slowly holds nothing.
+// pageFile is a file of the page as it is sent: made once, so that a slow reader holds nothing.
 type pageFile struct {
 	kind        string
 	etag        string

@@ -17,7 +17,7 @@ import (
 // Statements is what the web face needs to answer questions about statements.
 type Statements struct {
 	Store       events.Store            // nil: there is none
-	Why, Remedy string                  // why there is none, and what mends it
+	Why, Remedy string                  // why there is none, and how to fix it
 	Sources     func() []history.Status // how collecting goes, by instance
 }
 

@@ -1,8 +1,8 @@
 // Package web is the HTTP face: the page, the API that the page reads, and Prometheus' own API over the store.
 //
-// On loopback it asks for nothing but a Host header that names this machine, so that no foreign page can
-// reach it through a trick with names, until there is a token. From then on, and on any other address always, each
-// request needs one. Limits bound what questions cost.
+// As long as there is no token, loopback requires only a Host header that names this machine, which prevents DNS
+// rebinding. Once there is one, and on any other address always, every request needs a token. Limits bound the cost of
+// queries.
 package web
 
 import (

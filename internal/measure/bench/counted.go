@@ -41,7 +41,7 @@ func Counters() []Counter {
 		{"Opened_tables", "tables opened", ""},
 		{"Table_locks_waited", "waits for table locks", ""},
 		{"Binlog_cache_disk_use", "transactions too large for the binary log's cache", ""},
-		{"Threads_created", "threads made", ""},
+		{"Threads_created", "threads created", ""},
 		{"Bytes_sent", "bytes sent to clients", ""},
 		// PostgreSQL.
 		{"wal_sync", "flushes of the write-ahead log", ""},

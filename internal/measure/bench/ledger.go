@@ -50,7 +50,7 @@ func (r *run) openLedger(ctx context.Context) (*ledger, error) {
 			continue
 		}
 		if _, err := s.Exec(drive.Other, sql); err != nil {
-			return nil, fmt.Errorf("make the ledger: %w", err)
+			return nil, fmt.Errorf("create the ledger: %w", err)
 		}
 	}
 	return &ledger{r}, nil
@@ -70,7 +70,7 @@ func removeLedger(s drive.Session) error {
 	case r.Rows == 0:
 		return nil
 	case string(r.Values[0].Text) != workload.Mark:
-		return fmt.Errorf("there is a table %s that a run did not make: its comment is not %q", ledgerTable, workload.Mark)
+		return fmt.Errorf("there is a table %s that was not created by a run: its comment is not %q", ledgerTable, workload.Mark)
 	}
 	if _, err := s.Exec(drive.Other, "DROP /* risso: a ledger of writes */ TABLE "+ledgerTable); err != nil {
 		return fmt.Errorf("drop the ledger: %w", err)

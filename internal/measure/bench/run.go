@@ -1,6 +1,6 @@
 // Package bench runs a workload on sessions and measures it: as fast as the sessions can (closed loop), or at a given rate
-// (open loop), where latency counts from the moment at which a transaction was to begin, so that a stall is not hidden.
-// DESIGN.md tells how, and why so.
+// (open loop), where latency counts from the time at which a transaction was due, so that a stall is not hidden.
+// DESIGN.md explains how and why.
 package bench
 
 import (

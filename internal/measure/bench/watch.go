@@ -67,7 +67,7 @@ func (r *run) aside(do func()) {
 	r.cpu += threadTime() - before
 }
 
-// tell hands the seconds before that one to who wants to know.
+// tell passes the seconds before that one to the observer.
 func (r *run) tell(before int) {
 	if r.Progress == nil {
 		return

@@ -1,6 +1,6 @@
-// Package compare tells whether B is faster than A: from results that are there, or from runs that it makes in turns so that
-// both see the same weather. The verdict is a test of pairs or of ranks and an interval, in words; too few runs are said to be
-// too few, and where others disturbed one side more, no verdict is given that they may have made.
+// Package compare finds out whether B is faster than A: from existing results, or from runs that it alternates so that both
+// meet the same conditions. The verdict is a test of pairs or ranks and an interval, in words. Too few runs are reported as
+// such, and a verdict that other programs may have caused by disturbing one side more is withheld.
 package compare
 
 import (
@@ -151,7 +151,7 @@ func Judge(a, b Side, t Terms) *Report {
 	uneven := p.uneven()
 	for _, m := range measures() {
 		if m.moreBetter && (rated(a) || rated(b)) {
-			r.Notes = append(r.Notes, "the rate of transactions was given, so it is no result: only latency is compared")
+			r.Notes = append(r.Notes, "the rate of transactions was given, so it is not a result: only latency is compared")
 			r.Instead = "the rate of transactions was given"
 			continue
 		}
@@ -159,7 +159,7 @@ func Judge(a, b Side, t Terms) *Report {
 		if missing != "" {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s is not compared: %s does not have it", m.name, missing))
 			if len(r.Verdicts) == 0 {
-				r.Instead = fmt.Sprintf("%s does not tell %s", missing, m.name)
+				r.Instead = fmt.Sprintf("%s does not report %s", missing, m.name)
 			}
 			continue
 		}
@@ -352,7 +352,7 @@ func notes(a, b Side) (out []string) {
 		if source := valuesOf(s.Runs, func(r *bench.Result) string { return r.Source }); strings.Trim(source, ", ") != "" {
 			text := fmt.Sprintf("%s was measured by %s, another program with other clocks and sessions", s.Name, source)
 			if slices.ContainsFunc(s.Runs, func(r *bench.Result) bool { return r.Workload == bench.UnknownWorkload }) {
-				text += "; it does not say which workload it ran: that both sides ran the same is taken for granted"
+				text += "; it does not say which workload it ran: both sides are assumed to have run the same"
 			}
 			out = append(out, text)
 		}

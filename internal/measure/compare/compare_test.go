@@ -167,7 +167,7 @@ func TestDisturbed(t *testing.T) {
 		{name: "in spite of it", by: 1.35, foreignA: 0, foreignB: 1, outcome: Faster, words: "although B had less of the machine"},
 		{name: "hidden", by: 1.0005, foreignA: 1, foreignB: 0, outcome: Unclear, words: "the sides were not disturbed alike"},
 		{name: "both", by: 1.35, foreignA: 1, foreignB: 1, outcome: Faster, words: "B is 1.35 times faster"},
-		{name: "the queue", by: 1.35, withoutForeign: true, clientWaits: 0.6, outcome: Withheld, words: "A's client got a processor in 40 % of the time"},
+		{name: "the queue", by: 1.35, withoutForeign: true, clientWaits: 0.6, outcome: Withheld, words: "A's client had a processor for 40 % of the time"},
 		{name: "elsewhere", by: 1.35, elsewhere: true, outcome: Faster, words: "B is 1.35"},
 		{name: "nobody looked", by: 1.35, noUse: true, outcome: Faster, words: "B is 1.35"},
 	} {
@@ -195,7 +195,7 @@ func TestDisturbed(t *testing.T) {
 				t.Errorf("%s: %s", v.Outcome, v.Words)
 			}
 			all := strings.Join(r.Notes, "\n")
-			if c.elsewhere != strings.Contains(all, "nothing is seen of the server's machine") || c.noUse != strings.Contains(all, "is not known for all runs") {
+			if c.elsewhere != strings.Contains(all, "the server's machine was not observed") || c.noUse != strings.Contains(all, "is not known for all runs") {
 				t.Errorf("notes: %s", all)
 			}
 			var text, markdown bytes.Buffer
@@ -293,7 +293,7 @@ func TestRateIsNoResult(t *testing.T) {
 		t.Errorf("%+v, %q", r.Verdicts, r.Notes)
 	}
 	var text, markdown strings.Builder
-	const says = "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."
+	const says = "The verdict that counts (--fail-if, --precise) is the one on p95 latency, because the rate of transactions was given."
 	if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil || !strings.Contains(text.String(), says) || !strings.Contains(markdown.String(), says) {
 		t.Errorf("%v\n%s\n%s", err, text.String(), markdown.String())
 	}
@@ -517,7 +517,7 @@ func TestEachOnce(t *testing.T) {
 	}{
 		{[]*bench.Result{run(0)}, []*bench.Result{run(0)}, "began 2026-11-01 10:00:00 UTC) is on both sides"},
 		{[]*bench.Result{run(0), run(1), run(2), run(3)}, []*bench.Result{run(4), run(3)}, "10:03:00 UTC) is on both sides"},
-		{[]*bench.Result{run(0), run(1), run(0)}, []*bench.Result{run(2)}, "is there twice as a run of A"},
+		{[]*bench.Result{run(0), run(1), run(0)}, []*bench.Result{run(2)}, "is given twice as a run of A"},
 		{[]*bench.Result{run(0)}, []*bench.Result{run(1)}, ""},
 	} {
 		err := Comparable(Side{Name: "A", Runs: c.a}, Side{Name: "B", Runs: c.b})

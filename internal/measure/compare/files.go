@@ -121,7 +121,7 @@ func eachOnce(a, b Side) error {
 			case twice && first != side.Name:
 				return fmt.Errorf("%w: %w (%s) is on both sides: give each side its own results", workload.ErrUsage, ErrTwice, begun(r))
 			case twice:
-				return fmt.Errorf("%w: %w (%s) is there twice as a run of %s: give each result once", workload.ErrUsage, ErrTwice, begun(r), side.Name)
+				return fmt.Errorf("%w: %w (%s) is given twice as a run of %s: give each result once", workload.ErrUsage, ErrTwice, begun(r), side.Name)
 			}
 			seen[string(text)] = side.Name
 		}
@@ -150,12 +150,12 @@ func Comparable(a, b Side) error {
 		}
 	}
 	if len(names) > 1 {
-		return fmt.Errorf("%w: A ran %s, B %s: a transaction of one is none of the other, so neither rates nor latencies of them compare; risso bench report shows both",
+		return fmt.Errorf("%w: A ran %s, B %s: their transactions differ, so neither rates nor latencies are comparable; risso bench report shows both",
 			workload.ErrUsage, valuesOf(a.Runs, workloadOf), valuesOf(b.Runs, workloadOf))
 	}
 	x, y := statements(a.Runs), statements(b.Runs)
 	if x > 0 && y > 0 && (x > y*differentWork || y > x*differentWork) {
-		return fmt.Errorf("%w: a transaction of A has %s statements, one of B %s: neither rates nor latencies of them compare; risso bench report shows both",
+		return fmt.Errorf("%w: a transaction of A has %s statements, one of B %s: neither rates nor latencies are comparable; risso bench report shows both",
 			workload.ErrUsage, digits.Count(x), digits.Count(y))
 	}
 	return nil

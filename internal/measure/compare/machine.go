@@ -39,8 +39,8 @@ func (p paired) uneven() unlike {
 		words string
 	}{
 		{(*environ.Use).Left, digits.Percent, "with other programs running a thread of %s could count on %s of a processor, one of %s on %s"},
-		{ran, digits.Percent, "%s's client got a processor in %s of the time in which it could run, %s's in %s"},
-		{clock, megahertz, "the processors did not run equally fast: with %s at %s, with %s at %s"},
+		{ran, digits.Percent, "%s's client had a processor for %s of the time it was runnable, %s's for %s"},
+		{clock, megahertz, "the processors ran at different speeds: with %s at %s, with %s at %s"},
 	} {
 		a, okA := usesOf(p.a, had.of)
 		b, okB := usesOf(p.b, had.of)
@@ -112,7 +112,7 @@ func (u unlike) doubt(m measure, v *Verdict) {
 		v.Words += fmt.Sprintf("; and the sides were not disturbed alike: %s", u.words)
 	default:
 		v.Seems, v.Outcome, v.Reason = v.Outcome, Withheld, "the sides were not disturbed alike: "+u.words
-		v.Words = fmt.Sprintf("verdict withheld: %s; so what the figures seem to say (%s) may be the others' doing: make the runs again when the machine is quiet", v.Reason, v.Words)
+		v.Words = fmt.Sprintf("verdict withheld: %s; so what the figures seem to say (%s) may be caused by other programs: repeat the runs when the machine is quiet", v.Reason, v.Words)
 	}
 }
 
@@ -120,9 +120,9 @@ func (u unlike) doubt(m measure, v *Verdict) {
 func (u unlike) note() string {
 	switch {
 	case !u.told:
-		return "what else the machine did is not known for all runs, nor whether others disturbed one side"
+		return "what else the machine did is not known for all runs, nor whether other programs disturbed one side"
 	case u.remote:
-		return "nothing is seen of the server's machine: what disturbed there is not known"
+		return "the server's machine was not observed: disturbances there are not known"
 	}
 	return ""
 }

@@ -57,7 +57,7 @@ func (p Precise) Tell(r *Report, done bool) {
 	v := r.Verdicts[0]
 	text := ""
 	if v.Comparison != nil {
-		text = fmt.Sprintf("%s was looked at again and again, and may err in %s of such comparisons all the same: the intervals here are those of the last look, at %s",
+		text = fmt.Sprintf("%s was tested repeatedly, and may still err in %s of such comparisons: the intervals here are those of the last test, at %s",
 			v.Measure, digits.Percent(1-Confidence), confidence(v.Comparison))
 	}
 	with := digits.Counted(len(r.A.Runs), "pair")
@@ -65,7 +65,7 @@ func (p Precise) Tell(r *Report, done bool) {
 	case v.Comparison == nil:
 		text = fmt.Sprintf("%s was not reached with %s: %s", digits.Percent(p.Within), with, v.Words)
 	case v.Outcome == Withheld:
-		text = fmt.Sprintf("there is no answer to within %s with %s, because the verdict on %s was withheld: %s (its interval reaches %s from the ratio); %s", digits.Percent(p.Within), with, v.Measure, v.Reason, digits.Percent(reach(v.Comparison)), text)
+		text = fmt.Sprintf("there is no answer within %s with %s, because the verdict on %s was withheld: %s (its interval reaches %s from the ratio); %s", digits.Percent(p.Within), with, v.Measure, v.Reason, digits.Percent(reach(v.Comparison)), text)
 	case !done:
 		text = fmt.Sprintf("%s was not reached with %s: the interval reaches %s from the ratio; %s", digits.Percent(p.Within), with, digits.Percent(reach(v.Comparison)), text)
 	}
@@ -96,7 +96,7 @@ func Same(one, other Side, order []bool, how string, with int, seed uint64) *Sam
 	x, y, missing := p.figures(m)
 	s := &SameReport{Pairs: len(x), FalseRate: -1, VisibleWith: with}
 	if missing != "" || len(x) < 2 {
-		s.Words = "A against A: too few runs to say anything of the machine"
+		s.Words = "A against A: too few runs to say anything about the machine"
 		return s
 	}
 	test, err := stats.NewPairTest(len(x), Confidence)
@@ -144,7 +144,7 @@ func (s *SameReport) words(m measure) string {
 	}
 	text := fmt.Sprintf("A against A, %d pairs, %s: %s (p %s)", s.Pairs, m.name, told, digits.Chance(s.P))
 	if s.FalseRate >= 0 {
-		text += fmt.Sprintf("; of comparisons drawn from these runs %s show a difference (%s may)", digits.Percent(s.FalseRate), digits.Percent(1-Confidence))
+		text += fmt.Sprintf("; of comparisons resampled from these runs %s show a difference (%s may)", digits.Percent(s.FalseRate), digits.Percent(1-Confidence))
 	}
 	if s.Visible > 0 {
 		return text + fmt.Sprintf("; with %d pairs a difference under %s would not show", s.VisibleWith, difference(s.Visible))

@@ -43,7 +43,7 @@ func Order(how string, n int, seed uint64) ([]bool, error) {
 		case OrderRandom:
 			first = rng.IntN(2) == 1
 		default:
-			return nil, fmt.Errorf("%w: no order %q; there are abba and random", workload.ErrUsage, how)
+			return nil, fmt.Errorf("%w: no order %q; use abba or random", workload.ErrUsage, how)
 		}
 		out = append(out, first, !first)
 	}

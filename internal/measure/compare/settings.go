@@ -76,9 +76,9 @@ var (
 	// ErrNotDynamic is a variable that only a restart changes.
 	ErrNotDynamic = errors.New("cannot be changed while the server runs")
 	// ErrNotRestored is a server on which not everything could be put back.
-	ErrNotRestored = errors.New("what was set could not be put back")
+	ErrNotRestored = errors.New("what was changed could not be put back")
 	// ErrLeft is a server on which a killed compare left its settings, or another one works.
-	ErrLeft = errors.New("another compare of settings works on this server")
+	ErrLeft = errors.New("another comparison of settings is running on this server")
 )
 
 // Settings changes global variables of one server for the runs of two sides, and puts them back.
@@ -198,7 +198,7 @@ func readVariable(ctx context.Context, c *mysql.Conn, name string) (Setting, err
 		return s, fmt.Errorf("%w: the server has no variable %s", workload.ErrUsage, name)
 	}
 	if number(err) == errno.ReadOnlyVariable {
-		return s, fmt.Errorf("%w: %s is no global variable", workload.ErrUsage, name)
+		return s, fmt.Errorf("%w: %s is not a global variable", workload.ErrUsage, name)
 	}
 	if err != nil {
 		return s, fmt.Errorf("read %s: %w", name, err)
@@ -249,7 +249,7 @@ func (s *Settings) begin(ctx context.Context, c *mysql.Conn, dir string) error {
 	steps := change.Plan{
 		{What: "try the settings of", Where: "A", Do: side(s.a, &s.stands[0])},
 		{What: "try the settings of", Where: "B", Do: side(s.b, &s.stands[1])},
-		{What: "set what was there before", Do: func(ctx context.Context) error { return putBack(ctx, c, s.old) }},
+		{What: "restore the previous values", Do: func(ctx context.Context) error { return putBack(ctx, c, s.old) }},
 	}
 	try := func(ctx context.Context) error {
 		_, err := change.Execute(ctx, steps, change.Log{})
@@ -303,7 +303,7 @@ func Otherwise(asked, stands []Setting) (out []string) {
 	for _, v := range asked {
 		for _, is := range stands {
 			if is.Name == v.Name && !sameValue(v, is) {
-				out = append(out, fmt.Sprintf("%s was asked for, the server holds %s", v, is))
+				out = append(out, fmt.Sprintf("%s was requested, but the server has %s", v, is))
 			}
 		}
 	}
@@ -362,7 +362,7 @@ func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {
 		case errno.ReadOnlyVariable:
 			return notDynamic(v.Name)
 		case errno.WrongValue, errno.WrongType, errno.WrongArguments:
-			return fmt.Errorf("%w: %s: the server does not take %s: %w", workload.ErrUsage, v.Name, v.Value, err)
+			return fmt.Errorf("%w: %s: the server rejects %s: %w", workload.ErrUsage, v.Name, v.Value, err)
 		}
 		if err != nil {
 			return fmt.Errorf("set %s: %w", v, err)

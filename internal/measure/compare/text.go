@@ -48,7 +48,7 @@ func (r *Report) Text(w io.Writer) error {
 		}
 	}
 	if len(r.Why) > 0 {
-		p.line("\nWhat the server did otherwise:")
+		p.line("\nWhat the server did differently:")
 		for _, c := range r.Why {
 			p.line("  %s", c)
 		}
@@ -75,14 +75,14 @@ func (r *Report) Text(w io.Writer) error {
 	return p.err
 }
 
-const classesHead = "Classes of statements by the servers' own times (what all of these verdicts together may err is 5 %)"
+const classesHead = "Classes of statements by the servers' own times (all these verdicts together err with a probability of at most 5 %)"
 
 // judgedBy says which verdict counts, where it is not the one on throughput.
 func (r *Report) judgedBy() string {
 	if r.Judged == "" || r.Instead == "" {
 		return ""
 	}
-	return fmt.Sprintf("What counts (--fail-if, --precise) is the verdict on %s, for %s.", r.Judged, r.Instead)
+	return fmt.Sprintf("The verdict that counts (--fail-if, --precise) is the one on %s, because %s.", r.Judged, r.Instead)
 }
 
 // Markdown writes a report for a document.
@@ -115,7 +115,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		}
 	}
 	if len(r.Why) > 0 {
-		p.line("\nWhat the server did otherwise, for each transaction:\n")
+		p.line("\nWhat the server did differently, per transaction:\n")
 		rows := [][]string{{"what", "A", "B", "p"}}
 		for _, c := range r.Why {
 			rows = append(rows, []string{strings.TrimSuffix(c.What+", "+c.Unit, ", "), digits.Three(c.A), digits.Three(c.B), digits.Chance(c.P)})

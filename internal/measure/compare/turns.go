@@ -25,7 +25,7 @@ func turns(a, b *Side) (note string) {
 	for _, r := range b.Runs {
 		all = append(all, run{r, true})
 	}
-	const advice = "what changed on the machine in between counts as a difference, too, however small p is; risso bench compare with a workload makes runs in turns"
+	const advice = "changes on the machine in between count as a difference, too, however small p is; risso bench compare with a workload alternates runs"
 	if slices.ContainsFunc(all, func(r run) bool { return r.Source != "" || r.Began.IsZero() }) {
 		return "it is unknown when the runs were made, so they are not judged as pairs: " + advice
 	}
@@ -63,7 +63,7 @@ func turns(a, b *Side) (note string) {
 	}
 	a.Runs, b.Runs, a.Paired, b.Paired = pairedA, pairedB, true, true
 	if n := whole / 2; n > 1 && (ahead == 0 || ahead == n) {
-		return fmt.Sprintf("%s ran first in all %d pairs: what it makes to go first, or second, counts as a difference", nameOf(a, b, ahead == 0), n)
+		return fmt.Sprintf("%s ran first in all %d pairs: the effect of going first or second counts as a difference", nameOf(a, b, ahead == 0), n)
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ func words(m measure, v Verdict) string {
 		case v.Detectable > 0:
 			text += fmt.Sprintf("; with %s a difference under %s would not show", runs(v), difference(v.Detectable))
 		default:
-			text += fmt.Sprintf("; with %s so scattered hardly any difference would show", runs(v))
+			text += fmt.Sprintf("; with %s this scattered hardly any difference would show", runs(v))
 		}
 		return text
 	}

@@ -1,5 +1,5 @@
-// Package drive puts load on a server with as little cost of its own as can be: one session is one connection on one
-// thread, statements are prepared on the server, answers are counted and not made into values unless somebody asks.
+// Package drive puts load on a server with as little overhead as possible: one session is one connection on one thread,
+// statements are prepared on the server, and answers are counted but not turned into values unless required.
 //
 // A session writes and reads its socket by plain system calls that block its thread. Go's network poller would cost a
 // third of the throughput at 4 connections and twice the processor time of sysbench. See DESIGN.md.

@@ -192,7 +192,7 @@ func storage(d host.Storage, add func(name, value string)) {
 	if d.Rotational != nil {
 		kind := "no: solid state or virtual"
 		if *d.Rotational {
-			kind = "yes, as the kernel has it"
+			kind = "yes, according to the kernel"
 		}
 		add("rotational", kind)
 	}

@@ -1,8 +1,8 @@
-// Package environ writes down under which conditions a benchmark was run: the machine, the limits that its control group
-// sets, the disk under the server's data, the server with what was changed on it, and the way there. Two results can only
-// be compared by who knows what differs between them: Diff says it in words.
+// Package environ records the conditions under which a benchmark was run: the machine, the limits of its control group,
+// the disk under the server's data, the server and its changed settings, and the connection to it. Two results can be compared
+// only if it is known what differs between them: Diff says so in words.
 //
-// It changes nothing and holds no secrets. What cannot be found out stands in Unknown with its reason.
+// It changes nothing and records no secrets. What cannot be found out is listed in Unknown with the reason.
 package environ
 
 import (
@@ -105,7 +105,7 @@ func Take(ctx context.Context, from Source) (*Environment, error) {
 		e.lookAtServer(h, from)
 	} else {
 		e.Remote = true
-		e.Unknown = append(e.Unknown, fleet.Gap{What: "the server's machine", Reason: "it is another one", Remedy: "run risso on the server's machine to record it, too"})
+		e.Unknown = append(e.Unknown, fleet.Gap{What: "the server's machine", Reason: "it is another machine", Remedy: "run risso on the server's machine to record it as well"})
 	}
 	e.Connection.Network = network(h, e)
 	return e, nil

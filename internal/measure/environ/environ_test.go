@@ -177,7 +177,7 @@ func TestDifferences(t *testing.T) {
 		{Name: "sync_binlog", Value: "0"}, {Name: "datadir", Value: "/b"}, {Name: "init_connect", Value: "x"}}}}
 	got := differing(a, b)
 	for _, want := range []string{"kernel: 6.1 in A, 6.8 in B", "file system: ext4 in A, none in B", "load average before the run: 0.1 in A, 3 in B", "sync_binlog: 1 in A, 0 in B",
-		"innodb_doublewrite: OFF in A, the default in B", "init_connect: (empty) in A, x in B", "rotational: yes, as the kernel has it in A, none in B"} {
+		"innodb_doublewrite: OFF in A, the default in B", "init_connect: (empty) in A, x in B", "rotational: yes, according to the kernel in A, none in B"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("not told: %s\n%s", want, strings.Join(got, "\n"))
 		}

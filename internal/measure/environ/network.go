@@ -76,7 +76,7 @@ func way(h *host.Host, e *Environment) string {
 	}
 	name := interfaceWith(local.IP)
 	if local.IP.Equal(remote.IP) {
-		return fmt.Sprintf("the host's own address on %s, which goes over the loopback", name)
+		return fmt.Sprintf("the host's own address on %s, over the loopback", name)
 	}
 	if name == "" {
 		return "not known"

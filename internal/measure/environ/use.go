@@ -111,7 +111,7 @@ func (u *Use) Disturbances() (out []string) {
 		out = append(out, "a frequency that fell to "+digits.Count(u.LowestMHz)+" MHz")
 	}
 	if u.PressureMemory != nil && *u.PressureMemory >= disturbed {
-		out = append(out, fmt.Sprintf("want of memory (%s of the time)", digits.Percent(*u.PressureMemory)))
+		out = append(out, fmt.Sprintf("lack of memory (%s of the time)", digits.Percent(*u.PressureMemory)))
 	}
 	return out
 }
@@ -121,12 +121,12 @@ func (u *Use) Line() string {
 	if u == nil {
 		return "not known: the machine was not watched"
 	}
-	verdict := "the run's own, as far as is seen"
+	verdict := "only the run itself, as far as could be observed"
 	switch list := u.Disturbances(); {
 	case len(list) > 0:
 		verdict = "DISTURBED by " + strings.Join(list, ", ")
 	case u.Foreign == nil:
-		verdict = "not known whether others disturbed"
+		verdict = "not known whether other programs interfered"
 	}
 	return verdict + ": " + u.figures()
 }
@@ -451,7 +451,7 @@ func (w *Watcher) Use() *Use {
 	u.clocks(a, b)
 	if u.Steal != nil && b.steal == 0 && w.host.Setup().Virtual != "" {
 		u.Steal = nil // it would be above nothing by now
-		w.gap("what the hypervisor gave to other machines", errors.New("it has not reported any since this one began"), "")
+		w.gap("what the hypervisor gave to other machines", errors.New("it has reported none since this machine was booted"), "")
 	}
 	if ready := b.ran - a.ran + b.waited - a.waited; ready > 0 && b.ran > a.ran {
 		share := round((b.waited - a.waited) / ready)

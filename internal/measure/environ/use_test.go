@@ -85,9 +85,9 @@ func TestUseUnknown(t *testing.T) {
 		watch Watch
 		says  []string
 	}{
-		{"no /proc", Watch{Root: tree(nil)}, []string{"not known whether others disturbed", "server not known, others not known, stolen not known"}},
-		{"bare", Watch{Root: tree(map[string]string{"proc/stat": stat})}, []string{"not known whether others disturbed", "server not known, others not known", "stolen 0 of", "waited for a processor not known", "pressure not known", "frequency unknown"}},
-		{"damaged", Watch{Root: tree(map[string]string{"proc/stat": "cpu x\nnonsense"}), Elsewhere: true}, []string{"not known whether others disturbed", "server on another machine, others not known"}},
+		{"no /proc", Watch{Root: tree(nil)}, []string{"not known whether other programs interfered", "server not known, others not known, stolen not known"}},
+		{"bare", Watch{Root: tree(map[string]string{"proc/stat": stat})}, []string{"not known whether other programs interfered", "server not known, others not known", "stolen 0 of", "waited for a processor not known", "pressure not known", "frequency unknown"}},
+		{"damaged", Watch{Root: tree(map[string]string{"proc/stat": "cpu x\nnonsense"}), Elsewhere: true}, []string{"not known whether other programs interfered", "server on another machine, others not known"}},
 		{"remote", Watch{Elsewhere: true}, nil},
 		{"a process that is gone", Watch{ServerPID: 1 << 22}, []string{"server not known, others not known"}},
 	} {

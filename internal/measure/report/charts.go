@@ -23,7 +23,7 @@ const (
 // bucket is a part of a timeline.
 type bucket struct {
 	from, to       float64 // seconds since the start of the measured time
-	rate, low, top float64 // transactions a second: mean, least, most second
+	rate, low, top float64 // transactions per second: mean, least, most second
 	p50, p95, p99  float64 // the median second of the bucket would hide the worst: the highest is taken
 	max            float64
 	errors         int64
@@ -88,7 +88,7 @@ func timeAxis(runs []Run) axis {
 	return a
 }
 
-// throughputChart draws transactions a second over time.
+// throughputChart draws transactions per second over time.
 func throughputChart(list []Group) *chart {
 	var runs []Run
 	for _, g := range list {
@@ -210,7 +210,7 @@ func backlogChart(r Run) *chart {
 	for _, b := range buckets(r) {
 		l.x, l.y = append(l.x, (b.from+b.to)/2), append(l.y, float64(b.backlog))
 		top = max(top, float64(b.backlog))
-		c.tips = append(c.tips, tip{b.from, b.to, fmt.Sprintf("%s: %s waited at the same time, at most", span(b), digits.Thousands(b.backlog))})
+		c.tips = append(c.tips, tip{b.from, b.to, fmt.Sprintf("%s: at most %s waited at the same time", span(b), digits.Thousands(b.backlog))})
 	}
 	if top == 0 {
 		return nil
@@ -321,7 +321,7 @@ func distributionChart(list []Group) *chart {
 		c.x.ticks = append(c.x.ticks, v)
 	}
 	c.y.min, c.y.max = logEnds(least, most)
-	c.note = "Each step to the right is a tenth of the transactions that are left; the line ends at the slowest one."
+	c.note = "Each step to the right leaves a tenth of the remaining transactions; the line ends at the slowest one."
 	if len(list[0].Runs) > 0 && list[0].Runs[0].Rate > 0 {
 		c.note += " Latency counts from when a transaction was to begin."
 	}

@@ -145,7 +145,7 @@ func (s *Sweep) words() string {
 	case math.IsInf(p, 0) || p > 1e6:
 		out += " No peak: throughput only levels off."
 	case p <= 1:
-		out += fmt.Sprintf(" Highest at 1 thread, with %s/s: each further one makes it fall.", digits.Count(f.At(1)))
+		out += fmt.Sprintf(" Highest at 1 thread, with %s/s: each further one reduces it.", digits.Count(f.At(1)))
 	default:
 		out += fmt.Sprintf(" Highest at %s, with %s/s.", digits.Counted(int(math.Round(p)), "thread"), digits.Count(f.At(p)))
 	}

@@ -1,5 +1,5 @@
-// Package report writes results of benchmarks for people and for other programs: CSV, Markdown, and a page of HTML that
-// needs nothing but itself. Its charts are drawn here, as SVG.
+// Package report writes results of benchmarks for people and for other programs: CSV, Markdown, and a self-contained
+// page of HTML. Its charts are drawn here, as SVG.
 package report
 
 import (
@@ -177,9 +177,9 @@ func compareTwo(a, b Group) Comparison {
 	x, y := a.side(), b.side()
 	if err := compare.Comparable(x, y); err != nil {
 		c.Measure, c.MedianA, c.MedianB = "transactions/s", digits.Count(stats.Median(throughputs(a))), digits.Count(stats.Median(throughputs(b)))
-		c.Words = fmt.Sprintf("%s and %s are not compared: they did different work, and a transaction of one is none of the other.", c.Of, c.With)
+		c.Words = fmt.Sprintf("%s and %s are not compared: they did different work, so their transactions are not comparable.", c.Of, c.With)
 		if errors.Is(err, compare.ErrTwice) {
-			c.Words = fmt.Sprintf("%s and %s are not compared: one and the same run is there twice.", c.Of, c.With)
+			c.Words = fmt.Sprintf("%s and %s are not compared: the same run is given twice.", c.Of, c.With)
 		}
 		return c
 	}
@@ -302,10 +302,10 @@ func (r Run) sentence() string {
 		s += fmt.Sprintf(" %s.", capital(digits.Counted(int(n), "error")))
 	}
 	if n := len(r.Outages); n > 0 {
-		s += fmt.Sprintf(" %s of %s in all without any success.", capital(digits.Counted(n, "span")), digits.Seconds(float64(r.outageMS())/1000))
+		s += fmt.Sprintf(" %s of %s in total without any success.", capital(digits.Counted(n, "span")), digits.Seconds(float64(r.outageMS())/1000))
 	}
 	if r.Unfinished > 0 {
-		s += fmt.Sprintf(" %s given up: the server did not answer.", digits.Plural(r.Unfinished, "was", "were"))
+		s += fmt.Sprintf(" %s abandoned: the server did not answer.", digits.Plural(r.Unfinished, "was", "were"))
 	}
 	if l := r.Ledger; l != nil {
 		if l.Error != "" {
@@ -324,7 +324,7 @@ func (r Run) sentence() string {
 		}
 	}
 	if b := r.Backlog; b != nil && b.NeverStarted > 0 {
-		s += fmt.Sprintf(" %s never began: the server, or so many sessions, cannot do that rate.", digits.Counted(b.NeverStarted, "transaction"))
+		s += fmt.Sprintf(" %s never began: the server, or this number of sessions, cannot sustain that rate.", digits.Counted(b.NeverStarted, "transaction"))
 	}
 	return s
 }

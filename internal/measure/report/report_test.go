@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The results in testdata were recorded by risso bench run on real servers: one.json at 1,500 transactions a second through
+// The results in testdata were recorded by risso bench run on real servers: one.json at 1,500 transactions per second through
 // a SIGSTOP of 2 s and a KILL of all sessions; paths and names of the machine were replaced.
 func recorded(t *testing.T, pattern string) []Run {
 	t.Helper()
@@ -369,7 +369,7 @@ func TestJudgedAsPairs(t *testing.T) {
 			} else if i == 1 { // of the other group
 				*r = *first
 			}
-		}, "transactions/s", "", "are not compared: one and the same run is there twice"},
+		}, "transactions/s", "", "are not compared: the same run is given twice"},
 	} {
 		runs := list(c.change)
 		got := compareGroups(groups(runs))
@@ -394,7 +394,7 @@ func TestSentence(t *testing.T) {
 		t.Error(got)
 	}
 	r.Unfinished, r.Backlog, r.Latency.Max = 1, &bench.Backlog{NeverStarted: 1}, 3
-	if got := r.sentence(); !strings.Contains(got, "half within") || !strings.Contains(got, " 1 was given up") || !strings.Contains(got, " 1 transaction never began: the server, or so many sessions,") {
+	if got := r.sentence(); !strings.Contains(got, "half within") || !strings.Contains(got, " 1 was abandoned") || !strings.Contains(got, " 1 transaction never began: the server, or this number of sessions,") {
 		t.Error(got)
 	}
 }

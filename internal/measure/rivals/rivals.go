@@ -1,5 +1,5 @@
-// Package rivals reads what other programs print at the end of a benchmark as results of Risso: sysbench, pgbench, go-tpc,
-// tpcc-mysql, mysqlslap, HammerDB. What they do not tell stays unknown; it reads nothing but text.
+// Package rivals converts the output of other benchmark programs into results of Risso: sysbench, pgbench, go-tpc,
+// tpcc-mysql, mysqlslap, HammerDB. What they do not report remains unknown. It only reads text.
 package rivals
 
 import (
@@ -16,11 +16,11 @@ import (
 // Errors of texts that are no results.
 var (
 	// ErrUnknown is a text of none of these programs.
-	ErrUnknown = errors.New("not what sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap or HammerDB print (in English: LC_ALL=C)")
+	ErrUnknown = errors.New("not output of sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap or HammerDB (in English: LC_ALL=C)")
 	// ErrCut is the text of a run that did not come to its end.
-	ErrCut = errors.New("without the figures at its end: the run did not end, or the text is cut")
+	ErrCut = errors.New("without the figures at the end: the run did not finish, or the text is truncated")
 	// ErrComma is a text whose numbers are not written as these programs write them.
-	ErrComma = errors.New("numbers with a comma: it is unclear which of them are fractions; write them with a point")
+	ErrComma = errors.New("numbers with a comma: it is unclear which of them are fractions; write them with a decimal point")
 	// ErrMixed is a text with results of several programs.
 	ErrMixed = errors.New("results of several programs: keep those of each in a separate file")
 	// ErrShort is a run so short that its time is told as nothing.

@@ -54,7 +54,7 @@ const exactPairs = 900
 // NewRankTest prepares a test of m figures of A against n of B.
 func NewRankTest(m, n int, confidence float64) (*RankTest, error) {
 	if m < 2 || n < 2 {
-		return nil, fmt.Errorf("%w: %d and %d runs; two of each is the least", ErrTooFew, m, n)
+		return nil, fmt.Errorf("%w: %d and %d runs; at least two of each are needed", ErrTooFew, m, n)
 	}
 	r := &RankTest{m: m, n: n, confidence: confidence}
 	tail := (1 - confidence) / 2

@@ -27,7 +27,7 @@ const mostPairs = 200
 // NewPairTest prepares a test of n pairs.
 func NewPairTest(n int, confidence float64) (*PairTest, error) {
 	if n < 2 {
-		return nil, fmt.Errorf("%w: %s; two are the least", ErrTooFew, map[bool]string{true: "1 pair", false: "no pairs"}[n == 1])
+		return nil, fmt.Errorf("%w: %s; at least two are needed", ErrTooFew, map[bool]string{true: "1 pair", false: "no pairs"}[n == 1])
 	}
 	tail := (1 - confidence) / 2
 	if n > mostPairs {

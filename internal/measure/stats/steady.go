@@ -16,7 +16,7 @@ type Steady struct {
 const (
 	steadyDrift  = 0.05
 	steadyLeast  = 5 // figures
-	steadyWordy  = "the marginal standard error rule (MSER) cuts off the beginning; the rest is steady when its line drifts by less than 5 % of its mean"
+	steadyWordy  = "the marginal standard error rule (MSER) cuts off the beginning; the rest is steady if its trend is less than 5 % of its mean"
 	steadyTooFew = "fewer than five figures: not tested"
 )
 

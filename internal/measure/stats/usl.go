@@ -99,7 +99,7 @@ func checkPoints(points []Point) error {
 		distinct[p.N] = true
 	}
 	if len(distinct) < 4 {
-		return fmt.Errorf("%w: %s of sessions; four is the least for three coefficients", ErrTooFew, digits.Plural(len(distinct), "number", "different numbers"))
+		return fmt.Errorf("%w: %s of sessions; at least four are needed for three coefficients", ErrTooFew, digits.Plural(len(distinct), "number", "different numbers"))
 	}
 	return nil
 }

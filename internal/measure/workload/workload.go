@@ -1,5 +1,5 @@
-// Package workload is what a benchmark does: the tables it needs and the transactions it runs. A workload knows nothing of
-// threads, clocks and figures; package bench runs it.
+// Package workload is what a benchmark does: the tables it needs and the transactions it runs. A workload knows nothing about
+// threads, clocks and measurements; package bench runs it.
 package workload
 
 import (

@@ -265,7 +265,7 @@ func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row
 		return row, fault, err
 	}
 	if c, _ := (sqltext.Dialect{}).ReadCreate(row["Create View"]); c == nil || c.Definer.End == 0 || c.Invoker {
-		return row, nil, nil // what it may read depends on who asks
+		return row, nil, nil // what it may read depends on the account
 	}
 	// Whether its definer may read what is below it is asked when it is used: to prepare it is to ask, and runs nothing.
 	switch err := s.Exec(ctx, "PREPARE risso_view FROM "+mysql.Literal("SELECT /* risso: does the view work? */ * FROM "+name.String())); {

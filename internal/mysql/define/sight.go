@@ -15,19 +15,19 @@ type BlindError struct {
 	Account string   // quoted, as GRANT takes it
 	What    []string // that may be missing, in words
 	Counted string   // what the server counts beside what the account sees; "" where nothing differs
-	Grants  []string // the statements that mend it
-	Part    bool     // something of it is seen and may be read: a part can be had as it is
+	Grants  []string // the statements that fix it
+	Part    bool     // some of it is visible and readable: a part can be taken as it is
 }
 
 func (e *BlindError) Error() string {
-	s := fmt.Sprintf("%s may not see all that is wanted: %s", e.Account, strings.Join(e.What, "; "))
+	s := fmt.Sprintf("%s may not see everything needed: %s", e.Account, strings.Join(e.What, "; "))
 	if e.Counted != "" {
 		s += "; " + e.Counted
 	}
 	return s
 }
 
-// Remedy is what mends it.
+// Remedy is how to fix it.
 func (e *BlindError) Remedy() string {
 	return "run " + strings.Join(e.Grants, "; ")
 }
@@ -36,7 +36,7 @@ func (e *BlindError) Remedy() string {
 type need struct {
 	any  []string // one of them is enough
 	what string   // is missing
-	// programs: it is of no concern to who wants tables only; whole: nor to who wants parts of schemas.
+	// programs: not relevant if only tables are wanted; whole: nor if only parts of schemas are wanted.
 	programs, whole bool
 }
 

@@ -249,7 +249,7 @@ func DigestsLost(ctx context.Context, c *mysql.Conn) (lost, size int64, err erro
 	return lost, size, err
 }
 
-// CountsStatements says whether the server counts statements by class, and else why not and what mends it.
+// CountsStatements says whether the server counts statements by class, and else why not and how to fix it.
 func CountsStatements(ctx context.Context, c *mysql.Conn) (yes bool, why, remedy string, err error) {
 	if !c.Server.PerformanceSchema {
 		return false, "performance_schema is off on this server", "add performance_schema=ON to the [mysqld] section of the option file and restart the server", nil

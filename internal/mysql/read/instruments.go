@@ -23,7 +23,7 @@ func Traceable(s mysql.Server) error {
 	case !s.MariaDB() && s.Number < 50708:
 		return fmt.Errorf("%w: MySQL %s keeps no nested events; that came with MySQL 5.7.8", ErrNoInstruments, s.Version)
 	case !s.PerformanceSchema:
-		return fmt.Errorf("%w: it is off, and can be switched on only at the start: write performance_schema=ON under [%s] in the server's option file and restart it", ErrNoInstruments, optionGroup(s))
+		return fmt.Errorf("%w: it is off, and can be switched on only at server start: write performance_schema=ON under [%s] in the server's option file and restart it", ErrNoInstruments, optionGroup(s))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (r *latencyReader) readQuantiles(ctx context.Context, c *mysql.Conn, s *fle
 		if v, ok := quantile(before, now, q.q); ok {
 			s.Values[s.Position(fleet.Metric{
 				Name: "risso_statement_latency_seconds", Labels: []fleet.Label{{Name: "quantile", Value: q.label}}, Unit: "seconds",
-				Help: "latency below which this share of the statements of the last 10 seconds stayed", Source: "performance_schema.events_statements_histogram_global",
+				Help: "latency not exceeded by this share of the statements of the last 10 seconds", Source: "performance_schema.events_statements_histogram_global",
 			})] = v
 		}
 	}

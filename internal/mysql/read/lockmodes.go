@@ -50,7 +50,7 @@ var laterBackupLocks = map[string][]string{"BACKUP_BLOCK_DDL": backupStages, "BA
 
 var backupStages = []string{"BACKUP_START", "BACKUP_FLUSH", "BACKUP_WAIT_FLUSH", "BACKUP_WAIT_DDL", "BACKUP_WAIT_COMMIT"}
 
-// both are modes that keep another waiting while they are had, and while they are wanted.
+// both are modes that keep another waiting while they are held, and while they are requested.
 func both(modes ...string) struct{ held, queued []string } {
 	return struct{ held, queued []string }{modes, modes}
 }

@@ -59,11 +59,11 @@ type Blocker struct {
 func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 
 // LockWaits tells who waits for which lock, and for whom; waiter is a connection, or 0 for all. gaps are what the server does not
-// tell, with what mends it. Row locks are told by data_lock_waits from MySQL 8.0.1 on and by INNODB_LOCK_WAITS elsewhere; all
+// tell, and how to fix it. Row locks are told by data_lock_waits from MySQL 8.0.1 on and by INNODB_LOCK_WAITS elsewhere; all
 // others by performance_schema.metadata_locks, MariaDB's plugin metadata_lock_info, and IS_USED_LOCK.
 //
 // MySQL 5.7 and MariaDB copy what they tell of row locks, and make the copy anew only when it was not read for 0.1 s (Source:
-// CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): who asks more often than that is told what was.
+// CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): asking more often than that returns the old state.
 func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
 	rows, gap, err := rowLockWaits(ctx, c, waiter)
 	if err != nil {
@@ -342,11 +342,11 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 			return list, nil, err
 		}
 	}
-	gap := fleet.Gap{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the server recorded no metadata locks when it was taken",
+	gap := fleet.Gap{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the server was not recording metadata locks when it was acquired",
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl' records those that are taken from then on"}
 	switch {
 	case c.Server.MariaDB() && s.kind == LockGlobal:
-		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' makes such locks known; it waits for them itself"
+		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows such locks; installing it has to wait for them"
 	case c.Server.MariaDB():
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}

@@ -27,7 +27,7 @@ type Prepared struct {
 type PreparedCounting struct {
 	Digests   bool // in the table of digests, as EXECUTE SELECT …: there is nothing to add
 	Instances bool // in performance_schema.prepared_statements_instances, and not in the table of digests
-	// Why neither counts them, and what mends it.
+	// Why neither counts them, and how to fix it.
 	Why, Remedy string
 }
 

@@ -46,7 +46,7 @@ type group struct {
 	phase   int64  // second within every at which it falls due, so that the slow ones do not meet
 	wanted  func(*Reader, mysql.Server) bool
 	read    func(*Reader, context.Context, *mysql.Conn) error
-	remedy  func(mysql.Server) string // what mends a lacking privilege
+	remedy  func(mysql.Server) string // how to grant a missing privilege
 	asked   bool                      // on this connection
 	pos     int                       // of risso_collect_seconds in the sample, plus one
 	gap     *fleet.Gap                // why it could not be read
@@ -85,7 +85,7 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).countReplicas},
 		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
-		{name: "settings", what: "settings that findings rest on", every: 1, wanted: (*Reader).mayBeSet, remedy: none, read: (*Reader).readSettings},
+		{name: "settings", what: "settings that findings depend on", every: 1, wanted: (*Reader).mayBeSet, remedy: none, read: (*Reader).readSettings},
 		{name: "innodb_metrics_off", what: "which InnoDB metrics are off", every: 60, phase: 9, wanted: always, remedy: none, read: (*Reader).countDisabled},
 	}}
 }
@@ -202,7 +202,7 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 		err := g.read(r, ctx, c)
 		if g.pos == 0 {
 			g.pos = 1 + r.Sample.Position(fleet.Metric{Name: "risso_collect_seconds", Labels: []fleet.Label{{Name: "group", Value: g.name}}, Unit: "seconds",
-				Help: "how long the server took to answer, with the way there and back", Source: "Risso"})
+				Help: "how long the server took to answer, including the round trip", Source: "Risso"})
 		}
 		r.Sample.Values[g.pos-1] = time.Since(start).Seconds()
 		if err = r.settle(g, c, t, err); err != nil {
@@ -274,7 +274,7 @@ func (r *Reader) Gaps(s mysql.Server) []fleet.Gap {
 			Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"})
 	}
 	if r.off > 0 {
-		out = append(out, fleet.Gap{What: digits.Counted(r.off, "InnoDB metric"), Reason: "switched off on this server, as it comes",
+		out = append(out, fleet.Gap{What: digits.Counted(r.off, "InnoDB metric"), Reason: "switched off on this server, as it is by default",
 			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"})
 	}
 	return append(out, r.instrumentGap()...)
@@ -311,8 +311,8 @@ func (m *meterMetrics) emit(s *fleet.Sample, t *mysql.Traffic) {
 		direction := func(d string) []fleet.Label { return []fleet.Label{{Name: "direction", Value: d}} }
 		for _, metric := range []fleet.Metric{
 			{Name: "risso_collect_queries_total", Counter: true, Help: "statements that Risso sent to this server", Source: "Risso"},
-			{Name: "risso_collect_server_seconds_total", Counter: true, Unit: "seconds", Help: "time from sending each statement to its last row: the server's work is not more", Source: "Risso"},
-			{Name: "risso_collect_bytes_total", Labels: direction("received"), Counter: true, Unit: "bytes", Help: "bytes that came from this server", Source: "Risso"},
+			{Name: "risso_collect_server_seconds_total", Counter: true, Unit: "seconds", Help: "time from sending each statement to its last row: an upper bound of the server's work", Source: "Risso"},
+			{Name: "risso_collect_bytes_total", Labels: direction("received"), Counter: true, Unit: "bytes", Help: "bytes received from this server", Source: "Risso"},
 			{Name: "risso_collect_bytes_total", Labels: direction("sent"), Counter: true, Unit: "bytes", Help: "bytes sent to this server", Source: "Risso"},
 		} {
 			m.pos = append(m.pos, s.Position(metric))

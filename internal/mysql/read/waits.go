@@ -76,7 +76,7 @@ func (r *waitReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample, r
 		r.counts = make(map[string]float64)
 	}
 	clear(r.counts)
-	if doing := c.Traffic().Doing(); doing != nil { // who looks at statements has just asked
+	if doing := c.Traffic().Doing(); doing != nil { // the reader of statements has just asked
 		maps.Copy(r.counts, doing)
 		r.emit(s)
 		return nil
@@ -109,7 +109,7 @@ func (r *waitReader) emit(s *fleet.Sample) {
 		for _, class := range WaitClasses {
 			r.pos[class] = s.Position(fleet.Metric{
 				Name: "risso_threads_waiting", Labels: []fleet.Label{{Name: "class", Value: class}},
-				Help: "threads that run a statement, by what they were found waiting for; running: by nothing that the server shows", Source: "thread states",
+				Help: "threads that run a statement, by what they were waiting for; running: for nothing that the server shows", Source: "thread states",
 			})
 		}
 	}

@@ -34,7 +34,7 @@ var ErrStalls = errors.New("others waited for the backup")
 type hold struct {
 	snap    *Snapshot
 	o       Options
-	st      *mysql.Stream // belongs to who calls Next
+	st      *mysql.Stream // belongs to the caller of Next
 	poke    chan struct{} // there is something to do
 	over    chan struct{} // closed when no more is to be read
 	end     context.CancelFunc
@@ -99,7 +99,7 @@ func (s *Snapshot) hold(ctx context.Context, o Options, reserve *mysql.Stream) e
 	case err == nil:
 		s.held = held
 	case outOfTime(err) || mysql.ErrorNumber(err) == errno.Deadlock:
-		return fmt.Errorf("%w: somebody has been changing a table for longer than %s", ErrLocks, o.LockWait)
+		return fmt.Errorf("%w: a table has been locked by a schema change for longer than %s", ErrLocks, o.LockWait)
 	}
 	return err
 }

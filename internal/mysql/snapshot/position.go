@@ -18,7 +18,7 @@ func (s *Snapshot) readPosition(ctx context.Context) error {
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		s.note("The account may not ask for the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		s.note("The account may not read the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 	case err != nil:
 		return fmt.Errorf("ask for the binary log position: %w", err)
 	case len(rows) > 0:
@@ -104,7 +104,7 @@ func (s *Snapshot) applied(ctx context.Context) error {
 	}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassLogin:
-		s.note("How far the replica had applied its sources may be off by the transactions of a moment: the account may not read " + what + ".")
+		s.note("The replica's position in its sources may be off by a few transactions: the account may not read " + what + ".")
 		return nil
 	}
 	return err
@@ -153,7 +153,7 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 		for i := range s.Sources {
 			s.Sources[i].File, s.Sources[i].Offset = "", 0
 		}
-		s.note("How far the replica had applied its sources is not a place in their binary logs: its appliers commit in another order than the source did (replica_preserve_commit_order, or slave_…, is OFF). GTIDs show it, if there are any.")
+		s.note("The replica's progress is not a position in its sources' binary logs: its appliers commit in a different order than the source (replica_preserve_commit_order, or slave_…, is OFF). GTIDs show the progress, if there are any.")
 		return nil
 	}
 	last := map[string]LogPlace{}
@@ -243,13 +243,13 @@ func (s *Snapshot) SchemaChanges(ctx context.Context) (map[string]int64, error) 
 	return now, nil
 }
 
-// restoreVariables matter for who restores: what a name, a length or a default means there.
+// restoreVariables matter for a restore: what a name, a length or a default means there.
 const restoreVariables = `'lower_case_table_names', 'character_set_server', 'collation_server', 'sql_mode', 'time_zone', 'system_time_zone',
  'explicit_defaults_for_timestamp', 'innodb_page_size', 'innodb_default_row_format', 'innodb_strict_mode', 'default_storage_engine', 'event_scheduler',
  'max_allowed_packet', 'log_bin', 'binlog_format', 'gtid_mode', 'server_id', 'gtid_domain_id', 'default_table_encryption', 'default_authentication_plugin',
  'partial_revokes'`
 
-// Variables are the server's variables that matter for who restores.
+// Variables are the server's variables that matter for a restore.
 func (s *Snapshot) Variables(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	err := s.control.Query(ctx, "SHOW /* risso: what a restore has to know */ GLOBAL VARIABLES WHERE Variable_name IN ("+restoreVariables+")", func(row [][]byte) error {
@@ -264,7 +264,7 @@ func (s *Snapshot) LogFilter(ctx context.Context) (mysql.LogFilter, error) {
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		s.note("The account may not ask what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		s.note("The account may not read what the binary logs leave out: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 		return mysql.LogFilter{}, nil
 	case err != nil:
 		return mysql.LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)

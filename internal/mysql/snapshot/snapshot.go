@@ -1,5 +1,5 @@
-// Package snapshot makes several sessions see a server as it was at one moment, with the place in its binary logs that belongs to that
-// moment. The locks that this takes are bounded: they are given back before anybody waits longer than was allowed.
+// Package snapshot makes several sessions see a server as it was at one moment, with the matching position in its binary logs.
+// Its locks are bounded: they are released before anything else waits longer than allowed.
 package snapshot
 
 import (
@@ -95,7 +95,7 @@ type Options struct {
 // transactions: they stay locked for reading until they have been read.
 type Lists struct{ Tables, Plain []mysql.TableName }
 
-// ErrLocks says that no lock was to be had in time.
+// ErrLocks says that no lock was granted in time.
 var ErrLocks = errors.New("the server is too busy for the lock that a backup needs")
 
 // errNotHere says that a method does not work on this server or for this account.
@@ -158,7 +158,7 @@ func Take(ctx context.Context, t mysql.Target, o Options) (_ *Snapshot, err erro
 			return s, s.letReserve(ctx, o)
 		}
 		if try >= o.Tries {
-			return nil, fmt.Errorf("%w: %s somebody changed a schema between the list of tables and the snapshot", ErrLocks, digits.Counted(try, "time"))
+			return nil, fmt.Errorf("%w: %s a schema was changed between the list of tables and the snapshot", ErrLocks, digits.Counted(try, "time"))
 		}
 		if s.Locked != nil {
 			if err := s.Locked.Exec(ctx, unlockTables); err != nil {
@@ -471,14 +471,14 @@ func (s *Snapshot) byBinlog(ctx context.Context) error {
 			return err
 		}
 		if places[0].File == "" {
-			return fmt.Errorf("%w: the server does not report a snapshot's place in the binary log", errNotHere)
+			return fmt.Errorf("%w: the server does not report a snapshot's position in the binary log", errNotHere)
 		}
 		if !slices.ContainsFunc(places, func(p LogPlace) bool { return p != places[0] }) {
 			s.Position = places[0]
 			return s.afterBinlog(ctx)
 		}
 	}
-	return fmt.Errorf("%w: %s somebody committed between two snapshots", errNotHere, digits.Counted(s.Tries-1, "time"))
+	return fmt.Errorf("%w: %s there were commits between two snapshots", errNotHere, digits.Counted(s.Tries-1, "time"))
 }
 
 func compareLogPlaces(a, b LogPlace) int {
@@ -542,11 +542,11 @@ func (s *Snapshot) byComparison(ctx context.Context, o Options) error {
 		}
 		still := s.Position == before && slices.Equal(s.Sources, sources)
 		if still && before != (LogPlace{}) {
-			s.Notes = append(s.Notes, "The account may lock neither the server nor its tables: the binary log stood still while the snapshots were taken, which leaves a doubt about a transaction that was just being committed.")
+			s.Notes = append(s.Notes, "The account may lock neither the server nor its tables: the binary log did not change while the snapshots were taken, but a transaction being committed at that time may be missing or not.")
 			return nil
 		}
 		if still && len(s.Sessions) == 1 && len(s.Sources) == 0 {
-			s.Notes = append(s.Notes, "The position in the binary logs is unknown: the account may not ask for it, or the server writes none.")
+			s.Notes = append(s.Notes, "The position in the binary logs is unknown: the account may not read it, or the server writes none.")
 			return nil
 		}
 		if s.Locked != nil {
@@ -555,7 +555,7 @@ func (s *Snapshot) byComparison(ctx context.Context, o Options) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w: the account may not lock, and %s somebody committed meanwhile", errNotHere, digits.Counted(s.Tries-1, "time"))
+	return fmt.Errorf("%w: the account may not lock, and %s there were commits in the meantime", errNotHere, digits.Counted(s.Tries-1, "time"))
 }
 
 // setLockWait bounds how long a session waits for metadata locks, in whole seconds.
@@ -583,7 +583,7 @@ func (s *Snapshot) blockDDL(ctx context.Context, o Options) error {
 		case !outOfTime(err):
 			return fmt.Errorf("lock the instance for a backup: %w", err)
 		case try >= o.Tries:
-			return fmt.Errorf("%w: somebody changes a schema, %s for longer than %s", ErrLocks, digits.Counted(try, "time"), o.LockWait)
+			return fmt.Errorf("%w: a schema is being changed, %s for longer than %s", ErrLocks, digits.Counted(try, "time"), o.LockWait)
 		}
 		if err := delay.For(ctx, time.Second); err != nil {
 			return err

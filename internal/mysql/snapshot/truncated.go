@@ -26,7 +26,7 @@ func newestTable(ctx context.Context, st *mysql.Stream) (n int64, err error) {
 		return -1, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("ask for the table that was made last: %w", err)
+		return 0, fmt.Errorf("ask for the newest table: %w", err)
 	}
 	return n, nil
 }

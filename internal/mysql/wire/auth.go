@@ -129,7 +129,7 @@ func (a *auth) finish() error {
 			return err
 		}
 	}
-	return malformed("a login that goes on and on")
+	return malformed("a login that does not end")
 }
 
 // change answers by another plugin, as the server wishes. https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_auth_switch_request.html
@@ -172,7 +172,7 @@ func (a *auth) more(p []byte) error {
 // sealed sends the password under the server's public key.
 func (a *auth) sealed(key []byte) error {
 	if len(a.salt) == 0 || a.safe {
-		return malformed("a public key that nobody asked for")
+		return malformed("an unrequested public key")
 	}
 	block, _ := pem.Decode(key)
 	if block == nil {

@@ -75,7 +75,7 @@ func (f *inflater) inflate(b []byte, full int) error {
 		return err
 	}
 	if n, err := f.z.Read(f.head[:1]); n > 0 || !errors.Is(err, io.EOF) {
-		return errors.New("a compressed packet is longer than it says")
+		return errors.New("a compressed packet is longer than announced")
 	}
 	return nil
 }

@@ -218,7 +218,7 @@ func attributes(cfg *driver.Config) (list []byte) {
 // on the way may have put it there (libpq had that fault: CVE-2021-23222).
 func (c *Conn) encrypt(ctx context.Context, cfg *driver.Config, secure *tls.Config) error {
 	if c.in.r != c.in.w {
-		return fmt.Errorf("%w: something came before TLS began", driver.ErrMalformPkt)
+		return fmt.Errorf("%w: data arrived before TLS began", driver.ErrMalformPkt)
 	}
 	secure = secure.Clone()
 	if secure.ServerName == "" && !secure.InsecureSkipVerify {

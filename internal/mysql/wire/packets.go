@@ -65,7 +65,7 @@ func (p *packets) outOfOrder(size int, number byte) error {
 	if size > 0 && p.buf[p.r] == headerError {
 		return nil
 	}
-	return fmt.Errorf("%w: packet %d came where %d was due", driver.ErrPktSync, number, p.sequence)
+	return fmt.Errorf("%w: packet %d instead of %d", driver.ErrPktSync, number, p.sequence)
 }
 
 // whole makes size bytes lie in the buffer, which they fit.
@@ -108,7 +108,7 @@ func (p *packets) join(size, most int) ([]byte, error) {
 	}
 	err := p.pieces(size, func(b []byte, _ bool) error {
 		if p.joined = append(p.joined, b...); len(p.joined) >= most {
-			return malformed("a packet that goes on and on")
+			return malformed("a packet that does not end")
 		}
 		return nil
 	})
@@ -151,7 +151,7 @@ type RowSink interface {
 	Piece(b []byte, last bool) error
 }
 
-// SinkError is the trouble of who takes rows or gives data, not of the connection, on which the rest of an answer is still to
+// SinkError is an error of the taker of rows or giver of data, not of the connection, on which the rest of an answer is still to
 // come.
 type SinkError struct{ Err error }
 

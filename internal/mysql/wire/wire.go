@@ -1,7 +1,7 @@
-// Package wire speaks the client/server protocol of MySQL and MariaDB, once for all who need more than a driver for
-// database/sql gives: rows as bytes in pieces, prepared statements without allocation, binary logs. A Conn is a connection
-// that is logged in; its link may be exchanged for another one (a socket of plain system calls). What is said on it, and
-// what becomes of the session, is the matter of its users. See DESIGN.md.
+// Package wire speaks the client/server protocol of MySQL and MariaDB, for code that needs more than a driver for
+// database/sql provides: rows as bytes in pieces, prepared statements without allocation, binary logs. A Conn is a logged-in
+// connection; its link may be replaced by another one (a socket of plain system calls). What is sent on it, and the state
+// of the session, is up to its users. See DESIGN.md.
 package wire
 
 import (

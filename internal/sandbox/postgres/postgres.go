@@ -1,5 +1,5 @@
-// Package postgres starts throw-away PostgreSQL servers on this machine, for benchmarks that set MySQL beside it. A server
-// listens on a Unix socket only, where no setting says otherwise, in a folder that nobody but its account may enter. PostgreSQL
+// Package postgres starts throw-away PostgreSQL servers on this machine, for benchmarks that compare MySQL with it. Unless
+// a setting says otherwise, a server listens only on a Unix socket, in a folder that only its account may enter. PostgreSQL
 // refuses to run as root: for root it runs as the account postgres.
 package postgres
 
@@ -24,7 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// Account is the server's superuser, who needs no password on the socket; for root it is also the account that runs the server.
+// Account is the server's superuser, which needs no password on the socket; for root it is also the account that runs the server.
 const Account = "postgres"
 
 // Options say which server to start.
@@ -124,20 +124,20 @@ func makeFolder(name string) (dir string, err error) {
 	case name == "":
 		dir, err = os.MkdirTemp("", "risso-pg-")
 	case !nameForm().MatchString(name):
-		return "", fmt.Errorf("%q is no name for a server", name)
+		return "", fmt.Errorf("%q is not a name for a server", name)
 	default:
 		dir = folder(name)
 		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {
-		return "", fmt.Errorf("make a folder for PostgreSQL: %w", err)
+		return "", fmt.Errorf("create a folder for PostgreSQL: %w", err)
 	}
 	id, err := account()
 	if err == nil && id != nil {
 		err = os.Chown(dir, int(id.Uid), int(id.Gid))
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("make a folder for PostgreSQL: %w", err), os.Remove(dir))
+		return "", errors.Join(fmt.Errorf("create a folder for PostgreSQL: %w", err), os.Remove(dir))
 	}
 	return dir, nil
 }
@@ -168,7 +168,7 @@ func (s *Server) make(ctx context.Context, settings []string) error {
 	return s.Start(ctx)
 }
 
-// account is who runs the server; nil: who runs this program.
+// account is the account that runs the server; nil: that of this program.
 func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -270,7 +270,7 @@ func (s *Server) lives() bool {
 // Remove takes away what a killed process left under a name; nothing there is no error.
 func Remove(ctx context.Context, name string) error {
 	if !nameForm().MatchString(name) {
-		return fmt.Errorf("%q is no name for a server", name)
+		return fmt.Errorf("%q is not a name for a server", name)
 	}
 	s := &Server{Dir: folder(name)}
 	st, err := os.Lstat(s.Dir)

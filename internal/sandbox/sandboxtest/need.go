@@ -1,4 +1,4 @@
-// Package sandboxtest says which servers a test has to have.
+// Package sandboxtest says which servers a test needs.
 package sandboxtest
 
 import (

@@ -72,7 +72,7 @@ func Read(path string) (File, error) {
 		return c, fault.Usagef("config file %s: %s", path, yamlProblem(err, text))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return c, fault.Usagef("config file %s: there is something after a line of ---: only what precedes it would be read", path)
+		return c, fault.Usagef("config file %s: there is content after a line of ---, which would not be read", path)
 	}
 	return c, nil
 }

@@ -43,7 +43,7 @@ func (c limitsConfig) check() (Limits, error) {
 	l := Limits{Samples: c.Samples, Series: c.Series, AtOnce: c.AtOnce, Connections: c.Connections}
 	for name, n := range map[string]int{"samples": c.Samples, "series": c.Series, "at_once": c.AtOnce, "connections": c.Connections} {
 		if n < 0 {
-			return l, fmt.Errorf("%s: a number below 0", name)
+			return l, fmt.Errorf("%s: must not be negative", name)
 		}
 	}
 	for _, f := range []struct {
@@ -60,7 +60,7 @@ func (c limitsConfig) check() (Limits, error) {
 		*f.into = n
 	}
 	if l.Memory != 0 && l.Memory < leastMemory {
-		return l, fmt.Errorf("memory: %q leaves no room for questions: at least 32MiB", c.Memory)
+		return l, fmt.Errorf("memory: %q is too little for queries: at least 32MiB", c.Memory)
 	}
 	for _, f := range []struct {
 		name, text string

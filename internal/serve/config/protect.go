@@ -109,13 +109,13 @@ func (c Protect) Check() (*Protection, error) {
 		*f.into = d
 	}
 	if r := c.Retention; min(r.Last, r.Daily, r.Weekly, r.Monthly, r.Yearly) < 0 {
-		return nil, errors.New("retention: a number below 0")
+		return nil, errors.New("retention: must not be negative")
 	}
 	if c.Threads < 0 || c.Threads > 64 {
-		return nil, fmt.Errorf("threads: %d is not one of 1 to 64", c.Threads)
+		return nil, fmt.Errorf("threads: %d is not between 1 and 64", c.Threads)
 	}
 	if c.MaxRunning < 0 {
-		return nil, errors.New("max_threads_running: a number below 0")
+		return nil, errors.New("max_threads_running: must not be negative")
 	}
 	if c.MaxRate != "" {
 		n, err := digits.ParseBytes(strings.TrimSuffix(c.MaxRate, "/s"))
@@ -146,7 +146,7 @@ func checkPlace(place string) error {
 		return err
 	}
 	if !strings.Contains(place, "://") && !filepath.IsAbs(place) {
-		return fmt.Errorf("%s is not an absolute path: the folder from which risso serve is started may change", place)
+		return fmt.Errorf("%s is not an absolute path: it would depend on the folder from which risso serve is started", place)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (c Protect) checkIdentity() error {
 		return nil
 	}
 	if len(c.EncryptTo) > 0 && c.Drill != "" {
-		return errors.New("identity_file is missing: a drill reads what encrypt_to makes unreadable")
+		return errors.New("identity_file is missing: a drill must be able to read what is encrypted by encrypt_to")
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func OnePlace(list []Watched) error {
 				continue
 			}
 			if a.Protect.Retention != b.Protect.Retention || a.Protect.CopyTo != b.Protect.CopyTo {
-				return fault.Usagef("%s and %s share the place %s: give them the same retention and copy_to, or a place each", b.Instance.Name, a.Instance.Name, a.Protect.Place)
+				return fault.Usagef("%s and %s share the place %s: give them the same retention and copy_to, or separate places", b.Instance.Name, a.Instance.Name, a.Protect.Place)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func (f Sources) Resolve() (File, []Watched, error) {
 	}
 	servers, err := Resolve(f.DSNs, f.DefaultsFile, c)
 	if err == nil && len(servers) == 0 {
-		err = fault.New(fault.Usage, "give --dsn 'user:password@tcp(host:3306)/', or --host-only, or try it on: risso sandbox up", ErrNoServer)
+		err = fault.New(fault.Usage, "give --dsn 'user:password@tcp(host:3306)/', or --host-only, or try it with risso sandbox up", ErrNoServer)
 	}
 	return c, servers, err
 }

@@ -45,7 +45,7 @@ func checkMode(mode string) error {
 	if mode == "" || slices.Contains(history.Modes(), history.Mode(mode)) {
 		return nil
 	}
-	return fault.Usagef("statements %q: it is auto, performance_schema, slow-log or off", mode)
+	return fault.Usagef("statements %q: must be auto, performance_schema, slow-log or off", mode)
 }
 
 // eventsURL is the flag, or else what the environment says, where a password is better kept.

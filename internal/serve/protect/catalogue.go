@@ -84,7 +84,7 @@ func Hollow(entries []repo.Entry, strangers map[string]string) map[string]string
 }
 
 // Counted are the backups of a server that count, the oldest first, and the newest one where that does not; headless are those without a manifest,
-// strangers those of nobody who is trusted. One that is so damaged that nobody knows of which server it is may be of each.
+// strangers those not signed by a trusted key. One so damaged that its server is unknown may belong to any.
 func Counted(entries, headless []repo.Entry, strangers map[string]string, mine func(repo.Header) bool) (list []repo.Entry, newest verdict.Uncounted) {
 	hollow := Hollow(entries, strangers)
 	var part verdict.Uncounted

@@ -20,7 +20,7 @@ func (p *Guard) checksumTask(s config.Watched) jobs.Task {
 		report.Stage("find the replicas")
 		found, notes, err := checksum.FindReplicas(ctx, s.Target)
 		if err != nil {
-			return jobs.Result{}, fmt.Errorf("%w; checksum is to be written at the primary", err)
+			return jobs.Result{}, fmt.Errorf("%w; configure checksum for the primary", err)
 		}
 		for _, n := range notes {
 			report.Log("%s", n)
@@ -125,7 +125,7 @@ func (c *compared) end(got checksum.Result) (string, error) {
 		text := fmt.Sprintf("%s: %s", digits.Plural(len(c.bad), "table differs", "tables differ"), more(c.bad))
 		return fmt.Sprintf("of %s %s", all, text), jobs.ErrFound
 	case got.Counts.Definitions > 0:
-		return fmt.Sprintf("of %s the rows are equal, and %s: %s", all, digits.Plural(got.Counts.Definitions, "definition differs", "definitions differ"), c.defined(got)), jobs.ErrFound
+		return fmt.Sprintf("the rows of %s are equal, but %s: %s", all, digits.Plural(got.Counts.Definitions, "definition differs", "definitions differ"), c.defined(got)), jobs.ErrFound
 	case len(got.Unseen) > 0:
 		err := fmt.Errorf("of %s %w: on %s %s", all, errUntold, got.Unseen[0].Server, fault.Line(got.Unseen[0].Words, got.Unseen[0].Hint))
 		return err.Error(), err
@@ -133,7 +133,7 @@ func (c *compared) end(got checksum.Result) (string, error) {
 		err := fmt.Errorf("of %s %w: %s", all, errUntold, more(c.open))
 		return err.Error(), err
 	case len(c.open) > 0:
-		return fmt.Sprintf("%s: no difference; some rows changed each time they were looked at: %s", all, more(c.open)), nil
+		return fmt.Sprintf("%s: no difference; some rows changed each time they were read: %s", all, more(c.open)), nil
 	}
 	return all + ": all are equal", nil
 }

@@ -191,7 +191,7 @@ func TestCompared(t *testing.T) {
 		failed bool
 	}{
 		{[]checksum.Table{on("equal"), on("filtered")}, "2 tables with 7 rows on 1 replica: all are equal", false},
-		{[]checksum.Table{on("changing")}, "1 table with 7 rows on 1 replica: no difference; some rows changed each time they were looked at: s.t on r: changing", false},
+		{[]checksum.Table{on("changing")}, "1 table with 7 rows on 1 replica: no difference; some rows changed each time they were read: s.t on r: changing", false},
 		{[]checksum.Table{on("changing"), on("behind"), on("failed")}, "of 3 tables with 7 rows on 1 replica not all rows could be compared: s.t on r: changing; and 2 more", true},
 		{[]checksum.Table{on("behind"), on("differs"), on("missing table")}, "of 3 tables with 7 rows on 1 replica 2 tables differ: s.t on r: differs; and 1 more", true},
 	} {

@@ -81,5 +81,5 @@ func TestServeWithoutIdentity(t *testing.T) {
 	if err := os.Remove(manifest); err != nil {
 		t.Fatal(err)
 	}
-	says("the newest backup, "+ids[1]+", does not count: its manifest is not there", false, nil)
+	says("the newest backup, "+ids[1]+", does not count: its manifest is missing", false, nil)
 }

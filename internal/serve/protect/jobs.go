@@ -123,7 +123,7 @@ func (p *Guard) verifyTask(s config.Watched) jobs.Task {
 			first := got.Problems[0]
 			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", digits.Counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
 		}
-		text := fmt.Sprintf("%s of %s: all as put there, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), digits.Bytes(got.Bytes))
+		text := fmt.Sprintf("%s of %s: all unchanged, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), digits.Bytes(got.Bytes))
 		if got.SealsOnly {
 			text += "; without identity_file only seals were checked"
 		}
@@ -181,7 +181,7 @@ func (p *Guard) drillTask(s config.Watched) jobs.Task {
 			_, err = p.facts.AddDrill(ctx, d)
 		}
 		if err != nil {
-			report.Log("the proof is at the place, and could not be noted here: %v", err)
+			report.Log("the proof is stored at the place, but could not be recorded here: %v", err)
 		}
 		for _, n := range append(proof.Failures, proof.Notes...) {
 			report.Log("%s", n)
@@ -229,7 +229,7 @@ func (p *Guard) mirrorTask(s config.Watched) jobs.Task {
 			Status: func(st mirror.Status) {
 				report.Set(st.Received, 0, "bytes")
 				if err := reach.note(ctx, st, time.Now()); err != nil && ctx.Err() == nil {
-					p.logger.Warn("how far a mirror reaches could not be noted", "server", s.Instance.Name, "err", err)
+					p.logger.Warn("how far a mirror reaches could not be recorded", "server", s.Instance.Name, "err", err)
 				}
 			}})
 		return jobs.Result{}, err

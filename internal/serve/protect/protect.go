@@ -1,5 +1,4 @@
-// Package protect is the part of the daemon that protects servers: jobs, the catalogue of what lies at their places, and
-// verdicts.
+// Package protect is the part of the daemon that protects servers: jobs, the catalogue of their backups, and verdicts.
 package protect
 
 import (
@@ -323,7 +322,7 @@ func (p *Guard) note(instance string, err error) {
 // sweep throws away what killed drills left here: their servers run on, full of data.
 func (p *Guard) sweep(ctx context.Context) {
 	if err := drill.Sweep(ctx, ""); err != nil && ctx.Err() == nil {
-		p.logger.Warn("what a killed drill left could not be thrown away", "err", err)
+		p.logger.Warn("what a killed drill left could not be removed", "err", err)
 	}
 }
 

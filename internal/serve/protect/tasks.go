@@ -63,7 +63,7 @@ func (p *Guard) openLooking(ctx context.Context, c *config.Protection) (*repo.Re
 	return p.openPlaceFor(ctx, c, c.Place, false, repo.Keys{Policy: policy})
 }
 
-// openTrusted opens the repository to read backups whole: those that are signed by who is trusted. What is trusted is logged, and what a
+// openTrusted opens the repository to read backups whole: those signed by a trusted key. What is trusted is logged, and what a
 // drill finds is signed by this account.
 func (p *Guard) openTrusted(ctx context.Context, c *config.Protection, report *jobs.Report) (*repo.Repo, func(), error) {
 	policy, err := places.Trust{Keys: c.Trust, AllowUnsigned: c.Unsigned}.Policy(c.Place, func(text string) { report.Log("%s", text) })
@@ -132,7 +132,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 		}
 		result, err := dump.Run(ctx, r, dump.Options{Target: s.Target, Name: s.Instance.Name, Tool: "risso " + release.Version(), Threads: c.Sessions(), Gate: gate,
 			Snapshot: snapshot.Options{Guard: snapshot.Guard{Said: func(e snapshot.GuardEvent) {
-				report.Log("the lock: %s after %s, %s waited for it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
+				report.Log("the lock: %s after %s, while %s waited for it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
 			}}},
 			Waiting: waitsForPrune(report),
 			Progress: func(p dump.Progress) {
@@ -165,7 +165,7 @@ func waitsForPrune(report *jobs.Report) func(repo.Holder) {
 func logHeader(report *jobs.Report, h repo.Header) {
 	report.Log("backup %s", h.ID)
 	if h.LockSeconds > 0 {
-		report.Log("nobody could commit for %s", digits.Seconds(h.LockSeconds))
+		report.Log("commits were blocked for %s", digits.Seconds(h.LockSeconds))
 	}
 	if h.Parent != "" {
 		report.Log("builds on %s", h.Parent)

@@ -1,4 +1,4 @@
-// Package aside sets damaged files aside: they keep their bytes under a name that tells what happened and when.
+// Package aside moves damaged files aside, unchanged, under a name that says what happened and when.
 package aside
 
 import (

@@ -1,5 +1,5 @@
 // Package blob keeps bytes under names somewhere else: in a folder, in an S3 bucket, on a host reached by SFTP. It knows
-// nothing of what the bytes mean. Every adapter passes the conformance suite in blobtest.
+// nothing about their contents. Every adapter passes the conformance suite in blobtest.
 package blob
 
 import (
@@ -19,7 +19,7 @@ var ErrNotFound = errors.New("not found")
 var ErrExists = errors.New("there is one already")
 
 // errDamagedUpload says that a server keeps something else than what it was sent.
-var errDamagedUpload = errors.New("the server does not keep what it was sent")
+var errDamagedUpload = errors.New("the server did not store what it was sent")
 
 // Info describes a blob. List leaves nothing out of it, so nobody has to ask for each one.
 type Info struct {
@@ -86,12 +86,12 @@ const maxName = 900
 // slashes, each of at most 255 bytes of [A-Za-z0-9_%.,=+@-], none of them "." or "..", none beginning with ".risso-".
 func ValidName(name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("blob name of %d bytes: 1 to %d are possible", len(name), maxName)
+		return fmt.Errorf("blob name of %d bytes: must be 1 to %d", len(name), maxName)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		switch {
 		case part == "" || part == "." || part == "..":
-			return fmt.Errorf("blob name %q: the part %q is not possible", name, part)
+			return fmt.Errorf("blob name %q: the part %q is not allowed", name, part)
 		case len(part) > 255:
 			return fmt.Errorf("blob name %q: a part is longer than 255 bytes", name)
 		case strings.HasPrefix(part, tempPrefix):
@@ -100,7 +100,7 @@ func ValidName(name string) error {
 		for i := range len(part) {
 			c := part[i]
 			if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_%.,=+@-", c) >= 0) {
-				return fmt.Errorf("blob name %q: the byte %q is not possible", name, c)
+				return fmt.Errorf("blob name %q: the byte %q is not allowed", name, c)
 			}
 		}
 	}

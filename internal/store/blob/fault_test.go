@@ -62,7 +62,7 @@ func TestS3Faults(t *testing.T) {
 		{name: "the answer to a part lost", kind: "put part", times: 1, disturb: blobtest.LoseAnswer, content: big},
 		{name: "the answer to the end lost", kind: "complete upload", times: 1, disturb: blobtest.LoseAnswer, content: big},
 		{name: "a lost part", kind: "put part", times: 1, disturb: blobtest.LosePart, content: big},
-		{name: "a lost part of a stream", kind: "put part", times: 1, disturb: blobtest.LosePart, content: big, stream: true, wrong: "does not keep what it was sent"},
+		{name: "a lost part of a stream", kind: "put part", times: 1, disturb: blobtest.LosePart, content: big, stream: true, wrong: "did not store what it was sent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // they mostly wait

@@ -70,7 +70,7 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	case place == "":
 		return nil, &PlaceError{place, "empty; it should be " + Forms}
 	case strings.ContainsAny(place, "\x00\n\r"):
-		return nil, &PlaceError{fmt.Sprintf("%.40s", place), "a line break or a zero byte is not possible"}
+		return nil, &PlaceError{fmt.Sprintf("%.40s", place), "a line break or a zero byte is not allowed"}
 	case !isURL:
 		if name, _, ok := strings.Cut(place, ":"); ok && slices.Contains([]string{"s3", "sftp", "ssh", "file", "http", "https"}, name) {
 			return nil, &PlaceError{redact(place), fmt.Sprintf("a folder, or is it meant as %s://…? A folder of that name is ./%s", name, redact(place))}
@@ -100,7 +100,7 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 		}
 		return openSFTP(ctx, c, o)
 	}
-	return nil, &PlaceError{redact(place), fmt.Sprintf("%q is not a kind of place; there are %s", scheme, Forms)}
+	return nil, &PlaceError{redact(place), fmt.Sprintf("%q is not a kind of place; use %s", scheme, Forms)}
 }
 
 // Check reads a place without going there: nil, or a *PlaceError.
@@ -169,7 +169,7 @@ func params(u *url.URL, known ...string) (url.Values, error) {
 			for _, s := range known {
 				list = append(list, strings.TrimSuffix(s, "*"))
 			}
-			return nil, &PlaceError{redact(u.String()), fmt.Sprintf("unknown parameter %q; there are %s", name, strings.Join(list, ", "))}
+			return nil, &PlaceError{redact(u.String()), fmt.Sprintf("unknown parameter %q; use %s", name, strings.Join(list, ", "))}
 		}
 		if len(v) > 1 && !repeats {
 			return nil, &PlaceError{redact(u.String()), fmt.Sprintf("%s is given twice", name)}
@@ -214,7 +214,7 @@ func s3Place(u *url.URL) (s3Config, error) {
 		return s3Config{}, &PlaceError{redact(u.String()), fmt.Sprintf(format, args...)}
 	}
 	if u.User != nil {
-		return wrong("keys do not belong into a place, where others can see them: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use the shared credentials file")
+		return wrong("keys do not belong in a place, where others can see them: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use the shared credentials file")
 	}
 	c := s3Config{bucket: u.Host, prefix: strings.Trim(u.Path, "/"), secure: true}
 	if !validBucket(c.bucket) {
@@ -240,7 +240,7 @@ func s3Place(u *url.URL) (s3Config, error) {
 		c.secure, c.endpoint = scheme == "https", strings.TrimSuffix(rest, "/")
 	}
 	if strings.ContainsAny(c.endpoint, "/?#@ ") {
-		return wrong("endpoint: a host, or a host and a port, is wanted")
+		return wrong("endpoint: must be a host, or a host and a port")
 	}
 	amazon := c.endpoint == "" || strings.HasSuffix(hostOf(c.endpoint), ".amazonaws.com") || strings.HasSuffix(hostOf(c.endpoint), ".amazonaws.com.cn")
 	if c.endpoint == "" {
@@ -255,7 +255,7 @@ func s3Place(u *url.URL) (s3Config, error) {
 	for _, t := range q["tag"] {
 		k, v, ok := strings.Cut(t, ":")
 		if !ok || k == "" {
-			return wrong("tag=%s: KEY:VALUE is wanted", t)
+			return wrong("tag=%s: must be KEY:VALUE", t)
 		}
 		if c.tags == nil {
 			c.tags = map[string]string{}
@@ -263,7 +263,7 @@ func s3Place(u *url.URL) (s3Config, error) {
 		c.tags[k] = v
 	}
 	if n := len(c.tags); n > 9 {
-		return wrong("%d tags: S3 allows 10 on an object, and one may be Risso's", n)
+		return wrong("%d tags: S3 allows 10 per object, and one may be needed by Risso", n)
 	}
 	switch {
 	case !slices.Contains([]string{"", "s3", "kms", "c"}, c.sse):
@@ -271,7 +271,7 @@ func s3Place(u *url.URL) (s3Config, error) {
 	case (c.kmsKey != "") && c.sse != "kms":
 		return wrong("kms-key is for sse=kms")
 	case (c.sseKeyFile != "") != (c.sse == "c"):
-		return wrong("sse=c and sse-key-file=FILE belong together; the file holds 32 bytes, or them in hex or base64")
+		return wrong("sse=c and sse-key-file=FILE belong together; the file holds 32 bytes, raw or in hex or base64")
 	case c.sse == "c" && !c.secure:
 		return wrong("sse=c sends the key with each request: the endpoint must be https")
 	}
@@ -343,7 +343,7 @@ func sftpPlace(u *url.URL) (sftpConfig, error) {
 		return sftpConfig{}, &PlaceError{redact(u.String()), fmt.Sprintf(format, args...)}
 	}
 	if _, secret := u.User.Password(); secret {
-		return wrong("a password does not belong into a place, where others can see it: use an SSH agent or key-file=FILE")
+		return wrong("a password does not belong in a place, where others can see it: use an SSH agent or key-file=FILE")
 	}
 	q, err := params(u, sftpParams...)
 	if err != nil {

@@ -27,12 +27,12 @@ func TestPlaces(t *testing.T) {
 		"": "empty", file: "not a folder", "a\nb": "line break", "s3:bucket": "s3://", "sftp:host/dir": "sftp://", "gs://bucket": "not a kind of place",
 		"file:/x": "file://", "file://host/x": "three slashes", "http://host/x": "not a kind of place",
 		"s3://": "not the name of a bucket", "s3:///x": "not the name of a bucket", "s3://UPPER/x": "not the name of a bucket", "s3://ab/x": "not the name of a bucket",
-		"s3://key:" + secret + "@bucket/x": "AWS_ACCESS_KEY_ID", "s3://bucket/a b": "prefix", "s3://bucket/x/../y": "prefix", "s3://bucket/x?endpont=h": "there are endpoint",
+		"s3://key:" + secret + "@bucket/x": "AWS_ACCESS_KEY_ID", "s3://bucket/a b": "prefix", "s3://bucket/x/../y": "prefix", "s3://bucket/x?endpont=h": "use endpoint",
 		"s3://bucket/x?endpoint=ftp://h": "neither http nor https", "s3://bucket/x?endpoint=u:" + secret + "@h": "a host", "s3://bucket/x?region=a&region=b": "twice",
 		"s3://bucket/x?path-style=yes": "on or off", "s3://bucket/x?sse=x": "s3, kms or c", "s3://bucket/x?sse=c": "sse-key-file", "s3://bucket/x?kms-key=k": "sse=kms",
 		"s3://bucket/x?sse=c&sse-key-file=f&endpoint=http://h": "https", "s3://bucket/x?tag=a": "KEY:VALUE",
 		"sftp://": "no host", "sftp://u@/d": "no host", "sftp://u:" + secret + "@h/d": "password", "sftp://u@h": "no folder", "sftp://u@h/": "no folder", "sftp://u@h:0/d": "port",
-		"sftp://u@h:99999/d": "port", "sftp://u:" + secret + "@h:x/d": "cannot be read", "sftp://u@h/~x/d": "/~/DIR", "sftp://u@h/d?keyfile=x": "there are key-file",
+		"sftp://u@h:99999/d": "port", "sftp://u:" + secret + "@h:x/d": "cannot be read", "sftp://u@h/~x/d": "/~/DIR", "sftp://u@h/d?keyfile=x": "use key-file",
 	} {
 		s, err := blob.Open(t.Context(), place, blob.Options{})
 		if err == nil {
@@ -72,7 +72,7 @@ func TestAway(t *testing.T) {
 	for _, c := range []struct{ place, want string }{
 		{missing, "no bucket"}, {strings.Replace(s3.Place(t, "there", "x"), "http:", "https:", 1), "HTTP"},
 		{"s3://bucket/x?region=r&endpoint=http://127.0.0.1:1", "refused"},
-		{stranger.Place(sftp.Addr, "d"), " (1 key tried)"}, {unknown.Place(sftp.Addr, "d"), "ssh-keyscan -p"}, {changed.Place(sftp.Addr, "d"), "another one"},
+		{stranger.Place(sftp.Addr, "d"), " (1 key tried)"}, {unknown.Place(sftp.Addr, "d"), "ssh-keyscan -p"}, {changed.Place(sftp.Addr, "d"), "differs from"},
 		{"sftp://u@127.0.0.1:1/d?key-file=" + sftp.KeyFile, "refused"}, {"sftp://u@127.0.0.1:1/d?key-file=/nowhere", "key-file"},
 	} {
 		began := time.Now()

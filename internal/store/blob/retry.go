@@ -164,7 +164,7 @@ func (r *resuming) current(ctx context.Context) (io.ReadCloser, error) {
 	}
 	if left != r.left {
 		body.Close()
-		return nil, errors.New("the blob was replaced while it was read")
+		return nil, errors.New("the blob was replaced while it was being read")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -112,7 +112,7 @@ func (s *s3) check(ctx context.Context) error {
 	case err != nil:
 		return fail("open", s.c.place, "", s3Explain(err))
 	case !found:
-		return fmt.Errorf("open %s: there is no bucket %q at %s; make it first", s.c.place, s.c.bucket, s.c.endpoint)
+		return fmt.Errorf("open %s: there is no bucket %q at %s; create it first", s.c.place, s.c.bucket, s.c.endpoint)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (c s3Config) serverSide() (encrypt.ServerSide, error) {
 		}
 		key, ok := key32(b)
 		if !ok {
-			return nil, &PlaceError{c.place, "sse-key-file: 32 bytes are wanted, or them in hex or base64"}
+			return nil, &PlaceError{c.place, "sse-key-file: must be 32 bytes, raw or in hex or base64"}
 		}
 		return encrypt.NewSSEC(key)
 	}

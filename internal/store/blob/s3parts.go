@@ -289,7 +289,7 @@ func (u *upload) run(ctx context.Context, first *part, next func() (*part, bool,
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if err2 := u.s.abort(clean, u.key, u.id); err2 != nil {
-			err = fmt.Errorf("%w; its parts could not be taken away: %v", err, err2)
+			err = fmt.Errorf("%w; its parts could not be removed: %v", err, err2)
 		}
 	}
 	return size, err
@@ -364,7 +364,7 @@ func (u *upload) send(ctx context.Context, first *part, next func() (*part, bool
 	for p, last := first, false; ; {
 		if p.n > maxParts {
 			p.free()
-			return 0, fmt.Errorf("more than %d parts; a blob of that size does not fit", maxParts)
+			return 0, fmt.Errorf("more than %d parts: the blob is too large", maxParts)
 		}
 		size += p.body.Size()
 		select {
@@ -470,7 +470,7 @@ func (u *upload) tryComplete(ctx context.Context) error {
 	})
 }
 
-// mend sends parts again that the server took and lost. A stream cannot be read again: that is a failure.
+// mend resends parts that the server accepted and lost. A stream cannot be read again: that is a failure.
 func (u *upload) mend(ctx context.Context) error {
 	list, err := u.listed(ctx)
 	if err != nil {
@@ -482,7 +482,7 @@ func (u *upload) mend(ctx context.Context) error {
 		}
 		p := u.kept[d.PartNumber]
 		if p == nil {
-			return fmt.Errorf("%w: part %d was taken and is not there", errDamagedUpload, d.PartNumber)
+			return fmt.Errorf("%w: part %d was accepted but is missing", errDamagedUpload, d.PartNumber)
 		}
 		if u.done[i].ETag, err = u.transmit(ctx, p); err != nil {
 			return err

@@ -123,7 +123,7 @@ func sftpPasses(err error) bool {
 func sftpExplain(err error) error {
 	var status *sftp.StatusError
 	if errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxFailure {
-		return fmt.Errorf("%w: the host says no more; is its disk full?", err)
+		return fmt.Errorf("%w: the host gives no reason; is its disk full?", err)
 	}
 	return err
 }

@@ -147,7 +147,7 @@ func hostKeys(c sftpConfig) (ssh.HostKeyCallback, []string, error) {
 			return &hostKeyError{fmt.Sprintf("the key of %s is not known (%s %s): compare it with the host's, then add it to %s: ssh-keyscan -p %s %s",
 				c.addr, key.Type(), ssh.FingerprintSHA256(key), where, portOf(c.addr), hostOf(c.addr))}
 		case errors.As(err, &e):
-			return &hostKeyError{fmt.Sprintf("the key of %s is another one (%s %s) than %s says (line %d): somebody may be listening in between, or the host was reinstalled",
+			return &hostKeyError{fmt.Sprintf("the key of %s (%s %s) differs from the one in %s (line %d): somebody may be intercepting the connection, or the host was reinstalled",
 				c.addr, key.Type(), ssh.FingerprintSHA256(key), e.Want[0].Filename, e.Want[0].Line)}
 		}
 		return &hostKeyError{fmt.Sprintf("the key of %s: %v", c.addr, err)}

@@ -47,7 +47,7 @@ func checkActivity(minutes []ActivityMinute) ([]ActivityMinute, error) {
 	list := make([]ActivityMinute, 0, len(minutes))
 	for _, m := range minutes {
 		if m.Instance == "" || m.Time <= 0 || m.Time%minute != 0 {
-			return nil, badQuestion("a minute has an instance and begins with a whole minute, not %q at %d", m.Instance, m.Time)
+			return nil, badQuestion("a minute needs an instance and must begin at a whole minute, not %q at %d", m.Instance, m.Time)
 		}
 		if len(m.Rows) > 0 {
 			list = append(list, m)

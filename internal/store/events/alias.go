@@ -25,7 +25,7 @@ func checkName(name string) error {
 	}
 	_, err := key(strings.TrimPrefix(name, "0x"))
 	if err == nil {
-		err = badQuestion("a class ID has hex digits only, not %q", name)
+		err = badQuestion("a class ID consists of hex digits, not %q", name)
 	}
 	return err
 }

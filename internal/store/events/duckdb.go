@@ -94,7 +94,7 @@ func OpenEmbedded(ctx context.Context, path string) (Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
-	// DuckDB makes its files with the process' mask: nobody else shall come as far as to them.
+	// DuckDB creates its files with the process's umask: others must not get as far as the files.
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}

@@ -1,8 +1,8 @@
 // Package events keeps rows: what classes of statements cost in each minute, samples of them, and their plans.
 //
 // There are two stores behind one interface: DuckDB, embedded, in one file of the data folder, in builds with cgo;
-// and ClickHouse, over its native protocol, when one machine is not enough. Both answer the same questions, and one suite of tests
-// runs over both. DESIGN.md says why it is built as it is.
+// and ClickHouse, over its native protocol, when one machine is not enough. Both answer the same queries, and one suite of tests runs
+// on both. DESIGN.md explains the design.
 package events
 
 import (
@@ -18,15 +18,15 @@ import (
 // The errors that a caller may want to tell apart.
 var (
 	// ErrNotBuilt says that this program was built without cgo and so has no embedded columnar store.
-	ErrNotBuilt = errors.New("the embedded columnar store (DuckDB) is not in this build of Risso, which was made without cgo")
+	ErrNotBuilt = errors.New("the embedded columnar store (DuckDB) is not in this build of Risso, which was built without cgo")
 	// ErrInUse says that another process has the file open.
-	ErrInUse = errors.New("another process holds the store of statements")
+	ErrInUse = errors.New("another process is using the store of statements")
 	// ErrNewer says that a newer Risso or a newer DuckDB wrote the file. It is left alone.
-	ErrNewer = errors.New("the store of statements is of a newer Risso")
+	ErrNewer = errors.New("the store of statements was written by a newer Risso")
 	// ErrMemory says that questions need more memory than the store may take.
-	ErrMemory = errors.New("the questions about statements take all the memory that they may")
+	ErrMemory = errors.New("queries about statements have used all the memory they may use")
 	// ErrBadQuestion says that the question, not the store, is at fault.
-	ErrBadQuestion = errors.New("bad question")
+	ErrBadQuestion = errors.New("bad query")
 )
 
 // Bucket counts calls by their latency. Number is the bucket's number in MySQL's own histograms: bucket n holds
@@ -188,7 +188,7 @@ func key(id string) (int64, error) {
 	}
 	u, err := strconv.ParseUint(id[:16], 16, 64)
 	if err != nil {
-		return 0, badQuestion("a class ID has hex digits only, not %q", id)
+		return 0, badQuestion("a class ID consists of hex digits, not %q", id)
 	}
 	return int64(u), nil
 }
@@ -199,7 +199,7 @@ func checkMinutes(minutes []Minute, pruned int64) ([]Minute, error) {
 	list := make([]Minute, 0, len(minutes))
 	for _, m := range minutes {
 		if m.Instance == "" || m.Time <= 0 || m.Time%minute != 0 {
-			return nil, badQuestion("a minute has an instance and begins with a whole minute, not %q at %d", m.Instance, m.Time)
+			return nil, badQuestion("a minute needs an instance and must begin at a whole minute, not %q at %d", m.Instance, m.Time)
 		}
 		if len(m.Rows) > 0 && m.Time >= pruned {
 			list = append(list, m)

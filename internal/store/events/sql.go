@@ -61,7 +61,7 @@ func (a asker) enter(ctx context.Context) (context.Context, func(), error) {
 		return ctx, func() { <-a.gate; cancel() }, nil
 	case <-ctx.Done():
 		cancel()
-		return nil, nil, fmt.Errorf("too many questions at once: %w", ctx.Err())
+		return nil, nil, fmt.Errorf("too many queries at once: %w", ctx.Err())
 	}
 }
 
@@ -174,7 +174,7 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	order, known := orders[q.Order]
 	level, byLatency := quantileOrders[q.Order]
 	if !known && !byLatency {
-		return nil, badQuestion("order %q; there are: %s", q.Order, strings.Join(Orders(), ", "))
+		return nil, badQuestion("order %q; use one of: %s", q.Order, strings.Join(Orders(), ", "))
 	}
 	if q.Limit < 1 || q.Limit > MaxLimit || q.Sparks < 0 || q.Sparks > 200 || len(q.Schemas) > maxSchemas {
 		return nil, badQuestion("limit must be 1 to %d, sparks 0 to 200, schemas at most %d", MaxLimit, maxSchemas)
@@ -226,7 +226,7 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 		return nil
 	})
 	if err != nil || len(list) == 0 {
-		return out, wrap("find the classes that cost most", err)
+		return out, wrap("find the most expensive classes", err)
 	}
 	for i, r := range list {
 		if place, ok := places[r.key]; ok {

@@ -1,7 +1,7 @@
 // Package series keeps numbers: every second of every watched instance, for
 // good, in little space, with the extremes of every minute and hour.
 //
-// DESIGN.md says why it is built as it is, FORMAT.md what its files hold.
+// DESIGN.md explains the design, FORMAT.md the format of its files.
 package series
 
 import (

@@ -26,9 +26,9 @@ const (
 var (
 	blockMagic     = [4]byte{'R', 'S', 'B', 'K'}
 	blockFootMagic = [4]byte{'K', 'B', 'S', 'R'}
-	errBlock       = errors.New("block does not hold what it promises")
+	errBlock       = errors.New("block content does not match its header")
 	errSum         = errors.New("checksum does not match")
-	errVersion     = errors.New("file is of a version this program does not read")
+	errVersion     = errors.New("file has a version that this program does not read")
 )
 
 // blockHeader is the fixed start of a block file.

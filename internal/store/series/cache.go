@@ -122,7 +122,7 @@ func (c *blockCache) get(r *blockRef, s *Store) (*blockFile, error) {
 	}
 	if b.start != r.start || b.start+int64(b.hours)*hourSeconds != r.end {
 		b.closer.Close()
-		return nil, &damageError{r.path, errors.New("it holds another time than its name says")}
+		return nil, &damageError{r.path, errors.New("its time is not the one in its name")}
 	}
 	r.schema.Store(b.sch)
 	if b.hurt != nil { // all of it can be read; it is written anew before it is damaged once more

@@ -98,7 +98,7 @@ const (
 
 var (
 	errMethod = errors.New("unknown chunk method")
-	errChunk  = errors.New("chunk does not hold what it promises")
+	errChunk  = errors.New("chunk content does not match its header")
 )
 
 // symbol tables: a residual's zigzag below 16 is its own symbol; above, a symbol gives the

@@ -61,7 +61,7 @@ func (w *worker) repair() {
 		err := rep.in.salvage(ref, rep.err)
 		rep.in.write.Unlock()
 		if err != nil {
-			w.s.event(rep.in.id, fleet.SeverityWarning, ref.path, fmt.Sprintf("%s is damaged (%v) and could not be set aside: %v", ref.path, rep.err, err))
+			w.s.event(rep.in.id, fleet.SeverityWarning, ref.path, fmt.Sprintf("%s is damaged (%v) and could not be moved aside: %v", ref.path, rep.err, err))
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (in *instance) salvage(ref *blockRef, why error) error {
 		}
 	}
 	in.replaceDamaged(ref, saved)
-	text := fmt.Sprintf("%s was damaged (%v). It is kept as %s; its good columns were saved.", ref.path, why, to)
+	text := fmt.Sprintf("%s was damaged (%v). It is kept as %s; its intact columns were saved.", ref.path, why, to)
 	if saved == nil {
 		text = fmt.Sprintf("%s was damaged (%v). It is kept as %s; nothing in it could be saved.", ref.path, why, to)
 	}
@@ -153,7 +153,7 @@ func (w *worker) repairFrames() {
 		err := h.in.salvageFrames(h.hour, why)
 		h.in.write.Unlock()
 		if err != nil {
-			w.s.event(h.in.id, fleet.SeverityWarning, "", fmt.Sprintf("A damaged file could not be set aside: %v (%v)", err, why))
+			w.s.event(h.in.id, fleet.SeverityWarning, "", fmt.Sprintf("A damaged file could not be moved aside: %v (%v)", err, why))
 		}
 	}
 }

@@ -23,11 +23,11 @@ const (
 	columnVarying  = 2
 )
 
-var errFrame = errors.New("frame does not hold what it promises")
+var errFrame = errors.New("frame content does not match its header")
 
 // ErrUnknownSchema says that a frame refers to names that were never sent. The sender
 // has to put the schema record before the frame.
-var ErrUnknownSchema = errors.New("the frame refers to a schema this store has not seen; send it with its schema")
+var ErrUnknownSchema = errors.New("the frame refers to a schema this store does not have; send it with its schema")
 
 // minute is a minute of an instance in memory, a row of values per second, in the writer's order.
 type minute struct {
@@ -128,7 +128,7 @@ func readFrameHead(payload []byte) (frameHead, error) {
 	in := input{b: payload}
 	var h frameHead
 	if v := in.byte(); v != frameVersion && in.err == nil {
-		return h, fmt.Errorf("frame of version %d, this program reads up to %d: %w", v, frameVersion, errFrame)
+		return h, fmt.Errorf("frame of version %d, but this program reads up to %d: %w", v, frameVersion, errFrame)
 	}
 	h.instance = in.text()
 	start := in.varint()

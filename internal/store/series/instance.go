@@ -145,7 +145,7 @@ func (in *instance) addBlock(path string, e os.DirEntry) {
 	t, err := time.Parse(format, name)
 	info, err2 := e.Info()
 	if err != nil || err2 != nil {
-		in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("The file %s is not named as a block is; it is left alone.", path))
+		in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("The file %s does not have the name of a block; it is left alone.", path))
 		return
 	}
 	in.blocks = append(in.blocks, &blockRef{in: in, path: path, start: t.Unix(), end: t.Unix() + span, size: info.Size()})
@@ -155,7 +155,7 @@ func (in *instance) openFrames(path string) error {
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), framesSuffix), strings.TrimSuffix(besideSuffix, framesSuffix))
 	t, err := time.Parse("20060102T15", name)
 	if err != nil {
-		in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("The file %s is not named as a frames file is; it is left alone.", path))
+		in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("The file %s does not have the name of a frames file; it is left alone.", path))
 		return nil
 	}
 	b, err := os.ReadFile(path)
@@ -259,7 +259,7 @@ func (in *instance) rescueFrames(f *framesFile, b []byte, why error) error {
 	}
 	f.size, f.schemas = 0, nil
 	in.s.event(in.id, fleet.SeverityWarning, f.path,
-		fmt.Sprintf("%s was damaged (%v). It is kept as %s; %s of it saved.", f.path, why, to, digits.Plural(len(refs), "good minute was", "good minutes were")))
+		fmt.Sprintf("%s was damaged (%v). It is kept as %s; %s of it saved.", f.path, why, to, digits.Plural(len(refs), "intact minute was", "intact minutes were")))
 	if len(refs) == 0 {
 		return nil
 	}
@@ -285,11 +285,11 @@ func (in *instance) damagedName(path string) string {
 func (in *instance) setAside(path string) (string, error) {
 	dir, err := in.damagedDir()
 	if err != nil {
-		return "", fmt.Errorf("make a place for damaged files: %w", err)
+		return "", fmt.Errorf("create a folder for damaged files: %w", err)
 	}
 	to := filepath.Join(dir, in.damagedName(path))
 	if err := os.Rename(path, to); err != nil {
-		return "", fmt.Errorf("set a damaged file aside: %w", err)
+		return "", fmt.Errorf("move a damaged file aside: %w", err)
 	}
 	in.s.stats.damaged.Add(1)
 	return to, nil
@@ -316,7 +316,7 @@ func (in *instance) keepAside(errs []error) {
 		}
 		in.s.stats.damaged.Add(1)
 		in.s.event(in.id, fleet.SeverityWarning, d.path,
-			fmt.Sprintf("%s was damaged (%v). It is kept as %s; what was good in it was saved.", d.path, d.err, to))
+			fmt.Sprintf("%s was damaged (%v). It is kept as %s; what was intact was saved.", d.path, d.err, to))
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	maxSchemaRaw = 16 << 20 // its bytes before compression
 )
 
-var errSchema = errors.New("schema does not hold what it promises")
+var errSchema = errors.New("schema content does not match its header")
 
 // seriesID is one Desc with its key. All parts of a Store share one value per key and type.
 type seriesID struct {

@@ -214,7 +214,7 @@ func (in *instance) boundMemory() {
 	}
 	if in.s.stats.lost.Add(int64(len(gone))) == int64(len(gone)) {
 		in.s.event(in.id, fleet.SeverityCritical, in.s.opts.Dir,
-			"The disk has been full for too long: the oldest minutes that waited in memory are being dropped.")
+			"The disk has been full for too long: the oldest minutes waiting in memory are being dropped.")
 	}
 }
 

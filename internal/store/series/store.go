@@ -28,15 +28,15 @@ var (
 	// ErrClosed says that the Store or Writer was closed before.
 	ErrClosed = errors.New("series store is closed")
 	// ErrBusy says that an instance has a Writer already.
-	ErrBusy = errors.New("the instance has a writer already; close that one first")
+	ErrBusy = errors.New("the instance already has a writer; close that one first")
 	// ErrInstance says that a text cannot name an instance.
-	ErrInstance = errors.New("not an instance id; use letters, digits, dots, dashes and underscores, as fleet.Slug makes them")
+	ErrInstance = errors.New("not an instance id; use letters, digits, dots, dashes and underscores, as returned by fleet.Slug")
 	// ErrValues says that a tick has more values than series were defined.
 	ErrValues = errors.New("more values than defined series")
 	// ErrTime says that a time is before 1970 or too far ahead for the format.
 	ErrTime = errors.New("time is out of the range that can be stored")
 	// ErrNotDurable says that something is in memory only, because writing fails.
-	ErrNotDurable = errors.New("the disk does not take it; make space")
+	ErrNotDurable = errors.New("the disk does not accept it; free some space")
 	// ErrRange says that a question asks for more points than one answer may have.
 	ErrRange = errors.New("too many points; ask for a shorter range or a longer step")
 )
@@ -50,7 +50,7 @@ type Options struct {
 	Dir string
 	// Retention is how long data is kept; 0 keeps it for good. Whole files are removed when their newest second is older.
 	Retention time.Duration
-	// Logger gets what a person who looks for a fault wants to know; nil is silence.
+	// Logger gets messages for debugging; nil: none.
 	Logger *slog.Logger
 	// OnEvent is told of damage, of a full disk and of recovery. It is called from Open, Append and the store's goroutine. It must return
 	// soon, and may read from the store but not write to it.
@@ -371,12 +371,12 @@ func (s *Store) writeFailed(instance string, err error) {
 	// It concerns all instances, whichever met it first.
 	s.log.Debug("write failed", "instance", instance, "err", err)
 	s.event("", fleet.SeverityCritical, s.opts.Dir,
-		fmt.Sprintf("%s: new minutes are kept in memory until it works again, for about half an hour. Make space in %s. (%v)", what, s.opts.Dir, err))
+		fmt.Sprintf("%s: new minutes are kept in memory until it works again, for about half an hour. Free some space in %s. (%v)", what, s.opts.Dir, err))
 }
 
 // writeRecovered ends the bad state when everything that waited is on disk.
 func (s *Store) writeRecovered() {
 	if s.stats.memFrames.Load() == 0 && s.full.recovered(time.Now()) {
-		s.event("", fleet.SeverityInfo, s.opts.Dir, "Risso can write its data again; what was kept in memory is on disk.")
+		s.event("", fleet.SeverityInfo, s.opts.Dir, "Risso can write its data again; what was kept in memory is now on disk.")
 	}
 }

@@ -27,8 +27,8 @@ const (
 var (
 	walMagic    = fileMagic("RSWL", 1)
 	framesMagic = fileMagic("RSFR", 1)
-	errMagic    = errors.New("it does not begin as its kind of file does")
-	errWAL      = errors.New("write-ahead log does not hold what it promises")
+	errMagic    = errors.New("it does not begin like a file of its kind")
+	errWAL      = errors.New("write-ahead log content does not match its header")
 )
 
 // fileMagic is how a file of records begins: a name, a version and a checksum of both, so that a newer version is told from damage.

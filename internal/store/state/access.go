@@ -23,7 +23,7 @@ const (
 	RoleAct  Role = "act"  // start and stop jobs, keep and delete results
 )
 
-// Allows says whether who has this role may do what another asks for.
+// Allows says whether this role includes another.
 func (r Role) Allows(needed Role) bool { return r == RoleAct || r == needed && r == RoleLook }
 
 // Token is an access token as it is listed; the secret is told once, when it is made.
@@ -152,11 +152,11 @@ func (s *Store) AnyAccess(ctx context.Context) (bool, error) {
 }
 
 // TokensAsked tells whether a token is asked for on loopback, too: since the first one
-// was made, or a damaged file with who knows how many was set aside. To revoke the
+// was made, or a damaged file with an unknown number of them was set aside. To revoke the
 // last token opens no door.
 func (s *Store) TokensAsked(ctx context.Context) (bool, error) {
 	asked := false
-	err := s.each(ctx, "look whether tokens are asked for", func(r *sql.Rows) error { return r.Scan(&asked) }, `SELECT asked FROM access`)
+	err := s.each(ctx, "find out whether tokens are required", func(r *sql.Rows) error { return r.Scan(&asked) }, `SELECT asked FROM access`)
 	return asked, err
 }
 
@@ -170,7 +170,7 @@ func (s *Store) ForgetTokens(ctx context.Context) error {
 
 // askAlways asks for tokens from now on.
 func (s *Store) askAlways(ctx context.Context) error {
-	return s.change(ctx, "ask for tokens", func(ctx context.Context, tx *sql.Tx) error {
+	return s.change(ctx, "require tokens", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE access SET asked=1`)
 		return err
 	})

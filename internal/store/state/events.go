@@ -43,7 +43,7 @@ type EventQuery struct {
 	Instances []string  // instance IDs; the empty one is Risso itself
 	From, To  time.Time // From included, To not
 	Kinds     []fleet.EventKind
-	AfterID   int64 // only newer ones: for who asks again and again
+	AfterID   int64 // only newer ones, for polling
 	Limit     int   // the newest so many; 0 means 1,000, at most 10,000
 }
 

@@ -61,7 +61,7 @@ type Run struct {
 	Began    time.Time       `json:"began"`
 	Ended    time.Time       `json:"ended"` // zero while it runs
 	Outcome  Outcome         `json:"outcome"`
-	Text     string          `json:"text"`   // one sentence: what came of it, or why it failed and what mends it
+	Text     string          `json:"text"`   // one sentence: the outcome, or why it failed and how to fix it
 	Result   json.RawMessage `json:"result"` // whatever the job says; {} when empty
 }
 

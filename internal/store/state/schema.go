@@ -115,7 +115,7 @@ var migrations = [...]string{
 		began    INTEGER NOT NULL,
 		ended    INTEGER NOT NULL,  -- 0: it runs
 		outcome  TEXT NOT NULL,     -- running, ok, failed, interrupted
-		text     TEXT NOT NULL,     -- one sentence: what came of it, or why it failed and what mends it
+		text     TEXT NOT NULL,     -- one sentence: the outcome, or why it failed and how to fix it
 		result   TEXT NOT NULL      -- JSON, whatever the job says
 	) STRICT;
 	CREATE INDEX protect_runs_by_job ON protect_runs (job, began);

@@ -1,7 +1,7 @@
 // Package state keeps facts in one SQLite file: which instances there are, what
-// happened to them, how their variables changed, and who may look.
+// happened to them, how their variables changed, and access tokens.
 //
-// DESIGN.md says why it is built as it is.
+// DESIGN.md explains the design.
 package state
 
 import (
@@ -29,11 +29,11 @@ var (
 	ErrDiskFull = errors.New("the disk that holds Risso's state is full")
 	// ErrForeign says that the file is a database, but not one of Risso's, or one of
 	// a newer Risso. It is left alone.
-	ErrForeign = errors.New("not a state file of this Risso")
+	ErrForeign = errors.New("not a state file of this version of Risso")
 	// ErrNotFound says that there is no such token.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the name is taken.
-	ErrExists = errors.New("the name is taken")
+	ErrExists = errors.New("the name is already in use")
 )
 
 // callLimit bounds a call whose context has no deadline of its own.
@@ -58,7 +58,7 @@ type Damage struct {
 
 // Open opens the state file at path and makes it where there is none. A damaged
 // file is moved aside, a new one is begun, and Damage says so. An empty store
-// after damage knows no token: who asks it must keep the door shut.
+// after damage knows no token: callers must keep access closed.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

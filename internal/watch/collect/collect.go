@@ -1,8 +1,8 @@
 // Package collect reads servers and hosts every second and hands what it read to a sink.
 //
-// Each instance has a goroutine of its own, so that one that hangs delays nobody else. A tick is
-// stamped with the second it was due; one that was read in a later second, with that one. Where Risso itself
-// was late, nothing is said of the server.
+// Each instance has a goroutine of its own, so that one that hangs does not delay others. A tick is
+// stamped with the second it was due, or with the second it was read if that is later. If Risso itself
+// was late, nothing is concluded about the server.
 package collect
 
 import (
@@ -64,7 +64,7 @@ type View struct {
 	Up        bool
 	DownSince time.Time
 	Reason    string // why it is down
-	Hint      string // what mends that
+	Hint      string // how to fix it
 	Late      bool
 	Unseen    bool // Risso was late itself and knows nothing of this tick: all else is as it was before
 	Sample    *fleet.Sample
@@ -112,7 +112,7 @@ type Options struct {
 	Phase    time.Duration  // how far into the second this instance is read, so that many are not read at once
 	Extra    Extra          // may be nil
 	Pulse    *Pulse         // knows when Risso itself was late; may be nil
-	Traffic  *mysql.Traffic // what is sent to a server counts into it; nil: nobody else asks the server
+	Traffic  *mysql.Traffic // counts what is sent to a server; nil: nothing else queries the server
 }
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the

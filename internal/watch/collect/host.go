@@ -43,7 +43,7 @@ func (h *Host) tick(due time.Time) time.Time {
 	t := due.Unix()
 	late := at.Sub(due).Abs() > lateAfter || time.Since(at) > lateAfter
 	if err := h.opts.Sink.Append(t, h.sample.Metrics, h.sample.Values, late); err != nil {
-		h.opts.Logger.Debug("a tick was not stored", "instance", h.instance.ID, "err", err)
+		h.opts.Logger.Debug("a reading was not stored", "instance", h.instance.ID, "err", err)
 	}
 	if h.opts.Observer != nil {
 		h.opts.Observer.Observe(View{Instance: h.instance, Tick: t, PrevTick: h.prevTick, Seconds: between(h.prevTick, t, h.prevAt, at), Prev: h.prev, Up: true, Late: late,

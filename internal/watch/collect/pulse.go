@@ -114,7 +114,7 @@ func (p *Pulse) Still(from, to time.Time) (sum time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.still
-	if s, ok := p.pause(to, slept); ok { // who asks woke before the pulse did
+	if s, ok := p.pause(to, slept); ok { // the caller woke before the pulse did
 		list = append(list[:len(list):len(list)], s)
 	}
 	for _, s := range list {
@@ -137,5 +137,5 @@ func (p *Pulse) NotLooking(since, now time.Time) string {
 	if p.Still(since, now) < lateShare {
 		return ""
 	}
-	return fmt.Sprintf("Risso did not look since %s: it was late itself", since.Local().Format("15:04:05"))
+	return fmt.Sprintf("Risso has taken no readings since %s: it was late itself", since.Local().Format("15:04:05"))
 }

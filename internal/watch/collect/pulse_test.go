@@ -53,7 +53,7 @@ func TestPulseKnowsWhenItStoodStill(t *testing.T) {
 	if d := p.Still(at(13), at(20)).Round(100 * time.Millisecond); d != 7*time.Second {
 		t.Errorf("now: %s", d)
 	}
-	if w := p.NotLooking(at(13), at(20)); !strings.HasPrefix(w, "Risso did not look since") {
+	if w := p.NotLooking(at(13), at(20)); !strings.HasPrefix(w, "Risso has taken no readings since") {
 		t.Errorf("in words: %q", w)
 	}
 	run(20)

@@ -105,7 +105,7 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 	}
 	late := time.Since(due) > lateAfter
 	if err := s.opts.Sink.Append(t, sample.Metrics, sample.Values, late && err == nil); err != nil {
-		s.opts.Logger.Debug("a tick was not stored", "instance", s.instance.ID, "err", err)
+		s.opts.Logger.Debug("a reading was not stored", "instance", s.instance.ID, "err", err)
 	}
 	s.observe(t, late, unseen)
 	if !unseen {
@@ -231,7 +231,7 @@ func explain(err error) (reason, hint string) {
 	}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassTimeout:
-		return "does not answer", "it hangs, or a firewall swallows packets"
+		return "does not answer", "it hangs, or a firewall drops packets"
 	case mysql.ClassDropped:
 		return "dropped the connection", ""
 	}
@@ -308,7 +308,7 @@ func (s *Server) countersReset(now time.Time, uptime float64) {
 	}
 	// NaN, for a value that was not given, compares as false.
 	if i < len(s.prev) && uptime-s.reader.Sample.Values[i] > s.uptime-s.prev[i] {
-		s.event(now, fleet.EventReset, fleet.SeverityInfo, "counters", "", "", "the server's counters were set back (FLUSH STATUS)")
+		s.event(now, fleet.EventReset, fleet.SeverityInfo, "counters", "", "", "the server's counters were reset (FLUSH STATUS)")
 	}
 }
 

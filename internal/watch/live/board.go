@@ -1,5 +1,5 @@
-// Package live is the present: what every watched instance looks like now, in numbers and in words. It
-// keeps the newest tick of each, nothing older than some minutes, and reads no server itself.
+// Package live is the present state of every watched instance, in numbers and in words. It keeps the newest tick
+// of each and nothing older than a few minutes, and does not query servers itself.
 package live
 
 import (

@@ -51,7 +51,7 @@ func TestOtherServer(t *testing.T) {
 			if err := old.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			w.awaitFinding(t, "conn.saturation", "of 20 connections are taken")
+			w.awaitFinding(t, "conn.saturation", "of 20 connections are in use")
 			if d := w.told(); d.Version != now.Version && !strings.HasPrefix(d.Version, now.Version) {
 				t.Errorf("its version is told as %s, it is %s", d.Version, now.Version)
 			}

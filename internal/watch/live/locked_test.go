@@ -175,7 +175,7 @@ func TestRedoPressure(t *testing.T) {
 				}
 				ended <- nil
 			}()
-			f := w.awaitFinding(t, "redo.pressure", "the redo log is", "% full", "more are written a second: when it is full, all writes wait")
+			f := w.awaitFinding(t, "redo.pressure", "the redo log is", "% full", "more are written per second: when it is full, all writes wait")
 			t.Log(f.Words)
 			stop()
 			if err := <-ended; err != nil {

@@ -155,7 +155,7 @@ func (e *entry) notLooking(now time.Time) string {
 	if words := e.pulse.NotLooking(since, now); words != "" || !e.unseen {
 		return words
 	}
-	return fmt.Sprintf("Risso did not look since %s: it was late itself", since.Local().Format("15:04:05"))
+	return fmt.Sprintf("Risso has taken no readings since %s: it was late itself", since.Local().Format("15:04:05"))
 }
 
 // lag is the largest delay of any channel, beyond what is wanted. The caller holds the lock.
@@ -192,7 +192,7 @@ type Detail struct {
 	Row
 	Uptime *float64          `json:"uptime"` // seconds
 	Gaps   []fleet.Gap       `json:"gaps"`
-	Hint   string            `json:"hint,omitempty"` // what mends a server that is down
+	Hint   string            `json:"hint,omitempty"` // how to fix a server that is down
 	Cost   Cost              `json:"cost"`
 	Facts  map[string]string `json:"facts"`
 	Host   string            `json:"host"` // the host's instance ID

@@ -82,7 +82,7 @@ func cpuStolen(r *round) {
 		return
 	}
 	c := candidate{id: "host.steal", severity: fleet.SeverityWarning, chart: "cpu",
-		head: fmt.Sprintf("the hypervisor keeps %s of the processor time from this host", digits.Percent(steal)), tail: ": its owner gives it to others"}
+		head: fmt.Sprintf("the hypervisor withholds %s of the processor time from this host", digits.Percent(steal)), tail: ": it gives it to other machines"}
 	if steal >= 0.4 {
 		c.severity = fleet.SeverityCritical
 	}
@@ -102,7 +102,7 @@ func ioPressure(r *round) {
 	}
 	some, _ := r.rate("node_pressure_io_waiting_seconds_total")
 	c := candidate{id: "host.pressure_io", severity: fleet.SeverityWarning, chart: "psi", remedy: "pidstat -d 1 5",
-		head: fmt.Sprintf("all tasks wait for disks in %s of the time", digits.Percent(min(all, 1))), tail: fmt.Sprintf(", some in %s", digits.Percent(min(max(some, all), 1)))}
+		head: fmt.Sprintf("all tasks wait for disks %s of the time", digits.Percent(min(all, 1))), tail: fmt.Sprintf(", some in %s", digits.Percent(min(max(some, all), 1)))}
 	if all >= 0.7 {
 		c.severity = fleet.SeverityCritical
 	}
@@ -119,7 +119,7 @@ func memoryPressure(r *round) {
 		return
 	}
 	c := candidate{id: "host.pressure_memory", severity: fleet.SeverityWarning, chart: "psi", remedy: "ps axo pid,rss,comm --sort=-rss | head",
-		head: fmt.Sprintf("all tasks wait for memory in %s of the time", digits.Percent(min(all, 1)))}
+		head: fmt.Sprintf("all tasks wait for memory %s of the time", digits.Percent(min(all, 1)))}
 	if free, ok := r.value("node_memory_MemAvailable_bytes"); ok {
 		c.tail = "; " + digits.Bytes(free) + " are available"
 	}
@@ -143,7 +143,7 @@ func swapping(r *round) {
 		return
 	}
 	c := candidate{id: "host.swap", severity: fleet.SeverityWarning, chart: "swap", remedy: "sysctl vm.swappiness=1",
-		head: fmt.Sprintf("the host swaps: %s pages a second in, %s out", digits.Number(in), digits.Number(out))}
+		head: fmt.Sprintf("the host is swapping: %s pages per second in, %s out", digits.Number(in), digits.Number(out))}
 	if in >= many {
 		c.severity = fleet.SeverityCritical
 	}
@@ -165,7 +165,7 @@ func oomKill(r *round) {
 		return
 	}
 	r.add(candidate{id: "host.oom", severity: fleet.SeverityCritical, chart: "memory_host", now: true, at: time.Unix(int64(at), 0),
-		head: "the kernel kills processes because memory ran out", remedy: "dmesg -T | grep -i -A3 'killed process'"})
+		head: "the kernel is killing processes because memory ran out", remedy: "dmesg -T | grep -i -A3 'killed process'"})
 }
 
 // flush is how a disk flushes now.
@@ -279,7 +279,7 @@ func diskFull(r *round) {
 		case share < 0.1 && avail < 50<<30:
 			c.head = fmt.Sprintf("%s is nearly full: %s of %s left", point, digits.Bytes(avail), digits.Bytes(size))
 		case ok && ok2 && files > 0 && free/files < 0.03:
-			c.head = fmt.Sprintf("%s has nearly no file nodes left: %s of %s", point, digits.Number(free), digits.Number(files))
+			c.head = fmt.Sprintf("%s has almost no inodes left: %s of %s", point, digits.Number(free), digits.Number(files))
 			c.remedy = "df -i " + shellQuote(point)
 		default:
 			continue
@@ -305,7 +305,7 @@ func diskReadOnly(r *round) {
 		}
 		point := label(key, "mountpoint")
 		r.add(candidate{id: "disk.readonly", subject: point, severity: fleet.SeverityCritical, chart: "disk_space",
-			head: point + " has become read-only", tail: ": the kernel does that after an error of the disk", remedy: "dmesg -T | tail -50"})
+			head: point + " has become read-only", tail: ": the kernel does that after a disk error", remedy: "dmesg -T | tail -50"})
 	}
 }
 

@@ -97,7 +97,7 @@ func redoPressure(r *round) {
 	c := candidate{id: "redo.pressure", severity: fleet.SeverityWarning, chart: "checkpoint", remedy: remedy,
 		head: fmt.Sprintf("the redo log is %s full", digits.Percent(math.Min(share, 1))), tail: fmt.Sprintf(" (%s of %s): when it is full, all writes wait", digits.Bytes(age), digits.Bytes(limit))}
 	if told && written >= 1 {
-		c.tail = fmt.Sprintf(" (%s of %s), and %s more are written a second: when it is full, all writes wait", digits.Bytes(age), digits.Bytes(limit), digits.Bytes(written))
+		c.tail = fmt.Sprintf(" (%s of %s), and %s more are written per second: when it is full, all writes wait", digits.Bytes(age), digits.Bytes(limit), digits.Bytes(written))
 	}
 	if share >= redoCritical {
 		c.severity = fleet.SeverityCritical
@@ -115,7 +115,7 @@ func undoHistory(r *round) {
 	}
 	c := candidate{id: "undo.history", severity: fleet.SeverityWarning, chart: "history",
 		head:   "more than " + digits.Number(warning) + " old transactions wait for purge",
-		tail:   ", now " + digits.Number(n) + ": reads get slower while an old transaction stays open",
+		tail:   ", now " + digits.Number(n) + ": reads get slower as long as an old transaction stays open",
 		remedy: "SELECT trx_mysql_thread_id, trx_started, trx_rows_modified, LEFT(trx_query, 100) FROM information_schema.INNODB_TRX ORDER BY trx_started LIMIT 5"}
 	if n >= critical {
 		c.severity = fleet.SeverityCritical
@@ -133,7 +133,7 @@ func bufferPoolStarved(r *round) {
 	const manyWaits, manyMisses, missShare = 1, 1000, 0.1
 	switch {
 	case waits >= manyWaits:
-		c.head = fmt.Sprintf("threads wait for a free page in the buffer pool %s times a second", digits.Number(waits))
+		c.head = fmt.Sprintf("threads wait for a free page in the buffer pool %s times per second", digits.Number(waits))
 	case ok && misses >= manyMisses && misses >= missShare*requests:
 		c.head = fmt.Sprintf("%s of page reads miss the buffer pool", digits.Percent(misses/requests))
 		c.tail = fmt.Sprintf(", %s a second", digits.Number(misses))
@@ -165,7 +165,7 @@ func deadlocks(r *round) {
 		return
 	}
 	c := candidate{id: "deadlock.rate", severity: fleet.SeverityWarning, chart: "row_locks",
-		head: atLeastWord(r.Snapshot) + fmt.Sprintf("about %s deadlocks a minute", digits.Number(math.Round(n))), tail: ": each costs a transaction its work",
+		head: atLeastWord(r.Snapshot) + fmt.Sprintf("about %s deadlocks a minute", digits.Number(math.Round(n))), tail: ": each rolls back a transaction",
 		remedy: "SET GLOBAL innodb_print_all_deadlocks = ON; SHOW ENGINE INNODB STATUS"}
 	if n >= many {
 		c.severity = fleet.SeverityCritical

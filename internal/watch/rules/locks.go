@@ -21,7 +21,7 @@ func metadataLocks(r *round) {
 	r.add(c)
 }
 
-// metadataHolders is a statement that lists who may hold what others wait for, the likeliest first. sys.schema_table_lock_waits tells it
+// metadataHolders is a statement that lists sessions that may hold what others wait for, most likely first. sys.schema_table_lock_waits tells it
 // of tables alone: not of FLUSH TABLES WITH READ LOCK, backups, schemas and programs, nor of tables that are to be closed.
 func metadataHolders(s *Snapshot) string {
 	switch {
@@ -56,11 +56,11 @@ func plugin(s *Snapshot) string {
 	if name == "" {
 		return ""
 	}
-	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO shows who holds what"
+	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO shows who holds which lock"
 }
 
 // rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are daily life; they are told when they last.
-// The server's counter leaves out waits for its locks of tables and of AUTO_INCREMENT; who looks at statements sees those, too.
+// The server's counter leaves out waits for its locks of tables and of AUTO_INCREMENT; the reader of statements sees those, too.
 func rowLocks(r *round) {
 	n, ok := r.value(statusPrefix + "innodb_row_lock_current_waits")
 	if !ok {

@@ -29,9 +29,9 @@ func replicationStopped(r *round) {
 		case !io && !sql:
 			c.head = "replication from " + source + " is stopped"
 		case !io:
-			c.head = "replication from " + source + " receives nothing: the IO thread is stopped"
+			c.head = "replication from " + source + " is not receiving: the IO thread is stopped"
 		default:
-			c.head = "replication from " + source + " applies nothing: the SQL thread is stopped"
+			c.head = "replication from " + source + " is not applying: the SQL thread is stopped"
 		}
 		if ch.Name != "" {
 			c.head = "channel " + ch.Name + ": " + c.head
@@ -61,10 +61,10 @@ func goOn(s *Snapshot, ch fleet.Channel) string {
 	start, mode := s.server().StartReplica(ch.Name), s.server().ApplyModeVariable()
 	otherRows := ch.LastErrno == errno.KeyNotFound || ch.LastErrno == errno.DuplicateEntry
 	if strings.EqualFold(ch.SQLRunning, "Yes") || !otherRows || strings.EqualFold(s.text(mode), "IDEMPOTENT") {
-		return start + "    -- once the cause of the error is fixed: before that it stops again at the same place"
+		return start + "    -- once the cause of the error is fixed; otherwise it stops again at the same place"
 	}
 	return fmt.Sprintf("SET GLOBAL %[1]s = 'IDEMPOTENT'; %[2]s    -- rows that are not as the primary had them are passed over or overwritten, where it logs rows; "+
-		"when the replica has caught up: SET GLOBAL %[1]s = 'STRICT', and make them equal by risso checksum --dsn PRIMARY --replica THIS --mend", mode, start)
+		"when the replica has caught up: SET GLOBAL %[1]s = 'STRICT', and repair differences by risso checksum --dsn PRIMARY --replica THIS --mend", mode, start)
 }
 
 const lagMetric = "mysql_slave_status_seconds_behind_master"
@@ -128,7 +128,7 @@ func replicationLag(r *round) {
 		case gain < -0.05:
 			c.tail += fmt.Sprintf("; it catches up in about %s", digits.Age(lag/-gain))
 		case gain > 0.05:
-			c.tail += "; it still falls back"
+			c.tail += "; it is still falling behind"
 		}
 	}
 	c.remedy = moreAppliers(r.Snapshot)
@@ -167,7 +167,7 @@ func replicaWritable(r *round) {
 		return
 	}
 	c := candidate{id: "repl.writable", severity: fleet.SeverityWarning, chart: "replication",
-		head: "the replica takes writes: read_only is off", remedy: "SET GLOBAL " + r.server().ReadOnlyVariable() + " = ON"}
+		head: "the replica accepts writes: read_only is off", remedy: "SET GLOBAL " + r.server().ReadOnlyVariable() + " = ON"}
 	r.add(c)
 }
 
@@ -233,7 +233,7 @@ func flowControl(r *round) {
 		return
 	}
 	c := candidate{id: "galera.flow_control", severity: fleet.SeverityWarning, chart: "galera_flow",
-		head:   fmt.Sprintf("Galera flow control pauses writes for %s of the time", digits.Percent(share)),
+		head:   fmt.Sprintf("Galera flow control pauses writes %s of the time", digits.Percent(share)),
 		remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"}
 	if n, ok := r.value(variablePrefix + "wsrep_slave_threads"); ok && n <= 1 {
 		c.remedy = "SET GLOBAL wsrep_slave_threads = 4"

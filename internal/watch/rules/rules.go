@@ -1,8 +1,8 @@
-// Package rules turns what is known of an instance at a moment into words: what is
-// wrong, how much, since when, and what mends it. It does no input or output, and
-// the time is given to it, so that every rule can be tried in a table.
+// Package rules turns the state of an instance into words: what is wrong, how much,
+// since when, and how to fix it. It does no input or output, and the time is passed
+// in, so that every rule can be tested by a table.
 //
-// The ids are stable words; people write them into their alerts.
+// The ids are stable; people use them in their alerts.
 package rules
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot is what is known of an instance at its newest tick. Functions may be
-// nil, values may be absent: a rule that lacks a number says nothing.
+// nil, values may be absent: a rule without its metric says nothing.
 type Snapshot struct {
 	Now      time.Time // in the zone that times are told in
 	Instance fleet.Instance
@@ -21,7 +21,7 @@ type Snapshot struct {
 	Up        bool
 	DownSince time.Time // zero with Up false: not reached yet, and it is too early to complain
 	Reason    string    // why it is down, as what the server does: "refuses connections"
-	Hint      string    // what mends that
+	Hint      string    // how to fix it
 	Late      bool      // this tick took longer than a tenth of its interval
 
 	Value func(key string) (float64, bool) // a metric now

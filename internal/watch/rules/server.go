@@ -76,7 +76,7 @@ func waitingFor(s *Snapshot) string {
 
 // waits says what the classes of risso_threads_waiting wait for.
 var waits = []struct{ key, words string }{
-	{waitKey("commit"), "commit"}, {waitKey("semisync"), "a replica's receipt"}, {waitKey("row_lock"), "a row lock"},
+	{waitKey("commit"), "commit"}, {waitKey("semisync"), "a replica's acknowledgement"}, {waitKey("row_lock"), "a row lock"},
 	{waitKey("metadata_lock"), "a metadata lock"}, {waitKey("table_lock"), "a table lock or GET_LOCK()"}, {waitKey("io"), "the disk"},
 	{waitKey("network"), "the network"}, {waitKey("replication"), "replication"},
 }
@@ -97,14 +97,14 @@ func connections(r *round) {
 	switch share := used / limit; {
 	case recent >= 1:
 		c.severity = fleet.SeverityCritical
-		c.head = "clients are refused"
-		c.tail = fmt.Sprintf(": %s of %s connections are taken, %s refused in the last 10 s", digits.Number(math.Round(used)), digits.Number(limit), digits.Number(math.Round(recent)))
+		c.head = "clients are being refused"
+		c.tail = fmt.Sprintf(": %s of %s connections are in use, %s refused in the last 10 s", digits.Number(math.Round(used)), digits.Number(limit), digits.Number(math.Round(recent)))
 	case share >= 0.95:
 		c.severity = fleet.SeverityCritical
-		c.head = fmt.Sprintf("%s of %s connections are taken", digits.Number(math.Round(used)), digits.Number(limit))
+		c.head = fmt.Sprintf("%s of %s connections are in use", digits.Number(math.Round(used)), digits.Number(limit))
 	case share >= 0.85:
 		c.severity = fleet.SeverityWarning
-		c.head = fmt.Sprintf("%s of %s connections are taken", digits.Number(math.Round(used)), digits.Number(limit))
+		c.head = fmt.Sprintf("%s of %s connections are in use", digits.Number(math.Round(used)), digits.Number(limit))
 	default:
 		return
 	}
@@ -214,7 +214,7 @@ func throttled(r *round) {
 		return
 	}
 	c := candidate{id: "host.throttled", severity: fleet.SeverityWarning, chart: "process_cpu",
-		head: fmt.Sprintf("the server is stopped in %s of all periods because its processor share is used up", digits.Percent(share))}
+		head: fmt.Sprintf("the server is throttled in %s of all periods because its processor quota is used up", digits.Percent(share))}
 	if limit, ok := s.value("risso_cgroup_cpu_limit_cores"); ok {
 		c.tail = fmt.Sprintf("; its limit is %s processors", digits.Number(limit))
 		c.remedy = fmt.Sprintf("systemctl set-property <unit>.service CPUQuota=%.0f%%    # or the container's limit", math.Ceil(limit*150))
@@ -250,7 +250,7 @@ func memoryLimit(r *round) {
 		return
 	}
 	c := candidate{id: "mem.overcommit", severity: fleet.SeverityWarning, chart: "memory",
-		head: fmt.Sprintf("%s of the server's memory limit of %s is used", digits.Percent(share), digits.Bytes(limit)), tail: "; at the limit the kernel kills it"}
+		head: fmt.Sprintf("%s of the server's memory limit of %s is used", digits.Percent(share), digits.Bytes(limit)), tail: "; at the limit the kernel will kill it"}
 	if pool, ok := r.value(variablePrefix + "innodb_buffer_pool_size"); ok && pool > 0.5*limit {
 		c.remedy = fmt.Sprintf("SET GLOBAL innodb_buffer_pool_size = %.0f", math.Floor(pool*0.85/(1<<27))*(1<<27))
 	}
@@ -272,7 +272,7 @@ func collectionLate(r *round) {
 		return
 	}
 	c := candidate{id: "observer.late", severity: fleet.SeverityWarning, chart: "cost_time",
-		head: fmt.Sprintf("Risso reads slowly: about %s of the last 60 readings took more than a tenth of a second", digits.Number(min(math.Round(late), 60))),
+		head: fmt.Sprintf("Risso's readings are slow: about %s of the last 60 took more than a tenth of a second", digits.Number(min(math.Round(late), 60))),
 		tail: "; they are marked and not trusted"}
 	r.add(c)
 }

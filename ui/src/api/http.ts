@@ -17,7 +17,7 @@ export const needLogin = signal(false);
 /** False when the viewer's token may look and not act. */
 export const mayAct = signal(true);
 /** Why a button that acts does nothing then. */
-export const NO_ACT = 'This token may look and not act. One that may: risso token create NAME --role act';
+export const NO_ACT = 'This token may only look. To act, create one by: risso token create NAME --role act';
 /** Since when (viewer's clock, ms) the server does not answer; null while it does. */
 export const silentSince = signal<number | null>(null);
 /** Server's clock minus the viewer's, in seconds. */

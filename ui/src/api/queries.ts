@@ -128,7 +128,7 @@ export interface QueryPlan {
   first: number;
   last: number;
   origin: string;
-  /** as the server gave it */
+  /** as returned by the server */
   text: string;
   /** drawn as a tree of text; without it there is no drawing either */
   tree?: string;

@@ -63,7 +63,7 @@ function About({ run, letter }: { run: Kept; letter: string }) {
       <div class="title-line">
         <h1>{letter && <b class="letter">{letter}</b>}{r.workload}</h1>
         <p class="facts">
-          <span>{run.instance ? <a href={formatView(at)}>{instanceOf(run.instance)?.name ?? run.instance} in these seconds</a> : `${r.server}, which is not watched`}</span>
+          <span>{run.instance ? <a href={formatView(at)}>{instanceOf(run.instance)?.name ?? run.instance} during the run</a> : `${r.server}, which is not watched`}</span>
           <span>{counted(r.threads, 'thread')}</span>
           <span><Moment t={run.from} now={serverNow()} /></span>
           <span><a href={`/api/benchmark?id=${run.id}`} target="_blank" rel="noopener">JSON</a></span>
@@ -163,7 +163,7 @@ function Environments({ runs }: { runs: Kept[] }) {
       <table class="list environment">{head}<tbody>{names.map((n) => line(n, lists.map((l) => l.get(n)), '–'))}</tbody></table>
       {variables.length > 0 && (
         <details open={runs.length > 1 && variables.length < 60}>
-          <summary class="quiet">{all ? 'all variables (a server does not tell which were changed)' : 'changed variables'}: {variables.length}</summary>
+          <summary class="quiet">{all ? 'all variables (one of the servers does not tell which were changed)' : 'changed variables'}: {variables.length}</summary>
           <table class="list environment">{head}<tbody>{variables.map((n) => line(n, sets.map((s) => s.get(n)), 'the default'))}</tbody></table>
         </details>
       )}
@@ -173,9 +173,9 @@ function Environments({ runs }: { runs: Kept[] }) {
 
 function Remove({ run }: { run: Kept }) {
   const remove = (): void => {
-    if (confirm('Forget this benchmark? The server’s own numbers stay.')) removeBenchmark(run.id).then(() => go({ ...HOME, page: 'benchmarks' }), (e) => alert(String(e)));
+    if (confirm('Delete this benchmark? The server’s own metrics are kept.')) removeBenchmark(run.id).then(() => go({ ...HOME, page: 'benchmarks' }), (e) => alert(String(e)));
   };
-  return <p class="pad"><button disabled={!mayAct.value} title={mayAct.value ? undefined : NO_ACT} onClick={remove}>Forget this benchmark</button></p>;
+  return <p class="pad"><button disabled={!mayAct.value} title={mayAct.value ? undefined : NO_ACT} onClick={remove}>Delete this benchmark</button></p>;
 }
 
 function Runs({ runs }: { runs: Kept[] }) {
@@ -201,7 +201,7 @@ function Runs({ runs }: { runs: Kept[] }) {
       <Beside run={runs[0]} />
       <section aria-labelledby="run"><h2 id="run">The benchmark</h2>{grid(own)}</section>
       <section aria-labelledby="server">
-        <h2 id="server">The server in the same seconds</h2>
+        <h2 id="server">The server during the run</h2>
         {unwatched.length > 0 && <p class="quiet">Risso does not watch {unwatched.map((r) => r.result.server).join(' and ')}.</p>}
         {grid(server)}
       </section>

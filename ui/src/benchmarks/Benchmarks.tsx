@@ -45,7 +45,7 @@ export function Benchmarks() {
     <main class="benchmarks">
       {id ? <ServerHead id={id} /> : <header class="page-head"><div class="title-line"><h1>Benchmarks</h1></div></header>}
       {error && !data && <p class="failed">{error.message}</p>}
-      {data?.length === 0 && <p class="sentence">No benchmark is kept yet. This makes one and keeps it here: <Remedy text="risso bench run point_select --dsn … --record" /></p>}
+      {data?.length === 0 && <p class="sentence">No benchmarks yet. This runs one and keeps it here: <Remedy text="risso bench run point_select --dsn … --record" /></p>}
       {data && data.length > 0 && (
         <div class="scroll">
           <table class="list">

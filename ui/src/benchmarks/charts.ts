@@ -19,7 +19,7 @@ export function ownCharts(desk: RunDesk, all: RunDesk[]): ChartModel[] {
     {
       id: 'b-latency', title: 'Latency', unit: 's', stacked: false, top: top('p50', 'p95', 'p99'),
       lines: [{ label: 'median', expr: 'p50', colour: 'teal' }, { label: 'p95', expr: 'p95', colour: 'blue' }, { label: 'p99', expr: 'p99', colour: 'violet' }],
-      explain: 'How long transactions took that ended in each second. At a given rate it counts from the moment at which a transaction was to begin.', source: SOURCE, feed: desk.own,
+      explain: 'How long transactions took that ended in each second. At a given rate it counts from the time at which a transaction was due.', source: SOURCE, feed: desk.own,
     },
     { id: 'b-max', title: 'Slowest transaction', unit: 's', stacked: false, lines: [{ label: 'slowest', expr: 'max', colour: 'line' }], top: top('max'), explain: 'The slowest transaction that ended in each second.', source: SOURCE, feed: desk.own },
   ];

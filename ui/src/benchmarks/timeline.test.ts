@@ -48,7 +48,7 @@ test('words tell what went wrong, and that one run each says nothing of chance',
   const bad = run([second(0, 1)], { errors: [{ label: '1205', message: 'x', count: 1200 }], outages: [{ from: 1, milliseconds: 1500, errors: false }], ledger: { acknowledged: 5, missing: 1 } });
   expect(tell(bad)).toMatch(/1,200 errors; nothing succeeded for 1.5.s; 1 acknowledged write lost/);
   const hung = run([], { unfinished: 1, ledger: { acknowledged: 0, missing: 0, error: 'gone' }, latency: { min: 0, avg: 0, max: 0, percentiles: [{ percentile: 50, seconds: 0 }, { percentile: 99, seconds: 0 }] } });
-  expect(tell(hung)).toMatch(/1 transaction was given up at the end; whether acknowledged writes were lost is not known/);
+  expect(tell(hung)).toMatch(/1 transaction was abandoned at the end; whether acknowledged writes were lost is not known/);
   expect(tell(hung)).not.toMatch(/half within|no acknowledged write lost/);
   expect(versus(run([]), run([], { workload: 'read_write' }))).toMatch(/different work, point_select and read_write/);
   expect(versus(run([]), run([], { transactions_per_second: 158 }))).toMatch(/B did 1\.58 times.*One run each/);

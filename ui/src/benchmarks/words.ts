@@ -10,7 +10,7 @@ export function at(l: BenchmarkLatency, percentile: number): number | null {
 /** What a run found, in a sentence or some. */
 export function tell(r: BenchmarkResult): string {
   const out: string[] = [];
-  const rate = r.rate ? ` of ${count(r.rate)}/s asked for` : '';
+  const rate = r.rate ? ` of ${count(r.rate)}/s requested` : '';
   let first = `${count(r.transactions_per_second)} transactions/s${rate} over ${human(r.seconds, 's')}`;
   const [p50, p99] = [at(r.latency, 50), at(r.latency, 99)];
   // Where nothing ended nobody knows how long it takes.
@@ -20,22 +20,22 @@ export function tell(r: BenchmarkResult): string {
   if (failed > 0) out.push(counted(failed, 'error'));
   const silent = (r.outages ?? []).reduce((n, o) => n + o.milliseconds, 0);
   if (silent > 0) out.push(`nothing succeeded for ${human(silent / 1000, 's')}`);
-  if (r.unfinished) out.push(`${counted(r.unfinished, 'transaction was', 'transactions were')} given up at the end`);
+  if (r.unfinished) out.push(`${counted(r.unfinished, 'transaction was', 'transactions were')} abandoned at the end`);
   if (r.backlog?.never_started) out.push(`${counted(r.backlog.never_started, 'transaction')} never began`);
   if (r.ledger && !r.ledger.error) out.push(r.ledger.missing > 0 ? `${counted(r.ledger.missing, 'acknowledged write')} lost` : 'no acknowledged write lost');
-  if (r.ledger?.error) out.push('whether acknowledged writes were lost is not known, for the ledger could not be read');
+  if (r.ledger?.error) out.push('whether acknowledged writes were lost is not known, because the ledger could not be read');
   if (r.interrupted) out.push('ended early');
   return `${out.join('; ')}.`;
 }
 
 /** How a second run stands to the first. One run each: said as such. */
 export function versus(a: BenchmarkResult, b: BenchmarkResult): string {
-  if (a.workload !== b.workload) return `They did different work, ${a.workload} and ${b.workload}: a transaction of one is none of the other.`;
+  if (a.workload !== b.workload) return `They did different work, ${a.workload} and ${b.workload}: their transactions are not comparable.`;
   const [x, y] = [a.transactions_per_second, b.transactions_per_second];
   if (!(x > 0) || !(y > 0)) return 'One of the two did nothing.';
   const p = [at(a.latency, 99), at(b.latency, 99)];
   const tail = p[0] && p[1] ? `, at ${ratio(p[1] / p[0])} times the p99` : '';
-  return `B did ${ratio(y / x)} times the transactions of A${tail}. One run each says nothing of chance: risso bench compare repeats both and tests it.`;
+  return `B did ${ratio(y / x)} times the transactions of A${tail}. One run each says nothing about chance: risso bench compare repeats both and tests the difference.`;
 }
 
 function limits(l: BenchmarkLimits | undefined): string {

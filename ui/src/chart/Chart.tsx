@@ -131,7 +131,7 @@ class Readout {
       const lo = b ? at(b.min) : null;
       const hi = b ? at(b.max) : null;
       const some = lo !== null && hi !== null && lo !== hi;
-      put(spread, some ? `${human(lo, unit)} … ${human(hi, unit)}` : '', some ? `least and most second of ${human(d.picture.step, 's')}: ${exact(lo, unit)}, ${exact(hi, unit)}` : '');
+      put(spread, some ? `${human(lo, unit)} … ${human(hi, unit)}` : '', some ? `lowest and highest second of ${human(d.picture.step, 's')}: ${exact(lo, unit)}, ${exact(hi, unit)}` : '');
     }
     put(this.root.querySelector('[data-sum]'), human(at(d.sum), unit), exact(at(d.sum), unit));
     put(this.root.querySelector('[data-limit]'), human(d.limit, unit), exact(d.limit, unit));

@@ -18,7 +18,7 @@ export function Banner() {
   if (since === null || Date.now() - since < PATIENCE_MS) return null;
   return (
     <p class="banner" role="alert">
-      Risso does not answer since {clock(since / 1000)}; what you see is {age((Date.now() - since) / 1000)} old. Is <code>risso serve</code> running?
+      Risso has not answered since {clock(since / 1000)}; what you see is {age((Date.now() - since) / 1000)} old. Is <code>risso serve</code> running?
     </p>
   );
 }

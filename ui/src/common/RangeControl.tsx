@@ -54,7 +54,7 @@ export function RangeControl() {
   const label = range.live ? `last ${spanText(range.span)}` : `${when(from, now)} – ${when(to, now).slice(stamp(from).slice(0, 10) === stamp(to).slice(0, 10) ? -8 : 0)}`;
   return (
     <div class="range" ref={box} role="group" aria-label="Time">
-      <button class={`live ${range.live ? 'on' : ''}`} aria-pressed={range.live} onClick={toggleLive} title={range.live ? 'Hold still (l)' : 'Back to live (l)'}>live</button>
+      <button class={`live ${range.live ? 'on' : ''}`} aria-pressed={range.live} onClick={toggleLive} title={range.live ? 'Pause (l)' : 'Back to live (l)'}>live</button>
       <span class="presets">
         {PRESETS.map(([name, span]) => (
           <button key={name} aria-pressed={range.live && range.span === span} onClick={() => go({ range: { live: true, span } })}>{name}</button>

@@ -11,7 +11,7 @@ import { HOME, formatView } from '../common/view';
 import { fleetSentence } from './sentence';
 
 const HEADS: [string, string, string][] = [
-  ['', 'State', ''], ['name', 'Instance', ''], ['', 'What goes on', ''], ['qps', 'Questions/s', 'num'], ['threads', 'Running', 'num'],
+  ['', 'State', ''], ['name', 'Instance', ''], ['', 'What is going on', ''], ['qps', 'Questions/s', 'num'], ['threads', 'Running', 'num'],
   ['lag', 'Lag', 'num'], ['cpu', 'CPU', 'num'], ['version', 'Version', ''], ['role', 'Role', ''],
 ];
 
@@ -71,9 +71,9 @@ function Empty() {
   return (
     <section class="empty-fleet">
       <p class="sentence">Nothing is watched yet.</p>
-      <p>Start Risso with a server to watch; it needs no agent and changes nothing:</p>
+      <p>Start Risso with a server to watch; no agent is needed, and nothing is changed:</p>
       <pre>risso serve --dsn 'user:password@tcp(host:3306)/'</pre>
-      <p>Or try it on a throw-away primary with two replicas and a load on them:</p>
+      <p>Or try it on a throw-away primary with two replicas under load:</p>
       <pre>script/demo</pre>
     </section>
   );

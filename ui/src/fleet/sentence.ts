@@ -17,7 +17,7 @@ export function fleetSentence(fleet: Fleet): Said {
   const [worst] = bad;
   const tone = bad.some((i) => i.state !== 'warning') ? 'critical' : 'warning';
   const more = bad.length - 1;
-  const rest = more === 0 ? '' : ` ${counted(more, 'other')} of ${all.length} ${more === 1 ? 'needs' : 'need'} a look too.`;
+  const rest = more === 0 ? '' : ` ${counted(more, 'other')} of ${all.length} ${more === 1 ? 'needs' : 'need'} attention, too.`;
   return { tone, text: `${worst.name}: ${sentence(worst.words || worst.state)}${rest}` };
 }
 
@@ -32,7 +32,7 @@ function healthy(all: Instance[]): string {
   const qps = servers.reduce((s, i) => s + (i.qps ?? 0), 0);
   const parts = [servers.length > 0 ? counted(servers.length, 'server') : '', hosts > 0 ? counted(hosts, 'host') : ''].filter(Boolean).join(' and ');
   const first = `${parts} ${all.length === 1 ? 'is' : 'are'} well`;
-  const second = servers.length > 0 ? `, answering ${human(qps)} questions a second` : '';
+  const second = servers.length > 0 ? `, answering ${human(qps)} queries per second` : '';
   const third = fresh > 0 ? `; ${fresh} just seen for the first time` : '';
   return `${first}${second}${third}.`;
 }

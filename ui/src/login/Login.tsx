@@ -18,12 +18,12 @@ export function Login() {
     <main class="login">
       <h1>Risso</h1>
       <form onSubmit={submit}>
-        <label for="token">This Risso asks for its token.</label>
+        <label for="token">This Risso requires a token.</label>
         <input id="token" type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" autofocus required />
         <button type="submit">Sign in</button>
       </form>
       {error && <p class="bad" role="alert">{error}</p>}
-      <p class="quiet">Whoever started <code>risso serve</code> has it.</p>
+      <p class="quiet">Ask whoever runs <code>risso serve</code>.</p>
     </main>
   );
 }

@@ -98,8 +98,8 @@ export function Metrics() {
         <input type="search" value={q} placeholder="Filter, such as Com_select or row_lock" aria-label="Filter metrics" onInput={(e) => replace({ q: e.currentTarget.value })} spellcheck={false} />
         <span class="quiet">{metrics ? `${found.length} of ${counted(items.length, 'metric')}; ${still.length} ${still.length === 1 ? 'does' : 'do'} not change` : ''}</span>
       </div>
-      {metrics && metrics.length === 0 && <p class="quiet">No numbers yet.</p>}
-      {q && items.length > 0 && found.length === 0 && <p class="quiet">No metric is called so. Names are searched, MySQL's own and the exact keys.</p>}
+      {metrics && metrics.length === 0 && <p class="quiet">No data yet.</p>}
+      {q && items.length > 0 && found.length === 0 && <p class="quiet">No metric has this name. MySQL's own names and the exact keys are searched.</p>}
       {moving.length > 0 && <List items={moving} id={id} label="Metrics" />}
       {still.length > 0 && (
         <details class="fold" open={q !== '' && moving.length === 0}>

@@ -35,7 +35,7 @@ function Row({ s, now }: { s: Protected; now: number }) {
       <td class="c-last">{b ? <span title={both(b.began)}>{age(now - b.began)} ago</span> : s.source ? <span class="quiet">of {s.source}</span> : <b class="bad">never</b>}{b && <small>{human(b.bytes, 'B')}</small>}</td>
       <td class="c-proven">{s.proven_at ? <span title={both(s.proven_at)}>{age(now - s.proven_at)} ago</span> : s.source ? <span class="quiet">of {s.source}</span> : <b class={b ? 'unproven' : 'bad'}>never</b>}</td>
       <td class="c-window">{s.window ? <span title={`${both(s.window.from)}\nto\n${both(s.window.to)}`}>{windowText(s.window, now)}</span> : <span class="quiet">{b ? 'backups only' : ''}</span>}</td>
-      <td class="c-recovery num" title="seconds from nothing to a server with the data, as the last good drill measured">{s.recovery ? human(s.recovery, 's') : ''}</td>
+      <td class="c-recovery num" title="seconds from nothing to a server with the data, as measured by the last successful drill">{s.recovery ? human(s.recovery, 's') : ''}</td>
       <td class="c-due">{s.next?.due ? <span title={both(s.next.due)}>{s.next.kind} {until(s.next.due, now)}</span> : <span class="quiet">{s.plan ? 'by hand' : s.source ? '' : 'nothing planned'}</span>}</td>
     </tr>
   );
@@ -46,8 +46,8 @@ export function Begin({ name, byHand }: { name: string; byHand: boolean }) {
   const block = configBlock(name);
   return (
     <section class="begin">
-      {byHand && <p>A backup now, by hand: <Remedy text={`risso backup --dsn … --to /backup/${name.replace(/[^\w.-]+/g, '-')}`} /></p>}
-      <p>{byHand ? 'Or let' : 'Let'} this Risso do it, again and again. Write into the file that <code>risso serve --config</code> reads; it is taken within seconds. Without <code>--config</code> start it anew with it:</p>
+      {byHand && <p>To take a backup now: <Remedy text={`risso backup --dsn … --to /backup/${name.replace(/[^\w.-]+/g, '-')}`} /></p>}
+      <p>{byHand ? 'Or let' : 'Let'} this Risso do it on a schedule. Add to the file that <code>risso serve --config</code> reads; it takes effect within seconds. Without <code>--config</code>, restart it with:</p>
       <div class="block"><pre>{block}</pre><Copy text={block} /></div>
     </section>
   );
@@ -78,7 +78,7 @@ export function Protect() {
       </header>
       <table class="fleet protected" aria-label="Servers">
         <thead>
-          <tr><th scope="col">State</th><th scope="col">Server</th><th scope="col">What goes on</th><th scope="col">Last backup</th><th scope="col">Last proven</th><th scope="col">Any moment of</th><th scope="col" class="num">Recovery</th><th scope="col">Next</th></tr>
+          <tr><th scope="col">State</th><th scope="col">Server</th><th scope="col">What is going on</th><th scope="col">Last backup</th><th scope="col">Last proven</th><th scope="col">Any moment of</th><th scope="col" class="num">Recovery</th><th scope="col">Next</th></tr>
         </thead>
         <tbody>{list.map((s) => <Row key={s.id} s={s} now={now} />)}</tbody>
       </table>

@@ -25,9 +25,9 @@ function Head({ s, now }: { s: Protected; now: number }) {
         <p class="facts">
           {s.plan && <span>{s.plan.kind} to <code>{s.plan.place}</code></span>}
           {s.plan?.copy_to && <span>copied to <code>{s.plan.copy_to}</code></span>}
-          {s.plan && <span>{s.plan.retention ? `keeps ${s.plan.retention}` : 'keeps all'}</span>}
+          {s.plan && <span>{s.plan.retention ? `keeps ${s.plan.retention}` : 'keeps everything'}</span>}
           {s.plan && <span>{s.plan.encrypted ? 'encrypted' : 'not encrypted'}</span>}
-          {!s.watched && <span>not watched any more</span>}
+          {!s.watched && <span>no longer watched</span>}
         </p>
       </div>
       <p class={`sentence ${s.state} ${s.state === 'ok' ? '' : 'loud'}`} aria-live="polite">{s.words}{said?.remedy && <> <Remedy text={said.remedy} /></>}</p>
@@ -67,7 +67,7 @@ function Jobs({ s, backups, drills, now, onDone }: { s: Protected; backups: Prot
                   <td>{plan(j)}</td>
                   <td>{j.due && j.kind !== 'mirror' ? <Moment t={j.due} now={now} /> : ''}</td>
                   <td class="c-last-run">{r ? <Progress r={r} now={now} /> : other ? (
-                    <><StateMark state={other.good ? 'ok' : 'critical'} wordless /> <Moment t={other.began} now={now} /><span class="quiet"> in {human(Math.max(0, other.ended - other.began), 's')}, not by this serve</span> <span class={other.good ? 'quiet' : ''}>{other.text}</span></>
+                    <><StateMark state={other.good ? 'ok' : 'critical'} wordless /> <Moment t={other.began} now={now} /><span class="quiet"> in {human(Math.max(0, other.ended - other.began), 's')}, not by this risso serve</span> <span class={other.good ? 'quiet' : ''}>{other.text}</span></>
                   ) : j.last ? (
                     <><StateMark state={OUTCOME[j.last.outcome]} wordless /> <Moment t={j.last.began} now={now} />{j.last.ended !== null && <span class="quiet"> in {took(j.last)}</span>} <span class={j.last.outcome === 'ok' ? 'quiet' : ''}>{j.last.outcome === 'ok' ? j.last.text : `${j.last.outcome}: ${j.last.text}`}</span></>
                   ) : <span class="quiet">{neverRan(j.kind)}</span>}</td>
@@ -99,11 +99,11 @@ function Recovery({ drills, now }: { drills: ProtectDrill[]; now: number }) {
   );
   return (
     <section aria-labelledby="recovery">
-      <h2 id="recovery">Recovery, as the drill <Moment t={d.began} now={now} /> measured it</h2>
+      <h2 id="recovery">Recovery, as measured by the drill <Moment t={d.began} now={now} /></h2>
       <table class="list stages">
         <tbody>
           {recovery.map((x) => row(x, false))}
-          {d.recovery > 0 && <tr class="sum"><td><b>until it answered with its data</b></td><td class="num"><b>{human(d.recovery, 's')}</b></td><td /></tr>}
+          {d.recovery > 0 && <tr class="sum"><td><b>until it answered with all data</b></td><td class="num"><b>{human(d.recovery, 's')}</b></td><td /></tr>}
           {checks.map((x) => row(x, true))}
         </tbody>
       </table>
@@ -133,7 +133,7 @@ function Backups({ list, now, picked }: { list: ProtectBackup[]; now: number; pi
                 <td class="num">{human(b.tables)}</td>
                 <td class="num" title={exact(b.rows)}>{human(b.rows)}</td>
                 <td>{b.proven ? <Moment t={b.proven} now={now} /> : ((b.proofs ?? []).length > 0 ? <b class="bad">failed</b> : <span class="quiet">no</span>)}</td>
-                {kept && <td class="c-kept">{b.kept ? (b.kept.keep ? (b.kept.reasons ?? []).join(', ') : <span class="quiet">goes at the next prune</span>) : ''}</td>}
+                {kept && <td class="c-kept">{b.kept ? (b.kept.keep ? (b.kept.reasons ?? []).join(', ') : <span class="quiet">removed by the next prune</span>) : ''}</td>}
                 <td class="c-value" title={b.position}>{short(b.position)}{b.position && <Copy text={b.position} />}</td>
               </tr>
             ))}
@@ -146,15 +146,15 @@ function Backups({ list, now, picked }: { list: ProtectBackup[]; now: number; pi
 
 /** What a drill looked at, and what it found. */
 function Proof({ p }: { p: DrillProof }) {
-  const bad = (list: string[] | null | undefined): preact.ComponentChildren => ((list ?? []).length > 0 ? <b class="bad">{list!.slice(0, 20).join(', ')}</b> : 'nothing wrong');
+  const bad = (list: string[] | null | undefined): preact.ComponentChildren => ((list ?? []).length > 0 ? <b class="bad">{list!.slice(0, 20).join(', ')}</b> : 'no problems');
   return (
     <dl class="proof">
       {p.on && <div><dt>restored into</dt><dd>{p.on}{p.of && p.of !== p.on && <span class="quiet"> from {p.of}</span>}{p.host && <span class="quiet"> on {p.host}</span>}</dd></div>}
       {p.rolled && <div><dt>rolled forward</dt><dd>{counted(p.rolled.transactions, 'transaction')}</dd></div>}
       {p.compare && p.compare.tables > 0 && <div><dt>rows and sums</dt><dd>{counted(p.compare.tables, 'table')}, {counted(p.compare.rows, 'row')}: {bad(p.compare.different)}</dd></div>}
-      {p.counted && <div><dt>rows counted</dt><dd>{counted(p.counted.tables, 'table')}, {counted(p.counted.rows, 'row')}{p.counted.since ? <>; beside the drill before: {bad(p.counted.different)}</> : <span class="quiet"> for later drills to compare with</span>}</dd></div>}
+      {p.counted && <div><dt>rows counted</dt><dd>{counted(p.counted.tables, 'table')}, {counted(p.counted.rows, 'row')}{p.counted.since ? <>; compared with the previous drill: {bad(p.counted.different)}</> : <span class="quiet"> for later drills to compare with</span>}</dd></div>}
       {p.check_table && p.check_table.tables > 0 && <div><dt>CHECK TABLE</dt><dd>{counted(p.check_table.tables, 'table')}: {bad(p.check_table.problems)}</dd></div>}
-      {(p.queries ?? []).map((q) => <div key={q.sql}><dt>{q.passed ? 'as expected' : <b class="bad">wrong</b>}</dt><dd><code>{q.sql}</code> {q.got}{!q.passed && <span class="quiet"> expected was {q.expect}</span>}</dd></div>)}
+      {(p.queries ?? []).map((q) => <div key={q.sql}><dt>{q.passed ? 'as expected' : <b class="bad">wrong</b>}</dt><dd><code>{q.sql}</code> {q.got}{!q.passed && <span class="quiet"> expected {q.expect}</span>}</dd></div>)}
       {(p.failures ?? []).map((f) => <div key={f}><dt>failed</dt><dd class="bad">{f}</dd></div>)}
       {(p.notes ?? []).map((n) => <div key={n}><dt>note</dt><dd class="quiet">{n}</dd></div>)}
     </dl>
@@ -178,7 +178,7 @@ function Drills({ list, now, picked, onPick }: { list: ProtectDrill[]; now: numb
                   <td><StateMark state={d.passed ? 'ok' : 'critical'} wordless /> <button class="bare link" aria-expanded={open} onClick={() => onPick(open ? '' : `drill-${d.id}`)}>{d.passed ? 'good' : <b class="bad">bad</b>}</button></td>
                   <td title={d.place}>{d.backup}</td>
                   <td class="num">{d.recovery > 0 ? human(d.recovery, 's') : ''}</td>
-                  <td>{d.reached ? <Moment t={d.reached} now={now} /> : <span class="quiet">the backup’s own moment</span>}</td>
+                  <td>{d.reached ? <Moment t={d.reached} now={now} /> : <span class="quiet">the time of the backup</span>}</td>
                   <td class="c-text">{d.text}</td>
                 </tr>,
                 open && d.proof && <tr key={`proof ${d.id}`} class="log-row"><td colSpan={6}><Proof p={d.proof} /></td></tr>,
@@ -202,7 +202,7 @@ function Log({ id, now }: { id: number; now: number }) {
     <div class="log">
       {d.running && <Progress r={d.running} now={now} />}
       {d.run.outcome === 'interrupted' && d.stage && <p class="quiet">It was at: {d.stage}{d.total > 0 && `, ${percent(d.done / d.total)}`}</p>}
-      {log.length === 0 && <p class="quiet">It said nothing.</p>}
+      {log.length === 0 && <p class="quiet">There is no output.</p>}
       <ol>{log.map((l, i) => <li key={i}><Moment t={l.time} now={now} /> <span>{l.text}</span></li>)}</ol>
     </div>
   );
@@ -217,7 +217,7 @@ function Runs({ list, now, picked, onPick }: { list: ProtectRun[]; now: number; 
   const shown = all || at >= FIRST ? list : list.slice(0, FIRST);
   return (
     <section aria-labelledby="runs">
-      <h2 id="runs">What was done</h2>
+      <h2 id="runs">History</h2>
       <div class="scroll">
         <table class="list runs">
           <thead><tr><th scope="col">Began</th><th scope="col">Job</th><th scope="col">Outcome</th><th scope="col" class="num">Took</th><th scope="col">In words</th></tr></thead>

@@ -27,7 +27,7 @@ function Window({ w, from, to, now, mirrored }: { w: Span | null; from: number; 
         {w && w.to > from && (
           <i class="pitr" style={{ left: left(w.from, from, to), right: `calc(100% - ${left(w.to, from, to)})` }} title={`${stamp(w.from)} to ${stamp(w.to)}: any moment can be restored`} />
         )}
-        {!w && <span class="quiet none">{mirrored ? 'not yet: a backup and its binary logs are needed' : 'no: binary logs are not mirrored, only the moments of the backups can be restored'}</span>}
+        {!w && <span class="quiet none">{mirrored ? 'not yet: a backup and its binary logs are needed' : 'no: binary logs are not mirrored, so only the backups themselves can be restored'}</span>}
         {w && <span class="unseen">{windowText(w, now)}</span>}
       </div>
     </div>

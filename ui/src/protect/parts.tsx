@@ -40,7 +40,7 @@ export function Act({ job, running, onDone }: { job: ProtectJob; running: Protec
     <span class="act">
       {goes
         ? <button disabled={busy || barred} title={why} onClick={() => act(() => stopRun(running.run).then(onDone))}>Stop</button>
-        : <button disabled={busy || barred || running !== undefined} title={why} onClick={() => act(() => startJob(job.name).then(onDone))}>{running ? 'waits' : NOW[job.kind]}</button>}
+        : <button disabled={busy || barred || running !== undefined} title={why} onClick={() => act(() => startJob(job.name).then(onDone))}>{running ? 'waiting' : NOW[job.kind]}</button>}
       {error && <span class="bad" role="alert">{error}</span>}
     </span>
   );

@@ -31,7 +31,7 @@ test('what is not fresh and what was never proven is said first, by name', () =>
   expect(protectSentence([server('a', { state: 'warning', last_backup: null, findings: [finding('protect.failed_backup'), finding('protect.never')] })], NOW).text).toBe(
     '1 last backup failed (a); 1 server was never backed up (a).');
   expect(protectSentence([server('a', { state: 'critical', last_backup: null, findings: [finding('protect.strange'), finding('protect.never')] })], NOW).text).toBe(
-    '1 server has only backups that nobody signed who is trusted (a).');
+    '1 server has only backups without a trusted signature (a).');
   expect(protectSentence([server('a', { state: 'critical', last_backup: null, findings: [finding('protect.broken'), finding('protect.never')] })], NOW).text).toBe(
     '1 server has no backup that can be restored (a).');
 });
@@ -46,7 +46,7 @@ test('what others did since the last run of a job is shown, and what leaves no t
   expect(elsewhere(job('drill', run(890, null)), [], [drill(900, false)])).toBeNull();
   expect(elsewhere(job('backup', null), [backup(500)], [])?.began).toBe(500);
   expect(elsewhere(job('verify', null), [backup(500)], [drill(900, true)])).toBeNull();
-  expect(neverRan('verify')).toBe('never by this serve');
+  expect(neverRan('verify')).toBe('never by this risso serve');
   expect(neverRan('drill')).toBe('never');
 });
 

@@ -14,8 +14,8 @@ export const DOES: Record<JobKind, string> = {
   copy: 'copies backups to the second place',
   prune: 'removes what retention does not keep',
   mirror: 'copies binary logs as they are written',
-  drill: 'restores the newest backup into a throw-away server, checks it, measures the time',
-  verify: 'reads all that lies at the place and compares its checksums',
+  drill: 'restores the newest backup into a throw-away server, checks it and measures the time',
+  verify: 'reads everything at the place and compares checksums',
   checksum: 'compares the replicas with this server, chunk by chunk',
 };
 
@@ -35,7 +35,7 @@ export function protectSentence(list: Protected[], now: number): Said {
   const parts = [
     broke.length > 0 ? `${counted(broke.length, 'last backup')} failed${names(broke)}` : '',
     never.length > 0 ? `${counted(never.length, 'server was', 'servers were')} never backed up${names(never)}` : '',
-    strange.length > 0 ? `${counted(strange.length, 'server has', 'servers have')} only backups that nobody signed who is trusted${names(strange)}` : '',
+    strange.length > 0 ? `${counted(strange.length, 'server has', 'servers have')} only backups without a trusted signature${names(strange)}` : '',
     broken.length > 0 ? `${counted(broken.length, 'server has', 'servers have')} no backup that can be restored${names(broken)}` : '',
     stale.length > 0 ? `${counted(stale.length, 'last backup is', 'last backups are')} too old${names(stale)}` : '',
     failed.length > 0 ? `${counted(failed.length, 'drill')} failed${names(failed)}` : '',
@@ -44,7 +44,7 @@ export function protectSentence(list: Protected[], now: number): Said {
   const tone = bad.some((s) => s.state === 'critical') ? 'critical' : 'warning';
   const named = new Set([...broke, ...never, ...strange, ...broken, ...stale, ...failed, ...unproven]);
   const others = bad.filter((s) => !named.has(s));
-  if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${counted(others.length, 'more needs', 'more need')} a look${names(others)}`);
+  if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${counted(others.length, 'more needs', 'more need')} attention${names(others)}`);
   return { tone, text: `${parts.join('; ')}.` };
 }
 
@@ -112,7 +112,7 @@ export function elsewhere(j: ProtectJob, backups: ProtectBackup[], drills: Prote
 
 /** What is said of a job that this serve never ran: only backups and drills leave something at the place that would show others' work. */
 export function neverRan(kind: JobKind): string {
-  return kind === 'backup' || kind === 'drill' ? 'never' : 'never by this serve';
+  return kind === 'backup' || kind === 'drill' ? 'never' : 'never by this risso serve';
 }
 
 /** How long a run took; nothing while it runs. */

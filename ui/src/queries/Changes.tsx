@@ -36,8 +36,8 @@ function Row({ c, most, before, after }: { c: QueryChange; most: number; before:
   };
   return (
     <tr class="row" data-class={c.id} data-kind={c.kind} onClick={open}>
-      <td class="c-statement"><a href={linkOfClass(c.id)}>{c.id === NO_ROOM ? 'all statements for which the table of digests had no room' : short(c.fingerprint) || c.id}</a></td>
-      <td class="c-change">{changeWords(c, before, after)}{flips && <> <Tag title="Another plan than before">⇄ {flips}</Tag></>}</td>
+      <td class="c-statement"><a href={linkOfClass(c.id)}>{c.id === NO_ROOM ? 'all statements that did not fit into the table of digests' : short(c.fingerprint) || c.id}</a></td>
+      <td class="c-change">{changeWords(c, before, after)}{flips && <> <Tag title="A different plan than before">⇄ {flips}</Tag></>}</td>
       <td class="c-delta"><Delta delta={c.delta} most={most} /></td>
       <td class="num c-before">{c.a.calls > 0 ? load(c.a, before) : '–'}</td>
       <td class="num c-after">{c.b.calls > 0 ? load(c.b, after) : '–'}</td>
@@ -67,7 +67,7 @@ export function Changes({ vs, compared, error, waiting, ready, listed }: Props) 
     if (!ready) return null;
     return (
       <p class="quiet pad">
-        No statements are kept from {vs === 'day' ? 'yesterday' : vs === 'week' ? 'a week ago' : 'the time before this range'}: Risso had not begun to look.
+        No statements are kept from {vs === 'day' ? 'yesterday' : vs === 'week' ? 'a week ago' : 'the time before this range'}: Risso was not recording yet.
         {' '}<button class="bare link" onClick={() => go({ vs: '' })}>Show the heaviest instead</button>
       </p>
     );

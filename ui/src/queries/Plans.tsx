@@ -55,7 +55,7 @@ export function joined(plans: QueryPlan[]): Seen[] {
 
 const nameOfInstance = (id: string): string => instanceOf(id)?.name ?? id;
 
-const SEVERITY: Record<PlanWord['severity'], string> = { bad: 'bad', costly: 'costly', note: 'to know' };
+const SEVERITY: Record<PlanWord['severity'], string> = { bad: 'bad', costly: 'costly', note: 'info' };
 
 /** What a plan says, worst first; numbers are those of the drawing. */
 function Words({ list }: { list: PlanWord[] }) {
@@ -72,9 +72,9 @@ function Drawing({ cls, p }: { cls: string; p: QueryPlan }) {
   const [failed, setFailed] = useState(false);
   const dark = (themeChanges.value, theme());
   const words = (p.words ?? []).map((w) => w.text).join(' ');
-  if (failed) return <p class="quiet">The drawing cannot be shown; the tree says the same.</p>;
+  if (failed) return <p class="quiet">The drawing cannot be shown; the tree has the same content.</p>;
   return (
-    <a class="drawing" href={planImage(cls, p.id, p.instance, dark, false)} target="_blank" rel="noopener" title="Open large, in a tab of its own">
+    <a class="drawing" href={planImage(cls, p.id, p.instance, dark, false)} target="_blank" rel="noopener" title="Open in a new tab">
       <img src={planImage(cls, p.id, p.instance, dark, true)} alt={`Plan ${planName(p.id)}. ${words || (p.tree ?? '')}`} loading="lazy" onError={() => setFailed(true)} />
     </a>
   );
@@ -100,8 +100,8 @@ function Forms({ cls, p, lines, tree: first }: { cls: string; p: QueryPlan; line
         <Copy text={text} label="copy as text" />
       </p>
       <details class="raw" open={lines === null}>
-        <summary class="quiet">as the server gave it</summary>
-        <pre class="tree" tabIndex={0} aria-label={`Plan ${planName(p.id)} as the server gave it`}>{pretty(p.text)}</pre>
+        <summary class="quiet">as returned by the server</summary>
+        <pre class="tree" tabIndex={0} aria-label={`Plan ${planName(p.id)} as returned by the server`}>{pretty(p.text)}</pre>
       </details>
     </>
   );
@@ -111,7 +111,7 @@ function Seen({ p, many }: { p: Seen; many: boolean }) {
   const now = serverNow();
   return (
     <>
-      <code>{planName(p.id)}</code> {p.current && <Tag title="The plan that was seen last">in use</Tag>}
+      <code>{planName(p.id)}</code> {p.current && <Tag title="The plan seen most recently">in use</Tag>}
       <span class="quiet">
         {many && <>{p.instances.map(nameOfInstance).join(', ')}, </>}{p.schema && <>schema {p.schema}, </>}
         seen <Moment t={p.first} now={now} />{p.last !== p.first && <> to <Moment t={p.last} now={now} /></>}, {p.origin === 'running' ? 'taken while it ran' : `by ${p.origin}`}
@@ -187,7 +187,7 @@ export function Plans({ cls, plans, flips, notes, around }: Props) {
   return (
     <section aria-labelledby="plans">
       <h2 id="plans">Plans</h2>
-      {list.length === 0 && <p class="quiet">No plan was taken yet{notes.length > 0 ? ':' : ': they are taken of the heaviest statements, a few at a time.'}{notes.map((n) => ` ${n}.`)}</p>}
+      {list.length === 0 && <p class="quiet">No plans yet{notes.length > 0 ? ':' : ': they are taken for the heaviest statements, a few at a time.'}{notes.map((n) => ` ${n}.`)}</p>}
       {newest.length > 0 && (
         <ul class="flips">
           {newest.slice(0, 10).map((f) => {

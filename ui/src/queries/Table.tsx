@@ -15,7 +15,7 @@ const HEADS: [Column | '', string, string, string][] = [
   ['', 'Statement', '', ''], ['load', 'Share of load', 'c-share', 'Part of all seconds of execution'],
   ['load', 'Load', 'num', 'Seconds of execution per second'], ['calls', 'Calls/s', 'num', ''], ['avg', 'Average', 'num', 'Mean latency of a call'],
   ['p95', 'p95', 'num', 'Latency that 95 of 100 calls stay below, at most 4.7 % too high'],
-  ['rows_examined_per_sent', 'Examined/row', 'num', 'Rows examined for each row sent or changed: an index may help where this is large'],
+  ['rows_examined_per_sent', 'Examined/row', 'num', 'Rows examined per row sent or changed: an index may help where this is large'],
   ['errors', 'Errors', 'num', 'Calls that ended with an error, in the range'], ['', 'Load over time', 'c-spark', ''],
 ];
 
@@ -74,7 +74,7 @@ function Row({ r, flips, spark: points, span, colour, fleetWide }: { r: QueryRow
     <tr class="row" data-class={r.id} onClick={open}>
       <td class="c-statement">
         <div>
-          <a href={linkOfClass(r.id)}>{r.id === NO_ROOM ? 'all statements for which the table of digests had no room' : short(r.fingerprint) || r.id}</a>
+          <a href={linkOfClass(r.id)}>{r.id === NO_ROOM ? 'all statements that did not fit into the table of digests' : short(r.fingerprint) || r.id}</a>
           <Marks r={r} flips={flips} fleetWide={fleetWide} />
         </div>
       </td>

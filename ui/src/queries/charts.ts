@@ -27,15 +27,15 @@ const DEFS: Def[] = [
   {
     id: 'q-rows', title: 'Rows', unit: '/s',
     lines: [{ label: 'examined', expr: 'rows_examined', colour: 'blue' }, { label: 'sent', expr: 'rows_sent', colour: 'teal' }, { label: 'changed', expr: 'rows_affected', colour: 'violet' }],
-    explain: 'Rows that were read, sent to the client, and changed.',
+    explain: 'Rows read, sent to the client, and changed.',
   },
-  { id: 'q-ratio', title: 'Rows examined for each row sent', unit: '', lines: [{ label: 'ratio', expr: 'rows_examined_per_sent', colour: 'line' }], explain: 'Near 1 is ideal, save where rows are counted or summed up; where it jumps, look at the plan.', above: 0 },
+  { id: 'q-ratio', title: 'Rows examined per row sent', unit: '', lines: [{ label: 'ratio', expr: 'rows_examined_per_sent', colour: 'line' }], explain: 'Near 1 is ideal, except for queries that count or sum rows; if it jumps, look at the plan.', above: 0 },
   { id: 'q-lock', title: 'Waiting for locks', unit: 's/s', lines: [{ label: 'lock', expr: 'lock', colour: 'line' }], explain: 'Seconds of waiting per second, as the server counts lock time: table and metadata locks, with row locks from MySQL 8.0.28 on.', above: 1e-4 },
   {
     id: 'q-trouble', title: 'Errors and temporary tables on disk', unit: '/s',
     lines: [{ label: 'errors', expr: 'errors', colour: 'mauve' }, { label: 'temporary tables on disk', expr: 'tmp_disk_tables', colour: 'brown' }], explain: 'Calls that failed, and temporary tables that did not fit into memory.', above: 0,
   },
-  { id: 'q-max', title: 'Slowest call', unit: 's', lines: [{ label: 'slowest', expr: 'max', colour: 'line' }], explain: 'The longest call of each minute, where the server tells.', above: 0 },
+  { id: 'q-max', title: 'Slowest call', unit: 's', lines: [{ label: 'slowest', expr: 'max', colour: 'line' }], explain: 'The longest call of each minute, if the server reports it.', above: 0 },
 ];
 
 /** The charts that have something to show. */

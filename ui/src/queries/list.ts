@@ -19,7 +19,7 @@ export function nextSort(sort: string, column: Column): string {
   return sort === `-${column}` ? column : sort === column ? '' : `-${column}`;
 }
 
-/** Rows examined for each row sent or changed, as the server orders by it; where there was none, all that were examined. */
+/** Rows examined per row sent or changed, as the server orders by it; where there was none, all that were examined. */
 export function examinedPerRow(r: QueryRow): number {
   return r.rows_examined / Math.max(1, r.rows_sent + r.rows_affected);
 }

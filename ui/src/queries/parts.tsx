@@ -98,7 +98,7 @@ export function Sources({ list }: { list: StatementSource[] }) {
   );
 }
 
-/** What the hatched parts of the charts above are; first is the earliest minute kept: before it Risso had not begun to look. */
+/** What the hatched parts of the charts above are; first is the earliest minute kept: before it Risso was not recording yet. */
 export function Holes({ list: all, first }: { list: Span[]; first: number }) {
   if (all.length === 0) return null;
   const now = serverNow();

@@ -112,7 +112,7 @@ export function newsWords(c: QueryChange, vs: Versus, before: Span): string {
     case 'new':
       return `${c.first_seen > 0 && c.first_seen < before.from ? 'runs again' : 'is new'}: it did not run ${vs === 'before' ? 'in ' : ''}${than}${tail}.`;
     case 'gone':
-      return `ran ${vs === 'before' ? 'in ' : ''}${than} and does not any more.`;
+      return `ran ${vs === 'before' ? 'in ' : ''}${than} and no longer runs.`;
     case 'oftener':
       return `runs ${times(c.rate_factor ?? 1)} × as often as ${vs === 'before' ? 'in ' : ''}${than}${tail}.`;
     case 'rarer':
@@ -128,7 +128,7 @@ export function newsWords(c: QueryChange, vs: Versus, before: Span): string {
 export function totalWords(a: Cost, b: Cost, vs: Versus, before: Span, after: Span): string {
   const [x, y] = [loadOf(a, lengthOf(before)), loadOf(b, lengthOf(after))];
   const than = versusWords(vs, before);
-  if (a.calls === 0) return `Nothing is known of ${than}.`;
+  if (a.calls === 0) return `Nothing is known about ${than}.`;
   if (y <= x * NOTABLE && x <= y * NOTABLE) return `The load is about that of ${than}: ${human(y, 's/s')}.`;
   return `The load ${y > x ? 'grew' : 'fell'} from ${human(x, 's/s')} to ${human(y, 's/s')} against ${than}.`;
 }

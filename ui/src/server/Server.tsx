@@ -156,7 +156,7 @@ export function Server() {
   return (
     <main ref={root}>
       <Header id={id} detail={seen} onChart={(c) => void showChart(c)} />
-      {own && own.metrics.length === 0 && <p class="quiet pad">No numbers yet: the first come a second or two after Risso connects.</p>}
+      {own && own.metrics.length === 0 && <p class="quiet pad">No data yet: the first come a second or two after Risso connects.</p>}
       {sections.length > 1 && (
         <nav class="sections" aria-label="Sections">
           {sections.map((s) => <a key={s.name} href={`#${slug(s.name)}`}>{s.name}</a>)}

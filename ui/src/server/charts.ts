@@ -30,17 +30,17 @@ const waits = (name: string): string => `risso_threads_waiting{class="${name}"}`
 const WORK: ChartDef[] = [
   {
     id: 'throughput', section: 'Work', title: 'Questions', unit: '/s', of: 'server',
-    explain: 'Statements sent by clients, per second. The band spans the slowest and fastest second of each bucket: a stall is a hole in its floor.',
+    explain: 'Statements sent by clients, per second. The band spans the slowest and fastest second of each bucket: a stall is a gap at its bottom.',
     source: `${STATUS}: Questions`, lines: [line('questions', { first: [gs('questions'), gs('queries')] })],
   },
   {
     id: 'threads_running', section: 'Work', title: 'Threads running', unit: '', of: 'server',
-    explain: 'Threads that execute a statement at the moment. More than the machine has cores means that some wait: look at who waits for what.',
+    explain: 'Threads executing a statement now. If there are more than cores, some have to wait: see who waits for what.',
     source: `${STATUS}: Threads_running`, lines: [line('threads running', gs('threads_running'))],
   },
   {
     id: 'waits', always: true, section: 'Work', title: 'Who waits for what', unit: '', of: 'server', stacked: true,
-    explain: 'Threads inside a statement, by what they wait for; running means by nothing that the server shows. Colours stay the same everywhere.',
+    explain: 'Threads inside a statement, by what they wait for; running means nothing that the server shows. Colours are the same everywhere.',
     source: 'process list and thread states, sampled each second',
     lines: [
       line('running', { first: [waits('running'), waits('cpu')] }, 'blue'), line('io', waits('io'), 'teal'), line('commit', waits('commit'), 'violet'),
@@ -52,7 +52,7 @@ const WORK: ChartDef[] = [
   },
   {
     id: 'latency', section: 'Work', title: 'Statement latency', unit: 's', of: 'server',
-    explain: 'How long statements take, where the server tells it: the average of each second, and quantiles over ten seconds at a time.',
+    explain: 'How long statements take, if the server reports it: the average of each second, and quantiles over ten seconds at a time.',
     source: 'performance_schema statement histogram and digest totals',
     lines: [
       line('average', { ratio: ['risso_statement_seconds_total', 'risso_statements_total'] }, 'line'),
@@ -73,7 +73,7 @@ const WORK: ChartDef[] = [
   },
   {
     id: 'connections', always: true, section: 'Work', title: 'Connections', unit: '', of: 'server',
-    explain: 'Open connections, most of them idle as a rule. At the limit new ones are refused.', source: `${STATUS}: Threads_connected`,
+    explain: 'Open connections, most of them usually idle. At the limit new ones are refused.', source: `${STATUS}: Threads_connected`,
     lines: [line('open', gs('threads_connected'), 'line')],
     limit: { label: 'max_connections', key: 'mysql_global_variables_max_connections' },
   },
@@ -82,7 +82,7 @@ const WORK: ChartDef[] = [
 const HOST: ChartDef[] = [
   {
     id: 'cpu', section: 'Host and disks', title: 'CPU', unit: '%', of: 'host', stacked: true, top: 1,
-    explain: 'Where the processors spend their time, as a part of all of them. Idle and waiting for disks are head-room: work could run there.',
+    explain: 'Where the processors spend their time, as a share of all of them. Idle and waiting for disks are headroom: work could run there.',
     source: '/proc/stat', sum: { label: 'head-room', expr: share('idle', 'iowait') },
     lines: [
       line('system', share('system', 'irq', 'softirq'), 'violet'), line('user', share('user', 'nice'), 'blue'),
@@ -91,7 +91,7 @@ const HOST: ChartDef[] = [
   },
   {
     id: 'psi', section: 'Host and disks', title: 'Pressure', unit: '%', of: 'host',
-    explain: 'Part of the time in which some (or all) tasks wait for a processor, the disk or memory. It shows shortage before a queue does.',
+    explain: 'Share of the time in which some (or all) tasks wait for a processor, the disk or memory. It shows a shortage before queues do.',
     source: '/proc/pressure',
     lines: [
       line('cpu, some', psi('cpu_waiting'), 'blue'), line('io, some', psi('io_waiting'), 'teal'),
@@ -101,7 +101,7 @@ const HOST: ChartDef[] = [
   },
   {
     id: 'memory_host', section: 'Host and disks', title: 'Memory of the host', unit: 'B', of: 'host',
-    explain: 'What programs can still get without swapping, and what waits to be written.', source: '/proc/meminfo',
+    explain: 'Memory that programs can still get without swapping, and what is waiting to be written.', source: '/proc/meminfo',
     lines: [
       line('available', 'node_memory_MemAvailable_bytes', 'blue'), line('page cache', 'node_memory_Cached_bytes', 'teal'),
       line('dirty', 'node_memory_Dirty_bytes', 'violet'), line('swap free', 'node_memory_SwapFree_bytes', 'slate'),
@@ -116,7 +116,7 @@ const HOST: ChartDef[] = [
   },
   {
     id: 'network_host', section: 'Host and disks', title: 'Network of the host', unit: 'B/s', of: 'host',
-    explain: 'Bytes per second by interface, loopback left out.', source: '/proc/net/dev',
+    explain: 'Bytes per second by interface, excluding loopback.', source: '/proc/net/dev',
     lines: [
       { each: 'node_network_receive_bytes_total', by: 'device', prefix: 'in', expr: (l) => `node_network_receive_bytes_total${l}` },
       { each: 'node_network_transmit_bytes_total', by: 'device', prefix: 'out', expr: (l) => `node_network_transmit_bytes_total${l}` },
@@ -124,9 +124,9 @@ const HOST: ChartDef[] = [
   },
   {
     id: 'retransmits', section: 'Host and disks', title: 'TCP trouble', unit: '/s', of: 'host',
-    explain: 'Segments sent again, and connections dropped because nobody accepted them in time.', source: '/proc/net/snmp, /proc/net/netstat',
+    explain: 'Segments retransmitted, and connections dropped because they were not accepted in time.', source: '/proc/net/snmp, /proc/net/netstat',
     lines: [
-      line('sent again', 'node_netstat_Tcp_RetransSegs', 'blue'), line('listen drops', 'node_netstat_TcpExt_ListenDrops', 'violet'),
+      line('retransmitted', 'node_netstat_Tcp_RetransSegs', 'blue'), line('listen drops', 'node_netstat_TcpExt_ListenDrops', 'violet'),
       line('timeouts', 'node_netstat_TcpExt_TCPTimeouts', 'slate'),
     ],
   },
@@ -140,7 +140,7 @@ const HOST: ChartDef[] = [
 const DISK: ChartDef[] = [
   {
     id: 'disk_latency', section: 'Host and disks', title: 'Disk latency: reads', unit: 's', of: 'host',
-    explain: 'Mean time of a read: time spent reading divided by reads, per second and device. No line where nothing was read.',
+    explain: 'Mean time of a read: time spent reading divided by reads, per second and device. There is no line if nothing was read.',
     source: '/proc/diskstats',
     lines: [{
       each: 'node_disk_reads_completed_total', by: 'device',
@@ -181,7 +181,7 @@ const DISK: ChartDef[] = [
   },
   {
     id: 'disk_busy', section: 'Host and disks', title: 'Disk busy', unit: '%', of: 'host',
-    explain: 'Part of the time with at least one request under way. A device that serves many at once can be busy all the time and still have room.',
+    explain: 'Share of the time with at least one request in progress. A device that serves many at once can be busy all the time and still have room.',
     source: '/proc/diskstats',
     lines: [{ each: 'node_disk_io_time_seconds_total', by: 'device', expr: (l) => `node_disk_io_time_seconds_total${l}` }],
   },
@@ -206,7 +206,7 @@ const INNODB: ChartDef[] = [
   },
   {
     id: 'buffer_pool', section: 'InnoDB', title: 'Buffer pool pages', unit: '', of: 'server', stacked: true,
-    explain: 'What the buffer pool holds. Without free pages each read of a new page must push out another.',
+    explain: 'What the buffer pool holds. Without free pages each read of a new page must evict another.',
     source: `${STATUS}: Innodb_buffer_pool_pages_*`,
     lines: [
       line('dirty', gs('buffer_pool_dirty_pages'), 'violet'),
@@ -252,13 +252,13 @@ const INNODB: ChartDef[] = [
   },
   {
     id: 'history', section: 'InnoDB', title: 'History list', unit: '', of: 'server',
-    explain: 'Old row versions that purge has not removed. It grows while an old transaction stays open, and slows reads.',
+    explain: 'Old row versions that purge has not removed. It grows while an old transaction stays open, and slows down reads.',
     source: `${STATUS}: Innodb_history_list_length, or ${METRICS}`,
     lines: [line('length', { first: [gs('innodb_history_list_length'), innodb('trx_rseg_history_len')] })],
   },
   {
     id: 'row_locks', always: true, section: 'InnoDB', title: 'Row lock waits', unit: '/s', of: 'server',
-    explain: 'Transactions that began to wait for a row, those that wait now, and deadlocks that cost one of them its work.',
+    explain: 'Transactions that began to wait for a row, those waiting now, and deadlocks, each of which rolls one back.',
     source: `${STATUS}: Innodb_row_lock_*, Innodb_deadlocks`,
     lines: [
       line('waits', gs('innodb_row_lock_waits'), 'blue'), line('deadlocks', { first: [gs('innodb_deadlocks'), innodb('lock_deadlocks')] }, 'mauve'),
@@ -267,7 +267,7 @@ const INNODB: ChartDef[] = [
   },
   {
     id: 'row_lock_now', section: 'InnoDB', title: 'Waiting for a row now', unit: '', of: 'server',
-    explain: 'Transactions that wait for a row lock at the moment.', source: `${STATUS}: Innodb_row_lock_current_waits`,
+    explain: 'Transactions waiting for a row lock now.', source: `${STATUS}: Innodb_row_lock_current_waits`,
     lines: [line('waiting', gs('innodb_row_lock_current_waits'))],
   },
   {
@@ -292,13 +292,13 @@ const INNODB: ChartDef[] = [
 const REPLICATION: ChartDef[] = [
   {
     id: 'replication', section: 'Replication', title: 'Behind its source', unit: 's', of: 'server',
-    explain: 'How old the event is that the replica applies. No line while a replication thread stands still: the server does not know it then.',
+    explain: 'The age of the event that the replica is applying. There is no line while a replication thread is stopped: the server does not know it then.',
     source: 'SHOW REPLICA STATUS: Seconds_Behind_Source',
     lines: [{ each: 'mysql_slave_status_seconds_behind_master', by: 'master_host', still: true, expr: (l) => `mysql_slave_status_seconds_behind_master${l}` }],
   },
   {
     id: 'replication_threads', section: 'Replication', title: 'Replication threads', unit: '', of: 'server',
-    explain: '1 while the thread runs, 0 while it stands still.', source: 'SHOW REPLICA STATUS: …_IO_Running, …_SQL_Running',
+    explain: '1 while the thread runs, 0 while it is stopped.', source: 'SHOW REPLICA STATUS: …_IO_Running, …_SQL_Running',
     lines: [
       { each: 'mysql_slave_status_slave_io_running', by: 'master_host', prefix: 'receive', still: true, expr: (l) => `mysql_slave_status_slave_io_running${l}` },
       { each: 'mysql_slave_status_slave_sql_running', by: 'master_host', prefix: 'apply', still: true, expr: (l) => `mysql_slave_status_slave_sql_running${l}` },
@@ -316,13 +316,13 @@ const REPLICATION: ChartDef[] = [
   },
   {
     id: 'binlog_commits', section: 'Replication', title: 'Group commit', unit: '/s', of: 'server',
-    explain: 'Transactions committed to the binary log and the groups they came in: the more share a group, the fewer flushes.',
+    explain: 'Transactions committed to the binary log, and the groups they came in: the larger the groups, the fewer the flushes.',
     source: `${STATUS}: Binlog_commits, Binlog_group_commits`,
     lines: [line('commits', gs('binlog_commits'), 'blue'), line('groups', gs('binlog_group_commits'), 'violet')],
   },
   {
     id: 'binlog_cache', section: 'Replication', title: 'Binary log caches on disk', unit: '/s', of: 'server',
-    explain: 'Transactions larger than binlog_cache_size, which went through a temporary file.', source: `${STATUS}: Binlog_cache_disk_use`,
+    explain: 'Transactions larger than binlog_cache_size, which used a temporary file.', source: `${STATUS}: Binlog_cache_disk_use`,
     lines: [line('transactions', gs('binlog_cache_disk_use'))],
   },
 ];
@@ -330,12 +330,12 @@ const REPLICATION: ChartDef[] = [
 const GALERA: ChartDef[] = [
   {
     id: 'galera_flow', section: 'Galera', title: 'Paused by flow control', unit: '%', of: 'server', needs: gs('wsrep_local_recv_queue'),
-    explain: 'Part of the time in which the slowest member held up all writes of the cluster.', source: `${STATUS}: wsrep_flow_control_paused_ns`,
+    explain: 'Share of the time in which the slowest member held up all writes of the cluster.', source: `${STATUS}: wsrep_flow_control_paused_ns`,
     lines: [line('paused', { times: [gs('wsrep_flow_control_paused_ns'), 1e-9] })],
   },
   {
     id: 'galera_queue', section: 'Galera', title: 'Galera queues', unit: '', of: 'server', needs: gs('wsrep_local_recv_queue'),
-    explain: 'Write sets that wait to be applied and to be sent.', source: `${STATUS}: wsrep_local_recv_queue, wsrep_local_send_queue`,
+    explain: 'Write sets waiting to be applied and to be sent.', source: `${STATUS}: wsrep_local_recv_queue, wsrep_local_send_queue`,
     lines: [line('to apply', gs('wsrep_local_recv_queue'), 'blue'), line('to send', gs('wsrep_local_send_queue'), 'violet')],
   },
   {
@@ -345,7 +345,7 @@ const GALERA: ChartDef[] = [
   },
   {
     id: 'galera_conflicts', section: 'Galera', title: 'Galera conflicts', unit: '/s', of: 'server', needs: gs('wsrep_local_recv_queue'),
-    explain: 'Transactions that lost against one of another member, at commit or before it.', source: `${STATUS}: wsrep_local_cert_failures, wsrep_local_bf_aborts`,
+    explain: 'Transactions rolled back because of a conflict with another member, at commit or before.', source: `${STATUS}: wsrep_local_cert_failures, wsrep_local_bf_aborts`,
     lines: [line('failed at commit', gs('wsrep_local_cert_failures'), 'violet'), line('aborted', gs('wsrep_local_bf_aborts'), 'mauve')],
   },
   {
@@ -363,7 +363,7 @@ const STATEMENTS: ChartDef[] = [
   },
   {
     id: 'tmp_tables', section: 'Execution', title: 'Temporary tables', unit: '/s', of: 'server',
-    explain: 'Internal temporary tables made for statements, and those that went to disk.', source: `${STATUS}: Created_tmp_*`,
+    explain: 'Internal temporary tables created for statements, and those on disk.', source: `${STATUS}: Created_tmp_*`,
     lines: [
       line('in memory', { less: [gs('created_tmp_tables'), gs('created_tmp_disk_tables')] }, 'blue'),
       line('on disk', gs('created_tmp_disk_tables'), 'violet'), line('files', gs('created_tmp_files'), 'slate'),
@@ -396,7 +396,7 @@ const STATEMENTS: ChartDef[] = [
   },
   {
     id: 'table_locks', section: 'Execution', title: 'Table lock waits', unit: '/s', of: 'server',
-    explain: 'Table locks that could not be had at once.', source: `${STATUS}: Table_locks_waited`,
+    explain: 'Table locks that were not granted at once.', source: `${STATUS}: Table_locks_waited`,
     lines: [line('waited', gs('table_locks_waited'))],
   },
 ];
@@ -409,7 +409,7 @@ const CONNECTIONS: ChartDef[] = [
   },
   {
     id: 'aborted', section: 'Connections and memory', title: 'Connections that failed', unit: '/s', of: 'server',
-    explain: 'Clients that left without a word, attempts that were refused, and errors by kind.', source: `${STATUS}: Aborted_*, Connection_errors_*`,
+    explain: 'Clients that disconnected without closing the connection, refused attempts, and errors by kind.', source: `${STATUS}: Aborted_*, Connection_errors_*`,
     lines: [
       line('cut off', gs('aborted_clients'), 'blue'), line('refused', gs('aborted_connects'), 'violet'),
       { each: 'mysql_global_status_connection_errors_total', by: 'error', expr: (l) => `mysql_global_status_connection_errors_total${l}` },
@@ -428,14 +428,14 @@ const CONNECTIONS: ChartDef[] = [
   },
   {
     id: 'table_cache', section: 'Connections and memory', title: 'Table cache misses', unit: '/s', of: 'server',
-    explain: 'Tables that had to be opened anew, and those pushed out for lack of room.', source: `${STATUS}: Opened_tables, Table_open_cache_overflows`,
+    explain: 'Tables that had to be opened, and those evicted from a full cache.', source: `${STATUS}: Opened_tables, Table_open_cache_overflows`,
     lines: [
       line('opened', gs('opened_tables'), 'blue'), line('pushed out', gs('table_open_cache_overflows'), 'violet'),
     ],
   },
   {
     id: 'memory', section: 'Connections and memory', title: 'Memory of the server', unit: 'B', of: 'server',
-    explain: 'What the server process holds, and what it says that connections and caches use.', source: '/proc/PID/status; SHOW GLOBAL STATUS: Memory_used',
+    explain: 'Memory of the server process, and what it reports for connections and caches.', source: '/proc/PID/status; SHOW GLOBAL STATUS: Memory_used',
     lines: [
       line('resident', { first: ['risso_process_resident_memory_bytes'] }, 'blue'),
       line('memory used', gs('memory_used'), 'violet'), line('swapped', { first: ['risso_process_swap_bytes'] }, 'brown'),
@@ -459,7 +459,7 @@ const CONNECTIONS: ChartDef[] = [
 const OWN: ChartDef[] = [
   {
     id: 'cost_time', section: 'What Risso costs here', title: 'Time of a collection', unit: 's', of: 'server',
-    explain: 'How long it takes to read all numbers, by group. A tenth of the interval or more is marked and not trusted.', source: 'Risso itself',
+    explain: 'How long it takes to read all metrics, by group. Readings of a tenth of the interval or more are marked and not trusted.', source: 'Risso itself',
     lines: [{ each: 'risso_collect_seconds', by: 'group', still: true, expr: (l) => `risso_collect_seconds${l}` }],
   },
   {

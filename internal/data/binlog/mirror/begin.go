@@ -88,7 +88,7 @@ func (f *follower) fresh(ctx context.Context, unique bool, list []Series, logs [
 		key = fmt.Sprintf("%s.%d", base, n)
 	}
 	if key != base {
-		f.note(true, "the server's logs are not those that were mirrored before (RESET, or other data): they go to %s", key)
+		f.note(true, "the server's logs are not those mirrored before (RESET, or different data): they go to %s", key)
 	}
 	f.key = key
 	f.received = 0
@@ -125,7 +125,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 		return from, false, err
 	}
 	if torn > 0 && !f.retrying {
-		f.note(true, "%s: the last %d bytes were of an event that was cut off; it is fetched again", newest.Name, torn)
+		f.note(true, "%s: the last %d bytes belong to a truncated event; it is fetched again", newest.Name, torn)
 	}
 	same, err := f.sameTail(ctx, w, logs[i])
 	if err != nil || !same {
@@ -175,7 +175,7 @@ func (f *follower) resumeBehind(ctx context.Context, s Series, newest Log, logs 
 		return from, false, err
 	}
 	if i+1 == len(logs) {
-		return from, false, fmt.Errorf("%s is complete, and the server has not begun the next log", newest.Name)
+		return from, false, fmt.Errorf("%s is complete, but the server has not begun the next log", newest.Name)
 	}
 	f.key = s.Key
 	return start{name: logs[i+1].Name, pos: int64(len(binlogevent.Magic))}, true, nil

@@ -46,13 +46,13 @@ func (s Series) Counted(ctx context.Context, place Place, dir string) (counted S
 		counted.Logs = s.Logs[:end]
 	}
 	if strange > 0 {
-		doubt = fmt.Sprintf("%s for nothing (series %s, the newest %s): %v", digits.Plural(strange, "mirrored binary log counts", "mirrored binary logs count"), s.Key, newest, why)
+		doubt = fmt.Sprintf("%s (series %s, the newest %s): %v", digits.Plural(strange, "mirrored binary log does not count", "mirrored binary logs do not count"), s.Key, newest, why)
 	}
 	return counted, doubt, nil
 }
 
 // errNotYet says that a log was begun and its mirror has not signed anything of it: it does not count, and nothing is wrong.
-var errNotYet = errors.New("nothing of it is signed yet")
+var errNotYet = errors.New("none of it is signed yet")
 
 // strange says why a log counts for nothing; nil: it counts.
 func (p Place) strange(ctx context.Context, key, dir string, l Log) error {

@@ -57,12 +57,12 @@ func TestCounted(t *testing.T) {
 		doubt string
 	}{
 		{"mmm", "123", ""},
-		{"nmm", "23", "1 mirrored binary log counts for nothing (series s, the newest b.000001): "},
+		{"nmm", "23", "1 mirrored binary log does not count (series s, the newest b.000001): "},
 		{"mmf", "12", "the newest b.000003): "},
 		{"mnmm", "34", "the newest b.000002): "},
-		{"fnf", "", "3 mirrored binary logs count for nothing"},
+		{"fnf", "", "3 mirrored binary logs do not count"},
 		{"mcm", "3", "the newest b.000002): "},
-		{"nmmf", "23", "2 mirrored binary logs count for nothing (series s, the newest b.000004): "},
+		{"nmmf", "23", "2 mirrored binary logs do not count (series s, the newest b.000004): "},
 	} {
 		for n := range 5 {
 			os.Remove(filepath.Join(series, "b.00000"+string(rune('1'+n))+extIndex))
@@ -100,7 +100,7 @@ func TestCounted(t *testing.T) {
 	put("b.000010"+extSealed, nil)
 	put("b.000001"+extPacked, nil)
 	list, err := List(t.Context(), place, dir)
-	if err != nil || len(list) != 1 || strings.Join(list[0].Lost, " ") != "b.000009 b.000010" || !strings.Contains(list[0].Lacks(), "2 logs are there (b.000009, b.000010) without the index") {
+	if err != nil || len(list) != 1 || strings.Join(list[0].Lost, " ") != "b.000009 b.000010" || !strings.Contains(list[0].Lacks(), "2 logs are there (b.000009, b.000010) without an index") {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -152,7 +152,7 @@ func (f *follower) check(ctx context.Context, name string, p packed) error {
 	x := p.index
 	if f.o.Place.encrypted() {
 		if p.inside != x.HMAC {
-			return fmt.Errorf("what was compressed does not read as what was written: %s, not %s", p.inside, x.HMAC)
+			return fmt.Errorf("the compressed data does not read back as written: %s, not %s", p.inside, x.HMAC)
 		}
 		return f.o.Place.checkStored(ctx, name, x)
 	}
@@ -162,7 +162,7 @@ func (f *follower) check(ctx context.Context, name string, p packed) error {
 	}
 	sum, err := plainSum(in)
 	if err != nil || sum != x.SHA256 {
-		return fmt.Errorf("what was stored does not read as what was written: %w", errors.Join(err, fmt.Errorf("SHA-256 %s, not %s", sum, x.SHA256)))
+		return fmt.Errorf("the stored data does not read back as written: %w", errors.Join(err, fmt.Errorf("SHA-256 %s, not %s", sum, x.SHA256)))
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (p Place) checkStored(ctx context.Context, name string, x binlog.Index) err
 		return err
 	}
 	if sum := hex.EncodeToString(h.Sum(nil)); sum != x.StoredSHA256 || n != x.Stored {
-		return fmt.Errorf("%s: what is stored is not what was sent: %d bytes with SHA-256 %s, not %d with %s", x.Name, n, sum, x.Stored, x.StoredSHA256)
+		return fmt.Errorf("%s: the stored data is not what was sent: %d bytes with SHA-256 %s, not %d with %s", x.Name, n, sum, x.Stored, x.StoredSHA256)
 	}
 	return nil
 }
@@ -359,7 +359,7 @@ func Verify(ctx context.Context, place Place, key string, l Log) error {
 		return err
 	}
 	if x.SHA256 != want || x.Size != l.Size {
-		return fmt.Errorf("%s: its bytes are not those of its index", l.Name)
+		return fmt.Errorf("%s: its bytes do not match its index", l.Name)
 	}
 	return nil
 }

@@ -187,7 +187,7 @@ func (f *follower) loop(ctx context.Context) error {
 // oncePatience is how long Follow with Once waits for a server that it has reached to come back.
 const oncePatience = time.Minute
 
-// permanent says whether waiting does not mend an error.
+// permanent says whether waiting does not help against an error.
 func permanent(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:
@@ -202,7 +202,7 @@ func notThere(err error) bool {
 	return c == mysql.ClassUnreachable || c == mysql.ClassRefused
 }
 
-var errNoLog = errors.New("the server writes no binary log: set log_bin and start it again")
+var errNoLog = errors.New("the server writes no binary log: set log_bin and restart it")
 
 // ErrForeign says that a log in the mirror is not what the server has under that name.
 var ErrForeign = errors.New("the mirror's log is not the server's")
@@ -277,7 +277,7 @@ func (f *follower) stream(d *mysql.Dump) error {
 		default:
 			binlogevent.ClearInUse(raw)
 			if h.Type == binlogevent.TypeStartEncryption {
-				f.note(true, "%s is encrypted on the server, which sends it in the clear: so it is here, byte for byte what the server decrypts, not what its file holds", f.w.name())
+				f.note(true, "%s is encrypted on the server, which sends it decrypted: the mirror holds the decrypted bytes, not those of the server's file", f.w.name())
 				raw = binlogevent.Readable(raw, f.w.sums)
 				h.Parse(raw)
 			}

@@ -1,5 +1,5 @@
-// Package mirror keeps copies of a server's binary logs: every event is on disk here before the server is told so, the
-// bytes are the server's own, and nothing that was written is ever overwritten.
+// Package mirror keeps copies of a server's binary logs: an event is on disk here before it is acknowledged to the
+// server, the bytes are exactly the server's, and nothing written is ever overwritten.
 package mirror
 
 import (
@@ -73,7 +73,7 @@ func (s Series) Lacks() string {
 	if len(s.Lost) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of series %s %s without the index, and not read: a copy of the place was interrupted, or is still running", s.Key, digits.Plural(len(s.Lost), "log is there", "logs are there")+" ("+strings.Join(s.Lost, ", ")+")")
+	return fmt.Sprintf("of series %s %s without an index and not read: a copy of the place was interrupted, or is still running", s.Key, digits.Plural(len(s.Lost), "log is there", "logs are there")+" ("+strings.Join(s.Lost, ", ")+")")
 }
 
 // Log is a mirrored log.
@@ -254,7 +254,7 @@ func scan(ctx context.Context, place Place, name string, in io.Reader) (binlog.I
 	}
 	sum, err := place.Repo.NewHash()
 	if err != nil {
-		sum = sha256.New() // nobody compares it: who writes has the key of names
+		sum = sha256.New() // it is not compared: a writer has the key of names
 	}
 	x, err := binlog.ScanSum(ctx, name, in, sum)
 	x.HMAC, x.SHA256 = x.SHA256, ""
@@ -325,7 +325,7 @@ func openStored(ctx context.Context, place Place, name string) (io.ReadCloser, e
 	return binlog.Uncompressed(in)
 }
 
-// Files gives the logs of a series to read. Where the place has a policy, each is read only as far as it was signed by who is trusted, to
+// Files gives the logs of a series to read. Where the place has a policy, each is read only as far as it was signed by a trusted key, to
 // the last bit; with an error before the first byte where it was not.
 func (s Series) Files(place Place, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))
@@ -398,7 +398,7 @@ func (s Series) trusted(place Place, dir string, l Log) *trusted {
 	}}
 }
 
-// signedUntil says how much of a log that grows is signed by who is trusted. What stands behind that is left out, and told, unless what is
+// signedUntil says how much of a growing log is signed by a trusted key. What follows is left out, and reported, unless what is
 // unsigned may be read.
 func (p Place) signedUntil(key, path string, l Log) (size int64, sum string, err error) {
 	parts, err := p.signedParts(key, path)
@@ -414,7 +414,7 @@ func (p Place) signedUntil(key, path string, l Log) (size int64, sum string, err
 		return 0, "", err
 	}
 	if left := l.Size - parts[0].Size; left > 0 && p.Said != nil {
-		p.Said(fmt.Sprintf("mirrored log %s/%s: its last %d bytes are not signed and are left out: they are being written, or their mirror was killed and signs them when it runs again; --allow-unsigned reads them", key, l.Name, left))
+		p.Said(fmt.Sprintf("mirrored log %s/%s: its last %d bytes are not signed and are left out: they are being written, or the mirror was killed and will sign them when it runs again; --allow-unsigned reads them", key, l.Name, left))
 	}
 	return parts[0].Size, parts[0].Sum, nil
 }

@@ -91,7 +91,7 @@ func PlanRoll(ctx context.Context, place Place, dir string, backup repo.Header, 
 			older := o
 			older.Files = list[i+1].Files(place, dir)
 			if _, err := binlog.PlanRoll(ctx, older); err == nil {
-				return out, fmt.Errorf("%w for certain: the server restarted its logs in the second of the backup, and it may be %s or %s", ErrOther, list[i+1].Key, s.Key)
+				return out, fmt.Errorf("%w with certainty: the server restarted its logs in the same second as the backup, so it may be %s or %s", ErrOther, list[i+1].Key, s.Key)
 			}
 		}
 		out.Plan, err = binlog.PlanRoll(ctx, o)
@@ -112,7 +112,7 @@ func anew(ctx context.Context, s, newer Series, o binlog.RollOptions) error {
 	if p, err := binlog.PlanRoll(ctx, o); err != nil || !p.Result.AtEnd {
 		return nil // what is wrong is told by who rolls forward
 	}
-	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed between is in neither", ErrAnew, s.Key,
+	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed in between is in neither", ErrAnew, s.Key,
 		latest(s).UTC().Format(time.DateTime+"Z"), newer.Key, begun.UTC().Format(time.DateTime+"Z"))
 }
 

@@ -153,7 +153,7 @@ func (n *notary) sign(size int64, sum string) error {
 	}
 	b, err := json.Marshal(s)
 	if err == nil && len(b) >= signedSlot {
-		err = fmt.Errorf("what is signed of %s takes %d bytes", logName(n.path), len(b))
+		err = fmt.Errorf("the signature data of %s takes %d bytes", logName(n.path), len(b))
 	}
 	if err == nil {
 		b = append(append(b, bytes.Repeat([]byte{' '}, signedSlot-len(b)-1)...), '\n')
@@ -260,7 +260,7 @@ func (f *follower) sameFrom(ctx context.Context, w *writer, from int64) error {
 		return err
 	}
 	defer d.Close()
-	differs := fmt.Errorf("%w: %s is not signed from byte %d on, and not what the server has", binlogevent.ErrDamaged, logName(w.path), from)
+	differs := fmt.Errorf("%w: %s is not signed from byte %d on, and differs from the server's", binlogevent.ErrDamaged, logName(w.path), from)
 	sums := w.sums
 	for at := from; at < w.pos; {
 		raw, _, err := d.Next(patienceOfOne)
@@ -308,7 +308,7 @@ func (f *follower) sign(l localLog, x *binlog.Index) error {
 		return err
 	}
 	if !slices.ContainsFunc(list, func(s signedPart) bool { return s.Size == x.Size && s.Sum == x.SHA256+x.HMAC }) {
-		f.note(true, "%s is not signed: it is not, or not to its end, what this mirror wrote and signed; a restore reads it with --allow-unsigned only", l.name)
+		f.note(true, "%s is not signed: it is not, or not entirely, what this mirror wrote and signed; a restore reads it only with --allow-unsigned", l.name)
 		return nil
 	}
 	x.Signature, err = repo.SignLog(f.o.Place.Signer, f.o.Place.complete(l.key, *x))
@@ -407,7 +407,7 @@ func (r *trustedReader) Read(p []byte) (int, error) {
 		}
 		if sha256.Sum256(r.left) != r.t.blocks[r.n] {
 			r.left = nil
-			return 0, fmt.Errorf("it has changed since it was looked at: %w: %w", repo.ErrForged, repo.ErrDamaged)
+			return 0, fmt.Errorf("it has changed since it was checked: %w: %w", repo.ErrForged, repo.ErrDamaged)
 		}
 		r.n++
 	}

@@ -44,7 +44,7 @@ type writer struct {
 }
 
 // errGap says that the server left something out.
-var errGap = errors.New("the server's events do not follow each other")
+var errGap = errors.New("the server's events are not contiguous")
 
 func newWriter(path string, f *os.File) *writer {
 	return &writer{path: path, file: f, buf: append(make([]byte, 0, 2*flushSize), binlogevent.Magic...), pos: int64(len(binlogevent.Magic)), syncTime: time.Now()}

@@ -1,13 +1,13 @@
 // Package binlog reads binary logs of MySQL and MariaDB as events of a digest: which statements, or which changes of
 // which tables, made the log, how often, how many rows and how many bytes.
 //
-// A statement that was logged as rows is known by its text where the server logs that (binlog_rows_query_log_events of
-// MySQL, binlog_annotate_row_events of MariaDB, which is on by default); else it is "INSERT INTO db.table" and the like.
-// Values of rows are passed over, never kept.
+// A statement that was logged as rows is known by its text if the server logs that (binlog_rows_query_log_events in
+// MySQL, binlog_annotate_row_events in MariaDB, which is on by default); otherwise it is "INSERT INTO db.table" and the like.
+// Values of rows are skipped, never kept.
 //
-// What the log says of time: a statement's event tells when it began and how many whole seconds it took until it was
-// written (exec_time of the query event): that is Query_time. Rows tell no duration. MySQL 8 writes when a transaction
-// was committed first and when on this server: Commit_delay_time is the difference, on a replica the lag at that moment.
+// Times in the log: a statement's event has the time it began and the whole seconds it took until it was written
+// (exec_time of the query event), which is Query_time. Rows have no duration. MySQL 8 logs when a transaction was first
+// committed and when on this server: Commit_delay_time is the difference, on a replica the lag at that time.
 //
 // Format: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html,
 // https://mariadb.com/kb/en/replication-protocol/.

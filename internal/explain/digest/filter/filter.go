@@ -6,10 +6,10 @@
 // event and nothing else, and takes time in proportion to the event's size (patterns are RE2).
 //
 // Names are the log's own (Query_time, Rows_examined, Full_scan, …) in any case, and query, db, user, host, ip,
-// thread, time and verb. A name that no server writes is an error, because a typing error would otherwise let nothing through in
-// silence; @Name means an attribute that Risso does not know. Times are seconds, also those that a server logs in
+// thread, time and verb. A name that no server logs is an error, because a typo would otherwise silently match nothing;
+// @Name means an attribute that Risso does not know. Times are seconds, also those that a server logs in
 // milliseconds. A comparison with an attribute that the event
-// lacks is false, whatever the operator; "not" turns that round. has(Name) asks whether it is there.
+// does not have is false, whatever the operator; "not" inverts that. has(Name) tells whether it is present.
 //
 //	expr    = and { "or" and }              "||" too
 //	and     = not { "and" not }             "&&" too
@@ -61,7 +61,7 @@ const (
 // Compile reads an expression. Errors are of type *Error.
 func Compile(expr string) (*Filter, error) {
 	if len(expr) > MaxLength {
-		return nil, &Error{Column: 1, Reason: fmt.Sprintf("the expression has %d bytes, %d are allowed", len(expr), MaxLength)}
+		return nil, &Error{Column: 1, Reason: fmt.Sprintf("the expression has %d bytes, but %d are allowed", len(expr), MaxLength)}
 	}
 	p := &parser{src: expr, byName: map[string]*attribute{}}
 	n, err := p.parse()

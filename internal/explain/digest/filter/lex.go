@@ -60,7 +60,7 @@ func (p *parser) next() error {
 		p.pos++
 		p.tok.kind, p.tok.text = tokAt, p.word()
 		if p.tok.text == "" {
-			return p.fail(start, "a name has to follow @")
+			return p.fail(start, "a name must follow @")
 		}
 	case digit(c), c == '.' && start+1 < len(p.src) && digit(p.src[start+1]):
 		return p.number()
@@ -118,7 +118,7 @@ func (p *parser) number() error {
 	}
 	v, err := strconv.ParseFloat(p.src[start:p.pos], 64)
 	if err != nil {
-		return p.fail(start, "%q is no number", p.src[start:p.pos])
+		return p.fail(start, "%q is not a number", p.src[start:p.pos])
 	}
 	at := p.pos
 	if strings.HasPrefix(p.src[at:], "µ") {
@@ -129,7 +129,7 @@ func (p *parser) number() error {
 	if unit := p.src[at:p.pos]; unit != "" {
 		u, ok := units[unit]
 		if !ok {
-			return p.fail(at, "%q is no unit: us, ms, s, m, h, d for times; k, M, G, T, KiB, MiB, GiB, TiB for counts and sizes", unit)
+			return p.fail(at, "%q is not a unit: use us, ms, s, m, h, d for times; k, M, G, T, KiB, MiB, GiB, TiB for counts and sizes", unit)
 		}
 		p.tok.num, p.tok.seconds, p.tok.sized = v*u.factor, u.seconds, !u.seconds
 	}

@@ -357,13 +357,13 @@ func (p *parser) name(t token) (node, error) {
 	}
 	n, ok := p.resolve(t.text)
 	if !ok {
-		hint := "write @" + t.text + " if the log has it all the same"
+		hint := "write @" + t.text + " if the log has it anyway"
 		if near := nearest(t.text); near != "" {
 			hint = "did you mean " + near + "? Else " + hint
 		} else {
 			hint += `, or "` + t.text + `" if it is text`
 		}
-		return node{}, p.fail(t.at, "no server writes an attribute %s; %s", t.text, hint)
+		return node{}, p.fail(t.at, "no server logs an attribute %s; %s", t.text, hint)
 	}
 	n.at = t.at
 	return n, p.next()
@@ -385,7 +385,7 @@ func (p *parser) has(t token) (node, error) {
 		return node{}, err
 	}
 	if inner.attr == nil {
-		return node{}, p.fail(inner.at, "has needs an attribute of the log; every event has this one, or it is none")
+		return node{}, p.fail(inner.at, "has needs an attribute of the log; this one is in every event, or is not an attribute")
 	}
 	if !p.is(")") {
 		return node{}, p.fail(p.tok.at, ") was expected, not %s", p.tok.shown())
@@ -417,9 +417,9 @@ func (p *parser) comparison(at int, op string, left, right node) (node, error) {
 func (p *parser) compareNumber(op string, left, right node) (boolFn, error) {
 	for _, pair := range [2][2]node{{left, right}, {right, left}} {
 		if l := pair[1].literal; l != nil && l.seconds && pair[0].kind == kindNumber {
-			return nil, p.fail(pair[1].at, "%q is a time, and the other side is a number", l.text)
+			return nil, p.fail(pair[1].at, "%q is a time, but the other side is a number", l.text)
 		} else if l != nil && l.sized && pair[0].kind == kindSeconds {
-			return nil, p.fail(pair[1].at, "%q is a count or a size, and the other side is a number of seconds (minutes are m, not M)", l.text)
+			return nil, p.fail(pair[1].at, "%q is a count or a size, but the other side is a number of seconds (minutes are m, not M)", l.text)
 		}
 	}
 	return numbers(op, left.num, right.num), nil
@@ -449,7 +449,7 @@ func (p *parser) compareFlag(at int, op string, left, right node) (boolFn, error
 		return nil, p.fail(at, "a flag is compared with yes or no: Full_scan == yes; or used alone: not Full_scan")
 	}
 	if op != "==" && op != "!=" {
-		return nil, p.fail(at, "%s does not go with yes and no; == and != do", op)
+		return nil, p.fail(at, "%s does not work with yes and no; use == or !=", op)
 	}
 	want, attr := *right.yes == (op == "=="), left.attr
 	return func(e *digest.Event) bool { yes, ok := attr.flag(e); return ok && yes == want }, nil
@@ -457,7 +457,7 @@ func (p *parser) compareFlag(at int, op string, left, right node) (boolFn, error
 
 func (p *parser) compareText(at int, op string, left, right node) (boolFn, error) {
 	if op != "==" && op != "!=" {
-		return nil, p.fail(at, "%s compares numbers; text has ==, !=, =~, !~ and in", op)
+		return nil, p.fail(at, "%s compares numbers; for text use ==, !=, =~, !~ and in", op)
 	}
 	for _, pair := range [2][2]node{{left, right}, {right, left}} {
 		if n := pair[0]; n.text == nil && n.verb == nil {
@@ -492,7 +492,7 @@ func (p *parser) match(negate bool, left, right node) (node, error) {
 		return node{}, p.fail(right.at, "a pattern in quotes was expected")
 	}
 	if left.text == nil && left.verb == nil || left.literal != nil {
-		return node{}, p.fail(left.at, "a pattern matches text, and this is %s", left.kind)
+		return node{}, p.fail(left.at, "a pattern matches text, but this is %s", left.kind)
 	}
 	re, err := regexp.Compile(right.literal.text)
 	if err != nil {

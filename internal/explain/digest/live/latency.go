@@ -73,7 +73,7 @@ func (r *Reader) read(ctx context.Context, k key) (map[int]int64, error) {
 // latencies fills in the percentiles of the heaviest classes, which come first, and says whose are missing.
 func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group) error {
 	if !read.KeepsLatency(r.conn.Server) {
-		r.notes = append(r.notes, "There are no percentiles: this server keeps no histograms of its digests. MySQL 8.0.3 and later do; a slow log has every call.")
+		r.notes = append(r.notes, "There are no percentiles: this server keeps no histograms of its digests. MySQL 8.0.3 and later does; a slow log has every call.")
 		return nil
 	}
 	p.QuantileError = quantileError
@@ -103,7 +103,7 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 		}
 	}
 	if n := len(list) - detailed; n > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("No percentiles and no samples of the %s after the first %d: each costs the server some milliseconds.", digits.Plural(n, "class", "classes"), detailed))
+		r.notes = append(r.notes, fmt.Sprintf("No percentiles or samples of the %s after the first %d: each costs the server some milliseconds.", digits.Plural(n, "class", "classes"), detailed))
 	}
 	return nil
 }
@@ -114,10 +114,10 @@ func heaviest(n int) string {
 }
 
 // Why a class has no percentiles.
-var notReadBefore = fmt.Sprintf("what they took before the watch began is not known, because the histograms of the %d busiest were read then; --for 0 needs no reading before", bucketsRead)
+var notReadBefore = fmt.Sprintf("their earlier times are not known, because only the histograms of the %d busiest were read at the beginning; --for 0 needs no earlier reading", bucketsRead)
 
 const (
-	notOfOther    = "this server keeps no histogram of what finds no room in its table of digests"
+	notOfOther    = "this server keeps no histogram of statements that do not fit into its table of digests"
 	notFilled     = "their histograms are empty"
 	notOfPrepared = "this server keeps no histograms of prepared statements"
 )

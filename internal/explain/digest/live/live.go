@@ -1,8 +1,8 @@
 // Package live makes a digest.Profile of a running server: performance_schema's table of digests is read twice, and the
-// difference is what happened meanwhile; or once, for all since the server began to count.
+// difference is what happened in between; or once, for everything since the server began to count.
 //
-// The table has sums per schema and class. So there are no users and no standard deviations, and percentiles only where the
-// server keeps histograms (MySQL 8), as in latency.go; what is not known is NaN. Risso's own statements are left out.
+// The table has sums per schema and class, so there are no users and no standard deviations, and percentiles only if the
+// server keeps histograms (MySQL 8), see latency.go; unknown values are NaN. Risso's own statements are left out.
 package live
 
 import (
@@ -42,7 +42,7 @@ type Options struct {
 // Off says that the server does not count statements.
 type Off struct{ Why, Remedy string }
 
-// Error is why; Remedy is the statement or setting that mends it.
+// Error is why; Remedy is the statement or setting that fixes it.
 func (o *Off) Error() string { return o.Why }
 
 // ErrOption is what errors about Options wrap.
@@ -169,14 +169,14 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		p.From = first
 	}
 	if r.lost > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%s found no room in the server's table of %s. A larger performance_schema_digests_size (in the option file) keeps them apart.", digits.Counted(r.lost, "statement"), digits.Counted(size, "digest")))
+		r.notes = append(r.notes, fmt.Sprintf("%s did not fit into the server's table of %s. A larger performance_schema_digests_size (in the option file) keeps them apart.", digits.Counted(r.lost, "statement"), digits.Counted(size, "digest")))
 	}
 	r.notePrepared()
 	if p.Calls == 0 {
-		r.notes = append(r.notes, "No statement of others was counted: that says nothing of what the server does. It was idle, its table of digests was emptied, or setup_actors and setup_instruments leave out what ran.")
+		r.notes = append(r.notes, "No statements of others were counted: the server was idle, its table of digests was emptied, or setup_actors and setup_instruments exclude what ran.")
 	}
 	if n := len(r.anew); n > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d of %s of the server's table of digests were removed or reset meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, digits.Counted(len(r.base), "row")))
+		r.notes = append(r.notes, fmt.Sprintf("%d of %s of the server's table of digests were removed or reset in the meantime: the server was restarted, or the table emptied. What they had counted until then is not known.", n, digits.Counted(len(r.base), "row")))
 	}
 	return p, nil
 }

@@ -262,7 +262,7 @@ func TestTableFull(t *testing.T) {
 				t.Fatalf("no class of what found no room: %+v", p.Classes)
 			}
 			said := strings.Join(notes, " ")
-			if !strings.Contains(said, "found no room in the server's table of 200 digests") || strings.Contains(said, notReadBefore) || strings.Contains(said, notOfOther) == strings.Contains(said, "keeps no histograms of its digests") {
+			if !strings.Contains(said, "did not fit into the server's table of 200 digests") || strings.Contains(said, notReadBefore) || strings.Contains(said, notOfOther) == strings.Contains(said, "keeps no histograms of its digests") {
 				t.Errorf("notes %q", notes)
 			}
 		})
@@ -325,7 +325,7 @@ func restart(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// A server that counts nothing is told from one on which nothing ran, with what mends it.
+// A server that counts nothing is told from one on which nothing ran, and how to fix it.
 func TestOff(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -71,7 +71,7 @@ func explainable(x digest.Sample, verb string, s mysql.Server, redacted bool) (s
 	case len(query) > maxSample:
 		return "", "no EXPLAIN: the sample is long; --output json has all of it"
 	case plain(query) != query:
-		return "", "no EXPLAIN: the sample holds bytes that are no text"
+		return "", "no EXPLAIN: the sample contains bytes that are not text"
 	case several(query):
 		return "", "no EXPLAIN: more than one statement was sent at once, and the others would be run"
 	}

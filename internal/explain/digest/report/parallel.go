@@ -48,7 +48,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 	for i, s := range p.Crossing {
 		if i == 0 {
 			t.line("")
-			t.line("Statements that touch several schemas hold up an applier of each:")
+			t.line("Statements that touch several schemas hold up an applier for each:")
 		}
 		if i == 10 {
 			t.line("  and %s of schemas", digits.Counted(len(p.Crossing)-10, "more set"))
@@ -74,7 +74,7 @@ func conclusion(p parallel.Plan) string {
 	first, last := p.Schemas[0], p.Appliers[len(p.Appliers)-1]
 	for _, s := range p.Schemas {
 		if s.Name == "" { // it may be one or many: there is no bound
-			return fmt.Sprintf("The log does not show in which schemas %s of the write time was spent. Where that is more than one, appliers by schema may gain more than is shown here.", digits.Percent(s.Chain))
+			return fmt.Sprintf("The log does not show in which schemas %s of the write time was spent. If it is more than one, appliers by schema may gain more than shown here.", digits.Percent(s.Chain))
 		}
 	}
 	if len(p.Schemas) == 1 {
@@ -88,7 +88,7 @@ func conclusion(p parallel.Plan) string {
 		}
 	}
 	if enough == 1 {
-		return fmt.Sprintf("Appliers by schema gain nothing: all statements write to %s, some of them to other schemas too, and wait for each other.", schemaName(first.Name))
+		return fmt.Sprintf("Appliers by schema gain nothing: all statements write to %s, some of them also to other schemas, and wait for each other.", schemaName(first.Name))
 	}
 	s := fmt.Sprintf("%d appliers by schema replay this at most %s times as fast as one", enough, digits.Ratio(last.Speedup))
 	if first.Chain >= last.Time {

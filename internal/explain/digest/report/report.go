@@ -1,7 +1,7 @@
 // Package report writes a digest.Profile for people (text, Markdown, an HTML page that opens by itself) and for
-// programs (JSON, CSV). All of them show one result; none of them computes what another does not have.
+// programs (JSON, CSV). All of them render the same result; none computes anything of its own.
 //
-// Statements come from whoever can reach the server: text shows control characters as escapes, HTML escapes
+// Statements come from anyone who can reach the server: text shows control characters as escapes, HTML escapes
 // everything and loads nothing.
 package report
 
@@ -46,7 +46,7 @@ func Write(w io.Writer, form string, p *digest.Profile, o Options) error {
 	case "html":
 		return HTML(w, p, o)
 	}
-	return fmt.Errorf("no form of report is called %q: %s", form, strings.Join(Forms, ", "))
+	return fmt.Errorf("there is no report format %q: use %s", form, strings.Join(Forms, ", "))
 }
 
 func (o Options) width() int {
@@ -171,10 +171,10 @@ func build(p *digest.Profile, o Options) view {
 	v.Overall, v.Zero = table(p.Metrics, nil)
 	v.Skipped = skipped(p)
 	if lost := p.Lost(); lost != "" {
-		v.Lost = "Not all of the log is in this report: " + line(lost) + "."
+		v.Lost = "Parts of the log are not in this report: " + line(lost) + "."
 	}
 	if v.Timed {
-		v.Error = fmt.Sprintf("Percentiles and medians are true within %s of their value.", digits.Percent(p.QuantileError))
+		v.Error = fmt.Sprintf("Percentiles and medians are accurate to within %s.", digits.Percent(p.QuantileError))
 		if p.QuantileError <= 0 {
 			v.Error = ""
 		}
@@ -585,7 +585,7 @@ func sampleOf(x digest.Sample, o Options) sample {
 		s.Cut = digits.Plural(int64(left), "byte", "bytes") + " more"
 	}
 	if x.Cut < 0 {
-		s.Cut = "and more, which the server has not kept"
+		s.Cut = "and more, which the server did not keep"
 	}
 	return s
 }

@@ -13,19 +13,19 @@ var known = []struct {
 	re   func() *regexp.Regexp
 	what string
 }{
-	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+: |^\d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+|^\t0x[0-9a-f]{4}: +[0-9a-f]{4} `), "text that tcpdump prints, which is not read; pt-query-digest --type tcpdump reads it; the slow log or the live server (--dsn) has more"},
-	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* \d+ \[(?:System|Note|Warning|ERROR)\] |^\d{4}-\d\d-\d\d +\d+:\d\d:\d\d \d+ \[(?:Note|Warning|ERROR)\] |^\d{6} +\d+:\d\d:\d\d +(?:mysqld_safe|InnoDB|\[(?:Note|Warning|ERROR)\])`), "a server's error log, in which no statements are"},
+	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+: |^\d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+|^\t0x[0-9a-f]{4}: +[0-9a-f]{4} `), "text printed by tcpdump, which is not supported; pt-query-digest --type tcpdump reads it; the slow log or the live server (--dsn) has more"},
+	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* \d+ \[(?:System|Note|Warning|ERROR)\] |^\d{4}-\d\d-\d\d +\d+:\d\d:\d\d \d+ \[(?:Note|Warning|ERROR)\] |^\d{6} +\d+:\d\d:\d\d +(?:mysqld_safe|InnoDB|\[(?:Note|Warning|ERROR)\])`), "a server's error log, which contains no statements"},
 	{pattern.Lazy(`^(?:/\*M?!|)-- (?:MySQL|MariaDB|Server version)|(?m)^-- (?:MySQL|MariaDB) dump `), "a dump, not a log"},
-	{pattern.Lazy(`(?m)^\d{8} \d\d:\d\d:\d\d,[^,\n]*,[^,\n]*,[^,\n]*,\d+,\d+,(?:CONNECT|DISCONNECT|QUERY|FAILED_CONNECT|READ|WRITE|CREATE|ALTER),`), "the log of MariaDB's server_audit, which is not read; it has no times that statements took"},
-	{pattern.Lazy(`<AUDIT_RECORD|"audit_record"|<AUDIT>`), "an audit log, which is not read; it has no times that statements took"},
-	{pattern.Lazy(`(?m)^Count: \d+ +Time=[\d.]+s \(`), "what mysqldumpslow prints, not a log"},
+	{pattern.Lazy(`(?m)^\d{8} \d\d:\d\d:\d\d,[^,\n]*,[^,\n]*,[^,\n]*,\d+,\d+,(?:CONNECT|DISCONNECT|QUERY|FAILED_CONNECT|READ|WRITE|CREATE|ALTER),`), "the log of MariaDB's server_audit, which is not supported; it has no durations of statements"},
+	{pattern.Lazy(`<AUDIT_RECORD|"audit_record"|<AUDIT>`), "an audit log, which is not supported; it has no durations of statements"},
+	{pattern.Lazy(`(?m)^Count: \d+ +Time=[\d.]+s \(`), "output of mysqldumpslow, not a log"},
 	{pattern.Lazy(`(?m)^# Overall: .* total, .* unique|^# Profile\n# Rank Query ID`), "a report of pt-query-digest, not a log"},
-	{pattern.Lazy(`(?m)^={5,}\n.*INNODB MONITOR OUTPUT`), "what SHOW ENGINE INNODB STATUS prints, not a log"},
+	{pattern.Lazy(`(?m)^={5,}\n.*INNODB MONITOR OUTPUT`), "output of SHOW ENGINE INNODB STATUS, not a log"},
 	{pattern.Lazy(`(?m)^SQLite format 3`), "a database of SQLite"},
-	{pattern.Lazy(`(?mi)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[\d+\] .*(?:LOG|STATEMENT|DETAIL): `), "a log of PostgreSQL, which is not read"},
+	{pattern.Lazy(`(?mi)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[\d+\] .*(?:LOG|STATEMENT|DETAIL): `), "a log of PostgreSQL, which is not supported"},
 	{pattern.Lazy(`^\s*(?:<!doctype|<html|<\?xml)`), "a web page or XML"},
-	{pattern.Lazy(`^\s*[{\[]`), "JSON without a field log, message or msg that holds a log's lines"},
-	{pattern.Lazy(`(?mi)^\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|SET|USE|BEGIN|DROP|ALTER)\b[^\n]*;?\s*$`), "statements without the lines that a log has before each"},
+	{pattern.Lazy(`^\s*[{\[]`), "JSON without a field log, message or msg that contains lines of a log"},
+	{pattern.Lazy(`(?mi)^\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|SET|USE|BEGIN|DROP|ALTER)\b[^\n]*;?\s*$`), "statements without the header lines of a log"},
 }
 
 // captures are the first bytes of pcap and pcapng.
@@ -69,7 +69,7 @@ func Companion(head []byte) string {
 func Looks(head []byte) string {
 	for _, magic := range captures {
 		if bytes.HasPrefix(head, []byte(magic)) {
-			return "packets captured by tcpdump or Wireshark, which are not read; switch the slow log on, or read the live server with --dsn"
+			return "packets captured by tcpdump or Wireshark, which are not supported; switch the slow log on, or read the live server with --dsn"
 		}
 	}
 	for _, k := range known {
@@ -81,9 +81,9 @@ func Looks(head []byte) string {
 	case len(head) == 0:
 		return ""
 	case bytes.IndexByte(head, 0) >= 0:
-		return "bytes that are no text"
+		return "bytes that are not text"
 	case !utf8.Valid(head[:max(len(head)-utf8.UTFMax, 0)]):
-		return "text in another character set than UTF-8 or UTF-16, or bytes that are no text"
+		return "text in a character set other than UTF-8 or UTF-16, or bytes that are not text"
 	}
 	return ""
 }

@@ -1,5 +1,5 @@
-// Package wrap takes a log out of what other tools put around it: compression, UTF-16, something in front of each line, JSON.
-// What is inside is for others to say; this room is told by a function whether a beginning is that of a log.
+// Package wrap unwraps a log from what other tools put around it: compression, UTF-16, prefixes of lines, JSON.
+// It does not know log formats; a function passed in tells whether some text is the beginning of a log.
 package wrap
 
 import (
@@ -49,7 +49,7 @@ var unread = []struct{ magic, name, remedy string }{
 	{"LZIP", "a file of lzip", "lzip -dc FILE | risso digest -"},
 	{"\x1f\x9d", "a file of compress", "zcat FILE | risso digest -"},
 	{"\x5d\x00\x00", "a file of lzma", "xz -dc --format=lzma FILE | risso digest -"},
-	{"\xff\x06\x00\x00sNaPpY", "a file of snappy", "unpack it into a pipe, and read that with risso digest -"},
+	{"\xff\x06\x00\x00sNaPpY", "a file of snappy", "unpack it into a pipe to risso digest -"},
 	{"\x89LZO", "a file of lzop", "lzop -dc FILE | risso digest -"},
 }
 

@@ -50,7 +50,7 @@ To accept it in advance, use risso backup --accept-smaller.`,
 			if output == "json" {
 				return render.JSON(s.Out, AcceptedAnswer{id})
 			}
-			fmt.Fprintf(s.Out, "Backup %s counts from now on, with as little as it holds\n", id)
+			fmt.Fprintf(s.Out, "Backup %s counts from now on, however little it contains\n", id)
 			return nil
 		},
 	}

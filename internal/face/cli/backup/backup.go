@@ -208,7 +208,7 @@ func runBackup(ctx context.Context, s screen.Streams, f backupFlags) error {
 		return backupFailure(ctx, err)
 	}
 	if result.Hollow != "" {
-		fmt.Fprintln(s.Err, "risso: "+fault.Line("no proof, and it replaces no other backup: "+result.Hollow, "when that is right: risso backup accept --from "+places.Words(f.to)+" "+result.Header.ID))
+		fmt.Fprintln(s.Err, "risso: "+fault.Line("it proves nothing, and replaces no other backup: "+result.Hollow, "if it is right: risso backup accept --from "+places.Words(f.to)+" "+result.Header.ID))
 	}
 	held, _ := gate.Held()
 	if f.output == "json" {
@@ -226,13 +226,13 @@ func waitsFor(p *screen.Progress, w io.Writer) func(repo.Holder) {
 	}
 }
 
-// backupFailure is an error with what mends it.
+// backupFailure is an error and how to fix it.
 func backupFailure(ctx context.Context, err error) error {
 	var blind *define.BlindError
 	var closed *dump.ClosedError
 	switch {
 	case ctx.Err() != nil:
-		return fault.New(fault.Interrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
+		return fault.New(fault.Interrupted, "this run produced no backup; what was stored is reused by the next one", errors.New("interrupted"))
 	case errors.As(err, &blind):
 		remedy := blind.Remedy()
 		if blind.Part {
@@ -248,13 +248,13 @@ func backupFailure(ctx context.Context, err error) error {
 	case errors.Is(err, dump.ErrNothing):
 		return fault.New(fault.Usage, "", err)
 	case errors.Is(err, snapshot.ErrStalls):
-		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; with a longer --lock-wait it lets others wait for longer", err)
+		return fault.New(fault.Failed, "repeat the backup: nothing is stored twice; with a longer --lock-wait it lets others wait longer", err)
 	case errors.Is(err, dump.ErrChanged):
-		return fault.New(fault.Failed, "take the backup again: what was stored is not stored twice; GRANT PROCESS, on MySQL 8 and later BACKUP_ADMIN, keeps schema changes waiting", err)
+		return fault.New(fault.Failed, "repeat the backup: nothing is stored twice; with PROCESS, on MySQL 8 and later BACKUP_ADMIN, it can block schema changes", err)
 	case errors.Is(err, snapshot.ErrLocks):
 		return fault.New(fault.Failed, "raise --lock-wait, use --kill-long-queries, or take the backup from a replica", err)
 	case fleet.RemedyOf(err) != "":
 		return err
 	}
-	return fault.New(fault.Failed, "there is no backup of this run; what was stored serves the next one", err)
+	return fault.New(fault.Failed, "this run produced no backup; what was stored is reused by the next one", err)
 }

@@ -65,7 +65,7 @@ works with either place.
 func runCopy(ctx context.Context, s screen.Streams, f copyFlags) error {
 	switch {
 	case f.to == "":
-		return fault.Usagef("say where to: --to PLACE, one of %s", blob.Forms)
+		return fault.Usagef("give the place to write to: --to PLACE, one of %s", blob.Forms)
 	case f.threads < 0 || f.threads > 256:
 		return fault.Usagef("--threads %d: 1 to 256", f.threads)
 	case f.From != "" && places.Words(f.From) == places.Words(f.to):
@@ -138,7 +138,7 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), digits.Bytes(c.LogBytes))
 	}
 	if c.Mended > 0 {
-		fmt.Fprintf(w, "; %s that backups there lacked", digits.Counted(c.Mended, "object"))
+		fmt.Fprintf(w, "; %s missing from backups there", digits.Counted(c.Mended, "object"))
 	}
 	if len(c.There) > 0 {
 		fmt.Fprintf(w, "; %s there before", digits.Plural(len(c.There), "was", "were"))
@@ -151,7 +151,7 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 	}
 }
 
-// copyFailure is the error of a copy that is not whole, with what mends it.
+// copyFailure is the error of an incomplete copy, and how to fix it.
 func copyFailure(c *repo.Copied) error {
 	remedy := "risso verify shows which place has the original; risso verify --set-aside moves away what is damaged at the second one, and the next copy brings it again"
 	if len(c.Different) == 0 && !slices.ContainsFunc(c.Refused, func(r repo.Refusal) bool { return r.Kind != repo.Foreign }) {

@@ -153,7 +153,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	line.End()
 	switch {
 	case ctx.Err() != nil:
-		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored is gone again"))
+		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored has been removed"))
 	case err != nil && proof.Ended.IsZero():
 		return err
 	}

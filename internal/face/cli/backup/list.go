@@ -173,7 +173,7 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 			fmt.Fprintf(w, "%s.\n", sqltext.Printable(l.Error))
 		}
 		if l.Hollow != "" {
-			fmt.Fprintf(w, "%s is no proof and replaces none: %s. When that is right: risso backup accept.\n", l.ID, l.Hollow)
+			fmt.Fprintf(w, "%s proves nothing and replaces no other backup: %s. If that is right: risso backup accept.\n", l.ID, l.Hollow)
 		}
 		if l.Strange != "" {
 			fmt.Fprintf(w, "%s counts for nothing: %s.\n", l.ID, sqltext.Printable(l.Strange))
@@ -193,9 +193,9 @@ func killedWords(h repo.Header, seen time.Time) string {
 	left := "It had stored nothing by then"
 	switch {
 	case h.Stored > 0 && h.Kind == repo.Logical:
-		left = fmt.Sprintf("By then it had stored %s of %s; what of them is unchanged the next backup does not store again", digits.Bytes(h.Stored), digits.Roughly(h.Rows, "row"))
+		left = fmt.Sprintf("By then it had stored %s of %s; the next backup reuses what is unchanged", digits.Bytes(h.Stored), digits.Roughly(h.Rows, "row"))
 	case h.Kind != repo.Logical:
-		left = "What it stored serves no other backup; prune removes it"
+		left = "What it stored cannot be reused; prune removes it"
 	}
 	return fmt.Sprintf("%s was killed: begun %s, last seen %s. %s.", h.ID, screen.ShortTime(h.Began), screen.ShortTime(seen), left)
 }

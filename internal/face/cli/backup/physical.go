@@ -60,12 +60,12 @@ func (f physicalFlags) check(cmd *cobra.Command) error {
 	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "no-history", "snapshot", "long-query"}
 	for _, name := range with {
 		if !f.on && cmd.Flags().Changed(name) {
-			return fault.Usagef("--%s goes with --physical", name)
+			return fault.Usagef("--%s needs --physical", name)
 		}
 	}
 	for _, name := range without {
 		if f.on && cmd.Flags().Changed(name) {
-			return fault.Usagef("--%s does not go with --physical: files are copied whole", name)
+			return fault.Usagef("--%s does not work with --physical: files are copied in full", name)
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func takePhysical(ctx context.Context, s screen.Streams, o physical.Options, out
 	line.End()
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was stored of the backup is gone again"))
+		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was stored of the backup has been removed"))
 	case err != nil:
 		return err
 	case output == "json":

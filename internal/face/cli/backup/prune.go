@@ -82,7 +82,7 @@ func (f pruneFlags) options() (repo.PruneOptions, error) {
 		return o, fault.Usagef("--keep-within: %w", err)
 	}
 	if len(o.Remove) > 0 && !o.Retention.Empty() {
-		return o, fault.Usagef("--remove names what goes, --keep-… what stays: one of them")
+		return o, fault.Usagef("--remove and --keep-… exclude each other")
 	}
 	return o, nil
 }
@@ -142,9 +142,9 @@ func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
 	}
 	fmt.Fprintln(w)
 	if len(p.Dead) > 0 {
-		fmt.Fprintf(w, "Killed before they were whole: %s\n", strings.Join(p.Dead, ", "))
+		fmt.Fprintf(w, "Killed before they were complete: %s\n", strings.Join(p.Dead, ", "))
 	}
 	for _, id := range p.Headless {
-		fmt.Fprintf(w, "%s has no manifest, so that nothing of it can be restored: a copy of the place was cut or is not done, or a file is lost. What is left of it stays; --remove %s takes it away.\n", id, id)
+		fmt.Fprintf(w, "%s has no manifest, so nothing of it can be restored: a copy of the place was interrupted or is not finished, or a file is lost. What is left of it is kept; --remove %s removes it.\n", id, id)
 	}
 }

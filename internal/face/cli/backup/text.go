@@ -32,9 +32,9 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 func guardWords(e snapshot.GuardEvent) string {
 	switch e.Action {
 	case snapshot.GuardWithdrawn:
-		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited for it; it is made again", digits.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
+		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited for it; it will be repeated", digits.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
 	case snapshot.GuardGaveWay:
-		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, who wants to change a table that is being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, render.Cut(e.Text, 100))
+		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, which wants to change a table being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, render.Cut(e.Text, 100))
 	case snapshot.GuardKilled:
 		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
 	}
@@ -51,7 +51,7 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), digits.Roughly(h.Rows, "row"), digits.Bytes(h.Bytes))
 	chunks := digits.Counted(r.Chunks, "chunk")
 	if r.NewChunks < r.Chunks {
-		chunks += fmt.Sprintf(", %d of them were there already", r.Chunks-r.NewChunks)
+		chunks += fmt.Sprintf(", %d of which already existed", r.Chunks-r.NewChunks)
 	}
 	fmt.Fprintf(w, "Stored   %s in %s\n", digits.Bytes(h.Stored), chunks)
 	fmt.Fprintf(w, "Moment   %s UTC by %s%s\n", h.Snapshot.Format("2006-01-02 15:04:05.000"), r.Method, lockWords(r))
@@ -75,7 +75,7 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 func lockWords(r dump.Result) string {
 	text := ", no lock"
 	if r.Header.LockSeconds > 0 {
-		text = fmt.Sprintf(", nobody could commit for %s", digits.Seconds(r.Header.LockSeconds))
+		text = fmt.Sprintf(", commits were blocked for %s", digits.Seconds(r.Header.LockSeconds))
 	}
 	if r.DDLBlocked {
 		text += "; schema changes waited"

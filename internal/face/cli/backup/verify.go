@@ -142,9 +142,9 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	switch {
 	case f.setAside:
 	case slices.ContainsFunc(v.Problems, repo.Problem.Taken):
-		remedy = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
+		remedy = "the next backup will reuse a damaged object unless it is set aside: risso verify --set-aside"
 	case slices.ContainsFunc(v.Problems, repo.Problem.Movable):
-		remedy = "a part of a physical backup comes whole from a second place only: risso verify --set-aside, then risso backup copy from there"
+		remedy = "an intact part of a physical backup can only come from a second place: risso verify --set-aside, then risso backup copy from there"
 	}
 	is := func(k repo.ProblemKind) func(repo.Problem) bool {
 		return func(p repo.Problem) bool { return p.Kind == k }
@@ -152,7 +152,7 @@ func runVerify(ctx context.Context, s screen.Streams, f verifyFlags) error {
 	if slices.ContainsFunc(v.Problems, is(repo.Foreign)) && !slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind != repo.Foreign }) {
 		return fault.New(fault.Failed, repo.TrustRemedy, fmt.Errorf("%s not signed by a trusted key", digits.Counted(len(v.Problems), "backup")))
 	}
-	return fault.New(fault.Failed, remedy, fmt.Errorf("%s, %s cannot be restored whole", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
+	return fault.New(fault.Failed, remedy, fmt.Errorf("%s, %s cannot be restored in full", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
 }
 
 // verifiedLogs is what a verification found about the mirrored binary logs.

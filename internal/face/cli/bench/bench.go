@@ -152,9 +152,9 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 	case err != nil:
 		return prepareError(ctx, f.lacking(ctx, err))
 	case n == 1:
-		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s holds a table that is no benchmark's: %s", t, first))
+		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s has a table that does not belong to a benchmark: %s", t, first))
 	case n > 1:
-		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
+		return fault.New(fault.Usage, "--yes continues all the same", fmt.Errorf("%s has %d tables that do not belong to a benchmark, the first is %s", t, n, first))
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload
 	return f.guard(ctx, t)
 }
 
-// lacking gives an error that the server gave for want of privileges the statements that mend it; others stay as they are.
+// lacking gives an error that the server gave for want of privileges the statements that fix it; others stay as they are.
 func (f *workloadFlags) lacking(ctx context.Context, err error) error {
 	var told *fault.Error
 	var refused *drive.ServerError

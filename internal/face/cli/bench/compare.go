@@ -126,7 +126,7 @@ func runCompare(cmd *cobra.Command, s screen.Streams, f compareFlags, args []str
 	case len(f.from) > 0 && (servers || settings || len(args) != 2):
 		return fault.Usagef("--from is for existing results: give it twice, or once with one file")
 	case f.restore && (len(args) > 0 || servers || settings):
-		return fault.Usagef("--restore takes a server (--dsn) and nothing else")
+		return fault.Usagef("--restore takes only a server (--dsn)")
 	case f.restore && isPostgres(f.Dsn):
 		return fault.Usagef("--restore is for MySQL and MariaDB: nothing is ever set on PostgreSQL")
 	case f.restore:
@@ -146,7 +146,7 @@ func runCompare(cmd *cobra.Command, s screen.Streams, f compareFlags, args []str
 		}
 		return compareLive(cmd, s, f, args[0], settings)
 	case len(args) == 2:
-		if err := onlyFlags(cmd, "is for runs that are made: name a workload, not files", "from", "output", "fail-if", "seed"); err != nil {
+		if err := onlyFlags(cmd, "is for running a workload: name a workload, not files", "from", "output", "fail-if", "seed"); err != nil {
 			return err
 		}
 		return compareFiles(s, f, args)

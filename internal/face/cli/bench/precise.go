@@ -159,5 +159,5 @@ const samePairs = 20
 
 // refuseSame says that both sides would be the same.
 func refuseSame(settings []compare.Setting) error {
-	return fault.New(fault.Usage, "take values that the server keeps apart", fmt.Errorf("both sides are the same: the server holds %s for A and B", render.Cut(strings.Join(settingNames(settings), ", "), 200)))
+	return fault.New(fault.Usage, "use values that the server distinguishes", fmt.Errorf("both sides are the same: the server has %s for A and B", render.Cut(strings.Join(settingNames(settings), ", "), 200)))
 }

@@ -124,7 +124,7 @@ func (f *benchPrepareFlags) run(ctx context.Context, s screen.Streams, name stri
 	return out.text(s.Out, unit)
 }
 
-// prepareError adds what mends it. An error of wrong use keeps its code.
+// prepareError adds a hint on how to fix it. An error of wrong use keeps its code.
 func prepareError(ctx context.Context, err error) error {
 	var told *fault.Error
 	switch {

@@ -50,7 +50,7 @@ const recordPatience = 20 * time.Second
 func (f *recordFlags) check(ctx context.Context, server flags.Server) error {
 	if f.to == "" && !f.record {
 		if f.tokenFile != "" {
-			return fault.Usagef("--token-file goes with --record-to or --record")
+			return fault.Usagef("--token-file needs --record-to or --record")
 		}
 		return nil
 	}

@@ -180,7 +180,7 @@ const (
 	keptOfClass   = 200
 	keptBytes     = 64 << 20
 	keptLineBytes = 512 << 20
-	leftFull      = "found no room: a time line takes 512 MiB of statements"
+	leftFull      = "did not fit: a timeline is limited to 512 MiB of statements"
 )
 
 // recorder keeps statements of a log while its digest is made. It is called by one goroutine.
@@ -371,7 +371,7 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 				trip = k.Recorded.RoundTrip
 			}
 		}
-		fmt.Fprintf(b, "SERVER is this server's own time, as RECORDED is of the one that was recorded (%s and p95); for the client the way there and back is in it, which alone takes %s.\n", middle, digits.Seconds(trip))
-		b.WriteString("NOW/THEN is no verdict: the log was written at another time, and what else its server's machine did then is not known.\nFor a verdict on each class run both servers in turns: risso bench compare replay --file … --dsn-a OLD --dsn-b NEW\n")
+		fmt.Fprintf(b, "SERVER is this server's own time, as RECORDED is of the one that was recorded (%s and p95); the client's time includes the round trip, which alone takes %s.\n", middle, digits.Seconds(trip))
+		b.WriteString("NOW/THEN is not a verdict: the log was written at another time, and what else its server's machine did then is not known.\nFor a verdict on each class run both servers in turns: risso bench compare replay --file … --dsn-a OLD --dsn-b NEW\n")
 	}
 }

@@ -56,7 +56,7 @@ includes the curve of the Universal Scalability Law.
 
 func checkReportOutput(output string, timeline bool) error {
 	if timeline && output != "csv" {
-		return fault.Usagef("--timeline goes with --output csv")
+		return fault.Usagef("--timeline needs --output csv")
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (f *benchRunFlags) begin(ctx context.Context, s screen.Streams) error {
 	return benchError(fmt.Errorf("no server answers: %w", errors.Join(refused...)), f.Workload.Name())
 }
 
-// benchError gives an error its exit code and what mends it.
+// benchError gives an error its exit code and how to fix it.
 func benchError(err error, name string) error {
 	var known *fault.Error
 	var server *drive.ServerError
@@ -282,14 +282,14 @@ func benchError(err error, name string) error {
 	return fault.New(fault.Failed, "", err)
 }
 
-// serverRemedy says what mends an error that the server gave.
+// serverRemedy is a hint for an error of the server.
 func serverRemedy(e *drive.ServerError, name string) string {
 	prepare := "risso bench prepare " + name + " --dsn …"
 	switch {
 	case name == "replay" && (e.Code == 1146 || e.Code == 1049):
-		return "the schemas and tables of the recording have to be on this server: bring them there first, such as by risso restore"
+		return "the schemas and tables of the recording must exist on this server: restore them first, for example by risso restore"
 	case e.Code == errno.NoSuchTable || e.State == drive.StateNoTable:
-		return "make its tables first, of the same size: " + prepare
+		return "create its tables first, of the same size: " + prepare
 	case e.Code == errno.NoDatabase:
 		return "name a database in the DSN: …/sbtest"
 	case e.Code == errno.UnknownDatabase || e.State == drive.StateNoDatabase:

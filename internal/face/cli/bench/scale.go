@@ -79,7 +79,7 @@ func runScale(cmd *cobra.Command, s screen.Streams, f scaleFlags, args []string)
 	}
 	o := scale.Options{Processors: f.processors, Predict: f.predict, Seed: f.Seed}
 	if len(args) == 0 {
-		if err := onlyFlags(cmd, "is for a sweep that is made: name a workload", "file", "output", "processors", "predict", "ascii", "seed"); err != nil {
+		if err := onlyFlags(cmd, "is for running a sweep: name a workload", "file", "output", "processors", "predict", "ascii", "seed"); err != nil {
 			return err
 		}
 		return scaleFile(s, f, o)

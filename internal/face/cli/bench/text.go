@@ -63,7 +63,7 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 	line(r.Workload, "on %s, %s", r.Server, r.ServerVersion)
 	loop := "as fast as they can (closed loop)"
 	if r.Rate > 0 {
-		loop = digits.Count(r.Rate) + " transactions/s asked for (open loop)"
+		loop = digits.Count(r.Rate) + " transactions/s requested (open loop)"
 	}
 	cut := ""
 	if r.Interrupted {
@@ -256,13 +256,13 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 	case l.Error != "":
 		line("ledger", "NOT READ: %s", l.Error)
 	case l.Missing == 0:
-		line("ledger", "all of %s acknowledged writes are there", digits.Thousands(l.Acknowledged))
+		line("ledger", "all of %s acknowledged writes found", digits.Thousands(l.Acknowledged))
 	default:
 		line("ledger", "LOST: %s of %s acknowledged writes are missing", digits.Thousands(l.Missing), digits.Thousands(l.Acknowledged))
 		line("", "the first, as session:number: %s", strings.Join(l.MissingKeys, " "))
 	}
 	if l != nil && l.Unsure > 0 {
-		line("", "%s more are there that were never acknowledged", digits.Thousands(l.Unsure))
+		line("", "%s more found that were never acknowledged", digits.Thousands(l.Unsure))
 	}
 }
 

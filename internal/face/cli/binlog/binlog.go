@@ -251,7 +251,7 @@ func listText(s screen.Streams, l ListedLogs, verified bool) {
 		fmt.Fprintln(s.Out, "LOST:", l.lacks)
 	}
 	if verified {
-		fmt.Fprintln(s.Out, "every finished log reads as its index says")
+		fmt.Fprintln(s.Out, "every finished log matches its index")
 	}
 }
 
@@ -271,7 +271,7 @@ a removed log can no longer be rolled forward: keep logs as long as backups.
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.From == "" || keep == "" {
-				return fault.Usagef("say --from PLACE and --keep, such as 14d")
+				return fault.Usagef("give --from PLACE and --keep, such as 14d")
 			}
 			age, err := digits.ParseAge(keep)
 			if err != nil {

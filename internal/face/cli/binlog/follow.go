@@ -107,7 +107,7 @@ func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error
 	defer p.End()
 	o.Note = func(n mirror.Note) {
 		if f.output == "json" {
-			_ = render.JSONLine(s.Out, n) // who reads may go: the mirror stays
+			_ = render.JSONLine(s.Out, n) // the reader may go away: the mirror stays
 			return
 		}
 		p.Clear()

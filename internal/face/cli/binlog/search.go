@@ -313,7 +313,7 @@ and what triggers and cascades would do.
 	fl := cmd.Flags()
 	fl.StringVar(&f.gtid, "gtid", "", "the transaction")
 	fl.StringVar(&f.at, "at", "", "where the transaction begins, FILE:POSITION as printed by risso binlog search; for logs without GTIDs")
-	flags.OutputVar(fl, &f.output, "text: the statements; json: them and what there is to know", "text", "json")
+	flags.OutputVar(fl, &f.output, "text: the statements; json: the statements with details", "text", "json")
 	return cmd
 }
 

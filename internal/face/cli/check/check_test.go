@@ -47,7 +47,7 @@ func TestJudgeBackups(t *testing.T) {
 		{"nothing", backupFacts{}, checkBackupFlags{}, Critical, "BACKUP CRITICAL - never backed up | backups=0;;;0"},
 		{"good", facts([]time.Duration{2 * hour, day}, nil, drill(day, true)), checkBackupFlags{}, OK,
 			"BACKUP OK - backed up 2 h ago, proven 24 h ago, back within 12.3 s | age=7200s;93600;187200;0 size=3221225472B;;;0 stored=1048576B;;;0 backups=2;;;0 proven=86400s;2592000;;0 recovery=12.346s;;;0"},
-		{"hollow", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "it holds no table"}}, checkBackupFlags{}, Critical, "BACKUP CRITICAL - the newest backup, 9, does not count: it holds no table; never backed up"},
+		{"hollow", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "it has no tables"}}, checkBackupFlags{}, Critical, "BACKUP CRITICAL - the newest backup, 9, does not count: it has no tables; never backed up"},
 		{"damaged", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "it was cut", Kind: verdict.Broken}}, checkBackupFlags{}, Critical, "BACKUP CRITICAL - the newest backup, 9, does not count: it was cut; no backup counts | backups=0;;;0"},
 		{"damaged, behind a whole one", func() backupFacts {
 			f := facts([]time.Duration{2 * hour}, nil, drill(day, true))
@@ -69,12 +69,12 @@ func TestJudgeBackups(t *testing.T) {
 			f := facts([]time.Duration{2 * hour}, nil, drill(31*day, true))
 			f.doubt = "100 % odd"
 			return f
-		}(), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that counts is 31 d old, and a newer one counts for nothing: 100 % odd | "},
+		}(), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that counts is 31 d old, and a newer one does not count: 100 % odd | "},
 		{"dated ahead", facts([]time.Duration{-300 * hour, 27 * hour}, nil), checkBackupFlags{}, Warning, "the last backup is 27 h old: the one due at 17:00 is missing"},
-		{"one dated ahead", facts([]time.Duration{-300 * hour, 2 * hour}, nil, drill(hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - backup 9 is dated 13 d ahead: a clock was wrong, and it counts for nothing | age=7200s"},
-		{"all dated ahead", facts([]time.Duration{-300 * hour, -100 * hour}, nil, drill(hour, true)), checkBackupFlags{}, Critical, "BACKUP CRITICAL - all backups are dated ahead, the last by 13 d: a clock is wrong, and their age is unknown"},
-		{"proof dated ahead", facts([]time.Duration{hour}, nil, drill(-300*hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that a backup restores is dated 13 d ahead: a clock was wrong"},
-		{"mirror dated ahead", facts([]time.Duration{hour}, []state.Mirror{{Place: "/b", First: now.Add(-100 * hour), Last: now.Add(300 * hour)}}, drill(hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the newest mirrored event is dated 13 d ahead: a clock is wrong"},
+		{"one dated ahead", facts([]time.Duration{-300 * hour, 2 * hour}, nil, drill(hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - backup 9 is dated 13 d in the future: a clock was wrong, and it does not count | age=7200s"},
+		{"all dated ahead", facts([]time.Duration{-300 * hour, -100 * hour}, nil, drill(hour, true)), checkBackupFlags{}, Critical, "BACKUP CRITICAL - all backups are dated in the future, the last by 13 d: a clock is wrong, and their age is unknown"},
+		{"proof dated ahead", facts([]time.Duration{hour}, nil, drill(-300*hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that a backup restores is dated 13 d in the future: a clock was wrong"},
+		{"mirror dated ahead", facts([]time.Duration{hour}, []state.Mirror{{Place: "/b", First: now.Add(-100 * hour), Last: now.Add(300 * hour)}}, drill(hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the newest mirrored event is dated 13 d in the future: a clock is wrong"},
 		{"old", facts([]time.Duration{27 * hour}, nil, drill(day, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the last backup is 27 h old: the one due at 17:00 is missing"},
 		{"very old", facts([]time.Duration{53 * hour}, nil, drill(day, true)), checkBackupFlags{}, Critical, "BACKUP CRITICAL - the last backup is 2 d old | age=190800s"},
 		{"own levels", facts([]time.Duration{3 * hour}, nil, drill(day, true)), checkBackupFlags{age: levels{ageLimit(2 * hour), ageLimit(3 * hour)}}, Warning, "age=10800s;7200;10800;0"},

@@ -17,7 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// mendRows is how many rows of a table one run mends.
+// mendRows is how many rows of a table one run repairs.
 const mendRows = 10_000
 
 type mendFlags struct {
@@ -34,7 +34,7 @@ func (f *mendFlags) bind(cmd *cobra.Command) {
 	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+home.State("checksum")+")")
 }
 
-// runMend mends what was found, and compares once more.
+// runMend repairs what was found, and compares again.
 func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum.Options, r checksum.Result, found []checksum.Table) error {
 	out := s.Out
 	if f.output == "json" {

@@ -1,4 +1,4 @@
-// Package doctor holds the commands that say whether a server and this machine let Risso work: doctor, grants.
+// Package doctor holds the commands that check whether servers and this machine are ready for Risso: doctor, grants.
 package doctor
 
 import (
@@ -145,7 +145,7 @@ func ofFolder(dir string) Finding {
 	for {
 		fi, err := os.Stat(at)
 		if err == nil && !fi.IsDir() {
-			return Finding{FindBad, what, at + " is no folder", "choose another with --data"}
+			return Finding{FindBad, what, at + " is not a folder", "choose another with --data"}
 		}
 		if err == nil || at == filepath.Dir(at) {
 			break
@@ -156,7 +156,7 @@ func ofFolder(dir string) Finding {
 		return Finding{FindBad, what, at + " cannot be written", "choose another with --data, or run risso as its owner"}
 	}
 	if owner, ok := home.OtherOwner(at); ok {
-		return Finding{findNote, what, at + " belongs to " + owner + ", which cannot use what root puts there", "run risso as that account"}
+		return Finding{findNote, what, at + " belongs to " + owner + ", which could not use files created by root", "run risso as that account"}
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(at, &st); err != nil {
@@ -165,7 +165,7 @@ func ofFolder(dir string) Finding {
 	free := float64(st.Bavail) * float64(st.Bsize)
 	f := Finding{findOK, what, fmt.Sprintf("%s, %s free", dir, digits.Bytes(free)), ""}
 	if free < leastRoom {
-		f.Level, f.Remedy = findNote, "a server takes some 5 GB a year (docs/operate.md); choose another with --data, or bound it with --retention"
+		f.Level, f.Remedy = findNote, "a server takes about 5 GB a year (docs/operate.md); choose another with --data, or limit it with --retention"
 	}
 	return f
 }
@@ -176,7 +176,7 @@ const leastRoom = 2 << 30
 func ofAddress(ctx context.Context, address string) Finding {
 	ln, err := serve.Listen(ctx, address)
 	if err != nil {
-		return Finding{findNote, "address", err.Error(), "when that is another risso serve, all is well; else choose another with --listen"}
+		return Finding{findNote, "address", err.Error(), "if that is another risso serve, all is well; otherwise choose another with --listen"}
 	}
 	ln.Close()
 	return Finding{findOK, "address", address + " is free", ""}

@@ -65,11 +65,11 @@ func readJobs(names []string) (jobs []mysql.Job, err error) {
 		if j := mysql.Job(name); slices.Contains(mysql.Jobs(), j) {
 			jobs = append(jobs, j)
 		} else {
-			return nil, fault.Usagef("--for %s: there are %s", name, strings.Join(JobNames(), ", "))
+			return nil, fault.Usagef("--for %s: use one of %s", name, strings.Join(JobNames(), ", "))
 		}
 	}
 	if len(jobs) == 0 {
-		return nil, fault.Usagef("--for names no job: there are %s", strings.Join(JobNames(), ", "))
+		return nil, fault.Usagef("--for names no job: use one of %s", strings.Join(JobNames(), ", "))
 	}
 	return jobs, nil
 }
@@ -92,7 +92,7 @@ func runGrants(ctx context.Context, s screen.Streams, f grantsFlags) error {
 	if f.output == "json" {
 		return render.JSON(s.Out, GrantsAnswer{c.Server.Version, f.account, jobs, statements})
 	}
-	fmt.Fprintf(s.Out, "-- for %s on %s; make the account first: CREATE USER %s IDENTIFIED BY '…'\n", strings.Join(f.jobs, ", "), c.Server.Version, f.account)
+	fmt.Fprintf(s.Out, "-- for %s on %s; create the account first: CREATE USER %s IDENTIFIED BY '…'\n", strings.Join(f.jobs, ", "), c.Server.Version, f.account)
 	for _, g := range statements {
 		fmt.Fprintln(s.Out, g+";")
 	}

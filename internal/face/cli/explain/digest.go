@@ -180,7 +180,7 @@ func runDigest(ctx context.Context, s screen.Streams, f digestFlags, files []str
 	return cmp.Or(lost, lostIn(p))
 }
 
-// lostIn is an error when the profile lacks what the logs hold.
+// lostIn is an error if something in the logs is missing from the profile.
 func lostIn(p *digest.Profile) error {
 	lost := p.Lost()
 	if lost == "" {
@@ -250,7 +250,7 @@ func (f digestFlags) check(files []string) error {
 	case f.samples < 0 || f.samples > 100:
 		return fault.Usagef("--samples %d: 0 to 100", f.samples)
 	case f.sampleBytes < 0:
-		return fault.Usagef("--sample-bytes %d: 0 (the whole) or more", f.sampleBytes)
+		return fault.Usagef("--sample-bytes %d: must be 0 (all) or more", f.sampleBytes)
 	case f.workers < 0 || f.workers > 1024:
 		return fault.Usagef("--threads %d: 0 to 1024", f.workers)
 	case f.window < 0:

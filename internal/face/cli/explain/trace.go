@@ -230,7 +230,7 @@ func traceLeft(ctx context.Context, s screen.Streams, f traceFlags, target mysql
 	case left == nil || left.Restarted:
 		return nil
 	case f.enable && !f.dryRun:
-		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s had left instruments switched on; put back: %s\n", left.Since.Local().Format(time.DateTime), left.Old.Words())
+		fmt.Fprintf(s.Err, "risso: a trace killed at %s had left instruments switched on; put back: %s\n", left.Since.Local().Format(time.DateTime), left.Old.Words())
 	default:
 		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s has left instruments switched on (risso trace --restore puts them back)\n", left.Since.Local().Format(time.DateTime))
 	}

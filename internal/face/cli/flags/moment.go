@@ -47,7 +47,7 @@ func oneTime(form, s string, t time.Time) error {
 	}
 	switch all = slices.Compact(all); len(all) {
 	case 0:
-		return fmt.Errorf("%q is no time in %s: clocks are put forward then; write it with its zone, as %s", s, t.Location(), t.Format(written))
+		return fmt.Errorf("%q does not exist in %s: clocks are put forward then; write it with its zone, as %s", s, t.Location(), t.Format(written))
 	case 1:
 		return nil
 	}

@@ -31,7 +31,7 @@ func (f *Source) Bind(cmd *cobra.Command) {
 // Open opens the repository; the caller closes it.
 func (f Source) Open(ctx context.Context) (*repo.Repo, func(), error) {
 	if f.From == "" {
-		return nil, nil, fault.Usagef("say where the backups are: --from PLACE, one of %s", blob.Forms)
+		return nil, nil, fault.Usagef("give the place of the backups: --from PLACE, one of %s", blob.Forms)
 	}
 	keys, err := places.Keys(nil, f.Identity)
 	if err != nil {

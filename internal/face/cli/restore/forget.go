@@ -46,7 +46,7 @@ func runForget(ctx context.Context, s screen.Streams, f Flags, fl *pflag.FlagSet
 		fmt.Fprintf(s.Out, "No restore into %s was cut off.\n", into)
 		return nil
 	}
-	fmt.Fprintf(s.Out, "A restore of backup %s, begun %s, was cut off; %s whole.\n", got.Backup, got.Began, digits.Plural(got.Tables, "table is", "tables are"))
+	fmt.Fprintf(s.Out, "A restore of backup %s, begun %s, was interrupted; %s complete.\n", got.Backup, got.Began, digits.Plural(got.Tables, "table is", "tables are"))
 	for _, t := range got.Partly {
 		fmt.Fprintln(s.Out, "Not finished:", t)
 	}
@@ -57,7 +57,7 @@ func runForget(ctx context.Context, s screen.Streams, f Flags, fl *pflag.FlagSet
 		screen.Steps(s.Out, got.Steps)
 		fmt.Fprintln(s.Out, "Nothing was changed.")
 	} else {
-		fmt.Fprintln(s.Out, "Its journal is gone. Tables stay as they are; what was to follow them (foreign keys, views, triggers, users) may be missing.")
+		fmt.Fprintln(s.Out, "Its journal has been removed. Tables stay as they are; what was to follow (foreign keys, views, triggers, users) may be missing.")
 	}
 	return nil
 }

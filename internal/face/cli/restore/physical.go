@@ -50,7 +50,7 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 	case f.into != "":
 		return true, fault.New(fault.Usage, "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them", fmt.Errorf("backup %s is a physical one", h.ID))
 	case len(f.tables)+len(f.schemas)+len(f.rename) > 0 || !until.IsZero():
-		return true, fault.New(fault.Usage, "restore it with --sandbox, continue there with risso binlog apply, and extract single tables from there with risso backup --table", fmt.Errorf("backup %s is a physical one: it comes back whole, as it was", h.ID))
+		return true, fault.New(fault.Usage, "restore it with --sandbox, continue there with risso binlog apply, and extract single tables from there with risso backup --table", fmt.Errorf("backup %s is a physical one: it can only be restored as a whole", h.ID))
 	}
 	o := physical.RestoreOptions{Repo: r, Backup: h.ID, Datadir: f.datadir, Threads: f.threads}
 	if f.useMemory != "" {
@@ -111,7 +111,7 @@ func (f Flags) backupHeader(ctx context.Context, r *repo.Repo) (repo.Header, err
 // filesIntoSandbox starts a throw-away server on a physical backup.
 func (f Flags) filesIntoSandbox(ctx context.Context, s screen.Streams, o physical.RestoreOptions, h repo.Header) error {
 	if f.dryRun {
-		return fault.Usagef("--dry-run and --sandbox: a new server has nothing to look at")
+		return fault.Usagef("--dry-run and --sandbox: a new server has nothing to check")
 	}
 	spec := f.server
 	if spec == "" {
@@ -149,7 +149,7 @@ func filesText(s screen.Streams, got physical.Restored) {
 // filesFailure says of a signal that it ended the restore.
 func filesFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored is gone again"))
+		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored has been removed"))
 	}
 	return err
 }

@@ -152,7 +152,7 @@ func (f Flags) check() (binlog.Stop, error) {
 	case f.definer != "" && !strings.EqualFold(f.definer, load.CurrentUser) && strings.IndexByte(f.definer, '@') < 1:
 		return none, fault.Usagef("--definer %q: write user@host, or %s", f.definer, load.CurrentUser)
 	case f.dryRun && f.sandbox != "":
-		return none, fault.Usagef("--dry-run and --sandbox: a new server has nothing to look at")
+		return none, fault.Usagef("--dry-run and --sandbox: a new server has nothing to check")
 	}
 	for _, t := range f.tables {
 		if _, err := pattern.ParseTable(t); err != nil {
@@ -343,12 +343,12 @@ func sandboxSettings(h repo.Header) []string {
 	return out
 }
 
-// restoreRemedies say what mends an error of a restore.
+// restoreRemedies are hints for errors of a restore.
 var restoreRemedies = []struct {
 	is     error
 	remedy string
 }{
-	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
+	{load.ErrForged, "somebody wrote to the repository, or it is damaged: use another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
 	{load.ErrExists, "--overwrite drops what is in the way, --rename uses another name"},
 	{load.ErrOneName, "--rename gives a schema or table another name, --no-programs leaves triggers away"},
@@ -359,15 +359,15 @@ var restoreRemedies = []struct {
 	{binlog.ErrPast, "--backup names an older one, as risso backup list shows them"},
 	{load.ErrLogs, "--logs, --logs-dsn and --series name others"},
 	{load.ErrBusy, "wait for it, or end it"},
-	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},
+	{load.ErrLeftOut, "create what is named by hand; a server like the backup's accepts all of it: --sandbox NAME"},
 	{load.ErrBroken, "what they need has to be made by hand: a table, a column, their definer or its grants; --definer names another one"},
 	{load.ErrOrphans, "correct or delete those rows, or restore their tables from the same backup, too"},
-	{load.ErrMeet, "on the backup's server, or one of its kind (--sandbox NAME), change one of the two values or make the key not unique, and restore a backup that is taken then; --forget and --schema or --table restore the rest meanwhile"},
-	{load.ErrNotKept, "a server like the backup's takes them: --sandbox NAME"},
-	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
+	{load.ErrMeet, "on the backup's server, or one of its kind (--sandbox NAME), change one of the two values or make the key not unique, take a new backup and restore that; in the meantime --forget and --schema or --table restore the rest"},
+	{load.ErrNotKept, "a server like the backup's accepts them: --sandbox NAME"},
+	{load.ErrDifferent, "somebody wrote there in the meantime, or the server stores rows differently"},
 }
 
-// Failure is an error with what mends it. changed says whether the restore had begun to change the server.
+// Failure is an error and how to fix it. changed says whether the restore had begun to change the server.
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
 	code, remedy := fault.Failed, fleet.RemedyOf(err)
 	for _, h := range restoreRemedies {
@@ -390,7 +390,7 @@ func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox)
 	case !changed:
 		remedy = screen.Joined("nothing was changed", remedy)
 	case !load.CameToEnd(err):
-		remedy = screen.Joined(remedy, "run the same command again: it continues where it was; --forget removes its journal instead")
+		remedy = screen.Joined(remedy, "run the same command again: it continues where it stopped; --forget removes its journal instead")
 	}
 	if box != nil {
 		remedy = screen.Joined(remedy, "the sandbox is left as it is: risso sandbox down "+box.Name)
@@ -404,7 +404,7 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintln(out, "Note:", n)
 	}
 	for _, a := range r.Kept {
-		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
+		fmt.Fprintf(out, "Note: account %s already exists: it is left unchanged\n", a)
 	}
 	for _, f := range r.Otherwise {
 		fmt.Fprintln(out, "Otherwise:", f.Words())
@@ -413,7 +413,7 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintln(out, "Left out:", f.Words())
 	}
 	for _, f := range r.Broken {
-		fmt.Fprintf(out, "Broken: %s is there and does not work: %s\n  %s\n", f.What, f.Reason, f.Create)
+		fmt.Fprintf(out, "Broken: %s was restored but does not work: %s\n  %s\n", f.What, f.Reason, f.Create)
 	}
 	for _, o := range r.Orphans {
 		fmt.Fprintf(out, "Orphans: %s\n  %s\n", o.Words(), o.Query)
@@ -442,7 +442,7 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "; ended %s\n", r.Rolled.Stopped)
 	}
 	if r.LeftOutAll > 0 {
-		fmt.Fprintf(out, "NOT all of the backup is there: %s left out, see above\n", digits.Plural(r.LeftOutAll, "thing was", "things were"))
+		fmt.Fprintf(out, "NOT all of the backup was restored: %s left out, see above\n", digits.Plural(r.LeftOutAll, "thing was", "things were"))
 	}
 }
 

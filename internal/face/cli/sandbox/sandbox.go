@@ -73,7 +73,7 @@ func newSandboxUpCmd(output *string) *cobra.Command {
 			start := time.Now()
 			s, err := sandbox.Up(ctx, o)
 			if ctx.Err() != nil && cmd.Context().Err() == nil {
-				return fmt.Errorf("interrupted; what was started is gone again: %w", err)
+				return fmt.Errorf("interrupted; what was started has been removed: %w", err)
 			}
 			if err != nil {
 				return err
@@ -169,7 +169,7 @@ func newSandboxDownCmd(output *string) *cobra.Command {
 				errs = append(errs, render.JSON(cmd.OutOrStdout(), RemovedAnswer{removed}))
 			} else {
 				for _, name := range removed {
-					fmt.Fprintf(cmd.OutOrStdout(), "sandbox %s is gone\n", name)
+					fmt.Fprintf(cmd.OutOrStdout(), "sandbox %s removed\n", name)
 				}
 			}
 			return errors.Join(errs...)

@@ -1,4 +1,4 @@
-// Package screen is what commands write on a terminal beside their answers: progress, tables, and whether a person watches.
+// Package screen is what commands write to a terminal in addition to their answers: progress, tables; and whether anyone is watching.
 package screen
 
 import (

@@ -1,4 +1,4 @@
-// Package serve holds the command risso serve and those about what it reads and who may look at it: config, token.
+// Package serve holds risso serve and the commands for its config file and its access tokens: config, token.
 package serve
 
 import (

@@ -25,7 +25,7 @@ import (
 // tokenFlags are those of all commands about tokens.
 type tokenFlags struct{ data, output string }
 
-// NewToken manages who may look, and who may act.
+// NewToken manages access tokens.
 func NewToken(s screen.Streams) *cobra.Command {
 	var f tokenFlags
 	cmd := &cobra.Command{
@@ -90,7 +90,7 @@ func (f *tokenFlags) create(s screen.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			noted := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was made", t.Name, t.Role))
+			noted := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was created", t.Name, t.Role))
 			if f.output == "json" {
 				return errors.Join(noted, render.JSON(s.Out, MadeToken{t.Name, t.ID, t.Role, secret}))
 			}
@@ -134,7 +134,7 @@ func revoked(s screen.Streams, output string, names ...string) error {
 	return render.JSON(s.Out, RevokedAnswer{names})
 }
 
-// tokenEvent writes down who changed who may look, as this machine knows him.
+// tokenEvent records which user of this machine changed access.
 func tokenEvent(ctx context.Context, st *state.Store, name, text string) error {
 	who := "user " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

@@ -1,6 +1,6 @@
 // Package matrix measures many combinations: servers, start-up options, storage engines, table sizes, threads, workloads. It
-// starts the servers, makes the tables, runs everything in turns, keeps each run in a file, and answers one question for each
-// thing that varies. Cut off, it goes on where it was.
+// starts the servers, creates the tables, alternates the runs, keeps each run in a file, and answers one question for each
+// thing that varies. If interrupted, it continues where it stopped.
 package matrix
 
 import (
@@ -37,7 +37,7 @@ type File struct {
 	Distribution string  `yaml:"distribution"`
 	Warehouses   int     `yaml:"warehouses"` // tpcc
 	Scale        float64 `yaml:"scale"`      // ontime
-	Rate         float64 `yaml:"rate"`       // transactions a second; 0: as many as the sessions can
+	Rate         float64 `yaml:"rate"`       // transactions per second; 0: as many as the sessions can
 	Writes       bool    `yaml:"writes"`     // replay: run statements that write, too
 
 	Time    duration `yaml:"time"`

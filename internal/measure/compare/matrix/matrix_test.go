@@ -90,10 +90,10 @@ func TestParse(t *testing.T) {
 		"workloads: script:nowhere.yaml":                                           "no such file",
 		"workloads: replay:nowhere.log":                                            "no such file",
 		"workloads: point_select\nload: nowhere.sql":                               "no such file",
-		"workloads: point_select\nload: .":                                         "no file that can be read twice",
-		"workloads: point_select\nload: /dev/null":                                 "no file that can be read twice",
+		"workloads: point_select\nload: .":                                         "not a file that can be read twice",
+		"workloads: point_select\nload: /dev/null":                                 "not a file that can be read twice",
 		"workloads: point_select\nservers: postgres\nengines: [innodb]":            "PostgreSQL has none",
-		"workloads: point_select\nservers: postgres\ncommon: [shared_buffers=1GB]": "postgres. in front",
+		"workloads: point_select\nservers: postgres\ncommon: [shared_buffers=1GB]": "with the prefix postgres.",
 		"workloads: point_select\ncommon: [postgres.shared_buffers=1GB]":           "not among the servers",
 	} {
 		_, err := Parse([]byte(text), t.TempDir())

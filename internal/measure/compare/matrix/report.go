@@ -40,7 +40,7 @@ type Result struct {
 // Figure is the result of the runs of one cell.
 type Figure struct {
 	Value  string    `json:"value"` // value on the axis of the question
-	Runs   []float64 `json:"runs"`  // transactions a second
+	Runs   []float64 `json:"runs"`  // transactions per second
 	Median float64   `json:"median"`
 	Low    float64   `json:"low"` // the lowest and the highest run
 	High   float64   `json:"high"`
@@ -97,7 +97,7 @@ func ReportOf(f *File, dir string) (*Report, error) {
 		}
 	}
 	if unsteady > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("in %d of %s the runs lie more than half of their median apart: the machine was not quiet", unsteady, digits.Counted(len(r.Cells), "cell")))
+		r.Notes = append(r.Notes, fmt.Sprintf("in %d of %s the runs differ by more than half of their median: the machine was not quiet", unsteady, digits.Counted(len(r.Cells), "cell")))
 	}
 	if least := stats.LeastRuns(compare.Confidence); f.Runs < least {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s too few to show any difference: at least %d are needed", digits.Plural(f.Runs, "run of each is", "runs of each are"), least))
@@ -263,7 +263,7 @@ func (r *Report) head(b *strings.Builder, mark string) {
 	case r.Interrupted:
 		fmt.Fprintf(b, "%sInterrupted: %s missing. The same command continues.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
 	case r.Missing > 0:
-		fmt.Fprintf(b, "%s%s missing. The same command makes up for that.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
+		fmt.Fprintf(b, "%s%s missing. Run the same command again to add them.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
 	}
 }
 

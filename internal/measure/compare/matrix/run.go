@@ -186,7 +186,7 @@ func readRuns(dir string, c Cell, want int) ([]*bench.Result, error) {
 		runs, err := bench.Read(in)
 		in.Close()
 		if err != nil || len(runs) != 1 {
-			return nil, fmt.Errorf("%s is no result of one run: look at it, and remove it", runPath(dir, c, i))
+			return nil, fmt.Errorf("%s is not a result of one run: look at it, and remove it", runPath(dir, c, i))
 		}
 		out[i] = runs[0].Result
 	}
@@ -384,7 +384,7 @@ func (m *matrix) ready(ctx context.Context, c Cell) (*live, error) {
 	}
 	m.say("make tables of %s on %s", c.Workload, l.site)
 	if err := m.prepare(ctx, l, c); err != nil {
-		return nil, fmt.Errorf("make the tables: %w", err)
+		return nil, fmt.Errorf("create the tables: %w", err)
 	}
 	l.prepared[c.Workload] = true
 	return l, nil
@@ -513,12 +513,12 @@ func (m *matrix) down(ctx context.Context) error {
 	var errs []error
 	for _, l := range m.sites {
 		if l.server != nil {
-			m.say("take down %s", l.site)
+			m.say("remove %s", l.site)
 			errs = append(errs, l.server.Down(ctx))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("take down servers: %w", err)
+		return fmt.Errorf("remove servers: %w", err)
 	}
 	if err := os.Remove(m.leftFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -529,7 +529,7 @@ func (m *matrix) down(ctx context.Context) error {
 // lock keeps a second matrix out of the folder; it dies with the process.
 func lock(dir string) (func(), error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make the folder of results: %w", err)
+		return nil, fmt.Errorf("create the folder of results: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -49,7 +49,7 @@ func (f *File) checkLines() error {
 		case theirs && !postgres:
 			return fmt.Errorf("options: %s is for PostgreSQL, which is not among the servers", line)
 		case !theirs && !other:
-			return fmt.Errorf("options: %s: write those of PostgreSQL with postgres. in front, such as postgres.shared_buffers=256MB", line)
+			return fmt.Errorf("options: %s: write options of PostgreSQL with the prefix postgres., such as postgres.shared_buffers=256MB", line)
 		}
 	}
 	if postgres && slices.ContainsFunc(f.Engines, func(e string) bool { return e != "" }) {
@@ -108,7 +108,7 @@ func sumOf(path string) (string, error) {
 	}
 	defer in.Close()
 	if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
-		return "", errors.Join(err, fmt.Errorf("%s: no file that can be read twice", path))
+		return "", errors.Join(err, fmt.Errorf("%s: not a file that can be read twice", path))
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, in); err != nil {

@@ -173,7 +173,7 @@ func (r *Report) drawing(out func(string, ...any)) {
 		out(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" %s>%d</text>`, at, svgHeight-svgBottom+18, svgInk, svgFont, p.Threads)
 	}
 	out(`<text x="%d" y="%d" text-anchor="middle" fill="%s" %s>threads</text>`, svgLeft+svgPlotWidth/2, svgHeight-12, svgInk, svgFont)
-	out(`<text x="%d" y="%d" fill="%s" %s>transactions a second</text>`, svgLeft, svgTop-6, svgInk, svgFont)
+	out(`<text x="%d" y="%d" fill="%s" %s>transactions per second</text>`, svgLeft, svgTop-6, svgInk, svgFont)
 	if p := float64(r.Processors); p > 0 && p >= a.low && p < a.high {
 		out(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="%s" stroke-dasharray="3 3"/>`, x(p), x(p), svgTop, svgTop+svgPlotHeight, svgInk)
 		out(`<text x="%.1f" y="%d" fill="%s" %s>%s</text>`, x(p)+4, svgTop+svgPlotHeight-8, svgInk, svgFont, processors(r.Processors)) // the law is high above there

@@ -24,7 +24,7 @@ func TestJudge(t *testing.T) {
 		errs               []float64
 		want               string // what the doubts speak of
 	}{
-		{.97, .05, []float64{.15, -.15}, ""}, {.9699, .05, []float64{0}, "R² is 0.970, below 0.970"}, {.97, .0499, []float64{0}, "2 stretches of one sign over 1 thread counts"}, {1, .09, []float64{0}, ""}, {1, 1, []float64{.01, .151, .02}, "with 2 threads"}, {1, 1, []float64{.01, -.2, .16}, "with 2 threads"},
+		{.97, .05, []float64{.15, -.15}, ""}, {.9699, .05, []float64{0}, "R² is 0.970, below 0.970"}, {.97, .0499, []float64{0}, "2 runs of one sign over 1 thread counts"}, {1, .09, []float64{0}, ""}, {1, 1, []float64{.01, .151, .02}, "with 2 threads"}, {1, 1, []float64{.01, -.2, .16}, "with 2 threads"},
 		{1, 1, []float64{.29}, "with 1 thread"}, {.5, .01, []float64{.5}, "R²|pattern|with 1 thread"},
 	} {
 		r := &Report{Law: &Law{RSquared: c.rSquared, PatternP: c.patternP, Stretches: 2}}
@@ -79,13 +79,13 @@ func TestLawWords(t *testing.T) {
 		want   string
 		not    string
 	}{
-		{func(l *Law) { l.Sigma = 0 }, "σ 0: no waiting", "of the work"}, {func(l *Law) { l.Sigma = 1e-9 }, "σ 0: no waiting", "of the work"}, {func(l *Law) { l.Sigma = 1.5e-9 }, "of the work is done by one thread at a time", "σ 0:"}, {func(l *Law) { l.Sigma = .05 }, "throughput below 20,000 a second, 20.0 times one thread's", "σ 0:"},
-		{func(l *Law) { l.Sigma = 1 }, "above 1, which no share of work can be", "of the work is done"}, {func(l *Law) { l.Sigma = .999 }, "of the work is done", "above 1"},
-		{func(l *Law) {}, "κ 0: no cost of threads agreeing with each other shows; throughput does not fall.", "The peak"}, {func(l *Law) { l.Peak, l.PeakTPS = peak(1), peak(900) }, "The peak is 900 transactions a second with 1 thread (95 %: 0 to any): throughput falls with each further one.", "κ"},
-		{func(l *Law) { l.Peak, l.PeakTPS = peak(1.6), peak(900) }, "so throughput falls beyond 2 threads", "each further one"}, {func(l *Law) { l.Peak, l.PeakTPS = peak(8), peak(900) }, "The peak is 900 transactions a second with 8 threads", "not seen"},
-		{func(l *Law) { l.Peak, l.PeakTPS = peak(8.1), peak(900) }, "beyond the 8 that were run, and not seen", "each further one"}, {func(l *Law) { l.LargestAt, l.TypicalError, l.LargestError = 1, .02, .05 }, "with a median error of 2 %, at most 5 % (with 1 thread)", "xx"}, {func(l *Law) {}, "λ 1,000: one thread makes 1,000 transactions", "Left out"},
+		{func(l *Law) { l.Sigma = 0 }, "σ 0: there is no sign of waiting", "of the work"}, {func(l *Law) { l.Sigma = 1e-9 }, "σ 0: there is no sign of waiting", "of the work"}, {func(l *Law) { l.Sigma = 1.5e-9 }, "of the work is done by one thread at a time", "σ 0:"}, {func(l *Law) { l.Sigma = .05 }, "throughput below 20,000 a second, 20.0 times one thread's", "σ 0:"},
+		{func(l *Law) { l.Sigma = 1 }, "above 1, which is impossible for a share of work", "of the work is done"}, {func(l *Law) { l.Sigma = .999 }, "of the work is done", "above 1"},
+		{func(l *Law) {}, "κ 0: there is no sign of coordination cost between threads; throughput does not fall.", "The peak"}, {func(l *Law) { l.Peak, l.PeakTPS = peak(1), peak(900) }, "The peak is 900 transactions per second with 1 thread (95 %: 0 to any): throughput falls with each further one.", "κ"},
+		{func(l *Law) { l.Peak, l.PeakTPS = peak(1.6), peak(900) }, "so throughput falls beyond 2 threads", "each further one"}, {func(l *Law) { l.Peak, l.PeakTPS = peak(8), peak(900) }, "The peak is 900 transactions per second with 8 threads", "was not observed"},
+		{func(l *Law) { l.Peak, l.PeakTPS = peak(8.1), peak(900) }, "beyond the 8 that were run, and was not observed", "each further one"}, {func(l *Law) { l.LargestAt, l.TypicalError, l.LargestError = 1, .02, .05 }, "with a median error of 2 %, at most 5 % (with 1 thread)", "xx"}, {func(l *Law) {}, "λ 1,000: one thread makes 1,000 transactions", "Left out"},
 		{func(l *Law) { l.Fits, l.RSquared = true, .99 }, "The Universal Scalability Law fits (R² 0.990).", "rough guide"}, {func(l *Law) { l.RSquared, l.Doubts = .5, []string{"one", "two"} }, "does not fit well (R² 0.50): one; two. Take what follows as a rough guide.", "Law fits"},
-		{func(l *Law) { l.LambdaBound = Bound{peak(900), peak(1100)} }, "transactions a second (95 %: 900 to 1,100).", "any"},
+		{func(l *Law) { l.LambdaBound = Bound{peak(900), peak(1100)} }, "transactions per second (95 %: 900 to 1,100).", "any"},
 	} {
 		l := &Law{USL: stats.USL{Lambda: 1000}}
 		c.change(l)
@@ -105,7 +105,7 @@ func TestProcessors(t *testing.T) {
 		ran        []int
 		want       string
 	}{
-		{1, []int{1, 2}, "Beyond the machine's 1 processor lie 2 threads"}, {1, []int{2, 4}, "All thread counts lie beyond the machine's 1 processor:"}, {4, []int{2, 4}, ""}, {0, []int{1, 2}, ""}, {3, []int{2, 4, 8}, "Beyond the machine's 3 processors lie 4, 8 threads"},
+		{1, []int{1, 2}, "Beyond the machine's 1 processor lie 2 threads"}, {1, []int{2, 4}, "All thread counts exceed the machine's 1 processor:"}, {4, []int{2, 4}, ""}, {0, []int{1, 2}, ""}, {3, []int{2, 4, 8}, "Beyond the machine's 3 processors lie 4, 8 threads"},
 	} {
 		var points []Point
 		for _, n := range c.ran {

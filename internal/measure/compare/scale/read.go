@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
-// Read reads a sweep: lines of threads and transactions a second, parted by comma, semicolon, tab or colon, with or without a head;
+// Read reads a sweep: lines of threads and transactions per second, parted by comma, semicolon, tab or colon, with or without a head;
 // or JSON, a list of objects with threads and tps (or transactions_per_second, as results of runs have it), a report of
 // risso bench scale, or results one after the other. Errors wrap workload.ErrUsage.
 func Read(b []byte) ([]Point, error) {
@@ -27,7 +27,7 @@ func Read(b []byte) ([]Point, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", workload.ErrUsage, err)
 	case len(points) == 0:
-		return nil, fmt.Errorf("%w: no line of threads and transactions a second", workload.ErrUsage)
+		return nil, fmt.Errorf("%w: no line of threads and transactions per second", workload.ErrUsage)
 	}
 	return points, nil
 }
@@ -49,12 +49,12 @@ func readLines(text string) ([]Point, error) {
 		x, err2 := strconv.ParseFloat(cells[1], 64)
 		if err != nil && err2 != nil && len(out) == 0 { // a head
 			if strings.Contains(strings.ToLower(cells[1]), "thread") {
-				return nil, fmt.Errorf("line %d: %q, %q: the threads have to be the first column, transactions a second the second", line, short(cells[0]), short(cells[1]))
+				return nil, fmt.Errorf("line %d: %q, %q: the threads have to be the first column, transactions per second the second", line, short(cells[0]), short(cells[1]))
 			}
 			continue
 		}
 		if err != nil || err2 != nil {
-			return nil, fmt.Errorf("line %d: %q and %q are not a number of threads and of transactions a second", line, short(cells[0]), short(cells[1]))
+			return nil, fmt.Errorf("line %d: %q and %q are not a number of threads and of transactions per second", line, short(cells[0]), short(cells[1]))
 		}
 		out = append(out, Point{n, x})
 	}
@@ -95,7 +95,7 @@ func readJSON(b []byte) ([]Point, error) {
 			err = json.Unmarshal(raw, &list[0])
 		}
 		if err != nil {
-			return nil, errors.New("the JSON holds no list of threads and tps")
+			return nil, errors.New("the JSON has no list of threads and tps")
 		}
 		for _, e := range list {
 			points, err := e.points()

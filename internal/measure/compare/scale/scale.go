@@ -19,13 +19,13 @@ import (
 // Point is the throughput of one run.
 type Point struct {
 	Threads int     `json:"threads"`
-	TPS     float64 `json:"tps"` // transactions a second
+	TPS     float64 `json:"tps"` // transactions per second
 }
 
 // Measured is what was measured with one number of threads.
 type Measured struct {
 	Threads int       `json:"threads"`
-	Runs    []float64 `json:"runs"` // transactions a second
+	Runs    []float64 `json:"runs"` // transactions per second
 	Median  float64   `json:"median"`
 	Law     float64   `json:"law,omitempty"` // what the law says here
 	// Error is that of the law, as a share of the median: above 0 the law predicts more than was measured.
@@ -107,7 +107,7 @@ func Fit(points []Point, o Options) (*Report, error) {
 	r := &Report{Source: o.Source, Processors: o.Processors, Seed: o.Seed, Notes: []string{}, Predictions: []Prediction{}, Curve: []Curve{}}
 	for _, p := range points {
 		if p.Threads < 1 || !(p.TPS > 0) || math.IsInf(p.TPS, 0) {
-			return nil, fmt.Errorf("%w: %v transactions a second with %d threads cannot be", workload.ErrUsage, p.TPS, p.Threads)
+			return nil, fmt.Errorf("%w: %v transactions per second with %d threads are impossible", workload.ErrUsage, p.TPS, p.Threads)
 		}
 		i := slices.IndexFunc(r.Points, func(m Measured) bool { return m.Threads == p.Threads })
 		if i < 0 {
@@ -205,7 +205,7 @@ func (r *Report) judge() {
 		l.Doubts = append(l.Doubts, fmt.Sprintf("R² is %s, below %s", digits.Ratio(l.RSquared), digits.Ratio(leastRSquared)))
 	}
 	if l.PatternP < patternLimit {
-		l.Doubts = append(l.Doubts, fmt.Sprintf("the errors of the law have a pattern: %d stretches of one sign over %d thread counts, chance gives so few with p %s", l.Stretches, len(r.Points), digits.Chance(l.PatternP)))
+		l.Doubts = append(l.Doubts, fmt.Sprintf("the errors of the law have a pattern: %d runs of one sign over %d thread counts; by chance so few have p %s", l.Stretches, len(r.Points), digits.Chance(l.PatternP)))
 	}
 	worst := slices.MaxFunc(r.Points, func(a, b Measured) int { return cmp.Compare(math.Abs(a.Error), math.Abs(b.Error)) })
 	if math.Abs(worst.Error) > errorLimit {
@@ -228,7 +228,7 @@ func (r *Report) predict(f *stats.Fit, asked []int) {
 		r.Predictions = append(r.Predictions, Prediction{Threads: n, TPS: x, Bound: bound(i), Outside: n > largest})
 	}
 	if !r.Law.Fits && slices.ContainsFunc(r.Predictions, func(p Prediction) bool { return p.Outside }) {
-		r.Notes = append(r.Notes, "a law that does not fit must not be stretched: predictions outside the sweep may be far off, and their intervals do not hold that")
+		r.Notes = append(r.Notes, "a law that does not fit must not be extrapolated: predictions outside the sweep may be far off, which their intervals do not include")
 	}
 	first := float64(r.Points[0].Threads)
 	for i := range curvePlaces {

@@ -65,5 +65,5 @@ func New(name string, p workload.Params) (workload.Workload, error) {
 		}
 		names = append(names, e.Name)
 	}
-	return nil, fmt.Errorf("%w: no workload %q; there are %s", workload.ErrUsage, name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: no workload %q; use one of %s", workload.ErrUsage, name, strings.Join(names, ", "))
 }

@@ -1,4 +1,4 @@
-// Package crew is some sessions that make tables together, and that can be sent away in the middle of it.
+// Package crew is a group of sessions that fill tables together and can be stopped at any time.
 package crew
 
 import (

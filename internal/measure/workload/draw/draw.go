@@ -72,7 +72,7 @@ type Distribution struct {
 func New(name string, params map[string]float64) (Distribution, error) {
 	i := slices.Index(names[:], name)
 	if i < 0 {
-		return Distribution{}, unknown("no distribution %q; there are %s", name, strings.Join(names[:], ", "))
+		return Distribution{}, unknown("no distribution %q; use one of %s", name, strings.Join(names[:], ", "))
 	}
 	values := map[string]float64{}
 	known := parameters()
@@ -85,11 +85,11 @@ func New(name string, params map[string]float64) (Distribution, error) {
 		at := slices.Index(all, given)
 		switch {
 		case at < 0:
-			return Distribution{}, unknown("no distribution has a parameter %q; there are %s", given, strings.Join(all, ", "))
+			return Distribution{}, unknown("no distribution has a parameter %q; use one of %s", given, strings.Join(all, ", "))
 		case !known[at].check(params[given]):
-			return Distribution{}, unknown("%s is %v: it has to be %s", given, params[given], known[at].bounds)
+			return Distribution{}, unknown("%s is %v: it must be %s", given, params[given], known[at].bounds)
 		case !slices.Contains(known[at].of, kind(i)):
-			return Distribution{}, unknown("%s means nothing to the distribution %s", given, name)
+			return Distribution{}, unknown("the distribution %[2]s does not use %[1]s", given, name)
 		}
 		values[given] = params[given]
 	}

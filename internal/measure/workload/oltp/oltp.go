@@ -1,5 +1,5 @@
-// Package oltp has sysbench's oltp workloads: the same tables, statements, order and defaults, so that results compare and
-// tables made by either serve both. Source of these facts: the scripts that sysbench 1.0.20 comes with.
+// Package oltp has sysbench's oltp workloads: the same tables, statements, order and defaults, so that results are
+// comparable and both programs can use the same tables. Source of these facts: the scripts that sysbench 1.0.20 comes with.
 package oltp
 
 import (
@@ -87,7 +87,7 @@ func check(name string, p workload.Params) error {
 		{"random-points", p.RandomPoints, 1, 1<<16 - 1}, {"random-ranges", p.RandomRanges, 1, 1<<15 - 1}, {"delta", p.Delta, 0, maxRows},
 	} {
 		if v.value < v.low || v.value > v.up {
-			return fmt.Errorf("--%s is %d: it has to be from %d to %d", v.flag, v.value, v.low, v.up)
+			return fmt.Errorf("--%s is %d: it must be from %d to %d", v.flag, v.value, v.low, v.up)
 		}
 	}
 	if err := workload.CheckEngine(p.Engine); err != nil {
@@ -139,7 +139,7 @@ func (o *oltp) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 	if err := c.prepare(plans()[o.name], o.p); err != nil {
 		var server *drive.ServerError
 		if errors.As(err, &server) && server.Code == errno.TooManyStatements {
-			return nil, fmt.Errorf("%w: raise max_prepared_stmt_count, or take --unprepared, or fewer --tables or --threads", err)
+			return nil, fmt.Errorf("%w: raise max_prepared_stmt_count, or use --unprepared, or fewer --tables or --threads", err)
 		}
 		return nil, err
 	}

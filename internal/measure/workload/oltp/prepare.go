@@ -89,7 +89,7 @@ func (l *loading) plan() error {
 		}
 	}
 	if len(taken) > 0 {
-		return fmt.Errorf("%s there already: nothing was made; drop them (risso bench cleanup %s drops those that risso made) or take another database", are(taken), l.name)
+		return fmt.Errorf("%s there already: nothing was created; drop them (risso bench cleanup %s drops those that risso created) or use another database", are(taken), l.name)
 	}
 	l.left = make([]atomic.Int32, tables)
 	for t := 1; t <= tables; t++ {
@@ -264,7 +264,7 @@ func (l *loading) undo(ctx context.Context, why error) error {
 	if err != nil {
 		return fmt.Errorf("%w; left behind, because of %q: %s (risso bench cleanup %s)", why, err.Error(), strings.Join(left, ", "), l.name)
 	}
-	return fmt.Errorf("%w; what was made is gone again", why)
+	return fmt.Errorf("%w; what was created has been removed", why)
 }
 
 // Cleanup drops all tables of the database that Prepare made. It keeps those that lack the mark, and names them in an
@@ -308,7 +308,7 @@ func (o *oltp) Cleanup(ctx context.Context, opt workload.PrepareOptions) error {
 	case err != nil:
 		return err
 	case len(foreign) > 0:
-		return fmt.Errorf("%s not of risso's making, and left alone; what risso made is dropped (%s)", are(foreign), digits.Counted(len(ours), "table"))
+		return fmt.Errorf("%s not risso's, and kept; what risso created was dropped (%s)", are(foreign), digits.Counted(len(ours), "table"))
 	}
 	return nil
 }

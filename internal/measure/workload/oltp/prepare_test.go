@@ -169,7 +169,7 @@ func TestRefusals(t *testing.T) {
 			s.t.Errorf("tables after a refused prepare: %v, %v", there, err)
 		}
 		s.prepare("read_write", params(func(p *workload.Params) { p.Tables = 1 }))
-		if err := w.Cleanup(s.t.Context(), o); err == nil || !strings.Contains(err.Error(), "sbtest2 is not of risso's making") {
+		if err := w.Cleanup(s.t.Context(), o); err == nil || !strings.Contains(err.Error(), "sbtest2 is not risso's") {
 			s.t.Errorf("cleanup beside a user's table: %v", err)
 		}
 		there, err := workload.Tables(s.s, "sbtest")
@@ -195,7 +195,7 @@ func TestInterrupted(t *testing.T) {
 				}
 			}})
 			cancel()
-			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "gone again") {
+			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "has been removed") {
 				s.t.Fatalf("interrupted at %v: %v", at, err)
 			}
 			if took := time.Since(began); took > time.Minute {

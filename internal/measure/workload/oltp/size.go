@@ -14,7 +14,7 @@ const (
 	missShare = 0.001
 )
 
-// lookAt holds the tables against --table-size: who asks for ids that are not there measures how fast nothing is found.
+// lookAt compares the tables with --table-size: with ids that do not exist, a run would measure how fast nothing is found.
 func (o *oltp) lookAt(s drive.Session) error {
 	if o.name == "insert" || keyless(o.p) {
 		return nil // it asks for none; or only a scan would tell
@@ -35,7 +35,7 @@ func (o *oltp) lookAt(s drive.Session) error {
 		}
 		switch {
 		case float64(top) < leastIDs*float64(o.p.TableSize):
-			return fmt.Errorf("%w: %s, --table-size says %s: most statements would find nothing; give the size that prepare was given", workload.ErrUsage, have, digits.Thousands(int64(o.p.TableSize)))
+			return fmt.Errorf("%w: %s, but --table-size says %s: most statements would find nothing; give the size used for prepare", workload.ErrUsage, have, digits.Thousands(int64(o.p.TableSize)))
 		case top > 2*int64(o.p.TableSize) && len(o.notes) == 0:
 			o.notes = append(o.notes, fmt.Sprintf("%s: only those up to --table-size %s were used.", have, digits.Thousands(int64(o.p.TableSize))))
 		}

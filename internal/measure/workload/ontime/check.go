@@ -63,7 +63,7 @@ func compare(name string, want, got []string, made string) workload.Finding {
 	}
 	for i := range max(len(want), len(got)) {
 		if w, g := at(want, i), at(got, i); w != g {
-			f.Detail = fmt.Sprintf("the answer has %s where %s is right: %s", g, w, made)
+			f.Detail = fmt.Sprintf("the answer has %s should be %s: %s", g, w, made)
 			break
 		}
 	}

@@ -29,7 +29,7 @@ type flight struct {
 	leftTheGround, reachedEnd bool
 }
 
-// generator makes rows. What it makes depends on the number of rows and the seed only, not on who asks and in which order;
+// generator makes rows. What it makes depends on the number of rows and the seed only, not on the caller and the order;
 // how many rows fall into each year depends on the number of rows alone. It is read-only once made.
 type generator struct {
 	rows       int64

@@ -1,5 +1,5 @@
-// Package ontime measures two analytical questions on flights: data like those of the U.S. statistics on delays, made at
-// any scale, and the questions that are asked of them in published comparisons of column stores and row stores.
+// Package ontime measures two analytical questions on flights: data like the U.S. statistics on delays, generated at any
+// scale, and the queries used in published comparisons of column stores and row stores.
 package ontime
 
 import (

@@ -29,7 +29,7 @@ func (o *ontime) Prepare(ctx context.Context, po workload.PrepareOptions) (err e
 	if _, exists, err := comment(s); err != nil {
 		return err
 	} else if exists {
-		return fmt.Errorf("the table %s exists already: cleanup drops it where prepare made it", table)
+		return fmt.Errorf("the table %s already exists: cleanup drops it if prepare made it", table)
 	}
 	for _, sql := range o.create(s.Dialect()) {
 		_, err := s.Exec(drive.Other, sql)

@@ -1,6 +1,6 @@
 // Package replay runs the statements of a recording again, such as those of a slow log: as a mix, in which each class has
-// the share of the calls that it had, or along the recording's own time line. The kinds of the result are the classes, so
-// that each class stands beside what it took when it was recorded.
+// the share of the calls that it had, or along the recording's own timeline. The kinds of the result are the classes, so
+// that each class can be compared with its recorded times.
 package replay
 
 import (
@@ -62,9 +62,9 @@ type replay struct {
 func New(_ string, p workload.Params) (workload.Workload, error) {
 	switch {
 	case p.Dialect == drive.Postgres:
-		return nil, fmt.Errorf("%w: replay: the statements of a recording are those of a MySQL or MariaDB server, which PostgreSQL does not understand", workload.ErrUsage)
+		return nil, fmt.Errorf("%w: replay: recorded statements are for MySQL or MariaDB, and PostgreSQL does not understand them", workload.ErrUsage)
 	case p.Recording == nil:
-		return nil, fmt.Errorf("%w: replay: name a slow log, or what risso digest --output json wrote, with --file", workload.ErrUsage)
+		return nil, fmt.Errorf("%w: replay: give a slow log, or the output of risso digest --output json, with --file", workload.ErrUsage)
 	case !slices.Contains(Modes, p.ReplayMode):
 		return nil, fmt.Errorf("%w: --mode %q: %s", workload.ErrUsage, p.ReplayMode, strings.Join(Modes, " or "))
 	case !(p.ReplaySpeed > 0 && p.ReplaySpeed <= 1e6):
@@ -76,7 +76,7 @@ func New(_ string, p workload.Params) (workload.Workload, error) {
 	}
 	switch {
 	case r.timeline && len(r.Statements) == 0 && slices.ContainsFunc(r.Classes, func(c workload.RecordedClass) bool { return len(c.Samples) > 0 }):
-		return nil, fmt.Errorf("%w: --mode timeline needs a log: a digest has no single statements", workload.ErrUsage)
+		return nil, fmt.Errorf("%w: --mode timeline needs a log: a digest has no individual statements", workload.ErrUsage)
 	case !r.weigh() && !r.timeline, r.timeline && len(r.Statements) == 0:
 		return nil, fmt.Errorf("%w: nothing in the recording can be run: %s", workload.ErrUsage, cmp.Or(r.leftOut(), "it is empty"))
 	}
@@ -173,7 +173,7 @@ func (r *replay) Tolerates(e *drive.ServerError) bool {
 func (r *replay) Notes() []string {
 	var out []string
 	if s := r.leftOut(); s != "" {
-		out = append(out, "Not run again: "+s+".")
+		out = append(out, "Not replayed: "+s+".")
 	}
 	if r.timeline {
 		all := int64(0)
@@ -181,15 +181,15 @@ func (r *replay) Notes() []string {
 			all += int64(len(l))
 		}
 		if left := all - r.ran.Load(); left > 0 {
-			out = append(out, fmt.Sprintf("%s of %s in the recording not begun: the time was over before.", digits.Thousands(left), digits.Plural(all, "statement", "statements")))
+			out = append(out, fmt.Sprintf("%s of %s in the recording not begun: time was up before.", digits.Thousands(left), digits.Plural(all, "statement", "statements")))
 		}
-		out = append(out, fmt.Sprintf("The time line was followed with %s; a statement began at most %s late.", digits.Counted(len(r.lines), "session"), digits.Span(time.Duration(r.behind.Load()))))
+		out = append(out, fmt.Sprintf("The timeline was followed with %s; statements began at most %s late.", digits.Counted(len(r.lines), "session"), digits.Span(time.Duration(r.behind.Load()))))
 	}
 	if r.unprofiled.Load() {
 		out = append(out, "This server does not report its own times (SET SESSION profiling=1 was refused): those of the log are not compared.")
 	}
 	if r.shared {
-		out = append(out, "There were fewer threads than sessions at a time in the recording: some waited for others.")
+		out = append(out, "There were fewer threads than concurrent sessions in the recording: some had to wait for others.")
 	}
 	return out
 }

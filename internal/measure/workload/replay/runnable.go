@@ -12,10 +12,10 @@ import (
 const (
 	LeftWrites   = "write, which --writes allows"
 	LeftCut      = "are cut in the recording"
-	LeftNoValues = "are prepared and without their values"
-	LeftOther    = "are no SELECT, INSERT, UPDATE, DELETE or REPLACE"
+	LeftNoValues = "are prepared statements without their values"
+	LeftOther    = "are not SELECT, INSERT, UPDATE, DELETE or REPLACE"
 	LeftLong     = "are too long"
-	LeftControl  = "begin or end transactions, which only --mode timeline with --writes and a thread for each session can follow"
+	LeftControl  = "begin or end transactions, which needs --mode timeline with --writes and a thread for each session"
 )
 
 // longest is how long a statement may be: one packet of the protocol.

@@ -94,7 +94,7 @@ func (w *schemas) Prepare(ctx context.Context, o workload.PrepareOptions) error 
 	}
 	for n := 1; n <= w.p.Schemas; n++ {
 		if slices.Contains(have, schemaName(n)) {
-			return fmt.Errorf("the schema %s is there already: nothing was made; risso bench cleanup schemas drops those that risso made", schemaName(n))
+			return fmt.Errorf("the schema %s already exists: nothing was created; risso bench cleanup schemas drops those that risso created", schemaName(n))
 		}
 	}
 	w.timings = map[string][]float64{}
@@ -139,7 +139,7 @@ func (w *schemas) Prepare(ctx context.Context, o workload.PrepareOptions) error 
 	if undo != nil {
 		return fmt.Errorf("%w; %s left behind, from %s on, because of %q: risso bench cleanup schemas drops what is left", err, digits.Plural(len(made), "schema is", "schemas are"), made[0], undo.Error())
 	}
-	return fmt.Errorf("%w; what was made is gone again", err)
+	return fmt.Errorf("%w; what was created has been removed", err)
 }
 
 func drop(d drive.Dialect, schema string) string {
@@ -226,7 +226,7 @@ func (w *schemas) Cleanup(ctx context.Context, o workload.PrepareOptions) error 
 	})
 	if err == nil && len(kept) > 0 {
 		slices.Sort(kept)
-		return fmt.Errorf("%s holds what risso did not make, and stays (%s)", kept[0], digits.Counted(len(kept), "such schema"))
+		return fmt.Errorf("%s contains objects that risso did not create, and is kept (%s)", kept[0], digits.Counted(len(kept), "such schema"))
 	}
 	return err
 }

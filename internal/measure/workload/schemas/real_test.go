@@ -79,7 +79,7 @@ func TestTenants(t *testing.T) {
 				cancel()
 			}
 		}
-		if err := w.Prepare(ctx, o); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "gone again") {
+		if err := w.Prepare(ctx, o); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "has been removed") {
 			t.Errorf("interrupted: %v", err)
 		}
 		if left, err := there(s); err != nil || len(left) != 0 {

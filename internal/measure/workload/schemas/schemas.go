@@ -1,5 +1,5 @@
 // Package schemas is the workload of many tenants: schemas with the same tables in each, and selects that go to any of
-// them, so that the server's caches of open tables are what is measured.
+// them, which measures the server's caches of open tables.
 package schemas
 
 import (

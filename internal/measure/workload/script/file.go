@@ -95,12 +95,12 @@ func parse(path string, text []byte, d drive.Dialect, prepared bool) (f *file, e
 		return nil, p.yamlError(err)
 	}
 	if err := in.Decode(&more); err == nil {
-		return nil, p.at(max(more.Line, 1), "a second document begins here, which would not be read: remove the line ---, or what follows")
+		return nil, p.at(max(more.Line, 1), "a second document begins here, which would not be read: remove the line ---, or what follows it")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, p.yamlError(err)
 	}
 	if len(doc.Content) == 0 {
-		return nil, p.at(1, "the file is empty; docs/bench-own.md shows what it holds")
+		return nil, p.at(1, "the file is empty; see docs/bench-own.md")
 	}
 	top, err := p.fields(doc.Content[0], "the file", "prepared", "values", "setup", "teardown", "transactions")
 	if err != nil {
@@ -123,7 +123,7 @@ func parse(path string, text []byte, d drive.Dialect, prepared bool) (f *file, e
 		return nil, err
 	}
 	if top["transactions"] == nil {
-		return nil, p.at(doc.Content[0].Line, "no transactions; docs/bench-own.md shows what a file holds")
+		return nil, p.at(doc.Content[0].Line, "no transactions; see docs/bench-own.md")
 	}
 	return p.file, p.readTransactions(top["transactions"])
 }
@@ -167,7 +167,7 @@ func (p *parser) fields(n *yaml.Node, what string, known ...string) (map[string]
 		case !slices.Contains(known, key.Value):
 			return nil, p.at(key.Line, "%s has no %q; it has %s", what, key.Value, strings.Join(known, ", "))
 		case out[key.Value] != nil:
-			return nil, p.at(key.Line, "%q is here twice", key.Value)
+			return nil, p.at(key.Line, "%q is given twice", key.Value)
 		}
 		out[key.Value] = v
 	}
@@ -381,7 +381,7 @@ func (p *parser) place(st *statement, n *yaml.Node) (err error) {
 		}
 		if v < 0 {
 			known := slices.Concat(p.file.names, p.isSaved)
-			return p.at(lineOf(st.offsets[i]), "no value :%s; there are %s", name, strings.Join(known, ", "))
+			return p.at(lineOf(st.offsets[i]), "no value :%s; use one of %s", name, strings.Join(known, ", "))
 		}
 		st.values = append(st.values, v)
 	}
@@ -393,10 +393,10 @@ func (p *parser) readSaves(n *yaml.Node) (out []save, err error) {
 	add := func(n *yaml.Node, column int) error {
 		name := n.Value
 		if n.Kind != yaml.ScalarNode || !isName(name) {
-			return p.at(n.Line, "save: %q is no name (letters, digits and _)", name)
+			return p.at(n.Line, "save: %q is not a name (letters, digits and _)", name)
 		}
 		if slices.Contains(p.file.names, name) {
-			return p.at(n.Line, "save: %s is drawn already, under values", name)
+			return p.at(n.Line, "save: %s is already drawn, under values", name)
 		}
 		at := slices.Index(p.isSaved, name)
 		if at < 0 {

@@ -32,11 +32,11 @@ func (p *parser) readValues(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, x := n.Content[i], resolved(n.Content[i+1])
 		if !isName(key.Value) {
-			return p.at(key.Line, "values: %q is no name (letters, digits and _)", key.Value)
+			return p.at(key.Line, "values: %q is not a name (letters, digits and _)", key.Value)
 		}
 		for _, have := range p.names {
 			if have == key.Value {
-				return p.at(key.Line, "values: %s is there already", have)
+				return p.at(key.Line, "values: %s already exists", have)
 			}
 		}
 		g, err := p.readValue(key.Value, x)
@@ -166,7 +166,7 @@ func (p *parser) decimals(n *yaml.Node, what string) (generator, error) {
 		v, err := strconv.ParseFloat(x.Value, 64)
 		v = math.Round(v * math.Pow10(d.digits))
 		if err != nil || d.digits > 9 || math.Abs(v) > 1e15 || math.IsNaN(v) {
-			return nil, p.at(x.Line, "%s: %q is no number with at most 9 decimals and 15 digits in all", what, x.Value)
+			return nil, p.at(x.Line, "%s: %q is not a number with at most 9 decimals and 15 digits in total", what, x.Value)
 		}
 		if i == 0 {
 			d.lo = int64(v)
@@ -239,7 +239,7 @@ func (p *parser) choice(n *yaml.Node, what string) (generator, error) {
 		}
 	}
 	if sum <= 0 {
-		return nil, p.at(n.Line, "%s: a list, or a mapping from texts to weights, of which one is above 0", what)
+		return nil, p.at(n.Line, "%s: a list, or a mapping from texts to weights, at least one of them above 0", what)
 	}
 	for i := range c.ends {
 		c.ends[i] /= sum

@@ -75,7 +75,7 @@ func lookAt(s drive.Session, name string) (state, error) {
 	} else {
 		t := sqltext.Tables([]byte("TABLE " + name))
 		if len(t) != 1 {
-			return state{}, fmt.Errorf("%s is no name of a table", name)
+			return state{}, fmt.Errorf("%s is not a name of a table", name)
 		}
 		rows, err = workload.Ask(s, "SELECT /* risso: whose is the table? */ table_comment FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_name = ? AND table_schema = COALESCE(NULLIF(?, ''), DATABASE())",
 			drive.Text([]byte(t[0].Name)), drive.Text([]byte(t[0].Schema)))
@@ -150,7 +150,7 @@ func (w *script) mayDropSchema(s drive.Session, st statement, verb string) error
 		return w.at(st, err)
 	}
 	if n := rows[0][0].Int; n > 0 {
-		return w.at(st, fmt.Errorf("%w: %s of %s, in which %s that prepare did not make; nothing was done", workload.ErrUsage, verb, name, digits.Plural(n, "table is", "tables are")))
+		return w.at(st, fmt.Errorf("%w: %s of %s, which has %s that prepare did not create; nothing was done", workload.ErrUsage, verb, name, digits.Plural(n, "table", "tables")))
 	}
 	return nil
 }

@@ -103,10 +103,10 @@ func (w *script) undo(ctx context.Context, c *crew.Crew, made []string, err erro
 	if left != nil {
 		return fmt.Errorf("%w; %s left behind, such as %s, because of %q", err, digits.Plural(len(made), "table is", "tables are"), made[len(made)-1], left.Error())
 	}
-	return fmt.Errorf("%w; the tables that were made are gone again", err)
+	return fmt.Errorf("%w; the tables that were created have been removed", err)
 }
 
-// fill runs one statement of setup or teardown, each time with other values; these depend on the row alone, not on who runs
+// fill runs one statement of setup or teardown, each time with other values; these depend on the row alone, not on the session that runs
 // it.
 func (w *script) fill(ctx context.Context, c *crew.Crew, st statement, number uint64, progress func(int64)) error {
 	jobs := (st.repeat + perCommit - 1) / perCommit
@@ -198,7 +198,7 @@ func (w *script) dropMade(ctx context.Context, o workload.PrepareOptions) error 
 		}
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("%w: %s has no teardown, and its setup makes no tables: there is nothing to clean up", workload.ErrUsage, w.path)
+		return fmt.Errorf("%w: %s has no teardown, and its setup creates no tables: there is nothing to clean up", workload.ErrUsage, w.path)
 	}
 	c, err := crew.Hire(ctx, o.Target, 1)
 	if err != nil {
@@ -225,7 +225,7 @@ func (w *script) dropMade(ctx context.Context, o workload.PrepareOptions) error 
 		return nil
 	})
 	if err == nil && kept != "" {
-		return fmt.Errorf("%s is not prepare's, and stays: its comment is not %q", kept, workload.Mark)
+		return fmt.Errorf("%s was not created by prepare, and is kept: its comment is not %q", kept, workload.Mark)
 	}
 	return err
 }

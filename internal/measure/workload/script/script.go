@@ -1,5 +1,5 @@
 // Package script runs a workload that the user wrote: a file of YAML with transactions, their weights, and what is drawn
-// for the placeholders of their statements. docs/bench-own.md tells how such a file is written.
+// for the placeholders of their statements. docs/bench-own.md describes the format.
 package script
 
 import (
@@ -250,7 +250,7 @@ func (w *script) told(st statement, err error) error {
 		return w.at(st, err)
 	case server.Code == 1792 || server.State == "25006":
 		if !w.Writes() { // it is our own doing, and not that of a server that became a replica
-			return w.at(st, fmt.Errorf("the text of the statement shows no write, but it does write, and is not allowed to: %s", server.Message))
+			return w.at(st, fmt.Errorf("the statement's text shows no write, but it does write, which is not allowed: %s", server.Message))
 		}
 	}
 	return err

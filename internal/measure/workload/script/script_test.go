@@ -202,7 +202,7 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal("the text shows no write")
 	}
 	_, err = bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 1, Time: 10 * time.Second})
-	if err == nil || !strings.Contains(err.Error(), "mix.yaml:1: the text of the statement shows no write") {
+	if err == nil || !strings.Contains(err.Error(), "mix.yaml:1: the statement's text shows no write") {
 		t.Error(err)
 	}
 	if n := number(t, s, "SELECT count(*) FROM t"); n != 0 {
@@ -229,7 +229,7 @@ func TestWrong(t *testing.T) {
 	ok := "transactions: [{statements: [SELECT 1]}]\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "mix.yaml:1: the file is empty"},
-		{"transactions:\n  - statements: [SELECT 1]\n---\ntransactions:\n  - statements: [SELECT 2]\n", "mix.yaml:3: a second document begins here, which would not be read: remove the line ---, or what follows"},
+		{"transactions:\n  - statements: [SELECT 1]\n---\ntransactions:\n  - statements: [SELECT 2]\n", "mix.yaml:3: a second document begins here, which would not be read: remove the line ---, or what follows it"},
 		{"a: [", "mix.yaml:1: "},
 		{"values: {}\n", "mix.yaml:1: no transactions"},
 		{ok + "foo: 1\n", `mix.yaml:2: the file has no "foo"`},
@@ -243,8 +243,8 @@ func TestWrong(t *testing.T) {
 		{ok + "values:\n  a: {range: [1, 5], digits: 3}\n", "mix.yaml:3: value a is a range and a digits"},
 		{ok + "values:\n  a: {digits: 5, per: run}\n", "mix.yaml:3: value a: a digits has no per"},
 		{ok + "values:\n  a: 5\n", "mix.yaml:3: value a: a mapping with one of range,"},
-		{ok + "values:\n  a-b: uuid\n", `mix.yaml:3: values: "a-b" is no name`},
-		{ok + "values:\n  session: uuid\n", "mix.yaml:3: values: session is there already"},
+		{ok + "values:\n  a-b: uuid\n", `mix.yaml:3: values: "a-b" is not a name`},
+		{ok + "values:\n  session: uuid\n", "mix.yaml:3: values: session already exists"},
 		{ok + "values:\n  a: {string: -1}\n", "mix.yaml:3: a: string: a whole number from 0"},
 		{ok + "values:\n  a: {choice: {x: -1}}\n", "mix.yaml:3: a: choice: a weight"},
 		{ok + "values:\n  a: {choice: []}\n", "mix.yaml:3: a: choice: a list"},
@@ -262,12 +262,12 @@ func TestWrong(t *testing.T) {
 		{"transactions:\n  - {statements: [SELECT 1], think: 5}\n", "mix.yaml:2: think \"5\": a time"},
 		{"transactions:\n  - {statements: [SELECT 1], think: [2ms, 1ms]}\n", "mix.yaml:2: think: the shortest is longer"},
 		{"transactions:\n  - {name: x, statements: [SELECT 1]}\n  - {name: x, statements: [SELECT 1]}\n", "mix.yaml:3: a second transaction"},
-		{"transactions:\n  - statements:\n    - 'SELECT :x'\n", "mix.yaml:3: no value :x; there are session"},
+		{"transactions:\n  - statements:\n    - 'SELECT :x'\n", "mix.yaml:3: no value :x; use one of session"},
 		{"transactions:\n  - statements:\n    - |\n      SELECT 1,\n        :x\n", "mix.yaml:5: no value :x"},
 		{"transactions:\n  - statements:\n    - SELECT ?\n", "mix.yaml:3: a ? has no value"},
 		{"transactions:\n  - statements:\n    - SELECT 1; SELECT 2\n", "mix.yaml:3: another statement follows"},
-		{"transactions:\n  - statements:\n    - {sql: SELECT 1, save: 1x}\n", "mix.yaml:3: save: \"1x\" is no name"},
-		{"transactions:\n  - statements:\n    - {sql: SELECT 1, save: session}\n", "mix.yaml:3: save: session is drawn already"},
+		{"transactions:\n  - statements:\n    - {sql: SELECT 1, save: 1x}\n", "mix.yaml:3: save: \"1x\" is not a name"},
+		{"transactions:\n  - statements:\n    - {sql: SELECT 1, save: session}\n", "mix.yaml:3: save: session is already drawn"},
 		{"transactions:\n  - statements:\n    - {sql: 'SELECT :x', save: x}\n", "mix.yaml:3: no value :x"},
 		{"transactions:\n  - statements:\n    - {save: x}\n", "mix.yaml:3: a statement has no sql"},
 	} {

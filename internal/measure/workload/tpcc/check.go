@@ -94,7 +94,7 @@ FROM district
 LEFT JOIN (SELECT h_w_id, h_d_id, SUM(h_amount) AS paid FROM history GROUP BY h_w_id, h_d_id) AS payments ON h_w_id = d_w_id AND h_d_id = d_id
 WHERE paid IS NULL OR d_ytd <> paid`},
 
-		{"3.3.2.10", "c_balance is what was delivered less what was paid", []string{"warehouse", "district", "customer", "c_balance", "delivered", "paid"}, `
+		{"3.3.2.10", "c_balance is what was delivered minus what was paid", []string{"warehouse", "district", "customer", "c_balance", "delivered", "paid"}, `
 SELECT c_w_id, c_d_id, c_id, c_balance, delivered, paid
 FROM customer
 LEFT JOIN (
@@ -110,7 +110,7 @@ WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)`},
 
 		// The specification's words, orders - new orders = 2100, hold before the first delivery only. Each delivery takes one
 		// new order away and counts it at its customer, so the sum of c_delivery_cnt makes the condition hold at all times.
-		{"3.3.2.11", "orders less new orders are 2100 and the deliveries since the load", []string{"warehouse", "district", "orders", "new orders", "sum of c_delivery_cnt"}, `
+		{"3.3.2.11", "orders minus new orders are 2100 plus the deliveries since the load", []string{"warehouse", "district", "orders", "new orders", "sum of c_delivery_cnt"}, `
 SELECT d_w_id, d_id, ordered.n, COALESCE(fresh.n, 0), delivered.n
 FROM district
 LEFT JOIN (SELECT o_w_id, o_d_id, COUNT(*) AS n FROM orders GROUP BY o_w_id, o_d_id) AS ordered ON o_w_id = d_w_id AND o_d_id = d_id
@@ -161,7 +161,7 @@ func loaded(s drive.Session) error {
 		return err
 	}
 	if all := len(st.marked) + len(st.foreign); all < len(tables()) {
-		return fmt.Errorf("tpcc: %d of %d tables are here: run risso bench prepare tpcc", all, len(tables()))
+		return fmt.Errorf("tpcc: %d of %d tables exist: run risso bench prepare tpcc", all, len(tables()))
 	}
 	n, err := warehouses(s)
 	if err == nil && n == 0 {

@@ -125,7 +125,7 @@ func (c *client) draw() func() error {
 }
 
 // errRollback is how a new order ends that the specification wants rolled back.
-var errRollback = errors.New("rolled back as wanted")
+var errRollback = errors.New("rolled back as intended")
 
 // attempt runs one transaction from BEGIN to COMMIT.
 func (c *client) attempt(run func() error) error {

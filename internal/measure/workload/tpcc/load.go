@@ -85,7 +85,7 @@ func (l *loader) undo(ctx context.Context, why error) error {
 	if err := l.crew.Undo(ctx, tidying, func(s drive.Session) error { return drop(s, l.made, nil) }); err != nil {
 		return fmt.Errorf("%w; tables are left behind (risso bench cleanup tpcc), because of %q", why, err.Error())
 	}
-	return fmt.Errorf("%w; what was made is gone again", why)
+	return fmt.Errorf("%w; what was created has been removed", why)
 }
 
 // create makes the empty tables.

@@ -119,7 +119,7 @@ func TestReal(t *testing.T) {
 		t.Run(spec, func(t *testing.T) {
 			target := start(t, spec)
 			w := made(t, workload.Params{Seed: 7})
-			if _, err := w.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "0 of 9 tables are here") {
+			if _, err := w.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "0 of 9 tables exist") {
 				t.Errorf("a check without tables: %v", err)
 			}
 			_, err := bench.Run(t.Context(), bench.Options{Target: target, Workload: w, Threads: 1, Time: time.Second})
@@ -368,7 +368,7 @@ func cleanup(t *testing.T, w *tpcc, target drive.Target) {
 	}
 	exec("DROP TABLE history")
 	exec("CREATE TABLE history (id INT PRIMARY KEY)")
-	if err := w.Cleanup(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not make history") {
+	if err := w.Cleanup(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not create history") {
 		t.Errorf("a cleanup beside somebody's table: %v", err)
 	}
 	if left := there(t, target); len(left) != 9 {
@@ -384,7 +384,7 @@ func cleanup(t *testing.T, w *tpcc, target drive.Target) {
 	}
 	exec("DROP TABLE unrelated")
 	exec("CREATE TABLE stock (id INT PRIMARY KEY)")
-	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not make: stock") {
+	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not create: stock") {
 		t.Errorf("a prepare beside somebody's table: %v", err)
 	}
 	exec("DROP TABLE stock")
@@ -443,7 +443,7 @@ func TestDeath(t *testing.T) {
 			w := made(t, workload.Params{})
 			o := workload.PrepareOptions{Target: target, Threads: 2}
 			err := w.Prepare(t.Context(), o)
-			if err == nil || !strings.Contains(err.Error(), "did not finish (or still runs) are here: 9 of 9 tables, no indexes (complete warehouses: 1)") {
+			if err == nil || !strings.Contains(err.Error(), "did not finish (or is still running): 9 of 9 tables, no indexes (complete warehouses: 1)") {
 				t.Errorf("a prepare after kill -9: %v", err)
 			}
 			if _, err := bench.Run(t.Context(), bench.Options{Target: target, Workload: w, Threads: 2, Time: time.Second}); err == nil || !strings.Contains(err.Error(), "the load was not finished") {

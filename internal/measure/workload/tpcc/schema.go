@@ -127,7 +127,7 @@ func readState(s drive.Session) (*state, error) {
 func (st *state) refuse(s drive.Session) error {
 	switch {
 	case len(st.foreign) > 0:
-		return fmt.Errorf("tpcc: there are tables here that risso did not make: %s; use an empty database", strings.Join(st.foreign, ", "))
+		return fmt.Errorf("tpcc: there are tables that risso did not create: %s; use an empty database", strings.Join(st.foreign, ", "))
 	case len(st.marked) == 0:
 		return nil
 	}
@@ -138,9 +138,9 @@ func (st *state) refuse(s drive.Session) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("tables of an earlier prepare are here (warehouses: %d)", n)
+	what := fmt.Sprintf("there are tables of an earlier prepare (warehouses: %d)", n)
 	if !st.indexed {
-		what = fmt.Sprintf("tables of a prepare that did not finish (or still runs) are here: %d of 9 tables, no indexes (complete warehouses: %d)", len(st.marked), n)
+		what = fmt.Sprintf("there are tables of a prepare that did not finish (or is still running): %d of 9 tables, no indexes (complete warehouses: %d)", len(st.marked), n)
 	}
 	return fmt.Errorf("tpcc: %s; risso bench cleanup tpcc removes them", what)
 }
@@ -153,7 +153,7 @@ func (w *tpcc) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 			return err
 		}
 		if len(st.foreign) > 0 {
-			return fmt.Errorf("tpcc: nothing was dropped: risso did not make %s", strings.Join(st.foreign, ", "))
+			return fmt.Errorf("tpcc: nothing was dropped: risso did not create %s", strings.Join(st.foreign, ", "))
 		}
 		return drop(s, st.marked, o.Progress)
 	})

@@ -1,7 +1,7 @@
 // Package tpcc has TPC-C, the benchmark of an order-entry system: nine tables, five transactions, twelve conditions that
-// must hold at all times. Source: TPC Benchmark C, Standard Specification, revision 5.11; the clauses stand at the code.
-// Tables and statements are alike those of tpcc-mysql, and the tables of either serve both; docs/bench-tpcc.md tells
-// what differs. Like all programs of its kind it leaves out the specification's terminals with their keying and think
+// must hold at all times. Source: TPC Benchmark C, Standard Specification, revision 5.11; clauses are cited in the code.
+// Tables and statements are those of tpcc-mysql, and both programs can use the same tables; docs/bench-tpcc.md lists
+// the differences. Like all programs of its kind it leaves out the specification's terminals with their keying and think
 // times, so its figures are not tpmC in the sense of the TPC.
 package tpcc
 
@@ -80,7 +80,7 @@ func (w *tpcc) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 	case n == 0:
 		return nil, fmt.Errorf("tpcc: no warehouse is loaded: run risso bench prepare tpcc")
 	case w.p.Warehouses > n:
-		return nil, fmt.Errorf("%w: --warehouses %d, and %d are loaded", workload.ErrUsage, w.p.Warehouses, n)
+		return nil, fmt.Errorf("%w: --warehouses %d, but %d are loaded", workload.ErrUsage, w.p.Warehouses, n)
 	case w.p.Warehouses > 0:
 		n = w.p.Warehouses
 	}

@@ -1,4 +1,4 @@
-// Package blobtest holds what every adapter of blob must do, real servers to try it on, and a network in front of them that
+// Package blobtest holds the conformance suite for adapters of blob, real servers to run it on, and a network in front of them that
 // fails on demand.
 package blobtest
 
@@ -397,7 +397,7 @@ func atOnce(t *testing.T, size int, s blob.Store) {
 	}
 }
 
-// sameName puts and gets one blob from many sides: who reads sees one of them, whole.
+// sameName puts and gets one blob from many sides: readers see one of them, complete.
 func sameName(t *testing.T, size int, s blob.Store) {
 	var whole sync.Map
 	contents := make([][]byte, 4)

@@ -1,4 +1,4 @@
-// Package toy is for the tests of script/mutants alone.
+// Package toy is used only by the tests of script/mutants.
 package toy
 
 const limit = 60
