@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // CopyOptions say what is copied to a second place.
@@ -65,9 +66,8 @@ func (c *Copied) Problems() string {
 
 // Refusal is a backup or mirrored log that was not copied.
 type Refusal struct {
-	Kind ProblemKind `json:"kind"`
-	What string      `json:"what"` // for people: a backup with its ID, a mirrored log with its name
-	Why  string      `json:"why"`  // in words
+	Kind          ProblemKind `json:"kind"`
+	fleet.Trouble             // of a backup with its ID, or a mirrored log with its name
 }
 
 func (r Refusal) String() string { return r.What + ": " + r.Why }
@@ -361,7 +361,7 @@ func (e *refusedError) Error() string { return e.what }
 func (c *copier) refuse(kind ProblemKind, what, why string) {
 	if !c.told[what] {
 		c.told[what] = true
-		c.res.Refused = append(c.res.Refused, Refusal{kind, what, why})
+		c.res.Refused = append(c.res.Refused, Refusal{kind, fleet.Trouble{What: what, Why: why}})
 	}
 }
 

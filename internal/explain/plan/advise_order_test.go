@@ -18,7 +18,7 @@ func TestOrdering(t *testing.T) {
 		{"SELECT COUNT(*) n, a FROM t GROUP BY a ORDER BY n", "", "a", "GROUP BY", "sorts the groups", ""},
 		{"SELECT COUNT(*), a FROM t GROUP BY a ORDER BY NULL", "", "a", "GROUP BY", "", ""},
 		{"SELECT a, b FROM t GROUP BY a, b ORDER BY a DESC", "", "a- b", "GROUP BY and ORDER BY", "", ""},
-		{"SELECT a, b FROM t GROUP BY a, b ORDER BY b", "", "a b", "GROUP BY", "once more", ""},
+		{"SELECT a, b FROM t GROUP BY a, b ORDER BY b", "", "a b", "GROUP BY", "sorted again", ""},
 		{"SELECT DISTINCT a, b FROM t", "", "a b", "DISTINCT", "", ""},
 		{"SELECT a FROM t ORDER BY DATE(ts)", "", "", "", "", "ORDER BY is by an expression, DATE(ts)"},
 		{"SELECT a FROM t, o WHERE t.a = o.x ORDER BY o.x", "", "", "", "", "ORDER BY is by o.x, which is not a column of this table"},

@@ -228,14 +228,14 @@ func TestScriptTouchesOnlyItsOwn(t *testing.T) {
 		do("prepare", fault.Usage, "prepare did not make")
 		if dsn != pg.URL("") {
 			file(create, "  - DROP DATABASE IF EXISTS shop\n")
-			do("cleanup", fault.Usage, "1 table is that prepare did not make")
+			do("cleanup", fault.Usage, "1 table that prepare did not create")
 			if got := one(t, n, "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = 'shop'"); got != "account" {
 				t.Errorf("there are %s", got)
 			}
 			query(t, n, "DROP TABLE shop.account")
 		} else {
 			file(create, "  - DROP SCHEMA IF EXISTS public CASCADE\n")
-			do("cleanup", fault.Usage, "1 table is that prepare did not make")
+			do("cleanup", fault.Usage, "1 table that prepare did not create")
 		}
 	}
 }

@@ -142,7 +142,7 @@ func TestErrorsPointAtTheColumn(t *testing.T) {
 		{`db in "a"`, 7, "a list was expected"},
 		{`db in ("a" "b")`, 12, "comma"},
 		{`db not like "a"`, 8, "in was expected"},
-		{`has(db)`, 5, "every event has"},
+		{`has(db)`, 5, "in every event"},
 		{strings.Repeat("(", 300) + "db", 201, "nested deeper"},
 		{strings.Repeat("not ", 300) + "db", 801, "nested deeper"},
 		{strings.Repeat("-", 300) + "1 > 2", 201, "nested deeper"},

@@ -56,7 +56,7 @@ func TestNames(t *testing.T) {
 		keeps(t, &digest.Event{}, name, false)
 		fails(t, name+" == 5", "cannot be compared with")
 		fails(t, name+" + 1 > 0", "needs numbers")
-		fails(t, "has("+name+")", "every event has")
+		fails(t, "has("+name+")", "in every event")
 	}
 	for name, value := range map[string]string{"thread": "42", "thread_id": "42", "id": "42", "length": fmt.Sprint(len(e.Query)), "query_time": "0.25", "lock_time": "0.001"} {
 		keeps(t, e, name+" == "+value, true)

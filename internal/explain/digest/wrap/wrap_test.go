@@ -222,7 +222,7 @@ func TestUTF8(t *testing.T) {
 // TestLooks names what people take for logs.
 func TestLooks(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "hello": "", "\xd4\xc3\xb2\xa1rest": "packets", "2026-11-21 12:00:00.123456 IP a.1 > b.2: x": "tcpdump prints",
+		"": "", "hello": "", "\xd4\xc3\xb2\xa1rest": "packets", "2026-11-21 12:00:00.123456 IP a.1 > b.2: x": "printed by tcpdump",
 		"2026-11-21T12:00:00.123456Z 0 [System] [MY-1] x": "error log", "-- MySQL dump 10": "a dump", "/*M!999999\\- enable the sandbox mode */\n-- MariaDB dump 10": "a dump",
 		"20261121 12:00:00,db1,root,h,1,2,QUERY,x,'y',0": "server_audit", "<AUDIT_RECORD": "audit log", "Count: 3  Time=1.0s (3s)": "mysqldumpslow", "# Overall: 3 total, 1 unique": "pt-query-digest",
 		"SQLite format 3": "SQLite", "<!doctype html>": "web page", `{"a":1}`: "JSON", "select 1;\n": "statements without",

@@ -150,7 +150,7 @@ func (w *script) mayDropSchema(s drive.Session, st statement, verb string) error
 		return w.at(st, err)
 	}
 	if n := rows[0][0].Int; n > 0 {
-		return w.at(st, fmt.Errorf("%w: %s of %s, which has %s that prepare did not create; nothing was done", workload.ErrUsage, verb, name, digits.Plural(n, "table is", "tables are")))
+		return w.at(st, fmt.Errorf("%w: %s of %s, which has %s that prepare did not create; nothing was done", workload.ErrUsage, verb, name, digits.Plural(n, "table", "tables")))
 	}
 	return nil
 }
