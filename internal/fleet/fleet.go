@@ -134,17 +134,9 @@ type Event struct {
 type Finding struct {
 	ID       string    `json:"id"` // stable word such as "repl.stopped"
 	Severity Severity  `json:"severity"`
-	Since    time.Time `json:"since,omitzero"`   // zero: nobody knows
-	Words    string    `json:"words"`            // one sentence: what, how much, since when
-	Remedy   string    `json:"remedy,omitempty"` // a command or statement to copy, if there is one
-	Chart    string    `json:"chart,omitempty"`  // the chart on the server page that shows it
-}
-
-// Gap is something Risso could not collect from an instance, and its remedy.
-type Gap struct {
-	What   string `json:"what"`   // "InnoDB metrics"
-	Reason string `json:"reason"` // "the account needs PROCESS"
-	Remedy string `json:"remedy"` // "GRANT PROCESS ON *.* TO 'risso'@'localhost'"
+	Since    time.Time `json:"since,omitzero"` // zero: nobody knows
+	Trouble            // What is one sentence: what, how much, since when
+	Chart    string    `json:"chart,omitempty"` // the chart on the server page that shows it
 }
 
 // Channel is a replication channel as its replica tells it, in the words of SHOW REPLICA STATUS.

@@ -1,5 +1,13 @@
 package fleet
 
+// Trouble is something that is wrong or missing, why, and what mends it, in words for a person. What is not known, or is said by the
+// struct that it is part of, is empty.
+type Trouble struct {
+	What   string `json:"what,omitempty"`   // what is wrong, or what it is about: "InnoDB metrics"
+	Why    string `json:"why,omitempty"`    // why it is so: "the account needs PROCESS"
+	Remedy string `json:"remedy,omitempty"` // a statement or command to copy, where there is one
+}
+
 // remedied is an error that knows what mends it.
 type remedied struct {
 	error

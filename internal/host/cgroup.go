@@ -213,7 +213,7 @@ func (c *cgroup) addV2(dir string) {
 	}
 	const what = "input and output of the control group"
 	if g := c.add(dir, "io.stat", c.ioV2); g == nil && exists(filepath.Join(dir, "memory.current")) {
-		c.r.gaps.set(fleet.Gap{What: what, Reason: "the io controller is not enabled for " + dir,
+		c.r.gaps.set(fleet.Trouble{What: what, Why: "the io controller is not enabled for " + dir,
 			Remedy: "systemctl set-property <unit>.service IOAccounting=yes"})
 	} else {
 		c.r.gaps.drop(what)

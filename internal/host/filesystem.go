@@ -19,10 +19,10 @@ import (
 // blocks statfs for good, and nothing in user space can end it.
 const statfsLimit = 2 * time.Second
 
-func flushGap(device string) fleet.Gap {
-	return fleet.Gap{
+func flushGap(device string) fleet.Trouble {
+	return fleet.Trouble{
 		What:   "flush latency of " + device,
-		Reason: "the kernel does not count flushes in /proc/diskstats",
+		Why:    "the kernel does not count flushes in /proc/diskstats",
 		Remedy: "run Linux 5.5 or newer",
 	}
 }
@@ -103,7 +103,7 @@ func (f *filesystems) pass(limit time.Duration) {
 	const what = "file systems"
 	text, err := os.ReadFile(filepath.Join(f.root, "/proc/self/mounts"))
 	if err != nil {
-		f.gaps.set(fleet.Gap{What: what, Reason: reason(filepath.Join(f.root, "/proc/self/mounts"), err), Remedy: "mount /proc"})
+		f.gaps.set(fleet.Trouble{What: what, Why: reason(filepath.Join(f.root, "/proc/self/mounts"), err), Remedy: "mount /proc"})
 		return
 	}
 	f.gaps.drop(what)
@@ -187,7 +187,7 @@ func (f *filesystems) publish(got []usage, mounts []mount, devices map[string]bo
 		if _, hangs := f.stuck[m.point]; hangs {
 			what := "file system " + m.point
 			f.told[what] = true
-			f.gaps.set(fleet.Gap{What: what, Reason: m.fstype + " from " + m.device + " does not answer",
+			f.gaps.set(fleet.Trouble{What: what, Why: m.fstype + " from " + m.device + " does not answer",
 				Remedy: "umount -f -l " + m.point})
 		}
 	}

@@ -29,7 +29,7 @@ var ErrNotFound = errors.New("no such server on this host")
 // FindServer finds the process of a MySQL or MariaDB server. It returns
 // ErrNotFound where nothing fits, and with it a gap when the reason is that
 // Risso may not look into other users' processes.
-func (h *Host) FindServer(t Target) (pid int, gap *fleet.Gap, err error) {
+func (h *Host) FindServer(t Target) (pid int, gap *fleet.Trouble, err error) {
 	f := finder{h: h}
 	if t.Socket != "" {
 		pid, err = f.bySocket(t.Socket)
@@ -50,9 +50,9 @@ func (h *Host) FindServer(t Target) (pid int, gap *fleet.Gap, err error) {
 		err = ErrNotFound
 	}
 	if f.denied > 0 {
-		gap = &fleet.Gap{
+		gap = &fleet.Trouble{
 			What:   "the server's process",
-			Reason: "no permission to see the open files of " + digits.Plural(f.denied, "process", "processes"),
+			Why:    "no permission to see the open files of " + digits.Plural(f.denied, "process", "processes"),
 			Remedy: "run Risso as root or as the user of the server, or: setcap cap_sys_ptrace,cap_dac_read_search=ep risso",
 		}
 	}

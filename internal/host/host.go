@@ -5,7 +5,7 @@
 // buffer; text is parsed without making strings; in steady state a read
 // allocates nothing. Missing features of the host (no PSI, a container without
 // /proc/diskstats, a hung NFS mount) are not errors: they are reported as a
-// fleet.Gap with its reason and remedy.
+// fleet.Trouble with its reason and remedy.
 package host
 
 import (

@@ -275,7 +275,7 @@ func TestLiveFindServer(t *testing.T) {
 		}
 		pid, gap, err := h.FindServer(Target{Port: n})
 		if gap != nil {
-			fmt.Printf("found %d, %s → %s (%v)\n", pid, gap.Reason, gap.Remedy, err)
+			fmt.Printf("found %d, %s → %s (%v)\n", pid, gap.Why, gap.Remedy, err)
 		}
 		return
 	}

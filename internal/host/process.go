@@ -211,7 +211,7 @@ func (f *fdCount) read(r *reader) {
 		fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			f.wait, f.last = retryReads, math.NaN()
-			r.gaps.set(fleet.Gap{What: "open files of the process", Reason: reason(f.path, err), Remedy: "run Risso as root or as the user of the server"})
+			r.gaps.set(fleet.Trouble{What: "open files of the process", Why: reason(f.path, err), Remedy: "run Risso as root or as the user of the server"})
 			return
 		}
 		f.fd = fd

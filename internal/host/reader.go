@@ -63,7 +63,7 @@ func (r *reader) Each(f func(m *Metric, value float64)) {
 }
 
 // Gaps lists what could not be read, and how to fix it. Any goroutine may call it.
-func (r *reader) Gaps() []fleet.Gap { return r.gaps.list() }
+func (r *reader) Gaps() []fleet.Trouble { return r.gaps.list() }
 
 func (r *reader) readGroups() {
 	for _, g := range r.groups {
@@ -85,7 +85,7 @@ func (r *reader) readGroup(g *group) {
 	if err != nil {
 		g.wait = retryReads
 		if !g.optional {
-			r.gaps.set(fleet.Gap{What: g.what, Reason: reason(g.file.path, err), Remedy: g.remedy})
+			r.gaps.set(fleet.Trouble{What: g.what, Why: reason(g.file.path, err), Remedy: g.remedy})
 		}
 		return
 	}
@@ -124,14 +124,14 @@ func reason(path string, err error) string {
 // gapList is a small set of gaps, one per What.
 type gapList struct {
 	mu   sync.Mutex
-	gaps map[string]fleet.Gap
+	gaps map[string]fleet.Trouble
 }
 
-func (l *gapList) set(g fleet.Gap) {
+func (l *gapList) set(g fleet.Trouble) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gaps == nil {
-		l.gaps = map[string]fleet.Gap{}
+		l.gaps = map[string]fleet.Trouble{}
 	}
 	l.gaps[g.What] = g
 }
@@ -144,10 +144,10 @@ func (l *gapList) drop(what string) {
 	}
 }
 
-func (l *gapList) list() []fleet.Gap {
+func (l *gapList) list() []fleet.Trouble {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]fleet.Gap, 0, len(l.gaps))
+	out := make([]fleet.Trouble, 0, len(l.gaps))
 	for _, g := range l.gaps {
 		out = append(out, g)
 	}

@@ -34,7 +34,7 @@ func dump(r *reader, root string) string {
 	// Metrics of a map are defined in any order.
 	slices.Sort(lines)
 	for _, g := range r.Gaps() {
-		lines = append(lines, fmt.Sprintf("gap: %s: %s → %s", g.What, strings.ReplaceAll(g.Reason, root, "ROOT"), g.Remedy))
+		lines = append(lines, fmt.Sprintf("gap: %s: %s → %s", g.What, strings.ReplaceAll(g.Why, root, "ROOT"), g.Remedy))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }

@@ -10,15 +10,18 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// Traffic counts what passed between Risso and a server. It may be read at any time.
+// Traffic counts what passes between Risso and a server. It may be read at any time.
 type Traffic struct {
 	Sent, Received atomic.Int64 // bytes on the wire
 	Queries        atomic.Int64 // statements sent
@@ -53,7 +56,7 @@ func (t *Traffic) Doing() map[string]float64 {
 // doingFresh is how old that may be to stand for the present: activity is read half a second before the numbers.
 const doingFresh = 900 * time.Millisecond
 
-// Limits of what Traffic remembers of texts: Risso asks the same few questions again and again.
+// Limits of the texts that Traffic remembers: Risso asks the same few questions again and again.
 const (
 	maxTexts   = 300
 	maxTextLen = 4096
@@ -72,8 +75,8 @@ func (t *Traffic) Note(statement string) {
 	t.texts[strings.Clone(statement)] = struct{}{}
 }
 
-// Texts are the statements that were sent, each once, so that the observer can leave itself out of what it observes. Plans
-// that were asked for are not among them.
+// Texts are the statements that were sent, each once, so that the observer can leave itself out of what it observes. Statements
+// of others whose plans were asked for are not among them.
 func (t *Traffic) Texts() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,11 +110,11 @@ type Conn struct {
 	traffic *Traffic
 	local   net.Addr // our end
 	row     []sqldriver.Value
-	Server  Server // what was found out at connecting
+	Server  Server // as it was when connecting
 }
 
-// Connect opens a connection and learns what server it is. Errors are of type *Error. traffic may
-// be shared by successive connections; nil is allowed.
+// Connect opens a connection and learns what server it is. Errors are of type *Error. Connections may share traffic; nil is
+// allowed.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 	if t.cfg == nil {
 		return nil, fmt.Errorf("%w: no address", ErrDSN)
@@ -196,7 +199,7 @@ func (c *Conn) eachRow(rows sqldriver.Rows, f func(row []sqldriver.Value) error)
 	}
 }
 
-// Maps runs a query of few rows and gives them as maps from column name to text; NULL is left out.
+// Maps runs a query with few rows and returns them as maps from column names to texts; NULL is left out.
 func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, error) {
 	c.traffic.Note(query)
 	c.traffic.Queries.Add(1)
@@ -273,7 +276,7 @@ func (c *Conn) Cipher(ctx context.Context) (string, error) {
 	return cipher, err
 }
 
-// Text runs a query and gives the first value of its first row; "" where there is none.
+// Text runs a query and returns the first value of its first row; "" if there is none.
 func (c *Conn) Text(ctx context.Context, query string) (string, error) {
 	var out string
 	first := true
@@ -284,4 +287,23 @@ func (c *Conn) Text(ctx context.Context, query string) (string, error) {
 		return nil
 	})
 	return out, err
+}
+
+// Exec runs a statement that gives no rows.
+func (c *Conn) Exec(ctx context.Context, statement string) error {
+	return c.Query(ctx, statement, IgnoreRow)
+}
+
+// Kill ends another connection to a server over a connection of its own. Otherwise the statement of a client that gave up
+// waiting would go on running.
+func Kill(ctx context.Context, t Target, connectionID int64) error {
+	c, err := Connect(ctx, t, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Exec(ctx, "KILL /* risso: left behind */ "+strconv.FormatInt(connectionID, 10)); err != nil && ErrorNumber(err) != errno.NoSuchThread {
+		return fmt.Errorf("end connection %d: %w", connectionID, err)
+	}
+	return nil
 }

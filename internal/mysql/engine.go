@@ -2,7 +2,7 @@ package mysql
 
 import "strings"
 
-// Transactional says whether a storage engine has snapshots: what is read of others is as it is when it is read.
+// Transactional says whether a storage engine has snapshots. Of any other, rows are read as they are at that moment.
 func Transactional(engine string) bool {
 	switch strings.ToLower(engine) {
 	case "innodb", "rocksdb", "tokudb", "ndbcluster", "ndb", "blackhole", "sequence", "percona_memory":

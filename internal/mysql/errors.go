@@ -210,3 +210,12 @@ func Gone(err error) bool {
 
 // LockRefused says that a table was not available because somebody waits to change it.
 func LockRefused(err error) bool { return ErrorNumber(err) == errno.LockWaitTimeout }
+
+// ErrorNumber is the server's number of an error, or 0.
+func ErrorNumber(err error) int {
+	var e *driver.MySQLError
+	if errors.As(err, &e) {
+		return int(e.Number)
+	}
+	return 0
+}

@@ -1,16 +1,9 @@
 package mysql
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
-
-	driver "github.com/go-sql-driver/mysql"
-
-	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Explain is one way in which a server tells a query plan.
@@ -46,8 +39,8 @@ func (s Server) Explains() []Explain {
 	return append(list, Explain{Name: "table", Prefix: "EXPLAIN /* risso: plan */ FORMAT=TRADITIONAL ", Rows: true})
 }
 
-// ExplainsWrites says whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3, MariaDB since 10.0.5; a server of which
-// nothing is known is taken for a new one. (https://dev.mysql.com/doc/refman/5.7/en/explain.html, https://mariadb.com/kb/en/explain/)
+// ExplainsWrites says whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3, MariaDB since 10.0.5. A server of
+// unknown version is assumed to be new. (https://dev.mysql.com/doc/refman/5.7/en/explain.html, https://mariadb.com/kb/en/explain/)
 func (s Server) ExplainsWrites() bool { return s.Number == 0 || s.AtLeast(50600, 100000) }
 
 // ExplainAnalyzes are the ways in which this server runs a statement and tells what its plan really did, the one
@@ -105,41 +98,6 @@ func (s Server) BoundStatements(d time.Duration) []string {
 		list = append(list, "SET SESSION /* risso: bound */ max_execution_time = "+strconv.FormatInt(max(1, d.Milliseconds()), 10))
 	}
 	return list
-}
-
-// Exec runs a statement that gives no rows.
-func (c *Conn) Exec(ctx context.Context, statement string) error {
-	return c.Query(ctx, statement, IgnoreRow)
-}
-
-// Kill ends another connection of a server by a connection of its own: what a client leaves behind when it gives up
-// waiting goes on running otherwise.
-func Kill(ctx context.Context, t Target, connectionID int64) error {
-	c, err := Connect(ctx, t, nil)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.Exec(ctx, "KILL /* risso: left behind */ "+strconv.FormatInt(connectionID, 10)); err != nil && ErrorNumber(err) != errno.NoSuchThread {
-		return fmt.Errorf("end connection %d: %w", connectionID, err)
-	}
-	return nil
-}
-
-// ErrorNumber is the server's number of an error, or 0.
-func ErrorNumber(err error) int {
-	var e *driver.MySQLError
-	if errors.As(err, &e) {
-		return int(e.Number)
-	}
-	return 0
-}
-
-// WithPatience is the target with another limit for the wait for an answer; statements that may run long need it.
-func (t Target) WithPatience(d time.Duration) Target {
-	cfg := t.cfg.Clone()
-	cfg.ReadTimeout = d
-	return Target{cfg: cfg}
 }
 
 // FreshStatistics is the statement after which this session's information_schema tells the present sizes of tables

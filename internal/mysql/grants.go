@@ -51,6 +51,16 @@ func (s Server) Grants(account, schema string, jobs ...Job) []string {
 	return out
 }
 
+// Grant is the statement that gives the account privileges on everything.
+func (s Server) Grant(list ...string) string {
+	return privileges{"", list}.statement(s.QuotedAccount())
+}
+
+// GrantPerformanceSchema is the statement that lets the account read performance_schema.
+func (s Server) GrantPerformanceSchema() string {
+	return privileges{"performance_schema", []string{"SELECT"}}.statement(s.QuotedAccount())
+}
+
 // statement gives them to an account.
 func (p privileges) statement(account string) string {
 	on := "*.*"

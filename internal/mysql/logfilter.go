@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // LogFilter is what a server leaves out of its binary logs by binlog-do-db and binlog-ignore-db: what is changed there can be neither
@@ -37,10 +39,25 @@ func (f LogFilter) String() string {
 	return ""
 }
 
+// Settings are the filter as an option file has it; "" for none.
+func (f LogFilter) Settings() string {
+	var set []string
+	if len(f.Do) > 0 {
+		set = append(set, "binlog_do_db="+strings.Join(f.Do, ","))
+	}
+	if len(f.Ignore) > 0 {
+		set = append(set, "binlog_ignore_db="+strings.Join(f.Ignore, ","))
+	}
+	return strings.Join(set, " ")
+}
+
 // LogFilter asks what the server leaves out of its binary logs. Nothing is, where it writes none.
 func (c *Conn) LogFilter(ctx context.Context) (LogFilter, error) {
 	rows, err := c.Maps(ctx, c.Server.LogStatusStatement())
 	if err != nil {
+		if ClassOf(err) == ClassPrivilege {
+			err = fleet.WithRemedy(err, c.Server.Grant(c.Server.LogsPrivilege()))
+		}
 		return LogFilter{}, fmt.Errorf("ask what the binary logs leave out: %w", err)
 	}
 	if len(rows) == 0 {
@@ -48,3 +65,17 @@ func (c *Conn) LogFilter(ctx context.Context) (LogFilter, error) {
 	}
 	return LogFilterOf(rows[0]), nil
 }
+
+// LogStatusStatement shows the place in the binary log, and what is left out of it.
+func (s Server) LogStatusStatement() string {
+	if s.atLeast(80200) { // the old words were removed in 8.4
+		return "SHOW /* risso: how far is the binary log? */ BINARY LOG STATUS"
+	}
+	return "SHOW /* risso: how far is the binary log? */ MASTER STATUS"
+}
+
+// replicaWords turns the words of MySQL 8.0.22 and later into those before.
+var replicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_", "_Source", "_Master", "Replica", "Slave")
+
+// OldReplicaWords is the name of a column of SHOW REPLICA STATUS as servers before MySQL 8.0.22 have it, and MariaDB.
+func OldReplicaWords(column string) string { return replicaWords.Replace(column) }

@@ -1,8 +1,6 @@
 package mysql
 
 import (
-	"strings"
-
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -30,7 +28,7 @@ func (s Server) CopyTools() []CopyTool {
 	return []CopyTool{ToolXtraBackup}
 }
 
-// BackupLockStatements are the beginnings of the statements by which such a tool asks for locks that others wait behind.
+// BackupLockStatements are the beginnings of the statements by which such tools take locks that hold up other sessions.
 func (s Server) BackupLockStatements() []string {
 	if s.MariaDB() {
 		return []string{"BACKUP STAGE", "FLUSH TABLES WITH READ LOCK", "FLUSH NO_WRITE_TO_BINLOG TABLES"}
@@ -38,7 +36,7 @@ func (s Server) BackupLockStatements() []string {
 	return []string{"LOCK INSTANCE FOR BACKUP", "LOCK TABLES FOR BACKUP", "FLUSH TABLES WITH READ LOCK", "FLUSH NO_WRITE_TO_BINLOG TABLES", "LOCK BINLOG FOR BACKUP"}
 }
 
-// SessionList reads what sessions of users run, and for how many milliseconds (MS).
+// SessionList is the statement that lists what sessions run, and for how many milliseconds (MS).
 func (s Server) SessionList() string {
 	if s.MariaDB() {
 		return "SELECT /* risso: who waits? */ ID, TIME_MS AS MS, STATE, INFO FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' AND INFO IS NOT NULL"
@@ -49,7 +47,7 @@ func (s Server) SessionList() string {
 
 // CopyGrants is the statement that gives an account what the tool needs.
 func (s Server) CopyGrants(tool CopyTool) string {
-	return "GRANT " + strings.Join(s.copyPrivileges(tool), ", ") + " ON *.* TO " + s.QuotedAccount()
+	return s.Grant(s.copyPrivileges(tool)...)
 }
 
 func (s Server) copyPrivileges(tool CopyTool) []string {

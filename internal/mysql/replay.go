@@ -2,81 +2,8 @@ package mysql
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
-	"time"
-
-	driver "github.com/go-sql-driver/mysql"
 )
-
-// Replayer is a session that replays: several statements at once, as long as they take, in bytes as they are. What a log has is sent as
-// the one statement that it is. It belongs to one goroutine.
-type Replayer struct {
-	s         *Stream
-	Server    Server
-	MaxPacket int // max_allowed_packet, in bytes
-}
-
-// replayPatience is how long a replayed statement may take: an ALTER of a large table takes days.
-const replayPatience = 30 * 24 * time.Hour
-
-// ConnectReplayer opens a session. It waits for statements as long as they take: the caller ends their contexts. Errors are of
-// type *Error.
-func (t Target) ConnectReplayer(ctx context.Context) (*Replayer, error) {
-	c, err := Connect(ctx, t, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	r := &Replayer{Server: c.Server}
-	rows, err := c.Maps(ctx, "SELECT /* risso: how long may a statement be? */ @@GLOBAL.max_allowed_packet AS p")
-	if err != nil || len(rows) == 0 {
-		return nil, classify(t, fmt.Errorf("ask for max_allowed_packet: %w", errors.Join(err)))
-	}
-	r.MaxPacket, _ = strconv.Atoi(rows[0]["p"])
-	r.s, err = t.WithDatabase("").ConnectStream(ctx, StreamOptions{Patience: replayPatience})
-	return r, err
-}
-
-// Exec runs Risso's own statements, separated by semicolons; the first error ends them. When ctx ends, so does the session.
-func (r *Replayer) Exec(ctx context.Context, statements string) error {
-	return r.exec(ctx, statements, true)
-}
-
-// ExecOne runs a statement that somebody else wrote. The server reads it as one, whatever stands in it: with another one behind it, it is
-// refused as an error of syntax.
-func (r *Replayer) ExecOne(ctx context.Context, statement string) error {
-	return r.exec(ctx, statement, false)
-}
-
-func (r *Replayer) exec(ctx context.Context, statements string, several bool) error {
-	if len(statements)+1 > r.MaxPacket && r.MaxPacket > 0 {
-		return driver.ErrPktTooLarge
-	}
-	return r.s.execSeveral(ctx, statements, several)
-}
-
-// Value runs one statement and gives the first value of its first row; "" for NULL or no row.
-func (r *Replayer) Value(ctx context.Context, statement string) (string, error) {
-	list, err := r.Values(ctx, statement)
-	if err != nil || len(list) == 0 {
-		return "", err
-	}
-	return list[0], nil
-}
-
-// Values runs one statement and gives the first value of each row; "" for NULL.
-func (r *Replayer) Values(ctx context.Context, statement string) (list []string, err error) {
-	err = r.s.Query(ctx, statement, func(row [][]byte) error {
-		list = append(list, string(row[0]))
-		return nil
-	})
-	return list, err
-}
-
-// Close ends the session. What it has not committed is rolled back.
-func (r *Replayer) Close() error { return r.s.Close() }
 
 // ReplayWords are the statements and limits in which servers differ when binary logs are replayed.
 type ReplayWords struct {

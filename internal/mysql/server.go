@@ -167,17 +167,3 @@ func QuoteAccount(name string) string {
 	}
 	return Literal(name[:at]) + "@" + Literal(name[at+1:])
 }
-
-// LogStatusStatement shows the place in the binary log, and what is left out of it.
-func (s Server) LogStatusStatement() string {
-	if s.atLeast(80200) { // the old words were removed in 8.4
-		return "SHOW /* risso: position of the snapshot */ BINARY LOG STATUS"
-	}
-	return "SHOW /* risso: position of the snapshot */ MASTER STATUS"
-}
-
-// replicaWords turns the words of MySQL 8.0.22 and later into those before.
-var replicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_", "_Source", "_Master", "Replica", "Slave")
-
-// OldReplicaWords is the name of a column of SHOW REPLICA STATUS as servers before MySQL 8.0.22 have it, and MariaDB.
-func OldReplicaWords(column string) string { return replicaWords.Replace(column) }

@@ -187,8 +187,8 @@ func (s *Stream) QuerySeveral(ctx context.Context, statements []string, f func(i
 	})
 }
 
-// execSeveral runs what is in a text and throws rows away: statements separated by semicolons, or, not several, one.
-func (s *Stream) execSeveral(ctx context.Context, text string, several bool) error {
+// ExecText runs what is in a text and throws rows away: one statement, or several that are separated by semicolons.
+func (s *Stream) ExecText(ctx context.Context, text string, several bool) error {
 	if err := s.run(ctx, func() error { return s.conn.Severally(several) }); err != nil {
 		return fmt.Errorf("say how many statements come at once: %w", err)
 	}
@@ -312,7 +312,7 @@ func (s *Stream) ForStatements(ctx context.Context, server Server) error {
 	err := s.Exec(ctx, "SET SESSION /* risso: replicate by statement */ binlog_format = 'STATEMENT'")
 	if err != nil {
 		if ClassOf(err) == ClassPrivilege {
-			return &Error{Target: server.Account, Class: ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+server.formatPrivilege()+" ON *.* TO "+server.QuotedAccount())}
+			return &Error{Target: server.Account, Class: ClassPrivilege, Err: fleet.WithRemedy(err, server.Grant(server.formatPrivilege()))}
 		}
 		return fmt.Errorf("replicate by statement: %w", err)
 	}

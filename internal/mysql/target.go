@@ -215,3 +215,10 @@ func (t Target) WithAddress(address string) Target {
 	cfg.Net, cfg.Addr = "tcp", address
 	return Target{cfg: cfg}
 }
+
+// WithPatience is the target with another limit for the wait for an answer; statements that may run long need it.
+func (t Target) WithPatience(d time.Duration) Target {
+	cfg := t.cfg.Clone()
+	cfg.ReadTimeout = d
+	return Target{cfg: cfg}
+}

@@ -34,16 +34,16 @@ const gcPercent = 50
 
 // Parts are what the daemon keeps running, for who shows them.
 type Parts struct {
-	Settings    config.Settings
-	Numbers     *series.Store
-	Facts       *state.Store
-	Board       *live.Board
-	Statements  events.Store            // nil: there is none
-	Why, Remedy string                  // why there is none, and how to fix it
-	Sources     func() []history.Status // how collecting statements goes, by instance
-	Guard       *protect.Guard
-	Event       func(fleet.Event) // takes what happened; does not block
-	Logger      *slog.Logger
+	Settings   config.Settings
+	Numbers    *series.Store
+	Facts      *state.Store
+	Board      *live.Board
+	Statements events.Store            // nil: there is none
+	Missing    fleet.Trouble           // why there is none, and how to fix it
+	Sources    func() []history.Status // how collecting statements goes, by instance
+	Guard      *protect.Guard
+	Event      func(fleet.Event) // takes what happened; does not block
+	Logger     *slog.Logger
 }
 
 // Face shows the parts to those who connect to ln, until ctx ends.
@@ -110,7 +110,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
-	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Why: rows.why, Remedy: rows.remedy, Sources: rows.sources,
+	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
 		Guard: guard, Event: w.Event, Logger: logger}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })

@@ -22,16 +22,16 @@ const keepMinutes = 35 * 24 * time.Hour
 
 // statements follows what runs on all watched servers.
 type statements struct {
-	store       events.Store // nil: there is none
-	why, remedy string
-	list        []history.Source
+	store   events.Store  // nil: there is none
+	missing fleet.Trouble // why there is none, and what mends it
+	list    []history.Source
 }
 
 // openStatements opens the store. That there is none is no failure, unless the user asked for one.
 func openStatements(ctx context.Context, set config.Settings) (*statements, error) {
 	s := new(statements)
 	if set.Statements.Mode == string(history.Off) && !set.AnyStatements() {
-		s.why, s.remedy = "statements are not recorded", "start risso serve without --no-statements or --statements off"
+		s.missing = fleet.Trouble{Why: "statements are not recorded", Remedy: "start risso serve without --no-statements or --statements off"}
 		return s, nil
 	}
 	if set.Statements.EventsURL != "" {
@@ -51,13 +51,13 @@ func openStatements(ctx context.Context, set config.Settings) (*statements, erro
 	case err == nil:
 		s.store = store
 	case errors.Is(err, events.ErrNotBuilt):
-		s.why, s.remedy = err.Error(), "build it with cgo: CGO_ENABLED=1 go build ./cmd/risso; or keep statements in ClickHouse: --events-url"
+		s.missing = fleet.Trouble{Why: err.Error(), Remedy: "build it with cgo: CGO_ENABLED=1 go build ./cmd/risso; or keep statements in ClickHouse: --events-url"}
 	case errors.Is(err, events.ErrInUse):
 		return nil, fault.New(fault.InUse, "give each its own folder with --data", err)
 	case errors.Is(err, events.ErrNewer):
-		s.why, s.remedy = err.Error(), "run the newer Risso, or move the file away: then statements start over"
+		s.missing = fleet.Trouble{Why: err.Error(), Remedy: "run the newer Risso, or move the file away: then statements start over"}
 	default:
-		s.why, s.remedy = err.Error(), "check the disk and the permissions of the data folder, then restart Risso"
+		s.missing = fleet.Trouble{Why: err.Error(), Remedy: "check the disk and the permissions of the data folder, then restart Risso"}
 	}
 	return s, nil
 }
@@ -95,8 +95,8 @@ func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch,
 
 // begin tells what is to be told about the store, and keeps it small while ctx lasts.
 func (s *statements) begin(ctx context.Context, group *collect.Group, w *watch, set config.Settings) {
-	if s.why != "" && set.Statements.Mode != string(history.Off) {
-		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Text: "statements are not kept: " + s.why})
+	if s.missing.Why != "" && set.Statements.Mode != string(history.Off) {
+		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Text: "statements are not kept: " + s.missing.Why})
 	}
 	if s.store == nil {
 		return

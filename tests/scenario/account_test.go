@@ -23,16 +23,16 @@ func TestLimitedAccount(t *testing.T) {
 		// What threads wait for is asked only while something runs, quantiles every ten seconds.
 		stop := occupy(t, n.Config())
 		defer stop()
-		var gaps []fleet.Gap
+		var gaps []fleet.Trouble
 		await(t, "the gaps are told", func() bool {
 			gaps = r.instance(t, "db").Gaps
 			return has(gaps, "InnoDB metrics") && has(gaps, "replication status") && (kind != "mysql-9.7" || has(gaps, "quantiles"))
 		})
 		for round := 0; ; round++ {
-			var todo []fleet.Gap
+			var todo []fleet.Trouble
 			for _, g := range r.instance(t, "db").Gaps {
 				if g.Remedy == "" {
-					t.Errorf("no remedy for %q: %s", g.What, g.Reason)
+					t.Errorf("no remedy for %q: %s", g.What, g.Why)
 				} else {
 					todo = append(todo, g)
 				}
@@ -44,7 +44,7 @@ func TestLimitedAccount(t *testing.T) {
 				t.Fatalf("gaps are left: %+v", todo)
 			}
 			for _, g := range todo {
-				t.Logf("%s (%s): %s", g.What, g.Reason, g.Remedy)
+				t.Logf("%s (%s): %s", g.What, g.Why, g.Remedy)
 				execSQL(t, n, g.Remedy) // verbatim
 			}
 			// Its connections are cut, so that Risso asks again at once and not after a minute.
@@ -69,7 +69,7 @@ func TestLimitedAccount(t *testing.T) {
 	})
 }
 
-func has(gaps []fleet.Gap, word string) bool {
+func has(gaps []fleet.Trouble, word string) bool {
 	for _, g := range gaps {
 		if strings.Contains(g.What, word) {
 			return true

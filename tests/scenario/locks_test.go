@@ -420,7 +420,7 @@ func (s *lockServer) fewPrivileges(t *testing.T) {
 				}
 				for _, g := range gaps {
 					if !strings.HasPrefix(g.Remedy, "GRANT ") {
-						t.Errorf("%s: the remedy %q of %s (%s)", c.name, g.Remedy, g.What, g.Reason)
+						t.Errorf("%s: the remedy %q of %s (%s)", c.name, g.Remedy, g.What, g.Why)
 						continue
 					}
 					execSQL(t, s.node, g.Remedy)
@@ -440,7 +440,7 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 		for _, c := range []lockCase{lockCases[0], lockCases[2], lockCases[4], lockCases[len(lockCases)-1]} {
 			s.wait(t, c, s.letGo(t, c), func() {
 				var list []read.LockWait
-				var gaps []fleet.Gap
+				var gaps []fleet.Trouble
 				await(t, "the wait is seen", func() bool {
 					time.Sleep(lockCopy)
 					var err error

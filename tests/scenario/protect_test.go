@@ -17,7 +17,7 @@ import (
 type protectedServer struct {
 	Server struct {
 		State, Words string
-		Findings     []struct{ ID, Words string }
+		Findings     []struct{ ID, What string }
 		Running      []struct {
 			Job, Stage string
 			Done       int64

@@ -41,10 +41,10 @@ func TestReplicationErrors(t *testing.T) {
 				if i >= 0 {
 					found = list[i]
 				}
-				return i >= 0 && strings.Contains(found.Words, fmt.Sprintf("error %d", c.number))
+				return i >= 0 && strings.Contains(found.What, fmt.Sprintf("error %d", c.number))
 			})
-			if !strings.Contains(found.Words, "t.a") || !strings.Contains(found.Words, "end_log_pos") {
-				t.Errorf("%d: no table or no place: %s", c.number, found.Words)
+			if !strings.Contains(found.What, "t.a") || !strings.Contains(found.What, "end_log_pos") {
+				t.Errorf("%d: no table or no place: %s", c.number, found.What)
 			}
 			execSQL(t, replica, found.Remedy)
 			execSQL(t, primary, "INSERT INTO t.a VALUES (10, 10)")

@@ -385,7 +385,7 @@ type detail struct {
 	Words    string
 	Seen     int64
 	Findings []fleet.Finding
-	Gaps     []fleet.Gap
+	Gaps     []fleet.Trouble
 	Facts    map[string]string
 	Lag      *float64
 }

@@ -39,7 +39,15 @@ func (s *traced) switchedOff(t *testing.T) {
 	}()
 	r := s.begin(t, "--for", "10m", "--output", "json")
 	execSQL(t, s.node, "UPDATE performance_schema.setup_consumers SET ENABLED = 'NO' WHERE NAME LIKE 'events\\_%'")
+	counted := func() (n int) {
+		if _, err := fmt.Sscan(value(t, s.node, "SELECT SUM(COUNT_STAR) FROM performance_schema.events_statements_summary_by_thread_by_event_name JOIN performance_schema.threads USING (THREAD_ID) WHERE PROCESSLIST_ID = "+s.id), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := counted()
 	s.exec(t, "SELECT 1", "SELECT 2", "SELECT 3")
+	await(t, "the server has counted the statements, which it answers before", func() bool { return counted() >= before+3 })
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

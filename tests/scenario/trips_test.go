@@ -198,12 +198,12 @@ func (j *journey) arrives(t *testing.T, into *journey) {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}
 	for _, f := range a.Result.LeftOut {
-		t.Logf("left out: %s: %s", f.What, f.Reason)
+		t.Logf("left out: %s: %s", f.What, f.Why)
 	}
 	told := ""
 	for _, f := range a.Result.Otherwise {
-		told += f.Reason + "\n"
-		t.Logf("otherwise: %s: %s: %s", f.What, f.Reason, f.Mapped)
+		told += f.Why + "\n"
+		t.Logf("otherwise: %s: %s: %s", f.What, f.Why, f.Mapped)
 	}
 	named := ""
 	for _, f := range slices.Concat(a.Result.LeftOut, a.Result.Otherwise) {

@@ -27,7 +27,7 @@ const (
 type applier struct {
 	o      RollOptions
 	plan   *Plan
-	s      *mysql.Replayer
+	s      *replayer
 	words  mysql.ReplayWords
 	j      *rollJournal // nil: the GTIDs of the server tell what was done
 	had    mysql.GTIDSet
@@ -135,7 +135,7 @@ func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
 // connect opens the session, which nobody else may have at the same time: a process that was killed may have left one that
 // is still at work.
 func (a *applier) connect(ctx context.Context) error {
-	s, err := a.o.Into.ConnectReplayer(ctx)
+	s, err := connectReplayer(ctx, a.o.Into)
 	if err != nil {
 		return err
 	}

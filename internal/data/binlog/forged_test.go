@@ -118,7 +118,7 @@ func TestForgedLog(t *testing.T) {
 				}
 			}
 			// The server itself takes a text for one statement.
-			s, err := targetOf(t, dst).ConnectReplayer(t.Context())
+			s, err := connectReplayer(t.Context(), targetOf(t, dst))
 			if err != nil {
 				t.Fatal(err)
 			}

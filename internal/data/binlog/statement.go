@@ -80,7 +80,7 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 }
 
 // neverLogged says why a statement is none that a server logs; "" for all others. Whatever a log says, it shall not set the variables of
-// the server that it is applied to. That it is one statement the server sees to: see mysql.Replayer.ExecOne.
+// the server that it is applied to. That it is one statement the server sees to: see replayer.ExecOne.
 func neverLogged(q binlogevent.Query) string {
 	if d := dialectOf(q); setsServer(d, string(q.Text)) {
 		return "servers do not log this as a statement"
@@ -406,7 +406,7 @@ func (a *applier) userVar(ctx context.Context, e binlogevent.Event) error {
 const rollLock = "risso roll forward"
 
 // lockRoll waits for a session that a killed process left: what it was doing has ended then, one way or the other.
-func lockRoll(ctx context.Context, s *mysql.Replayer) error {
+func lockRoll(ctx context.Context, s *replayer) error {
 	got, err := s.Value(ctx, "SELECT /* risso: one roll forward at a time */ GET_LOCK('"+rollLock+"', 60)")
 	if err != nil {
 		return fmt.Errorf("lock the roll forward: %w", err)
@@ -533,6 +533,6 @@ func (j *rollJournal) pending(p Place, text []byte) string {
 }
 
 // drop removes the journal: everything is done.
-func (j *rollJournal) drop(ctx context.Context, s *mysql.Replayer) error {
+func (j *rollJournal) drop(ctx context.Context, s *replayer) error {
 	return s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema)
 }

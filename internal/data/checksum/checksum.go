@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -143,8 +144,7 @@ type Counts struct {
 // Unseen is what an account may not see of the objects to compare.
 type Unseen struct {
 	Server string `json:"server"`
-	Words  string `json:"words"`
-	Hint   string `json:"hint"`
+	fleet.Trouble
 }
 
 // Side is one of the servers.
@@ -195,10 +195,9 @@ type On struct {
 	Rows      []Row    `json:"rows,omitempty"`      // the first that differ
 	Notes     []string `json:"notes,omitempty"`
 	// Definition is how the table's definition differs there, Undefined which parts of it cannot be compared.
-	Definition []string `json:"definition,omitempty"`
-	Undefined  []string `json:"definition_open,omitempty"`
-	Problem    string   `json:"problem,omitempty"` // why it failed
-	Hint       string   `json:"hint,omitempty"`
+	Definition    []string `json:"definition,omitempty"`
+	Undefined     []string `json:"definition_open,omitempty"`
+	fleet.Trouble          // why it could not be read to its end
 }
 
 // differing is how many rows were found to differ.

@@ -127,7 +127,7 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 			return err
 		}
 		if blind != nil {
-			r.result.Unseen = append(r.result.Unseen, Unseen{s.name, blind.Error(), blind.Remedy()})
+			r.result.Unseen = append(r.result.Unseen, Unseen{s.name, fleet.Trouble{What: blind.Error(), Remedy: blind.Remedy()}})
 		}
 		if len(r.Tables) > 0 {
 			return nil
@@ -509,16 +509,16 @@ func (w *worker) table(ctx context.Context, j job) (*Table, error) {
 // fail notes why a table could not be read to its end.
 func (o *On) fail(err error) {
 	o.Verdict = worse(o.Verdict, Failed)
-	o.Problem = err.Error()
-	o.Hint = fleet.RemedyOf(err)
+	o.Why = err.Error()
+	o.Remedy = fleet.RemedyOf(err)
 	switch {
-	case o.Hint != "":
+	case o.Remedy != "":
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		o.Hint = "the account needs SELECT on the table"
+		o.Remedy = "the account needs SELECT on the table"
 	case mysql.ErrorNumber(err) == errno.LockWaitTimeout:
-		o.Hint = "the table is locked, for example by an ALTER TABLE: compare it again"
+		o.Remedy = "the table is locked, for example by an ALTER TABLE: compare it again"
 	case mysql.ClassOf(err) == mysql.ClassMissing:
-		o.Hint = "its definition was changed meanwhile: compare it again"
+		o.Remedy = "its definition was changed meanwhile: compare it again"
 	}
 }
 

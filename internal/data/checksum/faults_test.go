@@ -219,7 +219,7 @@ func testPrivileges(t *testing.T, s *servers) {
 	}
 	s.secretly(1, "REVOKE SELECT ON ck.* FROM few@'%'", "GRANT SELECT ON ck.a TO few@'%'", "GRANT SELECT (id) ON ck.b TO few@'%'")
 	_, tables = s.compare(o)
-	if on := tables["b"].On[0]; on.Verdict != checksum.Failed || !strings.Contains(on.Hint, "SELECT") {
+	if on := tables["b"].On[0]; on.Verdict != checksum.Failed || !strings.Contains(on.Remedy, "SELECT") {
 		t.Errorf("%+v", on)
 	}
 	s.do(0, "DROP USER few@'%'")
@@ -281,7 +281,7 @@ func testLocked(t *testing.T, s *servers) {
 	o.Silence = 2 * time.Second
 	_, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed})
-	if on := tables["b"].On[0]; !strings.Contains(on.Hint, "lock") {
+	if on := tables["b"].On[0]; !strings.Contains(on.Remedy, "lock") {
 		t.Errorf("%+v", on)
 	}
 	if _, err := c.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
@@ -347,7 +347,7 @@ func testHung(t *testing.T, s *servers) {
 	if d := time.Since(began); d > 2*time.Minute {
 		t.Errorf("it took %s", d)
 	}
-	if p := tables["b"].On[0].Problem; !strings.Contains(p, "does not answer") {
+	if p := tables["b"].On[0].Why; !strings.Contains(p, "does not answer") {
 		t.Errorf("%q", p)
 	}
 	_, tables = s.compare(s.options())

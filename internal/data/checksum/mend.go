@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -29,7 +30,7 @@ type MendOptions struct {
 // Plan is what Mend will do.
 type Plan struct {
 	Steps   []Step
-	Refused []Refusal // tables and servers that are left as they are
+	Refused []fleet.Trouble // tables and servers that are left as they are
 	Notes   []string
 }
 
@@ -44,13 +45,6 @@ type Step struct {
 
 	key  [][]byte
 	plan *plan
-}
-
-// Refusal is why something is not mended.
-type Refusal struct {
-	What string
-	Why  string
-	Hint string
 }
 
 // ErrNotAsPlanned says that mending was given up.
@@ -69,7 +63,7 @@ func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
 	}
 	if why, err := unfit(ctx, c); err != nil || why != "" {
 		if why != "" {
-			p.Refused = append(p.Refused, Refusal{What: o.Primary.String(), Why: why})
+			p.Refused = append(p.Refused, fleet.Trouble{What: o.Primary.String(), Why: why})
 		}
 		return p, err
 	}
@@ -116,15 +110,15 @@ func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	case on["read_only"]:
 		return "it is read-only: is it the primary?", nil
 	}
-	filters, err := read.BinlogFilters(ctx, c)
-	if err == nil && filters != "" {
-		return "it leaves schemas out of its binary log: " + filters, nil
+	filter, err := c.LogFilter(ctx)
+	if set := filter.Settings(); set != "" {
+		return "it leaves schemas out of its binary log: " + set, nil
 	}
 	return "", err
 }
 
 // fitness says why a replica must not be mended; Why is "" when it may.
-func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target) (r Refusal, err error) {
+func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target) (r fleet.Trouble, err error) {
 	r.What = t.String()
 	c, err := mysql.Connect(ctx, t, nil)
 	if err != nil {
@@ -143,7 +137,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		direct = true
 		switch {
 		case !ch.SQLRunning || !ch.IORunning:
-			r.Why, r.Hint = "replication does not run", "start it first"
+			r.Why, r.Remedy = "replication does not run", "start it first"
 			return r, nil
 		case len(ch.Filter.Rewrite) > 0:
 			r.Why = "it renames schemas: " + ch.Filter.String()
@@ -151,7 +145,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		}
 	}
 	if !direct {
-		r.Why, r.Hint = "it does not replicate from the primary itself", "repair the intermediate replica first"
+		r.Why, r.Remedy = "it does not replicate from the primary itself", "repair the intermediate replica first"
 		return r, nil
 	}
 	own, _, err := read.OwnWrites(ctx, c, primary)
@@ -159,7 +153,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		return r, err
 	}
 	if own != "" {
-		r.Why, r.Hint = "it has local writes: "+own, "find out who writes there; a person must decide which data is right"
+		r.Why, r.Remedy = "it has local writes: "+own, "find out who writes there; a person must decide which data is right"
 		return r, nil
 	}
 	list, err := read.ReplicaAddresses(ctx, c)
@@ -168,7 +162,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 	}
 	if err == nil && len(list) > 0 {
 		r.Why = "it has replicas (" + strings.Join(list, ", ") + "): repairs reach them as row events, which stop if a row is not as it was"
-		r.Hint = "rebuild its replicas afterwards, or stop them in the meantime"
+		r.Remedy = "rebuild its replicas afterwards, or stop them in the meantime"
 	}
 	return r, err
 }
@@ -176,7 +170,9 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 // table plans one table.
 func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Table, bad map[string]bool) error {
 	what := t.Schema + "." + t.Name
-	refuse := func(why, hint string) { p.Refused = append(p.Refused, Refusal{what, why, hint}) }
+	refuse := func(why, remedy string) {
+		p.Refused = append(p.Refused, fleet.Trouble{What: what, Why: why, Remedy: remedy})
+	}
 	steps := map[string]*Step{}
 	var order []string
 	for _, on := range t.On {
@@ -209,12 +205,12 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 		}
 		return nil
 	}
-	pl, why, hint, err := mendable(ctx, o, l, c, t)
+	pl, why, remedy, err := mendable(ctx, o, l, c, t)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		refuse(why, hint)
+		refuse(why, remedy)
 		return nil
 	}
 	for _, k := range order {
@@ -228,7 +224,7 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 const noExactKey = "no primary key, and no unique key without NULL, names its rows exactly: by whole columns in ascending order, of numbers other than FLOAT and DOUBLE, times, bytes, or text other than ENUM and SET"
 
 // mendable says why a table must not be mended.
-func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Table) (pl *plan, why, hint string, err error) {
+func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Table) (pl *plan, why, remedy string, err error) {
 	def, err := l.define(ctx, t.Schema, t.Name)
 	if err != nil {
 		return nil, "", "", err

@@ -184,7 +184,7 @@ func (l *lane) follow(ctx context.Context, i int, feed <-chan span) error {
 	on := &l.part.On[i]
 	v := &visit{worker: l.worker, plan: l.plan, pair: l.pairs[i], sweep: l.sweep, peer: &l.peers[i], on: on}
 	for s := range feed {
-		if on.Problem != "" {
+		if on.Why != "" {
 			continue // the primary is read on for the others
 		}
 		err := v.chunk(ctx, s)
@@ -202,7 +202,7 @@ func (l *lane) follow(ctx context.Context, i int, feed <-chan span) error {
 			}
 		}
 	}
-	if on.Problem != "" {
+	if on.Why != "" {
 		return nil
 	}
 	if err := v.end(ctx); ctx.Err() != nil {

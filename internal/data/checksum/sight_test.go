@@ -26,7 +26,7 @@ func TestUnseen(t *testing.T) {
 	}
 	o.Primary, o.Others, o.Schemas = few(0), []mysql.Target{few(1)}, nil
 	got, err := checksum.Compare(t.Context(), o)
-	if !errors.Is(err, checksum.ErrNothing) || len(got.Unseen) != 2 || !strings.Contains(got.Unseen[0].Words, "whole schemas without SELECT") {
+	if !errors.Is(err, checksum.ErrNothing) || len(got.Unseen) != 2 || !strings.Contains(got.Unseen[0].What, "whole schemas without SELECT") {
 		t.Fatalf("an account that sees nothing: %+v, %v", got, err)
 	}
 	s.do(0, "GRANT SELECT ON `ck`.* TO few@localhost")
@@ -42,7 +42,7 @@ func TestUnseen(t *testing.T) {
 		t.Errorf("without the right to see triggers: %+v, %v", got, err)
 	}
 	o.Schemas = nil
-	s.do(0, strings.TrimPrefix(got.Unseen[0].Hint, "run "))
+	s.do(0, strings.TrimPrefix(got.Unseen[0].Remedy, "run "))
 	s.caughtUp()
 	if got, err := checksum.Compare(t.Context(), o); err != nil || got.Tables != 2 || len(got.Unseen) != 0 {
 		t.Fatalf("behind %s: %+v, %v", o.Schemas, got, err)

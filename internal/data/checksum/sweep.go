@@ -156,8 +156,8 @@ func (t *Table) add(part *Table, maxRows int) {
 		o.Written += p.Written
 		o.Rows = append(o.Rows, p.Rows[:min(len(p.Rows), max(0, maxRows-len(o.Rows)))]...)
 		o.Notes = append(o.Notes, p.Notes...)
-		if o.Problem == "" {
-			o.Problem, o.Hint = p.Problem, p.Hint
+		if o.Why == "" {
+			o.Trouble = p.Trouble
 		}
 	}
 }

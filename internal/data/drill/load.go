@@ -56,7 +56,7 @@ func missing(got load.Result) (leftOut, notes []string) {
 	accounts := false // some are missing
 	for _, f := range got.LeftOut {
 		accounts = accounts || strings.HasPrefix(f.What, "account ")
-		switch text := f.What + ": " + f.Reason; {
+		switch text := f.What + ": " + f.Why; {
 		case strings.HasPrefix(f.What, "account "): // the throw-away server may lack ways to log in
 			notes = append(notes, text)
 		case !strings.HasPrefix(f.What, "table "): // a table that is missing is missed when they are counted
@@ -64,7 +64,7 @@ func missing(got load.Result) (leftOut, notes []string) {
 		}
 	}
 	for _, f := range got.Broken {
-		text := f.What + " does not work: " + f.Reason
+		text := f.What + " does not work: " + f.Why
 		if accounts { // one of them may be its definer
 			notes = append(notes, text)
 		} else {

@@ -66,7 +66,7 @@ func TestOldAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []struct{ account, why string }{{"account cert@%", "quote in the certificate"}, {"account proxy@%", "may act for"}, {"account column@%", "of a column"}} {
-		if !slices.ContainsFunc(res.LeftOut, func(f load.Finding) bool { return f.What == want.account && strings.Contains(f.Reason, want.why) }) {
+		if !slices.ContainsFunc(res.LeftOut, func(f load.Finding) bool { return f.What == want.account && strings.Contains(f.Why, want.why) }) {
 			t.Errorf("no %v in %+v", want, res.LeftOut)
 		}
 	}

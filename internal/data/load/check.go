@@ -86,7 +86,7 @@ func (r *run) refuseFindings() error {
 			continue
 		}
 		if n++; n <= 5 {
-			list = append(list, f.What+": "+f.Reason)
+			list = append(list, f.What+": "+f.Why)
 		}
 	}
 	if n == 0 {

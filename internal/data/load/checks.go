@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -95,7 +96,7 @@ func (r *run) tighten(ctx context.Context, s *session, t *table) error {
 		if err == nil {
 			continue
 		}
-		f := Finding{What: "table " + t.quoted(), Reason: "rows of the backup violate its constraint " + name + " (" + oneLine(err) + ")", Mapped: "the constraint NOT ENFORCED"}
+		f := Finding{Trouble: fleet.Trouble{What: "table " + t.quoted(), Why: "rows of the backup violate its constraint " + name + " (" + oneLine(err) + ")"}, Mapped: "the constraint NOT ENFORCED"}
 		if err := r.tell(ctx, s, t, told{Otherwise: &f}); err != nil {
 			return err
 		}

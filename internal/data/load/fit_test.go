@@ -90,8 +90,8 @@ func testForeign(t *testing.T, nodes map[string]*sandbox.Node) {
 					}
 					var said []string
 					for _, f := range res.Otherwise {
-						if f.What == "table `f`.`"+c.name+"`" && strings.HasSuffix(f.Reason, " is not known here") {
-							said = append(said, strings.TrimSuffix(f.Reason, " is not known here")+" … "+f.Mapped)
+						if f.What == "table `f`.`"+c.name+"`" && strings.HasSuffix(f.Why, " is not known here") {
+							said = append(said, strings.TrimSuffix(f.Why, " is not known here")+" … "+f.Mapped)
 						}
 						if !slices.Contains(plan.Findings, f) {
 							t.Errorf("not in the plan: %+v", f)

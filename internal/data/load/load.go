@@ -7,13 +7,16 @@
 package load
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -169,10 +172,21 @@ type PlannedAccount struct {
 
 // Finding is something that cannot be restored as it is.
 type Finding struct {
-	What   string `json:"what"`             // the object
-	Reason string `json:"reason"`           // why not
-	Mapped string `json:"mapped,omitempty"` // what replaces it; empty: nothing
-	Create string `json:"create,omitempty"` // for a view or program that is not restored: its definition, so that a person can fix it
+	fleet.Trouble        // What is the object
+	Mapped        string `json:"mapped,omitempty"` // what replaces it; empty: nothing
+	Create        string `json:"create,omitempty"` // for a view or program that is not restored: its definition, so that a person can fix it
+}
+
+// UnmarshalJSON reads journals of earlier versions, too, in which why was called reason.
+func (f *Finding) UnmarshalJSON(b []byte) error {
+	type plain Finding
+	x := struct {
+		*plain
+		Reason string `json:"reason"`
+	}{plain: (*plain)(f)}
+	err := json.Unmarshal(b, &x)
+	f.Why = cmp.Or(f.Why, x.Reason)
+	return err
 }
 
 // Progress is how far a restore is.

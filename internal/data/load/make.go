@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -38,14 +39,14 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 		return true, why // not for its definition, but for a key of another table
 	}
 	if !ok {
-		r.leave(Finding{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Reason: "the server rejects its definition: " + oneLine(why)})
+		r.leave(Finding{Trouble: fleet.Trouble{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Why: "the server rejects its definition: " + oneLine(why)}})
 		r.mu.Lock()
 		r.leftOut[leftTable(t.Schema, t.Name)] = true
 		r.mu.Unlock()
 		return false, nil
 	}
 	for _, c := range list {
-		f := Finding{What: "table " + t.quoted(), Reason: c.name + " is not taken here (" + oneLine(why) + ")", Mapped: c.forms[c.form-1].words}
+		f := Finding{Trouble: fleet.Trouble{What: "table " + t.quoted(), Why: c.name + " is not taken here (" + oneLine(why) + ")"}, Mapped: c.forms[c.form-1].words}
 		if err := r.tell(ctx, s, t, told{Otherwise: &f}); err != nil {
 			return true, err
 		}
@@ -75,6 +76,6 @@ func (r *run) addOne(ctx context.Context, s *session, job foreignJob, key string
 	if !notThisKey[mysql.ErrorNumber(err)] {
 		return err
 	}
-	r.otherwise(Finding{What: "table " + mysql.Quote(job.schema) + "." + mysql.Quote(job.name), Reason: key + " is not taken here (" + oneLine(err) + ")", Mapped: withoutIt})
+	r.otherwise(Finding{Trouble: fleet.Trouble{What: "table " + mysql.Quote(job.schema) + "." + mysql.Quote(job.name), Why: key + " is not taken here (" + oneLine(err) + ")"}, Mapped: withoutIt})
 	return nil
 }

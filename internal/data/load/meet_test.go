@@ -189,7 +189,7 @@ func TestOlderRelease(t *testing.T) {
 	r, _ := emptyRepo(t)
 	dumpAs(t, from, r, 80045, "i")
 	res, err := restore(t, load.Options{Repo: r, Into: target(t, into)})
-	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].Reason, "INVISIBLE is not known here") {
+	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].Why, "INVISIBLE is not known here") {
 		t.Errorf("%v: %+v", err, res)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -412,7 +413,7 @@ func (r *run) grant(ctx context.Context, s **session, early bool) error {
 					case n == 0 && err != nil, passes(err):
 						return err
 					case err != nil && !early:
-						r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
+						r.leave(Finding{Trouble: fleet.Trouble{What: "account " + o.Name + ": " + withoutSecret(g), Why: withoutStatement(err).Error()}})
 					}
 				}
 			}

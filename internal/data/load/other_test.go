@@ -112,7 +112,7 @@ func checkFindings(t *testing.T, from string, list []load.Finding) {
 		if f.Mapped == "" {
 			lost = append(lost, f.What)
 		} else {
-			gained = append(gained, f.What+": "+f.Reason)
+			gained = append(gained, f.What+": "+f.Why)
 		}
 	}
 	want := map[string][]string{

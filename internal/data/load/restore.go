@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -179,7 +180,7 @@ func (r *run) leave(f Finding) {
 
 // lost is an object that does not come along.
 func lost(o *repo.Object, reason string) Finding {
-	f := Finding{What: string(o.Kind) + " " + objectName(o), Reason: reason, Create: o.Create}
+	f := Finding{Trouble: fleet.Trouble{What: string(o.Kind) + " " + objectName(o), Why: reason}, Create: o.Create}
 	if o.Kind == repo.Account {
 		f.Create = "" // it has a password's hash
 	}
@@ -706,7 +707,7 @@ func (r *run) rollsAll() error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is left out (%s), but the binary logs may change it: with --schema '*' all other tables are rolled forward", r.missing[i].What, r.missing[i].Reason)
+	return fmt.Errorf("%s is left out (%s), but the binary logs may change it: with --schema '*' all other tables are rolled forward", r.missing[i].What, r.missing[i].Why)
 }
 
 func (r *run) rollOf() Roll {

@@ -36,7 +36,7 @@ func testBeside(t *testing.T, nodes map[string]*sandbox.Node) {
 			if spec == "mysql-9.7" { // where checks share their names
 				told = 3
 			}
-			if len(res.Otherwise) != told || !slices.ContainsFunc(res.Otherwise, func(f load.Finding) bool { return strings.Contains(f.Reason, "`of ``whom`") }) {
+			if len(res.Otherwise) != told || !slices.ContainsFunc(res.Otherwise, func(f load.Finding) bool { return strings.Contains(f.Why, "`of ``whom`") }) {
 				t.Errorf("%s to %s: %+v", spec, to, res.Otherwise)
 			}
 			exec(t, s, "DROP TABLE "+to, "DROP DATABASE IF EXISTS beside")
@@ -76,7 +76,7 @@ func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 func testChecks(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE h", "USE h", "CREATE TABLE a (n INT, CHECK (n > 0))", "CREATE TABLE b (n INT, CHECK (n > 1), CHECK (n < 9))", "INSERT INTO a VALUES (1)")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "h"), Into: target(t, into)})
-	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].What, "table `h`.") || !strings.Contains(res.Otherwise[0].Reason, "`CONSTRAINT_1`") {
+	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].What, "table `h`.") || !strings.Contains(res.Otherwise[0].Why, "`CONSTRAINT_1`") {
 		t.Fatalf("%v: %+v, %+v", err, res.LeftOut, res.Otherwise)
 	}
 	s := stream(t, into)
@@ -297,7 +297,7 @@ func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	res, err := restore(t, load.Options{Repo: r, Into: target(t, into)})
 	told := ""
 	for _, f := range res.Otherwise {
-		told += f.What + ": " + f.Reason + ": " + f.Mapped + "\n"
+		told += f.What + ": " + f.Why + ": " + f.Mapped + "\n"
 	}
 	if err != nil || res.Rows != 6 || len(res.Otherwise) != 4 || strings.Count(told, "NOT ENFORCED") != 4 || !strings.Contains(told, "`of ``k`") || strings.Contains(told, "kept_") {
 		t.Errorf("%v: %+v: %s", err, res, told)
@@ -365,7 +365,7 @@ func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	if i < 0 {
 		t.Fatalf("%+v", told.Findings)
 	}
-	_, advice, _ := strings.Cut(told.Findings[i].Reason, "ALTER TABLE … ")
+	_, advice, _ := strings.Cut(told.Findings[i].Why, "ALTER TABLE … ")
 	advice, _, _ = strings.Cut(advice, " has one that is")
 	var plan load.Plan
 	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
@@ -401,7 +401,7 @@ func testOddKeys(t *testing.T, from, into *sandbox.Node) {
 	res, err := restore(t, load.Options{Repo: r, Into: target(t, into), Threads: 1})
 	told := ""
 	for _, f := range res.Otherwise {
-		told += f.What + ": " + f.Reason + ": " + f.Mapped + "\n"
+		told += f.What + ": " + f.Why + ": " + f.Mapped + "\n"
 	}
 	if err != nil || res.Rows != 3 || len(res.LeftOut) > 0 || strings.Contains(told, "CONSTRAINT `good`") || strings.Count(told, "table `o`.`a_child`: CONSTRAINT `") != len(res.Otherwise) {
 		t.Errorf("%v: %+v: %s", err, res, told)

@@ -1,10 +1,13 @@
 package load
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // TestManyFindings: however many things come along in another form, one that does not come along at all is told and refused; that not
@@ -13,7 +16,7 @@ func TestManyFindings(t *testing.T) {
 	r := &run{}
 	for i := range maxFindings + 50 {
 		r.find(fmt.Sprint("table ", i), "engine Aria is not here", "InnoDB")
-		r.otherwise(Finding{What: fmt.Sprint("table ", i), Mapped: "text"})
+		r.otherwise(Finding{Trouble: fleet.Trouble{What: fmt.Sprint("table ", i)}, Mapped: "text"})
 	}
 	r.find("table last", "it is odd", "")
 	r.plan.Findings = r.findings()
@@ -30,5 +33,16 @@ func TestManyFindings(t *testing.T) {
 	}
 	if n := len(r.notes); n != maxFindings+1 || strings.HasPrefix(r.notes[n-1], "note ") {
 		t.Errorf("%d notes, the last is %q", n, r.notes[n-1])
+	}
+}
+
+// TestFindingOfEarlierVersions reads a journal that was begun when why was called reason.
+func TestFindingOfEarlierVersions(t *testing.T) {
+	want := Finding{Trouble: fleet.Trouble{What: "view v", Why: "no table"}, Mapped: "m"}
+	for _, text := range []string{`{"what":"view v","reason":"no table","mapped":"m"}`, `{"what":"view v","why":"no table","mapped":"m"}`} {
+		var got Finding
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
+		}
 	}
 }

@@ -139,7 +139,7 @@ func testPairs(t *testing.T, nodes map[string]*sandbox.Node) {
 			t.Run(from+" to "+into, func(t *testing.T) {
 				res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
 				otherwise := slices.DeleteFunc(slices.Clone(res.Otherwise), func(f load.Finding) bool { // MariaDB's collations of UCA 14
-					return from == "mariadb-11.8" && strings.HasSuffix(f.Reason, "sorts and compares a little differently")
+					return from == "mariadb-11.8" && strings.HasSuffix(f.Why, "sorts and compares a little differently")
 				})
 				if err != nil || len(res.Notes) > 0 || len(otherwise) > 0 {
 					t.Errorf("%v: %+v, %+v, %+v", err, res.Different, res.LeftOut, res.Otherwise)

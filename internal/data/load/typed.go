@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -53,7 +54,7 @@ func (r *run) types(ctx context.Context, s **session, t *table) error {
 		}
 	}
 	for kind, n := range lost {
-		f := Finding{What: "table " + t.quoted(), Reason: fmt.Sprintf("%s of type %s in JSON cannot be made here", digits.Counted(n, "value"), kind), Mapped: "what their text shows"}
+		f := Finding{Trouble: fleet.Trouble{What: "table " + t.quoted(), Why: fmt.Sprintf("%s of type %s in JSON cannot be made here", digits.Counted(n, "value"), kind)}, Mapped: "what their text shows"}
 		if err := r.again(ctx, s, func(s *session) error { return r.tell(ctx, s, t, told{Otherwise: &f}) }); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -212,7 +213,7 @@ func (r *run) checkViews(ctx context.Context, s **session) error {
 		case r.result.Rolled != nil:
 			r.notef("view %s does not work after the roll forward: %v", view, fault)
 		case len(r.result.Broken) < maxFindings:
-			r.result.Broken = append(r.result.Broken, Finding{What: "view " + view.String(), Reason: fault.Error(), Create: o.Create})
+			r.result.Broken = append(r.result.Broken, Finding{Trouble: fleet.Trouble{What: "view " + view.String(), Why: fault.Error()}, Create: o.Create})
 		}
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -268,7 +269,7 @@ var ariaOptions = pattern.Lazy(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
 
 // find notes what cannot come along as it is.
 func (r *run) find(what, reason, mapped string) {
-	r.note(Finding{What: what, Reason: reason, Mapped: mapped})
+	r.note(Finding{Trouble: fleet.Trouble{What: what, Why: reason}, Mapped: mapped})
 }
 
 // note takes a finding into the plan.
@@ -297,7 +298,7 @@ func (r *run) note(f Finding) {
 const maxFindings = 1000
 
 // moreFindings stands behind them.
-var moreFindings = Finding{What: "others", Reason: "more cannot be restored as they are: these are the first", Mapped: "another form"}
+var moreFindings = Finding{Trouble: fleet.Trouble{What: "others", Why: "more cannot be restored as they are: these are the first"}, Mapped: "another form"}
 
 // findings puts what has no substitute first.
 func (r *run) findings() []Finding {

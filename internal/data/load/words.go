@@ -13,9 +13,9 @@ func CameToEnd(err error) bool {
 // Words tell a person what becomes of it.
 func (f Finding) Words() string {
 	if f.Mapped != "" {
-		return f.What + ": " + f.Reason + ": " + f.Mapped + " instead"
+		return f.What + ": " + f.Why + ": " + f.Mapped + " instead"
 	}
-	text := f.What + " cannot be restored: " + f.Reason
+	text := f.What + " cannot be restored: " + f.Why
 	if strings.HasPrefix(f.What, "view ") {
 		text += "\n  " + f.Create
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // CopyOptions say what is copied to a second place.
@@ -68,9 +69,8 @@ func (c *Copied) Problems() string {
 
 // Refusal is a backup or mirrored log that was not copied.
 type Refusal struct {
-	Kind ProblemKind `json:"kind"`
-	What string      `json:"what"` // for people: a backup with its ID, a mirrored log with its name
-	Why  string      `json:"why"`  // in words
+	Kind          ProblemKind `json:"kind"`
+	fleet.Trouble             // of a backup with its ID, or a mirrored log with its name
 }
 
 func (r Refusal) String() string { return r.What + ": " + r.Why }
@@ -406,7 +406,7 @@ func (e *refusedError) Error() string { return e.what }
 func (c *copier) refuse(kind ProblemKind, what, why string) {
 	if !c.told[what] {
 		c.told[what] = true
-		c.res.Refused = append(c.res.Refused, Refusal{kind, what, why})
+		c.res.Refused = append(c.res.Refused, Refusal{kind, fleet.Trouble{What: what, Why: why}})
 	}
 }
 

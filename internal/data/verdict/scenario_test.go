@@ -81,11 +81,11 @@ func tell(v Verdict) string {
 		if !f.Since.IsZero() {
 			line += " since " + f.Since.UTC().Format("2006-01-02 15:04")
 		}
-		out = append(out, line+": "+f.Words)
+		out = append(out, line+": "+f.What)
 		if f.Remedy != "" {
 			out = append(out, "remedy "+f.Remedy)
 		}
-		if i == 0 && (string(v.State) != f.Severity.String() || v.Words != f.Words) {
+		if i == 0 && (string(v.State) != f.Severity.String() || v.Words != f.What) {
 			out = append(out, fmt.Sprintf("but the verdict is %s: %s", v.State, v.Words))
 		}
 	}
@@ -195,7 +195,7 @@ func (s *scenario) set(word, rest string) (err error) {
 		f.Failing = append(f.Failing, n)
 	case "trouble":
 		kind, text, _ := strings.Cut(head, " ")
-		w.Trouble = Trouble{Words: words, Gone: kind == "gone", Since: at(text)}
+		w.Outage = Outage{Words: words, Gone: kind == "gone", Since: at(text)}
 	case "newest":
 		id, kind, _ := strings.Cut(head, " ")
 		kinds := []string{"hollow", "part", "strange", "broken"}

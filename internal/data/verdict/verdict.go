@@ -25,7 +25,7 @@ type Want struct {
 	Mirror   bool   // binary logs are to be mirrored
 	Behind   Limits // how far the mirror may be behind; 0: 2 minutes and an hour
 	Place    string
-	Trouble  Trouble
+	Outage   Outage
 	Newest   Uncounted // the newest backup, when it does not count
 	Strange  string    // which mirrored logs do not count, and why: they are not signed by a trusted key; "": none
 	Doubt    string    // why the newest proof counts for nothing; "": it counts, or there is none
@@ -38,8 +38,8 @@ type Limits struct{ Late, Lost time.Duration }
 // Never is a limit that is not reached.
 const Never = 100 * 365 * 24 * time.Hour
 
-// Trouble is what is wrong with the place of the backups. The zero value: nothing.
-type Trouble struct {
+// Outage is what is wrong with the place of the backups. The zero value: nothing.
+type Outage struct {
 	Words string
 	Gone  bool // it can be read, and there are no backups any more
 	Since time.Time
@@ -158,7 +158,7 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 	case "clock":
 		remedy = "risso backup prune --from " + quote(place) + " --remove " + r.p.Ahead.ID
 	}
-	r.found = append(r.found, fleet.Finding{ID: "protect." + id, Severity: s, Since: since, Words: fmt.Sprintf(format, args...), Remedy: remedy})
+	r.found = append(r.found, fleet.Finding{ID: "protect." + id, Severity: s, Since: since, Trouble: fleet.Trouble{What: fmt.Sprintf(format, args...), Remedy: remedy}})
 }
 
 // quote writes a place as a shell takes it.
@@ -180,7 +180,7 @@ func (r *round) running(kind state.JobKind) (state.Run, bool) {
 
 // place says whether the backups can be reached at all.
 func (r *round) place() {
-	switch t := r.want.Trouble; {
+	switch t := r.want.Outage; {
 	case t.Words == "":
 	case t.Gone:
 		r.add("place", fleet.SeverityCritical, t.Since, "the backups are gone: %s", t.Words)
@@ -466,7 +466,7 @@ func (r *round) verdict() Verdict {
 	if r.found[0].Severity == fleet.SeverityCritical {
 		v.State = Critical
 	}
-	v.Words = r.found[0].Words
+	v.Words = r.found[0].What
 	return v
 }
 
@@ -521,7 +521,7 @@ func Changes(instance string, before, now Verdict, at time.Time) []fleet.Event {
 		if i >= 0 && before.Findings[i].Severity >= f.Severity {
 			continue
 		}
-		out = append(out, fleet.Event{Time: at, Instance: instance, Kind: fleet.EventProtect, Severity: f.Severity, Subject: strings.TrimPrefix(f.ID, "protect."), Text: f.Words})
+		out = append(out, fleet.Event{Time: at, Instance: instance, Kind: fleet.EventProtect, Severity: f.Severity, Subject: strings.TrimPrefix(f.ID, "protect."), Text: f.What})
 	}
 	return out
 }

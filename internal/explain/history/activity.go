@@ -18,12 +18,11 @@ import (
 
 // ActivityStatus is how looking at the active sessions goes.
 type ActivityStatus struct {
-	Working bool    `json:"working"`
-	Step    int     `json:"step"`           // seconds between two readings
-	Seconds float64 `json:"seconds"`        // how long the last one took, without the way to the server and back
-	Last    int64   `json:"last,omitempty"` // unix seconds of the last one
-	Why     string  `json:"why,omitempty"`  // why it is not working
-	Remedy  string  `json:"remedy,omitempty"`
+	Working       bool    `json:"working"`
+	Step          int     `json:"step"`           // seconds between two readings
+	Seconds       float64 `json:"seconds"`        // how long the last one took, without the way to the server and back
+	Last          int64   `json:"last,omitempty"` // unix seconds of the last one
+	fleet.Trouble         // why it is not working
 }
 
 // Limits of the sampler.
@@ -59,16 +58,16 @@ type sampler struct {
 
 	mu    sync.Mutex
 	state ActivityStatus
-	notes []fleet.Gap
+	notes []fleet.Trouble
 }
 
 func newSampler(c *Collector) *sampler {
 	s := &sampler{c: c, byDigest: map[string]identity{}, found: map[events.Activity]*events.Activity{}, seen: map[string]identity{}, noted: map[string]int64{}, pace: pace{step: 1, slow: slowReading}}
-	s.state = ActivityStatus{Step: 1, Why: "the first second is not over"}
+	s.state = ActivityStatus{Step: 1, Trouble: fleet.Trouble{Why: "the first second is not over"}}
 	return s
 }
 
-func (s *sampler) status() (ActivityStatus, []fleet.Gap) {
+func (s *sampler) status() (ActivityStatus, []fleet.Trouble) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state, slices.Clone(s.notes)
@@ -110,17 +109,17 @@ func (s *sampler) failed(err error) {
 		account = s.conn.Server.QuotedAccount()
 	}
 	s.disconnect()
-	why, remedy := err.Error(), ""
+	trouble := fleet.Trouble{Why: err.Error()}
 	var e *mysql.Error
 	if errors.As(err, &e) {
-		why, remedy = s.c.refused(e, "sessions are")
+		trouble = s.c.refused(e, "sessions are")
 	} else if mysql.ClassOf(err) == mysql.ClassPrivilege {
-		why, remedy = "the account may not see what other sessions do", fmt.Sprintf("GRANT PROCESS ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s", account)
+		trouble = fleet.Trouble{Why: "the account may not see what other sessions do", Remedy: fmt.Sprintf("GRANT PROCESS ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s", account)}
 	}
 	s.c.Logger.Debug("active sessions were not read", "instance", s.c.instance.ID, "err", err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Working, s.state.Why, s.state.Remedy = false, why, remedy
+	s.state.Working, s.state.Trouble = false, trouble
 }
 
 func (s *sampler) disconnect() {
@@ -177,11 +176,11 @@ func (s *sampler) sample(ctx context.Context, now time.Time) error {
 	s.pace.next(took)
 	notes := s.reader.Gaps()
 	if more {
-		notes = append(notes, fleet.Gap{What: "what sessions wait for", Reason: "more sessions run a statement than Risso reads"})
+		notes = append(notes, fleet.Trouble{What: "what sessions wait for", Why: "more sessions run a statement than Risso reads"})
 	}
 	if s.pace.step > 1 {
-		notes = append(notes, fleet.Gap{What: "what sessions wait for, each second",
-			Reason: fmt.Sprintf("a reading takes longer than %s, so they are read every %d seconds", slowReading, s.pace.step)})
+		notes = append(notes, fleet.Trouble{What: "what sessions wait for, each second",
+			Why: fmt.Sprintf("a reading takes longer than %s, so they are read every %d seconds", slowReading, s.pace.step)})
 	}
 	s.mu.Lock()
 	s.state = ActivityStatus{Working: true, Step: s.pace.step, Seconds: took.Seconds(), Last: now.Unix()}

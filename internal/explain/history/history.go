@@ -60,19 +60,18 @@ const (
 
 // Status is how collecting goes.
 type Status struct {
-	Instance string      `json:"instance"`
-	Source   string      `json:"source"`          // performance_schema, slow log, or none
-	Working  bool        `json:"working"`         // statements are read
-	Since    int64       `json:"since,omitempty"` // unix seconds of the first reading by this process
-	Last     int64       `json:"last,omitempty"`  // of the newest
-	Why      string      `json:"why,omitempty"`   // why it is not working
-	Remedy   string      `json:"remedy,omitempty"`
-	Notes    []fleet.Gap `json:"notes"` // what is missing although it works
-	Digests  int         `json:"digests"`
-	Seconds  float64     `json:"seconds"`             // how long the last reading took
-	Resets   int64       `json:"resets"`              // how often a counter began anew: restarts and emptied tables, by digest
-	Plans    bool        `json:"plans"`               // plans are taken
-	PlanNote string      `json:"plan_note,omitempty"` // why some are not
+	Instance      string          `json:"instance"`
+	Source        string          `json:"source"`          // performance_schema, slow log, or none
+	Working       bool            `json:"working"`         // statements are read
+	Since         int64           `json:"since,omitempty"` // unix seconds of the first reading by this process
+	Last          int64           `json:"last,omitempty"`  // of the newest
+	fleet.Trouble                 // why it is not working
+	Notes         []fleet.Trouble `json:"notes"` // what is missing although it works
+	Digests       int             `json:"digests"`
+	Seconds       float64         `json:"seconds"`             // how long the last reading took
+	Resets        int64           `json:"resets"`              // how often a counter began anew: restarts and emptied tables, by digest
+	Plans         bool            `json:"plans"`               // plans are taken
+	PlanNote      string          `json:"plan_note,omitempty"` // why some are not
 
 	Activity ActivityStatus `json:"activity"` // looking at the active sessions
 }
@@ -97,9 +96,9 @@ type Collector struct {
 	waiting   []cost                // whose classes could not be found yet
 	executed  []prepared.Executions // the same
 	pending   []events.Minute
-	tried     map[string]time.Time // what is optional and failed, by its name: when it may be tried again
-	gaps      map[string]fleet.Gap // and what is missing for it; guarded by mu
-	fullUntil int64                // until when a full table is not told again
+	tried     map[string]time.Time     // what is optional and failed, by its name: when it may be tried again
+	gaps      map[string]fleet.Trouble // and what is missing for it; guarded by mu
+	fullUntil int64                    // until when a full table is not told again
 	plans     planner
 	explained explained
 	activity  *sampler
@@ -125,7 +124,7 @@ func New(target mysql.Target, instance fleet.Instance, o Options) *Collector {
 	if c.Traffic == nil {
 		c.Traffic = new(mysql.Traffic)
 	}
-	c.status = Status{Instance: instance.ID, Source: "performance_schema", Why: "the first minute is not over", Notes: []fleet.Gap{}, Plans: o.PlanID != nil}
+	c.status = Status{Instance: instance.ID, Source: "performance_schema", Trouble: fleet.Trouble{Why: "the first minute is not over"}, Notes: []fleet.Trouble{}, Plans: o.PlanID != nil}
 	c.activity = newSampler(c)
 	return c
 }
@@ -136,7 +135,7 @@ func (c *Collector) Status() Status {
 	defer c.mu.Unlock()
 	s := c.status
 	activity, notes := c.activity.status()
-	s.Activity, s.Notes = activity, slices.Concat([]fleet.Gap{}, s.Notes, c.prepared.notes, c.missing(), notes)
+	s.Activity, s.Notes = activity, slices.Concat([]fleet.Trouble{}, s.Notes, c.prepared.notes, c.missing(), notes)
 	return s
 }
 
@@ -192,40 +191,39 @@ func (c *Collector) Read(ctx context.Context, now time.Time) {
 }
 
 // unavailable says that the server does not count statements.
-type unavailable struct{ why, remedy string }
+type unavailable struct{ fleet.Trouble }
 
-func (u *unavailable) Error() string { return u.why }
+func (u *unavailable) Error() string { return u.Why }
 
 func (c *Collector) failed(err error) {
-	why, remedy := err.Error(), ""
+	trouble := fleet.Trouble{Why: err.Error()}
 	var u *unavailable
 	var e *mysql.Error
 	switch {
 	case errors.As(err, &u):
 		c.absent.Store(true)
-		why, remedy = u.why, u.remedy
+		trouble = u.Trouble
 	case errors.As(err, &e):
-		why, remedy = c.refused(e, "statements are")
+		trouble = c.refused(e, "statements are")
 	case mysql.ClassOf(err) == mysql.ClassPrivilege && c.conn != nil:
-		why = "the account " + c.conn.Server.Account + " may not read performance_schema"
-		remedy = "GRANT SELECT ON performance_schema.* TO " + c.conn.Server.QuotedAccount()
+		trouble = fleet.Trouble{Why: "the account " + c.conn.Server.Account + " may not read performance_schema", Remedy: c.conn.Server.GrantPerformanceSchema()}
 	}
 	c.Logger.Debug("statements were not read", "instance", c.instance.ID, "err", err)
 	c.disconnect()
-	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy = false, why, remedy })
+	c.setStatus(func(s *Status) { s.Working, s.Trouble = false, trouble })
 }
 
 // refused says why there is no connection, and how to fix it: if the metrics are read nevertheless, there is no room for another one.
-func (c *Collector) refused(e *mysql.Error, what string) (why, remedy string) {
+func (c *Collector) refused(e *mysql.Error, what string) fleet.Trouble {
 	account := c.Traffic.FirstAccount()
 	if e.Class != mysql.ClassFull || account == "" {
-		return "the server " + e.Reason(), fleet.RemedyOf(e)
+		return fleet.Trouble{Why: "the server " + e.Reason(), Remedy: fleet.RemedyOf(e)}
 	}
-	why, remedy = what+" not recorded because a second connection is missing: "+e.Reason(), fleet.RemedyOf(e)
+	t := fleet.Trouble{Why: what + " not recorded because a second connection is missing: " + e.Reason(), Remedy: fleet.RemedyOf(e)}
 	if e.OfAccount() {
-		remedy = mysql.MoreConnections(account)
+		t.Remedy = mysql.MoreConnections(account)
 	}
-	return why, remedy
+	return t
 }
 
 // enter makes a connection, unless the one that reads numbers, which goes first, has none itself.
@@ -268,12 +266,12 @@ func (c *Collector) connect(ctx context.Context) error {
 
 // begins makes sure that the server counts statements, and that it is the one that was asked before.
 func (c *Collector) begins(ctx context.Context) error {
-	yes, why, remedy, err := read.CountsStatements(ctx, c.conn)
+	off, err := read.CountsStatements(ctx, c.conn)
 	if err != nil {
 		return err
 	}
-	if !yes {
-		return &unavailable{why, remedy}
+	if off != nil {
+		return &unavailable{*off}
 	}
 	seat := c.conn.Server.Seat
 	if c.seat != (fleet.Seat{}) && c.seat != seat { // another server under the same address: its counters are others
@@ -348,7 +346,7 @@ func (c *Collector) begin(ctx context.Context, clock string, now time.Time, read
 	c.prepared.Forget()
 	c.executions(reading)
 	c.since, c.readAt = clock, now
-	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy, s.Since, s.Last = true, "", "", now.Unix(), now.Unix() })
+	c.setStatus(func(s *Status) { s.Working, s.Trouble, s.Since, s.Last = true, fleet.Trouble{}, now.Unix(), now.Unix() })
 	return nil
 }
 
@@ -383,7 +381,7 @@ func (c *Collector) minute(ctx context.Context, now time.Time, at int64) error {
 	if err := c.store(ctx); err != nil {
 		c.Logger.Warn("statements are waiting to be stored", "instance", c.instance.ID, "err", err)
 	}
-	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy, s.Last = true, "", "", at+60 })
+	c.setStatus(func(s *Status) { s.Working, s.Trouble, s.Last = true, fleet.Trouble{}, at+60 })
 	c.optional(ctx, now, optionalRoom, func(ctx context.Context) error { return c.full(ctx, at, list) })
 	c.optional(ctx, now, optionalSamples, func(ctx context.Context) error { return c.closer(ctx, at, heavy) })
 	c.optional(ctx, now, optionalPreparedSamples, func(ctx context.Context) error {
@@ -511,7 +509,7 @@ func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
 	i := slices.IndexFunc(list, func(d cost) bool { return d.id == "" })
 	if i < 0 {
 		if at >= c.fullUntil {
-			c.setStatus(func(s *Status) { s.Notes = []fleet.Gap{} })
+			c.setStatus(func(s *Status) { s.Notes = []fleet.Trouble{} })
 		}
 		return nil
 	}
@@ -519,12 +517,12 @@ func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
 	if err != nil {
 		return err
 	}
-	gap := fleet.Gap{What: "classes of statements",
-		Reason: fmt.Sprintf("the server's table of digests is full (%s): %s of the last minute fell into one unnamed row, %s since the server started", digits.Counted(size, "row"), digits.Counted(list[i].Calls, "statement"), digits.Thousands(lost)),
+	gap := fleet.Trouble{What: "classes of statements",
+		Why:    fmt.Sprintf("the server's table of digests is full (%s): %s of the last minute fell into one unnamed row, %s since the server started", digits.Counted(size, "row"), digits.Counted(list[i].Calls, "statement"), digits.Thousands(lost)),
 		Remedy: fmt.Sprintf("TRUNCATE performance_schema.events_statements_summary_by_digest; for good: performance_schema_digests_size=%d in the [mysqld] section of the option file, and a restart", max(2*size, 10000))}
-	c.setStatus(func(s *Status) { s.Notes = []fleet.Gap{gap} })
+	c.setStatus(func(s *Status) { s.Notes = []fleet.Trouble{gap} })
 	if at >= c.fullUntil {
-		c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventStatements, Severity: fleet.SeverityWarning, Text: gap.Reason})
+		c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventStatements, Severity: fleet.SeverityWarning, Text: gap.Why})
 	}
 	c.fullUntil = at + 3600
 	return nil

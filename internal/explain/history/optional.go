@@ -52,23 +52,23 @@ func (c *Collector) optional(ctx context.Context, now time.Time, what string, f 
 		return
 	}
 	c.Logger.Debug("something optional was not read", "instance", c.instance.ID, "what", what, "err", err)
-	gap := fleet.Gap{What: what, Reason: err.Error()}
+	gap := fleet.Trouble{What: what, Why: err.Error()}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassTimeout, mysql.ClassDropped, mysql.ClassRefused:
-		gap.Reason = "the server took longer than " + optionalTime.String() + "; it will be asked again in " + optionalRetry.String()
+		gap.Why = "the server took longer than " + optionalTime.String() + "; it will be asked again in " + optionalRetry.String()
 		c.disconnect()
 	case mysql.ClassPrivilege:
-		gap.Reason, gap.Remedy = "the account "+c.conn.Server.Account+" is missing a privilege", "GRANT SELECT ON performance_schema.* TO "+c.conn.Server.QuotedAccount()
+		gap.Why, gap.Remedy = "the account "+c.conn.Server.Account+" is missing a privilege", c.conn.Server.GrantPerformanceSchema()
 	}
 	if c.tried == nil {
-		c.tried, c.gaps = map[string]time.Time{}, map[string]fleet.Gap{}
+		c.tried, c.gaps = map[string]time.Time{}, map[string]fleet.Trouble{}
 	}
 	c.tried[what], c.gaps[what] = now.Add(optionalRetry), gap
 }
 
 // missing lists what optional could not have. The caller holds mu.
-func (c *Collector) missing() []fleet.Gap {
-	return slices.SortedFunc(maps.Values(c.gaps), func(a, b fleet.Gap) int { return strings.Compare(a.What, b.What) })
+func (c *Collector) missing() []fleet.Trouble {
+	return slices.SortedFunc(maps.Values(c.gaps), func(a, b fleet.Trouble) int { return strings.Compare(a.What, b.What) })
 }
 
 // everybodys are the verbs that another Risso sends just as applications do: its mark on one says nothing of the others.

@@ -108,7 +108,9 @@ func TestOptionalFailsAlone(t *testing.T) {
 				t.Errorf("%s: it works although names are missing", c.word)
 			}
 			s.mustRead()
-		case !st.Working || !slices.ContainsFunc(st.Notes, func(g fleet.Gap) bool { return g.What == c.gap && strings.Contains(g.Reason, "took longer than 5s") }):
+		case !st.Working || !slices.ContainsFunc(st.Notes, func(g fleet.Trouble) bool {
+			return g.What == c.gap && strings.Contains(g.Why, "took longer than 5s")
+		}):
 			t.Errorf("%s: %+v", c.word, st)
 		}
 		s.expect(map[string]int64{query: 5, point: calls})

@@ -16,7 +16,7 @@ import (
 type follower struct {
 	prepared.Counters
 	classes map[string]*known // by text
-	notes   []fleet.Gap       // guarded by the collector's mutex
+	notes   []fleet.Trouble   // guarded by the collector's mutex
 }
 
 // execution is what executions of one text cost in a minute.

@@ -172,7 +172,7 @@ func (s *scene) preparedGone(kind string, conn *sql.Conn, inDigests bool, before
 	if missing != 400 || all != 1454 {
 		s.t.Errorf("%d of %d are missing; it is 400 of 1,454", missing, all)
 	}
-	if len(notes) != 1 || !strings.HasPrefix(notes[0].Reason, "28 % ") || notes[0].Remedy != prepared.Keep {
+	if len(notes) != 1 || !strings.HasPrefix(notes[0].Why, "28 % ") || notes[0].Remedy != prepared.Keep {
 		s.t.Errorf("%s: notes %+v", kind, notes)
 	}
 }

@@ -265,7 +265,7 @@ func TestFullTable(t *testing.T) {
 			t.Errorf("%d calls are stored, thereof %d without a name, of 400", calls, other.Calls)
 		}
 		st := s.c.Status()
-		if len(st.Notes) != 1 || !strings.Contains(st.Notes[0].Reason, "200 rows") || !strings.Contains(st.Notes[0].Remedy, "performance_schema_digests_size=10000") {
+		if len(st.Notes) != 1 || !strings.Contains(st.Notes[0].Why, "200 rows") || !strings.Contains(st.Notes[0].Remedy, "performance_schema_digests_size=10000") {
 			t.Fatalf("notes %+v", st.Notes)
 		}
 		if len(s.events) != 1 || s.events[0].Kind != fleet.EventStatements {

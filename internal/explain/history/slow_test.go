@@ -164,7 +164,7 @@ func TestSlowLog(t *testing.T) {
 			s.run(1, "SET GLOBAL slow_query_log=ON", "SET GLOBAL long_query_time=0.25")
 			root(4) // this connection keeps its own long_query_time
 			s.end()
-			if st := s.log.Status(); !st.Working || len(st.Notes) != 1 || !strings.Contains(st.Notes[0].Reason, "0.25") {
+			if st := s.log.Status(); !st.Working || len(st.Notes) != 1 || !strings.Contains(st.Notes[0].Why, "0.25") {
 				t.Errorf("status %+v", st)
 			}
 			s.calls(selectAll, want)

@@ -180,7 +180,7 @@ func (s *SlowLog) ask(ctx context.Context) {
 		return
 	}
 	s.c.setStatus(func(st *Status) {
-		st.Working, st.Why, st.Remedy, st.Notes = true, "", "", s.notes()
+		st.Working, st.Trouble, st.Notes = true, fleet.Trouble{}, s.notes()
 		st.Seconds, st.Digests = s.worked.Seconds(), len(s.minute.classes)
 		if st.Since == 0 {
 			st.Since = s.now
@@ -210,7 +210,7 @@ func (s *SlowLog) askServer(ctx context.Context) error {
 		}
 		if !here {
 			s.allowed = false
-			return &unavailable{"the slow log can be read only on the server's own machine: " + why, "run Risso on the server's machine as well; give it the server's socket"}
+			return &unavailable{fleet.Trouble{Why: "the slow log can be read only on the server's own machine: " + why, Remedy: "run Risso on the server's machine as well; give it the server's socket"}}
 		}
 	}
 	off := writes(log)
@@ -239,9 +239,9 @@ func (s *SlowLog) find(path string) error {
 			if s.file == nil {
 				s.missing = path
 			}
-			return &unavailable{"the slow log " + path + " is not there", "FLUSH SLOW LOGS creates it again"}
+			return &unavailable{fleet.Trouble{Why: "the slow log " + path + " is not there", Remedy: "FLUSH SLOW LOGS creates it again"}}
 		case err != nil:
-			return &unavailable{"the slow log cannot be read: " + err.Error(), "allow the account that runs Risso to read " + path + " and its folder"}
+			return &unavailable{fleet.Trouble{Why: "the slow log cannot be read: " + err.Error(), Remedy: "allow the account that runs Risso to read " + path + " and its folder"}}
 		}
 	}
 	return s.open(path)
@@ -251,11 +251,11 @@ func (s *SlowLog) find(path string) error {
 func writes(log read.SlowLog) error {
 	switch {
 	case !log.On && !log.ToFile:
-		return &unavailable{"the slow log is off", "SET GLOBAL log_output='FILE'; SET GLOBAL long_query_time=0.1; SET GLOBAL slow_query_log=ON"}
+		return &unavailable{fleet.Trouble{Why: "the slow log is off", Remedy: "SET GLOBAL log_output='FILE'; SET GLOBAL long_query_time=0.1; SET GLOBAL slow_query_log=ON"}}
 	case !log.On:
-		return &unavailable{"the slow log is off", "SET GLOBAL long_query_time=0.1; SET GLOBAL slow_query_log=ON"}
+		return &unavailable{fleet.Trouble{Why: "the slow log is off", Remedy: "SET GLOBAL long_query_time=0.1; SET GLOBAL slow_query_log=ON"}}
 	case !log.ToFile:
-		return &unavailable{"the slow log is not written to a file: log_output has no FILE", "SET GLOBAL log_output='FILE'"}
+		return &unavailable{fleet.Trouble{Why: "the slow log is not written to a file: log_output has no FILE", Remedy: "SET GLOBAL log_output='FILE'"}}
 	}
 	return nil
 }
@@ -599,8 +599,8 @@ func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 }
 
 // notes says what the log does not tell.
-func (s *SlowLog) notes() []fleet.Gap {
-	list := []fleet.Gap{}
+func (s *SlowLog) notes() []fleet.Trouble {
+	list := []fleet.Trouble{}
 	if s.log.Seconds > 0 {
 		list = append(list, gap("statements below long_query_time", fmt.Sprintf("the slow log has only statements that took longer than long_query_time = %g", s.log.Seconds),
 			fmt.Sprintf("SET GLOBAL long_query_time=%g shows more, for connections made after it; 0 shows all, and the log grows with each", min(s.log.Seconds/10, 0.1))))
@@ -636,6 +636,6 @@ func (s *SlowLog) notes() []fleet.Gap {
 	return list
 }
 
-func gap(what, reason, remedy string) fleet.Gap {
-	return fleet.Gap{What: what, Reason: reason, Remedy: remedy}
+func gap(what, reason, remedy string) fleet.Trouble {
+	return fleet.Trouble{What: what, Why: reason, Remedy: remedy}
 }

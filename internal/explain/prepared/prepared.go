@@ -232,31 +232,31 @@ const (
 const Keep = "let the application reuse prepared statements: Connector/J cachePrepStmts=true&useServerPrepStmts=true, in Go one Prepare for all calls, or no server-side prepares (Go: interpolateParams=true; PDO: ATTR_EMULATE_PREPARES); a slow log has all executions"
 
 // Gaps say what is missing. between says when the statements that are missing were closed.
-func (c *Counters) Gaps(between string) []fleet.Gap {
+func (c *Counters) Gaps(between string) []fleet.Trouble {
 	const what = "executions of prepared statements"
 	if c.Counting.Why != "" {
-		return []fleet.Gap{{What: what, Reason: c.Counting.Why, Remedy: c.Counting.Remedy}}
+		return []fleet.Trouble{{What: what, Why: c.Counting.Why, Remedy: c.Counting.Remedy}}
 	}
 	if !c.Counting.Instances {
 		return nil
 	}
-	var out []fleet.Gap
+	var out []fleet.Trouble
 	if missing, all := c.Missing(); float64(missing) > tellShare*float64(all) {
-		g := fleet.Gap{What: what, Reason: fmt.Sprintf("%s of the executions of prepared statements (%s of %s) are not in the list: they were prepared and closed, or closed after they ran, %s", digits.Percent(float64(missing)/float64(all)), digits.Thousands(missing), digits.Thousands(all), between)}
+		g := fleet.Trouble{What: what, Why: fmt.Sprintf("%s of the executions of prepared statements (%s of %s) are not in the list: they were prepared and closed, or closed after they ran, %s", digits.Percent(float64(missing)/float64(all)), digits.Thousands(missing), digits.Thousands(all), between)}
 		if float64(missing) >= remedyShare*float64(all) {
 			g.Remedy = Keep
 		}
 		out = append(out, g)
 	}
 	if c.cut {
-		out = append(out, fleet.Gap{What: what, Reason: fmt.Sprintf("more than %d prepared statements are open; the heaviest were read", maxStatements), Remedy: Keep})
+		out = append(out, fleet.Trouble{What: what, Why: fmt.Sprintf("more than %d prepared statements are open; the heaviest were read", maxStatements), Remedy: Keep})
 	}
 	if c.nowLost > 0 {
-		out = append(out, fleet.Gap{What: what, Reason: digits.Counted(c.nowLost, "prepared statement") + " did not fit into the server's table of them since the previous reading",
+		out = append(out, fleet.Trouble{What: what, Why: digits.Counted(c.nowLost, "prepared statement") + " did not fit into the server's table of them since the previous reading",
 			Remedy: fmt.Sprintf("performance_schema_max_prepared_statements_instances=%d in the [mysqld] section of the option file, and a restart", max(roomPerCount*c.room.Open, 1000))})
 	}
 	if c.room.Max > 0 && float64(c.room.Open) >= fullShare*float64(c.room.Max) {
-		out = append(out, fleet.Gap{What: "prepared statements", Reason: fmt.Sprintf("%d of the %d that the server allows are open; clients that prepare more get error 1461", c.room.Open, c.room.Max),
+		out = append(out, fleet.Trouble{What: "prepared statements", Why: fmt.Sprintf("%d of the %d that the server allows are open; clients that prepare more get error 1461", c.room.Open, c.room.Max),
 			Remedy: fmt.Sprintf("SET GLOBAL max_prepared_stmt_count = %d; and see whether the application closes what it does not need", roomPerCount*c.room.Max)})
 	}
 	return out

@@ -41,7 +41,7 @@ type lockLooks struct{ waiting, all int }
 // lockWatch looks at the lock tables while the traced connection stands still.
 type lockWatch struct {
 	waits []LockWait
-	gaps  []fleet.Gap
+	gaps  []fleet.Trouble
 	looks map[uint64]*lockLooks // by the innermost event that had not ended
 	count int                   // of looks
 	last  time.Time
@@ -61,7 +61,7 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 		return fmt.Errorf("find the lock that the connection waits for: %w", err)
 	}
 	for _, g := range gaps {
-		if !slices.ContainsFunc(l.gaps, func(o fleet.Gap) bool { return o.What == g.What && o.Remedy == g.Remedy }) {
+		if !slices.ContainsFunc(l.gaps, func(o fleet.Trouble) bool { return o.What == g.What && o.Remedy == g.Remedy }) {
 			l.gaps = append(l.gaps, g)
 		}
 	}

@@ -80,7 +80,7 @@ type Trace struct {
 	Cost          Cost              `json:"cost"`
 
 	locked   map[uint64]float64 // which part of an event's own time was spent waiting for a lock
-	lockGaps []fleet.Gap        // what of locks the server did not tell
+	lockGaps []fleet.Trouble    // what of locks the server did not tell
 	partly   bool               // not all statements are recorded
 	known    uint64             // events up to this number had begun before the trace
 

@@ -390,7 +390,7 @@ func (r *Report) notes() (out []string) {
 		out = append(out, "Not recorded: "+joinWords(t.NotRecorded)+". risso trace --enable switches it on for the time of a trace.")
 	}
 	for _, g := range t.lockGaps {
-		out = append(out, fmt.Sprintf("Not known: %s (%s). %s.", g.What, oneLine(g.Reason), strings.TrimSuffix(g.Remedy, ".")))
+		out = append(out, fmt.Sprintf("Not known: %s (%s). %s.", g.What, oneLine(g.Why), strings.TrimSuffix(g.Remedy, ".")))
 	}
 	if t.Missing > 0 && !r.Tree.lossy() {
 		out = append(out, r.missing()+".")

@@ -86,7 +86,7 @@ func TestSettingsThatStand(t *testing.T) {
 			if !strings.Contains(out, "note: B: max_allowed_packet=77 was requested, but the server has max_allowed_packet=1024") || !strings.Contains(out, "B: max_allowed_packet=1024") {
 				t.Errorf("clamped:\n%s", out)
 			}
-			if out := must(t, append(args, "--set-b", "max_allowed_packet=1M", "--set-b", "local_infile=on")...); strings.Contains(out, "was asked for") {
+			if out := must(t, append(args, "--set-b", "max_allowed_packet=1M", "--set-b", "local_infile=on")...); strings.Contains(out, "was requested") {
 				t.Errorf("kept as asked:\n%s", out)
 			}
 			code, out, errs := benchmark(t, append(args, "--set-a", "max_allowed_packet=1024", "--set-b", "max_allowed_packet=5")...)
@@ -243,7 +243,7 @@ func TestRivals(t *testing.T) {
 			}
 		}
 	}
-	if code, out, errs := benchmark(t, "compare", cut, ours); code != fault.Usage || out != "" || !strings.Contains(errs, "the run did not end") {
+	if code, out, errs := benchmark(t, "compare", cut, ours); code != fault.Usage || out != "" || !strings.Contains(errs, "the run did not finish") {
 		t.Errorf("cut: code %d, %s%s", code, out, errs)
 	}
 }

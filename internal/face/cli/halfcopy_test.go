@@ -55,7 +55,7 @@ func TestHalfCopied(t *testing.T) {
 	for _, proof := range proofs[1:] {
 		without(proof, true, func() {
 			const what = "a proof that was cut"
-			says(what, fault.OK, "A drill of "+ids[0]+" counts for nothing: ", "backup", "list")
+			says(what, fault.OK, "A drill of "+ids[0]+" does not count: ", "backup", "list")
 			says(what, check.OK, "proven", "check", "backup") // by the other
 			says(what, fault.Failed, "proofs/"+ids[0], "verify")
 			says(what, fault.OK, ids[0]+"  the newest proven one", "backup", "prune", "--keep-last", "1", "--dry-run")

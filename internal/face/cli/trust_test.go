@@ -188,7 +188,7 @@ func TestStrangersCount(t *testing.T) {
 		t.Setenv("XDG_CONFIG_HOME", taker)
 		why := map[bool]string{false: "it is not signed, so it is unknown who made it", true: "it is signed by a key that is not trusted"}[signed]
 		says(check.Warning, "BACKUP WARNING - no backup was ever proven by a trusted key, the newest proof does not count: "+why, "check", "backup")
-		says(fault.OK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
+		says(fault.OK, "A drill of "+ids[1]+" does not count: "+why, "backup", "list")
 		says(fault.OK, "in doubt", "backup", "list")
 		says(fault.OK, `"doubt": "`+why, "backup", "list", "-o", "json")
 		says(fault.OK, ids[1]+"  the newest proven one, by a drill not signed by a trusted key", "backup", "prune", "--keep-last", "1", "--dry-run")
@@ -207,7 +207,7 @@ func TestStrangersCount(t *testing.T) {
 	other := placestest.KeepBackups(t, place, 1, repo.Keys{})[0]
 	t.Setenv("XDG_CONFIG_HOME", taker)
 	says(check.Warning, "BACKUP WARNING - the newest backup, "+other+", does not count: it is signed by a key that is not trusted", "check", "backup")
-	says(fault.OK, other+" counts for nothing: it is signed by a key that is not trusted", "backup", "list")
+	says(fault.OK, other+" does not count: it is signed by a key that is not trusted", "backup", "list")
 	if err := os.Remove(filepath.Join(place, "backups", other, "signature")); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // answer is what a question is answered with. It is made, packed and bounded in memory before the first byte is sent: what
@@ -174,30 +176,35 @@ func (s *server) question(l *lane, fail func(http.ResponseWriter, error), make f
 
 // apiError is an error that a client sees, with the status it goes with.
 type apiError struct {
-	Status  int    `json:"-"`
-	Message string `json:"error"`
-	Hint    string `json:"hint,omitempty"`
+	error
+	Status int
 }
 
-func (e *apiError) Error() string { return e.Message }
+func (e *apiError) Unwrap() error { return e.error }
 
-func badRequest(message, hint string) error {
-	return &apiError{Status: http.StatusBadRequest, Message: message, Hint: hint}
+// failed is an error with its status and what mends it, which may be empty.
+func failed(status int, message, remedy string) *apiError {
+	return &apiError{fleet.WithRemedy(errors.New(message), remedy), status}
 }
+
+func badRequest(message, remedy string) error { return failed(http.StatusBadRequest, message, remedy) }
 
 // writeError tells an error in the words of Risso's own API.
 func writeError(w http.ResponseWriter, err error) {
 	e, ok := errors.AsType[*apiError](err)
 	if !ok {
-		e = &apiError{Status: http.StatusInternalServerError, Message: err.Error()}
+		e = &apiError{err, http.StatusInternalServerError}
 		if status, _, ok := refusal(err); ok {
 			e.Status = status
 			if status == http.StatusServiceUnavailable { // others say what to ask instead
-				e.Hint = "ask again in some seconds"
+				e.error = fleet.WithRemedy(err, "ask again in some seconds")
 			}
 		}
 	}
-	writeStatus(w, e.Status, e)
+	writeStatus(w, e.Status, struct {
+		Error  string `json:"error"`
+		Remedy string `json:"remedy,omitempty"`
+	}{e.Error(), fleet.RemedyOf(e)})
 }
 
 // writeStatus sends a short answer in JSON.

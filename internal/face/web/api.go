@@ -78,7 +78,7 @@ func (s *server) instance(r *http.Request) (any, error) {
 	id := r.URL.Query().Get("id")
 	d, ok := s.Live.Detail(id)
 	if !ok {
-		return nil, &apiError{Status: http.StatusNotFound, Message: "no instance " + strconv.Quote(id), Hint: "GET /api/fleet lists them"}
+		return nil, failed(http.StatusNotFound, "no instance "+strconv.Quote(id), "GET /api/fleet lists them")
 	}
 	return d, nil
 }
@@ -123,7 +123,7 @@ func (s *server) metrics(r *http.Request) (any, error) {
 		rows = append(rows, metricRow{Key: d.Key(), Name: d.Name, Labels: labels, Type: typeWord(d.Type == series.Counter), Last: num(math.NaN())})
 	}
 	if !ok && len(rows) == 0 {
-		return nil, &apiError{Status: http.StatusNotFound, Message: "no instance " + strconv.Quote(id)}
+		return nil, failed(http.StatusNotFound, "no instance "+strconv.Quote(id), "")
 	}
 	sort.Slice(rows, func(i, j int) bool { return rows[i].Key < rows[j].Key })
 	return map[string]any{"metrics": rows}, nil
@@ -201,7 +201,7 @@ func (s *server) chart(r *http.Request) (any, error) {
 		return nil, badRequest("step must leave at most "+strconv.Itoa(maxPoints)+" points", "")
 	}
 	if most := int64(s.Limits.Samples / 6); int64(len(keys))*((to-from)/step) > most { // a point has six values
-		return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: "the chart has more than " + strconv.FormatInt(most, 10) + " points in all", Hint: "ask for fewer series, or larger steps"}
+		return nil, failed(http.StatusUnprocessableEntity, "the chart has more than "+strconv.FormatInt(most, 10)+" points in all", "ask for fewer series, or larger steps")
 	}
 	from -= from % step
 	bands, err := s.Numbers.Bands(r.Context(), id, keys, from, to, step)

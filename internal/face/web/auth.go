@@ -72,7 +72,7 @@ func (s *server) tokensAsked(ctx context.Context) (bool, error) {
 	return asked, nil
 }
 
-var errTokens = &apiError{Status: http.StatusServiceUnavailable, Message: "tokens cannot be checked now"}
+var errTokens = failed(http.StatusServiceUnavailable, "tokens cannot be checked now", "")
 
 // guard lets a request through when no token is asked for, or it carries one with the role that is needed: as a cookie, as
 // Authorization: Bearer TOKEN, or as the password of HTTP basic authentication, which Grafana offers.
@@ -93,8 +93,7 @@ func (s *server) guard(needed state.Role, next http.Handler) http.Handler {
 		}
 		w.Header().Set(roleHeader, string(v.role))
 		if !v.role.Allows(needed) {
-			writeError(w, &apiError{Status: http.StatusForbidden, Message: "the token " + v.name + " may look and not act",
-				Hint: "make one that may: risso token create NAME --role act"})
+			writeError(w, failed(http.StatusForbidden, "the token "+v.name+" may look and not act", "make one that may: risso token create NAME --role act"))
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), viewerKey{}, v)))
@@ -115,7 +114,7 @@ func (s *server) known(r *http.Request) (viewer, error) {
 			return viewer{}, errTokens
 		}
 	}
-	return viewer{}, &apiError{Status: http.StatusUnauthorized, Message: "a token is required", Hint: "make one with: risso token create NAME"}
+	return viewer{}, failed(http.StatusUnauthorized, "a token is required", "make one with: risso token create NAME")
 }
 
 // tokensOf gives what may be a token. The login of a proxy may stand where a program puts its token: then the cookie counts.
@@ -157,7 +156,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 	token, err := s.Facts.VerifyToken(r.Context(), strings.TrimSpace(body.Token))
 	switch {
 	case errors.Is(err, state.ErrNotFound):
-		writeError(w, &apiError{Status: http.StatusUnauthorized, Message: "this token is not known", Hint: "make one with: risso token create NAME"})
+		writeError(w, failed(http.StatusUnauthorized, "this token is not known", "make one with: risso token create NAME"))
 		return
 	case err != nil:
 		writeError(w, errTokens)
@@ -177,7 +176,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 func (s *server) hostCheck(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeError(w, &apiError{Status: http.StatusForbidden, Message: "requests from other pages are refused"})
+		writeError(w, failed(http.StatusForbidden, "requests from other pages are refused", ""))
 	}))
 	next = cross.Handler(next)
 	if !s.Open && len(s.Hosts) == 0 {
@@ -185,12 +184,12 @@ func (s *server) hostCheck(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.knownHost(r.Host) {
-			writeError(w, &apiError{Status: http.StatusForbidden, Message: "this Risso does not answer to that name", Hint: "use its address, or add the name to hosts in the config file"})
+			writeError(w, failed(http.StatusForbidden, "this Risso does not answer to that name", "use its address, or add the name to hosts in the config file"))
 			return
 		}
 		if o := r.Header.Get("Origin"); o != "" {
 			if u, err := url.Parse(o); err != nil || !s.knownHost(u.Host) {
-				writeError(w, &apiError{Status: http.StatusForbidden, Message: "requests from other pages are refused"})
+				writeError(w, failed(http.StatusForbidden, "requests from other pages are refused", ""))
 				return
 			}
 		}

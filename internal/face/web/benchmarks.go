@@ -139,7 +139,7 @@ func benchmarkID(r *http.Request) (int64, error) {
 
 func noBenchmark(id int64, err error) error {
 	if errors.Is(err, state.ErrNotFound) {
-		return &apiError{Status: http.StatusNotFound, Message: fmt.Sprintf("no benchmark %d", id), Hint: "GET /api/benchmarks lists them"}
+		return failed(http.StatusNotFound, fmt.Sprintf("no benchmark %d", id), "GET /api/benchmarks lists them")
 	}
 	return err
 }

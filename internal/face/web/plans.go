@@ -64,18 +64,18 @@ func (s *server) planSVG(r *http.Request) (string, error) {
 		return "", badRequest("theme must be light or dark, not "+strconv.Quote(theme), "leave it out to follow the reader's system")
 	}
 	if s.Statements.Store == nil {
-		return "", &apiError{Status: http.StatusNotFound, Message: "this Risso keeps no plans"}
+		return "", failed(http.StatusNotFound, "this Risso keeps no plans", "")
 	}
 	p, err := s.Statements.Store.Plan(r.Context(), q.Get("class"), q.Get("id"), q.Get("instance"))
 	if err != nil {
 		return "", questionError(err)
 	}
 	if p == nil {
-		return "", &apiError{Status: http.StatusNotFound, Message: "class " + strconv.Quote(q.Get("class")) + " has no plan " + strconv.Quote(q.Get("id")), Hint: "GET /api/query lists the plans of a class"}
+		return "", failed(http.StatusNotFound, "class "+strconv.Quote(q.Get("class"))+" has no plan "+strconv.Quote(q.Get("id")), "GET /api/query lists the plans of a class")
 	}
 	read, err := plan.Parse(p.Text)
 	if err != nil {
-		return "", &apiError{Status: http.StatusNotFound, Message: "this plan cannot be drawn: " + err.Error(), Hint: "GET /api/query has it as the server gave it"}
+		return "", failed(http.StatusNotFound, "this plan cannot be drawn: "+err.Error(), "GET /api/query has it as the server gave it")
 	}
 	return plan.Draw(plan.Explain(read, nil, ""), plan.SVGOptions{Theme: theme, Bare: q.Get("bare") == "1"}), nil
 }

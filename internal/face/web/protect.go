@@ -330,7 +330,7 @@ func (s *server) protectedServer(r *http.Request) (any, error) {
 	}
 	i := slices.IndexFunc(rows, func(p protectRow) bool { return p.ID == id })
 	if i < 0 {
-		return nil, &apiError{Status: http.StatusNotFound, Message: "no server " + strconv.Quote(id), Hint: "GET /api/protect lists them"}
+		return nil, failed(http.StatusNotFound, "no server "+strconv.Quote(id), "GET /api/protect lists them")
 	}
 	drills, err := s.Facts.Drills(ctx, id, mostShown)
 	if err != nil {
@@ -408,7 +408,7 @@ func (s *server) protectRunDetail(r *http.Request) (any, error) {
 	}
 	n, err := s.Facts.Run(r.Context(), id)
 	if errors.Is(err, state.ErrNotFound) {
-		return nil, &apiError{Status: http.StatusNotFound, Message: fmt.Sprintf("no run %d", id), Hint: "GET /api/protect/server?id=… lists them"}
+		return nil, failed(http.StatusNotFound, fmt.Sprintf("no run %d", id), "GET /api/protect/server?id=… lists them")
 	}
 	if err != nil {
 		return nil, err
@@ -448,7 +448,7 @@ func runID(r *http.Request) (int64, error) {
 	return id, nil
 }
 
-var errNothingToStart = &apiError{Status: http.StatusConflict, Message: "nothing is configured to protect a server", Hint: "write a protect block into the config file of risso serve"}
+var errNothingToStart = failed(http.StatusConflict, "nothing is configured to protect a server", "write a protect block into the config file of risso serve")
 
 // startJob makes a job due now. It may have to wait for another of its server.
 func (s *server) startJob(r *http.Request) (any, error) {
@@ -458,9 +458,9 @@ func (s *server) startJob(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("job")
 	switch err := s.Protect.Start(name, viewerOf(r).who()); {
 	case errors.Is(err, jobs.ErrNoJob):
-		return nil, &apiError{Status: http.StatusNotFound, Message: "no job " + strconv.Quote(name), Hint: "GET /api/protect lists them"}
+		return nil, failed(http.StatusNotFound, "no job "+strconv.Quote(name), "GET /api/protect lists them")
 	case errors.Is(err, jobs.ErrRunning):
-		return nil, &apiError{Status: http.StatusConflict, Message: name + " runs already"}
+		return nil, failed(http.StatusConflict, name+" runs already", "")
 	case err != nil:
 		return nil, err
 	}
@@ -480,7 +480,7 @@ func (s *server) stopRun(r *http.Request) (any, error) {
 	}
 	switch err := s.Protect.Stop(id, viewerOf(r).who()); {
 	case errors.Is(err, jobs.ErrNoRun):
-		return nil, &apiError{Status: http.StatusConflict, Message: fmt.Sprintf("run %d is not in progress", id)}
+		return nil, failed(http.StatusConflict, fmt.Sprintf("run %d is not in progress", id), "")
 	case err != nil:
 		return nil, err
 	}

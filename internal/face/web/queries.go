@@ -16,9 +16,9 @@ import (
 
 // Statements is what the web face needs to answer questions about statements.
 type Statements struct {
-	Store       events.Store            // nil: there is none
-	Why, Remedy string                  // why there is none, and how to fix it
-	Sources     func() []history.Status // how collecting goes, by instance
+	Store   events.Store            // nil: there is none
+	Missing fleet.Trouble           // why there is none, and how to fix it
+	Sources func() []history.Status // how collecting goes, by instance
 }
 
 // queriesGone answers every question while there is no store; false when there is one.
@@ -26,11 +26,11 @@ func (s *server) queriesGone() (any, bool) {
 	if s.Statements.Store != nil {
 		return nil, false
 	}
-	why := s.Statements.Why
+	why := s.Statements.Missing.Why
 	if why == "" {
 		why = "this Risso keeps no statements"
 	}
-	return map[string]any{"available": false, "why": why, "remedy": s.Statements.Remedy}, true
+	return map[string]any{"available": false, "why": why, "remedy": s.Statements.Missing.Remedy}, true
 }
 
 // questionError makes an error of the store one that a client understands.
@@ -220,7 +220,7 @@ func (s *server) query(r *http.Request) (any, error) {
 		return nil, questionError(err)
 	}
 	if a.ID == "" {
-		return nil, &apiError{Status: http.StatusNotFound, Message: "no class " + strconv.Quote(ask.ID) + " is known", Hint: "GET /api/queries lists classes"}
+		return nil, failed(http.StatusNotFound, "no class "+strconv.Quote(ask.ID)+" is known", "GET /api/queries lists classes")
 	}
 	if a.PtID == "" && len(a.Samples) > 0 { // pt-query-digest names a class by its statements, not by its fingerprint
 		a.PtID = sqltext.PtID(a.Samples[0].Text)

@@ -28,7 +28,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 		if r.Body != http.NoBody {
 			if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 				h.Set("Connection", "close")
-				writeError(w, &apiError{Status: http.StatusUnsupportedMediaType, Message: "a compressed body is not accepted", Hint: "send it as it is, without Content-Encoding"})
+				writeError(w, failed(http.StatusUnsupportedMediaType, "a compressed body is not accepted", "send it as it is, without Content-Encoding"))
 				return
 			}
 			control := http.NewResponseController(w)
@@ -76,10 +76,10 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request, most int64) (b
 // bodyError says why a body was not taken.
 func bodyError(err error, most int64) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the body has more than %d bytes", most)}
+		return failed(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", most), "")
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &apiError{Status: http.StatusRequestTimeout, Message: "the body did not come in time"}
+		return failed(http.StatusRequestTimeout, "the body did not come in time", "")
 	}
 	return badRequest("the body did not come whole", "")
 }

@@ -93,7 +93,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /api/login", s.login)
 	s.promRoutes(mux)
 	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) {
-		return nil, &apiError{Status: http.StatusNotFound, Message: "there is no " + r.URL.Path}
+		return nil, failed(http.StatusNotFound, "there is no "+r.URL.Path, "")
 	})
 	mux.Handle("/", s.page())
 	return s.bounded(s.hostCheck(mux))

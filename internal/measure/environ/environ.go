@@ -6,7 +6,9 @@
 package environ
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -21,8 +23,26 @@ type Environment struct {
 	ServerHost *ServerHost `json:"server_host,omitempty"` // only if the server runs on this machine
 	Server     Server      `json:"server"`
 	Connection Connection  `json:"connection"`
-	Remote     bool        `json:"remote,omitempty"` // the server runs on another machine
-	Unknown    []fleet.Gap `json:"unknown,omitempty"`
+	Remote     bool        `json:"remote,omitempty"`  // the server runs on another machine
+	Unknown    Unknown     `json:"unknown,omitempty"` // what could not be found out
+}
+
+// Unknown is what could not be found out.
+type Unknown []fleet.Trouble
+
+// UnmarshalJSON reads results of earlier versions, too, in which why was called reason.
+func (u *Unknown) UnmarshalJSON(b []byte) error {
+	var list []struct {
+		fleet.Trouble
+		Reason string `json:"reason"`
+	}
+	err := json.Unmarshal(b, &list)
+	*u = nil
+	for _, x := range list {
+		x.Why = cmp.Or(x.Why, x.Reason)
+		*u = append(*u, x.Trouble)
+	}
+	return err
 }
 
 // Client is the machine that the load came from, and how much of it the client may use.
@@ -80,7 +100,7 @@ type Source interface {
 	// local says whether the server runs on this machine, as far as its address tells.
 	local() bool
 	// find finds the server's process on this host.
-	find(h *host.Host, s Server) (pid int, gap *fleet.Gap, err error)
+	find(h *host.Host, s Server) (pid int, gap *fleet.Trouble, err error)
 }
 
 // patience bounds the questions to the server.
@@ -105,7 +125,7 @@ func Take(ctx context.Context, from Source) (*Environment, error) {
 		e.lookAtServer(h, from)
 	} else {
 		e.Remote = true
-		e.Unknown = append(e.Unknown, fleet.Gap{What: "the server's machine", Reason: "it is another machine", Remedy: "run risso on the server's machine to record it as well"})
+		e.Unknown = append(e.Unknown, fleet.Trouble{What: "the server's machine", Why: "it is another machine", Remedy: "run risso on the server's machine to record it as well"})
 	}
 	e.Connection.Network = network(h, e)
 	return e, nil
@@ -126,7 +146,7 @@ func (e *Environment) lookAtServer(h *host.Host, from Source) {
 	s := &ServerHost{PID: pid, Limits: h.Limits(pid), Container: h.ContainerOf(pid)}
 	e.ServerHost = s
 	if e.Server.DataDir == "" {
-		e.Unknown = append(e.Unknown, fleet.Gap{What: "the disk under the data", Reason: "the server does not show its data directory to this account", Remedy: "GRANT pg_read_all_settings"})
+		e.Unknown = append(e.Unknown, fleet.Trouble{What: "the disk under the data", Why: "the server does not show its data directory to this account", Remedy: "GRANT pg_read_all_settings"})
 		return
 	}
 	data, err := h.Storage(pid, e.Server.DataDir)
@@ -138,5 +158,5 @@ func (e *Environment) lookAtServer(h *host.Host, from Source) {
 }
 
 func (e *Environment) unknown(what string, err error, remedy string) {
-	e.Unknown = append(e.Unknown, fleet.Gap{What: what, Reason: err.Error(), Remedy: remedy})
+	e.Unknown = append(e.Unknown, fleet.Trouble{What: what, Why: err.Error(), Remedy: remedy})
 }

@@ -34,7 +34,7 @@ func (s mysqlSource) ask(ctx context.Context, e *Environment) error {
 		DataDir: sv.DataDir, pidFile: sv.PidFile, Changed: []Variable{}}
 	changed, all, err := read.ChangedVariables(ctx, c)
 	if err != nil {
-		e.unknown("changed variables", err, "GRANT SELECT ON performance_schema.* TO "+sv.QuotedAccount())
+		e.unknown("changed variables", err, sv.GrantPerformanceSchema())
 	}
 	e.Server.AllVariables = all
 	for _, v := range changed {
@@ -43,7 +43,7 @@ func (s mysqlSource) ask(ctx context.Context, e *Environment) error {
 	return nil
 }
 
-func (s mysqlSource) find(h *host.Host, sv Server) (int, *fleet.Gap, error) {
+func (s mysqlSource) find(h *host.Host, sv Server) (int, *fleet.Trouble, error) {
 	t := host.Target{Socket: s.at.Socket(), Port: s.at.Port(), DataDir: sv.DataDir}
 	if t.Socket == "" && t.Port == 0 {
 		t.Socket, t.Port = sv.Socket, sv.Port

@@ -125,7 +125,7 @@ func texts(s drive.Session, query string) ([][]string, error) {
 }
 
 // find takes the postmaster's number from its pid file, or goes up from the process that answered.
-func (s *postgresSource) find(h *host.Host, sv Server) (int, *fleet.Gap, error) {
+func (s *postgresSource) find(h *host.Host, sv Server) (int, *fleet.Trouble, error) {
 	if sv.DataDir != "" {
 		if b, err := os.ReadFile(filepath.Join(sv.DataDir, "postmaster.pid")); err == nil {
 			first, _, _ := strings.Cut(string(b), "\n")

@@ -46,9 +46,9 @@ type Use struct {
 	// ClockSet is by how many seconds the clock was set. The figures do not depend on it, but the times of day do.
 	ClockSet float64 `json:"clock_set,omitempty"`
 	// MHz is the mean frequency, LowestMHz that of the slowest second.
-	MHz       *float64    `json:"mhz,omitempty"`
-	LowestMHz float64     `json:"lowest_mhz,omitempty"`
-	Unknown   []fleet.Gap `json:"unknown,omitempty"`
+	MHz       *float64 `json:"mhz,omitempty"`
+	LowestMHz float64  `json:"lowest_mhz,omitempty"`
+	Unknown   Unknown  `json:"unknown,omitempty"` // what could not be found out
 	// Elsewhere says that the server runs on another machine, which is not observed.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	// Seconds are the individual samples.
@@ -200,7 +200,7 @@ type Watcher struct {
 	before  look                 // the one before last
 	cpu     func() time.Duration // of the client so far
 	seconds []UseSecond
-	gaps    map[string]fleet.Gap
+	gaps    map[string]fleet.Trouble
 }
 
 // look is one look at all counters.
@@ -218,7 +218,7 @@ type look struct {
 // NewWatcher opens what there is to see; cpu tells the client's processor time. It never fails: what cannot be seen is told by
 // the Use.
 func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
-	out := &Watcher{watch: w, cpu: cpu, at: map[string]int{}, gaps: map[string]fleet.Gap{}}
+	out := &Watcher{watch: w, cpu: cpu, at: map[string]int{}, gaps: map[string]fleet.Trouble{}}
 	h, err := host.New(host.Options{Root: w.Root, Processors: true})
 	if err != nil {
 		out.gap("this machine", err, "mount /proc")
@@ -249,7 +249,7 @@ func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
 }
 
 func (w *Watcher) gap(what string, err error, remedy string) {
-	w.gaps[what] = fleet.Gap{What: what, Reason: err.Error(), Remedy: remedy}
+	w.gaps[what] = fleet.Trouble{What: what, Why: err.Error(), Remedy: remedy}
 }
 
 // Close closes the files.
@@ -480,14 +480,14 @@ func (w *Watcher) frequency(u *Use) {
 	}
 }
 
-func (w *Watcher) unknown() []fleet.Gap {
-	var out []fleet.Gap
+func (w *Watcher) unknown() []fleet.Trouble {
+	var out []fleet.Trouble
 	for _, g := range w.gaps {
 		out = append(out, g)
 	}
 	if w.host != nil {
 		out = append(out, w.host.Gaps()...)
 	}
-	slices.SortFunc(out, func(a, b fleet.Gap) int { return strings.Compare(a.What, b.What) })
+	slices.SortFunc(out, func(a, b fleet.Trouble) int { return strings.Compare(a.What, b.What) })
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 //go:embed page.html
@@ -30,7 +31,7 @@ type page struct {
 	Names       []string // of the environments
 	Facts       []factRow
 	Variables   []variableTable
-	Unknown     []unknownRow
+	Unknown     []fleet.Trouble
 	Began       string
 	Version     string
 }
@@ -70,8 +71,6 @@ type variableTable struct {
 	All  bool
 	Rows [][3]string
 }
-
-type unknownRow struct{ What, Reason, Remedy string }
 
 // HTML writes a page that needs nothing but itself; version names the program that made it.
 func HTML(w io.Writer, runs []Run, version string) error {
@@ -225,8 +224,6 @@ func (p *page) environments(runs []Run) {
 		if len(v.Rows) > 0 {
 			p.Variables = append(p.Variables, v)
 		}
-		for _, g := range r.Environment.Unknown {
-			p.Unknown = append(p.Unknown, unknownRow{g.What, g.Reason, g.Remedy})
-		}
+		p.Unknown = append(p.Unknown, r.Environment.Unknown...)
 	}
 }

@@ -56,7 +56,7 @@ type ActivityReader struct {
 	info      bool           // the process list is read, not performance_schema
 	whole     int            // readings until it is looked at in brief again
 	refused   map[string]int // questions that the server refused, and for how many readings they are left out
-	gaps      map[string]fleet.Gap
+	gaps      map[string]fleet.Trouble
 }
 
 // refusedFor is how many readings a refused question is left out.
@@ -64,7 +64,7 @@ const refusedFor = 600
 
 // NewActivityReader finds out how the server tells what its sessions do.
 func NewActivityReader(ctx context.Context, c *mysql.Conn) (*ActivityReader, error) {
-	r := &ActivityReader{c: c, refused: map[string]int{}, gaps: map[string]fleet.Gap{}, info: c.Server.MariaDB() || !c.Server.PerformanceSchema}
+	r := &ActivityReader{c: c, refused: map[string]int{}, gaps: map[string]fleet.Trouble{}, info: c.Server.MariaDB() || !c.Server.PerformanceSchema}
 	for _, set := range c.Server.BoundStatements(activityLimit) {
 		if err := c.Query(ctx, set, mysql.IgnoreRow); err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func NewActivityReader(ctx context.Context, c *mysql.Conn) (*ActivityReader, err
 	})
 	r.statement = threadsStatement(waits, c.Server.AtLeast(80000, fleet.Never))
 	if err == nil && !statements {
-		r.gaps["statements"] = fleet.Gap{What: "the last statement of a blocking session", Reason: "the consumer events_statements_current of performance_schema is off",
+		r.gaps["statements"] = fleet.Trouble{What: "the last statement of a blocking session", Why: "the consumer events_statements_current of performance_schema is off",
 			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}
 	}
 	return r, err
@@ -177,7 +177,7 @@ const wholeFor = 30
 // information_schema is filled with a row for each connection before its WHERE leaves them away, which costs MariaDB 3.4
 // milliseconds for a thousand that sleep; SHOW PROCESSLIST costs 0.3 (10.11, 1,000 connections; the client 0.2 for their rows).
 func (r *ActivityReader) brief(ctx context.Context) (list []Session, err error) {
-	atEnd := r.c.Server.MariaDB() || r.c.Server.Number < 80000
+	atEnd := commitsAtQueryEnd(r.c.Server)
 	rows := 0
 	err = r.c.Query(ctx, "SHOW /* risso: does any session run a statement? */ PROCESSLIST", func(row []sqldriver.Value) error {
 		rows++
@@ -225,7 +225,7 @@ func withBrief(list, brief []Session) []Session {
 func (r *ActivityReader) running(ctx context.Context) (list []Session, more bool, err error) {
 	at := map[int64]int{}
 	rows := 0
-	atEnd := r.c.Server.MariaDB() || r.c.Server.Number < 80000
+	atEnd := commitsAtQueryEnd(r.c.Server)
 	err = r.c.Query(ctx, r.statement, func(row []sqldriver.Value) error {
 		if rows++; rows > maxSessions {
 			more = true
@@ -252,8 +252,7 @@ func (r *ActivityReader) running(ctx context.Context) (list []Session, more bool
 func isOwnText(s string) bool { return strings.Contains(s[:min(len(s), 200)], "/* risso") }
 
 func sessionOf(row []sqldriver.Value, commitAtQueryEnd bool) Session {
-	whole := func(i int) int64 { n, _ := number(row[i]); return int64(n) }
-	s := Session{ID: whole(0), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Schema: mysql.Text(row[3]), State: mysql.Text(row[5]), Text: mysql.Text(row[6]), DigestText: mysql.Text(row[7]), Run: whole(8), level: whole(11)}
+	s := Session{ID: whole(row[0]), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Schema: mysql.Text(row[3]), State: mysql.Text(row[5]), Text: mysql.Text(row[6]), DigestText: mysql.Text(row[7]), Run: whole(row[8]), level: whole(row[11])}
 	s.Seconds, _ = number(row[9])
 	command, event := mysql.Text(row[4]), mysql.Text(row[10])
 	s.Prepared = command == "Execute" || event == "statement/sql/execute_sql"
@@ -306,7 +305,7 @@ type lockPair struct{ waits, holds int64 }
 // blockers finds who waits for row locks, which no state shows, and who blocks whom.
 func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	locks := 0.0
-	err := r.optional(ctx, "row locks", "the account needs PROCESS", grantProcess(r.c.Server), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
+	err := r.optional(ctx, "row locks", "the account needs PROCESS", r.c.Server.Grant("PROCESS"), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
 		locks, _ = number(row[0])
 		return nil
 	})
@@ -316,9 +315,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	if locks > 0 || slices.ContainsFunc(list, mayWaitUnseen) {
 		var pairs []lockPair
 		err := r.refusable(ctx, "row locks", rowLockPairs(r.c.Server), func(row []sqldriver.Value) error {
-			waits, _ := number(row[0])
-			holds, _ := number(row[1])
-			pairs = append(pairs, lockPair{int64(waits), int64(holds)})
+			pairs = append(pairs, lockPair{whole(row[0]), whole(row[1])})
 			return nil
 		})
 		if err != nil {
@@ -390,10 +387,8 @@ func block(list []Session, pairs []lockPair, class string) {
 
 // refusable asks who waits for whom.
 func (r *ActivityReader) refusable(ctx context.Context, what, statement string, f func(row []sqldriver.Value) error) error {
-	return r.optional(ctx, what, "the account may not see who blocks whom", grantProcess(r.c.Server)+"; "+grantPerformanceSchema(r.c.Server), statement, f)
+	return r.optional(ctx, what, "the account may not see who blocks whom", r.c.Server.Grant("PROCESS")+"; "+r.c.Server.GrantPerformanceSchema(), statement, f)
 }
-
-func grantProcess(s mysql.Server) string { return "GRANT PROCESS ON *.* TO " + s.QuotedAccount() }
 
 // optional asks what may be refused; then it is left out for a while, and Gaps says so.
 func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, statement string, f func(row []sqldriver.Value) error) error {
@@ -409,15 +404,15 @@ func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, sta
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassMissing:
 		r.refused[what] = refusedFor
-		r.gaps[what] = fleet.Gap{What: "who waits for " + what, Reason: reason, Remedy: remedy}
+		r.gaps[what] = fleet.Trouble{What: "who waits for " + what, Why: reason, Remedy: remedy}
 		return nil
 	}
 	return err
 }
 
 // Gaps are what the reader could not be told.
-func (r *ActivityReader) Gaps() []fleet.Gap {
-	list := []fleet.Gap{}
+func (r *ActivityReader) Gaps() []fleet.Trouble {
+	list := []fleet.Trouble{}
 	for _, what := range []string{"row locks", "metadata locks", "statements"} {
 		if g, ok := r.gaps[what]; ok {
 			list = append(list, g)
@@ -445,9 +440,8 @@ func (r *ActivityReader) lastStatements(ctx context.Context, list []Session) err
 	r.c.Traffic().Note(statement("0")) // its classes, without the numbers
 	r.c.Traffic().Note(statement("0, 0"))
 	err := r.c.QuietQuery(ctx, statement(strings.Join(ids, ", ")), func(row []sqldriver.Value) error {
-		id, _ := number(row[0])
 		if last := mysql.Text(row[1]); !isOwnText(last) {
-			found[int64(id)] = last
+			found[whole(row[0])] = last
 		}
 		return nil
 	})
@@ -473,8 +467,7 @@ func (r *ActivityReader) StillRuns(ctx context.Context, s Session) (bool, error)
 	same := false
 	r.c.Traffic().Note(q + "0")
 	err := r.c.QuietQuery(ctx, q+strconv.FormatInt(s.ID, 10), func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		same = same || int64(n) == s.Run
+		same = same || whole(row[0]) == s.Run
 		return nil
 	})
 	return same && s.Run != 0, err

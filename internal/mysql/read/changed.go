@@ -10,15 +10,15 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Changed is a global variable that is not as it was compiled in.
+// Changed is a global variable that does not have its compiled-in value.
 type Changed struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
-	Source string `json:"source,omitempty"` // where the value came from, in the server's word: EXPLICIT, COMMAND-LINE, CONFIG, SQL
+	Source string `json:"source,omitempty"` // where the value came from, in the server's words: EXPLICIT, COMMAND-LINE, CONFIG, SQL
 }
 
-// identityVariables name this server and its places; they differ between any two servers and make none faster. What kind
-// of disk stands behind a place is for the host to tell.
+// identityVariables name this server and its files; they differ between any two servers and make neither faster. What kind
+// of disk is behind a path is for the host to tell.
 var identityVariables = map[string]bool{
 	"datadir": true, "port": true, "socket": true, "pid_file": true, "server_id": true, "server_uuid": true, "server_uid": true, "hostname": true, "report_host": true,
 	"report_port": true, "log_error": true, "general_log_file": true, "slow_query_log_file": true, "tmpdir": true, "slave_load_tmpdir": true,
@@ -33,13 +33,13 @@ var identityVariables = map[string]bool{
 	"sha256_password_private_key_path": true, "sha256_password_public_key_path": true, "build_id": true,
 }
 
-// IdentityVariable says whether a variable names a server or its places, and so tells nothing of how fast it is.
+// IdentityVariable says whether a variable names a server or its files, and so says nothing about how fast it is.
 func IdentityVariable(name string) bool { return identityVariables[name] }
 
-// changedStatement asks for the variables that are not as compiled in. all: this server does not tell which, so all are
-// given. variables_info tells of the session where that has a value of its own, as ours has of what probe set and the server's
-// start leaves foreign_key_checks: these count only when the global value is not the default. It exists
-// since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
+// changedStatement asks for the variables that do not have their compiled-in value. all says that this server does not tell
+// which, so that all of them are given. If the session has a value of its own, variables_info is about that: ours has some from
+// connecting, and of foreign_key_checks from the server's start. These count only if the global value is not the default.
+// The table exists since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
 func changedStatement(s mysql.Server) (query string, all bool) {
 	switch {
 	case s.MariaDB() && s.Number >= 100100:
@@ -56,9 +56,9 @@ func changedStatement(s mysql.Server) (query string, all bool) {
 	}
 }
 
-// ChangedVariables gives the global variables that are not as they were compiled in, sorted by name as the server sorts
-// them; all says that this server does not tell which those are, so that every variable is given. Secrets are hidden, and
-// what changes by itself is left out.
+// ChangedVariables gives the global variables that do not have their compiled-in value, in the server's order of names; all says
+// that this server does not tell which those are, so that every variable is given. Secrets are hidden, and variables that
+// change by themselves are left out.
 func ChangedVariables(ctx context.Context, c *mysql.Conn) (list []Changed, all bool, err error) {
 	query, all := changedStatement(c.Server)
 	err = c.Query(ctx, query, func(row []sqldriver.Value) error {

@@ -61,15 +61,13 @@ func Digests(ctx context.Context, c *mysql.Conn, since string, f func(d *Digest)
 		d = Digest{Schema: mysql.Text(row[0]), ID: mysql.Text(row[1]), First: mysql.Text(row[2])}
 		for i, into := range []*int64{7: &d.Errors, 8: &d.Warnings, 9: &d.RowsAffected, 10: &d.RowsSent, 11: &d.RowsExamined, 12: &d.TmpDiskTables, 13: &d.TmpTables, 14: &d.SortRows, 15: &d.NoIndex} {
 			if into != nil {
-				n, _ := number(row[i])
-				*into = int64(n)
+				*into = whole(row[i])
 			}
 		}
-		calls, _ := number(row[3])
 		sum, _ := number(row[4])
 		longest, _ := number(row[5])
 		lock, _ := number(row[6])
-		d.Calls, d.Seconds, d.MaxSeconds, d.LockSeconds = int64(calls), sum*picosecond, longest*picosecond, lock*picosecond
+		d.Calls, d.Seconds, d.MaxSeconds, d.LockSeconds = whole(row[3]), sum*picosecond, longest*picosecond, lock*picosecond
 		return f(&d)
 	})
 }
@@ -187,9 +185,8 @@ func Samples(ctx context.Context, c *mysql.Conn, ids []string, f func(StatementS
 	}
 	return vary(ctx, c, quoteHex(ids), `SELECT /* risso: a sample of each class */ SCHEMA_NAME, DIGEST, QUERY_SAMPLE_TEXT, UNIX_TIMESTAMP(QUERY_SAMPLE_SEEN), QUERY_SAMPLE_TIMER_WAIT
  FROM `+digestTable+` WHERE DIGEST IN (`+quoteHex(ids)+`) AND QUERY_SAMPLE_TEXT IS NOT NULL`, func(row []sqldriver.Value) error {
-		seen, _ := number(row[3])
 		wait, _ := number(row[4])
-		s := StatementSample{Schema: mysql.Text(row[0]), Digest: mysql.Text(row[1]), Text: mysql.Text(row[2]), Time: int64(seen), Seconds: wait * picosecond}
+		s := StatementSample{Schema: mysql.Text(row[0]), Digest: mysql.Text(row[1]), Text: mysql.Text(row[2]), Time: whole(row[3]), Seconds: wait * picosecond}
 		s.Cut = len(s.Text) >= limit || strings.HasSuffix(s.Text, "...")
 		return f(s)
 	})
@@ -223,9 +220,7 @@ func Latency(ctx context.Context, c *mysql.Conn, schema, digest string) ([]Laten
 	var out []LatencyBucket
 	err := vary(ctx, c, digest, "SELECT /* risso: latency of a class */ BUCKET_NUMBER, COUNT_BUCKET FROM performance_schema.events_statements_histogram_by_digest WHERE "+
 		where+" AND DIGEST = "+quoteHex([]string{digest})+" AND COUNT_BUCKET > 0 ORDER BY BUCKET_NUMBER", func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		calls, _ := number(row[1])
-		out = append(out, LatencyBucket{Number: int(n), Calls: int64(calls)})
+		out = append(out, LatencyBucket{Number: int(whole(row[0])), Calls: whole(row[1])})
 		return nil
 	})
 	return out, err
@@ -234,36 +229,35 @@ func Latency(ctx context.Context, c *mysql.Conn, schema, digest string) ([]Laten
 // DigestsLost reads how many statements found no room in the table of digests, and how large that table is.
 func DigestsLost(ctx context.Context, c *mysql.Conn) (lost, size int64, err error) {
 	err = c.Query(ctx, "SHOW /* risso: statements without a class */ GLOBAL STATUS LIKE 'Performance\\_schema\\_digest\\_lost'", func(row []sqldriver.Value) error {
-		n, _ := number(row[1])
-		lost = int64(n)
+		lost = whole(row[1])
 		return nil
 	})
 	if err != nil {
 		return 0, 0, err
 	}
 	err = c.Query(ctx, "SELECT /* risso: room for classes */ @@performance_schema_digests_size", func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		size = int64(n)
+		size = whole(row[0])
 		return nil
 	})
 	return lost, size, err
 }
 
-// CountsStatements says whether the server counts statements by class, and else why not and how to fix it.
-func CountsStatements(ctx context.Context, c *mysql.Conn) (yes bool, why, remedy string, err error) {
+// CountsStatements is nil if the server counts statements by class, else why not and how to fix it.
+func CountsStatements(ctx context.Context, c *mysql.Conn) (off *fleet.Trouble, err error) {
 	if !c.Server.PerformanceSchema {
-		return false, "performance_schema is off on this server", "add performance_schema=ON to the [mysqld] section of the option file and restart the server", nil
+		return &fleet.Trouble{Why: "performance_schema is off on this server", Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"}, nil
 	}
-	off := []string{}
+	consumers := []string{}
 	err = c.Query(ctx, "SELECT /* risso: are statements counted by class? */ NAME FROM performance_schema.setup_consumers WHERE NAME IN ('statements_digest', 'global_instrumentation', 'thread_instrumentation') AND ENABLED = 'NO'", func(row []sqldriver.Value) error {
-		off = append(off, mysql.Text(row[0]))
+		consumers = append(consumers, mysql.Text(row[0]))
 		return nil
 	})
 	if err != nil {
-		return false, "", "", err
+		return nil, err
 	}
-	if len(off) > 0 {
-		return false, "the consumer " + strings.Join(off, " and ") + " of performance_schema is off", "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ('" + strings.Join(off, "', '") + "')", nil
+	if len(consumers) > 0 {
+		return &fleet.Trouble{Why: "the consumer " + strings.Join(consumers, " and ") + " of performance_schema is off",
+			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ('" + strings.Join(consumers, "', '") + "')"}, nil
 	}
 	on := 0.0
 	err = c.Query(ctx, "SELECT /* risso: are statements timed? */ COUNT(*) FROM performance_schema.setup_instruments WHERE NAME LIKE 'statement/sql/%' AND ENABLED = 'YES' AND TIMED = 'YES'", func(row []sqldriver.Value) error {
@@ -271,7 +265,7 @@ func CountsStatements(ctx context.Context, c *mysql.Conn) (yes bool, why, remedy
 		return nil
 	})
 	if err == nil && on == 0 {
-		return false, "the statement instruments of performance_schema are off", "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'", nil
+		return &fleet.Trouble{Why: "the statement instruments of performance_schema are off", Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'"}, nil
 	}
-	return err == nil, "", "", err
+	return nil, err
 }

@@ -11,8 +11,8 @@ import (
 
 const innodbSource = "information_schema.INNODB_METRICS"
 
-// innodbReader reads every InnoDB metric that is switched on. What a metric is gets asked once; each
-// second only name and count travel.
+// innodbReader reads every InnoDB metric that is switched on. Their descriptions are read once; each second, only names and
+// counts are.
 type innodbReader struct {
 	rows   []statusRow
 	byName map[string]int

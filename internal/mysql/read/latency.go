@@ -95,6 +95,6 @@ func quantile(before, now []bucket, q float64) (float64, bool) {
 }
 
 // hasStatementHistogram says whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
-func hasStatementHistogram(s mysql.Server) bool {
+func hasStatementHistogram(_ *Reader, s mysql.Server) bool {
 	return s.PerformanceSchema && s.AtLeast(80003, fleet.Never)
 }

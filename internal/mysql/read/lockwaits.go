@@ -64,7 +64,7 @@ func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 //
 // MySQL 5.7 and MariaDB copy what they tell of row locks, and make the copy anew only when it was not read for 0.1 s (Source:
 // CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): asking more often than that returns the old state.
-func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
 	rows, gap, err := rowLockWaits(ctx, c, waiter)
 	if err != nil {
 		return nil, nil, err
@@ -93,19 +93,15 @@ func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWai
 }
 
 // allowed runs a question that the server may refuse; then it is a gap.
-func allowed(ctx context.Context, c *mysql.Conn, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Gap, error) {
+func allowed(ctx context.Context, c *mysql.Conn, what, remedy, statement string, f func(row []sqldriver.Value) error) ([]fleet.Trouble, error) {
 	err := c.QuietQuery(ctx, statement, f)
 	switch mysql.ClassOf(err) {
 	case "":
 		return nil, nil
 	case mysql.ClassPrivilege, mysql.ClassMissing:
-		return []fleet.Gap{{What: what, Reason: err.Error(), Remedy: remedy}}, nil
+		return []fleet.Trouble{{What: what, Why: err.Error(), Remedy: remedy}}, nil
 	}
 	return nil, err
-}
-
-func grantPerformanceSchema(s mysql.Server) string {
-	return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount()
 }
 
 // tellsDataLocks says whether performance_schema tells InnoDB's locks.
@@ -153,11 +149,11 @@ func rowLockPairs(s mysql.Server) string {
 
 // rowLockWaits tells who waits for a lock of InnoDB. Whether somebody does is asked of the transactions: the server's counters of
 // current waits leave out those for locks of tables and for AUTO_INCREMENT.
-func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
+func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
 	const what = "who holds a row lock"
-	remedy, one := grantProcess(c.Server), ""
+	remedy, one := c.Server.Grant("PROCESS"), ""
 	if c.Server.AtLeast(80001, fleet.Never) {
-		remedy += "; " + grantPerformanceSchema(c.Server)
+		remedy += "; " + c.Server.GrantPerformanceSchema()
 	}
 	if waiter != 0 {
 		one = fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
@@ -179,11 +175,9 @@ func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []Lock
 
 // rowLockWaitOf reads a row of rowLockDetails.
 func rowLockWaitOf(row []sqldriver.Value) LockWait {
-	waits, _ := number(row[0])
-	holds, _ := number(row[1])
 	open, _ := number(row[9])
-	w := LockWait{Waiter: int64(waits), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
-		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: int64(holds), Open: open}}
+	w := LockWait{Waiter: whole(row[0]), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
+		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: whole(row[1]), Open: open}}
 	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ behind it
 		name, _, _ := strings.Cut(w.Name, " /*")
 		if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
@@ -213,7 +207,7 @@ var stuckStates = []stuckState{
 }
 
 // stuckSessions finds the sessions whose state says that they wait for a lock of the server.
-func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stuck, gaps []fleet.Gap, err error) {
+func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stuck, gaps []fleet.Trouble, err error) {
 	var like []string
 	for _, s := range stuckStates {
 		like = append(like, "%[2]s LIKE '"+strings.ReplaceAll(s.like, "%", "%%")+"'")
@@ -226,9 +220,8 @@ func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stu
 	if waiter != 0 {
 		statement += fmt.Sprintf(" AND %s = %d", id, waiter)
 	}
-	gaps, err = allowed(ctx, c, "who waits for a metadata lock", grantPerformanceSchema(c.Server), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		s := stuck{id: int64(n), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: LockMetadata}
+	gaps, err = allowed(ctx, c, "who waits for a metadata lock", c.Server.GrantPerformanceSchema(), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+		s := stuck{id: whole(row[0]), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: LockMetadata}
 		for _, k := range stuckStates {
 			if k.like == s.state {
 				s.kind = k.kind
@@ -241,7 +234,7 @@ func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stu
 }
 
 // otherLockWaits finds who stands in the way of sessions that wait for locks of the server.
-func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	if hasMetadataLocks(c.Server) {
 		if list, gaps, err = metadataLockWaits(ctx, c); err != nil {
 			return nil, nil, err
@@ -284,9 +277,9 @@ func metadataLockPairs(s mysql.Server) string {
 
 // metadataLockWaits tells who waits for whose metadata, global and user locks, as far as performance_schema records them: those who
 // hold a lock that does not go with the wanted one; where there is none, those who want such a one, too, and stand before.
-func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gaps []fleet.Gap, err error) {
+func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gaps []fleet.Trouble, err error) {
 	var queued []LockWait
-	gaps, err = allowed(ctx, c, "who holds a metadata lock", grantPerformanceSchema(c.Server), metadataLockPairs(c.Server), func(row []sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, "who holds a metadata lock", c.Server.GrantPerformanceSchema(), metadataLockPairs(c.Server), func(row []sqldriver.Value) error {
 		w, ok := lockPairOf(row)
 		if ok && !w.Queued {
 			list = append(list, w)
@@ -309,10 +302,8 @@ func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gap
 
 // lockPairOf reads a row of metadataLockPairs; ok says whether the one lock keeps the other waiting.
 func lockPairOf(row []sqldriver.Value) (w LockWait, ok bool) {
-	waits, _ := number(row[0])
-	holds, _ := number(row[1])
-	w = LockWait{Waiter: int64(waits), Kind: kindOfObject(mysql.Text(row[2])), Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Mode: mysql.Text(row[5]), Held: mysql.Text(row[6]),
-		Queued: mysql.Text(row[7]) == "PENDING", Blocker: Blocker{ID: int64(holds)}}
+	w = LockWait{Waiter: whole(row[0]), Kind: kindOfObject(mysql.Text(row[2])), Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Mode: mysql.Text(row[5]), Held: mysql.Text(row[6]),
+		Queued: mysql.Text(row[7]) == "PENDING", Blocker: Blocker{ID: whole(row[1])}}
 	return w, locksCollide(w.Type, w.Mode, w.Held, w.Queued)
 }
 
@@ -327,7 +318,7 @@ func kindOfObject(object string) LockKind {
 }
 
 // lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not tell.
-func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	switch {
 	case s.kind == LockUser:
 		return userLockWait(ctx, c, s)
@@ -342,7 +333,7 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 			return list, nil, err
 		}
 	}
-	gap := fleet.Gap{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the server was not recording metadata locks when it was acquired",
+	gap := fleet.Trouble{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Why: "the server was not recording metadata locks when it was acquired",
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl' records those that are taken from then on"}
 	switch {
 	case c.Server.MariaDB() && s.kind == LockGlobal:
@@ -351,19 +342,18 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}
 	list, err = openTransactions(ctx, c, s)
-	return list, []fleet.Gap{gap}, err
+	return list, []fleet.Trouble{gap}, err
 }
 
 // flushWait tells who uses tables that a session waits to be closed. The server does not tell which tables those are: the ones that its
 // statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
 // LOCK TABLES; those that wait for the same are no hindrance.
-func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
-	gaps, err = allowed(ctx, c, "who uses a table that is to be closed", grantPerformanceSchema(c.Server), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
+func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
+	gaps, err = allowed(ctx, c, "who uses a table that is to be closed", c.Server.GrantPerformanceSchema(), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
  FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID = l.OWNER_THREAD_ID
  WHERE l.OBJECT_TYPE = 'TABLE' AND l.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID NOT IN (%d, CONNECTION_ID()) AND NOT t.PROCESSLIST_STATE <=> 'Waiting for table flush'
   AND (t.PROCESSLIST_COMMAND <> 'Sleep' OR l.LOCK_TYPE IN ('SHARED_READ_ONLY', 'SHARED_NO_READ_WRITE')) LIMIT %d`, s.id, maxLockPairs), func(row []sqldriver.Value) error {
-		holds, _ := number(row[0])
-		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: mysql.Text(row[1]), Name: mysql.Text(row[2]), Maybe: true, Blocker: Blocker{ID: int64(holds)}})
+		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: mysql.Text(row[1]), Name: mysql.Text(row[2]), Maybe: true, Blocker: Blocker{ID: whole(row[0])}})
 		return nil
 	})
 	return namedTables(list, s.text), gaps, err
@@ -384,10 +374,10 @@ func namedTables(list []LockWait, statement string) (named []LockWait) {
 }
 
 // userLockWait asks for the owner of the lock that the text of GET_LOCK names.
-func userLockWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+func userLockWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	name, ok := userLockName(s.text)
 	if !ok {
-		return nil, []fleet.Gap{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Reason: "the text of the statement does not show the lock's name", Remedy: grantPerformanceSchema(c.Server)}}, nil
+		return nil, []fleet.Trouble{{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Why: "the text of the statement does not show the lock's name", Remedy: c.Server.GrantPerformanceSchema()}}, nil
 	}
 	err = c.QuietQuery(ctx, fmt.Sprintf("SELECT /* risso: who has a user lock */ IS_USED_LOCK(_utf8mb4 X'%X')", name), func(row []sqldriver.Value) error {
 		if n, known := number(row[0]); known && n > 0 {
@@ -417,8 +407,7 @@ func userLockName(statement string) (string, bool) {
 func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, known bool, err error) {
 	first, names := sqltext.NamesIn(s.text)
 	gaps, err := allowed(ctx, c, "", "", fmt.Sprintf("SELECT /* risso: who holds metadata locks */ THREAD_ID, LOCK_MODE, LOCK_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_INFO WHERE THREAD_ID NOT IN (%d, CONNECTION_ID())", s.id), func(row []sqldriver.Value) error {
-		holds, _ := number(row[0])
-		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(mysql.Text(row[1]), "MDL_"), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Blocker: Blocker{ID: int64(holds)}}
+		w := LockWait{Waiter: s.id, Kind: s.kind, Held: strings.TrimPrefix(mysql.Text(row[1]), "MDL_"), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Blocker: Blocker{ID: whole(row[0])}}
 		strong := strings.Contains(w.Held, "EXCLUSIVE") && w.Held != "INTENTION_EXCLUSIVE" || strings.Contains(w.Held, "NO_READ_WRITE") || strings.Contains(w.Held, "NO_WRITE") || w.Held == "SHARED_READ_ONLY"
 		switch mysql.Text(row[2]) {
 		case "Table metadata lock":
@@ -449,16 +438,15 @@ func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWa
 func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, err error) {
 	_, err = allowed(ctx, c, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
  WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {
-		id, _ := number(row[0])
 		open, _ := number(row[1])
-		list = append(list, LockWait{Waiter: s.id, Kind: s.kind, Maybe: true, Blocker: Blocker{ID: int64(id), Open: open}})
+		list = append(list, LockWait{Waiter: s.id, Kind: s.kind, Maybe: true, Blocker: Blocker{ID: whole(row[0]), Open: open}})
 		return nil
 	})
 	return list, err
 }
 
 // describeBlockers fills in who the blockers are and what they do or did last.
-func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps []fleet.Gap, err error) {
+func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps []fleet.Trouble, err error) {
 	var ids []string
 	for _, w := range list {
 		if id := strconv.FormatInt(w.Blocker.ID, 10); w.Blocker.ID > 0 && !slices.Contains(ids, id) {
@@ -475,10 +463,10 @@ func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps
 		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
  FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
 	}
-	gaps, err = allowed(ctx, c, "what the blocking session does", grantPerformanceSchema(c.Server), statement, func(row []sqldriver.Value) error {
-		id, _ := number(row[0])
+	gaps, err = allowed(ctx, c, "what the blocking session does", c.Server.GrantPerformanceSchema(), statement, func(row []sqldriver.Value) error {
+		id := whole(row[0])
 		seconds, _ := number(row[5])
-		found[int64(id)] = Blocker{ID: int64(id), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
+		found[id] = Blocker{ID: id, User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
 		return nil
 	})
 	if err != nil {
@@ -492,8 +480,7 @@ func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps
 	}
 	open := map[int64]float64{}
 	_, err = allowed(ctx, c, "", "", "SELECT /* risso: how long transactions are open */ t.trx_mysql_thread_id, "+openSeconds("t")+" FROM information_schema.INNODB_TRX t WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
-		id, _ := number(row[0])
-		open[int64(id)], _ = number(row[1])
+		open[whole(row[0])], _ = number(row[1])
 		return nil
 	})
 	for i := range list {

@@ -10,14 +10,14 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// errTooLong says that an answer is larger than a caller can use.
+// errTooLong says that an answer is longer than a caller can use.
 var errTooLong = errors.New("the answer is too long")
 
-// maxPlan is how long a plan may be.
+// maxPlan is the length of the longest plan that is taken, in bytes.
 const maxPlan = 1 << 20
 
-// ExplainJSON asks for the plan of a statement, which is not run. The caller has made sure that it only reads: EXPLAIN itself
-// runs some derived tables on old servers. The server gives up after limit.
+// ExplainJSON asks for the plan of a statement without running it. The caller must make sure that the statement only reads, as
+// EXPLAIN materializes some derived tables on old servers. The server gives up after limit.
 func ExplainJSON(ctx context.Context, c *mysql.Conn, schema, statement string, limit time.Duration) (plan string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
 	defer cancel()
@@ -42,7 +42,7 @@ func ExplainJSON(ctx context.Context, c *mysql.Conn, schema, statement string, l
 	return plan, err
 }
 
-// ExplainRunning gives the plan of the statement that another session runs, in JSON; "" where the server does not tell it: MariaDB
+// ExplainRunning gives the plan, in JSON, of the statement that another session runs; "" if the server does not tell it: MariaDB
 // before 10.9, and MySQL for prepared statements (EXPLAIN FOR CONNECTION refuses them with error 3012).
 func ExplainRunning(ctx context.Context, c *mysql.Conn, s Session, limit time.Duration) (plan string, err error) {
 	ways := c.Server.ExplainConnection(s.ID)
@@ -66,7 +66,7 @@ func ExplainRunning(ctx context.Context, c *mysql.Conn, s Session, limit time.Du
 	return plan, err
 }
 
-// explainLimits bounds the statements of this session in time: a SELECT, and the derived tables that EXPLAIN runs.
+// explainLimits bounds how long statements of this session may take: SELECT, and EXPLAIN with its derived tables.
 func explainLimits(s mysql.Server, limit time.Duration) []string {
 	if s.MariaDB() {
 		return []string{fmt.Sprintf("SET SESSION /* risso: bound explain */ max_statement_time = %.3f, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1", limit.Seconds())}

@@ -25,10 +25,9 @@ type Prepared struct {
 
 // PreparedCounting says where a server counts executions of prepared statements by the binary protocol.
 type PreparedCounting struct {
-	Digests   bool // in the table of digests, as EXECUTE SELECT …: there is nothing to add
-	Instances bool // in performance_schema.prepared_statements_instances, and not in the table of digests
-	// Why neither counts them, and how to fix it.
-	Why, Remedy string
+	Digests       bool // in the table of digests, as EXECUTE SELECT …: there is nothing to add
+	Instances     bool // in performance_schema.prepared_statements_instances, and not in the table of digests
+	fleet.Trouble      // why neither counts them, and how to fix it
 }
 
 // preparedTextLimit is how many bytes of a prepared statement servers keep (COL_INFO_SIZE in storage/perfschema), seen on MySQL
@@ -63,7 +62,7 @@ func CountsPrepared(ctx context.Context, c *mysql.Conn) (PreparedCounting, error
 	case seen > 0 || c.Server.AtLeast(90000, fleet.Never) && (full > 0 || !on): // the one that was run found no room, or could not be run
 		return PreparedCounting{Digests: true}, nil
 	case !hasPreparedInstances(c.Server):
-		return PreparedCounting{Why: "this server does not count executions of prepared statements; MySQL 5.7.4 and MariaDB 10.5.2 and newer do"}, nil
+		return PreparedCounting{Trouble: fleet.Trouble{Why: "this server does not count executions of prepared statements; MySQL 5.7.4 and MariaDB 10.5.2 and newer do"}}, nil
 	}
 	off := false
 	err = c.Query(ctx, "SELECT /* risso: are prepared statements counted? */ NAME FROM performance_schema.setup_consumers WHERE NAME = 'events_statements_current' AND ENABLED = 'NO'", func([]sqldriver.Value) error {
@@ -71,8 +70,8 @@ func CountsPrepared(ctx context.Context, c *mysql.Conn) (PreparedCounting, error
 		return nil
 	})
 	if off {
-		return PreparedCounting{Why: "this server counts executions of prepared statements only while the consumer events_statements_current of performance_schema is on",
-			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}, err
+		return PreparedCounting{Trouble: fleet.Trouble{Why: "this server counts executions of prepared statements only while the consumer events_statements_current of performance_schema is on",
+			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}}, err
 	}
 	return PreparedCounting{Instances: err == nil}, err
 }
@@ -119,8 +118,7 @@ func PreparedStatements(ctx context.Context, c *mysql.Conn, limit int, ranked bo
 		d := &p.Cost
 		for i, into := range []*int64{5: &d.Calls, 9: &d.Errors, 10: &d.Warnings, 11: &d.RowsAffected, 12: &d.RowsSent, 13: &d.RowsExamined, 14: &d.TmpDiskTables, 15: &d.TmpTables, 16: &d.SortRows, 17: &d.NoIndex} {
 			if into != nil {
-				v, _ := number(row[i])
-				*into = int64(v)
+				*into = whole(row[i])
 			}
 		}
 		for i, into := range []*float64{6: &d.Seconds, 7: &d.MaxSeconds, 8: &d.LockSeconds} {
@@ -138,8 +136,7 @@ func PreparedStatements(ctx context.Context, c *mysql.Conn, limit int, ranked bo
 // emptied, whatever became of them (MySQL manual, "Statement Summary Tables"; MariaDB's bulk executions are apart).
 func PreparedExecutions(ctx context.Context, c *mysql.Conn) (n int64, err error) {
 	err = c.Query(ctx, "SELECT /* risso: executions of prepared statements */ COALESCE(SUM(COUNT_STAR), 0) FROM performance_schema.events_statements_summary_global_by_event_name WHERE EVENT_NAME IN ('statement/com/Execute', 'statement/com/Bulk_execute')", func(row []sqldriver.Value) error {
-		v, _ := number(row[0])
-		n = int64(v)
+		n = whole(row[0])
 		return nil
 	})
 	return n, err
@@ -154,11 +151,11 @@ type PreparedRoom struct {
 // PreparedRoomOf reads it.
 func PreparedRoomOf(ctx context.Context, c *mysql.Conn) (r PreparedRoom, err error) {
 	err = c.Query(ctx, "SHOW /* risso: room for prepared statements */ GLOBAL STATUS WHERE Variable_name IN ('Performance_schema_prepared_statements_lost', 'Prepared_stmt_count')", func(row []sqldriver.Value) error {
-		v, _ := number(row[1])
+		v := whole(row[1])
 		if strings.EqualFold(mysql.Text(row[0]), "Prepared_stmt_count") {
-			r.Open = int64(v)
+			r.Open = v
 		} else {
-			r.Lost = int64(v)
+			r.Lost = v
 		}
 		return nil
 	})
@@ -166,8 +163,7 @@ func PreparedRoomOf(ctx context.Context, c *mysql.Conn) (r PreparedRoom, err err
 		return r, err
 	}
 	err = c.Query(ctx, "SELECT /* risso: room for prepared statements */ @@GLOBAL.max_prepared_stmt_count", func(row []sqldriver.Value) error {
-		v, _ := number(row[0])
-		r.Max = int64(v)
+		r.Max = whole(row[0])
 		return nil
 	})
 	return r, err

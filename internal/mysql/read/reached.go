@@ -14,10 +14,10 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Mark is a place in what a server has written: whoever has reached it has all that was committed before.
+// Mark is a position in what a server has written: a replica that has reached it has everything that was committed before.
 type Mark struct {
 	GTID   string // MySQL: gtid_executed; MariaDB: gtid_binlog_pos
-	File   string // where there is no GTID: name and end of the binary log
+	File   string // without GTIDs: the binary log's name, and its end
 	Offset int64
 }
 
@@ -38,11 +38,7 @@ func MarkOf(ctx context.Context, c *mysql.Conn) (Mark, error) {
 	if err != nil || m.GTID != "" {
 		return m, err
 	}
-	statement := "SHOW /* risso */ MASTER STATUS"
-	if c.Server.AtLeast(80200, fleet.Never) {
-		statement = "SHOW /* risso */ BINARY LOG STATUS"
-	}
-	rows, err := c.Maps(ctx, statement)
+	rows, err := c.Maps(ctx, c.Server.LogStatusStatement())
 	switch {
 	case err != nil:
 		return m, lacking(c, err, c.Server.LogsPrivilege())
@@ -54,7 +50,7 @@ func MarkOf(ctx context.Context, c *mysql.Conn) (Mark, error) {
 	return m, err
 }
 
-// Reach waits until a replica has applied all up to a mark of its primary, and says whether it has.
+// Reach waits at most that long for a replica to apply everything up to a mark of its primary, and says whether it did.
 func Reach(ctx context.Context, c *mysql.Conn, m Mark, wait time.Duration) (bool, error) {
 	const slice = time.Second // less than the time-out of a read
 	end := time.Now().Add(wait)
@@ -74,7 +70,7 @@ func Reach(ctx context.Context, c *mysql.Conn, m Mark, wait time.Duration) (bool
 		if time.Until(end) <= 0 {
 			return false, nil
 		}
-		if answer == "" { // NULL comes at once: the thread that applies does not run
+		if answer == "" { // NULL comes at once: the applier thread is not running
 			if err := delay.For(ctx, min(left, 200*time.Millisecond)); err != nil {
 				return false, err
 			}
@@ -82,7 +78,7 @@ func Reach(ctx context.Context, c *mysql.Conn, m Mark, wait time.Duration) (bool
 	}
 }
 
-// reachStatement waits on the server. MySQL takes whole seconds before 8.0. Source: MySQL manual, "Functions Used with Global
+// reachStatement waits on the server. Before 8.0 MySQL takes whole seconds only. Source: MySQL manual, "Functions Used with Global
 // Transaction Identifiers"; MariaDB's MASTER_GTID_WAIT.
 func reachStatement(c *mysql.Conn, m Mark, wait time.Duration) string {
 	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "") + "'" }
@@ -101,8 +97,8 @@ func reachStatement(c *mysql.Conn, m Mark, wait time.Duration) string {
 	return fmt.Sprintf("SELECT /* risso: wait for the primary's place */ MASTER_POS_WAIT(%s, %d, %s)", quoted(m.File), m.Offset, seconds)
 }
 
-// OwnWrites gives the transactions that a replica has and its primary has not, in the flavour's words; "" for none. Where
-// neither writes GTIDs nothing can be told: known is false.
+// OwnWrites gives the transactions that a replica has and its primary does not, as a set of GTIDs; "" for none. known is false if
+// this cannot be told because GTIDs are not in use.
 func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, known bool, err error) {
 	if replica.Server.MariaDB() != primary.Server.MariaDB() {
 		return "", false, nil
@@ -118,7 +114,7 @@ func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, k
 		})
 		return v, err
 	}
-	there, err := ask(replica, question) // the replica first: it lags
+	there, err := ask(replica, question) // the replica first, as it lags behind
 	if err != nil {
 		return "", false, err
 	}
@@ -135,7 +131,7 @@ func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, k
 	return strings.Join(beyond(there, here), ","), true, nil
 }
 
-// beyond gives the points of a MariaDB binary log's state that another does not have: it has one for each domain and server.
+// beyond gives the entries of a MariaDB gtid_binlog_state, which has one for each domain and server, that another one does not cover.
 func beyond(there, here string) (out []string) {
 	known := map[string]uint64{}
 	point := func(g string) (string, uint64) {

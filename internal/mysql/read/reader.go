@@ -49,7 +49,7 @@ type group struct {
 	remedy  func(mysql.Server) string // how to grant a missing privilege
 	asked   bool                      // on this connection
 	pos     int                       // of risso_collect_seconds in the sample, plus one
-	gap     *fleet.Gap                // why it could not be read
+	gap     *fleet.Trouble            // why it could not be read
 	retryAt int64                     // unix second from which it is tried again
 }
 
@@ -63,9 +63,8 @@ const retryGap = 60
 func NewReader(traffic *mysql.Traffic) *Reader {
 	always := func(*Reader, mysql.Server) bool { return true }
 	grant := func(privilege string) func(mysql.Server) string {
-		return func(s mysql.Server) string { return "GRANT " + privilege + " ON *.* TO " + s.QuotedAccount() }
+		return func(s mysql.Server) string { return s.Grant(privilege) }
 	}
-	selectPS := func(s mysql.Server) string { return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount() }
 	none := func(mysql.Server) string { return "" }
 	return &Reader{traffic: traffic, groups: []group{
 		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
@@ -73,14 +72,11 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).readInnoDB},
 		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
-			remedy: func(s mysql.Server) string {
-				return "GRANT " + s.ReplicaPrivilege() + " ON *.* TO " + s.QuotedAccount()
-			},
-			read: (*Reader).readReplication},
-		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: selectPS, read: (*Reader).readWaits},
-		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: selectPS,
+			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
+		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
+		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readLatency},
-		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: func(_ *Reader, s mysql.Server) bool { return hasStatementHistogram(s) }, remedy: selectPS,
+		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: hasStatementHistogram, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readQuantiles},
 		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).countReplicas},
@@ -222,11 +218,11 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	class := mysql.ClassOf(err)
 	switch class {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
-		g.gap = &fleet.Gap{What: g.what, Reason: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
+		g.gap = &fleet.Trouble{What: g.what, Why: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
 	case mysql.ClassMissing:
-		g.gap = &fleet.Gap{What: g.what, Reason: "this server does not have it: " + err.Error()}
+		g.gap = &fleet.Trouble{What: g.what, Why: "this server does not have it: " + err.Error()}
 	case mysql.ClassOther:
-		g.gap = &fleet.Gap{What: g.what, Reason: err.Error()}
+		g.gap = &fleet.Trouble{What: g.what, Why: err.Error()}
 	default:
 		return fmt.Errorf("read %s: %w", g.what, err)
 	}
@@ -262,30 +258,30 @@ func (r *Reader) Role() fleet.Role {
 }
 
 // Gaps is what could not be read, and what this server would tell if it were asked to.
-func (r *Reader) Gaps(s mysql.Server) []fleet.Gap {
-	var out []fleet.Gap
+func (r *Reader) Gaps(s mysql.Server) []fleet.Trouble {
+	var out []fleet.Trouble
 	for i := range r.groups {
 		if g := r.groups[i].gap; g != nil {
 			out = append(out, *g)
 		}
 	}
 	if !s.PerformanceSchema {
-		out = append(out, fleet.Gap{What: "statement latency", Reason: "performance_schema is off on this server",
+		out = append(out, fleet.Trouble{What: "statement latency", Why: "performance_schema is off on this server",
 			Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"})
 	}
 	if r.off > 0 {
-		out = append(out, fleet.Gap{What: digits.Counted(r.off, "InnoDB metric"), Reason: "switched off on this server, as it is by default",
+		out = append(out, fleet.Trouble{What: digits.Counted(r.off, "InnoDB metric"), Why: "switched off on this server, as it is by default",
 			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"})
 	}
 	return append(out, r.instrumentGap()...)
 }
 
-func (r *Reader) instrumentGap() []fleet.Gap {
+func (r *Reader) instrumentGap() []fleet.Trouble {
 	n, ok := r.Sample.Value("risso_statements_total")
 	if questions, q := r.Sample.Value("mysql_global_status_questions"); !ok || !q || n > 0 || questions < 100 {
 		return nil
 	}
-	return []fleet.Gap{{What: "statement latency", Reason: "performance_schema is on, but its statement instruments are off",
+	return []fleet.Trouble{{What: "statement latency", Why: "performance_schema is on, but its statement instruments are off",
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'"}}
 }
 
@@ -293,8 +289,7 @@ func (r *Reader) instrumentGap() []fleet.Gap {
 func (r *Reader) countDisabled(ctx context.Context, c *mysql.Conn) error {
 	r.off = 0
 	err := c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+innodbEnabled(c.Server)+")", func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		r.off = int(n)
+		r.off = int(whole(row[0]))
 		return nil
 	})
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {

@@ -18,13 +18,13 @@ type ReplicaChannel struct {
 	Name       string // "" for the only one
 	SourceHost string
 	SourcePort int
-	SourceID   string // server_id of the source, "0" where the IO thread never reached it
+	SourceID   string // server_id of the source, "0" if the IO thread never reached it
 	IORunning  bool
 	SQLRunning bool
 	LastError  string
 	Behind     int  // Seconds_Behind_Source; -1: the server does not tell
-	Delay      int  // seconds that it is told to stay behind
-	GTID       bool // it finds its place by GTID
+	Delay      int  // seconds that it is configured to stay behind
+	GTID       bool // it finds its position by GTID
 	Filter     ReplicaFilter
 }
 
@@ -33,7 +33,7 @@ type ReplicaFilter struct {
 	DoDB, IgnoreDB, DoTable, IgnoreTable, WildDo, WildIgnore, Rewrite []string
 }
 
-// None says whether the filter lets everything pass.
+// None says whether everything passes the filter.
 func (f ReplicaFilter) None() bool { return f.String() == "" }
 
 // String names the settings that are set.
@@ -78,7 +78,7 @@ func (f ReplicaFilter) Passes(schema, table string) bool {
 	return len(f.DoTable) == 0 && len(f.WildDo) == 0
 }
 
-// ReplicaChannels gives the sources that the server replicates from; none for a primary.
+// ReplicaChannels reads the sources that the server replicates from; a primary has none.
 func ReplicaChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, error) {
 	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	if err != nil {
@@ -88,7 +88,7 @@ func ReplicaChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, erro
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
-			if !strings.HasPrefix(k, "Replicate_") { // a word of filters, in all versions
+			if !strings.HasPrefix(k, "Replicate_") { // the filters' columns, which no version renamed
 				k = mysql.OldReplicaWords(k)
 			}
 			old[k] = v
@@ -130,15 +130,15 @@ func channelOf(old map[string]string) ReplicaChannel {
 	return ch
 }
 
-// lacking adds the privilege that is missing to an error that tells of a missing one.
+// lacking adds a GRANT of the privilege to an error that is about a missing one.
 func lacking(c *mysql.Conn, err error, privilege string) error {
 	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return err
 	}
-	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: fleet.WithRemedy(err, "GRANT "+privilege+" ON *.* TO "+c.Server.QuotedAccount())}
+	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege, Err: fleet.WithRemedy(err, c.Server.Grant(privilege))}
 }
 
-// ServerID is @@server_id: what replication knows a server by.
+// ServerID is @@server_id, by which replication knows a server.
 func ServerID(ctx context.Context, c *mysql.Conn) (id string, err error) {
 	err = c.Query(ctx, "SELECT /* risso: which server is this? */ @@GLOBAL.server_id", func(row []sqldriver.Value) error {
 		id = mysql.Text(row[0])
@@ -147,8 +147,8 @@ func ServerID(ctx context.Context, c *mysql.Conn) (id string, err error) {
 	return id, err
 }
 
-// ReplicaAddresses are the addresses of the replicas that are connected now, as host:port: what they report of themselves
-// (report_host, report_port), and where they are not reported the hosts that read the binary log, with the primary's port.
+// ReplicaAddresses are the addresses, as host:port, of the replicas that are connected now: those that they report
+// (report_host, report_port), or else the hosts that read the binary log, with the primary's port.
 func ReplicaAddresses(ctx context.Context, c *mysql.Conn) ([]string, error) {
 	statement := "SHOW /* risso */ SLAVE HOSTS"
 	if c.Server.AtLeast(80022, fleet.Never) {
@@ -186,32 +186,11 @@ func ReplicaAddresses(ctx context.Context, c *mysql.Conn) ([]string, error) {
 	return out, nil
 }
 
-// dumpError names the privilege for the list of replicas.
+// dumpError adds the privilege that the list of replicas needs.
 func dumpError(c *mysql.Conn, err error) error {
 	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return err
 	}
 	return &mysql.Error{Target: c.Server.Account, Class: mysql.ClassPrivilege,
-		Err: fleet.WithRemedy(err, "name the replicas with --replica, or GRANT "+c.Server.ListReplicasPrivilege()+" ON *.* TO "+c.Server.QuotedAccount())}
-}
-
-// BinlogFilters are the schemas that a server leaves out of its binary log, as its settings say it; "" for none.
-func BinlogFilters(ctx context.Context, c *mysql.Conn) (string, error) {
-	statement := "SHOW /* risso */ MASTER STATUS"
-	if c.Server.AtLeast(80200, fleet.Never) {
-		statement = "SHOW /* risso */ BINARY LOG STATUS"
-	}
-	rows, err := c.Maps(ctx, statement)
-	if err != nil {
-		return "", lacking(c, err, c.Server.LogsPrivilege())
-	}
-	var set []string
-	for _, row := range rows {
-		for column, name := range map[string]string{"Binlog_Do_DB": "binlog_do_db", "Binlog_Ignore_DB": "binlog_ignore_db"} {
-			if row[column] != "" {
-				set = append(set, name+"="+row[column])
-			}
-		}
-	}
-	return strings.Join(set, " "), nil
+		Err: fleet.WithRemedy(err, "name the replicas with --replica, or "+c.Server.Grant(c.Server.ListReplicasPrivilege()))}
 }

@@ -35,14 +35,14 @@ func (r *replicaReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample
 	return nil
 }
 
-// workers puts the error of the applier that failed first in the place of the coordinator's, which says only that there was one.
+// workers replaces the coordinator's error, which says only that there was one, by that of the applier that failed first.
 // Source: MySQL manual, "The replication_applier_status_by_worker Table".
 func (r *replicaReader) workers(ctx context.Context, c *mysql.Conn) error {
 	rows, err := c.Maps(ctx, `SELECT /* risso: why does replication not apply? */ CHANNEL_NAME AS channel, LAST_ERROR_NUMBER AS number, LAST_ERROR_MESSAGE AS message
 FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NUMBER <> 0 ORDER BY LAST_ERROR_TIMESTAMP DESC`)
 	switch mysql.ClassOf(err) {
 	case "":
-	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther: // the coordinator's words have to do
+	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther: // the coordinator's error has to do
 		return nil
 	default:
 		return err
@@ -101,8 +101,8 @@ func replicaMetric(column string, labels []fleet.Label) fleet.Metric {
 	return m
 }
 
-// Lag is how far a replica is behind, beyond the delay that it is told to keep: the most of its channels, and negative when one
-// of them does not run. known is false where the server replicates from nobody.
+// Lag is how far a replica is behind its source, beyond the delay that it is configured to keep: the longest of its channels, or
+// negative if one of them is not running. known is false if the server does not replicate.
 func Lag(ctx context.Context, c *mysql.Conn) (lag time.Duration, known bool, err error) {
 	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	if err != nil {
@@ -114,7 +114,7 @@ func Lag(ctx context.Context, c *mysql.Conn) (lag time.Duration, known bool, err
 			text, there = row["Seconds_Behind_Source"]
 		}
 		if !there {
-			return -1, true, nil // NULL: a thread of it does not run
+			return -1, true, nil // NULL: one of its threads is not running
 		}
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -126,7 +126,7 @@ func Lag(ctx context.Context, c *mysql.Conn) (lag time.Duration, known bool, err
 	return lag, len(rows) > 0, nil
 }
 
-// IsReplica says whether the server is told to replicate from another.
+// IsReplica says whether the server is configured to replicate from another.
 func IsReplica(ctx context.Context, c *mysql.Conn) (bool, error) {
 	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	return len(rows) > 0, err

@@ -10,8 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// watchedSettings are the global variables that findings rest on and that somebody may change while the server runs, in all servers'
-// words. To read all variables costs a server milliseconds and is done once a minute; these are looked at when one may have changed.
+// watchedSettings are the global variables, by the names of all servers, that findings depend on and that can change while the
+// server runs. Reading all variables costs a server milliseconds and is done once a minute; these are read if one may have changed.
 var watchedSettings = []string{"max_connections", "read_only", "super_read_only", "innodb_redo_log_capacity", "innodb_log_file_size", "innodb_buffer_pool_size",
 	"slave_exec_mode", "replica_exec_mode", "slave_parallel_threads", "slave_parallel_workers", "replica_parallel_workers", "wsrep_on", "wsrep_slave_threads"}
 
@@ -22,10 +22,10 @@ type settingsReader struct {
 
 	key    string  // of the counter of SET
 	sets   float64 // its value then
-	lookIn int     // readings until they are looked at anyway: some change without a SET, such as the read_only of a group's member
+	lookIn int     // readings until they are read anyway: some change without a SET, such as read_only on a member of a group
 }
 
-// mayBeSet says whether a setting may have changed: the server counted a SET since, or it is time to look anyway.
+// mayBeSet says whether a setting may have changed: the server has counted a SET, or it is time to look anyway.
 func (r *Reader) mayBeSet(mysql.Server) bool {
 	w := &r.watched
 	if w.key == "" {
@@ -41,7 +41,7 @@ func (r *Reader) mayBeSet(mysql.Server) bool {
 	return due
 }
 
-// readSettings compares the settings with what they were, and reads all variables where one differs.
+// readSettings compares the settings with their last values, and reads all variables if one differs.
 func (r *Reader) readSettings(ctx context.Context, c *mysql.Conn) error {
 	w := &r.watched
 	if w.names == nil {

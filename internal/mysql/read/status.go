@@ -9,8 +9,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// statusReader reads SHOW GLOBAL STATUS. The server gives its rows in the same order each time, so a
-// row is found by its place and only compared with its name; a map helps when a row came or went.
+// statusReader reads SHOW GLOBAL STATUS. The server gives the rows in the same order each time, so a row is found by its place
+// and its name is only compared; if rows come or go, a map finds them.
 type statusReader struct {
 	rows   []statusRow
 	byName map[string]int // index into rows
@@ -113,7 +113,7 @@ func bufferPoolMetric(m fleet.Metric, state string) fleet.Metric {
 	return labelled(m, "buffer_pool_page_changes_total", "operation", state)
 }
 
-// isStatusGauge says which variables are values of their own; all others are counters. The list
+// isStatusGauge says which variables are gauges; all others are counters. The list
 // follows the server status variable reference of MySQL 9 and MariaDB 11.
 func isStatusGauge(low string) bool {
 	if gauge, listed := statusGauges[low]; listed {

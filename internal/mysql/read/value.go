@@ -28,6 +28,12 @@ func number(v sqldriver.Value) (float64, bool) {
 	return 0, false
 }
 
+// whole is a number without its fraction; what is none is 0.
+func whole(v sqldriver.Value) int64 {
+	n, _ := number(v)
+	return int64(n)
+}
+
 func numberOf(b []byte) (float64, bool) {
 	if n, ok := integer(b); ok {
 		return n, true

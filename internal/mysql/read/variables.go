@@ -18,7 +18,7 @@ func IsSetting(metric string) bool { return strings.HasPrefix(metric, settingPre
 
 const variableSource = "SHOW GLOBAL VARIABLES"
 
-// secretWords mark variables that hold what must not be stored or shown.
+// secretWords mark variables whose values must be neither stored nor shown.
 var secretWords = []string{"report_password", "_pwd", "secret", "wsrep_sst_auth", "wsrep_provider_options"}
 
 // movingVariables change by themselves: a change of them is no event.
@@ -28,7 +28,7 @@ var movingVariables = map[string]bool{
 	"gtid_seq_no": true, "last_gtid": true, "pseudo_thread_id": true, "external_user": true, "proxy_user": true, "innodb_purge_rseg_truncate_frequency": false, "in_transaction": true,
 }
 
-// Moving says whether a variable changes by itself, so that its change is no news.
+// Moving says whether a variable changes by itself, so that a change of it is not an event.
 func Moving(variable string) bool { return movingVariables[variable] }
 
 // readVariables reads all global variables as text; those that are numbers go into the sample too.
@@ -78,12 +78,12 @@ func variableUnit(name string) string {
 	return ""
 }
 
-// Dynamic says whether SET GLOBAL can change a variable. MySQL does not tell: then known is false.
+// Dynamic says whether SET GLOBAL can change a variable. known is false if the server does not tell, as MySQL does not.
 func Dynamic(ctx context.Context, c *mysql.Conn, variable string) (dynamic, known bool, err error) {
 	if !c.Server.MariaDB() {
 		return false, false, nil
 	}
-	err = c.Query(ctx, "SELECT /* risso */ READ_ONLY FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = '"+strings.ReplaceAll(strings.ReplaceAll(variable, `\`, `\\`), "'", "''")+"'",
+	err = c.Query(ctx, "SELECT /* risso */ READ_ONLY FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = "+mysql.Literal(variable),
 		func(row []sqldriver.Value) error {
 			known, dynamic = true, mysql.Text(row[0]) == "NO"
 			return nil

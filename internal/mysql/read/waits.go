@@ -46,9 +46,11 @@ var wordsOfState = []struct{ word, class string }{
 	{"waiting", "other"},
 }
 
+// commitsAtQueryEnd says whether the server shows an autocommit's write of the logs as query end: MySQL 5.7 and MariaDB do.
+func commitsAtQueryEnd(s mysql.Server) bool { return s.MariaDB() || s.Number < 80000 }
+
 func classOfState(state string, commitAtQueryEnd bool) string {
 	low := strings.ToLower(state)
-	// MySQL 5.7 and MariaDB show an autocommit's write of the logs as query end.
 	if low == "query end" && commitAtQueryEnd {
 		return "commit"
 	}
@@ -81,7 +83,7 @@ func (r *waitReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample, r
 		r.emit(s)
 		return nil
 	}
-	atEnd := c.Server.MariaDB() || c.Server.Number < 80000
+	atEnd := commitsAtQueryEnd(c.Server)
 	err := c.Query(ctx, r.statement(c.Server), func(row []sqldriver.Value) error {
 		n, _ := number(row[1])
 		r.counts[classOfState(mysql.Text(row[0]), atEnd)] += n
@@ -121,8 +123,7 @@ func (r *waitReader) emit(s *fleet.Sample) {
 // countDumpers asks how many replicas fetch the binary log from here.
 func (r *waitReader) countDumpers(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
 	err := c.Query(ctx, `SELECT /* risso: how many replicas fetch from here */ COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'`, func(row []sqldriver.Value) error {
-		n, _ := number(row[0])
-		r.setDumpers(int(n), s)
+		r.setDumpers(int(whole(row[0])), s)
 		return nil
 	})
 	return err

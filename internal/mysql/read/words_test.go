@@ -8,7 +8,6 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sqltext"
 )
 
 func TestStatusMetricNames(t *testing.T) {
@@ -140,20 +139,6 @@ func TestTraceable(t *testing.T) {
 		err := Traceable(c.s)
 		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrNoInstruments) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, not %q", c.s.Version, err, c.want)
-		}
-	}
-}
-
-// TestNamesIn: who waits for a table is known by the first word and the names of its statement, whatever comments stand before it.
-func TestNamesIn(t *testing.T) {
-	for statement, want := range map[string]string{
-		"-- it's\nALTER TABLE `a``b`.c ADD d INT":       "alter",
-		"# select\n/* select */ RENAME TABLE `a``b`.c":  "rename",
-		"/*!50000 DROP */ TABLE \"a`b\" . c COMMENT 'x": "drop",
-	} {
-		first, names := sqltext.NamesIn(statement)
-		if first != want || !names["a`b"] || !names["c"] || names["it"] || names["select"] || names["x"] {
-			t.Errorf("%q begins with %q and has %v", statement, first, names)
 		}
 	}
 }

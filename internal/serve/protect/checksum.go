@@ -73,8 +73,8 @@ func (c *compared) table(t checksum.Table, log func(format string, args ...any))
 			continue
 		}
 		words := fmt.Sprintf("%s.%s on %s: %s", t.Schema, t.Name, on.Server, strings.Join(on.Words(), ", "))
-		if on.Problem != "" {
-			words += ": " + fault.Line(on.Problem, on.Hint)
+		if on.Why != "" {
+			words += ": " + fault.Line(on.Why, on.Remedy)
 		}
 		log("%s", words)
 		if on.Verdict != v {
@@ -127,7 +127,7 @@ func (c *compared) end(got checksum.Result) (string, error) {
 	case got.Counts.Definitions > 0:
 		return fmt.Sprintf("the rows of %s are equal, but %s: %s", all, digits.Plural(got.Counts.Definitions, "definition differs", "definitions differ"), c.defined(got)), jobs.ErrFound
 	case len(got.Unseen) > 0:
-		err := fmt.Errorf("of %s %w: on %s %s", all, errUntold, got.Unseen[0].Server, fault.Line(got.Unseen[0].Words, got.Unseen[0].Hint))
+		err := fmt.Errorf("of %s %w: on %s %s", all, errUntold, got.Unseen[0].Server, fault.Line(got.Unseen[0].What, got.Unseen[0].Remedy))
 		return err.Error(), err
 	case c.unknown > 0:
 		err := fmt.Errorf("of %s %w: %s", all, errUntold, more(c.open))

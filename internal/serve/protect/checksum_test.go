@@ -130,7 +130,7 @@ func (c *checksumJob) findings() string {
 	}
 	words := ""
 	for _, f := range verdict.Judge(verdict.Facts{Protection: list[0]}, &verdict.Want{}, c.clock()).Findings {
-		words += fmt.Sprintf("%s: %s\n", f.ID, f.Words)
+		words += fmt.Sprintf("%s: %s\n", f.ID, f.What)
 	}
 	return words
 }

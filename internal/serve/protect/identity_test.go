@@ -54,7 +54,7 @@ func TestServeWithoutIdentity(t *testing.T) {
 		v := verdict.Judge(verdict.Facts{Protection: list[0]}, &verdict.Want{Place: place, Newest: p.newest["db1"], Doubt: p.doubt["db1"]}, time.Now())
 		said := ""
 		for _, f := range v.Findings {
-			said += f.Words + "\n"
+			said += f.What + "\n"
 		}
 		if !strings.Contains(said, words) || (list[0].LastProven != nil) != proven {
 			t.Errorf("nothing of %q: %+v, proven %t", words, v, list[0].LastProven != nil)

@@ -37,7 +37,7 @@ type Guard struct {
 	mu      sync.Mutex
 	servers []config.Watched             // those with a protection; replaced as a whole, never changed
 	since   map[string]time.Time         // when a server's protection began to be wanted
-	trouble map[string]verdict.Trouble   // with the place of a server
+	outage  map[string]verdict.Outage    // with the place of a server
 	newest  map[string]verdict.Uncounted // the newest backup of a server, when it does not count
 	doubt   map[string]string            // why the newest proof of a server counts for nothing
 	strange map[string]string            // which mirrored logs of a server count for nothing, and why
@@ -54,7 +54,7 @@ const (
 
 // New makes the part from what is configured. Without any protection it does nothing but judge.
 func New(servers []config.Watched, facts *state.Store, board *live.Board, event func(fleet.Event), logger *slog.Logger) (*Guard, error) {
-	p := &Guard{facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
+	p := &Guard{facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, outage: map[string]verdict.Outage{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
 	p.servers = protectedOf(servers)
 	var err error
 	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: event, Done: p.done, Logger: logger})
@@ -96,7 +96,7 @@ func (p *Guard) Replace(ctx context.Context, list []config.Watched) error {
 			p.since[id] = time.Now()
 		}
 		if i < 0 || p.servers[i].Protect.Place != s.Protect.Place {
-			delete(p.trouble, id)
+			delete(p.outage, id)
 		}
 		delete(p.kept, id) // until the next look
 	}
@@ -207,7 +207,7 @@ func (p *Guard) Want(instance string) *verdict.Want {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := s.Protect.Want(p.since[instance])
-	w.Trouble, w.Newest, w.Doubt, w.Strange = p.trouble[instance], p.newest[instance], p.doubt[instance], p.strange[instance]
+	w.Outage, w.Newest, w.Doubt, w.Strange = p.outage[instance], p.newest[instance], p.doubt[instance], p.strange[instance]
 	return &w
 }
 
@@ -307,16 +307,16 @@ func (p *Guard) toldLately(ctx context.Context, e fleet.Event) bool {
 func (p *Guard) note(instance string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := p.trouble[instance]
+	t := p.outage[instance]
 	switch {
 	case err == nil:
-		delete(p.trouble, instance)
+		delete(p.outage, instance)
 		return
 	case t.Since.IsZero():
 		t.Since = time.Now()
 	}
 	t.Words, t.Gone = fault.Line(err.Error(), ""), errors.Is(err, repo.ErrNoRepository)
-	p.trouble[instance] = t
+	p.outage[instance] = t
 }
 
 // sweep throws away what killed drills left here: their servers run on, full of data.

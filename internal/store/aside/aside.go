@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+// Damage tells of a file that could not be used and was moved aside.
+type Damage struct {
+	MovedTo string // where it is now
+	Reason  string
+}
+
 // Move renames a file to path.damaged-TIME and tells the new name. Files that belong to it, path with each suffix
 // behind it, move along where they exist. A name that is taken gets a number.
 func Move(path string, now time.Time, suffixes ...string) (string, error) {

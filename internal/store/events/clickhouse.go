@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/rissodb/risso/internal/store/aside"
 )
 
 // server is the store in ClickHouse.
@@ -85,7 +87,7 @@ func OpenClickHouse(ctx context.Context, url string) (Store, error) {
 }
 
 // Damage is nothing: ClickHouse looks after its files.
-func (s *server) Damage() *Damage { return nil }
+func (s *server) Damage() *aside.Damage { return nil }
 
 // Name is the server and the database.
 func (s *server) Name() string { return s.name }

@@ -31,7 +31,7 @@ type embedded struct {
 
 	use    sync.RWMutex // held for reading while the database is in use, for writing while it is opened anew
 	db     *sql.DB
-	damage *Damage
+	damage *aside.Damage
 	broken atomic.Bool // DuckDB gave up on the database, as after a full disk: it has to be opened anew
 
 	mu sync.Mutex // held by the one that writes
@@ -114,7 +114,7 @@ func openOrSetAside(ctx context.Context, path string) (*embedded, error) {
 	if merr != nil {
 		return nil, fmt.Errorf("the store of statements %s is damaged (%w) and could not be moved aside: %w", path, err, merr)
 	}
-	d := &Damage{MovedTo: moved, Reason: firstLine(err.Error())}
+	d := &aside.Damage{MovedTo: moved, Reason: firstLine(err.Error())}
 	if s, err = openEmbedded(ctx, path); err == nil {
 		s.damage = d
 	}
@@ -272,7 +272,7 @@ func firstLine(s string) string {
 }
 
 // Damage tells of the damaged file that was moved aside; nil when there was none.
-func (s *embedded) Damage() *Damage {
+func (s *embedded) Damage() *aside.Damage {
 	s.use.RLock()
 	defer s.use.RUnlock()
 	return s.damage

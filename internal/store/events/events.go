@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/aside"
 )
 
 // The errors that a caller may want to tell apart.
@@ -120,12 +121,6 @@ type Flip struct {
 	New      string `json:"new"`
 }
 
-// Damage tells of a file that could not be used and was moved aside.
-type Damage struct {
-	MovedTo string // where it is now
-	Reason  string
-}
-
 // Store keeps the statements of all instances. All methods may be called from any goroutine; each is bounded in time
 // and memory, and gives ErrBadQuestion for a question that makes no sense.
 type Store interface {
@@ -165,7 +160,7 @@ type Store interface {
 	Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error)
 
 	// Damage tells what was set aside when the store was opened; nil when nothing was.
-	Damage() *Damage
+	Damage() *aside.Damage
 	// Name says what the store is, for people; without a password.
 	Name() string
 	Close() error

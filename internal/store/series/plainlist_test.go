@@ -20,6 +20,12 @@ import (
 // asked names who gives the answers that this store's are compared with.
 const asked = "Prometheus' engine over plain lists"
 
+// How much is compared: a third of the questions, and all with -tags tsdb.
+const (
+	hours  = int64(1)
+	rounds = 1
+)
+
 // newReference makes lists of samples for Prometheus' engine: what a querier returns is all that lies within its limits.
 func newReference(*testing.T) reference { return &lists{by: map[string]*listed{}} }
 

@@ -18,6 +18,12 @@ import (
 // asked names who gives the answers that this store's are compared with.
 const asked = "Prometheus' own database"
 
+// How much is compared.
+const (
+	hours  = int64(2)
+	rounds = 3
+)
+
 // newReference opens a TSDB of Prometheus.
 func newReference(t *testing.T) reference {
 	t.Helper()

@@ -129,11 +129,6 @@ func TestSameAsPrometheus(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, compared with %s", seed, asked)
 	r := rand.New(rand.NewPCG(seed, 0))
-	hours, rounds := int64(2), 3
-	if testing.Short() {
-		t.Log("one hour, a third of the questions; all of them with -tags tsdb")
-		hours, rounds = 1, 1
-	}
 	end := t0 + hours*hourSeconds + 700 + int64(r.IntN(1000))
 	s := openStore(t, t.TempDir())
 	db := newReference(t)

@@ -44,16 +44,10 @@ type Store struct {
 	path   string
 	write  *sql.DB // one connection: writers queue here and not in SQLite's busy loop
 	read   *sql.DB // readers, which WAL lets go on beside the writer
-	damage *Damage
+	damage *aside.Damage
 
 	mu   sync.Mutex
 	seen map[string]uint64 // per instance, a digest of the variables that are stored
-}
-
-// Damage tells of a file that could not be used and was moved aside.
-type Damage struct {
-	MovedTo string // where it is now
-	Reason  string
 }
 
 // Open opens the state file at path and makes it where there is none. A damaged
@@ -79,7 +73,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if s, err = open(ctx, path); err != nil {
 		return nil, err
 	}
-	s.damage = &Damage{MovedTo: moved, Reason: bad.reason}
+	s.damage = &aside.Damage{MovedTo: moved, Reason: bad.reason}
 	if err := s.askAlways(ctx); err != nil { // there may have been tokens
 		s.Close()
 		return nil, err
@@ -88,7 +82,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 }
 
 // Damage tells of the damaged file that Open moved aside; nil when there was none.
-func (s *Store) Damage() *Damage { return s.damage }
+func (s *Store) Damage() *aside.Damage { return s.damage }
 
 // Path is the state file.
 func (s *Store) Path() string { return s.path }

@@ -33,7 +33,7 @@ type Recorder interface {
 // Extra adds numbers to an instance's sample at each tick, such as those of the server's process.
 type Extra interface {
 	Read(s *fleet.Sample)
-	Gaps() []fleet.Gap
+	Gaps() []fleet.Trouble
 	Close()
 }
 
@@ -63,13 +63,12 @@ type View struct {
 	Seconds   float64 // that lie between the two readings; they differ from the ticks where one was late; 0: as the ticks say
 	Up        bool
 	DownSince time.Time
-	Reason    string // why it is down
-	Hint      string // how to fix it
+	Down      fleet.Trouble // why it is down, in words that follow its name: "refuses connections"
 	Late      bool
 	Unseen    bool // Risso was late itself and knows nothing of this tick: all else is as it was before
 	Sample    *fleet.Sample
 	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
-	Gaps      []fleet.Gap
+	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Fresh     bool              // they were read at this tick

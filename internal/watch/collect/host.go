@@ -79,7 +79,7 @@ type Process struct {
 	proc   *host.Process
 	mapped []int
 	wait   int
-	gap    []fleet.Gap
+	gap    []fleet.Trouble
 }
 
 // NewProcess makes a reader for the server that listens on a unix socket or a TCP port of this machine.
@@ -110,7 +110,7 @@ func (p *Process) find() bool {
 	pid, gap, err := p.host.FindServer(p.target)
 	p.gap = nil
 	if gap != nil {
-		p.gap = []fleet.Gap{*gap}
+		p.gap = []fleet.Trouble{*gap}
 	}
 	if err != nil {
 		return false
@@ -124,7 +124,7 @@ func (p *Process) find() bool {
 }
 
 // Gaps is what could not be read of the process.
-func (p *Process) Gaps() []fleet.Gap {
+func (p *Process) Gaps() []fleet.Trouble {
 	if p.proc != nil {
 		return p.proc.Gaps()
 	}

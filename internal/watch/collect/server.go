@@ -217,25 +217,24 @@ func (s *Server) failed(t int64, err error) {
 	s.failure = err
 	if s.up || s.downSince.IsZero() {
 		s.downSince = time.Unix(t, 0)
-		reason, _ := explain(err)
-		s.event(s.downSince, fleet.EventDown, fleet.SeverityCritical, "", "", "", "the server "+reason)
+		s.event(s.downSince, fleet.EventDown, fleet.SeverityCritical, "", "", "", "the server "+explain(err).Why)
 	}
 	s.up = false
 }
 
-// explain gives the reason and the hint of a failure.
-func explain(err error) (reason, hint string) {
+// explain gives the reason of a failure, and what mends it.
+func explain(err error) fleet.Trouble {
 	var e *mysql.Error
 	if errors.As(err, &e) {
-		return e.Reason(), fleet.RemedyOf(e)
+		return fleet.Trouble{Why: e.Reason(), Remedy: fleet.RemedyOf(e)}
 	}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassTimeout:
-		return "does not answer", "it hangs, or a firewall drops packets"
+		return fleet.Trouble{Why: "does not answer", Remedy: "it hangs, or a firewall drops packets"}
 	case mysql.ClassDropped:
-		return "dropped the connection", ""
+		return fleet.Trouble{Why: "dropped the connection"}
 	}
-	return err.Error(), ""
+	return fleet.Trouble{Why: err.Error()}
 }
 
 // answered notes success: what came back, restarted, was reset or changed becomes an event.
@@ -337,7 +336,7 @@ func (s *Server) observe(t int64, late, unseen bool) {
 		v.Gaps = append(v.Gaps, s.opts.Extra.Gaps()...)
 	}
 	if s.failure != nil {
-		v.Reason, v.Hint = explain(s.failure)
+		v.Down = explain(s.failure)
 	}
 	v.Channels = append(v.Channels, s.reader.Channels()...)
 	s.opts.Observer.Observe(v)

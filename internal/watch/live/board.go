@@ -21,10 +21,9 @@ type Summary struct {
 	Tick      int64
 	Up        bool
 	DownSince time.Time
-	Reason    string
-	Hint      string
+	Down      fleet.Trouble
 	Late      bool
-	Gaps      []fleet.Gap
+	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
 }
 
@@ -124,7 +123,7 @@ func (b *Board) Observe(v collect.View) {
 // snapshot is what the rules see of an instance.
 func (e *entry) snapshot() *rules.Snapshot {
 	v := e.View()
-	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Reason: v.Reason, Hint: v.Hint, Late: v.Late,
+	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late,
 		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
 }
 
@@ -229,7 +228,7 @@ type entry struct {
 func (e *entry) take(v collect.View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Reason: v.Reason, Hint: v.Hint, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels}
+	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels}
 	for i := len(e.metrics); i < len(v.Sample.Metrics); i++ {
 		key := v.Sample.Metrics[i].Key()
 		e.keys = append(e.keys, key)

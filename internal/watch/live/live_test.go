@@ -34,7 +34,7 @@ func (f *feed) tick(t int64, questions, running float64) {
 
 func (f *feed) down(t int64, reason string) {
 	f.sample.Clear()
-	f.board.Observe(collect.View{Instance: f.instance, Tick: t, PrevTick: f.prevTick, DownSince: time.Unix(t, 0), Reason: reason, Sample: &f.sample})
+	f.board.Observe(collect.View{Instance: f.instance, Tick: t, PrevTick: f.prevTick, DownSince: time.Unix(t, 0), Down: fleet.Trouble{Why: reason}, Sample: &f.sample})
 	f.prevTick = t
 }
 

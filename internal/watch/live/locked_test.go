@@ -41,8 +41,8 @@ func TestDeadlocks(t *testing.T) {
 				unequal(t, db.Conn)
 			}
 			f := w.awaitFinding(t, "deadlock.rate", "deadlocks a minute")
-			if !strings.HasPrefix(f.Words, words) {
-				t.Errorf("%s: not all are counted, or they are: %s", spec, f.Words)
+			if !strings.HasPrefix(f.What, words) {
+				t.Errorf("%s: not all are counted, or they are: %s", spec, f.What)
 			}
 			set, show, _ := strings.Cut(f.Remedy, "; ")
 			run(t, db, set)
@@ -176,7 +176,7 @@ func TestRedoPressure(t *testing.T) {
 				ended <- nil
 			}()
 			f := w.awaitFinding(t, "redo.pressure", "the redo log is", "% full", "more are written per second: when it is full, all writes wait")
-			t.Log(f.Words)
+			t.Log(f.What)
 			stop()
 			if err := <-ended; err != nil {
 				t.Fatal(err)

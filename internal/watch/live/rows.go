@@ -191,8 +191,8 @@ func (e *entry) busy() (float64, bool) {
 type Detail struct {
 	Row
 	Uptime *float64          `json:"uptime"` // seconds
-	Gaps   []fleet.Gap       `json:"gaps"`
-	Hint   string            `json:"hint,omitempty"` // how to fix a server that is down
+	Gaps   []fleet.Trouble   `json:"gaps"`
+	Down   fleet.Trouble     `json:"down"` // why the server is down, and what mends it
 	Cost   Cost              `json:"cost"`
 	Facts  map[string]string `json:"facts"`
 	Host   string            `json:"host"` // the host's instance ID
@@ -210,9 +210,9 @@ func (b *Board) Detail(id string) (Detail, bool) {
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	d := Detail{Row: row, Gaps: e.summary.Gaps, Hint: e.summary.Hint, Cost: e.cost.cost(len(e.values)), Host: e.summary.Instance.HostID, Facts: map[string]string{}}
+	d := Detail{Row: row, Gaps: e.summary.Gaps, Down: e.summary.Down, Cost: e.cost.cost(len(e.values)), Host: e.summary.Instance.HostID, Facts: map[string]string{}}
 	if d.Gaps == nil {
-		d.Gaps = []fleet.Gap{}
+		d.Gaps = []fleet.Trouble{}
 	}
 	d.Uptime = pointer(e.value("mysql_global_status_uptime"))
 	for _, name := range []string{"hostname", "datadir", "innodb_buffer_pool_size", "max_connections", "server_id", "read_only", "super_read_only", "log_bin", "sync_binlog",

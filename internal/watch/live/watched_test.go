@@ -96,7 +96,7 @@ func (w *watched) awaitFinding(t *testing.T, id string, words ...string) fleet.F
 	var found fleet.Finding
 	w.await(t, id+" "+strings.Join(words, ", "), func() bool {
 		for _, f := range w.finding(id) {
-			if found = f; !slices.ContainsFunc(words, func(s string) bool { return !strings.Contains(f.Words, s) }) {
+			if found = f; !slices.ContainsFunc(words, func(s string) bool { return !strings.Contains(f.What, s) }) {
 				return true
 			}
 		}

@@ -11,7 +11,7 @@ import (
 func TestNoted(t *testing.T) {
 	var j Judge
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	stale := fleet.Finding{ID: "protect.stale", Severity: fleet.SeverityCritical, Since: now.Add(-time.Hour), Words: "the last backup is 4 d old", Remedy: "risso backup"}
+	stale := fleet.Finding{ID: "protect.stale", Severity: fleet.SeverityCritical, Since: now.Add(-time.Hour), Trouble: fleet.Trouble{What: "the last backup is 4 d old", Remedy: "risso backup"}}
 	look := func(notes ...fleet.Finding) Verdict {
 		now = now.Add(time.Second)
 		return j.Judge(&Snapshot{Now: now, Up: true, Instance: fleet.Instance{ID: "db1", Kind: fleet.KindServer}, Notes: notes})
@@ -20,12 +20,12 @@ func TestNoted(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	v := look(stale)
-	if v.State != StateCritical || v.Words != stale.Words || len(v.Findings) != 1 || v.Findings[0] != stale {
+	if v.State != StateCritical || v.Words != stale.What || len(v.Findings) != 1 || v.Findings[0] != stale {
 		t.Errorf("%+v", v)
 	}
 	two := stale
-	two.Words, two.Severity = "the last backup is 30 h old", fleet.SeverityWarning
-	if v := look(two); v.Words != two.Words || len(v.Findings) != 1 {
+	two.What, two.Severity = "the last backup is 30 h old", fleet.SeverityWarning
+	if v := look(two); v.Words != two.What || len(v.Findings) != 1 {
 		t.Errorf("%+v", v)
 	}
 	if v := look(); v.State != StateOK || len(v.Findings) != 0 {

@@ -15,7 +15,7 @@ func sortEntries(es []*entry) {
 			cmp.Compare(a.order, b.order),
 			a.finding.Since.Compare(b.finding.Since),
 			strings.Compare(a.finding.ID, b.finding.ID),
-			strings.Compare(a.finding.Words, b.finding.Words),
+			strings.Compare(a.finding.What, b.finding.What),
 		)
 	})
 }

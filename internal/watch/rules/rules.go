@@ -19,10 +19,9 @@ type Snapshot struct {
 	Instance fleet.Instance
 
 	Up        bool
-	DownSince time.Time // zero with Up false: not reached yet, and it is too early to complain
-	Reason    string    // why it is down, as what the server does: "refuses connections"
-	Hint      string    // how to fix it
-	Late      bool      // this tick took longer than a tenth of its interval
+	DownSince time.Time     // zero with Up false: not reached yet, and it is too early to complain
+	Down      fleet.Trouble // why it is down, as what the server does: "refuses connections"
+	Late      bool          // this tick took longer than a tenth of its interval
 
 	Value func(key string) (float64, bool) // a metric now
 	Rate  func(key string) (float64, bool) // the growth of a counter a second, over the last tick or some
@@ -30,7 +29,7 @@ type Snapshot struct {
 	Text  func(variable string) string     // a global variable, or a status variable that is no number
 
 	Channels []fleet.Channel
-	Gaps     []fleet.Gap
+	Gaps     []fleet.Trouble
 	Notes    []fleet.Finding // what others found of it, such as a backup that is too old; told as it is
 	Host     *Snapshot       // the host it runs on, where Risso watches that too
 }
@@ -193,7 +192,7 @@ func (j *Judge) down(s *Snapshot) Verdict {
 	if s.DownSince.IsZero() {
 		return Verdict{State: StateNew, Words: "not reached yet", Since: j.enter(StateNew, s.Now)}
 	}
-	reason := s.Reason
+	reason := s.Down.Why
 	if reason == "" {
 		reason = "does not answer"
 	}
@@ -201,13 +200,13 @@ func (j *Judge) down(s *Snapshot) Verdict {
 	if s.Instance.Kind == fleet.KindHost {
 		what = "the host "
 	}
-	f := fleet.Finding{ID: "server.down", Severity: fleet.SeverityCritical, Since: s.DownSince, Remedy: s.Hint, Chart: "throughput"}
+	f := fleet.Finding{ID: "server.down", Severity: fleet.SeverityCritical, Since: s.DownSince, Trouble: fleet.Trouble{Remedy: s.Down.Remedy}, Chart: "throughput"}
 	since := " since " + clock(s.DownSince, s.Now)
-	if f.Words = what + reason + since; !isVerb(reason) {
-		f.Words = what + "cannot be read" + since + ": " + cut(reason, 200)
+	if f.What = what + reason + since; !isVerb(reason) {
+		f.What = what + "cannot be read" + since + ": " + cut(reason, 200)
 	}
 	j.enter(StateDown, s.DownSince)
-	return Verdict{State: StateDown, Words: f.Words, Since: s.DownSince, Findings: []fleet.Finding{f}}
+	return Verdict{State: StateDown, Words: f.What, Since: s.DownSince, Findings: []fleet.Finding{f}}
 }
 
 // isVerb tells "refuses connections" from the text of an error, which is no part
@@ -242,10 +241,10 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		}
 		e.last, e.order, e.instant = now, i, c.now
 		e.told = e.told || c.now || now.Sub(e.first) >= hold
-		e.finding = fleet.Finding{ID: c.id, Severity: e.severity(c.severity, now), Since: e.first, Remedy: c.remedy, Chart: c.chart,
-			Words: c.head + " since " + clock(e.first, now) + c.tail}
+		e.finding = fleet.Finding{ID: c.id, Severity: e.severity(c.severity, now), Since: e.first, Chart: c.chart,
+			Trouble: fleet.Trouble{What: c.head + " since " + clock(e.first, now) + c.tail, Remedy: c.remedy}}
 		if c.whole {
-			e.finding.Words = c.head
+			e.finding.What = c.head
 		}
 	}
 	var out []*entry
@@ -264,7 +263,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 // noted tells what others found.
 func noted(r *round) {
 	for _, f := range r.Notes {
-		r.add(candidate{id: f.ID, severity: f.Severity, head: f.Words, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
+		r.add(candidate{id: f.ID, severity: f.Severity, head: f.What, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
 	}
 }
 
@@ -309,7 +308,7 @@ func (r *round) verdict(findings []fleet.Finding) Verdict {
 	}
 	v.Since = findings[0].Since
 	j.enter(v.State, v.Since)
-	v.Words = findings[0].Words
+	v.Words = findings[0].What
 	if n := len(findings) - 1; n > 0 {
 		v.Words += "; and " + plural(float64(n), "more finding", "more findings")
 	}

@@ -167,7 +167,7 @@ func TestOOMKill(t *testing.T) {
 	for range 200 {
 		v = w.tick()
 	}
-	if f := find(v, "host.oom"); f == nil || !strings.Contains(f.Words, "since 10:30:02") {
+	if f := find(v, "host.oom"); f == nil || !strings.Contains(f.What, "since 10:30:02") {
 		t.Errorf("over soon, and must not be missed: %+v", v)
 	}
 	for range 200 {
@@ -192,7 +192,7 @@ func TestDown(t *testing.T) {
 		{"Error 1045 (28000): Access denied for user 'risso'@'h'.", "the server cannot be read since 10:20:00: Error 1045 (28000): Access denied for user 'risso'@'h'"},
 		{"dial tcp: lookup nowhere: no such host", "the server cannot be read since 10:20:00: dial tcp: lookup nowhere: no such host"},
 	} {
-		w.snap.Up, w.snap.DownSince, w.snap.Reason, w.snap.Hint = false, begin.Add(-10*time.Minute), c.reason, "look"
+		w.snap.Up, w.snap.DownSince, w.snap.Down = false, begin.Add(-10*time.Minute), fleet.Trouble{Why: c.reason, Remedy: "look"}
 		v := w.tick() // at once
 		if v.State != StateDown || v.Words != c.words || v.Findings[0].ID != "server.down" || v.Findings[0].Remedy != "look" || !v.Since.Equal(w.snap.DownSince) {
 			t.Errorf("%+v", v)
@@ -203,8 +203,8 @@ func TestDown(t *testing.T) {
 		t.Errorf("back: %+v", v)
 	}
 	w.snap.Up, w.snap.DownSince = false, begin.Add(-30*time.Hour)
-	if v := w.tick(); !strings.HasSuffix(v.Findings[0].Words, "since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host") {
-		t.Errorf("another day: %s", v.Findings[0].Words)
+	if v := w.tick(); !strings.HasSuffix(v.Findings[0].What, "since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host") {
+		t.Errorf("another day: %s", v.Findings[0].What)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestHealthyLine(t *testing.T) {
 	if v := w.tick(); v.Words != "healthy: 1.2 k questions/s, 2 threads running, disk flushes in 1.1 ms" || v.State != StateOK {
 		t.Errorf("%s", v.Words)
 	}
-	w.snap.Gaps = []fleet.Gap{{What: "x"}}
+	w.snap.Gaps = []fleet.Trouble{{What: "x"}}
 	replica(w)
 	if v := w.tick(); v.Words != "healthy: 1.2 k questions/s, 2 threads running, 0 s behind db1, disk flushes in 1.1 ms, 1 thing cannot be read" {
 		t.Errorf("%s", v.Words)
@@ -504,8 +504,8 @@ func TestTails(t *testing.T) {
 		}
 		if f == nil {
 			t.Errorf("%s: got nothing, want %s", c.name, c.id)
-		} else if !strings.Contains(f.Words, c.words) {
-			t.Errorf("%s: got %q, want %q in it", c.name, f.Words, c.words)
+		} else if !strings.Contains(f.What, c.words) {
+			t.Errorf("%s: got %q, want %q in it", c.name, f.What, c.words)
 		}
 	}
 }
@@ -519,7 +519,7 @@ func TestLagThatShrinks(t *testing.T) {
 		lag -= 5
 		if n > 30 {
 			want := fmt.Sprintf("now %s; it catches up in about %s", digits.Age(lag+5), digits.Age((lag+5)/5))
-			if f := find(v, "repl.lag"); f == nil || !strings.Contains(f.Words, want) {
+			if f := find(v, "repl.lag"); f == nil || !strings.Contains(f.What, want) {
 				t.Fatalf("got %+v, want %q", f, want)
 			}
 		}
@@ -527,7 +527,7 @@ func TestLagThatShrinks(t *testing.T) {
 	for range 60 { // and stays as it is
 		w.tick()
 	}
-	if f := find(w.tick(), "repl.lag"); f == nil || strings.Contains(f.Words, ";") {
+	if f := find(w.tick(), "repl.lag"); f == nil || strings.Contains(f.What, ";") {
 		t.Errorf("got %+v, want no word of where it goes", f)
 	}
 }
@@ -580,7 +580,7 @@ func TestNothingIsUsualYet(t *testing.T) {
 	for range 10 {
 		v = w.tick()
 	}
-	if f := find(v, "commit.wait"); f == nil || !strings.HasSuffix(f.Words, "; the disk flushes in 1.1 ms") {
+	if f := find(v, "commit.wait"); f == nil || !strings.HasSuffix(f.What, "; the disk flushes in 1.1 ms") {
 		t.Errorf("got %+v, want the disk's time and nothing usual beside it", f)
 	}
 }
@@ -634,11 +634,11 @@ func TestDownForgets(t *testing.T) {
 		t.Errorf("got %+v, want it told again, and the state since then", v)
 	}
 	h := host()
-	h.snap.Up, h.snap.DownSince, h.snap.Reason = false, begin, "zone is odd"
+	h.snap.Up, h.snap.DownSince, h.snap.Down.Why = false, begin, "zone is odd"
 	if v := h.tick(); v.Words != "the host zone is odd since 10:30:00" {
 		t.Errorf("got %q", v.Words)
 	}
-	h.snap.Reason = "a" + strings.Repeat("b", 300) + ":"
+	h.snap.Down.Why = "a" + strings.Repeat("b", 300) + ":"
 	if v := h.tick(); len([]rune(v.Words)) != len("the host cannot be read since 10:30:00: ")+200 {
 		t.Errorf("got %d characters of %q, want 200 of the reason", len([]rune(v.Words)), v.Words)
 	}
@@ -702,7 +702,7 @@ func TestAtTheLimit(t *testing.T) {
 		got := "quiet"
 		if f != nil {
 			if got = f.Severity.String(); strings.Contains(c.want, " ") {
-				got = f.Words
+				got = f.What
 			}
 		}
 		if got != c.want {
@@ -718,7 +718,7 @@ func TestReasons(t *testing.T) {
 		"Odd": "the server cannot be read since 10:30:00: Odd", "odd (7)": "the server cannot be read since 10:30:00: odd (7)", "odd: 7": "the server cannot be read since 10:30:00: odd: 7",
 	} {
 		w := mariadb()
-		w.snap.Up, w.snap.DownSince, w.snap.Reason = false, begin, reason
+		w.snap.Up, w.snap.DownSince, w.snap.Down.Why = false, begin, reason
 		if v := w.tick(); v.Words != words {
 			t.Errorf("%q: got %q, want %q", reason, v.Words, words)
 		}

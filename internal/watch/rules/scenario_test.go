@@ -130,7 +130,7 @@ func (s scenario) run(t *testing.T) {
 		s.set(t, w, s.near)
 		for n := range 20 {
 			if f := find(w.tick(), s.id); f != nil {
-				t.Fatalf("not bad enough: got %q after %d s, want nothing", f.Words, n+1)
+				t.Fatalf("not bad enough: got %q after %d s, want nothing", f.What, n+1)
 			}
 		}
 		restore()
@@ -153,7 +153,7 @@ func (s scenario) run(t *testing.T) {
 	if n--; n != s.after {
 		t.Errorf("got it told after %d s, want after %d", n, s.after)
 	}
-	if got := f.Severity.String() + ": " + f.Words; got != s.told {
+	if got := f.Severity.String() + ": " + f.What; got != s.told {
 		t.Errorf("got  %s\nwant %s", got, s.told)
 	}
 	if s.part && !strings.Contains(f.Remedy, s.remedy) || !s.part && f.Remedy != s.remedy {

@@ -1,12 +1,12 @@
 /** How the page speaks HTTP with the server. Times are unix seconds. */
 import { signal } from '@preact/signals';
 
-/** An answer that was not what was asked for; the hint says what to do. */
+/** An answer that was not what was asked for; the remedy says what to do. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    readonly hint: string = '',
+    readonly remedy: string = '',
   ) {
     super(message);
   }
@@ -54,8 +54,8 @@ export async function request<T>(path: string, init: RequestInit, signal?: Abort
   if (role) mayAct.value = role === 'act';
   if (response.status === 401) needLogin.value = true;
   if (!response.ok) {
-    const body = (await response.json().catch(() => ({}))) as { error?: string; hint?: string };
-    throw new ApiError(response.status, body.error ?? `${response.status} ${response.statusText}`, body.hint);
+    const body = (await response.json().catch(() => ({}))) as { error?: string; remedy?: string };
+    throw new ApiError(response.status, body.error ?? `${response.status} ${response.statusText}`, body.remedy);
   }
   return (await response.json()) as T;
 }

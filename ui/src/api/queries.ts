@@ -1,6 +1,6 @@
 /** Classes of statements: what they cost, their plans, what changed. */
 import { type Pairs, type Span, get, only } from './http';
-import { type Gap } from './watch';
+import { type Trouble } from './watch';
 
 /** What statements cost in a range; null is not known. */
 export interface Cost {
@@ -38,7 +38,7 @@ export interface StatementSource {
   last?: number;
   why?: string;
   remedy?: string;
-  notes: Gap[] | null;
+  notes: Trouble[] | null;
   /** whether plans are taken, and why some are not */
   plans?: boolean;
   plan_note?: string;

@@ -11,17 +11,18 @@ export interface Finding {
   id: string;
   severity: Severity;
   since?: string;
-  words: string;
+  /** one sentence: what, how much, since when */
+  what: string;
   remedy?: string;
   /** the chart on the server page that shows it */
   chart?: string;
 }
 
-/** Something that could not be collected, why, and what mends it. */
-export interface Gap {
-  what: string;
-  reason: string;
-  remedy: string;
+/** Something that is wrong or missing, why, and what mends it. */
+export interface Trouble {
+  what?: string;
+  why?: string;
+  remedy?: string;
 }
 
 /** A short series for a table row; null is a gap. */
@@ -65,7 +66,7 @@ export interface Fleet {
 /** One instance with what only its own page shows. */
 export interface InstanceDetail extends Instance {
   uptime: number | null;
-  gaps: Gap[] | null;
+  gaps: Trouble[] | null;
   cost: {
     queries_per_second: number | null;
     server_ms_per_second: number | null;
@@ -73,8 +74,8 @@ export interface InstanceDetail extends Instance {
     values_per_second: number | null;
   } | null;
   facts: Record<string, string> | null;
-  /** what mends a server that is down */
-  hint?: string;
+  /** why a server is down, and what mends it */
+  down: Trouble;
   host?: string;
 }
 

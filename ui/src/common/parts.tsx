@@ -1,6 +1,6 @@
 /** Small parts that several pages show. */
 import { useState } from 'preact/hooks';
-import type { Finding, Gap, Spark, State } from '../api';
+import type { Finding, Spark, State, Trouble } from '../api';
 import { age, stamp, unix, utc, when } from './format';
 import { view } from './router';
 import { formatView } from './view';
@@ -76,8 +76,8 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
         <li key={f.id}>
           <StateMark state={f.severity === 'info' ? 'ok' : f.severity} wordless />
           <div>
-            <span title={f.since && `since ${stamp(unix(f.since))} here\n${utc(unix(f.since))}`}>{f.words}</span>
-            {f.since && <Since t={unix(f.since)} words={f.words} now={now} />}
+            <span title={f.since && `since ${stamp(unix(f.since))} here\n${utc(unix(f.since))}`}>{f.what}</span>
+            {f.since && <Since t={unix(f.since)} words={f.what} now={now} />}
             {f.chart && <button class="bare link" onClick={() => onChart(f.chart!)}>chart</button>}
             {f.id.startsWith('protect.') && view.value.page !== 'protect' && <a class="link" href={formatView({ ...view.value, page: 'protect', q: '', sort: '', pins: [] })}>protect</a>}
             {f.remedy && <Remedy text={f.remedy} />}
@@ -89,7 +89,7 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
 }
 
 /** What could not be collected, why, and what mends it. */
-export function Gaps({ list }: { list: Gap[] }) {
+export function Gaps({ list }: { list: Trouble[] }) {
   if (list.length === 0) return null;
   const one = list.length === 1;
   return (
@@ -98,7 +98,7 @@ export function Gaps({ list }: { list: Gap[] }) {
       <ul>
         {list.map((g) => (
           <li key={g.what}>
-            <b>{g.what}</b> – {g.reason}{g.remedy && <>; run <Remedy text={g.remedy} /></>}
+            <b>{g.what}</b> – {g.why}{g.remedy && <>; run <Remedy text={g.remedy} /></>}
           </li>
         ))}
       </ul>

@@ -11,7 +11,7 @@ export function Login() {
     try {
       await login(token.trim());
     } catch (x) {
-      setError(x instanceof ApiError ? [x.message, x.hint].filter(Boolean).join('. ') : String(x));
+      setError(x instanceof ApiError ? [x.message, x.remedy].filter(Boolean).join('. ') : String(x));
     }
   };
   return (

@@ -28,7 +28,7 @@ function Row({ s, now }: { s: Protected; now: number }) {
       <td class="c-name"><a href={linkOf(s)} title={s.name}>{s.name}</a>{s.address && s.address !== s.name && <small title={s.address}>{s.address}</small>}</td>
       <td class="c-words">
         <span class={s.state === 'ok' ? 'quiet' : ''}>{s.words}</span>
-        {also.map((f) => <small key={f.id} class="also">{f.words}</small>)}
+        {also.map((f) => <small key={f.id} class="also">{f.what}</small>)}
         {more > 0 && <span class="quiet"> and {more} more</span>}
         {runs.map((r) => <Progress key={r.job} r={r} now={now} />)}
       </td>

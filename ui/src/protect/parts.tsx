@@ -25,7 +25,7 @@ function useAct(): [string, boolean, (f: () => Promise<unknown>) => void] {
   const [busy, setBusy] = useState(false);
   const act = (f: () => Promise<unknown>): void => {
     setBusy(true);
-    f().then(() => setError(''), (e: unknown) => setError(e instanceof ApiError ? [e.message, e.hint].filter(Boolean).join(': ') : String(e))).finally(() => setBusy(false));
+    f().then(() => setError(''), (e: unknown) => setError(e instanceof ApiError ? [e.message, e.remedy].filter(Boolean).join(': ') : String(e))).finally(() => setBusy(false));
   };
   return [error, busy, act];
 }

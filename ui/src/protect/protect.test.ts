@@ -15,7 +15,7 @@ const server = (name: string, more: Partial<Protected> = {}): Protected => ({
   id: name, name, address: '', watched: true, plan: { place: '/b', kind: 'logical', encrypted: false, mirror: true }, state: 'ok', words: 'well', findings: [],
   last_backup: backup(NOW - 10 * H), last_proven: backup(NOW - 34 * H), proven_at: NOW - 30 * H, recovery: 812, window: null, next: null, running: [], jobs: [], ...more,
 });
-const finding = (id: string) => ({ id, severity: 'critical' as const, since: '', words: id });
+const finding = (id: string) => ({ id, severity: 'critical' as const, since: '', what: id });
 
 test('what is not fresh and what was never proven is said first, by name', () => {
   const list = [

@@ -77,7 +77,7 @@ export function NotKept({ said }: { said: Unavailable }) {
 export function Failed({ error }: { error: ApiError }) {
   return (
     <p class="failed" role="alert">
-      {error.status === 0 ? 'Risso does not answer; asking again.' : <>Risso could not answer: {error.message}.{error.hint && ` ${error.hint}`}</>}
+      {error.status === 0 ? 'Risso does not answer; asking again.' : <>Risso could not answer: {error.message}.{error.remedy && ` ${error.remedy}`}</>}
     </p>
   );
 }
@@ -87,7 +87,7 @@ export function Sources({ list }: { list: StatementSource[] }) {
   const bad = list.flatMap((s) => {
     const name = instanceOf(s.instance)?.name ?? s.instance;
     if (!s.working) return [{ key: s.instance, what: name, why: s.why || 'statements are not read yet', remedy: s.remedy ?? '' }];
-    return (s.notes ?? []).map((n) => ({ key: `${s.instance} ${n.what}`, what: `${name}: ${n.what}`, why: n.reason, remedy: n.remedy }));
+    return (s.notes ?? []).map((n) => ({ key: `${s.instance} ${n.what}`, what: `${name}: ${n.what}`, why: n.why, remedy: n.remedy }));
   });
   if (bad.length === 0) return null;
   return (

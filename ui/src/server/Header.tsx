@@ -39,7 +39,7 @@ export function Header({ id, detail: seen, onChart }: Props) {
   const hostName = host ? (instanceOf(host)?.name ?? host) : '';
   const findings = detail?.findings ?? [];
   // The sentence is most often the first finding's: its remedy then stands beside it, not below once more.
-  const said = findings.find((f) => f.words === d?.words);
+  const said = findings.find((f) => f.what === d?.words);
   return (
     <header class="page-head">
       <div class="title-line">
@@ -58,7 +58,7 @@ export function Header({ id, detail: seen, onChart }: Props) {
       <p class={`sentence ${d?.state ?? ''}`} aria-live="polite">
         {d ? d.words : '\u00a0'}
         {d && <Since t={d.since} words={d.words} now={now} />}
-        {detail?.hint && !said?.remedy && <span class="quiet">. {detail.hint}</span>}
+        {detail?.down.remedy && !said?.remedy && <span class="quiet">. {detail.down.remedy}</span>}
         {said?.chart && <> <button class="bare link" onClick={() => onChart(said.chart!)}>chart</button></>}
         {said?.id.startsWith('protect.') && <> <a class="link" href={formatView({ ...view.value, page: 'protect', q: '', sort: '', pins: [] })}>protect</a></>}
         {said?.remedy && <> <Remedy text={said.remedy} /></>}

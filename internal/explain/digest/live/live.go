@@ -39,12 +39,6 @@ type Options struct {
 	Reconnect func(context.Context) (*mysql.Conn, error)
 }
 
-// Off says that the server does not count statements.
-type Off struct{ Why, Remedy string }
-
-// Error is why; Remedy is the statement or setting that fixes it.
-func (o *Off) Error() string { return o.Why }
-
 // ErrOption is what errors about Options wrap.
 var ErrOption = errors.New("wrong option")
 
@@ -116,14 +110,14 @@ func orZero(v float64) float64 {
 // Notes are what a reader of the profile has to know.
 func (r *Reader) Notes() []string { return r.notes }
 
-// Read watches as long as it was told and gives the profile. A server that counts nothing is an error of type *Off.
+// Read watches as long as it was told and gives the profile. That a server counts nothing is an error with a remedy.
 func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
-	yes, why, remedy, err := read.CountsStatements(ctx, r.conn)
+	off, err := read.CountsStatements(ctx, r.conn)
 	if err != nil {
 		return nil, err
 	}
-	if !yes {
-		return nil, &Off{why, remedy}
+	if off != nil {
+		return nil, fleet.WithRemedy(errors.New(off.Why), off.Remedy)
 	}
 	began := time.Now()
 	clock, err := read.ServerNow(ctx, r.conn) // makes times come in UTC, too

@@ -49,7 +49,7 @@ func (r *Reader) notePrepared() {
 		between = "before they were read"
 	}
 	for _, g := range r.prepared.Gaps(between) {
-		note := g.Reason + "."
+		note := g.Why + "."
 		if g.Remedy != "" {
 			note += " Remedy: " + g.Remedy + "."
 		}

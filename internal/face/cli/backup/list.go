@@ -176,10 +176,10 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 			fmt.Fprintf(w, "%s proves nothing and replaces no other backup: %s. If that is right: risso backup accept.\n", l.ID, l.Hollow)
 		}
 		if l.Strange != "" {
-			fmt.Fprintf(w, "%s counts for nothing: %s.\n", l.ID, sqltext.Printable(l.Strange))
+			fmt.Fprintf(w, "%s does not count: %s.\n", l.ID, sqltext.Printable(l.Strange))
 		}
 		if l.Doubt != "" {
-			fmt.Fprintf(w, "A drill of %s counts for nothing: %s.\n", l.ID, sqltext.Printable(l.Doubt))
+			fmt.Fprintf(w, "A drill of %s does not count: %s.\n", l.ID, sqltext.Printable(l.Doubt))
 		}
 		if l.State == "killed" && l.Header != nil && l.Seen != nil {
 			fmt.Fprintln(w, killedWords(*l.Header, *l.Seen))

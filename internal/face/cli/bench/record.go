@@ -137,7 +137,7 @@ func unwrapURL(err error) error {
 
 // verdict turns an answer into an error.
 func (f *recordFlags) verdict(code int, body []byte) error {
-	var said struct{ Error, Hint string }
+	var said struct{ Error, Remedy string }
 	_ = json.Unmarshal(body, &said) // what is no JSON is no answer of Risso's: the status tells
 	switch {
 	case code >= 200 && code < 300:
@@ -147,7 +147,7 @@ func (f *recordFlags) verdict(code int, body []byte) error {
 	case code == http.StatusNotFound || said.Error == "":
 		return fault.New(fault.Failed, "it must be a risso serve of this version or a newer one", fmt.Errorf("%s does not accept benchmarks: status %d", f.url, code))
 	}
-	return fault.New(fault.Failed, said.Hint, fmt.Errorf("%s: %s", f.url, said.Error))
+	return fault.New(fault.Failed, said.Remedy, fmt.Errorf("%s: %s", f.url, said.Error))
 }
 
 // describe adds what is known of the run's conditions.

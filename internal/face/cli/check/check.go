@@ -320,7 +320,7 @@ func judgeBackups(f backupFacts, want verdict.Want, now time.Time) (code int, li
 	v := verdict.Judge(f.Facts, &want, now)
 	words := v.Words
 	for _, more := range v.Findings[min(1, len(v.Findings)):] {
-		words += "; " + more.Words
+		words += "; " + more.What
 	}
 	code = map[verdict.State]int{verdict.OK: OK, verdict.Warning: Warning, verdict.Critical: Critical}[v.State]
 	return code, "BACKUP " + checkWords[code] + " - " + noBar(fault.Line(words, "")) + " | " + strings.Join(perfData(f, want, now), " ")

@@ -200,7 +200,7 @@ func runChecksum(ctx context.Context, s screen.Streams, f checksumFlags) error {
 		}
 		return fault.New(fault.Interrupted, remedy, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:
-		return fault.New(fault.Failed, result.Unseen[0].Hint, fmt.Errorf("%w: %s", err, result.Unseen[0].Words))
+		return fault.New(fault.Failed, result.Unseen[0].Remedy, fmt.Errorf("%w: %s", err, result.Unseen[0].What))
 	case errors.As(err, &unmet):
 		return fault.New(fault.Usage, screen.Joined(unmet.Remedy(), "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on"), err)
 	case errors.Is(err, checksum.ErrNothing):
@@ -222,7 +222,7 @@ func checksumVerdict(r checksum.Result) error {
 	case r.Counts.Differ > 0:
 		return fault.New(fault.Differs, "", fmt.Errorf("%s", digits.Plural(r.Counts.Differ, "table differs", "tables differ")))
 	case len(r.Unseen) > 0:
-		return fault.New(fault.Failed, r.Unseen[0].Hint, fmt.Errorf("on %s: %s; of what was seen nothing differs", r.Unseen[0].Server, r.Unseen[0].Words))
+		return fault.New(fault.Failed, r.Unseen[0].Remedy, fmt.Errorf("on %s: %s; of what was seen nothing differs", r.Unseen[0].Server, r.Unseen[0].What))
 	case r.Counts.Open > 0:
 		return fault.New(fault.Failed, "run it again for these tables, when the replica has caught up or fewer rows change",
 			fmt.Errorf("of %s not all rows could be compared; no difference was found", digits.Plural(r.Counts.Open, "table", "tables")))
@@ -296,8 +296,8 @@ func (c *checksumText) on(on checksum.On) {
 	for _, d := range on.Undefined {
 		fmt.Fprintf(c.out, "    definition not compared: %s\n", sqltext.Printable(d))
 	}
-	if on.Problem != "" {
-		fmt.Fprintf(c.out, "    %s\n", fault.Line(on.Problem, on.Hint))
+	if on.Why != "" {
+		fmt.Fprintf(c.out, "    %s\n", fault.Line(on.Why, on.Remedy))
 	}
 	if !c.flags.rows {
 		return
@@ -359,7 +359,7 @@ func (c *checksumText) end(r checksum.Result) {
 		fmt.Fprintln(c.out, d.Words())
 	}
 	for _, u := range r.Unseen {
-		fmt.Fprintf(c.out, "%s: not compared is what cannot be seen: %s\n", u.Server, u.Words)
+		fmt.Fprintf(c.out, "%s: not compared is what cannot be seen: %s\n", u.Server, u.What)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintln(c.out, sqltext.Printable(n))

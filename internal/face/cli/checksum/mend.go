@@ -112,7 +112,7 @@ func (f checksumFlags) showPlan(out io.Writer, o checksum.Options, p checksum.Pl
 		fmt.Fprintf(out, "  %s %s.%s %s (%s on %s)\n", verb, sqltext.Printable(st.Schema), sqltext.Printable(st.Table), strings.Join(key, ", "), st.Kind, strings.Join(st.On, ", "))
 	}
 	for _, r := range p.Refused {
-		fmt.Fprintf(out, "  not repaired: %s: %s\n", r.What, fault.Line(r.Why, r.Hint))
+		fmt.Fprintf(out, "  not repaired: %s: %s\n", r.What, fault.Line(r.Why, r.Remedy))
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintf(out, "  %s\n", n)

@@ -41,10 +41,13 @@ const (
 
 // Finding is one thing that the doctor looked at.
 type Finding struct {
-	Level  string `json:"level"` // ok, note or bad
-	What   string `json:"what"`
-	Text   string `json:"text"`
-	Remedy string `json:"remedy,omitempty"` // a statement or a command
+	Level string `json:"level"` // ok, note or bad
+	fleet.Trouble
+	Text string `json:"text"` // what was seen of it
+}
+
+func finding(level, what, text, remedy string) Finding {
+	return Finding{level, fleet.Trouble{What: what, Remedy: remedy}, text}
 }
 
 type doctorFlags struct {
@@ -97,7 +100,7 @@ func runDoctor(ctx context.Context, s screen.Streams, f doctorFlags) error {
 	list = append(list, ofHost()...)
 	list = append(list, ofPrograms(ctx)...)
 	if len(set.Servers) == 0 && !f.HostOnly {
-		list = append(list, Finding{findNote, "servers", "none was named", "risso doctor --dsn 'user:password@tcp(host:3306)/'"})
+		list = append(list, finding(findNote, "servers", "none was named", "risso doctor --dsn 'user:password@tcp(host:3306)/'"))
 	}
 	for _, w := range set.Servers {
 		list = append(list, ofServer(ctx, w, f.schema, jobs)...)
@@ -133,9 +136,9 @@ func writeFindings(w io.Writer, list []Finding) error {
 func ofBuild() Finding {
 	b := release.This()
 	if b.Events {
-		return Finding{findOK, "this build", "risso " + b.Version + ", " + b.Platform, ""}
+		return finding(findOK, "this build", "risso "+b.Version+", "+b.Platform, "")
 	}
-	return Finding{findNote, "this build", "built without a C compiler: what statements cost is not kept in the data folder", "build it with gcc and g++ installed, or keep statements in ClickHouse: --events-url"}
+	return finding(findNote, "this build", "built without a C compiler: what statements cost is not kept in the data folder", "build it with gcc and g++ installed, or keep statements in ClickHouse: --events-url")
 }
 
 // ofFolder looks at the folder of the data, or at the one in which it would be made.
@@ -145,7 +148,7 @@ func ofFolder(dir string) Finding {
 	for {
 		fi, err := os.Stat(at)
 		if err == nil && !fi.IsDir() {
-			return Finding{FindBad, what, at + " is not a folder", "choose another with --data"}
+			return finding(FindBad, what, at+" is not a folder", "choose another with --data")
 		}
 		if err == nil || at == filepath.Dir(at) {
 			break
@@ -153,17 +156,17 @@ func ofFolder(dir string) Finding {
 		at = filepath.Dir(at)
 	}
 	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
-		return Finding{FindBad, what, at + " cannot be written", "choose another with --data, or run risso as its owner"}
+		return finding(FindBad, what, at+" cannot be written", "choose another with --data, or run risso as its owner")
 	}
 	if owner, ok := home.OtherOwner(at); ok {
-		return Finding{findNote, what, at + " belongs to " + owner + ", which could not use files created by root", "run risso as that account"}
+		return finding(findNote, what, at+" belongs to "+owner+", which could not use files created by root", "run risso as that account")
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(at, &st); err != nil {
-		return Finding{findNote, what, fmt.Sprintf("%s: its room cannot be seen: %v", dir, err), ""}
+		return finding(findNote, what, fmt.Sprintf("%s: its room cannot be seen: %v", dir, err), "")
 	}
 	free := float64(st.Bavail) * float64(st.Bsize)
-	f := Finding{findOK, what, fmt.Sprintf("%s, %s free", dir, digits.Bytes(free)), ""}
+	f := finding(findOK, what, fmt.Sprintf("%s, %s free", dir, digits.Bytes(free)), "")
 	if free < leastRoom {
 		f.Level, f.Remedy = findNote, "a server takes about 5 GB a year (docs/operate.md); choose another with --data, or limit it with --retention"
 	}
@@ -176,22 +179,22 @@ const leastRoom = 2 << 30
 func ofAddress(ctx context.Context, address string) Finding {
 	ln, err := serve.Listen(ctx, address)
 	if err != nil {
-		return Finding{findNote, "address", err.Error(), "if that is another risso serve, all is well; otherwise choose another with --listen"}
+		return finding(findNote, "address", err.Error(), "if that is another risso serve, all is well; otherwise choose another with --listen")
 	}
 	ln.Close()
-	return Finding{findOK, "address", address + " is free", ""}
+	return finding(findOK, "address", address+" is free", "")
 }
 
 // ofHost looks at what the kernel tells.
 func ofHost() (list []Finding) {
 	h, err := host.New(host.Options{})
 	if err != nil {
-		return []Finding{{findNote, "this host", fmt.Sprintf("it cannot be watched: %v", err), "risso serve --no-host"}}
+		return []Finding{finding(findNote, "this host", fmt.Sprintf("it cannot be watched: %v", err), "risso serve --no-host")}
 	}
 	h.Close()
-	list = append(list, Finding{findOK, "this host", h.Identity().OS, ""})
+	list = append(list, finding(findOK, "this host", h.Identity().OS, ""))
 	if _, err := os.ReadFile("/proc/pressure/io"); err != nil {
-		list = append(list, Finding{findNote, "pressure", "the kernel does not show what waits for processors, memory and disks", "boot with psi=1 (Linux 4.20 and later)"})
+		list = append(list, finding(findNote, "pressure", "the kernel does not show what waits for processors, memory and disks", "boot with psi=1 (Linux 4.20 and later)"))
 	}
 	return list
 }
@@ -204,9 +207,9 @@ func ofPrograms(ctx context.Context) (list []Finding) {
 		names = append(names, s.Name)
 	}
 	if err != nil || len(names) == 0 {
-		list = append(list, Finding{findNote, "drills, sandboxes", "no server is installed here to restore into", "install mariadb-server or mysql-server-core; it need not run"})
+		list = append(list, finding(findNote, "drills, sandboxes", "no server is installed here to restore into", "install mariadb-server or mysql-server-core; it need not run"))
 	} else {
-		list = append(list, Finding{findOK, "drills, sandboxes", strings.Join(names, ", "), ""})
+		list = append(list, finding(findOK, "drills, sandboxes", strings.Join(names, ", "), ""))
 	}
 	var tools []string
 	for _, t := range []string{"mariadb-backup", "xtrabackup"} {
@@ -215,9 +218,9 @@ func ofPrograms(ctx context.Context) (list []Finding) {
 		}
 	}
 	if len(tools) == 0 {
-		return append(list, Finding{findNote, "physical backups", "neither mariadb-backup nor xtrabackup is here; MySQL 8.0.17 and later have CLONE", "install mariadb-backup, on the server's machine"})
+		return append(list, finding(findNote, "physical backups", "neither mariadb-backup nor xtrabackup is here; MySQL 8.0.17 and later have CLONE", "install mariadb-backup, on the server's machine"))
 	}
-	return append(list, Finding{findOK, "physical backups", strings.Join(tools, ", "), ""})
+	return append(list, finding(findOK, "physical backups", strings.Join(tools, ", "), ""))
 }
 
 // ofServer asks a server, and whether the account may do the jobs.
@@ -227,40 +230,40 @@ func ofServer(ctx context.Context, w config.Watched, schema string, jobs []mysql
 	name := w.Instance.Name
 	c, err := mysql.Connect(ctx, w.Target, nil)
 	if err != nil {
-		return []Finding{{FindBad, name, err.Error(), fleet.RemedyOf(err)}}
+		return []Finding{finding(FindBad, name, err.Error(), fleet.RemedyOf(err))}
 	}
 	defer c.Close()
-	list := []Finding{{findOK, name, fmt.Sprintf("%s %s, as %s", c.Server.Flavour, c.Server.Version, c.Server.QuotedAccount()), ""}}
+	list := []Finding{finding(findOK, name, fmt.Sprintf("%s %s, as %s", c.Server.Flavour, c.Server.Version, c.Server.QuotedAccount()), "")}
 	rights, err := c.Rights(ctx)
 	if err != nil {
-		return append(list, Finding{findNote, name, err.Error(), ""})
+		return append(list, finding(findNote, name, err.Error(), ""))
 	}
 	for _, j := range jobs {
 		lack := c.Server.Missing(rights, schema, j)
 		if len(lack) == 0 {
-			list = append(list, Finding{findOK, name, "the account may " + string(j), ""})
+			list = append(list, finding(findOK, name, "the account may "+string(j), ""))
 			continue
 		}
-		list = append(list, Finding{FindBad, name, "the account is missing privileges for " + string(j), strings.Join(lack, "; ")})
+		list = append(list, finding(FindBad, name, "the account is missing privileges for "+string(j), strings.Join(lack, "; ")))
 	}
 	if most, err := c.UserLimit(ctx); err == nil && most > 0 && most < mysql.ServeConnections && slices.Contains(jobs, mysql.JobServe) {
-		list = append(list, Finding{findNote, name, fmt.Sprintf("the account may have %s at once: the numbers are read all the same, but of statements, sessions and the slow log not all are followed", digits.Counted(most, "connection")),
-			mysql.MoreConnections(c.Server.QuotedAccount())})
+		list = append(list, finding(findNote, name, fmt.Sprintf("the account may have %s at once: the numbers are read all the same, but of statements, sessions and the slow log not all are followed", digits.Counted(most, "connection")),
+			mysql.MoreConnections(c.Server.QuotedAccount())))
 	}
 	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && slices.ContainsFunc(jobs, func(j mysql.Job) bool { return j == mysql.JobBackup || j == mysql.JobFollow }) {
-		list = append(list, Finding{FindBad, name, filter.String(), "remove the option and restart the server, or rely only on the backups for these schemas"})
+		list = append(list, finding(FindBad, name, filter.String(), "remove the option and restart the server, or rely only on the backups for these schemas"))
 	}
 	list = append(list, ofMode(name, c.Server))
 	if !c.Server.PerformanceSchema {
-		list = append(list, Finding{findNote, name, "performance_schema is off: no latencies, no traces; what sessions wait for is read from the process list, statements from the slow log if risso serve runs on its machine",
-			"performance_schema = ON in the option file, and a restart"})
+		list = append(list, finding(findNote, name, "performance_schema is off: no latencies, no traces; what sessions wait for is read from the process list, statements from the slow log if risso serve runs on its machine",
+			"performance_schema = ON in the option file, and a restart"))
 	}
 	return list
 }
 
 // ofMode tells the sql_mode that sessions have, and what is read otherwise than it says.
 func ofMode(name string, s mysql.Server) Finding {
-	f := Finding{findOK, name, "sql_mode is empty", ""}
+	f := finding(findOK, name, "sql_mode is empty", "")
 	if s.SQLMode != "" {
 		f.Text = "sql_mode " + strings.ReplaceAll(s.SQLMode, ",", ", ")
 	}

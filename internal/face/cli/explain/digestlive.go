@@ -34,14 +34,11 @@ func (j *digestJob) live(ctx context.Context) error {
 		defer fmt.Fprint(j.s.Err, "\r\x1b[K")
 	}
 	p, err := r.Read(ctx)
-	var off *live.Off
 	switch {
-	case errors.As(err, &off):
-		return fault.New(fault.Failed, off.Remedy, fmt.Errorf("%s: %w", target, off))
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case err != nil && mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return fault.New(fault.Failed, "GRANT SELECT ON performance_schema.* TO "+c.Server.QuotedAccount(), fmt.Errorf("%s: %w", target, err))
+		return fault.New(fault.Failed, c.Server.GrantPerformanceSchema(), fmt.Errorf("%s: %w", target, err))
 	case err != nil:
 		return fmt.Errorf("%s: %w", target, err)
 	}

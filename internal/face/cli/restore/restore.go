@@ -413,7 +413,7 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintln(out, "Left out:", f.Words())
 	}
 	for _, f := range r.Broken {
-		fmt.Fprintf(out, "Broken: %s was restored but does not work: %s\n  %s\n", f.What, f.Reason, f.Create)
+		fmt.Fprintf(out, "Broken: %s was restored but does not work: %s\n  %s\n", f.What, f.Why, f.Create)
 	}
 	for _, o := range r.Orphans {
 		fmt.Fprintf(out, "Orphans: %s\n  %s\n", o.Words(), o.Query)

@@ -217,7 +217,7 @@ func (t *topScreen) detail(r live.Row, width int) []string {
 	}
 	out := []string{head}
 	for _, f := range r.Findings {
-		out = append(out, fmt.Sprintf("  %-8s %s", f.Severity, f.Words))
+		out = append(out, fmt.Sprintf("  %-8s %s", f.Severity, f.What))
 		if f.Remedy != "" {
 			out = append(out, "           → "+f.Remedy)
 		}
@@ -230,7 +230,7 @@ func (t *topScreen) detail(r live.Row, width int) []string {
 	out = append(out, fmt.Sprintf("  %-14s %s  5 min, up to %s", what, render.Spark(r.Spark.Avg), digits.Number(hi)))
 	out = append(out, t.pairs(r)...)
 	for _, g := range d.Gaps {
-		out = append(out, "  not collected: "+g.What+": "+g.Reason)
+		out = append(out, "  not collected: "+g.What+": "+g.Why)
 	}
 	if d.Cost.QueriesPerSecond > 0 {
 		out = append(out, fmt.Sprintf("  watching costs this server %s queries, %s and %s a second", digits.Number(d.Cost.QueriesPerSecond), digits.Seconds(d.Cost.ServerMsPerSecond/1000), digits.Bytes(d.Cost.BytesPerSecond)))
