@@ -22,6 +22,7 @@ const module = "github.com/rissodb/risso/"
 var layer = map[string]int{
 	"internal/lack":        -1,
 	"internal/pattern":     -1,
+	"internal/delay":       -1,
 	"internal/fleet":       -1,
 	"internal/digits":      0,
 	"internal/mysql":       1,
@@ -40,7 +41,6 @@ var layer = map[string]int{
 	"internal/fault":       0,
 	"internal/release":     -1,
 	"internal/home":        0,
-	"internal/face/render": 1, // words that the daemon tells as well
 	"internal/serve":       5,
 	"ui":                   4,
 	"internal/face":        6,
@@ -84,6 +84,9 @@ func TestImportsGoDown(t *testing.T) {
 		}
 		seen++
 		for _, imp := range p.Imports {
+			if sideways(p.ImportPath, imp) {
+				t.Errorf("%s imports %s, its neighbour: what both need belongs into flags or screen", p.ImportPath, imp)
+			}
 			to := roomOf(imp)
 			if to == "" || to == from {
 				continue
@@ -95,6 +98,40 @@ func TestImportsGoDown(t *testing.T) {
 	}
 	if seen < 5 {
 		t.Fatalf("only %d packages were looked at", seen)
+	}
+}
+
+// alone has the folders whose rooms do not know each other, and in them those that all may know.
+var alone = map[string][]string{"internal/face/cli": {"flags", "screen"}}
+
+// sideways says whether an import goes from one room of such a folder to its neighbour.
+func sideways(from, to string) bool {
+	for dir, shared := range alone {
+		a, in := strings.CutPrefix(from, module+dir+"/")
+		b, beside := strings.CutPrefix(to, module+dir+"/")
+		a, _, _ = strings.Cut(a, "/")
+		b, _, _ = strings.Cut(b, "/")
+		if in && beside && a != b && !slices.Contains(shared, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSideways: the rule finds what it shall.
+func TestSideways(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"restore", "binlog", true}, {"screen", "restore", true}, {"bench/x", "backup", true}, {"restore", "flags", false}, {"flags", "screen", false}, {"bench", "bench/x", false},
+	} {
+		if got := sideways(module+"internal/face/cli/"+c.from, module+"internal/face/cli/"+c.to); got != c.want {
+			t.Errorf("from %s to %s: got %t, want %t", c.from, c.to, got, c.want)
+		}
+	}
+	if sideways(module+"internal/face/cli", module+"internal/face/cli/backup") {
+		t.Error("from cli, which lists all: got true, want false")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -94,7 +95,7 @@ func publish(dir, kind, path string, b []byte) (*os.File, error) {
 		err = os.Link(f.Name(), path) // fails when there is one
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = home.SyncDir(dir)
 	}
 	if err != nil {
 		f.Close()
@@ -112,15 +113,6 @@ func sweep(dir, kind string) {
 			os.Remove(path)
 		}
 	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // anyOf says whether there is a journal of a kind, of whatever server.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -193,10 +194,7 @@ func (l *Loan[T]) Return(ctx context.Context, c *mysql.Conn) (*mysql.Conn, error
 			failed = err
 		}
 		if !l.kind.Final(err) {
-			select {
-			case <-time.After(retryAfter):
-			case <-ctx.Done():
-			}
+			_ = delay.For(ctx, retryAfter)
 		}
 		if l.kind.Final(err) || ctx.Err() != nil {
 			l.file.release()

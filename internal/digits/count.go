@@ -36,3 +36,11 @@ func Plural[N Whole](n N, one, many string) string {
 	}
 	return Thousands(n) + " " + many
 }
+
+// Roughly is Counted with three digits: 1 row, 1.23 M rows.
+func Roughly[N Whole](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Number(float64(n)) + " " + what + "s"
+}

@@ -21,6 +21,16 @@ func Data() string {
 // State is the folder, beside the data, of what a job has to remember, such as the journal of what has to be put back on servers.
 func State(job string) string { return filepath.Join(filepath.Dir(Data()), job) }
 
+// SyncDir makes the names in a folder durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
 // Keys is the folder of the account's signing key and its known keys.
 func Keys() string {
 	dir, err := os.UserConfigDir()

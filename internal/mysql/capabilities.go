@@ -49,6 +49,10 @@ func (s Server) ReadOnlyVariable() string {
 	return "super_read_only"
 }
 
+// OldJSONTypes says whether its JSON documents have the types of MySQL 5.7: later ones show DOUBLE with a point, and have numbers and VARCHAR in
+// place of YEAR and VAR_STRING.
+func (s Server) OldJSONTypes() bool { return s.TypesJSON() && !s.atLeast(80000) }
+
 // ResizesRedo says whether innodb_log_file_size can be set while the server runs: MariaDB since 10.9.
 func (s Server) ResizesRedo() bool { return s.AtLeast(fleet.Never, 100900) }
 

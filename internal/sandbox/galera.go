@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rissodb/risso/internal/delay"
 )
 
 // Galera is the ports that a cluster node listens on in addition to the one for clients.
@@ -110,7 +112,7 @@ func awaitLog(ctx context.Context, path string, pid int, word string) error {
 		if _, state, err := procStat(pid); err != nil || state == 'Z' {
 			return errors.New("the server ended")
 		}
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := delay.For(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -239,7 +241,7 @@ func (n *Node) awaitSynced(ctx context.Context) error {
 			return n.deathReason()
 		default:
 		}
-		if serr := sleep(ctx, 10*time.Millisecond); serr != nil {
+		if serr := delay.For(ctx, 10*time.Millisecond); serr != nil {
 			return errors.Join(fmt.Errorf("%w: the node is %q, not Synced", serr, state), err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/delay"
 )
 
 // LoadOptions say how much work a Load gives a sandbox.
@@ -105,10 +107,8 @@ func pace(ctx context.Context, rate float64, worker int, stats *LoadStats, f fun
 	for {
 		wave := 1 + 0.6*math.Sin(float64(time.Now().UnixMilli())/1000/60*2*math.Pi)
 		sleep := time.Duration(r.ExpFloat64() / (rate * wave) * float64(time.Second))
-		select {
-		case <-ctx.Done():
+		if delay.For(ctx, min(sleep, 5*time.Second)) != nil {
 			return nil
-		case <-time.After(min(sleep, 5*time.Second)):
 		}
 		switch err := f(ctx, r); {
 		case err == nil:

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/delay"
 )
 
 // Node is one server of a sandbox.
@@ -308,7 +310,7 @@ func (n *Node) Kill(sig syscall.Signal) error {
 
 func (n *Node) awaitEnd(ctx context.Context) error {
 	for n.refresh() != StateStopped {
-		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := delay.For(ctx, 5*time.Millisecond); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/delay"
 )
 
 // process identifies one run of a program. A pid alone does not, as pids are reused; pid, start time and boot together are
@@ -185,7 +187,7 @@ func endAll(ctx context.Context, dir string) (ended []process, err error) {
 				ended = append(ended, p)
 			}
 		}
-		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := delay.For(ctx, 5*time.Millisecond); err != nil {
 			return ended, fmt.Errorf("process %d does not stop: %w", ps[0].PID, err)
 		}
 	}
@@ -207,21 +209,9 @@ func awaitReaped(ctx context.Context, ended []process) {
 			if err != nil || start != p.Start {
 				break
 			}
-			if sleep(ctx, 5*time.Millisecond) != nil {
+			if delay.For(ctx, 5*time.Millisecond) != nil {
 				return
 			}
 		}
-	}
-}
-
-// sleep waits for d or for the end of ctx, and says which by its error.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }

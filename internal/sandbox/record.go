@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fault"
 )
 
@@ -54,7 +55,7 @@ func flock(ctx context.Context, path string, how int, wait time.Duration) (func(
 			f.Close()
 			return nil, ErrBusy
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := delay.For(ctx, 20*time.Millisecond); err != nil {
 			f.Close()
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
@@ -149,10 +150,7 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Duration(min(try, 5)) * time.Second):
-		}
+		_ = delay.For(ctx, time.Duration(min(try, 5))*time.Second)
 	}
 	if err != nil {
 		w.logger.Warn("the journal could not be written", "err", err)
@@ -279,24 +277,13 @@ type seriesSink struct {
 // Append defines metrics that are new and appends the tick.
 func (s *seriesSink) Append(t int64, metrics []fleet.Metric, values []float64, late bool) error {
 	for ; s.defined < len(metrics); s.defined++ {
-		s.w.Define(describe(metrics[s.defined]))
+		s.w.Define(series.DescOf(metrics[s.defined]))
 	}
 	err := s.w.Append(t, values, late)
 	if errors.Is(err, series.ErrOldTick) { // the clock of this machine went back: what is kept stays
 		return nil
 	}
 	return err
-}
-
-func describe(m fleet.Metric) series.Desc {
-	d := series.Desc{Name: m.Name, Labels: make([]series.Label, len(m.Labels))}
-	for i, l := range m.Labels {
-		d.Labels[i] = series.Label(l)
-	}
-	if m.Counter {
-		d.Type = series.Counter
-	}
-	return d
 }
 
 // firstContactTime is how long servers have to answer at the start.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -66,7 +67,7 @@ func connect(ctx context.Context, t mysql.Target) (session, error) {
 
 // newGate is New; the first of the servers is the one that bears the load.
 func newGate(ctx context.Context, limits Limits, connect func(context.Context, mysql.Target) (session, error), servers []mysql.Target) (*Gate, error) {
-	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: sleep}
+	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: delay.For}
 	ctx, g.stop = context.WithCancel(ctx)
 	if limits.MaxLag <= 0 && limits.MaxThreadsRunning <= 0 {
 		return g, nil
@@ -136,15 +137,6 @@ func (g *Gate) Pass(ctx context.Context, n int64) error {
 		return context.Cause(ctx)
 	}
 	return g.sleep(ctx, pause)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // longest is how many seconds one piece of work may take of the rate: more is no time.Duration.

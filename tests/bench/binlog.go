@@ -20,39 +20,43 @@ import (
 )
 
 // binlogServer starts a server that writes many small events and syncs nothing: what is measured is the mirror.
-func (b *bench) binlogServer(ctx context.Context) (*sandbox.Node, func(), error) {
+func (b *bench) binlogServer(ctx context.Context) (*sandbox.Node, *sql.DB, func(), error) {
 	dir, err := os.MkdirTemp("", "rb-")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	s, err := sandbox.Up(ctx, sandbox.Options{Name: "b", Dir: dir, Servers: []string{b.server}, Settings: []string{
 		"max_binlog_size=1G", "sync_binlog=0", "innodb_flush_log_at_trx_commit=0", "innodb_buffer_pool_size=256M"}})
 	if err != nil {
 		os.RemoveAll(dir)
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return s.Primary(), func() {
+	down := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Down(ctx); err != nil {
 			say("binlog: %v", err)
 		}
 		os.RemoveAll(dir)
+	}
+	db, err := s.Primary().DB()
+	if err != nil {
+		down()
+		return nil, nil, nil, err
+	}
+	return s.Primary(), db, func() {
+		db.Close()
+		down()
 	}, nil
 }
 
 // mirrorSpeed copies the same logs with mariadb-binlog --raw and with risso binlog follow, in turns.
 func (b *bench) mirrorSpeed(ctx context.Context, s *section) error {
-	node, down, err := b.binlogServer(ctx)
+	node, db, down, err := b.binlogServer(ctx)
 	if err != nil {
 		return err
 	}
 	defer down()
-	db, err := node.DB()
-	if err != nil {
-		return err
-	}
-	defer db.Close()
 	size := int64(400 << 20)
 	if b.quick {
 		size = 60 << 20
@@ -189,16 +193,11 @@ func sameBytes(ctx context.Context, b *bench, node *sandbox.Node) error {
 
 // mirrorLag measures how long after it was written a transaction is on disk in the mirror, while the server writes as much as it can.
 func (b *bench) mirrorLag(ctx context.Context, s *section) error {
-	node, down, err := b.binlogServer(ctx)
+	node, db, down, err := b.binlogServer(ctx)
 	if err != nil {
 		return err
 	}
 	defer down()
-	db, err := node.DB()
-	if err != nil {
-		return err
-	}
-	defer db.Close()
 	if _, err := db.ExecContext(ctx, "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(200))"); err != nil {
 		return err
 	}

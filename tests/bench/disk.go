@@ -80,18 +80,6 @@ func (r *recording) series() (n int) {
 	return n
 }
 
-// describe is a metric as the store of numbers wants it.
-func describe(m fleet.Metric) series.Desc {
-	d := series.Desc{Name: m.Name}
-	for _, l := range m.Labels {
-		d.Labels = append(d.Labels, series.Label(l))
-	}
-	if m.Counter {
-		d.Type = series.Counter
-	}
-	return d
-}
-
 // diskRisso gives the samples to the store of numbers, tick by tick as collectors do.
 func (b *bench) diskRisso(ctx context.Context, rec *recording, base int64, s *section) ([]stored, error) {
 	say("disk: Risso")
@@ -174,7 +162,7 @@ func feed(ctx context.Context, store *series.Store, rec *recording, shift int64)
 		defined := 0
 		for i, k := range rec.ticks[id] {
 			for ; defined < len(k.values); defined++ {
-				w.Define(describe(rec.metrics[id][defined]))
+				w.Define(series.DescOf(rec.metrics[id][defined]))
 			}
 			if err := w.Append(k.t+shift, k.values, k.late); err != nil {
 				return err
@@ -297,15 +285,7 @@ func post(ctx context.Context, address string, write func(io.Writer) error) erro
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 500))
-	if err == nil && resp.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s: %s: %s", address, resp.Status, text)
-	}
+	_, err = answer(req)
 	return err
 }
 

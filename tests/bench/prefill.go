@@ -126,7 +126,7 @@ func (b *bench) prefill(ctx context.Context, l *loop, days int) (*prefilled, err
 		return nil, err
 	}
 	for _, m := range l.metrics {
-		w.Define(describe(m))
+		w.Define(series.DescOf(m))
 	}
 	v := make([]float64, len(l.metrics))
 	for t := p.from; t < p.to; t++ {

@@ -114,6 +114,20 @@ func (b *bench) victoria(ctx context.Context, data string) (p *process, base str
 	return p, base, nil
 }
 
+// answer is that of a server over HTTP, which is an error unless it is one of success.
+func answer(req *http.Request) ([]byte, error) {
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s: %s: %.200s", req.URL, resp.Status, body)
+	}
+	return body, err
+}
+
 // get asks over HTTP; out, if not nil, takes the JSON of the answer.
 func get(ctx context.Context, address string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -122,17 +136,9 @@ func get(ctx context.Context, address string, out any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	body, err := answer(req)
 	if err != nil {
 		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s: %s: %.200s", address, resp.Status, body)
 	}
 	if out == nil {
 		return nil

@@ -1,12 +1,12 @@
 package binlog
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +26,7 @@ const (
 // applier applies the events of logs to a server.
 type applier struct {
 	o      RollOptions
-	plan   rollPlan
+	plan   *Plan
 	s      *replayer
 	words  mysql.ReplayWords
 	j      *rollJournal // nil: the GTIDs of the server tell what was done
@@ -46,6 +46,7 @@ type applier struct {
 	rows    batch
 	told    time.Time
 	bytes   int64  // of the logs before the one in hand
+	next    int    // the log that comes next, of the plan's
 	wanted  bool   // of the open transaction something was applied
 	own     bool   // it changes a journal of Risso's, which is left out
 	xa      string // the statement that began the XA transaction that is open
@@ -80,40 +81,42 @@ type mapped struct {
 	eight  *binlogevent.Table // it has as many columns as a sequence of MariaDB; nil: it has not
 }
 
-func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, error) {
-	c, err := mysql.Connect(ctx, o.Into, nil)
+// openApplier opens the session, and makes sure that the server can take what is planned. It changes nothing.
+func openApplier(ctx context.Context, p *Plan) (*applier, error) {
+	c, err := mysql.Connect(ctx, p.o.Into, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	if len(plan.files) > 0 && !c.Server.SameKind(plan.source.Server) {
-		return nil, fmt.Errorf("%w: the logs are of %s, the server is %s", ErrTarget, plan.source.Version, c.Server.Version)
+	if len(p.files) > 0 && !c.Server.SameKind(p.source.Server) {
+		return nil, fmt.Errorf("%w: the logs are of %s, the server is %s", ErrTarget, p.source.Version, c.Server.Version)
 	}
-	a := &applier{o: o, plan: plan, had: plan.from, result: RollResult{GTIDs: plan.from.Clone(), Notes: plan.result.Notes}}
-	if err := a.connect(ctx); err != nil {
-		return nil, err
+	a := &applier{o: p.o, plan: p, had: p.from, result: RollResult{GTIDs: p.from.Clone(), Notes: p.Result.Notes}}
+	if err = a.connect(ctx); err == nil && p.o.Keep {
+		err = a.keeps(ctx, c)
 	}
-	keeps, err := mysql.KeepsGTIDs(ctx, c)
-	if err == nil {
-		err = a.noteFilter(ctx, c)
+	if err != nil && a.s != nil {
+		a.s.Close()
 	}
-	if err == nil {
-		switch {
-		case !o.Keep:
-			err = a.startByJournal(ctx)
-		case !keeps:
-			err = fmt.Errorf("%w: it keeps no GTIDs (gtid_mode is off; MariaDB: log_bin is off)", ErrTarget)
-		case !plan.byGTID && o.From.File != "":
-			err = fmt.Errorf("%w: to keep GTIDs, the position must be given as GTIDs", ErrTarget)
-		default:
-			err = a.startByGTID(ctx, c)
+	return a, err
+}
+
+// keeps makes sure that transactions can keep their GTIDs.
+func (a *applier) keeps(ctx context.Context, c *mysql.Conn) error {
+	switch keeps, err := mysql.KeepsGTIDs(ctx, c); {
+	case err != nil:
+		return err
+	case !keeps:
+		return fmt.Errorf("%w: it keeps no GTIDs (gtid_mode is off; MariaDB: log_bin is off)", ErrTarget)
+	case !a.plan.byGTID && a.o.From.File != "":
+		return fmt.Errorf("%w: to keep GTIDs, the position must be given as GTIDs", ErrTarget)
+	}
+	if a.plan.source.GTIDsByDomain() { // those do not note, then, what the server has: behind a kill the same would be applied again
+		if note, err := filtered(ctx, c); err != nil || note != "" {
+			return cmp.Or(err, fmt.Errorf("%w with their GTIDs, because its binary log does not record them all (without --keep-gtids a table does): %s", ErrTarget, note))
 		}
 	}
-	if err != nil {
-		a.close()
-		return nil, err
-	}
-	return a, nil
+	return a.startByGTID(ctx, c)
 }
 
 // filtered is what a person should know of what the server's own binary logs leave out of what is applied; "" where that is nothing. Its replication
@@ -127,20 +130,6 @@ func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
 		return "", err
 	}
 	return "of the target: " + filter.String() + ", and its replicas do not get it", nil
-}
-
-// noteFilter notes what the server's own binary logs leave out. Where GTIDs are kept those of MariaDB do not note, then, what it has: behind a
-// kill the same would be applied again.
-func (a *applier) noteFilter(ctx context.Context, c *mysql.Conn) error {
-	note, err := filtered(ctx, c)
-	switch {
-	case err != nil || note == "":
-		return err
-	case a.o.Keep && a.plan.source.GTIDsByDomain():
-		return fmt.Errorf("%w with their GTIDs, because its binary log does not record them all (without --keep-gtids a table does): %s", ErrTarget, note)
-	}
-	a.result.Notes = append(slices.Clip(a.result.Notes), note)
-	return nil
 }
 
 // connect opens the session, which nobody else may have at the same time: a process that was killed may have left one that
@@ -168,8 +157,8 @@ func (a *applier) startByGTID(ctx context.Context, c *mysql.Conn) error {
 	}
 	if a.plan.source.GTIDsByDomain() {
 		for _, g := range have.Domains() {
-			if !a.plan.from.Contains(g) && !a.plan.result.GTIDs.Contains(g) {
-				return fmt.Errorf("%w with their GTIDs: it is at %s, beyond the logs, which end with %s", ErrTarget, g, a.plan.result.GTIDs)
+			if !a.plan.from.Contains(g) && !a.plan.Result.GTIDs.Contains(g) {
+				return fmt.Errorf("%w with their GTIDs: it is at %s, beyond the logs, which end with %s", ErrTarget, g, a.plan.Result.GTIDs)
 			}
 		}
 	}
@@ -177,42 +166,38 @@ func (a *applier) startByGTID(ctx context.Context, c *mysql.Conn) error {
 	return nil
 }
 
-func (a *applier) close() {
-	if a.s != nil {
-		a.s.Close()
-	}
-}
-
-// run applies the logs from the plan's first to its end.
-func (a *applier) run(ctx context.Context) error {
-	end := a.plan.result.Next
-	for i, f := range a.plan.files {
-		done, err := a.log(ctx, i, f, end)
-		if err != nil {
+// through applies the plan's logs up to one of them.
+func (a *applier) through(ctx context.Context, last int) error {
+	for ; a.next <= last; a.next++ {
+		if err := a.log(ctx, a.next, a.plan.files[a.next]); err != nil {
 			return err
 		}
-		if done {
-			break
-		}
 	}
-	if err := a.flush(ctx); err != nil {
+	return a.flush(ctx)
+}
+
+// finish reads those logs to the end of which nothing is applied.
+func (a *applier) finish(ctx context.Context) error {
+	r := a.plan.Result
+	if err := a.through(ctx, len(r.Stretches)-1); err != nil {
 		return err
 	}
-	a.result.Next, a.result.Stopped, a.result.AtEnd = end, a.plan.result.Stopped, a.plan.result.AtEnd
+	a.result.Next, a.result.Stopped, a.result.AtEnd = r.Next, r.Stopped, r.AtEnd
 	a.tell(true)
 	return nil
 }
 
-// log applies one log; done says that the end was reached.
-func (a *applier) log(ctx context.Context, i int, f File, end Place) (done bool, err error) {
+// log applies one log, up to the plan's end.
+func (a *applier) log(ctx context.Context, i int, f File) error {
+	end := a.plan.Result.Next
 	in, err := f.Open(ctx)
 	if err != nil {
-		return false, fmt.Errorf("open %s: %w", f.Name, err)
+		return fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
 	r, err := binlogevent.NewReader(in, binlogevent.Options{})
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", f.Name, err)
+		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer r.Close()
 	a.file, a.b = f.Name, boundaries{}
@@ -220,15 +205,15 @@ func (a *applier) log(ctx context.Context, i int, f File, end Place) (done bool,
 		e, err := r.Next()
 		switch {
 		case f.Name == end.File && err == nil && e.Pos >= end.Pos && !a.b.open:
-			return true, nil
+			return nil
 		case errors.Is(err, io.EOF), errors.Is(err, binlogevent.ErrTorn) && i+1 == len(a.plan.files):
 			a.bytes += r.Pos()
 			a.result.Bytes = a.bytes
-			return false, a.abandon(ctx)
+			return a.abandon(ctx)
 		case err != nil:
-			return false, fmt.Errorf("%s: %w", f.Name, err)
+			return fmt.Errorf("%s: %w", f.Name, err)
 		case ctx.Err() != nil:
-			return false, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		a.format = r.Format()
 		if i == 0 && e.Pos < a.plan.offset && e.Type != binlogevent.TypeFormatDescription {
@@ -236,7 +221,7 @@ func (a *applier) log(ctx context.Context, i int, f File, end Place) (done bool,
 			continue
 		}
 		if err := a.event(ctx, e); err != nil {
-			return false, fmt.Errorf("%s:%d%s: %w", f.Name, e.Pos, gtidIn(a.b.gtid.ID), err)
+			return fmt.Errorf("%s:%d%s: %w", f.Name, e.Pos, gtidIn(a.b.gtid.ID), err)
 		}
 		a.result.Bytes = a.bytes + e.End
 		a.tell(false)
@@ -648,24 +633,24 @@ func (a *applier) commit(place Place, g binlogevent.GTID) error {
 	return nil
 }
 
-// verify asserts that the server has now what it should.
-func (a *applier) verify(ctx context.Context) error {
+// close reads the logs to their end, and takes the journal away; without one it asserts that the server says it has what it should.
+func (a *applier) close(ctx context.Context) error {
+	if err := a.finish(ctx); err != nil {
+		return err
+	}
+	if a.j != nil {
+		return a.j.drop(ctx, a.s)
+	}
 	c, err := mysql.Connect(ctx, a.o.Into, nil)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if a.j != nil {
-		if a.o.Leave {
-			return nil
-		}
-		return a.j.drop(ctx, a.s)
-	}
 	have, err := mysql.LoggedGTIDs(ctx, c)
 	if err != nil {
 		return err
 	}
-	want := a.plan.result.GTIDs
+	want := a.plan.Result.GTIDs
 	if a.plan.source.GTIDsByDomain() { // what was skipped or not wanted has left no trace there
 		want = mysql.GTIDSet{}
 		want.Add(a.result.LastGTID)

@@ -2,8 +2,6 @@ package binlog
 
 import (
 	"context"
-	"errors"
-	"io"
 	"strconv"
 	"sync"
 	"time"
@@ -64,19 +62,13 @@ func (b *backupCounts) read(ctx context.Context, h repo.Header) error {
 		return err
 	}
 	defer m.Close()
-	for {
-		l, err := m.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return m.Each(func(l repo.Line) error {
 		if t := l.Table; t != nil && (b.wanted == nil || b.wanted(t.Schema, t.Name)) {
 			name := t.Schema + "." + t.Name
 			b.rows[name] = append(b.rows[name], Count{Rows: t.Rows, Exact: t.Transactional, Source: "backup " + h.ID, Time: h.Snapshot, Before: before})
 		}
-	}
+		return nil
+	})
 }
 
 // maxCounted is how many rows are counted before the server's estimate has to do.

@@ -38,9 +38,7 @@ func TestTargetFilters(t *testing.T) {
 					t.Fatalf("with GTIDs kept: %+v, %v, %s", res, err, sum())
 				}
 			}
-			dry := o
-			dry.Plan = true
-			if res, err := Roll(t.Context(), dry); err != nil || !strings.Contains(strings.Join(res.Notes, "\n"), "its replicas do not get it") || sum() != "0 0" {
+			if res, err := planned(t, o); err != nil || !strings.Contains(strings.Join(res.Notes, "\n"), "its replicas do not get it") || sum() != "0 0" {
 				t.Errorf("planned: %+v, %v", res, err)
 			}
 			res, err := Roll(t.Context(), o)

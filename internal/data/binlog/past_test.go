@@ -72,7 +72,7 @@ func TestPast(t *testing.T) {
 				{"a log that is not there", Stop{File: "binlog.999999", Pos: 4}, ErrNoStop, "binlog.999999", 0},
 				{"a log before all", Stop{File: "binlog.000000", Pos: 4}, ErrPast, "", 0},
 			} {
-				res, err := Roll(t.Context(), RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: from.String()}, Stop: c.stop, Plan: true})
+				res, err := planned(t, RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: from.String()}, Stop: c.stop})
 				if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err, res.Stopped), c.says) || err == nil && res.Transactions != c.n {
 					t.Errorf("%s: %+v, %v", c.name, res, err)
 				}
@@ -92,7 +92,7 @@ func channels(t *testing.T, n *sandbox.Node, c *sql.Conn, from mysql.GTIDSet, at
 	run(t, c, "SET SESSION gtid_next = '"+other.String()+"'", "INSERT INTO test.past VALUES (9)", "SET SESSION gtid_next = 'AUTOMATIC'")
 	all, _, _ := position(t, n)
 	roll := func(from mysql.GTIDSet, s Stop) (RollResult, error) {
-		return Roll(t.Context(), RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: from.String()}, Stop: s, Plan: true})
+		return planned(t, RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: from.String()}, Stop: s})
 	}
 	if res, err := roll(all, Stop{GTID: at[4]}); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "GTIDs do not say") {
 		t.Errorf("with the last of one of two servers: %+v, %v", res, err)
@@ -113,7 +113,7 @@ func channels(t *testing.T, n *sandbox.Node, c *sql.Conn, from mysql.GTIDSet, at
 func twice(t *testing.T, n *sandbox.Node, from mysql.GTIDSet) {
 	t.Helper()
 	files := logged(t, n)
-	res, err := Roll(t.Context(), RollOptions{Files: append(slices.Clone(files), files[len(files)-1]), From: repo.Position{GTIDSet: from.String()}, Plan: true})
+	res, err := planned(t, RollOptions{Files: append(slices.Clone(files), files[len(files)-1]), From: repo.Position{GTIDSet: from.String()}})
 	if !errors.Is(err, ErrContents) || !strings.Contains(err.Error(), files[len(files)-1].Name+" is there twice") {
 		t.Errorf("a log that is there twice: %+v, %v", res, err)
 	}
@@ -130,17 +130,17 @@ func TestDisorder(t *testing.T) {
 		last := from.Domains()[0]
 		run(t, c, fmt.Sprintf("SET SESSION server_id = 4711, gtid_seq_no = %d", last.Number-back), "INSERT INTO test.d VALUES (4)", fmt.Sprintf("SET SESSION server_id = %d", last.Server), "INSERT INTO test.d VALUES (5)")
 		for _, from := range []repo.Position{{GTIDSet: from.String()}, {GTIDSet: from.String(), File: file, Offset: pos}} {
-			if res, err := Roll(t.Context(), RollOptions{Files: logged(t, n), From: from, Own: from.File != "", Moment: time.Now().Add(time.Minute), Plan: true}); !errors.Is(err, ErrContents) || !strings.Contains(err.Error(), "do not rise") {
+			if res, err := planned(t, RollOptions{Files: logged(t, n), From: from, Own: from.File != "", Moment: time.Now().Add(time.Minute)}); !errors.Is(err, ErrContents) || !strings.Contains(err.Error(), "do not rise") {
 				t.Errorf("%d back, from %s: %+v, %v", back, from.GTIDSet, res, err)
 			}
 		}
-		if res, err := Roll(t.Context(), RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}, Plan: true}); err != nil || res.Transactions != 2 {
+		if res, err := planned(t, RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}}); err != nil || res.Transactions != 2 {
 			t.Errorf("by place: %+v, %v", res, err)
 		}
 		// A position behind the lower number: what stands before it has higher ones.
 		run(t, c, fmt.Sprintf("SET SESSION server_id = 4711, gtid_seq_no = %d", last.Number-back), "INSERT INTO test.d VALUES (6)", fmt.Sprintf("SET SESSION server_id = %d", last.Server))
 		low := fmt.Sprintf("%d-4711-%d", last.Domain, last.Number-back)
-		if res, err := Roll(t.Context(), RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: low}, Plan: true}); !errors.Is(err, ErrContents) && !errors.Is(err, ErrGap) {
+		if res, err := planned(t, RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: low}}); !errors.Is(err, ErrContents) && !errors.Is(err, ErrGap) {
 			t.Errorf("from %s: %+v, %v", low, res, err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestCutLogs(t *testing.T) {
 		{"one that was longer", []File{files[0], known}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			res, err := Roll(t.Context(), RollOptions{Files: c.files, From: repo.Position{GTIDSet: from.String()}, Plan: true})
+			res, err := planned(t, RollOptions{Files: c.files, From: repo.Position{GTIDSet: from.String()}})
 			if (err == nil) != c.rolls || c.rolls && len(c.files) == 1 && !strings.Contains(strings.Join(res.Notes, " "), "ends in the middle of an event") {
 				t.Errorf("roll: %+v, %v", res, err)
 			}

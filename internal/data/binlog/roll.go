@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -25,7 +27,6 @@ type RollOptions struct {
 	Names TableNames     // the names of those tables on the server, where they have others; needs Only; nil: they have the same
 	Keep  bool           // transactions keep their GTIDs
 	Again PendingPolicy  // what to do about a statement of which nobody knows whether it ran
-	Plan  bool           // find out what would be done, and do nothing
 	Leave bool           // what the server has noted of how far it came stays at the end, until Forget: called again, nothing is applied
 	Tell  func(Progress) // how far it is, several times a second; may be nil
 
@@ -73,6 +74,9 @@ type Stop struct {
 	Pos    int64
 }
 
+// IsZero says that it is the end of the logs.
+func (s Stop) IsZero() bool { return s.Time.IsZero() && s.GTID.IsZero() && s.File == "" }
+
 // Progress is how far it is.
 type Progress struct {
 	Bytes, Total int64 // of the logs
@@ -105,6 +109,7 @@ type Stretch struct {
 	From         int64  `json:"from"` // where the first transaction after the position begins
 	To           int64  `json:"to"`   // where the last one ends; equal to From if there is none
 	Transactions int64  `json:"transactions"`
+	skipped      int64  // transactions that are left out
 }
 
 // Bytes is how long it is.
@@ -153,31 +158,40 @@ var (
 	ErrRenamed  = errors.New("a statement was logged as text and contains only the old name of a table")
 )
 
-// Roll applies transactions from binary logs to a server, exactly once each, also when it was killed in between and is called
-// again with the same position. Rows are applied by the server itself from the events (BINLOG statements, as mysqlbinlog has
-// them), statements that were logged as text run in the session that they ran in. See DESIGN.md.
-//
-// It looks before it does: when the logs do not reach back to the position, have a hole, or lack the transaction to stop at,
-// nothing is changed.
+// Roll plans, and carries that out.
 func Roll(ctx context.Context, o RollOptions) (RollResult, error) {
-	plan, err := planRoll(ctx, o)
-	if err != nil || o.Plan {
-		plan.result.Planned = true
-		if note := plannedFilter(ctx, o); err == nil && note != "" {
-			plan.result.Notes = append(slices.Clip(plan.result.Notes), note)
-		}
-		return plan.result, err
-	}
-	a, err := openApplier(ctx, o, plan)
+	p, err := PlanRoll(ctx, o)
 	if err != nil {
-		return RollResult{}, err
+		return p.Result, err
 	}
-	defer a.close()
-	err = a.run(ctx)
-	if err == nil {
-		err = a.verify(ctx)
+	return p.Execute(ctx, change.Log{})
+}
+
+// Plan is what rolling a server forward will do.
+type Plan struct {
+	Result RollResult // as if it had been done; of a plan that cannot be, up to the obstacle
+	o      RollOptions
+	files  []File // from the first one that is needed
+	from   mysql.GTIDSet
+	byGTID bool  // where to begin is told by GTIDs, not by file and offset
+	offset int64 // in the first file, where it is told by that
+	total  int64
+	adds   mysql.GTIDSet
+	source mysql.Server // what wrote the first log
+}
+
+// PlanRoll says what applying transactions from binary logs to a server will do, and changes nothing: the logs are read once. It is an error when they
+// do not reach back to the position, have a hole, or lack the transaction to stop at.
+func PlanRoll(ctx context.Context, o RollOptions) (*Plan, error) {
+	p := &Plan{o: o, Result: RollResult{Planned: true}}
+	err := p.read(ctx)
+	if err != nil {
+		return p, err
 	}
-	return a.result, err
+	if note := plannedFilter(ctx, o); note != "" {
+		p.Result.Notes = append(slices.Clip(p.Result.Notes), note)
+	}
+	return p, nil
 }
 
 // plannedFilter is what filtered tells of the server, where one is named.
@@ -197,50 +211,83 @@ func plannedFilter(ctx context.Context, o RollOptions) string {
 	return note
 }
 
-// rollPlan is what a first pass over the logs found.
-type rollPlan struct {
-	files  []File // from the first one that is needed
-	from   mysql.GTIDSet
-	byGTID bool  // where to begin is told by GTIDs, not by file and offset
-	offset int64 // in the first file, where it is told by that
-	total  int64
-	result RollResult // as if it had been done
-	adds   mysql.GTIDSet
-	source mysql.Server // what wrote the first log
+// Steps are what Execute does, in this order.
+func (p *Plan) Steps() change.Plan { return p.steps(nil) }
+
+// steps are those of an applier.
+func (p *Plan) steps(a *applier) (steps change.Plan) {
+	if !p.o.Keep {
+		steps = append(steps, change.Step{What: "make schema", Where: repo.RollSchema, Why: "it notes how far this is", Do: func(ctx context.Context) error { return a.startByJournal(ctx) }})
+	}
+	for i, s := range p.Result.Stretches {
+		if s.Transactions+s.skipped == 0 {
+			continue
+		}
+		why := digits.Counted(s.Transactions, "transaction") + ", " + digits.Bytes(s.Bytes())
+		if s.skipped > 0 {
+			why += fmt.Sprintf(", %d left out", s.skipped)
+		}
+		steps = append(steps, change.Step{What: "apply", Where: fmt.Sprintf("%s from %d to %d", s.File, s.From, s.To), Why: why, Do: func(ctx context.Context) error { return a.through(ctx, i) }})
+	}
+	last := change.Step{What: "remove schema", Where: repo.RollSchema, Why: "all is applied"}
+	if p.o.Keep {
+		last = change.Step{What: "compare GTIDs", Why: "the server has to say that it has all of them"}
+	}
+	if last.Do = func(ctx context.Context) error { return a.close(ctx) }; p.o.Keep || !p.o.Leave {
+		steps = append(steps, last)
+	}
+	return steps
 }
 
-// planRoll reads the logs once: headers and GTIDs.
-func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
+// Execute applies the transactions of a plan to the server, exactly once each, also when it was killed in between and is called
+// again with a plan from the same position. Rows are applied by the server itself from the events (BINLOG statements, as mysqlbinlog has
+// them), statements that were logged as text run in the session that they ran in. See DESIGN.md.
+func (p *Plan) Execute(ctx context.Context, log change.Log) (RollResult, error) {
+	a, err := openApplier(ctx, p)
+	if err != nil {
+		return RollResult{}, err
+	}
+	defer func() { a.s.Close() }() // which may be another one by then
+	_, err = change.Execute(ctx, p.steps(a), log)
+	if err == nil {
+		err = a.finish(ctx)
+	}
+	return a.result, err
+}
+
+// read reads the logs once: headers and GTIDs.
+func (p *Plan) read(ctx context.Context) (err error) {
+	o := p.o
 	if len(o.Files) == 0 {
-		return p, fmt.Errorf("%w: there are no logs", ErrGap)
+		return fmt.Errorf("%w: there are no logs", ErrGap)
 	}
 	if o.Names != nil && o.Only == nil {
-		return p, errors.New("renaming needs a selection of tables")
+		return errors.New("renaming needs a selection of tables")
 	}
 	if p.from, err = mysql.ParseGTIDSet(o.From.GTIDSet); err != nil {
-		return p, err
+		return err
 	}
 	if o.Lacks != "" {
-		p.result.Notes = append(p.result.Notes, o.Lacks)
+		p.Result.Notes = append(p.Result.Notes, o.Lacks)
 	}
 	if err := eachOnce(o.Files); err != nil {
-		return p, err
+		return err
 	}
 	if id := o.Stop.GTID; !id.IsZero() && p.from.Contains(id) {
-		return p, p.there(o.Stop)
+		return p.there(o.Stop)
 	}
 	if err := p.choose(ctx, o); err != nil {
-		return p, err
+		return err
 	}
 	if s := o.Stop; s.File != "" && CompareNames(p.files[0].Name, s.File) > 0 {
-		return p, fmt.Errorf("%w: the first transaction it does not have is in %s, after %s:%d", ErrPast, p.files[0].Name, s.File, s.Pos)
+		return fmt.Errorf("%w: the first transaction it does not have is in %s, after %s:%d", ErrPast, p.files[0].Name, s.File, s.Pos)
 	}
-	w := walker{o: o, p: &p, h: newHistory(&o), order: newOrder(p.from)}
+	w := walker{o: o, p: p, h: newHistory(&o), order: newOrder(p.from)}
 	for i, f := range p.files {
 		err := w.file(ctx, i, f)
-		p.result.Bytes = p.total
+		p.Result.Bytes = p.total
 		if err != nil {
-			return p, err
+			return err
 		}
 		if w.stopped {
 			break
@@ -249,18 +296,18 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 	switch {
 	case w.stopped:
 	case !o.Stop.GTID.IsZero():
-		return p, fmt.Errorf("%w: %s", ErrNoStop, o.Stop.GTID)
+		return fmt.Errorf("%w: %s", ErrNoStop, o.Stop.GTID)
 	case o.Stop.File != "":
-		return p, fmt.Errorf("%w: %s is not among them, or ends before %d", ErrNoStop, o.Stop.File, o.Stop.Pos)
+		return fmt.Errorf("%w: %s is not among them, or ends before %d", ErrNoStop, o.Stop.File, o.Stop.Pos)
 	case !o.Stop.Time.IsZero() && o.Lacks != "":
-		return p, fmt.Errorf("%w: they end before the time to stop at, and %s", ErrGap, o.Lacks)
+		return fmt.Errorf("%w: they end before the time to stop at, and %s", ErrGap, o.Lacks)
 	case !o.Stop.Time.IsZero():
-		p.result.Stopped, p.result.AtEnd = "where the logs end, before the time to stop at, "+o.Stop.Time.UTC().Format(time.RFC3339Nano), true
+		p.Result.Stopped, p.Result.AtEnd = "where the logs end, before the time to stop at, "+o.Stop.Time.UTC().Format(time.RFC3339Nano), true
 	default:
-		p.result.Stopped, p.result.AtEnd = "where the logs end", true
+		p.Result.Stopped, p.Result.AtEnd = "where the logs end", true
 	}
-	p.result.GTIDs = p.from.Union(p.adds)
-	return p, nil
+	p.Result.GTIDs = p.from.Union(p.adds)
+	return nil
 }
 
 // eachOnce refuses a log that is named twice, as a pattern of names does that catches binlog.000003 and binlog.000003.gz: what is in it would
@@ -277,7 +324,7 @@ func eachOnce(files []File) error {
 }
 
 // there is for a point to stop at that the position has: it is right only where nothing came behind it.
-func (p *rollPlan) there(s Stop) error {
+func (p *Plan) there(s Stop) error {
 	last, alone := p.from.Last(s.GTID)
 	switch {
 	case s.Before:
@@ -285,14 +332,14 @@ func (p *rollPlan) there(s Stop) error {
 	case !last:
 		return fmt.Errorf("%w: it has %s, and more after it: %s", ErrPast, s.GTID, p.from)
 	case !alone:
-		p.result.Notes = append(p.result.Notes, fmt.Sprintf("GTIDs do not say whether the position's transactions of other servers (%s) were committed before %s or after it", p.from, s.GTID))
+		p.Result.Notes = append(p.Result.Notes, fmt.Sprintf("GTIDs do not say whether the position's transactions of other servers (%s) were committed before %s or after it", p.from, s.GTID))
 	}
-	p.result.GTIDs, p.result.Stopped = p.from, "at once: the position has "+s.GTID.String()+" already"
+	p.Result.GTIDs, p.Result.Stopped = p.from, "at once: the position has "+s.GTID.String()+" already"
 	return nil
 }
 
 // choose finds the log to begin with: by GTID the last one before which the server had nothing beyond the position.
-func (p *rollPlan) choose(ctx context.Context, o RollOptions) error {
+func (p *Plan) choose(ctx context.Context, o RollOptions) error {
 	p.byGTID = !p.from.Empty()
 	h := newHistory(&o)
 	if err := h.absent(ctx); err != nil {
@@ -366,7 +413,7 @@ func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err er
 // walker passes over the logs and decides about each transaction what rolling forward would do.
 type walker struct {
 	o       RollOptions
-	p       *rollPlan
+	p       *Plan
 	end     mysql.GTIDSet // what the log before ended with
 	started bool
 	plain   bool // a transaction without a GTID was seen
@@ -395,12 +442,12 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 	}
 	defer r.Close()
 	if i > 0 && !w.closed && w.plain {
-		w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s does not end as a server ends a log: the server crashed, or the copy is truncated; without GTIDs it is unknown whether transactions are missing", w.p.files[i-1].Name))
+		w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s does not end as a server ends a log: the server crashed, or the copy is truncated; without GTIDs it is unknown whether transactions are missing", w.p.files[i-1].Name))
 	}
 	w.b, w.closed = boundaries{}, false
 	begin := int64(len(binlogevent.Magic))
-	w.p.result.Next = Place{File: f.Name, Pos: begin}
-	w.p.result.Stretches = append(w.p.result.Stretches, Stretch{File: f.Name, From: begin, To: begin})
+	w.p.Result.Next = Place{File: f.Name, Pos: begin}
+	w.p.Result.Stretches = append(w.p.Result.Stretches, Stretch{File: f.Name, From: begin, To: begin})
 	for {
 		e, err := r.Next()
 		last := i+1 == len(w.p.files)
@@ -411,7 +458,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 			w.p.total += r.Pos()
 			return w.h.end(f.Name, r.Pos(), w.b.open)
 		case errors.Is(err, binlogevent.ErrTorn) && last:
-			w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: complete events are applied", f.Name, r.Pos()))
+			w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: complete events are applied", f.Name, r.Pos()))
 			w.p.total += r.Pos()
 			return w.h.end(f.Name, r.Pos(), w.b.open)
 		case err != nil:
@@ -479,7 +526,7 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 		}
 	}
 	if w.had(first) {
-		w.p.result.Had++
+		w.p.Result.Had++
 		w.stretch().pass(e.End)
 	} else {
 		if w.o.Keep && id.IsZero() {
@@ -489,18 +536,19 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 			w.stretch().add(w.b.pos, e.End)
 		} else {
 			w.stretch().pass(e.End)
+			w.stretch().skipped++
 		}
 	}
-	w.p.result.Next = Place{File: f.Name, Pos: e.End}
+	w.p.Result.Next = Place{File: f.Name, Pos: e.End}
 	if !w.o.Stop.GTID.IsZero() && id == w.o.Stop.GTID {
 		w.stopped = true
-		w.p.result.Stopped = "with " + id.String()
+		w.p.Result.Stopped = "with " + id.String()
 	}
 	return nil
 }
 
 // stretch is that of the log that is read.
-func (w *walker) stretch() *Stretch { return &w.p.result.Stretches[len(w.p.result.Stretches)-1] }
+func (w *walker) stretch() *Stretch { return &w.p.Result.Stretches[len(w.p.Result.Stretches)-1] }
 
 // follows makes sure that nothing is missing between a log and the one that was read before it. Where transactions have no
 // GTIDs only the logs' numbers tell.
@@ -520,7 +568,7 @@ func (w *walker) follows(f File, before mysql.GTIDSet, first bool) error {
 
 // missing names the logs that are not there between a log and the one before it.
 func (w *walker) missing(f File) string {
-	was := w.p.result.Stretches[len(w.p.result.Stretches)-2].File
+	was := w.p.Result.Stretches[len(w.p.Result.Stretches)-2].File
 	gone := Number(f.Name) - Number(was) - 1
 	switch { // also where the numbers begin anew
 	case Number(f.Name) <= Number(was)+1:
@@ -563,20 +611,20 @@ func (w *walker) names(f File, e binlogevent.Event, first bool) error {
 
 func (w *walker) stop(f File, e binlogevent.Event) {
 	w.stopped = true
-	w.p.result.Next = Place{File: f.Name, Pos: e.Pos, GTID: w.b.gtid.ID}
-	w.p.result.Stopped = w.o.Stop.reason()
+	w.p.Result.Next = Place{File: f.Name, Pos: e.Pos, GTID: w.b.gtid.ID}
+	w.p.Result.Stopped = w.o.Stop.reason()
 }
 
 // count counts a transaction, and says whether it is applied.
-func (p *rollPlan) count(o RollOptions, g binlogevent.GTID, when uint32) bool {
+func (p *Plan) count(o RollOptions, g binlogevent.GTID, when uint32) bool {
 	p.adds.Add(g.ID)
 	if o.skips(g.ID) {
-		p.result.LeftOut++
+		p.Result.LeftOut++
 		return false
 	}
-	p.result.Transactions++
-	p.result.LastGTID = g.ID
-	p.result.LastTime = commitTime(g, when)
+	p.Result.Transactions++
+	p.Result.LastGTID = g.ID
+	p.Result.LastTime = commitTime(g, when)
 	return true
 }
 

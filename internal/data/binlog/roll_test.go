@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -60,6 +61,7 @@ func TestRoll(t *testing.T) {
 			t.Run("refuses", r.refuses)
 			t.Run("keep", r.keep)
 			t.Run("journal", r.journal)
+			t.Run("does", r.does)
 			t.Run("stops", r.stops)
 			t.Run("one table", r.oneTable)
 			t.Run("another name", r.anotherName)
@@ -186,6 +188,67 @@ func (r *rolling) options(t *testing.T) RollOptions {
 	return RollOptions{Files: logged(t, r.src), From: repo.Position{GTIDSet: r.start.String()}, Into: targetOf(t, r.dst)}
 }
 
+// planned is what would be done.
+func planned(t *testing.T, o RollOptions) (RollResult, error) {
+	t.Helper()
+	p, err := PlanRoll(t.Context(), o)
+	return p.Result, err
+}
+
+// does what its plan says, in these words and this order; the plan alone changes nothing.
+func (r *rolling) does(t *testing.T) {
+	r.empty(t)
+	o := r.options(t)
+	o.Stop = Stop{GTID: r.mistake, Before: true}
+	before := r.sums(r.ddb)
+	p, err := PlanRoll(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.sums(r.ddb); !slices.Equal(got, before) {
+		t.Errorf("behind the plan there is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
+	}
+	r.noJournal(t)
+	var did []string
+	if _, err := p.Execute(t.Context(), change.Log{After: func(_ context.Context, s change.Step) error {
+		did = append(did, s.String())
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := p.Steps().Words(); !slices.Equal(did, want) || len(want) < 3 {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(did, "\n"), strings.Join(want, "\n"))
+	}
+	if got := r.sums(r.ddb); !slices.Equal(got, r.middle) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(r.middle, "\n"))
+	}
+}
+
+// TestSteps: what a plan says is done, by what the logs hold and how the server notes it.
+func TestSteps(t *testing.T) {
+	logs := []Stretch{{File: "b.1", From: 4, To: 4}, {File: "b.2", From: 200, To: 1200, Transactions: 2}, {File: "b.3", From: 4, To: 4, skipped: 1}, {File: "b.4", From: 4, To: 2004, Transactions: 1, skipped: 2}, {File: "b.5", From: 4, To: 4}}
+	applied := []string{"apply b.2 from 200 to 1200: 2 transactions, 1000 B", "apply b.3 from 4 to 4: 0 transactions, 0 B, 1 left out", "apply b.4 from 4 to 2004: 1 transaction, 1.95 KiB, 2 left out"}
+	const make, remove, compare = "make schema risso_roll_forward: it notes how far this is", "remove schema risso_roll_forward: all is applied", "compare GTIDs: the server has to say that it has all of them"
+	for _, c := range []struct {
+		name string
+		o    RollOptions
+		logs []Stretch
+		want []string
+	}{
+		{"nothing to apply", RollOptions{}, logs[:1], []string{make, remove}},
+		{"no logs", RollOptions{Keep: true}, nil, []string{compare}},
+		{"by a journal", RollOptions{}, logs, slices.Concat([]string{make}, applied, []string{remove})},
+		{"which stays", RollOptions{Leave: true}, logs, slices.Concat([]string{make}, applied)},
+		{"by GTIDs", RollOptions{Keep: true}, logs, slices.Concat(applied, []string{compare})},
+		{"by GTIDs, where there is nothing to leave", RollOptions{Keep: true, Leave: true}, logs[:2], []string{applied[0], compare}},
+	} {
+		p := &Plan{o: c.o, Result: RollResult{Stretches: c.logs}}
+		if got := p.Steps().Words(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
 // refuses finds out beforehand what cannot be done.
 func (r *rolling) refuses(t *testing.T) {
 	r.empty(t)
@@ -310,11 +373,10 @@ func (r *rolling) noJournal(t *testing.T) {
 // stops are exclusive for times and places, and for GTIDs as they say.
 func (r *rolling) stops(t *testing.T) {
 	o := r.options(t)
-	o.Plan = true
 	plan := func(s Stop) RollResult {
 		t.Helper()
 		o.Stop = s
-		res, err := Roll(t.Context(), o)
+		res, err := planned(t, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -175,8 +175,8 @@ func unnumbered(t *testing.T, n *sandbox.Node) {
 	for i := 10; i < 14; i++ {
 		run(t, c, fmt.Sprintf("INSERT INTO test.t VALUES (%d, 'x')", i), "FLUSH BINARY LOGS")
 	}
-	o := RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}, Plan: true}
-	res, err := Roll(t.Context(), o)
+	o := RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}}
+	res, err := planned(t, o)
 	if err != nil || res.Transactions != 4 || len(res.Stretches) != 5 || res.Stretches[0].From != pos || res.Stretches[3].Transactions != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -195,7 +195,7 @@ func unnumbered(t *testing.T, n *sandbox.Node) {
 	cut[at+1] = fileOf(t, path)
 	o2 := o
 	o2.Files = cut
-	if res, err := Roll(t.Context(), o2); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], cut[at+1].Name+" does not end as a server ends a log") {
+	if res, err := planned(t, o2); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], cut[at+1].Name+" does not end as a server ends a log") {
 		t.Errorf("one that is cut between two events: %q, %v", res.Notes, err)
 	}
 	if len(res.Notes) > 0 {
@@ -203,7 +203,7 @@ func unnumbered(t *testing.T, n *sandbox.Node) {
 	}
 	was, missing, next := o.Files[at+1].Name, o.Files[at+2].Name, o.Files[at+3].Name
 	o.Files = slices.Delete(o.Files, at+2, at+3)
-	res, err = Roll(t.Context(), o)
+	res, err = planned(t, o)
 	if !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), fmt.Sprintf("the log between %s and %s is missing", was, next)) || res.Transactions != 2 {
 		t.Errorf("without %s: %+v, %v", missing, res, err)
 	}

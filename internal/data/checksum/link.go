@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
@@ -140,10 +141,8 @@ func (l *link) again(ctx context.Context, f func() error) error {
 			l.dead.Store(true)
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
+		if err := delay.For(ctx, pause); err != nil {
+			return err
 		}
 		pause = min(2*pause, 2*time.Second)
 	}

@@ -31,14 +31,8 @@ func (v *visit) loose(ctx context.Context, s span) error {
 			continue // all has settled; the last round sees whether more came up
 		}
 		if round > 0 {
-			reached, err := v.caughtUp(ctx, v.near, v.far)
-			if err != nil {
+			if behind, err := v.behind(ctx); err != nil || behind {
 				return err
-			}
-			if !reached {
-				v.on.Behind++
-				v.on.Verdict = worse(v.on.Verdict, Behind)
-				return nil
 			}
 		}
 		more, err := v.surplus(ctx, s.Range, only)
@@ -158,14 +152,8 @@ func (v *visit) looseTotals(ctx context.Context, s span) error {
 		return err
 	}
 	for range totalRounds {
-		reached, err := v.caughtUp(ctx, v.near, v.far)
-		if err != nil {
+		if behind, err := v.behind(ctx); err != nil || behind {
 			return err
-		}
-		if !reached {
-			v.on.Behind++
-			v.on.Verdict = worse(v.on.Verdict, Behind)
-			return nil
 		}
 		there, err := sum(v.far, v.peer.table, v.peer.key)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 )
@@ -290,7 +291,7 @@ func (v *visit) confirm(ctx context.Context, keys [][][]byte) error {
 		}
 		keys = v.round(keys, open, before, there, after)
 		before = after
-		if err := sleep(ctx, roundPause); err != nil {
+		if err := delay.For(ctx, roundPause); err != nil {
 			return err
 		}
 	}
@@ -304,15 +305,6 @@ func (v *visit) confirm(ctx context.Context, keys [][][]byte) error {
 		v.on.Verdict = worse(v.on.Verdict, Changing)
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // round judges what one round saw and gives the keys that are still open.
@@ -429,4 +421,14 @@ func (v *visit) report(key [][]byte, s *suspect) {
 		row.Columns = append(row.Columns, Column{columns[i].Name, value(s.inHere, s.here, i), value(s.inThere, s.there, i)})
 	}
 	v.on.Rows = append(v.on.Rows, row)
+}
+
+// behind waits until the replica has what the primary has, and notes it where that does not come.
+func (v *visit) behind(ctx context.Context) (bool, error) {
+	reached, err := v.caughtUp(ctx, v.near, v.far)
+	if err == nil && !reached {
+		v.on.Behind++
+		v.on.Verdict = worse(v.on.Verdict, Behind)
+	}
+	return !reached, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -104,6 +105,45 @@ func TestCutOff(t *testing.T) {
 			t.Parallel()
 			testCutOff(t, spec, lend(t, spec), o, func() {}, func() {}, "schemas", "rows", "a `child", "checked", "foreign keys", "routines", "views", "triggers", "events", "looking at views", "looking for orphans", "journal")
 		})
+	}
+}
+
+// TestStagesAsPlanned: a dry run changes nothing, and what it says is what the restore then does, in these words and this order.
+func TestStagesAsPlanned(t *testing.T) {
+	o := tellingBackup(t)
+	node := lend(t, "mysql-9.7")
+	s := stream(t, node)
+	exec(t, s, around...)
+	const there = "SELECT GROUP_CONCAT(SCHEMA_NAME ORDER BY 1) FROM information_schema.SCHEMATA"
+	before := ask(t, s, there)
+	o.Into, o.DryRun = target(t, node), true
+	var want, got []string
+	o.Confirm = func(p load.Plan) error {
+		for _, st := range p.Stages {
+			want = append(want, st.What)
+		}
+		return nil
+	}
+	if _, err := restore(t, o); err != nil || len(want) < 10 {
+		t.Fatalf("got the stages %q, %v", want, err)
+	}
+	if now := ask(t, s, there); now != before {
+		t.Errorf("behind a dry run: got %s, want %s", now, before)
+	}
+	o.DryRun, o.Confirm = false, nil
+	var mu sync.Mutex
+	o.Progress = func(p load.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(got) == 0 || got[len(got)-1] != p.Stage {
+			got = append(got, p.Stage)
+		}
+	}
+	if _, err := restore(t, o); !errors.Is(err, load.ErrLeftOut) {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // heldState is the state in which an event waits for the end of the restore, in place of ENABLE. Where binary logs follow it is one that
 // nothing else gives an event here: a different one at the end comes from the logs.
 func (r *run) heldState() string {
-	if r.o.Until.Set() {
+	if !r.o.Until.IsZero() {
 		return r.server.DisableOnReplica()
 	}
 	return "DISABLE"
@@ -28,7 +28,7 @@ func (r *run) makeEvent(ctx context.Context, s *session, o *repo.Object, stateme
 	if err != nil || !past {
 		return err
 	}
-	if !r.o.Until.Set() && !r.o.Hold {
+	if r.o.Until.IsZero() && !r.o.Hold {
 		r.leavePast(o)
 		return nil
 	}
@@ -80,7 +80,7 @@ func (r *run) switchOn(ctx context.Context, s **session) error {
 		if err != nil {
 			return err
 		}
-		if r.leftOut[objectKey(o)] || c.State.Name != "ENABLE" && !r.o.Until.Set() {
+		if r.leftOut[objectKey(o)] || c.State.Name != "ENABLE" && r.o.Until.IsZero() {
 			return nil
 		}
 		definer := r.definerOf(o, c)
@@ -111,7 +111,7 @@ func (r *run) switchOn(ctx context.Context, s **session) error {
 // over all the same, is dropped: a server has none such. Its times are told in its own time zone. Source: MySQL manual, "The INFORMATION_SCHEMA
 // EVENTS Table".
 func (r *run) isHeld(ctx context.Context, s *session, o *repo.Object, schema string) (held bool, err error) {
-	if !r.o.Until.Set() {
+	if r.o.Until.IsZero() {
 		return true, nil
 	}
 	past := false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -12,12 +13,22 @@ import (
 // Forgotten is what is known of a restore that was cut off, whose journal Forget takes away.
 type Forgotten struct {
 	Found   bool     `json:"found"`
+<<<<<<< HEAD
 	Backup  string   `json:"backup,omitempty"`  // ID
 	Began   string   `json:"began,omitempty"`   // RFC 3339
 	Tables  int64    `json:"tables"`            // complete tables that were compared
 	Partly  []string `json:"partly,omitempty"`  // tables that are incomplete or were not compared
 	Schemas []Lent   `json:"schemas,omitempty"` // that get the default collation back which it had changed for a while
 	Rolling bool     `json:"rolling"`           // it was applying binary logs: tables are as of some moment after the backup
+=======
+	Backup  string   `json:"backup,omitempty"` // ID
+	Began   string   `json:"began,omitempty"`  // RFC 3339
+	Tables  int64    `json:"tables"`           // complete tables that were compared
+	Partly  []string `json:"partly,omitempty"` // tables that are incomplete or were not compared
+	Rolling bool     `json:"rolling"`          // it was applying binary logs: tables are as of some moment after the backup
+
+	Steps change.Plan `json:"-"` // that remove the journal
+>>>>>>> house
 }
 
 // Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are; schemas get back
@@ -55,12 +66,16 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 			return f, err
 		}
 	}
-	if dryRun {
-		return f, nil
+	f.Steps = change.Plan{{What: "end sessions", Why: "of a restore that was killed", Do: func(ctx context.Context) error { return r.endEarlier(ctx, s) }}}
+	if f.Rolling {
+		f.Steps = append(f.Steps, change.Step{What: "remove schema", Where: repo.RollSchema, Why: "how far it came means nothing without the journal",
+			Do: func(ctx context.Context) error { return s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema) }})
 	}
-	if err := r.endEarlier(ctx, s); err != nil {
-		return f, err
+	f.Steps = append(f.Steps, change.Step{What: "remove schema", Where: repo.JournalSchema, Do: func(ctx context.Context) error { return r.endJournal(ctx, s) }})
+	if !dryRun {
+		_, err = change.Execute(ctx, f.Steps, change.Log{})
 	}
+<<<<<<< HEAD
 	if err := giveBack(ctx, s, f.Schemas); err != nil {
 		return f, err
 	}
@@ -70,6 +85,9 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 		}
 	}
 	return f, r.endJournal(ctx, s)
+=======
+	return f, err
+>>>>>>> house
 }
 
 // look finds out which tables are not finished: the journal knows their names' hashes.

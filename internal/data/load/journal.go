@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -107,10 +108,8 @@ func (r *run) endEarlier(ctx context.Context, s *session) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("session %s of an interrupted restore was killed %s ago and is still running: wait for it to end", left, endTime)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
+		if err := delay.For(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

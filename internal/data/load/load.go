@@ -13,6 +13,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -58,10 +60,10 @@ type Options struct {
 	NoBinlog         bool   // the target writes no binary log of it
 	SetGTID          bool   // the target says of itself that it has all transactions up to the snapshot
 
-	Until  Until  // how far to go on behind the snapshot
-	Roller Roller // who goes on; needed when Until is set
-	DryRun bool   // ends after Confirm: nothing is changed
-	Hold   bool   // leaves events disabled at the end, for callers that inspect the data first or roll it forward
+	Until  binlog.Stop // how far to go on behind the snapshot; the zero value: not at all
+	Roller Roller      // who goes on; needed when Until is set
+	DryRun bool        // ends after Confirm: nothing is changed
+	Hold   bool        // leaves events disabled at the end, for callers that inspect the data first or roll it forward
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.
@@ -72,21 +74,11 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// Until is a point behind the snapshot; at most one field is set.
-type Until struct {
-	Time   time.Time // the last moment that is wanted
-	GTID   string    // the last transaction that is wanted
-	Before string    // the first transaction that is not
-}
-
-// Set says whether there is such a point.
-func (u Until) Set() bool { return !u.Time.IsZero() || u.GTID != "" || u.Before != "" }
-
 // Roll is what a Roller gets to know.
 type Roll struct {
 	Backup repo.Header // where the rows come from, and the position that they are of
 	Into   mysql.Target
-	Until  Until
+	Until  binlog.Stop
 	Wants  func(schema, table string) bool             // whether a table is restored; nil: all are
 	Names  func(schema, table string) (string, string) // the name under which it is; nil: its own
 }
@@ -113,6 +105,8 @@ type RollPlan struct {
 	Stops        string    `json:"stops,omitempty"`   // why it would stop there
 	Problem      string    `json:"problem,omitempty"` // why it is not possible; the other fields then describe what there is up to the obstacle
 	Notes        []string  `json:"notes,omitempty"`
+
+	Steps change.Plan `json:"-"` // what Roll would do
 }
 
 // RollLog is the part of one binary log that would be applied.
@@ -155,6 +149,8 @@ type Plan struct {
 	Programs []PlannedProgram `json:"programs,omitempty"` // programs, views and sequences
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
 	Settings []string         `json:"settings,omitempty"` // session settings while some of them are created
+
+	Stages change.Plan `json:"-"` // what is done, in this order; those that an interrupted restore has done are passed over
 
 	Notes []string `json:"notes,omitempty"`
 }

@@ -235,6 +235,7 @@ func (r *run) restore(ctx context.Context) error {
 	if logs != nil && (!r.o.DryRun || !errors.Is(logs, ErrLogs) || ctx.Err() != nil) {
 		return logs
 	}
+	r.plan.Stages = r.stages(nil, nil)
 	if r.o.Confirm != nil {
 		if err := r.o.Confirm(r.plan); err != nil {
 			return err
@@ -243,6 +244,7 @@ func (r *run) restore(ctx context.Context) error {
 	if r.o.DryRun {
 		return logs
 	}
+<<<<<<< HEAD
 	if !r.resumed {
 		err := r.again(ctx, &control, func(s *session) error {
 			if err := r.lock(ctx, s); err != nil { // a new session has none
@@ -255,11 +257,14 @@ func (r *run) restore(ctx context.Context) error {
 		}
 	}
 	return r.change(ctx, control)
+=======
+	return r.change(ctx, &control)
+>>>>>>> house
 }
 
 // checkLogs finds out whether the binary logs reach to where they shall.
 func (r *run) checkLogs(ctx context.Context) error {
-	if !r.o.Until.Set() {
+	if r.o.Until.IsZero() {
 		return nil
 	}
 	if r.o.Roller == nil {
@@ -311,40 +316,67 @@ func (r *run) past(ctx context.Context) error {
 	return fmt.Errorf("%w: %s is from %s, by the clock of its server, and contains what was committed between %s and then; %s", ErrPast, r.header.ID, at.UTC().Format(form), until.UTC().Format(form), other)
 }
 
-// stages are all that changes the target, in this order. s is the session that they work on, which breaks and is made anew.
-func (r *run) stages(s **session) change.Plan {
-	objects := func(kinds ...repo.ObjectKind) func(context.Context) error {
-		return func(ctx context.Context) error { return r.makeObjects(ctx, s, kinds...) }
+// stages are all that changes the target, in this order. control is the session that keeps the lock, s the one that they work on, which breaks and is
+// made anew; both are nil where they are only told.
+func (r *run) stages(control, s **session) (p change.Plan) {
+	add := func(what, why string, do func(context.Context) error) {
+		p = append(p, change.Step{What: what, Why: why, Do: do})
 	}
 	on := func(do func(context.Context, **session) error) func(context.Context) error {
 		return func(ctx context.Context) error { return do(ctx, s) }
 	}
-	return change.Plan{
-		{What: "schemas", Do: on(r.makeSchemas)},
-		{What: "accounts", Do: on(r.makeAccounts)},
-		{What: "sequences", Do: objects(repo.Sequence)},
-		{What: "rows", Do: r.makeRows},
-		{What: "foreign keys", Do: r.makeForeignKeys},
-		{What: "routines", Do: objects(repo.Function, repo.Package, repo.Procedure, repo.PackageBody)},
-		{What: "views", Do: on(r.makeViews)},
-		{What: "triggers", Do: objects(repo.Trigger)},
-		{What: "events", Do: objects(repo.Event)},
-		{What: stageRoll, Do: on(r.roll)},
-		{What: "events", Do: func(ctx context.Context) error {
-			if r.o.Hold {
-				return nil
-			}
-			return r.switchOn(ctx, s)
-		}},
-		{What: "grants", Do: func(ctx context.Context) error { return r.grant(ctx, s, false) }},
-		{What: "looking at views", Do: on(r.checkViews)}, // which may need grants
-		{What: "looking for orphans", Do: r.countOrphans},
-		{What: "looking at tables in memory", Do: on(r.checkMemory)},
-		{What: "position", Do: on(r.setPosition)}, // nothing that is logged may follow
-		{What: "journal", Do: func(ctx context.Context) error {
-			return r.again(ctx, s, func(s *session) error { return r.endJournal(ctx, s) })
-		}},
+	some := func(what string, do func(context.Context) error, kinds ...repo.ObjectKind) {
+		n := 0
+		for _, k := range kinds {
+			n += len(r.objects[k])
+		}
+		if n > 0 {
+			add(what, digits.Thousands(n), do)
+		}
 	}
+	objects := func(what string, kinds ...repo.ObjectKind) {
+		some(what, func(ctx context.Context) error { return r.makeObjects(ctx, s, kinds...) }, kinds...)
+	}
+	if !r.resumed {
+		add("schema "+repo.JournalSchema, "the journal, by which a restore that is cut off goes on", func(ctx context.Context) error { return r.startJournal(ctx, control) })
+	}
+	add("schemas", digits.Thousands(r.plan.Schemas), on(r.makeSchemas))
+	some("accounts", on(r.makeAccounts), repo.Account)
+	objects("sequences", repo.Sequence)
+	add("rows", fmt.Sprintf("%s with %s (%s)", digits.Counted(r.plan.Tables, "table"), digits.Counted(r.plan.Rows, "row"), digits.Bytes(r.plan.Bytes)), r.makeRows)
+	add("foreign keys", "", r.makeForeignKeys)
+	objects("routines", repo.Function, repo.Package, repo.Procedure, repo.PackageBody)
+	some("views", on(r.makeViews), repo.View)
+	objects("triggers", repo.Trigger)
+	objects("events", repo.Event)
+	if roll := r.plan.Roll; roll != nil {
+		add(stageRoll, digits.Counted(roll.Transactions, "transaction"), on(r.roll))
+	}
+	if !r.o.Hold {
+		some("events", on(r.switchOn), repo.Event)
+	}
+	add("grants", "", func(ctx context.Context) error { return r.grant(ctx, s, false) })
+	some("looking at views", on(r.checkViews), repo.View) // which may need grants
+	add("looking for orphans", "", r.countOrphans)
+	add("looking at tables in memory", "", on(r.checkMemory))
+	if r.o.SetGTID {
+		add("position", "", on(r.setPosition)) // nothing that is logged may follow
+	}
+	add("journal", "it is removed", func(ctx context.Context) error {
+		return r.again(ctx, s, func(s *session) error { return r.endJournal(ctx, s) })
+	})
+	return p
+}
+
+// startJournal makes the journal, by the session that keeps other restores away.
+func (r *run) startJournal(ctx context.Context, control **session) error {
+	r.changed = true
+	return r.again(ctx, control, func(s *session) error {
+		if err := r.lock(ctx, s); err != nil { // a new session has none
+			return err
+		}
+		return r.beginJournal(ctx, s)
+	})
 }
 
 // stageRoll is the stage that goes on behind the snapshot.
@@ -367,7 +399,11 @@ func (r *run) makeRows(ctx context.Context) error {
 
 // change goes through all stages, or through those that a run before this one has not come to. The control session keeps the lock and does
 // nothing besides: when it breaks, the work goes on.
+<<<<<<< HEAD
 func (r *run) change(ctx context.Context, control *session) (err error) {
+=======
+func (r *run) change(ctx context.Context, control **session) error {
+>>>>>>> house
 	var s *session
 	defer func() {
 		switch lerr := r.endLoan(ctx, s); {
@@ -387,7 +423,11 @@ func (r *run) change(ctx context.Context, control *session) (err error) {
 		}
 	}
 	alone := false // the control session is gone
+<<<<<<< HEAD
 	_, err = change.Execute(ctx, r.stages(&s), change.Log{
+=======
+	_, err := change.Execute(ctx, r.stages(control, &s), change.Log{
+>>>>>>> house
 		Did: func(st change.Step) bool {
 			rolls = rolls && st.What != stageRoll
 			return rolls
@@ -400,7 +440,7 @@ func (r *run) change(ctx context.Context, control *session) (err error) {
 			return nil
 		},
 		After: func(ctx context.Context, _ change.Step) error {
-			if err := control.ping(ctx); err != nil && !alone {
+			if err := (*control).ping(ctx); err != nil && !alone {
 				r.notef("the session that locked out other restores was lost: %v", err)
 				alone = true
 			}
@@ -649,7 +689,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 
 // roll goes on behind the snapshot.
 func (r *run) roll(ctx context.Context, s **session) error {
-	if !r.o.Until.Set() {
+	if r.o.Until.IsZero() {
 		return nil
 	}
 	if len(r.result.Different) > 0 {

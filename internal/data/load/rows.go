@@ -11,10 +11,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
@@ -337,10 +337,8 @@ func (r *run) patient(ctx context.Context, f func() error) error {
 		if err == nil || i == tries || ctx.Err() != nil || errors.Is(err, repo.ErrDamaged) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
+		if err := delay.For(ctx, pause); err != nil {
+			return err
 		}
 		pause *= 4
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -171,10 +172,8 @@ func (r *run) again(ctx context.Context, s **session, f func(*session) error) er
 			return fmt.Errorf("given up after %s: %w", giveUp, err)
 		}
 		r.retried.Add(1)
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
+		if err := delay.For(ctx, pause); err != nil {
+			return err
 		}
 		pause = min(2*pause, longest)
 	}

@@ -309,7 +309,7 @@ func keepAll(ctx context.Context, s *session, st state, all []told) error {
 
 // toldOfRolling adds to that, and is told again by a run that goes on behind the binary logs.
 func (r *run) toldOfRolling(ctx context.Context, s *session, x told) error {
-	if !r.o.Until.Set() {
+	if r.o.Until.IsZero() {
 		return nil
 	}
 	return keepTold(ctx, s, rolling, x)

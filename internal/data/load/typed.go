@@ -233,11 +233,10 @@ const (
 
 // canType says whether the target can make such a value, and shows it as the backup does.
 func (r *run) canType(v chunk.Typed) bool {
-	const mysql8 = 80000
 	kind, _, isBytes := bytesOf(v)
 	switch v.Type {
 	case "DOUBLE":
-		return r.server.Number < mysql8 && numberForm().MatchString(v.Text) // later ones show it with a point
+		return r.server.OldJSONTypes() && numberForm().MatchString(v.Text) // later ones show it with a point
 	case "DECIMAL":
 		return numberForm().MatchString(v.Text)
 	case "DATE", "TIME", "DATETIME", "TIMESTAMP":
@@ -250,7 +249,7 @@ func (r *run) canType(v chunk.Typed) bool {
 	case typeVarchar, typeBit, typeTinyBlob, typeMediumBlob, typeLongBlob, typeBlob, typeString:
 		return true
 	case typeYear, typeVarString: // later ones have numbers and VARCHAR in their place
-		return r.server.Number < mysql8
+		return r.server.OldJSONTypes()
 	}
 	return false
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -297,19 +298,9 @@ const endTime = 30 * time.Second
 func takeOut(ctx context.Context, conn *mysql.Conn) error {
 	for deadline := time.Now().Add(endTime); ; {
 		err := conn.Exec(ctx, uninstallClone)
-		if mysql.ErrorNumber(err) != errno.PluginInUse || time.Now().After(deadline) || !pause(ctx) {
+		if mysql.ErrorNumber(err) != errno.PluginInUse || time.Now().After(deadline) || delay.For(ctx, 100*time.Millisecond) != nil {
 			return err
 		}
-	}
-}
-
-// pause waits a moment; false when ctx ended.
-func pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(100 * time.Millisecond):
-		return true
 	}
 }
 
@@ -324,7 +315,7 @@ func (j *job) endClones(ctx context.Context, conn *mysql.Conn, dir string) error
 		if time.Now().After(deadline) {
 			return fmt.Errorf("a copy of the server into %s was ended %s ago and is still running", dir, endTime)
 		}
-		if !pause(ctx) {
+		if delay.For(ctx, 100*time.Millisecond) != nil {
 			return context.Cause(ctx)
 		}
 	}

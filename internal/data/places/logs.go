@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -27,21 +27,13 @@ func MirrorDir(dir, place string) string {
 	if !strings.Contains(place, "://") {
 		return place
 	}
-	home := os.Getenv("XDG_STATE_HOME")
-	if home == "" {
-		user, err := os.UserHomeDir()
-		if err != nil {
-			user = "."
-		}
-		home = filepath.Join(user, ".local", "state")
-	}
 	clean := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", r) {
 			return r
 		}
 		return '_'
 	}, Words(place))
-	return filepath.Join(home, "risso", "mirror", clean)
+	return filepath.Join(home.State("mirror"), clean)
 }
 
 // OpenLogs opens a place for mirrored logs, and the repository that lies there, if one does.

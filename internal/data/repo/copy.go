@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -47,6 +48,8 @@ type Copied struct {
 	LogBytes  int64        `json:"log_bytes"`
 	Refused   []Refusal    `json:"refused"`   // that were not copied
 	Different []Difference `json:"different"` // objects that differ at the second place, where they were left unchanged
+
+	Steps change.Plan `json:"-"` // what was done, or would be, in this order
 }
 
 // Whole says whether everything that was asked for is at the other place, as it is here.
@@ -101,7 +104,7 @@ func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, er
 	if o.Threads <= 0 {
 		o.Threads = min(16, 2*runtime.GOMAXPROCS(0))
 	}
-	t, err := r.target(ctx, to, o.DryRun)
+	t, steps, err := r.target(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -111,40 +114,31 @@ func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, er
 	if err != nil {
 		return nil, err
 	}
-	end, err := c.begin(ctx, list)
+	if !o.DryRun {
+		if _, err := change.Execute(ctx, steps, change.Log{}); err != nil {
+			return nil, err
+		}
+		end, err := c.begin(ctx, list)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
+	would, err := c.plan(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	for _, id := range c.res.There {
-		if err := c.backup(ctx, id, c.objects); err != nil {
-			return nil, fmt.Errorf("repair backup %s: %w", id, err)
-		}
+	c.res.Steps = slices.Concat(steps, would.Steps)
+	if o.DryRun {
+		c.res.Backups, c.res.Objects, c.res.Mended, c.res.Bytes, c.res.Logs, c.res.LogBytes = would.Backups, would.Objects, would.Mended, would.Bytes, would.Logs, would.LogBytes
+		return c.res, nil
 	}
-	c.res.Mended = c.copied.Load()
-	for _, id := range list {
-		err := c.backup(ctx, id, func(ctx context.Context, id string) error {
-			if err := c.objects(ctx, id); err != nil {
-				return err
-			}
-			if err := c.publish(ctx, id); err != nil {
-				return err
-			}
-			c.res.Backups = append(c.res.Backups, id)
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("copy backup %s: %w", id, err)
-		}
+	c.total = would.Bytes
+	if _, err := change.Execute(ctx, would.Steps, change.Log{}); err != nil {
+		return nil, err
 	}
 	c.res.Objects, c.res.Bytes = c.copied.Load(), c.bytes.Load()
-	if !o.DryRun {
-		err = c.proofs(ctx)
-	}
-	if err == nil {
-		err = c.logs(ctx)
-	}
-	return c.res, err
+	return c.res, nil
 }
 
 // choose finds the backups that are copied, those that are there already, and whether those are the same.
@@ -158,8 +152,7 @@ func (c *copier) choose(ctx context.Context) (list []string, err error) {
 			return nil, fmt.Errorf("%w: %s", ErrNoBackup, id)
 		}
 	}
-	here, err := sizes(ctx, c.from.store, backupPrefix)
-	if err != nil {
+	if c.here, err = sizes(ctx, c.from.store, backupPrefix); err != nil {
 		return nil, err
 	}
 	if c.there, err = sizes(ctx, c.to.store, backupPrefix); err != nil {
@@ -179,7 +172,7 @@ func (c *copier) choose(ctx context.Context) (list []string, err error) {
 			continue
 		}
 		c.res.There = append(c.res.There, e.ID)
-		if err := c.compare(ctx, e.ID, here); err != nil {
+		if err := c.compare(ctx, e.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -196,38 +189,36 @@ func sizes(ctx context.Context, s Store, prefix string) (map[string]int64, error
 	return list, err
 }
 
-// target opens the repository at the other place, or makes it.
-func (r *Repo) target(ctx context.Context, to Store, dry bool) (*Repo, error) {
-	t, err := Open(ctx, to)
+// target opens the repository at the other place; make are the steps that make it where there is none.
+func (r *Repo) target(ctx context.Context, to Store) (t *Repo, make change.Plan, err error) {
+	t, err = Open(ctx, to)
 	if err == nil && t.ID != r.ID {
-		return nil, ErrOther
+		return nil, nil, ErrOther
 	}
 	if !errors.Is(err, ErrNoRepository) {
-		return t, err
+		return t, nil, err
 	}
-	t = &Repo{ID: r.ID, store: to, cipher: r.cipher}
-	if dry {
-		return t, nil
-	}
-	keys := []string{configKey}
-	if r.Encrypted() {
-		keys = []string{namesKey, configKey}
-	}
-	for _, key := range keys {
-		rc, err := r.store.Get(ctx, key)
-		if err != nil {
-			return nil, err
+	return &Repo{ID: r.ID, store: to, cipher: r.cipher}, change.Plan{{What: "make repository", Where: r.ID, Do: func(ctx context.Context) error {
+		keys := []string{configKey}
+		if r.Encrypted() {
+			keys = []string{namesKey, configKey}
 		}
-		b, err := io.ReadAll(io.LimitReader(rc, 1<<20))
-		rc.Close()
-		if err == nil {
-			err = putNew(ctx, to, key, b)
+		for _, key := range keys {
+			rc, err := r.store.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			b, err := io.ReadAll(io.LimitReader(rc, 1<<20))
+			rc.Close()
+			if err == nil {
+				err = putNew(ctx, to, key, b)
+			}
+			if err != nil {
+				return fmt.Errorf("create the repository: %w", err)
+			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("create the repository: %w", err)
-		}
-	}
-	return t, nil
+		return nil
+	}}}, nil
 }
 
 // putNew puts a small object, unless it is there as it is. What is otherwise there is not replaced.
@@ -256,7 +247,8 @@ type copier struct {
 	o        CopyOptions
 	res      *Copied
 	id       string            // of the copy, as if it were a backup: prune at the other place sees that it runs
-	there    map[string]int64  // what is at the other place beside the objects of backups
+	here     map[string]int64  // what is beside the objects of backups
+	there    map[string]int64  // the same at the other place
 	have     keySet            // objects that are at the other place, or on the way
 	parts    map[string]string // hashes of what the parts of physical backups hold, as far as they are known
 	told     map[string]bool   // what was refused or differs
@@ -265,31 +257,46 @@ type copier struct {
 	bytes    atomic.Int64
 }
 
-// begin lists what is at the other place and plans. When something is to be copied it first tells that place, so that prune
-// there removes no objects, and looks again. end takes the word back.
+// begin tells the other place that a copy runs, when objects are to be copied, so that prune there removes none. end takes the word back.
 func (c *copier) begin(ctx context.Context, list []string) (end func(), err error) {
 	end = func() {}
-	if err := c.plan(ctx, list); err != nil || c.o.DryRun || c.total == 0 && len(list) == 0 {
+	if any, err := c.any(ctx, list); err != nil || !any {
 		return end, err
 	}
 	if err := c.to.Begin(ctx, Header{Format: Format, ID: c.id, Kind: Copying, Began: time.Now().UTC()}, c.o.Waiting); err != nil {
 		return nil, err
 	}
-	end = func() {
+	return func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		_ = c.to.Abandon(clean, c.id) // one that stays grows old
-	}
-	if err := c.plan(ctx, list); err != nil {
-		end()
-		return nil, err
-	}
-	return end, nil
+	}, nil
 }
 
-// plan lists what is at the other place, and counts what is missing there, for the progress.
-func (c *copier) plan(ctx context.Context, list []string) error {
-	c.have, c.total = keySet{}, 0
+// any says whether the other place lacks objects of backups.
+func (c *copier) any(ctx context.Context, list []string) (lacks bool, err error) {
+	if len(list) > 0 {
+		return true, nil
+	}
+	if err := c.list(ctx); err != nil {
+		return false, err
+	}
+	for _, id := range c.res.There {
+		err := c.from.Needs(ctx, id, func(key string, _ int64) error {
+			_, ok := c.have.size(key)
+			lacks = lacks || !ok
+			return nil
+		})
+		if err != nil && !told(err) && !errors.Is(err, fs.ErrNotExist) { // those are told of the backup
+			return false, fmt.Errorf("backup %s: %w", id, err)
+		}
+	}
+	return lacks, nil
+}
+
+// list looks which objects of backups are at the other place.
+func (c *copier) list(ctx context.Context) error {
+	c.have = keySet{}
 	for _, prefix := range []string{dataPrefix, physicalPrefix} {
 		err := c.to.store.List(ctx, prefix, func(key string, size int64) error {
 			c.have.add(key, size)
@@ -299,43 +306,81 @@ func (c *copier) plan(ctx context.Context, list []string) error {
 			return err
 		}
 	}
-	planned := keySet{}
-	for _, id := range slices.Concat(c.res.There, list) {
-		err := c.from.Needs(ctx, id, func(key string, size int64) error {
-			if _, ok := c.have.size(key); !ok && planned.add(key, size) {
-				c.total += size
-			}
-			return nil
-		})
-		if err != nil && !told(err) && !errors.Is(err, fs.ErrNotExist) { // those are told of the backup
-			return fmt.Errorf("backup %s: %w", id, err)
-		}
-	}
 	return nil
 }
 
-// backup copies what is missing of a backup. What only concerns that backup is noted, and others go on.
-func (c *copier) backup(ctx context.Context, id string, do func(ctx context.Context, id string) error) error {
-	lacks, err := c.lacks(ctx, id)
-	if err == nil && lacks {
-		if err = c.sound(ctx, id); err == nil {
-			err = do(ctx, id)
-		}
+// plan looks what is missing at the other place, and gives the steps that bring it, with their sum as if they were done. What cannot be copied is
+// noted.
+func (c *copier) plan(ctx context.Context, list []string) (would Copied, err error) {
+	would.Backups = []string{}
+	if err := c.list(ctx); err != nil {
+		return would, err
 	}
+	planned := keySet{}
+	for i, id := range slices.Concat(c.res.There, list) {
+		mends := i < len(c.res.There)
+		objects, bytes, err := c.lacks(ctx, id, planned)
+		if err == nil && objects >= 0 {
+			err = c.sound(ctx, id)
+		}
+		if objects < 0 && err == nil {
+			continue
+		}
+		if err != nil {
+			if err = c.only(ctx, "backup "+id, err); err != nil {
+				return would, fmt.Errorf("backup %s: %w", id, err)
+			}
+			continue
+		}
+		would.Objects += objects
+		would.Bytes += bytes
+		why := digits.Counted(objects, "object") + ", " + digits.Bytes(bytes)
+		if mends {
+			would.Mended += objects
+			would.Steps = append(would.Steps, change.Step{What: "repair backup", Where: id, Why: "it lacks " + why, Do: func(ctx context.Context) error {
+				before := c.copied.Load()
+				err := c.only(ctx, "backup "+id, c.objects(ctx, id))
+				if c.res.Mended += c.copied.Load() - before; err != nil {
+					return fmt.Errorf("repair backup %s: %w", id, err)
+				}
+				return nil
+			}})
+			continue
+		}
+		would.Backups = append(would.Backups, id)
+		would.Steps = append(would.Steps, change.Step{What: "copy backup", Where: id, Why: why, Do: func(ctx context.Context) error {
+			err := c.objects(ctx, id)
+			if err == nil {
+				err = c.publish(ctx, id)
+			}
+			if err == nil {
+				c.res.Backups = append(c.res.Backups, id)
+			} else if err = c.only(ctx, "backup "+id, err); err != nil {
+				return fmt.Errorf("copy backup %s: %w", id, err)
+			}
+			return nil
+		}})
+	}
+	proofs, err := c.proofs(ctx)
+	if err == nil {
+		would.Steps = append(would.Steps, proofs...)
+		err = c.logs(ctx, &would)
+	}
+	return would, err
+}
+
+// only notes an error that concerns but one thing, so that others go on; else it gives it.
+func (c *copier) only(ctx context.Context, what string, err error) error {
 	var r *refusedError
 	switch {
-	case err == nil:
 	case errors.As(err, &r):
-		c.refuse(r.kind, "backup "+id, r.Error())
-	case ctx.Err() != nil:
-	case told(err):
-		c.refuse(kindOf(err), "backup "+id, err.Error())
-		return nil
+		c.refuse(r.kind, what, r.Error())
+	case err == nil || ctx.Err() != nil || !told(err):
+		return err
+	default:
+		c.refuse(kindOf(err), what, err.Error())
 	}
-	if r != nil {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // kindOf is the kind of problem that an error of one backup is.
@@ -365,15 +410,19 @@ func (c *copier) refuse(kind ProblemKind, what, why string) {
 	}
 }
 
-// lacks says whether something of a backup is missing from the other place; of one whose manifest is there only objects count. What is
-// otherwise there is noted, and is an error where the backup is not there yet.
-func (c *copier) lacks(ctx context.Context, id string) (lacks bool, err error) {
+// lacks counts the objects of a backup that the other place lacks, without those that are planned already, to which it adds them; objects is -1 where the
+// backup is there and lacks none. What is otherwise there is noted, and is an error where the backup is not there yet.
+func (c *copier) lacks(ctx context.Context, id string, planned keySet) (objects, bytes int64, err error) {
 	_, there := c.there[manifestKey(id)]
-	differs := ""
+	lacks, differs := !there, ""
 	err = c.from.Needs(ctx, id, func(key string, size int64) error {
 		switch have, ok := c.have.size(key); {
 		case !ok:
 			lacks = true
+			if planned.add(key, size) {
+				objects++
+				bytes += size
+			}
 		case have != size:
 			differs = key
 			return c.differ(ctx, key)
@@ -383,7 +432,10 @@ func (c *copier) lacks(ctx context.Context, id string) (lacks bool, err error) {
 	if err == nil && differs != "" && !there {
 		err = &refusedError{Damaged, differs + " is there, but differs from the one here"}
 	}
-	return lacks || !there, err
+	if !lacks {
+		objects = -1
+	}
+	return objects, bytes, err
 }
 
 // sound reads what stands beside a backup's rows to its end, and asks the policy: what is not what its taker signed, or what nobody who
@@ -439,9 +491,6 @@ func (c *copier) objects(ctx context.Context, id string) error {
 
 // publish copies what stands beside a manifest, then that.
 func (c *copier) publish(ctx context.Context, id string) error {
-	if c.o.DryRun {
-		return nil
-	}
 	if err := c.to.lost(ctx, c.id); err != nil {
 		return err
 	}
@@ -468,13 +517,11 @@ func (c *copier) publish(ctx context.Context, id string) error {
 
 // object copies one.
 func (c *copier) object(ctx context.Context, key string, size int64) error {
-	if !c.o.DryRun {
-		if err := c.send(ctx, key); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return &refusedError{Missing, key + " is not there"}
-			}
-			return err
+	if err := c.send(ctx, key); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return &refusedError{Missing, key + " is not there"}
 		}
+		return err
 	}
 	c.copied.Add(1)
 	done := c.bytes.Add(size)
@@ -522,27 +569,26 @@ func (c *copier) contents(key string) (want string, sum hash.Hash) {
 	return path.Base(key), sum
 }
 
-// proofs copies what drills found, and what was accepted since a backup was copied.
-func (c *copier) proofs(ctx context.Context) error {
+// proofs plans to copy what drills found, and what was accepted since a backup was copied.
+func (c *copier) proofs(ctx context.Context) (p change.Plan, err error) {
+	var keys []string
 	for _, id := range c.res.There {
-		if _, there := c.there[acceptedKey(id)]; there || c.told["backup "+id] {
-			continue
-		}
-		if err := c.send(ctx, acceptedKey(id)); err != nil && !errors.Is(err, fs.ErrNotExist) && !told(err) {
-			return err
+		key := acceptedKey(id)
+		if _, there := c.there[key]; !there && c.here[key] > 0 && !c.told["backup "+id] {
+			keys = append(keys, key)
 		}
 	}
 	there, err := sizes(ctx, c.to.store, proofPrefix)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	here, err := sizes(ctx, c.from.store, proofPrefix)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Signatures first: else others would see a proof that nobody signed.
-	keys := slices.Sorted(maps.Keys(here))
-	slices.SortStableFunc(keys, func(a, b string) int {
+	proofs := slices.Sorted(maps.Keys(here))
+	slices.SortStableFunc(proofs, func(a, b string) int {
 		switch first, second := strings.HasSuffix(a, proofSigned), strings.HasSuffix(b, proofSigned); {
 		case first == second:
 			return 0
@@ -551,25 +597,31 @@ func (c *copier) proofs(ctx context.Context) error {
 		}
 		return 1
 	})
-	for _, key := range keys {
-		have, ok := there[key]
-		switch {
-		case ok && have == here[key]:
-			continue
-		case ok:
-			err = c.differ(ctx, key)
-		default:
-			err = c.send(ctx, key)
-		}
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
-		case told(err):
-			c.refuse(Damaged, "proof "+strings.TrimPrefix(key, proofPrefix), err.Error())
-		case err != nil:
-			return err
+	for _, key := range proofs {
+		switch have, ok := there[key]; {
+		case !ok:
+			keys = append(keys, key)
+		case have != here[key]:
+			if err := c.differ(ctx, key); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return nil
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return change.Plan{{What: "copy what drills found, and what was accepted", Why: digits.Counted(len(keys), "object"), Do: func(ctx context.Context) error {
+		for _, key := range keys {
+			err := c.send(ctx, key)
+			if errors.Is(err, fs.ErrNotExist) || told(err) && !strings.HasPrefix(key, proofPrefix) { // removed meanwhile; verify tells of what was accepted
+				continue
+			}
+			if err := c.only(ctx, "proof "+strings.TrimPrefix(key, proofPrefix), err); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}}, nil
 }
 
 // sealed passes an object on, seal and all. At its end it fails with ErrDamaged when the seal does not agree.

@@ -49,6 +49,14 @@ func TestCopy(t *testing.T) {
 		if err != nil || !slices.Equal(done.Backups, ids) || done.Objects != 14 || done.Objects != dry.Objects || done.Bytes != dry.Bytes || last != total || total != done.Bytes {
 			t.Fatalf("%+v, %v; the dry run said %+v; progress %d of %d", done, err, dry, last, total)
 		}
+		words := dry.Steps.Words()
+		if got := done.Steps.Words(); !slices.Equal(got, words) {
+			t.Errorf("did\n%s\nwant what the dry run said:\n%s", strings.Join(got, "\n"), strings.Join(words, "\n"))
+		}
+		if len(words) != 7 || words[0] != "make repository "+r.ID || words[6] != "copy what drills found, and what was accepted: 1 object" ||
+			!slices.EqualFunc(words[1:6], ids, func(got, id string) bool { return strings.HasPrefix(got, "copy backup "+id+": ") }) {
+			t.Errorf("got the steps\n%s", strings.Join(words, "\n"))
+		}
 		if !maps.EqualFunc(files(t, from), files(t, to), slices.Equal) {
 			t.Error("the files are not the same")
 		}
@@ -58,6 +66,10 @@ func TestCopy(t *testing.T) {
 		if done, err = blind.CopyTo(t.Context(), at(t, to), CopyOptions{}); err != nil || !slices.Equal(done.Backups, []string{more}) || done.Objects != 1 || len(done.There) != 5 {
 			t.Fatalf("%+v, %v", done, err)
 		}
+		if got := done.Steps.Words(); len(got) != 1 || !strings.HasPrefix(got[0], "copy backup "+more+": 1 object, ") {
+			t.Errorf("got the steps %q", got)
+		}
+		copyStates(t, blind, to, ids[0])
 		// Another repository is not written into.
 		other := t.TempDir()
 		made(t, other, Keys{})
@@ -68,6 +80,36 @@ func TestCopy(t *testing.T) {
 			t.Error(err)
 		}
 		copyDamaged(t, from, ids[4])
+	}
+}
+
+// copyStates are states of a second place, each made from the one before, and what a copy says that it will do; saying it changes nothing.
+func copyStates(t *testing.T, r *Repo, to, id string) {
+	t.Helper()
+	for _, c := range []struct {
+		name   string
+		change func() error
+		want   []string // how the steps begin
+	}{
+		{"all is there", func() error { return nil }, nil},
+		{"a proof is missing", func() error { return os.RemoveAll(filepath.Join(to, "proofs")) }, []string{"copy what drills found, and what was accepted: 1 object"}},
+		{"a backup is missing, too", func() error { return os.Remove(filepath.Join(to, "backups", id, "manifest")) }, []string{"copy backup " + id + ": 0 objects, 0 B", "copy what drills found"}},
+		{"nothing is there", func() error { return errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)) }, []string{"make repository", "copy backup " + id, "copy backup", "copy backup", "copy backup", "copy backup", "copy backup", "copy what drills found"}},
+	} {
+		if err := c.change(); err != nil {
+			t.Fatal(err)
+		}
+		before := files(t, to)
+		dry, err := r.CopyTo(t.Context(), at(t, to), CopyOptions{DryRun: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := dry.Steps.Words(); !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+			t.Errorf("%s: got the steps\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+		if !maps.EqualFunc(files(t, to), before, slices.Equal) {
+			t.Errorf("%s: a dry run changed files", c.name)
+		}
 	}
 }
 

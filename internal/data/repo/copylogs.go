@@ -14,11 +14,13 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/digits"
 )
 
-// logs copies the mirrored binary logs that are finished and are missing at the other place: each before its index, without
-// which it is not seen.
-func (c *copier) logs(ctx context.Context) error {
+// logs plans to copy the mirrored binary logs that are finished and are missing at the other place.
+func (c *copier) logs(ctx context.Context, would *Copied) error {
 	from, err := sizes(ctx, c.from.store, LogPrefix)
 	if err != nil {
 		return err
@@ -41,71 +43,96 @@ func (c *copier) logs(ctx context.Context) error {
 				log = name + ext
 			}
 		}
-		copy := func() error { return c.log(ctx, name, log, from, to) }
-		if _, there := from[log]; !there {
-			copy = func() error { return c.gone(ctx, name) }
+		size, there := from[log]
+		var missing []string
+		if there {
+			missing, err = c.lacksLog(ctx, name, log, from, to)
+		} else {
+			err = c.gone(ctx, name)
 		}
-		if err := copy(); err != nil {
+		if err != nil {
 			return fmt.Errorf("copy the mirrored log %s: %w", log, err)
 		}
+		if len(missing) == 0 {
+			continue
+		}
+		would.Logs++
+		would.LogBytes += size
+		would.Steps = append(would.Steps, change.Step{What: "copy", Where: logWords(name), Why: digits.Bytes(size), Do: func(ctx context.Context) error {
+			done, err := c.log(ctx, name, missing)
+			if err != nil {
+				return fmt.Errorf("copy the mirrored log %s: %w", log, err)
+			}
+			if done {
+				c.res.Logs++
+				c.res.LogBytes += size
+			}
+			return nil
+		}})
 	}
 	return nil
 }
 
-// log copies one mirrored log, and its index.
-func (c *copier) log(ctx context.Context, name, log string, from, to map[string]int64) error {
-	var missing []string
+// lacksLog says which parts of a mirrored log are missing at the other place, and can be copied: the log before its index, without which it is not
+// seen.
+func (c *copier) lacksLog(ctx context.Context, name, log string, from, to map[string]int64) (missing []string, err error) {
 	for _, key := range []string{log, name + LogIndex} {
 		switch have, ok := to[key]; {
 		case !ok:
 			missing = append(missing, key)
 		case have != from[key]:
 			if err := c.differ(ctx, key); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return nil, nil
 	}
 	if len(missing) == 1 {
 		switch fits, err := c.fits(ctx, log, name+LogIndex, missing[0]); {
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
-			return nil
+			return nil, nil
 		case err != nil:
-			return err
+			return nil, err
 		case !fits:
 			c.refuse(Damaged, logWords(name), "a part of it is there, but differs from the one here")
-			return nil
+			return nil, nil
 		}
 	}
+	_, _, err = c.index(ctx, name)
+	if ok, err := c.came(ctx, name, err); !ok {
+		return nil, err
+	}
+	return missing, nil
+}
+
+// log copies what is missing of one mirrored log.
+func (c *copier) log(ctx context.Context, name string, missing []string) (done bool, err error) {
 	x, index, err := c.index(ctx, name)
-	if err == nil && !c.o.DryRun {
-		for _, key := range missing {
-			if key == name+LogIndex { // what was looked at, whatever lies there now
-				err = c.to.store.Put(ctx, key, strings.NewReader(string(index)))
-			} else {
-				err = c.sendLog(ctx, key, x)
-			}
-			if err != nil {
-				break
-			}
+	for _, key := range missing {
+		switch {
+		case err != nil:
+		case key == name+LogIndex: // what was looked at, whatever lies there now
+			err = c.to.store.Put(ctx, key, strings.NewReader(string(index)))
+		default:
+			err = c.sendLog(ctx, key, x)
 		}
 	}
+	return c.came(ctx, name, err)
+}
+
+// came says whether there was no error with a log. One that concerns nothing else is noted.
+func (c *copier) came(ctx context.Context, name string, err error) (bool, error) {
 	switch {
+	case err == nil:
+		return true, nil
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case told(err):
-		c.refuse(kindOf(err), logWords(name), err.Error())
-		return nil
-	case errors.Is(err, fs.ErrNotExist): // removed meanwhile
-		return nil
-	case err != nil:
-		return err
+		return false, context.Cause(ctx)
+	case errors.Is(err, fs.ErrNotExist) && !told(err): // removed meanwhile
+		return false, nil
 	}
-	c.res.Logs++
-	c.res.LogBytes += from[log]
-	return nil
+	return false, c.only(ctx, logWords(name), err)
 }
 
 // logWords names a mirrored log for people.

@@ -15,9 +15,9 @@ import (
 )
 
 // compare notes what of a backup that is at both places is not the same, as far as sizes and its signature tell.
-func (c *copier) compare(ctx context.Context, id string, here map[string]int64) error {
+func (c *copier) compare(ctx context.Context, id string) error {
 	for _, key := range []string{headKey(id), objectsKey(id), signatureKey(id), manifestKey(id)} {
-		h, isHere := here[key]
+		h, isHere := c.here[key]
 		t, isThere := c.there[key]
 		differs := isHere && isThere && h != t || isThere && !isHere && key == signatureKey(id)
 		if isHere && isThere && !differs && key == signatureKey(id) {

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"filippo.io/age"
+
+	"github.com/rissodb/risso/internal/delay"
 )
 
 // Errors of encryption.
@@ -266,10 +268,8 @@ func (r *Repo) makeNames(ctx context.Context) ([]byte, error) {
 			}
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(200 * time.Millisecond):
+		if err := delay.For(ctx, 200*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rissodb/risso/internal/delay"
 )
 
 // A lease is an object that its holder puts again each minute, and that names the holder's process: on the machine of that
@@ -211,10 +213,8 @@ func (r *Repo) awaitPrune(ctx context.Context, fresh string, waiting func(Holder
 			waiting(holder)
 		}
 		told = key
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(time.Second):
+		if err := delay.For(ctx, time.Second); err != nil {
+			return err
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -155,24 +156,34 @@ func (v *verifier) setAside(ctx context.Context) error {
 	if v.r.Encrypted() && v.r.Readable() && v.named.Load() == 0 && v.misnamed.Load() > 0 {
 		return fmt.Errorf("no object matches its name: %s is not the key they were named with; nothing is set aside. Put the right key back first (every copy of the place has it, and every host that takes backups)", namesKey)
 	}
-	for i, p := range v.res.Problems {
-		if !p.Movable() {
-			continue
+	_, err := change.Execute(ctx, v.asides(), change.Log{})
+	return err
+}
+
+// asides are the steps that put damaged objects away.
+func (v *verifier) asides() (p change.Plan) {
+	for i := range v.res.Problems {
+		if bad := &v.res.Problems[i]; bad.Movable() {
+			p = append(p, change.Step{What: "set aside", Where: bad.Key, Why: bad.What, Do: func(ctx context.Context) error { return v.aside(ctx, bad) }})
 		}
-		aside := damagedPrefix + v.began.UTC().Format("20060102T150405Z") + "/" + p.Key
-		rc, err := v.r.store.Get(ctx, p.Key)
-		if err == nil {
-			err = v.r.store.Put(ctx, aside, rc)
-			rc.Close()
-		}
-		if err == nil {
-			err = v.r.store.Delete(ctx, p.Key)
-		}
-		if err != nil {
-			return fmt.Errorf("set %s aside: %w", p.Key, err)
-		}
-		v.res.Problems[i].Aside = aside
 	}
+	return p
+}
+
+func (v *verifier) aside(ctx context.Context, bad *Problem) error {
+	to := damagedPrefix + v.began.UTC().Format("20060102T150405Z") + "/" + bad.Key
+	rc, err := v.r.store.Get(ctx, bad.Key)
+	if err == nil {
+		err = v.r.store.Put(ctx, to, rc)
+		rc.Close()
+	}
+	if err == nil {
+		err = v.r.store.Delete(ctx, bad.Key)
+	}
+	if err != nil {
+		return fmt.Errorf("set %s aside: %w", bad.Key, err)
+	}
+	bad.Aside = to
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/fleet"
@@ -106,7 +107,7 @@ func (s *SlowLog) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if s.c.Traffic.Rest(ctx, s.step(ctx, time.Now())) { // the log is read without it
 			s.c.disconnect()
-			pause(ctx, slowPause)
+			_ = delay.For(ctx, slowPause)
 		}
 	}
 	s.leave()

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"time"
 )
 
 // Source follows the statements of one server by one way of knowing them.
@@ -107,13 +106,3 @@ const (
 	needUnknown             // wait
 	needGone                // another source counts: what is in the log meanwhile is not to be counted again
 )
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}

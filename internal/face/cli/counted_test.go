@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -16,7 +15,7 @@ func TestCounted(t *testing.T) {
 	for want, got := range map[string]string{
 		"0 rows": digits.Counted(0, "row"), "1 row": digits.Counted(int64(1), "row"), "2 rows": digits.Counted(uint64(2), "row"), "1,234,567 rows": digits.Counted(1234567, "row"),
 		"1 table differs": digits.Plural(1, "table differs", "tables differ"), "2 tables differ": digits.Plural(2, "table differs", "tables differ"),
-		"1 event": render.Roughly(1, "event"), "12.3 k events": render.Roughly(12_345, "event"),
+		"1 event": digits.Roughly(1, "event"), "12.3 k events": digits.Roughly(12_345, "event"),
 	} {
 		if got != want {
 			t.Errorf("%q, not %q", got, want)

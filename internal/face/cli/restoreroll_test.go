@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/restore"
@@ -106,8 +107,12 @@ func (s *restoreStory) cutRoll() {
 	place := s.place + "3"
 	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", place, "--schema", "cr", "--no-users")
 	s.sql(s.here, "INSERT INTO cr.t VALUES (3); INSERT INTO cr.counts VALUES (2); ALTER DATABASE cr COLLATE latin1_bin")
-	f := restore.Flags{From: place, LogsDSN: s.here.DSN}
-	until := load.Until{GTID: s.last()}
+	f := restore.Flags{From: place, Logs: flags.Logs{Server: flags.Server{Dsn: s.here.DSN}}}
+	last, err := mysql.ParseGTID(s.last())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	until := binlog.Stop{GTID: last}
 	s.sql(s.here, "DROP DATABASE cr")
 	policy, err := f.Policy(f.From, func(string) {})
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/rissodb/risso/internal/digits"
 )
 
 // JSON writes a value as JSON, indented, with a newline at the end. Lists are never null.
@@ -147,12 +145,4 @@ func Cut(s string, width int) string {
 		return s
 	}
 	return string([]rune(s)[:width-1]) + "…"
-}
-
-// Roughly is digits.Counted with three digits: 1 row, 1.23 M rows.
-func Roughly[N digits.Whole](n N, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return digits.Number(float64(n)) + " " + what + "s"
 }

@@ -62,12 +62,7 @@ func removeLedger(s drive.Session) error {
 	if s.Dialect() == drive.Postgres {
 		sql = "SELECT /* risso: is there a ledger? */ coalesce(obj_description(to_regclass($1), 'pg_class'), '') WHERE to_regclass($1) IS NOT NULL"
 	}
-	st, err := s.Prepare(drive.Read, sql)
-	if err != nil {
-		return fmt.Errorf("look for a ledger: %w", err)
-	}
-	st.Keep = true
-	r, err := s.Do(st, drive.Text([]byte(ledgerTable)))
+	r, err := drive.Ask(s, sql, drive.Text([]byte(ledgerTable)))
 	if err != nil {
 		return fmt.Errorf("look for a ledger: %w", err)
 	}
@@ -102,10 +97,10 @@ func (l *ledger) drop(ctx context.Context) error {
 	return removeLedger(s)
 }
 
-// tooMany says whether a server refused a session because it has too many: ER_CON_COUNT_ERROR, PostgreSQL's too_many_connections.
+// tooMany says whether a server refused a session because it has too many.
 func tooMany(err error) bool {
 	var e *drive.ServerError
-	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == "53300"
+	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == drive.StateTooManyConnections
 }
 
 func (l *ledger) client(id int) *ledgerClient { return &ledgerClient{id: int64(id)} }

@@ -43,12 +43,7 @@ func version(s drive.Session) (string, error) {
 	if s.Dialect() == drive.Postgres {
 		sql = "SELECT /* risso: which server is this? */ current_setting('server_version')"
 	}
-	st, err := s.Prepare(drive.Read, sql)
-	if err != nil {
-		return "", fmt.Errorf("ask for the server's version: %w", err)
-	}
-	st.Keep = true
-	r, err := s.Do(st)
+	r, err := drive.Ask(s, sql)
 	if err != nil {
 		return "", fmt.Errorf("ask for the server's version: %w", err)
 	}

@@ -44,6 +44,16 @@ type Session interface {
 	Close() error
 }
 
+// Ask prepares a query, runs it, and keeps its rows. It is for looks, not for measuring.
+func Ask(s Session, sql string, args ...Arg) (Result, error) {
+	st, err := s.Prepare(Other, sql)
+	if err != nil {
+		return Result{}, err
+	}
+	st.Keep = true
+	return s.Do(st, args...)
+}
+
 // Dialect is a family of servers whose SQL is alike.
 type Dialect uint8
 

@@ -53,6 +53,14 @@ func ForPostgres(address string) (Target, error) {
 	return postgresTarget{c}, nil
 }
 
+// SQLSTATEs of PostgreSQL that Risso acts on. Source: PostgreSQL's manual, "PostgreSQL Error Codes".
+const (
+	StateNoDatabase         = "3D000" // invalid_catalog_name
+	StateDenied             = "42501" // insufficient_privilege
+	StateNoTable            = "42P01" // undefined_table
+	StateTooManyConnections = "53300" // too_many_connections
+)
+
 type postgresTarget struct{ cfg *pgconn.Config }
 
 func (t postgresTarget) Dialect() Dialect { return Postgres }

@@ -58,7 +58,7 @@ func TestPostgresWays(t *testing.T) {
 			defer s.Close()
 		}
 		var server *ServerError
-		if !errors.As(err, &server) || server.State != "53300" {
+		if !errors.As(err, &server) || server.State != StateTooManyConnections {
 			t.Errorf("a full server: %v", err)
 		}
 	})

@@ -100,12 +100,7 @@ func pgSecret(name string) bool {
 
 // texts runs a query and gives its rows as texts.
 func texts(s drive.Session, query string) ([][]string, error) {
-	st, err := s.Prepare(drive.Read, query)
-	if err != nil {
-		return nil, err
-	}
-	st.Keep = true
-	r, err := s.Do(st)
+	r, err := drive.Ask(s, query)
 	if err != nil {
 		return nil, err
 	}

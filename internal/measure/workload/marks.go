@@ -21,12 +21,7 @@ var ErrNoDatabase = errors.New("the address names no database")
 
 // Ask runs a query and gives its rows. It is for looks at the catalogue, not for measuring.
 func Ask(s drive.Session, sql string, args ...drive.Arg) ([][]drive.Value, error) {
-	st, err := s.Prepare(drive.Other, sql)
-	if err != nil {
-		return nil, err
-	}
-	st.Keep = true
-	r, err := s.Do(st, args...)
+	r, err := drive.Ask(s, sql, args...)
 	if err != nil {
 		return nil, err
 	}

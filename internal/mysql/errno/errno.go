@@ -45,6 +45,7 @@ const (
 	BinlogUnreadable        = 1236 // ER_MASTER_FATAL_ERROR_READING_BINLOG
 	ReadOnlyVariable        = 1238 // ER_INCORRECT_GLOBAL_LOCAL_VAR
 	OptionPrevents          = 1290 // ER_OPTION_PREVENTS_STATEMENT
+	NotPreparable           = 1295 // ER_UNSUPPORTED_PS
 	InvalidCharacters       = 1300 // ER_INVALID_CHARACTER_STRING
 	NoSuchProgram           = 1305 // ER_SP_DOES_NOT_EXIST
 	QueryInterrupted        = 1317 // ER_QUERY_INTERRUPTED
@@ -58,6 +59,7 @@ const (
 	UnsafeFunction          = 1418 // ER_BINLOG_UNSAFE_ROUTINE
 	FunctionNeedsSuper      = 1419 // ER_BINLOG_CREATE_ROUTINE_NEED_SUPER
 	NoSuchUser              = 1449 // ER_NO_SUCH_USER: the definer does not exist
+	TooManyStatements       = 1461 // ER_MAX_PREPARED_STMT_COUNT_REACHED
 	DuplicateEntryOf        = 1586 // ER_DUP_ENTRY_WITH_KEY_NAME
 	ReadOnlyTransaction     = 1792 // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 	MustChangePassword      = 1820 // ER_MUST_CHANGE_PASSWORD

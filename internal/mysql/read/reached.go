@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -70,10 +71,8 @@ func Reach(ctx context.Context, c *mysql.Conn, m Mark, wait time.Duration) (bool
 			return false, nil
 		}
 		if answer == "" { // NULL comes at once: the applier thread is not running
-			select {
-			case <-ctx.Done():
-				return false, context.Cause(ctx)
-			case <-time.After(min(left, 200*time.Millisecond)):
+			if err := delay.For(ctx, min(left, 200*time.Millisecond)); err != nil {
+				return false, err
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -185,7 +186,7 @@ func (g *Guard) clear(ctx context.Context, c *mysql.Conn, r *requests) ([]proces
 			}
 			return nil, fmt.Errorf("%w: %s for longer than %s", ErrLocks, digits.Plural(long, "statement runs", "statements run"), g.long())
 		}
-		if err := pause(ctx, guardTick); err != nil {
+		if err := delay.For(ctx, guardTick); err != nil {
 			return nil, err
 		}
 	}

@@ -403,20 +403,16 @@ func (s *Snapshot) Read(t mysql.TableName) {
 // Held says whether none of the tables can have been altered between the snapshot and the time when it had been read. It is
 // asked when all have been.
 func (s *Snapshot) Held() bool {
-	if s.DDLBlocked {
-		return true
-	}
-	h := s.held
-	if h == nil {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.broken && h.st.Broken() == nil && len(h.tables)+len(s.lists.Plain) == s.tables
+	return s.kept(func(h *hold) bool { return len(h.tables)+len(s.lists.Plain) == s.tables })
 }
 
 // Kept says whether a table cannot have been altered until it had been read. It is asked when all have been.
 func (s *Snapshot) Kept(t mysql.TableName) bool {
+	return s.kept(func(h *hold) bool { _, held := h.at[t]; return held })
+}
+
+// kept says whether nothing could be altered, or those are held that a question is about.
+func (s *Snapshot) kept(held func(*hold) bool) bool {
 	if s.DDLBlocked {
 		return true
 	}
@@ -426,8 +422,7 @@ func (s *Snapshot) Kept(t mysql.TableName) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, held := h.at[t]
-	return held && !h.broken && h.st.Broken() == nil
+	return held(h) && !h.broken && h.st.Broken() == nil
 }
 
 // seesOthers says whether the account may see who waits: it has PROCESS.

@@ -16,6 +16,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -403,7 +404,7 @@ func (s *Snapshot) byLock(ctx context.Context, o Options, l locking) error {
 		if asked.stall > 0 {
 			wait = min(wait, 4*asked.stall)
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := delay.For(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -584,17 +585,8 @@ func (s *Snapshot) blockDDL(ctx context.Context, o Options) error {
 		case try >= o.Tries:
 			return fmt.Errorf("%w: a schema is being changed, %s for longer than %s", ErrLocks, digits.Counted(try, "time"), o.LockWait)
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := delay.For(ctx, time.Second); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/throttle"
@@ -114,7 +113,7 @@ var errUntold = errors.New("not all rows could be compared")
 
 // end says what was found, and whether that is good. Rows that change all the time are no failure.
 func (c *compared) end(got checksum.Result) (string, error) {
-	all := fmt.Sprintf("%s with %s on %s", digits.Counted(got.Tables, "table"), render.Roughly(got.Rows, "row"), digits.Counted(len(got.Others), "replica"))
+	all := fmt.Sprintf("%s with %s on %s", digits.Counted(got.Tables, "table"), digits.Roughly(got.Rows, "row"), digits.Counted(len(got.Others), "replica"))
 	more := func(list []string) string {
 		if len(list) > 1 {
 			return fmt.Sprintf("%s; and %d more", list[0], len(list)-1)

@@ -12,7 +12,6 @@ import (
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/release"
@@ -149,7 +148,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 		}
 		h := result.Header
 		logHeader(report, h)
-		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s, %s in %s; %s stored", digits.Counted(h.Tables, "table"), render.Roughly(h.Rows, "row"),
+		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s, %s in %s; %s stored", digits.Counted(h.Tables, "table"), digits.Roughly(h.Rows, "row"),
 			digits.Bytes(h.Bytes), digits.Seconds(result.Seconds), digits.Bytes(h.Stored))}, nil
 	}
 }

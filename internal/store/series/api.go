@@ -4,7 +4,11 @@
 // DESIGN.md explains the design, FORMAT.md the format of its files.
 package series
 
-import "github.com/rissodb/risso/internal/fleet"
+import (
+	"slices"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
 
 // Type says how a series is read.
 type Type uint8
@@ -26,6 +30,15 @@ type Desc struct {
 	Name   string // Prometheus metric name: mysql_global_status_commands_total
 	Labels []Label
 	Type   Type
+}
+
+// DescOf is a metric as a series.
+func DescOf(m fleet.Metric) Desc {
+	d := Desc{Name: m.Name, Labels: slices.Clone(m.Labels)}
+	if m.Counter {
+		d.Type = Counter
+	}
+	return d
 }
 
 // Key is the canonical text of a series within its instance.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rissodb/risso/internal/home"
 )
 
 // blockWriter writes a block file beside its final name; finish puts it in place in one step.
@@ -111,15 +113,5 @@ func (w *blockWriter) complete(start int64, hours []hourInfo, s *schema) (int64,
 	if err := os.Rename(w.path+tempSuffix, w.path); err != nil {
 		return 0, err
 	}
-	return int64(h.total()), syncDir(filepath.Dir(w.path))
-}
-
-// syncDir makes names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return int64(h.total()), home.SyncDir(filepath.Dir(w.path))
 }

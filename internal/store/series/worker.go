@@ -176,37 +176,35 @@ func (w *worker) encodeFrame(instance string, s *schema, positions []int, m *min
 // merge makes blocks of finished hours and days. At once skips the waits for late frames.
 func (w *worker) merge(now time.Time, atOnce bool) error {
 	var errs []error
+	// The rest between two keeps the load low; without one, false ends the work.
+	merge := func(in *instance, do func() error) bool {
+		begin := time.Now()
+		in.write.Lock()
+		err := do()
+		in.write.Unlock()
+		errs = append(errs, in.mergeFailed(err))
+		if atOnce {
+			return true
+		}
+		if !w.rest(begin) {
+			return false
+		}
+		w.sealMinutes()
+		return true
+	}
 	for _, in := range w.s.all() {
 		for _, f := range in.framesFiles() {
 			if !in.hourDue(f, now, atOnce) {
 				continue
 			}
-			begin := time.Now()
-			in.write.Lock()
-			err := in.mergeHour(f.hour)
-			in.write.Unlock()
-			errs = append(errs, in.mergeFailed(err))
-			if atOnce {
-				continue
-			}
-			if !w.rest(begin) {
+			if !merge(in, func() error { return in.mergeHour(f.hour) }) {
 				return nil
 			}
-			w.sealMinutes()
 		}
 		for _, day := range in.daysDue(now, atOnce) {
-			begin := time.Now()
-			in.write.Lock()
-			err := in.mergeDay(day)
-			in.write.Unlock()
-			errs = append(errs, in.mergeFailed(err))
-			if atOnce {
-				continue
-			}
-			if !w.rest(begin) {
+			if !merge(in, func() error { return in.mergeDay(day) }) {
 				return nil
 			}
-			w.sealMinutes()
 		}
 	}
 	return errors.Join(errs...)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -194,10 +195,8 @@ func (s *Server) connect(ctx context.Context) error {
 func (s *Server) connectLater(ctx context.Context, err error) (*mysql.Conn, error) {
 	const pause = 20 * time.Millisecond
 	for {
-		select {
-		case <-ctx.Done():
+		if delay.For(ctx, pause) != nil {
 			return nil, err
-		case <-time.After(pause):
 		}
 		conn, again := mysql.Connect(ctx, s.target, s.traffic)
 		if again == nil || mysql.ClassOf(again) != mysql.ClassFull && ctx.Err() == nil {

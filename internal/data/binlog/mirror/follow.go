@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
@@ -176,10 +177,8 @@ func (f *follower) loop(ctx context.Context) error {
 			lastText = text
 		}
 		f.retrying = true
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
+		if err := delay.For(ctx, wait); err != nil {
+			return err
 		}
 		wait = min(2*wait, 5*time.Second)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 )
@@ -45,23 +46,40 @@ type Rolled struct {
 	Newer  string // the key of the series with which the server began its logs anew behind that; nothing of it is applied
 }
 
-// Roll rolls a server forward that has a backup, with the one series that goes on from the backup's position: after RESET the newest
+// Roll plans, and carries that out.
+func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o binlog.RollOptions) (Rolled, error) {
+	p, err := PlanRoll(ctx, place, dir, backup, o)
+	out := Rolled{Series: p.Series, Newer: p.Newer}
+	if err == nil {
+		out.RollResult, err = p.Execute(ctx, change.Log{})
+	}
+	return out, err
+}
+
+// Plan is what would be done, and with which series.
+type Plan struct {
+	*binlog.Plan        // nil where no series was looked at
+	Series       Series // as in Rolled
+	Newer        string
+}
+
+// PlanRoll plans to roll a server forward that has a backup, with the one series that goes on from the backup's position: after RESET the newest
 // series is of another history, whose names, places and GTIDs begin anew. Files, From, Own and Moment of o are chosen here. The error wraps
 // ErrNone where nothing is mirrored of the backup's server, binlog.ErrShort where its logs do not yet reach the position, ErrOther where
 // no series is found to continue it, and ErrAnew where the time to stop at lies behind a RESET.
-func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o binlog.RollOptions) (Rolled, error) {
+func PlanRoll(ctx context.Context, place Place, dir string, backup repo.Header, o binlog.RollOptions) (Plan, error) {
 	all, err := List(ctx, place, dir)
 	if err != nil {
-		return Rolled{}, err
+		return Plan{}, err
 	}
 	list := Of(all, backup.Server.Identity)
 	if len(list) == 0 {
-		return Rolled{}, ErrNone
+		return Plan{}, ErrNone
 	}
 	var why []error
 	o.From, o.Own, o.Moment = backup.Position, true, backup.Moment()
 	for i, s := range list {
-		out := Rolled{Series: s}
+		out := Plan{Series: s}
 		o.Files, o.Lacks = s.Files(place, dir), s.Lacks()
 		if i > 0 {
 			out.Newer = list[i-1].Key
@@ -71,18 +89,18 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 		}
 		if i+1 < len(list) && s.doubtful(o) {
 			older := o
-			older.Files, older.Plan = list[i+1].Files(place, dir), true
-			if _, err := binlog.Roll(ctx, older); err == nil {
+			older.Files = list[i+1].Files(place, dir)
+			if _, err := binlog.PlanRoll(ctx, older); err == nil {
 				return out, fmt.Errorf("%w with certainty: the server restarted its logs in the same second as the backup, so it may be %s or %s", ErrOther, list[i+1].Key, s.Key)
 			}
 		}
-		out.RollResult, err = binlog.Roll(ctx, o)
-		if len(list) == 1 || !errors.Is(err, binlog.ErrHistory) && !s.beginsBehind(o, out.RollResult, err) {
+		out.Plan, err = binlog.PlanRoll(ctx, o)
+		if len(list) == 1 || !errors.Is(err, binlog.ErrHistory) && !s.beginsBehind(o, out.Result, err) {
 			return out, err
 		}
 		why = append(why, fmt.Errorf("series %s: %w", s.Key, err))
 	}
-	return Rolled{Series: list[0]}, fmt.Errorf("%w %s: %w", ErrOther, backup.ID, errors.Join(why...))
+	return Plan{Series: list[0]}, fmt.Errorf("%w %s: %w", ErrOther, backup.ID, errors.Join(why...))
 }
 
 // anew refuses a time behind the end of a series, where the server has begun its logs anew since. It is found out before anything is done.
@@ -91,8 +109,7 @@ func anew(ctx context.Context, s, newer Series, o binlog.RollOptions) error {
 	if !o.Stop.Time.After(begun) {
 		return nil
 	}
-	o.Plan = true
-	if res, err := binlog.Roll(ctx, o); err != nil || !res.AtEnd {
+	if p, err := binlog.PlanRoll(ctx, o); err != nil || !p.Result.AtEnd {
 		return nil // what is wrong is told by who rolls forward
 	}
 	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed in between is in neither", ErrAnew, s.Key,

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/prepared"
@@ -204,10 +205,8 @@ func (r *Reader) reconnect(ctx context.Context) error {
 			}
 			return r.prepared.Connected(ctx, conn)
 		}
-		select {
-		case <-ctx.Done():
+		if delay.For(ctx, reconnectFor/50) != nil {
 			return err
-		case <-time.After(reconnectFor / 50):
 		}
 	}
 }

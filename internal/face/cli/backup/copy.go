@@ -144,7 +144,9 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 		fmt.Fprintf(w, "; %s there before", digits.Plural(len(c.There), "was", "were"))
 	}
 	fmt.Fprintln(w)
-	if len(c.Backups) > 0 {
+	if dry {
+		screen.Steps(w, c.Steps)
+	} else if len(c.Backups) > 0 {
 		fmt.Fprintln(w, strings.Join(c.Backups, "\n"))
 	}
 }

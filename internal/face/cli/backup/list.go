@@ -193,7 +193,7 @@ func killedWords(h repo.Header, seen time.Time) string {
 	left := "It had stored nothing by then"
 	switch {
 	case h.Stored > 0 && h.Kind == repo.Logical:
-		left = fmt.Sprintf("By then it had stored %s of %s; the next backup reuses what is unchanged", digits.Bytes(h.Stored), render.Roughly(h.Rows, "row"))
+		left = fmt.Sprintf("By then it had stored %s of %s; the next backup reuses what is unchanged", digits.Bytes(h.Stored), digits.Roughly(h.Rows, "row"))
 	case h.Kind != repo.Logical:
 		left = "What it stored cannot be reused; prune removes it"
 	}
@@ -325,7 +325,7 @@ func showTable(w io.Writer, t ShownTable, output string, tables bool, first *boo
 		return err
 	}
 	if tables {
-		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), t.Engine, render.Roughly(t.Rows, "row"), digits.Bytes(t.Bytes), digits.Counted(t.Chunks, "chunk"))
+		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), t.Engine, digits.Roughly(t.Rows, "row"), digits.Bytes(t.Bytes), digits.Counted(t.Chunks, "chunk"))
 	}
 	return err
 }
@@ -354,7 +354,7 @@ func showHeader(w io.Writer, h repo.Header, signer repo.PublicKey) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", sqltext.Printable(strings.Join(h.Partial, ", ")))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), render.Roughly(h.Rows, "row"), digits.Bytes(h.Bytes), digits.Bytes(h.Stored))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), digits.Roughly(h.Rows, "row"), digits.Bytes(h.Bytes), digits.Bytes(h.Stored))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}

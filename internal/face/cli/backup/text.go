@@ -20,7 +20,7 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 		return p.Phase
 	}
 	rate := float64(p.Bytes) / elapsed
-	text := fmt.Sprintf("%d of %s, %s, %s, %s/s, stored %s", p.Tables, digits.Counted(p.Of, "table"), render.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes), digits.Bytes(rate), digits.Bytes(p.Stored))
+	text := fmt.Sprintf("%d of %s, %s, %s, %s/s, stored %s", p.Tables, digits.Counted(p.Of, "table"), digits.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes), digits.Bytes(rate), digits.Bytes(p.Stored))
 	if p.Estimated > 0 && p.Bytes > 0 {
 		share := min(0.99, float64(p.Bytes)/float64(p.Estimated))
 		text = fmt.Sprintf("about %s, %s left: %s", digits.Percent(share), digits.Age(elapsed/share-elapsed), text)
@@ -48,7 +48,7 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", strings.Join(h.Partial, ", "))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), render.Roughly(h.Rows, "row"), digits.Bytes(h.Bytes))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), digits.Roughly(h.Rows, "row"), digits.Bytes(h.Bytes))
 	chunks := digits.Counted(r.Chunks, "chunk")
 	if r.NewChunks < r.Chunks {
 		chunks += fmt.Sprintf(", %d of which already existed", r.Chunks-r.NewChunks)
@@ -113,7 +113,7 @@ func positionWords(p repo.Position) []string {
 
 // planText shows what a backup would do.
 func planText(w io.Writer, p dump.Plan, place string) {
-	fmt.Fprintf(w, "Would read %s, %s, about %s, %s of %s %s\n", digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), render.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes), p.Flavour, p.Version)
+	fmt.Fprintf(w, "Would read %s, %s, about %s, %s of %s %s\n", digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), digits.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes), p.Flavour, p.Version)
 	if place != "" {
 		fmt.Fprintf(w, "into %s\n", places.Words(place))
 	}

@@ -288,17 +288,17 @@ func serverRemedy(e *drive.ServerError, name string) string {
 	switch {
 	case name == "replay" && (e.Code == 1146 || e.Code == 1049):
 		return "the schemas and tables of the recording must exist on this server: restore them first, for example by risso restore"
-	case e.Code == 1146 || e.State == "42P01":
+	case e.Code == errno.NoSuchTable || e.State == drive.StateNoTable:
 		return "create its tables first, of the same size: " + prepare
-	case e.Code == 1046:
+	case e.Code == errno.NoDatabase:
 		return "name a database in the DSN: …/sbtest"
-	case e.Code == 1049 || e.State == "3D000":
+	case e.Code == errno.UnknownDatabase || e.State == drive.StateNoDatabase:
 		return "create the database, then: " + prepare
-	case e.State == "42501":
+	case e.State == drive.StateDenied:
 		return "the account may not do this: make it the owner of the database, ALTER DATABASE … OWNER TO …"
-	case e.Code == 1461:
+	case e.Code == errno.TooManyStatements:
 		return "raise max_prepared_stmt_count, or lower --threads or --tables"
-	case e.Code == errno.TooManyConnections || e.State == "53300":
+	case e.Code == errno.TooManyConnections || e.State == drive.StateTooManyConnections:
 		return "lower --threads, or raise max_connections"
 	}
 	return ""

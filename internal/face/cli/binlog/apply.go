@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
@@ -21,14 +20,14 @@ import (
 )
 
 type applyFlags struct {
-	Flags
+	flags.Logs
+	flags.Until
 	places.Trust
 	tableFlags
-	into, after, start                    string
-	toTime, toGTID, before, toPlace, zone string
-	skip                                  []string
-	keep, dryRun                          bool
-	pending, output                       string
+	into, after, start string
+	skip               []string
+	keep, dryRun       bool
+	pending, output    string
 }
 
 func newBinlogApply(s screen.Streams) *cobra.Command {
@@ -60,31 +59,27 @@ are read as they are.
   risso binlog apply binlog.0000* --after "$GTIDS" --skip 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --keep-gtids --into 'root@tcp(spare)/'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runBinlogApply(cmd.Context(), s, f, args) },
 	}
-	f.Flags.bind(cmd)
+	f.Logs.Bind(cmd)
 	flags.BindTrust(&f.Trust, cmd)
 	f.tableFlags.bind(cmd, "only changes")
 	fl := cmd.Flags()
 	fl.StringVar(&f.into, "into", "", "the server to change, written as --dsn")
 	fl.StringVar(&f.after, "after", "", "GTIDs that the server has: those of the backup (gtid_executed; MariaDB: gtid_binlog_pos)")
 	fl.StringVar(&f.start, "start", "", "instead of --after: the backup's position in the binary logs, FILE:POSITION")
-	fl.StringVar(&f.toTime, "to-time", "", "stop before the first transaction committed at this time or later: a time, or how long ago")
-	fl.StringVar(&f.zone, "timezone", "UTC", "time zone of times written without one: UTC, Local, Europe/Berlin")
-	fl.StringVar(&f.toGTID, "to-gtid", "", "stop after this transaction")
-	fl.StringVar(&f.before, "before", "", "stop just before this transaction")
-	fl.StringVar(&f.toPlace, "to-place", "", "stop before the event at FILE:POSITION")
+	f.Until.Bind(cmd, "")
+	f.BindPlace(cmd)
 	fl.StringArrayVar(&f.skip, "skip", nil, "skip the transaction with this GTID; may be repeated")
 	fl.BoolVar(&f.keep, "keep-gtids", false, "keep the transactions' own GTIDs")
 	fl.StringVar(&f.pending, "pending", "", "after a kill in mid-statement, if it is unknown whether it was carried out: done (skip it) or again (run it)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be applied, and change nothing")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
-	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before", "to-place")
 	cmd.MarkFlagsMutuallyExclusive("after", "start")
 	return cmd
 }
 
 // options reads the flags.
 func (f *applyFlags) options() (o binlog.RollOptions, err error) {
-	o = binlog.RollOptions{Keep: f.keep, Plan: f.dryRun, Again: binlog.PendingPolicy(f.pending)}
+	o = binlog.RollOptions{Keep: f.keep, Again: binlog.PendingPolicy(f.pending)}
 	switch {
 	case f.into == "" && !f.dryRun:
 		return o, fault.New(fault.Usage, "give --into DSN, or --dry-run", errors.New("no server to apply to"))
@@ -103,7 +98,7 @@ func (f *applyFlags) options() (o binlog.RollOptions, err error) {
 	}
 	o.From.GTIDSet = f.after
 	if f.start != "" {
-		if o.From.File, o.From.Offset, err = parsePlace(f.start); err != nil {
+		if o.From.File, o.From.Offset, err = flags.LogPlace(f.start); err != nil {
 			return o, fault.Usagef("--start %w", err)
 		}
 	}
@@ -117,32 +112,8 @@ func (f *applyFlags) options() (o binlog.RollOptions, err error) {
 	if o.Only, err = f.filter(); err != nil {
 		return o, err
 	}
-	o.Stop, err = f.stop()
+	o.Stop, err = f.Stop()
 	return o, err
-}
-
-func (f applyFlags) stop() (s binlog.Stop, err error) {
-	switch {
-	case f.toTime != "":
-		zone, err := time.LoadLocation(f.zone)
-		if err != nil {
-			return s, fault.Usagef("--timezone %q: no such zone on this machine", f.zone)
-		}
-		if s.Time, err = flags.Moment(f.toTime, time.Now(), zone); err != nil {
-			return s, fault.Usagef("--to-time %w", err)
-		}
-	case f.toGTID != "":
-		s.GTID, err = mysql.ParseGTID(f.toGTID)
-	case f.before != "":
-		s.Before = true
-		s.GTID, err = mysql.ParseGTID(f.before)
-	case f.toPlace != "":
-		s.File, s.Pos, err = parsePlace(f.toPlace)
-	}
-	if err != nil {
-		return s, fault.Usagef("where to end: %w", err)
-	}
-	return s, nil
 }
 
 func runBinlogApply(ctx context.Context, s screen.Streams, f applyFlags, args []string) error {
@@ -170,7 +141,11 @@ func runBinlogApply(ctx context.Context, s screen.Streams, f applyFlags, args []
 		}
 	}
 	o.Tell = rollProgress(p)
-	res, err := binlog.Roll(ctx, o)
+	plan, err := binlog.PlanRoll(ctx, o)
+	res := plan.Result
+	if err == nil && !f.dryRun {
+		res, err = plan.Execute(ctx, change.Log{})
+	}
 	p.End()
 	switch {
 	case ctx.Err() != nil && !f.dryRun:
@@ -183,11 +158,11 @@ func runBinlogApply(ctx context.Context, s screen.Streams, f applyFlags, args []
 	if f.output == "json" {
 		return render.JSON(s.Out, res)
 	}
-	rolledText(s.Out, res)
+	rolledText(s.Out, res, plan.Steps())
 	return nil
 }
 
-func rolledText(w io.Writer, r binlog.RollResult) {
+func rolledText(w io.Writer, r binlog.RollResult, steps change.Plan) {
 	verb := "applied"
 	if r.Planned {
 		verb = "would apply"
@@ -201,8 +176,7 @@ func rolledText(w io.Writer, r binlog.RollResult) {
 	}
 	fmt.Fprintln(w)
 	if r.Planned {
-		logs, _ := RollLogs(r)
-		RollLogsText(w, logs)
+		screen.Steps(w, steps)
 	}
 	fmt.Fprintf(w, "ended %s\n", r.Stopped)
 	if r.Next.File != "" {
@@ -216,28 +190,5 @@ func rolledText(w io.Writer, r binlog.RollResult) {
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, "note:", n)
-	}
-}
-
-// RollLogs are the stretches of logs that are applied, and their bytes.
-func RollLogs(res binlog.RollResult) (logs []load.RollLog, bytes int64) {
-	for _, s := range res.Stretches {
-		if s.Transactions > 0 {
-			logs = append(logs, load.RollLog{Name: s.File, From: s.From, To: s.To, Transactions: s.Transactions})
-			bytes += s.Bytes()
-		}
-	}
-	return logs, bytes
-}
-
-// RollLogsText lists logs, the first of them.
-func RollLogsText(out io.Writer, logs []load.RollLog) {
-	const most = 20 // lines
-	for i, l := range logs {
-		if i == most-1 && len(logs) > most {
-			fmt.Fprintf(out, "  and %d more\n", len(logs)-i)
-			return
-		}
-		fmt.Fprintf(out, "  %s from %d to %d: %s, %s\n", l.Name, l.From, l.To, digits.Counted(l.Transactions, "transaction"), digits.Bytes(float64(l.To-l.From)))
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -46,123 +45,12 @@ turned into the statements that undo it, or applied to a server up to just befor
 	return cmd
 }
 
-// Flags say which binary logs are read: files, a mirror, or a live server's.
-type Flags struct {
-	flags.Server
-	From, Dir, Series, Identity string
-	LogTrust                    places.LogTrust // whose mirrored logs are read; without a policy: all
-}
-
-func (f *Flags) bind(cmd *cobra.Command) {
-	f.Server.Bind(cmd, "the server whose logs are read")
-	fl := cmd.Flags()
-	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
-	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes its unfinished log (default: the place if it is a folder)")
-	fl.StringVar(&f.Identity, "identity", "", "with --from: file with the age identity that opens an encrypted repository")
-	fl.StringVar(&f.Series, "series", "", "with --from: which series of logs, by the name that risso binlog list shows or a prefix of it")
-}
-
-// Source is where logs are read from. place and series are of mirrored logs.
-type Source struct {
-	Files  []binlog.File
-	place  mirror.Place
-	Series mirror.Series
-	Live   bool // the logs are those of the server
-	Close  func()
-}
-
-// files gives the logs. close ends what is open.
-func (f Flags) files(ctx context.Context, args []string) (list []binlog.File, closeIt func(), err error) {
-	src, err := f.Source(ctx, args)
-	return src.Files, src.Close, err
-}
-
-// Source finds the logs.
-func (f Flags) Source(ctx context.Context, args []string) (src Source, err error) {
-	src.Close = func() {}
-	given := 0
-	for _, set := range []bool{len(args) > 0, f.From != "", f.Dsn != "" && len(args) == 0 && f.From == ""} {
-		if set {
-			given++
-		}
-	}
-	switch {
-	case given == 0:
-		return src, fault.New(fault.Usage, "name files, --from a place with mirrored logs, or --dsn of a live server", errors.New("no binary logs to read"))
-	case given > 1:
-		return src, fault.Usagef("files and --from contradict each other")
-	case len(args) > 0:
-		src.Files, err = binlog.FromPaths(args)
-		return src, err
-	case f.From != "":
-		place, closePlace, err := places.OpenLogs(ctx, f.From, f.Identity)
-		if err != nil {
-			return src, err
-		}
-		series, err := f.pick(ctx, place)
-		if err != nil {
-			closePlace()
-			return src, err
-		}
-		return Source{Files: series.Files(f.LogTrust.Of(place), f.localDir()), place: place, Series: series, Close: closePlace}, nil
-	}
-	t, err := f.Target()
-	if err != nil {
-		return src, err
-	}
-	src.Live = true
-	src.Files, err = binlog.FromServer(ctx, t)
-	return src, mended(err)
-}
-
-// pick finds the series that is meant.
-func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, error) {
-	list, err := mirror.List(ctx, place, f.localDir())
-	if err != nil {
-		return mirror.Series{}, err
-	}
-	var fit []mirror.Series
-	var keys []string
-	for _, s := range list {
-		keys = append(keys, s.Key)
-		if s.Key == f.Series {
-			return s, nil
-		}
-		if strings.HasPrefix(s.Key, f.Series) {
-			fit = append(fit, s)
-		}
-	}
-	switch {
-	case len(list) == 0:
-		return mirror.Series{}, fmt.Errorf("no mirrored logs in %s", places.Words(f.From))
-	case len(fit) == 1:
-		return fit[0], nil
-	}
-	return mirror.Series{}, fault.New(fault.Usage, "say which one with --series", fmt.Errorf("%d series of logs fit: %s", len(fit), strings.Join(keys, ", ")))
-}
-
-// localDir is where the log is that is not finished.
-func (f Flags) localDir() string { return places.MirrorDir(f.Dir, f.From) }
-
-// mended adds a hint to an error of a server.
-func mended(err error) error {
-	switch {
-	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return fault.New(fault.Failed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
-	case errors.Is(err, binlog.ErrNoUndo):
-		return fault.New(fault.Failed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
-	case errors.Is(err, binlogevent.ErrNotBinlog):
-		return fault.New(fault.Failed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
-	}
-	return err
-}
-
 // ended makes an interrupted command say so.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	}
-	return mended(err)
+	return flags.LogFailure(err)
 }
 
 // tableFlags say which tables are meant.
@@ -207,24 +95,13 @@ func (f *tableFlags) misnamed() bool {
 	return f.choice != nil && errors.As(f.choice.Unmet(), &unmet) && unmet.Exact() != nil
 }
 
-// parsePlace reads FILE:POSITION.
-func parsePlace(s string) (file string, pos int64, err error) {
-	i := strings.LastIndexByte(s, ':')
-	if i > 0 {
-		if pos, err = strconv.ParseInt(s[i+1:], 10, 64); err == nil && pos >= 4 {
-			return s[:i], pos, nil
-		}
-	}
-	return "", 0, fmt.Errorf("%q: write it as FILE:POSITION, such as binlog.000017:4711", s)
-}
-
 // rollProgress shows how far the reading of logs is.
 func rollProgress(p *screen.Progress) func(binlog.Progress) {
 	return func(b binlog.Progress) { p.Set(b.Bytes, b.Total) }
 }
 
 func newBinlogList(s screen.Streams) *cobra.Command {
-	var f Flags
+	var f flags.Logs
 	var output string
 	var verify bool
 	cmd := &cobra.Command{
@@ -242,7 +119,7 @@ enough, and --verify reads the logs and compares them with it.
 			return runBinlogList(cmd.Context(), s, f, output, verify, args)
 		},
 	}
-	f.bind(cmd)
+	f.Bind(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&verify, "verify", false, "read every mirrored log and compare it with its index")
 	flags.OutputVar(fl, &output, "", "text", "json")
@@ -258,7 +135,7 @@ type ListedLogs struct {
 	lacks  string       // the same in words
 }
 
-func runBinlogList(ctx context.Context, s screen.Streams, f Flags, output string, verify bool, args []string) error {
+func runBinlogList(ctx context.Context, s screen.Streams, f flags.Logs, output string, verify bool, args []string) error {
 	if verify && f.From == "" {
 		return fault.Usagef("--verify is for mirrored logs: say --from PLACE")
 	}
@@ -268,15 +145,11 @@ func runBinlogList(ctx context.Context, s screen.Streams, f Flags, output string
 	p := screen.NewProgress(s.Err)
 	defer p.End()
 	if f.From != "" && len(args) == 0 {
-		place, closeIt, err := places.OpenLogs(ctx, f.From, f.Identity)
-		if err != nil {
-			return err
-		}
-		defer closeIt()
-		list, err := mirror.List(ctx, place, f.localDir())
+		place, list, closeIt, err := f.Mirrored(ctx)
 		if err != nil {
 			return ended(ctx, err)
 		}
+		defer closeIt()
 		for _, series := range list {
 			if !strings.HasPrefix(series.Key, f.Series) {
 				continue
@@ -292,20 +165,20 @@ func runBinlogList(ctx context.Context, s screen.Streams, f Flags, output string
 			return fmt.Errorf("no mirrored logs in %s", places.Words(f.From))
 		}
 	} else {
-		files, closeIt, err := f.files(ctx, args)
+		src, err := f.Source(ctx, args)
 		if err != nil {
 			return err
 		}
-		defer closeIt()
+		defer src.Close()
 		var l ListedLogs
-		for i, file := range files {
+		for i, file := range src.Files {
 			x, err := scanFile(ctx, file)
 			if err != nil && !errors.Is(err, binlogevent.ErrTorn) {
 				return ended(ctx, err)
 			}
 			if err != nil {
 				fmt.Fprintf(s.Err, "risso: %v\n", err)
-				cut = cut || i+1 < len(files)
+				cut = cut || i+1 < len(src.Files)
 			}
 			l.Logs = append(l.Logs, mirror.Log{Index: x})
 		}
@@ -383,7 +256,7 @@ func listText(s screen.Streams, l ListedLogs, verified bool) {
 }
 
 func newBinlogPurge(s screen.Streams) *cobra.Command {
-	var f Flags
+	var f flags.Logs
 	var keep, output string
 	var dryRun bool
 	cmd := &cobra.Command{
@@ -409,26 +282,22 @@ a removed log can no longer be rolled forward: keep logs as long as backups.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
-	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes its unfinished log (default: the place if it is a folder)")
+	f.BindDir(fl, "dir")
 	fl.StringVar(&keep, "keep", "", "remove logs whose last event is older than this: 14d, 36h")
 	fl.BoolVar(&dryRun, "dry-run", false, "show what would be removed, and why")
 	flags.OutputVar(fl, &output, "", "text", "json")
 	return cmd
 }
 
-func runBinlogPurge(ctx context.Context, s screen.Streams, f Flags, keep time.Duration, dryRun bool, output string) error {
-	place, closeIt, err := places.OpenLogs(ctx, f.From, f.Identity)
-	if err != nil {
-		return err
-	}
-	defer closeIt()
-	list, err := mirror.List(ctx, place, f.localDir())
+func runBinlogPurge(ctx context.Context, s screen.Streams, f flags.Logs, keep time.Duration, dryRun bool, output string) error {
+	place, list, closeIt, err := f.Mirrored(ctx)
 	if err != nil {
 		return ended(ctx, err)
 	}
+	defer closeIt()
 	gone := mirror.Expired(list, keep, time.Now())
 	if !dryRun {
-		if _, err := change.Execute(ctx, mirror.Purge(place, f.localDir(), gone), change.Log{}); err != nil {
+		if _, err := change.Execute(ctx, mirror.Purge(place, f.LocalDir(), gone), change.Log{}); err != nil {
 			return ended(ctx, err)
 		}
 	}

@@ -145,5 +145,5 @@ func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error
 			return fault.New(fault.Failed, c.Server.FollowGrants(), err)
 		}
 	}
-	return mended(err)
+	return flags.LogFailure(err)
 }

@@ -22,7 +22,7 @@ import (
 )
 
 type searchFlags struct {
-	Flags
+	flags.Logs
 	tableFlags
 	kinds                                        []string
 	rows                                         int64
@@ -54,14 +54,14 @@ Column names come from the log (binlog_row_metadata=FULL) or from --dsn; otherwi
   risso binlog search binlog.0000* --table 'shop.*' --images 5 --output json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runBinlogSearch(cmd.Context(), s, f, args) },
 	}
-	f.Flags.bind(cmd)
+	f.Logs.Bind(cmd)
 	f.tableFlags.bind(cmd, "changes")
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.kinds, "kind", nil, "kinds of change: "+strings.Join(damageKinds, ", ")+"; may be repeated")
 	fl.Int64Var(&f.rows, "rows-over", 0, "only transactions that change at least this many rows")
 	fl.StringVar(&f.since, "since", "", "committed at this time or later: a time, or how long ago (2h, 7d)")
 	fl.StringVar(&f.until, "until", "", "committed before this time")
-	fl.StringVar(&f.zone, "timezone", "UTC", "time zone of times written without one: UTC, Local, Europe/Berlin")
+	flags.ZoneVar(fl, &f.zone)
 	fl.StringVar(&f.gtid, "gtid", "", "only transactions of this GTID set")
 	fl.StringVar(&f.user, "user", "", "user who ran it, or a prefix, if the log has it (only for statements that create objects)")
 	fl.Uint32Var(&f.connection, "connection", 0, "connection ID, if the log has it")
@@ -83,9 +83,9 @@ func (f *searchFlags) damage() (d binlog.Damage, err error) {
 		}
 		d.Kinds = append(d.Kinds, k)
 	}
-	zone, err := time.LoadLocation(f.zone)
+	zone, err := flags.Zone(f.zone)
 	if err != nil {
-		return d, fault.Usagef("--timezone %q: no such zone on this machine", f.zone)
+		return d, err
 	}
 	now := time.Now()
 	if d.From, err = flags.Moment(f.since, now, zone); err != nil {
@@ -103,20 +103,22 @@ func (f *searchFlags) damage() (d binlog.Damage, err error) {
 	return d, err
 }
 
-// live connects to the server that tells what tables look like; nil where none was named.
-func (f Flags) live(ctx context.Context) (*binlog.Live, func(), error) {
-	if f.Dsn == "" {
-		return nil, func() {}, nil
+// open finds the logs, and connects to the server that tells what tables look like; live is nil where none was named.
+func open(ctx context.Context, f flags.Logs, args []string) (src flags.LogSource, live *binlog.Live, done func(), err error) {
+	if src, err = f.Source(ctx, args); err != nil || f.Dsn == "" {
+		return src, nil, src.Close, err
 	}
 	t, err := f.Target()
-	if err != nil {
-		return nil, nil, err
+	var c *mysql.Conn
+	if err == nil {
+		c, err = mysql.Connect(ctx, t, nil)
+		err = flags.LogFailure(err)
 	}
-	c, err := mysql.Connect(ctx, t, nil)
 	if err != nil {
-		return nil, nil, mended(err)
+		src.Close()
+		return src, nil, nil, err
 	}
-	return binlog.NewLive(c), func() { c.Close() }, nil
+	return src, binlog.NewLive(c), func() { c.Close(); src.Close() }, nil
 }
 
 func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args []string) error {
@@ -124,16 +126,11 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 	if err != nil {
 		return err
 	}
-	src, err := f.Source(ctx, args)
+	src, live, done, err := open(ctx, f.Logs, args)
 	if err != nil {
 		return err
 	}
-	defer src.Close()
-	live, closeLive, err := f.live(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeLive()
+	defer done()
 	if live != nil {
 		d.Columns = live.Columns
 		d.Now = func(ctx context.Context, schema, table string) (binlog.Count, bool) {
@@ -143,7 +140,7 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 		}
 	}
 	var notes []string
-	if d.Counts, err = src.counts(ctx, d); err != nil {
+	if d.Counts, err = counts(ctx, src, d); err != nil {
 		notes = append(notes, fmt.Sprintf("the backups in the place give no numbers of rows: %v", err))
 	}
 	p := screen.NewProgress(s.Err)
@@ -192,11 +189,11 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 }
 
 // counts finds the backups of the server in the place with its logs: they tell how many rows its tables had.
-func (src Source) counts(ctx context.Context, d binlog.Damage) (binlog.Counts, error) {
-	if src.place.Repo == nil {
+func counts(ctx context.Context, src flags.LogSource, d binlog.Damage) (binlog.Counts, error) {
+	if src.Place.Repo == nil {
 		return nil, nil
 	}
-	all, err := src.place.Repo.Backups(ctx)
+	all, err := src.Place.Repo.Backups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +205,7 @@ func (src Source) counts(ctx context.Context, d binlog.Damage) (binlog.Counts, e
 	if len(src.Series.Logs) > 0 {
 		since = src.Series.Logs[0].First
 	}
-	return binlog.BackupCounts(src.place.Repo, all, since, d.To, d.Tables), nil
+	return binlog.BackupCounts(src.Place.Repo, all, since, d.To, d.Tables), nil
 }
 
 // sureWords say how sure it is that a transaction changed a whole table.
@@ -287,7 +284,7 @@ func rowText(c binlog.Change, row []any, i int) string {
 }
 
 type undoFlags struct {
-	Flags
+	flags.Logs
 	tableFlags
 	gtid, at, output string
 }
@@ -311,7 +308,7 @@ and what triggers and cascades would do.
   risso binlog undo binlog.000017 --dsn 'risso@tcp(db1)/' --at binlog.000017:4711 --table shop.orders`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runBinlogUndo(cmd.Context(), s, f, args) },
 	}
-	f.Flags.bind(cmd)
+	f.Logs.Bind(cmd)
 	f.tableFlags.bind(cmd, "only changes")
 	fl := cmd.Flags()
 	fl.StringVar(&f.gtid, "gtid", "", "the transaction")
@@ -330,27 +327,22 @@ func runBinlogUndo(ctx context.Context, s screen.Streams, f undoFlags, args []st
 		if o.GTID, err = mysql.ParseGTID(f.gtid); err != nil {
 			return fault.Usagef("--gtid: %w", err)
 		}
-	} else if o.Place.File, o.Place.Pos, err = parsePlace(f.at); err != nil {
+	} else if o.Place.File, o.Place.Pos, err = flags.LogPlace(f.at); err != nil {
 		return fault.Usagef("--at %w", err)
 	}
 	if o.Tables, err = f.filter(); err != nil {
 		return err
 	}
 	o.Ready = func() error { return f.unmet("the transaction has no rows to undo here: nothing of it") }
-	files, closeIt, err := f.files(ctx, args)
+	src, live, done, err := open(ctx, f.Logs, args)
 	if err != nil {
 		return err
 	}
-	defer closeIt()
-	live, closeLive, err := f.live(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeLive()
+	defer done()
 	if live != nil {
 		o.Columns, o.Hazards = live.Columns, live.Hazards
 	}
-	o.Files = files
+	o.Files = src.Files
 	if f.output == "json" {
 		var text strings.Builder
 		res, err := binlog.Undo(ctx, o, &text)

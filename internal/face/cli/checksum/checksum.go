@@ -233,7 +233,7 @@ func checksumVerdict(r checksum.Result) error {
 func checksumProgress(p checksum.Progress, gate *throttle.Gate) func(float64) string {
 	return func(elapsed float64) string {
 		rate := float64(p.Rows) / max(elapsed, 0.001)
-		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, render.Roughly(p.Rows, "row"), digits.Number(rate), digits.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
+		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, digits.Roughly(p.Rows, "row"), digits.Number(rate), digits.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
 		if p.Of > p.Rows && p.Rows > 0 {
 			text = fmt.Sprintf("%s, %s, %s left", digits.Percent(float64(p.Rows)/float64(p.Of)), text, digits.Age(float64(p.Of-p.Rows)/rate))
 		}
@@ -271,7 +271,7 @@ func (c *checksumText) table(t checksum.Table) {
 	}
 	rate := ""
 	if t.Seconds > 0 && t.Rows > 0 {
-		rate = fmt.Sprintf(", %s, %s rows/s", render.Roughly(t.Rows, "row"), digits.Number(float64(t.Rows)/t.Seconds))
+		rate = fmt.Sprintf(", %s, %s rows/s", digits.Roughly(t.Rows, "row"), digits.Number(float64(t.Rows)/t.Seconds))
 	}
 	fmt.Fprintf(c.out, "%s.%s: %s%s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), v, rate)
 	for _, n := range t.Notes {
@@ -391,6 +391,6 @@ func (c *checksumText) end(r checksum.Result) {
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", digits.Plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
 		fmt.Fprintf(c.out, "%s in %s: %s rows/s; %s of them read here\n",
-			render.Roughly(r.Rows, "row"), digits.Seconds(r.Seconds), digits.Number(float64(r.Rows)/r.Seconds), digits.Bytes(r.Bytes))
+			digits.Roughly(r.Rows, "row"), digits.Seconds(r.Seconds), digits.Number(float64(r.Rows)/r.Seconds), digits.Bytes(r.Bytes))
 	}
 }

@@ -196,9 +196,9 @@ func (f digestFlags) job(s screen.Streams, files []string) (*digestJob, error) {
 	if err := f.check(files); err != nil {
 		return nil, err
 	}
-	zone, err := time.LoadLocation(f.zone)
+	zone, err := flags.Zone(f.zone)
 	if err != nil {
-		return nil, fault.Usagef("--timezone %q: no such zone on this machine; use UTC, Local or a name such as Europe/Berlin", f.zone)
+		return nil, err
 	}
 	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Whole: f.wholeSamples, Width: screen.Width(s.Out)}}
 	now := time.Now()

@@ -152,7 +152,7 @@ func runTrace(ctx context.Context, s screen.Streams, f traceFlags, args []string
 	if progress {
 		o.Say = func(line string) { fmt.Fprintf(s.Err, "\r\x1b[K· %s\n", line) }
 		o.Progress = func(at time.Duration, events int) {
-			fmt.Fprintf(s.Err, "\r\x1b[K%s of %s: %s", digits.Span(at), digits.Span(f.length), render.Roughly(events, "event"))
+			fmt.Fprintf(s.Err, "\r\x1b[K%s of %s: %s", digits.Span(at), digits.Span(f.length), digits.Roughly(events, "event"))
 		}
 	}
 	t, err := trace.Run(ctx, o)

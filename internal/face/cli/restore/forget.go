@@ -62,6 +62,7 @@ func runForget(ctx context.Context, s screen.Streams, f Flags, fl *pflag.FlagSet
 		fmt.Fprintf(s.Out, "It had changed the default collation of schema %s for a while; given back by: %s\n", mysql.Quote(l.Schema), l.Statement())
 	}
 	if f.dryRun {
+		screen.Steps(s.Out, got.Steps)
 		fmt.Fprintln(s.Out, "Nothing was changed.")
 	} else {
 		fmt.Fprintln(s.Out, "Its journal has been removed. Tables stay as they are; what was to follow (foreign keys, views, triggers, users) may be missing.")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
@@ -37,7 +37,7 @@ func (f *filesFlags) bind(fl *pflag.FlagSet) {
 }
 
 // restorePhysical restores a backup that is a physical one; it reports false when that is for others to do.
-func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Repo, until load.Until) (bool, error) {
+func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Repo, until binlog.Stop) (bool, error) {
 	h, err := f.backupHeader(ctx, r)
 	if err != nil {
 		return true, Failure(ctx, err, false, nil)
@@ -49,7 +49,7 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 		return false, nil
 	case f.into != "":
 		return true, fault.New(fault.Usage, "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them", fmt.Errorf("backup %s is a physical one", h.ID))
-	case len(f.tables)+len(f.schemas)+len(f.rename) > 0 || until.Set():
+	case len(f.tables)+len(f.schemas)+len(f.rename) > 0 || !until.IsZero():
 		return true, fault.New(fault.Usage, "restore it with --sandbox, continue there with risso binlog apply, and extract single tables from there with risso backup --table", fmt.Errorf("backup %s is a physical one: it can only be restored as a whole", h.ID))
 	}
 	o := physical.RestoreOptions{Repo: r, Backup: h.ID, Datadir: f.datadir, Threads: f.threads}

@@ -39,8 +39,6 @@ type Flags struct {
 	into, sandbox, server              string
 	configFile, defaultsFile, output   string
 	tables, schemas, rename            []string
-	toTime, toGTID, before, zone       string
-	logs, LogsDSN, logsDir, series     string
 	threads                            int
 	overwrite, skip, noBinlog, setGTID bool
 	noPrograms                         bool
@@ -48,6 +46,8 @@ type Flags struct {
 	dryRun, forget                     bool
 	filesFlags
 	places.Trust
+	until flags.Until
+	Logs  flags.Logs // beside the backup
 }
 
 // restoredName is what a sandbox is called when nothing is said.
@@ -119,14 +119,8 @@ func (f *Flags) bind(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: restore a schema (or schema.table=schema.table) under another name; may be repeated")
-	fl.StringVar(&f.toTime, "to-time", "", "roll forward from the binary logs, and stop before the first transaction committed at this time or later: a time, or how long ago")
-	fl.StringVar(&f.zone, "timezone", "UTC", "time zone of times written without one: UTC, Local, Europe/Berlin")
-	fl.StringVar(&f.logs, "logs", "", "where the mirrored binary logs are (default: the place of --from)")
-	fl.StringVar(&f.LogsDSN, "logs-dsn", "", "read the binary logs from this server instead; a DSN as for --into")
-	fl.StringVar(&f.logsDir, "logs-dir", "", "where the mirror writes its unfinished log (default: the place if it is a folder)")
-	fl.StringVar(&f.series, "series", "", "which series of mirrored logs, by the name that risso binlog list shows or a prefix of it")
-	fl.StringVar(&f.toGTID, "to-gtid", "", "roll forward from the binary logs up to and including this transaction")
-	fl.StringVar(&f.before, "before", "", "roll forward from the binary logs to just before this transaction")
+	f.until.Bind(cmd, "roll forward from the binary logs, and ")
+	f.Logs.BindBeside(cmd)
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
 	fl.BoolVar(&f.overwrite, "overwrite", false, "drop objects that are in the way; existing accounts get the backup's password and privileges")
 	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave out what the server does not support, and name it; the exit code is then 1")
@@ -141,54 +135,41 @@ func (f *Flags) bind(cmd *cobra.Command) {
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	f.filesFlags.bind(fl)
 	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
-	cmd.MarkFlagsMutuallyExclusive("logs", "logs-dsn")
-	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
 }
 
 // check finds wrong use before anything is opened.
-func (f Flags) check() (load.Until, error) {
-	var u load.Until
+func (f Flags) check() (binlog.Stop, error) {
+	var none binlog.Stop
 	switch {
 	case f.From == "":
-		return u, fault.New(fault.Usage, "give --from "+blob.Forms, errors.New("no place to restore from"))
+		return none, fault.New(fault.Usage, "give --from "+blob.Forms, errors.New("no place to restore from"))
 	case f.into == "" && f.sandbox == "" && f.datadir == "":
-		return u, fault.New(fault.Usage, "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME", errors.New("no server to restore into"))
+		return none, fault.New(fault.Usage, "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME", errors.New("no server to restore into"))
 	case f.threads < 1 || f.threads > 64:
-		return u, fault.Usagef("--threads %d: 1 to 64", f.threads)
+		return none, fault.Usagef("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
-		return u, fault.Usagef("--servers is for --sandbox")
+		return none, fault.Usagef("--servers is for --sandbox")
 	case f.definer != "" && !strings.EqualFold(f.definer, load.CurrentUser) && strings.IndexByte(f.definer, '@') < 1:
-		return u, fault.Usagef("--definer %q: write user@host, or %s", f.definer, load.CurrentUser)
+		return none, fault.Usagef("--definer %q: write user@host, or %s", f.definer, load.CurrentUser)
 	case f.dryRun && f.sandbox != "":
-		return u, fault.Usagef("--dry-run and --sandbox: a new server has nothing to check")
+		return none, fault.Usagef("--dry-run and --sandbox: a new server has nothing to check")
 	}
 	for _, t := range f.tables {
 		if _, err := pattern.ParseTable(t); err != nil {
-			return u, fault.Usagef("--table %q: write schema.table, and a name with dots in backticks", t)
+			return none, fault.Usagef("--table %q: write schema.table, and a name with dots in backticks", t)
 		}
 	}
 	if err := load.CheckChoice(f.schemas, f.tables, f.rename); err != nil {
-		return u, fault.Usagef("--rename %w", err)
+		return none, fault.Usagef("--rename %w", err)
 	}
-	u.GTID, u.Before = f.toGTID, f.before
-	for flag, text := range map[string]string{"--to-gtid": u.GTID, "--before": u.Before} {
-		if _, err := mysql.ParseGTID(text); err != nil && text != "" {
-			return u, fault.Usagef("%s: %w", flag, err)
-		}
+	until, err := f.until.Stop()
+	if err != nil {
+		return none, err
 	}
-	if f.toTime != "" {
-		zone, err := time.LoadLocation(f.zone)
-		if err != nil {
-			return u, fault.Usagef("--timezone %q: no such zone on this machine", f.zone)
-		}
-		if u.Time, err = flags.Moment(f.toTime, time.Now(), zone); err != nil {
-			return u, fault.Usagef("--to-time %w", err)
-		}
+	if !until.IsZero() && len(f.rename) > 0 && len(f.tables)+len(f.schemas) == 0 {
+		return none, fault.Usagef("--rename with --to-time, --to-gtid or --before needs --table or --schema: statements on everything know the old names")
 	}
-	if u.Set() && len(f.rename) > 0 && len(f.tables)+len(f.schemas) == 0 {
-		return u, fault.Usagef("--rename with --to-time, --to-gtid or --before needs --table or --schema: statements on everything know the old names")
-	}
-	return u, blob.Check(f.From)
+	return until, blob.Check(f.From)
 }
 
 func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
@@ -488,6 +469,8 @@ func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	if p.Roll != nil {
 		rollPlanText(out, *p.Roll, some)
 	}
+	fmt.Fprintln(out, "in this order:")
+	screen.Steps(out, p.Stages)
 	fmt.Fprintln(out, "Nothing was changed.")
 }
 

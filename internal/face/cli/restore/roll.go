@@ -1,18 +1,19 @@
 package restore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
-	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/mysql"
@@ -26,27 +27,37 @@ type Roller struct {
 
 // Check reads the logs once and changes nothing.
 func (r Roller) Check(ctx context.Context, what load.Roll) (load.RollPlan, error) {
-	res, source, err := r.run(ctx, what, true)
-	out := load.RollPlan{Source: source, Transactions: res.Transactions, LastTime: res.LastTime, Stops: res.Stopped, Notes: res.Notes}
-	if !res.LastGTID.IsZero() {
-		out.Last = res.LastGTID.String()
+	p, source, done, err := r.plan(ctx, what)
+	defer done()
+	out := load.RollPlan{Source: source}
+	if p == nil {
+		return out, err
 	}
-	out.Logs, out.Bytes = clibinlog.RollLogs(res)
+	res := p.Result
+	out.Transactions, out.Last, out.LastTime, out.Stops, out.Notes, out.Steps = res.Transactions, res.LastGTID.String(), res.LastTime, res.Stopped, res.Notes, p.Steps()
+	for _, s := range res.Stretches {
+		if s.Transactions > 0 {
+			out.Logs = append(out.Logs, load.RollLog{Name: s.File, From: s.From, To: s.To, Transactions: s.Transactions})
+			out.Bytes += s.Bytes()
+		}
+	}
 	return out, err
 }
 
 // Roll applies them.
 func (r Roller) Roll(ctx context.Context, what load.Roll) (load.Rolled, error) {
-	res, _, err := r.run(ctx, what, false)
+	p, _, done, err := r.plan(ctx, what)
+	defer done()
 	if err != nil {
 		return load.Rolled{}, err
 	}
-	out := load.Rolled{Transactions: res.Transactions, LastTime: res.LastTime, GTIDSet: res.GTIDs.String(), Stopped: res.Stopped, Notes: res.Notes}
+	res, err := p.Execute(ctx, change.Log{})
+	if err != nil {
+		return load.Rolled{}, err
+	}
+	out := load.Rolled{Transactions: res.Transactions, Last: res.LastGTID.String(), LastTime: res.LastTime, GTIDSet: res.GTIDs.String(), Stopped: res.Stopped, Notes: res.Notes}
 	for _, x := range res.Prepared {
 		out.Notes = append(out.Notes, "prepared, and waiting for its end unless that came too: XA "+x)
-	}
-	if !res.LastGTID.IsZero() {
-		out.Last = res.LastGTID.String()
 	}
 	return out, nil
 }
@@ -56,55 +67,45 @@ func (r Roller) Forget(ctx context.Context, what load.Roll) error {
 	return binlog.Forget(ctx, what.Into, what.Backup.Position)
 }
 
-// run rolls forward, or with plan finds out what that would be; source says where the logs are.
-func (r Roller) run(ctx context.Context, what load.Roll, plan bool) (res binlog.RollResult, source string, err error) {
-	o := binlog.RollOptions{From: what.Backup.Position, Into: what.Into, Plan: plan, Leave: true, Stop: binlog.Stop{Time: what.Until.Time}}
+// plan finds out what rolling forward will do, and where the logs are. done closes what is open for it.
+func (r Roller) plan(ctx context.Context, what load.Roll) (p *binlog.Plan, source string, done func(), err error) {
+	o := binlog.RollOptions{From: what.Backup.Position, Into: what.Into, Leave: true, Stop: what.Until}
 	if what.Wants != nil {
 		o.Only = what.Wants
 	}
 	if what.Names != nil {
 		o.Names = what.Names
 	}
-	for text, before := range map[string]bool{what.Until.GTID: false, what.Until.Before: true} {
-		if text == "" {
-			continue
-		}
-		if o.Stop.GTID, err = mysql.ParseGTID(text); err != nil {
-			return res, "", err
-		}
-		o.Stop.Before = before
-	}
-	if r.F.LogsDSN == "" && r.F.series == "" {
+	if r.F.Logs.Dsn == "" && r.F.Logs.Series == "" {
 		return r.ofServer(ctx, what, o)
 	}
-	logs := clibinlog.Flags{Server: flags.Server{Dsn: r.F.LogsDSN, ConfigFile: r.F.configFile, DefaultsFile: r.F.defaultsFile}, Dir: r.F.logsDir, Series: r.F.series, Identity: r.F.identity}
-	if r.F.LogsDSN == "" {
-		logs.From = r.place()
-		logs.LogTrust = r.trust
+	logs := r.F.Logs
+	logs.ConfigFile, logs.DefaultsFile, logs.Identity = r.F.configFile, r.F.defaultsFile, r.F.identity
+	if logs.Dsn == "" {
+		logs.From, logs.LogTrust = r.place(), r.trust
 	}
 	src, err := logs.Source(ctx, nil)
 	if err != nil {
-		return res, "", err
+		return nil, "", func() {}, err
 	}
-	defer src.Close()
-	if r.F.LogsDSN == "" {
+	if logs.Dsn == "" {
 		source = r.sourceWords(src.Series)
 	} else if t, err := logs.Target(); err == nil {
 		source = t.String()
 	}
 	o.Files, o.Lacks = src.Files, src.Series.Lacks()
 	if o.Own, err = r.own(ctx, what.Backup, src, logs); err != nil {
-		return res, source, err
+		return nil, source, src.Close, err
 	}
 	if src.Live { // whoever names a series may know better than a clock
 		o.Moment = what.Backup.Moment()
 	}
-	res, err = binlog.Roll(ctx, o)
-	return res, source, err
+	p, err = binlog.PlanRoll(ctx, o)
+	return p, source, src.Close, err
 }
 
 // own says whether logs are of the backup's server.
-func (r Roller) own(ctx context.Context, backup repo.Header, src clibinlog.Source, logs clibinlog.Flags) (bool, error) {
+func (r Roller) own(ctx context.Context, backup repo.Header, src flags.LogSource, logs flags.Logs) (bool, error) {
 	if !src.Live {
 		return src.Series.Of(backup.Server.Identity), nil
 	}
@@ -126,27 +127,23 @@ func (r Roller) sourceWords(s mirror.Series) string {
 }
 
 func (r Roller) place() string {
-	if r.F.logs != "" {
-		return r.F.logs
-	}
-	return r.F.From
+	return cmp.Or(r.F.Logs.From, r.F.From)
 }
 
 // ofServer takes those logs that were mirrored of the backup's server and go on from it.
-func (r Roller) ofServer(ctx context.Context, what load.Roll, o binlog.RollOptions) (res binlog.RollResult, source string, err error) {
-	place, closePlace, err := places.OpenLogs(ctx, r.place(), r.F.identity)
+func (r Roller) ofServer(ctx context.Context, what load.Roll, o binlog.RollOptions) (p *binlog.Plan, source string, done func(), err error) {
+	place, done, err := places.OpenLogs(ctx, r.place(), r.F.identity)
 	if err != nil {
-		return res, "", err
+		return nil, "", func() {}, err
 	}
-	defer closePlace()
-	rolled, err := mirror.Roll(ctx, r.trust.Of(place), places.MirrorDir(r.F.logsDir, r.place()), what.Backup, o)
+	plan, err := mirror.PlanRoll(ctx, r.trust.Of(place), places.MirrorDir(r.F.Logs.Dir, r.place()), what.Backup, o)
 	if errors.Is(err, mirror.ErrNone) {
-		return res, "", fmt.Errorf("no binary logs of %s are mirrored in %s", what.Backup.Server.Name, places.Words(r.place()))
+		return nil, "", done, fmt.Errorf("no binary logs of %s are mirrored in %s", what.Backup.Server.Name, places.Words(r.place()))
 	}
-	if rolled.Series.Key != "" {
-		source = r.sourceWords(rolled.Series)
+	if plan.Series.Key != "" {
+		source = r.sourceWords(plan.Series)
 	}
-	return rolled.RollResult, source, err
+	return plan.Plan, source, done, err
 }
 
 // rollPlanText says what would be read of the binary logs.
@@ -176,7 +173,7 @@ func rollPlanText(out io.Writer, p load.RollPlan, some bool) {
 		}
 		fmt.Fprintln(out)
 	}
-	clibinlog.RollLogsText(out, logs)
+	screen.Steps(out, p.Steps)
 	if p.Source != "" {
 		fmt.Fprintln(out, "the binary logs are those of", p.Source)
 	}

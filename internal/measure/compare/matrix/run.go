@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
@@ -305,9 +306,7 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 		return err
 	}
 	m.say("round %d, %s, %s, %s", round+1, c.site(), c.Workload, digits.Counted(c.Threads, "thread"))
-	select {
-	case <-time.After(time.Duration(m.Settle)):
-	case <-ctx.Done():
+	if delay.For(ctx, time.Duration(m.Settle)) != nil {
 		return ctx.Err()
 	}
 	environment := l.server.Environment(ctx)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -129,9 +130,7 @@ func (c *Crew) reopen(ctx context.Context, stop *drive.Stop) (drive.Session, err
 		if err == nil || time.Since(began) > backWithin {
 			return s, err
 		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if delay.For(ctx, 200*time.Millisecond) != nil {
 			return nil, err
 		}
 	}

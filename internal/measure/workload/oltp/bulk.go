@@ -21,12 +21,7 @@ type bulk struct {
 
 func newBulk(s drive.Session, id int) (*bulk, error) {
 	table := tablePrefix + strconv.Itoa(id+1)
-	st, err := s.Prepare(drive.Read, "SELECT /* risso: where to go on */ COALESCE(MAX(id), 0) FROM "+table)
-	if err != nil {
-		return nil, err
-	}
-	st.Keep = true
-	r, err := s.Do(st)
+	r, err := drive.Ask(s, "SELECT /* risso: where to go on */ COALESCE(MAX(id), 0) FROM "+table)
 	if err != nil {
 		return nil, err
 	}

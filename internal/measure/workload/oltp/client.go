@@ -12,12 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/draw"
-)
-
-// MySQL's errors that prepare may meet.
-const (
-	notPreparable     = 1295 // BEGIN, on MySQL
-	tooManyStatements = 1461
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // action is one kind of statement.
@@ -216,7 +211,7 @@ func placeholders(d drive.Dialect, parts []string) string {
 func (c *client) control(sql string) (*statement, error) {
 	st, err := c.statement(drive.Other, sql)
 	var server *drive.ServerError
-	if errors.As(err, &server) && server.Code == notPreparable {
+	if errors.As(err, &server) && server.Code == errno.NotPreparable {
 		return &statement{kind: drive.Other, parts: []string{sql}}, nil
 	}
 	return &st, err

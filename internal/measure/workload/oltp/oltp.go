@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/draw"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // tablePrefix is how sysbench calls its tables; their numbers begin at 1.
@@ -137,7 +138,7 @@ func (o *oltp) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 	c.found, c.missed = &o.found, &o.missed
 	if err := c.prepare(plans()[o.name], o.p); err != nil {
 		var server *drive.ServerError
-		if errors.As(err, &server) && server.Code == tooManyStatements {
+		if errors.As(err, &server) && server.Code == errno.TooManyStatements {
 			return nil, fmt.Errorf("%w: raise max_prepared_stmt_count, or use --unprepared, or fewer --tables or --threads", err)
 		}
 		return nil, err

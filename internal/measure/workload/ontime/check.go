@@ -72,12 +72,7 @@ func compare(name string, want, got []string, made string) workload.Finding {
 
 // ask gives the rows of an answer, a text each.
 func ask(s drive.Session, sql string) ([]string, error) {
-	st, err := s.Prepare(drive.Read, sql)
-	if err != nil {
-		return nil, err
-	}
-	st.Keep = true
-	r, err := s.Do(st)
+	r, err := drive.Ask(s, sql)
 	if err != nil {
 		return nil, err
 	}

@@ -181,12 +181,7 @@ func comment(s drive.Session) (text string, exists bool, err error) {
 	if s.Dialect() == drive.Postgres {
 		sql = "SELECT coalesce(obj_description(to_regclass('" + table + "'), 'pg_class'), '') WHERE to_regclass('" + table + "') IS NOT NULL"
 	}
-	st, err := s.Prepare(drive.Read, sql)
-	if err != nil {
-		return "", false, err
-	}
-	st.Keep = true
-	r, err := s.Do(st)
+	r, err := drive.Ask(s, sql)
 	if err != nil || r.Rows == 0 {
 		return "", false, err
 	}

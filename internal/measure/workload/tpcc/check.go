@@ -187,12 +187,7 @@ func snapshot(s drive.Session) error {
 // run runs one check.
 func (c check) run(s drive.Session) (workload.Finding, error) {
 	f := workload.Finding{Name: c.clause + " " + c.words, OK: true}
-	st, err := s.Prepare(drive.Read, fmt.Sprintf("%s\nLIMIT %d", strings.TrimSpace(c.sql), sample))
-	if err != nil {
-		return f, err
-	}
-	st.Keep = true
-	r, err := s.Do(st)
+	r, err := drive.Ask(s, fmt.Sprintf("%s\nLIMIT %d", strings.TrimSpace(c.sql), sample))
 	if err != nil || r.Rows == 0 {
 		return f, err
 	}
