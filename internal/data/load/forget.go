@@ -13,22 +13,14 @@ import (
 // Forgotten is what is known of a restore that was cut off, whose journal Forget takes away.
 type Forgotten struct {
 	Found   bool     `json:"found"`
-<<<<<<< HEAD
 	Backup  string   `json:"backup,omitempty"`  // ID
 	Began   string   `json:"began,omitempty"`   // RFC 3339
 	Tables  int64    `json:"tables"`            // complete tables that were compared
 	Partly  []string `json:"partly,omitempty"`  // tables that are incomplete or were not compared
 	Schemas []Lent   `json:"schemas,omitempty"` // that get the default collation back which it had changed for a while
 	Rolling bool     `json:"rolling"`           // it was applying binary logs: tables are as of some moment after the backup
-=======
-	Backup  string   `json:"backup,omitempty"` // ID
-	Began   string   `json:"began,omitempty"`  // RFC 3339
-	Tables  int64    `json:"tables"`           // complete tables that were compared
-	Partly  []string `json:"partly,omitempty"` // tables that are incomplete or were not compared
-	Rolling bool     `json:"rolling"`          // it was applying binary logs: tables are as of some moment after the backup
 
 	Steps change.Plan `json:"-"` // that remove the journal
->>>>>>> house
 }
 
 // Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are; schemas get back
@@ -67,6 +59,10 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 		}
 	}
 	f.Steps = change.Plan{{What: "end sessions", Why: "of a restore that was killed", Do: func(ctx context.Context) error { return r.endEarlier(ctx, s) }}}
+	for _, l := range f.Schemas {
+		f.Steps = append(f.Steps, change.Step{What: "give schema its default collation back", Where: mysql.Quote(l.Schema), Why: l.Statement(),
+			Do: func(ctx context.Context) error { return giveBack(ctx, s, []Lent{l}) }})
+	}
 	if f.Rolling {
 		f.Steps = append(f.Steps, change.Step{What: "remove schema", Where: repo.RollSchema, Why: "how far it came means nothing without the journal",
 			Do: func(ctx context.Context) error { return s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema) }})
@@ -75,19 +71,7 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 	if !dryRun {
 		_, err = change.Execute(ctx, f.Steps, change.Log{})
 	}
-<<<<<<< HEAD
-	if err := giveBack(ctx, s, f.Schemas); err != nil {
-		return f, err
-	}
-	if f.Rolling { // how far it came means nothing without it
-		if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema); err != nil {
-			return f, err
-		}
-	}
-	return f, r.endJournal(ctx, s)
-=======
 	return f, err
->>>>>>> house
 }
 
 // look finds out which tables are not finished: the journal knows their names' hashes.

@@ -244,22 +244,7 @@ func (r *run) restore(ctx context.Context) error {
 	if r.o.DryRun {
 		return logs
 	}
-<<<<<<< HEAD
-	if !r.resumed {
-		err := r.again(ctx, &control, func(s *session) error {
-			if err := r.lock(ctx, s); err != nil { // a new session has none
-				return err
-			}
-			return r.beginJournal(ctx, s)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return r.change(ctx, control)
-=======
 	return r.change(ctx, &control)
->>>>>>> house
 }
 
 // checkLogs finds out whether the binary logs reach to where they shall.
@@ -370,7 +355,6 @@ func (r *run) stages(control, s **session) (p change.Plan) {
 
 // startJournal makes the journal, by the session that keeps other restores away.
 func (r *run) startJournal(ctx context.Context, control **session) error {
-	r.changed = true
 	return r.again(ctx, control, func(s *session) error {
 		if err := r.lock(ctx, s); err != nil { // a new session has none
 			return err
@@ -399,11 +383,7 @@ func (r *run) makeRows(ctx context.Context) error {
 
 // change goes through all stages, or through those that a run before this one has not come to. The control session keeps the lock and does
 // nothing besides: when it breaks, the work goes on.
-<<<<<<< HEAD
-func (r *run) change(ctx context.Context, control *session) (err error) {
-=======
-func (r *run) change(ctx context.Context, control **session) error {
->>>>>>> house
+func (r *run) change(ctx context.Context, control **session) (err error) {
 	var s *session
 	defer func() {
 		switch lerr := r.endLoan(ctx, s); {
@@ -423,11 +403,7 @@ func (r *run) change(ctx context.Context, control **session) error {
 		}
 	}
 	alone := false // the control session is gone
-<<<<<<< HEAD
-	_, err = change.Execute(ctx, r.stages(&s), change.Log{
-=======
-	_, err := change.Execute(ctx, r.stages(control, &s), change.Log{
->>>>>>> house
+	_, err = change.Execute(ctx, r.stages(control, &s), change.Log{
 		Did: func(st change.Step) bool {
 			rolls = rolls && st.What != stageRoll
 			return rolls
