@@ -42,10 +42,11 @@ func ReadDefaults(path string) (Defaults, error) {
 		return d, fmt.Errorf("read option file: %w", err)
 	}
 	defer f.Close()
-	group := ""
+	group, at := "", 0
 	sc := bufio.NewScanner(f)
 	for sc.Scan() {
 		line := strings.TrimSpace(sc.Text())
+		at++
 		if line == "" || line[0] == '#' || line[0] == ';' || line[0] == '!' {
 			continue
 		}
@@ -55,6 +56,9 @@ func ReadDefaults(path string) (Defaults, error) {
 		}
 		if isClientGroup(group) {
 			d.set(line)
+			if d.Port != "" && !isPort(d.Port) {
+				return d, fmt.Errorf("option file %s, line %d: port=%s is no port number", path, at, d.Port)
+			}
 		}
 	}
 	if err := sc.Err(); err != nil {
@@ -86,7 +90,9 @@ func (d *Defaults) set(line string) {
 	case "host":
 		d.Host = v
 	case "port":
-		d.Port = v
+		if d.Port = v; v == "0" { // the usual one
+			d.Port = ""
+		}
 	case "socket":
 		d.Socket = v
 	default:

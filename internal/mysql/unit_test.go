@@ -59,6 +59,12 @@ func TestReadDefaults(t *testing.T) {
 	if err != nil || d.User != "dba" || d.Password != "p#a ss" || d.Socket != "/run/a.sock" || d.Host != "db1" {
 		t.Errorf("got %+v, %v", d, err)
 	}
+	if err := os.WriteFile(path+".bad", []byte("[mysqld]\nport=x\n[client]\nhost=a\nport=abc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := ReadDefaults(path + ".bad"); err == nil || !strings.Contains(err.Error(), path+".bad, line 5: port=abc") {
+		t.Errorf("port=abc: got %+v, %v, want an error that names file, line and option", d, err)
+	}
 	if d, err := ReadDefaults(path + ".none"); err != nil || d != (Defaults{}) {
 		t.Errorf("a file that is not there: %+v, %v", d, err)
 	}
