@@ -108,6 +108,11 @@ func TestBenchmarkRefused(t *testing.T) {
 			t.Error(path, code, said)
 		}
 	}
+	for path, want := range map[string]string{"/api/events?limit=1;x=2": "%3B", "/api/events?limit=%zz": "%25"} {
+		if code, said := s.get(t, path); code != http.StatusBadRequest || !strings.Contains(said, want) || strings.Contains(said, "body") {
+			t.Errorf("GET %s: %d %s, want 400 that tells of %s", path, code, said, want)
+		}
+	}
 	// A page elsewhere may not write, either.
 	if code, _ := s.send(t, http.MethodPost, "/api/benchmarks", aRun, "Origin", "http://evil.example"); code != http.StatusForbidden {
 		t.Error(code)

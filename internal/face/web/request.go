@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -84,9 +86,20 @@ func bodyError(err error, most int64) error {
 	return badRequest("the body did not come whole", "")
 }
 
+// queryError says what is wrong with what stands behind the ? of an address.
+func queryError(query string, err error) error {
+	if strings.Contains(query, ";") {
+		return badRequest("a semicolon in the address, behind the ?", "write it as %3B; & separates parameters")
+	}
+	return badRequest("the address, behind the ?: "+err.Error(), "write a percent sign as %25")
+}
+
 // readForm reads the form of a POST, beside what stands behind the ? of its address. It lies in memory until release is called.
 func (s *server) readForm(w http.ResponseWriter, r *http.Request) (release func(), err error) {
 	release = func() {}
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // which ParseForm would not tell from a body's
+		return release, queryError(r.URL.RawQuery, err)
+	}
 	if r.Method == http.MethodPost && r.Body != http.NoBody {
 		if err := s.gate.hold(formBytes); err != nil {
 			return release, err
