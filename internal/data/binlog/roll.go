@@ -158,15 +158,6 @@ var (
 	ErrRenamed  = errors.New("a statement was logged as text and contains only the old name of a table")
 )
 
-// Roll plans, and carries that out.
-func Roll(ctx context.Context, o RollOptions) (RollResult, error) {
-	p, err := PlanRoll(ctx, o)
-	if err != nil {
-		return p.Result, err
-	}
-	return p.Execute(ctx, change.Log{})
-}
-
 // Plan is what rolling a server forward will do.
 type Plan struct {
 	Result RollResult // as if it had been done; of a plan that cannot be, up to the obstacle

@@ -18,6 +18,15 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
+// Roll plans, and carries that out.
+func Roll(ctx context.Context, o RollOptions) (RollResult, error) {
+	p, err := PlanRoll(ctx, o)
+	if err != nil {
+		return p.Result, err
+	}
+	return p.Execute(ctx, change.Log{})
+}
+
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
 var fast = []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "max_binlog_size=64K"}

@@ -42,7 +42,7 @@ func TestCollationBack(t *testing.T) {
 			collationAfterKill(t, node, s, dir)
 			collationKept(t, node, s, dir)
 			dryRuns(t, node, s, r)
-			exec(t, s, "DROP DATABASE cdb")
+			exec(t, s, "DROP DATABASE IF EXISTS cdb")
 		})
 	}
 }
