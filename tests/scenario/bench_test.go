@@ -262,7 +262,7 @@ func TestBenchWrongUse(t *testing.T) {
 		{"point_select --dsn DSN --nonsense", 2, "unknown flag"},
 		{"point_select --dsn DSN --table-size 1000 --tables 9", 1, "risso bench prepare point_select"},
 		{"point_select --dsn root@unix(SOCKET)/empty", 1, "risso bench prepare point_select"},
-		{"point_select --dsn root@unix(SOCKET)/nowhere", 1, "CREATE DATABASE"},
+		{"point_select --dsn root@unix(SOCKET)/nowhere", 1, "create the database, then: risso bench prepare"},
 		{"point_select --dsn root@unix(SOCKET)/", 1, "name a database"},
 		{"point_select --dsn poor@unix(SOCKET)/sbtest", 1, "GRANT SELECT"},
 		{"point_select --dsn root@tcp(127.0.0.1:1)/sbtest", 1, "is the server running"},

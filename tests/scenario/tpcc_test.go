@@ -32,7 +32,7 @@ func TestTPCCFromTheCommandLine(t *testing.T) {
 	expect(0, "rows written", "", "prepare", "tpcc", "--threads", "2")
 	t.Logf("loaded in %v", time.Since(prepared))
 	expect(1, "", "risso bench cleanup tpcc", "prepare", "tpcc")
-	expect(2, "", "--warehouses 2, and 1 are loaded", "run", "tpcc", "--warehouses", "2", "--time", "1s")
+	expect(2, "", "--warehouses 2, but 1 are loaded", "run", "tpcc", "--warehouses", "2", "--time", "1s")
 	out := expect(0, "warehouses: 1\n", "", "run", "tpcc", "--threads", "2", "--time", "2s")
 	if !regexp.MustCompile(`(?m)^\d+\.\d{3} TpmC$`).MatchString(out) {
 		t.Errorf("no TpmC in %s", out)

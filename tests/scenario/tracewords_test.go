@@ -111,7 +111,7 @@ func (s *traced) begunBefore(t *testing.T) {
 	execSQL(t, s.node, "KILL QUERY "+s.id)
 	<-done
 	words := strings.Join(res.Words, " ")
-	if !regexp.MustCompile(`was in a statement that had begun before the trace, and that the server does not record: SELECT SLEEP\(600\), 'begun' \(User sleep, for|(100|99\.\d+) % of that was spent in a statement that had begun before`).MatchString(words) {
+	if !regexp.MustCompile(`was in a statement that had begun before the trace, and that the server does not record: SELECT SLEEP\(600\), 'begun' \(User sleep, for|(100|99\.\d+) % of that was spent in a statement that had begun earlier`).MatchString(words) {
 		t.Errorf("words: %s", words)
 	}
 	if busy := float64(res.Map.Busy) * 1e-12; busy != 0 && (busy < res.Trace.Seconds*0.9 || busy > res.Trace.Seconds*1.0001) || res.Trace.Missing != 0 {

@@ -77,7 +77,7 @@ func TestGaps(t *testing.T) {
 	for _, g := range c.Gaps("meanwhile") {
 		got = append(got, g.Why+" | "+g.Remedy)
 	}
-	want := []string{"5 % of the executions of prepared statements (50 of 1,000) are not in the list", "more than 20000", "7 prepared statements did not fit", "96 of 100"}
+	want := []string{"5 % of the executions of prepared statements (50 of 1,000) are not in the list", "more than 20000", "7 prepared statements did not fit", "96 of the 100"}
 	if len(got) != len(want) {
 		t.Fatalf("%q", got)
 	}

@@ -467,7 +467,7 @@ func TestTurns(t *testing.T) {
 	} {
 		r := Judge(c.a, c.b, Terms{Seed: 1})
 		notes := strings.Join(r.Notes, " ")
-		if v := r.Verdicts[0]; v.Test != c.test || v.Outcome != Faster || (c.notes == "-") == (strings.Contains(notes, "turns") || strings.Contains(notes, "ran first")) || c.notes != "-" && !strings.Contains(notes, c.notes) {
+		if v := r.Verdicts[0]; v.Test != c.test || v.Outcome != Faster || (c.notes == "-") == (strings.Contains(notes, "turns") || strings.Contains(notes, "alternates runs") || strings.Contains(notes, "ran first")) || c.notes != "-" && !strings.Contains(notes, c.notes) {
 			t.Errorf("%s: %s, %s, %s", c.name, v.Test, v.Outcome, notes)
 		}
 		for i, run := range r.A.Runs { // pairs are put in order

@@ -268,10 +268,13 @@ func (s *Settings) begin(ctx context.Context, c *mysql.Conn, dir string) error {
 // login tries whether the server takes a new session with the settings it has now.
 func (s *Settings) login(ctx context.Context) error {
 	c, err := mysql.Connect(ctx, s.target, nil)
-	if err != nil {
-		return fmt.Errorf("%w: with these settings the server takes no new session: %w", workload.ErrUsage, err)
+	switch {
+	case err == nil:
+		return c.Close()
+	case ctx.Err() != nil: // interrupted
+		return err
 	}
-	return c.Close()
+	return fmt.Errorf("%w: with these settings the server takes no new session: %w", workload.ErrUsage, err)
 }
 
 // set sets a side's variables, those that it does not name to what they were, and reads all that this comparison touches.

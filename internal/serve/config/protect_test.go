@@ -98,7 +98,7 @@ func TestProtectBlockRefused(t *testing.T) {
 		"place: /b\nschedule: nightly":                       "schedule: not a schedule",
 		"place: /b\ndrill: '0 0 30 2 *'":                     "drill: not a schedule",
 		"place: /b\nkind: both":                              "neither logical nor physical",
-		"place: /b\nretention: {keep_daily: -1}":             "below 0",
+		"place: /b\nretention: {keep_daily: -1}":             "must not be negative",
 		"place: /b\nretention: 7":                            "a value of the wrong kind",
 		"place: /b\nkeep: 7":                                 "unknown field keep",
 		"place: /b\nmax_age: soon":                           `max_age: "soon" is no duration`,

@@ -28,7 +28,7 @@ type Row struct {
 	Spark          Spark           `json:"spark"`
 }
 
-// Spark is the last minutes of an instance's main metric: queries per second, or a host's processor use.
+// Spark is the last minutes of an instance's main metric: questions per second, or a host's processor use.
 type Spark struct {
 	Start int64    `json:"start"`
 	Step  int64    `json:"step"`

@@ -35,8 +35,8 @@ describe('worst first', () => {
 describe('the sentence', () => {
   const say = (instances: Instance[]): string => fleetSentence({ now: 0, version: '', instances }).text.replaceAll('\u00a0', ' ');
   it('is quiet about health', () => {
-    expect(say([make('a', { qps: 1000 }), make('b', { qps: 240 }), make('h', { kind: 'host' })])).toBe('2 servers and 1 host are well, answering 1.24 k queries per second.');
-    expect(say([make('a', { qps: 3 })])).toBe('1 server is well, answering 3 queries per second.');
+    expect(say([make('a', { qps: 1000 }), make('b', { qps: 240 }), make('h', { kind: 'host' })])).toBe('2 servers and 1 host are well, answering 1.24 k questions per second.');
+    expect(say([make('a', { qps: 3 })])).toBe('1 server is well, answering 3 questions per second.');
   });
   it('names the worst and counts the rest', () => {
     const said = fleetSentence({ now: 0, version: '', instances: [make('a', { state: 'warning', words: 'slow' }), make('b', { state: 'down', words: 'refused' }), make('c')] });

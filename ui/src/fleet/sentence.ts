@@ -32,7 +32,7 @@ function healthy(all: Instance[]): string {
   const qps = servers.reduce((s, i) => s + (i.qps ?? 0), 0);
   const parts = [servers.length > 0 ? counted(servers.length, 'server') : '', hosts > 0 ? counted(hosts, 'host') : ''].filter(Boolean).join(' and ');
   const first = `${parts} ${all.length === 1 ? 'is' : 'are'} well`;
-  const second = servers.length > 0 ? `, answering ${human(qps)} queries per second` : '';
+  const second = servers.length > 0 ? `, answering ${human(qps)} questions per second` : '';
   const third = fresh > 0 ? `; ${fresh} just seen for the first time` : '';
   return `${first}${second}${third}.`;
 }

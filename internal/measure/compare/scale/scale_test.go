@@ -59,7 +59,7 @@ func TestPublishedSweep(t *testing.T) {
 	if l.Peak == nil || *l.Peak < 128 || *l.Peak > 192 || *l.PeakTPS < 22000 || *l.PeakTPS > 23500 {
 		t.Errorf("peak: %v threads, %v tps; 22,389 at 192 was the highest measured", l.Peak, l.PeakTPS)
 	}
-	if l.RSquared < 0.985 || l.Fits || len(l.Doubts) != 2 || !strings.Contains(l.Doubts[0], "4 stretches") || !strings.Contains(l.Doubts[1], "with 1 thread") {
+	if l.RSquared < 0.985 || l.Fits || len(l.Doubts) != 2 || !strings.Contains(l.Doubts[0], "4 runs of one sign") || !strings.Contains(l.Doubts[1], "with 1 thread") {
 		t.Errorf("R² %v, fits %v, doubts %q", l.RSquared, l.Fits, l.Doubts)
 	}
 	beyond := 0
