@@ -60,7 +60,7 @@ func TestChoice(t *testing.T) {
 		schemas, tables, rename []string
 		want, note              string
 	}{
-		{[]string{"shop"}, nil, []string{"shop=" + strings.Repeat("ü", 65)}, "it has 65 characters, and a name has 64 at most", ""},
+		{[]string{"shop"}, nil, []string{"shop=" + strings.Repeat("ü", 65)}, "it has 65 characters, and a name has at most 64", ""},
 		{[]string{"shop"}, nil, []string{"shop=`x `"}, "it ends in a blank", ""},
 		{[]string{"shop"}, nil, []string{"shop=a\x00"}, "it contains a NUL", ""},
 		{[]string{"shop"}, nil, []string{"shop=a\t"}, "the server cannot have a schema", ""},

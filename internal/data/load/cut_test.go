@@ -178,7 +178,7 @@ func TestServerCutOff(t *testing.T) {
 					start()
 				}
 			}})
-			if !errors.Is(err, load.ErrDifferent) || len(res.Different) != 1 || res.Different[0].Table != "m" || !strings.Contains(res.Different[0].Wants, "2 rows") || !strings.Contains(res.Different[0].Wants, "tables in memory") || res.Objects != 1 {
+			if !errors.Is(err, load.ErrDifferent) || len(res.Different) != 1 || res.Different[0].Table != "m" || !strings.Contains(res.Different[0].Wants, "2 rows") || !strings.Contains(res.Different[0].Wants, "MEMORY tables") || res.Objects != 1 {
 				t.Errorf("%v: %+v", err, res)
 			}
 		})

@@ -147,7 +147,7 @@ func TestForged(t *testing.T) {
 			if err != nil || len(res.Different) > 0 {
 				t.Fatal(err, res)
 			}
-			if len(plan.Findings) != 1 || !strings.Contains(plan.Findings[0].Why, "DATA DIRECTORY='"+dir) || !strings.Contains(strings.Join(plan.Notes, "\n"), "1 program stays away") {
+			if len(plan.Findings) != 1 || !strings.Contains(plan.Findings[0].Why, "DATA DIRECTORY='"+dir) || !strings.Contains(strings.Join(plan.Notes, "\n"), "1 program is left out because of --no-programs") {
 				t.Errorf("%+v", plan)
 			}
 			if got := ask(t, s, "SHOW CREATE TABLE shop.d"); strings.Contains(got, dir) || !strings.Contains(got, "COMMENT='DATA DIRECTORY'") {

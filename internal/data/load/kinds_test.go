@@ -82,7 +82,7 @@ func TestOtherKind(t *testing.T) {
 			make(false)
 			ctx, cut := context.WithCancel(t.Context())
 			o.Progress = func(p load.Progress) {
-				if p.Stage == "routines" {
+				if p.Stage == "foreign keys" {
 					cut()
 				}
 			}

@@ -145,7 +145,7 @@ func TestPlannedDefiners(t *testing.T) {
 			}
 			for who, notes := range map[string][]string{"plan": plan.Notes, "result": res.Notes} {
 				text := strings.Join(notes, "\n")
-				for _, want := range []string{"the definer o'n`e@localhost is not there: ", "procedure `d`.`p`, trigger `d`.`tr`, event `d`.`e`", "the definer two@localhost is not there: ", ": function `d`.`f`; --definer"} {
+				for _, want := range []string{"the definer o'n`e@localhost does not exist: until it is created", "procedure `d`.`p`, trigger `d`.`tr`, event `d`.`e`", "the definer two@localhost does not exist: until it is created", ": function `d`.`f`; --definer"} {
 					if !strings.Contains(text, want) {
 						t.Errorf("the %s says nothing of %q: %q", who, want, notes)
 					}
@@ -174,7 +174,7 @@ func TestPlannedDefiners(t *testing.T) {
 				exec(t, stream(t, node), st)
 			}
 			o.Definer = "nobody@localhost"
-			if plan, err := planOf(t, o); err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "the definer nobody@localhost is not there") {
+			if plan, err := planOf(t, o); err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "the definer nobody@localhost does not exist") {
 				t.Errorf("%v: %q", err, plan.Notes)
 			}
 		})

@@ -509,7 +509,7 @@ func (r *run) read(ctx context.Context) error {
 		return err
 	}
 	if r.unused > 0 {
-		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" left out because of --no-programs")
+		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program is", "programs are")+" left out because of --no-programs")
 	}
 	r.plan.Findings = r.findings()
 	return nil

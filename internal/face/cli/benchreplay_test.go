@@ -223,7 +223,7 @@ func TestReplayUsage(t *testing.T) {
 		{[]string{"replay", "--file", dir}, "a folder"},
 		{[]string{"replay", "--file", filepath.Join(dir, "none")}, "no such file"},
 		{[]string{"replay", "--file", write("empty", "")}, "it is empty"},
-		{[]string{"replay", "--file", pipeOf(t, strings.Repeat(slow, 100))}, "not a file that can be read twice"},
+		{[]string{"replay", "--file", pipeOf(t, strings.Repeat(slow, 100))}, "no file that can be read twice"},
 		{[]string{"replay", "--file", write("text", "hello\nworld\n")}, "no statement of a log"},
 		{[]string{"replay", "--file", write("half.json", `{"classes": [`)}, "not what risso digest"},
 		{[]string{"replay", "--file", write("other.json", `{"a": 1}`)}, "no classes"},

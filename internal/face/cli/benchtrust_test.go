@@ -27,7 +27,7 @@ func TestTableSize(t *testing.T) {
 		must(t, "prepare", "point_select", "--dsn", dsn, "--table-size", "1000", "--tables", "2")
 		at := []string{"point_select", "--dsn", dsn, "--tables", "2", "--time", "300ms"}
 		code, out, errs := benchmark(t, append([]string{"run", "--table-size", "100000"}, at...)...)
-		if code != fault.Usage || out != "" || !strings.Contains(errs, "sbtest1 has ids up to 1,000, --table-size says 100,000") {
+		if code != fault.Usage || out != "" || !strings.Contains(errs, "sbtest1 has ids up to 1,000, but --table-size says 100,000") {
 			t.Errorf("too large: code %d, %s%s", code, out, errs)
 		}
 		for _, size := range []string{"1000", "1050"} { // the larger one is within what deletes may have taken

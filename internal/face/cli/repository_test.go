@@ -230,11 +230,11 @@ func TestRepositoryWrongUse(t *testing.T) {
 	for args, want := range map[string]string{
 		"verify": "2 give the place of the backups", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
 		"verify --from " + dir + " --backup x": "1 no such backup", "verify --from " + dir + " --identity /nowhere": "2 --identity", "verify --from " + dir + " -o xml": "2 there are text, json", "verify --from " + dir + " extra": "2 ",
-		"verify --from " + dir + " --threads -1": "2 --threads", "backup list": "2 say where", "backup lst": "2 has no command", "backup show --from " + dir + " nothing": "1 no such backup",
+		"verify --from " + dir + " --threads -1": "2 --threads", "backup list": "2 give the place of the backups", "backup lst": "2 has no command", "backup show --from " + dir + " nothing": "1 no such backup",
 		"backup show --from " + dir + " ../../etc": "1 ", "backup prune --from " + dir + " --keep-within 5x": "2 --keep-within", "backup prune --from " + dir + " --keep-within -5d": "2 --keep-within",
-		"backup prune --from " + dir + " --keep-last -1": "2 cannot be -1", "backup prune --from " + dir + " --remove x": "1 no such backup", "backup prune --from " + dir + " --remove x --keep-last 1": "2 one of them",
+		"backup prune --from " + dir + " --keep-last -1": "2 cannot be -1", "backup prune --from " + dir + " --remove x": "1 no such backup", "backup prune --from " + dir + " --remove x --keep-last 1": "2 exclude each other",
 		"backup copy --from " + dir: "2 --to", "backup copy --from " + dir + " --to " + dir: "2 one place", "backup copy --from " + empty + " --to " + dir: "1 no backup repository", "backup copy --from " + dir + " --to gs://x": "2 not a kind",
-		"backup copy --to " + empty: "2 say where",
+		"backup copy --to " + empty: "2 give the place of the backups",
 	} {
 		code, _, e := said(t, strings.Fields(args)...)
 		if got := fmt.Sprintf("%d %s", code, e); !strings.HasPrefix(got, want[:2]) || !strings.Contains(e, strings.TrimSpace(want[2:])) || strings.Count(e, "\n") != 1 {

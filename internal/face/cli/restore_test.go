@@ -393,7 +393,7 @@ func (s *restoreStory) forgotten() {
 	forget := []string{"restore", "--forget", "--into", s.there.DSN}
 	s.says(s.refused(fault.Failed, "restore", "--from", s.place, "--into", s.there.DSN, "--table", "shop.orders"), "an earlier restore into this server was not finished", res.Backup.ID, "--forget")
 	s.says(s.refused(fault.Usage, append(forget, "--overwrite")...), "--forget and --overwrite")
-	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 table is whole", "Nothing was changed")
+	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 table is complete", "Nothing was changed")
 	s.says(mustRun(s.t, append(forget, "--dry-run", "-o", "json")...), `"found": true`)
 	s.says(mustRun(s.t, forget...), "Its journal has been removed")
 	s.leavesNothing(s.there)

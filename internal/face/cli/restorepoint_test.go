@@ -52,7 +52,7 @@ func TestRestorePoints(t *testing.T) {
 	restore := func(more ...string) []string {
 		return append([]string{"restore", "--from", s.place, "--into", n.DSN, "--table", "f.t", "--rename", "f.t=f.old"}, more...)
 	}
-	late := []string{"the backup is from a later time than the one to stop at", newer.ID + " is of ", "--backup " + older.ID + " is the last", "nothing was changed"}
+	late := []string{"the backup is from a later time than the one to stop at", newer.ID + " is from ", "--backup " + older.ID + " is the last", "nothing was changed"}
 	for _, more := range [][]string{nil, {"--dry-run"}, {"--logs-dsn", n.DSN}, {"--series", strings.SplitN(filepath.Base(seriesDir(t, s.place)), ".", 2)[0]}} {
 		s.says(s.refused(fault.Failed, restore(append(more, "--to-time", until)...)...), late...)
 	}

@@ -64,14 +64,14 @@ func TestRollAfterReset(t *testing.T) {
 				follow(late)
 				refused("restarted its binary logs", place)
 				refused("restarted its binary logs", place, "--dry-run")
-				refused("of another history", late)
-				refused("of another history", late, "--dry-run")
+				refused("a different history", late)
+				refused("a different history", late, "--dry-run")
 				for i := range 8 {
 					sql(fmt.Sprintf("INSERT INTO f.t (v) VALUES (REPEAT('behind the reset %d ', 9))", i))
 				}
 			}
 			follow(place) // as long as the position at least: what it holds tells, without a clock
-			refused("of another history", place, "--series", newestSeries(t, place))
+			refused("a different history", place, "--series", newestSeries(t, place))
 			if code, out, errs := restore(place, at); code != fault.OK {
 				t.Errorf("restore: %d %s%s", code, out, errs)
 			}
@@ -84,7 +84,7 @@ func TestRollAfterReset(t *testing.T) {
 			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "restarted its binary logs") {
 				t.Errorf("drill: %d %s", code, out)
 			}
-			if code, out, errs := call(t, "drill", "--from", late, "--servers", c.spec); code != fault.Failed || !strings.Contains(out+errs, "of another history") {
+			if code, out, errs := call(t, "drill", "--from", late, "--servers", c.spec); code != fault.Failed || !strings.Contains(out+errs, "a different history") {
 				t.Errorf("drill: %d %s%s", code, out, errs)
 			}
 			sql("INSERT INTO f.u VALUES (1)")

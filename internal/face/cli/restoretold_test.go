@@ -47,8 +47,8 @@ func TestRestoreTold(t *testing.T) {
 	sql("DELETE FROM crm.visits WHERE id = 2")
 	tells(fault.OK, []string{others, "Note: view `shop`.`gone` is not created"}, "--overwrite")
 	sql("DROP USER app@localhost")
-	tells(fault.Failed, []string{"Broken: view `shop`.`names` was restored but does not work: ", "CREATE ALGORITHM", "--definer gives another one"}, "--overwrite")
+	tells(fault.Failed, []string{"Broken: view `shop`.`names` was restored but does not work: ", "CREATE ALGORITHM", "--definer names another one"}, "--overwrite")
 	tells(fault.OK, nil, "--overwrite", "--definer", "CURRENT_USER")
-	tells(fault.Usage, []string{"it has 65 characters, and a name has 64 at most"}, "--rename", "shop="+strings.Repeat("x", 65))
+	tells(fault.Usage, []string{"it has 65 characters, and a name has at most 64"}, "--rename", "shop="+strings.Repeat("x", 65))
 	tells(fault.Usage, []string{"it has no schema `shpo` (--rename)", "did you mean shop?", "nothing was changed"}, "--rename", "shpo=shop2", "--overwrite")
 }

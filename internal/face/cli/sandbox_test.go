@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -94,7 +95,7 @@ func trySandboxExec(t *testing.T) {
 	if _, _, err = runSandbox(t, "exec", "box", "--", "-e", "SELEC"); exitCodeOf(err) != 1 {
 		t.Errorf("client that fails: %v", err)
 	}
-	if _, _, err = runSandbox(t, "exec", "box", "nobody", "--", "SELECT 1"); exitCodeOf(err) != 2 || !strings.Contains(err.Error(), "replica1") {
+	if _, _, err = runSandbox(t, "exec", "box", "nobody", "--", "SELECT 1"); exitCodeOf(err) != 2 || !strings.Contains(fleet.RemedyOf(err), "replica1") {
 		t.Errorf("exec on no node: %v", err)
 	}
 }
@@ -105,10 +106,10 @@ func trySandboxDown(t *testing.T, root string) {
 		t.Fatal(err)
 	}
 	_, _, err := runSandbox(t, "down")
-	if exitCodeOf(err) != 2 || !strings.Contains(err.Error(), "box, other") {
+	if exitCodeOf(err) != 2 || !strings.Contains(fleet.RemedyOf(err), "box, other") {
 		t.Errorf("down with two sandboxes: %v", err)
 	}
-	if out, _, err := runSandbox(t, "down", "other"); err != nil || out != "sandbox other is gone\n" {
+	if out, _, err := runSandbox(t, "down", "other"); err != nil || out != "sandbox other removed\n" {
 		t.Errorf("down: %q %v", out, err)
 	}
 	out, _, err := runSandbox(t, "down", "--output", "json")

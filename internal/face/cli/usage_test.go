@@ -62,8 +62,8 @@ func TestDigestAsksNamedServer(t *testing.T) {
 		args, say string
 		code      int
 	}{
-		{"digest --for 1s", "127.0.0.1:1 refuses connections", fault.Failed},
-		{"digest --config " + os.DevNull, "127.0.0.1:1 refuses connections", fault.Failed},
+		{"digest --for 1s", "127.0.0.1:1: refuses connections", fault.Failed},
+		{"digest --config " + os.DevNull, "127.0.0.1:1: refuses connections", fault.Failed},
 		{"digest --for 1s --follow", "need single events", fault.Usage},
 		{"digest", "no log to read", fault.Usage},
 		{"digest --for 1s " + os.DevNull + "/no", "not a directory", fault.Failed},

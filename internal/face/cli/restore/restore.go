@@ -371,8 +371,10 @@ var restoreRemedies = []struct {
 // Failure is an error and how to fix it. changed says whether the restore had begun to change the server.
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
 	code, remedy := fault.Failed, fleet.RemedyOf(err)
+	// Whom to trust is the first thing to say.
+	mistrusted := errors.Is(err, repo.ErrForged) || errors.Is(err, repo.ErrUnsigned) || errors.Is(err, repo.ErrForeign)
 	for _, h := range restoreRemedies {
-		if errors.Is(err, h.is) {
+		if !mistrusted && errors.Is(err, h.is) {
 			remedy = h.remedy
 			break
 		}
