@@ -61,7 +61,7 @@ test.describe('protection, a month of it', () => {
     await expect(page.locator('.stages .after')).toContainText('check tables');
     const kept = page.locator('.backups .c-kept');
     await expect(kept.first()).toContainText('the newest');
-    expect(await kept.filter({ hasText: 'goes at the next prune' }).count()).toBeGreaterThan(10);
+    expect(await kept.filter({ hasText: 'removed by the next prune' }).count()).toBeGreaterThan(10);
     // A mark leads to its row, and the link keeps what is open.
     await page.locator('.lane.drills .mark').last().click();
     await expect(page).toHaveURL(/q=drill-\d+/);
@@ -159,9 +159,9 @@ test.describe('protection of a real server', () => {
     await expect(page.locator('.sentence')).toContainText('no backup was ever proven');
     await job('drill').getByRole('button', { name: 'Drill now' }).click();
     await job('verify').getByRole('button', { name: 'Verify now' }).click();
-    await expect(job('verify')).toContainText(/waits for shop\/drill|as put there/);
+    await expect(job('verify')).toContainText(/waits for shop\/drill|all unchanged/);
     await expect(job('drill')).toContainText('is proven', { timeout: 90_000 });
-    await expect(job('verify')).toContainText('as put there', { timeout: 20_000 });
+    await expect(job('verify')).toContainText('all unchanged', { timeout: 20_000 });
     await expect(page.locator('.sentence')).toContainText(/backed up .* ago, proven .* ago, back within .*any moment of the last/, { timeout: 20_000 });
     await expect(page.locator('.stages')).toContainText('load');
     await expect(page.locator('.c-kept').first()).toContainText('the newest');
