@@ -418,22 +418,37 @@ func (s *server) measure(c *mysql.Conn, list []*trial) {
 	}
 }
 
-// useless builds the indexes that are known to be no help.
+// useless builds the indexes that are known to be no help, each once for all statements that it is no help for.
 func (s *server) useless(c *mysql.Conn, list []*trial) {
 	s.t.Helper()
+	groups := map[string][]*trial{}
+	var order []string
 	for _, x := range list {
 		if _, other := x.on[s.kind]; other {
 			continue // and so may be what helps
 		}
 		for _, a := range x.not {
-			before := s.count(c, x.sql)
-			s.run(c, fmt.Sprintf("CREATE INDEX `useless` ON `sale`.`%s` (%s)", a.table, strings.Join(a.columns(), ", ")))
-			if after := s.count(c, x.sql); clearly(before, after, "") {
-				x.right = false
-				s.t.Errorf("corpus.txt:%d: %s\n  an index on %v helps nevertheless: %+v before, %+v after\n%s", x.line, x.sql, a, before, after, s.tabular(x.sql))
+			place := fmt.Sprintf("`sale`.`%s` (%s)", a.table, strings.Join(a.columns(), ", "))
+			if groups[place] == nil {
+				order = append(order, place)
 			}
-			s.run(c, "DROP INDEX `useless` ON `sale`.`"+a.table+"`")
+			groups[place] = append(groups[place], x)
 		}
+	}
+	for _, place := range order {
+		before := make([]work, len(groups[place]))
+		for i, x := range groups[place] {
+			before[i] = s.count(c, x.sql)
+		}
+		s.run(c, "CREATE INDEX `useless` ON "+place)
+		for i, x := range groups[place] {
+			if after := s.count(c, x.sql); clearly(before[i], after, "") {
+				x.right = false
+				s.t.Errorf("corpus.txt:%d: %s\n  an index on %s helps nevertheless: %+v before, %+v after\n%s", x.line, x.sql, place, before[i], after, s.tabular(x.sql))
+			}
+		}
+		table, _, _ := strings.Cut(place, " ")
+		s.run(c, "DROP INDEX `useless` ON "+table)
 	}
 }
 

@@ -48,6 +48,8 @@ type server struct {
 	t    *testing.T
 	kind string
 	node *sandbox.Node
+
+	shown map[string]float64 // see once
 }
 
 // eachServer runs a test on a server of each kind, with nothing but the shop in it.
@@ -63,7 +65,7 @@ func eachKind(t *testing.T, f func(s *server)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f(&server{t, kind, sandboxtest.Lend(t, kind)})
+			f(&server{t: t, kind: kind, node: sandboxtest.Lend(t, kind), shown: map[string]float64{}})
 		})
 	}
 }
