@@ -104,7 +104,7 @@ func shapeOf(text string) string {
 func writeExamples(t *testing.T, page string, texts, pictures map[string]string) {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("# Plans of three servers\n\nWhat [risso explain](explain.md) says of two statements that tabular EXPLAIN tells little of. The tables have 1,000 customers and 10,000 orders; no\nstatement is run. A test asks the same servers again and compares steps and sentences.\n")
+	b.WriteString("# Plans of three servers\n\nWhat [risso explain](explain.md) says about two statements of which tabular EXPLAIN shows little. The tables have 1,000 customers and 10,000 orders; no\nstatement is run. A test repeats this on the same servers and compares steps and sentences.\n")
 	for _, x := range examples {
 		fmt.Fprintf(&b, "\n## %s\n```sql\n%s\n```\n", x.title, x.sql)
 		for _, k := range exampleKinds {
