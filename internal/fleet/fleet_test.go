@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -85,5 +86,21 @@ func TestSample(t *testing.T) {
 	s.Clear()
 	if !math.IsNaN(s.Values[a]) || !math.IsNaN(s.Values[b]) || strings.Join([]string{s.Metrics[0].Name, s.Metrics[1].Name}, " ") != "a b" {
 		t.Errorf("cleared: got %v of %v, want no values of the same metrics", s.Values, s.Metrics)
+	}
+}
+
+// TestFindingSince: nobody reads that something holds since the year 1.
+func TestFindingSince(t *testing.T) {
+	for _, c := range []struct {
+		since time.Time
+		want  string
+	}{
+		{time.Time{}, `{"id":"x","severity":"warning"}`},
+		{time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC), `{"id":"x","severity":"warning","since":"2026-11-23T01:02:03Z"}`},
+	} {
+		got, err := json.Marshal(Finding{ID: "x", Severity: SeverityWarning, Since: c.since})
+		if err != nil || string(got) != c.want {
+			t.Errorf("got %s, %v, want %s", got, err, c.want)
+		}
 	}
 }
