@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -294,11 +295,7 @@ func testCloneWatched(t *testing.T, n *sandbox.Node, o Options) {
 	asked := &j.conn.Traffic().Queries
 	before := asked.Load()
 	goOn := sandboxtest.Pause(t, n)
-	for deadline := time.Now().Add(time.Minute); asked.Load() == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it looks no more")
-		}
-	}
+	await.Until(t, func() bool { return asked.Load() != before }, "the next look")
 	stop()
 	<-done
 	goOn()
@@ -369,9 +366,9 @@ func testGuard(t *testing.T, n *sandbox.Node, o Options) {
 			_, err := n.Query(context.Background(), "INSERT INTO shop.m SELECT 1000000 + SLEEP(300), 'x'")
 			long <- err
 		}()
-		for one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'") != "1" {
-			time.Sleep(10 * time.Millisecond)
-		}
+		await.Until(t, func() bool {
+			return one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'") == "1"
+		}, "the long statement")
 	}
 	stand()
 	began := time.Now()
@@ -468,16 +465,10 @@ func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place string) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			if found, _ := filepath.Glob(filepath.Join(o.WorkDir, cloneDirPrefix+"*", stage)); len(found) > 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				_ = cmd.Process.Kill()
-				_ = cmd.Wait()
-				t.Fatalf("no %s: %s", stage, &said)
-			}
-		}
+		await.Until(t, func() bool {
+			found, _ := filepath.Glob(filepath.Join(o.WorkDir, cloneDirPrefix+"*", stage))
+			return len(found) > 0
+		}, "%s", stage)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
