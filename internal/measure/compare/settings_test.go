@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -264,7 +265,7 @@ func settingsStrays(t *testing.T, target mysql.Target) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	before, err := globals(t.Context(), c)
+	before, err := read.StillVariables(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

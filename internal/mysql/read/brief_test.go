@@ -31,15 +31,7 @@ func TestBriefLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			target, err := mysql.ParseTarget(fmt.Sprintf("root@unix(%s)/", n.Socket))
-			if err != nil {
-				t.Fatal(err)
-			}
-			conn, err := mysql.Connect(t.Context(), target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := sandboxtest.Connect(t, n)
 			r, err := read.NewActivityReader(t.Context(), conn)
 			if err != nil {
 				t.Fatal(err)

@@ -22,12 +22,8 @@ func TestSettingsAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			target, err := mysql.ParseTarget(fmt.Sprintf("root@unix(%s)/", n.Socket))
-			if err != nil {
-				t.Fatal(err)
-			}
 			var traffic mysql.Traffic
-			conn, err := mysql.Connect(t.Context(), target, &traffic)
+			conn, err := mysql.Connect(t.Context(), sandboxtest.Target(t, n), &traffic)
 			if err != nil {
 				t.Fatal(err)
 			}
