@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) (Proof, error) {
 func usage(err error) error {
 	var known *unknownError
 	switch {
-	case fault.Code(err) == fault.Usage, errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, repo.ErrNoKey), errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
+	case fault.Code(err) == fault.Usage, errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, repo.ErrNoKey), repo.Untrusted(err):
 		return err
 	}
 	return nil

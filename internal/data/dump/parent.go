@@ -88,7 +88,7 @@ func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, er
 		switch {
 		case err == nil:
 			return h.ID, nil
-		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrNoBackup), errors.Is(err, repo.ErrDamaged):
+		case repo.Unfit(err):
 			id = cmp.Or(id, h.ID)
 		default:
 			return "", err

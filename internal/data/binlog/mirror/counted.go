@@ -30,7 +30,7 @@ func (s Series) Counted(ctx context.Context, place Place, dir string) (counted S
 		}
 		switch {
 		case errors.Is(err, errNotYet):
-		case !errors.Is(err, repo.ErrUnsigned) && !errors.Is(err, repo.ErrForeign) && !errors.Is(err, repo.ErrForged) && !errors.Is(err, repo.ErrDamaged):
+		case !repo.Untrusted(err) && !errors.Is(err, repo.ErrForged) && !errors.Is(err, repo.ErrDamaged):
 			return counted, "", err
 		default:
 			if strange++; strange == 1 {
