@@ -39,7 +39,7 @@ func TestCollations(t *testing.T) {
 	}
 }
 
-// TestFits: as which types of the log a column of each declared type may stand there.
+// TestFits: as which types of the log a column of each declared type may appear there.
 func TestFits(t *testing.T) {
 	const blobs = "252 249-251 140"
 	for declared, types := range map[string]string{

@@ -27,7 +27,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestStatus reads each status variable of a query by itself, with one behind it (18, collation 0x1234) that shows that it was as
+// TestStatus reads each status variable of a query by itself, followed by one (18, collation 0x1234) that shows that it was as
 // long as it should be. The lengths are those of Query_event in MySQL and Query_log_event in MariaDB.
 func TestStatus(t *testing.T) {
 	number := func(v uint64) *uint64 { return &v }
@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		bytes string
 		set   func(*Query)
-		ends  bool // what is behind it is not read
+		ends  bool // what follows it is not read
 	}{
 		{bytes: "00 00 40 08 04", set: func(q *Query) { q.Flags2 = Flags2AutoIsNull | Flags2NotAutocommit | Flags2NoForeignKeys }},
 		{bytes: "01 00 00 20 54 01 00 00 80", set: func(q *Query) { q.SQLMode = number(0x8000000154200000) }},

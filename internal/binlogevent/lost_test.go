@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// logOf is a log of a server with events behind its format description; checksums are right.
+// logOf is a log of a server with events after its format description; checksums are right.
 func logOf(version string, events ...[]byte) []byte {
 	body := append([]byte{4, 0}, make([]byte, 50)...)
 	copy(body[2:], version)
@@ -62,7 +62,7 @@ func readAll(t *testing.T, log []byte, o Options) (types []Type, err error) {
 	}
 }
 
-// TestLost reads behind what is damaged where that is wanted, and ends there where it is not.
+// TestLost reads on after what is damaged if that is wanted, and otherwise ends there.
 func TestLost(t *testing.T) {
 	good, xid := sealed(TypeRand, make([]byte, 16)), inner(TypeXid, make([]byte, 8))
 	flipped := bytes.Clone(good)
@@ -77,7 +77,7 @@ func TestLost(t *testing.T) {
 		log  []byte
 		want error
 		lost int64
-		read int // events behind the format description
+		read int // events after the format description
 	}{
 		"checksum":                    {logOf("9.7.0", flipped, good), ErrChecksum, 0, 1},
 		"length":                      {logOf("9.7.0", good, long, good), ErrDamaged, int64(2 * len(good)), 1},
@@ -146,7 +146,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestLostOnNonsense changes bytes of a log at random: reading always comes to its end.
+// TestLostOnNonsense changes bytes of a log at random: reading always ends.
 func TestLostOnNonsense(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	whole := logOf("9.7.0", sealed(TypeRand, make([]byte, 16)), payload(inner(TypeXid, make([]byte, 8)), inner(TypeQuery, make([]byte, 60))), sealed(TypeXid, make([]byte, 8)))
@@ -187,7 +187,7 @@ func TestTables(t *testing.T) {
 		t.Error("another table with the same number was not seen")
 	}
 	odd := body(4, "x")
-	odd[len(odd)-3] = 200 // a type that nobody knows
+	odd[len(odd)-3] = 200 // an unknown type
 	if x, _, err := m.Map(f, odd); err != nil || x.Err == nil || x.Name != "x" {
 		t.Errorf("got %+v, %v; want an error, Name \"x\"", x, err)
 	}

@@ -38,7 +38,7 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// TestIgnorable: what everybody passes over stands in the place of what says that a log is encrypted.
+// TestIgnorable: an event that every reader skips replaces the one that says that a log is encrypted.
 func TestIgnorable(t *testing.T) {
 	start := sealed(TypeStartEncryption, make([]byte, 17))
 	copy(start, []byte{1, 2, 3, 4})

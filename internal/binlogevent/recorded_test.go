@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestRecorded reads logs that servers wrote and compares all that is read of them with what stands beside them: each event, each
+// TestRecorded reads logs that servers wrote and compares all that is read of them with the files next to them: each event, each
 // row, each value as the expression in SQL that it was written with. testdata/README.md says how they were recorded.
 func TestRecorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.binlog.gz")
@@ -75,7 +75,7 @@ func unpacked(t *testing.T, file string) []byte {
 	return out
 }
 
-// told writes all that is read of a log.
+// told returns all that is read of a log.
 func told(t *testing.T, log []byte, o Options) string {
 	t.Helper()
 	var b strings.Builder

@@ -97,7 +97,7 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// TestShown: a text whose character set is not told is shown where it reads.
+// TestShown: a text of unknown character set is shown if it is readable.
 func TestShown(t *testing.T) {
 	text := Column{typ: typeVarchar, fixed: -1, prefix: 1, charset: true}
 	for _, c := range []struct {

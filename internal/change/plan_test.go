@@ -23,7 +23,7 @@ func recorded(done *[]string, names ...string) (p Plan) {
 	return p
 }
 
-// TestExecute: steps are done in their order until one fails, and everybody is told who wants to know.
+// TestExecute: steps are done in their order until one fails, and Before and After are called.
 func TestExecute(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -97,7 +97,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestEffects: after which statements a table's number of rows is known, is 0, or nobody knows.
+// TestEffects: after which statements a table's number of rows is known, is 0, or unknown.
 func TestEffects(t *testing.T) {
 	for text, want := range map[string]effect{
 		"DROP TABLE t": effectReset, "TRUNCATE t": effectReset, "CREATE TABLE t (a INT)": effectReset, "CREATE OR REPLACE TABLE t LIKE u": effectReset,

@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestUndoLiterals: a statement that undo prints finds its row whatever numbers are in it, in a key and without one, and what it brings
-// back is what was; what cannot be is named.
+// TestUndoLiterals: a statement that undo prints finds its row with any numbers in it, in a key and without one, and what it brings
+// back is what was; what it cannot bring back is named.
 func TestUndoLiterals(t *testing.T) {
 	t.Parallel()
 	for _, spec := range flavours {

@@ -9,8 +9,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestTargetFilters: a server that filters takes all that is rolled forward. What its own binary logs leave out of that is told; where they were to tell
-// what it has, it is refused beforehand.
+// TestTargetFilters: a server with filters takes all that is rolled forward. What its own logs leave out is reported; if they must record
+// what it has, it is refused in advance.
 func TestTargetFilters(t *testing.T) {
 	for _, c := range []struct{ spec, log string }{{"mariadb", "binlog-ignore-db=hidden"}, {"mysql-9.7", "binlog-do-db=shop"}, {"mysql-5.7", "binlog-ignore-db=hidden"}} {
 		t.Run(c.spec, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestTargetFilters(t *testing.T) {
 			if c.spec == "mariadb" {
 				return
 			}
-			// The GTIDs of MySQL tell what it has whatever its logs leave out: nothing is applied twice.
+			// The GTIDs of MySQL record what it has whatever its logs leave out: nothing is applied twice.
 			run(t, ddb, "TRUNCATE shop.a", "TRUNCATE hidden.b")
 			seed(t, ddb, c.spec, from)
 			for range 2 {

@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestPast: a server that has more than it is to be rolled to is refused, in whatever way the point is told: nothing takes that back. So are
+// TestPast: a server that has more than it would be rolled to is refused, however the point is given: nothing takes that back. So are
 // points that no log has.
 func TestPast(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
@@ -109,7 +109,7 @@ func channels(t *testing.T, n *sandbox.Node, c *sql.Conn, from mysql.GTIDSet, at
 	}
 }
 
-// twice: a log that is named twice, as binlog.0000* catches one beside its compressed copy, is applied once or not at all.
+// twice: a log that is named twice, as when binlog.0000* also matches its compressed copy, is applied once or not at all.
 func twice(t *testing.T, n *sandbox.Node, from mysql.GTIDSet) {
 	t.Helper()
 	files := logged(t, n)
@@ -137,7 +137,7 @@ func TestDisorder(t *testing.T) {
 		if res, err := planned(t, RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}}); err != nil || res.Transactions != 2 {
 			t.Errorf("by place: got %+v, %v; want Transactions 2", res, err)
 		}
-		// A position behind the lower number: what stands before it has higher ones.
+		// A position after the lower number: what comes before it has higher ones.
 		run(t, c, fmt.Sprintf("SET SESSION server_id = 4711, gtid_seq_no = %d", last.Number-back), "INSERT INTO test.d VALUES (6)", fmt.Sprintf("SET SESSION server_id = %d", last.Server))
 		low := fmt.Sprintf("%d-4711-%d", last.Domain, last.Number-back)
 		if res, err := planned(t, RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: low}}); !errors.Is(err, ErrContents) && !errors.Is(err, ErrGap) {
@@ -146,7 +146,7 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
-// TestCutLogs: of a log that was cut nobody takes the rest for all: nothing is applied, and a search says what it did not see.
+// TestCutLogs: the rest of a log that was cut is not taken for all of it: nothing is applied, and a search says what it did not see.
 func TestCutLogs(t *testing.T) {
 	n := sandboxtest.Lend(t, "mariadb", fast...)
 	c := conn(t, openDB(t, n))

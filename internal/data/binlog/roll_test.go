@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
 var fast = []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "max_binlog_size=64K"}
 
-// seed makes a server that has nothing of its own say that it has a set.
+// seed makes a server without data of its own say that it has a set.
 func seed(t *testing.T, db *sql.DB, spec string, set mysql.GTIDSet) {
 	t.Helper()
 	switch spec {
@@ -87,10 +87,10 @@ type rolling struct {
 	start     mysql.GTIDSet
 	file      string
 	pos       int64
-	created   mysql.GTIDSet // the position behind the making of the tables
+	created   mysql.GTIDSet // the position after the tables were made
 	middle    []string      // sums before the mistake
 	mistake   mysql.GTID    // which deletes everything
-	justAfter mysql.GTID    // the transaction behind it
+	justAfter mysql.GTID    // the transaction after it
 }
 
 func (r *rolling) write() {
@@ -259,7 +259,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// refuses finds out beforehand what cannot be done.
+// refuses finds out in advance what cannot be done.
 func (r *rolling) refuses(t *testing.T) {
 	r.empty(t)
 	o := r.options(t)
@@ -356,7 +356,7 @@ func (r *rolling) journal(t *testing.T) {
 		cancel()
 		if errors.Is(err, ErrPending) {
 			t.Logf("cut %d: %.200v", i, err)
-			r.empty(t) // it says that it cannot: begin anew
+			r.empty(t) // it says that it cannot: start over
 			run(t, r.ddb, "DROP DATABASE risso_roll_forward")
 			continue
 		}
@@ -400,7 +400,7 @@ func (r *rolling) stops(t *testing.T) {
 	if p := plan(Stop{File: before.Next.File, Pos: before.Next.Pos}); p.Transactions != before.Transactions {
 		t.Errorf("before the place: %d transactions, not %d", p.Transactions, before.Transactions)
 	}
-	// A time that a transaction has leaves it out; one step behind takes it in.
+	// The time of a transaction excludes that transaction; a time one step later includes it.
 	all := plan(Stop{})
 	step := time.Second
 	if r.spec == "mysql-9.7" || r.spec == "mysql-8.0" {

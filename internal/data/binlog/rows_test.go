@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestOtherRows: where a server's rows are not those of the position, the error of every server says what mends it.
+// TestOtherRows: if a server's rows are not those of the position, the error of every server names the remedy.
 func TestOtherRows(t *testing.T) {
 	t.Parallel()
 	for _, spec := range flavours {

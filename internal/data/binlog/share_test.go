@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestShare deletes and changes whole tables on servers that log no statements' texts, and expects to be told.
+// TestShare deletes and changes whole tables on servers that log no statements' texts, and expects to find that out.
 func TestShare(t *testing.T) {
 	for _, spec := range []string{"mysql-9.7", "mariadb"} {
 		t.Run(spec, func(t *testing.T) {

@@ -39,7 +39,7 @@ func saysOf(got checksum.Result, tables map[string]checksum.Table) string {
 	return b.String()
 }
 
-// TestDefinitions: what differs in a replica's definitions is told by name, and nothing else; its rows are equal.
+// TestDefinitions: what differs in a replica's definitions is reported by name, and nothing else; its rows are equal.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
@@ -75,7 +75,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestDefinitionsAcross: one schema on servers of other flavours and versions is one; what cannot be compared is told as that, and a
+// TestDefinitionsAcross: one schema on servers of other flavours and versions is one; what cannot be compared is reported as such, and a
 // difference is found all the same.
 func TestDefinitionsAcross(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// TestTrouble meets what goes wrong with a replica, and with who looks.
+// TestTrouble tests what can go wrong with a replica, and with the account that compares.
 func TestTrouble(t *testing.T) {
 	s := replication(t, []string{"mariadb"})
 	s.do(0, "CREATE DATABASE ck", "CREATE TABLE ck.a (id INT PRIMARY KEY, v INT)", "CREATE TABLE ck.b LIKE ck.a", "CREATE TABLE ck.c LIKE ck.a")
@@ -95,7 +95,7 @@ func testResume(t *testing.T, s *servers) {
 			t.Fatal("what was compared is compared again")
 		}
 	}
-	if r, err := run(t.Context(), 0); err != nil || r.Counts.Differ != 1 { // the file is gone with its work: it begins anew
+	if r, err := run(t.Context(), 0); err != nil || r.Counts.Differ != 1 { // the file was removed with its work: it starts over
 		t.Errorf("%v: got %+v; want Counts.Differ 1", err, r)
 	}
 	o = s.options()
@@ -178,7 +178,7 @@ func testDelayed(t *testing.T, s *servers) {
 	s.do(1, "STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 3600", "START SLAVE")
 	s.do(0, "UPDATE ck.b SET v = v + 1 WHERE id = 100")
 	o := s.options()
-	o.Patience = time.Minute // nobody waits for it
+	o.Patience = time.Minute // nothing waits for it
 	began := time.Now()
 	r, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Behind})
@@ -312,7 +312,7 @@ func testLong(t *testing.T, s *servers) {
 	}
 }
 
-// patient gives targets whose short questions time out soon.
+// patient returns targets whose short queries time out soon.
 func patient(t *testing.T, o *checksum.Options, s *servers) {
 	t.Helper()
 	target, err := mysql.ParseTarget("root@unix(" + s.nodes[1].Socket + ")/?timeout=1s&readTimeout=2s")

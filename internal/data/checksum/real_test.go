@@ -272,7 +272,7 @@ func testDiffer(t *testing.T, s *servers) {
 	count("floaty", 1, 1, 0)
 	count("uniq", 0, 0, 1)
 	count("t \"1' `x.y", 0, 0, 1)
-	for _, most := range []int{20, 1} { // rows that are not held in memory at once, and not even those that may differ
+	for _, most := range []int{20, 1} { // rows that are not all held in memory, and not even those that may differ
 		o := small(s.options()).Loose(most)
 		o.Tables = []string{"ck.keyless"}
 		_, tables = s.compare(o)
@@ -285,7 +285,7 @@ func testDiffer(t *testing.T, s *servers) {
 	s.secretly(1, "DROP TABLE ck.more", "CREATE TABLE ck.isam (id INT PRIMARY KEY, v VARCHAR(10)) ENGINE=MyISAM", "INSERT INTO ck.isam VALUES (1, 'x')")
 }
 
-// testMend mends what testDiffer made, and more that is delicate, and compares again.
+// testMend repairs what testDiffer made, and more that is delicate, and compares again.
 func testMend(t *testing.T, s *servers) {
 	s.do(0, "CREATE TABLE ck.parent (id INT PRIMARY KEY, v VARCHAR(20))", "CREATE TABLE ck.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES ck.parent (id) ON DELETE CASCADE)",
 		"CREATE TABLE ck.trig (id INT PRIMARY KEY, v INT)", "CREATE TRIGGER ck.tr BEFORE INSERT ON ck.trig FOR EACH ROW SET NEW.v = NEW.v + 1",

@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/checksum"
 )
 
-// meeting lets nobody pass until so many are there at once.
+// meeting blocks everyone until so many have arrived.
 type meeting struct {
 	want int
 	mu   sync.Mutex

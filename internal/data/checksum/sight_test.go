@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// TestUnseen: what an account may not see is said, and mended by the statement that the hint has.
+// TestUnseen: what an account may not see is reported, and fixed by the statement in the hint.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	s := replication(t, []string{"mariadb", "mariadb"})

@@ -183,7 +183,7 @@ func TestPaceBlind(t *testing.T) {
 	}
 }
 
-// A place is remembered when all are through with it, whoever comes first, and not behind what differs.
+// A place is remembered when all are through with it, in any order, and not after what differs.
 func TestMarks(t *testing.T) {
 	m := newMarks(3, &Table{Rows: 5})
 	m.leave(2, true)
@@ -213,13 +213,13 @@ func TestMarks(t *testing.T) {
 	}
 	m = newMarks(2, &Table{})
 	m.pass(0, s(1), true)
-	m.leave(1, false) // it failed: it lacks the chunk, and a later run has to read it there
+	m.leave(1, false) // it failed: the chunk is missing, and a later run must read it there
 	if _, _, ok := m.pass(0, s(2), true); ok {
 		t.Error("a chunk that a server did not read is passed")
 	}
 }
 
-// Half a line, as a killed process leaves it, is left out; damage in the middle is said.
+// Half a line, as a killed process leaves it, is left out; damage in the middle is reported.
 func TestStateFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if _, err := openState("/dev/null", false, "a b"); err == nil { // what cannot be cut to size remembers nothing
@@ -322,7 +322,7 @@ func TestResumeOfAnotherOrder(t *testing.T) {
 	}
 }
 
-// TestExactKeys: rows are named one by one by just those keys that the reason for a refusal speaks of.
+// TestExactKeys: rows are named one by one by exactly those keys that the reason for a refusal speaks of.
 func TestExactKeys(t *testing.T) {
 	for key, exact := range map[string]bool{
 		"PRIMARY KEY (`i`)": true, "PRIMARY KEY (`d`)": true, "PRIMARY KEY (`dt`)": true, "PRIMARY KEY (`b`)": true, "PRIMARY KEY (`v`,`i`)": true, "UNIQUE KEY `u` (`i`)": true,

@@ -83,7 +83,7 @@ func TestWhereMeansTheRange(t *testing.T) {
 	}
 }
 
-// compareBound compares a row with a bound: one that has all values of the bound is not behind it.
+// compareBound compares a row with a bound: one that has all values of the bound is not after it.
 func compareBound(row []int, b Bound) int {
 	for i, v := range b {
 		if i >= len(row) {
@@ -96,7 +96,7 @@ func compareBound(row []int, b Bound) int {
 	return 0
 }
 
-// behind says whether a bound lies behind another one, or is that.
+// behind reports whether a bound comes after another one, or equals it.
 func behind(a, b Bound) bool {
 	for i := range a {
 		if i >= len(b) {

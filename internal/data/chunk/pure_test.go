@@ -33,7 +33,7 @@ func (w *whole) Piece(b []byte, last bool) error {
 	return nil
 }
 
-// field is a value behind its length; "NULL" is none.
+// field is a value preceded by its length; "NULL" is none.
 func field(v string) []byte {
 	if v == "NULL" {
 		return []byte{null}
@@ -48,7 +48,7 @@ func pointOf(x float64) string {
 	return string(append(b, 0, 0, 0, 0, 0, 0, 0, 0))
 }
 
-// TestNumbers: points become numbers, whether rows come at once or in pieces of any size; the rest stays as it is.
+// TestNumbers: points become numbers, whether rows come whole or in pieces of any size; the rest stays as it is.
 func TestNumbers(t *testing.T) {
 	long := strings.Repeat("y", 300)
 	packed := []bool{false, true, false, true, false}

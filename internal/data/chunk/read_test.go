@@ -42,7 +42,7 @@ func doubles(random int) []float64 {
 	return list
 }
 
-// testNumbers: what Read gives is what the server itself writes, to the byte.
+// testNumbers: what Read returns is what the server itself writes, to the byte.
 func testNumbers(t *testing.T, to mysql.Target, server mysql.Server, s *mysql.Stream) {
 	exec(t, s, "CREATE TABLE c.numbers (id INT AUTO_INCREMENT PRIMARY KEY, d DOUBLE, t VARCHAR(300), z DOUBLE ZEROFILL, f FLOAT, g DOUBLE AS (d / 3) VIRTUAL, u DOUBLE UNSIGNED NOT NULL, v FLOAT ZEROFILL, w DOUBLE(30,5), x FLOAT(7,2)) DEFAULT CHARSET utf8mb4")
 	var values []string

@@ -40,7 +40,7 @@ func TestBoundsAreChecked(t *testing.T) {
 	}
 }
 
-// TestRowsInPieces: rows are added up alike whether they come at once or in pieces.
+// TestRowsInPieces: rows are added up the same whether they come whole or in pieces.
 func TestRowsInPieces(t *testing.T) {
 	rows := []string{"", "a", "a", strings.Repeat("long", 1000), "b"}
 	var want chunk.Sum

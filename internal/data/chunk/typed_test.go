@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// TestPlaces: the places of all numbers, and of strings that can be something else, are found, whether a row comes at once or in
+// TestPlaces: the places of all numbers, and of strings that can be something else, are found, whether a row comes whole or in
 // pieces; text that is no JSON ends the search and no more.
 func TestPlaces(t *testing.T) {
 	table := define.Table{Columns: []define.TableColumn{{Name: "id", Type: "int"}, {Name: "a", Type: "json"}, {Name: "t", Type: "text"}, {Name: "b", Type: "json"}}}

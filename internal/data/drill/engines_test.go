@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestOtherEngines: what CLONE does not copy makes no drill fail, and is told for what it is: empty, or not to be read; the remedy that the
-// backup names is one.
+// TestOtherEngines: what CLONE does not copy makes no drill fail, and is reported as what it is: empty, or unreadable; the remedy that the
+// backup names works.
 func TestOtherEngines(t *testing.T) {
 	t.Parallel()
 	const spec = "mysql-9.7"

@@ -54,7 +54,7 @@ func take(t *testing.T, n *sandbox.Node, r *repo.Repo) repo.Header {
 	return h
 }
 
-// shortDir is a folder for sandboxes, which is empty but for locks at the end.
+// shortDir is a folder for sandboxes, which is empty except for locks at the end.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rt-")
@@ -111,8 +111,8 @@ func TestDrill(t *testing.T) {
 	}
 }
 
-// TestServerEnds ends the throw-away server in the middle, in several ways: the drill says so at once, and does not try to reach it for minutes. Only
-// of one that fell over by itself the backup may be the cause.
+// TestServerEnds ends the throw-away server in the middle, in several ways: the drill says so immediately, and does not try to reach it for
+// minutes. Only if it ended by itself may the backup be the cause.
 func TestServerEnds(t *testing.T) {
 	dir := shortDir(t)
 	for sig, outside := range map[syscall.Signal]bool{syscall.SIGKILL: true, syscall.SIGTERM: true, syscall.SIGSEGV: false} {

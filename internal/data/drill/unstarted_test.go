@@ -13,8 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// beside makes a server of the one that is installed which a test can hinder: it gets too little memory while a file "short" is there, and
-// while "spoiled" is there the system tablespace of the data that it is given is cut off where it has the schema shop.
+// beside turns the installed server into one that a test can hinder: it gets too little memory while a file "short" is there, and
+// while "spoiled" is there the system tablespace of the data that it gets is cut off if it has the schema shop.
 func beside(t *testing.T) (dir, binary string) {
 	t.Helper()
 	real, err := exec.LookPath("mariadbd")
@@ -93,7 +93,7 @@ func TestServerNeverStarts(t *testing.T) {
 	}
 }
 
-// logicalOf puts a logical backup beside a physical one.
+// logicalOf puts a logical backup next to a physical one.
 func logicalOf(t *testing.T, r *repo.Repo, of repo.Header) string {
 	t.Helper()
 	h, d := of, repo.NewDraft()

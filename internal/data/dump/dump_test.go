@@ -266,7 +266,7 @@ func TestTrouble(t *testing.T) {
 		"CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(1000))", "INSERT INTO d.t (v) SELECT REPEAT('v', 900) FROM d.n, (SELECT n FROM d.n LIMIT 60) x", "CREATE TABLE d.u LIKE d.t", "INSERT INTO d.u SELECT * FROM d.t", "ANALYZE TABLE d.t, d.u")
 	o := dump.Options{Target: to, Name: "s", Threads: 2, ChunkAim: 256 << 10}
 	t.Run("a table is changed", func(t *testing.T) {
-		// Without PROCESS nobody sees who waits, so tables are not kept from being altered.
+		// Without PROCESS waiting sessions cannot be seen, so tables are not kept from being altered.
 		exec(t, s, "CREATE USER blind@localhost", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, RELOAD, LOCK TABLES, BINLOG MONITOR, SLAVE MONITOR ON *.* TO blind@localhost")
 		o := o
 		o.Target = target(t, strings.Replace(node.DSN, "root", "blind", 1))
@@ -280,7 +280,7 @@ func TestTrouble(t *testing.T) {
 		}
 		exec(t, s, "RENAME TABLE d.m TO d.n")
 		time.Sleep(1100 * time.Millisecond) // of what was made in the second of its beginning a backup cannot tell
-		// What is made and emptied meanwhile is none of its business.
+		// What is made and emptied in the meantime does not matter.
 		o.Gate, o.Threads = &gate{at: 3, do: func() { exec(t, s, "CREATE TABLE d.later (n INT PRIMARY KEY)", "TRUNCATE TABLE d.later") }}, 1
 		defer exec(t, s, "DROP TABLE d.later")
 		if _, err := dump.Run(t.Context(), place(t), o); err != nil {
@@ -450,7 +450,7 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the guardian said: %s; want \"waits\" in it, \"SLEEP(20)\" in it, no \"withdrawn\" in it, no \"killed\" in it", words)
 	}
 	events = nil
-	o.Snapshot.Guard.LongQuery = time.Hour // so the lock is asked for, and others queue behind the request
+	o.Snapshot.Guard.LongQuery = time.Hour // so the lock is asked for, and others wait for the request
 	if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, snapshot.ErrLocks) {
 		t.Errorf("the lock was had, or: %v; want snapshot.ErrLocks", err)
 	}

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
-// lend gives a server that the tests before this one had, too.
+// lend lends a server that earlier tests used, too.
 func lend(t testing.TB, spec string) *sandbox.Node {
 	t.Helper()
 	return sandboxtest.Lend(t, spec, "max_allowed_packet=128M", "innodb_flush_log_at_trx_commit=2", "sync_binlog=0")
@@ -76,7 +76,7 @@ func writers(t *testing.T, to mysql.Target, n int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	begin := int(time.Now().UnixMilli() % 1e9) // behind those of earlier writers
+	begin := int(time.Now().UnixMilli() % 1e9) // after those of earlier writers
 	for w := range n {
 		s := stream(t, to)
 		wg.Add(1)
@@ -236,13 +236,13 @@ func loadBackup(t *testing.T, r *repo.Repo, dst *mysql.Stream) map[string]int64 
 	return counts
 }
 
-// replicate lets the replica apply what the source's binary logs have behind the position, and ends that.
+// replicate lets the replica apply what the source's binary logs have after the position, then stops it.
 func replicate(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p repo.Position, byGTID bool) {
 	t.Helper()
 	defer func(words string) { exec(t, dst, "STOP "+words, "RESET "+words+" ALL") }(follow(t, source, replica, dst, p, byGTID))
 }
 
-// follow makes the replica one from the position on, and waits until it has what the source has. It gives the server's word for
+// follow makes the replica one from the position on, and waits until it has what the source has. It returns the server's word for
 // a replica.
 func follow(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p repo.Position, byGTID bool) string {
 	t.Helper()

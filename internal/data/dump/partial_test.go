@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// TestRemedies: what is advised where an account may not see all works: after the grants all of it is in a backup; and where a part is
-// advised, a part is to be had, and what is not in it is named.
+// TestRemedies: what is advised if an account may not see everything works: after the grants all of it is in a backup; and if a partial
+// backup is advised, one is possible, and what is not in it is named.
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -39,7 +39,7 @@ func TestRemedies(t *testing.T) {
 				name   string
 				grants []string
 				unread []string // with --partial, of all
-				none   bool     // nothing is to be had
+				none   bool     // nothing can be backed up
 			}{
 				{"a column", []string{"GRANT SELECT (id) ON shop.t"}, nil, true},
 				{"a column and a table", []string{"GRANT SELECT (id) ON shop.t", "GRANT SELECT ON shop.u"}, []string{"`shop`.`t`"}, false},
@@ -112,7 +112,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// lockRemedies: where tables without transactions may not be locked, the grant that is missing is named, and no other.
+// lockRemedies: if tables without transactions may not be locked, the missing grant is named, and no other.
 func lockRemedies(t *testing.T, dsn string, s *mysql.Stream) {
 	schema, table := dump.Selection{Schemas: []string{"shop"}}, dump.Selection{Tables: []string{"shop.m"}}
 	as := func(user string, sel dump.Selection, partial bool) (dump.Result, error) {

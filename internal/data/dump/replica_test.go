@@ -59,8 +59,8 @@ func sqlThread(verb string, n *sandbox.Node) string {
 	return verb + " REPLICA SQL_THREAD"
 }
 
-// ofReplica takes a backup of a replica, which applies or stands, and makes another server what the source is. Then the replica
-// stands, and is behind both.
+// ofReplica takes a backup of a replica, which is running or stopped, and makes another server what the source is. Then the replica
+// is stopped, and behind both.
 func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapshot.Method, byGTID, applies bool) {
 	from := target(t, replica.DSN)
 	src, rs := stream(t, target(t, source.DSN)), stream(t, from)
@@ -108,7 +108,7 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapsh
 	same(t, src, dst)
 }
 
-// grow waits until the tables have some transactions more, and gives how many.
+// grow waits until the tables have some transactions more, and returns how many.
 func grow(t *testing.T, s *mysql.Stream) (has int64) {
 	t.Helper()
 	var had int64
@@ -122,7 +122,7 @@ func grow(t *testing.T, s *mysql.Stream) (has int64) {
 	return has
 }
 
-// TestReplicaOutOfOrder: where appliers commit in another order than the source did, no place in its logs is told as if all before it
+// TestReplicaOutOfOrder: if appliers commit in another order than the source did, no place in its logs is reported as if everything before it
 // were there.
 func TestReplicaOutOfOrder(t *testing.T) {
 	for flavour, words := range map[string][]string{

@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// grantsOf gives the line of the privileges in docs/backup.md that is for a flavour.
+// grantsOf returns the line of the privileges in docs/backup.md for a flavour.
 func grantsOf(t *testing.T, flavour string) string {
 	t.Helper()
 	b, err := os.ReadFile("../../../docs/backup.md")
@@ -29,7 +29,7 @@ func grantsOf(t *testing.T, flavour string) string {
 }
 
 // TestSight: with the grants of docs/backup.md everything is in a backup; with fewer it fails and names what it cannot see and the
-// statement that mends it; --partial marks what it takes as a part.
+// statement that helps; --partial marks what it takes as partial.
 func TestSight(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -69,7 +69,7 @@ func TestSight(t *testing.T) {
 			if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
 				t.Errorf("got %v, %v; want none", list, err)
 			}
-			exec(t, s, b.Grants...) // what the hint says mends it
+			exec(t, s, b.Grants...) // what the hint says helps
 			to := target(t, strings.Replace(node.DSN, "root", "watch", 1))
 			if result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Name: "s"}); err != nil || result.Header.Tables != 3 {
 				t.Errorf("behind %v: got %+v, %v; want Tables 3", b.Grants, result.Header, err)
@@ -112,7 +112,7 @@ func TestSight(t *testing.T) {
 			}
 			_, _, err = as("noprograms", dump.Options{}, "GRANT SELECT, SHOW VIEW, PROCESS, RELOAD, LOCK TABLES ON *.*")
 			fails(err, "triggers without TRIGGER on `shop`", "events without EVENT on `shop`")
-			// One schema, and its own grants.
+			// One schema, and the grants for it.
 			_, _, err = as("tables", dump.Options{Select: dump.Selection{Schemas: []string{"shop"}}}, "GRANT SELECT, LOCK TABLES ON shop.*")
 			b = fails(err, "triggers without TRIGGER on `shop`", "routines without EXECUTE on `shop`")
 			if strings.Contains(b.Error(), "other") {

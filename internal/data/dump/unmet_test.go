@@ -8,7 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 )
 
-// TestUnmetPatterns: names that are not there are refused, patterns that meet nothing are told, and so is what is to be left out and is not there.
+// TestUnmetPatterns: names that do not exist are refused, patterns that match nothing are reported, and so is what should be left out and
+// does not exist.
 func TestUnmetPatterns(t *testing.T) {
 	t.Parallel()
 	node := lend(t, "mariadb")
@@ -61,7 +62,8 @@ func TestUnmetPatterns(t *testing.T) {
 	}
 }
 
-// TestClosedTable: a table that the server cannot open is named with the server's reason, before anything is locked; left out, the rest is backed up.
+// TestClosedTable: a table that the server cannot open is named with the server's reason, before anything is locked; if it is left out, the
+// rest is backed up.
 func TestClosedTable(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-5.7"} {

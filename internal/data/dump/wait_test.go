@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// TestWaitForPrune: a backup that finds a prune at work says so at once, has no session on the server while it waits, and goes
+// TestWaitForPrune: a backup that finds a prune at work says so immediately, has no session on the server while it waits, and goes
 // on as soon as the prune is killed, not a quarter of an hour later.
 func TestWaitForPrune(t *testing.T) {
 	t.Parallel()

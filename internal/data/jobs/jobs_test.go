@@ -82,7 +82,7 @@ func (s *shop) until(r *Runner, clock string) {
 	for {
 		r.step(s.t.Context())
 		r.tasks.Wait()
-		r.step(s.t.Context()) // what is due behind it
+		r.step(s.t.Context()) // what is due after it
 		r.tasks.Wait()
 		s.mu.Lock()
 		s.now = s.now.Add(time.Minute)
@@ -160,7 +160,7 @@ func TestMissedIsDoneOnce(t *testing.T) {
 	if err != nil || len(lines) == 0 || !strings.Contains(lines[0].Text, "was due at 2026-11-21 08:00:00, while Risso was not running") {
 		t.Errorf("got %+v %v; want len(lines) not 0, \"was due at 2026-11-21 08:00:00, while Risso was not running\" in lines[0].Text", lines, err)
 	}
-	// Another schedule begins anew: what the old one missed is not asked for.
+	// Another schedule starts over: what the old one missed does not matter.
 	job.Schedule = "daily at 05:00"
 	s.set(time.Date(2026, 11, 29, 3, 0, 0, 0, time.UTC))
 	s.until(s.runner(job), "29 06:00")
@@ -300,7 +300,7 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 	r.tasks.Wait()
 }
 
-// TestCutShort ends Risso twice while a backup runs: once by Ctrl-C and once by a crash, after which it is begun anew, but
+// TestCutShort ends Risso twice while a backup runs: once by Ctrl-C and once by a crash, after which it is restarted, but
 // not for ever.
 func TestCutShort(t *testing.T) {
 	s := newShop(t)
@@ -332,7 +332,7 @@ func TestCutShort(t *testing.T) {
 		t.Fatalf("got %+v %v; want len(runs) 1, runs[0].Outcome state.OutcomeInterrupted, runs[0].Text %v, runs[0].Ended.IsZero() false",
 			runs, err, textEnded)
 	}
-	// At the next start it begins anew, and Risso is killed: nothing is noted.
+	// At the next start it is restarted, and Risso is killed: nothing is noted.
 	job.Task = s.does("backup", nil)
 	r = s.runner(job)
 	if len(r.Running()) != 1 {
@@ -353,7 +353,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestMirrorGoesOn lets a mirror break off again and again: it begins anew, more and more seldom, and is told of once.
+// TestMirrorGoesOn lets a mirror break off again and again: it is restarted, less and less often, and is reported once.
 func TestMirrorGoesOn(t *testing.T) {
 	s := newShop(t)
 	mirror := s.job("mirror", state.JobMirror, "")
@@ -447,7 +447,7 @@ func TestReplace(t *testing.T) {
 	if err := r.Replace(t.Context(), []Job{bad}); err == nil || len(r.Due()) != 3 {
 		t.Fatalf("got %v, %v; want an error, len(r.Due()) 3", err, r.Due())
 	}
-	// The mirror goes elsewhere; the backup has another time, is followed by a copy, and ends as it began; verify is gone.
+	// The mirror goes elsewhere; the backup has another time, is followed by a copy, and ends as it began; verify is removed.
 	now, copies := backup, s.job("copy", state.JobCopy, "")
 	now.Schedule, now.Place, now.Task = "daily at 03:00", "/other", s.does("backup at the other place", nil)
 	copies.After = "backup"
@@ -483,7 +483,7 @@ func TestReplace(t *testing.T) {
 	if err := r.Replace(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	goOn <- struct{}{} // the backup, for the mirror was told to end
+	goOn <- struct{}{} // the backup, for the mirror was stopped
 	r.tasks.Wait()
 	r.step(t.Context())
 	r.tasks.Wait()

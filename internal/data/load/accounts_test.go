@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// TestOddAccounts: accounts come back as they were whatever their names, and the certificates that they ask for, are made of.
+// TestOddAccounts: accounts come back as they were whatever is in their names and in the certificates that they ask for.
 func TestOddAccounts(t *testing.T) {
 	t.Parallel()
 	for _, spec := range servers {
@@ -45,7 +45,7 @@ func TestOddAccounts(t *testing.T) {
 }
 
 // TestOldAccounts: backups that hold accounts as MySQL shows them, with quotes that are not marked, are restored: with their grants
-// where these can be read, else without the account, which is named. What only looks so is refused.
+// if these can be read, else without the account, which is named. What only looks like them is refused.
 func TestOldAccounts(t *testing.T) {
 	t.Parallel()
 	node := lend(t, "mysql-5.7")

@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 )
 
-// TestBrokenViews: what was broken when the backup was taken is told by backup, plan and result, is no failure, and takes nothing away; what
-// was not and is here is a failure. Where the server can, it speaks German, for none of it goes by words.
+// TestBrokenViews: what was broken when the backup was taken is reported by backup, plan and result, is no failure, and loses nothing else; what
+// was not broken then but is here is a failure. If the server can, it speaks German, for no test depends on message texts.
 func TestBrokenViews(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {

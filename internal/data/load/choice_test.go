@@ -47,8 +47,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestChoice: what was asked for and cannot be is refused before anything is written: new names that no server holds, and names that the
-// backup does not have, of which a slip would put the rest where nobody wants it.
+// TestChoice: what was asked for and is impossible is refused before anything is written: new names that no server accepts, and names that the
+// backup does not have, since a typo would put the rest where it is not wanted.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	node := lend(t, "mariadb")

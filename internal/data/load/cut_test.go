@@ -15,8 +15,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// telling is a schema of MariaDB of which much is told: keys that wait and keys that are refused, a check that rows break, what is computed, broken,
-// over; and a routine that was made when its schema had another collation.
+// telling is a schema of MariaDB about which there is much to report: keys that wait and keys that are refused, a check that rows break,
+// what is computed, broken, over; and a routine that was made when its schema had another collation.
 var telling = []string{
 	"CREATE DATABASE w CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE w", "SET foreign_key_checks = 0, check_constraint_checks = 0",
 	"CREATE TABLE `a ``child` (id INT PRIMARY KEY, p BIGINT, c INT, CONSTRAINT wide FOREIGN KEY (p) REFERENCES parent (id), CONSTRAINT good FOREIGN KEY (c) REFERENCES parent (id))", "INSERT INTO `a ``child` VALUES (1, 1, 1)",
@@ -30,11 +30,11 @@ var telling = []string{
 	"ALTER DATABASE w COLLATE utf8mb4_unicode_ci",
 }
 
-// around are tables of the target beside it: what is told goes by them, too.
+// around are other tables of the target: reports depend on them, too.
 var around = []string{"CREATE DATABASE o", "CREATE TABLE o.outside (id BIGINT PRIMARY KEY)", "CREATE DATABASE crm", "SET foreign_key_checks = 0",
 	"CREATE TABLE crm.visits (id INT PRIMARY KEY, who INT, CONSTRAINT of_whom FOREIGN KEY (who) REFERENCES w.parent (id))", "INSERT INTO crm.visits VALUES (1, 1), (2, 99)"}
 
-// tellingBackup takes a backup of that schema, and leaves nothing of it behind.
+// tellingBackup takes a backup of that schema, and removes the schema.
 func tellingBackup(t *testing.T) load.Options {
 	t.Helper()
 	node := lend(t, "mariadb")
@@ -108,7 +108,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestStagesAsPlanned: a dry run changes nothing, and what it says is what the restore then does, in these words and this order.
+// TestStagesAsPlanned: a dry run changes nothing, and what it announces is what the restore then does, in the same words and order.
 func TestStagesAsPlanned(t *testing.T) {
 	o := tellingBackup(t)
 	node := lend(t, "mysql-9.7")
@@ -142,7 +142,7 @@ func TestStagesAsPlanned(t *testing.T) {
 	if _, err := restore(t, o); !errors.Is(err, load.ErrLeftOut) {
 		t.Fatalf("got %v, want load.ErrLeftOut", err)
 	}
-	if want = slices.Compact(want); !slices.Equal(got, want) { // events come twice, one behind the other
+	if want = slices.Compact(want); !slices.Equal(got, want) { // events come twice, one after the other
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -165,7 +165,7 @@ func TestServerCutOff(t *testing.T) {
 				}
 			}
 			testCutOff(t, spec, node, o, kill, start, "foreign keys", "routines", "journal")
-			// A restore that lives on: what the server forgot is told.
+			// A restore that goes on: what the server forgot is reported.
 			s := stream(t, node)
 			exec(t, s, "CREATE DATABASE mem", "CREATE TABLE mem.m (id INT PRIMARY KEY) ENGINE=MEMORY", "INSERT INTO mem.m VALUES (1), (2)", "CREATE TABLE mem.t (id INT PRIMARY KEY)", "INSERT INTO mem.t VALUES (1)", "CREATE PROCEDURE mem.p () SELECT 1")
 			r := takeBackup(t, node, "mem")

@@ -69,7 +69,7 @@ func textOf(t *testing.T, text []byte, columns int) (rows [][][]byte) {
 	return rows
 }
 
-// TestFeed: whatever the sizes of reads, batches and rows, what LOAD DATA reads is what the rows were.
+// TestFeed: for any sizes of reads, batches and rows, LOAD DATA reads what the rows were.
 func TestFeed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const columns = 3

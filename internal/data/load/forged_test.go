@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// forgeries are lines of a manifest that a backup never has, with what is said of them.
+// forgeries are lines of a manifest that a backup never has, with what is said about them.
 var forgeries = []struct {
 	line repo.Line
 	says []string
@@ -84,7 +84,7 @@ func lineText(l repo.Line) string {
 	return l.Schema.Create
 }
 
-// forge writes a backup with lines that nobody dumped, behind a schema and a table that are in order.
+// forge writes a backup with lines that were never dumped, after a valid schema and table.
 func forge(t *testing.T, r *repo.Repo, server mysql.Server, lines ...repo.Line) {
 	t.Helper()
 	now := time.Now().UTC()

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// TestRenameGrants: behind a restore under other names each account sees the schemas that it saw, under their names, and no other one whose
+// TestRenameGrants: after a restore under other names each account sees the schemas that it saw, under their names, and no other one whose
 // name is only like theirs.
 func TestRenameGrants(t *testing.T) {
 	grants := map[string]string{"exact": "a\\_b", "pattern": "a_b", "both": "x_y", "all": "a%", "plain": "plain", "none": "other_", "new": "n_w"}
@@ -56,7 +56,7 @@ func TestRenameGrants(t *testing.T) {
 				if c.setting != "" {
 					want = slices.DeleteFunc(want, func(s string) bool { return s == "axb" || s == "x2y" })
 				}
-				if user == "new" && c.setting == "" { // what it is on stays as it is, and is told
+				if user == "new" && c.setting == "" { // its object is not renamed, and that is reported
 					want = []string{"n_w", "nxw"}
 				}
 				slices.Sort(want)

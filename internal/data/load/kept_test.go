@@ -69,13 +69,13 @@ var rare = map[string][]string{
 	},
 }
 
-// gone takes away what rare made.
+// gone removes what rare made.
 var gone = map[string][]string{
 	"mariadb":   {"DROP DATABASE rare", "DROP USER two@'%', ended@'%', `o``'\"`@'10.0.0.0/255.0.0.0', ''@elsewhere", "DROP ROLE inner_role, outer_role", "REVOKE SELECT ON rare.* FROM PUBLIC"},
 	"mysql-9.7": {"DROP DATABASE rare", "DROP TABLESPACE rare_space", "DROP USER two@'%', ended@'%', `o``'\"`@'10.0.0.0/255.0.0.0', ''@elsewhere, limited@'%'", "DROP ROLE inner_role, 'outer role'@'host'", "SET GLOBAL partial_revokes = OFF"},
 }
 
-// TestRare: what backups lose comes back as it was; what the server would not have now is told before anything is changed.
+// TestRare: what backups easily lose is restored as it was; what the server would refuse now is reported before anything is changed.
 func TestRare(t *testing.T) {
 	for spec, statements := range rare {
 		t.Run(spec, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(sandboxtest.Main(m))
 }
 
-// lend gives a server that the tests before this one had, too.
+// lend lends a server that earlier tests used, too.
 func lend(t *testing.T, spec string) *sandbox.Node {
 	t.Helper()
 	return sandboxtest.Lend(t, spec, load.LentSettings...)
@@ -112,7 +112,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killChildren restores by processes that are killed, until one comes to its end.
+// killChildren restores with processes that are killed, until one completes.
 func killChildren(t *testing.T, node *sandbox.Node, s *mysql.Stream, dir string, random *rand.Rand) {
 	t.Helper()
 	kills, resumed := 0, 0

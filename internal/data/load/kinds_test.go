@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 )
 
-// TestOtherKind: a table, view or sequence comes back over whatever has its name, and the plan says what goes.
+// TestOtherKind: a table, view or sequence replaces anything that has its name, and the plan says what is dropped.
 func TestOtherKind(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestOtherKind(t *testing.T) {
 				kinds["sequence"] = "CREATE SEQUENCE k.%s"
 			}
 			var drops []string
-			make := func(first bool) { // the kind before or behind the _ of each name
+			make := func(first bool) { // the kind before or after the _ of each name
 				exec(t, s, "CREATE DATABASE k")
 				for backup, mine := range kinds {
 					for there, others := range kinds {

@@ -43,7 +43,7 @@ var shopTables = []string{"seq", "`t \"1\"`", "kids", "k1", "k2", "`empty`", "ol
 
 var servers = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
-// TestRoundTrip: what comes back is what was, on every server; nothing is loaded over; one table comes back alone.
+// TestRoundTrip: what is restored is what was, on every server; nothing is overwritten; one table can be restored alone.
 func TestRoundTrip(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -131,7 +131,7 @@ func picture(t *testing.T, node *sandbox.Node) string {
 	return b.String()
 }
 
-// differ gives the lines that two texts do not share.
+// differ returns the lines that two texts do not share.
 func differ(a, b string) string {
 	if a == b {
 		return ""
@@ -155,7 +155,7 @@ func differ(a, b string) string {
 	return "other lines, or another order:\n" + strings.Join(out, "\n")
 }
 
-// TestOther: what a server of another kind does not know is told before anything is changed, and left away on request.
+// TestOther: what a server of another kind does not know is reported before anything is changed, and left out on request.
 func TestOther(t *testing.T) {
 	from, into := lend(t, "mysql-9.7"), lend(t, "mariadb")
 	s := stream(t, from)
@@ -192,7 +192,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// TestDamage: a changed bit of a chunk is found before any of its rows is sent; mended, the restore goes on; --overwrite leaves other
+// TestDamage: a changed bit of a chunk is found before any of its rows is sent; once repaired, the restore goes on; --overwrite leaves other
 // tables alone.
 func TestDamage(t *testing.T) {
 	node := lend(t, "mariadb")

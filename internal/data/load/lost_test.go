@@ -12,7 +12,8 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// TestLostChunk: nothing is dropped for what is not there, also in a dry run; what is damaged inside is found behind a DROP, and then is told what went.
+// TestLostChunk: nothing is dropped if its chunk is missing, also in a dry run; inner damage is found after a DROP, and then what was dropped is
+// reported.
 func TestLostChunk(t *testing.T) {
 	node := lend(t, "mariadb")
 	s := stream(t, node)

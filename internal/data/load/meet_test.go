@@ -118,7 +118,7 @@ func TestPlannedMisfit(t *testing.T) {
 	}
 }
 
-// TestPlannedDefiners: the plan and the result name the programs whose definers are not there; they do not work, until that is mended as is said.
+// TestPlannedDefiners: the plan and the result name the programs whose definers do not exist; they do not work until that is fixed as advised.
 func TestPlannedDefiners(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestPlannedDefiners(t *testing.T) {
 	}
 }
 
-// TestOlderRelease: what an older release of the same series reads over is found and told, as between series.
+// TestOlderRelease: what an older release of the same series ignores is found and reported, as between series.
 func TestOlderRelease(t *testing.T) {
 	t.Parallel()
 	from, into := lend(t, "mysql-9.7"), lend(t, "mysql-8.0")

@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 )
 
-// TestOrphans: tables that are not restored and refer to some that are stand in the plan; what their rows lost is counted at the end and is
-// an error, whether the table was in the way or gone, and also behind a restore that was cut off.
+// TestOrphans: tables that are not restored and refer to some that are appear in the plan; what their rows lost is counted at the end and is
+// an error, whether the table existed or was gone, and also after a restore that was cut off.
 func TestOrphans(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestOrphans(t *testing.T) {
 			alone := o
 			alone.Schemas, alone.Tables, alone.Overwrite = nil, []string{"shop.customers"}, false
 			check(alone, append(others, "`shop`.`orders`")...)
-			// What comes back alone refers to what is there now: that is told, and is no failure.
+			// What is restored alone refers to what exists now: that is reported, and is no failure.
 			exec(t, s, "SET foreign_key_checks = 0", "DELETE FROM shop.customers WHERE id = 2")
 			alone.Tables, alone.Overwrite = []string{"shop.orders"}, true
 			res, err := restore(t, alone)
@@ -80,7 +80,7 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("%v: got %q; want len(res.Notes) 1, res.Notes[0] \"2 rows of `shop`.`orders` refer to `shop`.`customers`, which is not there (`of_whom`)\"",
 					err, res.Notes)
 			}
-			// All of it comes back: nobody is left.
+			// Everything is restored: there are no orphans.
 			exec(t, s, "DROP DATABASE `c``rm`")
 			if res, err = restore(t, o); err != nil || len(res.Notes) > 0 || len(res.Orphans) > 0 {
 				t.Errorf("%v: got %+v; want no res.Notes, no res.Orphans", err, res)

@@ -41,8 +41,8 @@ var onlyThere = map[string][]string{
 		"CREATE FUNCTION own_chr () RETURNS VARCHAR(9) DETERMINISTIC RETURN CHR(65)", "CREATE TRIGGER own_trigger AFTER DELETE ON t FOR EACH ROW IF OLD.id = 1 THEN INSERT INTO t VALUES (3, 'x') RETURNING id; END IF"},
 }
 
-// TestOtherPrograms: what cannot come along of programs and accounts is told before anything is changed, each by its name, and
-// the rest comes along and works.
+// TestOtherPrograms: what cannot be restored of programs and accounts is reported before anything is changed, each by its name, and
+// the rest is restored and works.
 func TestOtherPrograms(t *testing.T) {
 	nodes := map[string]*sandbox.Node{}
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// testBeside: a table comes back under another name beside the one that it was, whose constraints keep their names; its foreign keys
-// point at itself where they did, and at the table that they pointed at when it comes back in another schema.
+// testBeside: a table is restored under another name next to the original, whose constraints keep their names; its foreign keys
+// refer to itself where they did, and to the table that they referred to if that is restored in another schema.
 func testBeside(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -48,7 +48,7 @@ func testBeside(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testPastEvents: an event whose times are over cannot be made, and is no failure: it is named.
+// testPastEvents: an event whose times are over cannot be made; that is no failure: it is named.
 func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -73,7 +73,7 @@ func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testChecks: MariaDB has the name of a check once in a table, MySQL once in a schema; names that it gives by itself are alike in all tables.
+// testChecks: MariaDB has the name of a check once in a table, MySQL once in a schema; names that it generates are alike in all tables.
 func testChecks(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE h", "USE h", "CREATE TABLE a (n INT, CHECK (n > 0))", "CREATE TABLE b (n INT, CHECK (n > 1), CHECK (n < 9))", "INSERT INTO a VALUES (1)")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "h"), Into: target(t, into)})
@@ -92,7 +92,7 @@ func testChecks(t *testing.T, from, into *sandbox.Node) {
 	}
 }
 
-// testTextDefaults: what MariaDB gives a TEXT or BLOB by default is given by MySQL as well.
+// testTextDefaults: a default of a TEXT or BLOB in MariaDB is restored in MySQL as well.
 func testTextDefaults(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE x CHARACTER SET utf8mb4", "USE x", "CREATE TABLE t (id INT PRIMARY KEY, a TEXT DEFAULT 'it''s ü', b BLOB NOT NULL DEFAULT '', c LONGTEXT DEFAULT NULL, d TINYTEXT CHARACTER SET latin1 NOT NULL DEFAULT 7 COMMENT ' DEFAULT ')")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "x"), Into: target(t, into)})
@@ -107,7 +107,7 @@ func testTextDefaults(t *testing.T, from, into *sandbox.Node) {
 	}
 }
 
-// testNonStandardKeys: foreign keys that point at what is not unique come to a server that makes no new ones.
+// testNonStandardKeys: foreign keys to columns that are not unique are restored on a server that makes no new ones.
 func testNonStandardKeys(t *testing.T, nodes map[string]*sandbox.Node) {
 	into := nodes["mysql-9.7"]
 	for from, node := range nodes {
@@ -191,7 +191,7 @@ func testBytes(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testLostFunction: a view over a function whose definer is gone keeps no other thing out of a backup, and is named where it cannot be made.
+// testLostFunction: a view over a function whose definer is gone keeps nothing else out of a backup, and is named if it cannot be made.
 func testLostFunction(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -224,7 +224,7 @@ func testLostFunction(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testComputed: a table all whose columns are computed keeps no other thing from coming back, and the backup says what it lacks.
+// testComputed: a table all whose columns are computed keeps nothing else from being restored, and the backup says what is missing.
 func testComputed(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -286,7 +286,8 @@ func testWarningRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testBrokenChecks: rows that break a check, or for which it cannot be computed, are there all the same; those checks are named, the others are enforced.
+// testBrokenChecks: rows that break a check, or for which it cannot be computed, are restored all the same; those checks are named, the
+// others are enforced.
 func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE b", "USE b", "SET check_constraint_checks = 0")
@@ -315,8 +316,8 @@ func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	exec(t, s, "DROP DATABASE b")
 }
 
-// testRefusedTables: a table that the server refuses only when it is made keeps no other one away. It is named, with all that is about it;
-// where no table can be made at all, the restore ends, to go on later.
+// testRefusedTables: a table that the server refuses only when it is made does not stop the others. It is named, with what depends on it;
+// if no table can be made at all, the restore ends, to go on later.
 func testRefusedTables(t *testing.T, node *sandbox.Node) {
 	s := stream(t, node)
 	exec(t, s, "CREATE SPATIAL REFERENCE SYSTEM 990001 NAME 'risso' DEFINITION 'GEOGCS[\"risso\",DATUM[\"d\",SPHEROID[\"s\",6378137,298.257223563]],PRIMEM[\"Greenwich\",0],UNIT[\"degree\",0.017453292519943278],AXIS[\"Lat\",NORTH],AXIS[\"Lon\",EAST]]'",
@@ -354,8 +355,8 @@ func testRefusedTables(t *testing.T, node *sandbox.Node) {
 	exec(t, s, "DROP DATABASE r")
 }
 
-// testUnknownCharset: a table of a character set that the server does not have stays away with what is about it, as is said, and comes along when it was
-// converted as is advised.
+// testUnknownCharset: a table of a character set that the server does not have is left out with what depends on it, as announced, and is
+// restored if it was converted as advised.
 func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE z CHARACTER SET gb18030", "USE z", "CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9), KEY (v)) COLLATE gb18030_bin", "INSERT INTO f VALUES (1, _utf8mb4 x'f09f9880')", "CREATE TABLE c (id INT PRIMARY KEY, CONSTRAINT to_f FOREIGN KEY (id) REFERENCES f (id)) CHARSET utf8mb4 COLLATE utf8mb4_general_ci", "INSERT INTO c VALUES (1)",
@@ -394,8 +395,8 @@ func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, into), "DROP DATABASE z")
 }
 
-// testOddKeys: a foreign key that the server does not take, which another one took while its table was not there yet, keeps neither of its
-// tables away: it is named.
+// testOddKeys: a foreign key that the server does not take, but another one took while its table did not exist yet, keeps neither of its
+// tables from being restored: it is named.
 func testOddKeys(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE o CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE o", "SET foreign_key_checks = 0", "CREATE TABLE a_child (id INT PRIMARY KEY, p BIGINT, c INT, t VARCHAR(9) CHARACTER SET latin1, g INT, CONSTRAINT wide FOREIGN KEY (p) REFERENCES parent (id), CONSTRAINT gone FOREIGN KEY (c) REFERENCES parent (x), "+
@@ -475,7 +476,7 @@ func testOtherLetters(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testBrokenTrigger: a trigger that names a column which its table has not any more can be made nowhere: it is named, and keeps nothing else away.
+// testBrokenTrigger: a trigger that names a column which its table no longer has cannot be made anywhere: it is named, and stops nothing else.
 func testBrokenTrigger(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)

@@ -190,7 +190,7 @@ func (j *job) buildable(ctx context.Context, id string) (h repo.Header, why, err
 	for next := id; ; {
 		l, err := j.Repo.Mine(ctx, next)
 		switch {
-		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrDamaged), errors.Is(err, repo.ErrNoBackup):
+		case repo.Unfit(err):
 			return h, err, nil
 		case err != nil:
 			return h, nil, err

@@ -386,7 +386,7 @@ func (c *copier) only(ctx context.Context, what string, err error) error {
 // kindOf is the kind of problem that an error of one backup is.
 func kindOf(err error) ProblemKind {
 	switch {
-	case errors.Is(err, ErrUnsigned), errors.Is(err, ErrForeign):
+	case Untrusted(err):
 		return Foreign
 	case errors.Is(err, ErrNoKey):
 		return Locked

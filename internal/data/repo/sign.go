@@ -27,6 +27,9 @@ var (
 	ErrForeign = fleet.WithRemedy(errors.New("it is signed by a key that is not trusted"), TrustRemedy)
 )
 
+// Untrusted says whether an error is that nobody who is trusted has signed something: ErrUnsigned or ErrForeign.
+func Untrusted(err error) bool { return errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) }
+
 // TrustRemedy is what makes a backup readable whose taker is not trusted.
 const TrustRemedy = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
 
@@ -130,7 +133,12 @@ func (d *Draft) sums(h Header) (first, all string, err error) {
 	return hex.EncodeToString(sum[:]), all, err
 }
 
-// Mine gives the header of a backup that this repository's signer signed himself, for who builds on it: else it is ErrUnsigned or ErrForeign.
+// Unfit says whether an error of Mine is of that backup alone: nothing is built on it, but another may do.
+func Unfit(err error) bool {
+	return Untrusted(err) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoBackup)
+}
+
+// Mine gives the header of a backup that this repository's signer signed himself, which others can be built on: else it is ErrUnsigned or ErrForeign.
 // Where nobody signs any will do.
 func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	s, err := r.signature(ctx, id)

@@ -233,12 +233,7 @@ func (v *verifier) choose(ctx context.Context) error {
 
 // told says whether an error is of one backup, and is told as its problem.
 func told(err error) bool {
-	for _, is := range []error{ErrDamaged, ErrNoKey, ErrUnsigned, ErrForeign} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+	return Untrusted(err) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey)
 }
 
 // manifests reads the manifests to their ends and gathers what they need.
@@ -253,7 +248,7 @@ func (v *verifier) manifests(ctx context.Context) error {
 				return err
 			}
 			switch _, err := v.r.signed(ctx, id); {
-			case errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign):
+			case Untrusted(err):
 				v.problem(Foreign, manifestKey(id), err.Error())
 			case errors.Is(err, ErrDamaged):
 				v.problem(Damaged, signatureKey(id), err.Error())
@@ -279,7 +274,7 @@ func (v *verifier) listed(ctx context.Context, id string) (keySet, int64, error)
 		}
 		return nil
 	})
-	if errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) {
+	if Untrusted(err) {
 		return nil, 0, nil // told of the manifest
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) {
@@ -319,12 +314,9 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 		}
 	}
 	switch {
-	case errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign):
-		v.problem(Foreign, manifestKey(id), err.Error())
-		return nil
 	case errors.Is(err, ErrNoKey) && !v.r.fits:
 		return err // no identity has opened anything: what others are is not known
-	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
+	case told(err):
 		v.problem(kindOf(err), manifestKey(id), err.Error())
 		return nil
 	case errors.Is(err, ErrNoBackup):

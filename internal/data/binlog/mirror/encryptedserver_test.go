@@ -107,7 +107,7 @@ func raw(t *testing.T, n *sandbox.Node, tool ...string) map[string][]byte {
 }
 
 // TestFollowEncryptedMySQL mirrors logs that MySQL keeps encrypted: what it decrypts is what mysqlbinlog gets, byte by byte, and
-// the mirror goes on behind a finished log although the server's file is longer.
+// the mirror goes on after a finished log although the server's file is longer.
 func TestFollowEncryptedMySQL(t *testing.T) {
 	n := sandboxtest.Up(t, "mysql-9.7", settings("mysql-9.7")...)
 	tools := withKeyring(t, n)
@@ -145,8 +145,8 @@ func TestFollowEncryptedMySQL(t *testing.T) {
 	}
 }
 
-// withKeyring starts a MySQL server again with a keyring in a file, which has to be named beside the program: there a link to the program
-// is made. It gives what leads to the program: its loader, its path.
+// withKeyring starts a MySQL server again with a keyring in a file, which must be named next to the program: a link to the program
+// is made there. It returns what leads to the program: its loader, its path.
 func withKeyring(t *testing.T, n *sandbox.Node) (program []string) {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", n.PID))

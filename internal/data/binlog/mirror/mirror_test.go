@@ -29,7 +29,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// helperEnv makes the test program a mirror of its own, which a test can kill: folder, folder of keys or nothing, semi-sync or
+// helperEnv makes the test program a separate mirror, which a test can kill: folder, folder of keys or nothing, semi-sync or
 // nothing, DSN.
 const helperEnv = "RISSO_TEST_MIRROR"
 
@@ -157,7 +157,7 @@ func load(t *testing.T, db *sql.DB, from, to int) {
 // serverLogs are the logs in a server's folder, with the flag cleared that tells that one is being written.
 func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]")) // beside them MariaDB 11.4 has indexes of GTIDs, .idx
+	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]")) // MariaDB 11.4 also has indexes of GTIDs, .idx
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no binary logs in %s: got %v; want len(paths) not 0", n.Datadir, err)
 	}
@@ -175,7 +175,7 @@ func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 	return out
 }
 
-// same compares what is mirrored of the newest series of a server with its own files.
+// same compares the mirrored logs of the newest series of a server with the server's own files.
 func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 	t.Helper()
 	return sameIn(t, folder(dir), dir, logs)
@@ -228,7 +228,7 @@ func sameSeries(t *testing.T, s Series, place Place, dir string, logs map[string
 	return compared
 }
 
-// onlyCheckpoints says whether there is nothing but what MariaDB writes behind a rotation when it comes to it.
+// onlyCheckpoints reports whether there is nothing but what MariaDB writes after a rotation in its own time.
 func onlyCheckpoints(events []byte) bool {
 	for len(events) >= binlogevent.HeaderLen {
 		h := binlogevent.ParseHeader(events)
@@ -324,7 +324,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// tearTail cuts into the last event of the log that is being written, and puts half an event behind it, as a crash may.
+// tearTail cuts into the last event of the log that is being written, and puts half an event after it, as a crash may.
 func tearTail(t *testing.T, dir string) {
 	t.Helper()
 	logs, err := localLogs(dir)
@@ -485,7 +485,7 @@ func sealedDamage(t *testing.T, n *sandbox.Node, db *sql.DB, dir, cache string, 
 		}
 	}
 	again(1000)                // a second frame
-	flip(growing[0].path, 600) // behind the head, in the first frame
+	flip(growing[0].path, 600) // after the head, in the first frame
 	again(1010)
 	if aside, _ := filepath.Glob(growing[0].path + setAside + "*"); len(aside) != 1 {
 		t.Errorf("the damaged log was not set aside: %+v, want len(aside) 1", notes)

@@ -35,8 +35,8 @@ func number(t *testing.T, db *sql.DB, status string) (n int) {
 	return n
 }
 
-// TestSemiSync lets a server wait for an encrypting mirror: a commit stands while the mirror's process is stopped, and whatever was
-// committed is in the mirror when server and mirror were killed.
+// TestSemiSync lets a server wait for an encrypting mirror: a commit waits while the mirror's process is stopped, and everything that was
+// committed is in the mirror after server and mirror are killed.
 func TestSemiSync(t *testing.T) {
 	for _, c := range []struct{ spec, word, load string }{{"mysql-9.7", "source", "plugin_load_add=semisync_source.so"}, {"mariadb", "master", "max_binlog_size=64K"}} {
 		t.Run(c.spec, func(t *testing.T) {
@@ -156,7 +156,7 @@ func asleep(t *testing.T, pid int) bool {
 	return true
 }
 
-// contents is what is in all logs of a place, one behind the other.
+// contents is what is in all logs of a place, one after the other.
 func contents(t *testing.T, place Place, dir string) []byte {
 	t.Helper()
 	list, err := List(t.Context(), place, dir)

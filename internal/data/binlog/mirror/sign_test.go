@@ -18,7 +18,7 @@ import (
 )
 
 // TestSigned forges a mirror in every way: what the mirror did not sign is not read, unless what is unsigned was asked for; and a mirror
-// that goes on signs nothing that the server does not have.
+// that continues signs nothing that the server does not have.
 func TestSigned(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", settings("mariadb")...)
 	db := open(t, n)
@@ -65,7 +65,7 @@ func forgedLogs(t *testing.T, model string, place Place) {
 	put := func(dir, name string, b []byte) {
 		t.Helper()
 		p := filepath.Join(dir, root, s.Key, name)
-		os.Remove(p) // what is put lets nobody change it
+		os.Remove(p) // files put there are not writable
 		if err := os.WriteFile(p, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func forgedLogs(t *testing.T, model string, place Place) {
 		name  string
 		log   int
 		forge func(dir string)
-		want  error // nil: it is read, without what nobody signed
+		want  error // nil: it is read, without what is not signed
 		loose bool  // it is read where what is unsigned may be
 	}{
 		{"as it was", 0, func(string) {}, nil, true},
@@ -183,7 +183,7 @@ func changedSince(t *testing.T, model string, place Place, s Series) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, first+place.ext())
-	os.Remove(file) // what is put lets nobody change it
+	os.Remove(file) // files put there are not writable
 	if err := os.WriteFile(file, other, 0o600); err != nil {
 		t.Fatal(err)
 	}

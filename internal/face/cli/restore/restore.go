@@ -372,7 +372,7 @@ var restoreRemedies = []struct {
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
 	code, remedy := fault.Failed, fleet.RemedyOf(err)
 	// Whom to trust is the first thing to say.
-	mistrusted := errors.Is(err, repo.ErrForged) || errors.Is(err, repo.ErrUnsigned) || errors.Is(err, repo.ErrForeign)
+	mistrusted := errors.Is(err, repo.ErrForged) || repo.Untrusted(err)
 	for _, h := range restoreRemedies {
 		if !mistrusted && errors.Is(err, h.is) {
 			remedy = h.remedy
