@@ -38,7 +38,8 @@ func TestOpenInZones(t *testing.T) {
 				}
 				if len(list) > 0 {
 					if open := list[0].Blocker.Open; open < 0 || open > time.Since(began).Seconds()+1 {
-						t.Errorf("the transaction is told to be open for %v s, it is for %s at most", open, time.Since(began))
+						t.Errorf("the transaction is told to be open for %v s, it is for %s at most; want from 0 to time.Since(began).Seconds() + 1",
+							open, time.Since(began))
 					}
 					break
 				}

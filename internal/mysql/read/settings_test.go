@@ -47,7 +47,8 @@ func TestSettingsAtOnce(t *testing.T) {
 				}
 				read()
 				if !r.Fresh || r.Variables[c.name] != c.text {
-					t.Errorf("SET GLOBAL %s: the next reading says %s, read anew %t", c.set, r.Variables[c.name], r.Fresh)
+					t.Errorf("SET GLOBAL %s: the next reading says %s, read anew %t; want r.Fresh true, r.Variables[c.name] %s",
+						c.set, r.Variables[c.name], r.Fresh, c.text)
 				}
 				if v, _ := r.Sample.Value("mysql_global_variables_" + c.name); c.name == "max_connections" && fmt.Sprintf("%.0f", v) != c.text {
 					t.Errorf("SET GLOBAL %s: the next reading says %v", c.set, v)
@@ -68,7 +69,7 @@ func TestSettingsAtOnce(t *testing.T) {
 				}
 			}
 			if asked > 1 {
-				t.Errorf("%d of 10 readings asked for settings that nobody set", asked)
+				t.Errorf("got %d of 10 readings asked for settings that nobody set, want at most 1", asked)
 			}
 		})
 	}
