@@ -62,7 +62,7 @@ func TestBuildsOnOwn(t *testing.T) {
 		t.Errorf("%+v does not build on %s", second, first.ID)
 	}
 	whole(take(key()), second.ID, "a key that is not trusted")
-	third := take(mine) // beside the foreign one it goes on
+	third := take(mine) // after the foreign one it goes on
 	if third.Parent != second.ID {
 		t.Errorf("%+v does not build on %s", third, second.ID)
 	}

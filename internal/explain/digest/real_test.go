@@ -118,7 +118,7 @@ func compareWithPt(t *testing.T, path string, p *Profile) {
 		if m.calls != w.calls || math.Abs(m.sum-w.sum) > 1e-6 || m.max != w.max || m.rows != w.rows || m.examined != w.examined {
 			t.Errorf("%s: %+v, pt-query-digest has %+v", id, m, w)
 		}
-		// Its buckets grow by 5 % from 1 µs, so a border is up to 5 % off and values beside it move.
+		// Its buckets grow by 5 % from 1 µs, so a border is up to 5 % off and values next to it move.
 		off := int64(0)
 		for i := range m.histogram {
 			off += max(m.histogram[i]-w.histogram[i], 0)
