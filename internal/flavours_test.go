@@ -25,7 +25,7 @@ var asksFlavour = regexp.MustCompile(`[.]MariaDB\(\)|fleet[.]Flavour(MySQL|Maria
 func TestFlavours(t *testing.T) {
 	for _, line := range []string{"if s.MariaDB() {", "case fleet.FlavourPercona:", `if e.Flavour == "MariaDB" {`, `strings.Contains(s.Version, "MariaDB")`} {
 		if !asksFlavour.MatchString(line) {
-			t.Errorf("not found: %s", line)
+			t.Errorf("not found: got %s, want asksFlavour.MatchString(line) true", line)
 		}
 	}
 	list, err := exec.Command("git", "ls-files", "--full-name", "--", "*.go").Output()
@@ -58,10 +58,10 @@ func TestFlavours(t *testing.T) {
 	}
 	for room := range flavourRooms {
 		if seen[room] == 0 {
-			t.Errorf("%s has no files", room)
+			t.Errorf("%s has no files, want seen[room] not 0", room)
 		}
 	}
 	if seen[""] < 100 {
-		t.Errorf("only %d files were looked at", seen[""])
+		t.Errorf("only %d files were looked at, want at least 100", seen[""])
 	}
 }

@@ -80,7 +80,7 @@ func TestFormsAreDigits(t *testing.T) {
 	}
 	for name := range ownForms {
 		if len(found[name]) == 0 {
-			t.Errorf("%s has no form of its own any more", name)
+			t.Errorf("%s has no form of its own any more, want len(found[name]) not 0", name)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func pageForms(t *testing.T, path string) (out []string) {
 func TestFormsAreFound(t *testing.T) {
 	for _, form := range []string{"%.1f s", "%.0f %%", "%d ms", "%s GB", " GiB", "%d s", "%5.2f"} {
 		if !homeMade.MatchString(form) {
-			t.Errorf("%q passes", form)
+			t.Errorf("%q passes, want homeMade.MatchString(form) true", form)
 		}
 	}
 	for _, form := range []string{"%s left", "%d servers", "95%", "%d members", "%s since %s", "GiBBON"} {
@@ -168,7 +168,7 @@ func TestFormsAreFound(t *testing.T) {
 	}
 	for _, form := range []string{"v.toFixed(1)", "`${n} ms`", "`${n} %`", "n.toLocaleString('en')"} {
 		if !inPage.MatchString(form) {
-			t.Errorf("%q passes", form)
+			t.Errorf("%q passes, want inPage.MatchString(form) true", form)
 		}
 	}
 }

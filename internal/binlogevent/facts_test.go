@@ -117,7 +117,7 @@ func TestIntegers(t *testing.T) {
 	for _, short := range []string{"", "\xfc\x01", "\xfe\x01"} {
 		c := cursor{b: []byte(short)}
 		if c.packed(); c.err() == nil {
-			t.Errorf("%x: got no error", short)
+			t.Errorf("%x: got no error, want c.err() not nil", short)
 		}
 		c = cursor{b: []byte(short)}
 		if c.varint(); short == "" && c.err() == nil {

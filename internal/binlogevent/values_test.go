@@ -135,7 +135,7 @@ func TestEquals(t *testing.T) {
 	}
 	col := Column{Name: "n", typ: typeTiny, fixed: 1}
 	if got, err := col.Equals(Value{Present: true, Null: true}); got != "`n` IS NULL" || err != nil {
-		t.Errorf("NULL: got %s, %v", got, err)
+		t.Errorf("NULL: got %s, %v; want \"`n` IS NULL\"", got, err)
 	}
 }
 

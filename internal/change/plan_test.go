@@ -100,6 +100,6 @@ func TestPlanPrints(t *testing.T) {
 		t.Errorf("got %s, %v, want %s", b, err, want)
 	}
 	if len(done) > 0 {
-		t.Errorf("printing did %q", done)
+		t.Errorf("printing did %q, want none", done)
 	}
 }

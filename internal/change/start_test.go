@@ -41,7 +41,7 @@ func TestKeptPrivate(t *testing.T) {
 		t.Errorf("removed twice: got %v, want none", err)
 	}
 	if f.file != nil {
-		t.Error("got the file still open behind its end")
+		t.Errorf("got the file still open behind its end: got %v, want nil", f.file)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestUndoLiterals(t *testing.T) {
 					t.Errorf("%s, undone:\n%s\nbefore:\n%s\n%s", change, got, before, text)
 				}
 				if strings.Contains(strings.Join(res.Notes, " ")+text, "NOT EXACT") {
-					t.Errorf("%s: %v", change, res.Notes)
+					t.Errorf("%s: got %v, want no \"NOT EXACT\" in it", change, res.Notes)
 				}
 			}
 			if strings.HasPrefix(spec, "mysql") {
@@ -81,7 +81,7 @@ func undoBytesInJSON(t *testing.T, c *sql.Conn, undone func(string) (UndoResult,
 			return s
 		}
 		if got := value(read); bytes(got) != bytes(was) {
-			t.Errorf("row %d: the bytes were %s and are %s", id, was, got)
+			t.Errorf("row %d: the bytes were %s and are %s, want bytes(was)", id, was, got)
 		}
 	}
 }

@@ -24,7 +24,7 @@ var marked = "CREATE TABLE test.marked (a INT) COMMENT='" + strings.Repeat("m", 
 func forgeText(t *testing.T, log []byte, in, with string) string {
 	t.Helper()
 	if len(with) > len(in) {
-		t.Fatalf("%q is longer than %q", with, in)
+		t.Fatalf("%q is longer than %q, want at most %v", with, in, len(in))
 	}
 	log = bytes.Clone(log)
 	found := false
@@ -127,7 +127,7 @@ func TestForgedLog(t *testing.T) {
 				t.Error(err)
 			}
 			if err := s.ExecOne(t.Context(), "DO 1; CREATE DATABASE pwned"); mysql.ErrorNumber(err) != errno.ParseError {
-				t.Errorf("two statements as one: %v", err)
+				t.Errorf("two statements as one: got %v, want errno.ParseError", err)
 			}
 			if err := s.Exec(t.Context(), "DO 1; DROP DATABASE several"); err != nil {
 				t.Error(err)
@@ -136,7 +136,7 @@ func TestForgedLog(t *testing.T) {
 				t.Errorf("one with its end: %v", err)
 			}
 			if after := value(t, ddb, "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN ('pwned', 'several')"); after != "0" {
-				t.Error("a second statement ran")
+				t.Errorf("a second statement ran: got %v, want \"0\"", after)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func TestMayBeGone(t *testing.T) {
 			want = text
 		}
 		if q := mayBeGone(binlogevent.Query{Text: []byte(text)}); string(q.Text) != want {
-			t.Errorf("%s: %s", text, q.Text)
+			t.Errorf("%s: got %s, want %v", text, q.Text, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestDefinitions(t *testing.T) {
 			o.Schemas = nil // accounts, too
 			got, tables := s.compare(o)
 			if words := saysOf(got, tables); words != "" || got.Counts.Definitions+got.Counts.Undefined != 0 || got.Counts.Differ != 0 {
-				t.Fatalf("equal, and told is: %s%+v", words, got.Counts)
+				t.Fatalf("equal, and told is: %s%+v; want words \"\", Definitions + got.Counts.Undefined 0, Differ 0", words, got.Counts)
 			}
 			s.secretly(1, "USE ck", "ALTER TABLE a ALTER n SET DEFAULT 6", "ALTER TABLE a MODIFY e ENUM('a','b') AFTER id", "ALTER TABLE a DROP KEY s, ADD KEY more (d)", "ALTER TABLE b DROP FOREIGN KEY fk",
 				"ALTER TABLE a COMMENT = 'another'", "ALTER TABLE p ADD PARTITION (PARTITION p2 VALUES LESS THAN (30))", "CREATE OR REPLACE VIEW v AS SELECT id, n FROM a WHERE n > 2", "DROP TRIGGER tr",
@@ -69,7 +69,7 @@ func TestDefinitions(t *testing.T) {
 				t.Errorf("%d differences are told, not 14:\n%s", n, words)
 			}
 			if got.Counts.Differ != 0 || got.Counts.Definitions != 3+7 {
-				t.Errorf("%+v", got.Counts)
+				t.Errorf("got %+v; want Differ 0, Definitions 3 + 7", got.Counts)
 			}
 		})
 	}
@@ -110,6 +110,6 @@ func TestDefinitionsAcross(t *testing.T) {
 		}
 	}
 	if got.Counts.Definitions != 2 {
-		t.Errorf("%+v", got.Counts)
+		t.Errorf("got %+v, want Definitions 2", got.Counts)
 	}
 }

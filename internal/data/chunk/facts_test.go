@@ -46,11 +46,11 @@ func TestWhere(t *testing.T) {
 		}
 	}
 	if got := three.Only(Bound{"1", "2"}); got != "`a` = 1 AND `b` = 2" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"`a` = 1 AND `b` = 2\"", got)
 	}
 	two.Desc[1] = true
 	if got := two.OrderBy(); got != "`a`, `b` DESC" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"`a`, `b` DESC\"", got)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestStatements(t *testing.T) {
 		}
 	}
 	if b, err := k.Literals([][]byte{[]byte("1"), []byte("-2")}); err != nil || fmt.Sprint(b) != "[1 -2]" {
-		t.Errorf("got %v, %v", b, err)
+		t.Errorf("got %v, %v; want \"[1 -2]\"", b, err)
 	}
 	for _, bad := range [][][]byte{{[]byte("1")}, {[]byte("1"), nil}, {[]byte("1"), []byte("x")}, {[]byte("1"), []byte("2"), []byte("3")}} {
 		if b, err := k.Literals(bad); !errors.Is(err, ErrBound) {

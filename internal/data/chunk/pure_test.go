@@ -114,7 +114,7 @@ func TestNumbers(t *testing.T) {
 	broken := errors.New("broken")
 	for _, last := range []bool{true, false} {
 		if err := (&numbers{to: &whole{fail: broken}, packed: packed, end: 3}).Piece(good, last); !errors.Is(err, broken) {
-			t.Errorf("where the sink breaks, last %v: got %v", last, err)
+			t.Errorf("where the sink breaks, last %v: got %v; want broken", last, err)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestLongRows(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if err := NewPlaces(table, &whole{fail: broken}).Piece(field("1"), true); !errors.Is(err, broken) {
-		t.Errorf("where the sink breaks: got %v", err)
+		t.Errorf("where the sink breaks: got %v, want broken", err)
 	}
 }
 

@@ -84,7 +84,8 @@ func TestServerNeverStarts(t *testing.T) {
 	o.Backup = h.ID
 	away = put("spoiled")
 	if p, err := Run(t.Context(), o); err != nil || p.Passed || len(p.Failures) != 1 || !strings.Contains(p.Failures[0], "an empty one starts") || proofs() != 1 {
-		t.Errorf("a copy that does not start: %+v, %v", p, err)
+		t.Errorf("a copy that does not start: got %+v, %v; want Passed false, len(Failures) 1, \"an empty one starts\" in Failures[0], proofs() 1",
+			p, err)
 	}
 	away()
 	if p, err := Run(t.Context(), o); err != nil || !p.Passed {

@@ -119,7 +119,7 @@ func (h held) until(ctx context.Context, t *testing.T, statement string, ended c
 		}
 	}
 	if ctx.Err() == nil {
-		t.Errorf("%s does not wait", statement)
+		t.Errorf("%s does not wait, want ctx.Err() not nil", statement)
 	}
 }
 
@@ -138,7 +138,7 @@ func (h held) changesWait(t *testing.T) {
 		t.Fatalf("%v, %+v", err, events)
 	}
 	if len(events) > 0 {
-		t.Errorf("the guardian said: %+v", events)
+		t.Errorf("the guardian said: %+v, want none", events)
 	}
 	t.Logf("the change took %s, the backup %.2f s", took[0], result.Seconds)
 	m, err := r.Manifest(t.Context(), "")
@@ -176,7 +176,7 @@ func (h held) othersWaitForReaders(t *testing.T) {
 	never := func(time.Duration) bool { return false }
 	_, _, took, err := h.backup(t, o, never, step{3, "ALTER TABLE d.t ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.t (v) VALUES ('x')"})
 	if !errors.Is(err, snapshot.ErrStalls) || !strings.Contains(err.Error(), "`d`.`t`") {
-		t.Errorf("the backup is whole, or: %v", err)
+		t.Errorf("the backup is whole, or: %v; want snapshot.ErrStalls, \"`d`.`t`\" in the error", err)
 	}
 	t.Logf("the change took %s, who queued behind it %s", took[0], took[1])
 	exec(t, h.s, "ALTER TABLE d.t DROP COLUMN c")
@@ -207,7 +207,7 @@ func (h held) reserveLost(t *testing.T) {
 	})
 	result, err := dump.Run(t.Context(), place(t), o)
 	if n < 3 {
-		t.Fatalf("%d times the gate was passed: %v", n, err)
+		t.Fatalf("%d times the gate was passed: %v, want at least 3", n, err)
 	}
 	if err != nil {
 		t.Fatalf("while somebody locks a table: %v", err)
@@ -231,7 +231,7 @@ func (h held) reserveLost(t *testing.T) {
 	})
 	_, err = dump.Run(t.Context(), place(t), o)
 	if !errors.Is(err, dump.ErrChanged) || !strings.Contains(err.Error(), "`d`.`w`") || strings.Contains(err.Error(), "closed network") {
-		t.Errorf("a table was emptied: %v", err)
+		t.Errorf("a table was emptied: %v; want dump.ErrChanged, \"`d`.`w`\" in the error, no \"closed network\" in the error", err)
 	}
 }
 
@@ -279,6 +279,6 @@ func emptied(t *testing.T, dsn string) {
 	exec(t, s, "CREATE USER blind@localhost", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, RELOAD, LOCK TABLES, REPLICATION CLIENT ON *.* TO blind@localhost")
 	o := dump.Options{Target: target(t, strings.Replace(dsn, "root", "blind", 1)), Name: "s", Threads: 1, ChunkAim: 64 << 10, Gate: &gate{at: 3, do: func() { exec(t, s, "TRUNCATE TABLE d.u") }}}
 	if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, dump.ErrChanged) {
-		t.Errorf("a table was emptied: %v", err)
+		t.Errorf("a table was emptied: %v, want dump.ErrChanged", err)
 	}
 }

@@ -155,12 +155,12 @@ func moment(t *testing.T, source, replica *sandbox.Node, method snapshot.Method,
 	dst := stream(t, target(t, replica.DSN))
 	counts := loadBackup(t, r, dst)
 	if counts["a"] == 0 || counts["a"] != counts["b"] {
-		t.Fatalf("the tables are not of one moment: %v", counts)
+		t.Fatalf("the tables are not of one moment: %v; want counts[\"a\"] not 0, counts[\"a\"] counts[\"b\"]", counts)
 	}
 	var total int64
 	one(t, dst, "SELECT SUM(n) FROM m.c", &total)
 	if total != counts["a"] {
-		t.Fatalf("table c counts %d transactions, table a has %d", total, counts["a"])
+		t.Fatalf("table c counts %d transactions, table a has %d; want counts[\"a\"]", total, counts["a"])
 	}
 	replicate(t, source, replica, dst, result.Header.Position, byGTID)
 	same(t, stream(t, to), dst)
@@ -304,7 +304,7 @@ func follow(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p re
 			at[strings.NewReplacer("Source", "Master", "Replica", "Slave").Replace(k)] = v
 		}
 		if at["Last_SQL_Error"] != "" {
-			t.Fatalf("from %s:%d %s: %s", p.File, p.Offset, p.GTIDSet, at["Last_SQL_Error"])
+			t.Fatalf("from %s:%d %s: got %s, want \"\"", p.File, p.Offset, p.GTIDSet, at["Last_SQL_Error"])
 		}
 		if at["Relay_Master_Log_File"] == end[0]["File"] && at["Exec_Master_Log_Pos"] == end[0]["Position"] {
 			return words[1]

@@ -134,21 +134,21 @@ func lockRemedies(t *testing.T, dsn string, s *mysql.Stream) {
 	_, err := as("nolock", schema, false)
 	const grant = "GRANT LOCK TABLES ON `shop`.* TO 'nolock'@'localhost'"
 	if err == nil || !strings.HasSuffix(err.Error(), "; to lock tables without transactions run "+grant) || strings.Contains(err.Error(), "\n") {
-		t.Fatalf("%v", err)
+		t.Fatalf("got %v; want an error, %q at the end of the error, no \"\\n\" in the error", err, "; to lock tables without transactions run "+grant)
 	}
 	exec(t, s, grant)
 	if res, err := as("nolock", schema, false); err != nil || res.Header.Tables != 3 {
-		t.Errorf("%+v, %v", res.Header, err)
+		t.Errorf("got %+v, %v; want Tables 3", res.Header, err)
 	}
 	grants := blind("onetable", table)
 	if got, want := strings.Join(grants, "; "), "GRANT SELECT, TRIGGER ON `shop`.`m` TO 'onetable'@'localhost'; GRANT LOCK TABLES ON `shop`.* TO 'onetable'@'localhost'"; got != want {
-		t.Errorf("the remedy is %s", got)
+		t.Errorf("the remedy is %s, want %s", got, want)
 	}
 	exec(t, s, grants...)
 	if res, err := as("onetable", table, false); err != nil || res.Header.Tables != 1 {
-		t.Errorf("%+v, %v", res.Header, err)
+		t.Errorf("got %+v, %v; want Tables 1", res.Header, err)
 	}
 	if res, err := as("seer", schema, true); err != nil || res.Header.Tables != 1 || !strings.Contains(strings.Join(res.Header.Notes, " "), "`shop`.`m`") {
-		t.Errorf("%+v, %v", res.Header, err)
+		t.Errorf("got %+v, %v; want Tables 1, \"`shop`.`m`\" in strings.Join(res.Header.Notes, \" \")", res.Header, err)
 	}
 }

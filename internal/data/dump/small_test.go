@@ -28,7 +28,7 @@ func manySmall(t *testing.T, r *repo.Repo, to mysql.Target, s *mysql.Stream) {
 		t.Fatal(err)
 	}
 	if n := selects(t, s) - before; n > asked {
-		t.Errorf("%d tables, of which %d have rows, took %d SELECTs", tables, len(rows), n)
+		t.Errorf("%d tables, of which %d have rows, took %d SELECTs; want at most %d", tables, len(rows), n, asked)
 	}
 	m, err := r.Manifest(t.Context(), "")
 	if err != nil {

@@ -55,7 +55,7 @@ func TestWaitForPrune(t *testing.T) {
 		}
 		ids, err := s.QueryMaps(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER <> 'system user'")
 		if err != nil || len(ids) != 0 {
-			t.Errorf("sessions on the server while it waits: %v, %v", ids, err)
+			t.Errorf("sessions on the server while it waits: got %v, %v; want none", ids, err)
 		}
 		_ = prune.Process.Kill()
 		_ = prune.Wait()
@@ -64,7 +64,7 @@ func TestWaitForPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told != 1 {
-		t.Errorf("it said %d times that it waits", told)
+		t.Errorf("it said %d times that it waits, want 1", told)
 	}
 }
 

@@ -94,9 +94,9 @@ func TestChoice(t *testing.T) {
 	}
 	// A slip in --rename does not bring the rest over what is there.
 	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Schemas: []string{"shop"}, Rename: []string{"shpo=shop2"}, Overwrite: true}); !errors.Is(err, load.ErrNothing) {
-		t.Error(err)
+		t.Errorf("got %v, want load.ErrNothing", err)
 	}
 	if got := ask(t, s, "SELECT COUNT(*) FROM shop.o"); got != "2|\n" {
-		t.Errorf("%s rows are there", got)
+		t.Errorf("%s rows are there, want \"2|\\n\"", got)
 	}
 }

@@ -125,7 +125,7 @@ func TestStagesAsPlanned(t *testing.T) {
 		return nil
 	}
 	if _, err := restore(t, o); err != nil || len(want) < 10 {
-		t.Fatalf("got the stages %q, %v", want, err)
+		t.Fatalf("got the stages %q, %v; want at least 10", want, err)
 	}
 	if now := ask(t, s, there); now != before {
 		t.Errorf("behind a dry run: got %s, want %s", now, before)
@@ -140,7 +140,7 @@ func TestStagesAsPlanned(t *testing.T) {
 		}
 	}
 	if _, err := restore(t, o); !errors.Is(err, load.ErrLeftOut) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want load.ErrLeftOut", err)
 	}
 	if want = slices.Compact(want); !slices.Equal(got, want) { // events come twice, one after the other
 		t.Errorf("got %q, want %q", got, want)
@@ -179,7 +179,8 @@ func TestServerCutOff(t *testing.T) {
 				}
 			}})
 			if !errors.Is(err, load.ErrDifferent) || len(res.Different) != 1 || res.Different[0].Table != "m" || !strings.Contains(res.Different[0].Wants, "2 rows") || !strings.Contains(res.Different[0].Wants, "MEMORY tables") || res.Objects != 1 {
-				t.Errorf("%v: %+v", err, res)
+				t.Errorf("%v: got %+v; want load.ErrDifferent, len(Different) 1, Different[0].Table \"m\", \"2 rows\" in Different[0].Wants, \"MEMORY tables\" in Different[0].Wants, Objects 1",
+					err, res)
 			}
 		})
 	}
@@ -201,7 +202,7 @@ func testCutOff(t *testing.T, spec string, node *sandbox.Node, o load.Options, c
 		}
 	}
 	if !errors.Is(err, load.ErrLeftOut) || res.Resumed {
-		t.Fatalf("%v: %+v", err, res)
+		t.Fatalf("%v: got %+v; want load.ErrLeftOut, Resumed false", err, res)
 	}
 	exec(t, stream(t, node), "SET foreign_key_checks = 0", "DROP DATABASE w")
 	for _, stage := range stages {
@@ -251,19 +252,19 @@ func TestSince(t *testing.T) {
 				_, err := restore(t, o)
 				for _, what := range []string{"table `w`.`old`", "view `w`.`whole`", "procedure `w`.`pr`"} {
 					if !errors.Is(err, load.ErrExists) || !strings.Contains(err.Error(), what) {
-						t.Errorf("nothing of %s: %v", what, err)
+						t.Errorf("nothing of %s: got %v; want load.ErrExists, %q in the error", what, err, what)
 					}
 				}
 			}
 			if got := ask(t, s, "SELECT theirs FROM w.whole"); got != "7|\n" {
-				t.Errorf("what somebody made since is %q", got)
+				t.Errorf("what somebody made since is %q, want \"7|\\n\"", got)
 			}
 			var plan load.Plan
 			o.Overwrite, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 			exec(t, s, "ALTER DATABASE w CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
 			again("with --overwrite")
 			if drops := strings.Join(plan.Drops, ", "); plan.DropsAll != 3 || !strings.Contains(drops, "table `w`.`old`") {
-				t.Errorf("it drops %q", plan.Drops)
+				t.Errorf("it drops %q; want plan.DropsAll 3, \"table `w`.`old`\" in drops", plan.Drops)
 			}
 		})
 	}

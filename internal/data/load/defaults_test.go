@@ -45,7 +45,7 @@ func TestOddDefaults(t *testing.T) {
 			exec(t, s, "DROP DATABASE rental", "COMMIT")
 			res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
 			if err != nil || len(res.Different) > 0 || len(res.LeftOut) > 0 {
-				t.Errorf("%v: %+v, %+v", err, res.Different, res.LeftOut)
+				t.Errorf("%v: got %+v, %+v; want no res.Different, no res.LeftOut", err, res.Different, res.LeftOut)
 			}
 			setDefaults(t, node, before)
 			if got := rentalSays(t, node); got != want {

@@ -86,7 +86,7 @@ func testForeign(t *testing.T, nodes map[string]*sandbox.Node) {
 				defer exec(t, to, "DROP DATABASE f")
 				for _, c := range tables {
 					if got := ask(t, to, "SELECT "+c.columns+" FROM f."+c.name); got != want[c.name] {
-						t.Errorf("%s: %q for %q", c.name, got, want[c.name])
+						t.Errorf("%s: got %q for %q, want want[c.name]", c.name, got, want[c.name])
 					}
 					var said []string
 					for _, f := range res.Otherwise {

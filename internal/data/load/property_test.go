@@ -55,10 +55,10 @@ func TestGenerated(t *testing.T) {
 				t.Fatalf("%v: %+v", err, res.Different)
 			}
 			if d := differ(before, g.picture(node)); d != "" {
-				t.Fatal(d)
+				t.Fatalf("got %v, want \"\"", d)
 			}
 			if res.Tables != int64(len(g.tables)) {
-				t.Errorf("%d tables for %d", res.Tables, len(g.tables))
+				t.Errorf("got %d tables for %d, want %d", res.Tables, len(g.tables), int64(len(g.tables)))
 			}
 		})
 	}

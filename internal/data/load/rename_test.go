@@ -59,7 +59,7 @@ func TestRenamePrograms(t *testing.T) {
 			var plan load.Plan
 			res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Schemas: []string{"shop"}, Rename: []string{"shop=shop2"}, Confirm: func(p load.Plan) error { plan = p; return nil }})
 			if err != nil || len(res.Different) > 0 {
-				t.Fatalf("%v: %+v", err, res)
+				t.Fatalf("%v: got %+v; want none", err, res)
 			}
 			if got := rowsOfShop(t, s, "shop2"); got != before {
 				t.Errorf("shop2 is not as shop was: %s", differ(before, got))
@@ -81,7 +81,7 @@ func TestRenamePrograms(t *testing.T) {
 				t.Errorf("shop was changed: %s", differ(before, got))
 			}
 			if got := ask(t, s, "SELECT EVENT_DEFINITION FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'shop2'"); !strings.Contains(got, "`shop2`.t") {
-				t.Errorf("the event: %s", got)
+				t.Errorf("the event: got %s, want \"`shop2`.t\" in it", got)
 			}
 			for _, notes := range [][]string{plan.Notes, res.Notes} {
 				for _, want := range []string{"`p6`: a text may name the old schema and stays as it is: 'shop.t INTO @n'", "`p6`: it runs dynamic SQL", "`v3`: a text", "`p2`: a text", "`p8`: a text"} {

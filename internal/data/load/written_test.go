@@ -30,7 +30,7 @@ func TestUnsureGrants(t *testing.T) {
 			r.unsureGrants(&repo.Object{Kind: repo.Account, Name: fmt.Sprint("u", i, "@%"), After: []string{"GRANT USAGE ON *.* TO `u`@`%`", c.grant}})
 		}
 		if len(r.plan.Notes) != c.told {
-			t.Errorf("%+v, %s: told %q", c.server, c.grant, r.plan.Notes)
+			t.Errorf("got %+v, %s: told %q; want length %v", c.server, c.grant, r.plan.Notes, c.told)
 		}
 	}
 }

@@ -43,17 +43,18 @@ func TestPruneKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Prune(t.Context(), PruneOptions{}); !errors.Is(err, ErrPruning) {
-		t.Errorf("beside a prune that lives: %v", err)
+		t.Errorf("beside a prune that lives: got %v, want ErrPruning", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var told []Holder
 	h := Header{ID: NewID(time.Now())}
 	if err := r.Begin(ctx, h, func(h Holder) { told = append(told, h); cancel() }); !errors.Is(err, context.Canceled) {
-		t.Errorf("a backup beside a prune that lives: %v", err)
+		t.Errorf("a backup beside a prune that lives: got %v, want context.Canceled", err)
 	}
 	if len(told) != 1 || told[0].Process == nil || told[0].Process.PID != process.PID || !strings.Contains(told[0].String(), process.Host) {
-		t.Errorf("it waits for %v", told)
+		t.Errorf("it waits for %v; want len(told) 1, told[0].Process not nil, told[0].Process.PID %v, %q in told[0].String()",
+			told, process.PID, process.Host)
 	}
 	if _, err := r.begun(t.Context(), h.ID); err == nil {
 		t.Error("its note stays when it gives up")
@@ -129,20 +130,20 @@ func TestOneSecond(t *testing.T) {
 		}
 		for i, h := range list {
 			if h.ID != ids[i] {
-				t.Fatalf("the list has %s where %s should be", h.ID, ids[i])
+				t.Fatalf("the list has %s where %s should be, want ids[i]", h.ID, ids[i])
 			}
 		}
 		m, err := r.Manifest(t.Context(), "")
 		if err != nil || m.Header.ID != ids[3] {
-			t.Fatalf("%v, the newest is not %s", err, ids[3])
+			t.Fatalf("%v, the newest is not %s; want m.Header.ID ids[3]", err, ids[3])
 		}
 		m.Close()
 		if h, ok := Newest(list, time.Now(), func(Header) bool { return true }); !ok || h.ID != ids[3] {
-			t.Fatalf("%s is taken for the newest", h.ID)
+			t.Fatalf("%s is taken for the newest; want ok true, h.ID ids[3]", h.ID)
 		}
 		p, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}})
 		if err != nil || !slices.Equal(p.Removed, ids[:3]) {
-			t.Fatalf("%+v, %v", p, err)
+			t.Fatalf("got %+v, %v; want Removed ids[:3]", p, err)
 		}
 	}
 }
@@ -184,30 +185,30 @@ func TestDatedAhead(t *testing.T) {
 	ids := five(t, r)
 	ahead := back(t, r, time.Now().AddDate(1, 0, 0), nil)
 	if m, err := r.Manifest(t.Context(), ""); err != nil || m.Header.ID != ids[4] {
-		t.Errorf("%v: the newest is not %s", err, ids[4])
+		t.Errorf("%v: the newest is not %s; want m.Header.ID ids[4]", err, ids[4])
 	} else {
 		m.Close()
 	}
 	if note, err := r.SetBackNote(t.Context(), time.Now()); err != nil || !strings.Contains(note, "but dated later, are "+ahead+".") {
-		t.Errorf("who takes the next one hears %q, %v", note, err)
+		t.Errorf("who takes the next one hears %q, %v; want %q in it", note, err, "but dated later, are "+ahead+".")
 	}
 	if note, err := r.SetBackNote(t.Context(), time.Now().AddDate(1, 0, 0)); err != nil || note != "" {
-		t.Errorf("by a clock that is right: %q, %v", note, err)
+		t.Errorf("by a clock that is right: %q, %v; want \"\"", note, err)
 	}
 	if note, err := r.AheadNote(t.Context(), ids[4], time.Now()); err != nil || !strings.HasSuffix(note, "not considered the newest: "+ahead) {
-		t.Errorf("dated ahead: %q, %v", note, err)
+		t.Errorf("dated ahead: got %q, %v; want %q at its end", note, err, "not considered the newest: "+ahead)
 	}
 	p, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Within: 50 * time.Hour}})
 	if err != nil || !slices.Equal(p.Removed, ids[:2]) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want Removed ids[:2]", p, err)
 	}
 	if p, err := r.Prune(t.Context(), PruneOptions{Remove: []string{ahead}}); err != nil || !slices.Equal(p.Removed, []string{ahead}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want Removed %v", p, err, []string{ahead})
 	}
 	only := made(t, t.TempDir(), Keys{})
 	ahead = back(t, only, time.Now().AddDate(1, 0, 0), nil)
 	if m, err := only.Manifest(t.Context(), ""); err != nil || m.Header.ID != ahead { // this host's clock may be the wrong one
-		t.Errorf("%v: where there is no other it is the newest", err)
+		t.Errorf("%v: where there is no other it is the newest; want m.Header.ID %v", err, ahead)
 	} else {
 		m.Close()
 	}

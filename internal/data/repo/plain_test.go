@@ -46,7 +46,7 @@ func TestPlainObject(t *testing.T) {
 		}
 		rest := bytes.NewBuffer(begin)
 		if n, err := half.WriteTo(rest); err != nil || n != int64(len(want)-len(want)/2) || !bytes.Equal(rest.Bytes(), want) {
-			t.Errorf("%d bytes: the second half has %d bytes, %v", size, n, err)
+			t.Errorf("%d bytes: the second half has %d bytes, %v; want n %d, rest.Bytes() %v", size, n, err, int64(len(want)-len(want)/2), want)
 		}
 	}
 }

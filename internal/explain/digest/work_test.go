@@ -46,17 +46,17 @@ func TestWork(t *testing.T) {
 				_, err = s.Next(func(*Event) { calls++ })
 			}
 			if !errors.Is(err, io.EOF) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want io.EOF", err)
 			}
 			if calls != x.calls || s.Lost() != "" {
-				t.Errorf("%d events of %d; %s", calls, x.calls, s.Lost())
+				t.Errorf("got %d events of %d; %s; want calls %d, s.Lost() \"\"", calls, x.calls, s.Lost(), x.calls)
 			}
 			if n := s.b.searched + s.w.parser.searched; n > 4*int64(len(x.log)) {
-				t.Errorf("%d bytes of a log of %d were searched", n, len(x.log))
+				t.Errorf("%d bytes of a log of %d were searched, want at most %d", n, len(x.log), 4*int64(len(x.log)))
 			}
 			one, many := digest(t, Options{Workers: 1}, []byte(x.log)), digest(t, Options{Workers: 3, blockSize: 50_000}, []byte(x.log))
 			if a, b := asJSON(t, one), asJSON(t, many); one.Calls != x.calls || a != b {
-				t.Errorf("%d calls, not %d; other blocks: %s", one.Calls, x.calls, firstDifference(b, a))
+				t.Errorf("got %d calls, not %d; other blocks: %s; want one.Calls %d, a %v", one.Calls, x.calls, firstDifference(b, a), x.calls, b)
 			}
 		})
 	}

@@ -140,13 +140,13 @@ func TestManyDigests(t *testing.T) {
 		before := s.c.Traffic.Queries.Load()
 		st := s.read()
 		if asked := int(s.c.Traffic.Queries.Load() - before); asked >= heaviest+20 { // a histogram each of the heaviest, and those of a new connection; texts alone took 24 queries
-			t.Errorf("%d questions for one minute", asked)
+			t.Errorf("got %d questions for one minute, want less than %d", asked, heaviest+20)
 		}
 		if st.Working {
 			break
 		}
 		if try == 3 || !strings.Contains(st.Why, context.DeadlineExceeded.Error()) {
-			t.Fatalf("the reading failed: %+v", st)
+			t.Fatalf("the reading failed: got %+v; want try not 3, context.DeadlineExceeded.Error() in Why", st)
 		}
 	}
 	if n := len(s.c.classes); n < many {
@@ -163,7 +163,8 @@ func TestMergeAddsUp(t *testing.T) {
 	}
 	got := merge(merge(nil, []cost{of(a, 1, 3), of(b, 2, 1)}), []cost{of(b, 5, 4), of(digestKey{"s", "c"}, 7, 0)})
 	if len(got) != 3 || got[0].Calls != 1 || got[1].Calls != 7 || got[1].RowsSent != 14 || got[1].Seconds != 7 || got[1].MaxSeconds != 4 || got[2].Calls != 7 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want len(got) 3, got[0].Calls 1, got[1].Calls 7, got[1].RowsSent 14, got[1].Seconds 7, got[1].MaxSeconds 4, got[2].Calls 7",
+			got)
 	}
 }
 

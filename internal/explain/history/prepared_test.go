@@ -95,7 +95,7 @@ func TestPrepared(t *testing.T) {
 		execute(t, sel, 17, oneArg) // before the first reading: does not count
 		s.mustRead()
 		if got := s.c.prepared.Counting; got.Digests != inDigests || got.Instances == inDigests {
-			t.Fatalf("counting: %+v", got)
+			t.Fatalf("counting: got %+v; want Digests %v, Instances not %v", got, inDigests, inDigests)
 		}
 		execute(t, sel, 1000, oneArg)
 		execute(t, ins, 30, func(i int) []any { return []any{i, "x", 1000 + i, "it's", "y"} })
@@ -121,7 +121,7 @@ func TestPrepared(t *testing.T) {
 		s.preparedRestart(inDigests)
 		for _, c := range s.top() {
 			if strings.Contains(c.Fingerprint, "risso_prepared") || strings.Contains(c.Fingerprint, "performance_schema.") {
-				t.Errorf("the observer observes itself: %d × %s", c.Calls, c.Fingerprint)
+				t.Errorf("the observer observes itself: got %d × %s; want no \"risso_prepared\" in it, no \"performance_schema.\" in it", c.Calls, c.Fingerprint)
 			}
 		}
 	})
@@ -225,7 +225,7 @@ func TestPreparedOff(t *testing.T) {
 			s.mustRead()
 			notes := s.c.Status().Notes
 			if len(notes) != 1 || !strings.Contains(notes[0].Remedy, "events_statements_current") {
-				t.Fatalf("notes %+v", notes)
+				t.Fatalf("notes %+v; want len(notes) 1, \"events_statements_current\" in notes[0].Remedy", notes)
 			}
 			s.run(1, notes[0].Remedy)
 			s.mustRead()
@@ -233,7 +233,7 @@ func TestPreparedOff(t *testing.T) {
 			s.mustRead()
 			s.expect(map[string]int64{"SELECT id FROM t WHERE id = #": 6})
 			if notes := s.c.Status().Notes; len(notes) != 0 {
-				t.Errorf("notes %+v", notes)
+				t.Errorf("notes %+v, want none", notes)
 			}
 		})
 	}

@@ -76,7 +76,7 @@ func readAnswers(t *testing.T, text string) []answer {
 	for _, one := range strings.Split(text, "; ") {
 		m := answerForm.FindStringSubmatch(one)
 		if m == nil {
-			t.Fatalf("not an answer: %q", one)
+			t.Fatalf("not an answer: got %q, want m not nil", one)
 		}
 		a := answer{table: m[1], tail: strings.Fields(m[3])}
 		for _, step := range strings.Split(strings.TrimSpace(m[2]), ", ") {
@@ -167,7 +167,7 @@ func TestCorpusAsTold(t *testing.T) {
 		}
 		m := regexp.MustCompile(`[Mm]ore than (\d+) statements with known answers`).FindSubmatch(text)
 		if m == nil {
-			t.Fatalf("%s does not tell of the corpus", path)
+			t.Fatalf("%s does not tell of the corpus, want m not nil", path)
 		}
 		if told, err := strconv.Atoi(string(m[1])); err != nil || told >= n || told+40 < n {
 			t.Errorf("%s tells of more than %s statements, there are %d", path, m[1], n)

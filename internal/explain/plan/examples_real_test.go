@@ -58,7 +58,8 @@ func TestExamples(t *testing.T) {
 			_, rest, found := strings.Cut(string(b), "<!-- "+x.name+" "+k.kind+" -->\n```\n")
 			want, _, _ := strings.Cut(rest, "\n```")
 			if !found || shapeOf(want) != shapeOf(got) {
-				t.Errorf("%s on %s is not as the page has it:\n%s\nnow it is\n%s", x.name, k.kind, shapeOf(want), shapeOf(got))
+				t.Errorf("%s on %s is not as the page has it; want found true, shapeOf(want) shapeOf(got):\n%s\nnow it is\n%s",
+					x.name, k.kind, shapeOf(want), shapeOf(got))
 			}
 		}
 	}

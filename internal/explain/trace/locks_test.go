@@ -22,7 +22,7 @@ func TestWaitsAreNotJoined(t *testing.T) {
 		fresh bool
 	}{{1, 5, true}, {2, 5, false}, {10, 9, true}, {11, 9, false}, {30, 9, true}} {
 		if fresh := saw(c.at, c.event); fresh != c.fresh {
-			t.Errorf("at %g: another wait: %t", c.at, fresh)
+			t.Errorf("at %g: another wait: got %t, want %t", c.at, fresh, c.fresh)
 		}
 	}
 	l.count++ // a look that saw no wait
@@ -30,7 +30,7 @@ func TestWaitsAreNotJoined(t *testing.T) {
 		t.Error("a wait that had ended goes on")
 	}
 	if len(l.waits) != 4 || l.waits[0].To != 2 || l.waits[1].From != 10 || l.waits[1].To != 11 || l.waits[2].From != 30 {
-		t.Errorf("%+v", l.waits)
+		t.Errorf("got %+v; want len(l.waits) 4, l.waits[0].To 2, l.waits[1].From 10, l.waits[1].To 11, l.waits[2].From 30", l.waits)
 	}
 }
 
@@ -57,12 +57,12 @@ func TestLockRemedies(t *testing.T) {
 		{"not told", read.LockWait{Kind: read.LockRow, Blocker: read.Blocker{ID: 8}}, "what it does is unknown", "KILL"},
 	} {
 		if s := (&LockWait{LockWait: c.w}).words(); !strings.Contains(s, c.says) || strings.Contains(s, c.not) {
-			t.Errorf("%s: %s", c.what, s)
+			t.Errorf("%s: got %s; want %q in it, no %q in it", c.what, s, c.says, c.not)
 		}
 	}
 	behind := &LockWait{LockWait: read.LockWait{Kind: read.LockMetadata, Queued: true, Blocker: busy}, Behind: &read.LockWait{Kind: read.LockMetadata, Maybe: true, Blocker: read.Blocker{ID: 9, Command: "Sleep"}}}
 	if s := behind.words(); !strings.Contains(s, "That one waits for a metadata lock. The server does not say who holds it; it may be connection 9") {
-		t.Error(s)
+		t.Errorf("got %v, want \"That one waits for a metadata lock. The server does not say who holds it; it may be connection 9\" in it", s)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestLockRedaction(t *testing.T) {
 	w := LockWait{LockWait: read.LockWait{Kind: read.LockUser, Name: "topsecret", Blocker: read.Blocker{ID: 8, Command: "Sleep", Statement: "SELECT GET_LOCK('topsecret', 1)"}}}
 	r := NewReport(&Trace{LockWaits: []LockWait{w}, After: &Connection{Command: "Query"}}, true)
 	if b, err := json.Marshal(r); err != nil || strings.Contains(string(b), "topsecret") || !strings.Contains(string(b), "the user lock '?'") {
-		t.Errorf("%v: %s", err, b)
+		t.Errorf("%v: got %s; want no \"topsecret\" in it, \"the user lock '?'\" in it", err, b)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestWhatWasChanged(t *testing.T) {
 		{[]string{own, " " + global}, true, "What was recorded was changed for the trace, and could not be put back (risso trace --restore does it): consumers and instruments are global, so every connection paid for them."},
 	} {
 		if got := (&Trace{Changed: c.changed, left: c.left}).changedWords(); got != c.want {
-			t.Errorf("%q", got)
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }
@@ -100,7 +100,8 @@ func TestLossy(t *testing.T) {
 	for _, totals := range [][]Total{nil, {{Name: "stage/sql/executing", Count: 1000, Seconds: 9}}} {
 		words := strings.Join(NewReport(&Trace{Events: events, Seconds: 10, Totals: totals}, false).Words, " ")
 		if !strings.Contains(words, "was seen busy for 2 s of 10 s, with 2 statements that were seen.") || !strings.Contains(words, "998 of 1,000 events were overwritten") || strings.Contains(words, "own counters") != (totals != nil) {
-			t.Error(words)
+			t.Errorf("got %v; want \"was seen busy for 2 s of 10 s, with 2 statements that were seen.\" in it, \"998 of 1,000 events were overwritten\" in it, strings.Contains(words, \"own counters\") %v",
+				words, totals != nil)
 		}
 	}
 }

@@ -63,12 +63,13 @@ func TestDigestQuiet(t *testing.T) {
 			}
 			var p report.ProfileJSON
 			if err := json.Unmarshal([]byte(out), &p); err != nil || len(p.Sources) != 1 || strings.TrimSpace(name+" "+p.Sources[0].Quiet) != cmp.Or(c.want, name) {
-				t.Errorf("%s: %v, %+v", name, err, p.Sources)
+				t.Errorf("%s: got %v, %+v; want len(p.Sources) 1, strings.TrimSpace(name + \" \" + p.Sources[0].Quiet) cmp.Or(c.want, name)",
+					name, err, p.Sources)
 			}
 		}
 	}
 	// One of several logs may be quiet.
 	if code, out, errs := call(t, "digest", filepath.Join(dir, "one.log"), filepath.Join(dir, "empty.log")); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "empty.log is empty") {
-		t.Errorf("exit %d\n%s\n%s", code, out, errs)
+		t.Errorf("exit %d; want code 0, \"empty.log is empty\" in strings.Join(strings.Fields(out), \" \")\n%s\n%s", code, out, errs)
 	}
 }

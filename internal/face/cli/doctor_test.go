@@ -90,7 +90,7 @@ func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job stri
 			mustExec(t, db, q)
 		}
 		if code, list := doctorSays(t, n, user, job); code != fault.OK {
-			t.Errorf("%s: with the remedy doctor ends with %d: %v", what, code, list)
+			t.Errorf("%s: with the remedy doctor ends with %d: %v, want fault.OK", what, code, list)
 		}
 	}
 	for _, err := range refused(t, n, user, asked(n, job)) {
@@ -157,7 +157,7 @@ func TestDoctorNoGrants(t *testing.T) {
 			}
 			for _, user := range []string{"root", "nobody"} {
 				if code, list := doctorSays(t, n, user, "restore"); code != fault.OK {
-					t.Errorf("%s: %d %v", user, code, list)
+					t.Errorf("%s: got %d %v, want fault.OK", user, code, list)
 				}
 			}
 		})

@@ -23,13 +23,13 @@ func TestHalfCopied(t *testing.T) {
 	placestest.Prove(t, place, ids[0], repo.Keys{}, true)
 	proofs, err := filepath.Glob(filepath.Join(place, "proofs", ids[0], "*Z"))
 	if err != nil || len(proofs) != 2 {
-		t.Fatal(proofs, err)
+		t.Fatalf("got %v, %v; want length 2", proofs, err)
 	}
 	backup := func(id, what string) string { return filepath.Join(place, "backups", id, what) }
 	says := func(what string, want int, words string, args ...string) {
 		t.Helper()
 		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
-			t.Errorf("%s: %v: %d, nothing of %q in %s%s", what, args, code, words, out, err)
+			t.Errorf("%s: got %v: %d, nothing of %q in %s%s; want code %d, %q in out + err", what, args, code, words, out, err, want, words)
 		}
 	}
 	// without does something while a file is not there, or cut.

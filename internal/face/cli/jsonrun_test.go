@@ -126,7 +126,7 @@ func TestJSONAnswers(t *testing.T) {
 		}
 		code, out, said := call(t, args...)
 		if code != r.code {
-			t.Errorf("%s: exit code %d: %s %s", line, code, out, said)
+			t.Errorf("%s: exit code %d: %s %s, want %d", line, code, out, said, r.code)
 			continue
 		}
 		seen[r.answer] = true

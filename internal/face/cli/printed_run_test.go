@@ -71,7 +71,7 @@ lines:
 		inside.run(t, p.where, line)
 	}
 	if ran < 60 {
-		t.Errorf("only %d lines were run", ran)
+		t.Errorf("only %d lines were run, want at least 60", ran)
 	}
 	t.Logf("%d of %d lines were run", ran, len(seen))
 }

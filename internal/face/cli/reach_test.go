@@ -135,7 +135,7 @@ func unreachable(t *testing.T, args []string, stands map[string]string, says str
 	text := out.text.String()
 	switch {
 	case context.Cause(ctx) == context.DeadlineExceeded:
-		t.Errorf("it does not end; it says %s", text)
+		t.Errorf("it does not end; it says %s; want context.Cause(ctx) not context.DeadlineExceeded", text)
 	case !strings.Contains(text, says), strings.Contains(text, "s3cret"), !waits && code != fault.Failed, waits && !strings.Contains(text, "keep trying"):
 		t.Errorf("exit %d: %s", code, text)
 	}
@@ -179,6 +179,6 @@ func TestTopWaits(t *testing.T) {
 	cancel()
 	r.Close()
 	if c := <-code; c != fault.OK {
-		t.Errorf("exit %d", c)
+		t.Errorf("exit %d, want fault.OK", c)
 	}
 }

@@ -158,7 +158,7 @@ func TestTiredUse(t *testing.T) {
 			t.Errorf("%s: ends with %d, want %d; says %q, want %q; writes %.200q", c.line, code, c.code, text, c.says, out.String())
 		}
 		if all := text + out.String(); strings.Contains(all, "goroutine ") || strings.Contains(all, "s3cret") {
-			t.Errorf("%s: %s", c.line, all)
+			t.Errorf("%s: got %s; want no \"goroutine \" in it, no \"s3cret\" in it", c.line, all)
 		}
 	}
 }

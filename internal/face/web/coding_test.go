@@ -28,7 +28,7 @@ func TestGzipOnlyWhereTaken(t *testing.T) {
 			r.Header.Add("Accept-Encoding", v)
 		}
 		if takesGzip(r) != c.packed {
-			t.Errorf("%q: packed %t", c.accept, !c.packed)
+			t.Errorf("%q: packed %t, want takesGzip(r) %v", c.accept, !c.packed, c.packed)
 		}
 	}
 	transport := &http.Transport{DisableCompression: true} // which would ask for gzip itself

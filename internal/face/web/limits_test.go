@@ -114,13 +114,13 @@ func TestManyConnections(t *testing.T) {
 		idle = append(idle, c)
 		if i%10 == 0 {
 			if code, body := s.get(t, "/api/fleet"); code != http.StatusOK {
-				t.Fatalf("beside %d connections: %d %s", i, code, body)
+				t.Fatalf("beside %d connections: got %d %s, want http.StatusOK", i, code, body)
 			}
 			http.DefaultClient.CloseIdleConnections()
 		}
 	}
 	if code, _ := s.get(t, "/api/fleet"); code != http.StatusOK {
-		t.Error(code)
+		t.Errorf("got %v, want http.StatusOK", code)
 	}
 	for _, c := range idle[:len(idle)-most] {
 		ended(t, c)
@@ -144,7 +144,7 @@ func TestSlowReadersEnd(t *testing.T) {
 		slow = append(slow, c)
 	}
 	if code, body := s.get(t, "/api/v1/query?query=1"); code != http.StatusOK { // one place, and nobody holds it
-		t.Errorf("beside slow readers: %d %s", code, body)
+		t.Errorf("beside slow readers: got %d %s, want http.StatusOK", code, body)
 	}
 	for _, c := range slow {
 		// The first byte is sent after the time began.
@@ -155,7 +155,7 @@ func TestSlowReadersEnd(t *testing.T) {
 	time.Sleep(2 * limit)
 	for _, c := range slow {
 		if got := ended(t, c); len(got) > 10_000_000 {
-			t.Errorf("all %d bytes were sent to who did not read them in time", len(got))
+			t.Errorf("all %d bytes were sent to who did not read them in time, want at most 10_000_000", len(got))
 		}
 	}
 }
@@ -174,7 +174,8 @@ func TestQueueIsShort(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.question(g.promql, fail, func(*http.Request, *answer) error { t.Error("it was worked on"); return nil }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "as many questions") {
-			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+			t.Errorf("got %d %v %s; want w.Code http.StatusServiceUnavailable, Get(\"Retry-After\") not \"\", \"as many questions\" in it",
+				w.Code, w.Header(), w.Body)
 		}
 	}
 	close(hold)

@@ -257,7 +257,7 @@ func (s *Settings) begin(ctx context.Context, c *mysql.Conn, dir string) error {
 	}
 	return s.loan.Execute(ctx, c, slices.Concat(
 		change.Plan{{What: "read all variables", Do: func(ctx context.Context) (err error) {
-			before, err = globals(ctx, c)
+			before, err = read.StillVariables(ctx, c)
 			return err
 		}}},
 		steps,

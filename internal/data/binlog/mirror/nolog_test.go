@@ -18,7 +18,7 @@ func TestNoLog(t *testing.T) {
 			n := sandboxtest.Up(t, kind, "skip-log-bin")
 			err := Follow(t.Context(), Options{Target: target(t, n), Dir: t.TempDir(), Once: true, Note: func(Note) {}, Status: func(Status) {}})
 			if !errors.Is(err, errNoLog) {
-				t.Errorf("without a binary log: %v", err)
+				t.Errorf("without a binary log: got %v, want errNoLog", err)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestSemiSync(t *testing.T) {
 				done = append(done, mark(id))
 			}
 			if yes, no := number(t, db, prefix+"_yes_tx"), number(t, db, prefix+"_no_tx"); yes < 20 || no > 0 {
-				t.Errorf("%d transactions were acknowledged, %d were not", yes, no)
+				t.Errorf("%d transactions were acknowledged, %d were not; want yes at least 20, no at most 0", yes, no)
 			}
 			stopped(t, p.Process, db, func() error { return insert(20) })
 			done = append(done, mark(20))
@@ -92,7 +92,7 @@ func TestSemiSync(t *testing.T) {
 			have := contents(t, keyed(dir, who), dir)
 			for _, m := range done {
 				if !bytes.Contains(have, []byte(m)) {
-					t.Errorf("%s was committed and is not in the mirror", m)
+					t.Errorf("%s was committed and is not in the mirror, want []byte(m) in it", m)
 				}
 			}
 			t.Logf("%d commits, all in the mirror", len(done))
@@ -142,7 +142,7 @@ func asleep(t *testing.T, pid int) bool {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(tasks) == 0 {
-		t.Fatalf("no threads: %v", err)
+		t.Fatalf("no threads: got %v; want len(tasks) not 0", err)
 	}
 	for _, task := range tasks {
 		b, err := os.ReadFile(task)

@@ -110,7 +110,7 @@ func TestTrouble(t *testing.T) {
 		defer cancel()
 		err := Follow(ctx, Options{Target: target(t, n), Place: folder(t.TempDir()), Dir: dir, Once: true})
 		if !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "no space left") {
-			t.Errorf("there is no room for the logs: %v", err)
+			t.Errorf("there is no room for the logs: %v; want errDisk, \"no space left\" in the error", err)
 		}
 	})
 }

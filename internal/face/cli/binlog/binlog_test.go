@@ -22,7 +22,7 @@ func TestSchemasMeant(t *testing.T) {
 			continue
 		}
 		if got := f.schema(c.schema); got != c.want {
-			t.Errorf("--table %s, schema %s: %t", c.table, c.schema, got)
+			t.Errorf("--table %s, schema %s: got %t; want %t", c.table, c.schema, got, c.want)
 		}
 	}
 	f := tableFlags{schemas: []string{"sh*"}}

@@ -25,6 +25,6 @@ func TestChecksumWords(t *testing.T) {
     extra 3 times: v "b"
 `
 	if out.String() != want {
-		t.Errorf("got\n%s", out.String())
+		t.Errorf("got: want %s\n%s", want, out.String())
 	}
 }

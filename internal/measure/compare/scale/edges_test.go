@@ -120,7 +120,7 @@ func TestProcessors(t *testing.T) {
 			t.Errorf("%d processors, %v threads: got %q, want %q", c.processors, c.ran, got, c.want)
 		}
 		if note := strings.Join(r.Notes, "\n"); strings.Contains(note, "--processors") != (c.processors == 0) {
-			t.Errorf("%d processors: got the note %q", c.processors, note)
+			t.Errorf("%d processors: got the note %q, want strings.Contains(note, \"--processors\") %v", c.processors, note, c.processors == 0)
 		}
 		for _, m := range r.Points {
 			if want := c.processors > 0 && m.Threads > c.processors; m.Beyond != want {
@@ -183,7 +183,7 @@ func TestSweepEnds(t *testing.T) {
 	}
 	for i, n := range order {
 		if told[2*i] != i || told[2*i+1] != n {
-			t.Errorf("got told %v of %v", told, order)
+			t.Errorf("got told %v of %v; want told[2*i] %v, told[2*i+1] %v", told, order, i, n)
 			break
 		}
 	}
@@ -299,7 +299,7 @@ func TestWall(t *testing.T) {
 		}
 	}
 	if got := new(Report).Chart(true); got != nil {
-		t.Errorf("without points: got a chart %q", got)
+		t.Errorf("without points: got a chart %q, want nil", got)
 	}
 	if got := new(Report).SVG(); strings.Contains(got, "<line") || !strings.HasSuffix(got, "</svg>\n") {
 		t.Errorf("without points: got %s, want an empty drawing", got)

@@ -87,11 +87,11 @@ func Fits(t *testing.T, pages map[string]string) {
 	}
 	lines := strings.Split(html.UnescapeString(text), "\n")
 	if len(lines) != len(widths)*len(pages) {
-		t.Errorf("%d looks at %d pages", len(lines), len(pages))
+		t.Errorf("got %d looks at %d pages, want %d", len(lines), len(pages), len(widths)*len(pages))
 	}
 	for _, line := range lines {
 		if !strings.HasSuffix(line, ": fits") {
-			t.Error(line)
+			t.Errorf("got %v, want \": fits\" at its end", line)
 		}
 	}
 }
