@@ -31,7 +31,7 @@ type level struct {
 // writtenTable is a table that an UPDATE or DELETE names outside of queries.
 type writtenTable struct {
 	Table
-	alias string // what stands behind it: its alias, where it has one
+	alias string // what follows it: its alias, if it has one
 }
 
 type tableReader struct {
@@ -51,7 +51,7 @@ type tableReader struct {
 	settings  bool // in SET STATEMENT … FOR
 }
 
-// maxLevels is how deep parentheses are told apart; what is deeper shares the last level.
+// maxLevels is how deep parentheses are distinguished; deeper ones share the last level.
 const maxLevels = 4096
 
 func (p *tableReader) advance() {
@@ -165,7 +165,7 @@ func (p *tableReader) name() {
 	}
 }
 
-// alias is what stands behind a table's name, if it can be its alias.
+// alias is what follows a table's name, if it can be its alias.
 func (p *tableReader) alias() string {
 	t := p.tok
 	if p.is(t, "as") {
@@ -177,7 +177,7 @@ func (p *tableReader) alias() string {
 	return string(unquote(p.text(t)))
 }
 
-// deletes takes what was named since DELETE for the tables whose rows go; those that follow tell which they are.
+// deletes takes what was named since DELETE for the tables whose rows are deleted; those that follow say which they are.
 func (p *tableReader) deletes() {
 	for _, t := range p.written {
 		p.targets = append(p.targets, t.Table)
@@ -244,7 +244,7 @@ func (p *tableReader) start(w string) bool {
 	return true
 }
 
-// changes notes the verb of a statement that may stand behind EXPLAIN, or behind WITH, whose SELECTs came first.
+// changes notes the verb of a statement that may follow EXPLAIN, or WITH, whose SELECTs came first.
 func (p *tableReader) changes(l *level, w string) bool {
 	return p.start(w) || p.verb == "explain" || l.with && p.verb == "select"
 }
@@ -344,7 +344,7 @@ func (p *tableReader) indexOrTrigger() bool {
 	return len(p.found) == 0 && (p.peek.kind == tkWord || p.peek.kind == tkTick) && !p.is(p.peek, "schedule") && !p.is(p.peek, "completion")
 }
 
-// skippedBefore holds the words that may stand between a verb and its table.
+// skippedBefore holds the words that may come between a verb and its table.
 var skippedBefore = setOf("low_priority", "high_priority", "delayed", "ignore", "quick", "into", "only", "if", "exists", "not",
 	"table", "tables", "lateral", "from", "local", "concurrent", "no_write_to_binlog")
 
