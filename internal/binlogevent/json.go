@@ -107,7 +107,7 @@ func (n jsonNode) expression() string {
 	return b.String() + ")"
 }
 
-// quoteUTF8 is a text in quotes whatever the character set of the session is.
+// quoteUTF8 quotes a text independently of the session's character set.
 func quoteUTF8(s string) string {
 	return "_utf8mb4'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(s) + "'"
 }

@@ -61,7 +61,7 @@ type width struct {
 	prefix uint8
 }
 
-// Column is a column of a Table. What a log does not tell is left at its zero; whoever knows the table fills it in.
+// Column is a column of a Table. What is not in the log is zero, for the caller to fill in.
 type Column struct {
 	Name      string
 	Key       bool   // part of the primary key
@@ -232,7 +232,7 @@ func stringColumn(col *Column, a, b int) {
 	}
 }
 
-// decimalBytes is the length of a DECIMAL: four bytes per nine digits, fewer for the rest, before and behind the point
+// decimalBytes is the length of a DECIMAL: four bytes per nine digits, fewer for the rest, before and after the point
 // (strings/decimal.cc, decimal_bin_size).
 func decimalBytes(precision, scale int) int {
 	whole := max(precision-scale, 0)

@@ -110,7 +110,7 @@ func mustBeClean(t *testing.T, root string) {
 	}
 	for _, e := range entries {
 		if e.Name() != ".lock" {
-			t.Errorf("%s is left in %s", e.Name(), root)
+			t.Errorf("%s is left in %s, want \".lock\"", e.Name(), root)
 		}
 	}
 }

@@ -146,10 +146,10 @@ func TestClassifierIsBounded(t *testing.T) {
 		peak = max(peak, c.size)
 	}
 	if peak > maxTree+1<<20 || c.size >= peak {
-		t.Errorf("the tree grew to %d bytes", peak)
+		t.Errorf("the tree grew to %d bytes; want peak at most %d, c.size less than %v", peak, maxTree+1<<20, peak)
 	}
 	if c.Len() != 60000 {
-		t.Errorf("%d classes", c.Len())
+		t.Errorf("got %d classes, want 60000", c.Len())
 	}
 }
 

@@ -60,10 +60,10 @@ func TestRate(t *testing.T) {
 		}
 		held, why := g.Held()
 		if d := now() - c.want; d > time.Microsecond || d < -time.Microsecond || why != "" {
-			t.Errorf("%s: %s, not %s; %q", c.name, now(), c.want, why)
+			t.Errorf("%s: got %s, not %s; %q; want d at most time.Microsecond, d at least -time.Microsecond, why \"\"", c.name, now(), c.want, why)
 		}
 		if d := held - c.held; d > time.Microsecond || d < -time.Microsecond {
-			t.Errorf("%s: held for %s, not %s", c.name, held, c.held)
+			t.Errorf("%s: held for %s, not %s; want d at most time.Microsecond, d at least -time.Microsecond", c.name, held, c.held)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestNoCredit(t *testing.T) {
 		}
 	}
 	if got := now() - time.Hour; got != 4*time.Second {
-		t.Errorf("five seconds' bytes began within %s", got)
+		t.Errorf("five seconds' bytes began within %s, want 4 * time.Second", got)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	if held, why := none.Held(); now() != 0 || held != 0 || why != "" {
-		t.Errorf("%s, held %s, %q", now(), held, why)
+		t.Errorf("got %s, held %s, %q; want now() 0, held 0, why \"\"", now(), held, why)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestReasons(t *testing.T) {
 	g.set("a", "")
 	waits(c)
 	if _, why := g.Held(); why != "b lags" {
-		t.Errorf("%q", why)
+		t.Errorf("got %q, want \"b lags\"", why)
 	}
 	g.set("b", "")
 	passes(c, nil)
@@ -224,12 +224,12 @@ func TestWatch(t *testing.T) {
 	asked <- answer{f: figures{lags: true, lag: -1}}
 	says("db1 does not replicate")
 	if len(ended) != 0 {
-		t.Error("got an end while it answers")
+		t.Errorf("got an end while it answers: got %v, want 0", len(ended))
 	}
 	asked <- answer{err: errors.New("gone")}
 	says("it cannot be queried: gone")
 	if <-ended; len(ended) != 0 {
-		t.Error("got more than one end of one that cannot be asked")
+		t.Errorf("got more than one end of one that cannot be asked: got %v, want 0", len(ended))
 	}
 	asked <- answer{}
 	says("")
@@ -372,7 +372,7 @@ func TestAsk(t *testing.T) {
 	a.connect = func(context.Context) (session, error) { connects++; return f, nil }
 	for range 3 {
 		if got, err := a.ask(t.Context()); err != nil || got != (figures{lag: 3, lags: true, running: 7}) {
-			t.Errorf("got %+v, %v", got, err)
+			t.Errorf("got %+v, %v; want figures{lag: 3, lags: true, running: 7}", got, err)
 		}
 	}
 	if connects != 1 {
@@ -389,14 +389,14 @@ func TestAsk(t *testing.T) {
 	}
 	a.limits.MaxLag, f.fail = 0, gone
 	if _, err := a.ask(t.Context()); !errors.Is(err, gone) {
-		t.Errorf("threads that cannot be asked for: got %v", err)
+		t.Errorf("threads that cannot be asked for: got %v, want gone", err)
 	}
 	a.connect = func(context.Context) (session, error) { return nil, gone }
 	if a.close(); a.conn != nil {
-		t.Error("got a connection behind the end")
+		t.Errorf("got a connection behind the end: got %v, want nil", a.conn)
 	}
 	if _, err := a.ask(t.Context()); !errors.Is(err, gone) || a.conn != nil {
-		t.Errorf("no connection: got %v", err)
+		t.Errorf("no connection: got %v; want gone, a.conn nil", err)
 	}
 }
 

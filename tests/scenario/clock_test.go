@@ -54,7 +54,7 @@ func TestClockJump(t *testing.T) {
 	}
 	end := r.awaitTicks(t, "db", 1)
 	if m := missing(r.raw(t, of(questions, "db"), begin, end), begin, end); len(m) > 0 {
-		t.Errorf("the seconds %v are missing", m)
+		t.Errorf("the seconds %v are missing, want none", m)
 	}
 	noEvent(t, r, "db", fleet.EventRestart, fleet.EventReset, fleet.EventDown, fleet.EventVersion)
 	checkRates(t, r, "db", begin, end, 200)

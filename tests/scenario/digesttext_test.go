@@ -183,7 +183,7 @@ func TestDigestText(t *testing.T) {
 			}
 			want := sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(s)))
 			if got := sqltext.AppendDigestText(nil, []byte(text.String)); string(got) != string(want) {
-				t.Errorf("%s\n    digest %s\ngives the plain form %s\n     the statement's %s", s, text.String, got, want)
+				t.Errorf("got %s, want %v\n    digest %s\ngives the plain form %s\n     the statement's %s", s, string(want), text.String, got, want)
 				continue
 			}
 			same++

@@ -247,23 +247,24 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 			}
 			for _, o := range list {
 				if o.Blocker.ID != list[0].Blocker.ID {
-					t.Errorf("two holders: %+v", list)
+					t.Errorf("two holders: got %+v, want o.Blocker.ID list[0].Blocker.ID", list)
 				}
 			}
 			if len(list) > 0 {
 				w = list[0]
 				if len(gaps) > 0 {
-					t.Errorf("gaps: %v", gaps)
+					t.Errorf("gaps: got %v, want none", gaps)
 				}
 			}
 			return len(list) > 0
 		})
 		if object := strings.Trim(w.Schema+"."+w.Name, "."); w.Kind != c.kind || object != c.object || w.Index != c.index || w.Blocker.ID != s.holderID || w.Maybe != c.maybe || w.Queued || w.Blocker.Idle() != (c.runs == "") || w.Blocker.User != "root" || w.Blocker.Statement != c.last() {
-			t.Errorf("%+v; the holder is %d and ran %q last", w, s.holderID, c.last())
+			t.Errorf("%+v; the holder is %d and ran %q last; want Kind %v, object %v, Index %v, Blocker.ID %v, Maybe %v, Queued false, Blocker.Idle() %v, Blocker.User \"root\", Blocker.Statement c.last()",
+				w, s.holderID, c.last(), c.kind, c.object, c.index, s.holderID, c.maybe, c.runs == "")
 		}
 		all, _, err := read.LockWaits(t.Context(), r, 0)
 		if err != nil || len(all) == 0 || all[0].Waiter != s.waiterID || all[0].Blocker.ID != s.holderID {
-			t.Errorf("all waits: %+v %v", all, err)
+			t.Errorf("all waits: got %+v %v; want len(all) not 0, all[0].Waiter %v, all[0].Blocker.ID %v", all, err, s.waiterID, s.holderID)
 		}
 		looks(t, trace)
 	})
@@ -317,7 +318,7 @@ func (s *lockServer) prepared(t *testing.T) {
 				time.Sleep(lockCopy)
 				list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 				if err != nil || len(gaps) > 0 {
-					t.Fatalf("%v, gaps %v", err, gaps)
+					t.Fatalf("got %v, gaps %v; want none", err, gaps)
 				}
 				return len(list) > 0 && list[0].Blocker.ID == id
 			})
@@ -335,7 +336,8 @@ func (s *lockServer) prepared(t *testing.T) {
 		words := s.end(t, trace)
 		for _, want := range []string{fmt.Sprintf("Only XA COMMIT or XA ROLLBACK in connection %d releases it", holder), "held by a transaction without a connection: XA RECOVER lists prepared transactions; XA COMMIT or XA ROLLBACK ends them"} {
 			if strings.Contains(words, want) == (detached && strings.HasPrefix(want, "Only")) {
-				t.Errorf("%s (detached: %t): does the trace say %q? %s", waiting, detached, want, words)
+				t.Errorf("%s (detached: %t): does the trace say %q? %s, want strings.Contains(words, want) not detached && strings.HasPrefix(want, \"Only\")",
+					waiting, detached, want, words)
 			}
 		}
 	}
@@ -381,7 +383,8 @@ func (s *lockServer) queue(t *testing.T) {
 	run(s.conn, "SELECT COUNT(*) FROM shop.orders WHERE n > 0")
 	await(t, "the SELECT waits behind it", func() bool { return waits(s.waiterID).Blocker.ID != 0 })
 	if w := waits(s.waiterID); w.Blocker.ID != middleID || w.Blocker.Idle() || !strings.HasPrefix(w.Blocker.Statement, "ALTER TABLE") {
-		t.Errorf("%+v; the ALTER is of %d", w, middleID)
+		t.Errorf("%+v; the ALTER is of %d; want Blocker.ID %v, Blocker.Idle() false, \"ALTER TABLE\" at the beginning of Blocker.Statement",
+			w, middleID, middleID)
 	}
 	looks(t, trace)
 	words := s.end(t, trace)
@@ -415,12 +418,12 @@ func (s *lockServer) fewPrivileges(t *testing.T) {
 					break
 				}
 				if len(gaps) == 0 || try > 3 {
-					t.Errorf("%s: seen is %+v, gaps %v", c.name, list, gaps)
+					t.Errorf("%s: seen is %+v, gaps %v; want len(gaps) not 0, try at most 3", c.name, list, gaps)
 					break
 				}
 				for _, g := range gaps {
 					if !strings.HasPrefix(g.Remedy, "GRANT ") {
-						t.Errorf("%s: the remedy %q of %s (%s)", c.name, g.Remedy, g.What, g.Why)
+						t.Errorf("%s: the remedy %q of %s (%s), want \"GRANT \" at its beginning", c.name, g.Remedy, g.What, g.Why)
 						continue
 					}
 					execSQL(t, s.node, g.Remedy)
@@ -452,22 +455,22 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 				switch c.kind {
 				case read.LockRow, read.LockUser:
 					if len(list) != 1 || list[0].Blocker.ID != s.holderID || len(gaps) > 0 || list[0].Maybe {
-						t.Errorf("%s: %+v %v", c.name, list, gaps)
+						t.Errorf("%s: got %+v %v; want len(list) 1, list[0].Blocker.ID %v, no gaps, list[0].Maybe false", c.name, list, gaps, s.holderID)
 					}
 					return
 				case read.LockGlobal: // nobody has a transaction open; MariaDB has the plugin now
 					if kind == "mariadb" {
 						if len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
-							t.Errorf("%s, with the plugin: %+v %v", c.name, list, gaps)
+							t.Errorf("got %s, with the plugin: %+v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe false, no gaps", c.name, list, gaps, s.holderID)
 						}
 						return
 					}
 					if len(list) != 0 || len(gaps) != 1 {
-						t.Errorf("%s: %+v %v", c.name, list, gaps)
+						t.Errorf("%s: got %+v %v; want no list, len(gaps) 1", c.name, list, gaps)
 					}
 				default:
 					if len(list) != 1 || list[0].Blocker.ID != s.holderID || !list[0].Maybe || len(gaps) != 1 {
-						t.Errorf("%s: %+v %v", c.name, list, gaps)
+						t.Errorf("%s: got %+v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe true, len(gaps) 1", c.name, list, gaps, s.holderID)
 					}
 				}
 				if kind != "mariadb" || len(gaps) == 0 {
@@ -479,7 +482,8 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 				}
 				list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 				if err != nil || len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
-					t.Errorf("%s, with the plugin: %+v %v %v", c.name, list, gaps, err)
+					t.Errorf("got %s, with the plugin: %+v %v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe false, no gaps",
+						c.name, list, gaps, err, s.holderID)
 				}
 			})
 		}

@@ -62,7 +62,8 @@ func askAll(t *testing.T, n *sandbox.Node, schema string, questions []string) []
 	answers := make([]string, len(questions))
 	parts := strings.Split(out, "-- question ")
 	if len(parts) != len(questions)+1 {
-		t.Fatalf("client of %s: %d answers to %d questions: %v", n.Server, len(parts)-1, len(questions), err)
+		t.Fatalf("client of %s: got %d answers to %d questions: %v, want len(parts) %v",
+			n.Server, len(parts)-1, len(questions), err, len(questions)+1)
 	}
 	for i, p := range parts[1:] {
 		_, answers[i], _ = strings.Cut(p, "\n")

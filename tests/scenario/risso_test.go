@@ -203,7 +203,7 @@ func (r *risso) get(t *testing.T, path string, form url.Values, out any) {
 	t.Helper()
 	status, b, _ := r.request(t, http.MethodGet, path, form, nil)
 	if status != http.StatusOK {
-		t.Fatalf("GET %s %v: %d %s", path, form, status, b)
+		t.Fatalf("GET %s %v: got %d %s, want http.StatusOK", path, form, status, b)
 	}
 	if err := json.Unmarshal(b, out); err != nil {
 		t.Fatalf("GET %s: %v in %.300s", path, err, b)
@@ -265,7 +265,7 @@ func (r *risso) prom(t *testing.T, what string, form url.Values) []line {
 			text, ok2 := v[1].(string)
 			f, err := strconv.ParseFloat(text, 64)
 			if !ok || !ok2 || err != nil {
-				t.Fatalf("%s %v: odd value %v", what, form, v)
+				t.Fatalf("%s %v: odd value %v; want ok true, ok2 true", what, form, v)
 			}
 			l.points = append(l.points, point{int64(math.Round(at)), f})
 		}
@@ -299,7 +299,7 @@ func (r *risso) steps(t *testing.T, query string, from, to int64) []point {
 	t.Helper()
 	lines := r.prom(t, "query_range", url.Values{"query": {query}, "start": {strconv.FormatInt(from, 10)}, "end": {strconv.FormatInt(to, 10)}, "step": {"1"}})
 	if len(lines) > 1 {
-		t.Fatalf("%s: %d series", query, len(lines))
+		t.Fatalf("%s: got %d series, want at most 1", query, len(lines))
 	}
 	if len(lines) == 0 {
 		return nil
@@ -406,7 +406,7 @@ func (r *risso) rates(t *testing.T, instance, key string, from, to int64) []floa
 	}
 	r.get(t, "/api/chart", url.Values{"instance": {instance}, "key": {key}, "from": {strconv.FormatInt(from, 10)}, "to": {strconv.FormatInt(to, 10)}, "step": {"1"}}, &a)
 	if len(a.Series) != 1 || a.From != from || a.Step != 1 {
-		t.Fatalf("chart of %s: %+v", key, a)
+		t.Fatalf("chart of %s: got %+v; want len(Series) 1, From %v, Step 1", key, a, from)
 	}
 	out := make([]float64, len(a.Series[0].Avg))
 	for i, v := range a.Series[0].Avg {

@@ -125,7 +125,7 @@ func (j *journey) begin(t *testing.T, list []string) {
 	}
 	r := runProgram(t, binary, "backup", "--dsn", j.node.DSN, "--to", j.place, "--no-users")
 	if r.code != 0 {
-		t.Errorf("%s: exit code %d; it said %s", j.kind, r.code, r.err)
+		t.Errorf("%s: exit code %d; it said %s; want 0", j.kind, r.code, r.err)
 	}
 	j.clear(t)
 }

@@ -26,11 +26,11 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// File is one binary log, which can be read from its beginning as often as is wanted.
+// File is one binary log, which can be read from its beginning any number of times.
 type File struct {
 	Name string // as the server calls it
 	Size int64  // uncompressed; 0: not known
-	// Least is how many bytes were there when it was mirrored: with fewer it was cut. 0: nobody knows.
+	// Least is how many bytes were there when it was mirrored: with fewer it was cut. 0: unknown.
 	Least int64
 	// Index is what is known of it when it will not grow; else nil.
 	Index *Index

@@ -113,7 +113,7 @@ func (p *cells) begin() {
 	}
 }
 
-// body takes what of b belongs to the value and gives the rest.
+// body takes what belongs to the value from b and returns the rest.
 func (p *cells) body(b []byte) []byte {
 	n := int(min(uint64(len(b)), p.left))
 	c := &p.list[len(p.list)-1]

@@ -23,7 +23,7 @@ type side struct {
 	server     mysql.Server
 	id         string // server_id
 	channels   []read.ReplicaChannel
-	delay      time.Duration     // that it is told to keep
+	delay      time.Duration     // the delay that is configured
 	collations map[string]string // the default collation of each character set
 	notes      []string
 	blind      bool         // the account does not see all views and programs
@@ -39,7 +39,7 @@ type link struct {
 	back    time.Duration // how long it is waited for when it was lost
 	stream  *mysql.Stream
 	conn    *mysql.Conn
-	asText  bool // values come in utf8mb4, whatever their columns' character sets
+	asText  bool // values come in utf8mb4, regardless of their columns' character sets
 }
 
 func (l *link) close() {
@@ -53,7 +53,7 @@ func (l *link) close() {
 	}
 }
 
-// rows calls f with a session for rows; again with a new one when the session broke, so that f starts anew each time.
+// rows calls f with a session for rows; again with a new one if the session broke, so that f starts over each time.
 func (l *link) rows(ctx context.Context, f func(*mysql.Stream) error) error {
 	return l.again(ctx, func() error {
 		if l.stream != nil && l.stream.Broken() != nil { // an answer was left in the middle
@@ -245,7 +245,7 @@ func (l *link) mark(ctx context.Context) (m read.Mark, have bool, err error) {
 	return m, err == nil, err
 }
 
-// reach waits for a replica; one that was late again and again, or is told to be later than that, is waited for in short.
+// reach waits for a replica; for one that was late repeatedly, or has a longer delay configured, only briefly.
 func (l *link) reach(ctx context.Context, m read.Mark, patience time.Duration) (reached bool, err error) {
 	if l.late.Load() >= 2 || l.delay > patience {
 		patience = min(patience, 200*time.Millisecond)

@@ -15,7 +15,7 @@ import (
 type job struct {
 	schema, name string
 	rows         int64 // as the server estimates
-	width        int64 // bytes of a row, likewise
+	width        int64 // estimated bytes of a row
 }
 
 // plan is how a table is compared.
@@ -183,7 +183,7 @@ func transactional(engine string) bool {
 	return false
 }
 
-// fit makes the peer's table one that gives the same columns in the same order.
+// fit makes the peer's table return the same columns in the same order.
 func (e *peer) fit(p *plan) {
 	if e.skip != "" {
 		return
@@ -305,7 +305,7 @@ func (l *link) tables(ctx context.Context, schema string) (list []job, err error
 	return list, err
 }
 
-// quoteText is a text as SQL takes it, whatever sql_mode says of backslashes.
+// quoteText is a text as SQL takes it, whatever sql_mode says about backslashes.
 func quoteText(s string) string {
 	if s == "" {
 		return "''"

@@ -21,7 +21,7 @@ var errUnseen = errors.New("the server had more warnings than it reports")
 var ofValues = map[string]bool{"1292": true, "1264": true, warnTruncated: true, "1366": true, "1365": true, "1411": true, "1441": true, "3156": true}
 
 // computes says whether a server computes something of each row of a table: for a CHECK, a generated column, a key over an expression, a
-// partition. It warns then of what it computes with, each time; whether the rows are as they were is told by the comparison.
+// partition. It then warns each time about the values; the comparison shows whether the rows are as they were.
 func (d definition) computes() bool {
 	return partitioning(d.tail) >= 0 || slices.ContainsFunc(d.items, func(item string) bool {
 		if isAnyKey(item) {
@@ -36,7 +36,7 @@ func (r *run) hasChecks(d definition) bool {
 	return r.server.AlwaysChecks() && slices.ContainsFunc(d.items, func(item string) bool { return asDefault.Has(item, "CHECK") })
 }
 
-// refusedByCheck says whether rows may not have gone in for a CHECK: one that they break, on a server that did not look at it, was told not to,
+// refusedByCheck reports whether rows may have been refused by a CHECK: one that they break, on a server that did not check it, was told not to,
 // or computes otherwise; or one that cannot be computed here.
 func (t *table) refusedByCheck(err error) bool {
 	var w *warned
@@ -73,7 +73,8 @@ func (r *run) checksOf(ctx context.Context, s *session, t *table, enforced bool)
 	return names, nil
 }
 
-// tighten enforces the checks again that were let be broken. One that the rows break, or that the server cannot compute, stays as it is, and is told.
+// tighten enforces the checks again that were relaxed. One that the rows break, or that the server cannot compute, stays relaxed, and is
+// reported.
 func (r *run) tighten(ctx context.Context, s *session, t *table) error {
 	if !t.checked || !t.loose.Load() && !r.resumed {
 		return nil
@@ -87,7 +88,7 @@ func (r *run) tighten(ctx context.Context, s *session, t *table) error {
 			own, _ := constraintName(item)
 			return mysql.Quote(own) == name && asDefault.Has(item, "NOT", "ENFORCED")
 		}) {
-			continue // it was not on its own server
+			continue // it was not on its original server
 		}
 		err := s.Exec(ctx, "ALTER TABLE "+mark+" "+t.quoted()+" ALTER CHECK "+name+" ENFORCED")
 		if err != nil && (mysql.ErrorNumber(err) == 0 || passes(err)) {

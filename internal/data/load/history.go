@@ -107,7 +107,7 @@ func (r *run) forgetPast(ctx context.Context, t *table) error {
 	return nil
 }
 
-// present reads raw rows and gives those of now, without the times.
+// present reads raw rows and returns the current ones, without the times.
 type present struct {
 	src  *bufio.Reader
 	rc   io.Closer
@@ -119,7 +119,7 @@ type present struct {
 // Close ends it.
 func (p *present) Close() error { return p.rc.Close() }
 
-// Read gives raw rows.
+// Read returns raw rows.
 func (p *present) Read(b []byte) (int, error) {
 	for len(p.left) == 0 {
 		if err := p.next(); err != nil {

@@ -162,7 +162,7 @@ func beginsWith(k define.TableKey, columns []string) bool {
 		slices.EqualFunc(k.Parts[:len(columns)], columns, func(p define.KeyPart, name string) bool { return strings.EqualFold(p.Column, name) })
 }
 
-// typesOf are the types of columns with their character sets and collations; "" of one that is not there.
+// typesOf are the types of columns with their character sets and collations; "" for one that does not exist.
 func typesOf(t define.Table, columns []string) (types []string) {
 	for _, name := range columns {
 		c, ok := t.Column(name)

@@ -64,7 +64,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("got %s; want %s", got, c.want)
 		}
 		if text, err := json.Marshal(list[0]); err != nil || strings.Contains(string(text), `"timeline":null`) || strings.Contains(string(text), `"percentiles":null`) {
-			t.Errorf("as JSON: got %s, %v", text, err)
+			t.Errorf("as JSON: got %s, %v; want no \"\\\"timeline\\\":null\" in it, no \"\\\"percentiles\\\":null\" in it", text, err)
 		}
 	}
 }

@@ -133,13 +133,14 @@ func TestByHand(t *testing.T) {
 	got, err := p.Compare([]float64{1, 1, 1}, []float64{2, 4, 16})
 	// Logarithms 1, 2 and 4, their means 1.5, 2.5 and 3: the middle of all six is 2.25.
 	if err != nil || math.Abs(got.Ratio-math.Pow(2, 2.25)) > 1e-9 || math.Abs(got.Low-2) > 1e-9 || math.Abs(got.High-16) > 1e-9 || got.P != .25 || got.MedianB != 4 || got.Test != TestPairs {
-		t.Errorf("three pairs: got %+v, %v", got, err)
+		t.Errorf("three pairs: got %+v, %v; want math.Abs(got.Ratio - math.Pow(2, 2.25)) at most 1e-9, math.Abs(got.Low - 2) at most 1e-9, math.Abs(got.High - 16) at most 1e-9, P .25, MedianB 4, Test TestPairs",
+			got, err)
 	}
 	if got, err := p.Compare([]float64{1, 1, 1}, []float64{2, .25, 16}); err != nil || math.Abs(got.P-.75) > 1e-12 {
 		t.Errorf("signs +1 −2 +3: got p %v, %v; want 0.75", got.P, err)
 	}
 	if got, err := p.Compare([]float64{1, 1, 1}, []float64{1, 1, 1}); err != nil || got.P != 1 || got.Ratio != 1 {
-		t.Errorf("no difference: got %+v, %v", got, err)
+		t.Errorf("no difference: got %+v, %v; want P 1, Ratio 1", got, err)
 	}
 	if _, err := p.Compare([]float64{1, 1}, []float64{1, 1, 1}); err == nil {
 		t.Error("two figures passed for three")

@@ -62,12 +62,10 @@ func changedStatement(s mysql.Server) (query string, all bool) {
 func ChangedVariables(ctx context.Context, c *mysql.Conn) (list []Changed, all bool, err error) {
 	query, all := changedStatement(c.Server)
 	err = c.Query(ctx, query, func(row []sqldriver.Value) error {
-		v := Changed{Name: strings.ToLower(mysql.Text(row[0])), Value: mysql.Text(row[1])}
+		v := Changed{Name: strings.ToLower(mysql.Text(row[0]))}
+		v.Value = shown(v.Name, mysql.Text(row[1]))
 		if len(row) > 2 {
 			v.Source = mysql.Text(row[2])
-		}
-		if isSecret(v.Name) && v.Value != "" {
-			v.Value = "(hidden)"
 		}
 		if !Moving(v.Name) {
 			list = append(list, v)

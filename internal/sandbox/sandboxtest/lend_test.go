@@ -43,7 +43,7 @@ func TestLend(t *testing.T) {
 			})
 			n := Lend(t, spec, "performance_schema=ON")
 			if n.Port != port {
-				t.Fatal("it is another server")
+				t.Fatalf("it is another server: got %v, want %v", n.Port, port)
 			}
 			if after := ask(t, n, all); after != before {
 				t.Errorf("there was\n%s\nthere is\n%s", before, after)

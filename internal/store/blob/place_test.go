@@ -130,12 +130,12 @@ func TestS3TLS(t *testing.T) {
 	s := open(t, place, blob.Options{PartSize: part})
 	blobtest.Put(t, s, "a", []byte("content"))
 	if got, err := blobtest.Get(t.Context(), s, "a"); err != nil || string(got) != "content" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v; want \"content\"", got, err)
 	}
 	without := strings.Replace(place, "&ca-file="+server.CA, "", 1)
 	began := time.Now()
 	if s, err := blob.Open(context.Background(), without, blob.Options{}); err == nil || !strings.Contains(err.Error(), "certificate") || time.Since(began) > 20*time.Second {
-		t.Errorf("a stranger's certificate: %v, %v", s, err)
+		t.Errorf("a stranger's certificate: got %v, %v; want an error, \"certificate\" in the error, time.Since(began) at most 20 * time.Second", s, err)
 	}
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte(strings.Repeat("ab", 32)+"\n"), 0o600); err != nil {
@@ -155,7 +155,7 @@ func TestS3TLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := blob.Open(t.Context(), place+"&sse=c&sse-key-file="+key, blob.Options{}); err == nil || !strings.Contains(err.Error(), "32 bytes") {
-		t.Errorf("a key that is too short: %v", err)
+		t.Errorf("a key that is too short: %v; want an error, \"32 bytes\" in the error", err)
 	}
 }
 

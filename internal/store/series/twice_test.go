@@ -103,7 +103,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 	}
 	want, said, whole := columnsOf(t, good)
 	if len(said) > 0 || len(want) != whole.series {
-		t.Fatalf("the file as it was written: %v", said)
+		t.Fatalf("the file as it was written: %v; want no said, len(want) %v", said, whole.series)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	step, stride := max(len(good)/500, 1), 1
@@ -120,7 +120,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 		bad[at] ^= 1 << r.IntN(8)
 		got, said, _ := columnsOf(t, bad)
 		if len(said) == 0 {
-			t.Errorf("a bit at %d of %d: nothing is said", at, len(good))
+			t.Errorf("a bit at %d of %d: nothing is said, want len(said) not 0", at, len(good))
 		}
 		may := needing(t, whole, at)
 		for key, bits := range want {
@@ -137,7 +137,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 		bad := bytes.Clone(good)
 		bad[at] ^= 16
 		if lost := damaged(t, m, copyDir(t, dir), rel, bad, "a flipped bit", at); len(lost) > 0 {
-			t.Errorf("a bit at %d of %d cost %v", at, len(good), lost)
+			t.Errorf("a bit at %d of %d cost %v, want none", at, len(good), lost)
 		}
 	}
 }
@@ -171,7 +171,8 @@ func TestOneBitCostsOneMinute(t *testing.T) {
 	}
 	whole := scan(good)
 	if whole.bad || whole.foreign || len(whole.schemas) != 2 {
-		t.Fatalf("the file as it was written: bad %v, names stand %d times", whole.bad, len(whole.schemas))
+		t.Fatalf("the file as it was written: bad %v, names stand %d times; want whole.bad false, whole.foreign false, len(whole.schemas) 2",
+			whole.bad, len(whole.schemas))
 	}
 	frame := func(at int) bool {
 		return slices.ContainsFunc(whole.records, func(r record) bool {
@@ -188,7 +189,7 @@ func TestOneBitCostsOneMinute(t *testing.T) {
 			may = 1
 		}
 		if lost := len(whole.refs) - len(f.refs); lost > may {
-			t.Errorf("a bit at %d of %d cost %d minutes", at, len(good), lost)
+			t.Errorf("a bit at %d of %d cost %d minutes, want at most %d", at, len(good), lost, may)
 		}
 		if !f.bad && !f.foreign && f.torn == 0 {
 			t.Errorf("a bit at %d of %d: nothing is said", at, len(good))
@@ -198,7 +199,7 @@ func TestOneBitCostsOneMinute(t *testing.T) {
 		bad := bytes.Clone(good)
 		bad[at] ^= 16
 		if lost := damaged(t, m, copyDir(t, dir), rel, bad, "a flipped bit", at); len(lost) > 0 {
-			t.Errorf("a bit at %d of %d cost %v", at, len(good), lost)
+			t.Errorf("a bit at %d of %d cost %v, want none", at, len(good), lost)
 		}
 	}
 }
@@ -213,7 +214,7 @@ func TestVersionOneIsRead(t *testing.T) {
 	}
 	h, err := decodeBlockHeader(b)
 	if err != nil || h.version != 2 {
-		t.Fatalf("version %d, %v", h.version, err)
+		t.Fatalf("version %d, %v; want 2", h.version, err)
 	}
 	h.version = blockOnce
 	old := append(h.encode(), b[blockHead:h.tail+h.sections()]...)
@@ -253,7 +254,7 @@ func TestRepairedFileIsWhole(t *testing.T) {
 		}
 		b[len(b)-back] ^= 1
 		if lost := damaged(t, m, dir, rel, b, "a flipped bit", len(b)-back); len(lost) > 0 {
-			t.Fatalf("lost %v", lost)
+			t.Fatalf("lost %v, want none", lost)
 		}
 	}
 }

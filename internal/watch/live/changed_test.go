@@ -39,7 +39,7 @@ func TestOtherServer(t *testing.T) {
 			w.awaitTicks(t, 3)
 			for _, gone := range gone[specs[0]] {
 				if _, ok := w.facts.Value(gone); !ok {
-					t.Errorf("%s has no %s", specs[0], gone)
+					t.Errorf("%s has no %s, want ok true", specs[0], gone)
 				}
 			}
 			if err := os.Symlink(now.Socket, link+"2"); err != nil {
@@ -69,7 +69,7 @@ func TestOtherServer(t *testing.T) {
 			}
 			w.mu.Unlock()
 			if n != 1 {
-				t.Errorf("%d events tell of the other version", n)
+				t.Errorf("got %d events tell of the other version, want 1", n)
 			}
 		})
 	}
@@ -110,7 +110,8 @@ func TestGrantsLost(t *testing.T) {
 			w.await(t, "the gap", func() bool { return w.gap("replication status") })
 			w.awaitNone(t, "repl.stopped")
 			if d := w.told(); d.Role != fleet.RoleReplica || strings.Contains(fmt.Sprint(d.Facts), "replicates from") || d.State == "down" {
-				t.Errorf("what cannot be read is told: %s %s %v", d.State, d.Role, d.Facts)
+				t.Errorf("what cannot be read is told: %s %s %v; want d.Role fleet.RoleReplica, no \"replicates from\" in it, d.State not \"down\"",
+					d.State, d.Role, d.Facts)
 			}
 			for _, g := range w.told().Gaps {
 				if g.What == "replication status" {

@@ -42,13 +42,13 @@ func TestDeadlocks(t *testing.T) {
 			}
 			f := w.awaitFinding(t, "deadlock.rate", "deadlocks a minute")
 			if !strings.HasPrefix(f.What, words) {
-				t.Errorf("%s: not all are counted, or they are: %s", spec, f.What)
+				t.Errorf("%s: not all are counted, or they are: %s; want %q at its beginning", spec, f.What, words)
 			}
 			set, show, _ := strings.Cut(f.Remedy, "; ")
 			run(t, db, set)
 			var kind, name, status string
 			if err := db.QueryRowContext(t.Context(), show).Scan(&kind, &name, &status); err != nil || !strings.Contains(status, "LATEST DETECTED DEADLOCK") || !strings.Contains(status, "UPDATE shop.stock") {
-				t.Errorf("%s shows no deadlock: %v %s", show, err, status)
+				t.Errorf("%s shows no deadlock: %v %s; want \"LATEST DETECTED DEADLOCK\" in it, \"UPDATE shop.stock\" in it", show, err, status)
 			}
 		})
 	}

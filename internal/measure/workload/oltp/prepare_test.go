@@ -139,7 +139,7 @@ func TestGroups(t *testing.T) {
 			chi += math.Pow(float64(c)-n/10, 2) / (n / 10)
 		}
 		if chi > 33.7 { // 0.9999 quantile with 9 degrees of freedom
-			t.Errorf("place %d: chi-square %.1f: %v", i, chi, counts[i])
+			t.Errorf("place %d: chi-square %.1f: got %v, want at most 33.7", i, chi, counts[i])
 		}
 	}
 }
@@ -360,13 +360,13 @@ func TestWrongUse(t *testing.T) {
 		"nothing to measure": func(p *workload.Params) { p.PointSelects, p.NoRangeSelects = 0, true },
 	} {
 		if _, err := New("read_only", params(change)); !errors.Is(err, workload.ErrUsage) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want workload.ErrUsage", what, err)
 		}
 	}
 	if _, err := New("select_random_points", params(nil)); !errors.Is(err, workload.ErrUsage) {
-		t.Errorf("three tables: %v", err)
+		t.Errorf("three tables: got %v, want workload.ErrUsage", err)
 	}
 	if _, err := New("tpcq", params(nil)); !errors.Is(err, workload.ErrUsage) {
-		t.Errorf("an unknown name: %v", err)
+		t.Errorf("an unknown name: got %v, want workload.ErrUsage", err)
 	}
 }

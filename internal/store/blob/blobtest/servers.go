@@ -278,7 +278,7 @@ func Wait(ctx context.Context, t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			t.Fatal("waited in vain: " + what)
+			t.Fatalf("got %v; want time.Now().After(deadline) false, ctx.Err() nil", "waited in vain: "+what)
 		}
 	}
 }
