@@ -174,20 +174,11 @@ func (d Dialect) Value(t Token) string {
 		if (s[i] == q || s[i] == esc) && i+1 < len(s) {
 			i++
 			if c := s[i]; s[i-1] != q {
-				switch c {
-				case 'n':
-					b.WriteByte('\n')
+				if k := strings.IndexByte("0bnrtZ", c); k >= 0 {
+					b.WriteByte("\x00\b\n\r\t\x1a"[k])
 					continue
-				case 't':
-					b.WriteByte('\t')
-					continue
-				case 'r':
-					b.WriteByte('\r')
-					continue
-				case '0':
-					b.WriteByte(0)
-					continue
-				case '%', '_':
+				}
+				if c == '%' || c == '_' { // for LIKE the backslash stays
 					b.WriteByte('\\')
 				}
 			}

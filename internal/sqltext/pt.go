@@ -16,7 +16,7 @@ var (
 	ptCall     = pattern.Lazy(`(?i)\A\s*(call\s+\S+)\(`)
 	ptRows     = pattern.Lazy(`(?is)\A((?:INSERT|REPLACE)(?: IGNORE)?\s+INTO.+?VALUES\s*\(.*?\))\s*,\s*\(`)
 	ptComment  = pattern.Lazy(`(?s)/\*[^!].*?\*/`)
-	ptUse      = pattern.Lazy(`(?i)\Ause \S+\n?\z`)
+	ptUse      = pattern.Lazy(`(?i)\Ause \S+(\n?)\z`)
 	ptEscaped1 = pattern.Lazy(`([^\\])\\'`)
 	ptEscaped2 = pattern.Lazy(`([^\\])\\"`)
 	ptEscaped  = pattern.Lazy(`\\['"]`)
@@ -59,7 +59,7 @@ func ptFingerprint(q []byte) []byte {
 	q = ptComment().ReplaceAll(q, nil)
 	q = ptLineComments(q)
 	if ptUse().Match(q) {
-		return []byte("use ?")
+		return ptUse().ReplaceAll(q, []byte("use ?$1"))
 	}
 	q = ptEscaped1().ReplaceAll(q, []byte("$1"))
 	q = ptEscaped2().ReplaceAll(q, []byte("$1"))
