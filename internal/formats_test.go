@@ -85,7 +85,7 @@ func TestFormsAreDigits(t *testing.T) {
 	}
 }
 
-// goForms are the texts and calls of a Go file that write a number by a form of their own.
+// goForms are the texts and calls of a Go file that write a number in a form of their own.
 func goForms(t *testing.T, path string) (out []string) {
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
@@ -117,7 +117,7 @@ func goForms(t *testing.T, path string) (out []string) {
 	return out
 }
 
-// called is the name of what is called, where it is a selector of a name.
+// called is the name of what is called, if it is a selector of a name.
 func called(c *ast.CallExpr) string {
 	if s, ok := c.Fun.(*ast.SelectorExpr); ok {
 		if x, ok := s.X.(*ast.Ident); ok {

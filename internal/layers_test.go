@@ -118,7 +118,7 @@ func sideways(from, to string) bool {
 	return false
 }
 
-// TestSideways: the rule finds what it shall.
+// TestSideways: the rule finds what it should.
 func TestSideways(t *testing.T) {
 	for _, c := range []struct {
 		from, to string

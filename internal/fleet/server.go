@@ -64,7 +64,7 @@ func (s Server) String() string { return strings.TrimSpace(string(s.Flavour) + "
 func (s Server) MariaDB() bool { return s.Flavour == FlavourMariaDB }
 
 // AtLeast says whether the server has a version or a newer one: mysql of MySQL and Percona Server, mariadb of MariaDB. Never is for a
-// family that has not got there.
+// family that never got there.
 func (s Server) AtLeast(mysql, mariadb Version) bool {
 	if s.MariaDB() {
 		return s.Number >= mariadb
@@ -100,7 +100,7 @@ func SeatOf(variable func(name string) string) Seat {
 // Place is where the server has its seat, without its ID: what journals and states of runs keep.
 func (s Seat) Place() string { return fmt.Sprintf("%s:%d/%s", s.Hostname, s.Port, s.DataDir) }
 
-// SamePlace says whether two seats are one but for their IDs, of which either may not be known.
+// SamePlace says whether two seats are one except for their IDs, of which either may not be known.
 func (s Seat) SamePlace(o Seat) bool {
 	s.ID = o.ID
 	return s == o

@@ -273,7 +273,7 @@ func (f *finder) named(pid int) bool {
 }
 
 // isServer also sees a server that was started through the dynamic loader or a
-// tool such as valgrind: its name stands further along the command line. A
+// tool such as valgrind: its name is further along the command line. A
 // command line with blanks in one argument (sh -c "mysqld …") is none.
 func (f *finder) isServer(pid int) bool {
 	if f.named(pid) {

@@ -230,7 +230,7 @@ func findAsNobody(t *testing.T, program, dir string, port int) {
 		t.Skip("only root can become another user")
 	}
 	os.Chmod(filepath.Dir(dir), 0o755)            // the test's own folder, which is closed to others
-	for d := dir; d != "/"; d = filepath.Dir(d) { // nobody must reach the program
+	for d := dir; d != "/"; d = filepath.Dir(d) { // everybody must be able to reach the program
 		if st, err := os.Stat(d); err != nil || st.Mode()&0o005 != 0o005 {
 			t.Skipf("another user cannot reach %s", d)
 		}
@@ -382,7 +382,7 @@ func BenchmarkReadCPU(b *testing.B) {
 	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// TestFamilyIsFine: what a process took is told in less than the hundredths of a second of /proc, and never less than those.
+// TestFamilyIsFine: what a process took is measured finer than the hundredths of a second of /proc, and is never less than those.
 func TestFamilyIsFine(t *testing.T) {
 	h := liveHost(t)
 	c := exec.Command("sleep", "600")

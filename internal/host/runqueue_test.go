@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRunQueue burns processor time in threads of its own and compares with what the kernel bills the process for.
+// TestRunQueue burns processor time in its own threads and compares with what the kernel bills the process for.
 func TestRunQueue(t *testing.T) {
 	q := liveHost(t).RunQueue(0)
 	if _, _, err := q.Read(); err != nil {

@@ -60,7 +60,7 @@ func TestLimitsV2(t *testing.T) {
 	}
 }
 
-// In a container of version 1 the mounts show the container's own part, under the name that the host gives it.
+// In a container of version 1 the mounts show the container's own part, under its name on the host.
 func TestLimitsV1InContainer(t *testing.T) {
 	mounts := ""
 	for i, c := range []string{"cpu,cpuacct", "memory", "cpuset"} {
@@ -132,7 +132,7 @@ broken line
 	}
 }
 
-// A partition's queue is its disk's; btrfs has a number of its own and names its device.
+// A partition's queue is its disk's; btrfs has its own number and names its device.
 func TestStorageDevice(t *testing.T) {
 	h := writeTree(t, map[string]string{
 		"/proc/self/mountinfo":                        "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n42 22 0:51 / /srv rw - btrfs /dev/sdc rw\n",

@@ -102,7 +102,7 @@ func TestTrees(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			p.page = 4096 // of the made-up process, whatever machine the test runs on
+			p.page = 4096 // of the made-up process, regardless of the machine the test runs on
 			if _, err := p.Read(); err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func TestProcessNumberUsedAgain(t *testing.T) {
 	}
 }
 
-// A mount whose statfs hangs is told as a gap; nothing waits for it.
+// A mount whose statfs hangs is reported as a gap; nothing waits for it.
 func TestHungMount(t *testing.T) {
 	tr := newTree(t)
 	tr.write("proc/self/mounts", "nas:/export /nas nfs4 rw 0 0\n/dev/sda1 / ext4 rw 0 0\n")
@@ -330,7 +330,7 @@ func TestWantedDisks(t *testing.T) {
 	h.fs.mounted = map[string]bool{"sda1": true, "sda2": true, "nvme0n1p1": true}
 	d := &disks{h: h}
 	for name, want := range map[string]bool{
-		"sda": true, "sda1": true, "sda2": true, "sda3": false, // two parts are mounted: each tells its own
+		"sda": true, "sda1": true, "sda2": true, "sda3": false, // two parts are mounted: each has its own
 		"nvme0n1": true, "nvme0n1p1": false, // the whole tells the part
 		"cciss/c0d0": true, "dm-0": true, "loop3": false, "ram0": false, "sr0": false, "zram1": false,
 	} {

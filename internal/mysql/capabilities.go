@@ -6,8 +6,8 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// This file answers what the rooms above ask of a server, so that none of them asks for its flavour: what it is able to do, what its
-// things are called, and the statements in its words. Of makes a Server of whatever tells flavour and version.
+// This file answers what the packages above ask about a server, so that none of them asks for its flavour: what it is able to do, what its
+// things are called, and the statements in its words. Of makes a Server from its flavour and version.
 
 // StartReplica is the statement that starts a replication channel; "" is the only one.
 func (s Server) StartReplica(channel string) string {
@@ -33,7 +33,7 @@ func (s Server) ApplyModeVariable() string {
 }
 
 // Appliers are the variables that say with how many threads a replica applies, and the word for a replica in statements that goes with
-// each: a server has one of them, or the older one beside it.
+// each: a server has one of them, or the older one as well.
 func (s Server) Appliers() []struct{ Variable, Word string } {
 	if s.MariaDB() {
 		return []struct{ Variable, Word string }{{"slave_parallel_threads", "SLAVE"}}
@@ -60,7 +60,7 @@ func (s Server) ResizesRedo() bool { return s.AtLeast(fleet.Never, 100900) }
 // transaction that came last, which it does when the others have done as much (check_and_resolve in its lock0lock.cc; seen on 5.7.22).
 func (s Server) CountsAllDeadlocks() bool { return s.AtLeast(80000, 0) }
 
-// RecordsMetadataLocks says whether performance_schema, where it is on, tells who holds metadata locks without being told to.
+// RecordsMetadataLocks says whether performance_schema, where it is on, shows who holds metadata locks by default.
 func (s Server) RecordsMetadataLocks() bool { return s.atLeast(80001) }
 
 // MetadataLockPlugin makes information_schema.METADATA_LOCK_INFO tell who holds metadata locks; "" where there is none.
@@ -88,9 +88,9 @@ func (s Server) RowLockStatement(instrumented bool) string {
 // others are uuid:number, and a set has each of them.
 func (s Server) GTIDsByDomain() bool { return s.MariaDB() }
 
-// SetGTIDs are the statements that make a server say of itself that it has all transactions of a set: after a restore it can
-// then follow the server that the backup is of. MySQL before 8.0 takes a set only where it has none of its own, so what it
-// wrote is forgotten first. So it is on MariaDB, which with gtid_strict_mode refuses a position behind transactions of its own in the
+// SetGTIDs are the statements that make a server record that it has all transactions of a set: after a restore it can
+// then follow the server that the backup is of. MySQL before 8.0 takes a set only if it has none of its own, so what it
+// wrote is forgotten first. So it is on MariaDB, which with gtid_strict_mode refuses a position after its own transactions in the
 // same domain (error 1947), and without it could follow, but not be followed any more. Sources: MySQL manual, "gtid_purged" and "RESET MASTER Statement"; MariaDB documentation,
 // "gtid_slave_pos".
 func (s Server) SetGTIDs(set string) []string {
@@ -104,7 +104,7 @@ func (s Server) SetGTIDs(set string) []string {
 	}
 }
 
-// TakesPosition are statements by which a server that has no GTIDs of its own takes a set for what it has applied.
+// TakesPosition are statements by which a server without its own GTIDs takes a set for what it has applied.
 func (s Server) TakesPosition(set GTIDSet) string {
 	if s.GTIDsByDomain() {
 		return "RESET MASTER; SET GLOBAL gtid_binlog_state = '" + set.String() + "' on a server without replicas"
@@ -135,7 +135,7 @@ func (s Server) RolesAreAccounts() bool { return !s.MariaDB() }
 // SeveralLogins says whether an account can have several ways to log in, of which one does.
 func (s Server) SeveralLogins() bool { return s.MariaDB() }
 
-// IdentifiedBy are the words of CREATE USER for a way to log in; what stands behind them is its secret, without which the last word goes.
+// IdentifiedBy are the words of CREATE USER for a way to log in; what follows them is its secret, without which the last word goes.
 func (s Server) IdentifiedBy(plugin string) string {
 	if s.MariaDB() {
 		return " IDENTIFIED VIA " + plugin + " USING "
@@ -175,10 +175,10 @@ const (
 	mariadbHiddenKey = " IGNORED"
 )
 
-// TextDefaultsPlain says whether the default of a TEXT or BLOB stands without parentheses. Source: MySQL manual, "Data Type Default Values".
+// TextDefaultsPlain says whether the default of a TEXT or BLOB is written without parentheses. Source: MySQL manual, "Data Type Default Values".
 func (s Server) TextDefaultsPlain() bool { return s.MariaDB() }
 
-// CompressesColumns says whether a column can be compressed by itself; the others read over the comment in which that stands.
+// CompressesColumns says whether a column can be compressed by itself; the others ignore the comment that says so.
 func (s Server) CompressesColumns() bool { return s.MariaDB() }
 
 // PartitionsAnyEngine says whether an engine need not know of partitions to have them. Source: MySQL manual, "Partitioning Limitations
@@ -204,10 +204,10 @@ func (s Server) NewUTF8MB4() bool { return s.atLeast(80000) }
 // FoldsNamesAnywhere says whether lower_case_table_names can be given to a data directory that is there.
 func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
 
-// HasUUID says whether the server has an ID of its own that no other has.
+// HasUUID says whether the server has a unique ID.
 func (s Server) HasUUID() bool { return !s.MariaDB() }
 
-// KnowsCRC32C says whether the server has CRC32C() beside CRC32(): MariaDB since 10.8.
+// KnowsCRC32C says whether the server has CRC32C() in addition to CRC32(): MariaDB since 10.8.
 func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
 
 // CombinesBinary says whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.

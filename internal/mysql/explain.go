@@ -10,7 +10,7 @@ import (
 type Explain struct {
 	Name    string // "json", "json2", "tree" or "table"
 	Session string // a statement that has to run first in the session, or ""
-	Prefix  string // what stands before the statement to explain
+	Prefix  string // what precedes the statement to explain
 	Rows    bool   // the answer is tabular, a row a table, and not one text
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// TestReadRights: the lines that a server gives, a server without privileges, and one that does not answer.
+// TestReadRights: the lines that a server returns, a server without privileges, and one that does not answer.
 func TestReadRights(t *testing.T) {
 	asks := func(lines []string, err error) func(string, func(string)) error {
 		return func(statement string, row func(string)) error {

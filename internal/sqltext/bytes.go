@@ -64,7 +64,7 @@ const (
 )
 
 // words8 tells which of the eight bytes of x can be part of an identifier or number (letters, digits, _, $ and
-// all from 0x80), which are digits, and gives x with its ASCII letters in lower case.
+// all from 0x80), which are digits, and returns x with its ASCII letters in lower case.
 func words8(x uint64) (word, digit, low uint64) {
 	y := x &^ high
 	t := y | 0x20*ones
@@ -85,7 +85,7 @@ func has8(x uint64, c byte) uint64 {
 
 // digits8 tells how many of the eight bytes of x, from the first, are digits.
 func digits8(x uint64) int {
-	y := x ^ '0'*ones // a digit's byte is 0 to 9 now; behind the first other byte nothing is sure
+	y := x ^ '0'*ones // a digit's byte is 0 to 9 now; after the first other byte nothing is sure
 	return bits.TrailingZeros64((y+(0x80-10)*ones|y)&high) >> 3
 }
 
@@ -120,7 +120,7 @@ func stringEnd(s []byte, i int) int {
 }
 
 // quoteEnd gives the place after the quote that closes the one at i, and whether there is one. esc escapes what follows
-// it; where nothing does, it is the quote itself.
+// it; if nothing does, it is the quote itself.
 func quoteEnd(s []byte, i int, esc byte) (end int, closed bool) {
 	q := s[i]
 	i++
@@ -268,7 +268,7 @@ func blockEnd(s []byte, i int) int {
 }
 
 // execEnd gives the place after the opening of an executable comment at i with its version (/*!80013, /*M!101100),
-// or 0 where none opens.
+// or 0 if none opens.
 func execEnd(s []byte, i int) int {
 	j := i + 2
 	if j < len(s) && (s[j] == 'M' || s[j] == 'm') {

@@ -45,7 +45,7 @@ func ClassID(fingerprint []byte) string {
 // room is how many bytes one turn of the main loop may write without asking again.
 const room = 48
 
-// state is what the main loop remembers beside its places in the statement and in the fingerprint.
+// state is what the main loop remembers besides its places in the statement and in the fingerprint.
 type state struct {
 	depth   int  // open parentheses
 	rows    int  // the depth around VALUES whose first row is being copied; -1: none
@@ -448,7 +448,7 @@ func isToolkit(c []byte) bool {
 	return d > 0 && d < len(name)-1 && wordEnd(name, 0) == d && wordEnd(name, d+1) == len(name)
 }
 
-// special gives the fingerprints that follow rules of their own: mysqldump's reads, what the server logs for
+// special gives the fingerprints with special rules: mysqldump's reads, what the server logs for
 // commands that are no SQL, CALL and USE.
 func special(dst, s []byte, i int) ([]byte, bool) {
 	s = s[i:]

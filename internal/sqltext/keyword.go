@@ -2,7 +2,7 @@ package sqltext
 
 import "bytes"
 
-// The words that the main loop looks at more closely. All have at most eight bytes, so that a word is told by one
+// The words that the main loop looks at more closely. All have at most eight bytes, so that a word is recognized by one
 // comparison of 64 bits.
 const (
 	kwNone = iota
@@ -57,7 +57,7 @@ func setOf(words ...string) map[string]bool {
 	return m
 }
 
-// keyword does what keyword k asks for. The word was copied to out[start:o] and i stands after it.
+// keyword does what keyword k asks for. The word was copied to out[start:o] and i is after it.
 func (st *state) keyword(k uint8, s []byte, i int, out []byte, o, start, base int) (int, int) {
 	if start > base && (out[start-1] == '.' || out[start-1] == '@') {
 		return i, o // a name
@@ -131,7 +131,7 @@ func (st *state) values(s []byte, i int, out []byte, o, start, base int) (int, i
 	if j >= len(s) || s[j] != '(' {
 		return i, o
 	}
-	constructor := false // of rows: it stands where a function cannot
+	constructor := false // of rows: it is where a function cannot be
 	if before := bytes.TrimRight(out[base:start], " "); len(before) == 0 {
 		constructor = true
 	} else if c := before[len(before)-1]; c == ')' || c == '`' || c == '/' || isWord(c) && !operatorWord(before) {
@@ -159,7 +159,7 @@ func (st *state) values(s []byte, i int, out []byte, o, start, base int) (int, i
 	return i, o
 }
 
-// rowsAt gives the place of what should be the parenthesis after VALUES, and whether MySQL's ROW stands before it:
+// rowsAt gives the place of what should be the parenthesis after VALUES, and whether MySQL's ROW precedes it:
 // VALUES ROW(1,2), ROW(3,4).
 func rowsAt(s []byte, i int) (int, bool) {
 	j := skipBlank(s, i)
@@ -180,7 +180,7 @@ func operatorWord(out []byte) bool {
 	return len(out)-k <= maxKeyword && beforeExpr[string(out[k:])]
 }
 
-// limitEnd gives the place after the literals of LIMIT n, LIMIT m, n or LIMIT n OFFSET m, where they are literals.
+// limitEnd gives the place after the literals of LIMIT n, LIMIT m, n or LIMIT n OFFSET m, if they are literals.
 func limitEnd(s []byte, i int) (int, bool) {
 	end, ok := literalEnd(s, skipBlank(s, i))
 	if !ok {
@@ -329,7 +329,7 @@ func nextRow(s []byte, i int) (int, bool) {
 	return j, j < len(s) && s[j] == '('
 }
 
-// skipRows passes over rows, whatever is in them.
+// skipRows skips rows, whatever is in them.
 func skipRows(s []byte, i int) int {
 	for {
 		j, ok := nextRow(s, i)
@@ -381,7 +381,7 @@ func groupEnd(s []byte, i int) int {
 	return i
 }
 
-// charsets are the names that may stand before a string with an underscore: all of MySQL 5.7 to 9 and MariaDB.
+// charsets are the names that may precede a string with an underscore: all of MySQL 5.7 to 9 and MariaDB.
 var charsets = setOf("armscii8", "ascii", "big5", "binary", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852",
 	"cp866", "cp932", "dec8", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "geostd8", "greek", "hebrew", "hp8",
 	"keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman", "sjis", "swe7", "tis620",

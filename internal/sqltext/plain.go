@@ -4,7 +4,7 @@ import "bytes"
 
 // AppendPlain appends the plain form of a fingerprint: what is left of it when the spelling that the server's own
 // digest does not keep is taken away. It has one way to set blanks, no quotes around plain names, one word where the
-// servers know several (DISTINCT for DISTINCTROW), and ?+ for literals in a row. Two statements that differ only in
+// servers know several (DISTINCT for DISTINCTROW), and ?+ for several literals in a row. Two statements that differ only in
 // these have one plain form. ClassID of it is the name of a statement in all tools: it is the same from a slow log,
 // and from performance_schema by AppendDigestText.
 func AppendPlain(dst, fingerprint []byte) []byte {

@@ -158,7 +158,12 @@ func (r *room) write(scratch string) (string, error) {
 			return "", err
 		}
 	}
-	if err := put("mutants_switches.go", []byte("package "+r.name+"\n"+switches)); err != nil {
+	last := 0
+	if n := len(r.faults); n > 0 {
+		last = r.faults[n-1].id
+	}
+	hits := fmt.Sprintf("\nvar mutantHits [%d]atomic.Bool // by number\n", last+1)
+	if err := put("mutants_switches.go", []byte("package "+r.name+"\n"+switches+hits)); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})

@@ -17,7 +17,7 @@ import (
 // question is one request that is timed.
 type question struct {
 	name  string
-	limit float64 // ms; 0: no goal of its own
+	limit float64 // ms; 0: no separate goal
 	hours int
 	// ask gives path and query for a series.
 	ask func(p *prefilled, key string) string
@@ -173,7 +173,7 @@ func measure(ctx context.Context, base string, pid int, p *prefilled, q question
 	return m, err
 }
 
-// fetch reads an answer as a browser does, and gives its length unpacked; an answer without data is an error.
+// fetch reads an answer as a browser does, and returns its length unpacked; an answer without data is an error.
 func fetch(ctx context.Context, address string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -180,7 +180,7 @@ func feed(ctx context.Context, store *series.Store, rec *recording, shift int64)
 	return nil
 }
 
-// readBack compares what the store gives with what it was given, and counts.
+// readBack compares what the store returns with what it got, and counts.
 func readBack(ctx context.Context, store *series.Store, rec *recording, base int64) (total int64, err error) {
 	for _, id := range rec.instances {
 		for i, m := range rec.metrics[id] {

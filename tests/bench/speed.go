@@ -68,7 +68,7 @@ type endpoint struct {
 	dsn      string
 }
 
-// speed compares with sysbench on a server of its own.
+// speed compares with sysbench on a separate server.
 func (b *bench) speed(ctx context.Context, s *section) error {
 	settings := []string{"innodb_buffer_pool_size=1G", "max_connections=400", "innodb_flush_log_at_trx_commit=2", "sync_binlog=0"}
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(b.work, "sb"), Servers: []string{b.server}, Settings: settings})

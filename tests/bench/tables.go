@@ -20,7 +20,7 @@ import (
 
 const (
 	tablesEach = 65   // of a schema
-	peersUpTo  = 30   // schemas: with 300 neither of the others came to an end in minutes
+	peersUpTo  = 30   // schemas: with 300 neither of the others finished in minutes
 	tablesGoal = 600. // seconds for 10,000 schemas
 )
 

@@ -73,7 +73,7 @@ func TestWaitsOverHTTP(t *testing.T) {
 		}
 		waited := time.Since(began).Seconds() // at the most
 		r.get(t, "/api/queries", nil, &q)
-		step := q.Sources[0].Activity.Step // on a busy machine Risso looks more rarely: each look stands for so many seconds
+		step := q.Sources[0].Activity.Step // on a busy machine Risso looks more rarely: each look represents so many seconds
 		id := sqltext.ClassID(sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(waiting))))
 		var a classWaits
 		await(t, "the minute is stored, or the two over which it was waited", func() bool {

@@ -75,7 +75,7 @@ type maker struct {
 	tables  [][2]string
 	past    map[[2]string]bool // rows of the past are there
 	objects []string           // what SHOW CREATE shows of them, with the schema in front
-	unsure  map[[2]string]bool // CHECKSUM TABLE is no help: 5.7 adds up addresses of JSON values, MariaDB undefined bits beside virtual columns (seen: INSERT … SELECT into a copy gives another sum)
+	unsure  map[[2]string]bool // CHECKSUM TABLE is no help: 5.7 adds up addresses of JSON values, MariaDB undefined bits next to virtual columns (seen: INSERT … SELECT into a copy gives another sum)
 }
 
 var oddNames = []string{"plain", "Groß", "a.b", "back`tick", "sin'gle", `dou"ble`, "new\nline", "sp ace", "☃", "%like_", "select", "a/b", "-- x", "perc%41", `back\slash`}

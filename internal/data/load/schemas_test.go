@@ -145,7 +145,7 @@ func testSequenceTypes(t *testing.T, from, into *sandbox.Node) {
 	}
 }
 
-// testLostDefiners: views over views whose definers are gone come back as they were, in whatever order their names are.
+// testLostDefiners: views over views whose definers are gone are restored as they were, whatever the order of their names.
 func testLostDefiners(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)

@@ -10,8 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestManyFindings: however many things come along in another form, one that does not come along at all is told and refused; that not
-// all are told is told, too.
+// TestManyFindings: however many things are restored in another form, one that cannot be restored at all is reported and refused; that not
+// all are listed is reported, too.
 func TestManyFindings(t *testing.T) {
 	r := &run{}
 	for i := range maxFindings + 50 {

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// rental is a schema of the kind that people try servers with: every kind of program, words behind SET that are no character
+// rental is a schema of the kind that people try servers with: every kind of program, words after SET that are no character
 // sets, and types whose text differs between servers.
 var rental = []string{
 	"CREATE DATABASE rental CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", "USE rental",
@@ -88,7 +88,7 @@ func takeBackup(t *testing.T, node *sandbox.Node, schemas ...string) *repo.Repo 
 	return r
 }
 
-// TestTravel: what one server holds comes to each other one, and what cannot is told by name.
+// TestTravel: what one server holds is restored on each other one, and what cannot be is reported by name.
 func TestTravel(t *testing.T) {
 	nodes := travellers(t)
 	t.Run("every pair", func(t *testing.T) { testPairs(t, nodes) })
@@ -176,7 +176,7 @@ func testDefaultCollations(t *testing.T, nodes map[string]*sandbox.Node) {
 			if got := ask(t, stream(t, node), columns); got != want && len(res.Otherwise) == 0 {
 				t.Errorf("%s to %s: %s", from, into, differ(want, got))
 			}
-			if got := ask(t, stream(t, node), others); got != also && (from == "mysql-5.7" || from == "mariadb") && into != "mariadb-11.8" { // elsewhere parameters go by the default of who asks
+			if got := ask(t, stream(t, node), others); got != also && (from == "mysql-5.7" || from == "mariadb") && into != "mariadb-11.8" { // elsewhere parameters have the session's default
 				t.Errorf("%s to %s: %s", from, into, differ(also, got))
 			}
 			exec(t, stream(t, node), "DROP DATABASE k")
@@ -218,7 +218,7 @@ func testLongRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testMerge: a table over others is tried without them, which are not there yet, and what comes behind it is tried as well.
+// testMerge: a table over others is tried without them, which are not there yet, and what comes after it is tried as well.
 func testMerge(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE m CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "USE m", "CREATE TABLE z1 (id INT PRIMARY KEY) ENGINE=MyISAM", "CREATE TABLE z2 LIKE z1", "INSERT INTO z1 VALUES (1)", "INSERT INTO z2 VALUES (2)",
 		"CREATE TABLE both_of (id INT, KEY (id)) ENGINE=MERGE UNION=(z1, z2) INSERT_METHOD=LAST", "ALTER TABLE z1 DROP PRIMARY KEY, MODIFY id INT, ADD KEY (id)", "ALTER TABLE z2 DROP PRIMARY KEY, MODIFY id INT, ADD KEY (id)",

@@ -77,7 +77,7 @@ func (r *run) lookAround(ctx context.Context, s *session) (*around, error) {
 	return w, nil
 }
 
-// checkWay looks whether anything that will be made is there already. What an earlier run of this restore made is in nobody's way; what somebody
+// checkWay checks whether anything that will be made exists already. What an earlier run of this restore made is not in the way; what somebody
 // else made since is.
 func (r *run) checkWay(ctx context.Context, s *session) error {
 	w, err := r.lookAround(ctx, s)

@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestUnsureGrants: of a backup that does not say whether GRANTs had names or patterns it is told, once, and only where that matters.
+// TestUnsureGrants: for a backup that does not say whether GRANTs had names or patterns there is one note, and only if it matters.
 func TestUnsureGrants(t *testing.T) {
 	noted := map[string]string{"partial_revokes": "OFF"}
 	for _, c := range []struct {

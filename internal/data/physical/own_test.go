@@ -63,7 +63,7 @@ func TestBuildsOnOwn(t *testing.T) {
 		t.Errorf("got %+v does not build on %s; want Parent %v, Stream.FromLSN not 0", second, first.ID, first.ID)
 	}
 	whole(take(key()), second.ID, "a key that is not trusted")
-	third := take(mine) // beside the foreign one it goes on
+	third := take(mine) // after the foreign one it goes on
 	if third.Parent != second.ID {
 		t.Errorf("%+v does not build on %s", third, second.ID)
 	}

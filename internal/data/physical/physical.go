@@ -17,7 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Gate is asked before bytes are taken from the server; it waits while the server should be spared.
+// Gate is called before bytes are taken from the server; it waits while the server should be spared.
 type Gate interface {
 	Pass(ctx context.Context, bytes int64) error
 }
@@ -38,14 +38,14 @@ type Options struct {
 	KillLongQueries bool          // end the statements that it waits for, once LockWait is over
 
 	Install    bool   // consent to INSTALL PLUGIN clone; it is taken out again
-	WorkDir    string // where CLONE puts the copy on its way; empty: beside the data directory, or the server's tmpdir
+	WorkDir    string // where CLONE puts the temporary copy; empty: next to the data directory, or the server's tmpdir
 	JournalDir string // where what has to be put back is kept
 
 	Rate int64 // bytes a second that CLONE may copy, as Gate does not reach into the server; 0: as it is set there
 
 	Gate     Gate              // nil: as fast as it goes
-	Waiting  func(repo.Holder) // told when a prune is waited for; nil: silence
-	Planned  func(Plan) error  // told before anything is changed; an error ends it; nil: as planned
+	Waiting  func(repo.Holder) // called when a prune is waited for; nil: silence
+	Planned  func(Plan) error  // called before anything is changed; an error ends it; nil: as planned
 	Progress func(Progress)    // may be called often, from several goroutines; nil: silence
 }
 
@@ -175,7 +175,7 @@ func (j *job) sameDisk(ctx context.Context) error {
 	return readable(j.server.DataDir)
 }
 
-// Take takes a physical backup and gives its header. Until the manifest is written at the end there is no backup; when it
+// Take takes a physical backup and returns its header. Until the manifest is written at the end there is no backup; when it
 // fails, or when ctx ends, what was stored of it is removed again.
 func Take(ctx context.Context, o Options) (repo.Header, error) {
 	began := time.Now().UTC()

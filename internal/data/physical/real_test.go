@@ -59,7 +59,7 @@ func files(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// rewrite puts other bytes into a file of a repository, which lets nobody write it.
+// rewrite puts other bytes into a file of a repository, which is not writable.
 func rewrite(t *testing.T, path string, b []byte) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
@@ -247,7 +247,7 @@ func TestClone(t *testing.T) {
 	testLogsUnknown(t, n, o)
 }
 
-// testLogsUnknown: of an account that may not ask what the binary logs leave out the backup says that nobody knows, and the GRANT that it names mends it.
+// testLogsUnknown: if the account may not ask what the binary logs leave out the backup says that it is unknown, and names the GRANT that helps.
 func testLogsUnknown(t *testing.T, n *sandbox.Node, o Options) {
 	run(t, n, "CREATE USER few@localhost; GRANT BACKUP_ADMIN, SELECT ON *.* TO few@localhost")
 	var err error
@@ -326,7 +326,7 @@ func testCloneLimit(t *testing.T, n *sandbox.Node, o Options) {
 	}
 	kept, err := os.ReadFile(journals[0])
 	if err == nil {
-		err = errors.Join(os.Remove(journals[0]), os.WriteFile(journals[0], kept, 0o600)) // nobody holds the new one, as after a kill
+		err = errors.Join(os.Remove(journals[0]), os.WriteFile(journals[0], kept, 0o600)) // the new one is not locked, as after a kill
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -361,8 +361,8 @@ func testCloneLimit(t *testing.T, n *sandbox.Node, o Options) {
 	}
 }
 
-// testGuard lets a statement stand in the way of the tool's lock: the request is withdrawn in time, or the statement ended
-// where that is asked for.
+// testGuard lets a statement block the tool's lock: the request is withdrawn in time, or the statement ended
+// if that is asked for.
 func testGuard(t *testing.T, n *sandbox.Node, o Options) {
 	o.LockWait, o.Incremental = time.Second, false
 	long := make(chan error, 1)
@@ -419,7 +419,7 @@ func testInterrupted(t *testing.T, o Options, place string) {
 }
 
 // testDamaged flips a bit, cuts and loses parts: a restore says so and leaves nothing; one into a directory that holds
-// something refuses; one that was killed is begun anew.
+// something refuses; one that was killed starts over.
 func testDamaged(t *testing.T, r *repo.Repo, place, id string) {
 	dir := filepath.Join(t.TempDir(), "data")
 	part := filepath.Join(place, "physical", id, "000000")
@@ -490,7 +490,7 @@ func testRestorePlan(t *testing.T, r *repo.Repo, id, dir, first string) {
 	}
 }
 
-// testCloneKilled kills a backup with SIGKILL, once while the server copies itself, once behind that; the next backup, which
+// testCloneKilled kills a backup with SIGKILL, once while the server copies itself, once after that; the next backup, which
 // the rest of the test takes, puts everything back.
 func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place string) {
 	for _, stage := range []string{"data", "data/#clone/#status_recovery"} {

@@ -64,12 +64,12 @@ func PrepareRestore(ctx context.Context, o RestoreOptions) (RestorePlan, error) 
 
 // The files that Restore leaves in a data directory.
 const (
-	unfinishedFile = "risso_restore_unfinished" // while it works: what lies there is no data directory yet
+	unfinishedFile = "risso_restore_unfinished" // while it works: what is there is no data directory yet
 	restoredFile   = "risso_restored.json"      // the header of the backup that it was made of
 )
 
 // Restore makes a data directory of a physical backup: it fetches the files, checks every byte, and applies the redo log and
-// the incremental backups. It never writes into a directory that holds something, but for what an interrupted Restore left.
+// the incremental backups. It never writes into a directory that is not empty, except to clear what an interrupted Restore left.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	r, err := newRestore(ctx, o)
 	if err != nil {
@@ -313,7 +313,7 @@ func (r *restore) empty() error {
 	return os.Remove(filepath.Join(r.Datadir, unfinishedFile))
 }
 
-// clear leaves nothing behind a failure.
+// clear removes what a failed restore left.
 func (r *restore) clear() error {
 	if err := r.empty(); err != nil {
 		return fmt.Errorf("clean up: %w", err)
@@ -348,7 +348,7 @@ func (r *restore) fetch(ctx context.Context, l link, dir string) error {
 }
 
 // prepareArgs are the arguments by which the tool applies redo log and changed pages to the files in target. Of xtrabackup
-// they follow its manual and were never run: but for the last one, --apply-log-only leaves transactions open that the next
+// they follow its manual and were never run: except for the last one, --apply-log-only leaves transactions open that the next
 // incremental backup goes on with. mariadb-backup (10.2 and later) needs no such thing.
 func prepareArgs(tool mysql.CopyTool, target, incremental string, last bool, memory int64) []string {
 	args := []string{"--prepare", "--target-dir=" + target}
@@ -418,7 +418,7 @@ func (r *restore) finish() error {
 	return os.Remove(filepath.Join(r.Datadir, unfinishedFile))
 }
 
-// settings are what the server has to be told to read these files.
+// settings are what the server needs to read these files.
 func (r *restore) settings() (list []string, err error) {
 	vars := r.out.Header.Server.Variables
 	for _, name := range []string{"lower_case_table_names", "innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces"} {

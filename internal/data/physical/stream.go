@@ -30,8 +30,8 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 	}
 	if tool == mysql.ToolMariaDBBackup {
 		// No --ftwrl-wait-timeout: with it the tool waits, and fails, until no statement runs at all. The lock requests that
-		// keep others waiting (BACKUP STAGE FLUSH, BLOCK_DDL, BLOCK_COMMIT) it makes without a limit of its own: the guard
-		// is theirs.
+		// keep others waiting (BACKUP STAGE FLUSH, BLOCK_DDL, BLOCK_COMMIT) have no limit of their own: the guard
+		// watches them.
 		return args
 	}
 	// The guard comes first; this holds where it cannot look.
@@ -108,7 +108,7 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 	return j.readFiles(kept)
 }
 
-// explain names the GRANT that the account has to have, where that mends a tool's failure.
+// explain names the GRANT that the account must have, if a tool failed for want of it.
 func (j *job) explain(err error) error {
 	if fleet.RemedyOf(err) == needsGrant {
 		return fleet.WithRemedy(err, j.plan.Needs)
@@ -116,7 +116,7 @@ func (j *job) explain(err error) error {
 	return err
 }
 
-// gated hands on what a tool writes at the pace that the gate allows; while the tool holds a lock, the gate stands open.
+// gated hands on what a tool writes at the pace that the gate allows; while the tool holds a lock, the gate is open.
 type gated struct {
 	ctx   context.Context
 	r     io.Reader

@@ -80,7 +80,7 @@ func TestStreamTool(t *testing.T) {
 	}
 	files := sampleFiles()
 	delete(files, "a/b/c") // the tool makes one level of directories only, as servers have them
-	delete(files, "empty") // the tool writes no chunk for an empty file's content, and gives it no end
+	delete(files, "empty") // the tool writes no chunk for an empty file's content, and no end
 	dir := t.TempDir()
 	cmd := osexec.Command(tool, "-x", "-C", dir)
 	cmd.Stdin = bytes.NewReader(streamOf(t, files))
@@ -111,14 +111,14 @@ func TestStreamDamaged(t *testing.T) {
 	ends := map[int]bool{0: true, len(stream): true}
 	first := bytes.Index(stream[9:], []byte(chunkMagic+"\x00E\x01\x00\x00\x00a")) + 9 + 15
 	second := bytes.Index(stream[9:], []byte(chunkMagic+"\x00E\x03\x00\x00\x00b/c")) + 9 + 17
-	ends[first], ends[second] = first > 15, second > 17 // behind a whole file a stream may end: the number of files tells
+	ends[first], ends[second] = first > 15, second > 17 // after a whole file a stream may end: the number of files shows that
 	for i := range stream {
 		if _, _, err := scan(bytes.NewReader(stream[:i]), toolFile); !ends[i] && !errors.Is(err, repo.ErrDamaged) {
 			t.Errorf("cut at %d of %d: %v", i, len(stream), err)
 		}
 		flags := string(stream[max(0, i-8):i]) == chunkMagic
 		if placeByte(stream, i) {
-			continue // where in the file it stands: the form has no checksum for that, the parts have one for all
+			continue // its offset in the file: the format has no checksum for that, the parts have one for everything
 		}
 		for bit := range 8 {
 			b := slices.Clone(stream)
@@ -221,7 +221,7 @@ func TestParts(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(got), err)
 		}
 		src.Close()
-		// Parts in another order, or one that is gone, are found.
+		// Parts in another order, or a missing one, are found.
 		if err := os.Remove(filepath.Join(string(place), "physical", "id", "000002")); err != nil {
 			t.Fatal(err)
 		}

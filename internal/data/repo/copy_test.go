@@ -26,7 +26,7 @@ func at(t *testing.T, dir string) Store {
 	return On(s)
 }
 
-// TestCopy: a second place gets the same files, only those that it lacks, without an identity; what is damaged does not arrive.
+// TestCopy: a second place gets the same files, only those that are missing, without an identity; what is damaged does not arrive.
 func TestCopy(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		from, to := t.TempDir(), t.TempDir()
@@ -132,7 +132,7 @@ func copyDamaged(t *testing.T, from, id string) {
 			c, err, "backup "+id)
 	}
 	list, err := opened(t, to, Keys{}).Backups(t.Context())
-	if err != nil || len(list) != 5 { // the others, those behind it, too
+	if err != nil || len(list) != 5 { // the others, those after it, too
 		t.Errorf("%d backups are there, %v; want 5", len(list), err)
 	}
 	for name := range files(t, to) {
@@ -195,7 +195,7 @@ func TestCopyCut(t *testing.T) {
 	}
 }
 
-// TestCopyBesidePrune: what a copy brings is not removed before its manifest is there.
+// TestCopyBesidePrune: what a concurrent copy brings is not removed before its manifest is there.
 func TestCopyBesidePrune(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	r := made(t, from, Keys{})

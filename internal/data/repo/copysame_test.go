@@ -24,7 +24,7 @@ func putFile(t *testing.T, dir, key string, b []byte) {
 	if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	os.Remove(p) // what is put lets nobody change it
+	os.Remove(p) // files put there are not writable
 	if err := os.WriteFile(p, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func mirroredLog(t *testing.T, dir, id, name, text string, by ed25519.PrivateKey
 	putFile(t, dir, "binlog/s1/"+name+".json", b)
 }
 
-// TestCopyReplacesNothing: whatever becomes of the first place, what the second has stays as it is, is told with both sizes, and
+// TestCopyReplacesNothing: whatever happens to the first place, what the second has stays as it is, is reported with both sizes, and
 // keeps nothing else from being copied.
 func TestCopyReplacesNothing(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
@@ -101,7 +101,7 @@ func TestCopyReplacesNothing(t *testing.T) {
 			changed = append(changed, key)
 			putFile(t, from, key, b)
 		}
-		// One signature is gone, one has another byte, which its size does not tell.
+		// One signature is gone, one has another byte, which its size does not show.
 		os.Remove(filepath.Join(from, filepath.FromSlash(signatureKey(ids[1]))))
 		sig := bytes.Clone(before[signatureKey(ids[2])])
 		sig[len(sig)-1] ^= 1
@@ -164,8 +164,8 @@ func TestCopyReplacesNothing(t *testing.T) {
 	}
 }
 
-// TestCopyContents: an object that is in order by itself and holds something else than its name says does not arrive, nor does a
-// backup that needs it; the same of one whose list of objects leaves some out.
+// TestCopyContents: an object that is valid in itself but holds something else than its name says is not copied, nor is a
+// backup that needs it; nor one whose list of objects leaves some out.
 func TestCopyContents(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	r := made(t, from, Keys{})
@@ -199,8 +199,8 @@ func TestCopyContents(t *testing.T) {
 	whole(t, opened(t, to, Keys{}), ids[:4]...)
 }
 
-// TestCopyTrust: what nobody who is trusted signed does not come along unless that is asked for, and what was forged never; each is
-// told.
+// TestCopyTrust: what no trusted key signed is not copied unless that is asked for, and what was forged never; each is
+// reported.
 func TestCopyTrust(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		var write, read Keys
@@ -255,7 +255,7 @@ func TestCopyTrust(t *testing.T) {
 	}
 }
 
-// TestCopyLostLogs: a mirrored log of which only the index is left, or of which the other place has a part that is not its own, is told.
+// TestCopyLostLogs: a mirrored log of which only the index is left, or of which the other place has a part that is not its own, is reported.
 func TestCopyLostLogs(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	mine := signer(t)

@@ -222,7 +222,7 @@ func otherHost(t *testing.T, dir, raw string, read Keys) {
 	}
 }
 
-// otherRecipients: somebody puts in recipients of his own.
+// otherRecipients: somebody adds recipients.
 func otherRecipients(t *testing.T, dir, id string, write Keys) {
 	thief, _, _ := keys(t)
 	b, err := config{Format: Format, ID: id, Created: time.Now().UTC().Truncate(time.Second), Recipients: []string{thief.Recipient().String()}}.encode()

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// TestWithoutManifest: of a place that was copied in part a backup without its manifest is told, and prune leaves what it needs until it is named.
+// TestWithoutManifest: if a place was copied in part, a backup without its manifest is reported, and prune leaves what it needs until it is
+// named.
 func TestWithoutManifest(t *testing.T) {
 	dir := t.TempDir()
 	r := made(t, dir, Keys{})
@@ -51,7 +52,7 @@ func TestWithoutManifest(t *testing.T) {
 	if list, err := r.Headless(t.Context()); err != nil || len(list) > 0 {
 		t.Errorf("got %+v, %v; want none", list, err)
 	}
-	// Without the list of its objects, too, nobody knows what it needs.
+	// Without the list of its objects, too, it is unknown what it needs.
 	for _, key := range []string{manifest, objectsKey(lost)} {
 		if err := os.Remove(filepath.Join(dir, filepath.FromSlash(key))); err != nil {
 			t.Fatal(err)
@@ -74,7 +75,7 @@ func TestWithoutManifest(t *testing.T) {
 	}
 }
 
-// TestAbandoned: a backup that cannot put its manifest leaves nothing beside it.
+// TestAbandoned: a backup that cannot put its manifest leaves nothing next to it.
 func TestAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	r := made(t, dir, with(Keys{}, signer(t), nil))

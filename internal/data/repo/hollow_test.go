@@ -56,7 +56,7 @@ func TestHollow(t *testing.T) {
 	}
 }
 
-// TestPruneHollow: whatever the rules, empty backups take no full one's place, until they are accepted.
+// TestPruneHollow: under any rules, empty backups replace no full one, until they are accepted.
 func TestPruneHollow(t *testing.T) {
 	dir := t.TempDir()
 	r := made(t, dir, Keys{})

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestNote reads what a backup that is not whole says of itself, when its process lives, and when it has ended.
+// TestNote reads the note of a backup that is not complete, while its process lives, and after it has ended.
 func TestNote(t *testing.T) {
 	r, err := CreateWith(t.Context(), folder(t.TempDir()), Keys{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// child starts a process that lives until end is called, and gives what a lease of it says.
+// child starts a process that lives until end is called, and returns what a lease of it says.
 func child(t *testing.T) (p *Process, end func()) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -28,8 +28,8 @@ func child(t *testing.T) (p *Process, end func()) {
 	return p, end
 }
 
-// TestPruneKilled: who begins a backup beside a prune hears at once for whom it waits; a prune that was killed on this machine is
-// waited for by nobody.
+// TestPruneKilled: a backup that begins during a prune reports at once what it waits for; a prune that was killed on this machine is
+// not waited for.
 func TestPruneKilled(t *testing.T) {
 	dir := t.TempDir()
 	r := made(t, dir, Keys{})
@@ -118,7 +118,7 @@ func TestDeadAlike(t *testing.T) {
 // TestOneSecond: backups that began within one second have one order: in the list, in what prune keeps, and as the newest.
 func TestOneSecond(t *testing.T) {
 	second := time.Now().UTC().Truncate(time.Second).Add(-time.Hour)
-	for range 8 { // the rest of an ID is drawn: it shall not decide
+	for range 8 { // the rest of an ID is random: it must not decide
 		r := made(t, t.TempDir(), Keys{})
 		var ids []string
 		for i := range 4 {
@@ -148,8 +148,8 @@ func TestOneSecond(t *testing.T) {
 	}
 }
 
-// TestDatedAhead: a backup that a wrong clock dated ahead changes nothing for any other, whatever the rules; it stays, it is no
-// newest one, and it can be removed by name.
+// TestDatedAhead: a backup that a wrong clock dated ahead changes nothing for any other, under any rules; it stays, it is not the
+// newest, and it can be removed by name.
 func TestDatedAhead(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -168,7 +168,7 @@ func TestDatedAhead(t *testing.T) {
 				t.Fatalf("seed %d, round %d, %+v: %+v beside a backup of %s", seed, i, p, d, wrong.Time)
 			}
 		}
-		// While the clock is wrong nobody knows that the backup is ahead: it alone does not end --keep-within.
+		// While the clock is wrong it is unknown that the backup is ahead: it alone does not end --keep-within.
 		within := Retention{Within: max(p.Within, time.Hour)}
 		if wrong.Time.Sub(now) <= within.Within {
 			continue

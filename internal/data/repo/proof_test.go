@@ -129,7 +129,7 @@ func proofsBy(t *testing.T, dir string, k Keys) (list []Proof) {
 	return list
 }
 
-// TestProofSigned: a proof counts as its maker signed it, and nobody else's does; who has no identity knows whether it went well.
+// TestProofSigned: a proof counts as its maker signed it, and nobody else's does; a reader without an identity knows whether it went well.
 func TestProofSigned(t *testing.T) {
 	_, write, read := keys(t)
 	for name, k := range map[string]Keys{"plain": {}, "encrypted": write} {
@@ -157,7 +157,7 @@ func TestProofSigned(t *testing.T) {
 				do     func()
 				doubt  error // of the last proof of b, who trusts one key
 				passed bool
-				any    error // who trusts nobody yet
+				any    error // of a reader that trusts no key yet
 			}{
 				{"as it was", func() {}, nil, false, nil},
 				{"by a stranger", func() { prove(made(t, dir, with(k, theirs, nil)), b, time.Minute, "true") }, ErrForeign, true, nil},
@@ -222,7 +222,7 @@ func TestProofSigned(t *testing.T) {
 	}
 }
 
-// TestPruneForgedProof: what a stranger says of drills makes no backup go that a trusted drill proved, and is not told as proven.
+// TestPruneForgedProof: what a stranger claims about drills removes no backup that a trusted drill proved, and is not reported as proven.
 func TestPruneForgedProof(t *testing.T) {
 	mine := signer(t)
 	_, write, _ := keys(t)
@@ -267,7 +267,7 @@ func TestPruneForgedProof(t *testing.T) {
 	}
 }
 
-// TestPruneWithoutIdentity: of an encrypted place prune keeps without an identity what it keeps with one; of proofs that nobody signed, which cannot
+// TestPruneWithoutIdentity: of an encrypted place prune keeps without an identity what it keeps with one; of unsigned proofs, which cannot
 // be read there, each may be the one that counts.
 func TestPruneWithoutIdentity(t *testing.T) {
 	mine := signer(t)
@@ -318,12 +318,12 @@ func TestPruneWithoutIdentity(t *testing.T) {
 		stay(Keys{}, 0, 1, 2, 4)
 		prove(with(write, mine, nil), 3, "false")
 		stay(Keys{}, 0, 1, 2, 4)
-		prove(with(write, mine, nil), 1, "true") // what is older is not the newest any more
+		prove(with(write, mine, nil), 1, "true") // the older one is no longer the newest
 		stay(Keys{}, 1, 2, 4)
 	}
 }
 
-// TestStrangers: where a key is trusted, backups of nobody and of others count for nothing; where none is all do. Who looks writes nothing down.
+// TestStrangers: if a key is trusted, unsigned backups and those of others count for nothing; if none is, all do. Readers write nothing down.
 func TestStrangers(t *testing.T) {
 	dir, mine := t.TempDir(), signer(t)
 	now := time.Now().Add(-time.Hour).UTC()

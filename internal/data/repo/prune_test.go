@@ -220,7 +220,7 @@ func TestPruneBeside(t *testing.T) {
 	}
 	whole(t, other, ids[4], h.ID) // two servers
 
-	// One that stands still.
+	// One that stalls.
 	late, d2 := Header{Format: Format, ID: NewID(now.Add(time.Second)), Kind: Logical, Began: now}, NewDraft()
 	defer d2.Close()
 	if err := r.Begin(t.Context(), late, nil); err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestPruneStrangers: whoever puts backups into a place, and whatever he says of them, prune removes none of those that somebody else
-// signed for them.
+// TestPruneStrangers: whoever puts backups into a place, and whatever they claim, prune removes none of those that others
+// signed.
 func TestPruneStrangers(t *testing.T) {
 	mine, theirs := signer(t), signer(t)
 	now := time.Now().Add(-time.Hour).UTC()
@@ -47,7 +47,7 @@ func TestPruneStrangers(t *testing.T) {
 					t.Errorf("%s, trusted %q: of five others stay %q", name, trusted, got)
 				}
 			}
-			// What is trusted does away with what is not.
+			// What is trusted replaces what is not.
 			at := now.Add(30 * time.Minute)
 			newest := taken(t, own, NewID(at), at, "CREATE VIEW v AS SELECT 1")
 			p, err := own.Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}, Trusted: trusted})
@@ -69,7 +69,7 @@ func TestPruneStrangers(t *testing.T) {
 	}
 }
 
-// TestPruneForged: what is not what was signed stays, and is told; it replaces none.
+// TestPruneForged: what is not what was signed stays, and is reported; it replaces none.
 func TestPruneForged(t *testing.T) {
 	mine := signer(t)
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestPruneForged(t *testing.T) {
 	}
 }
 
-// TestPruneHollowStranger: that somebody else's backup is small does not make a small one of one's own a full one.
+// TestPruneHollowStranger: that somebody else's backup is small does not make a small one of this account a full one.
 func TestPruneHollowStranger(t *testing.T) {
 	mine := signer(t)
 	dir := t.TempDir()
@@ -118,7 +118,7 @@ func TestPruneHollowStranger(t *testing.T) {
 	}
 }
 
-// TestKnown: who prunes trusts his own key, those he has written down for the repository, and those that are named.
+// TestKnown: a prune trusts this account's key, those written down for the repository, and those that are named.
 func TestKnown(t *testing.T) {
 	dir := t.TempDir()
 	id, other := strings.Repeat("ab", 16), strings.Repeat("cd", 16)

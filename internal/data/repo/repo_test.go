@@ -31,7 +31,7 @@ func folder(dir string) folderPlace {
 	return folderPlace{place{s}, dir}
 }
 
-// path is the file of a key, made writable: what is put lets nobody change it.
+// path is the file of a key, made writable: objects are put read-only.
 func (f folderPlace) path(t *testing.T, key string) string {
 	t.Helper()
 	path := filepath.Join(f.dir, filepath.FromSlash(key))

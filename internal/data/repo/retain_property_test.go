@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestRetentionHolds tries policies on histories made at random: whatever they are, what must not go stays.
+// TestRetentionHolds tries policies on histories made at random: in all of them, what must not be removed stays.
 func TestRetentionHolds(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -145,7 +145,7 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 	return ""
 }
 
-// TestRetentionOfYears takes a backup each night for two years, prunes behind each, and proves one now and then: then as many
+// TestRetentionOfYears takes a backup each night for two years, prunes after each, and proves one now and then: then as many
 // are there as were asked for, from as long ago as was asked for.
 func TestRetentionOfYears(t *testing.T) {
 	p := Retention{Daily: 7, Weekly: 4, Monthly: 12}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// signer makes a key, as that of an account of its own.
+// signer makes a key, like that of a separate account.
 func signer(t *testing.T) ed25519.PrivateKey {
 	t.Helper()
 	k, err := SigningKey(t.TempDir(), true)
@@ -101,7 +101,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// TestForged puts into a repository what its taker did not sign, plain and encrypted: who restores is told, and nobody reads it
+// TestForged puts into a repository what its taker did not sign, plain and encrypted: a restore reports it, and it is never read
 // to its end.
 func TestForged(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
@@ -124,7 +124,7 @@ func TestForged(t *testing.T) {
 			for _, f := range files {
 				b, err := os.ReadFile(filepath.Join(dir, "backups", from, f))
 				name := filepath.Join(dir, "backups", to, f)
-				os.Remove(name) // what is put lets nobody change it
+				os.Remove(name) // files put there are not writable
 				if err == nil {
 					err = os.WriteFile(name, b, 0o600)
 				}
@@ -177,14 +177,14 @@ func TestForged(t *testing.T) {
 			if err != nil || v.Whole() != (c.want == nil) {
 				t.Errorf("encrypted %t, %s: verified %+v, %v; want v.Whole() %v", encrypted, c.name, v, err, c.want == nil)
 			}
-			if c.want == ErrForged || c.want == ErrDamaged { // the flag is for what nobody signed, not for what was changed
+			if c.want == ErrForged || c.want == ErrDamaged { // the flag is for unsigned backups, not for changed ones
 				trust.Unsigned = true
 				if err := readAll(t, dir, c.id, with(identity, nil, trust)); !errors.Is(err, c.want) {
 					t.Errorf("encrypted %t, %s, unsigned allowed: %v, not %v", encrypted, c.name, err, c.want)
 				}
 			}
 		}
-		// The head beside it, which lists go by, is compared with what was signed.
+		// The head next to it, which lists use, is compared with what was signed.
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(model)); err != nil {
 			t.Fatal(err)
@@ -284,7 +284,7 @@ func TestFirstUse(t *testing.T) {
 	if err := read(dir, other); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "has been replaced by another") {
 		t.Errorf("another repository: got %v; want ErrForeign, \"has been replaced by another\" in the error", err)
 	}
-	// Who takes backups trusts himself, and then nobody else by first use.
+	// Taking backups implies trusting oneself, and then nobody else by first use.
 	elsewhere := t.TempDir()
 	key, err := SigningKey(account, true)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestVerify: whatever bit changes, in whatever file, with an identity or without, it is found and blamed on the backups that
-// need it; so is whatever file is gone. What no backup needs is counted.
+// TestVerify: any changed bit, in any file, with an identity or without, is found and blamed on the backups that
+// need it; so is any missing file. What no backup needs is counted.
 func TestVerify(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %t", encrypted), func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"filippo.io/age"
 )
 
-// TestVerifyWrongKey: an identity that opens nothing is one error, and nothing is set aside for want of a key, whatever of it is known here.
+// TestVerifyWrongKey: an identity that opens nothing is one error, and nothing is set aside because a key is missing, whatever is known of
+// it here.
 func TestVerifyWrongKey(t *testing.T) {
 	one, write, _ := keys(t)
 	two, _, _ := keys(t)
@@ -56,7 +57,7 @@ func TestVerifyWrongKey(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want Whole() true, Objects 4", what, v, err)
 		}
 	}
-	// An object, and a manifest, of another recipient in the same place: told, and left where they are.
+	// An object, and a manifest, of another recipient in the same place: reported, and left where they are.
 	other := t.TempDir()
 	more, _, _ := keys(t)
 	both := []string{stranger.Recipient().String(), more.Recipient().String()} // so that sizes agree

@@ -11,7 +11,7 @@ func TestCounts(t *testing.T) {
 	for _, x := range []struct {
 		many   int
 		apart  uint32 // how far numbers are from each other
-		atOnce int    // how many counters stand in the table before there are pages
+		atOnce int    // how many counters are in the table before there are pages
 	}{{10, 1, fewSlots / 2}, {500, 1, fewSlots / 2}, {5000, 1, fewSlots / 2}, {2000, 100, manySlots / 2}, {5000, 50, manySlots / 2}} {
 		var c counts
 		many := x.many

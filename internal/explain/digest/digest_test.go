@@ -355,14 +355,14 @@ func TestHostile(t *testing.T) {
 			if a, b := asJSON(t, one), asJSON(t, many); a != b {
 				t.Errorf("other blocks give another profile: got %s, want a %v", firstDifference(b, a), b)
 			}
-			if took > 3*time.Minute { // seconds, but for a busy machine
+			if took > 3*time.Minute { // seconds, except on a busy machine
 				t.Errorf("got %d bytes took %s, want at most 3 * time.Minute", len(x.log), took)
 			}
 		})
 	}
 }
 
-// A million classes: memory stays bounded, and what is said of the heavy ones is still right.
+// A million classes: memory stays bounded, and what is said about the heavy ones is still right.
 func TestManyClasses(t *testing.T) {
 	n, padding := 600_000, ""
 	if testing.Short() {

@@ -86,7 +86,7 @@ func TestThinnedHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersAgainstEvents damages logs: each line "# Query_time" is an event, or is told.
+// TestHeadersAgainstEvents damages logs: each line "# Query_time" is an event, or is reported.
 func TestHeadersAgainstEvents(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	lost, rounds := 0, 400

@@ -18,7 +18,7 @@ func event(b *bytes.Buffer, seconds float64, user, db, query string) {
 	fmt.Fprintf(b, "# Time: 2026-01-01T10:00:00.000000Z\n# User@Host: %s[%s] @ h []\n# Query_time: %.6f  Lock_time: 0.000100 Rows_sent: 2  Rows_examined: 30\nuse %s;\nSET timestamp=1767261600;\n%s;\n", user, user, seconds, db, query)
 }
 
-// Statements that differ only in what a server's own digest does not keep are one class, with all its figures, whoever
+// Statements that differ only in what a server's own digest does not keep are one class, with all its figures, whichever
 // of the workers read them; pt-query-digest's classes can be found from it.
 func TestOneName(t *testing.T) {
 	spelled := []string{"SELECT c FROM t WHERE a = %d", "SELECT c FROM t WHERE a=%d", "SELECT `c` FROM `t` WHERE a = %d", "SELECT c FROM t WHERE a <> %d", "SELECT c FROM t WHERE a != %d"}

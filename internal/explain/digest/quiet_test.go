@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A followed general log gives its last statement when nothing comes for a while, and does not cut one that is still
+// A followed general log yields its last statement when nothing comes for a while, and does not cut one that is still
 // being written.
 func TestFollowGeneral(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "general.log")
@@ -94,7 +94,7 @@ func TestFollowGeneral(t *testing.T) {
 	}
 }
 
-// Of a sample as much is kept as is asked for, and it is told how much is not.
+// As much of a sample is kept as requested, and it is reported how much is not.
 func TestSampleBytes(t *testing.T) {
 	var b bytes.Buffer
 	long := "SELECT '" + strings.Repeat("x", 100_000) + "'"

@@ -119,7 +119,7 @@ func compareWithPt(t *testing.T, path string, p *Profile) {
 			t.Errorf("%s: %+v, pt-query-digest has %+v; want calls %v, math.Abs(m.sum - w.sum) at most 1e-6, max %v, rows %v, examined %v",
 				id, m, w, w.calls, w.max, w.rows, w.examined)
 		}
-		// Its buckets grow by 5 % from 1 µs, so a border is up to 5 % off and values beside it move.
+		// Its buckets grow by 5 % from 1 µs, so a border is up to 5 % off and values next to it move.
 		off := int64(0)
 		for i := range m.histogram {
 			off += max(m.histogram[i]-w.histogram[i], 0)

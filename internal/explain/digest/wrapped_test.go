@@ -211,7 +211,7 @@ func withoutBytes(p *Profile) *Profile {
 	return p
 }
 
-// TestNoLogs: what is no log is not read, and what it looks like is said.
+// TestNoLogs: what is no log is not read, and what it looks like is reported.
 func TestNoLogs(t *testing.T) {
 	for text, looks := range map[string]string{
 		"2026-01-01 10:00:00.000000 IP 10.0.0.1.5000 > 10.0.0.2.3306: tcp 30\n\t0x0000:  4508 0052 6d2a 4000 4006 cfcc 7f00 0001\n": "tcpdump",

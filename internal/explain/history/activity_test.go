@@ -177,7 +177,7 @@ func (s *scene) work(c *sql.Conn) {
 }
 
 // TestPreparedPlan catches the plan of a prepared statement while it runs. MySQL 5.7 shows neither its plan nor its values, and then
-// it is said that it was not caught.
+// it is reported that it was not caught.
 func TestPreparedPlan(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, func(o *Options) { o.PlanID = planID })

@@ -44,7 +44,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestLatencies gives what buckets grew by, and nothing where there is nothing to compare with.
+// TestLatencies: what buckets grew by, and nothing if there is nothing to compare with.
 func TestLatencies(t *testing.T) {
 	var l latencies
 	d := func(fresh bool, first string) cost {
@@ -65,7 +65,7 @@ func TestLatencies(t *testing.T) {
 		{d(false, "1"), 0, b(5, 10), "[]"},
 		{d(false, "1"), 60, b(5, 12, 9, 1), "[{5 2} {9 1}]"},
 		{d(false, "1"), 60 + histogramLife + 1, b(5, 20, 9, 1), "[]"}, // too long ago
-		{d(true, "2"), 500, b(7, 3), "[{7 3}]"},                       // began anew: all of it is of this minute
+		{d(true, "2"), 500, b(7, 3), "[{7 3}]"},                       // reset: all of it is of this minute
 		{d(false, "3"), 560, b(7, 9), "[]"},
 		{d(false, "3"), 620, b(7, 9, 600, 4), "[]"}, // no such bucket
 	} {
@@ -89,7 +89,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestOwn knows Risso's statements by their class, whatever their literals.
+// TestOwn recognizes Risso's statements by their class, whatever their literals.
 func TestOwn(t *testing.T) {
 	var i identifier
 	i.note("SELECT /* risso: x */ a FROM t WHERE b >= '2026-01-01' AND c IN ('?')")

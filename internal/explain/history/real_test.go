@@ -52,7 +52,7 @@ type scene struct {
 	mu     sync.Mutex
 	events []fleet.Event
 
-	sessions []pinger // beside db, whose statements are to be found
+	sessions []pinger // besides db; their statements must be found
 }
 
 type pinger interface{ PingContext(context.Context) error }
@@ -182,7 +182,7 @@ func TestCalls(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, nil)
 		s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
-		s.run(5, point) // before the first reading: nobody's
+		s.run(5, point) // before the first reading: does not count
 		s.mustRead()
 		s.run(30, point, several, insert)
 		s.mustRead()
@@ -194,7 +194,7 @@ func TestCalls(t *testing.T) {
 		if c.RowsAffected < 60 || c.Seconds <= 0 || c.Verb != "INSERT" || !strings.Contains(c.Tables, "t") || c.FirstSeen == 0 {
 			t.Errorf("insert: got %+v; want RowsAffected at least 60, Seconds more than 0, Verb \"INSERT\", \"t\" in Tables, FirstSeen not 0", c)
 		}
-		// Each id is there but in the first round, in which it is inserted after it was asked for.
+		// Each id exists except in the first round, in which it is inserted after it was asked for.
 		if c = s.top()[classOf(point)]; c.RowsSent != 12 || c.RowsExamined != 12 || c.Errors != 0 {
 			t.Errorf("point: sent %d, examined %d, errors %d; want c.RowsSent 12, c.RowsExamined 12, c.Errors 0", c.RowsSent, c.RowsExamined, c.Errors)
 		}
@@ -210,7 +210,7 @@ func TestCalls(t *testing.T) {
 		s.expect(map[string]int64{point: 53, several: 41})
 
 		s.db.Close()
-		// Nobody restarts a server within a second but this test: FIRST_SEEN, which knows whole seconds on MariaDB and MySQL 5.7,
+		// Only this test restarts a server within a second: FIRST_SEEN, which knows whole seconds on MariaDB and MySQL 5.7,
 		// would be the same as before.
 		time.Sleep(1100 * time.Millisecond)
 		if err := s.node.Stop(t.Context()); err != nil {
@@ -243,7 +243,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// TestFullTable: where the server's table of digests is full, nothing is lost from the sums, and the remedy is told.
+// TestFullTable: if the server's table of digests is full, nothing is lost from the sums, and the remedy is reported.
 func TestFullTable(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, nil, "performance_schema_digests_size=200")
@@ -373,7 +373,7 @@ func TestFlip(t *testing.T) {
 	})
 }
 
-// TestRefused says what keeps statements from being read and how to fix it; the remedy works as it stands.
+// TestRefused says what keeps statements from being read and how to fix it; the remedy works as printed.
 func TestRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, nil)

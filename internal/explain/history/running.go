@@ -33,7 +33,7 @@ func (e *explained) note(statement string) {
 	}
 }
 
-// noted gives those statements, each once.
+// noted returns those statements, each once.
 func (e *explained) noted() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, 
 	}
 	plan, err := s.c.PlanID(text)
 	if err != nil {
-		return nil // it ended meanwhile: MariaDB gives a plan without tables
+		return nil // it ended in the meantime: MariaDB returns a plan without tables
 	}
 	if err := s.c.keepPlan(ctx, at, k, plan, origin, text, id.fingerprint); err != nil {
 		return err

@@ -204,7 +204,7 @@ func (s *slowScene) rotations(path string, root func(int)) {
 	root(5)
 	s.step()
 	root(5)
-	s.run(1, "DO 0") // a statement is logged behind its answer, but before the session's next
+	s.run(1, "DO 0") // a statement is logged after its answer, but before the session's next
 	copyTruncate(s.t, path, path+".2")
 	root(5)
 	s.end()
@@ -212,7 +212,7 @@ func (s *slowScene) rotations(path string, root func(int)) {
 	root(5) // seen, in a minute that is open
 	s.step()
 	s.log.leave()
-	root(5) // nobody looks
+	root(5) // no reading
 	s.begin()
 	root(5)
 	s.step()
@@ -495,7 +495,7 @@ func TestSlowLogMinutes(t *testing.T) {
 }
 
 // TestSlowLogRotatedMeanwhile reads the rest of the old log and those that came and went while Risso was down, in their order, and
-// no copies and no other files of the folder. What is compressed is lost, which is said.
+// no copies and no other files of the folder. What is compressed is lost, which is reported.
 func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	f := newFileScene(t)
 	begin := f.now
@@ -545,7 +545,7 @@ func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSlowLogStateOfAnother begins at the end of the log where another Risso, or damage, wrote what cannot be read; that is said, and
+// TestSlowLogStateOfAnother begins at the end of the log where another Risso, or damage, wrote what cannot be read; that is reported, and
 // the file is kept.
 func TestSlowLogStateOfAnother(t *testing.T) {
 	for _, content := range []string{`{"version": 99}`, `{"version": 1, "pla`} {

@@ -81,7 +81,7 @@ func TestUnionAll(t *testing.T) {
 	}
 }
 
-// TestSpoken: what servers write of their own optimizer is told in words.
+// TestSpoken: what servers write about their own optimizer is put into words.
 func TestSpoken(t *testing.T) {
 	for in, want := range map[string]string{
 		"a < 5 and <b": "a < 5 and <b",
@@ -103,7 +103,7 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// TestWhyNot: of comparisons that no index serves it is said why.
+// TestWhyNot: comparisons that no index serves come with the reason.
 func TestWhyNot(t *testing.T) {
 	f := &TableFacts{Table: "t", Columns: []ColumnFacts{{Name: "a", Type: "int"}, {Name: "b", Type: "int"}, {Name: "s", Type: "varchar"}}}
 	for condition, want := range map[string]string{

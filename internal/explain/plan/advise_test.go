@@ -34,7 +34,7 @@ func TestSeedFigures(t *testing.T) {
 	near("rows of the range", a.Matched, 1_809_458)
 	near("part", a.Part, 0.440054)
 	near("pages", a.TablePages, 27_000)
-	// 27000 × (1 − (1 − 1/27000)^1809458): all of them, but for e^−67.
+	// 27000 × (1 − (1 − 1/27000)^1809458): all of them, except e^−67.
 	near("pages touched", a.PagesTouched, 27_000)
 	// An entry: header 5, ts 5, col1 4, col2 4, id 4 = 22; (16384 − 128) × 15/16 / 22 = 692 in a page; 5942.05 pages.
 	near("index pages", a.IndexPages, 5943)

@@ -46,7 +46,7 @@ func (p *proposal) columns() []string {
 	return out
 }
 
-// choose proposes an index for one access and works out its figures; it reports false where none is worth its room,
+// choose proposes an index for one access and works out its figures; it reports false if none is worth its space,
 // and why in ad.told.
 func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 	if !f.holdsExpressions() && !n.Covering {
@@ -81,7 +81,7 @@ func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 	return true
 }
 
-// candidate is a proposal, how often it would be looked into, and what is to be said of it.
+// candidate is a proposal, how often it would be looked into, and what to say about it.
 type candidate struct {
 	proposal
 	runs float64
@@ -361,10 +361,10 @@ func (t *TableFacts) extending(equal []string) []string {
 }
 
 // heads are the columns that find rows and those that order them. Where a range and an order compete for the place
-// behind the columns compared for equality, both are proposed, and the one that takes fewer steps says why.
+// after the columns compared for equality, both are proposed, and the one that takes fewer steps says why.
 func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, runs float64) []candidate {
 	ranges := a.narrowest(f, w)
-	if w.joined() { // servers look up a join's rows by equality alone: a range behind it finds none
+	if w.joined() { // servers look up a join's rows by equality alone: a range after it finds none
 		ranges = nil
 	}
 	equal := f.extending(w.equal)
@@ -405,7 +405,7 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 	return out
 }
 
-// ordered is the index that has the rows in the order wanted, behind the columns compared for equality.
+// ordered is the index that has the rows in the order wanted, after the columns compared for equality.
 func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, equal []string) (candidate, bool) {
 	if len(o.columns) == 0 {
 		return candidate{}, false
@@ -440,7 +440,7 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 	}
 	pass, known := a.passing(n, f, ad, w, by, p.entries)
 	if o.extreme && (len(w.all) > len(w.equal) || w.joined()) {
-		return candidate{}, false // only behind constants MIN and MAX are looked up at an end of the index
+		return candidate{}, false // only after constants MIN and MAX are looked up at an end of the index
 	}
 	if !known {
 		ad.told = append(ad.told, fmt.Sprintf("An index on (%s) has the order, but it does not serve all conditions: it would be read until %s, and how soon that is is not known.", strings.Join(p.columns(), ", "), amount(float64(o.limit), "row matches", "rows match")))
@@ -647,7 +647,7 @@ func (t *TableFacts) served(p proposal) bool {
 }
 
 // key makes an index of columns compared for equality, of further ones that find rows, and of those that order them.
-// Columns too long for a key come last among the first, with a prefix; behind a prefix nothing follows.
+// Columns too long for a key come last among the first, with a prefix; nothing follows a prefix.
 func (t *TableFacts) key(equal, more []string, order []sortColumn) proposal {
 	var p proposal
 	sorted := append([]string(nil), equal...)
@@ -681,7 +681,7 @@ func (t *TableFacts) key(equal, more []string, order []sortColumn) proposal {
 
 func (p *proposal) prefixed() bool { return len(p.parts) > 0 && p.parts[len(p.parts)-1].prefix > 0 }
 
-// whole says whether a column can stand in a key with its whole value.
+// whole reports whether a column can be in a key with its whole value.
 func (t *TableFacts) whole(name string) bool {
 	c := t.column(name)
 	return c != nil && c.keyable() && !c.long() && c.keyBytes() <= t.columnBytes()

@@ -29,7 +29,7 @@ type advised struct {
 	why     string
 }
 
-// answer is an index: its columns, of which those of one step may stand in any order, and what may follow.
+// answer is an index: its columns, of which those of one step may be in any order, and what may follow.
 type answer struct {
 	table string
 	steps [][]string
@@ -272,7 +272,7 @@ func wordsOf(e plan.Explained) string {
 	return strings.Join(out, "\n")
 }
 
-// merged: of an OR of two columns it is said that an index on each of them, or those and a UNION, spares most of the reading.
+// merged: for an OR of two columns the advice is that an index on each of them, or those and a UNION, saves most of the reading.
 func (s *server) merged(c *mysql.Conn) {
 	s.t.Helper()
 	const sql, union = "SELECT * FROM orders WHERE customer = 77 OR code = 'C77'", "SELECT * FROM orders WHERE customer = 77 UNION SELECT * FROM orders WHERE code = 'C77'"
@@ -372,7 +372,7 @@ func answered(want []answer, list []plan.Advice) bool {
 	return true
 }
 
-// measure builds what was advised, all statements with the same indexes at once, and counts.
+// measure builds what was advised, all statements with the same indexes together, and counts.
 func (s *server) measure(c *mysql.Conn, list []*trial) {
 	s.t.Helper()
 	groups := map[string][]*trial{}

@@ -110,8 +110,8 @@ func (s *server) directions() {
 	s.exec("DROP INDEX status_code ON shop.big")
 }
 
-// unusable: comparisons that no index serves are named, and no index on their column is advised; written otherwise
-// they are served.
+// unusable: comparisons that no index serves are named, and no index on their column is advised; rewritten,
+// they can use one.
 func (s *server) unusable() {
 	s.exec("CREATE INDEX placed ON shop.big (placed); CREATE INDEX code ON shop.big (code); ANALYZE TABLE shop.big")
 	for _, c := range []struct{ sql, column, better string }{

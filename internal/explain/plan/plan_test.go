@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// recorded gives all plans of testdata, recorded from real servers, by file name.
+// recorded returns all plans of testdata, recorded from real servers, by file name.
 func recorded(t testing.TB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -139,7 +139,7 @@ func TestNothingDropped(t *testing.T) {
 				last := path[strings.LastIndexByte(path, '.')+1:]
 				switch last {
 				case "access_type", "index_access_type", "join_algorithm", "heading", "subquery_location", "lookup_condition", "join_type", "query_cost", "read_cost", "eval_cost", "prefix_cost", "sort_cost", "filtered":
-					return // told in the field's words, or as a number
+					return // shown in the field's words, or as a number
 				}
 				if inner := string(enc[1 : len(enc)-1]); !strings.Contains(all, inner) {
 					t.Errorf("%s: %s %q is lost, want %q in it", name, path, v, inner)
@@ -178,7 +178,7 @@ func TestUnknownNodes(t *testing.T) {
 	}
 }
 
-// TestClients: the same plan is read from whatever way a client prints it.
+// TestClients: the same plan is read however a client prints it.
 func TestClients(t *testing.T) {
 	text := recorded(t)["mysql-9.7-union.json"]
 	want := ID(mustParse(t, "mysql-9.7-union.json"))
@@ -293,7 +293,7 @@ func TestFigures(t *testing.T) {
 	near("cost of the union", u.Cost, 1135)
 }
 
-// TestSVG: well-formed whatever the names hold, without scripts, and no text is lost to markup.
+// TestSVG: well-formed for any names, without scripts, and no text is lost to markup.
 func TestSVG(t *testing.T) {
 	nasty := "<script>alert(1)</script>&\"'\x00\x1b\xff]]>"
 	enc, _ := json.Marshal(nasty)
@@ -344,7 +344,7 @@ func wellFormed(t testing.TB, s string) {
 	}
 }
 
-// TestRedactText: the number of a subquery is no literal, and what stands behind it is looked at.
+// TestRedactText: the number of a subquery is no literal, and what follows it is examined.
 func TestRedactText(t *testing.T) {
 	for in, want := range map[string]string{
 		"((a > (select #5)) and (b = 'secret') and c in (1,-2.5e3,0x1F))": "((a > (select #5)) and (b = ?) and c in (?,-?,?))",

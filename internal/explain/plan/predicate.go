@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// wanted is what conditions ask of the columns of one table.
+// wanted is what conditions require of the columns of one table.
 type wanted struct {
 	equal  []string // compared with one value
 	in     []string // compared with several: IN
@@ -34,7 +34,7 @@ type conjunct struct {
 type unusable struct{ column, text, why string }
 
 // predicates finds the columns of one table that conditions compare with a constant or another table's column. Only
-// what is joined by AND counts; an OR ends it, but for one of comparisons of the same column. What compares not the
+// what is joined by AND counts; an OR ends it, except one of comparisons of the same column. What compares not the
 // column but something made of it is kept as bad. others are the other tables of the statement, by their names.
 func predicates(conditions []string, name string, f *TableFacts, others map[string]*TableFacts) (w wanted) {
 	seen := map[string]bool{}
@@ -183,7 +183,7 @@ func spanned(t []token) (low, high []token, ok bool) {
 	return t[:at[1]], t[at[0]+1:], true
 }
 
-// outer gives the tokens that stand in no parentheses, with their places, and not the parentheses.
+// outer returns the tokens outside of parentheses, with their places, and not the parentheses.
 func outer(t []token) iter.Seq2[int, token] {
 	return func(yield func(int, token) bool) {
 		depth := 0
@@ -232,7 +232,7 @@ func unwrap(t []token) []token {
 	return t
 }
 
-// columnAt reads a column name at the beginning of tokens: a, t.a, s.t.a. It gives the rest.
+// columnAt reads a column name at the beginning of tokens: a, t.a, s.t.a. It returns the rest.
 func columnAt(t []token) (qualifier, column string, rest []token) {
 	var parts []string
 	for len(t) > 0 && (t[0].Kind == sqltext.TokenName || t[0].Kind == sqltext.TokenWord) {
@@ -273,7 +273,7 @@ func comparison(t []token, name string, f *TableFacts) (column, kind string) {
 			return col, kind
 		}
 	}
-	// 5 < a, and b.x = a.y where a is ours: the column stands last.
+	// 5 < a, and b.x = a.y where a is ours: the column comes last.
 	for i := len(t) - 1; i > 0; i-- {
 		if t[i].Kind != sqltext.TokenSign {
 			continue
@@ -366,7 +366,7 @@ func operatorKind(rest []token) string {
 	return ""
 }
 
-// leavesOut says whether what stands after a column leaves out values that are written there: what is before them and behind them
+// leavesOut reports whether what follows a column leaves out values that are written there: what is before them and after them
 // are ranges.
 func leavesOut(rest []token) bool {
 	switch {
@@ -539,7 +539,7 @@ func (c *ColumnFacts) dateOrYear(side []token) bool {
 	return strings.EqualFold(inner[len(inner)-1].Text, c.Name)
 }
 
-// instead says what to write in the place of an expression.
+// instead says what to write in place of an expression.
 func (c *ColumnFacts) instead(side []token) string {
 	expr := pretty(textOf(side))
 	s := fmt.Sprintf("an index on %s holds %s, not %s", c.Name, c.Name, expr)
@@ -564,7 +564,7 @@ func (c *ColumnFacts) text() bool {
 	return false
 }
 
-// mentions says whether tokens hold a column of the table: then both sides of a comparison are its own.
+// mentions reports whether tokens contain a column of the table: then both sides of a comparison are its own.
 func mentions(t []token, name string, f *TableFacts) bool {
 	for i, x := range t {
 		if x.Kind != sqltext.TokenName && x.Kind != sqltext.TokenWord || f.column(x.Text) == nil {

@@ -41,7 +41,7 @@ func FromRows(rows []Row) (*Plan, error) {
 	if p.Analyzed {
 		p.Root.Walk(func(n, _ *Node, _ int) {
 			if n.Kind == KindTable && !n.ActualRows.Known() && n.Rows.Known() {
-				n.Loops = 0 // NULL stands for what was never read
+				n.Loops = 0 // NULL means never read
 			}
 		})
 	}

@@ -57,7 +57,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		return false
 	}
 	if compared >= manyCompared && then <= now/20 {
-		return true // whatever pages are read for it
+		return true // no matter how many pages are read for it
 	}
 	fewer := then <= 0.6*now && now-then >= worthRows
 	limit := before * 0.75
@@ -73,7 +73,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	return false
 }
 
-// thinned says whether conditions on other tables of the join leave fewer rows to be sorted than a table gives; how many is not known.
+// thinned says whether conditions on other tables of the join leave fewer rows to be sorted than a table returns; how many is not known.
 func (a *adviser) thinned(n *Node) bool {
 	for _, other := range a.joined(n) {
 		if other.Condition != "" {

@@ -30,7 +30,7 @@ func texts(list []Executions) string {
 	return strings.Join(out, " ")
 }
 
-// TestNext follows statements that stay, come, go, are counted anew, and are too many.
+// TestNext follows statements that stay, come, go, are counted from scratch, and are too many.
 func TestNext(t *testing.T) {
 	c := Counters{Counting: read.PreparedCounting{Instances: true}}
 	few := reading(9, statement(1, "a", 4))
@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 		want         string
 		missing, all int64
 	}{
-		{few, "", 0, 0}, // nobody knows when the first ran
+		{few, "", 0, 0}, // it is unknown when the first ran
 		{reading(19, statement(1, "a", 6), statement(2, "a", 3), statement(3, "a", 4)), "a=4/8@etl a=5/10@app", 1, 10},
 		{reading(29, statement(1, "a", 16)), "a=10/20@app", 1, 20}, // two sessions ended
 		{reading(33, statement(1, "a", 4)), "a=4/8@app", 1, 24},    // the table was emptied

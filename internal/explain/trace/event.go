@@ -17,7 +17,7 @@ import (
 // Kind is the kind of event that performance_schema recorded.
 type Kind string
 
-// The kinds of event, from the outside in. Transactions lie across the others: one may span several statements or begin in
+// The kinds of event, from the outside in. Transactions cut across the others: one may span several statements or begin in
 // the middle of one.
 const (
 	KindStatement   Kind = "statement"   // also an instruction of a stored program: statement/sp/…

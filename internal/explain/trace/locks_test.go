@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// TestWaitsAreNotJoined: two waits for one lock are not told as one that lasted from the first to the last.
+// TestWaitsAreNotJoined: two waits for one lock are not reported as one that lasted from the first to the last.
 func TestWaitsAreNotJoined(t *testing.T) {
 	l := &lockWatch{}
 	saw := func(at float64, event uint64) bool {
@@ -34,7 +34,7 @@ func TestWaitsAreNotJoined(t *testing.T) {
 	}
 }
 
-// TestLockRemedies: what is said to do is said only where it is known to help.
+// TestLockRemedies: advice is given only if it is known to help.
 func TestLockRemedies(t *testing.T) {
 	idle, busy := read.Blocker{ID: 8, Command: "Sleep"}, read.Blocker{ID: 8, Command: "Query", Statement: "UPDATE t SET a = 1", Open: 3, Seconds: -5}
 	with := func(b read.Blocker, statement string, open float64) read.Blocker {
@@ -94,7 +94,7 @@ func TestWhatWasChanged(t *testing.T) {
 	}
 }
 
-// TestLossy: sums over what was seen are told as such, and the server's counters are named only where they were read.
+// TestLossy: sums over what was seen are reported as such, and the server's counters are named only if they were read.
 func TestLossy(t *testing.T) {
 	events := []Event{{Kind: KindStatement, ID: 1, End: 1, Name: "statement/sql/select", SQL: "SELECT 1", Start: 1e12, Stop: 2e12}, {Kind: KindStatement, ID: 1000, End: 1000, Name: "statement/sql/select", SQL: "SELECT 2", Start: 3e12, Stop: 4e12}}
 	for _, totals := range [][]Total{nil, {{Name: "stage/sql/executing", Count: 1000, Seconds: 9}}} {

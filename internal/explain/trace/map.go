@@ -281,10 +281,10 @@ func (g *MapNode) tables(whole map[*Node]bool, bodies map[string]string) {
 	slices.SortFunc(g.Tables, func(a, b TableUse) int { return strings.Compare(a.Table, b.Table) })
 }
 
-// touched gives the tables that a statement itself opened and locked, those of which it or what it called read or wrote a
+// touched returns the tables that a statement itself opened and locked, those of which it or what it called read or wrote a
 // row, and the texts of all statements that ran in it. A table that a stored program names is locked by the statement that
 // calls the program (https://dev.mysql.com/doc/refman/8.4/en/stored-program-restrictions.html and lock-tables.html,
-// "prelocking"), whether the program comes to use it or not.
+// "prelocking"), whether the program uses it or not.
 func (n *Node) touched() (opened, used map[string]bool, texts []string) {
 	opened, used = map[string]bool{}, map[string]bool{}
 	n.Walk(func(x *Node, _ int) bool {

@@ -16,7 +16,7 @@ const (
 	mostPanel = 8
 )
 
-// WriteTimelineSVG draws the time line: the whole trace in one strip, then the dearest statement of each kind, each on its own
+// WriteTimelineSVG draws the time line: the whole trace in one strip, then the costliest statement of each kind, each on its own
 // scale, with what happened in it row under row.
 func (r *Report) WriteTimelineSVG(w io.Writer) error {
 	d := &drawing{}

@@ -104,7 +104,7 @@ func outline(t *Tree) string {
 	return b.String()
 }
 
-// polled is what polling gives of events: in any order, some twice, some also while they ran.
+// polled is what polling returns of events: in any order, some twice, some also while they ran.
 func polled(events []Event, r *rand.Rand) []Event {
 	out := slices.Clone(events)
 	for _, e := range events {
@@ -153,7 +153,7 @@ func TestAnyOrderGivesTheSameTree(t *testing.T) {
 	}
 }
 
-// Whatever is lost, no event is shown twice or left out, and what the statement took is divided without remainder.
+// No matter what is lost, no event is shown twice or left out, and what the statement took is divided without remainder.
 func TestLostEvents(t *testing.T) {
 	for seed := range uint64(200) {
 		s := newServer(seed)

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestBenchEndsBadly: a run of which nothing succeeded is no success, and what mends an account is told of that account.
+// TestBenchEndsBadly: a run in which nothing succeeded is no success, and the remedy for an account names that account.
 func TestBenchEndsBadly(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0")
 	query(t, n, "CREATE DATABASE sbtest; CREATE USER app@localhost; GRANT ALL ON sbtest.* TO app@localhost; CREATE USER few@localhost WITH MAX_USER_CONNECTIONS 2; "+

@@ -112,7 +112,7 @@ func TestCompareServers(t *testing.T) {
 	}
 }
 
-// TestBulkInsertIsWhole: what a run counts stands in the tables, also what did not fill a statement.
+// TestBulkInsertIsWhole: what a run counts is in the tables, also what did not fill a statement.
 func TestBulkInsertIsWhole(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0", "innodb_flush_log_at_trx_commit=0")
 	query(t, n, "CREATE DATABASE sbtest")
@@ -153,7 +153,7 @@ func TestSchemasTellOpenedTables(t *testing.T) {
 			if got := c["Opened_tables"]; got < 130 || got > most || most-got > 60 {
 				t.Errorf("told are %d opened tables, the server opened %d at most: %v", got, most, c)
 			}
-			const threads = 2 // what each opened last may be counted behind the reading
+			const threads = 2 // what each opened last may be counted after the reading
 			if c["Table_open_cache_hits"]+c["Table_open_cache_misses"] < r.Transactions-threads || c["Table_open_cache_overflows"] == 0 || r.Queries != r.Transactions {
 				t.Errorf("got %d transactions, %d queries, %v; want c[\"Table_open_cache_hits\"] + c[\"Table_open_cache_misses\"] at least %v, c[\"Table_open_cache_overflows\"] not 0, r.Queries %d",
 					r.Transactions, r.Queries, c, r.Transactions-threads, r.Transactions)

@@ -191,7 +191,7 @@ func checkLine(t *testing.T, m *workload.Recording) {
 	}
 }
 
-// pipeOf gives the name of a pipe with a text in it, as a shell's <(…) is.
+// pipeOf returns the name of a pipe with a text in it, as a shell's <(…) is.
 func pipeOf(t *testing.T, text string) string {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -243,8 +243,8 @@ func TestReplayUsage(t *testing.T) {
 	}
 }
 
-// TestReplayServerTime: a log has the server's own times, and so they are held against the server's own times: what sleeps as
-// long as before is as fast, what is over before it can be timed is not judged, and a server that is slower is told so.
+// TestReplayServerTime: a log has the server's own times, so they are compared with the server's own times: what sleeps as
+// long as before is as fast, what is over before it can be timed is not judged, and a slower server is reported.
 func TestReplayServerTime(t *testing.T) {
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(kind, func(t *testing.T) {

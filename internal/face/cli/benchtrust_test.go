@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestTableSize: ids that are not there are told before the run, or at least counted in it.
+// TestTableSize: missing ids are reported before the run, or at least counted in it.
 func TestTableSize(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0")
 	pg := sandboxtest.Postgres(t)
@@ -46,7 +46,7 @@ func TestTableSize(t *testing.T) {
 		}
 		must(t, "cleanup", "point_select", "--dsn", dsn, "--tables", "2")
 	}
-	// Ids with gaps, as a Galera node gives them.
+	// Ids with gaps, as a Galera node generates them.
 	query(t, n, "CREATE TABLE sbtest.sbtest1 (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL); INSERT INTO sbtest.sbtest1 SELECT 3 * seq, 1, '', '' FROM sbtest.seq_1_to_1000")
 	if out := must(t, "run", "point_select", "--dsn", n.DSN+"sbtest", "--table-size", "3000", "--distribution", "uniform", "--time", "300ms"); !strings.Contains(out, "statements by id found no row (6") && !strings.Contains(out, "statements by id found no row (7") {
 		t.Errorf("gaps are not told:\n%s", out)
@@ -77,7 +77,7 @@ func TestLedgerEndsBadly(t *testing.T) {
 	}
 }
 
-// TestSettingsThatStand: what a server makes of a setting is read back and told.
+// TestSettingsThatStand: what a server makes of a setting is read back and reported.
 func TestSettingsThatStand(t *testing.T) {
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(kind, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// TestFailIfOfFiles: each verdict on results from files has its exit code, and it is said which figure was judged.
+// TestFailIfOfFiles: each verdict on results from files has its exit code, and the judged figure is named.
 func TestFailIfOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	side := func(name string, runs int, factor float64, change func(*bench.Result)) string {

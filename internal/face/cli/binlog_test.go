@@ -110,7 +110,7 @@ func TestBinlogStory(t *testing.T) {
 	}
 }
 
-// TestBinlogEncrypted mirrors beside encrypted backups: who only writes goes on and reads nothing old; with an identity logs are
+// TestBinlogEncrypted mirrors next to encrypted backups: a process that only writes goes on and reads nothing old; with an identity logs are
 // searched, rolled forward, copied.
 func TestBinlogEncrypted(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb")
@@ -177,7 +177,7 @@ func TestBinlogEncrypted(t *testing.T) {
 }
 
 // checkedWithout looks from a monitoring host at a place with one mirrored log, which is being written: without an identity it cannot be
-// read, and what is told of it is not more than with one.
+// read, and no more is reported about it than with one.
 func checkedWithout(t *testing.T, place string) {
 	t.Helper()
 	r, done, err := flags.Source{From: place}.Open(t.Context())
@@ -198,7 +198,7 @@ func checkedWithout(t *testing.T, place string) {
 			m, short, err)
 	}
 	later := list[0]
-	later.Position.File = "binlog.000000" // a backup of a log that is gone
+	later.Position.File = "binlog.000000" // a backup at a log that is gone
 	if m, _, _, err := places.Mirrored(t.Context(), place, "", later, nil); err != nil || !m.First.Equal(m.Last) {
 		t.Errorf("got %+v: %v; want First.Equal(m.Last) true", m, err)
 	}
@@ -208,8 +208,8 @@ func checkedWithout(t *testing.T, place string) {
 	}
 }
 
-// TestForgedLogs: logs that somebody changed, or that nobody signed, are rolled forward by no command, and by those that are told to read
-// what is unsigned only those that nobody changed.
+// TestForgedLogs: logs that somebody changed, or that are not signed, are rolled forward by no command, and with the flag to read
+// what is unsigned only those that are unchanged.
 func TestForgedLogs(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -262,7 +262,7 @@ func TestForgedLogs(t *testing.T) {
 	}
 	put := func(b []byte) {
 		t.Helper()
-		os.Remove(files[0]) // what is put lets nobody change it
+		os.Remove(files[0]) // files put there are not writable
 		if err := os.WriteFile(files[0], b, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
-// TestBinlogSearchPlaces mirrors encrypted logs into S3 and by SFTP, beside encrypted backups, of a server that logs no statements'
+// TestBinlogSearchPlaces mirrors encrypted logs into S3 and by SFTP, next to encrypted backups, of a server that logs no statements'
 // texts; there it finds the DELETE without WHERE, and reads no log whose index says that it has nothing.
 func TestBinlogSearchPlaces(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "binlog_annotate_row_events=OFF")

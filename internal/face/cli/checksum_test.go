@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 )
 
-// What is wrong in the use is said in one line, before any server is asked.
+// Wrong use is reported in one line, before any server is asked.
 func TestChecksumUse(t *testing.T) {
 	const dsn = "x@tcp(127.0.0.1:1)/"
 	for want, args := range map[string][]string{

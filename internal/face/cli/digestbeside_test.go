@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestDigestBesideLogs: what a server keeps beside its binary logs is caught by the same pattern of names; it is passed
-// over and named, and what of it is no log is refused where it stands alone.
+// TestDigestBesideLogs: what a server keeps next to its binary logs matches the same pattern of names; it is skipped
+// and named, and what of it is no log is refused if given alone.
 func TestDigestBesideLogs(t *testing.T) {
 	for _, spec := range []string{"mariadb-11.8", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {

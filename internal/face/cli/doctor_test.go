@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestDoctorAccounts: what doctor says of an account is what the account can do, on every server: with roles that are active and
+// TestDoctorAccounts: what doctor says about an account is what the account can do, on every server: with roles that are active and
 // with those that are not, revoked in parts, with odd names, by SUPER instead of the narrow privilege, with no privileges checked.
 func TestDoctorAccounts(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -76,7 +76,7 @@ func TestDoctorAccounts(t *testing.T) {
 	}
 }
 
-// checkDoctor does what the account is said to be able to do, and gives it what is said to be missing.
+// checkDoctor does what the account is said to be able to do, and grants it what is said to be missing.
 func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job string, list []doctor.Finding) {
 	t.Helper()
 	for _, f := range list {
@@ -114,7 +114,7 @@ func asked(n *sandbox.Node, job string) []string {
 	}[job]
 }
 
-// refused runs statements as an account, and gives the errors.
+// refused runs statements as an account, and returns the errors.
 func refused(t *testing.T, n *sandbox.Node, user string, statements []string) (list []error) {
 	t.Helper()
 	own, err := sql.Open("mysql", fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket))

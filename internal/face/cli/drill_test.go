@@ -93,7 +93,7 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 	}
 }
 
-// mustRun runs a command that has to go well, and gives its output.
+// mustRun runs a command that must succeed, and returns its output.
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errs := call(t, args...)

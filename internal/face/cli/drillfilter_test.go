@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestDrillUnlogged: what a server leaves out of its binary logs is told by the doctor, the mirror and the restore, and a drill that rolls forward over
-// it proves nothing. Without rolling forward nothing is wrong.
+// TestDrillUnlogged: what a server leaves out of its binary logs is reported by the doctor, the mirror and the restore, and a drill that
+// rolls forward over it proves nothing. Without rolling forward nothing is wrong.
 func TestDrillUnlogged(t *testing.T) {
 	for _, c := range []struct{ spec, option string }{{"mariadb", "binlog-ignore-db=hidden"}, {"mysql-9.7", "binlog-do-db=shop"}} {
 		t.Run(c.spec, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestDrillUnlogged(t *testing.T) {
 			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.OK {
 				t.Errorf("drill --no-roll: got %d %s, want fault.OK", code, out)
 			}
-			if c.spec == "mariadb" { // what came of it is said, also where it cannot be stored
+			if c.spec == "mariadb" { // the result is printed, even if it cannot be stored
 				proofs := filepath.Join(place, "proofs")
 				if err := errors.Join(os.RemoveAll(proofs), os.WriteFile(proofs, nil, 0o600)); err != nil {
 					t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestGrantsSuffice: with just what risso grants prints an account can do each job; before that risso doctor tells what it lacks,
-// and its remedies are what mends it. Without them a benchmark names them, too.
+// TestGrantsSuffice: with exactly what risso grants prints an account can do each job; before that risso doctor says what is missing,
+// and its remedies work. Without them a benchmark names them, too.
 func TestGrantsSuffice(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -39,7 +39,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 	place, files := filepath.Join(t.TempDir(), "place"), filepath.Join(t.TempDir(), "files")
 	type jobRun struct {
 		job  string
-		does [][]string // DSN stands for the account
+		does [][]string // DSN is replaced by the account
 	}
 	jobs := []jobRun{
 		{"serve", [][]string{{"top", "--dsn", "DSN", "--no-host", "--count", "2", "-o", "json"}}},

@@ -79,7 +79,7 @@ func TestHalfCopied(t *testing.T) {
 			}
 		})
 	}
-	// An older one that is damaged is told by verify, and makes no alarm of age.
+	// An older one that is damaged is reported by verify, and raises no alarm of age.
 	without(backup(ids[0], "manifest"), false, func() {
 		says("an older manifest", check.Warning, "BACKUP WARNING - no backup was ever proven", "check", "backup")
 		says("an older manifest", fault.Failed, ids[0], "verify")

@@ -18,7 +18,7 @@ import (
 
 // answerRun is a command line, and which of the answers it gives.
 type answerRun struct {
-	answer, line string // PLACE, SECOND, DSN, REPLICA, DIR, GTID and BACKUP stand for those of the test
+	answer, line string // PLACE, SECOND, DSN, REPLICA, DIR, GTID and BACKUP are replaced by those of the test
 	code         int
 }
 
@@ -157,7 +157,7 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
-// shellWords parts a line at blanks that stand in no quotes.
+// shellWords splits a line at blanks outside of quotes.
 func shellWords(line string) (args []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {

@@ -20,7 +20,7 @@ type printed struct{ where, line string }
 var (
 	ourCommand = regexp.MustCompile(`(^|[ |(])(\./)?risso `)
 	notOurs    = regexp.MustCompile(`^\s*(#|systemctl|rm |ExecStart|servers:)`)
-	remark     = regexp.MustCompile(`\s{2,}(# )?[^-'"\s|>&<].*$|\s+# .*$`) // what stands beside a command, for people
+	remark     = regexp.MustCompile(`\s{2,}(# )?[^-'"\s|>&<].*$|\s+# .*$`) // a remark next to a command
 )
 
 // printedCommands finds the command lines in code blocks of README and docs and in the examples of help.

@@ -42,8 +42,8 @@ func (s *heard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestNoServer asks every command that takes a server for one whose host is not known, one where nobody listens, and one that does not
-// know the password: each ends with 1 and says so; serve, which waits for servers, says so and waits.
+// TestNoServer asks every command that takes a server for one whose host is unknown, one where nothing listens, and one that does not
+// accept the password: each ends with 1 and says so; serve, which waits for servers, says so and waits.
 func TestNoServer(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -63,7 +63,7 @@ func TestNoServer(t *testing.T) {
 		"root:s3cret@unix(" + n.Socket + ")/": "Access denied",
 	}
 	postgres := map[string]string{"postgres://x:s3cret@nosuch.invalid/x": "nosuch.invalid", "postgres://x:s3cret@" + closed + "/x": "refuse"}
-	// D stands for the server that cannot be reached, GOOD for one that can, BENCH for its tables, and TMP for a folder.
+	// D is the server that cannot be reached, GOOD for one that can, BENCH for its tables, and TMP for a folder.
 	commands := []string{
 		"top --no-host --dsn D", "top --no-host --count 1 -o json --dsn D", "serve --no-host --data TMP --listen 127.0.0.1:0 --dsn D",
 		"doctor --no-host --data TMP --listen 127.0.0.1:0 --dsn D", "grants --dsn D", "explain SELECT+1 --dsn D", "digest --for 1s --dsn D",

@@ -96,7 +96,7 @@ func TestRepositoryCommands(t *testing.T) {
 	}
 }
 
-// TestVerifyTellsDamage: a flipped bit is told with the backups that it hurts, and the exit code says so.
+// TestVerifyTellsDamage: a flipped bit is reported with the backups that it affects, and the exit code says so.
 func TestVerifyTellsDamage(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()
@@ -224,7 +224,7 @@ func TestVerifyHints(t *testing.T) {
 	}
 }
 
-// TestRepositoryWrongUse: one line, exit code 2, or 1 where the place lacks something.
+// TestRepositoryWrongUse: one line, exit code 2, or 1 if something is missing in the place.
 func TestRepositoryWrongUse(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()

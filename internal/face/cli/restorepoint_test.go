@@ -15,8 +15,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestRestorePoints: a backup from behind the moment that is asked for is refused, and the one from before it named; times are in the zone that
-// is said, and told in UTC. What of mirrored logs was cut, lacks its index or is a stranger's is told by all who read them, and nobody takes
+// TestRestorePoints: a backup from after the requested moment is refused, and the one from before it named; times are in the given zone
+// and printed in UTC. What of mirrored logs was cut, has no index or is a stranger's is reported by all commands that read them, and none takes
 // the rest for all.
 func TestRestorePoints(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb")

@@ -88,7 +88,7 @@ func TestRollAfterReset(t *testing.T) {
 				t.Errorf("drill: got %d %s%s; want code fault.Failed, \"a different history\" in out + errs", code, out, errs)
 			}
 			sql("INSERT INTO f.u VALUES (1)")
-			mustRun(t, "backup", "--dsn", n.DSN, "--to", late) // and the mirror is behind it
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", late) // and the mirror goes on after it
 			if code, out, errs := call(t, "drill", "--from", late, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "nothing is rolled forward") || strings.Contains(out, "rolled forward: ") {
 				t.Errorf("drill: got %d %s%s; want code fault.OK, \"nothing is rolled forward\" in it, no \"rolled forward: \" in it", code, out, errs)
 			}

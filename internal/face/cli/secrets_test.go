@@ -50,7 +50,7 @@ func TestSecretSpans(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.arg, got, c.want)
 		}
 	}
-	// What stands in a message has no password, wherever the argument ends.
+	// A message contains no password, wherever the argument ends.
 	var errs bytes.Buffer
 	code := Main(t.Context(), []string{"bench", "report", "--mysql-password=hush", "/no/such?password=hush"}, screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
 	if code != fault.Usage || strings.Contains(errs.String(), "hush") {

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// builtRisso is the program itself, for what only a process of its own shows: the one that script/test made, or a pure build.
+// builtRisso is the program itself, for what only a separate process shows: the one that script/test made, or a pure build.
 func builtRisso(t *testing.T) string {
 	t.Helper()
 	if built := os.Getenv("RISSO_BIN"); built != "" {

@@ -66,7 +66,7 @@ func TestTrust(t *testing.T) {
 	if code, _, err := said(t, "verify", "--from", place, "--allow-unsigned"); code != fault.OK || !strings.Contains(err, "backup "+ids[1]+" is not signed") {
 		t.Errorf("--allow-unsigned: got %d, %s; want code fault.OK, \"backup \" + ids[1] + \" is not signed\" in it", code, err)
 	}
-	// A newer one that nobody signed makes no signed one go.
+	// A newer unsigned one removes no signed one.
 	if code, out, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1"); code != fault.OK || !strings.Contains(out, "keep    "+ids[0]+"  the newest") ||
 		!strings.Contains(out, "it replaces none signed by another key: it is not signed") || !strings.Contains(out, "Removed 0 backups of 2") {
 		t.Errorf("prune: got %d, %s%s; want code fault.OK, \"keep \" + ids[0] + \" the newest\" in it, \"it replaces none signed by another key: it is not signed\" in it, \"Removed 0 backups of 2\" in it",
@@ -78,7 +78,7 @@ func TestTrust(t *testing.T) {
 }
 
 // TestLittle: a backup of an account that sees nothing fails and how to fix it; one of an empty server proves nothing and replaces no
-// other until it is accepted; plans and mirrors say which rights they lack.
+// other until it is accepted; plans and mirrors say which privileges are missing.
 func TestLittle(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	node := sandboxtest.Up(t, "mariadb")
@@ -128,8 +128,8 @@ func TestLittle(t *testing.T) {
 	refused(fault.OK, []string{"Removed 1 backup of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
 }
 
-// TestCheckWithoutIdentity: a monitoring host without an identity knows of an encrypted place whether a backup was proven, by what was signed; of a proof
-// that nobody signed it says that it does not.
+// TestCheckWithoutIdentity: a monitoring host without an identity knows for an encrypted place whether a backup was proven, by what was
+// signed; of a proof that is not signed it says that it does not.
 func TestCheckWithoutIdentity(t *testing.T) {
 	who, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -154,7 +154,7 @@ func TestCheckWithoutIdentity(t *testing.T) {
 		says(check.Warning, "no backup was ever proven", "check", "backup")
 	}
 	placestest.Prove(t, place, id, k, false)
-	says(check.Warning, "the newest proof does not count: ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(check.Warning, "the newest proof does not count: ", "check", "backup") // no key is trusted yet, so it is unknown
 	says(fault.OK, "?", "backup", "list")
 	t.Setenv("XDG_CONFIG_HOME", taker)
 	placestest.Prove(t, place, id, k, true)
@@ -168,8 +168,8 @@ func TestCheckWithoutIdentity(t *testing.T) {
 	}
 }
 
-// TestStrangersCount: what somebody else puts into a place, a backup or what a drill found, is told and counts for nothing with who trusts a key; who
-// trusts nobody yet learns nothing by looking.
+// TestStrangersCount: what somebody else puts into a place, a backup or what a drill found, is reported and counts for nothing if a key is
+// trusted; an account that trusts none yet learns nothing by looking.
 func TestStrangersCount(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	place, taker, stranger, looker := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
@@ -196,7 +196,7 @@ func TestStrangersCount(t *testing.T) {
 		says(fault.OK, ids[1]+"  the newest proven one, by a drill not signed by a trusted key", "backup", "prune", "--keep-last", "1", "--dry-run")
 		says(check.OK, "proven", "check", "backup", "--allow-unsigned")
 		t.Setenv("XDG_CONFIG_HOME", looker)
-		says(check.OK, "proven", "check", "backup") // who trusts nobody
+		says(check.OK, "proven", "check", "backup") // without a trusted key
 		says(check.Warning, why, "check", "backup", "--trust", key)
 		if left, err := os.ReadDir(looker); err != nil || len(left) > 0 {
 			t.Errorf("who looks writes down %v, %v; want none", left, err)

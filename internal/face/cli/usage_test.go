@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 )
 
-// TestWrongUse: what is wrong use ends with 2, says what was meant, and leads to the help of the right command.
+// TestWrongUse: wrong use ends with 2, says what was meant, and leads to the help of the right command.
 func TestWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, say string }{
 		{"nosuch", `risso has no command "nosuch" (risso --help)`},
@@ -60,7 +60,7 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// TestDigestAsksNamedServer: without --dsn a server comes from RISSO_DSN or an option file where --for or the like says that one is meant, and
+// TestDigestAsksNamedServer: without --dsn a server comes from RISSO_DSN or an option file if --for or the like says that one is meant, and
 // flags that need a log are wrong then; else digest wants a log.
 func TestDigestAsksNamedServer(t *testing.T) {
 	t.Setenv("RISSO_DSN", "root@tcp(127.0.0.1:1)/")
@@ -81,7 +81,7 @@ func TestDigestAsksNamedServer(t *testing.T) {
 	}
 }
 
-// TestOptionFileNamesNone: an option file that was named and leads to no server is told with what is wrong in it.
+// TestOptionFileNamesNone: an option file that was named and leads to no server is reported with what is wrong in it.
 func TestOptionFileNamesNone(t *testing.T) {
 	t.Setenv("RISSO_DSN", "")
 	dir := t.TempDir()
@@ -174,7 +174,7 @@ func TestFlagsAgree(t *testing.T) {
 	})
 }
 
-// TestHelpIsWhole: every command has a line that says what it is for and an example.
+// TestHelpIsWhole: every command has a line that describes it, and an example.
 func TestHelpIsWhole(t *testing.T) {
 	every(newRoot(screen.Streams{}), func(cmd *cobra.Command) {
 		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" {

@@ -68,7 +68,7 @@ func TestWaitersHoldNoPacker(t *testing.T) {
 	}
 }
 
-// TestOddQuestions: times, steps and numbers that nobody means are answered or refused at once, never with a failure.
+// TestOddQuestions: times, steps and numbers that make no sense are answered or refused immediately, never with a failure.
 func TestOddQuestions(t *testing.T) {
 	s := newSite(t, true)
 	odd := []string{"NaN", "-NaN", "Inf", "-Inf", "1e308", "1e12", "-1e12", "99999999999", "-99999999999", "0", "-1", "0.0000001", "1e-320", "9223372036854775807",
@@ -86,7 +86,7 @@ func TestOddQuestions(t *testing.T) {
 			for _, name := range names {
 				form := url.Values{"query": {questions}, "match[]": {questions}, "start": {at}, "end": {end}, "step": {"1"}, "instance": {"db1"}, "key": {questions}, "from": {at}, "to": {end}}
 				form.Set(name, a)
-				ask(path, form, name == "timeout") // who gives no time gets no answer
+				ask(path, form, name == "timeout") // without time there is no answer
 			}
 		}
 		for _, b := range odd {
@@ -106,7 +106,7 @@ func TestOddQuestions(t *testing.T) {
 }
 
 // TestEndlessWorkIsRefused: the engine looks at the clock between two series only; what would keep it busy with one for
-// minutes or hours is never begun, in whatever it is wrapped.
+// minutes or hours is never begun, no matter how it is wrapped.
 func TestEndlessWorkIsRefused(t *testing.T) {
 	s := newSite(t, true)
 	ask := func(query, end string) (int, string) {
@@ -130,7 +130,7 @@ func TestEndlessWorkIsRefused(t *testing.T) {
 	}
 }
 
-// TestRudeClients: who sends what HTTP knows no end of is let go, and others are answered meanwhile.
+// TestRudeClients: clients that send without end are disconnected, and others are answered meanwhile.
 func TestRudeClients(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) {
 		o.Limits = config.Limits{Body: 300 * time.Millisecond, Write: 300 * time.Millisecond, Time: time.Second, Wait: time.Second}
@@ -182,7 +182,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestManyQuestionsAtOnce: of hundreds that come at once each is answered, or told to come again.
+// TestManyQuestionsAtOnce: of hundreds that come at the same time each is answered, or told to come again.
 func TestManyQuestionsAtOnce(t *testing.T) {
 	s := newSite(t, true)
 	var wg sync.WaitGroup

@@ -123,7 +123,7 @@ func TestLookMayNotAct(t *testing.T) {
 	}
 }
 
-// TestHosts: names are to be configured; beyond loopback they are asked for only when they are.
+// TestHosts: names must be configured; beyond loopback they are checked only if they are.
 func TestHosts(t *testing.T) {
 	for _, c := range []struct {
 		open  bool
@@ -171,7 +171,7 @@ func TestForeignPagesMayNotAct(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAnswers: no answer is taken for a page, whatever stands in it.
+// TestHeadersOfAnswers: no answer is taken for a page, whatever it contains.
 func TestHeadersOfAnswers(t *testing.T) {
 	s := newSite(t, true)
 	for _, path := range []string{"/", "/healthz", "/api/fleet", "/api/nothing", "/api/v1/query?query=1", "/api/v1/query?query=(", "/api/plan?class=x", "/api/chart"} {

@@ -8,7 +8,7 @@ import (
 	"testing/fstest"
 )
 
-// TestGzipOnlyWhereTaken: an answer of the API and a file of the page are packed for who takes that, and for nobody else.
+// TestGzipOnlyWhereTaken: an answer of the API and a file of the page are packed for clients that take that, and for no others.
 func TestGzipOnlyWhereTaken(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) {
 		o.Page = fstest.MapFS{"index.html": {Data: []byte(strings.Repeat("<p>Risso</p>", 100))}} // worth packing

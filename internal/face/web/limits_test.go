@@ -31,7 +31,7 @@ func (s *site) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// ended waits until the server has closed the connection, and gives what came before.
+// ended waits until the server has closed the connection, and returns what came before.
 func ended(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b, err := io.ReadAll(c)
@@ -41,7 +41,7 @@ func ended(t *testing.T, c net.Conn) string {
 	return string(b)
 }
 
-// TestSlowBodiesEnd: whoever sends a body slowly, or not at all, is told so and the connection goes, whatever was asked and
+// TestSlowBodiesEnd: a client that sends a body slowly, or not at all, gets an error and is disconnected, whatever it asked and
 // however the body is counted.
 func TestSlowBodiesEnd(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Body: 300 * time.Millisecond} })
@@ -127,11 +127,11 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// TestSlowReadersEnd: who asks for something and does not read it is let go, and holds neither a place nor memory meanwhile.
+// TestSlowReadersEnd: a client that asks for something and does not read it is disconnected, and holds neither a place nor memory meanwhile.
 func TestSlowReadersEnd(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Write: limit, AtOnce: 1, Wait: time.Minute} })
-	// 12 MB, more than the sockets take on their own: a thousand series with long labels.
+	// 12 MB, more than the sockets take by themselves: a thousand series with long labels.
 	long := `count_values("n",vector(time()))`
 	for _, label := range []string{"x", "y", "z"} {
 		long = `label_replace(` + long + `,"` + label + `","` + strings.Repeat(label, 4000) + `","","")`
@@ -143,7 +143,7 @@ func TestSlowReadersEnd(t *testing.T) {
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", query)
 		slow = append(slow, c)
 	}
-	if code, body := s.get(t, "/api/v1/query?query=1"); code != http.StatusOK { // one place, and nobody holds it
+	if code, body := s.get(t, "/api/v1/query?query=1"); code != http.StatusOK { // one place, and it is free
 		t.Errorf("beside slow readers: got %d %s, want http.StatusOK", code, body)
 	}
 	for _, c := range slow {
@@ -160,7 +160,7 @@ func TestSlowReadersEnd(t *testing.T) {
 	}
 }
 
-// TestQueueIsShort: who finds no place in time is told to come again, in the words of the API that was asked.
+// TestQueueIsShort: a client that finds no place in time is told to come again, in the form of the API that was asked.
 func TestQueueIsShort(t *testing.T) {
 	g := newGate(withDefaults(config.Limits{AtOnce: 1, Wait: 10 * time.Millisecond}))
 	s := &server{gate: g}

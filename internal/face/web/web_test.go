@@ -26,7 +26,7 @@ import (
 const questions = "mysql_global_status_questions"
 
 // site is a Risso with two minutes of a made-up server in its stores: a counter that grows by 10 a second,
-// stands still in one second and has a gap of five.
+// does not change in one second and has a gap of five.
 type site struct {
 	*httptest.Server
 	facts *state.Store

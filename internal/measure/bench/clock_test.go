@@ -47,7 +47,7 @@ func timerErrors(n int, wait time.Duration) ([]time.Duration, error) {
 	return out, nil
 }
 
-// BenchmarkAccount is what one transaction costs beside the server: the clock, the histogram, the marks.
+// BenchmarkAccount is what one transaction costs besides the server: the clock, the histogram, the marks.
 func BenchmarkAccount(b *testing.B) {
 	for name, rate := range map[string]float64{"closed": 0, "open": 1e12} {
 		b.Run(name, func(b *testing.B) {

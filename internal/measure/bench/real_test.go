@@ -45,7 +45,7 @@ func do(t *testing.T, n *sandbox.Node, statements ...string) {
 	}
 }
 
-// ask gives the one value of a statement.
+// ask returns the one value of a statement.
 func ask(t *testing.T, n *sandbox.Node, statement string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -136,7 +136,7 @@ func TestNothingRunsOn(t *testing.T) {
 	}
 }
 
-// calm tries a measurement of time again when this machine stood still meanwhile. f tells what is wrong.
+// calm tries a measurement of time again if this machine stalled meanwhile. f returns what is wrong.
 func calm(t *testing.T, f func() []string) {
 	t.Helper()
 	for range 5 {
@@ -225,7 +225,7 @@ func TestStallShowsInAnOpenLoop(t *testing.T) {
 				is(r.Latency.At(99) < 0.1, "99 %% in a closed loop: %v s", r.Latency.At(99))
 				return wrong
 			}
-			// A third of the transactions were due while it stood still; they waited one second in the mean.
+			// A third of the transactions were due while it stalled; they waited one second in the mean.
 			is(r.Latency.At(90) > 1 && r.Latency.At(90) < 2.1, "90 %%: %v s", r.Latency.At(90))
 			is(r.Latency.At(99) > 1.7 && r.Latency.At(99) < 2.3, "99 %%: %v s", r.Latency.At(99))
 			due := float64(r.Transactions + r.Backlog.NeverStarted)
@@ -389,7 +389,7 @@ func TestFailoverTellsWhatWasLost(t *testing.T) {
 			lost = append(lost, key)
 		}
 	}
-	// The last number of each session may stand in the primary's data without having been acknowledged.
+	// The last number of each session may be in the primary's data without having been acknowledged.
 	if n := int64(len(lost)); l.Missing > n || l.Missing < n-4 {
 		t.Errorf("%d are reported as lost, %d are: %v; want l.Missing at most %d, l.Missing at least %d", l.Missing, n, lost, n, n-4)
 	}
@@ -459,7 +459,7 @@ func restart(n *sandbox.Node) (err error) {
 	return err
 }
 
-// TestTooManyConnections asks for more sessions than the server gives.
+// TestTooManyConnections asks for more sessions than the server allows.
 func TestTooManyConnections(t *testing.T) {
 	n := start(t, sandbox.Options{Servers: []string{"mariadb"}, Settings: []string{"max_connections=10"}}).Primary()
 	o := Options{Target: over(t, n), Workload: reads, Threads: 16, Time: time.Minute, Ledger: true}

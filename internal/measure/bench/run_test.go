@@ -57,7 +57,7 @@ func TestCountsAreExact(t *testing.T) {
 				sum, queries = sum+s.Transactions, queries+s.Queries
 			}
 		}
-		// What ended in the part of a second behind the end is not in the timeline: one of each session.
+		// What ended in the part of a second after the end is not in the timeline: one of each session.
 		if len(r.Timeline) != secondOf(c.warmup)+2 || r.Transactions-sum > 3 || sum > r.Transactions || queries != n*sum {
 			t.Errorf("warm-up %v: the %d seconds have %d transactions and %d queries of %d; want len(r.Timeline) secondOf(c.warmup) + 2, r.Transactions - sum at most 3, sum at most %d, queries %d",
 				c.warmup, len(r.Timeline), sum, queries, r.Transactions, r.Transactions, n*sum)

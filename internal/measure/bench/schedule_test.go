@@ -76,7 +76,7 @@ func TestScheduleIsTheSameWithTheSameSeed(t *testing.T) {
 	}
 }
 
-// TestRestIsWhatNobodyTook counts each moment once, whoever gets it.
+// TestRestIsWhatNobodyTook counts each moment once, whichever session gets it.
 func TestRestIsWhatNobodyTook(t *testing.T) {
 	all := newSchedule(1000, time.Second, 7)
 	all.until(3 * time.Second)

@@ -57,8 +57,8 @@ func differing(before, now map[string]string) (list []Setting) {
 }
 
 // strays looks for variables that do not go back with those that were tried, puts them back, and refuses such settings by an error that
-// wraps workload.ErrUsage: nobody would put those back after the runs. try tries the settings and puts back what is known. What does
-// not change when it is tried once more was changed by somebody else meanwhile, and stays so.
+// wraps workload.ErrUsage: they would not be put back after the runs. try tries the settings and puts back what is known. What does
+// not change when it is tried once more was changed by somebody else in the meantime, and stays so.
 func strays(ctx context.Context, c *mysql.Conn, before map[string]string, try func(context.Context) error) error {
 	now, err := read.StillVariables(ctx, c)
 	if err != nil {
@@ -83,7 +83,7 @@ func strays(ctx context.Context, c *mysql.Conn, before map[string]string, try fu
 	return fmt.Errorf("%w: the server changes %s along with these settings, and not back: set it as well, so that it is put back", workload.ErrUsage, again[0].Name)
 }
 
-// setShown sets variables to what SHOW said of them. It leaves out those that nobody can set.
+// setShown sets variables to what SHOW printed for them. It leaves out those that cannot be set.
 func setShown(ctx context.Context, c *mysql.Conn, list []Setting) error {
 	var failed []error
 	for _, v := range list {

@@ -216,7 +216,7 @@ func pair(a, b Side) paired {
 	return p
 }
 
-// figures are those of one measure; missing names the side that does not tell it.
+// figures are those of one measure; missing names the side that does not have it.
 func (p paired) figures(m measure) (x, y []float64, missing string) {
 	of := func(runs []*bench.Result, name string) (out []float64) {
 		for _, r := range runs {

@@ -130,7 +130,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestAlike: what differs by next to nothing is proven alike within a margin, what lies on its edge is not.
+// TestAlike: what differs by next to nothing is proven alike within a margin, what is on its edge is not.
 func TestAlike(t *testing.T) {
 	a, b, c := side("A", ten...), side("B", scaled(1.002, ten...)...), side("B", scaled(1.03, ten...)...)
 	a.Paired, b.Paired, c.Paired = true, true, true
@@ -211,7 +211,7 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-// TestWhy: what the server did otherwise for each transaction stands beside the verdict, what it did alike does not.
+// TestWhy: what the server did differently for each transaction is next to the verdict, what it did the same is not.
 func TestWhy(t *testing.T) {
 	a, b := side("A", ten...), side("B", scaled(2, ten...)...)
 	for i := range a.Runs {
@@ -446,7 +446,7 @@ func TestParseSetting(t *testing.T) {
 	}
 }
 
-// TestTurns: runs of files are judged as pairs where their times show that they were, and else it is said how little that proves.
+// TestTurns: runs of files are judged as pairs if their times show that they were, and else it is said how little that proves.
 func TestTurns(t *testing.T) {
 	at := func(name string, minutes ...float64) Side {
 		s := side(name, scaled(map[string]float64{"A": 1, "B": 1.1}[name], ten[:len(minutes)]...)...)

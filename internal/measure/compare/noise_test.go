@@ -19,7 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// noise keeps processors busy until stop is called, and gives what they took then.
+// noise keeps processors busy until stop is called, and returns what they took then.
 func noise(t *testing.T, loops int) (stop func() time.Duration) {
 	t.Helper()
 	var list []*exec.Cmd

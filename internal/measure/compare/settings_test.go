@@ -226,13 +226,13 @@ func settingsCompanions(t *testing.T, target mysql.Target) {
 	}
 }
 
-// Settings with which nobody could log in any more are refused, and put back by the session that is there.
+// Settings with which no session could log in any more are refused, and put back by the session that is there.
 func settingsLockedOut(t *testing.T, n *sandbox.Node) {
 	for _, side := range []Setting{{Name: "require_secure_transport", Value: "ON"}, {Name: "init_connect", Value: "no statement"}} {
 		rights := "ALL"
 		if side.Name == "init_connect" {
 			if strings.HasPrefix(n.Server, "mariadb") {
-				continue // whoever may set it there is exempt from it
+				continue // the account that may set it there is exempt from it
 			}
 			rights = "SELECT, SYSTEM_VARIABLES_ADMIN"
 		}
@@ -258,7 +258,7 @@ func settingsLockedOut(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// A variable of which nobody knew that it moves is put back, and named; what somebody else changed meanwhile stays.
+// A variable that moves unexpectedly is put back, and named; what somebody else changed in the meantime stays.
 func settingsStrays(t *testing.T, target mysql.Target) {
 	c, err := mysql.Connect(t.Context(), target, nil)
 	if err != nil {
@@ -335,7 +335,7 @@ func settingsKilled(t *testing.T, target mysql.Target, n *sandbox.Node) {
 		if k, _ := out.Read(line); string(line[:k]) != "held\n" {
 			t.Fatalf("the process says %q, want \"held\\n\"", line[:k])
 		}
-		// While it lives, nobody puts back or begins.
+		// While it lives, no other process puts back or begins.
 		if _, err := Restore(t.Context(), target, dir, false); !errors.Is(err, ErrLeft) {
 			t.Errorf("restore beside a living process: got %v, want ErrLeft", err)
 		}

@@ -85,7 +85,7 @@ func drawn(t *testing.T, how string, n int, rng *rand.Rand) []bool {
 }
 
 // TestFalseAlarms: of comparisons of A with A no more than one in twenty tells a difference, and the intervals hold the truth,
-// whatever the machine does meanwhile.
+// whatever the machine does in the meantime.
 func TestFalseAlarms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: thousands of comparisons of drawn figures, each in one goroutine")
@@ -171,7 +171,7 @@ func TestFalseAlarmsOfLooks(t *testing.T) {
 }
 
 // TestPower: what is said to show four times in five does so, and not nearly always; where the noise has few values, or a few that
-// are far away, twelve pairs tell that less well.
+// are far away, twelve pairs show that less well.
 func TestPower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: thousands of comparisons of drawn figures, each in one goroutine")

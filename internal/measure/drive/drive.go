@@ -44,7 +44,7 @@ type Session interface {
 	Close() error
 }
 
-// Ask prepares a query, runs it, and keeps its rows. It is for looks, not for measuring.
+// Ask prepares a query, runs it, and keeps its rows. It is for inspection, not for measuring.
 func Ask(s Session, sql string, args ...Arg) (Result, error) {
 	st, err := s.Prepare(Other, sql)
 	if err != nil {
@@ -78,7 +78,7 @@ type Stmt struct {
 	params int
 
 	prepared *wire.Statement // MySQL
-	id       uint32          // where the session has its own list
+	id       uint32          // if the session has its own list
 	packet   []byte          // PostgreSQL: the start of what runs it
 	oids     []uint32        // PostgreSQL: the types of the parameters
 	cols     []column        // PostgreSQL

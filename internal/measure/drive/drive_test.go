@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// startPostgres starts a server of its own.
+// startPostgres starts a separate server.
 func startPostgres(t *testing.T) Target {
 	t.Helper()
 	target, err := ForPostgres(sandboxtest.Postgres(t).URL(""))

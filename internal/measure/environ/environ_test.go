@@ -45,7 +45,7 @@ func value(s Server, name string) string {
 }
 
 // TestRealServers records each server of this machine over its socket, changes something, records it again over TCP, and
-// expects to be told of these differences and of no others.
+// expects these differences to be reported and no others.
 func TestRealServers(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {

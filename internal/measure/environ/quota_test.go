@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/host"
 )
 
-// quotaGroup makes a control group with a fifth of a processor and one below it without a quota of its own, and gives the latter's
+// quotaGroup makes a control group with a fifth of a processor and one below it without its own quota, and returns the latter's
 // folder and a way to lift the quota.
 func quotaGroup(t *testing.T) (inner string, lift func()) {
 	t.Helper()
@@ -73,7 +73,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestClocks: a machine that slept, and a clock that was set, are told apart.
+// TestClocks: a machine that slept, and a clock that was set, are distinguished.
 func TestClocks(t *testing.T) {
 	at := func(awake, boot, wall time.Duration) look {
 		return look{when: time.Unix(1000, 0).Add(awake), boot: time.Hour + boot, wall: 1000*time.Hour + wall}

@@ -21,7 +21,7 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestUse compares what is told of others and of a process that stands for the server with what the kernel billed them.
+// TestUse compares what is reported of others and of a process in the server's role with what the kernel billed them.
 func TestUse(t *testing.T) {
 	start := func() *exec.Cmd {
 		t.Helper()
@@ -68,7 +68,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestUseUnknown: what cannot be seen is said to be unknown, and is never nothing.
+// TestUseUnknown: what cannot be seen is said to be unknown, and is never 0.
 func TestUseUnknown(t *testing.T) {
 	tree := func(files map[string]string) string {
 		root := t.TempDir()

@@ -69,7 +69,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestWhichRun: what is wrong is said of the run that it is in.
+// TestWhichRun: an error names the run that it is in.
 func TestWhichRun(t *testing.T) {
 	const slap = "Average number of seconds to run all queries: 0.500 seconds\nNumber of clients running queries: 4\nAverage number of queries per client: 25\n"
 	list, err := Read(slap + "some lines\n" + slap)

@@ -18,7 +18,7 @@ const (
 	TestPairs = "Wilcoxon signed rank" // of figures in pairs
 )
 
-// Comparison says how the figures of B stand to those of A.
+// Comparison compares the figures of B with those of A.
 type Comparison struct {
 	Test    string  `json:"test"`
 	MedianA float64 `json:"median_a"`

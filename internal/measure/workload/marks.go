@@ -13,13 +13,13 @@ import (
 // lookPatience is how long a look into the catalogue may take: MariaDB opens every table for it.
 const lookPatience = 5 * time.Minute
 
-// TenantPrefix begins the names of the schemas that workload schemas makes. Nobody else's are called so.
+// TenantPrefix begins the names of the schemas that workload schemas makes. No others are named so.
 const TenantPrefix = "risso_tenant_"
 
 // ErrNoDatabase says that an address names no database.
 var ErrNoDatabase = errors.New("the address names no database")
 
-// Ask runs a query and gives its rows. It is for looks at the catalogue, not for measuring.
+// Ask runs a query and gives its rows. It is for queries on the catalogue, not for measuring.
 func Ask(s drive.Session, sql string, args ...drive.Arg) ([][]drive.Value, error) {
 	r, err := drive.Ask(s, sql, args...)
 	if err != nil {
@@ -107,7 +107,7 @@ func sysbenchName(table string) bool {
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// sysbenchShape says whether a table has the columns of sysbench's: those of bulk_insert lack c and pad.
+// sysbenchShape says whether a table has the columns of sysbench's: those of bulk_insert have no c and pad.
 func sysbenchShape(s drive.Session, schema, table string) (bool, error) {
 	sql := "SELECT /* risso: whose data are here? */ column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"
 	if s.Dialect() == drive.Postgres {

@@ -14,7 +14,7 @@ import (
 // systemAccounts are made by the servers themselves.
 var systemAccounts = []string{"mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"}
 
-// Accounts gives users and roles with their grants. ignored are the accounts that stand in mysql.user and that the server does
+// Accounts gives users and roles with their grants. ignored are the accounts that are in mysql.user but that the server does
 // not know, and so cannot show: with skip_name_resolve those whose host is a name.
 func Accounts(ctx context.Context, s *mysql.Stream, server mysql.Server) (out []Definition, ignored []string, err error) {
 	role := "'N'"
@@ -97,7 +97,7 @@ func cutDefaultRole(create string) (rest, roles string) {
 	return strings.TrimRight(create[:c.Roles.Begin], " ") + create[c.Roles.End:], c.Roles.Name
 }
 
-// QuoteGrant gives a line of SHOW GRANTS of MySQL as a statement: 5.7, and 8.0 where one account stands in for another, write names
+// QuoteGrant gives a line of SHOW GRANTS of MySQL as a statement: 5.7, and 8.0 where one account is a proxy for another, write names
 // of accounts between quotes as they are, with the quotes and backslashes in them. A line that is not for this account stays as it is.
 func QuoteGrant(line, user, host string) string {
 	account := mysql.Literal(user) + "@" + mysql.Literal(host)
@@ -116,7 +116,7 @@ func QuoteGrant(line, user, host string) string {
 }
 
 // quoteRequired gives MySQL's CREATE USER with the certificate that it asks for as a statement has it: MySQL up to 9.7 writes it
-// between quotes as it is.
+// between quotes unescaped.
 func quoteRequired(create, subject, issuer, cipher string) string {
 	shown, quoted := " REQUIRE", " REQUIRE"
 	for _, p := range [][2]string{{"SUBJECT", subject}, {"ISSUER", issuer}, {"CIPHER", cipher}} {

@@ -20,7 +20,7 @@ type Session struct {
 	ID                 int64 // connection ID
 	User, Host, Schema string
 	Text               string // the statement as the server shows it, at most maxActivityText bytes
-	DigestText         string // the server's normalised text; empty where it is not told while a statement runs
+	DigestText         string // the server's normalised text; empty if the server does not show it while a statement runs
 	Prepared           bool   // a prepared statement is executed
 	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not tell (MySQL 5.7)
 	Seconds            float64
@@ -123,7 +123,7 @@ func processListStatement(s mysql.Server) string {
  FROM information_schema.PROCESSLIST WHERE COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND ID <> CONNECTION_ID() AND INFO IS NOT NULL LIMIT %d`, maxActivityText, run, seconds, maxSessions+1)
 }
 
-// Read gives the sessions that run a statement; those of Risso are left out. more says that there were others for which there
+// Read gives the sessions that run a statement; those of Risso are left out. more reports whether there were others for which there
 // was no room.
 func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, err error) {
 	var brief []Session
@@ -169,12 +169,12 @@ func noteDoing(t *mysql.Traffic, list []Session) {
 	t.NoteDoing(counts)
 }
 
-// wholeFor is how many readings after one that found a session ask for all there is to know at once: what takes less time than
-// lies between two questions would else be found by both, or by neither.
+// wholeFor is how many readings after one that found a session ask for everything together: what takes less time than
+// there is between two queries would else be found by both, or by neither.
 const wholeFor = 30
 
-// brief gives the sessions that run a statement, with the beginning of the statement, where mostly none does. A table of
-// information_schema is filled with a row for each connection before its WHERE leaves them away, which costs MariaDB 3.4
+// brief gives the sessions that run a statement, with the beginning of the statement, if mostly none does. A table of
+// information_schema is filled with a row for each connection before its WHERE drops them, which costs MariaDB 3.4
 // milliseconds for a thousand that sleep; SHOW PROCESSLIST costs 0.3 (10.11, 1,000 connections; the client 0.2 for their rows).
 func (r *ActivityReader) brief(ctx context.Context) (list []Session, err error) {
 	atEnd := commitsAtQueryEnd(r.c.Server)
@@ -290,7 +290,7 @@ func statementWait(state, event string, commitAtQueryEnd bool) string {
 // tmpDiskStates are the states in which a statement moves or copies an internal temporary table on disk.
 var tmpDiskStates = []string{"converting heap to ", "copying to tmp table on disk"}
 
-// classOfEvent tells the class of a wait event. Waits for a table's handler stand for all that the engine does.
+// classOfEvent returns the class of a wait event. Waits for a table's handler include all that the engine does.
 var classOfEvent = []struct{ prefix, class string }{
 	{"wait/io/file/", "io"},
 	{"wait/io/socket/", "network"},
@@ -342,7 +342,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 }
 
 // mayWaitUnseen says whether a session may wait for InnoDB's lock of a table or of its AUTO_INCREMENT value, which no state shows and
-// InnoDB does not count among current waits: what writes and stands still.
+// InnoDB does not count among current waits: what writes and makes no progress.
 func mayWaitUnseen(s Session) bool {
 	if s.Wait != waitRunning || s.Seconds < 1 {
 		return false
@@ -410,7 +410,7 @@ func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, sta
 	return err
 }
 
-// Gaps are what the reader could not be told.
+// Gaps are what the reader could not find out.
 func (r *ActivityReader) Gaps() []fleet.Trouble {
 	list := []fleet.Trouble{}
 	for _, what := range []string{"row locks", "metadata locks", "statements"} {

@@ -12,7 +12,7 @@ const picosecond = 1e-12 // performance_schema's timers count picoseconds
 
 // latencyReader reads how long statements take, where performance_schema tells.
 type latencyReader struct {
-	buckets []bucket // as they stood at the last read
+	buckets []bucket // as they were at the last read
 }
 
 type bucket struct {

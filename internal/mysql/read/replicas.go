@@ -130,7 +130,7 @@ func channelOf(old map[string]string) ReplicaChannel {
 	return ch
 }
 
-// lacking adds a GRANT of the privilege to an error that is about a missing one.
+// lacking adds a GRANT of the privilege to an error about a missing one.
 func lacking(c *mysql.Conn, err error, privilege string) error {
 	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return err

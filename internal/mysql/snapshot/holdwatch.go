@@ -116,8 +116,8 @@ func (h *hold) reconnect(ctx context.Context, c **mysql.Conn) bool {
 	return true
 }
 
-// judge sees what a session that wants to change something has to do with us: tables that nobody reads yet are wanted, tables
-// that have been read can go.
+// judge sees what a session that wants to change something has to do with us: tables that no session reads yet are wanted, tables
+// that have been read can be released.
 func (h *hold) judge(w waiter) (concerned mysql.TableName, ours bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -181,7 +181,7 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 }
 
 // ownLogOnly says whether a server may apply sources' transactions without writing them into its own binary log, as MariaDB
-// does by default: the place in that log then does not tell snapshots apart.
+// does by default: the place in that log then does not distinguish snapshots.
 func (s *Snapshot) ownLogOnly(ctx context.Context) (bool, error) {
 	var logs bool
 	err := s.control.Query(ctx, "SELECT /* risso: does its binary log tell all? */ @@GLOBAL.log_slave_updates", func(row [][]byte) error { logs = string(row[0]) == "1"; return nil })
@@ -259,7 +259,7 @@ func (s *Snapshot) Variables(ctx context.Context) (map[string]string, error) {
 	return out, err
 }
 
-// LogFilter asks what the server leaves out of its binary logs; nothing of an account that may not ask, whose position is not known either.
+// LogFilter asks what the server leaves out of its binary logs; nothing for an account that may not ask, whose position is not known either.
 func (s *Snapshot) LogFilter(ctx context.Context) (mysql.LogFilter, error) {
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {

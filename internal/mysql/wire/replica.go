@@ -51,7 +51,7 @@ func (c *Conn) Events(from EventsFrom) (*Events, error) {
 	if err := c.send(nil, append(dump, from.File...)); err != nil {
 		return nil, err
 	}
-	// A server counts packets anew behind each event that wants an acknowledgement.
+	// A server restarts counting packets after each event that wants an acknowledgement.
 	c.in.anyOrder = c.in.anyOrder || from.SemiSync
 	return &Events{conn: c, semiSync: from.SemiSync}, nil
 }

@@ -88,7 +88,7 @@ func TestRemove(t *testing.T) {
 	if err := postgres.Remove(t.Context(), name); err != nil {
 		t.Errorf("nothing to remove: %v", err)
 	}
-	// What is there under the name, but nobody's server.
+	// What is there under the name, but is no server.
 	if err := os.WriteFile(s.Dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

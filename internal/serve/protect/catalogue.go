@@ -51,7 +51,7 @@ func (p *Guard) catalogue(ctx context.Context, s config.Watched) error {
 		case !e.Whole:
 		case e.Err != nil && strangers[e.ID] == "":
 			all, damaged = append(all, e.ID), errors.Join(damaged, e.Err)
-		case hollow[e.ID] == "" && strangers[e.ID] == "": // others protect nobody
+		case hollow[e.ID] == "" && strangers[e.ID] == "": // others protect nothing
 			all = append(all, e.ID)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCovered tells a minute in which nothing ran from one that nobody read.
+// TestCovered distinguishes a minute in which nothing ran from one that was not read.
 func TestCovered(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		busy := func(n int) Minute { return Minute{"db1", at(n), []Row{row(1, 1, 1)}} }

@@ -8,7 +8,7 @@ import (
 
 // rollup is what an hour of a series looked like: of the rate a second for a counter, of the
 // value for a gauge. Only pairs of ticks within the hour count; what happened between
-// two hours is added by whoever joins them.
+// two hours is added when they are joined.
 type rollup struct {
 	n       int // how many rates or values
 	trusted int // how many of them no late tick touches; the extremes are of these
@@ -111,7 +111,7 @@ func (q *quantiler) count(v []float64, lo, f float64, ranks [3]int) (before [3]i
 	return before
 }
 
-// selectRank finds the value that would stand at index r if v were sorted; it changes the order of v.
+// selectRank finds the value that would be at index r if v were sorted; it changes the order of v.
 func selectRank(v []float64, r int) float64 {
 	for len(v) > 16 {
 		a, m, b := v[0], v[len(v)/2], v[len(v)-1]

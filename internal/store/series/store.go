@@ -52,7 +52,7 @@ type Options struct {
 	Retention time.Duration
 	// Logger gets messages for debugging; nil: none.
 	Logger *slog.Logger
-	// OnEvent is told of damage, of a full disk and of recovery. It is called from Open, Append and the store's goroutine. It must return
+	// OnEvent is called for damage, of a full disk and of recovery. It is called from Open, Append and the store's goroutine. It must return
 	// soon, and may read from the store but not write to it.
 	OnEvent func(fleet.Event)
 	// OnFrame gets every sealed minute as bytes that another store's PutFrame takes: a schema record and a frame record.
@@ -64,7 +64,7 @@ type Options struct {
 	now func() time.Time // for tests
 }
 
-// Store keeps numbers of many instances in one directory. All its methods may be called at once from any goroutine.
+// Store keeps numbers of many instances in one directory. All its methods may be called concurrently.
 type Store struct {
 	opts   Options
 	log    *slog.Logger
@@ -194,7 +194,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Close seals what is in memory, ends the store's goroutine and gives the directory free. Writers are closed with it.
+// Close seals what is in memory, ends the store's goroutine and releases the directory. Writers are closed with it.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -31,7 +31,7 @@ var (
 	errWAL      = errors.New("write-ahead log content does not match its header")
 )
 
-// fileMagic is how a file of records begins: a name, a version and a checksum of both, so that a newer version is told from damage.
+// fileMagic is how a file of records begins: a name, a version and a checksum of both, so that a newer version is distinguished from damage.
 func fileMagic(name string, version byte) (m [8]byte) {
 	copy(m[:], name)
 	m[4] = version

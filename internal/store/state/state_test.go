@@ -443,7 +443,7 @@ func resident(t *testing.T) int {
 	return rss * os.Getpagesize()
 }
 
-// An open store is measured in a process of its own, which has used none before.
+// An open store is measured in a separate process, which has used none before.
 func TestMemoryStaysSmall(t *testing.T) {
 	if path := os.Getenv("RISSO_STATE"); path != "" {
 		before := resident(t)

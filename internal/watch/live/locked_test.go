@@ -12,7 +12,7 @@ import (
 )
 
 // TestDeadlocks: a server's deadlocks are each counted once, also one of three transactions and one whose statements are long, and are
-// told when there are many; the remedy is one that the server takes, and names the statements.
+// reported when there are many; the remedy is one that the server takes, and names the statements.
 func TestDeadlocks(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -65,7 +65,7 @@ func (w *watched) deadlocks(t *testing.T) float64 {
 	return 0
 }
 
-// ring lets sessions wait for each other in a ring, by statements of 20 KB, and gives how many the server sent away.
+// ring lets sessions wait for each other in a ring, by statements of 20 KB, and returns how many the server rolled back.
 func ring(t *testing.T, open func(context.Context) (*sql.Conn, error), sessions int) (victims int) {
 	t.Helper()
 	long := strings.Repeat("x", 20000)
@@ -143,8 +143,8 @@ func unequal(t *testing.T, open func(context.Context) (*sql.Conn, error)) {
 	_, _ = less.ExecContext(t.Context(), "ROLLBACK")
 }
 
-// TestRedoPressure: a redo log that is written faster than pages are flushed is told with figures that are so, and not any more when
-// nobody writes, however full it stays.
+// TestRedoPressure: a redo log that is written faster than pages are flushed is reported with true figures, and no longer when
+// nothing is written, however full it stays.
 func TestRedoPressure(t *testing.T) {
 	for _, c := range []struct {
 		spec     string

@@ -71,7 +71,7 @@ func TestKeep(t *testing.T) {
 		`(2 + 3) * 2 == 10`:                    true,
 		`Query_time - Lock_time > 249.5ms`:     false,
 		`Query_time - Lock_time > 248.5ms`:     true,
-		// What is not there compares false, whatever the operator.
+		// A missing attribute compares false, whatever the operator.
 		`Rows_affected == 0`:                 false,
 		`Rows_affected != 0`:                 false,
 		`not (Rows_affected != 0)`:           true,

@@ -142,7 +142,7 @@ func (p *parser) not() (node, error) {
 	return node{kind: kindBool, at: at, bool: func(e *digest.Event) bool { return !inner(e) }}, nil
 }
 
-// enter goes one level deeper and gives what leaves it.
+// enter goes one level deeper and returns what leaves it.
 func (p *parser) enter() (leave func(), err error) {
 	if p.depth >= MaxDepth {
 		return nil, p.fail(p.tok.at, "nested deeper than %d", MaxDepth)

@@ -25,7 +25,7 @@ func (s *scene) prepare(t *testing.T, query string) *sql.Stmt {
 func execute(t *testing.T, st *sql.Stmt, times int) {
 	t.Helper()
 	for i := range times {
-		var a string // what no row has is no error here
+		var a string // no row is no error here
 		if err := st.QueryRowContext(t.Context(), i).Scan(&a); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			t.Fatal(err)
 		}

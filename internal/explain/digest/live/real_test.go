@@ -111,7 +111,7 @@ func name(statement string) string {
 
 const window = time.Second
 
-// A window is as long as it was told, and ends with its context.
+// A window is as long as requested, and ends with its context.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	s := up(t, "mysql-5.7")
@@ -158,7 +158,7 @@ func TestWindow(t *testing.T) {
 					s.exec(t, fmt.Sprintf(slow, 1), strings.ReplaceAll(fmt.Sprintf(old, i), "=", " = "))
 				}
 				s.exec(t, fmt.Sprintf(fresh, 0), fmt.Sprintf(fresh, 1))
-				s.exec(t, "DO 0") // a statement counts behind its answer: what was before the last one on a connection has counted
+				s.exec(t, "DO 0") // a statement is counted after its answer: what was before the last one on a connection has counted
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -273,7 +273,7 @@ func TestTableFull(t *testing.T) {
 	}
 }
 
-// When the table is emptied, or the server restarted, what is counted since is there, and it is said that something is missing.
+// When the table is emptied, or the server restarted, what was counted since is there, and it is reported that something is missing.
 func TestBegunAnew(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -329,7 +329,7 @@ func restart(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// A server that counts nothing is told from one on which nothing ran, and how to fix it.
+// A server that counts nothing is distinguished from one on which nothing ran, and how to fix it.
 func TestOff(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

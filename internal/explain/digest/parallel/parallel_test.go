@@ -130,7 +130,7 @@ func TestSchemasOf(t *testing.T) {
 	}
 }
 
-// TestKeep: what is counted, what may write and cannot be judged, and what is not kept.
+// TestKeep: what is counted, what may write and cannot be judged, and what is dropped.
 func TestKeep(t *testing.T) {
 	c := NewCounter(only{"keep"})
 	for _, e := range []struct {

@@ -246,7 +246,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// The text keeps to its width but for statements to be copied.
+// The text keeps to its width except for statements to be copied.
 func TestWidth(t *testing.T) {
 	for _, width := range []int{80, 100, 160} {
 		p := profile(t, digest.Options{Samples: -1})

@@ -27,7 +27,7 @@ const (
 	LZ4   = "lz4"
 )
 
-// ErrPacked is for what is packed in a way that is not read.
+// ErrPacked is for a packing that is not supported.
 var ErrPacked = errors.New("this is not read")
 
 const (

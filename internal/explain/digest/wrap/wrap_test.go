@@ -73,7 +73,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestJSON takes lines out of JSON, whoever wrote it.
+// TestJSON takes lines out of JSON, of any tool.
 func TestJSON(t *testing.T) {
 	long := strings.Repeat("x", 16<<10)
 	for _, c := range []struct{ text, want string }{
@@ -234,7 +234,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestCompanion names files that stand beside logs.
+// TestCompanion names files that are stored next to logs.
 func TestCompanion(t *testing.T) {
 	for text, want := range map[string]string{
 		"\xfe\xfe\x0c\x01": "index of the GTIDs", "./binlog.000001\n./binlog.000002\n": "list of a server's logs", "./binlog.000001\n./binl": "list of a server's logs",

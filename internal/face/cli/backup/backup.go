@@ -1,4 +1,4 @@
-// Package backup holds the commands that keep backups: backup and its own, verify, drill.
+// Package backup holds the commands that keep backups: backup and its subcommands, verify, drill.
 package backup
 
 import (
@@ -158,7 +158,7 @@ func runBackup(ctx context.Context, s screen.Streams, f backupFlags) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(50) // the buffers for chunks are large and live long: they shall not double the memory
+	debug.SetGCPercent(50) // the buffers for chunks are large and live long: they must not double the memory
 	progress := screen.NewProgress(s.Err)
 	defer progress.End()
 	var events []snapshot.GuardEvent

@@ -65,7 +65,7 @@ func (f *tableFlags) bind(cmd *cobra.Command, what string) {
 	fl.StringArrayVar(&f.tables, "table", nil, what+" of this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
 }
 
-// filter gives nil where nothing was said.
+// filter returns nil if no table was named.
 func (f *tableFlags) filter() (binlog.TableFilter, error) {
 	if len(f.schemas)+len(f.tables) == 0 {
 		return nil, nil

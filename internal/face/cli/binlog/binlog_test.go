@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSchemasMeant: a schema may have tables that are meant exactly where a table of some name in it would be.
+// TestSchemasMeant: a schema may have tables that are meant exactly if a table of some name in it would be.
 func TestSchemasMeant(t *testing.T) {
 	for _, c := range []struct {
 		table, schema string

@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/data/checksum"
 )
 
-// What is found is said so that a terminal shows it and nothing else happens to the terminal.
+// Findings are printed so that a terminal shows them and nothing else happens to the terminal.
 func TestChecksumWords(t *testing.T) {
 	a, b := "a\x1b[2J", "b"
 	var out bytes.Buffer

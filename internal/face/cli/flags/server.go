@@ -25,7 +25,7 @@ func BindSources(f *config.Sources, cmd *cobra.Command) {
 // Server name the one server that a command asks.
 type Server struct{ Dsn, ConfigFile, DefaultsFile string }
 
-// Bind adds the flags to a command; use says what the server is for.
+// Bind adds the flags to a command; use describes the server.
 func (f *Server) Bind(cmd *cobra.Command, use string) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Dsn, "dsn", "", use+": user:password@tcp(host:3306)/database, user@unix(/socket)/database, or the name of a server in --config")

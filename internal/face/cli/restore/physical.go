@@ -36,7 +36,7 @@ func (f *filesFlags) bind(fl *pflag.FlagSet) {
 	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1GiB (default 100 MiB)")
 }
 
-// restorePhysical restores a backup that is a physical one; it reports false when that is for others to do.
+// restorePhysical restores a physical backup; it reports false if the backup is not physical.
 func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Repo, until binlog.Stop) (bool, error) {
 	h, err := f.backupHeader(ctx, r)
 	if err != nil {

@@ -97,7 +97,7 @@ func (r Roller) plan(ctx context.Context, what load.Roll) (p *binlog.Plan, sourc
 	if o.Own, err = r.own(ctx, what.Backup, src, logs); err != nil {
 		return nil, source, src.Close, err
 	}
-	if src.Live { // whoever names a series may know better than a clock
+	if src.Live { // the user who names a series may know better than a clock
 		o.Moment = what.Backup.Moment()
 	}
 	p, err = binlog.PlanRoll(ctx, o)

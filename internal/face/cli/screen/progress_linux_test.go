@@ -44,8 +44,8 @@ func terminal(t *testing.T) (*os.File, func() string) {
 	}
 }
 
-// TestProgress: on a terminal a line tells how far it is, from several goroutines, and is gone at the end, however often that is
-// said; a message in between does not end it. (A second end was a crash once.)
+// TestProgress: on a terminal a line shows how far it is, from several goroutines, and is gone at the end, however often End is
+// called; a message in between does not end it. (A second end was a crash once.)
 func TestProgress(t *testing.T) {
 	tty, said := terminal(t)
 	p := NewProgress(tty)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Progress says nothing where nobody looks.
+// Progress writes nothing without a terminal.
 func TestProgressInAPipe(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(&b)

@@ -104,7 +104,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// boxes are sandboxes in a folder of their own, and what was asked of them.
+// boxes are sandboxes in a separate folder, and what was asked of them.
 type boxes struct {
 	dir     string
 	up      []string

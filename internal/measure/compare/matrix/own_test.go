@@ -28,7 +28,7 @@ transactions:
     statements: [UPDATE item SET stock = stock - 1 WHERE id = :id]
 `
 
-// parsed reads a file with others beside it.
+// parsed reads a file with others next to it.
 func parsed(t *testing.T, text string, beside map[string]string) *File {
 	t.Helper()
 	dir := t.TempDir()

@@ -196,7 +196,7 @@ func (f *File) parameters(c Cell) map[string]any {
 	return out
 }
 
-// database is where the tables of a workload lie: each has its own, so that none finds another's.
+// database is where the tables of a workload are: each has its own, so that none finds another's.
 func database(name string) string {
 	kind, file := split(name)
 	if file == "" {

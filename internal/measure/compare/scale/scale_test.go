@@ -73,7 +73,7 @@ func TestPublishedSweep(t *testing.T) {
 	if beyond != 15 {
 		t.Errorf("got %d of the counts lie beyond 16 processors, want 15", beyond)
 	}
-	// Predicted from a part of the sweep: what the law says of counts that it was not told.
+	// Predicted from a part of the sweep: what the law says about counts that it did not see.
 	part := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.Threads > 80 })
 	half, err := Fit(part, Options{Predict: []int{100, 128, 192, 256}, Seed: 1})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // tablePrefix is how sysbench calls its tables; their numbers begin at 1.
 const tablePrefix = "sbtest"
 
-// The limits of the tables: an INTEGER holds the ids, and a table in a name of its own.
+// The limits of the tables: an INTEGER holds the ids, and tables have numbered names.
 const (
 	maxTables = 1_000_000
 	maxRows   = 1<<31 - 1
@@ -46,7 +46,7 @@ type oltp struct {
 	name   string
 	p      workload.Params
 	ids    draw.Distribution
-	unique *sequence // ids of new rows, where the client gives them
+	unique *sequence // ids of new rows, if the client assigns them
 	look   sync.Once // at the tables
 	looked error
 	notes  []string     // what was found there

@@ -34,7 +34,7 @@ type flight struct {
 type generator struct {
 	rows       int64
 	seed       uint64
-	yearEnd    []int64     // first row behind each year
+	yearEnd    []int64     // first row after each year
 	dayEnd     [][]float64 // for each year, the share of its rows up to the end of each day
 	carrierEnd [][]float64 // for each year, the share of the flights up to each carrier
 	airportEnd []float64

@@ -216,7 +216,7 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-// TestSeed makes the same rows from the same seed, whoever makes them, and others from another.
+// TestSeed makes the same rows from the same seed, whichever session makes them, and others from another.
 func TestSeed(t *testing.T) {
 	row := func(seed uint64, n int64) (b []byte) {
 		newGenerator(25000, seed).each(n, func(x *flight) { b = x.appendRow(b) })

@@ -21,7 +21,7 @@ type script struct {
 	counters map[int][]int64 // of each session's sequences, which go on after a reconnect
 }
 
-// New reads Params.File. What is wrong with it is told with its line.
+// New reads Params.File. Errors name the line.
 func New(_ string, p workload.Params) (workload.Workload, error) {
 	if p.File == "" {
 		return nil, fmt.Errorf("%w: script: name the file with --file", workload.ErrUsage)
@@ -219,7 +219,7 @@ func (c *client) undo(t *transaction, err error) error {
 	return err
 }
 
-// run runs one statement as often as it is to be repeated.
+// run runs one statement as often as it must be repeated.
 func (c *client) run(st *statement, p *drive.Stmt) error {
 	for n := range st.repeat {
 		if n > 0 {
@@ -284,7 +284,7 @@ func (c *client) do(st *statement, p *drive.Stmt) (drive.Result, error) {
 	return c.session.Do(p, c.args...)
 }
 
-// value gives the value of this transaction, and draws it where it was not drawn yet.
+// value gives the value of this transaction, and draws it if it was not drawn yet.
 func (c *client) value(n int) value {
 	if n < len(c.drawn) && !c.drawn[n] {
 		c.values[n] = c.script.values[n].draw(&c.source)

@@ -184,7 +184,7 @@ func run(t *testing.T, w *script, to drive.Target, s drive.Session) {
 	}
 }
 
-// TestReadOnly runs what only reads in sessions that cannot write, whatever the functions do that it calls.
+// TestReadOnly runs what only reads in sessions that cannot write, whatever the functions that it calls do.
 func TestReadOnly(t *testing.T) {
 	to := target(t, "mariadb")
 	s, err := to.Open(t.Context(), new(drive.Stop))

@@ -30,7 +30,7 @@ func (n *numbers) draw(g *source) value {
 	return value{num: n.over.Draw(g.rng)}
 }
 
-// decimals are numbers with a fixed number of digits behind the point.
+// decimals are numbers with a fixed number of digits after the point.
 type decimals struct {
 	lo, hi int64 // in units of the last digit
 	digits int
