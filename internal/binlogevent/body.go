@@ -431,7 +431,7 @@ func StatementText(e Event) []byte {
 	return e.Body
 }
 
-// Artificial says whether the server made an event for the replica: it is in no file.
+// Artificial reports whether the server made an event for the replica: it is in no file.
 func (h *Header) Artificial() bool {
 	return h.Flags&FlagArtificial != 0 || h.Type == TypeHeartbeat || h.Type == TypeHeartbeatV2 || h.Type == TypeRotate && h.Seconds == 0
 }
@@ -445,7 +445,7 @@ func TrimChecksum(raw []byte) []byte {
 	return raw
 }
 
-// VerifyChecksum says whether the checksum at an event's end is right.
+// VerifyChecksum reports whether the checksum at an event's end is right.
 func VerifyChecksum(raw []byte) bool {
 	n := len(raw) - ChecksumLen
 	return n >= HeaderLen && crcOf(raw[:n]) == binary.LittleEndian.Uint32(raw[n:])

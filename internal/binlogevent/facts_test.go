@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// within says whether a number is in a list of ranges: "1-16 18".
+// within reports whether a number is in a list of ranges: "1-16 18".
 func within(t *testing.T, ranges string, n uint32) bool {
 	t.Helper()
 	for _, r := range strings.Fields(ranges) {

@@ -124,7 +124,7 @@ func (r *Rows) Next() (before, after []Value, more bool, err error) {
 	return r.before, r.after, true, nil
 }
 
-// Has says whether the images of the rows have a column: as it was, and as it became (binlog_row_image).
+// Has reports whether the images of the rows have a column: as it was, and as it became (binlog_row_image).
 func (r *Rows) Has(column int) (before, after bool) {
 	has := func(m *image) bool { return m.present[column/8]&(1<<(column%8)) != 0 }
 	switch r.Kind {

@@ -195,7 +195,7 @@ func (c *Column) text(b []byte) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(string(b)) + "'"
 }
 
-// readable says whether a text may be quoted: letters and the like, in ASCII unless its column has UTF-8.
+// readable reports whether a text may be quoted: letters and the like, in ASCII unless its column has UTF-8.
 func readable(b []byte, unicode bool) bool {
 	if unicode && !utf8.Valid(b) {
 		return false
@@ -208,7 +208,7 @@ func readable(b []byte, unicode bool) bool {
 	return true
 }
 
-// utf8Collation says whether a collation's number belongs to utf8mb3 or utf8mb4 (INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7 and
+// utf8Collation reports whether a collation's number belongs to utf8mb3 or utf8mb4 (INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7 and
 // MariaDB 11.8).
 func utf8Collation(id uint32) bool {
 	if id >= 2048 { // MariaDB's uca1400: utf8mb3 from 2048, utf8mb4 from 2304, ucs2 from 2560
@@ -224,7 +224,7 @@ func utf8Collation(id uint32) bool {
 	return false
 }
 
-// wideCollation says whether a collation's number belongs to a character set whose letters are no ASCII bytes, or not all of
+// wideCollation reports whether a collation's number belongs to a character set whose letters are no ASCII bytes, or not all of
 // them: ucs2, utf16, utf16le, utf32, and what Risso does not know.
 func wideCollation(id uint32) bool {
 	narrow := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 34, 36, 37, 38, 39, 40, 41, 42, 43,

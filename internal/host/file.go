@@ -154,5 +154,5 @@ func parseDecimal(b []byte) (float64, bool) {
 	return v / scale, digits > 0
 }
 
-// hasPrefix tells whether b starts with p, without allocating.
+// hasPrefix reports whether b starts with p, without allocating.
 func hasPrefix(b []byte, p string) bool { return len(b) >= len(p) && string(b[:len(p)]) == p }

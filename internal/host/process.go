@@ -228,7 +228,7 @@ func (f *fdCount) read(r *reader) {
 	r.values[f.at] = f.last
 }
 
-// sizeIsCount tells whether the folder is one of the real /proc: elsewhere its
+// sizeIsCount reports whether the folder is one of the real /proc: elsewhere its
 // size means bytes.
 func (f *fdCount) sizeIsCount() bool {
 	if f.tried {

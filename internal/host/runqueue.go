@@ -34,7 +34,7 @@ func (h *Host) RunQueue(pid int) *RunQueue {
 	return &RunQueue{dir: h.path("/proc/" + who + "/task"), buf: make([]byte, 256), last: map[int][2]uint64{}}
 }
 
-// Read gives both times since the first Read, summed over the threads. For threads that ended the time until the previous Read
+// Read returns both times since the first Read, summed over the threads. For threads that ended the time until the previous Read
 // counts. Kernels that were built or booted without scheduling statistics cause an error, or nothing but zeros.
 func (q *RunQueue) Read() (ran, waited time.Duration, err error) {
 	entries, err := os.ReadDir(q.dir)

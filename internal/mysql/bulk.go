@@ -17,7 +17,7 @@ type Bulk struct {
 	head []byte // of each execution
 }
 
-// HasBulk says whether the server takes rows by Bulk in this session.
+// HasBulk reports whether the server takes rows by Bulk in this session.
 func (s *Stream) HasBulk() bool { return s.conn.HasBulk() }
 
 // PrepareBulk prepares an INSERT with a ? for each of the values of a row.

@@ -49,18 +49,18 @@ func (s Server) ReadOnlyVariable() string {
 	return "super_read_only"
 }
 
-// OldJSONTypes says whether its JSON documents have the types of MySQL 5.7: later ones show DOUBLE with a point, and have numbers and VARCHAR in
-// place of YEAR and VAR_STRING.
+// OldJSONTypes reports whether its JSON documents have the types of MySQL 5.7: later ones show DOUBLE with a point, and have numbers and
+// VARCHAR in place of YEAR and VAR_STRING.
 func (s Server) OldJSONTypes() bool { return s.TypesJSON() && !s.atLeast(80000) }
 
-// ResizesRedo says whether innodb_log_file_size can be set while the server runs: MariaDB since 10.9.
+// ResizesRedo reports whether innodb_log_file_size can be set while the server runs: MariaDB since 10.9.
 func (s Server) ResizesRedo() bool { return s.AtLeast(fleet.Never, 100900) }
 
-// CountsAllDeadlocks says whether the counter of deadlocks leaves none out. MySQL 5.7 leaves out those that it ends by sending away the
+// CountsAllDeadlocks reports whether the counter of deadlocks leaves none out. MySQL 5.7 leaves out those that it ends by sending away the
 // transaction that came last, which it does when the others have done as much (check_and_resolve in its lock0lock.cc; seen on 5.7.22).
 func (s Server) CountsAllDeadlocks() bool { return s.AtLeast(80000, 0) }
 
-// RecordsMetadataLocks says whether performance_schema, where it is on, shows who holds metadata locks by default.
+// RecordsMetadataLocks reports whether performance_schema, where it is on, shows who holds metadata locks by default.
 func (s Server) RecordsMetadataLocks() bool { return s.atLeast(80001) }
 
 // MetadataLockPlugin makes information_schema.METADATA_LOCK_INFO tell who holds metadata locks; "" where there is none.
@@ -84,7 +84,7 @@ func (s Server) RowLockStatement(instrumented bool) string {
 	return "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"
 }
 
-// GTIDsByDomain says whether GTIDs are domain-server-number: a set of them is how far each domain has come, and numbers may have holes. The
+// GTIDsByDomain reports whether GTIDs are domain-server-number: a set of them is how far each domain has come, and numbers may have holes. The
 // others are uuid:number, and a set has each of them.
 func (s Server) GTIDsByDomain() bool { return s.MariaDB() }
 
@@ -112,27 +112,27 @@ func (s Server) TakesPosition(set GTIDSet) string {
 	return "SET GLOBAL gtid_purged = '" + set.String() + "' on a server that has no GTIDs yet"
 }
 
-// LogsFilledTables says whether the binary log has the CREATE TABLE of a CREATE TABLE … SELECT and its rows as one transaction, and the
+// LogsFilledTables reports whether the binary log has the CREATE TABLE of a CREATE TABLE … SELECT and its rows as one transaction, and the
 // statement as it is. MySQL logs two, or marks the one (8.0.21).
 func (s Server) LogsFilledTables() bool { return s.MariaDB() }
 
-// LogsDefaults says whether statements in the binary log come with default_collation_for_utf8mb4, sql_require_primary_key,
+// LogsDefaults reports whether statements in the binary log come with default_collation_for_utf8mb4, sql_require_primary_key,
 // default_table_encryption and explicit_defaults_for_timestamp.
 func (s Server) LogsDefaults() bool { return !s.MariaDB() }
 
-// HasSequences says whether there are sequences, and packages of programs.
+// HasSequences reports whether there are sequences, and packages of programs.
 func (s Server) HasSequences() bool { return s.MariaDB() }
 
-// HasHistory says whether tables can keep rows of the past (WITH SYSTEM VERSIONING). Temporary ones cannot.
+// HasHistory reports whether tables can keep rows of the past (WITH SYSTEM VERSIONING). Temporary ones cannot.
 func (s Server) HasHistory() bool { return s.MariaDB() }
 
-// HasTablespaces says whether tables can lie in general tablespaces.
+// HasTablespaces reports whether tables can lie in general tablespaces.
 func (s Server) HasTablespaces() bool { return !s.MariaDB() }
 
-// RolesAreAccounts says whether a role is an account that is locked, with a host in its name.
+// RolesAreAccounts reports whether a role is an account that is locked, with a host in its name.
 func (s Server) RolesAreAccounts() bool { return !s.MariaDB() }
 
-// SeveralLogins says whether an account can have several ways to log in, of which one does.
+// SeveralLogins reports whether an account can have several ways to log in, of which one does.
 func (s Server) SeveralLogins() bool { return s.MariaDB() }
 
 // IdentifiedBy are the words of CREATE USER for a way to log in; what follows them is its secret, without which the last word goes.
@@ -143,17 +143,17 @@ func (s Server) IdentifiedBy(plugin string) string {
 	return " IDENTIFIED WITH '" + plugin + "' AS "
 }
 
-// RevokesPartially says whether partial_revokes may make names of schemas in a GRANT, which are patterns else, mean what they say.
+// RevokesPartially reports whether partial_revokes may make names of schemas in a GRANT, which are patterns else, mean what they say.
 func (s Server) RevokesPartially() bool { return s.atLeast(80016) }
 
-// ChecksBySchema says whether the name of a CHECK is there once in a schema, and not once in a table; that of a foreign key is everywhere.
+// ChecksBySchema reports whether the name of a CHECK is there once in a schema, and not once in a table; that of a foreign key is everywhere.
 // Sources: MySQL manual, "CHECK Constraints" and "FOREIGN KEY Constraints"; MariaDB documentation, "CONSTRAINT".
 func (s Server) ChecksBySchema() bool { return s.atLeast(80016) }
 
-// AlwaysChecks says whether a CHECK holds for every session. MariaDB lets a session switch checks off, MySQL before 8.0.16 has none.
+// AlwaysChecks reports whether a CHECK holds for every session. MariaDB lets a session switch checks off, MySQL before 8.0.16 has none.
 func (s Server) AlwaysChecks() bool { return s.atLeast(80016) }
 
-// RefusesOldNames says whether no name may begin with #mysql50#, the sign of one that MySQL 5.0 wrote.
+// RefusesOldNames reports whether no name may begin with #mysql50#, the sign of one that MySQL 5.0 wrote.
 func (s Server) RefusesOldNames() bool { return !s.MariaDB() && !s.atLeast(80000) }
 
 // HiddenKey are the words for a key that is kept and not used; "" where there are none.
@@ -175,40 +175,41 @@ const (
 	mariadbHiddenKey = " IGNORED"
 )
 
-// TextDefaultsPlain says whether the default of a TEXT or BLOB is written without parentheses. Source: MySQL manual, "Data Type Default Values".
+// TextDefaultsPlain reports whether the default of a TEXT or BLOB is written without parentheses. Source: MySQL manual, "Data Type Default
+// Values".
 func (s Server) TextDefaultsPlain() bool { return s.MariaDB() }
 
-// CompressesColumns says whether a column can be compressed by itself; the others ignore the comment that says so.
+// CompressesColumns reports whether a column can be compressed by itself; the others ignore the comment that says so.
 func (s Server) CompressesColumns() bool { return s.MariaDB() }
 
-// PartitionsAnyEngine says whether an engine need not know of partitions to have them. Source: MySQL manual, "Partitioning Limitations
+// PartitionsAnyEngine reports whether an engine need not know of partitions to have them. Source: MySQL manual, "Partitioning Limitations
 // Relating to Storage Engines".
 func (s Server) PartitionsAnyEngine() bool { return !s.atLeast(80000) }
 
-// CommentsSchemas says whether a schema can have a COMMENT.
+// CommentsSchemas reports whether a schema can have a COMMENT.
 func (s Server) CommentsSchemas() bool { return s.MariaDB() }
 
-// TypesJSON says whether values in JSON documents have types that their text does not tell. On MariaDB JSON is text.
+// TypesJSON reports whether values in JSON documents have types that their text does not tell. On MariaDB JSON is text.
 func (s Server) TypesJSON() bool { return !s.MariaDB() }
 
-// GrowsRows says whether LOAD DATA reads a row into a buffer that grows a little at a time and is copied each time: 15 seconds for a row
+// GrowsRows reports whether LOAD DATA reads a row into a buffer that grows a little at a time and is copied each time: 15 seconds for a row
 // of 16 MB (8.0.15), minutes for 60 MB.
 func (s Server) GrowsRows() bool { return !s.MariaDB() }
 
-// NamesUTF8MB4 says whether default_collation_for_utf8mb4 lets a session say which collation utf8mb4 alone means.
+// NamesUTF8MB4 reports whether default_collation_for_utf8mb4 lets a session say which collation utf8mb4 alone means.
 func (s Server) NamesUTF8MB4() bool { return !s.MariaDB() }
 
-// NewUTF8MB4 says whether utf8mb4's collation is one that older servers do not have, and is always named.
+// NewUTF8MB4 reports whether utf8mb4's collation is one that older servers do not have, and is always named.
 func (s Server) NewUTF8MB4() bool { return s.atLeast(80000) }
 
-// FoldsNamesAnywhere says whether lower_case_table_names can be given to a data directory that is there.
+// FoldsNamesAnywhere reports whether lower_case_table_names can be given to a data directory that is there.
 func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
 
-// HasUUID says whether the server has a unique ID.
+// HasUUID reports whether the server has a unique ID.
 func (s Server) HasUUID() bool { return !s.MariaDB() }
 
-// KnowsCRC32C says whether the server has CRC32C() in addition to CRC32(): MariaDB since 10.8.
+// KnowsCRC32C reports whether the server has CRC32C() in addition to CRC32(): MariaDB since 10.8.
 func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
 
-// CombinesBinary says whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
+// CombinesBinary reports whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
 func (s Server) CombinesBinary() bool { return s.atLeast(80000) }

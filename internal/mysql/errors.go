@@ -60,14 +60,14 @@ func (e *Error) Reason() string {
 	return e.Err.Error()
 }
 
-// OfAccount says whether it is the account that may have no other connection, by its own limit or max_user_connections, and not
+// OfAccount reports whether it is the account that may have no other connection, by its own limit or max_user_connections, and not
 // the server.
 func (e *Error) OfAccount() bool {
 	me, ok := errors.AsType[*driver.MySQLError](e.Err)
 	return ok && (me.Number == errno.TooManyUserConnections || me.Number == errno.UserLimitReached)
 }
 
-// Unwrap gives the driver's or the system's error.
+// Unwrap returns the driver's or the system's error.
 func (e *Error) Unwrap() error { return e.Err }
 
 func classify(t Target, err error) error {

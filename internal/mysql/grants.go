@@ -61,7 +61,7 @@ func (s Server) GrantPerformanceSchema() string {
 	return privileges{"performance_schema", []string{"SELECT"}}.statement(s.QuotedAccount())
 }
 
-// statement gives them to an account.
+// statement grants them to an account.
 func (p privileges) statement(account string) string {
 	on := "*.*"
 	switch p.schema {

@@ -64,10 +64,10 @@ func parseMaria(s string) (GTID, error) {
 	return GTID{Domain: uint32(domain), Server: uint32(server), Number: n}, nil
 }
 
-// ByDomain says whether it is domain-server-number, as MariaDB's are.
+// ByDomain reports whether it is domain-server-number, as MariaDB's are.
 func (g GTID) ByDomain() bool { return g.Source == "" && !g.IsZero() }
 
-// IsZero says whether there is no GTID.
+// IsZero reports whether there is no GTID.
 func (g GTID) IsZero() bool { return g == GTID{} }
 
 // String is the GTID as the server writes it; "" for none.
@@ -156,10 +156,10 @@ func (s *GTIDSet) parseSource(part string) error {
 	return nil
 }
 
-// ByDomain says whether the set is one of GTIDs by domain, MariaDB's; an empty set is neither.
+// ByDomain reports whether the set is one of GTIDs by domain, MariaDB's; an empty set is neither.
 func (s GTIDSet) ByDomain() bool { return len(s.domains) > 0 }
 
-// Empty says whether no transaction is in it.
+// Empty reports whether no transaction is in it.
 func (s GTIDSet) Empty() bool { return len(s.sources) == 0 && len(s.domains) == 0 }
 
 // Add puts a transaction in. Of MariaDB's, the greater number of a domain wins.
@@ -216,7 +216,7 @@ func (s GTIDSet) Clone() GTIDSet {
 	return out
 }
 
-// Contains says whether a transaction is in the set. Of MariaDB's: whether its domain has come that far.
+// Contains reports whether a transaction is in the set. Of MariaDB's: whether its domain has come that far.
 func (s GTIDSet) Contains(g GTID) bool {
 	if g.Source == "" {
 		have, ok := s.domains[g.Domain]
@@ -227,7 +227,7 @@ func (s GTIDSet) Contains(g GTID) bool {
 	return i < len(list) && list[i].from <= g.Number
 }
 
-// Last says whether a transaction that is in the set is the last one there of its source, of MariaDB's of its domain; alone: and there is no
+// Last reports whether a transaction that is in the set is the last one there of its source, of MariaDB's of its domain; alone: and there is no
 // other source or domain, so that it is the last of all.
 func (s GTIDSet) Last(g GTID) (last, alone bool) {
 	if g.Source == "" {
@@ -239,10 +239,10 @@ func (s GTIDSet) Last(g GTID) (last, alone bool) {
 	return last, last && len(s.sources) == 1
 }
 
-// ContainsSet says whether all of o is in s.
+// ContainsSet reports whether all of o is in s.
 func (s GTIDSet) ContainsSet(o GTIDSet) bool { return o.Subtract(s).Empty() }
 
-// Equal says whether both hold the same transactions.
+// Equal reports whether both hold the same transactions.
 func (s GTIDSet) Equal(o GTIDSet) bool { return s.ContainsSet(o) && o.ContainsSet(s) }
 
 // Union is what is in either. Of MariaDB's: the farther of each domain.

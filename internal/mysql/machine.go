@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Local says whether the server runs on this machine, as far as the address tells: a socket, or an address of ours.
+// Local reports whether the server runs on this machine, as far as the address tells: a socket, or an address of ours.
 func (t Target) Local() bool {
 	if t.Socket() != "" {
 		return true
@@ -40,7 +40,7 @@ func (t Target) Local() bool {
 	return false
 }
 
-// SameMachine says whether the server runs on this machine and not behind a tunnel or in a container with its own files;
+// SameMachine reports whether the server runs on this machine and not behind a tunnel or in a container with its own files;
 // if not, why. The address alone does not show that: an SSH tunnel ends on a local port.
 func (c *Conn) SameMachine(ctx context.Context, t Target) (yes bool, why string, err error) {
 	here, err := os.Hostname()

@@ -90,7 +90,7 @@ func (t *Traffic) MakeRoom(ctx context.Context) bool {
 	return true
 }
 
-// Enter says whether one of the others may connect; it has to call Leave when it has no connection any more.
+// Enter reports whether one of the others may connect; it has to call Leave when it has no connection any more.
 func (t *Traffic) Enter() bool {
 	p := &t.precedence
 	p.mu.Lock()

@@ -67,7 +67,7 @@ func (s Server) NextGTID(g GTID) string {
 	return "SET gtid_next = '" + g.String() + "'"
 }
 
-// KeepsGTIDs says whether the server keeps the GTIDs that NextGTID sets, so that they show what was replayed.
+// KeepsGTIDs reports whether the server keeps the GTIDs that NextGTID sets, so that they show what was replayed.
 func KeepsGTIDs(ctx context.Context, c *Conn) (bool, error) {
 	statement := "SELECT /* risso: are GTIDs kept? */ @@GLOBAL.gtid_mode IN ('ON', 'ON_PERMISSIVE') AS k"
 	if c.Server.MariaDB() {

@@ -127,7 +127,7 @@ func (t Target) Dump(ctx context.Context, o DumpOptions) (*Dump, error) {
 	return d, nil
 }
 
-// semiSyncSource says whether the server's side of semi-synchronous replication is on; its plugin has three names.
+// semiSyncSource reports whether the server's side of semi-synchronous replication is on; its plugin has three names.
 func semiSyncSource(ctx context.Context, c *Conn) bool {
 	rows, _ := c.Maps(ctx, "SHOW /* risso: semi-sync? */ GLOBAL VARIABLES WHERE Variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')")
 	for _, r := range rows {

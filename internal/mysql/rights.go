@@ -97,7 +97,7 @@ func (r *Rights) add(line string) {
 	}
 }
 
-// Have says whether the account has any of some privileges on a table; "" for table: on all tables of the schema; "" for
+// Have reports whether the account has any of some privileges on a table; "" for table: on all tables of the schema; "" for
 // schema: on all schemas, also those that are yet to be made.
 func (r Rights) Have(schema, table string, any ...string) bool {
 	has := func(g grant) bool {
@@ -122,7 +122,7 @@ func (r Rights) Have(schema, table string, any ...string) bool {
 	})
 }
 
-// of says whether a grant is for a schema. Its name is a pattern if it is for the whole schema.
+// of reports whether a grant is for a schema. Its name is a pattern if it is for the whole schema.
 func (g grant) of(schema string) bool {
 	if g.literal || g.table != "*" {
 		return g.schema == schema
@@ -173,7 +173,7 @@ func (s *Stream) InnoDBTables(ctx context.Context, server Server) (tables, schem
 	return tables, schemas, true, err
 }
 
-// SeesAllTables says whether the account may read every table, so that information_schema shows it all of them.
+// SeesAllTables reports whether the account may read every table, so that information_schema shows it all of them.
 func (c *Conn) SeesAllTables(ctx context.Context) (bool, error) {
 	r, err := c.Rights(ctx)
 	return r.Have("", "", "SELECT"), err

@@ -126,13 +126,13 @@ func (s Server) ownID() string {
 	return "SELECT /* risso: who is it? */ @@server_uuid"
 }
 
-// atLeast says whether a MySQL or Percona Server has this version or a newer one.
+// atLeast reports whether a MySQL or Percona Server has this version or a newer one.
 func (s Server) atLeast(number fleet.Version) bool { return s.AtLeast(number, fleet.Never) }
 
-// GrantsToPublic says whether something can be granted to everybody: MariaDB since 10.11.
+// GrantsToPublic reports whether something can be granted to everybody: MariaDB since 10.11.
 func (s Server) GrantsToPublic() bool { return s.MariaDB() && s.Number >= 101100 }
 
-// KeepsHistory says whether rows of the past (WITH SYSTEM VERSIONING) can be put back as they were: MariaDB since 10.11.1, by
+// KeepsHistory reports whether rows of the past (WITH SYSTEM VERSIONING) can be put back as they were: MariaDB since 10.11.1, by
 // system_versioning_insert_history.
 func (s Server) KeepsHistory() bool { return s.MariaDB() && s.Number >= 101101 }
 

@@ -100,7 +100,7 @@ func (t Table) Names() (schema, name string, exact bool) {
 	return t.schema, t.name, !strings.Contains(t.schema+t.name, "*") && (t.quoted || !strings.Contains(t.name, "."))
 }
 
-// Match says whether a table matches.
+// Match reports whether a table matches.
 func (t Table) Match(schema, name string) bool {
 	if t.quoted {
 		return Stars(t.schema, schema) && Stars(t.name, name)
@@ -108,7 +108,7 @@ func (t Table) Match(schema, name string) bool {
 	return Stars(t.text, schema+"."+name)
 }
 
-// MatchSchema says whether a schema may have tables that match.
+// MatchSchema reports whether a schema may have tables that match.
 func (t Table) MatchSchema(schema string) bool {
 	if t.quoted {
 		return Stars(t.schema, schema)
@@ -150,7 +150,7 @@ func NewChoice(schemas, tables []string) (*Choice, error) {
 	return c, nil
 }
 
-// All says whether everything is chosen.
+// All reports whether everything is chosen.
 func (c *Choice) All() bool { return len(c.texts) == 0 }
 
 // look notes whether a pattern was met by a name, or nearly.
@@ -164,7 +164,7 @@ func (c *Choice) look(i int, name string, is bool) bool {
 	return is
 }
 
-// Schema says whether a whole schema is chosen.
+// Schema reports whether a whole schema is chosen.
 func (c *Choice) Schema(name string) bool {
 	is := c.All()
 	for i, p := range c.schemas {
@@ -173,7 +173,7 @@ func (c *Choice) Schema(name string) bool {
 	return is
 }
 
-// Table says whether a table is chosen, by its own name or by its schema's.
+// Table reports whether a table is chosen, by its own name or by its schema's.
 func (c *Choice) Table(schema, name string) bool {
 	is := c.Schema(schema)
 	return c.listed(schema, name) || is
@@ -186,13 +186,13 @@ func (c *Choice) listed(schema, name string) (is bool) {
 	return is
 }
 
-// Both says whether a table is chosen if schemas and tables narrow each other.
+// Both reports whether a table is chosen if schemas and tables narrow each other.
 func (c *Choice) Both(schema, name string) bool {
 	is := len(c.schemas) == 0 || c.Schema(schema)
 	return is && (c.listed(schema, name) || len(c.tables) == 0)
 }
 
-// May says whether a schema may have tables that are chosen; both: if schemas and tables narrow each other.
+// May reports whether a schema may have tables that are chosen; both: if schemas and tables narrow each other.
 func (c *Choice) May(schema string, both bool) bool {
 	whole := len(c.schemas) > 0 && slices.ContainsFunc(c.schemas, func(p string) bool { return Stars(p, schema) })
 	some := slices.ContainsFunc(c.tables, func(t Table) bool { return t.MatchSchema(schema) })
@@ -258,7 +258,7 @@ func (u *UnmetError) Remedy() string {
 	return "did you mean " + strings.Join(u.Near, " or ") + "?"
 }
 
-// Near says whether two names are at most two characters apart, or differ in case.
+// Near reports whether two names are at most two characters apart, or differ in case.
 func Near(a, b string) bool {
 	const most = 2
 	return strings.EqualFold(a, b) || min(len(a), len(b)) > most && Distance(a, b, most) <= most

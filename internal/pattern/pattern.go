@@ -13,7 +13,7 @@ func Lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// Stars tells whether a name fits a pattern in which * matches any text.
+// Stars reports whether a name fits a pattern in which * matches any text.
 func Stars(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {

@@ -210,13 +210,13 @@ func (n *Node) awaitAnswer(ctx context.Context) error {
 	}
 }
 
-// Ended gives a channel that is closed when the server that this process started is gone; nil for another's.
+// Ended returns a channel that is closed when the server that this process started is gone; nil for another's.
 func (n *Node) Ended() <-chan struct{} { return n.exited }
 
 // ErrKilled says that something else than itself ended a server.
 var ErrKilled = errors.New("something else stopped the server: it was killed, as the kernel does when memory runs out, or shut down")
 
-// Killed says whether the server that this process started was ended by something else than itself. Until it has ended it was not.
+// Killed reports whether the server that this process started was ended by something else than itself. Until it has ended it was not.
 func (n *Node) Killed() bool {
 	if n.exited == nil {
 		return false

@@ -273,7 +273,7 @@ func (s *Sandbox) Refresh() {
 	}
 }
 
-// beingWorkedOn tells whether an up or a down of a live process holds the sandbox.
+// beingWorkedOn reports whether an up or a down of a live process holds the sandbox.
 func (s *Sandbox) beingWorkedOn() bool {
 	path := filepath.Join(s.Dir, busyFile)
 	if _, err := os.Stat(path); err != nil {

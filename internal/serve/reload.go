@@ -73,7 +73,7 @@ func newConfigWatch(f config.Flags, list []config.Watched, guard *protect.Guard,
 	return c
 }
 
-// hasTerminal says whether this process belongs to a terminal.
+// hasTerminal reports whether this process belongs to a terminal.
 func hasTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *configWatch) again(ctx context.Context, asked bool) {
 	}
 }
 
-// keep gives the servers that are watched, with the protection in the file now. One that the file no longer names
+// keep returns the servers that are watched, with the protection in the file now. One that the file no longer names
 // stays as it is: it is watched until the next start.
 func (c *configWatch) keep(list []config.Watched) []config.Watched {
 	out := slices.Clone(c.list)

@@ -26,7 +26,7 @@ type Change struct {
 	Checks      []Ident // that it adds under a name
 }
 
-// InSchema tells whether what is changed belongs to a schema: to the session's where its name has none.
+// InSchema reports whether what is changed belongs to a schema: to the session's where its name has none.
 func (c Change) InSchema() bool {
 	switch c.Kind {
 	case "TABLE", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SEQUENCE", "PACKAGE", "PACKAGE BODY", "LIBRARY":
@@ -333,7 +333,7 @@ func (r *reader) readConstraint(c *Change) {
 	r.i = max(begin, r.i-1)
 }
 
-// filled tells whether a query follows in the definition of a table.
+// filled reports whether a query follows in the definition of a table.
 func (r *reader) filled() bool {
 	for depth := 0; r.i < len(r.t); r.i++ {
 		switch {

@@ -22,7 +22,7 @@ type Classifier struct {
 	buf    []byte
 }
 
-// Classify gives the number of the statement's fingerprint: 0 for the first, then 1 and so on, so that classes can be
+// Classify returns the number of the statement's fingerprint: 0 for the first, then 1 and so on, so that classes can be
 // kept in a slice. If the result equals what Len was before, the fingerprint is new.
 func (c *Classifier) Classify(stmt []byte) int {
 	i := skipBlank(stmt, 0)
@@ -56,7 +56,7 @@ func (c *Classifier) Classify(stmt []byte) int {
 // Len is how many fingerprints have a number.
 func (c *Classifier) Len() int { return len(c.prints) }
 
-// Fingerprint gives the fingerprint of a number that Classify returned.
+// Fingerprint returns the fingerprint of a number that Classify returned.
 func (c *Classifier) Fingerprint(n int) string { return c.prints[n] }
 
 func (c *Classifier) known(fp []byte) int {
@@ -148,7 +148,7 @@ func (r *recorder) literal(s []byte, start, end int, out []byte) {
 	r.marks = append(r.marks, mark{kind, at, end})
 }
 
-// mayPrecede tells whether any literal can stand at i without being read as one with the byte before it.
+// mayPrecede reports whether any literal can stand at i without being read as one with the byte before it.
 func mayPrecede(s []byte, i int) bool {
 	if i == 0 {
 		return false
@@ -174,7 +174,7 @@ func mayFollow(s []byte, i int) bool {
 	return false
 }
 
-// contextual tells whether what precedes a literal gives some literals another meaning: IS NULL, LIMIT m, n,
+// contextual reports whether what precedes a literal gives some literals another meaning: IS NULL, LIMIT m, n,
 // _utf8 'x', and a sign, which belongs to a number (plain) but not to NULL.
 func contextual(out []byte, plain bool) bool {
 	if endsIn(out, "is ") || endsIn(out, "not ") || endsIn(out, "limit ") || endsIn(out, "limit") {
@@ -212,7 +212,7 @@ type elem struct {
 	next *node
 }
 
-// find gives the class of a statement, or -1 if the tree does not know it.
+// find returns the class of a statement, or -1 if the tree does not know it.
 func (n *node) find(s []byte) int {
 	i := 0
 walk:
@@ -241,7 +241,7 @@ walk:
 	}
 }
 
-// match gives the place after what of a kind is at i, if it is.
+// match returns the place after what of a kind is at i, if it is.
 func match(kind uint8, s []byte, i int) (int, bool) {
 	if kind == elRows {
 		return skipRows(s, i), true
@@ -306,7 +306,7 @@ func anyLiteral(s []byte, i int) (int, bool) {
 	return literalEnd(s, i)
 }
 
-// plainComment tells whether a comment is one like any other, and not one with a meaning to Append.
+// plainComment reports whether a comment is one like any other, and not one with a meaning to Append.
 func plainComment(c []byte) bool {
 	return !isToolkit(c) && !bytes.HasPrefix(c, []byte("/*repeat union"))
 }
@@ -337,7 +337,7 @@ func (n *node) elem(kind uint8, size *int) *node {
 	return next
 }
 
-// after gives the node after text, which it makes if there is none.
+// after returns the node after text, which it makes if there is none.
 func (n *node) after(text []byte, size *int) *node {
 	for len(text) > 0 {
 		k := bytes.IndexByte(n.first, text[0])

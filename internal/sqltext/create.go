@@ -76,7 +76,7 @@ func (d Dialect) newReader(text string) (*reader, error) {
 	return r, nil
 }
 
-// at gives the token at i, or one that is nothing.
+// at returns the token at i, or one that is nothing.
 func (r *reader) at(i int) Token {
 	if i < 0 || i >= len(r.t) {
 		return Token{}
@@ -84,7 +84,7 @@ func (r *reader) at(i int) Token {
 	return r.t[i]
 }
 
-// is tells whether the token at i is a word, given in upper case.
+// is reports whether the token at i is a word, given in upper case.
 func (r *reader) is(i int, upper string) bool {
 	t := r.at(i)
 	return t.Kind == TokenWord && strings.EqualFold(t.Text, upper)
@@ -145,7 +145,7 @@ func (r *reader) account() (Account, bool) {
 	return a, true
 }
 
-// Value gives a string without its quotes and escapes, and any other token as it is.
+// Value returns a string without its quotes and escapes, and any other token as it is.
 func (d Dialect) Value(t Token) string {
 	if t.Kind != TokenString {
 		return t.Text
@@ -203,7 +203,7 @@ func (r *reader) group() {
 	}
 }
 
-// Replace gives the edit that puts another definer in, or, if definer is empty, none at all: then it is the account that makes it.
+// Replace returns the edit that puts another definer in, or, if definer is empty, none at all: then it is the account that makes it.
 func (c *Create) Replace(definer string) Edit {
 	if definer != "" {
 		definer = "DEFINER=" + definer

@@ -66,5 +66,5 @@ func (d Dialect) opening(s []byte, i int) (end int, runs bool) {
 	return j + digits, d.Version == 0 || version <= d.Version && (!d.MariaDB || own || version < 50700 || version > 99999)
 }
 
-// readsM tells whether /*M! is executable.
+// readsM reports whether /*M! is executable.
 func (d Dialect) readsM() bool { return d.MariaDB || d.Version == 0 }

@@ -97,7 +97,7 @@ func (r *reader) readGrantee(g *Grant) error {
 	return nil
 }
 
-// Like tells whether a name is like the pattern of a GRANT on all of a schema, or of a replica's filter: _ matches any letter and %
+// Like reports whether a name is like the pattern of a GRANT on all of a schema, or of a replica's filter: _ matches any letter and %
 // any text, unless \ precedes it. Sources: MySQL manual and MariaDB documentation, "GRANT", database privileges, and
 // "replicate_wild_do_table".
 func Like(pattern, name string) bool {
@@ -123,7 +123,7 @@ func Like(pattern, name string) bool {
 	}
 }
 
-// oneLike gives how many bytes of a pattern match how many of a name: a letter, or \ with the letter after it; 0 if they do not.
+// oneLike returns how many bytes of a pattern match how many of a name: a letter, or \ with the letter after it; 0 if they do not.
 func oneLike(pattern, name string) (p, n int) {
 	switch {
 	case pattern == "" || name == "":
@@ -140,7 +140,7 @@ func oneLike(pattern, name string) (p, n int) {
 	return p + 1, 1
 }
 
-// ExactSchema gives the one name that is like a pattern; ok is false if there are more.
+// ExactSchema returns the one name that is like a pattern; ok is false if there are more.
 func ExactSchema(pattern string) (name string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -182,7 +182,7 @@ func (d Dialect) Find(text string, words ...string) (begin, end int) {
 	return -1, -1
 }
 
-// Has tells whether words follow each other in a text, as Find finds them.
+// Has reports whether words follow each other in a text, as Find finds them.
 func (d Dialect) Has(text string, words ...string) bool {
 	begin, _ := d.Find(text, words...)
 	return begin >= 0

@@ -31,7 +31,7 @@ type lexer struct {
 	exec bool // within an executable comment
 }
 
-// next gives the next token that is code.
+// next returns the next token that is code.
 func (lx *lexer) next() token {
 	for {
 		for lx.i < len(lx.s) && isSpace(lx.s[lx.i]) {
@@ -43,7 +43,7 @@ func (lx *lexer) next() token {
 	}
 }
 
-// any gives the next token; at the end an empty one of the kind tkEnd, again and again.
+// any returns the next token; at the end an empty one of the kind tkEnd, again and again.
 func (lx *lexer) any() token {
 	i, s := lx.i, lx.s
 	if i >= len(s) {
@@ -107,7 +107,7 @@ func (lx *lexer) comment(t *token) {
 	}
 }
 
-// nestedEnd gives the place after the */ that closes a comment whose text begins at i, which may contain others.
+// nestedEnd returns the place after the */ that closes a comment whose text begins at i, which may contain others.
 func nestedEnd(s []byte, i, most int) (end int, open bool) {
 	for depth := 0; i+1 < len(s); {
 		switch {
@@ -204,7 +204,7 @@ func (lx *lexer) introduced(t *token) {
 	}
 }
 
-// dollarQuotes tells whether $$ quotes: MySQL 9 has it for programs in other languages, PostgreSQL for all strings.
+// dollarQuotes reports whether $$ quotes: MySQL 9 has it for programs in other languages, PostgreSQL for all strings.
 func (d Dialect) dollarQuotes() bool { return d.Postgres || !d.MariaDB && d.Version >= 90000 }
 
 // dollar reads $1 of PostgreSQL, or a string between dollars: $$…$$, $tag$…$tag$.
@@ -232,13 +232,13 @@ func (lx *lexer) dollar(t *token) bool {
 	return false
 }
 
-// text gives the bytes of a token.
+// text returns the bytes of a token.
 func (lx *lexer) text(t token) []byte { return lx.s[t.start:t.end] }
 
-// is tells whether a token is the word, given in lower case.
+// is reports whether a token is the word, given in lower case.
 func (lx *lexer) is(t token, low string) bool {
 	return t.kind == tkWord && equalFold(lx.text(t), low)
 }
 
-// sign tells whether a token is the byte c.
+// sign reports whether a token is the byte c.
 func (lx *lexer) sign(t token, c byte) bool { return t.kind == tkSign && lx.s[t.start] == c }

@@ -41,7 +41,7 @@ func Elements(t []Token) (list [][]Token) {
 	return append(list, t[from:])
 }
 
-// Words gives the words outside of parentheses that are not quoted.
+// Words returns the words outside of parentheses that are not quoted.
 func Words(t []Token) (words []string) {
 	depth := 0
 	for _, x := range t {

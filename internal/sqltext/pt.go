@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// PtID gives the identity that pt-query-digest 3.7.1 prints for a statement, without its "0x".
+// PtID returns the identity that pt-query-digest 3.7.1 prints for a statement, without its "0x".
 func PtID(stmt string) string { return ClassID(ptFingerprint([]byte(stmt))) }
 
 // The patterns work on bytes: that program does not decode. (?s-i) and so on are as there.
@@ -37,7 +37,7 @@ var (
 	ptQuestion = []byte("?")
 )
 
-// ptFingerprint gives the fingerprint that pt-query-digest 3.7.1 makes of a statement, by that program's own rules
+// ptFingerprint returns the fingerprint that pt-query-digest 3.7.1 makes of a statement, by that program's own rules
 // and with all of their faults, so that a class can be found under the name it has there. The rules are those its
 // manual lists under "fingerprint" and its code follows (QueryRewriter); versions up to 3.5.1 read some strings in
 // another way, as docs/fingerprints.md explains. It is for one sample of a class, not for each statement: it is slow.

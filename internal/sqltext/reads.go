@@ -111,7 +111,7 @@ func complete(stmt []byte) error {
 	return nil
 }
 
-// closed tells whether the quoted text ends in its closing quote and not in an escaped one.
+// closed reports whether the quoted text ends in its closing quote and not in an escaped one.
 func closed(q []byte) bool {
 	c, i := q[0], 1
 	for i < len(q) {
@@ -144,7 +144,7 @@ func (lx *lexer) function(before, t token) error {
 	return nil
 }
 
-// Steers says whether a function of the server, or of its known plugins, changes the server itself or runs programs
+// Steers reports whether a function of the server, or of its known plugins, changes the server itself or runs programs
 // on its host. Not even a read-only transaction holds one back, and servers may call one while they plan a statement.
 func Steers(function string) bool {
 	name := strings.ToLower(function)

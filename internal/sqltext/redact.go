@@ -60,7 +60,7 @@ func appendGap(dst, gap []byte) []byte {
 	return dst
 }
 
-// SetsPassword tells whether a statement sets or carries a password: CREATE or ALTER USER … IDENTIFIED,
+// SetsPassword reports whether a statement sets or carries a password: CREATE or ALTER USER … IDENTIFIED,
 // GRANT … IDENTIFIED, SET PASSWORD, PASSWORD(…), CHANGE MASTER and CHANGE REPLICATION SOURCE … PASSWORD,
 // START REPLICA and START GROUP_REPLICATION … PASSWORD, CREATE SERVER … PASSWORD, IDENTIFIED … USING PASSWORD, the
 // CONNECTION of a federated table, wsrep_sst_auth; and any statement on a column called password, whose value is a
@@ -71,7 +71,7 @@ func SetsPassword(stmt []byte) bool {
 	return found
 }
 
-// passwordAt tells whether stmt carries a password, and after which place Redact cuts it off; -1: nowhere, it hides
+// passwordAt reports whether stmt carries a password, and after which place Redact cuts it off; -1: nowhere, it hides
 // literals only.
 func passwordAt(stmt []byte) (found bool, cut int) {
 	if !mayHold(stmt) {

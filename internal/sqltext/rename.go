@@ -65,7 +65,7 @@ func Apply(text string, edits []Edit) string {
 	return b.String()
 }
 
-// Rename gives the edits after which a CREATE, a GRANT or any other statement names schemas by other names. to returns the
+// Rename returns the edits after which a CREATE, a GRANT or any other statement names schemas by other names. to returns the
 // other name, and whether there is one. Names are resolved as the servers do: of a.b.c the first is a schema, of f.g( too;
 // a.b is a table of a schema where there can be a table, else a column of the table or alias a. If no table, alias or
 // variable has that name, a.b can only be of a schema. What is in strings and in SQL that is put together stays, and is
@@ -184,7 +184,7 @@ func (n *renamer) quote(t Token, name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }
 
-// schema tells whether the name at i is a schema's.
+// schema reports whether the name at i is a schema's.
 func (n *renamer) schema(i int) bool {
 	if !n.sign(i+1, ".") {
 		return n.alone(i)
@@ -269,12 +269,12 @@ func (n *renamer) inString(i int) {
 	}
 }
 
-// prepares tells whether a statement that runs SQL from a text begins at i.
+// prepares reports whether a statement that runs SQL from a text begins at i.
 func (n *renamer) prepares(i int) bool {
 	return n.is(i, "PREPARE") && n.at(i+1).Name() && n.is(i+2, "FROM") || n.is(i, "EXECUTE") && n.is(i+1, "IMMEDIATE")
 }
 
-// words gives the beginning of the statement at i.
+// words returns the beginning of the statement at i.
 func (n *renamer) words(i int) string {
 	end := i
 	for end+1 < len(n.t) && end < i+5 && !n.sign(end+1, ";") {

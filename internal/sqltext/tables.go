@@ -5,7 +5,7 @@ import "bytes"
 // Table is a table, or a view, as a statement names it; Schema is empty where the statement leaves it out.
 type Table struct{ Schema, Name string }
 
-// Tables gives the tables that a statement names, in order, each once. Names of common table expressions, aliases,
+// Tables returns the tables that a statement names, in order, each once. Names of common table expressions, aliases,
 // derived tables, table functions and stored programs are none; nor are the parents of foreign keys.
 func Tables(stmt []byte) []Table { return Dialect{}.tables(stmt).found }
 
@@ -355,7 +355,7 @@ func (p *tableReader) statement(l *level, w string) {
 	}
 }
 
-// atQuery tells whether a query that is no SELECT can begin at the word at hand: in parentheses, behind WITH and its tables, in a UNION.
+// atQuery reports whether a query that is no SELECT can begin at the word at hand: in parentheses, behind WITH and its tables, in a UNION.
 func (p *tableReader) atQuery(l *level) bool {
 	if p.sign(p.prev, '(') || l.with && p.sign(p.prev, ')') {
 		return true
@@ -363,7 +363,7 @@ func (p *tableReader) atQuery(l *level) bool {
 	return p.is(p.prev, "union") || p.is(p.prev, "except") || p.is(p.prev, "intersect") || p.is(p.prev, "all") || p.is(p.prev, "distinct")
 }
 
-// indexOrTrigger tells whether the ON at hand names the table of an index or trigger.
+// indexOrTrigger reports whether the ON at hand names the table of an index or trigger.
 func (p *tableReader) indexOrTrigger() bool {
 	return len(p.found) == 0 && (p.peek.kind == tkWord || p.peek.kind == tkTick) && !p.is(p.peek, "schedule") && !p.is(p.peek, "completion")
 }
@@ -379,7 +379,7 @@ var clauses = setOf("select", "set", "values", "value", "where", "with", "using"
 var explained = setOf("select", "insert", "replace", "update", "delete", "with", "table", "tables", "format", "extended", "partitions",
 	"analyze", "for", "values", "connection", "local", "no_write_to_binlog", "into")
 
-// unquote gives a name without its quotes.
+// unquote returns a name without its quotes.
 func unquote(b []byte) []byte {
 	if len(b) < 2 || b[0] != '`' && b[0] != '"' || b[len(b)-1] != b[0] {
 		return bytes.TrimLeft(b, "`")

@@ -25,7 +25,7 @@ type Token struct {
 	Begin, End int    // its place in the text, in bytes
 }
 
-// Name tells whether the token can be the name of a table or column.
+// Name reports whether the token can be the name of a table or column.
 func (t Token) Name() bool { return t.Kind == TokenName || t.Kind == TokenWord }
 
 // operators are those of more than one byte, the longest first.

@@ -42,7 +42,7 @@ type Gate struct {
 	sleep func(context.Context, time.Duration) error
 }
 
-// New gives a gate that looks at a server and at its replicas until Close. Without limits it asks no server. It fails if a
+// New returns a gate that looks at a server and at its replicas until Close. Without limits it asks no server. It fails if a
 // server cannot be asked.
 func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
 	return newGate(ctx, limits, connect, append([]mysql.Target{server}, replicas...))

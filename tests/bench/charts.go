@@ -260,7 +260,7 @@ func (b *bench) chartPeers(ctx context.Context, s *section, p *prefilled) error 
 	return nil
 }
 
-// eachKey gives the charted series of the last seconds, one after the other.
+// eachKey calls f with the charted series of the last seconds, one after the other.
 func (p *prefilled) eachKey(seconds int64, f func(i int, t []int64, v []float64) error) error {
 	row := make([]float64, len(p.loop.metrics))
 	var ts []int64

@@ -281,7 +281,7 @@ func openIdle(ctx context.Context, n *sandbox.Node, count int) (closeAll func(),
 	return closeAll, nil
 }
 
-// connections gives the thread of the operating system that serves each connection, by the connection's id.
+// connections returns the thread of the operating system that serves each connection, by the connection's id.
 func connections(ctx context.Context, n *sandbox.Node) (map[int]int, error) {
 	res, err := n.Query(ctx, "SELECT ID, TID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()")
 	if err != nil {

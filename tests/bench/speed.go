@@ -30,7 +30,7 @@ type rate struct {
 // pair are the rounds of the other program and of risso.
 type pair struct{ other, risso []rate }
 
-// ratios gives risso's figures by the other's, round by round.
+// ratios returns risso's figures by the other's, round by round.
 func (p pair) ratios() (each, cpu []float64) {
 	for i := range p.other {
 		each = append(each, p.risso[i].each/p.other[i].each)

@@ -281,7 +281,7 @@ func TestCopyWhileServing(t *testing.T) {
 	r.stop(t, syscall.SIGTERM)
 }
 
-// held says whether all threads of a process are stopped.
+// held reports whether all threads of a process are stopped.
 func held(t *testing.T, pid int) bool {
 	t.Helper()
 	list, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))

@@ -158,7 +158,7 @@ func (j *journey) clear(t *testing.T) {
 // newCollation is one that older servers, or those of the other flavour, do not have.
 var newCollation = regexp.MustCompile(`\b(?:utf8mb4|utf8mb3)_(?:0900|uca1400)_\w+`)
 
-// excused says whether a difference is none of the restore's: views without ORDER BY in GROUP_CONCAT answer as a server likes, and a
+// excused reports whether a difference is none of the restore's: views without ORDER BY in GROUP_CONCAT answer as a server likes, and a
 // collation that the target does not have became another one, which the restore has reported.
 func excused(difference, told string) bool {
 	if strings.HasPrefix(difference, "rows of view ") {

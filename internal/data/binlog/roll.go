@@ -45,7 +45,7 @@ type TableFilter func(schema, table string) bool
 // TableNames gives the name that a table of the logs has on the server.
 type TableNames func(schema, table string) (string, string)
 
-// renames says whether a table has another name on the server.
+// renames reports whether a table has another name on the server.
 func (o RollOptions) renames(schema, table string) bool {
 	if o.Names == nil {
 		return false
@@ -570,7 +570,7 @@ func (w *walker) missing(f File) string {
 	return fmt.Sprintf(" (%d logs between %s and %s are missing)", gone, was, f.Name)
 }
 
-// had says whether the position has the open transaction.
+// had reports whether the position has the open transaction.
 func (w *walker) had(first bool) bool {
 	return w.p.byGTID && w.p.from.Contains(w.b.gtid.ID) || first && w.b.pos < w.p.offset
 }
@@ -636,7 +636,7 @@ func (o RollOptions) skips(id mysql.GTID) bool {
 	return false
 }
 
-// before says whether rolling ends before the transaction that begins with an event.
+// before reports whether rolling ends before the transaction that begins with an event.
 func (s Stop) before(file string, e binlogevent.Event, g binlogevent.GTID) bool {
 	switch {
 	case !s.Time.IsZero():

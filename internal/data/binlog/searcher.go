@@ -160,7 +160,7 @@ func (s *searcher) event(e *binlogevent.Event) error {
 	return err
 }
 
-// may says whether a transaction fits by what is known when it begins.
+// may reports whether a transaction fits by what is known when it begins.
 func (d *Damage) may(f *Found) bool {
 	switch {
 	case !d.From.IsZero() && f.Time.Before(d.From), !d.To.IsZero() && !f.Time.Before(d.To):
@@ -223,7 +223,7 @@ func containsFold(text []byte, part string) bool {
 // maxLooked is how long a statement may be that is looked at for a WHERE.
 const maxLooked = 1 << 20
 
-// hasWhere says whether a statement has the word WHERE or LIMIT outside of literals and comments, or is too long to be looked at.
+// hasWhere reports whether a statement has the word WHERE or LIMIT outside of literals and comments, or is too long to be looked at.
 func hasWhere(text []byte) bool {
 	if len(text) > maxLooked {
 		return true
@@ -462,7 +462,7 @@ func (s *searcher) keep(f Found) {
 	}
 }
 
-// fits says whether the changes of the transaction are those that are looked for.
+// fits reports whether the changes of the transaction are those that are looked for.
 func (s *searcher) fits() bool {
 	d, rows := s.d, int64(0)
 	hit := len(d.Kinds) == 0 && d.Tables == nil && d.Rows == 0

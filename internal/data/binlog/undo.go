@@ -424,7 +424,7 @@ func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
 	return nil
 }
 
-// inexact gives a line that says what of a row's values no literal makes, once for each column.
+// inexact returns a line that says what of a row's values no literal makes, once for each column.
 func (u *undoer) inexact(t *undoTable, images ...[]binlogevent.Value) (line string) {
 	if t.told == nil {
 		t.told = make([]bool, len(t.Columns))

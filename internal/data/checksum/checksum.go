@@ -97,7 +97,7 @@ const (
 	ExtraTable   Verdict = "extra table"   // it is on the other server only
 )
 
-// Bad says whether the two are different for sure.
+// Bad reports whether the two are different for sure.
 func (v Verdict) Bad() bool { return v == Differs || v == MissingTable || v == ExtraTable }
 
 // Open reports whether it is still unknown whether they are equal.

@@ -22,7 +22,7 @@ type Definition struct {
 	What    []string `json:"what,omitempty"`
 }
 
-// exactly says whether two servers write definitions down in one way.
+// exactly reports whether two servers write definitions down in one way.
 func exactly(a, b *side) bool {
 	return a.server.Flavour == b.server.Flavour && a.server.Number == b.server.Number
 }

@@ -148,7 +148,7 @@ func (l *link) again(ctx context.Context, f func() error) error {
 	}
 }
 
-// lost says whether an error means that the server is not there, in contrast to one that it gave.
+// lost reports whether an error means that the server is not there, in contrast to one that it gave.
 func lost(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassRefused, mysql.ClassTimeout, mysql.ClassDropped, mysql.ClassUnreachable, mysql.ClassFull:
@@ -223,7 +223,7 @@ func channelNotes(ch read.ReplicaChannel) (notes []string) {
 	return notes
 }
 
-// passes says whether the side replicates a table.
+// passes reports whether the side replicates a table.
 func (s *side) passes(schema, table string) bool {
 	for _, ch := range s.channels {
 		if ch.Filter.Passes(schema, table) {
@@ -262,7 +262,7 @@ func (l *link) reach(ctx context.Context, m read.Mark, patience time.Duration) (
 	return reached, err
 }
 
-// gone says whether an error means that a table, or its schema, is not there.
+// gone reports whether an error means that a table, or its schema, is not there.
 func gone(err error) bool {
 	return err != nil && (mysql.ClassOf(err) == mysql.ClassMissing || mysql.ErrorNumber(err) == errno.UnknownDatabase)
 }

@@ -151,7 +151,7 @@ func parting(a, b string) string {
 	return show(x) + " here, " + show(y) + " there"
 }
 
-// quotedNumber says whether a text in quotes is a number: MySQL shows DEFAULT '0' where MariaDB shows DEFAULT 0.
+// quotedNumber reports whether a text in quotes is a number: MySQL shows DEFAULT '0' where MariaDB shows DEFAULT 0.
 func quotedNumber(s string) bool {
 	body, ok := strings.CutPrefix(s, "'")
 	body = strings.TrimSuffix(body, "'")

@@ -174,7 +174,7 @@ func sharedCuts(p *plan, key chunk.Key, primary *side, others []*side) int {
 
 func isText(c define.TableColumn) bool { return c.Charset != "" }
 
-// transactional says whether reading does not lock writers out.
+// transactional reports whether reading does not lock writers out.
 func transactional(engine string) bool {
 	switch strings.ToLower(engine) {
 	case "innodb", "rocksdb", "tokudb", "ndbcluster", "columnstore":
@@ -265,10 +265,10 @@ func plainType(c define.TableColumn) string {
 	return full
 }
 
-// chosen says whether a table is one that was asked for.
+// chosen reports whether a table is one that was asked for.
 func (o *Options) chosen(schema, name string) bool { return o.choice.Both(schema, name) }
 
-// chosenSchema says whether a schema can have tables that were asked for.
+// chosenSchema reports whether a schema can have tables that were asked for.
 func (o *Options) chosenSchema(schema string) bool { return o.choice.May(schema, true) }
 
 // clusterSchema is what MySQL Shell keeps of an InnoDB cluster: each member's own business.

@@ -99,7 +99,7 @@ func (v *visit) closer(ctx context.Context, r chunk.Range) error {
 	}
 }
 
-// enough says whether so many rows differ that more of them say nothing new. Looking at each again takes its time.
+// enough reports whether so many rows differ that more of them say nothing new. Looking at each again takes its time.
 func (v *visit) enough() bool { return v.on.differing() >= max(int64(v.MaxRows), 1000) }
 
 // entry is a row that one side has.

@@ -45,7 +45,7 @@ const (
 	shareBytes = 32 << 20
 )
 
-// shared says whether a table is read by several lanes.
+// shared reports whether a table is read by several lanes.
 func (w *worker) shared(p *plan) bool {
 	return w.Threads > 1 && p.key.Cuts > 0 && (p.rows >= shareRows || p.rows*p.width >= shareBytes)
 }

@@ -71,7 +71,7 @@ func keyFrom(t define.Table, k define.TableKey) (Key, bool) {
 	return key, true
 }
 
-// Whole says whether cuts name all columns of the key, so that no two rows share a boundary.
+// Whole reports whether cuts name all columns of the key, so that no two rows share a boundary.
 func (k Key) Whole() bool { return k.Cuts == len(k.Order) }
 
 // Bound is where a table is cut: the values of the key's first columns as SQL literals. One with fewer values comes after all
@@ -253,7 +253,7 @@ func Expression(c define.TableColumn) string {
 	return mysql.Quote(c.Name)
 }
 
-// emptyMember says whether an ENUM or SET has the empty string among its members.
+// emptyMember reports whether an ENUM or SET has the empty string among its members.
 func emptyMember(fullType string) bool {
 	return slices.ContainsFunc(sqltext.Tokens(fullType), func(t sqltext.Token) bool {
 		return t.Kind == sqltext.TokenString && sqltext.Dialect{}.Value(t) == ""

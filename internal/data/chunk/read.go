@@ -40,7 +40,7 @@ func packedExpression(c define.TableColumn) string {
 	return Expression(c)
 }
 
-// packed says whether a column's text is that of a DOUBLE without a given number of digits.
+// packed reports whether a column's text is that of a DOUBLE without a given number of digits.
 func packed(c define.TableColumn) bool {
 	switch c.Type {
 	case "float":

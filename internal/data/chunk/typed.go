@@ -282,7 +282,7 @@ func (w *walker) note() {
 	}
 }
 
-// looksTyped says whether a string can be a date, a time, or bytes.
+// looksTyped reports whether a string can be a date, a time, or bytes.
 func looksTyped(s []byte) bool {
 	if bytes.HasPrefix(s, []byte("base64:type")) {
 		return true

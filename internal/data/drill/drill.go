@@ -228,8 +228,8 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	return unknown(err, "risso sandbox up shows whether a server starts on this machine; nothing is recorded about the backup")
 }
 
-// unreachable says whether an error is that the network did not give what the place holds, or that this machine had not enough of something: then
-// nothing is known of the backup.
+// unreachable reports whether an error is that the network did not give what the place holds, or that this machine had not enough of
+// something: then nothing is known of the backup.
 func unreachable(err error) bool {
 	_, op := errors.AsType[*net.OpError](err)
 	_, request := errors.AsType[*url.Error](err)

@@ -116,7 +116,7 @@ func (w *worker) defined(info define.TableInfo, create string) (t *table, err er
 	return t, nil
 }
 
-// definitionOnly says whether none of a table's rows are wanted, or available.
+// definitionOnly reports whether none of a table's rows are wanted, or available.
 func (w *worker) definitionOnly(t *table) bool {
 	return w.job.NoRows || mysql.Elsewhere(t.info.Engine) || len(chunk.Columns(t.Table)) == 0
 }

@@ -59,12 +59,12 @@ type Job struct {
 	Task     Task
 }
 
-// heavy says whether a kind of job burdens its server: of these one runs at a time.
+// heavy reports whether a kind of job burdens its server: of these one runs at a time.
 func heavy(k state.JobKind) bool {
 	return k != state.JobMirror && k != state.JobPrune && k != state.JobCopy
 }
 
-// lasting says whether a kind of job runs as long as Risso does.
+// lasting reports whether a kind of job runs as long as Risso does.
 func lasting(k state.JobKind) bool { return k == state.JobMirror }
 
 // order is the order in which jobs that are due together begin: those first that make safe.

@@ -254,7 +254,7 @@ func (r *run) writeAccount(a account, where string, role bool) (create, why stri
 // publicRole is what everybody has in MariaDB since 10.11: it is granted to, and neither made nor dropped.
 const publicRole = "PUBLIC"
 
-// isPublic says whether an account is publicRole.
+// isPublic reports whether an account is publicRole.
 func isPublic(o *repo.Object) bool {
 	return o.Name == publicRole && strings.HasPrefix(o.Create, "CREATE ROLE")
 }

@@ -68,7 +68,7 @@ func (r *run) longRows(ctx context.Context, s *session, t *table, f *feed) error
 	})
 }
 
-// more says whether the source has another row.
+// more reports whether the source has another row.
 func (f *feed) more() (bool, error) {
 	err := f.need(1)
 	if err == nil {

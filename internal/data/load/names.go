@@ -23,7 +23,7 @@ func constraintName(item string) (name, rest string) {
 	return t[1].Text, item[t[2].Begin:]
 }
 
-// sharesName says whether the name of an item's constraint can be there once in a schema of the target.
+// sharesName reports whether the name of an item's constraint can be there once in a schema of the target.
 func (r *run) sharesName(item string) bool {
 	name, _ := constraintName(item)
 	return name != "" && (isForeignKey(item) || r.server.ChecksBySchema())

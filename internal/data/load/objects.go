@@ -381,7 +381,7 @@ func accountKind(create string) string {
 	return "USER"
 }
 
-// accountThere says whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
+// accountThere reports whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
 func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
 	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+mysql.QuoteAccount(o.Name))
 	switch n := mysql.ErrorNumber(err); {

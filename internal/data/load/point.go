@@ -156,7 +156,7 @@ func quoteAll(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// beginsWith says whether a key's first parts are some columns.
+// beginsWith reports whether a key's first parts are some columns.
 func beginsWith(k define.TableKey, columns []string) bool {
 	return !k.Special && len(k.Parts) >= len(columns) && !slices.ContainsFunc(k.Parts[:len(columns)], func(p define.KeyPart) bool { return p.Prefix > 0 }) &&
 		slices.EqualFunc(k.Parts[:len(columns)], columns, func(p define.KeyPart, name string) bool { return strings.EqualFold(p.Column, name) })

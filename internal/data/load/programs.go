@@ -224,7 +224,7 @@ func (r *run) sqlMode(mode string) string {
 	}), ",")
 }
 
-// knowsZone says whether the server knows a time zone by its name.
+// knowsZone reports whether the server knows a time zone by its name.
 func (s *session) knowsZone(ctx context.Context, zone string) (knows bool, err error) {
 	if zone == "" || zone == "SYSTEM" {
 		return true, nil

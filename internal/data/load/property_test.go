@@ -199,7 +199,7 @@ func (g *maker) kinds() []column {
 	return list
 }
 
-// eight says whether the server is a MySQL of 8.0 or later.
+// eight reports whether the server is a MySQL of 8.0 or later.
 func (g *maker) eight() bool { return g.spec == "mysql-8.0" || g.spec == "mysql-9.7" }
 
 // extras are keys and constraints that some servers have. auto: id counts by itself, so no expression may name it; made: there are

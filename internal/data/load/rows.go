@@ -258,7 +258,7 @@ func (t *table) noteOnce(text string) {
 	}
 }
 
-// mayBeZero says whether a warning is about an ENUM, which may have the value 0. The comparison shows whether it kept it.
+// mayBeZero reports whether a warning is about an ENUM, which may have the value 0. The comparison shows whether it kept it.
 func (t *table) mayBeZero(warning string) bool {
 	return slices.ContainsFunc(t.Columns, func(c repo.Column) bool {
 		return c.Type == "enum" && strings.Contains(warning, "'"+c.Name+"'")

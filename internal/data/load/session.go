@@ -132,7 +132,7 @@ func (s *session) use(ctx context.Context, schema string) error {
 	return nil
 }
 
-// passes says whether trouble is of the kind that goes away: the same may be tried again.
+// passes reports whether trouble is of the kind that goes away: the same may be tried again.
 func passes(err error) bool {
 	switch mysql.ErrorNumber(err) {
 	case errno.Deadlock, errno.LockWaitTimeout, errno.ServerShutdown, errno.QueryInterrupted, errno.ConnectionKilled, errno.UnknownCommand, // Galera: not in the primary component

@@ -154,7 +154,7 @@ func (d definition) uncounted() definition {
 	return d
 }
 
-// foreignLater says whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
+// foreignLater reports whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
 // made after its rows, or the server may refuse one of them.
 func (r *run) foreignLater(t *repo.Table) (bool, error) {
 	def, err := parseTable(t.Create)

@@ -126,8 +126,8 @@ func (r *run) readEarlier(ctx context.Context, s *session) error {
 // stageMark represents in the journal what is made in one stage, after all that comes before.
 func stageMark(kind repo.ObjectKind) *table { return &table{id: tableID("", "stage "+string(kind))} }
 
-// ours says whether what has a name on the target is of an earlier run of this restore: a table that it began, or something of a kind whose turn
-// had come.
+// ours reports whether what has a name on the target is of an earlier run of this restore: a table that it began, or something of a kind
+// whose turn had come.
 func (r *run) ours(kind repo.ObjectKind, schema, name string) bool {
 	switch {
 	case !r.resumed:
@@ -174,7 +174,7 @@ func (r *run) takeUp(ctx context.Context, s *session, t *table, st *state) error
 	return nil
 }
 
-// stillThere says whether a table that an earlier run made is there, and has rows if it loaded some.
+// stillThere reports whether a table that an earlier run made is there, and has rows if it loaded some.
 func (r *run) stillThere(ctx context.Context, s *session, t *table, st state) (there bool, err error) {
 	rows := false
 	err = s.Query(ctx, "SELECT /* risso: is it still there? */ 1 FROM "+t.quoted()+" LIMIT 1", func([][]byte) error {

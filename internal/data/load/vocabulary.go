@@ -117,8 +117,8 @@ func (r *run) withoutTablespace(d definition) definition {
 	return d
 }
 
-// foreignServer says whether the backup is of another flavour or series than the target, or of a newer release of its series: then its words have
-// to be looked at.
+// foreignServer reports whether the backup is of another flavour or series than the target, or of a newer release of its series: then its
+// words have to be looked at.
 func (r *run) foreignServer() bool {
 	h := r.header.Server
 	return !h.SameKind(r.server.Server) || !h.Number.SameSeries(r.server.Number) || h.Number > r.server.Number

@@ -43,7 +43,7 @@ func (w *around) key(kind repo.ObjectKind, schema, name string) string {
 	return space + "\x00" + schema + "\x00" + name
 }
 
-// sameName says whether two names of schemas or tables are one to the target.
+// sameName reports whether two names of schemas or tables are one to the target.
 func (r *run) sameName(a, b string) bool { return a == b || r.folds && strings.EqualFold(a, b) }
 
 // lookAround reads what is on the target.

@@ -34,10 +34,10 @@ type Entry struct {
 	cut      bool     // its header can be read, and its manifest was cut
 }
 
-// Lives says whether a backup that is not whole runs still, at a time by the place's clock.
+// Lives reports whether a backup that is not whole runs still, at a time by the place's clock.
 func (e Entry) Lives(now time.Time) bool { return !e.Whole && !dead(e.process, e.Renewed, now) }
 
-// Killed says whether a backup that is not whole will never be: its process was of this machine and has ended, or its note is old.
+// Killed reports whether a backup that is not whole will never be: its process was of this machine and has ended, or its note is old.
 func (e Entry) Killed(now time.Time) bool { return !e.Whole && !e.Lives(now) }
 
 // Before orders two backups by when they began, below 0 when e did first. IDs tell seconds, headers the rest; of those whose header cannot be read

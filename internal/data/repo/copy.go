@@ -52,7 +52,7 @@ type Copied struct {
 	Steps change.Plan `json:"steps"` // what was done, or would be, in this order
 }
 
-// Whole says whether everything that was asked for is at the other place, as it is here.
+// Whole reports whether everything that was asked for is at the other place, as it is here.
 func (c *Copied) Whole() bool { return len(c.Refused) == 0 && len(c.Different) == 0 }
 
 // Problems counts what was not copied, in words.

@@ -36,7 +36,7 @@ func (c *copier) compare(ctx context.Context, id string) error {
 	return nil
 }
 
-// same says whether an object is the same at both places, to the last byte.
+// same reports whether an object is the same at both places, to the last byte.
 func (c *copier) same(ctx context.Context, key string) (bool, error) {
 	var sums [2][]byte
 	for i, r := range []*Repo{c.from, c.to} {

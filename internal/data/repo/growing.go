@@ -130,7 +130,7 @@ func (r *Repo) Grown(name string) error {
 	return nil
 }
 
-// IsGrowing says whether a file that begins so is a growing one.
+// IsGrowing reports whether a file that begins so is a growing one.
 func IsGrowing(head []byte) bool { return bytes.HasPrefix(head, []byte(growingMagic)) }
 
 // GrowingHead is how many bytes IsGrowing looks at.

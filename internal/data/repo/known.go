@@ -218,7 +218,7 @@ func (t *Trust) Known(repository string) ([]PublicKey, error) {
 	return keys, nil
 }
 
-// own says whether a key is this account's.
+// own reports whether a key is this account's.
 func (t *Trust) own(key PublicKey) bool {
 	mine, err := SigningKey(t.Dir, false)
 	return err == nil && PublicOf(mine) == key

@@ -269,7 +269,7 @@ func (r *Repo) Note(ctx context.Context, h Header) error {
 	return nil
 }
 
-// dead says whether a lease is that of a process that has ended: for certain on this machine, else by its age at a time by the
+// dead reports whether a lease is that of a process that has ended: for certain on this machine, else by its age at a time by the
 // clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it so, too.
 func dead(p *Process, put, now time.Time) bool { return p.gone() || now.Sub(put) >= LeaseLife }
 

@@ -60,7 +60,7 @@ const JournalSchema = "risso_restore"
 // RollSchema is where a roll forward keeps its journal on a server whose GTIDs do not tell how far it is. No backup has it.
 const RollSchema = "risso_roll_forward"
 
-// Journals says whether a schema is one of Risso's own journals. What a log says about those belongs to a past restore: it is applied to no
+// Journals reports whether a schema is one of Risso's own journals. What a log says about those belongs to a past restore: it is applied to no
 // other server, whose own restore may be at work with them.
 func Journals(schema string) bool { return schema == JournalSchema || schema == RollSchema }
 
@@ -105,7 +105,7 @@ func partPrefix(id string) string { return "physical/" + id + "/" }
 
 func partKey(id string, number int) string { return fmt.Sprintf("physical/%s/%06d", id, number) }
 
-// immutable says whether a key always names the same bytes.
+// immutable reports whether a key always names the same bytes.
 func immutable(key string) bool {
 	return strings.HasPrefix(key, dataPrefix) || strings.HasPrefix(key, physicalPrefix)
 }

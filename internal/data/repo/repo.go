@@ -222,7 +222,7 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// validID says whether an ID is one that this package makes: it becomes the name of a file.
+// validID reports whether an ID is one that this package makes: it becomes the name of a file.
 func validID(id string) bool {
 	b, err := hex.DecodeString(id)
 	return err == nil && len(b) == 16
@@ -341,7 +341,7 @@ func (r *Repo) newest(ctx context.Context) (string, error) {
 	return slices.MaxFunc(entries, Entry.Before).ID, nil
 }
 
-// later says whether one backup counts as newer than another: one that is dated ahead of now is older than all that are not.
+// later reports whether one backup counts as newer than another: one that is dated ahead of now is older than all that are not.
 func later(h, o Header, now time.Time) bool {
 	if a, b := fleet.Ahead(h.Began, now), fleet.Ahead(o.Began, now); a != b {
 		return b

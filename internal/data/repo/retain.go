@@ -21,7 +21,7 @@ type Retention struct {
 	Yearly  int
 }
 
-// Empty says whether nothing is asked for.
+// Empty reports whether nothing is asked for.
 func (p Retention) Empty() bool { return p == Retention{} }
 
 // Candidate is a backup that retention judges.

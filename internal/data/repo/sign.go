@@ -27,7 +27,7 @@ var (
 	ErrForeign = fleet.WithRemedy(errors.New("it is signed by a key that is not trusted"), TrustRemedy)
 )
 
-// Untrusted says whether an error is that nobody who is trusted has signed something: ErrUnsigned or ErrForeign.
+// Untrusted reports whether an error is that nobody who is trusted has signed something: ErrUnsigned or ErrForeign.
 func Untrusted(err error) bool { return errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) }
 
 // TrustRemedy says how to read a backup whose taker is not trusted.
@@ -133,7 +133,7 @@ func (d *Draft) sums(h Header) (first, all string, err error) {
 	return hex.EncodeToString(sum[:]), all, err
 }
 
-// Unfit says whether an error of Mine is of that backup alone: nothing is built on it, but another may do.
+// Unfit reports whether an error of Mine is of that backup alone: nothing is built on it, but another may do.
 func Unfit(err error) bool {
 	return Untrusted(err) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoBackup)
 }

@@ -83,7 +83,7 @@ func onDay(day time.Time, minute int, loc *time.Location) time.Time {
 	return start
 }
 
-// fits says whether a day is one of the schedule's.
+// fits reports whether a day is one of the schedule's.
 func (s Schedule) fits(day time.Time) bool {
 	if s.months&(1<<day.Month()) == 0 {
 		return false

@@ -81,7 +81,7 @@ func (c *counts) page(dim, id uint32) *page {
 	return list[n]
 }
 
-// dense tells whether pages would take no more than a table of four times the size, which soon would be needed.
+// dense reports whether pages would take no more than a table of four times the size, which soon would be needed.
 func (c *counts) dense() bool {
 	seen := make(map[uint32]struct{})
 	for _, s := range c.slots {
@@ -126,7 +126,7 @@ func (c *counts) addSlot(dim, id uint32, n uint64) bool {
 	}
 }
 
-// has tells whether the key is there.
+// has reports whether the key is there.
 func (c *counts) has(dim, id uint32) bool {
 	if c.pages != nil {
 		return c.inPage(dim, id) > 0

@@ -134,7 +134,7 @@ func (c *lineContext) setDB(db []byte) {
 	c.dbKnown = true
 }
 
-// isDate tells whether b begins with a date as the logs write it: 2026-01-02T or 260102 with a blank.
+// isDate reports whether b begins with a date as the logs write it: 2026-01-02T or 260102 with a blank.
 func isDate(b []byte) bool {
 	digits := 0
 	for digits < len(b) && b[digits]-'0' <= 9 {
@@ -347,7 +347,7 @@ func isVersionLine(line []byte) bool {
 		(bytes.HasSuffix(line, []byte("started with:")) || bytes.HasSuffix(line, []byte("embedded library")))
 }
 
-// wholeHeader tells whether a header at b has a line with Query_time among its first lines.
+// wholeHeader reports whether a header at b has a line with Query_time among its first lines.
 func wholeHeader(b []byte) bool {
 	for range 8 {
 		if hasPrefix(b, 0, queryMark) {

@@ -30,7 +30,7 @@ const maxBase = 100000
 // begin forgets all: the next reading is compared with nothing.
 func (c *counters) begin() { c.base = nil }
 
-// begun says whether there was a reading.
+// begun reports whether there was a reading.
 func (c *counters) begun() bool { return c.base != nil }
 
 // first takes a row of the first reading, which covers all digests.

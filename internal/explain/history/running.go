@@ -13,7 +13,7 @@ import (
 // nothing to EXPLAIN.
 const NotCaught = "a prepared statement; its plan is taken while it runs, and it has not been caught running yet"
 
-// NeedsRunning says whether the plan of a statement can only be taken while it runs: its text does not have the values.
+// NeedsRunning reports whether the plan of a statement can only be taken while it runs: its text does not have the values.
 func NeedsRunning(text string) bool { return sqltext.HasPlaceholders([]byte(text)) }
 
 // explained is shared by the two that take plans: the collector each minute, from samples, and the sampler, of what runs.

@@ -191,7 +191,7 @@ func headOf(f io.ReaderAt, n int64) (string, int64, error) {
 	return hex.EncodeToString(sum[:]), int64(got), nil
 }
 
-// same says whether a file begins as the log of the place does.
+// same reports whether a file begins as the log of the place does.
 func (p logPlace) same(f io.ReaderAt, size int64) bool {
 	if size < p.HeadLen || size < p.Offset {
 		return false
@@ -327,7 +327,7 @@ func isSlowLog(f io.ReaderAt) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && digest.FormatOf(b[:n]) == digest.FormatSlow
 }
 
-// sameHead says whether two files begin alike: one is a copy of the other.
+// sameHead reports whether two files begin alike: one is a copy of the other.
 func sameHead(a, b *os.File) bool {
 	if b == nil {
 		return false

@@ -134,7 +134,7 @@ func merged(list []Advice) []Advice {
 	return out
 }
 
-// begins says whether the columns of one index begin another one.
+// begins reports whether the columns of one index begin another one.
 func begins(short, long []part) bool {
 	if len(short) > len(long) {
 		return false
@@ -164,7 +164,7 @@ type adviser struct {
 	written   map[string]bool // columns that an UPDATE sets, in lower case
 }
 
-// considered says whether an index could change the access.
+// considered reports whether an index could change the access.
 func (a *adviser) considered(n *Node, f *TableFacts) bool {
 	if n.Kind != KindTable || n.Inner() || f == nil || !strings.EqualFold(f.Engine, "InnoDB") || f.Rows < 1 {
 		return false
@@ -233,7 +233,7 @@ func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
 // subqueryNumber is a subquery in a condition: (subquery#2) in MariaDB's words, (select #2) in MySQL's.
 var subqueryNumber = pattern.Lazy(`\b(?:subquery|select ?)[#$](\d+)`)
 
-// dependsOn says whether a comparison is with a subquery that depends on rows outside of it: its value is known only
+// dependsOn reports whether a comparison is with a subquery that depends on rows outside of it: its value is known only
 // when those are, so no index is looked into by it.
 func (a *adviser) dependsOn(c conjunct) bool {
 	m := subqueryNumber().FindStringSubmatch(c.text)

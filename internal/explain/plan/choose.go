@@ -28,7 +28,7 @@ type proposal struct {
 	entries  float64 // of the index, that one execution reads
 }
 
-// has says whether a column is in the index, with its whole value.
+// has reports whether a column is in the index, with its whole value.
 func (p *proposal) has(column string) bool {
 	for _, x := range p.parts {
 		if strings.EqualFold(x.column, column) && x.prefix == 0 {
@@ -109,7 +109,7 @@ func (a *adviser) unwritten(n *Node, w wanted, ad *Advice) wanted {
 	return w
 }
 
-// writesTo says whether the statement sets a column of a table.
+// writesTo reports whether the statement sets a column of a table.
 func (a *adviser) writesTo(n *Node, column string) bool {
 	column = strings.ToLower(column)
 	return a.written[column] || a.written[strings.ToLower(n.Name())+"."+column]
@@ -185,7 +185,7 @@ func (a *adviser) used(n *Node, f *TableFacts) []string {
 	return columnsOf(a.sql, n.Name(), f)
 }
 
-// writes says whether the statement changes rows: the rows themselves are needed then.
+// writes reports whether the statement changes rows: the rows themselves are needed then.
 func (a *adviser) writes() bool {
 	switch sqltext.Verb([]byte(a.sql)) {
 	case "UPDATE", "DELETE":
@@ -194,13 +194,13 @@ func (a *adviser) writes() bool {
 	return false
 }
 
-// sortsFound says whether the statement changes rows that an index finds: then servers sort them, and look at no index that has the
+// sortsFound reports whether the statement changes rows that an index finds: then servers sort them, and look at no index that has the
 // order (counted by Handler_read on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8).
 func (a *adviser) sortsFound(n *Node) bool {
 	return a.writes() && n.Access != AccessAll && n.Access != AccessIndex && n.Key != ""
 }
 
-// hashed says whether a table is read for a hash join, which uses no index of it to find partners.
+// hashed reports whether a table is read for a hash join, which uses no index of it to find partners.
 func (a *adviser) hashed(n *Node) bool {
 	for p := a.parents[n]; p != nil; p = a.parents[p] {
 		switch p.Kind {
@@ -226,7 +226,7 @@ func (w wanted) alone() wanted {
 	return out
 }
 
-// joined says whether a column is compared for equality with another table's.
+// joined reports whether a column is compared for equality with another table's.
 func (w wanted) joined() bool {
 	for _, c := range w.all {
 		if c.kind == "equal" && c.join {
@@ -236,7 +236,7 @@ func (w wanted) joined() bool {
 	return false
 }
 
-// holds says whether an index has all these columns; those of the primary key are in every one.
+// holds reports whether an index has all these columns; those of the primary key are in every one.
 func (t *TableFacts) holds(p proposal, used []string) bool {
 	for _, name := range used {
 		in := p.has(name)
@@ -552,7 +552,7 @@ func (a *adviser) joined(n *Node) []*Node {
 	return out
 }
 
-// leads says whether a table is read first, and nothing between it and the result loses the order of its rows.
+// leads reports whether a table is read first, and nothing between it and the result loses the order of its rows.
 func (a *adviser) leads(n *Node) bool {
 	for c, p := n, a.parents[n]; p != nil && p.Kind != KindQuery; c, p = p, a.parents[p] {
 		switch p.Kind {
@@ -572,7 +572,7 @@ func (a *adviser) leads(n *Node) bool {
 	return true
 }
 
-// sorts says whether the plan sorts, or fills a temporary table, in the block of an access.
+// sorts reports whether the plan sorts, or fills a temporary table, in the block of an access.
 func (a *adviser) sorts(n *Node) bool {
 	for p := n; p != nil; p = a.parents[p] {
 		if p.Kind == KindBuffer {
@@ -598,7 +598,7 @@ func (t *TableFacts) columnsOfKey(name string) []string {
 	return nil
 }
 
-// holdsExpressions says whether an index of the table is of an expression: what looks unusable may be served by it.
+// holdsExpressions reports whether an index of the table is of an expression: what looks unusable may be served by it.
 func (t *TableFacts) holdsExpressions() bool {
 	for _, i := range t.Indexes {
 		for _, c := range i.Columns {
@@ -610,7 +610,7 @@ func (t *TableFacts) holdsExpressions() bool {
 	return false
 }
 
-// served says whether an index that is there does what the proposed one would.
+// served reports whether an index that is there does what the proposed one would.
 func (t *TableFacts) served(p proposal) bool {
 	head := p.equality + p.ranges
 	if len(p.order) > 0 {

@@ -105,7 +105,7 @@ func (a *adviser) rowsBy(n *Node, f *TableFacts, ad *Advice, w wanted, columns [
 	return rows, known
 }
 
-// unique says whether columns compared for equality hold a unique index.
+// unique reports whether columns compared for equality hold a unique index.
 func (t *TableFacts) unique(equal []string, among map[string]bool) bool {
 	have := map[string]bool{}
 	for _, c := range equal {

@@ -116,7 +116,7 @@ func closing(t []token, open int) int {
 	return -1
 }
 
-// unusual says whether a comparison is written in the optimizer's notation: then it is none of columns with values.
+// unusual reports whether a comparison is written in the optimizer's notation: then it is none of columns with values.
 func unusual(t []token) bool {
 	for i := range outer(t) {
 		if name, _ := innerAt(t, i); name != "" && name != "cache" {

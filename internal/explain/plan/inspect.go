@@ -121,7 +121,7 @@ func harmful(sql string, write bool) string {
 	return ""
 }
 
-// assigned says whether the GLOBAL at a place in a SET is of a variable that is set, and not of one that is read.
+// assigned reports whether the GLOBAL at a place in a SET is of a variable that is set, and not of one that is read.
 func assigned(t []token, i int) bool {
 	b := i - 1
 	for b >= 0 && sign(t[b], "@") {

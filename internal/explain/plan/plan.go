@@ -239,7 +239,7 @@ func (n *Node) Name() string {
 	return n.Table
 }
 
-// Inner says whether the table is one that the server makes itself: <derived2>, <subquery2>, <union1,3>, <temporary>.
+// Inner reports whether the table is one that the server makes itself: <derived2>, <subquery2>, <union1,3>, <temporary>.
 func (n *Node) Inner() bool {
 	if n.inner || n.Table == "" || n.Table[0] == '<' {
 		return true

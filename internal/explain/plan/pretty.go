@@ -56,7 +56,7 @@ func (p *Plan) namesInBackticks() {
 	})
 }
 
-// sign tells whether a token is this operator or sign.
+// sign reports whether a token is this operator or sign.
 func sign(t token, text string) bool { return t.Kind == sqltext.TokenSign && t.Text == text }
 
 // redact puts ? in place of every literal.

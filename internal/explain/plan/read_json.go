@@ -198,7 +198,7 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	}
 }
 
-// merges says whether a node takes the members of the one query block in it as its own.
+// merges reports whether a node takes the members of the one query block in it as its own.
 func merges(n *Node) bool {
 	switch n.Kind {
 	case KindSubquery, KindMaterialise, KindCache:

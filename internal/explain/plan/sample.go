@@ -245,7 +245,7 @@ func (s *Sample) share(list []string) (float64, bool) {
 	return math.Max(matched, 0.5) / s.Rows, true
 }
 
-// none says whether no row of the sample matched all comparisons.
+// none reports whether no row of the sample matched all comparisons.
 func (s *Sample) none(list []conjunct) bool {
 	if s == nil || s.Rows == 0 {
 		return false

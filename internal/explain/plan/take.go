@@ -146,7 +146,7 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	return nil, "", fmt.Errorf("%s %s does not give this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
-// writing says whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
+// writing reports whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
 // that only reads.
 func writing(sql string) bool {
 	switch sqltext.Verb([]byte(sql)) {

@@ -372,7 +372,7 @@ func figuresOf(p *plan.Plan) figureSet {
 	return f
 }
 
-// has says whether a number of a sentence of that kind is one of the tree: to the digits that are written, or as a
+// has reports whether a number of a sentence of that kind is one of the tree: to the digits that are written, or as a
 // share or a factor.
 func (f figureSet) has(v float64, kind string) bool {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= math.Max(0.5, 0.001*math.Abs(b)) }

@@ -67,7 +67,7 @@ func (t *teller) table(n *Node) {
 	}
 }
 
-// rechecked says whether an index of a table is looked for again with each row of the tables before it.
+// rechecked reports whether an index of a table is looked for again with each row of the tables before it.
 func rechecked(n, parent *Node) bool {
 	return n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || parent != nil && parent.Title == "range-checked-for-each-record"
 }

@@ -305,7 +305,7 @@ func (n *Node) touched() (opened, used map[string]bool, texts []string) {
 	return opened, used, texts
 }
 
-// silent says whether an instruction in a statement ran a query of which neither text nor rows were recorded: an expression
+// silent reports whether an instruction in a statement ran a query of which neither text nor rows were recorded: an expression
 // such as (SELECT COUNT(*) FROM t), for which InnoDB of MySQL 8 counts rows without reporting them. Any table may be its.
 func (n *Node) silent() (found bool) {
 	n.Walk(func(x *Node, _ int) bool {
@@ -336,7 +336,7 @@ func (n *Node) statement() *Node {
 	return nil
 }
 
-// named says whether one of the texts has the table's name as a word.
+// named reports whether one of the texts has the table's name as a word.
 func named(texts []string, table string) bool {
 	_, name, _ := strings.Cut(table, ".")
 	for _, s := range texts {

@@ -439,7 +439,7 @@ func (p *poller) countedOnly(from map[string]Total) uint64 {
 	return counted - min(counted, told)
 }
 
-// running gives what had not ended its time so far: until the end of the trace, now, when it was found running then, and else until
+// running sets the time so far of what had not ended: until the end of the trace, now, when it was found running then, and else until
 // it was found running last.
 func (p *poller) running(now uint64) {
 	for id, list := range p.events {
@@ -488,8 +488,8 @@ func (p *poller) cost() Cost {
 	return Cost{Queries: tr.Queries.Load(), Seconds: float64(tr.Nanoseconds.Load()) / 1e9, Bytes: tr.Sent.Load() + tr.Received.Load(), Polls: p.polls}
 }
 
-// cutText says whether the server cut a text: then it ends in three dots and is about as long as it may be, or longer, because it is returned in
-// UTF-8 and counted in the character set of the client (table_events_statements.cc of both servers).
+// cutText reports whether the server cut a text: then it ends in three dots and is about as long as it may be, or longer, because it is
+// returned in UTF-8 and counted in the character set of the client (table_events_statements.cc of both servers).
 func cutText(sql string, limit int) bool {
 	return limit > 0 && len(sql) >= limit-12 && strings.HasSuffix(sql, "...")
 }

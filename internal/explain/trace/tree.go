@@ -151,7 +151,7 @@ func covers(n *Node, e *Event) bool {
 	}
 }
 
-// inside says whether an event can only have happened within a statement.
+// inside reports whether an event can only have happened within a statement.
 func inside(e *Event) bool {
 	switch e.Kind {
 	case KindStage:
@@ -189,7 +189,7 @@ func (t *Tree) lost(open *[]*Node, e *Event) *Node {
 	return n
 }
 
-// otherClock says whether the event is timed by another clock than statements and stages: the servers time waits by the
+// otherClock reports whether the event is timed by another clock than statements and stages: the servers time waits by the
 // processor's cycle counter and all else in nanoseconds (performance_schema.setup_timers of MySQL 5.7 shows it), and the two
 // do not start at the same moment: waits seem to happen some milliseconds off their statement.
 func (e *Event) otherClock() bool { return e.Kind == KindWait && !e.Idle() }

@@ -93,7 +93,7 @@ func TestReplayLog(t *testing.T) {
 	}
 }
 
-// otherErrors says whether there were errors other than that of the table that is not there.
+// otherErrors reports whether there were errors other than that of the table that is not there.
 func otherErrors(r bench.Result) bool {
 	return len(r.Errors) > 1 || len(r.Errors) == 1 && r.Errors[0].Label != "1146" || r.Reconnects > 0
 }

@@ -70,7 +70,7 @@ type Verdict struct {
 // Sentence is the verdict as a sentence that names the measure.
 func (v Verdict) Sentence() string { return sentence(v) }
 
-// Given says whether the verdict answers the question: faster, slower, alike, or that no difference can be shown.
+// Given reports whether the verdict answers the question: faster, slower, alike, or that no difference can be shown.
 func (v Verdict) Given() bool {
 	return slices.Contains([]string{Faster, Slower, Alike, Unclear}, v.Outcome)
 }

@@ -146,7 +146,7 @@ type Target interface {
 	String() string
 }
 
-// Senseless says whether the statement can never succeed: a table that is not there, a syntax error, a privilege that is
+// Senseless reports whether the statement can never succeed: a table that is not there, a syntax error, a privilege that is
 // missing. A run that meets one ends.
 func (e *ServerError) Senseless() bool {
 	switch e.Code {
@@ -158,7 +158,7 @@ func (e *ServerError) Senseless() bool {
 	return false
 }
 
-// Gone says whether the server is about to close the session, or no longer takes its work: it shuts down, was killed, or
+// Gone reports whether the server is about to close the session, or no longer takes its work: it shuts down, was killed, or
 // has become a replica.
 func (e *ServerError) Gone() bool {
 	switch e.Code {

@@ -113,7 +113,7 @@ const (
 	lookEvery = 32
 )
 
-// eager says whether to look before waiting.
+// eager reports whether to look before waiting.
 func (s *socket) eager() bool {
 	if s.unlooked++; s.hits < fairPart && s.unlooked < lookEvery {
 		return false

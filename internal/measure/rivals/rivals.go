@@ -80,7 +80,7 @@ func programs() []program {
 	}
 }
 
-// twice says whether something begins a second time.
+// twice reports whether something begins a second time.
 func twice(begin *regexp.Regexp, text string) bool {
 	seen := map[string]bool{}
 	for _, m := range begin.FindAllString(text, -1) {
@@ -96,7 +96,7 @@ func twice(begin *regexp.Regexp, text string) bool {
 // commas finds a figure written with a decimal comma where these programs write a point.
 var commas = pattern.Lazy(`(?m)\([0-9.]*[0-9],[0-9]+ per sec|^\s*(?:sum|avg):\s+[0-9]+,[0-9]+$|^tps = [0-9]+,[0-9]|seconds to run all queries: [0-9]+,[0-9]|^\s*[0-9]+,[0-9]+ TpmC`)
 
-// find gives the first group of a pattern.
+// find returns the first group of a pattern.
 func find(text, expression string) (string, bool) {
 	m := regexp.MustCompile(expression).FindStringSubmatch(text)
 	if m == nil {
@@ -105,7 +105,7 @@ func find(text, expression string) (string, bool) {
 	return m[1], true
 }
 
-// number gives the first group as a number; 0 if there is none.
+// number returns the first group as a number; 0 if there is none.
 func number(text, expression string) float64 {
 	s, _ := find(text, expression)
 	v, err := strconv.ParseFloat(s, 64)

@@ -113,7 +113,7 @@ type ordered struct {
 // mostWritten is how many numbers are written down and sorted.
 const mostWritten = 1 << 14
 
-// at gives the number at a place, from 0.
+// at returns the number at a place, from 0.
 func (o ordered) at(place int) float64 {
 	if o.all != nil {
 		return o.all[place]

@@ -114,7 +114,7 @@ func TablesAtMost(ctx context.Context, s *mysql.Stream) (n int, err error) {
 	return n, nil
 }
 
-// CreateSchema gives a schema's definition.
+// CreateSchema returns a schema's definition.
 func CreateSchema(ctx context.Context, s *mysql.Stream, name string) (create string, err error) {
 	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE DATABASE "+mysql.Quote(name), func(row [][]byte) error { create = string(row[1]); return nil })
 	if err != nil {
@@ -154,7 +154,7 @@ func tableOf(schema, engine string, row [][]byte) TableInfo {
 	return t
 }
 
-// Table gives one table, nil if there is none; comment is why the server cannot open it, if it names no engine.
+// Table returns one table, nil if there is none; comment is why the server cannot open it, if it names no engine.
 func FindTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (t *TableInfo, comment string, err error) {
 	err = s.Query(ctx, "SELECT /* risso: can the server open it? */ "+tableColumns+", TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(name.Schema)+" AND TABLE_NAME = "+mysql.Literal(name.Name),
 		func(row [][]byte) error {
@@ -168,7 +168,7 @@ func FindTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (t *T
 	return t, comment, nil
 }
 
-// CreateTable gives a table's definition.
+// CreateTable returns a table's definition.
 func CreateTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (create string, err error) {
 	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = definitionText(string(row[1])); return nil })
 	if err != nil {
@@ -194,7 +194,7 @@ func definitionText(create string) string {
 	return b.String() + create[at:]
 }
 
-// CreateTables gives the definitions of several tables at the cost of one query. The first that the server refuses ends it.
+// CreateTables returns the definitions of several tables at the cost of one query. The first that the server refuses ends it.
 func CreateTables(ctx context.Context, s *mysql.Stream, names []mysql.TableName) ([]string, error) {
 	statements, creates := make([]string, len(names)), make([]string, len(names))
 	for i, n := range names {
@@ -216,7 +216,7 @@ func show(ctx context.Context, s *mysql.Stream, statement string) (map[string]st
 	return rows[0], nil
 }
 
-// View gives a view's definition with its columns.
+// View returns a view's definition with its columns.
 func View(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
 	row, fault, err := createView(ctx, s, name)
@@ -312,7 +312,7 @@ func definerOf(create, mode string) string {
 	return c.Definer.String()
 }
 
-// Sequence gives a sequence's definition and state (https://mariadb.com/kb/en/setval/).
+// Sequence returns a sequence's definition and state (https://mariadb.com/kb/en/setval/).
 func Sequence(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Definition, error) {
 	d := Definition{Kind: KindSequence, Schema: name.Schema, Name: name.Name}
 	row, err := show(ctx, s, "SHOW /* risso: backup */ CREATE SEQUENCE "+name.String())
@@ -328,12 +328,12 @@ func Sequence(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Defin
 	return d, nil
 }
 
-// Triggers gives a schema's triggers in the order in which they fire.
+// Triggers returns a schema's triggers in the order in which they fire.
 func Triggers(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
 	return TriggersOf(ctx, s, schema, func(string) bool { return true })
 }
 
-// TriggersOf gives those of the wanted tables.
+// TriggersOf returns those of the wanted tables.
 func TriggersOf(ctx context.Context, s *mysql.Stream, schema string, wants func(table string) bool) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t, DEFINER AS d FROM information_schema.TRIGGERS
  WHERE TRIGGER_SCHEMA = `+mysql.Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
@@ -416,7 +416,7 @@ func hidden(what, name string) error {
 	return fmt.Errorf("the account may not see the definition of %s %s: %w", what, name, ErrHidden)
 }
 
-// Routines gives a schema's functions, procedures and packages.
+// Routines returns a schema's functions, procedures and packages.
 func Routines(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k, ROUTINE_COMMENT AS c, DEFINER AS d FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+mysql.Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
 	if err != nil {
@@ -444,7 +444,7 @@ func Routines(ctx context.Context, s *mysql.Stream, schema string) ([]Definition
 	return out, nil
 }
 
-// Events gives a schema's events.
+// Events returns a schema's events.
 func Events(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ EVENT_NAME AS n, EVENT_COMMENT AS c, DEFINER AS d FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+mysql.Literal(schema)+" ORDER BY EVENT_NAME")
 	if err != nil {

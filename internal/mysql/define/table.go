@@ -237,7 +237,7 @@ func (t *Table) column(e []sqltext.Token) (TableColumn, error) {
 	return c, nil
 }
 
-// isText says whether values of a type have a character set.
+// isText reports whether values of a type have a character set.
 func isText(kind string) bool {
 	switch kind {
 	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set":

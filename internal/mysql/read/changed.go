@@ -33,7 +33,7 @@ var identityVariables = map[string]bool{
 	"sha256_password_private_key_path": true, "sha256_password_public_key_path": true, "build_id": true,
 }
 
-// IdentityVariable says whether a variable names a server or its files, and so says nothing about how fast it is.
+// IdentityVariable reports whether a variable names a server or its files, and so says nothing about how fast it is.
 func IdentityVariable(name string) bool { return identityVariables[name] }
 
 // changedStatement asks for the variables that do not have their compiled-in value. all says that this server does not show
@@ -56,7 +56,7 @@ func changedStatement(s mysql.Server) (query string, all bool) {
 	}
 }
 
-// ChangedVariables gives the global variables that do not have their compiled-in value, in the server's order of names; all says
+// ChangedVariables returns the global variables that do not have their compiled-in value, in the server's order of names; all says
 // that this server does not show which those are, so that every variable is returned. Secrets are hidden, and variables that
 // change by themselves are left out.
 func ChangedVariables(ctx context.Context, c *mysql.Conn) (list []Changed, all bool, err error) {

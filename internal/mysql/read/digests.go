@@ -144,10 +144,10 @@ func quoteHex(ids []string) string {
 	return b.String()
 }
 
-// KeepsSamples says whether the table of digests holds a statement of each class (MySQL 8.0.3).
+// KeepsSamples reports whether the table of digests holds a statement of each class (MySQL 8.0.3).
 func KeepsSamples(s mysql.Server) bool { return s.AtLeast(80003, fleet.Never) }
 
-// KeepsLatency says whether the server keeps a latency histogram for each class (MySQL 8.0.3).
+// KeepsLatency reports whether the server keeps a latency histogram for each class (MySQL 8.0.3).
 func KeepsLatency(s mysql.Server) bool { return s.AtLeast(80003, fleet.Never) }
 
 // Samples reads statements of digests: those that threads ran last, with the users who ran them, as far as the server remembers

@@ -94,7 +94,7 @@ func quantile(before, now []bucket, q float64) (float64, bool) {
 	return 0, false
 }
 
-// hasStatementHistogram says whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
+// hasStatementHistogram reports whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
 func hasStatementHistogram(_ *Reader, s mysql.Server) bool {
 	return s.PerformanceSchema && s.AtLeast(80003, fleet.Never)
 }

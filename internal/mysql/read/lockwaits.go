@@ -55,7 +55,7 @@ type Blocker struct {
 	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: none, or not known
 }
 
-// Idle says whether the session waits for its client.
+// Idle reports whether the session waits for its client.
 func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 
 // LockWaits returns who waits for which lock, and for whom; waiter is a connection, or 0 for all. gaps are what the server does not show,
@@ -104,7 +104,7 @@ func allowed(ctx context.Context, c *mysql.Conn, what, remedy, statement string,
 	return nil, err
 }
 
-// tellsDataLocks says whether performance_schema tells InnoDB's locks.
+// tellsDataLocks reports whether performance_schema tells InnoDB's locks.
 func tellsDataLocks(s mysql.Server) bool { return s.AtLeast(80001, fleet.Never) && s.PerformanceSchema }
 
 // rowLockTables are the tables that tell who (rt) waits for whom (bt). The owner of a lock is that of its transaction: the thread of a
@@ -256,7 +256,7 @@ func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list 
 	return list, gaps, nil
 }
 
-// hasMetadataLocks says whether performance_schema can tell metadata locks.
+// hasMetadataLocks reports whether performance_schema can tell metadata locks.
 func hasMetadataLocks(s mysql.Server) bool {
 	return s.PerformanceSchema && !(s.MariaDB() && s.Number < 100502)
 }

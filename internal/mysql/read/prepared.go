@@ -38,7 +38,7 @@ const preparedTextLimit = 1024
 // name is compared by an expression: MySQL 8.0.15 finds nothing for IS NULL, for which it takes the table's index.
 const preparedTable = "performance_schema.prepared_statements_instances"
 
-// hasPreparedInstances says whether there is that table (MySQL 5.7.4; MariaDB 10.5.2).
+// hasPreparedInstances reports whether there is that table (MySQL 5.7.4; MariaDB 10.5.2).
 func hasPreparedInstances(s mysql.Server) bool {
 	return s.PerformanceSchema && (s.MariaDB() && s.Number >= 100502 || s.AtLeast(50704, fleet.Never))
 }

@@ -97,7 +97,7 @@ func reachStatement(c *mysql.Conn, m Mark, wait time.Duration) string {
 	return fmt.Sprintf("SELECT /* risso: wait for the primary's place */ MASTER_POS_WAIT(%s, %d, %s)", quoted(m.File), m.Offset, seconds)
 }
 
-// OwnWrites gives the transactions that a replica has and its primary does not, as a set of GTIDs; "" for none. known is false if
+// OwnWrites returns the transactions that a replica has and its primary does not, as a set of GTIDs; "" for none. known is false if
 // this is unknown because GTIDs are not in use.
 func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, known bool, err error) {
 	if replica.Server.MariaDB() != primary.Server.MariaDB() {
@@ -131,7 +131,7 @@ func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, k
 	return strings.Join(beyond(there, here), ","), true, nil
 }
 
-// beyond gives the entries of a MariaDB gtid_binlog_state, which has one for each domain and server, that another one does not cover.
+// beyond returns the entries of a MariaDB gtid_binlog_state, which has one for each domain and server, that another one does not cover.
 func beyond(there, here string) (out []string) {
 	known := map[string]uint64{}
 	point := func(g string) (string, uint64) {

@@ -106,7 +106,7 @@ func (r *Reader) readReplication(ctx context.Context, c *mysql.Conn) error {
 // newChannel are the counters of the statements that give a server its first channel, in all servers' words.
 var newChannel = []string{"change_master", "change_replication_source", "start_slave", "start_all_slaves", "slave_start", "replica_start", "group_replication_start"}
 
-// mayReplicate says whether there is replication to be asked for: there was some, a statement that starts it was
+// mayReplicate reports whether there is replication to be asked for: there was some, a statement that starts it was
 // counted since, or it is time to look anyway. So a server that does not replicate is spared a statement each second.
 func (r *Reader) mayReplicate(mysql.Server) bool {
 	if r.started == nil {

@@ -33,7 +33,7 @@ type ReplicaFilter struct {
 	DoDB, IgnoreDB, DoTable, IgnoreTable, WildDo, WildIgnore, Rewrite []string
 }
 
-// None says whether everything passes the filter.
+// None reports whether everything passes the filter.
 func (f ReplicaFilter) None() bool { return f.String() == "" }
 
 // String names the settings that are set.
@@ -51,7 +51,7 @@ func (f ReplicaFilter) String() string {
 	return strings.Join(set, " ")
 }
 
-// Passes says whether row events of a table pass the filter.
+// Passes reports whether row events of a table pass the filter.
 func (f ReplicaFilter) Passes(schema, table string) bool {
 	full := schema + "." + table
 	switch {

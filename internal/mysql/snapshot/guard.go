@@ -87,7 +87,7 @@ type requests struct {
 	waiting map[uint64]bool // sessions that have no answer yet
 }
 
-// own says whether a session is one of those that ask.
+// own reports whether a session is one of those that ask.
 func (r *requests) own(id int64) bool {
 	return slices.ContainsFunc(r.list, func(q request) bool { return int64(q.st.ID()) == id })
 }

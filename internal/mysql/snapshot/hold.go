@@ -70,7 +70,7 @@ func stepsOf(n int) (steps []int) {
 	return steps
 }
 
-// mayHold says whether a reserve is of use: the server does not keep changes waiting by itself, and the account sees who waits.
+// mayHold reports whether a reserve is of use: the server does not keep changes waiting by itself, and the account sees who waits.
 func (s *Snapshot) mayHold(ctx context.Context) bool { return !s.DDLBlocked && s.seesOthers(ctx) }
 
 // openReserve opens the session in reserve, nil where there is none. It is the last of the sessions until the snapshot is there.
@@ -400,18 +400,18 @@ func (s *Snapshot) Read(t mysql.TableName) {
 	}
 }
 
-// Held says whether none of the tables can have been altered between the snapshot and the time when it had been read. It is
+// Held reports whether none of the tables can have been altered between the snapshot and the time when it had been read. It is
 // asked when all have been.
 func (s *Snapshot) Held() bool {
 	return s.kept(func(h *hold) bool { return len(h.tables)+len(s.lists.Plain) == s.tables })
 }
 
-// Kept says whether a table cannot have been altered until it had been read. It is called when all have been.
+// Kept reports whether a table cannot have been altered until it had been read. It is called when all have been.
 func (s *Snapshot) Kept(t mysql.TableName) bool {
 	return s.kept(func(h *hold) bool { _, held := h.at[t]; return held })
 }
 
-// kept says whether nothing could be altered, or those are held that a question is about.
+// kept reports whether nothing could be altered, or those are held that a question is about.
 func (s *Snapshot) kept(held func(*hold) bool) bool {
 	if s.DDLBlocked {
 		return true
@@ -425,7 +425,7 @@ func (s *Snapshot) kept(held func(*hold) bool) bool {
 	return held(h) && !h.broken && h.st.Broken() == nil
 }
 
-// seesOthers says whether the account may see who waits: it has PROCESS.
+// seesOthers reports whether the account may see who waits: it has PROCESS.
 func (s *Snapshot) seesOthers(ctx context.Context) bool {
 	sees := false
 	err := s.control.Query(ctx, "SHOW /* risso: may it see who waits? */ GRANTS", func(row [][]byte) error {

@@ -47,7 +47,7 @@ func waiters(ctx context.Context, c *mysql.Conn) (changers []waiter, queued int,
 	return changers, queued, nil
 }
 
-// concerns says whether a statement names a table, or drops its schema.
+// concerns reports whether a statement names a table, or drops its schema.
 func (w waiter) concerns(t mysql.TableName) bool {
 	schema := strings.EqualFold(w.schema, t.Schema) || w.names[strings.ToLower(t.Schema)]
 	switch {

@@ -127,7 +127,7 @@ func (s *Snapshot) appliedGTIDs(ctx context.Context) error {
 	return nil
 }
 
-// outOfOrder says whether several appliers commit as they please: a transaction may then be there, and one before it not yet.
+// outOfOrder reports whether several appliers commit as they please: a transaction may then be there, and one before it not yet.
 // Source: MySQL manual, "replica_preserve_commit_order"; 5.7.5 was the first that had it.
 func (s *Snapshot) outOfOrder(ctx context.Context) (bool, error) {
 	workers, ordered := 0, false
@@ -180,7 +180,7 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 	return nil
 }
 
-// ownLogOnly says whether a server may apply sources' transactions without writing them into its own binary log, as MariaDB
+// ownLogOnly reports whether a server may apply sources' transactions without writing them into its own binary log, as MariaDB
 // does by default: the place in that log then does not distinguish snapshots.
 func (s *Snapshot) ownLogOnly(ctx context.Context) (bool, error) {
 	var logs bool

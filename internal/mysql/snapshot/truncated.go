@@ -13,7 +13,7 @@ import (
 // Before 8.0 MySQL's TRUNCATE TABLE keeps a table's CREATE_TIME, and an older snapshot then sees no row of it, without the error
 // 1412 that other servers give (seen with 5.7.22). The table's number in InnoDB shows it: it changes.
 
-// quietTruncate says whether a server empties tables without a trace that every account sees.
+// quietTruncate reports whether a server empties tables without a trace that every account sees.
 func quietTruncate(s mysql.Server) bool { return !s.MariaDB() && !s.AtLeast(80000, fleet.Never) }
 
 // newestTable is the highest number of a table in InnoDB; -1: the account may not see it, for which it takes PROCESS.

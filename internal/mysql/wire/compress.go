@@ -22,7 +22,7 @@ type inflater struct {
 	z        io.ReadCloser
 }
 
-// Read gives what the compressed packets hold.
+// Read returns what the compressed packets hold.
 func (f *inflater) Read(b []byte) (int, error) {
 	for f.body.Len() == 0 {
 		if err := f.next(); err != nil {

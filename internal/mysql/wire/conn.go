@@ -65,7 +65,7 @@ func (c *Conn) SetPatience(d time.Duration) { c.timed.read, c.timed.write = d, d
 // Session is the server's number for the connection, of which the handshake has the lower 32 bits.
 func (c *Conn) Session() int64 { return int64(c.session) }
 
-// Encrypted says whether the connection uses TLS.
+// Encrypted reports whether the connection uses TLS.
 func (c *Conn) Encrypted() bool { return c.flags&capSSL != 0 }
 
 // NetConn is what carries the packets: the socket, or TLS over it.

@@ -157,7 +157,7 @@ type SinkError struct{ Err error }
 
 func (e *SinkError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error as the sink returned it.
+// Unwrap returns the error as the sink returned it.
 func (e *SinkError) Unwrap() error { return e.Err }
 
 func hand(to RowSink, b []byte, last bool) error {

@@ -115,7 +115,7 @@ func (st *Statement) appendArgs(out []byte, args []Arg) []byte {
 	return out
 }
 
-// HasBulk says whether the server takes rows by Bulk: MariaDB does, since 10.2.4.
+// HasBulk reports whether the server takes rows by Bulk: MariaDB does, since 10.2.4.
 func (c *Conn) HasBulk() bool { return c.ext&extBulk != 0 }
 
 // The prefix of a value of Bulk's rows.

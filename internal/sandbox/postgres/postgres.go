@@ -50,7 +50,7 @@ var (
 	versionForm = pattern.Lazy(`[0-9]+\.[0-9]+`)
 )
 
-// Find gives the folder of the programs that a spec names, the newest if it leaves the version open. Its error wraps
+// Find returns the folder of the programs that a spec names, the newest if it leaves the version open. Its error wraps
 // sandbox.ErrNoServer when there are none.
 func Find(spec string) (bin string, err error) {
 	m := specForm().FindStringSubmatch(cmp.Or(spec, "postgres"))
@@ -256,7 +256,7 @@ func (s *Server) Down(ctx context.Context) error {
 	return nil
 }
 
-// lives says whether the process in the pid file is there; one that a crash left names none.
+// lives reports whether the process in the pid file is there; one that a crash left names none.
 func (s *Server) lives() bool {
 	b, err := os.ReadFile(filepath.Join(s.Data, "postmaster.pid"))
 	if err != nil {

@@ -44,7 +44,7 @@ type Server struct {
 	Protect *Protect `yaml:"protect,omitempty"` // how it is backed up and the like
 }
 
-// Named gives the server of that name, if there is one.
+// Named returns the server of that name, if there is one.
 func (c File) Named(name string) []Server {
 	for _, s := range c.Servers {
 		if name != "" && s.Name == name {

@@ -50,7 +50,7 @@ type Retention struct {
 	Yearly  int `yaml:"keep_yearly,omitempty"`
 }
 
-// Any says whether anything is kept by rule; else all is kept.
+// Any reports whether anything is kept by rule; else all is kept.
 func (r Retention) Any() bool { return r != Retention{} }
 
 // Policy is what data/repo reads.

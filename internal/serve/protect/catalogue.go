@@ -173,7 +173,7 @@ func (p *Guard) retention(ctx context.Context, r *repo.Repo, s config.Watched) e
 	return nil
 }
 
-// isOf says whether a backup is of a server. Several servers may share a place, and somebody may have called one by its
+// isOf reports whether a backup is of a server. Several servers may share a place, and somebody may have called one by its
 // address.
 func (p *Guard) isOf(h repo.Header, s config.Watched) bool {
 	if h.Server.Name == s.Instance.Name || h.Server.Name == s.Instance.Address {

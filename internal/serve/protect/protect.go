@@ -108,7 +108,7 @@ func (p *Guard) Replace(ctx context.Context, list []config.Watched) error {
 	return nil
 }
 
-// list gives the protected servers.
+// list returns the protected servers.
 func (p *Guard) list() []config.Watched {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +188,7 @@ func (p *Guard) done(r state.Run) {
 	}
 }
 
-// server gives the protected server of an instance.
+// server returns the protected server of an instance.
 func (p *Guard) server(instance string) (config.Watched, bool) {
 	list := p.list()
 	i := slices.IndexFunc(list, func(s config.Watched) bool { return s.Instance.ID == instance })
@@ -228,7 +228,7 @@ func (p *Guard) Kept(_ context.Context, instance string) map[BackupKey]Kept {
 	return p.kept[instance]
 }
 
-// Running gives the jobs that run.
+// Running returns the jobs that run.
 func (p *Guard) Running() []jobs.Progress { return p.runner.Running() }
 
 // Start starts a job now; by names who asked for it.

@@ -113,7 +113,7 @@ type sized interface {
 	Size() int64
 }
 
-// again gives a source that can be read more than once, from where r is; nil if r cannot.
+// again returns a source that can be read more than once, from where r is; nil if r cannot.
 func again(r io.Reader) *io.SectionReader {
 	s, ok := r.(sized)
 	if !ok {

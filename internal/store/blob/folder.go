@@ -184,7 +184,7 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// notFound gives the store's own error for a file that is not there. A folder is no blob.
+// notFound returns the store's own error for a file that is not there. A folder is no blob.
 func notFound(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrNotFound
@@ -285,7 +285,7 @@ func (f *folder) Discard(_ context.Context, l Leftover) error {
 	return fail("discard", f.dir, l.Name, ignoreNotExist(os.Remove(path)))
 }
 
-// readDir gives what is in a folder of the store.
+// readDir returns what is in a folder of the store.
 func (f *folder) readDir(_ context.Context, dir string) ([]entry, error) {
 	list, err := os.ReadDir(filepath.Join(f.dir, filepath.FromSlash(dir)))
 	if err != nil {

@@ -66,7 +66,7 @@ func (r retry) do(ctx context.Context, op string, passes func(error) bool, try f
 	}
 }
 
-// networkPasses says whether an error of a connection may be gone at the next try. What is wrong with names,
+// networkPasses reports whether an error of a connection may be gone at the next try. What is wrong with names,
 // certificates and addresses stays wrong.
 func networkPasses(err error) bool {
 	var dns *net.DNSError

@@ -166,7 +166,7 @@ func (s *s3) Close() error {
 	return nil
 }
 
-// s3Passes says whether an error may be gone at the next try. The codes are those of
+// s3Passes reports whether an error may be gone at the next try. The codes are those of
 // https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html that are temporary, not a mistake; the digests
 // are wrong when a bit flipped on the way.
 func s3Passes(err error) bool {
@@ -355,7 +355,7 @@ func (s *s3) Leftovers(ctx context.Context, before time.Time) iter.Seq2[Leftover
 	}
 }
 
-// uploads gives the unfinished uploads of keys with a prefix.
+// uploads passes the unfinished uploads of keys with a prefix to give.
 func (s *s3) uploads(ctx context.Context, prefix string, give func(minio.ObjectMultipartInfo) bool) error {
 	key, id := "", ""
 	for {

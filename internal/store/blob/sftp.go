@@ -114,7 +114,7 @@ func (s *sftpStore) once(ctx context.Context, ask func(*sftp.Client) error) erro
 	return sftpExplain(err)
 }
 
-// sftpPasses says whether an error may be gone at the next try: that is so for broken connections.
+// sftpPasses reports whether an error may be gone at the next try: that is so for broken connections.
 func sftpPasses(err error) bool {
 	return errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, sftp.ErrSSHFxNoConnection) || networkPasses(err)
 }
@@ -167,7 +167,7 @@ type sftpWriter struct {
 	made bool
 }
 
-// open gives the file on this connection.
+// open returns the file on this connection.
 func (w *sftpWriter) open(c *sftp.Client) (*sftp.File, error) {
 	if w.file != nil && w.conn == c {
 		return w.file, nil
@@ -525,7 +525,7 @@ func (s *sftpStore) Discard(ctx context.Context, l Leftover) error {
 	}))
 }
 
-// readDir gives what is in a folder of the store.
+// readDir returns what is in a folder of the store.
 func (s *sftpStore) readDir(ctx context.Context, dir string) ([]entry, error) {
 	var list []fs.FileInfo
 	err := s.do(ctx, "list "+dir, func(c *sftp.Client) (err error) {

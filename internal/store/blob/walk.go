@@ -17,7 +17,7 @@ type entry struct {
 	modified time.Time
 }
 
-// walk gives all files below a folder whose names begin with prefix, in the order of the bytes of their whole names, until
+// walk passes on all files below a folder whose names begin with prefix, in the order of the bytes of their whole names, until
 // give says false. Only the folders on the way are in memory.
 func walk(ctx context.Context, prefix string, readDir func(ctx context.Context, dir string) ([]entry, error), give func(entry) bool) error {
 	top, _ := path.Split(prefix)

@@ -21,7 +21,7 @@ const (
 	maxCompared = 20000 // classes of one range
 )
 
-// Class gives the history of one class.
+// Class returns the history of one class.
 func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (a asker) flips(ctx context.Context, r Range, f filter) (map[int64][]Flip, 
 	return out, wrap("read the changes of plan", err)
 }
 
-// Compare gives what changed between two ranges.
+// Compare returns what changed between two ranges.
 func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error) {
 	if err := q.A.check(); err != nil {
 		return nil, err

@@ -146,7 +146,7 @@ func freePorts(n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// TestClickHouseRefused gives errors that say what is wrong, and no password.
+// TestClickHouseRefused: errors say what is wrong, and contain no password.
 func TestClickHouseRefused(t *testing.T) {
 	for _, url := range []string{"clickhouse://risso:geheim@127.0.0.1:1/x", "nonsense://risso:geheim@/", "clickhouse://risso:geheim@127.0.0.1:99999999/x"} {
 		_, err := OpenClickHouse(t.Context(), url)

@@ -231,7 +231,7 @@ func (s *embedded) prepare(ctx context.Context) error {
 	return s.prepareReadings(ctx)
 }
 
-// damaged tells whether an error of opening means that the file itself is broken. DuckDB has no error class for that.
+// damaged reports whether an error of opening means that the file itself is broken. DuckDB has no error class for that.
 func damaged(err error) bool {
 	if errors.Is(err, ErrNewer) || errors.Is(err, ErrInUse) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

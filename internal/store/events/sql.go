@@ -163,7 +163,7 @@ func quoteList(list []string) string {
 	return strings.Join(q, ",")
 }
 
-// Top gives the classes that cost most in a range.
+// Top returns the classes that cost most in a range.
 func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -371,7 +371,7 @@ func (a asker) step(r Range, points int) int64 {
 	return steps[len(steps)-1]
 }
 
-// buckets gives the latency buckets by class and slot.
+// buckets returns the latency buckets by class and slot.
 func (a asker) buckets(ctx context.Context, list []piece, f filter, slot string) (map[int64]map[int64][]Bucket, error) {
 	out := map[int64]map[int64][]Bucket{}
 	for _, p := range list {

@@ -41,7 +41,7 @@ func newLoaded(seed uint64) *loaded {
 	return l
 }
 
-// next gives the values of a second.
+// next returns the values of a second.
 func (l *loaded) next(t int64) []float64 {
 	l.load = max(50, l.load+l.r.NormFloat64()*20)
 	q := math.Floor(l.load + l.r.NormFloat64()*30)

@@ -108,7 +108,7 @@ type hourInfo struct {
 	pres  []runs
 }
 
-// presence gives the seconds an entry has values for: 0 is every tick.
+// presence returns the seconds an entry has values for: 0 is every tick.
 func (h *hourInfo) presence(id int) (runs, error) {
 	if id == 0 {
 		return h.ticks, nil

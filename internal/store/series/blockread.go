@@ -123,7 +123,7 @@ func (b *blockFile) header(size int64) error {
 	return nil
 }
 
-// readSections gives what follows the segments: of each the undamaged copy. Damage is noted.
+// readSections returns what follows the segments: of each the undamaged copy. Damage is noted.
 func (b *blockFile) readSections(tail []byte) (packed, hours, dir []byte, err error) {
 	copies := 2
 	if b.version == blockOnce {
@@ -199,7 +199,7 @@ func (b *blockFile) directory(dir []byte) error {
 	return nil
 }
 
-// has says whether series i has any value in the file.
+// has reports whether series i has any value in the file.
 func (b *blockFile) has(i int) bool { return b.offs[i] != b.offs[i+1] }
 
 // segment is what a block has of one series, with or without the chunks.
@@ -284,7 +284,7 @@ func (b *blockFile) parseSegment(s *segment, raw []byte, n int) (bool, error) {
 	return true, nil
 }
 
-// chunk gives the checked bytes of an hour's chunk.
+// chunk returns the checked bytes of an hour's chunk.
 func (s *segment) chunk(h int) ([]byte, error) {
 	at, n := s.offs[h], s.entries[h].size
 	if at+n+4 > len(s.raw) {

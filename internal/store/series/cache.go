@@ -27,7 +27,7 @@ func newFrameCache(limit int) *frameCache {
 	return &frameCache{limit: limit, items: map[*frameRef]*list.Element{}, order: list.New()}
 }
 
-// get gives a frame, reading it if need be. Many that want the same frame wait for one to read it.
+// get returns a frame, reading it if need be. Many that want the same frame wait for one to read it.
 func (c *frameCache) get(f *framesFile, r *frameRef, s *Store) (*frame, error) {
 	c.mu.Lock()
 	e := c.items[r]

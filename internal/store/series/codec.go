@@ -41,7 +41,7 @@ func toInts(x []int64, v []float64) ([]int64, uint8) {
 	return x, scale
 }
 
-// scaled gives v*10^scale if that is an integer from which v comes back bit by bit.
+// scaled returns v*10^scale if that is an integer from which v comes back bit by bit.
 func scaled(v float64, scale uint8) (int64, bool) {
 	if scale == 0 {
 		if !(v >= -1<<63 && v < 1<<63) {

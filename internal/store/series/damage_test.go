@@ -94,7 +94,7 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 	}
 }
 
-// recordEnds says whether a record of a log or frames file ends at a byte.
+// recordEnds reports whether a record of a log or frames file ends at a byte.
 func recordEnds(b []byte, at int) bool {
 	for _, r := range scanRecords(b[len(walMagic):]).records {
 		if len(walMagic)+r.off == at {

@@ -175,7 +175,7 @@ func (b *blockFile) hourOf(sc *scratch, seg *segment, key string, hour int64, ds
 	return b.values(sc, seg, h, dst, false)
 }
 
-// marks gives the seconds of an hour that have ticks, and those that were late.
+// marks returns the seconds of an hour that have ticks, and those that were late.
 func (src hourSource) marks(hour int64) (ticks, late runs) {
 	var t, l [hourSeconds]bool
 	for _, b := range src.blocks {

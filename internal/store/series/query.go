@@ -44,7 +44,7 @@ type querier struct {
 	open []interface{ close() }
 }
 
-// seconds gives the range of whole seconds within a range of milliseconds; to is exclusive.
+// seconds returns the range of whole seconds within a range of milliseconds; to is exclusive.
 func seconds(mint, maxt int64) (from, to int64) {
 	mint, maxt = max(mint, 0), min(maxt, maxTime*1000)
 	if maxt < mint {
@@ -181,7 +181,7 @@ func (in *instance) descsWithin(from, to int64) (list [][]*seriesID) {
 	return list
 }
 
-// schemaOfBlock gives the schema of a block, opening it if it never was. The caller holds files.
+// schemaOfBlock returns the schema of a block, opening it if it never was. The caller holds files.
 func (in *instance) schemaOfBlock(r *blockRef) *schema {
 	if s := r.schema.Load(); s != nil {
 		return s
@@ -233,7 +233,7 @@ func filter(list []*seriesID, matchers []*labels.Matcher) (out []*seriesID) {
 	return out
 }
 
-// label gives the value of a label as PromQL sees it, "" for none.
+// label returns the value of a label as PromQL sees it, "" for none.
 func (d *seriesID) label(name string) string {
 	if name == prom.MetricNameLabel {
 		return d.Name

@@ -17,7 +17,7 @@ type Points struct {
 	V []float64
 }
 
-// Raw gives the samples of a series from a time, inclusive, to a time, exclusive.
+// Raw returns the samples of a series from a time, inclusive, to a time, exclusive.
 // A series or instance that does not exist has no samples.
 func (s *Store) Raw(ctx context.Context, instance, key string, from, to int64) (Points, error) {
 	var p Points

@@ -37,7 +37,7 @@ type quantiler struct {
 // rank is the index of the nearest-rank percentile in n sorted values.
 func rank(percent, n int) int { return (percent*n+99)/100 - 1 }
 
-// band gives minimum, 5th, 50th and 95th percentile (nearest rank) and maximum of v, of which there is at least one.
+// band returns minimum, 5th, 50th and 95th percentile (nearest rank) and maximum of v, of which there is at least one.
 // It may change the order of v.
 func (q *quantiler) band(v []float64) (b [5]float64) {
 	n := len(v)
@@ -219,7 +219,7 @@ func (in *input) rollup(wide bool) (r rollup) {
 	return r
 }
 
-// rollup gives the rollup of a varying column as rates or values.
+// rollup returns the rollup of a varying column as rates or values.
 func (e *entry) rollup() rollup {
 	r := e.unit
 	if e.wide || e.scale == 0 {

@@ -38,7 +38,7 @@ type schema struct {
 	packed []byte      // compressed encoding, as files carry it
 }
 
-// find gives the position of a key, or -1.
+// find returns the position of a key, or -1.
 func (s *schema) find(key string) int {
 	i, ok := slices.BinarySearchFunc(s.series, key, func(d *seriesID, key string) int { return strings.Compare(d.key, key) })
 	if !ok {

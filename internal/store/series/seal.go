@@ -85,7 +85,7 @@ func (in *instance) seal(m *pendingMinute) error {
 	return in.addFrame(h, in.schema, payload, true)
 }
 
-// sameDescs says whether two lists are the same; they only grow or are replaced.
+// sameDescs reports whether two lists are the same; they only grow or are replaced.
 func sameDescs(a, b []*seriesID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }

@@ -219,7 +219,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// list gives the instances by id; the caller holds the lock.
+// list returns the instances by id; the caller holds the lock.
 func (s *Store) list() []*instance {
 	list := make([]*instance, 0, len(s.instances))
 	for _, in := range s.instances {
@@ -262,7 +262,7 @@ func validInstance(id string) bool {
 	return true
 }
 
-// ensure gives the instance, making its directory if it is new.
+// ensure returns the instance, making its directory if it is new.
 func (s *Store) ensure(id string) (*instance, error) {
 	if !validInstance(id) {
 		return nil, fmt.Errorf("%q: %w", id, ErrInstance)
@@ -298,7 +298,7 @@ func (s *Store) Compact(ctx context.Context, now time.Time) error {
 	return s.w.compact(ctx, now)
 }
 
-// Stats gives the store's own figures, cheaply.
+// Stats returns the store's own figures, cheaply.
 func (s *Store) Stats() Stats {
 	c := &s.stats
 	st := Stats{

@@ -204,7 +204,7 @@ func (it *thinIterator) mark(keep *[hourSeconds]bool, h *hourVals) {
 	it.active = left
 }
 
-// present says whether there is a sample at a second of the hour at hand or a later one.
+// present reports whether there is a sample at a second of the hour at hand or a later one.
 func (it *thinIterator) present(sec int64) bool {
 	hour := floorTo(sec, hourSeconds)
 	for it.ahead[len(it.ahead)-1].hour < hour {

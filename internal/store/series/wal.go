@@ -40,7 +40,7 @@ func fileMagic(name string, version byte) (m [8]byte) {
 	return m
 }
 
-// checkMagic says whether b begins with the magic; torn is true when it ends within it.
+// checkMagic reports whether b begins with the magic; torn is true when it ends within it.
 func checkMagic(b []byte, want [8]byte) (torn bool, err error) {
 	if len(b) < len(want) {
 		if string(want[:len(b)]) == string(b) {

@@ -219,7 +219,7 @@ func (in *instance) mergeFailed(err error) error {
 	return err
 }
 
-// hourDue says whether an hour's frames are to become a block.
+// hourDue reports whether an hour's frames are to become a block.
 func (in *instance) hourDue(f *framesFile, now time.Time, atOnce bool) bool {
 	end := f.hour + hourSeconds
 	in.mu.RLock()

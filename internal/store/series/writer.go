@@ -34,7 +34,7 @@ func (in *instance) openWriter() (*Writer, error) {
 	return w, nil
 }
 
-// Define gives the position of a series in the values of Append. The same Desc always has the same position, as long as the
+// Define returns the position of a series in the values of Append. The same Desc always has the same position, as long as the
 // Writer is open; positions count up from 0. A key that comes again with another type keeps its position and has the new type from then on.
 func (w *Writer) Define(d Desc) int {
 	in := w.in
@@ -239,7 +239,7 @@ func (in *instance) closeWriter() bool {
 	return true
 }
 
-// Last gives the newest tick of an instance and its values. The function knows the newest value of each
+// Last returns the newest tick of an instance and its values. The function knows the newest value of each
 // series, as long as it is at most five minutes older than the tick: what is collected once a minute is there, too.
 // Without a writer there are no values. t is 0 if nothing was ever stored.
 func (s *Store) Last(instance string) (t int64, value func(key string) (float64, bool)) {

@@ -23,7 +23,7 @@ const (
 	RoleAct  Role = "act"  // start and stop jobs, keep and delete results
 )
 
-// Allows says whether this role includes another.
+// Allows reports whether this role includes another.
 func (r Role) Allows(needed Role) bool { return r == RoleAct || r == needed && r == RoleLook }
 
 // Token is an access token as it is listed; the secret is shown once, when it is made.
@@ -143,7 +143,7 @@ func (s *Store) remove(ctx context.Context, what, query string, args ...any) err
 	})
 }
 
-// AnyAccess tells whether there is any token. A server that listens beyond
+// AnyAccess reports whether there is any token. A server that listens beyond
 // loopback must not start without one.
 func (s *Store) AnyAccess(ctx context.Context) (bool, error) {
 	n := 0

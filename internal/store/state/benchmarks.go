@@ -106,7 +106,7 @@ func (b *Benchmark) scan(r *sql.Rows, also ...any) error {
 	return err
 }
 
-// Benchmark gives one run with its whole result; ErrNotFound when there is none of that id.
+// Benchmark returns one run with its whole result; ErrNotFound when there is none of that id.
 func (s *Store) Benchmark(ctx context.Context, id int64) (b Benchmark, result []byte, err error) {
 	err = s.each(ctx, "read a benchmark", func(r *sql.Rows) error {
 		var packed []byte

@@ -392,7 +392,7 @@ type Protection struct {
 	Running    []Run     `json:"running"`
 }
 
-// Protections gives how every instance is protected that has a backup, a job or a mirror, by instance.
+// Protections returns how every instance is protected that has a backup, a job or a mirror, by instance.
 func (s *Store) Protections(ctx context.Context) ([]Protection, error) {
 	backups, err := s.Backups(ctx, "", 0)
 	if err != nil {
@@ -417,7 +417,7 @@ func (s *Store) Protections(ctx context.Context) ([]Protection, error) {
 	return Protect(backups, drills, mirrors, jobs, last, time.Now()), nil
 }
 
-// lastRuns gives the last run of every job that there is, and every run that goes on.
+// lastRuns returns the last run of every job that there is, and every run that goes on.
 func (s *Store) lastRuns(ctx context.Context) ([]Run, error) {
 	var out []Run
 	err := s.each(ctx, "list runs", func(r *sql.Rows) error {

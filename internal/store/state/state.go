@@ -226,7 +226,7 @@ func check(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// damaged tells whether an error means that the file itself is broken.
+// damaged reports whether an error means that the file itself is broken.
 func damaged(err error) (string, bool) {
 	var e *sqlite.Error
 	if errors.As(err, &e) {

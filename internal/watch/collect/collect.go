@@ -37,7 +37,7 @@ type Extra interface {
 	Close()
 }
 
-// between gives the seconds between two readings: those of their ticks, unless one of them was late.
+// between returns the seconds between two readings: those of their ticks, unless one of them was late.
 func between(prevTick, tick int64, prevAt, at time.Time) float64 {
 	if prevTick == 0 || prevAt.IsZero() {
 		return 0

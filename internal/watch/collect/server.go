@@ -128,7 +128,7 @@ func forgetCounters(sample *fleet.Sample) {
 	}
 }
 
-// lateOurselves says whether a failure is none of the server's: it hung up or seemed to hang while Risso itself stalled.
+// lateOurselves reports whether a failure is none of the server's: it hung up or seemed to hang while Risso itself stalled.
 func (s *Server) lateOurselves(begin time.Time, err error) bool {
 	class := mysql.ClassOf(err)
 	ne, ok := errors.AsType[net.Error](err) // a name server may seem to hang, too
@@ -287,7 +287,7 @@ func (s *Server) clockJump(uptime float64) float64 {
 	return 0
 }
 
-// startedAnew says whether the server that answers again is another run of itself. The id of the newest connection
+// startedAnew reports whether the server that answers again is another run of itself. The id of the newest connection
 // never goes back while a server runs, whatever its clock does; a server that few connect to may have reached
 // the old id again, but then it has not run for as long as the old one would have by now.
 func (s *Server) startedAnew(connections, uptime float64) bool {

@@ -171,7 +171,7 @@ func replicaWritable(r *round) {
 	r.add(c)
 }
 
-// inGalera tells whether a server is a member of a cluster.
+// inGalera reports whether a server is a member of a cluster.
 func inGalera(s *Snapshot) bool {
 	if s.Instance.Role == fleet.RoleGalera || strings.EqualFold(s.text("wsrep_on"), "ON") {
 		return true

@@ -210,7 +210,7 @@ func (f *follower) replaceDamaged(ctx context.Context, key, path string, why err
 	return start{name: filepath.Base(path), pos: int64(len(binlogevent.Magic))}, true, syncPath(filepath.Dir(path))
 }
 
-// sameTail says whether the last event of a log is the one that the server has there.
+// sameTail reports whether the last event of a log is the one that the server has there.
 func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, error) {
 	if w.last == 0 {
 		return true, nil // nothing in it

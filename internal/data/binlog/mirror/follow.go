@@ -187,7 +187,7 @@ func (f *follower) loop(ctx context.Context) error {
 // oncePatience is how long Follow with Once waits for a server that it has reached to come back.
 const oncePatience = time.Minute
 
-// permanent says whether waiting does not help against an error.
+// permanent reports whether waiting does not help against an error.
 func permanent(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:
@@ -312,7 +312,7 @@ func (f *follower) lull(d *mysql.Dump) error {
 	return f.settle(d, true)
 }
 
-// dueSync says whether it is time to put on disk what came: immediately when the server waits for it and nothing more is waiting to
+// dueSync reports whether it is time to put on disk what came: immediately when the server waits for it and nothing more is waiting to
 // be read, or when so much came that the disk must not be idle.
 func (f *follower) dueSync(idle bool) bool {
 	if idle && f.acking || f.w.pos-f.w.synced >= syncBytes {
@@ -431,7 +431,7 @@ func (f *follower) rotate(d *mysql.Dump, r binlogevent.Rotate) error {
 	return nil
 }
 
-// isBlank says whether a file has not even the beginning of a log.
+// isBlank reports whether a file has not even the beginning of a log.
 func isBlank(place Place, path string) bool {
 	in, err := openLocal(place, path)
 	if err != nil {

@@ -233,7 +233,7 @@ func localLogs(dir string) ([]localLog, error) {
 	return list, nil
 }
 
-// isLog says whether a file's name is that of a log that is being written: it ends in its number.
+// isLog reports whether a file's name is that of a log that is being written: it ends in its number.
 func isLog(name string) bool {
 	return !strings.HasPrefix(name, ".") && !strings.Contains(name, setAside) && binlog.Number(name) > 0
 }
@@ -325,7 +325,7 @@ func openStored(ctx context.Context, place Place, name string) (io.ReadCloser, e
 	return binlog.Uncompressed(in)
 }
 
-// Files gives the logs of a series to read. If the place has a policy, each is read only as far as it was signed by a trusted key, to
+// Files returns the logs of a series to read. If the place has a policy, each is read only as far as it was signed by a trusted key, to
 // the last bit; otherwise with an error before the first byte.
 func (s Series) Files(place Place, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))

@@ -55,7 +55,7 @@ func (p *parser) parse() (node, error) {
 	return p.condition(n)
 }
 
-// is says whether the current token is one of these operators or words.
+// is reports whether the current token is one of these operators or words.
 func (p *parser) is(words ...string) bool {
 	if p.tok.kind != tokOp && p.tok.kind != tokName {
 		return false

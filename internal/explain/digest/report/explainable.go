@@ -165,7 +165,7 @@ type word struct{ at, end int }
 
 func (w word) is(query, name string) bool { return strings.EqualFold(query[w.at:w.end], name) }
 
-// several says whether there is anything after a semicolon.
+// several reports whether there is anything after a semicolon.
 func several(q string) bool {
 	ended := false
 	for _, t := range sqltext.Tokens(q) {

@@ -137,7 +137,7 @@ func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, erro
 	return drive.ForMySQL(target), w, nil
 }
 
-// isPostgres says whether a DSN is of PostgreSQL.
+// isPostgres reports whether a DSN is of PostgreSQL.
 func isPostgres(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }

@@ -345,7 +345,7 @@ func (m *matrix) open(l *live, c Cell) (workload.Workload, drive.Target, error) 
 	return w, target, err
 }
 
-// prepares says whether a workload makes tables; a script may have no setup.
+// prepares reports whether a workload makes tables; a script may have no setup.
 func prepares(w workload.Workload) bool {
 	if x, ok := w.(interface{ HasSetup() bool }); ok {
 		return x.HasSetup()

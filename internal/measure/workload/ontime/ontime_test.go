@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
-// target gives an empty database on a server.
+// target returns an empty database on a server.
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {

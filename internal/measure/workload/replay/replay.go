@@ -103,7 +103,7 @@ func (r *replay) weigh() bool {
 	return sum > 0
 }
 
-// nameKinds gives the classes that took most time a kind each.
+// nameKinds makes each of the classes that took most time a kind.
 func (r *replay) nameKinds() {
 	var order []int
 	used := make([]bool, len(r.Classes))
@@ -144,7 +144,7 @@ func (r *replay) nameKinds() {
 func (r *replay) Name() string        { return "replay" }
 func (r *replay) KindNames() []string { return r.names }
 
-// Recorded gives what the classes took when they were recorded.
+// Recorded returns what the classes took when they were recorded.
 func (r *replay) Recorded() []*workload.Before {
 	for i, kind := range r.kind {
 		if b := r.before[kind]; b != nil && b.Class == r.Classes[i].Class {
@@ -157,7 +157,7 @@ func (r *replay) Recorded() []*workload.Before {
 	return r.before
 }
 
-// Writes says whether any statement may write.
+// Writes reports whether any statement may write.
 func (r *replay) Writes() bool { return r.writes }
 
 // writesNothing is the server's answer to a statement that writes in a transaction that may not.

@@ -51,7 +51,7 @@ func (t *serverTimes) add(class int, seconds float64, rng *rand.Rand) {
 	}
 }
 
-// of gives the figures of a class; nil if the server reported nothing.
+// of returns the figures of a class; nil if the server reported nothing.
 func (t *serverTimes) of(class int) *workload.ServerTime {
 	t.mu.Lock()
 	defer t.mu.Unlock()

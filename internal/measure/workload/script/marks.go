@@ -46,7 +46,7 @@ func words(sql string, n int) []string {
 	return out
 }
 
-// createdBy gives the table that a statement makes permanently; "" if it makes none.
+// createdBy returns the table that a statement makes permanently; "" if it makes none.
 func createdBy(st statement, d drive.Dialect) string {
 	list := words(st.sql, 4)
 	at := slices.Index(list, "table")

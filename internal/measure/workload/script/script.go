@@ -48,7 +48,7 @@ func newScript(f *file) *script {
 
 func (w *script) Name() string { return "script" }
 
-// HasSetup says whether there is anything to prepare.
+// HasSetup reports whether there is anything to prepare.
 func (w *script) HasSetup() bool { return len(w.setup) > 0 }
 
 // Counts says that setup and teardown are counted by statements.
@@ -68,7 +68,7 @@ func (w *script) KindNames() []string {
 	return out
 }
 
-// Writes says whether any statement of a transaction may do more than read.
+// Writes reports whether any statement of a transaction may do more than read.
 func (w *script) Writes() bool {
 	for _, t := range w.transactions {
 		for _, st := range t.statements {
@@ -123,7 +123,7 @@ func (w *script) mostSaves() (n int) {
 	return n
 }
 
-// countersOf gives the counters of a session, the same to each of its clients.
+// countersOf returns the counters of a session, the same to each of its clients.
 func (w *script) countersOf(id int) []int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -284,7 +284,7 @@ func (c *client) do(st *statement, p *drive.Stmt) (drive.Result, error) {
 	return c.session.Do(p, c.args...)
 }
 
-// value gives the value of this transaction, and draws it if it was not drawn yet.
+// value returns the value of this transaction, and draws it if it was not drawn yet.
 func (c *client) value(n int) value {
 	if n < len(c.drawn) && !c.drawn[n] {
 		c.values[n] = c.script.values[n].draw(&c.source)

@@ -187,7 +187,7 @@ func (l *loader) index(ctx context.Context) error {
 	return l.alter(ctx, statements)
 }
 
-// byTable gives one statement for the indexes of each table.
+// byTable returns one statement for the indexes of each table.
 func byTable(d drive.Dialect, list []index) (statements []string) {
 	at := map[string]int{}
 	for _, x := range list {

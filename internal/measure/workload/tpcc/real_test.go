@@ -27,7 +27,7 @@ import (
 // servers are those that the tests run on.
 var servers = []string{"mariadb", "mysql-9.7", "postgres"}
 
-// start gives an empty database on a server that is the test's alone.
+// start returns an empty database on a server that is the test's alone.
 func start(t *testing.T, spec string) drive.Target {
 	t.Helper()
 	target, _ := startWithAddress(t, spec)
