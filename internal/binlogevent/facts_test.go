@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// within says whether a number is in a list of ranges: "1-16 18".
+// within reports whether a number is in a list of ranges: "1-16 18".
 func within(t *testing.T, ranges string, n uint32) bool {
 	t.Helper()
 	for _, r := range strings.Fields(ranges) {
@@ -39,7 +39,7 @@ func TestCollations(t *testing.T) {
 	}
 }
 
-// TestFits: as which types of the log a column of each declared type may stand there.
+// TestFits: as which types of the log a column of each declared type may appear there.
 func TestFits(t *testing.T) {
 	const blobs = "252 249-251 140"
 	for declared, types := range map[string]string{
@@ -117,7 +117,7 @@ func TestIntegers(t *testing.T) {
 	for _, short := range []string{"", "\xfc\x01", "\xfe\x01"} {
 		c := cursor{b: []byte(short)}
 		if c.packed(); c.err() == nil {
-			t.Errorf("%x: got no error", short)
+			t.Errorf("%x: got no error, want c.err() not nil", short)
 		}
 		c = cursor{b: []byte(short)}
 		if c.varint(); short == "" && c.err() == nil {

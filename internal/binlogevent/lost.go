@@ -47,7 +47,7 @@ func (r *Reader) survive(err error) error {
 	return io.EOF
 }
 
-// skipPayload goes behind a compressed transaction that cannot be read.
+// skipPayload skips a compressed transaction that cannot be read.
 func (r *Reader) skipPayload() error {
 	left := r.left
 	r.inner, r.left, r.sum = nil, nil, nil

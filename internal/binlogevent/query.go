@@ -62,7 +62,7 @@ func ParseQueryText(e Event, limit int) (Query, error) {
 	return q, err
 }
 
-// Moment is the microsecond of the second at which a statement began, where the log tells it; else 0. It is for what
+// Moment is the microsecond of the second at which a statement began, if the log has it; else 0. It is for what
 // ParseQueryText gave.
 func (q *Query) Moment() int {
 	x := Query{}
@@ -102,7 +102,7 @@ func (q *Query) status(status []byte) {
 		case 1:
 			v := c.uint(8)
 			q.SQLMode = &v
-		case 2: // a catalogue with a zero behind it
+		case 2: // a catalogue followed by a zero
 			c.take(int(c.uint(1)) + 1)
 		case 3:
 			q.AutoIncrement = &[2]uint16{uint16(c.uint(2)), uint16(c.uint(2))}

@@ -2,7 +2,7 @@ package binlogevent
 
 import "fmt"
 
-// RenameTable gives a table map event without checksum another table's name. The rows events behind it name the table by
+// RenameTable puts another table's name into a table map event without checksum. The rows events after it name the table by
 // number and stay as they are.
 func RenameTable(f Format, raw []byte, schema, name string) ([]byte, error) {
 	const longest = 250 // what one byte can tell; a name has at most 64 characters of three bytes

@@ -45,7 +45,7 @@ func (m *Tables[T]) Map(f Format, body []byte) (t *Mapped[T], fresh bool, err er
 	return t, true, nil
 }
 
-// Get is the table with a number; nil: none was named.
+// Get returns the table with a number, or nil.
 func (m *Tables[T]) Get(id uint64) *Mapped[T] {
 	if m.last != nil && m.last.ID == id {
 		return m.last

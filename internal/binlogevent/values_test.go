@@ -97,7 +97,7 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// TestShown: a text whose character set is not told is shown where it reads.
+// TestShown: a text of unknown character set is shown if it is readable.
 func TestShown(t *testing.T) {
 	text := Column{typ: typeVarchar, fixed: -1, prefix: 1, charset: true}
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestEquals(t *testing.T) {
 	}
 	col := Column{Name: "n", typ: typeTiny, fixed: 1}
 	if got, err := col.Equals(Value{Present: true, Null: true}); got != "`n` IS NULL" || err != nil {
-		t.Errorf("NULL: got %s, %v", got, err)
+		t.Errorf("NULL: got %s, %v; want \"`n` IS NULL\"", got, err)
 	}
 }
 

@@ -114,7 +114,7 @@ func cgroupMounts(root string) []cgroupMount {
 	return out
 }
 
-// folder finds the folder of a group, or "" where it is the root of the hierarchy,
+// folder finds the folder of a group, or "" if it is the root of the hierarchy,
 // which limits nothing and counts what the host counts. Inside a container the
 // mount shows only the container's part, and its root is the container's group.
 func folder(root string, mounts []cgroupMount, controller, path string) string {
@@ -291,7 +291,7 @@ func (c *cgroup) addV1(controller, dir string) {
 }
 
 // single parses a file of one number. The word max, and version 1's number that
-// means the same, are absent values.
+// means the same, mean no value.
 func single(s *set, to slot) func([]byte) {
 	const unlimited = 1 << 60
 	return func(b []byte) {

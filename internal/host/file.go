@@ -7,7 +7,7 @@ import (
 )
 
 // procFile is a file of /proc, /sys or a cgroup that stays open and is read
-// anew from its start each time: no open, no close, no allocation per tick.
+// again from its start each time: no open, no close, no allocation per tick.
 type procFile struct {
 	path string
 	fd   int // -1 while closed
@@ -43,7 +43,7 @@ func (f *procFile) read(buf *[]byte) ([]byte, error) {
 			b = make([]byte, max(16<<10, 2*len(b)))
 			*buf, n = b, 0
 		}
-		// The kernel hands out at most a page of most files at once.
+		// The kernel hands out at most a page of most files at a time.
 		m, err := unix.Pread(f.fd, b[n:], int64(n))
 		if err == unix.EINTR {
 			continue
@@ -154,5 +154,5 @@ func parseDecimal(b []byte) (float64, bool) {
 	return v / scale, digits > 0
 }
 
-// hasPrefix tells whether b starts with p, without allocating.
+// hasPrefix reports whether b starts with p, without allocating.
 func hasPrefix(b []byte, p string) bool { return len(b) >= len(p) && string(b[:len(p)]) == p }

@@ -118,7 +118,7 @@ func (n *netDev) define(name string) int {
 }
 
 // netStat parses /proc/net/snmp and /proc/net/netstat: a line of names, then a
-// line of figures. Where the wanted names stand is worked out once and again only
+// line of figures. The positions of the wanted names are found once and again only
 // when the line of names changes.
 type netStat struct {
 	h      *Host

@@ -17,9 +17,9 @@ import (
 var ErrGone = errors.New("the process has ended")
 
 // Process reads one process and its control group. Like a Host it is for one
-// goroutine, but for Gaps.
+// goroutine, except for Gaps.
 //
-// Context switches are left out on purpose: /proc tells them per thread only, and
+// Context switches are left out on purpose: /proc has them per thread only, and
 // those of a server's main thread, which /proc/PID/status shows, say nothing.
 type Process struct {
 	reader
@@ -83,7 +83,7 @@ func (h *Host) Process(pid int) (*Process, error) {
 	return p, nil
 }
 
-// bootTime reads when the host was booted, unix time; zero where that is not told.
+// bootTime reads when the host was booted, unix time; zero if unknown.
 func (h *Host) bootTime() float64 {
 	in := cursor{b: []byte(h.text("/proc/stat"))}
 	for l, ok := in.line(); ok; l, ok = in.line() {
@@ -106,7 +106,7 @@ func (p *Process) Started() time.Time {
 	return time.Unix(int64(p.boot), 0).Add(time.Duration(p.started) * time.Second / userHZ)
 }
 
-// Read reads the process; the values stand at the positions of Metrics, as those
+// Read reads the process; the values are at the positions of Metrics, as those
 // of Host.Read do. It returns ErrGone once the process has ended, for good.
 func (p *Process) Read() ([]float64, error) {
 	p.clear()
@@ -158,7 +158,7 @@ type procStat struct {
 	cutime, cstime                                   uint64 // of children that ended
 }
 
-// parseStat reads /proc/PID/stat. The name stands in parentheses and may hold
+// parseStat reads /proc/PID/stat. The name is in parentheses and may hold
 // blanks and parentheses itself, so the last one counts.
 func parseStat(b []byte) (s procStat, ok bool) {
 	end := bytes.LastIndexByte(b, ')')
@@ -228,7 +228,7 @@ func (f *fdCount) read(r *reader) {
 	r.values[f.at] = f.last
 }
 
-// sizeIsCount tells whether the folder is one of the real /proc: elsewhere its
+// sizeIsCount reports whether the folder is one of the real /proc: elsewhere its
 // size means bytes.
 func (f *fdCount) sizeIsCount() bool {
 	if f.tried {
@@ -239,7 +239,7 @@ func (f *fdCount) sizeIsCount() bool {
 	return f.tried
 }
 
-// countEntries counts the entries of an open folder, but for . and .. .
+// countEntries counts the entries of an open folder, except . and .. .
 func countEntries(fd int, buf []byte) float64 {
 	if _, err := unix.Seek(fd, 0, 0); err != nil {
 		return math.NaN()

@@ -23,7 +23,7 @@ type Stopped struct {
 	Time    time.Duration // for which it was stopped, summed over the processors
 }
 
-// Quotas looks at the control groups of a process; pid 0 is this one. It gives an error where it cannot be known whether there is a
+// Quotas looks at the control groups of a process; pid 0 is this one. It returns an error if it cannot be known whether there is a
 // quota: no /proc, or no control groups mounted.
 func (h *Host) Quotas(pid int) (*Quotas, error) {
 	who := "self"

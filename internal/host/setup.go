@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Setup is how a host is set up, as far as that bears on how fast it is. What cannot be read is left empty.
+// Setup is how a host is set up, as far as that affects how fast it is. What cannot be read is left empty.
 type Setup struct {
 	Hostname     string   `json:"hostname"`
 	OS           string   `json:"os,omitempty"`
@@ -89,7 +89,7 @@ func chosen(list string) string {
 	return word
 }
 
-// hypervisor names what the machine is a guest of. Sources: /sys/hypervisor, the DMI strings that the hypervisor gives,
+// hypervisor names what the machine is a guest of. Sources: /sys/hypervisor, the DMI strings that the hypervisor sets,
 // and the processor's own flag (CPUID leaf 1, ECX bit 31).
 func (h *Host) hypervisor() string {
 	if t := h.text("/sys/hypervisor/type"); t != "" {
@@ -328,7 +328,7 @@ func (h *Host) NetworkNamespace(pid int) string {
 	return ns
 }
 
-// InterfaceKind says what kind of network interface a name stands for. Source: Documentation/ABI/testing/sysfs-class-net of
+// InterfaceKind says what kind of network interface a name denotes. Source: Documentation/ABI/testing/sysfs-class-net of
 // Linux: iflink differs from ifindex where an interface is an end of a pair or sits on another.
 func (h *Host) InterfaceKind(name string) string {
 	dir := h.path("/sys/class/net/" + name)

@@ -16,7 +16,7 @@ type Storage struct {
 	Mount      string   `json:"mount"`
 	FileSystem string   `json:"file_system"` // ext4, xfs, zfs, overlay …
 	Options    string   `json:"options"`     // options of the mount and of the file system
-	Source     string   `json:"source"`      // /dev/sda1, or the name the file system gives it
+	Source     string   `json:"source"`      // /dev/sda1, or the file system's name for it
 	SizeBytes  int64    `json:"size_bytes,omitempty"`
 	FreeBytes  int64    `json:"free_bytes,omitempty"`
 	Device     string   `json:"device,omitempty"` // sda1; empty: not a block device of this host
@@ -95,7 +95,7 @@ func joinOptions(lists ...string) string {
 }
 
 // device reads of the disk under a file system; number is its major:minor. File systems with several devices (btrfs, zfs)
-// have a number of their own: there the source names one.
+// have their own number: there the source names one.
 func (h *Host) device(s *Storage, number string) {
 	dir, err := filepath.EvalSymlinks(h.path("/sys/dev/block/" + number))
 	if err != nil {

@@ -22,7 +22,7 @@ type Fingerprinter struct {
 	arms unions
 }
 
-// Fingerprint gives the fingerprint of one statement.
+// Fingerprint returns the fingerprint of one statement.
 func Fingerprint(stmt string) string {
 	var f Fingerprinter
 	return string(f.Append(nil, []byte(stmt)))
@@ -45,7 +45,7 @@ func ClassID(fingerprint []byte) string {
 // room is how many bytes one turn of the main loop may write without asking again.
 const room = 48
 
-// state is what the main loop remembers beside its places in the statement and in the fingerprint.
+// state is what the main loop remembers besides its places in the statement and in the fingerprint.
 type state struct {
 	depth   int  // open parentheses
 	rows    int  // the depth around VALUES whose first row is being copied; -1: none
@@ -315,7 +315,7 @@ func dot(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []b
 	return i + 1, o + 1, out
 }
 
-// afterName tells whether the point at i separates names, and does not begin a number.
+// afterName reports whether the point at i separates names, and does not begin a number.
 func afterName(s []byte, i int) bool {
 	return i > 0 && (isWord(s[i-1]) || s[i-1] == '`' || s[i-1] == '"' || s[i-1] == '?')
 }
@@ -367,7 +367,7 @@ func startsLiteral(s []byte, i int) bool {
 	}
 }
 
-// operandBefore tells whether the fingerprint so far ends in an operand, so that a + or - after it is the operator
+// operandBefore reports whether the fingerprint so far ends in an operand, so that a + or - after it is the operator
 // between two operands and not a sign.
 func operandBefore(out []byte) bool {
 	if n := len(out); n > 0 && out[n-1] == ' ' {
@@ -448,7 +448,7 @@ func isToolkit(c []byte) bool {
 	return d > 0 && d < len(name)-1 && wordEnd(name, 0) == d && wordEnd(name, d+1) == len(name)
 }
 
-// special gives the fingerprints that follow rules of their own: mysqldump's reads, what the server logs for
+// special returns the fingerprints with special rules: mysqldump's reads, what the server logs for
 // commands that are no SQL, CALL and USE.
 func special(dst, s []byte, i int) ([]byte, bool) {
 	s = s[i:]
@@ -489,7 +489,7 @@ func special(dst, s []byte, i int) ([]byte, bool) {
 	return dst, false
 }
 
-// cutWord gives the place after the word, in lower case, with which s begins.
+// cutWord returns the place after the word, in lower case, with which s begins.
 func cutWord(s []byte, word string) (int, bool) {
 	n := len(word)
 	if len(s) < n || !equalFold(s[:n], word) || len(s) > n && isWord(s[n]) {

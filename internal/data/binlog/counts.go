@@ -10,9 +10,9 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// BackupCounts tells how many rows tables had by the manifests of backups of the server whose logs are searched. Of all
-// backups it takes two: the newest before until, which is nearest to the mistake, and the oldest since the logs begin, from
-// which they tell every change. A manifest is read when the first table is asked for; only wanted tables are kept of it.
+// BackupCounts returns how many rows tables had, by the manifests of backups of the server whose logs are searched. Of all
+// backups it takes two: the newest before until, which is nearest to the mistake, and the oldest since the logs began, from
+// which on they have every change. A manifest is read when the first table is asked for; only wanted tables are kept of it.
 func BackupCounts(r *repo.Repo, backups []repo.Header, since, until time.Time, wanted TableFilter) Counts {
 	var chosen []repo.Header
 	for i := range backups { // the newest first
@@ -46,7 +46,7 @@ func (b *backupCounts) counts(ctx context.Context, schema, table string) []Count
 	if b.rows == nil {
 		b.rows = map[string][]Count{}
 		for _, h := range b.chosen {
-			b.read(ctx, h) // a damaged one tells nothing, and hinders no search
+			b.read(ctx, h) // a damaged one is ignored
 		}
 	}
 	return b.rows[schema+"."+table]

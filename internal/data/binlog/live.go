@@ -51,7 +51,7 @@ func (l *Live) Columns(ctx context.Context, schema, table string) ([]binlogevent
 	return list, list != nil
 }
 
-// Hazards says what a change of a table's rows would cause beside it.
+// Hazards says what a change of a table's rows would cause besides.
 func (l *Live) Hazards(ctx context.Context, schema, table string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

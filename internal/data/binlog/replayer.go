@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// replayer is a session that replays: several statements at once, as long as they take, in bytes as they are. What a log has is sent as
-// the one statement that it is. It belongs to one goroutine.
+// replayer is a session that replays: several statements together, for as long as they take, byte for byte. What a log has is sent as
+// a single statement. It belongs to one goroutine.
 type replayer struct {
 	s         *mysql.Stream
 	Server    mysql.Server
@@ -44,8 +44,8 @@ func (r *replayer) Exec(ctx context.Context, statements string) error {
 	return r.exec(ctx, statements, true)
 }
 
-// ExecOne runs a statement that somebody else wrote. The server reads it as one, whatever stands in it: with another one behind it, it is
-// refused as an error of syntax.
+// ExecOne runs a statement that somebody else wrote. The server reads it as one, whatever is in it: if another one follows it, it is
+// refused as a syntax error.
 func (r *replayer) ExecOne(ctx context.Context, statement string) error {
 	return r.exec(ctx, statement, false)
 }

@@ -31,8 +31,8 @@ type Damage struct {
 	Limit   int    // transactions to keep, the worst; 0: all
 	Workers int    // logs that are read at the same time; 0: processors
 	Columns Columns
-	Counts  Counts                                                        // how many rows tables had, for the share that went; nil: nobody knows
-	Now     func(ctx context.Context, schema, table string) (Count, bool) // and how many they have, behind the logs
+	Counts  Counts                                                        // how many rows tables had, for the share that went; nil: unknown
+	Now     func(ctx context.Context, schema, table string) (Count, bool) // and how many they have, after the logs
 	Tell    func(Progress)
 }
 
@@ -84,7 +84,7 @@ const (
 	maxTextShown  = 4096
 )
 
-// Columns tells what a log does not: the columns of a table as it is now. ok is false when there is no such table, or it has
+// Columns returns what a log does not have: the columns of a table as it is now. ok is false if there is no such table, or it has
 // another number of columns than the log.
 type Columns func(ctx context.Context, schema, table string) (list []binlogevent.Column, ok bool)
 
@@ -99,9 +99,9 @@ type SearchResult struct {
 	Notes        []string `json:"notes,omitempty"`
 }
 
-// Search reads logs and gives the transactions that fit the description: statements that destroy at once first, then by
-// rows. Logs are read at the same time, and not at all where their index says that nothing in them fits; rows are counted,
-// and decoded only where they are shown.
+// Search reads logs and gives the transactions that fit the description: statements that destroy everything first, then by
+// rows. Logs are read at the same time, and not at all if their index says that nothing in them fits; rows are counted,
+// and decoded only if they are shown.
 func Search(ctx context.Context, files []File, d Damage) (SearchResult, error) {
 	results := make([]searcher, len(files))
 	var total, read atomic.Int64

@@ -335,7 +335,7 @@ func (r *run) produce(ctx context.Context, jobs chan<- job) error {
 	return r.accounts(ctx, here, there)
 }
 
-// named makes sure that each name that was asked for is that of something, on any server, before anything is compared. A pattern that meets
+// named makes sure that each name asked for exists, on any server, before anything is compared. A pattern that matches
 // nothing is only noted.
 func (r *run) named(ctx context.Context, here *link, there []*link, schemas []string) error {
 	if r.choice.All() {
@@ -388,7 +388,7 @@ func (r *run) extraTables(ctx context.Context, here *link, there []*link, schema
 	if len(on) == 0 {
 		return nil
 	}
-	// A table that was made meanwhile is on the primary by now; one that was dropped there goes away soon.
+	// A table made in the meantime is on the primary by now; one that was dropped there is removed soon.
 	again, err := here.tables(ctx, schema)
 	if err != nil {
 		return err

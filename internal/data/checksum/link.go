@@ -23,7 +23,7 @@ type side struct {
 	server     mysql.Server
 	id         string // server_id
 	channels   []read.ReplicaChannel
-	delay      time.Duration     // that it is told to keep
+	delay      time.Duration     // the delay that is configured
 	collations map[string]string // the default collation of each character set
 	notes      []string
 	blind      bool         // the account does not see all views and programs
@@ -39,7 +39,7 @@ type link struct {
 	back    time.Duration // how long it is waited for when it was lost
 	stream  *mysql.Stream
 	conn    *mysql.Conn
-	asText  bool // values come in utf8mb4, whatever their columns' character sets
+	asText  bool // values come in utf8mb4, regardless of their columns' character sets
 }
 
 func (l *link) close() {
@@ -53,7 +53,7 @@ func (l *link) close() {
 	}
 }
 
-// rows calls f with a session for rows; again with a new one when the session broke, so that f starts anew each time.
+// rows calls f with a session for rows; again with a new one if the session broke, so that f starts over each time.
 func (l *link) rows(ctx context.Context, f func(*mysql.Stream) error) error {
 	return l.again(ctx, func() error {
 		if l.stream != nil && l.stream.Broken() != nil { // an answer was left in the middle
@@ -148,7 +148,7 @@ func (l *link) again(ctx context.Context, f func() error) error {
 	}
 }
 
-// lost says whether an error means that the server is not there, in contrast to one that it gave.
+// lost reports whether an error means that the server is not there, in contrast to one that it gave.
 func lost(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassRefused, mysql.ClassTimeout, mysql.ClassDropped, mysql.ClassUnreachable, mysql.ClassFull:
@@ -223,7 +223,7 @@ func channelNotes(ch read.ReplicaChannel) (notes []string) {
 	return notes
 }
 
-// passes says whether the side replicates a table.
+// passes reports whether the side replicates a table.
 func (s *side) passes(schema, table string) bool {
 	for _, ch := range s.channels {
 		if ch.Filter.Passes(schema, table) {
@@ -245,7 +245,7 @@ func (l *link) mark(ctx context.Context) (m read.Mark, have bool, err error) {
 	return m, err == nil, err
 }
 
-// reach waits for a replica; one that was late again and again, or is told to be later than that, is waited for in short.
+// reach waits for a replica; for one that was late repeatedly, or has a longer delay configured, only briefly.
 func (l *link) reach(ctx context.Context, m read.Mark, patience time.Duration) (reached bool, err error) {
 	if l.late.Load() >= 2 || l.delay > patience {
 		patience = min(patience, 200*time.Millisecond)
@@ -262,7 +262,7 @@ func (l *link) reach(ctx context.Context, m read.Mark, patience time.Duration) (
 	return reached, err
 }
 
-// gone says whether an error means that a table, or its schema, is not there.
+// gone reports whether an error means that a table, or its schema, is not there.
 func gone(err error) bool {
 	return err != nil && (mysql.ClassOf(err) == mysql.ClassMissing || mysql.ErrorNumber(err) == errno.UnknownDatabase)
 }

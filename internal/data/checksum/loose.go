@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// How often a chunk without a key is read before what differs is said to: its rows by their hashes; or, where they are too many to
-// be held in memory at once, those of some shelves, or its sums alone, which have to be the same on the primary before and after.
+// How often a chunk without a key is read before it is said to differ: its rows by their hashes; or, where they are too many to
+// be held in memory at once, those of some shelves, or its sums alone, which must be the same on the primary before and after.
 const (
 	looseRounds = 8
 	totalRounds = 3

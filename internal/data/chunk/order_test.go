@@ -36,6 +36,6 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	if got := order("CREATE TABLE `t` (\n  `other` int(11) NOT NULL\n) ENGINE=InnoDB", "1"); got != "" {
-		t.Errorf("of a column that is not there: %q", got)
+		t.Errorf("of a column that is not there: %q, want \"\"", got)
 	}
 }

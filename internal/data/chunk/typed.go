@@ -16,7 +16,7 @@ import (
 )
 
 // MySQL keeps a JSON document as types, and shows it as text: a DECIMAL looks like a DOUBLE there, a DATE like a string. What is
-// loaded from that text would be of another type than it was. So what has such a type is kept with its place, beside the rows.
+// loaded from that text would be of another type than it was. So what has such a type is stored with its place, next to the rows.
 // MariaDB's JSON is text.
 
 // Place is where in the JSON documents of a table something lies.
@@ -59,7 +59,7 @@ type Places struct {
 // heldRow is how much of a row that comes in pieces is held.
 const heldRow = 16 << 20
 
-// NewPlaces is for a table of MySQL; nil where the table has no JSON.
+// NewPlaces is for a table of MySQL; nil if the table has no JSON.
 func NewPlaces(t define.Table, to wire.RowSink) *Places {
 	p := &Places{To: to}
 	for i, c := range Columns(t) {
@@ -88,7 +88,7 @@ func (p *Places) List() (list []Place, whole bool) {
 	return list, !p.more
 }
 
-// unbroken gives what takes rows of a table with JSON so that the documents are JSON: MySQL 5.7 breaks what it writes of bytes into
+// unbroken returns what takes rows of a table with JSON so that the documents are JSON: MySQL 5.7 breaks what it writes of bytes into
 // lines (5.7.22, seen), which it would not take back. A line feed that is meant is escaped there.
 func unbroken(t define.Table, to wire.RowSink) wire.RowSink {
 	l := &lines{to: to, json: map[int]bool{}}
@@ -257,7 +257,7 @@ func (w *walker) elements() {
 	w.at++
 }
 
-// str goes past a string, and gives what stands between its quotes.
+// str skips a string, and returns what is between its quotes.
 func (w *walker) str() []byte {
 	begin := w.at + 1
 	for w.at++; w.at < len(w.text); w.at++ {
@@ -282,7 +282,7 @@ func (w *walker) note() {
 	}
 }
 
-// looksTyped says whether a string can be a date, a time, or bytes.
+// looksTyped reports whether a string can be a date, a time, or bytes.
 func looksTyped(s []byte) bool {
 	if bytes.HasPrefix(s, []byte("base64:type")) {
 		return true
@@ -317,7 +317,7 @@ func (p Place) typed() string {
 	return "(JSON_TYPE(" + x + ") IN ('" + strings.Join(JSONTypes[:last], "', '") + "') OR JSON_TYPE(" + x + ") = '" + JSONTypes[last] + "' AND CAST(" + x + " AS CHAR) NOT REGEXP '[.e]')"
 }
 
-// TypedPlaces gives those places at which some row has a value whose type its text does not tell, and how many there are of each.
+// TypedPlaces returns those places at which some row has a value whose type its text does not show, and how many there are of each.
 func TypedPlaces(ctx context.Context, q Querier, t define.Table, list []Place, purpose string) (typed []Place, counts []int64, err error) {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {

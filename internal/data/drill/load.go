@@ -57,7 +57,7 @@ func missing(got load.Result) (leftOut, notes []string) {
 	for _, f := range got.LeftOut {
 		accounts = accounts || strings.HasPrefix(f.What, "account ")
 		switch text := f.What + ": " + f.Why; {
-		case strings.HasPrefix(f.What, "account "): // the throw-away server may lack ways to log in
+		case strings.HasPrefix(f.What, "account "): // the throw-away server may not support its way to log in
 			notes = append(notes, text)
 		case !strings.HasPrefix(f.What, "table "): // a table that is missing is missed when they are counted
 			leftOut = append(leftOut, text)

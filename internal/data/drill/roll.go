@@ -17,7 +17,7 @@ type Logs struct {
 	Trust    places.LogTrust
 }
 
-// roll applies all that is mirrored behind the backup's position.
+// roll applies all that is mirrored after the backup's position.
 func (r *run) roll(ctx context.Context) error {
 	if r.Logs == nil {
 		return nil
@@ -33,7 +33,7 @@ func (r *run) roll(ctx context.Context) error {
 	case errors.Is(err, mirror.ErrNone):
 		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill proves the snapshot only (risso binlog follow mirrors them)")
 		return nil
-	case errors.Is(err, binlog.ErrShort): // as those of a mirror that is behind do
+	case errors.Is(err, binlog.ErrShort): // as those of a mirror that lags do
 		r.proof.Notes = append(r.proof.Notes, fmt.Sprintf("the mirrored binary logs end before the backup: logs %s: %v: nothing is rolled forward, the drill proves the snapshot only", got.Series.Key, err))
 		return nil
 	case err != nil && got.Series.Key != "":

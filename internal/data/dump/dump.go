@@ -32,7 +32,7 @@ type Options struct {
 	Gate     Gate  // nil: no limits
 	ChunkAim int64 // bytes of rows that a chunk should have; 0: by the number of threads
 
-	// Partial takes what the account may see where it may not see all that is asked for; the backup is marked as a part.
+	// Partial takes what the account may see if it may not see all that is asked for; the backup is marked as partial.
 	Partial bool
 
 	// Smaller says that the backup may hold much less than the one before it: see repo.Hollow.
@@ -45,10 +45,10 @@ type Options struct {
 	NoCompression bool // for places that are faster than the processor; large rows are compressed all the same
 
 	Progress func(Progress)    // may be nil; called from several goroutines
-	Waiting  func(repo.Holder) // told when a prune is waited for; nil: silence
+	Waiting  func(repo.Holder) // called when a prune is waited for; nil: silence
 }
 
-// Gate lets work pass when the server bears it.
+// Gate admits work while the server can take it.
 type Gate interface {
 	// Pass waits until n more bytes may be read.
 	Pass(ctx context.Context, n int64) error
@@ -85,7 +85,7 @@ const (
 	smallFor = 4 // more threads than this take the small one
 )
 
-// ErrNothing says that nothing on the server is what was asked for.
+// ErrNothing says that the server has nothing of what was asked for.
 var ErrNothing = errors.New("nothing on the server matches")
 
 // ErrChanged says that a schema was changed in a way that the snapshot does not survive.
@@ -115,7 +115,7 @@ type job struct {
 	hollow   string
 }
 
-// Run takes a backup. When it fails the repository is as before, but for chunks that the next backup finds.
+// Run takes a backup. When it fails the repository is as before, except for chunks that the next backup finds.
 func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 	began := time.Now()
 	o.Threads = max(1, o.Threads)
@@ -338,8 +338,8 @@ func (j *job) finish(ctx context.Context) error {
 	return j.repo.Finish(ctx, j.head, j.draft)
 }
 
-// altered looks for tables that were altered since they were listed. A server that adds a column at once, without touching
-// rows, lets an older snapshot read the table all the same: with the new definition, which is not that of the moment.
+// altered looks for tables that were altered since they were listed. A server that adds a column instantly, without touching
+// rows, still lets an older snapshot read the table: with the new definition, which is not that of the moment.
 func (j *job) altered(ctx context.Context, changes map[string]int64) error {
 	err := j.findAltered(ctx, changes)
 	if lost := j.snap.Lost(); lost != nil && errors.Is(err, ErrChanged) {

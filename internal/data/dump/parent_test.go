@@ -36,7 +36,8 @@ func TestCutsOfAnotherOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second.Header.Rows != first.Header.Rows || first.Header.Rows != 5000 {
-				t.Errorf("%d rows, then %d: some are in the backup twice", first.Header.Rows, second.Header.Rows)
+				t.Errorf("%d rows, then %d: some are in the backup twice; want second.Header.Rows %d, first.Header.Rows 5000",
+					first.Header.Rows, second.Header.Rows, first.Header.Rows)
 			}
 			chunks := map[string]map[string]bool{}
 			for _, id := range []string{first.Header.ID, second.Header.ID} {

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// gather gives what takes a table's rows, and what notes the places in its JSON documents whose types have to be asked for.
+// gather returns what takes a table's rows, and what notes the places in its JSON documents whose types have to be asked for.
 func (w *worker) gather(t *table) (wire.RowSink, func()) {
 	if !w.job.snap.Server.TypesJSON() {
 		return w.sink, func() {}

@@ -8,7 +8,7 @@ import (
 // collation is what a collation's name says of it.
 type collation struct {
 	charset  string
-	language string // MariaDB's word for it; "" for the root, which is nobody's
+	language string // MariaDB's word for it; "" for the root, which belongs to no language
 	kind     string // what it tells apart: ai_ci, as_ci, as_cs and so on; bin
 	noPad    bool   // it tells 'a' from 'a '
 }
@@ -67,7 +67,7 @@ func readCollation(name string) collation {
 	return c
 }
 
-// otherName gives what stands for a character set or collation that the target does not know. safe says that it is the same
+// otherName returns a replacement for a character set or collation that the target does not know. safe says that it is the same
 // under another name.
 func otherName(name string, known map[string]bool) (to string, safe bool) {
 	if rest, ok := strings.CutPrefix(name, "utf8mb3"); ok && known["utf8"+rest] {
@@ -91,9 +91,10 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	return oneOf(known, readCollation(name).nearest()...), false
 }
 
-// nearest are the collations of utf8mb4 that may stand for one, the best first. What tells fewer strings apart may break unique keys: so a
-// language goes before what a blank at the end means, and where nobody has the language its letters are told apart by their accents. MySQL's collations of
-// UCA 9.0 and MariaDB's of UCA 14.0 compare alike but for new scripts; both differ from UCA 5.2 in little, which every server has.
+// nearest are the collations of utf8mb4 that may replace one, the best first. What tells fewer strings apart may break unique keys: so a
+// language goes before what a blank at the end means, and if no collation has the language its letters are distinguished by their accents.
+// MySQL's collations of UCA 9.0 and MariaDB's of UCA 14.0 compare alike except for new scripts; both differ from UCA 5.2 in little, which
+// every server has.
 func (c collation) nearest() (names []string) {
 	if c.kind == "bin" {
 		if c.noPad {
@@ -150,7 +151,7 @@ func (c collation) ofLanguage(language string, kinds []string) (names []string) 
 	return append(pad, noPad...)
 }
 
-// ofUnicode gives what stands for a collation of UCA 14 (charset_uca1400_kind) in a set that is not utf8mb4. What tells fewer
+// ofUnicode returns a replacement for a collation of UCA 14 (charset_uca1400_kind) in a set that is not utf8mb4. What tells fewer
 // strings apart would break unique keys, so kinds that tell case or accents apart become binary, or nothing.
 func ofUnicode(charset, kind string, known map[string]bool) string {
 	kind, noPad := strings.CutPrefix(kind, "nopad_")

@@ -16,12 +16,12 @@ import (
 // clause is a part of a table's definition that a server may not know, though it could have the rows. Its forms are tried in turn:
 // as it is, as what is near to it, without it.
 type clause struct {
-	name  string // as it stands there
+	name  string // as written there
 	forms []form
 	form  int // the one that is taken; 0: as it is
 }
 
-// form is what stands for a clause.
+// form is a replacement for a clause.
 type form struct {
 	words string // in a finding
 	apply func(definition) definition
@@ -116,7 +116,7 @@ func (r *run) takes(ctx context.Context, s *session, def definition) (lost []str
 	return lost, err
 }
 
-// What tables of MySQL have and temporary ones never. Encryption is what a server can only give that has a keyring.
+// What only permanent tables of MySQL have. Encryption needs a server with a keyring.
 var (
 	neverTemporary = pattern.Lazy(` (COMPRESSION='[a-zA-Z]*'|KEY_BLOCK_SIZE=[0-9]+|ROW_FORMAT=COMPRESSED)`)
 	encryption     = pattern.Lazy(` (/\*!80016 )?ENCRYPTION='[YN]'( \*/)?`)
@@ -219,7 +219,7 @@ func drop(item string) func(definition) definition {
 	}
 }
 
-// inColumn puts another text in place of one of a column's, as it is by then.
+// inColumn replaces one text of a column, as it is by then, with another.
 func inColumn(item, old, by string) func(definition) definition {
 	name := item[:nameEnd(item)]
 	return func(d definition) definition {
@@ -235,7 +235,7 @@ func inColumn(item, old, by string) func(definition) definition {
 	}
 }
 
-// typesHere are types of one flavour with what holds the same text, or bytes, elsewhere.
+// typesHere are types of one flavour with their equivalents elsewhere.
 var typesHere = map[string]string{"uuid": "char(36)", "inet6": "varchar(39)", "inet4": "varchar(15)", "xmltype": "longtext", "geomcollection": "geometrycollection"}
 
 var vectorType = pattern.Lazy(`^vector\(([0-9]+)\)`)
@@ -342,7 +342,7 @@ func defaultOf(rest string) string {
 	return text[:groupEnd(text, i)]
 }
 
-// groupEnd is the place behind the parentheses that open at i.
+// groupEnd is the place after the parentheses that open at i.
 func groupEnd(s string, i int) int {
 	depth := 0
 	for _, t := range asDefault.Tokens(s[i:]) {
@@ -359,7 +359,7 @@ func groupEnd(s string, i int) int {
 	return len(s)
 }
 
-// nameEnd is the place behind the name that a column's definition begins with.
+// nameEnd is the place after the name that a column's definition begins with.
 func nameEnd(item string) int {
 	if t := asDefault.Tokens(item); len(t) > 0 {
 		return t[0].End
@@ -367,7 +367,7 @@ func nameEnd(item string) int {
 	return len(item)
 }
 
-// placeOf gives the place of a text that stands outside of quotes, with the blank or comment that it begins with, or -1.
+// placeOf returns the place of a text outside of quotes, including the blank or comment that it begins with, or -1.
 func placeOf(s, text string) int {
 	from := 0
 	for _, t := range asDefault.Tokens(s) {
@@ -381,7 +381,7 @@ func placeOf(s, text string) int {
 	return -1
 }
 
-// alike puts words of one flavour into those of the other that mean the same.
+// alike translates words of one flavour into those of the other that mean the same.
 func (r *run) alike(def definition) definition {
 	hidden := r.server.HiddenKey()
 	items := slices.Clone(def.items)
@@ -426,7 +426,7 @@ func textDefault(item string) string {
 	return item[:from] + "(" + item[from:from+t[0].End] + ")" + item[from+t[0].End:]
 }
 
-// uncompressed takes out that MariaDB keeps a column compressed, which stands in a comment that MySQL reads over.
+// uncompressed removes MariaDB's compression of a column, which is in a comment that MySQL ignores.
 func (r *run) uncompressed(where string, d definition) definition {
 	if r.server.CompressesColumns() {
 		return d
@@ -469,7 +469,7 @@ type fitting struct {
 	table   *repo.Table
 	where   string
 	parsed  definition // as it would be made
-	def     definition // in the words that the server is asked with; then as it takes them
+	def     definition // in the server's words; then as it takes them
 	clauses []clause   // that are not there as they were
 	lost    []string   // words that the server reads over
 	err     error      // the server's where it takes none of it

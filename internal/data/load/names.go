@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// byServer stands for a name that cannot be kept.
+// byServer replaces a name that cannot be kept.
 const byServer = "a name that the server gives it"
 
 // constraintName is the name of an item's constraint, and the item without it; "" where it has none.
@@ -23,15 +23,15 @@ func constraintName(item string) (name, rest string) {
 	return t[1].Text, item[t[2].Begin:]
 }
 
-// sharesName says whether the name of an item's constraint can be there once in a schema of the target.
+// sharesName reports whether the name of an item's constraint can be there once in a schema of the target.
 func (r *run) sharesName(item string) bool {
 	name, _ := constraintName(item)
 	return name != "" && (isForeignKey(item) || r.server.ChecksBySchema())
 }
 
-// definitionOf is a table's definition in the target's words, taken apart. Under another name the table may stand beside the one that
-// it was, which has the names of its constraints: it gets others, by which those who roll forward know them. Its foreign keys point at the
-// tables that come back, by the names that they get.
+// definitionOf is a table's definition in the target's words, taken apart. Under another name the table may be next to the one that
+// it was, which has the names of its constraints: it gets others, which rolling forward knows. Its foreign keys point at the
+// restored tables, by their new names.
 func (r *run) definitionOf(t *repo.Table) (definition, error) {
 	create, err := r.writtenTable(t)
 	if err != nil {

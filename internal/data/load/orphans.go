@@ -120,7 +120,7 @@ func (r *run) countOrphans(ctx context.Context) error {
 	if len(r.refers) == 0 {
 		return nil
 	}
-	var s *session // of its own, for its statements are bounded
+	var s *session // separate, because its statements are bounded
 	defer func() {
 		if s != nil {
 			s.Close()
@@ -151,7 +151,7 @@ func (r *run) countOrphans(ctx context.Context) error {
 	return nil
 }
 
-// foreignKeysOf reads the foreign keys of one table that point at another, as they are on the target now.
+// foreignKeysOf reads the foreign keys of one table that refer to another, as they are on the target now.
 func (r *run) foreignKeysOf(ctx context.Context, s *session, f referer) (list []Orphans, err error) {
 	var columns, to [][]string
 	err = s.Query(ctx, "SELECT /* risso: which columns refer? */ CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = "+
@@ -179,7 +179,7 @@ func (r *run) foreignKeysOf(ctx context.Context, s *session, f referer) (list []
 	return list, err
 }
 
-// countOf counts a foreign key's orphans. What the server refuses is no failure: it is said that they are not known.
+// countOf counts a foreign key's orphans. If the server refuses, that is no failure: they are reported as unknown.
 func (r *run) countOf(ctx context.Context, s **session, o *Orphans) error {
 	count := func(s *session) error {
 		for _, bound := range r.server.BoundStatements(orphanTime) {

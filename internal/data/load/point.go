@@ -156,13 +156,13 @@ func quoteAll(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// beginsWith says whether a key's first parts are some columns.
+// beginsWith reports whether a key's first parts are some columns.
 func beginsWith(k define.TableKey, columns []string) bool {
 	return !k.Special && len(k.Parts) >= len(columns) && !slices.ContainsFunc(k.Parts[:len(columns)], func(p define.KeyPart) bool { return p.Prefix > 0 }) &&
 		slices.EqualFunc(k.Parts[:len(columns)], columns, func(p define.KeyPart, name string) bool { return strings.EqualFold(p.Column, name) })
 }
 
-// typesOf are the types of columns with their character sets and collations; "" of one that is not there.
+// typesOf are the types of columns with their character sets and collations; "" for one that does not exist.
 func typesOf(t define.Table, columns []string) (types []string) {
 	for _, name := range columns {
 		c, ok := t.Column(name)

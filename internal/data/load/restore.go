@@ -39,7 +39,7 @@ type run struct {
 	maxPacket     int
 	transactional map[string]bool // by engine, in small letters
 	known         vocabulary
-	mapped        map[string]string // words of definitions for which others stand
+	mapped        map[string]string // words of definitions that are replaced
 
 	fitted   map[string]definition   // by leftTable: definitions of which something stays away
 	checks   map[string]bool         // tableKey of names of checks that tables have
@@ -78,9 +78,9 @@ type run struct {
 	lent      *Lent             // the one that has another right now
 
 	inWay   map[string]bool // quoted names of tables, views and sequences that were there before, until they go
-	dropped []string        // those that went, with their kinds
+	dropped []string        // those that were dropped, with their kinds
 
-	forged     []string // what shall not run; the first of them
+	forged     []string // what must not run; the first of them
 	forgeries  int
 	unused     int64     // programs that stay away by --no-programs
 	later      []Finding // what was restored in a different form, found while rows go in
@@ -235,7 +235,7 @@ func (r *run) restore(ctx context.Context) error {
 	if logs != nil && (!r.o.DryRun || !errors.Is(logs, ErrLogs) || ctx.Err() != nil) {
 		return logs
 	}
-	r.plan.Stages = r.stages(nil, nil)
+	r.plan.Steps = r.stages(nil, nil)
 	if r.o.Confirm != nil {
 		if err := r.o.Confirm(r.plan); err != nil {
 			return err
@@ -247,7 +247,7 @@ func (r *run) restore(ctx context.Context) error {
 	return r.change(ctx, &control)
 }
 
-// checkLogs finds out whether the binary logs reach to where they shall.
+// checkLogs finds out whether the binary logs reach far enough.
 func (r *run) checkLogs(ctx context.Context) error {
 	if r.o.Until.IsZero() {
 		return nil
@@ -301,8 +301,9 @@ func (r *run) past(ctx context.Context) error {
 	return fmt.Errorf("%w: %s is from %s, by the clock of its server, and contains what was committed between %s and then; %s", ErrPast, r.header.ID, at.UTC().Format(form), until.UTC().Format(form), other)
 }
 
-// stages are all that changes the target, in this order. control is the session that keeps the lock, s the one that they work on, which breaks and is
-// made anew; both are nil where they are only told.
+// stages are all that changes the target, in this order. control is the session that keeps the lock, s the one that they work on, which breaks
+// and
+// is replaced; both are nil if the stages are only listed.
 func (r *run) stages(control, s **session) (p change.Plan) {
 	add := func(what, why string, do func(context.Context) error) {
 		p = append(p, change.Step{What: what, Why: why, Do: do})
@@ -363,7 +364,7 @@ func (r *run) startJournal(ctx context.Context, control **session) error {
 	})
 }
 
-// stageRoll is the stage that goes on behind the snapshot.
+// stageRoll is the stage that goes on after the snapshot.
 const stageRoll = "binary logs"
 
 // makeRows makes the tables with their rows.
@@ -381,8 +382,8 @@ func (r *run) makeRows(ctx context.Context) error {
 	return err
 }
 
-// change goes through all stages, or through those that a run before this one has not come to. The control session keeps the lock and does
-// nothing besides: when it breaks, the work goes on.
+// change goes through all stages, or through those that an earlier run has not reached. The control session keeps the lock and does
+// nothing else: when it breaks, the work goes on.
 func (r *run) change(ctx context.Context, control **session) (err error) {
 	var s *session
 	defer func() {
@@ -396,7 +397,7 @@ func (r *run) change(ctx context.Context, control **session) (err error) {
 			s.Close()
 		}
 	}()
-	rolls := false // a run before this one had come to the binary logs
+	rolls := false // an earlier run had reached the binary logs
 	if r.resumed {
 		if rolls, err = r.takeUpAll(ctx, &s); err != nil {
 			return err
@@ -515,7 +516,7 @@ func (r *run) read(ctx context.Context) error {
 	return nil
 }
 
-// newest gives the backup that is meant: where none was named the newest logical one.
+// newest returns the backup that is meant: if none was named the newest logical one.
 func (r *run) newest(ctx context.Context) (string, error) {
 	if r.o.Backup != "" {
 		return r.o.Backup, nil
@@ -540,7 +541,7 @@ func (r *run) newest(ctx context.Context) (string, error) {
 	return "", nil // Manifest says that there is none
 }
 
-// met refuses to go on where the backup does not have all that was named: who says so by a slip would get it over what he did not name.
+// met refuses to go on if the backup does not have all that was named: otherwise a typo would overwrite what was not meant.
 func (r *run) met() error {
 	missing, idle := r.choice.unmet()
 	if len(missing) > 0 {
@@ -663,7 +664,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 	return nil
 }
 
-// roll goes on behind the snapshot.
+// roll goes on after the snapshot.
 func (r *run) roll(ctx context.Context, s **session) error {
 	if r.o.Until.IsZero() {
 		return nil

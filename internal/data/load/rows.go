@@ -63,7 +63,7 @@ func (t *table) quoted() string { return mysql.Quote(t.schema) + "." + mysql.Quo
 // rowMemory.
 const rowMemory = 96 << 20
 
-// batchBytes is what Options.BatchBytes is when nothing is said.
+// batchBytes is the default of Options.BatchBytes.
 const batchBytes = 64 << 20
 
 // loadChunk loads the rows of a chunk that are not in.
@@ -84,7 +84,7 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 	check := t.resumed // what the journal says has to be asked for
 	reported := int64(0)
 	again := r.again
-	if !t.transacts { // its caller begins anew
+	if !t.transacts { // its caller starts over
 		again, check = r.attempt, false
 	}
 	err := again(ctx, s, func(s *session) error {
@@ -129,7 +129,7 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 	return nil
 }
 
-// loadBatches loads what a feed gives, a transaction at a time.
+// loadBatches loads what a feed returns, a transaction at a time.
 func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int, f *feed, done int64, reported *int64) error {
 	c := t.Chunks[number]
 	for {
@@ -191,10 +191,10 @@ func (r *run) loadRows(ctx context.Context, s *session, t *table, f *feed) error
 
 // Numbers of warnings and errors.
 const (
-	// warnNoDefault is what LOAD DATA of MySQL 8.0 says to a geometry that is NOT NULL, whatever value it has (seen with
+	// warnNoDefault is what LOAD DATA of MySQL 8.0 reports for a geometry that is NOT NULL, whatever its value (seen with
 	// 8.0.15). INSERT takes it.
 	warnNoDefault = "1364"
-	// warnTruncated is what an ENUM's value 0 gets, which stands for what the ENUM does not have.
+	// warnTruncated is the warning for an ENUM's value 0, which means a value that the ENUM does not have.
 	warnTruncated = "1265"
 )
 
@@ -258,7 +258,7 @@ func (t *table) noteOnce(text string) {
 	}
 }
 
-// mayBeZero says whether a warning is about an ENUM, which may have the value 0. Whether it kept it is told by the comparison.
+// mayBeZero reports whether a warning is about an ENUM, which may have the value 0. The comparison shows whether it kept it.
 func (t *table) mayBeZero(warning string) bool {
 	return slices.ContainsFunc(t.Columns, func(c repo.Column) bool {
 		return c.Type == "enum" && strings.Contains(warning, "'"+c.Name+"'")
@@ -344,7 +344,7 @@ func (r *run) patient(ctx context.Context, f func() error) error {
 	}
 }
 
-// skip goes on behind the first rows.
+// skip skips the first rows.
 func (f *feed) skip(rows int64) error {
 	for range rows {
 		for range f.columns {

@@ -43,7 +43,7 @@ func (w *around) key(kind repo.ObjectKind, schema, name string) string {
 	return space + "\x00" + schema + "\x00" + name
 }
 
-// sameName says whether two names of schemas or tables are one to the target.
+// sameName reports whether two names of schemas or tables are one to the target.
 func (r *run) sameName(a, b string) bool { return a == b || r.folds && strings.EqualFold(a, b) }
 
 // lookAround reads what is on the target.
@@ -77,7 +77,7 @@ func (r *run) lookAround(ctx context.Context, s *session) (*around, error) {
 	return w, nil
 }
 
-// checkWay looks whether anything that will be made is there already. What an earlier run of this restore made is in nobody's way; what somebody
+// checkWay checks whether anything that will be made exists already. What an earlier run of this restore made is not in the way; what somebody
 // else made since is.
 func (r *run) checkWay(ctx context.Context, s *session) error {
 	w, err := r.lookAround(ctx, s)

@@ -22,7 +22,7 @@ func limitStatement(limit int64) string {
 	return "SET GLOBAL /* risso: --max-rate */ " + cloneBandwidth + " = " + strconv.FormatInt(limit, 10)
 }
 
-// limitOf says which limit is to be set for this backup, and which there was.
+// limitOf says which limit to set for this backup, and which there was.
 func (j *job) limitOf(ctx context.Context, old *cloneOld) error {
 	if j.Rate <= 0 {
 		return nil

@@ -28,7 +28,7 @@ type program struct {
 }
 
 // optionFilePath is where a program finds the option file that was made for it: a file in memory that has no name, so that
-// no password lies on a disk, whatever happens.
+// password is ever on a disk.
 const optionFilePath = "/proc/self/fd/3"
 
 // run runs the program and hands its standard output to consume. When ctx ends, or consume fails, the program is ended; it
@@ -96,7 +96,7 @@ func widen(out io.Reader) {
 	}
 }
 
-// quietEnviron leaves out what would change a tool behind Risso's back.
+// quietEnviron leaves out what would change a tool's behaviour.
 func quietEnviron() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -108,7 +108,7 @@ func quietEnviron() []string {
 	return append(env, "LC_ALL=C")
 }
 
-// memoryFile is a file that lies in memory only and that nobody but this process and its child can open.
+// memoryFile is a file that exists in memory only and that only this process and its child can open.
 func memoryFile(text string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("risso-options", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -226,7 +226,7 @@ func (e *toolError) Remedy() string {
 	return ""
 }
 
-// needsGrant stands for the GRANT that the account has to have.
+// needsGrant represents the GRANT that the account must have.
 const needsGrant = "GRANT"
 
 // toolRemedies are the troubles that people meet, by a part of what the tools say in lower case.

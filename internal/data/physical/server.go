@@ -80,7 +80,7 @@ func packages(t mysql.CopyTool) string {
 	return ""
 }
 
-// chooseTool takes the tool that was asked for, or the first that fits the server and is there.
+// chooseTool takes the tool that was asked for, or the first that fits the server and is installed.
 func (j *job) chooseTool(ctx context.Context) error {
 	fits := j.server.CopyTools()
 	if j.Tool != "" {
@@ -190,7 +190,7 @@ func (j *job) buildable(ctx context.Context, id string) (h repo.Header, why, err
 	for next := id; ; {
 		l, err := j.Repo.Mine(ctx, next)
 		switch {
-		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrDamaged), errors.Is(err, repo.ErrNoBackup):
+		case repo.Unfit(err):
 			return h, err, nil
 		case err != nil:
 			return h, nil, err
@@ -246,8 +246,8 @@ func userName(uid uint32) string {
 // privatePrefix begins the names of private directories.
 const privatePrefix = "risso-physical-"
 
-// privateDir makes a directory that nobody else can look into, where temporary files lie. It is locked as long as this process
-// lives; those of killed ones are removed on the way.
+// privateDir makes a directory that nobody else can read, for temporary files. It is locked as long as this process
+// lives; those of killed ones are removed as well.
 func privateDir() (dir string, remove func(), err error) {
 	sweepPrivate()
 	if dir, err = os.MkdirTemp("", privatePrefix+"*"); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// MirrorDir is the folder of logs that are being written: what was said, or the place itself, or one of Risso's own.
+// MirrorDir is the folder of logs that are being written: the given one, or the place itself, or one of Risso's own.
 func MirrorDir(dir, place string) string {
 	if dir != "" {
 		return dir

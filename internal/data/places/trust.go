@@ -16,7 +16,7 @@ type Trust struct {
 	AllowUnsigned bool
 }
 
-// Policy is what the flags say, for a repository in a place. said is told what is trusted.
+// Policy is what the flags say, for a repository in a place. said is called with what is trusted.
 func (f Trust) Policy(place string, said func(string)) (*repo.Trust, error) {
 	t := &repo.Trust{Dir: home.Keys(), Place: Words(place), Unsigned: f.AllowUnsigned, Said: said}
 	var err error
@@ -41,7 +41,7 @@ func (f Trust) LogPolicy(place string, said func(string)) (LogTrust, error) {
 	return LogTrust{p, said}, err
 }
 
-// LogTrust says which mirrored logs are read, and who is told what of them is not.
+// LogTrust says which mirrored logs are read, and who is told which are not.
 type LogTrust struct {
 	Policy repo.Policy
 	said   func(string)

@@ -31,7 +31,7 @@ func rowsLike(n int) []byte {
 	return b[:n]
 }
 
-// nowhere takes objects and keeps none: what is measured is the way there.
+// nowhere takes objects and keeps none: the way there is measured.
 type nowhere struct{ Store }
 
 func (nowhere) Size(context.Context, string) (int64, error) { return 0, notExist(errNowhere) }

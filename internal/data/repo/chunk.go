@@ -62,7 +62,7 @@ func (k *Keeper) pack(raw []byte) ([]byte, error) {
 	return k.out, nil
 }
 
-// NewKeeper gives a keeper.
+// NewKeeper returns a keeper.
 func (r *Repo) NewKeeper() (*Keeper, error) {
 	zw, err := squeeze.NewEncoder()
 	if err != nil {
@@ -97,7 +97,7 @@ func (k *Keeper) Keep(ctx context.Context, schema, table string, raw []byte) (Ke
 	return kept, k.repo.putChunk(ctx, key, bytes.NewReader(object), schema, table)
 }
 
-// KeepLater is Keep, but for the waiting: put, which any goroutine may call once, stores the rows. It is nil where the repository
+// KeepLater is Keep without the waiting: put, which any goroutine may call once, stores the rows. It is nil if the repository
 // has them.
 func (k *Keeper) KeepLater(ctx context.Context, schema, table string, raw []byte) (kept Kept, put func(context.Context) error, err error) {
 	kept, key, err := k.known(ctx, schema, table, raw)
@@ -116,7 +116,7 @@ func (k *Keeper) KeepLater(ctx context.Context, schema, table string, raw []byte
 	}, nil
 }
 
-// known hashes the rows of a chunk and looks whether the repository has them; else it gives the key to store them by.
+// known hashes the rows of a chunk and checks whether the repository has them; else it returns the key to store them by.
 func (k *Keeper) known(ctx context.Context, schema, table string, raw []byte) (kept Kept, key string, err error) {
 	sum, err := k.repo.newHash()
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *Repo) putChunk(ctx context.Context, key string, object io.Reader, schem
 }
 
 // KeepStream stores a chunk that is too large for memory: write hands it over piece by piece. It passes through a file
-// without a name, for its own name is known only at its end.
+// without a name, because its name is known only at its end.
 func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write func(io.Writer) error) (Kept, error) {
 	var kept Kept
 	f, err := os.CreateTemp("", "risso-chunk-*")

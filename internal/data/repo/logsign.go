@@ -68,8 +68,8 @@ func SignLog(key ed25519.PrivateKey, c LogClaim) (*LogSignature, error) {
 	return s, nil
 }
 
-// Check says who signed a claim: ErrForged when nobody signed this one. c names the repository in whose place the log lies; a log
-// that was signed before there was one may lie in any. Of no signature the signer is "".
+// Check says who signed a claim: ErrForged if nobody signed this one. c names the repository in whose place the log is; a log
+// that was signed before there was one may be in any. Without a signature the signer is "".
 func (s *LogSignature) Check(c LogClaim) (signer PublicKey, err error) {
 	switch {
 	case s == nil:

@@ -67,7 +67,7 @@ func (p place) List(ctx context.Context, prefix string, f func(key string, size 
 
 func (p place) Delete(ctx context.Context, key string) error { return p.blobs.Delete(ctx, key) }
 
-// notExist gives the error that a repository looks for.
+// notExist returns the error that a repository looks for.
 func notExist(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
 		return fmt.Errorf("%w (%w)", err, fs.ErrNotExist)

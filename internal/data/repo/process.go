@@ -51,7 +51,7 @@ func startOf(pid int) string {
 	return string(fields[field])
 }
 
-// gone says that the process has ended for certain. Of another machine nobody knows.
+// gone reports whether the process has ended for certain. On another machine that is unknown.
 func (p *Process) gone() bool {
 	own := ownProcess()
 	if p == nil || own == nil || p.Boot != own.Boot || p.Space != own.Space || p.PID <= 0 {

@@ -33,9 +33,9 @@ type Store interface {
 	Create(ctx context.Context, key string, r io.Reader) error
 	// Get reads an object; an error is fs.ErrNotExist when there is none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
-	// Size gives an object's size in bytes; an error is fs.ErrNotExist when there is none.
+	// Size returns an object's size in bytes; an error is fs.ErrNotExist when there is none.
 	Size(ctx context.Context, key string) (int64, error)
-	// List gives the objects whose keys begin with prefix, in the order of their keys.
+	// List returns the objects whose keys begin with prefix, in the order of their keys.
 	List(ctx context.Context, prefix string, f func(key string, size int64) error) error
 	// Delete removes an object; that there is none is no error.
 	Delete(ctx context.Context, key string) error
@@ -61,7 +61,7 @@ type config struct {
 	Check string `json:"check"`
 }
 
-// encode gives the file. There is only one way to write it, so any other byte is damage.
+// encode returns the file. There is only one way to write it, so any other byte is damage.
 func (c config) encode() ([]byte, error) {
 	c.Check = ""
 	b, err := json.Marshal(c)
@@ -155,7 +155,7 @@ func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	return initialize(ctx, s, k)
 }
 
-// holds gives a key of what only a repository puts into a place; "" where there is none.
+// holds returns a key that only a repository puts into a place; "" if there is none.
 func holds(ctx context.Context, s Store) (held string, err error) {
 	found := errors.New("found")
 	for _, prefix := range []string{backupPrefix, dataPrefix, physicalPrefix} {
@@ -222,13 +222,13 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// validID says whether an ID is one that this package makes: it becomes the name of a file.
+// validID reports whether an ID is one that this package makes: it becomes the name of a file.
 func validID(id string) bool {
 	b, err := hex.DecodeString(id)
 	return err == nil && len(b) == 16
 }
 
-// Finish writes the manifest: from then on there is a backup. ErrLost when prune took it for killed meanwhile.
+// Finish writes the manifest: from then on there is a backup. ErrLost if prune took it for killed in the meantime.
 func (r *Repo) Finish(ctx context.Context, h Header, d *Draft) error {
 	err := r.finish(ctx, h, d)
 	if err != nil {
@@ -258,9 +258,9 @@ func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
 	return nil
 }
 
-// Manifest opens the manifest of a backup; "" is the newest. The caller closes it. Where the repository was opened with a policy, one
-// that this refuses is an error. Only when the manifest was read to its end is it known to be what was signed: nothing of it is to be
-// carried out before.
+// Manifest opens the manifest of a backup; "" is the newest. The caller closes it. If the repository was opened with a policy, one
+// that this refuses is an error. Only after the manifest was read to its end is it known to be what was signed: act on none of it
+// before.
 func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if id == "" {
 		var err error
@@ -275,7 +275,7 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	return r.manifest(ctx, id, sig)
 }
 
-// manifest opens a manifest, whoever signed it.
+// manifest opens a manifest, no matter who signed it.
 func (r *Repo) manifest(ctx context.Context, id string, sig *signature) (*Manifest, error) {
 	if m := r.keptManifest(id, sig); m != nil {
 		return m, nil
@@ -341,7 +341,7 @@ func (r *Repo) newest(ctx context.Context) (string, error) {
 	return slices.MaxFunc(entries, Entry.Before).ID, nil
 }
 
-// later says whether one backup counts as newer than another: one that is dated ahead of now is older than all that are not.
+// later reports whether one backup counts as newer than another: one that is dated ahead of now is older than all that are not.
 func later(h, o Header, now time.Time) bool {
 	if a, b := fleet.Ahead(h.Began, now), fleet.Ahead(o.Began, now); a != b {
 		return b
@@ -349,7 +349,7 @@ func later(h, o Header, now time.Time) bool {
 	return h.Began.After(o.Began)
 }
 
-// Newest gives the newest of some backups, the oldest first as Backups gives them, that fit; ok is false when none does. One
+// Newest returns the newest of some backups, the oldest first as Backups gives them, that fit; ok is false when none does. One
 // that is dated ahead of now counts only when there is no other.
 func Newest(list []Header, now time.Time, fits func(Header) bool) (h Header, ok bool) {
 	for _, x := range list {
@@ -384,7 +384,7 @@ func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (str
 	return "dated in the future because a clock was wrong, and so not considered the newest: " + strings.Join(ids, ", "), nil
 }
 
-// SetBackNote tells whoever takes a backup that others in the place are dated in the future; "" when none is. By then nobody can tell any more
+// SetBackNote warns that others in the place are dated in the future; "" if none is. By then it is unknown
 // which was taken first.
 func (r *Repo) SetBackNote(ctx context.Context, now time.Time) (string, error) {
 	ids, err := r.ahead(ctx, now)
@@ -395,8 +395,8 @@ func (r *Repo) SetBackNote(ctx context.Context, now time.Time) (string, error) {
 		". Once their dates have come they will count as newer than this one: remove them then (risso backup prune --remove ID), or give the backup to restore.", nil
 }
 
-// Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, for one of them
-// must not hinder the next backup: Catalogue and Verify tell them.
+// Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, because one of them
+// must not prevent the next backup: Catalogue and Verify report them.
 func (r *Repo) Backups(ctx context.Context) ([]Header, error) {
 	entries, err := r.Catalogue(ctx)
 	if err != nil {

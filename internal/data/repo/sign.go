@@ -27,7 +27,10 @@ var (
 	ErrForeign = fleet.WithRemedy(errors.New("it is signed by a key that is not trusted"), TrustRemedy)
 )
 
-// TrustRemedy is what makes a backup readable whose taker is not trusted.
+// Untrusted reports whether an error is that nobody who is trusted has signed something: ErrUnsigned or ErrForeign.
+func Untrusted(err error) bool { return errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) }
+
+// TrustRemedy says how to read a backup whose taker is not trusted.
 const TrustRemedy = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
 
 // PublicKey is the key that verifies a taker's signatures. As text it is "ed25519:" followed by base64.
@@ -35,7 +38,7 @@ type PublicKey string
 
 const keyScheme = "ed25519:"
 
-// PublicOf gives the public half of a signing key.
+// PublicOf returns the public half of a signing key.
 func PublicOf(key ed25519.PrivateKey) PublicKey {
 	return PublicKey(keyScheme + base64.RawURLEncoding.EncodeToString(key.Public().(ed25519.PublicKey))) // of an ed25519 key it is no other
 }
@@ -59,7 +62,7 @@ func (k PublicKey) bytes() ed25519.PublicKey {
 	return b
 }
 
-// signed gives the signature of a message as text.
+// signed returns the signature of a message as text.
 func signed(key ed25519.PrivateKey, message []byte) string {
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(key, message))
 }
@@ -79,15 +82,15 @@ func (k PublicKey) check(message []byte, signature string) error {
 
 // Policy says which backups and mirrored logs may be read by a command that runs what they hold.
 type Policy interface {
-	// Accept is asked before a manifest or a log is read; what names it for people, signer is the key that signed it, "" where it is not
+	// Accept is called before a manifest or a log is read; what names it for messages, signer is the key that signed it, "" if it is not
 	// signed. An error refuses it, such as ErrUnsigned or ErrForeign. It may be called from several goroutines.
 	Accept(repository, what string, signer PublicKey) error
-	// Counts is asked by who only looks: whether what is signed by a key, "" by nobody, is to be reckoned with. It says nothing to anybody and
-	// writes nothing down; while nobody is trusted of a repository everything counts. Errors are those of Accept.
+	// Counts is called by readers: whether what is signed by a key, "" by nobody, counts. It reports nothing and
+	// writes nothing down; while no key is trusted for a repository everything counts. Errors are those of Accept.
 	Counts(repository string, signer PublicKey) error
 }
 
-// signature is the object beside a manifest that says who took the backup. Its message binds the manifest, to the last byte, to
+// signature is the object next to a manifest that says who took the backup. Its message binds the manifest, to the last byte, to
 // the backup and the repository.
 type signature struct {
 	Format     int       `json:"format"`
@@ -130,8 +133,13 @@ func (d *Draft) sums(h Header) (first, all string, err error) {
 	return hex.EncodeToString(sum[:]), all, err
 }
 
-// Mine gives the header of a backup that this repository's signer signed himself, for who builds on it: else it is ErrUnsigned or ErrForeign.
-// Where nobody signs any will do.
+// Unfit reports whether an error of Mine is of that backup alone: nothing is built on it, but another may do.
+func Unfit(err error) bool {
+	return Untrusted(err) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoBackup)
+}
+
+// Mine returns the header of a backup that this repository's signer signed, to build on: else it is ErrUnsigned or ErrForeign.
+// Without a signer any will do.
 func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	s, err := r.signature(ctx, id)
 	if err != nil {
@@ -146,7 +154,7 @@ func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	}
 	m, err := r.Manifest(ctx, id)
 	if errors.Is(err, ErrNoKey) {
-		return r.head(ctx, id) // without an identity its signer alone can be told
+		return r.head(ctx, id) // without an identity only its signer is known
 	}
 	if err != nil {
 		return h, err

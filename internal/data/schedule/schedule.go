@@ -75,7 +75,7 @@ func onDay(day time.Time, minute int, loc *time.Location) time.Time {
 	if got == want {
 		return at
 	}
-	// It does not exist: time.Date gives a time on one side or the other of the moment when clocks are put forward.
+	// It does not exist: time.Date gives a time on one side or the other of the moment when clocks are set forward.
 	start, end := at.ZoneBounds()
 	if got < want {
 		return end
@@ -83,7 +83,7 @@ func onDay(day time.Time, minute int, loc *time.Location) time.Time {
 	return start
 }
 
-// fits says whether a day is one of the schedule's.
+// fits reports whether a day is one of the schedule's.
 func (s Schedule) fits(day time.Time) bool {
 	if s.months&(1<<day.Month()) == 0 {
 		return false

@@ -97,7 +97,8 @@ func TestClocksChange(t *testing.T) {
 	first := s.Next(now)
 	second := s.Next(first)
 	if first.Format("02 15:04") != "25 02:30" || second.Format("02 15:04") != "26 02:30" {
-		t.Errorf("%s, then %s", first.Format(form), second.Format(form))
+		t.Errorf("got %s, then %s; want first.Format(\"02 15:04\") \"25 02:30\", second.Format(\"02 15:04\") \"26 02:30\"",
+			first.Format(form), second.Format(form))
 	}
 }
 
@@ -143,7 +144,7 @@ func FuzzParse(f *testing.F) {
 		}
 		next := s.Next(now)
 		if !next.After(now) {
-			t.Errorf("%q: %s", text, next)
+			t.Errorf("%q: got %s, want After(now) true", text, next)
 		}
 		if again, err := Parse(s.String()); err != nil || !again.Next(now).Equal(next) {
 			t.Errorf("%q reads back as %q: %v", text, s, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // plainID is the name of a statement: the class ID of the plain form of its fingerprint. A server's own digest of
-// the statement leads to the same (sqltext.AppendDigestText), so a class is called the same whatever it was read from.
+// the statement leads to the same (sqltext.AppendDigestText), so a class has the same name whatever it was read from.
 func plainID(fingerprint []byte) string {
 	return sqltext.ClassID(sqltext.AppendPlain(nil, fingerprint))
 }

@@ -91,7 +91,7 @@ func (r *run) profile() *Profile {
 	return p
 }
 
-// list orders the classes, cuts the list and fills in what stands in each.
+// list orders the classes, cuts the list and fills in each.
 func (r *run) list(p *Profile, w *worker, all []*class) {
 	type ranked struct {
 		c   *class

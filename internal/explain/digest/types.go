@@ -124,7 +124,7 @@ type Options struct {
 	blockSize int
 }
 
-// Source is where events come from: a text log (Open), or anything that gives events itself (Events). One of
+// Source is where events come from: a text log (Open), or anything that produces events itself (Events). One of
 // the two is set. File and Reader make the usual ones.
 type Source struct {
 	Name string
@@ -137,7 +137,7 @@ type Source struct {
 	path   string // of a file that can be followed
 }
 
-// Stream gives events one after the other: all that a source which is no text log has to do. It is read by
+// Stream returns events one after the other: all that a source other than a text log has to do. It is read by
 // one goroutine.
 type Stream interface {
 	// Next fills in the next event; io.EOF after the last. The event's slices stay valid until the next
@@ -175,7 +175,7 @@ type Profile struct {
 	// Skipped tells what was not understood or left out: why → how many.
 	Skipped map[string]int64 `json:"skipped,omitempty"`
 	// Folded is how many classes lost figures to Other because there were too many for memory; FoldedTime
-	// is the most Query_time, in seconds, that one class may lack. 0: all figures are exact.
+	// is the most Query_time, in seconds, that may be missing from one class. 0: all figures are exact.
 	Folded     int64   `json:"folded,omitempty"`
 	FoldedTime float64 `json:"folded_time,omitempty"`
 	// QuantileError bounds the relative error of P95 and Median (0.0078 is 0.78 %).
@@ -185,7 +185,7 @@ type Profile struct {
 // SourceInfo says what was read from a source.
 type SourceInfo struct {
 	Name   string `json:"name"`
-	Format string `json:"format"`           // slow, general, or the name a Stream gives
+	Format string `json:"format"`           // slow, general, or a Stream's name
 	Server string `json:"server,omitempty"` // from the log's header
 	Bytes  int64  `json:"bytes"`            // after decompression
 	Events int64  `json:"events"`           // including those that a filter left out
@@ -304,7 +304,7 @@ func metricOf(list []Metric, name string) Metric {
 	return Metric{Name: name}
 }
 
-// Metric is what a numeric attribute came to. Count is how many events carry it.
+// Metric sums up a numeric attribute. Count is how many events carry it.
 type Metric struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit,omitempty"` // s, ms, bytes, or empty: a number of things

@@ -70,7 +70,7 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 	return c.takePlans(ctx, at, best)
 }
 
-// better says whether a sample tells more than another one: whole before cut, with a user before without, slower before faster.
+// better reports whether a sample tells more than another one: whole before cut, with a user before without, slower before faster.
 func better(a, b read.StatementSample) bool {
 	if a.Cut != b.Cut {
 		return !a.Cut

@@ -106,7 +106,7 @@ func (c *Collector) flipped(at int64, class string, flip events.Flip, fingerprin
 		Text: "the plan of a class of statements changed: " + shorten(fingerprint)})
 }
 
-// planNote says in the status why a plan could not be taken; the server's words may quote the statement, so only their kind is told.
+// planNote says in the status why a plan could not be taken; the server's words may quote the statement, so only their kind is given.
 func (c *Collector) planNote(err error) {
 	why := "a plan could not be read"
 	switch mysql.ClassOf(err) {

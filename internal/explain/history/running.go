@@ -13,7 +13,7 @@ import (
 // nothing to EXPLAIN.
 const NotCaught = "a prepared statement; its plan is taken while it runs, and it has not been caught running yet"
 
-// NeedsRunning says whether the plan of a statement can only be taken while it runs: its text does not have the values.
+// NeedsRunning reports whether the plan of a statement can only be taken while it runs: its text does not have the values.
 func NeedsRunning(text string) bool { return sqltext.HasPlaceholders([]byte(text)) }
 
 // explained is shared by the two that take plans: the collector each minute, from samples, and the sampler, of what runs.
@@ -33,7 +33,7 @@ func (e *explained) note(statement string) {
 	}
 }
 
-// noted gives those statements, each once.
+// noted returns those statements, each once.
 func (e *explained) noted() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, 
 	}
 	plan, err := s.c.PlanID(text)
 	if err != nil {
-		return nil // it ended meanwhile: MariaDB gives a plan without tables
+		return nil // it ended in the meantime: MariaDB returns a plan without tables
 	}
 	if err := s.c.keepPlan(ctx, at, k, plan, origin, text, id.fingerprint); err != nil {
 		return err

@@ -23,8 +23,8 @@ func Explain(p *Plan, tables []TableFacts, sql string) Explained {
 	return Explained{ID: ID(p), Plan: p, Sentences: sentences(newAdviser(p, tables, sql)), Advice: Advise(p, tables, sql), Notes: []string{}}
 }
 
-// Redact puts ? in the place of all literals in a plan: conditions, lists, the server's own words. Do it before
-// Explain, and before a plan is kept. The text that the server gave (Taken.Text) is not touched.
+// Redact puts ? in place of all literals in a plan: conditions, lists, the server's own words. Do it before
+// Explain, and before a plan is kept. The text that the server returned (Taken.Text) is not touched.
 func Redact(p *Plan) {
 	p.Rewritten = redact(p.Rewritten)
 	p.Root.Walk(func(n, _ *Node, _ int) {

@@ -64,7 +64,7 @@ func (t *TableFacts) column(name string) *ColumnFacts {
 	return nil
 }
 
-// primary gives the columns of the clustered index: the primary key, or nothing.
+// primary returns the columns of the clustered index: the primary key, or nothing.
 func (t *TableFacts) primary() []string {
 	for _, i := range t.Indexes {
 		if i.Name == "PRIMARY" {
@@ -183,7 +183,7 @@ func tablesOf(p *Plan, sql string) map[string]tableName {
 // while innodb_large_prefix is off (https://dev.mysql.com/doc/refman/5.7/en/innodb-limits.html).
 const smallKey = 767
 
-// maxTables bounds how many tables of a plan are asked for.
+// maxTables bounds how many tables of a plan are looked up.
 const maxTables = 61 // the most that a join may have
 
 // ReadFacts asks for sizes, columns and indexes of the tables that a plan reads; sql is the statement, for its

@@ -41,7 +41,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`).Replace(s)
 }
 
-// unmarked takes the comments out of JSON: MySQL writes the name of what ends behind each bracket while
+// unmarked takes the comments out of JSON: MySQL writes the name of what ends after each bracket while
 // end_markers_in_json is ON.
 func unmarked(text string) string {
 	var b strings.Builder

@@ -151,7 +151,7 @@ var accessWords = []struct{ has, access string }{
 	{"skip scan", AccessRange}, {"range scan", AccessRange}, {"Multi-range", AccessRef}, {"ndex lookup", AccessRef}, {"ndex scan", AccessIndex}, {"Index ", AccessRef},
 }
 
-// tableOperation reads accesses to tables, or gives nil.
+// tableOperation reads accesses to tables, or returns nil.
 func tableOperation(text string) *Node {
 	if m := tableScan().FindStringSubmatch(text); m != nil {
 		n := newNode(KindTable)

@@ -79,7 +79,7 @@ func (c *ColumnFacts) bytes(variable float64) float64 {
 	return math.Min(variable, math.Max(1, c.Octets)) + length
 }
 
-// bytes of a column of variable length on average, with its length bytes, where a sample told it.
+// bytes of a column of variable length on average, with its length bytes, if a sample showed it.
 func (s *Sample) bytes(c *ColumnFacts) (float64, bool) {
 	if s == nil || !c.variable() {
 		return 0, false
@@ -145,7 +145,7 @@ func (t *TableFacts) columnBytes() float64 {
 	return t.keyBytes()
 }
 
-// keyable says whether a B-tree takes the column, if only with a prefix.
+// keyable reports whether a B-tree takes the column, if only with a prefix.
 func (c *ColumnFacts) keyable() bool {
 	switch c.Type {
 	case "json", "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection", "vector":
@@ -154,7 +154,7 @@ func (c *ColumnFacts) keyable() bool {
 	return true
 }
 
-// long says whether the column goes into a key with a prefix only, whatever it is declared to hold.
+// long reports whether the column goes into a key with a prefix only, whatever its declared length.
 func (c *ColumnFacts) long() bool {
 	return strings.HasSuffix(c.Type, "blob") || strings.HasSuffix(c.Type, "text")
 }

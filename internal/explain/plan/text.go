@@ -73,7 +73,7 @@ func (d *textDrawing) columns(p *Plan) {
 	}
 }
 
-// node draws one node: head is what stands before it, rest what stands before the lines under it.
+// node draws one node: head is the prefix of its line, rest that of the lines under it.
 func (d *textDrawing) node(n *Node, head, rest string) {
 	row := textRow{id: digits.Count(float64(n.ID)), tree: head + n.Label()}
 	for _, c := range d.cols {

@@ -198,7 +198,7 @@ func texts(v any) []string {
 	return nil
 }
 
-// extra keeps a member that has no field of its own.
+// extra keeps a member that has no field.
 func (n *Node) extra(name string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {

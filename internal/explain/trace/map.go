@@ -281,10 +281,10 @@ func (g *MapNode) tables(whole map[*Node]bool, bodies map[string]string) {
 	slices.SortFunc(g.Tables, func(a, b TableUse) int { return strings.Compare(a.Table, b.Table) })
 }
 
-// touched gives the tables that a statement itself opened and locked, those of which it or what it called read or wrote a
+// touched returns the tables that a statement itself opened and locked, those of which it or what it called read or wrote a
 // row, and the texts of all statements that ran in it. A table that a stored program names is locked by the statement that
 // calls the program (https://dev.mysql.com/doc/refman/8.4/en/stored-program-restrictions.html and lock-tables.html,
-// "prelocking"), whether the program comes to use it or not.
+// "prelocking"), whether the program uses it or not.
 func (n *Node) touched() (opened, used map[string]bool, texts []string) {
 	opened, used = map[string]bool{}, map[string]bool{}
 	n.Walk(func(x *Node, _ int) bool {
@@ -305,7 +305,7 @@ func (n *Node) touched() (opened, used map[string]bool, texts []string) {
 	return opened, used, texts
 }
 
-// silent says whether an instruction in a statement ran a query of which neither text nor rows were recorded: an expression
+// silent reports whether an instruction in a statement ran a query of which neither text nor rows were recorded: an expression
 // such as (SELECT COUNT(*) FROM t), for which InnoDB of MySQL 8 counts rows without reporting them. Any table may be its.
 func (n *Node) silent() (found bool) {
 	n.Walk(func(x *Node, _ int) bool {
@@ -336,7 +336,7 @@ func (n *Node) statement() *Node {
 	return nil
 }
 
-// named says whether one of the texts has the table's name as a word.
+// named reports whether one of the texts has the table's name as a word.
 func named(texts []string, table string) bool {
 	_, name, _ := strings.Cut(table, ".")
 	for _, s := range texts {

@@ -29,7 +29,7 @@ type poller struct {
 	events  map[uint64][]Event // by number
 	count   int
 	base    uint64           // events up to this number were over before the trace began
-	over    map[uint64]bool  // and these, that only the rings told of
+	over    map[uint64]bool  // and these, known from the rings only
 	known   uint64           // up to this one they had begun
 	sure    map[string]Total // the counters before a poll that read everything: what they count, the trace has
 	clock   clock
@@ -420,7 +420,7 @@ func (p *poller) finish(t *Trace, ended time.Time, before, after map[string]Tota
 }
 
 // countedOnly is how many statements the server's counters have more, between two moments of the trace, than its tables of events
-// told of; 0 where they tell of none anyway. The counters are kept apart from the tables, so they find what these lost in silence.
+// show; 0 if they show none anyway. The counters are kept apart from the tables, so they reveal what these silently lost.
 func (p *poller) countedOnly(from map[string]Total) uint64 {
 	if !slices.ContainsFunc(p.sources, func(s *source) bool { return s.kind == KindStatement }) {
 		return 0
@@ -439,7 +439,7 @@ func (p *poller) countedOnly(from map[string]Total) uint64 {
 	return counted - min(counted, told)
 }
 
-// running gives what had not ended its time so far: until the end of the trace, now, when it was found running then, and else until
+// running sets the time so far of what had not ended: until the end of the trace, now, when it was found running then, and else until
 // it was found running last.
 func (p *poller) running(now uint64) {
 	for id, list := range p.events {
@@ -488,8 +488,8 @@ func (p *poller) cost() Cost {
 	return Cost{Queries: tr.Queries.Load(), Seconds: float64(tr.Nanoseconds.Load()) / 1e9, Bytes: tr.Sent.Load() + tr.Received.Load(), Polls: p.polls}
 }
 
-// cutText says whether the server cut a text: then it ends in three dots and is about as long as it may be, or longer, for it is told in
-// UTF-8 and was counted in the character set of the client (table_events_statements.cc of both servers).
+// cutText reports whether the server cut a text: then it ends in three dots and is about as long as it may be, or longer, because it is
+// returned in UTF-8 and counted in the character set of the client (table_events_statements.cc of both servers).
 func cutText(sql string, limit int) bool {
 	return limit > 0 && len(sql) >= limit-12 && strings.HasSuffix(sql, "...")
 }

@@ -76,7 +76,7 @@ func (s *source) query(thread uint64) string {
 	return q
 }
 
-// read gives the rows that came since the last time; some come twice.
+// read returns the rows that came since the last time; some come twice.
 func (s *source) read(ctx context.Context, c *mysql.Conn, thread uint64, add func(Event) bool) error {
 	s.fresh = 0
 	high := s.since

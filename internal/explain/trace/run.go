@@ -39,7 +39,7 @@ type Options struct {
 	StateDir   string  // where the journal of changed settings lies
 	// Say gets a sentence at each step that a person should know of. Nil: silence.
 	Say func(string)
-	// Progress is told at every poll how many events there are. Nil: silence.
+	// Progress is called at every poll with how many events there are. Nil: silence.
 	Progress func(elapsed time.Duration, events int)
 }
 
@@ -66,7 +66,7 @@ type Trace struct {
 	Seconds       float64           `json:"seconds"` // how long it was watched
 	Ended         string            `json:"ended"`   // why it ended: time (time was up), connection (it was closed), full (200,000 events), interrupted
 	Zero          uint64            `json:"zero"`    // beginning of the trace, in picoseconds since the server started
-	Now           uint64            `json:"now"`     // end of the trace, likewise
+	Now           uint64            `json:"now"`     // end of the trace, in the same unit
 	Events        []Event           `json:"events"`
 	Missing       uint64            `json:"missing"` // events that happened but were not read; NewReport counts them
 	Totals        []Total           `json:"totals"`  // the server's own counters, most expensive first
@@ -155,7 +155,7 @@ func connect(ctx context.Context, t mysql.Target) (*mysql.Conn, error) {
 	return c, nil
 }
 
-// find gives the thread of a processlist ID.
+// find returns the thread of a processlist ID.
 func find(ctx context.Context, c *mysql.Conn, id int64) (Connection, error) {
 	var k Connection
 	if id == c.Server.ConnectionID {

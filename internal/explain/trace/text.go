@@ -240,7 +240,7 @@ func (n *Node) remarks() string {
 	return "  [" + strings.Join(out, ", ") + "]"
 }
 
-// oneLine makes control characters harmless: SQL text is whatever a client sent.
+// oneLine makes control characters harmless: SQL text can contain anything.
 func oneLine(s string) string {
 	var b strings.Builder
 	space := false

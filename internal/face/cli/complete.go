@@ -15,7 +15,7 @@ import (
 
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// complete gives every command below cmd what a shell may put in: forms of output, servers of the config file and of this
+// complete gives every command below cmd its shell completions: forms of output, servers of the config file and of this
 // machine, sandboxes, jobs.
 func complete(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -78,7 +78,7 @@ func installedServers(cmd *cobra.Command, _ []string, _ string) (names []string,
 	return names, cobra.ShellCompDirectiveDefault // a path will do as well
 }
 
-// sandboxNames are the sandboxes, and behind one of them its nodes.
+// sandboxNames are the sandboxes, and after one of them its nodes.
 func sandboxNames(_ *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
 	list, err := sandbox.List("")
 	if err != nil {

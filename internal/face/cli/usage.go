@@ -12,7 +12,7 @@ import (
 )
 
 // strict makes every wrong use below cmd an error with exit code 2 that names what was probably meant and where help is. Cobra
-// has no types for most of its own complaints, so they are caught where they arise.
+// has no types for most of its errors, so they are caught where they arise.
 func strict(cmd *cobra.Command) {
 	if !cmd.HasParent() {
 		cmd.SetFlagErrorFunc(flagError)

@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// sampledNote is to be shown beside what comes from looking at sessions.
+// sampledNote is shown next to what comes from sampling sessions.
 const sampledNote = "sampled: the sessions that run a statement are read once a second (less often if that takes the server longer than 20 ms); calls are how often the class was found, seconds that times the step"
 
 // activityOf says what waits, by_host and, often, by_user are made of.

@@ -96,7 +96,7 @@ type Percentile struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// At gives the time of one percentile; 0 when it is not among them.
+// At returns the time of one percentile; 0 if it is not among them.
 func (l Latency) At(percentile float64) float64 {
 	for _, p := range l.Percentiles {
 		if p.Percentile == percentile {

@@ -17,7 +17,7 @@ const steadySeconds = 10
 func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended bool, err error) {
 	tick := time.NewTimer(time.Until(r.epoch.Add(time.Duration(secondOf(r.now())+1) * time.Second)))
 	defer tick.Stop()
-	begin := (r.begin + time.Second - 1).Truncate(time.Second) // a first part of a second is not told of
+	begin := (r.begin + time.Second - 1).Truncate(time.Second) // the part of a second before the first whole one is not reported
 	r.told = secondOf(begin)
 	for {
 		finish := unknown

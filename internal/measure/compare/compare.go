@@ -70,7 +70,7 @@ type Verdict struct {
 // Sentence is the verdict as a sentence that names the measure.
 func (v Verdict) Sentence() string { return sentence(v) }
 
-// Given says whether the verdict answers the question: faster, slower, alike, or that no difference can be shown.
+// Given reports whether the verdict answers the question: faster, slower, alike, or that no difference can be shown.
 func (v Verdict) Given() bool {
 	return slices.Contains([]string{Faster, Slower, Alike, Unclear}, v.Outcome)
 }
@@ -216,7 +216,7 @@ func pair(a, b Side) paired {
 	return p
 }
 
-// figures are those of one measure; missing names the side that does not tell it.
+// figures are those of one measure; missing names the side that does not have it.
 func (p paired) figures(m measure) (x, y []float64, missing string) {
 	of := func(runs []*bench.Result, name string) (out []float64) {
 		for _, r := range runs {

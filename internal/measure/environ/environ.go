@@ -97,7 +97,7 @@ type Connection struct {
 type Source interface {
 	// ask fills in server and connection; what it may not know it adds to unknown.
 	ask(ctx context.Context, e *Environment) error
-	// local says whether the server runs on this machine, as far as its address tells.
+	// local reports whether the server runs on this machine, as far as its address tells.
 	local() bool
 	// find finds the server's process on this host.
 	find(h *host.Host, s Server) (pid int, gap *fleet.Trouble, err error)

@@ -61,7 +61,7 @@ func larger(a, b float64) float64 {
 	return a
 }
 
-// colours gives each group a colour.
+// colours assigns each group a colour.
 func colours(list []Group) map[*bench.Result]int {
 	out := map[*bench.Result]int{}
 	for i, g := range list {
@@ -364,7 +364,7 @@ const (
 	barHeight = 22.0
 )
 
-// intervalBars draws each comparison's ratio with its interval on one axis, where a line stands for "the same".
+// intervalBars draws each comparison's ratio with its interval on one axis, where a line means "the same".
 func intervalBars(list []Comparison) []template.HTML {
 	lo, hi := 1.0, 1.0
 	for _, v := range list {

@@ -113,7 +113,7 @@ func (m *markdown) runs(runs []Run) {
 	m.table([]string{"", "workload", ">threads", ">time", ">transactions/s", ">queries/s", ">average", ">p50", ">p95", ">p99", ">p99.9", ">slowest", ">errors"}, rows)
 }
 
-// trust tells for each run whether the machine was its own.
+// trust says for each run whether it had the machine to itself.
 func (m *markdown) trust(runs []Run) {
 	var rows [][]string
 	for _, r := range runs {
@@ -210,7 +210,7 @@ type factRow struct {
 	Differs     bool
 }
 
-// oneOfEach gives the first run of each group that has an environment, each environment once.
+// oneOfEach returns the first run of each group that has an environment, each environment once.
 func oneOfEach(runs []Run) []Run {
 	var out []Run
 	for _, g := range groups(runs) {

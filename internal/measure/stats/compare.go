@@ -18,7 +18,7 @@ const (
 	TestPairs = "Wilcoxon signed rank" // of figures in pairs
 )
 
-// Comparison says how the figures of B stand to those of A.
+// Comparison compares the figures of B with those of A.
 type Comparison struct {
 	Test    string  `json:"test"`
 	MedianA float64 `json:"median_a"`
@@ -113,7 +113,7 @@ type ordered struct {
 // mostWritten is how many numbers are written down and sorted.
 const mostWritten = 1 << 14
 
-// at gives the number at a place, from 0.
+// at returns the number at a place, from 0.
 func (o ordered) at(place int) float64 {
 	if o.all != nil {
 		return o.all[place]

@@ -21,7 +21,7 @@ const Mark = "risso bench"
 type Workload interface {
 	// Name is how users call it.
 	Name() string
-	// Client prepares the statements of one session, the id-th of the run, from 0. It is asked for again after a
+	// Client prepares the statements of one session, the id-th of the run, from 0. It is called again after a
 	// reconnect.
 	Client(s drive.Session, id int, rng *rand.Rand) (Client, error)
 }
@@ -88,7 +88,7 @@ type Paced interface {
 	Next(last time.Duration) (due time.Duration, ok bool)
 }
 
-// Recorded is a workload whose kinds were measured before, somewhere else. It gives one entry for each of KindNames; nil
+// Recorded is a workload whose kinds were measured before, somewhere else. It returns one entry for each of KindNames; nil
 // where there is nothing to compare with.
 type Recorded interface {
 	Kinded
@@ -147,7 +147,7 @@ type Preparer interface {
 	Cleanup(ctx context.Context, o PrepareOptions) error
 }
 
-// Counting is a Preparer whose Progress counts something of its own.
+// Counting is a Preparer whose Progress counts something else than rows and tables.
 type Counting interface {
 	// Counts gives what Prepare, or Cleanup, counts, such as "statements run"; "" for rows and tables, as others do.
 	Counts(cleanup bool) string
@@ -202,7 +202,7 @@ type Params struct {
 	Unprepared                                                                    bool // statements as text
 
 	Engine       string     // storage engine of new tables; "": the server's
-	TableOptions string     // put behind CREATE TABLE (…)
+	TableOptions string     // put after CREATE TABLE (…)
 	Warehouses   int        // tpcc; 0: one when preparing, else all that are loaded
 	ForeignKeys  bool       // tpcc
 	Schemas      int        // schemas

@@ -55,12 +55,12 @@ func both(modes ...string) struct{ held, queued []string } {
 	return struct{ held, queued []string }{modes, modes}
 }
 
-// backupBlocks says whether a backup lock is one that holds statements up, and not that of a statement.
+// backupBlocks reports whether a backup lock is one that holds statements up, and not that of a statement.
 func backupBlocks(mode string) bool {
 	return slices.Contains(backupStages, mode) || slices.Contains([]string{"BACKUP_FTWRL1", "BACKUP_FTWRL2", "BACKUP_BLOCK_DDL"}, mode)
 }
 
-// locksCollide says whether a lock that one session has, or wants before another (queued), keeps the other waiting for its own.
+// locksCollide reports whether a lock that one session has, or wants before another (queued), keeps the other waiting for its own.
 func locksCollide(object, wanted, other string, queued bool) bool {
 	var modes struct{ held, queued []string }
 	switch object {

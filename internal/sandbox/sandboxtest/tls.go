@@ -38,7 +38,7 @@ var certificate = sync.OnceValues(func() ([]byte, error) {
 	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
 })
 
-// TLS makes a certificate and gives the settings by which a server of any kind uses it. With anyTLS as the tls parameter of its
+// TLS makes a certificate and returns the settings by which a server of any kind uses it. With anyTLS as the tls parameter of its
 // DSN a client takes whatever such a server can.
 func TLS(t testing.TB) (settings []string, anyTLS string) {
 	t.Helper()

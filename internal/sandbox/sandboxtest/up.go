@@ -106,7 +106,7 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// Postgres starts a PostgreSQL of its own and ends it with the test, which is skipped where PostgreSQL is not installed. It
+// Postgres starts a PostgreSQL server and ends it with the test, which is skipped if PostgreSQL is not installed. It
 // does not wait for its disk, unless settings ("name=value") say otherwise.
 func Postgres(t testing.TB, settings ...string) *postgres.Server {
 	t.Helper()

@@ -51,7 +51,7 @@ func (p *Guard) catalogue(ctx context.Context, s config.Watched) error {
 		case !e.Whole:
 		case e.Err != nil && strangers[e.ID] == "":
 			all, damaged = append(all, e.ID), errors.Join(damaged, e.Err)
-		case hollow[e.ID] == "" && strangers[e.ID] == "": // others protect nobody
+		case hollow[e.ID] == "" && strangers[e.ID] == "": // others protect nothing
 			all = append(all, e.ID)
 		}
 	}
@@ -173,7 +173,7 @@ func (p *Guard) retention(ctx context.Context, r *repo.Repo, s config.Watched) e
 	return nil
 }
 
-// isOf says whether a backup is of a server. Several servers may share a place, and somebody may have called one by its
+// isOf reports whether a backup is of a server. Several servers may share a place, and somebody may have called one by its
 // address.
 func (p *Guard) isOf(h repo.Header, s config.Watched) bool {
 	if h.Server.Name == s.Instance.Name || h.Server.Name == s.Instance.Address {

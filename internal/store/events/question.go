@@ -47,7 +47,7 @@ type ClassLoad struct {
 	Flips   int       // how often its plan flipped in the range
 }
 
-// orders are the words that a list may be ordered by, and the sum that each stands for.
+// orders are the words that a list may be ordered by, and the sum that each means.
 var orders = map[string]string{
 	"load":                   "sum(seconds)",
 	"calls":                  "sum(calls)",
@@ -95,7 +95,7 @@ type TopAnswer struct {
 	Total   fleet.Cost // of all classes in the range, also those not listed and not found by Search or Schemas
 	Count   int64      // classes that ran in the range
 	First   int64      // the earliest minute of the instances that is kept; 0 when there is none
-	Step    int64      // seconds that a point of a spark stands for
+	Step    int64      // seconds per point of a spark
 	Begin   int64      // the time of the first point
 }
 

@@ -30,7 +30,7 @@ func small(t testing.TB, s *Store, id string, from, to int64) *model {
 
 // damaged opens a store of which one file was changed, reads all of it, and demands that nothing wrong is served, that the
 // file is named, and that a copy of it is in the damaged folder.
-// It gives the keys of the series that lost something.
+// It returns the keys of the series that lost something.
 func damaged(t *testing.T, m *model, dir, rel string, content []byte, what string, at int) (lost map[string]int) {
 	t.Helper()
 	path := filepath.Join(dir, rel)
@@ -51,7 +51,7 @@ func damaged(t *testing.T, m *model, dir, rel string, content []byte, what strin
 	lost = m.missing(t, s, "db", t0-daySeconds, t0+2*daySeconds, true)
 	aside, _ := filepath.Glob(filepath.Join(dir, "damaged", "db-"+filepath.Base(rel)+"-*"))
 	if len(aside) == 0 {
-		t.Fatalf("%s at byte %d: nothing is in the damaged folder", what, at)
+		t.Fatalf("%s at byte %d: nothing is in the damaged folder, want len(aside) not 0", what, at)
 	}
 	return lost
 }
@@ -91,7 +91,7 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 	}
 }
 
-// recordEnds says whether a record of a log or frames file ends at a byte.
+// recordEnds reports whether a record of a log or frames file ends at a byte.
 func recordEnds(b []byte, at int) bool {
 	for _, r := range scanRecords(b[len(walMagic):]).records {
 		if len(walMagic)+r.off == at {
@@ -182,7 +182,7 @@ func (w *worker) flushForTest(s *Store) error {
 	return nil
 }
 
-// TestDamageWhileOpen changes files behind the back of an open store.
+// TestDamageWhileOpen changes files of an open store.
 func TestDamageWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	ev := &events{}
@@ -205,7 +205,7 @@ func TestDamageWhileOpen(t *testing.T) {
 		await.Until(t, func() bool { return ev.about(path) }, "an event that names %s", path)
 		s.w.repair()
 		if after := m.check(t, s, "db", t0, t0+2*hourSeconds, true); after > missing+hourSeconds || missing == 0 {
-			t.Fatalf("%d samples are missing before the repair, %d after it", missing, after)
+			t.Fatalf("%d samples are missing before the repair, %d after it; want after at most %d, missing not 0", missing, after, missing+hourSeconds)
 		}
 	}
 }

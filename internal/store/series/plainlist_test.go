@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// asked names who gives the answers that this store's are compared with.
+// asked names the source of the answers that this store's are compared with.
 const asked = "Prometheus' engine over plain lists"
 
 // How much is compared: a third of the questions, and all with -tags tsdb.

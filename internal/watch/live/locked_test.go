@@ -12,7 +12,7 @@ import (
 )
 
 // TestDeadlocks: a server's deadlocks are each counted once, also one of three transactions and one whose statements are long, and are
-// told when there are many; the remedy is one that the server takes, and names the statements.
+// reported when there are many; the remedy is one that the server takes, and names the statements.
 func TestDeadlocks(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -42,13 +42,13 @@ func TestDeadlocks(t *testing.T) {
 			}
 			f := w.awaitFinding(t, "deadlock.rate", "deadlocks a minute")
 			if !strings.HasPrefix(f.What, words) {
-				t.Errorf("%s: not all are counted, or they are: %s", spec, f.What)
+				t.Errorf("%s: not all are counted, or they are: %s; want %q at its beginning", spec, f.What, words)
 			}
 			set, show, _ := strings.Cut(f.Remedy, "; ")
 			run(t, db, set)
 			var kind, name, status string
 			if err := db.QueryRowContext(t.Context(), show).Scan(&kind, &name, &status); err != nil || !strings.Contains(status, "LATEST DETECTED DEADLOCK") || !strings.Contains(status, "UPDATE shop.stock") {
-				t.Errorf("%s shows no deadlock: %v %s", show, err, status)
+				t.Errorf("%s shows no deadlock: %v %s; want \"LATEST DETECTED DEADLOCK\" in it, \"UPDATE shop.stock\" in it", show, err, status)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func (w *watched) deadlocks(t *testing.T) float64 {
 	return 0
 }
 
-// ring lets sessions wait for each other in a ring, by statements of 20 KB, and gives how many the server sent away.
+// ring lets sessions wait for each other in a ring, by statements of 20 KB, and returns how many the server rolled back.
 func ring(t *testing.T, open func(context.Context) (*sql.Conn, error), sessions int) (victims int) {
 	t.Helper()
 	long := strings.Repeat("x", 20000)
@@ -143,8 +143,8 @@ func unequal(t *testing.T, open func(context.Context) (*sql.Conn, error)) {
 	_, _ = less.ExecContext(t.Context(), "ROLLBACK")
 }
 
-// TestRedoPressure: a redo log that is written faster than pages are flushed is told with figures that are so, and not any more when
-// nobody writes, however full it stays.
+// TestRedoPressure: a redo log that is written faster than pages are flushed is reported with true figures, and no longer when
+// nothing is written, however full it stays.
 func TestRedoPressure(t *testing.T) {
 	for _, c := range []struct {
 		spec     string

@@ -59,7 +59,7 @@ func cpuSaturated(r *round) {
 		return
 	}
 	if ok && running < 1.5*p.count {
-		return // used up, but nobody waits
+		return // used up, but nothing waits
 	}
 	c := candidate{id: "host.cpu", severity: fleet.SeverityWarning, chart: "cpu", remedy: "top -b -n 1 -o %CPU | head -20",
 		head: fmt.Sprintf("%s used up: %s left", plural(p.count, "processor is", "processors are"), digits.Percent(math.Round(free*100)/100))}

@@ -148,7 +148,7 @@ func pileUp(r *round) {
 }
 
 // commitWaits finds threads that wait for their commit to be on disk, which
-// processor figures call idle; the disk's flush latency stands beside it.
+// processor figures call idle; the disk's flush latency is given with it.
 func commitWaits(r *round) {
 	disk, measured := r.busiestFlush()
 	usual, known := 0.0, false

@@ -80,7 +80,7 @@ func TestCounted(t *testing.T) {
 		}
 		list, err := List(t.Context(), place, dir)
 		if err != nil || len(list) != 1 || len(list[0].Logs) != len(c.by) {
-			t.Fatalf("%d: %+v, %v", i, list, err)
+			t.Fatalf("%d: got %+v, %v; want len(list) 1, len(list[0].Logs) %v", i, list, err, len(c.by))
 		}
 		looks := place
 		looks.Policy = onlyKey{key: repo.PublicOf(mine)}
@@ -93,7 +93,7 @@ func TestCounted(t *testing.T) {
 			t.Errorf("%s: %s count, %q, %v", c.by, got, doubt, err)
 		}
 		if s, doubt, err := list[0].Counted(t.Context(), place, dir); err != nil || doubt != "" || len(s.Logs) != len(c.by) {
-			t.Errorf("%s without a policy: %d count, %q, %v", c.by, len(s.Logs), doubt, err)
+			t.Errorf("%s without a policy: %d count, %q, %v; want doubt \"\", len(s.Logs) %d", c.by, len(s.Logs), doubt, err, len(c.by))
 		}
 	}
 	put("b.000009"+extPacked, nil)
@@ -101,6 +101,7 @@ func TestCounted(t *testing.T) {
 	put("b.000001"+extPacked, nil)
 	list, err := List(t.Context(), place, dir)
 	if err != nil || len(list) != 1 || strings.Join(list[0].Lost, " ") != "b.000009 b.000010" || !strings.Contains(list[0].Lacks(), "2 logs are there (b.000009, b.000010) without an index") {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("got %+v, %v; want len(list) 1, strings.Join(list[0].Lost, \" \") \"b.000009 b.000010\", \"2 logs are there (b.000009, b.000010) without an index\" in list[0].Lacks()",
+			list, err)
 	}
 }

@@ -57,11 +57,11 @@ type gather struct {
 	pending []*statement // rows of the statement that is being read, one for each table and kind
 	text    []byte       // its text, where the log tells
 	textCut int          // bytes left out at its end
-	textual bool         // the log told it
+	textual bool         // the log has it
 	began   int64        // unix microseconds
 	size    int64        // bytes of its events that belong to no rows
 	thread  int64
-	delay   float64      // commit here minus first commit, seconds; -1: not told
+	delay   float64      // commit here minus first commit, seconds; -1: unknown
 	queue   []*statement // ready to be given out
 	attrs   []digest.Attr
 }
@@ -124,7 +124,7 @@ func (r *Reader) lost(err error, bytes int64) {
 	}
 }
 
-// Next gives the next statement.
+// Next returns the next statement.
 func (r *Reader) Next(e *digest.Event) error {
 	for len(r.queue) == 0 {
 		if err := r.read(); err != nil {

@@ -79,10 +79,10 @@ type knownName struct {
 	kind kind
 }
 
-// milliseconds are the times that MariaDB writes in milliseconds beside others in seconds.
+// milliseconds are the times that MariaDB writes in milliseconds next to others in seconds.
 var milliseconds = map[string]bool{"engine_time": true, "pages_read_time": true}
 
-// resolve gives the node of a name, or nothing when no server writes such an attribute.
+// resolve returns the node of a name, or nothing if no server writes such an attribute.
 func (p *parser) resolve(name string) (node, bool) {
 	lower := strings.ToLower(name)
 	if s, ok := synonyms[lower]; ok {

@@ -75,7 +75,7 @@ func Compile(expr string) (*Filter, error) {
 	return f, nil
 }
 
-// Keep says whether an event counts.
+// Keep reports whether an event counts.
 func (f *Filter) Keep(e *digest.Event) bool { return f.keep(e) }
 
 // String is the expression.

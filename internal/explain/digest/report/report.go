@@ -248,7 +248,7 @@ func zone(o Options, t time.Time) string {
 	return name
 }
 
-// grouped says whether a class is something else than a statement.
+// grouped reports whether a class is something else than a statement.
 func grouped(p *digest.Profile) bool { return p.GroupBy != "" && p.GroupBy != "fingerprint" }
 
 func classes(p *digest.Profile) string {

@@ -27,7 +27,7 @@ const (
 	LZ4   = "lz4"
 )
 
-// ErrPacked is for what is packed in a way that is not read.
+// ErrPacked is for a packing that is not supported.
 var ErrPacked = errors.New("this is not read")
 
 const (
@@ -130,7 +130,7 @@ func UTF8(b *bufio.Reader) (in *bufio.Reader, wide bool, err error) {
 	return bufio.NewReaderSize(transform.NewReader(b, unicode.UTF16(order, mark).NewDecoder()), peekLen), true, nil
 }
 
-// alternate tells whether every other byte is 0, from the given one on, and the others are not: Latin text in UTF-16.
+// alternate reports whether every other byte is 0, from the given one on, and the others are not: Latin text in UTF-16.
 func alternate(head []byte, zero int) bool {
 	if len(head) < 16 {
 		return false

@@ -109,7 +109,7 @@ func benchOutputs() (names []string) {
 	return names
 }
 
-// check finds wrong use before any server is asked, and fills in what flags only say in words.
+// check finds wrong use before any server is asked, and fills in what flags only imply.
 func (f *benchRunFlags) check() (err error) {
 	f.Percentiles = append(f.Percentiles, f.percentiles...)
 	if f.warmup == "auto" {
@@ -228,7 +228,7 @@ func nothingSucceeded(r *bench.Result) error {
 	return fault.New(fault.Failed, "", fmt.Errorf("no transaction succeeded; %s, such as %s", digits.Counted(most.Count, "error"), most.Message))
 }
 
-// begin begins with the first server that answers, where several are named: the run would go on with the next one, too.
+// begin begins with the first server that answers, if several are named: the run would go on with the next one, too.
 func (f *benchRunFlags) begin(ctx context.Context, s screen.Streams) error {
 	if len(f.Failover) == 0 {
 		return nil
@@ -254,7 +254,7 @@ func (f *benchRunFlags) begin(ctx context.Context, s screen.Streams) error {
 	return benchError(fmt.Errorf("no server answers: %w", errors.Join(refused...)), f.Workload.Name())
 }
 
-// benchError gives an error its exit code and how to fix it.
+// benchError adds to an error its exit code and remedy.
 func benchError(err error, name string) error {
 	var known *fault.Error
 	var server *drive.ServerError

@@ -107,7 +107,7 @@ func afterWarmup(r *bench.Result) string {
 	return s
 }
 
-// lineFunc writes a name and what there is to say.
+// lineFunc writes a name and its text.
 type lineFunc func(name, format string, args ...any)
 
 func writeBenchErrors(line lineFunc, r *bench.Result) {
@@ -179,7 +179,7 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 	}
 	t := render.Table{Heads: []string{"KIND", ">TRANSACTIONS", ">PER MINUTE", ">MEDIAN", ">95 %", ">MAX"}}
 	for _, k := range r.Kinds {
-		row := []string{k.Name, digits.Thousands(k.Transactions), digits.Count(k.PerMinute), "–", "–", "–"} // nobody knows how long what never ended takes
+		row := []string{k.Name, digits.Thousands(k.Transactions), digits.Count(k.PerMinute), "–", "–", "–"} // it is unknown how long what never ended takes
 		if k.Transactions > 0 {
 			row = append(row[:3], digits.Seconds(k.Latency.At(50)), digits.Seconds(k.Latency.At(95)), digits.Seconds(k.Latency.Max))
 		}

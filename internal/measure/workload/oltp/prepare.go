@@ -132,7 +132,7 @@ func (l *loading) create(s drive.Session, table int) error {
 	var server *drive.ServerError
 	if err == nil || !errors.As(err, &server) {
 		l.mu.Lock()
-		l.made = append(l.made, name(table)) // also when nobody knows whether it was made
+		l.made = append(l.made, name(table)) // also if it is unknown whether it was made
 		l.mu.Unlock()
 	}
 	if err != nil {
@@ -267,8 +267,8 @@ func (l *loading) undo(ctx context.Context, why error) error {
 	return fmt.Errorf("%w; what was created has been removed", why)
 }
 
-// Cleanup drops all tables of the database that Prepare made. It keeps those that lack the mark, and names them in an
-// error where the workload's own tables are among them.
+// Cleanup drops all tables of the database that Prepare made. It keeps those without the mark, and names them in an
+// error if the workload's own tables are among them.
 func (o *oltp) Cleanup(ctx context.Context, opt workload.PrepareOptions) error {
 	c, err := crew.Hire(ctx, opt.Target, opt.Threads)
 	if err != nil {

@@ -70,7 +70,7 @@ func compare(name string, want, got []string, made string) workload.Finding {
 	return f
 }
 
-// ask gives the rows of an answer, a text each.
+// ask returns the rows of an answer, a text each.
 func ask(s drive.Session, sql string) ([]string, error) {
 	r, err := drive.Ask(s, sql)
 	if err != nil {

@@ -64,7 +64,7 @@ func (w *schemas) Timings() []workload.Timing {
 
 // there lists the schemas of tenants on the server.
 func there(s drive.Session) ([]string, error) {
-	// Not by LIKE: whether \ stands before what is no joker depends on the sql_mode.
+	// Not by LIKE: whether \ may precede what is no wildcard depends on the sql_mode.
 	sql := "SELECT /* risso: which tenants are here? */ schema_name FROM information_schema.schemata WHERE LEFT(schema_name, 13) = '" + workload.TenantPrefix + "'"
 	if s.Dialect() == drive.Postgres {
 		sql = "SELECT /* risso: which tenants are here? */ nspname::text FROM pg_namespace WHERE left(nspname::text, 13) = '" + workload.TenantPrefix + "'"
@@ -109,7 +109,7 @@ func (w *schemas) Prepare(ctx context.Context, o workload.PrepareOptions) error 
 			var server *drive.ServerError
 			if err == nil || !errors.As(err, &server) {
 				mu.Lock()
-				made = append(made, name) // also when nobody knows whether it was made
+				made = append(made, name) // also if it is unknown whether it was made
 				mu.Unlock()
 			}
 			for t := 1; t <= w.p.SchemaTables && err == nil; t++ {

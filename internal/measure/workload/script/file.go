@@ -36,7 +36,7 @@ type transaction struct {
 	think      [2]time.Duration
 	begin      bool
 	statements []statement
-	saves      int // values saved, numbered behind those that are drawn
+	saves      int // values saved, numbered after those that are drawn
 }
 
 type statement struct {
@@ -361,7 +361,7 @@ func (p *parser) readStatement(n *yaml.Node, what string, repeat int64) (stateme
 	return st, nil
 }
 
-// place finds the placeholders of a statement and what they stand for.
+// place finds the placeholders of a statement and what they mean.
 func (p *parser) place(st *statement, n *yaml.Node) (err error) {
 	lineOf := func(offset int) int {
 		if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {

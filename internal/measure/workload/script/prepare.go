@@ -63,7 +63,7 @@ func (w *script) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	return nil
 }
 
-// make runs one statement of setup. It gives the table that the statement made, also when it only may have made it.
+// make runs one statement of setup. It returns the table that the statement made, also when it only may have made it.
 func (w *script) make(ctx context.Context, c *crew.Crew, st statement, number uint64, progress func(int64)) (table string, err error) {
 	name := createdBy(st, c.Session().Dialect())
 	if name != "" {
