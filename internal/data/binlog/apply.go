@@ -29,7 +29,7 @@ type applier struct {
 	plan   *Plan
 	s      *replayer
 	words  mysql.ReplayWords
-	j      *rollJournal // nil: the GTIDs of the server tell what was done
+	j      *rollJournal // nil: the GTIDs of the server show what was done
 	had    mysql.GTIDSet
 	result RollResult
 
@@ -278,7 +278,7 @@ func (a *applier) event(ctx context.Context, e binlogevent.Event) error {
 	return nil
 }
 
-// describe tells the server in which format the events are.
+// describe tells the server the format of the events.
 func (a *applier) describe(ctx context.Context, e binlogevent.Event) error {
 	if err := a.flush(ctx); err != nil {
 		return err

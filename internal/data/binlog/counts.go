@@ -74,7 +74,7 @@ func (b *backupCounts) read(ctx context.Context, h repo.Header) error {
 // maxCounted is how many rows are counted before the server's estimate has to do.
 const maxCounted = 100_000
 
-// Rows tells how many rows a table has now: counted where they are few, else as the server estimates.
+// Rows returns how many rows a table has now: counted if they are few, else as the server estimates.
 func (l *Live) Rows(ctx context.Context, schema, table string) (Count, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -81,7 +81,7 @@ func CompareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// Number is the number at the end of a log's name: 17 of binlog.000017; 0 where there is none.
+// Number is the number at the end of a log's name: 17 of binlog.000017; 0 if there is none.
 func Number(name string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimPrefix(filepath.Ext(name), "."), 10, 64)
 	return n
@@ -93,7 +93,7 @@ type packed struct {
 	close func() error
 }
 
-// Read tells a compressed file that is cut from a log that ends in the middle of an event, as one does that is being written.
+// Read distinguishes a compressed file that is cut from a log that ends in the middle of an event, as one does that is being written.
 func (p packed) Read(b []byte) (int, error) {
 	n, err := p.in.Read(b)
 	if errors.Is(err, io.ErrUnexpectedEOF) {

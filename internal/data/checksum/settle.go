@@ -237,7 +237,7 @@ func (p *plan) byKeys(t define.Table, k chunk.Key, keys [][][]byte) (string, err
 		or[i] = "(" + where + ")"
 	}
 	statement := chunk.Select(t, k, chunk.Range{}, purpose)
-	// Select orders by the key where there is one: the condition belongs before that.
+	// Select orders by the key if there is one: the condition belongs before that.
 	order := " ORDER BY " + k.OrderBy()
 	return strings.TrimSuffix(statement, order) + " WHERE " + strings.Join(or, " OR "), nil
 }

@@ -58,7 +58,7 @@ func Split(ctx context.Context, q Querier, t define.Table, k Key, parts int, pur
 	return out, nil
 }
 
-// even returns the multiples of a power of two that cut what lies between two numbers into so many parts, or up to twice as many.
+// even returns the multiples of a power of two that cut the range between two numbers into so many parts, or up to twice as many.
 func even(low, high *big.Int, parts int) (out []*big.Int) {
 	width := new(big.Int).Sub(high, low)
 	if width.Cmp(big.NewInt(int64(parts))) < 0 {

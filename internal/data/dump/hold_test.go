@@ -272,7 +272,7 @@ func (h held) waited(t *testing.T, behind *mysql.Stream) {
 	t.Error("nobody waits for the table")
 }
 
-// emptied truncates a table that nothing holds, for the account needs PROCESS, on a server where that leaves no trace: the
+// emptied truncates a table that nothing holds, because the account needs PROCESS, on a server where that leaves no trace: the
 // snapshot then sees no row of it.
 func emptied(t *testing.T, dsn string) {
 	s := stream(t, target(t, dsn))

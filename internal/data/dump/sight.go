@@ -79,7 +79,7 @@ func (l *listing) leaveUnread() {
 	}
 }
 
-// named takes a selection apart: schemas and tables that it names, and whether it asks for what it does not name, so that all that
+// named splits a selection: schemas and tables that it names, and whether it asks for what it does not name, so that all that
 // there is has to be seen.
 func (s Selection) named() (schemas []string, tables []mysql.TableName, open bool) {
 	if len(s.Schemas)+len(s.Tables) == 0 {

@@ -36,7 +36,7 @@ const (
 	endValue                  // its separator is due
 )
 
-// window is how much of a large chunk is held at once.
+// window is how much of a large chunk is held at a time.
 const window = 256 << 10
 
 // feedBytes reads rows that are in memory.

@@ -79,7 +79,7 @@ func (r *run) beginStage(ctx context.Context, s **session, kinds ...repo.ObjectK
 	return r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, marks...) })
 }
 
-// makeAgain makes an object, and again where the session broke: the server may have made it all the same.
+// makeAgain makes an object, and again if the session broke: the server may have made it nevertheless.
 func (r *run) makeAgain(ctx context.Context, s **session, o *repo.Object) error {
 	clears := r.resumed || r.o.Overwrite
 	return r.again(ctx, s, func(s *session) error {
@@ -299,7 +299,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// eachAccount hands the accounts that come along to f, in the target's words.
+// eachAccount calls f with the accounts that are restored, in the target's words.
 func (r *run) eachAccount(f func(*repo.Object) error) error {
 	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
 		if r.leftOut[objectKey(o)] {
@@ -434,7 +434,7 @@ func (r *run) grant(ctx context.Context, s **session, early bool) error {
 	})
 }
 
-// withoutSecret cuts a GRANT off before what tells a password.
+// withoutSecret cuts a GRANT off before what reveals a password.
 func withoutSecret(g string) string {
 	if i := strings.Index(g, " IDENTIFIED "); i >= 0 {
 		return g[:i]

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// referer is a table whose foreign keys point at another one, where one of both comes back and the other stays as it is.
+// referer is a table whose foreign keys point at another one, if one of them is restored and the other stays as it is.
 type referer struct {
 	schema, name     string
 	toSchema, toName string

@@ -35,7 +35,7 @@ func (f Trust) Known(r *repo.Repo, place string) ([]repo.PublicKey, error) {
 	return t.Known(r.ID)
 }
 
-// LogPolicy is what the flags say of the logs that are mirrored in a place.
+// LogPolicy is what the flags say about the logs that are mirrored in a place.
 func (f Trust) LogPolicy(place string, said func(string)) (LogTrust, error) {
 	p, err := f.Policy(place, said)
 	return LogTrust{p, said}, err

@@ -21,7 +21,7 @@ type Keeper struct {
 	out    []byte
 	packed []byte // compressed, on the way to be encrypted
 
-	// Plain leaves rows as they are, for places that are faster than the processor: in a zstd frame all the same.
+	// Plain leaves rows as they are, for places that are faster than the processor: still in a zstd frame.
 	Plain bool
 }
 
@@ -71,7 +71,7 @@ func (r *Repo) NewKeeper() (*Keeper, error) {
 	return &Keeper{repo: r, zw: zw}, nil
 }
 
-// Kept is what became of a chunk.
+// Kept is the result of storing a chunk.
 type Kept struct {
 	Hash   string
 	Stored int64 // size of the object, in bytes

@@ -189,7 +189,7 @@ func sizes(ctx context.Context, s Store, prefix string) (map[string]int64, error
 	return list, err
 }
 
-// target opens the repository at the other place; make are the steps that make it where there is none.
+// target opens the repository at the other place; make are the steps that make it if there is none.
 func (r *Repo) target(ctx context.Context, to Store) (t *Repo, make change.Plan, err error) {
 	t, err = Open(ctx, to)
 	if err == nil && t.ID != r.ID {
@@ -531,7 +531,7 @@ func (c *copier) object(ctx context.Context, key string, size int64) error {
 	return nil
 }
 
-// send copies an object as it is, and checks its seal on the way, and what it holds where that can be read: what is damaged does
+// send copies an object as it is, and checks its seal on the way, and what it holds if that can be read: what is damaged does
 // not arrive.
 func (c *copier) send(ctx context.Context, key string) error {
 	rc, err := c.from.store.Get(ctx, key)

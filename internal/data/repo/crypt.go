@@ -322,12 +322,12 @@ func (r *Repo) findNames(ctx context.Context, k Keys, recipients []string) error
 	key, err := r.openNames(ctx)
 	switch r.fits = err == nil; {
 	case cached && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged)):
-		return nil // Verify tells it
+		return nil // Verify reports it
 	case err != nil:
 		return err
 	case cached:
 		r.otherNames = !bytes.Equal(key, r.cipher.names)
-		return nil // Verify tells it
+		return nil // Verify reports it
 	}
 	r.cipher.names = key
 	return r.cacheNames(k, recipients)
@@ -356,7 +356,7 @@ func (r *Repo) cachedNames(k Keys, recipients []string) (bool, error) {
 	return true, err
 }
 
-// openNames opens the key of names that lies in the place.
+// openNames opens the key of names stored in the place.
 func (r *Repo) openNames(ctx context.Context) ([]byte, error) {
 	rc, err := r.store.Get(ctx, namesKey)
 	if err != nil {

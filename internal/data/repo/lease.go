@@ -147,7 +147,7 @@ type aged interface {
 	Modified(ctx context.Context, key string) (time.Time, error)
 }
 
-// modified is when an object was put. Where the place does not tell, it is now: then all leases live.
+// modified is when an object was put. If the place does not say, it is now: then all leases live.
 func (r *Repo) modified(ctx context.Context, key string) (time.Time, error) {
 	if a, ok := r.store.(aged); ok {
 		return a.Modified(ctx, key)
@@ -330,7 +330,7 @@ func (r *Repo) holder(ctx context.Context, key string) (h Holder, err error) {
 		return h, err
 	}
 	var note pruneNote
-	if json.Unmarshal(b, &note) == nil { // else its age tells
+	if json.Unmarshal(b, &note) == nil { // else its age decides
 		h.Process = note.Process
 	}
 	return h, nil

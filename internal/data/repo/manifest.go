@@ -116,7 +116,7 @@ type Table struct {
 	Bytes         int64    `json:"bytes"`
 	Sum           string   `json:"sum"` // chunk.Sum of all rows, hex
 	Chunks        []Chunk  `json:"chunks,omitempty"`
-	Typed         []Chunk  `json:"typed,omitempty"` // values in JSON documents whose types their text does not tell: see FORMAT.md
+	Typed         []Chunk  `json:"typed,omitempty"` // values in JSON documents whose types their text does not show: see FORMAT.md
 }
 
 // Column is a column of a table as far as a loader has to know it.

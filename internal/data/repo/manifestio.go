@@ -233,7 +233,7 @@ func newManifest(r io.ReadCloser, sig *signature) (*Manifest, error) {
 	return m, nil
 }
 
-// Signer is the key that signed the backup; "" where it is not signed.
+// Signer is the key that signed the backup; "" if it is not signed.
 func (m *Manifest) Signer() PublicKey {
 	if m.signature == nil {
 		return ""

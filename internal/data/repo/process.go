@@ -17,7 +17,7 @@ type Process struct {
 	Host    string `json:"host,omitempty"` // as people call the machine; nothing is judged by it
 }
 
-// ownProcess is this process; nil where the system does not tell.
+// ownProcess is this process; nil if the system does not say.
 func ownProcess() *Process {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -60,5 +60,5 @@ func (p *Process) gone() bool {
 	if started := startOf(p.PID); started != "" {
 		return started != p.Started
 	}
-	return errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) // else it is there, but hidden from us (hidepid): its age tells
+	return errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) // else it is there, but hidden from us (hidepid): its age decides
 }

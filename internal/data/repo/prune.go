@@ -23,7 +23,7 @@ type PruneOptions struct {
 	// signed only each other, whichever keys are trusted.
 	Trusted []PublicKey
 	// Remove names backups that go, instead of those that Retention leaves out. The newest that was proven and what others
-	// build on stay all the same.
+	// build on stay nevertheless.
 	Remove []string
 	DryRun bool // say what would happen
 	// Progress is called now and then with how many objects are removed.

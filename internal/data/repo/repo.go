@@ -25,11 +25,11 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Store is what a repository needs of the place it lies in. Keys are paths with slashes.
+// Store is what a repository needs from its place. Keys are paths with slashes.
 type Store interface {
 	// Put writes an object, whole or not at all, durable when it returns. What was there is replaced.
 	Put(ctx context.Context, key string, r io.Reader) error
-	// Create puts a small object where there is none, in one step: of several who do so one wins, the others get fs.ErrExist.
+	// Create puts a small object if there is none, atomically: of several that do so one wins, the others get fs.ErrExist.
 	Create(ctx context.Context, key string, r io.Reader) error
 	// Get reads an object; an error is fs.ErrNotExist when there is none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
@@ -146,7 +146,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	return r, r.findNames(ctx, k, c.Recipients)
 }
 
-// CreateWith opens a repository, and makes one where there is none, encrypted when there are recipients.
+// CreateWith opens a repository, and makes one if there is none, encrypted when there are recipients.
 func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	r, err := OpenWith(ctx, s, k)
 	if !errors.Is(err, ErrNoRepository) {
@@ -371,7 +371,7 @@ func (r *Repo) ahead(ctx context.Context, now time.Time) (ids []string, err erro
 	return ids, err
 }
 
-// AheadNote says which whole backups are dated ahead of now, where one was taken for the newest; "" when there are none. A clock was
+// AheadNote says which whole backups are dated ahead of now, if one was taken for the newest; "" when there are none. A clock was
 // wrong when they were taken, or is wrong here.
 func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (string, error) {
 	ids, err := r.ahead(ctx, now)

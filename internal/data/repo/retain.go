@@ -14,7 +14,7 @@ import (
 // last 7 days on which there was one, so that a server that is off for a month does not lose what it has.
 type Retention struct {
 	Last    int           // the newest so many
-	Within  time.Duration // all that are younger, counted from the newest; where nothing else is that young, also from the one before it
+	Within  time.Duration // all that are younger, counted from the newest; if nothing else is that young, also from the one before it
 	Daily   int
 	Weekly  int // weeks begin on Monday (ISO 8601)
 	Monthly int
@@ -87,7 +87,7 @@ type Decision struct {
 }
 
 // Decide applies the rules; without any, only the following stays. Days, weeks, months and years are those of a time zone. Beyond the rules
-// stay: the newest backup of each group (where there are rules), the newest of each server that was proven, whatever a backup that stays
+// stay: the newest backup of each group (if there are rules), the newest of each server that was proven, whatever a backup that stays
 // builds on, and what is dated ahead of now: a clock was wrong, and such a backup decides nothing about others. Each is judged among those
 // that may replace it: see Candidate.Signer.
 func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) []Decision {

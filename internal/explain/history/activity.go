@@ -31,7 +31,7 @@ const (
 	maxClasses      = 20000
 	activityTimeout = 5 * time.Second
 	readerLife      = 10 * time.Minute // then the server is asked again what it offers
-	otherValue      = "(other)"        // stands for the users, hosts and schemas beyond maxFound
+	otherValue      = "(other)"        // replaces the users, hosts and schemas beyond maxFound
 )
 
 // sampler looks each second which sessions run a statement, and adds up by minute what they were found doing. It has its own

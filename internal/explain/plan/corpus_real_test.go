@@ -515,7 +515,7 @@ func (s *server) status(c *mysql.Conn, scope, name string) float64 {
 	return v
 }
 
-// tabular is the plan as the server tells it now.
+// tabular is the plan as the server shows it now.
 func (s *server) tabular(sql string) string {
 	taken, _, err := s.take(plan.Request{SQL: sql, Database: "sale"})
 	if err != nil {

@@ -231,7 +231,7 @@ func (p *Plan) Find(id int) *Node {
 	return found
 }
 
-// Name is what the table is called in the statement: its alias, or its name.
+// Name is the name of the table in the statement: its alias, or its name.
 func (n *Node) Name() string {
 	if n.Alias != "" {
 		return n.Alias

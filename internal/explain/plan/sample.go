@@ -159,7 +159,7 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 	for i, text := range q.comparisons {
 		matched := parsed(got[0][fmt.Sprintf("c%d", i)])
 		if key := redact(text); s.Matched[key] == 0 && !q.seen["unserved "+text] {
-			s.Matched[key] = matched // a redacted plan asks by it, and cannot tell what no index serves
+			s.Matched[key] = matched // a redacted plan asks by it, and cannot know what no index serves
 		}
 		s.Matched[text] = matched
 	}

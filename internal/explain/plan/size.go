@@ -167,7 +167,7 @@ func (c *ColumnFacts) keyBytes() float64 {
 	return fixedBytes(c)
 }
 
-// charBytes is the most bytes of a character. TEXT tells it not: four, the most of all character sets.
+// charBytes is the most bytes of a character. TEXT does not show it: four, the most of all character sets.
 func (c *ColumnFacts) charBytes() float64 {
 	switch {
 	case strings.HasSuffix(c.Type, "blob") || strings.HasSuffix(c.Type, "binary"):

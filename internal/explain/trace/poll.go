@@ -362,7 +362,7 @@ func (w *work) saw(idle, alive bool, now time.Time) {
 	}
 }
 
-// pulse is what the tables of current events say of the connection: the same as before when nothing began or ended.
+// pulse is what the tables of current events say about the connection: the same as before when nothing began or ended.
 func (p *poller) pulse(ctx context.Context) (string, error) {
 	var parts, seen []string
 	for _, s := range p.sources {

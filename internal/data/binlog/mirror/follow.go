@@ -352,7 +352,7 @@ func (f *follower) came(d *mysql.Dump, idle bool) error {
 	return err
 }
 
-// gained tells what a sync put on disk.
+// gained reports what a sync put on disk.
 func (f *follower) gained(before int64, idle bool) {
 	n := f.w.synced - before
 	if n <= 0 {

@@ -166,7 +166,7 @@ func (n *notary) sign(size int64, sum string) error {
 	return nil
 }
 
-// forget takes away what was signed until now.
+// forget removes what was signed until now.
 func (n *notary) forget() error {
 	if n == nil {
 		return nil

@@ -70,7 +70,7 @@ func create(place Place, path string) (*writer, error) {
 	return w, nil
 }
 
-// begin makes the key of a log that is to be encrypted and writes the head of its file.
+// begin makes the key of a log that will be encrypted and writes the head of its file.
 func (w *writer) begin(place Place) (err error) {
 	if w.notary == nil {
 		if w.notary, err = newNotary(place, w.path, place.encrypted()); err != nil {
@@ -436,7 +436,7 @@ func (w *writer) removeEmpty() error {
 	return nil
 }
 
-// logName is what a log is called among all of a place: SERIES/NAME.
+// logName is the name of a log among all of a place: SERIES/NAME.
 func logName(path string) string {
 	return filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
 }
