@@ -37,7 +37,7 @@ func OtherOwner(dir string) (name string, ok bool) {
 	return AccountName(int(st.Uid)), true
 }
 
-// AccountName is the name of an account, or its number where it has none.
+// AccountName is the name of an account, or its number if it has none.
 func AccountName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

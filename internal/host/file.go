@@ -112,7 +112,7 @@ func (c *cursor) field() []byte {
 // uint reads the next field as an unsigned number.
 func (c *cursor) uint() (uint64, bool) { return parseUint(c.field()) }
 
-// skip passes over n fields.
+// skip skips n fields.
 func (c *cursor) skip(n int) {
 	for range n {
 		c.field()

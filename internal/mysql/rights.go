@@ -59,7 +59,7 @@ func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", J
 // WithGrantOption ends lines of SHOW GRANTS.
 const WithGrantOption = " WITH GRANT OPTION"
 
-// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
+// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are skipped.
 func (r *Rights) add(line string) {
 	dialect := sqltext.Dialect{ANSIQuotes: true} // strings have single quotes there, names either of the others
 	read, err := dialect.ReadGrant(line)

@@ -32,7 +32,7 @@ type File struct {
 	Size int64  // uncompressed; 0: not known
 	// Least is how many bytes were there when it was mirrored: with fewer it was cut. 0: unknown.
 	Least int64
-	// Index is what is known of it when it will not grow; else nil.
+	// Index is what is known about it when it will not grow; else nil.
 	Index *Index
 	Open  func(ctx context.Context) (io.ReadCloser, error)
 }

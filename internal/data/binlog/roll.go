@@ -34,7 +34,7 @@ type RollOptions struct {
 	Lacks string
 
 	// Own says that the logs are of the server that From is of: then its file and offset must be in them, too, else ErrHistory or ErrShort says
-	// why not. Without, they may be another server's, and file and offset count only where there are no GTIDs.
+	// why not. Without, they may be another server's, and file and offset count only if there are no GTIDs.
 	Own    bool
 	Moment time.Time // with Own: when the server was at From, by its clock; a log of that name begun later is of another history. Zero: unknown
 }
@@ -401,7 +401,7 @@ func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err er
 	return s, false, nil
 }
 
-// walker passes over the logs and decides about each transaction what rolling forward would do.
+// walker skips the logs and decides about each transaction what rolling forward would do.
 type walker struct {
 	o       RollOptions
 	p       *Plan

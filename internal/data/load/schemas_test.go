@@ -286,7 +286,7 @@ func testWarningRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testBrokenChecks: rows that break a check, or for which it cannot be computed, are restored all the same; those checks are named, the
+// testBrokenChecks: rows that break a check, or for which it cannot be computed, are restored nevertheless; those checks are named, the
 // others are enforced.
 func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)

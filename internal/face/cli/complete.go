@@ -15,7 +15,7 @@ import (
 
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// complete gives every command below cmd its shell completions: forms of output, servers of the config file and of this
+// complete adds shell completions to every command below cmd: forms of output, servers of the config file and of this
 // machine, sandboxes, jobs.
 func complete(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 )
 
-// BenchmarkTimer tells how late waits of an open loop end, in nanoseconds: go test -bench Timer ./internal/measure/bench.
+// BenchmarkTimer reports how late waits of an open loop end, in nanoseconds: go test -bench Timer ./internal/measure/bench.
 func BenchmarkTimer(b *testing.B) {
 	for _, wait := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
 		b.Run(wait.String(), func(b *testing.B) {

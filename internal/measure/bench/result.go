@@ -81,7 +81,7 @@ type Result struct {
 	Histogram string `json:"histogram,omitempty"`
 }
 
-// Latency tells how long transactions took. Percentiles are at most 1 % too long, the others are exact.
+// Latency reports how long transactions took. Percentiles are at most 1 % too long, the others are exact.
 type Latency struct {
 	Min         float64      `json:"min"`
 	Avg         float64      `json:"avg"`

@@ -98,7 +98,7 @@ func newPostgresSession(w link, process uint32) *postgresSession {
 	return &postgresSession{link: w, process: process, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
 }
 
-// connectError tells why without the address' password, which the library's own error leaves out, too.
+// connectError reports why without the address' password, which the library's own error leaves out, too.
 func (t postgresTarget) connectError(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

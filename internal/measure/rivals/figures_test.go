@@ -35,7 +35,7 @@ func told(r *bench.Result) string {
 	return b.String()
 }
 
-// TestFigures: every figure that a program tells is taken, in seconds, and none that it does not tell.
+// TestFigures: every figure that a program prints is taken, in seconds, and no other.
 func TestFigures(t *testing.T) {
 	sysbench := func(old, new string) string { return strings.Replace(sysbenchText, old, new, 1) }
 	const bench1 = "transaction type: <builtin: TPC-B (sort of)>\nnumber of clients: 2\nnumber of transactions actually processed: 100\n"

@@ -22,7 +22,7 @@ type Session struct {
 	Text               string // the statement as the server shows it, at most maxActivityText bytes
 	DigestText         string // the server's normalised text; empty if the server does not show it while a statement runs
 	Prepared           bool   // a prepared statement is executed
-	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not tell (MySQL 5.7)
+	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not say (MySQL 5.7)
 	Seconds            float64
 	State              string // as the server names it
 	Wait               string // one of StatementWaits

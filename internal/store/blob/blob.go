@@ -53,7 +53,7 @@ type Store interface {
 	Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 	// Stat describes one blob.
 	Stat(ctx context.Context, name string) (Info, error)
-	// List gives all blobs whose names begin with prefix ("" for all), in the order of the bytes of their names, as they
+	// List returns all blobs whose names begin with prefix ("" for all), in the order of the bytes of their names, as they
 	// come: the list is never whole in memory. It lists no blob that is only half there. After an error it ends.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	// Delete takes a blob away. One that is not there is no error, so it may be repeated.

@@ -435,7 +435,7 @@ func (u *upload) transmit(ctx context.Context, p *part) (etag string, err error)
 	return etag, err
 }
 
-// complete makes the object of its parts, and looks whether it is as long as what was sent.
+// complete makes the object of its parts, and checks whether it is as long as what was sent.
 func (u *upload) complete(ctx context.Context, size int64) error {
 	err := u.tryComplete(ctx)
 	if s3Is(err, "InvalidPart", "InvalidPartOrder") {

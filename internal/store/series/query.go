@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// InstanceLabel is the label that tells instances apart in PromQL. A series that has such a label itself shows it as exported_instance.
+// InstanceLabel is the label that distinguishes instances in PromQL. A series that has such a label itself shows it as exported_instance.
 const (
 	InstanceLabel    = "instance"
 	exportedInstance = "exported_instance"

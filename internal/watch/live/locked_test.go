@@ -151,7 +151,7 @@ func TestRedoPressure(t *testing.T) {
 		settings []string
 	}{
 		{"mysql-9.7", []string{"innodb_redo_log_capacity=8M"}},
-		{"mysql-8.0", []string{"innodb_log_file_size=4M", "innodb_monitor_enable=all"}}, // as it comes it does not tell
+		{"mysql-8.0", []string{"innodb_log_file_size=4M", "innodb_monitor_enable=all"}}, // as it comes it does not say
 		{"mariadb", []string{"innodb_log_file_size=4M"}},
 		{"mariadb-11.8", []string{"innodb_log_file_size=4M"}},
 	} {

@@ -49,7 +49,7 @@ type replay struct {
 	once   sync.Once
 
 	times             serverTimes
-	unprofiled        atomic.Bool  // a session's server does not tell its times
+	unprofiled        atomic.Bool  // a session's server does not say its times
 	empty             atomic.Int64 // ns: what the server takes for an empty statement, by its own account
 	trip              atomic.Int64 // ns: the way to the server and back
 	succeeded, failed atomic.Int64
@@ -335,7 +335,7 @@ type client struct {
 	class   int                         // of next
 	refused error                       // the schema of next cannot be used
 	last    int                         // kind
-	profile *profile                    // nil: the server does not tell its times
+	profile *profile                    // nil: the server does not say its times
 }
 
 func (c *client) Kind() int { return c.last }
