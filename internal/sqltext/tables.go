@@ -355,7 +355,7 @@ func (p *tableReader) statement(l *level, w string) {
 	}
 }
 
-// atQuery reports whether a query that is no SELECT can begin at the word at hand: in parentheses, behind WITH and its tables, in a UNION.
+// atQuery reports whether a query that is no SELECT can begin at the current word: in parentheses, after WITH and its tables, in a UNION.
 func (p *tableReader) atQuery(l *level) bool {
 	if p.sign(p.prev, '(') || l.with && p.sign(p.prev, ')') {
 		return true

@@ -55,7 +55,7 @@ func (r *run) say(x told) {
 	}
 }
 
-// tell reports of a table what the next run would not find out again, and notes it in the journal.
+// tell reports about a table what the next run would not find out again, and notes it in the journal.
 func (r *run) tell(ctx context.Context, s *session, t *table, x told) error {
 	r.say(x)
 	return keepTold(ctx, s, t, x)

@@ -41,7 +41,7 @@ func (f Trust) LogPolicy(place string, said func(string)) (LogTrust, error) {
 	return LogTrust{p, said}, err
 }
 
-// LogTrust says which mirrored logs are read, and who is told which are not.
+// LogTrust says which mirrored logs are read, and reports which are not.
 type LogTrust struct {
 	Policy repo.Policy
 	said   func(string)

@@ -32,7 +32,7 @@ func BenchmarkTimer(b *testing.B) {
 
 // timerErrors waits n times as sessions of an open loop do, and tells how late each wait ended.
 func timerErrors(n int, wait time.Duration) ([]time.Duration, error) {
-	runtime.LockOSThread() // for good, for its timer slack is changed
+	runtime.LockOSThread() // permanently, because its timer slack is changed
 	if err := sharpen(); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ const (
 )
 
 // ForPostgres is a PostgreSQL server as a target: postgres://user:password@host:port/database. Errors never repeat the
-// address, for it may hold a password.
+// address, because it may contain a password.
 func ForPostgres(address string) (Target, error) {
 	c, err := pgconn.ParseConfig(address)
 	if err != nil {

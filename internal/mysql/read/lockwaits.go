@@ -434,7 +434,7 @@ func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWa
 	return list, len(gaps) == 0 && len(list) > 0, err
 }
 
-// openTransactions are the sessions of which one may hold a metadata lock, for all locks of a transaction are held to its end.
+// openTransactions are the sessions of which one may hold a metadata lock, because all locks of a transaction are held to its end.
 func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, err error) {
 	_, err = allowed(ctx, c, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
  WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {

@@ -215,7 +215,7 @@ func (r *replay) Plan(sessions int, d time.Duration) (int, time.Duration) {
 	return len(r.lines), d
 }
 
-// at is when a moment of the recording comes, since the time line began: at most 73 years later, for a Duration holds no more.
+// at is when a moment of the recording comes, since the time line began: at most 73 years later, because a Duration holds no more.
 func (r *replay) at(began time.Duration) time.Duration {
 	return time.Duration(min(float64(began)/r.speed, float64(math.MaxInt64/4)))
 }
