@@ -8,11 +8,11 @@ package change
 
 import "context"
 
-// Step is one change, as data, with the deed that carries it out.
+// Step is one change of a plan.
 type Step struct {
 	What  string `json:"what"`            // what is done: "remove backup", or a statement
 	Where string `json:"where,omitempty"` // to which thing
-	Why   string `json:"why,omitempty"`
+	Why   string `json:"why,omitempty"`   // why, or how much of it
 	// Do does it. An error says by itself what failed.
 	Do func(context.Context) error `json:"-"`
 }

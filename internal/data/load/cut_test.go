@@ -119,7 +119,7 @@ func TestStagesAsPlanned(t *testing.T) {
 	o.Into, o.DryRun = target(t, node), true
 	var want, got []string
 	o.Confirm = func(p load.Plan) error {
-		for _, st := range p.Stages {
+		for _, st := range p.Steps {
 			want = append(want, st.What)
 		}
 		return nil

@@ -106,7 +106,7 @@ type RollPlan struct {
 	Problem      string    `json:"problem,omitempty"` // why it is not possible; the other fields then describe what there is up to the obstacle
 	Notes        []string  `json:"notes,omitempty"`
 
-	Steps change.Plan `json:"-"` // what Roll would do
+	Steps change.Plan `json:"steps,omitempty"` // what is done, in this order
 }
 
 // RollLog is the part of one binary log that would be applied.
@@ -151,7 +151,7 @@ type Plan struct {
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
 	Settings []string         `json:"settings,omitempty"` // session settings while some of them are created
 
-	Stages change.Plan `json:"-"` // what is done, in this order; those that an interrupted restore has done are skipped
+	Steps change.Plan `json:"steps"` // what is done, in this order; those that an interrupted restore has done are passed over
 
 	Notes []string `json:"notes,omitempty"`
 }

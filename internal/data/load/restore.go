@@ -235,7 +235,7 @@ func (r *run) restore(ctx context.Context) error {
 	if logs != nil && (!r.o.DryRun || !errors.Is(logs, ErrLogs) || ctx.Err() != nil) {
 		return logs
 	}
-	r.plan.Stages = r.stages(nil, nil)
+	r.plan.Steps = r.stages(nil, nil)
 	if r.o.Confirm != nil {
 		if err := r.o.Confirm(r.plan); err != nil {
 			return err

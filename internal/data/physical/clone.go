@@ -71,7 +71,7 @@ func (j *job) planClone(ctx context.Context) error {
 		j.plan.Changes = append(j.plan.Changes, limitStatement(cloneLimit(j.Rate))+", unless it is lower (put back at the end, or after a kill by the next run)")
 		j.plan.Needs += "; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO " + j.server.QuotedAccount()
 	}
-	j.plan.Steps = j.cloneSteps("", nil).Words()
+	j.plan.Steps = j.cloneSteps("", nil)
 	other, err := j.otherEngines(ctx)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -438,14 +439,25 @@ func testDamaged(t *testing.T, r *repo.Repo, place, id string) {
 		}
 	}
 	rewrite(t, part, whole)
+	testRestorePlan(t, r, id, dir, "make data directory "+dir)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a plan makes %s, want fs.ErrNotExist", dir)
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "shop"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("over something: got %v, want ErrNotEmpty", err)
 	}
+	if _, err := PrepareRestore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("plan over something: got %v, want ErrNotEmpty", err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, unfinishedFile), nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	testRestorePlan(t, r, id, dir, "empty directory "+dir+": an interrupted restore left files there")
+	if _, err := os.Stat(filepath.Join(dir, "shop")); err != nil {
+		t.Errorf("a plan removes files: %v", err)
 	}
 	got, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir})
 	if err != nil || got.Header.ID != id {
@@ -455,6 +467,26 @@ func testDamaged(t *testing.T, r *repo.Repo, place, id string) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			t.Error(name, "stays")
 		}
+	}
+}
+
+// testRestorePlan: a plan has a step for each backup of the chain and each run of the tool.
+func testRestorePlan(t *testing.T, r *repo.Repo, id, dir, first string) {
+	t.Helper()
+	p, err := PrepareRestore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{first}
+	for _, link := range p.Chain {
+		want = append(want, "fetch backup "+link)
+		if tool := p.Header.Stream.Tool; tool != string(mysql.ToolClone) {
+			want = append(want, "apply redo log "+link+": by "+tool)
+		}
+	}
+	want = append(want, "finish data directory "+dir)
+	if got := p.Steps.Words(); !slices.EqualFunc(got, want, strings.HasPrefix) || p.Header.ID != id || p.Datadir != dir || p.Bytes == 0 {
+		t.Errorf("got %q, %s in %s, %d bytes; want %q, %s in %s", got, p.Header.ID, p.Datadir, p.Bytes, want, id, dir)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -55,10 +56,10 @@ func (j *job) planStream(ctx context.Context) error {
 		what = fmt.Sprintf("copy pages changed since backup %s (LSN %d)", j.parent.ID, j.parent.Stream.ToLSN)
 	}
 	j.plan.Steps = append(j.plan.Steps,
-		"run "+j.plan.Path+" "+strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP", j.replica), " "),
-		what+" while the server keeps running, and the redo log written in the meantime",
-		fmt.Sprintf("then lock for a moment: tables without transactions are copied, the position in the binary log is read; a lock request that keeps others waiting for %s is withdrawn", j.LockWait),
-		"store the stream in parts, compressed")
+		change.Step{What: "run " + j.plan.Path + " " + strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP", j.replica), " ")},
+		change.Step{What: what + " while the server keeps running, and the redo log written in the meantime"},
+		change.Step{What: fmt.Sprintf("then lock for a moment: tables without transactions are copied, the position in the binary log is read; a lock request that keeps others waiting for %s is withdrawn", j.LockWait)},
+		change.Step{What: "store the stream in parts, compressed"})
 	if j.plan.Untested {
 		j.plan.Notes = append(j.plan.Notes, "xtrabackup was not available to the developers of Risso: its command line follows the manual and has never been run")
 	}

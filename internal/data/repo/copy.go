@@ -49,7 +49,7 @@ type Copied struct {
 	Refused   []Refusal    `json:"refused"`   // that were not copied
 	Different []Difference `json:"different"` // objects that differ at the second place, where they were left unchanged
 
-	Steps change.Plan `json:"-"` // what was done, or would be, in this order
+	Steps change.Plan `json:"steps"` // what was done, or would be, in this order
 }
 
 // Whole reports whether everything that was asked for is at the other place, as it is here.

@@ -40,6 +40,8 @@ type Pruned struct {
 	Objects   int64      `json:"objects"`   // removed because no backup needs them
 	Bytes     int64      `json:"bytes"`
 	Leftovers int64      `json:"leftovers"` // interrupted uploads that were removed
+
+	Steps change.Plan `json:"steps,omitempty"` // in a dry run: what would be done, in this order
 }
 
 // leftoverAge is the age from which an upload without a name is taken for that of a killed process.
@@ -67,6 +69,7 @@ func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	p := &pruner{r: r, o: o}
 	if o.DryRun {
 		err := p.plan(ctx)
+		p.res.Steps = p.steps()
 		if err == nil && len(p.res.Running) == 0 {
 			err = p.count(ctx)
 		}

@@ -296,13 +296,14 @@ func runBinlogPurge(ctx context.Context, s screen.Streams, f flags.Logs, keep ti
 	}
 	defer closeIt()
 	gone := mirror.Expired(list, keep, time.Now())
+	steps := mirror.Purge(place, f.LocalDir(), gone)
 	if !dryRun {
-		if _, err := change.Execute(ctx, mirror.Purge(place, f.LocalDir(), gone), change.Log{}); err != nil {
+		if _, err := change.Execute(ctx, steps, change.Log{}); err != nil {
 			return ended(ctx, err)
 		}
 	}
 	if output == "json" {
-		return render.JSON(s.Out, PurgedAnswer{dryRun, gone})
+		return render.JSON(s.Out, PurgedAnswer{dryRun, gone, steps})
 	}
 	verb := map[bool]string{true: "would remove", false: "removed"}[dryRun]
 	for _, d := range gone {

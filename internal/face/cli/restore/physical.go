@@ -65,8 +65,17 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 		return true, f.filesIntoSandbox(ctx, s, o, h)
 	}
 	if f.dryRun {
-		fmt.Fprintf(s.Out, "Backup %s of %s (%s %s), as it was at %s, by %s\nwould become the data directory %s: about %s\n", h.ID, h.Server.Name, h.Server.Flavour, h.Server.Version,
-			h.Snapshot.Local().Format("2006-01-02 15:04:05"), h.Tool, f.datadir, digits.Bytes(h.Bytes))
+		plan, err := physical.PrepareRestore(ctx, o)
+		if err != nil {
+			return true, err
+		}
+		if f.output == "json" {
+			return true, render.JSON(s.Out, plan)
+		}
+		fmt.Fprintf(s.Out, "Backup %s of %s (%s %s), as it was at %s, by %s\nwould become the data directory %s: about %s, in this order:\n", h.ID, h.Server.Name, h.Server.Flavour, h.Server.Version,
+			h.Snapshot.Local().Format("2006-01-02 15:04:05"), h.Tool, plan.Datadir, digits.Bytes(plan.Bytes))
+		screen.Steps(s.Out, plan.Steps)
+		fmt.Fprintln(s.Out, "Nothing was changed.")
 		return true, nil
 	}
 	got, err := physical.Restore(ctx, o)
