@@ -79,7 +79,7 @@ const (
 const (
 	// HeaderLen is the length of every event's header.
 	HeaderLen = 19
-	// ChecksumLen is the length of the CRC-32 at an event's end, where the format description says that there is one.
+	// ChecksumLen is the length of the CRC-32 at an event's end, if the format description says that there is one.
 	ChecksumLen = 4
 	// maxLength is more than any server writes: max_allowed_packet of a replica is 1 GiB at most.
 	maxLength = 1<<30 + 1<<26

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Exists reports whether there is something of that name; where that cannot be seen, there is.
+// Exists reports whether there is something of that name; if that cannot be seen, it says yes.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)

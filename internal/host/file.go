@@ -22,7 +22,7 @@ const maxFile = 8 << 20
 // errTooBig says that a file holds more than maxFile.
 var errTooBig = errors.New("file is larger than 8 MiB")
 
-// read returns the whole file in *buf, which it grows where that is needed. The
+// read returns the whole file in *buf, which it grows if needed. The
 // result is good until *buf is used again.
 func (f *procFile) read(buf *[]byte) ([]byte, error) {
 	if f.fd < 0 {

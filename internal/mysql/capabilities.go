@@ -60,7 +60,7 @@ func (s Server) ResizesRedo() bool { return s.AtLeast(fleet.Never, 100900) }
 // transaction that came last, which it does when the others have done as much (check_and_resolve in its lock0lock.cc; seen on 5.7.22).
 func (s Server) CountsAllDeadlocks() bool { return s.AtLeast(80000, 0) }
 
-// RecordsMetadataLocks reports whether performance_schema, where it is on, shows who holds metadata locks by default.
+// RecordsMetadataLocks reports whether performance_schema, if it is on, shows who holds metadata locks by default.
 func (s Server) RecordsMetadataLocks() bool { return s.atLeast(80001) }
 
 // MetadataLockPlugin makes information_schema.METADATA_LOCK_INFO tell who holds metadata locks; "" if there is none.

@@ -188,7 +188,7 @@ func (d Dialect) Value(t Token) string {
 	return b.String()
 }
 
-// group skips the parentheses that open at the token at hand.
+// group skips the parentheses that open at the current token.
 func (r *reader) group() {
 	for depth := 0; r.i < len(r.t); {
 		switch {

@@ -363,7 +363,7 @@ func (p *tableReader) atQuery(l *level) bool {
 	return p.is(p.prev, "union") || p.is(p.prev, "except") || p.is(p.prev, "intersect") || p.is(p.prev, "all") || p.is(p.prev, "distinct")
 }
 
-// indexOrTrigger reports whether the ON at hand names the table of an index or trigger.
+// indexOrTrigger reports whether this ON names the table of an index or trigger.
 func (p *tableReader) indexOrTrigger() bool {
 	return len(p.found) == 0 && (p.peek.kind == tkWord || p.peek.kind == tkTick) && !p.is(p.peek, "schedule") && !p.is(p.peek, "completion")
 }

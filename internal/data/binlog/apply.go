@@ -19,7 +19,7 @@ import (
 const (
 	// batchTransactions are sent together if they have no rows.
 	batchTransactions = 200
-	// chunkBytes of events are in one BINLOG statement, where a statement has so many rows.
+	// chunkBytes of events are in one BINLOG statement, if a statement has that many rows.
 	chunkBytes = 1 << 20
 )
 

@@ -40,7 +40,7 @@ type File struct {
 // ErrCut says that a compressed file ends in its middle.
 var ErrCut = errors.New("the compressed file is truncated: its copy was interrupted, or is still running")
 
-// short is the error of a log of which only so many bytes are there.
+// short is the error of a log of which only this many bytes are there.
 func (f File) short(pos int64) error {
 	return fmt.Errorf("%w: %s ends at byte %d, but %d were mirrored: it has been truncated since", ErrContents, f.Name, pos, f.Least)
 }

@@ -20,7 +20,7 @@ type Damage struct {
 	Tables  TableFilter
 	Schemas func(schema string) bool // whether it may have wanted tables; nil: as Tables says of "*" in it
 	Kinds   []string                 // of delete, update, insert, drop, truncate, alter, create, rename, other
-	Rows    int64                    // at least so many rows of one transaction
+	Rows    int64                    // at least this many rows in one transaction
 	From    time.Time
 	To      time.Time // before then
 	GTID    mysql.GTIDSet

@@ -27,7 +27,7 @@ type run struct {
 	others  []*side
 	state   *state
 
-	slots chan struct{} // one for each that works: so many tables, or parts of them, are read at a time
+	slots chan struct{} // one for each that works: this many tables, or parts of them, are read at a time
 
 	mu     sync.Mutex
 	result *Result

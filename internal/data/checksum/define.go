@@ -347,7 +347,7 @@ func appendGrants(differs, open []string, d, o define.Definition, exact bool) (_
 	return differs, open
 }
 
-// accounts compares users, roles and their grants, where all is compared and they may be seen.
+// accounts compares users, roles and their grants, if all is compared and they may be seen.
 func (r *run) accounts(ctx context.Context, here *link, there []*link) error {
 	if len(r.Schemas)+len(r.Tables) > 0 {
 		return nil

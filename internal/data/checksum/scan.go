@@ -42,7 +42,7 @@ const (
 // says nothing: taken for a measure it would end with a scan of the table for each row.
 const blindParts = 4
 
-// newPace starts with a guess for a table that so many share.
+// newPace starts with a guess for a table that several share.
 func newPace(p *plan, lanes int) *pace {
 	blind := false
 	for _, e := range p.peers {
@@ -67,7 +67,7 @@ func (p *pace) next() int64 {
 	return p.rows
 }
 
-// read notes that so many rows more were read.
+// read notes that more rows were read.
 func (p *pace) read(rows int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,7 +39,7 @@ type task struct {
 	open  bool // its end is still to be found
 }
 
-// A table of so many rows or bytes is shared by sessions that have nothing else to do.
+// A table with this many rows or bytes is shared by sessions that have nothing else to do.
 const (
 	shareRows  = 50_000
 	shareBytes = 32 << 20

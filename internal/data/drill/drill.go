@@ -353,7 +353,7 @@ func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 		switch {
 		case p.Doubt != nil:
 			proof.Passed, proof.Doubt = false, p.Doubt.Error()
-		case p.JSON == nil: // encrypted: what was signed says no more
+		case p.JSON == nil: // encrypted: what was signed says nothing else
 			proof.sealed = true
 			if !proof.Passed {
 				proof.Failures = []string{"what was wrong cannot be read without an identity"}

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
-// TestHeld alters tables while a backup runs, where the server does not keep schema changes waiting by itself: either the
+// TestHeld alters tables while a backup runs, if the server does not keep schema changes waiting by itself: either the
 // backup is right and the change waited, or the backup says so; and no other session waits for long.
 func TestHeld(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-5.7"} { // MySQL 9.7 is in TestGuard, which has a server

@@ -50,7 +50,7 @@ func lookAround(ctx context.Context, st *mysql.Stream, server mysql.Server, opts
 	return b, nil
 }
 
-// hides reports whether the account is missing a privilege on a table, or a schema, where a part will do.
+// hides reports whether the account is missing a privilege on a table, or a schema, if a part will do.
 func (l *listing) hides(schema, table, privilege string) bool {
 	return l.rights != nil && !l.rights.Have(schema, table, privilege)
 }

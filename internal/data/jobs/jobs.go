@@ -197,7 +197,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.end(context.WithoutCancel(ctx))
 }
 
-// end waits for what runs, but not for ever.
+// end waits for what runs, but not forever.
 func (r *Runner) end(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { r.tasks.Wait(); close(done) }()

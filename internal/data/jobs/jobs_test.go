@@ -301,7 +301,7 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 }
 
 // TestCutShort ends Risso twice while a backup runs: once by Ctrl-C and once by a crash, after which it is restarted, but
-// not for ever.
+// not forever.
 func TestCutShort(t *testing.T) {
 	s := newShop(t)
 	job := s.job("backup", state.JobBackup, "daily at 02:00")

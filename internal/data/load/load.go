@@ -151,7 +151,7 @@ type Plan struct {
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
 	Settings []string         `json:"settings,omitempty"` // session settings while some of them are created
 
-	Steps change.Plan `json:"steps"` // what is done, in this order; those that an interrupted restore has done are passed over
+	Steps change.Plan `json:"steps"` // what is done, in this order; those that an interrupted restore has done are skipped
 
 	Notes []string `json:"notes,omitempty"`
 }

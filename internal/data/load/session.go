@@ -32,7 +32,7 @@ var needed = []string{
 	"autocommit = 1",
 }
 
-// wanted are settings that some servers do not have, or not for everybody. Sources: MySQL manual, "Server System Variables";
+// wanted are settings that some servers do not have, or not for all accounts. Sources: MySQL manual, "Server System Variables";
 // MariaDB documentation, "Server System Variables".
 var wanted = []string{
 	"explicit_defaults_for_timestamp = 1",    // a TIMESTAMP gets no attributes that its definition does not show

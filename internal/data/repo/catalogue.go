@@ -295,7 +295,7 @@ func writePlain(w io.Writer, write func(io.Writer) error) error {
 	return sealed.seal()
 }
 
-// readPlain reads what writePlain wrote: JSON of at most so many bytes. name is its name for messages.
+// readPlain reads what writePlain wrote: JSON of limited size. name is its name for messages.
 func (r *Repo) readPlain(ctx context.Context, key, name string, most int64, to any) error {
 	rc, err := r.store.Get(ctx, key)
 	if err != nil {

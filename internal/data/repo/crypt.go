@@ -154,7 +154,7 @@ func newCipher(recipients []string, identities []age.Identity) (*cipher, error) 
 // Encrypted reports whether what the repository holds is encrypted.
 func (r *Repo) Encrypted() bool { return r.cipher != nil }
 
-// Readable reports whether what the repository holds can be read with the keys at hand.
+// Readable reports whether what the repository holds can be read with the available keys.
 func (r *Repo) Readable() bool { return r.cipher == nil || len(r.cipher.identities) > 0 }
 
 // newHash makes the hash that names chunks: SHA-256, in an encrypted repository HMAC-SHA-256 with a separate key, so that

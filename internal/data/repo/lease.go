@@ -270,7 +270,7 @@ func (r *Repo) Note(ctx context.Context, h Header) error {
 }
 
 // dead reports whether a lease is that of a process that has ended: for certain on this machine, else by its age at a time by the
-// clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it so, too.
+// clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it the same way.
 func dead(p *Process, put, now time.Time) bool { return p.gone() || now.Sub(put) >= LeaseLife }
 
 // pruning finds a prune that is at work ("": none is), by its process, or by the age of its lease compared with one that was put just now,

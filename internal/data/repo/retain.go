@@ -13,7 +13,7 @@ import (
 // Retention says which backups stay. Counts are of periods that have a backup: Daily 7 keeps the last backup of each of the
 // last 7 days on which there was one, so that a server that is off for a month does not lose what it has.
 type Retention struct {
-	Last    int           // the newest so many
+	Last    int           // this many of the newest
 	Within  time.Duration // all that are younger, counted from the newest; if nothing else is that young, also from the one before it
 	Daily   int
 	Weekly  int // weeks begin on Monday (ISO 8601)

@@ -304,7 +304,7 @@ func (s *sampler) store(ctx context.Context) error {
 	return nil
 }
 
-// bounded returns the heaviest rows, at most so many; what is beyond is added up by class and wait, and beyond twice as many by
+// bounded returns the heaviest rows, up to a limit; what is beyond is added up by class and wait, and beyond twice as many by
 // wait alone, so that no second is lost.
 func bounded(found map[events.Activity]*events.Activity, most int) []events.Activity {
 	rows := make([]events.Activity, 0, len(found))

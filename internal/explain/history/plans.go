@@ -17,7 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// What taking plans may cost a server: so many in a minute, each of so long at most, and none again for so long after one
+// What taking plans may cost a server: a number per minute, each with a time limit, and a pause after one
 // that failed.
 const (
 	plansPerMinute = 5

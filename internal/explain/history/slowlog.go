@@ -21,7 +21,7 @@ import (
 const (
 	slowPause    = time.Second            // between two looks at a log that has nothing new
 	slowTurn     = 200 * time.Millisecond // reading at a stretch
-	slowShare    = 3                      // rest so many times as long as was read: a quarter of a core at most
+	slowShare    = 3                      // rest this many times as long as was read: a quarter of a core at most
 	slowAsk      = time.Minute            // between two questions to the server
 	slowLate     = 3                      // seconds after its end until a minute is closed: statements that just ended are still written
 	slowAhead    = 5                      // seconds that a time may be ahead of ours

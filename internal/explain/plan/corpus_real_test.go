@@ -214,7 +214,7 @@ func TestAdviceCorpus(t *testing.T) {
 	})
 }
 
-// ask takes the advice on a statement, without running it and, where the server can, by running it.
+// ask takes the advice on a statement, without running it and, if the server can, by running it.
 func (s *server) ask(c *mysql.Conn, one advised) *trial {
 	s.t.Helper()
 	x := &trial{advised: one, right: true}

@@ -197,7 +197,7 @@ type Plan struct {
 	// Partial says that the statement did not finish: counts cover only what ran until then.
 	Partial bool `json:"partial,omitempty"`
 
-	views []string // texts of the views that the statement reads, where the server's rewriting leaves them out
+	views []string // texts of the views that the statement reads, if the server's rewriting leaves them out
 }
 
 // newNode is a node without figures.

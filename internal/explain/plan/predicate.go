@@ -26,7 +26,7 @@ type conjunct struct {
 	text   string // as a person would write it
 	join   bool   // it compares with another table
 	wide   bool   // it leaves out some values only: most rows pass, unless something else is known
-	why    string // why no index serves it, where kind is "other" and no more is known of it
+	why    string // why no index serves it, if kind is "other" and nothing else is known about it
 	vague  bool   // an index of an expression may serve it
 }
 
@@ -449,7 +449,7 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	return unusable{}, false
 }
 
-// serves is the column of which a comparison compares DATE, YEAR or UPPER with constants, where this server finds them by an
+// serves is the column of which a comparison compares DATE, YEAR or UPPER with constants, if this server finds them by an
 // index on the column nevertheless, and the kind of comparison that it then is.
 func (t *TableFacts) serves(comparison []token, name string) (column, kind string) {
 	for i, x := range outer(comparison) {

@@ -232,7 +232,7 @@ func (q *questions) spots(ctx context.Context, c *mysql.Conn, f *TableFacts) (st
 	return strings.Join(append(parts, tail(sampleRows)), " UNION ALL "), nil
 }
 
-// share is the part of the table's rows that comparisons match together, where the sample knows; 0 of n rows are taken
+// share is the part of the table's rows that comparisons match together, if the sample shows it; 0 of n rows are taken
 // for half a row.
 func (s *Sample) share(list []string) (float64, bool) {
 	if s == nil || s.Rows == 0 {

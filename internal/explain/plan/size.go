@@ -184,7 +184,7 @@ const (
 	stringPrefix = 191
 )
 
-// prefix is how many characters of the column go into a key that has so many bytes left; 0: none.
+// prefix is how many characters of the column go into a key with a number of bytes left; 0: none.
 func (c *ColumnFacts) prefix(left float64) int {
 	n := float64(stringPrefix)
 	if c.long() {

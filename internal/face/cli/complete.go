@@ -38,7 +38,7 @@ func complete(cmd *cobra.Command) {
 		if with == nil || cmd.PersistentFlags().Lookup(f.Name) == nil && cmd.Flags().Lookup(f.Name) == nil {
 			return
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, with) // fails only where it is there already
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, with) // fails only if it is there already
 	})
 	if cmd.HasParent() && cmd.Parent().Name() == "sandbox" && slices.Contains([]string{"down", "exec", "load", "config"}, cmd.Name()) {
 		cmd.ValidArgsFunction = sandboxNames

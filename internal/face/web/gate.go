@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 )
 
-// gate lets questions through: so many of a kind at a time, and all of them within a bound of memory.
+// gate lets questions through: a number of a kind at a time, and all of them within a bound of memory.
 type gate struct {
 	limits  config.Limits
 	quick   *lane // the present, which pages ask for each second
@@ -42,7 +42,7 @@ var (
 	errCostly   = errors.New("the question is too costly")
 )
 
-// lane lets so many questions of one kind be worked on at a time; a few more wait a little.
+// lane lets a number of questions of one kind be worked on at a time; a few more wait a little.
 type lane struct {
 	places  chan struct{}
 	waiting atomic.Int32

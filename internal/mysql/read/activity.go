@@ -323,7 +323,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		}
 		block(list, pairs, waitRowLock)
 	}
-	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
+	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off by default: then the answer is empty
 		var held, queued []lockPair
 		err := r.refusable(ctx, "metadata locks", metadataLockPairs(r.c.Server), func(row []sqldriver.Value) error {
 			if w, ok := lockPairOf(row); ok && w.Queued {

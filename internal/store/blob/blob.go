@@ -32,7 +32,7 @@ type Info struct {
 type PutOptions struct {
 	// Resume lets an interrupted Put of the same name go on where it was cut, where the place can (S3: finished parts
 	// are not sent again). The caller promises that the bytes of a name never change. What was sent before is compared
-	// with the bytes at hand, by hash, before it is used.
+	// with the given bytes, by hash, before it is used.
 	Resume bool
 	// Fresh makes Put fail with ErrExists if there is a blob of that name, atomically: of several that put one at the same time
 	// one wins, and after a broken connection the existing blob may be the caller's own. The blob fits into one request. A place that

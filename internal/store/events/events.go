@@ -87,7 +87,7 @@ type Class struct {
 	LastSeen    int64
 }
 
-// Sample is one statement as it was run. Its text is stored as it comes: who must not keep literals hides them first.
+// Sample is one statement as it was run. Its text is stored unchanged: a caller that must not keep literals hides them first.
 type Sample struct {
 	Instance string  `json:"instance"`
 	Class    string  `json:"-"`

@@ -413,7 +413,7 @@ func (it *iterator) Next() chunkenc.ValueType {
 	return it.settle()
 }
 
-// settle goes to the next second that has a value, the one at hand included.
+// settle goes to the next second that has a value, including the current one.
 func (it *iterator) settle() chunkenc.ValueType {
 	for {
 		if it.at < it.end {

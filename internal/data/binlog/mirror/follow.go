@@ -25,7 +25,7 @@ type Options struct {
 	Target    mysql.Target
 	Place     Place         // of finished logs
 	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
-	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
+	SemiSync  bool          // acknowledge what is on disk, if the server waits for that
 	Once      bool          // end when everything is here that the server has now
 	Patient   bool          // wait also for a server that is not there at the start
 	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes

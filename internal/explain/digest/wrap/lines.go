@@ -95,7 +95,7 @@ const (
 
 var errValue = errors.New("a value in JSON is longer than 64 MiB, or nested too deeply")
 
-// bounded returns so many bytes.
+// bounded returns at most a number of bytes.
 type bounded struct {
 	r    io.Reader
 	left int
