@@ -50,7 +50,7 @@ type applier struct {
 	wanted  bool   // of the open transaction something was applied
 	own     bool   // it changes a journal of Risso's, which is left out
 	xa      string // the statement that began the XA transaction that is open
-	xaLater string // the same before it has changed anything that is wanted
+	xaLater string // the same, before it has changed anything wanted
 	ctas    bool   // a CREATE TABLE … SELECT is open, which takes its rows and nothing else (MySQL 8.0.21)
 	since   string // where the first statement in sql comes from
 }
@@ -633,7 +633,7 @@ func (a *applier) commit(place Place, g binlogevent.GTID) error {
 	return nil
 }
 
-// close reads the logs to their end, and takes the journal away; without one it asserts that the server says it has what it should.
+// close reads the logs to their end, and removes the journal; without one it asserts that the server says it has what it should.
 func (a *applier) close(ctx context.Context) error {
 	if err := a.finish(ctx); err != nil {
 		return err

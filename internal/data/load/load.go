@@ -230,7 +230,7 @@ type Result struct {
 
 	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
-	Broken  []Finding `json:"broken,omitempty"`  // restored views that do not work, but did where the backup was taken
+	Broken  []Finding `json:"broken,omitempty"`  // restored views that do not work, but did on the backup's server
 	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that were not restored that refer to rows that no longer exist
 
 	Seconds        float64 `json:"seconds"`         // from the first query to the last answer

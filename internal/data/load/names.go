@@ -104,7 +104,7 @@ func (r *run) tellNames(t *repo.Table, def definition) {
 	}
 }
 
-// tellOrphans says which foreign keys point at tables that stay away.
+// tellOrphans says which foreign keys refer to tables that are left out.
 func (r *run) tellOrphans() (notes []string, err error) {
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(r.leftOut)), func(key string) bool { return strings.HasPrefix(key, "table\x00") }) {
 		return nil, nil

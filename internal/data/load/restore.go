@@ -41,7 +41,7 @@ type run struct {
 	known         vocabulary
 	mapped        map[string]string // words of definitions that are replaced
 
-	fitted   map[string]definition   // by leftTable: definitions of which something stays away
+	fitted   map[string]definition   // by leftTable: definitions of which something is left out
 	checks   map[string]bool         // tableKey of names of checks that tables have
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
@@ -60,7 +60,7 @@ type run struct {
 	earlier   earlier   // what its journal says
 	changed   bool      // something was
 	alone     bool      // the target holds nothing of users
-	refers    []referer // foreign keys between what comes back and what does not
+	refers    []referer // foreign keys between what is restored and what is not
 
 	began   time.Time
 	bytes   atomic.Int64
@@ -82,7 +82,7 @@ type run struct {
 
 	forged     []string // what must not run; the first of them
 	forgeries  int
-	unused     int64     // programs that stay away by --no-programs
+	unused     int64     // programs that --no-programs leaves out
 	later      []Finding // what was restored in a different form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
@@ -651,7 +651,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 			return fmt.Errorf("make schema %s: %w", mysql.Quote(name), err)
 		}
 	}
-	// Tables that come back in a schema that is not in the backup.
+	// Tables that are restored into a schema that is not in the backup.
 	for from, to := range r.choice.rename {
 		if from[1] == "" || !r.choice.used[from] {
 			continue

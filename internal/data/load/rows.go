@@ -174,7 +174,7 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, 
 }
 
 // loadRows sends the rows of a batch as a file. If the server refuses that way what it takes as INSERT, the table's rows are
-// INSERTed from now on: every session whose chunk is under way meets it, not only the first.
+// INSERTed from now on: every session whose chunk is under way gets that, not only the first.
 func (r *run) loadRows(ctx context.Context, s *session, t *table, f *feed) error {
 	err := s.Load(ctx, t.statement, f)
 	if err == nil {
@@ -198,7 +198,7 @@ const (
 	warnTruncated = "1265"
 )
 
-// harmless are warnings that say nothing about rows: what the server's next version will not have any more.
+// harmless are warnings that say nothing about rows: what the server's next version will no longer have.
 var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778": true}
 
 // errAgain asks for the same once more.
@@ -213,7 +213,7 @@ func (w *warned) Error() string {
 
 func (w *warned) Unwrap() error { return ErrNotKept }
 
-// complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
+// complaints turns warnings into an error: without strict modes a server skips rows that it cannot take, or changes
 // them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
 func (s *session) complaints(ctx context.Context, t *table) error {
 	var warnings int64

@@ -381,7 +381,7 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 	return nil
 }
 
-// forgetKey has a table read as one without a key if its key stays away.
+// forgetKey has a table read as one without a key if its key is left out.
 func (t *table) forgetKey() {
 	if !slices.ContainsFunc(slices.Concat(t.def.items, t.later), func(item string) bool {
 		return strings.HasPrefix(item, "PRIMARY KEY ") && t.key.Name == "PRIMARY" || keyName(item) == t.key.Name

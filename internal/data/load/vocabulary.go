@@ -87,7 +87,7 @@ func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 	return nil
 }
 
-// tablespace is the general tablespace that contains a table, with the words that say so; "" where it has its own. Source: MySQL manual,
+// tablespace is the general tablespace that contains a table, with the words that say so; "" if it has its own. Source: MySQL manual,
 // "General Tablespaces".
 func (d definition) tablespace() (name, clause string) {
 	at, end := asDefault.Find(d.tail, "TABLESPACE")
@@ -118,7 +118,7 @@ func (r *run) withoutTablespace(d definition) definition {
 }
 
 // foreignServer reports whether the backup is of another flavour or series than the target, or of a newer release of its series: then its
-// words have to be looked at.
+// words must be examined.
 func (r *run) foreignServer() bool {
 	h := r.header.Server
 	return !h.SameKind(r.server.Server) || !h.Number.SameSeries(r.server.Number) || h.Number > r.server.Number
@@ -368,7 +368,7 @@ func (r *run) strangeHistory(t *repo.Table) string {
 	const longer = 110500 // from 11.5 on the last moment that a TIMESTAMP knows, which marks rows of now, is in 2106 instead of 2038
 	switch {
 	case !t.History || !r.server.HasHistory():
-		return "" // what has no versions refuses the definition
+		return "" // an unversioned table refuses the definition
 	case !r.server.KeepsHistory():
 		return "it has historical rows, which MariaDB can restore since 10.11; a backup taken with --no-history has none"
 	case (r.header.Server.Number >= longer) != (r.server.Number >= longer):

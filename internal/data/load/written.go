@@ -47,7 +47,7 @@ func (r *run) renamed(schema string) (string, bool) {
 	return "", false
 }
 
-// renames reports whether a schema comes back under another name.
+// renames reports whether a schema is restored under another name.
 func (r *run) renames() bool {
 	for from := range r.choice.rename {
 		if from[1] == "" {
@@ -347,7 +347,7 @@ func (r *run) planPrograms() error {
 	})
 }
 
-// staysAway reports whether a trigger's table does not come back under its name.
+// staysAway reports whether a trigger's table is not restored under its name.
 func (r *run) staysAway(o *repo.Object) bool {
 	_, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]
 	return renamed || r.leftOut[leftTable(o.Schema, o.Table)]

@@ -256,7 +256,7 @@ func (r *Repo) shown(h Header) Header {
 	return h
 }
 
-// ref is a line of the list of objects of a backup: what it needs of the place.
+// ref is a line of the list of objects of a backup: what it needs from the place.
 type ref struct {
 	Key  string `json:"o,omitempty"` // a chunk
 	Part int    `json:"p,omitempty"` // or the number of a part of this backup, counted from 1
@@ -278,7 +278,7 @@ func refsOf(l Line) []ref {
 	return nil
 }
 
-// writePlain packs and seals what anybody may read who sees the place: prune and copy need no identity.
+// writePlain packs and seals what everyone who sees the place may read: prune and copy need no identity.
 func writePlain(w io.Writer, write func(io.Writer) error) error {
 	sealed := newSealWriter(w)
 	zw, err := zstd.NewWriter(sealed, zstd.WithEncoderConcurrency(1))

@@ -199,7 +199,7 @@ func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write fun
 }
 
 // Chunk reads the raw rows of a chunk. The reader fails with ErrDamaged at the end when they are not those that were stored:
-// who must not act on damaged rows reads to the end first. The caller closes it.
+// a caller that must not act on damaged rows reads to the end first. The caller closes it.
 func (r *Repo) Chunk(ctx context.Context, schema, table, hash string) (io.ReadCloser, error) {
 	rc, err := r.store.Get(ctx, chunkKey(schema, table, hash))
 	if errors.Is(err, fs.ErrNotExist) {

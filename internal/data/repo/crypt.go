@@ -31,7 +31,7 @@ import (
 var (
 	// ErrNoKey says that something is encrypted and no identity was given that opens it.
 	ErrNoKey = errors.New("it is encrypted, and no identity opens it: give --identity FILE")
-	// errOtherKey is ErrNoKey where identities were given.
+	// errOtherKey is ErrNoKey if identities were given.
 	errOtherKey error = otherKey{}
 	// ErrRecipients says that a repository is encrypted to other recipients than those that were named.
 	ErrRecipients = errors.New("the repository's recipients are different")

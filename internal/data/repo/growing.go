@@ -52,7 +52,7 @@ func (r *Repo) Decrypt(in io.Reader) io.Reader { return r.cipher.decrypt(in) }
 // that the hash of a short text does not reveal it.
 func (r *Repo) NewHash() (hash.Hash, error) { return r.newHash() }
 
-// Grow makes the key of a new growing file of an encrypted repository. Its head has to be written first of all.
+// Grow makes the key of a new growing file of an encrypted repository. Its head must be written first.
 func (r *Repo) Grow(name string) (*Growing, error) {
 	key := make([]byte, chacha20poly1305.KeySize)
 	_, _ = rand.Read(key) // never fails (crypto/rand)

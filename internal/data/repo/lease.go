@@ -44,7 +44,7 @@ type lease struct {
 
 	mu     sync.Mutex
 	beaten time.Time
-	say    func() []byte // what to put; nil: what was put at first
+	say    func() []byte // what to put; nil: what was put first
 }
 
 // content is what to put next.
@@ -225,7 +225,7 @@ type beginning struct {
 	Process *Process `json:"process,omitempty"` // that takes it
 }
 
-// Tell lets the note of a backup that runs say how far it is, each time when it is renewed: soon after Begin, then each minute.
+// Tell sets how the note of a running backup says how far it is, each time it is renewed: soon after Begin, then each minute.
 // now is called from a goroutine of the repository until Finish or Abandon.
 func (r *Repo) Tell(id string, now func() Header) {
 	process := ownProcess()
@@ -252,7 +252,7 @@ func (r *Repo) tell(id string, say func() []byte) *lease {
 	return l
 }
 
-// Note writes down what is known by now of a backup that runs. When it returns prune keeps the backup that this one builds on. What h points at
+// Note stores what is known so far about a running backup. When it returns prune keeps the backup that this one builds on. What h points at
 // may change afterwards.
 func (r *Repo) Note(ctx context.Context, h Header) error {
 	b, err := json.Marshal(beginning{r.shown(h), ownProcess()})

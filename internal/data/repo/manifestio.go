@@ -104,7 +104,7 @@ func newSpool() (*spool, error) {
 	return &spool{file: f, zw: zw}, nil
 }
 
-// Close lets go of what was collected.
+// Close releases what was collected.
 func (d *Draft) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

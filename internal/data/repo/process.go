@@ -14,7 +14,7 @@ type Process struct {
 	Space   string `json:"space"` // in which the number counts: /proc/self/ns/pid
 	PID     int    `json:"pid"`
 	Started string `json:"started"`        // in ticks since the machine began: proc(5), /proc/PID/stat, field 22
-	Host    string `json:"host,omitempty"` // as people call the machine; nothing is judged by it
+	Host    string `json:"host,omitempty"` // the machine's name for display; nothing is judged by it
 }
 
 // ownProcess is this process; nil if the system does not say.

@@ -37,7 +37,7 @@ type Store interface {
 	Size(ctx context.Context, key string) (int64, error)
 	// List returns the objects whose keys begin with prefix, in the order of their keys.
 	List(ctx context.Context, prefix string, f func(key string, size int64) error) error
-	// Delete removes an object; that there is none is no error.
+	// Delete removes an object; a missing one is no error.
 	Delete(ctx context.Context, key string) error
 }
 
@@ -45,7 +45,7 @@ type Store interface {
 var (
 	ErrNoRepository = errors.New("there is no backup repository")
 	ErrNoBackup     = fleet.WithRemedy(errors.New("there is no such backup"), "risso backup list shows those that are there")
-	// ErrHeadless says that a place holds what belongs to a repository, and not the file that says which.
+	// ErrHeadless says that a place holds what belongs to a repository, but not the file that says which.
 	ErrHeadless = errors.New("its " + configKey + " is lost; a new one would make everything there unreadable for good: " +
 		"put it back (every copy of the place has the same file), or use another place")
 )
@@ -55,7 +55,7 @@ type config struct {
 	Format  int       `json:"format"`
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
-	// Recipients are whom everything is encrypted to; empty: nothing is.
+	// Recipients are those everything is encrypted to; empty: nothing is.
 	Recipients []string `json:"recipients,omitempty"`
 	// Check is the SHA-256 of the file with an empty check.
 	Check string `json:"check"`
@@ -177,7 +177,7 @@ func ignore(err, what error) error {
 	return err
 }
 
-// initialize writes the repository's own file last: until then there is none. Of several who do so at the same time one wins, and
+// initialize writes the repository's own file last: until then there is none. Of several that do so at the same time one wins, and
 // the others take what it made.
 func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	c := config{Format: Format, ID: randomHex(16), Created: time.Now().UTC().Truncate(time.Second), Recipients: k.Recipients}
@@ -189,7 +189,7 @@ func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	var names []byte
 	if r.cipher != nil {
 		names, err = r.makeNames(ctx)
-		if errors.Is(err, fs.ErrExist) { // somebody else was the first
+		if errors.Is(err, fs.ErrExist) { // somebody else was first
 			return OpenWith(ctx, s, k)
 		}
 		if err != nil {

@@ -109,7 +109,7 @@ func openObject(name string, rc io.ReadCloser, c *cipher) (*object, error) {
 	return &object{name: name, inner: u, zr: zr, rc: rc}, nil
 }
 
-// Read returns what was put into the object. Bytes that the decoder or the seal refuses are ErrDamaged; trouble on the way is not.
+// Read returns what was put into the object. Bytes that the decoder or the seal refuses are ErrDamaged; read errors are not.
 func (o *object) Read(b []byte) (int, error) {
 	n, err := o.zr.Read(b)
 	switch {

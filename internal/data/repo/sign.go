@@ -21,7 +21,7 @@ var (
 	// ErrForged says that a backup, or a mirrored log, is not what its taker signed.
 	ErrForged = fleet.WithRemedy(errors.New("it is not what was signed"),
 		"somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place")
-	// ErrUnsigned says that something is not signed: its taker did not, or somebody took the signature away.
+	// ErrUnsigned says that something is not signed: its taker did not, or somebody removed the signature.
 	ErrUnsigned = fleet.WithRemedy(errors.New("it is not signed, so it is unknown who made it"), TrustRemedy)
 	// ErrForeign says that something is signed by a key that is not trusted.
 	ErrForeign = fleet.WithRemedy(errors.New("it is signed by a key that is not trusted"), TrustRemedy)
@@ -163,7 +163,7 @@ func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	return m.Header, nil
 }
 
-// Strangers says which whole backups count for nothing, and why, by ID: those that the repository's policy does not reckon with, and those that
+// Strangers says which whole backups count for nothing, and why, by ID: those that the repository's policy does not count, and those that
 // are not what was signed. Without a policy there are none.
 func (r *Repo) Strangers(ctx context.Context, list []Entry) (map[string]string, error) {
 	out := map[string]string{}

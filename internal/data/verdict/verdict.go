@@ -94,7 +94,7 @@ type UncountedKind int
 const (
 	// Hollow is one that holds too little to protect anybody: see repo.Hollow.
 	Hollow UncountedKind = iota
-	// Part is one that was to hold only a part of its server. It matters only if there is no other.
+	// Part is a backup of only a part of its server. It matters only if there is no other.
 	Part
 	// Strange is one not signed by a trusted key: see repo.Repo.Strangers. No restore would read it.
 	Strange
@@ -102,7 +102,7 @@ const (
 	Broken
 )
 
-// Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
+// Judge says how a server is protected; a want of nil: nothing is configured for it, and only what exists counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
 	if want == nil && f.LastBackup == nil && f.Source != "" {

@@ -196,7 +196,7 @@ func (f *follower) pastGap(s Series, newest Log, logs []mysql.Log) (from start, 
 
 func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
-// replaceDamaged sets a log aside that is damaged in front of its end, and fetches it again.
+// replaceDamaged sets a log aside that is damaged before its end, and fetches it again.
 func (f *follower) replaceDamaged(ctx context.Context, key, path string, why error) (start, bool, error) {
 	to := path + setAside + time.Now().UTC().Format("20060102T150405.000Z")
 	if err := os.Rename(path, to); err != nil {

@@ -40,7 +40,7 @@ const (
 	setAside  = ".damaged-" // in the names of files that were set aside
 )
 
-// Place is where mirrored logs lie: finished ones for good, next to backups or alone.
+// Place is where mirrored logs are: finished ones for good, next to backups or alone.
 type Place struct {
 	repo.Store
 	Repo *repo.Repo // the repository in the place; nil: there is none. If it is encrypted, so are the logs.

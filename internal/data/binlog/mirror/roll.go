@@ -58,7 +58,7 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 
 // Plan is what would be done, and with which series.
 type Plan struct {
-	*binlog.Plan        // nil where no series was looked at
+	*binlog.Plan        // nil if no series was read
 	Series       Series // as in Rolled
 	Newer        string
 }
