@@ -63,16 +63,18 @@ func agree(t *testing.T, what string, a, b []int64) {
 
 // distance is the largest difference of the two empirical distribution functions.
 func distance(a, b []int64) float64 {
-	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	from := min(slices.Min(a), slices.Min(b))
+	ofA := make([]int, max(slices.Max(a), slices.Max(b))-from+1) // how often each number was drawn
+	ofB := slices.Clone(ofA)
+	for _, v := range a {
+		ofA[v-from]++
+	}
+	for _, v := range b {
+		ofB[v-from]++
+	}
 	far, i, j := 0.0, 0, 0
-	for i < len(a) && j < len(b) {
-		v := min(a[i], b[j])
-		for i < len(a) && a[i] == v {
-			i++
-		}
-		for j < len(b) && b[j] == v {
-			j++
-		}
+	for v := range ofA {
+		i, j = i+ofA[v], j+ofB[v]
 		far = max(far, math.Abs(float64(i)/float64(len(a))-float64(j)/float64(len(b))))
 	}
 	return far
