@@ -402,7 +402,7 @@ func TestBandsOfHours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const hours = 6 // of which the fourth is not there, and the last is not yet a block
+	const hours = 6 // of which the fourth is missing
 	none := math.NaN()
 	shapes := []struct {
 		typ Type
@@ -420,7 +420,7 @@ func TestBandsOfHours(t *testing.T) {
 		{Counter, func(h, i int) float64 { return math.Floor(float64(h*3600+i)/7) / 4 }},    // of a scale
 		{Counter, func(h, i int) float64 { return float64(h*3600+i) * (1 << 45) }},          // wide
 	}
-	late := func(h, i int) bool { return i == 0 && h == 1 || i == 3599 && h == 1 || i == 100 || h == 4 && i%2 == 0 }
+	late := func(h, i int) bool { return h == 1 && (i == 0 || i == 100 || i == 3599) || h == 4 && i%2 == 0 }
 	var descs []Desc
 	var ids []*seriesID
 	for i, sh := range shapes {
@@ -428,8 +428,8 @@ func TestBandsOfHours(t *testing.T) {
 		ids = append(ids, s.cat.intern(descs[i]))
 	}
 	m := newModel(descs)
-	for h := range hours {
-		for start := 0; start < hourSeconds && h != 3; start += minuteSeconds {
+	add := func(h, from, to int) { // seconds of an hour, into memory
+		for start := from; start < to; start += minuteSeconds {
 			mi := &minute{start: t0 + int64(h*hourSeconds+start)}
 			for sec := range minuteSeconds {
 				row := make([]float64, len(shapes))
@@ -444,17 +444,30 @@ func TestBandsOfHours(t *testing.T) {
 			in.pending = append(in.pending, &pendingMinute{minute: mi, descs: ids})
 			in.mu.Unlock()
 		}
-		if h != 3 && h < hours-1 {
-			if err := sealAndMerge(in, t0+int64(h)*hourSeconds); err != nil {
-				t.Fatal(err)
-			}
+	}
+	check := func() {
+		t.Helper()
+		for _, c := range []struct{ from, to, step int64 }{
+			{0, hours * hourSeconds, hourSeconds}, {0, hours * hourSeconds, 2 * hourSeconds}, {hourSeconds, 5 * hourSeconds, 3 * hourSeconds}, {-hourSeconds, 2*hourSeconds + 1800, hourSeconds}, {0, 3*hourSeconds - 1, 3 * hourSeconds}, {1800, 2*hourSeconds + 1800, hourSeconds}, {3590, 3610, 1}, {2 * hourSeconds, 5 * hourSeconds, hourSeconds / 2},
+		} {
+			m.checkBands(t, s, "db", t0+c.from, t0+c.to, c.step)
 		}
 	}
-	for _, c := range []struct{ from, to, step int64 }{
-		{0, hours * hourSeconds, hourSeconds}, {0, hours * hourSeconds, 2 * hourSeconds}, {hourSeconds, 5 * hourSeconds, 3 * hourSeconds}, {-hourSeconds, 2*hourSeconds + 1800, hourSeconds}, {0, 3*hourSeconds - 1, 3 * hourSeconds}, {1800, 2*hourSeconds + 1800, hourSeconds}, {3590, 3610, 1}, {2 * hourSeconds, 5 * hourSeconds, hourSeconds / 2},
-	} {
-		m.checkBands(t, s, "db", t0+c.from, t0+c.to, c.step)
+	for _, h := range []int{0, 1, 2, 4} {
+		add(h, 0, hourSeconds-1800*(h/4)) // of the last one, the first half
+		if err := sealAndMerge(in, t0+int64(h)*hourSeconds); err != nil {
+			t.Fatal(err)
+		}
 	}
+	check() // blocks
+	add(4, 1800, hourSeconds-60)
+	if err := in.sealPending(); err != nil {
+		t.Fatal(err)
+	}
+	check() // and frames
+	add(4, hourSeconds-60, hourSeconds)
+	add(5, 0, hourSeconds)
+	check() // and memory
 	// The percentiles of one hour are its own: of a rate of 2, and of the numbers from 0 to 999 in equal parts.
 	got, err := s.Bands(context.Background(), "db", []string{"a", "e"}, t0+hourSeconds, t0+2*hourSeconds, hourSeconds)
 	if err != nil || got[0].P5[0] != 2 || got[0].P50[0] != 2 || got[0].P95[0] != 2 || math.Abs(got[1].P50[0]-500) > 5 || math.Abs(got[1].P5[0]-50) > 5 || math.Abs(got[1].P95[0]-950) > 5 {
