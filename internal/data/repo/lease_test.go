@@ -74,9 +74,12 @@ func (m *memory) Create(ctx context.Context, key string, r io.Reader) error {
 func (m *memory) Get(_ context.Context, key string) (io.ReadCloser, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.fail("get", key); err != nil {
+		return nil, err
+	}
 	b, ok := m.objects[key]
-	if err := m.fail("get", key); err != nil || !ok {
-		return nil, errors.Join(err, map[bool]error{false: fs.ErrNotExist}[ok])
+	if !ok {
+		return nil, fs.ErrNotExist
 	}
 	return io.NopCloser(bytes.NewReader(b)), nil
 }
@@ -84,17 +87,14 @@ func (m *memory) Get(_ context.Context, key string) (io.ReadCloser, error) {
 func (m *memory) Size(_ context.Context, key string) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.objects[key]; !ok {
-		return 0, cmpErr(m.fail("size", key), fs.ErrNotExist)
+	if err := m.fail("size", key); err != nil {
+		return 0, err
 	}
-	return int64(len(m.objects[key])), m.fail("size", key)
-}
-
-func cmpErr(a, b error) error {
-	if a != nil {
-		return a
+	b, ok := m.objects[key]
+	if !ok {
+		return 0, fs.ErrNotExist
 	}
-	return b
+	return int64(len(b)), nil
 }
 
 func (m *memory) List(_ context.Context, prefix string, f func(key string, size int64) error) error {
