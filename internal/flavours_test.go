@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// flavourRooms are where servers of different flavours may be told apart, each with the reason.
+// flavourRooms are where servers of different flavours may be distinguished, each with the reason.
 var flavourRooms = map[string]string{
 	"internal/mysql/":       "what a server is able to do, and its words: all others ask here (capabilities.go)",
 	"internal/fleet/":       "the flavours themselves",
@@ -21,11 +21,11 @@ var flavourRooms = map[string]string{
 var asksFlavour = regexp.MustCompile(`[.]MariaDB\(\)|fleet[.]Flavour(MySQL|MariaDB|Percona)|sandbox[.]Family(MySQL|MariaDB|Percona)|[.]Dialect\{[^}]*MariaDB|` +
 	`(Flavour|Family) [!=]= "|[!=]= "(MariaDB|MySQL|mariadb)"|Contains\(.*(Version|Comment).*"(MariaDB|Percona)"`)
 
-// TestFlavours: whoever else wants to know what a server does asks for that, by a name, and not for its flavour.
+// TestFlavours: all other packages ask for what a server can do, by name, and not for its flavour.
 func TestFlavours(t *testing.T) {
 	for _, line := range []string{"if s.MariaDB() {", "case fleet.FlavourPercona:", `if e.Flavour == "MariaDB" {`, `strings.Contains(s.Version, "MariaDB")`} {
 		if !asksFlavour.MatchString(line) {
-			t.Errorf("not found: %s", line)
+			t.Errorf("not found: got %s, want asksFlavour.MatchString(line) true", line)
 		}
 	}
 	list, err := exec.Command("git", "ls-files", "--full-name", "--", "*.go").Output()
@@ -58,10 +58,10 @@ func TestFlavours(t *testing.T) {
 	}
 	for room := range flavourRooms {
 		if seen[room] == 0 {
-			t.Errorf("%s has no files", room)
+			t.Errorf("%s has no files, want seen[room] not 0", room)
 		}
 	}
 	if seen[""] < 100 {
-		t.Errorf("only %d files were looked at", seen[""])
+		t.Errorf("only %d files were looked at, want at least 100", seen[""])
 	}
 }

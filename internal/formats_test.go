@@ -80,12 +80,12 @@ func TestFormsAreDigits(t *testing.T) {
 	}
 	for name := range ownForms {
 		if len(found[name]) == 0 {
-			t.Errorf("%s has no form of its own any more", name)
+			t.Errorf("%s has no form of its own any more, want len(found[name]) not 0", name)
 		}
 	}
 }
 
-// goForms are the texts and calls of a Go file that write a number by a form of their own.
+// goForms are the texts and calls of a Go file that write a number in a form of their own.
 func goForms(t *testing.T, path string) (out []string) {
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
@@ -117,7 +117,7 @@ func goForms(t *testing.T, path string) (out []string) {
 	return out
 }
 
-// called is the name of what is called, where it is a selector of a name.
+// called is the name of what is called, if it is a selector of a name.
 func called(c *ast.CallExpr) string {
 	if s, ok := c.Fun.(*ast.SelectorExpr); ok {
 		if x, ok := s.X.(*ast.Ident); ok {
@@ -158,7 +158,7 @@ func pageForms(t *testing.T, path string) (out []string) {
 func TestFormsAreFound(t *testing.T) {
 	for _, form := range []string{"%.1f s", "%.0f %%", "%d ms", "%s GB", " GiB", "%d s", "%5.2f"} {
 		if !homeMade.MatchString(form) {
-			t.Errorf("%q passes", form)
+			t.Errorf("%q passes, want homeMade.MatchString(form) true", form)
 		}
 	}
 	for _, form := range []string{"%s left", "%d servers", "95%", "%d members", "%s since %s", "GiBBON"} {
@@ -168,7 +168,7 @@ func TestFormsAreFound(t *testing.T) {
 	}
 	for _, form := range []string{"v.toFixed(1)", "`${n} ms`", "`${n} %`", "n.toLocaleString('en')"} {
 		if !inPage.MatchString(form) {
-			t.Errorf("%q passes", form)
+			t.Errorf("%q passes, want inPage.MatchString(form) true", form)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/rissodb/risso/"
 
-// layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
+// layer orders the house from the ground up; a package imports only what is lower, or in its own wing.
 var layer = map[string]int{
 	"internal/lack":        -1,
 	"internal/pattern":     -1,
@@ -92,19 +92,19 @@ func TestImportsGoDown(t *testing.T) {
 				continue
 			}
 			if layer[to] >= layer[from] {
-				t.Errorf("%s imports %s: %s may not know %s", p.ImportPath, imp, from, to)
+				t.Errorf("%s imports %s: %s may not know %s, want layer[to] less than layer[from]", p.ImportPath, imp, from, to)
 			}
 		}
 	}
 	if seen < 5 {
-		t.Fatalf("only %d packages were looked at", seen)
+		t.Fatalf("only %d packages were looked at, want at least 5", seen)
 	}
 }
 
 // alone has the folders whose rooms do not know each other, and in them those that all may know.
 var alone = map[string][]string{"internal/face/cli": {"flags", "screen"}}
 
-// sideways says whether an import goes from one room of such a folder to its neighbour.
+// sideways reports whether an import goes from one room of such a folder to its neighbour.
 func sideways(from, to string) bool {
 	for dir, shared := range alone {
 		a, in := strings.CutPrefix(from, module+dir+"/")
@@ -118,7 +118,7 @@ func sideways(from, to string) bool {
 	return false
 }
 
-// TestSideways: the rule finds what it shall.
+// TestSideways: the rule finds what it should.
 func TestSideways(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -153,7 +153,7 @@ func TestShortIsTold(t *testing.T) {
 		t.Skipf("no git here: %v", err)
 	}
 	if len(strings.Fields(string(list))) < 5 {
-		t.Errorf("only these were found: %s", list)
+		t.Errorf("only these were found: %s, want len(strings.Fields(string(list))) at least 5", list)
 	}
 	for _, file := range strings.Fields(string(list)) {
 		text, err := os.ReadFile(file)
@@ -182,7 +182,7 @@ func TestPlainRooms(t *testing.T) {
 		rooms++
 		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 		if err != nil || len(files) == 0 {
-			t.Errorf("%s: %d files, %v", dir, len(files), err)
+			t.Errorf("%s: got %d files, %v; want not 0", dir, len(files), err)
 		}
 		for _, file := range files {
 			if !strings.HasSuffix(file, "_test.go") {
@@ -193,7 +193,7 @@ func TestPlainRooms(t *testing.T) {
 		}
 	}
 	if rooms < 15 {
-		t.Errorf("only %d rooms were found in %s", rooms, out)
+		t.Errorf("only %d rooms were found in %s, want at least 15", rooms, out)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestNamedPaths(t *testing.T) {
 		}
 	}
 	if paths < 40 || links < 80 {
-		t.Errorf("only %d paths and %d links were found", paths, links)
+		t.Errorf("only %d paths and %d links were found; want paths at least 40, links at least 80", paths, links)
 	}
 	text, err := os.ReadFile("../CONTRIBUTING.md")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestNamedPaths(t *testing.T) {
 	}
 	commits := shown.FindAllStringSubmatch(string(text), -1)
 	if len(commits) < 6 {
-		t.Errorf("CONTRIBUTING.md names %d commits", len(commits))
+		t.Errorf("CONTRIBUTING.md names %d commits, want at least 6", len(commits))
 	}
 	for _, m := range commits {
 		if err := exec.Command("git", "cat-file", "-e", m[1]+"^{commit}").Run(); err != nil {

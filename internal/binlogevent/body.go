@@ -17,7 +17,7 @@ import (
 // errShort is an event whose content ends before it should.
 var errShort = errors.New("the event is shorter than it says")
 
-// cursor reads the fields of an event. After an error all it gives is zero.
+// cursor reads the fields of an event. After an error it returns only zeros.
 type cursor struct {
 	b   []byte
 	bad bool
@@ -63,7 +63,7 @@ func (c *cursor) err() error {
 	return nil
 }
 
-// Format is what a format description event says of the log.
+// Format is what a format description event says about the log.
 type Format struct {
 	Version  string // the server's, as it calls itself
 	Created  uint32 // unix time of the server's start, in the first log after it; else 0
@@ -76,7 +76,7 @@ type Format struct {
 // Server is what wrote the log.
 func (f Format) Server() fleet.Server { return f.server }
 
-// algorithmAt is where a format description says which checksum there is: one byte in front of its own checksum.
+// algorithmAt is where a format description names its checksum algorithm: the byte before its own checksum.
 func algorithmAt(raw []byte) int { return len(raw) - ChecksumLen - 1 }
 
 // ParseFormat reads a format description event with its header.
@@ -117,8 +117,8 @@ func parseFormat(raw []byte, o Options) (Format, error) {
 	return f, nil
 }
 
-// hidesChecksum says whether a format description that says that there are no checksums was one that said there are: its own
-// would be right then.
+// hidesChecksum reports whether a format description that claims to have no checksum in fact has one: its own would then
+// be right.
 func hidesChecksum(raw []byte) bool {
 	b := bytes.Clone(raw)
 	b[algorithmAt(b)] = 1
@@ -135,15 +135,15 @@ func PlainFormat(raw []byte) []byte {
 // GTID is what a GTID event of either flavour says; it begins a transaction.
 type GTID struct {
 	ID         mysql.GTID // zero of an anonymous transaction (gtid_mode=OFF)
-	Committed  time.Time  // on the server that wrote the log (MySQL 8.0.1); zero where it does not say
-	Original   time.Time  // on the server where it was committed first; zero where it does not say
-	Length     uint64     // of the transaction in bytes (MySQL 8.0.2); 0 where it does not say
+	Committed  time.Time  // on the server that wrote the log (MySQL 8.0.1); zero if it does not say
+	Original   time.Time  // on the server where it was committed first; zero if it does not say
+	Length     uint64     // of the transaction in bytes (MySQL 8.0.2); 0 if it does not say
 	Standalone bool       // MariaDB: one statement, with neither BEGIN nor COMMIT
 	DDL        bool       // MariaDB
 	XA         bool       // MariaDB: XA PREPARE, or the end of a prepared one
 	Prepares   *XID       // MariaDB: what comes is this XA transaction, up to its XA PREPARE
 	AlterPhase bool       // MariaDB 10.8: half of an ALTER (binlog_alter_two_phase)
-	Thread     uint32     // MariaDB 11.5: of the connection; 0 where it does not say
+	Thread     uint32     // MariaDB 11.5: of the connection; 0 if it does not say
 
 	ServerVersion, OriginalVersion uint32 // MySQL 8.0.14: 80036 for 8.0.36
 }
@@ -287,7 +287,7 @@ func (c *cursor) signed() int64 {
 	return -int64(v>>1) - 1
 }
 
-// parseTagged reads a GTID_TAGGED_LOG_EVENT (MySQL 8.3), a message of fields, each behind its number; see
+// parseTagged reads a GTID_TAGGED_LOG_EVENT (MySQL 8.3), a message of fields, each after its number; see
 // Gtid_event::define_fields in libs/mysql/binlog/event/control_events.h.
 func parseTagged(body []byte) (GTID, error) {
 	var g GTID
@@ -385,7 +385,7 @@ func ParseGTIDs(e Event) (mysql.GTIDSet, error) {
 	return s, c.err()
 }
 
-// Rotate tells the log that follows.
+// Rotate names the log that follows.
 type Rotate struct {
 	Pos  uint64
 	Name string
@@ -431,7 +431,7 @@ func StatementText(e Event) []byte {
 	return e.Body
 }
 
-// Artificial says whether the server made an event for the replica: it is in no file.
+// Artificial reports whether the server made an event for the replica: it is in no file.
 func (h *Header) Artificial() bool {
 	return h.Flags&FlagArtificial != 0 || h.Type == TypeHeartbeat || h.Type == TypeHeartbeatV2 || h.Type == TypeRotate && h.Seconds == 0
 }
@@ -445,7 +445,7 @@ func TrimChecksum(raw []byte) []byte {
 	return raw
 }
 
-// VerifyChecksum says whether the checksum at an event's end is right.
+// VerifyChecksum reports whether the checksum at an event's end is right.
 func VerifyChecksum(raw []byte) bool {
 	n := len(raw) - ChecksumLen
 	return n >= HeaderLen && crcOf(raw[:n]) == binary.LittleEndian.Uint32(raw[n:])

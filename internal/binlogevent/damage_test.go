@@ -82,7 +82,7 @@ func TestNonsenseDoesNotPanic(t *testing.T) {
 		Split(format, append(make([]byte, HeaderLen), e.Body...), &table, 30)
 	}
 	if decoded < 500 || literals < 500 {
-		t.Errorf("only %d tables and %d values were read", decoded, literals)
+		t.Errorf("only %d tables and %d values were read; want decoded at least 500, literals at least 500", decoded, literals)
 	}
 }
 

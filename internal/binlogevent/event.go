@@ -79,7 +79,7 @@ const (
 const (
 	// HeaderLen is the length of every event's header.
 	HeaderLen = 19
-	// ChecksumLen is the length of the CRC-32 at an event's end, where the format description says that there is one.
+	// ChecksumLen is the length of the CRC-32 at an event's end, if the format description says that there is one.
 	ChecksumLen = 4
 	// maxLength is more than any server writes: max_allowed_packet of a replica is 1 GiB at most.
 	maxLength = 1<<30 + 1<<26
@@ -137,15 +137,15 @@ type Event struct {
 type Options struct {
 	// MaxBody is how many bytes of an event are kept; 0: all. A format description is kept whole; checksums are of all bytes.
 	MaxBody int
-	// KeepPayload gives compressed transactions (MySQL 8.0.20) as one event instead of the events within.
+	// KeepPayload returns compressed transactions (MySQL 8.0.20) as one event instead of the events within.
 	KeepPayload bool
-	// Skip, where it is set, says of which events only the header is wanted; their checksums are verified all the same.
+	// Skip, if set, says of which events only the header is wanted; their checksums are verified nevertheless.
 	Skip func(Header) bool
 	// Old takes logs of servers from before checksums, too (MySQL 5.6.1, MariaDB 5.3): a damaged version would turn them off.
 	Old bool
-	// Lost, where it is set, is told what cannot be read, and reading goes on behind it: behind an event with a wrong checksum
-	// (ErrChecksum) and a compressed transaction that cannot be read (ErrPayload). Behind a length that cannot be (ErrDamaged)
-	// nothing tells where the next event begins: bytes is how many are given up. ErrTorn is the end of the log.
+	// Lost, if set, receives what cannot be read, and reading goes on after it: after an event with a wrong checksum
+	// (ErrChecksum) and a compressed transaction that cannot be read (ErrPayload). After an impossible length (ErrDamaged)
+	// it is unknown where the next event begins: bytes is how many are skipped. ErrTorn is the end of the log.
 	Lost func(err error, bytes int64)
 }
 
@@ -199,7 +199,7 @@ func (r *Reader) Close() {
 	}
 }
 
-// Next gives the next event. At the end of the log it is io.EOF.
+// Next returns the next event, at the end of the log io.EOF.
 func (r *Reader) Next() (Event, error) {
 	for {
 		var err error
@@ -248,7 +248,7 @@ func (r *Reader) nextOuter() (opened bool, err error) {
 	return false, r.wholeEvent(&r.e)
 }
 
-// wholeEvent reads an event as it stands in the file.
+// wholeEvent reads an event as it is in the file.
 func (r *Reader) wholeEvent(e *Event) error {
 	sum := 0
 	if r.format.Checksum || e.Type == TypeFormatDescription {
@@ -305,7 +305,7 @@ func (r *Reader) keep(h Header) int {
 	return int(h.Length)
 }
 
-// pass reads over what is not kept of an event of n bytes and gives its checksum and its last bytes.
+// pass skips what is not kept of an event of n bytes, and returns its checksum and its last bytes.
 func (r *Reader) pass(crc uint32, from, n, sum int) (uint32, []byte, error) {
 	var last [ChecksumLen]byte
 	if from > n-sum { // part of the checksum is in what was kept
@@ -328,7 +328,7 @@ func (r *Reader) pass(crc uint32, from, n, sum int) (uint32, []byte, error) {
 	return crc, last[:], nil
 }
 
-// crcOf is the checksum of an event's beginning. The flag that tells that a file is being written does not count.
+// crcOf is the checksum of an event's beginning. The flag that marks a file as being written does not count.
 func crcOf(b []byte) uint32 {
 	if len(b) < HeaderLen || Type(b[4]) != TypeFormatDescription || b[17]&FlagInUse == 0 {
 		return crc32.ChecksumIEEE(b)
@@ -488,20 +488,20 @@ func (r *Reader) nextInner() error {
 
 func (r *Reader) innerError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		// Either the file ends or the compressed bytes do: what is left of them tells.
+		// Either the file ends or the compressed bytes do: the rest of them shows which.
 		if _, rest := io.Copy(io.Discard, r.left); rest == nil {
 			if _, err := r.in.Peek(1); errors.Is(err, io.EOF) {
 				return fmt.Errorf("%w: position %d", ErrTorn, r.pos)
 			}
 		}
 	}
-	if errors.Is(err, io.EOF) { // not the end of the log, for which nobody may take it
+	if errors.Is(err, io.EOF) { // must not be taken for the end of the log
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("%w at position %d: %w: %w", ErrDamaged, r.pos, ErrPayload, err)
 }
 
-// closePayload ends a compressed transaction: its checksum is verified, and the file goes on behind it.
+// closePayload ends a compressed transaction: its checksum is verified, and the file goes on after it.
 func (r *Reader) closePayload() error {
 	if _, err := io.Copy(io.Discard, r.left); err != nil {
 		return err
@@ -528,8 +528,8 @@ func ClearInUse(raw []byte) {
 	}
 }
 
-// Readable is an event as a server sends it, but for one: MariaDB decrypts its logs for replicas, and sends the event all the
-// same that says that what follows is encrypted. In its place stands one of the same length that everybody passes over.
+// Readable is an event as a server sends it, with one exception: MariaDB decrypts its logs for replicas, but still sends the event
+// that says that what follows is encrypted. It is replaced by one of the same length that every reader skips.
 func Readable(raw []byte, checksum bool) []byte {
 	h := ParseHeader(raw)
 	if h.Type != TypeStartEncryption {
@@ -538,7 +538,7 @@ func Readable(raw []byte, checksum bool) []byte {
 	return Ignorable(h, h.Length, h.EndPos, checksum)
 }
 
-// Ignorable is an event that every server passes over, of a given length with its checksum.
+// Ignorable is an event that every server skips, of a given length with its checksum.
 func Ignorable(like Header, length, endPos uint32, checksum bool) []byte {
 	b := make([]byte, length)
 	binary.LittleEndian.PutUint32(b, like.Seconds)

@@ -27,7 +27,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestStatus reads each status variable of a query by itself, with one behind it (18, collation 0x1234) that shows that it was as
+// TestStatus reads each status variable of a query by itself, followed by one (18, collation 0x1234) that shows that it was as
 // long as it should be. The lengths are those of Query_event in MySQL and Query_log_event in MariaDB.
 func TestStatus(t *testing.T) {
 	number := func(v uint64) *uint64 { return &v }
@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		bytes string
 		set   func(*Query)
-		ends  bool // what is behind it is not read
+		ends  bool // what follows it is not read
 	}{
 		{bytes: "00 00 40 08 04", set: func(q *Query) { q.Flags2 = Flags2AutoIsNull | Flags2NotAutocommit | Flags2NoForeignKeys }},
 		{bytes: "01 00 00 20 54 01 00 00 80", set: func(q *Query) { q.SQLMode = number(0x8000000154200000) }},
@@ -119,7 +119,7 @@ func TestMariaGTID(t *testing.T) {
 	}
 }
 
-// TestMySQLGTID: what each version's GTID event tells.
+// TestMySQLGTID: what each version's GTID event contains.
 func TestMySQLGTID(t *testing.T) {
 	const source = "01010101-0202-0303-0404-050505050505"
 	const old = "01 01010101 0202 0303 0404 050505050505 09 00 00 00 00 00 00 00"
@@ -327,10 +327,11 @@ func TestKept(t *testing.T) {
 					want = body[:most]
 				}
 				if err != nil || !bytes.Equal(e.Body, want) || e.Whole != (most <= 0 || most >= n+ChecksumLen) || e.End-e.Pos != int64(len(event)) {
-					t.Errorf("%d bytes, %d kept: got %d, whole %v, %d to %d, %v", n, most, len(e.Body), e.Whole, e.Pos, e.End, err)
+					t.Errorf("%d bytes, %d kept: got %d, whole %v, %d to %d, %v; want e.Body %v, e.Whole %v, e.End - e.Pos %v",
+						n, most, len(e.Body), e.Whole, e.Pos, e.End, err, want, most <= 0 || most >= n+ChecksumLen, int64(len(event)))
 				}
 				if e, err = r.Next(); err != nil || e.Type != TypeXid {
-					t.Errorf("behind %d bytes, %d kept: got type %d, %v", n, most, e.Type, err)
+					t.Errorf("behind %d bytes, %d kept: got type %d, %v; want TypeXid", n, most, e.Type, err)
 				}
 				if _, err = r.Next(); err != io.EOF {
 					t.Errorf("at the end: got %v, want EOF", err)
@@ -357,7 +358,8 @@ func TestRenamed(t *testing.T) {
 			continue
 		}
 		if table, err := ParseTable(f, got[HeaderLen:]); err != nil || table.Schema != c.schema || table.Name != c.name || len(table.Columns) != 1 {
-			t.Errorf("names of %d and %d bytes: got %+v, %v", len(c.schema), len(c.name), table, err)
+			t.Errorf("names of %d and %d bytes: got %+v, %v; want table.Schema %v, table.Name %v, len(Columns) 1",
+				len(c.schema), len(c.name), table, err, c.schema, c.name)
 		}
 	}
 	want := inner(TypeTableMap, append([]byte{1, 0, 0, 0, 0, 0, 1, 0, 2}, "ab\x00\x03cde\x00\x01\x03\x00\x00"...))
@@ -505,7 +507,7 @@ func TestSplitLimit(t *testing.T) {
 		for _, p := range parts {
 			got = append(got, fmt.Sprint((len(p)-head)/2))
 			if h := ParseHeader(p); int(h.Length) != len(p) || h.Type != TypeWriteRows {
-				t.Errorf("got length %d, type %d of %d bytes", h.Length, h.Type, len(p))
+				t.Errorf("got length %d, type %d of %d bytes; want int(h.Length) %v, h.Type TypeWriteRows", h.Length, h.Type, len(p), len(p))
 			}
 		}
 		if strings.Join(got, " ") != want {

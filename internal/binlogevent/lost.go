@@ -15,7 +15,7 @@ func (r *Reader) wrongSum(n int) error {
 	return err
 }
 
-// survive tells of what cannot be read, and finds where reading goes on. An error of it ends the reading: io.EOF where nothing
+// survive reports what cannot be read, and finds where reading goes on. An error of it ends the reading: io.EOF where nothing
 // can be read any more.
 func (r *Reader) survive(err error) error {
 	switch {
@@ -47,7 +47,7 @@ func (r *Reader) survive(err error) error {
 	return io.EOF
 }
 
-// skipPayload goes behind a compressed transaction that cannot be read.
+// skipPayload skips a compressed transaction that cannot be read.
 func (r *Reader) skipPayload() error {
 	left := r.left
 	r.inner, r.left, r.sum = nil, nil, nil

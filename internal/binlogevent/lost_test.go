@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// logOf is a log of a server with events behind its format description; checksums are right.
+// logOf is a log of a server with events after its format description; checksums are right.
 func logOf(version string, events ...[]byte) []byte {
 	body := append([]byte{4, 0}, make([]byte, 50)...)
 	copy(body[2:], version)
@@ -62,7 +62,7 @@ func readAll(t *testing.T, log []byte, o Options) (types []Type, err error) {
 	}
 }
 
-// TestLost reads behind what is damaged where that is wanted, and ends there where it is not.
+// TestLost reads on after what is damaged if that is wanted, and otherwise ends there.
 func TestLost(t *testing.T) {
 	good, xid := sealed(TypeRand, make([]byte, 16)), inner(TypeXid, make([]byte, 8))
 	flipped := bytes.Clone(good)
@@ -77,7 +77,7 @@ func TestLost(t *testing.T) {
 		log  []byte
 		want error
 		lost int64
-		read int // events behind the format description
+		read int // events after the format description
 	}{
 		"checksum":                    {logOf("9.7.0", flipped, good), ErrChecksum, 0, 1},
 		"length":                      {logOf("9.7.0", good, long, good), ErrDamaged, int64(2 * len(good)), 1},
@@ -99,13 +99,14 @@ func TestLost(t *testing.T) {
 			var lost int64
 			types, err := readAll(t, c.log, Options{Lost: func(err error, n int64) { told, lost = append(told, err), lost+n }})
 			if err != io.EOF || len(told) != 1 || !errors.Is(told[0], c.want) || lost != c.lost || len(types) != 1+c.read {
-				t.Errorf("%v, %v, %d bytes lost, told: %v", types, err, lost, told)
+				t.Errorf("got %v, %v, %d bytes lost, told: %v; want err io.EOF, len(told) 1, c.want, lost %d, len(types) %v",
+					types, err, lost, told, c.lost, 1+c.read)
 			}
 		})
 	}
 }
 
-// TestOldServers reads logs from before checksums, where that is wanted.
+// TestOldServers reads logs from before checksums, if that is wanted.
 func TestOldServers(t *testing.T) {
 	good := inner(TypeRand, make([]byte, 16))
 	for version, refused := range map[string]bool{"5.5.62-log": true, "5.2.14-MariaDB": true, "5.6.1": false, "5.3.1-MariaDB": false} {
@@ -114,10 +115,10 @@ func TestOldServers(t *testing.T) {
 			log = logOf(version, sealed(TypeRand, make([]byte, 16)))
 		}
 		if _, err := readAll(t, log, Options{}); errors.Is(err, ErrNotBinlog) != refused {
-			t.Errorf("%s: %v", version, err)
+			t.Errorf("%s: got %v, want errors.Is(err, ErrNotBinlog) %v", version, err, refused)
 		}
 		if types, err := readAll(t, log, Options{Old: true}); err != io.EOF || len(types) != 2 {
-			t.Errorf("%s: %v, %v", version, types, err)
+			t.Errorf("%s: got %v, %v; want err io.EOF, len(types) 2", version, types, err)
 		}
 	}
 }
@@ -137,15 +138,15 @@ func TestParts(t *testing.T) {
 	}{{100, false}, {100, false}, {0, false}, {100, true}} {
 		e, err := r.Next()
 		if err != nil || len(e.Body) != want.length || e.Whole != want.whole {
-			t.Errorf("event %d: %d bytes, whole: %v, %v", i, len(e.Body), e.Whole, err)
+			t.Errorf("event %d: got %d bytes, whole: %v, %v; want len(e.Body) %d, e.Whole %v", i, len(e.Body), e.Whole, err, want.length, want.whole)
 		}
 	}
 	if _, err := r.Next(); err != io.EOF || r.Pos() != int64(len(log)) {
-		t.Errorf("%v at %d of %d", err, r.Pos(), len(log))
+		t.Errorf("%v at %d of %d; want err io.EOF, r.Pos() %d", err, r.Pos(), len(log), int64(len(log)))
 	}
 }
 
-// TestLostOnNonsense changes bytes of a log at random: reading always comes to its end.
+// TestLostOnNonsense changes bytes of a log at random: reading always ends.
 func TestLostOnNonsense(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	whole := logOf("9.7.0", sealed(TypeRand, make([]byte, 16)), payload(inner(TypeXid, make([]byte, 8)), inner(TypeQuery, make([]byte, 60))), sealed(TypeXid, make([]byte, 8)))
@@ -158,7 +159,7 @@ func TestLostOnNonsense(t *testing.T) {
 		readAll(t, log, Options{Lost: func(error, int64) { told++ }, Old: true})
 	}
 	if told < 500 {
-		t.Errorf("only %d damages were told", told)
+		t.Errorf("only %d damages were told, want at least 500", told)
 	}
 }
 
@@ -172,7 +173,7 @@ func TestTables(t *testing.T) {
 	var m Tables[int]
 	first, fresh, err := m.Map(f, body(1, "a"))
 	if err != nil || !fresh || first.Name != "a" {
-		t.Fatal(first, fresh, err)
+		t.Fatalf("got %v, %v, %v; want fresh true, Name \"a\"", first, fresh, err)
 	}
 	first.User = 7
 	if again, fresh, _ := m.Map(f, body(1, "a")); fresh || again.User != 7 {
@@ -186,9 +187,9 @@ func TestTables(t *testing.T) {
 		t.Error("another table with the same number was not seen")
 	}
 	odd := body(4, "x")
-	odd[len(odd)-3] = 200 // a type that nobody knows
+	odd[len(odd)-3] = 200 // an unknown type
 	if x, _, err := m.Map(f, odd); err != nil || x.Err == nil || x.Name != "x" {
-		t.Errorf("%+v, %v", x, err)
+		t.Errorf("got %+v, %v; want an error, Name \"x\"", x, err)
 	}
 	if _, _, err := m.Map(f, []byte{1, 0, 0}); err == nil {
 		t.Error("three bytes passed for a table")

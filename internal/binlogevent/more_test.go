@@ -24,7 +24,7 @@ func TestInUse(t *testing.T) {
 	}
 	ClearInUse(raw)
 	if raw[17]&FlagInUse != 0 || !VerifyChecksum(raw) {
-		t.Errorf("cleared: got flags %x", raw[17])
+		t.Errorf("cleared: got flags %x; want raw[17] & FlagInUse 0, VerifyChecksum(raw) true", raw[17])
 	}
 	for _, at := range []int{0, 4, 17, 18, HeaderLen, len(raw) / 2, len(raw) - 5, len(raw) - 1} {
 		bad := bytes.Clone(raw)
@@ -38,7 +38,7 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// TestIgnorable: what everybody passes over stands in the place of what says that a log is encrypted.
+// TestIgnorable: an event that every reader skips replaces the one that says that a log is encrypted.
 func TestIgnorable(t *testing.T) {
 	start := sealed(TypeStartEncryption, make([]byte, 17))
 	copy(start, []byte{1, 2, 3, 4})
@@ -52,7 +52,8 @@ func TestIgnorable(t *testing.T) {
 			t.Errorf("got %+v of %d bytes, want %+v", h, len(got), want)
 		}
 		if sum := crc32.ChecksumIEEE(got[:len(got)-4]); checksum != bytes.Equal(got[len(got)-4:], []byte{byte(sum), byte(sum >> 8), byte(sum >> 16), byte(sum >> 24)}) {
-			t.Errorf("checksum %v: got %x", checksum, got[len(got)-4:])
+			t.Errorf("checksum %v: got %x, want bytes.Equal(got[len(got)-4:], []byte{byte(sum), byte(sum >> 8), byte(sum >> 16), byte(sum >> 24)})",
+				checksum, got[len(got)-4:])
 		}
 	}
 	if other := sealed(TypeXid, make([]byte, 8)); &Readable(other, true)[0] != &other[0] {
@@ -69,7 +70,7 @@ func TestPlainEvents(t *testing.T) {
 	}
 }
 
-// TestOldFormats: MySQL 5.6 tells of 35 types of events, which is fewer than later versions know; 19 are the least.
+// TestOldFormats: MySQL 5.6 announces 35 types of events, which is fewer than later versions know; 19 are the least.
 func TestOldFormats(t *testing.T) {
 	for types, good := range map[int]bool{18: false, 19: true, 27: true, 35: true, 171: true} {
 		body := append([]byte{4, 0}, make([]byte, 50)...)
@@ -85,7 +86,7 @@ func TestOldFormats(t *testing.T) {
 	}
 }
 
-// TestSigns: which servers count YEAR among the numbers with a sign; where that is not known, what both readings say.
+// TestSigns: which servers count YEAR among the numbers with a sign; if that is unknown, what both readings say.
 func TestSigns(t *testing.T) {
 	for _, c := range []struct {
 		version string
@@ -128,7 +129,7 @@ func TestManyTables(t *testing.T) {
 		}
 	}
 	if m.EndStatement(); m.Get(0) == nil || m.Get(maxTables-1) == nil {
-		t.Errorf("%d tables: got them forgotten", maxTables)
+		t.Errorf("%d tables: got them forgotten; want m.Get(0) not nil, m.Get(maxTables - 1) not nil", maxTables)
 	}
 	for _, c := range []struct {
 		name  byte
@@ -143,10 +144,10 @@ func TestManyTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.EndStatement(); m.Get(0) != nil || m.Get(maxTables) != nil {
-		t.Errorf("%d tables: got them kept", maxTables+1)
+		t.Errorf("%d tables: got them kept; want m.Get(0) nil, m.Get(maxTables) nil", maxTables+1)
 	}
 	if _, _, err := m.Map(f, []byte{1, 0, 0}); err == nil || m.Get(1) != nil {
-		t.Errorf("a table without a name: got %v, %v", m.Get(1), err)
+		t.Errorf("a table without a name: got %v, %v; want an error, m.Get(1) nil", m.Get(1), err)
 	}
 }
 

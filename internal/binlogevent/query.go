@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Query is a statement that was logged as text, with what held in its session. Fields that the log does not tell are nil or -1.
+// Query is a statement that was logged as text, with what held in its session. Fields that the log does not have are nil or -1.
 type Query struct {
 	Thread      uint32
 	ExecSeconds uint32
@@ -54,7 +54,7 @@ func ParseQuery(e Event) (Query, error) {
 	return q, err
 }
 
-// ParseQueryText reads of a query event all but what held in its session, which Moment tells. Where MariaDB compressed it, a
+// ParseQueryText reads everything in a query event except what held in its session. Where MariaDB compressed it, a
 // text of more than limit bytes is an error.
 func ParseQueryText(e Event, limit int) (Query, error) {
 	q, status, err := parseQuery(e, limit)
@@ -62,8 +62,8 @@ func ParseQueryText(e Event, limit int) (Query, error) {
 	return q, err
 }
 
-// Moment is the microsecond of the second at which a statement began, where the log tells it; else 0. It is for what
-// ParseQueryText gave.
+// Moment is the microsecond of the second at which a statement began, if the log has it; else 0. It is for what
+// ParseQueryText returned.
 func (q *Query) Moment() int {
 	x := Query{}
 	x.status(q.rest)
@@ -102,7 +102,7 @@ func (q *Query) status(status []byte) {
 		case 1:
 			v := c.uint(8)
 			q.SQLMode = &v
-		case 2: // a catalogue with a zero behind it
+		case 2: // a catalogue followed by a zero
 			c.take(int(c.uint(1)) + 1)
 		case 3:
 			q.AutoIncrement = &[2]uint16{uint16(c.uint(2)), uint16(c.uint(2))}
@@ -150,7 +150,7 @@ func (q *Query) status(status []byte) {
 	}
 }
 
-// names passes over a list of names that end in zeros.
+// names skips a list of names that end in zeros.
 func (c *cursor) names() {
 	n := c.uint(1)
 	if n == 254 { // too many to be listed

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestRecorded reads logs that servers wrote and compares all that is read of them with what stands beside them: each event, each
+// TestRecorded reads logs that servers wrote and compares all that is read of them with the files next to them: each event, each
 // row, each value as the expression in SQL that it was written with. testdata/README.md says how they were recorded.
 func TestRecorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.binlog.gz")
@@ -75,7 +75,7 @@ func unpacked(t *testing.T, file string) []byte {
 	return out
 }
 
-// told writes all that is read of a log.
+// told returns all that is read of a log.
 func told(t *testing.T, log []byte, o Options) string {
 	t.Helper()
 	var b strings.Builder
@@ -179,7 +179,8 @@ func body(t *testing.T, f Format, e Event, tables *Tables[int]) string {
 		must(err)
 		again, err := ParseTable(f, renamed[HeaderLen:])
 		if err != nil || again.Schema != "other" || again.Name != "name" || len(again.Columns) != len(m.Columns) || int(ParseHeader(renamed).Length) != len(renamed) {
-			t.Errorf("renamed: got %+v, %v", again, err)
+			t.Errorf("renamed: got %+v, %v; want Schema \"other\", Name \"name\", len(Columns) %v, int(ParseHeader(renamed).Length) %v",
+				again, err, len(m.Columns), len(renamed))
 		}
 		return out
 	}
@@ -197,7 +198,7 @@ func queryText(t *testing.T, e Event) string {
 	}
 	short, err := ParseQueryText(e, 1<<20)
 	if err != nil || !bytes.Equal(short.Text, q.Text) || short.Moment() != q.Micros%1e6 {
-		t.Errorf("got %q, %v beside %q", short.Text, err, q.Text)
+		t.Errorf("got %q, %v beside %q; want short.Text %q, short.Moment() %v", short.Text, err, q.Text, q.Text, q.Micros%1e6)
 	}
 	show := func(v any) string {
 		switch v := v.(type) {
@@ -224,7 +225,7 @@ func queryText(t *testing.T, e Event) string {
 		q.Schema, bytes.ReplaceAll(q.Text, []byte("\n"), []byte(" ")), q.ErrorCode, q.Flags2, show(q.SQLMode), show(q.AutoIncrement), show(q.Charset), show(q.TimeZone), q.LCTimeNames, q.CharsetDatabase, q.Micros, q.ExplicitTS, q.DefaultUTF8MB4, q.RequirePK, q.TableEncryption, q.User, q.Host)
 }
 
-// rowsText tells rows, and holds that they can be counted, made plain and cut.
+// rowsText prints rows, and checks that they can be counted, made plain and cut.
 func rowsText(t *testing.T, f Format, e Event, tables *Tables[int]) string {
 	t.Helper()
 	id, flags, err := RowsHead(f, e)
@@ -233,7 +234,7 @@ func rowsText(t *testing.T, f Format, e Event, tables *Tables[int]) string {
 	}
 	m := tables.Get(id)
 	if m == nil {
-		t.Fatalf("rows of table %d, which was not named", id)
+		t.Fatalf("rows of table %d, which was not named; want m not nil", id)
 	}
 	rows, err := OpenRows(f, e, &m.Table)
 	if err != nil {
@@ -262,7 +263,7 @@ func rowsText(t *testing.T, f Format, e Event, tables *Tables[int]) string {
 		for _, p := range parts {
 			x := Event{Header: ParseHeader(p), Raw: p, Body: p[HeaderLen:]}
 			if int(x.Length) != len(p) || x.Type.zipped() {
-				t.Errorf("a part of %d bytes says %d, type %d", len(p), x.Length, x.Type)
+				t.Errorf("a part of %d bytes says %d, type %d; want int(x.Length) %v, zipped() false", len(p), x.Length, x.Type, len(p))
 			}
 			r, err := OpenRows(f, x, &m.Table)
 			if err != nil {

@@ -90,8 +90,8 @@ func (r *Rows) open(f Format, e Event, limit int) error {
 	return nil
 }
 
-// Next gives the images before and after of the next row: an insert has no before, a delete no after. They are valid until
-// the next call. more is false behind the last row.
+// Next returns the images before and after of the next row: an insert has no before, a delete no after. They are valid until
+// the next call. more is false after the last row.
 func (r *Rows) Next() (before, after []Value, more bool, err error) {
 	if len(r.c.b) == 0 {
 		return nil, nil, false, nil
@@ -124,7 +124,7 @@ func (r *Rows) Next() (before, after []Value, more bool, err error) {
 	return r.before, r.after, true, nil
 }
 
-// Has says whether the images of the rows have a column: as it was, and as it became (binlog_row_image).
+// Has reports whether the images of the rows have a column: as it was, and as it became (binlog_row_image).
 func (r *Rows) Has(column int) (before, after bool) {
 	has := func(m *image) bool { return m.present[column/8]&(1<<(column%8)) != 0 }
 	switch r.Kind {
@@ -147,7 +147,7 @@ func (r *Rows) Count() (n int64, err error) {
 	return n, nil
 }
 
-// skip passes over the next row.
+// skip skips the next row.
 func (r *Rows) skip() error {
 	left := len(r.c.b)
 	for i := range r.images {
@@ -163,7 +163,7 @@ func (r *Rows) skip() error {
 
 var errNoColumns = errors.New("rows without columns")
 
-// skip passes over the image of one row; false: it is shorter than it says.
+// skip skips the image of one row; false: it is shorter than it says.
 func (m *image) skip(c *cursor, t *Table) bool {
 	if m.partial && c.packed()&1 != 0 {
 		c.take((t.json + 7) / 8)
@@ -254,8 +254,8 @@ func (m *image) read(c *cursor, t *Table, out []Value) error {
 	return nil
 }
 
-// Plain is a rows event without MariaDB's compression and without a checksum, as BINLOG statements take it. The bytes are
-// the event's own where nothing is to be changed.
+// Plain is a rows event without MariaDB's compression and without a checksum, as BINLOG statements take it. The result shares
+// the event's memory if nothing has to change.
 func Plain(f Format, e Event) ([]byte, error) {
 	raw := e.Raw[:HeaderLen+len(e.Body)]
 	if !e.Type.zipped() {
@@ -296,7 +296,7 @@ func fixLength(raw []byte, typ Type) []byte {
 // PlainEvent is any event without its checksum, its length set accordingly. The bytes are the event's own.
 func PlainEvent(e Event) []byte { return fixLength(e.Raw[:HeaderLen+len(e.Body)], e.Type) }
 
-// Split cuts a rows event without checksum into several of at most limit bytes each, where its rows are short enough. Every
+// Split cuts a rows event without checksum into several of at most limit bytes each, if its rows are short enough. Every
 // part is an event of its own.
 func Split(f Format, raw []byte, t *Table, limit int) ([][]byte, error) {
 	e := Event{Header: ParseHeader(raw), Body: raw[HeaderLen:]}

@@ -2,7 +2,7 @@ package binlogevent
 
 import "bytes"
 
-// maxTables is how many table maps are remembered beyond the statement that is being read: a server gives a table another
+// maxTables is how many table maps are remembered beyond the statement that is being read: a server assigns a table another
 // number whenever it opens it again.
 const (
 	maxTables    = 4096
@@ -45,7 +45,7 @@ func (m *Tables[T]) Map(f Format, body []byte) (t *Mapped[T], fresh bool, err er
 	return t, true, nil
 }
 
-// Get is the table with a number; nil: none was named.
+// Get returns the table with a number, or nil.
 func (m *Tables[T]) Get(id uint64) *Mapped[T] {
 	if m.last != nil && m.last.ID == id {
 		return m.last

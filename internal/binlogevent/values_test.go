@@ -97,7 +97,7 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// TestShown: a text whose character set is not told is shown where it reads.
+// TestShown: a text of unknown character set is shown if it is readable.
 func TestShown(t *testing.T) {
 	text := Column{typ: typeVarchar, fixed: -1, prefix: 1, charset: true}
 	for _, c := range []struct {
@@ -135,11 +135,11 @@ func TestEquals(t *testing.T) {
 	}
 	col := Column{Name: "n", typ: typeTiny, fixed: 1}
 	if got, err := col.Equals(Value{Present: true, Null: true}); got != "`n` IS NULL" || err != nil {
-		t.Errorf("NULL: got %s, %v", got, err)
+		t.Errorf("NULL: got %s, %v; want \"`n` IS NULL\"", got, err)
 	}
 }
 
-// TestJSONDocuments: binary JSON by hand, as MySQL's json_binary.h tells it: the small and the large form.
+// TestJSONDocuments: binary JSON by hand, as MySQL's json_binary.h describes it: the small and the large form.
 func TestJSONDocuments(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "null", "04 00": "null", "04 01": "true", "04 02": "false", "05 ff ff": "-1", "05 00 80": "-32768", "06 ff ff": "65535", "07 ff ff ff ff": "-1", "08 ff ff ff ff": "4294967295",

@@ -40,8 +40,8 @@ type record[T any] struct {
 	Old     T         `json:"old"`     // what was there before
 }
 
-// file is a journal that this process holds: it is there, whole, before the first change, locked as long as the process lives that made
-// the change, and gone when everything is as before. What a killed process left is found by its journal, which nobody holds.
+// file is a journal that this process holds: it is there, whole, before the first change, locked as long as the process that made the change
+// lives, and gone when everything is as before. The journal of a killed process is found because no process locks it.
 type file struct {
 	path string
 	file *os.File
@@ -55,7 +55,7 @@ func pathOf(dir, kind string, s mysql.Server) string {
 }
 
 // write puts what was there before on disk, and keeps it locked. It wraps errExists when there is a journal of that kind
-// for that server: somebody is at work on it, or was killed. started is since when the server runs, in unix seconds.
+// for that server: somebody is at work on it, or was killed. started is when the server started, in Unix seconds.
 func write[T any](dir, kind string, s mysql.Server, started int64, old T) (*file, error) {
 	path := pathOf(dir, kind, s)
 	b, err := json.MarshalIndent(record[T]{version, time.Now().UTC(), os.Getpid(), s.Hostname, s.Port, s.DataDir, started, old}, "", " ")
@@ -76,7 +76,7 @@ func write[T any](dir, kind string, s mysql.Server, started int64, old T) (*file
 	return &file{path: path, file: f}, nil
 }
 
-// publish writes a file that is whole, on disk and locked before it has its name: nobody may take it for that of a killed
+// publish writes a file that is whole, on disk and locked before it has its name, so that it is never taken for that of a killed
 // process.
 func publish(dir, kind, path string, b []byte) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "."+kind+"-*")
@@ -115,7 +115,7 @@ func sweep(dir, kind string) {
 	}
 }
 
-// anyOf says whether there is a journal of a kind, of whatever server.
+// anyOf reports whether there is a journal of a kind, of any server.
 func anyOf(dir, kind string) bool {
 	return len(files(dir, kind+"-", ".json")) > 0
 }
@@ -152,8 +152,8 @@ func take[T any](dir, kind string, s mysql.Server) (*file, record[T], error) {
 	return &file{path: f.Name(), file: f}, c, nil
 }
 
-// sameStart says whether two readings of when a server began are of one life of it: the two clocks are read one after the
-// other. A server that has begun anew has its own settings, and nothing is to be put back.
+// sameStart reports whether two readings of when a server began are of the same start: the two clocks are read one after the
+// other. A server that was restarted has its own settings, and nothing has to be put back.
 func sameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }
 
 // remove ends the journal: everything is as before.
@@ -166,7 +166,7 @@ func (f *file) remove() error {
 	return err
 }
 
-// release lets the journal stand for whoever puts back what it says.
+// release leaves the journal for the process that will put back what it says.
 func (f *file) release() {
 	if f.file != nil {
 		f.file.Close()

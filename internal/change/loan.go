@@ -14,18 +14,18 @@ import (
 // Kind is one kind of thing that Risso borrows of a server: what it changes there for a while.
 type Kind[T any] struct {
 	Name    string // its journals' names begin so
-	Command string // gives back what a killed process left: "risso trace --restore"; "": whoever borrows next does
+	Command string // gives back what a killed process left: "risso trace --restore"; "": the next borrower does
 	Busy    error  // another process has borrowed the same of this server
 	Kept    error  // it could not be given back; may be nil
-	// Within is how long Return tries, also when the server goes away meanwhile.
+	// Within is how long Return tries, also if the server goes away in the meantime.
 	Within time.Duration
 	// Back gives back what was there before, and makes sure of it by reading.
 	Back func(ctx context.Context, c *mysql.Conn, old T) error
 	// Final says that an error of Back is the server's answer: others are tried again, on a new connection.
 	Final func(error) bool
-	// Stays says that it outlives a restart of the server: then it is given back all the same.
+	// Stays says that it outlives a restart of the server: then it is still given back.
 	Stays bool
-	// Check looks at what a journal says before it goes into statements; nil: Back takes whatever a file may say.
+	// Check looks at what a journal says before it goes into statements; nil: Back takes whatever the file says.
 	Check func(old T) error
 	// Lock keeps others away while what a killed process left is given back; may be nil.
 	Lock func(ctx context.Context, c *mysql.Conn) error
@@ -33,7 +33,7 @@ type Kind[T any] struct {
 	Statements func(old T) []string
 }
 
-// Loan is what this process has borrowed of a server, and has to give back.
+// Loan is what this process has borrowed from a server, and has to give back.
 type Loan[T any] struct {
 	kind   Kind[T]
 	target mysql.Target
@@ -61,7 +61,8 @@ func (k Kind[T]) left(err error) error {
 	return fmt.Errorf("%w, or was killed: %w; run %s", k.Busy, err, k.Command)
 }
 
-// found takes what a killed process borrowed of a server and did not give back: nil when there is nothing. It wraps Busy when that process lives.
+// found takes what a killed process borrowed from a server and did not give back: nil when there is nothing. It wraps Busy when that
+// process lives.
 func (k Kind[T]) found(dir string, target mysql.Target, s mysql.Server) (*Loan[T], error) {
 	f, r, err := take[T](dir, k.Name, s)
 	if errors.Is(err, errHeld) {
@@ -87,7 +88,7 @@ type Left[T any] struct {
 	Path       string    // of its journal
 }
 
-// Restore gives back what a killed process left on a server; with dryRun it only says what it would run. It gives nil when there is nothing.
+// Restore gives back what a killed process left on a server; with dryRun it only says what it would run. It returns nil if there is nothing.
 func (k Kind[T]) Restore(ctx context.Context, target mysql.Target, dir string, dryRun bool) (*Left[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, k.Within)
 	defer cancel()
@@ -129,7 +130,7 @@ func (k Kind[T]) Restore(ctx context.Context, target mysql.Target, dir string, d
 	return left, l.file.remove()
 }
 
-// Waits says, by an error that wraps Busy, that something borrowed was not given back to a server: whatever is measured there is measured with it.
+// Waits says, by an error that wraps Busy, that something borrowed was not given back to a server and affects all measurements there.
 func (k Kind[T]) Waits(ctx context.Context, target mysql.Target, dir string) error {
 	if !anyOf(dir, k.Name) {
 		return nil
@@ -167,11 +168,11 @@ func (l *Loan[T]) Execute(ctx context.Context, c *mysql.Conn, p Plan, log Log) e
 	return errors.Join(err, rerr)
 }
 
-// retryAfter is how long Return waits before it connects anew.
+// retryAfter is how long Return waits before it reconnects.
 const retryAfter = 300 * time.Millisecond
 
-// Return gives back what was borrowed, whatever became of ctx and of the connection, which may be nil. It gives the connection that works, or
-// the last one. When it fails the journal stays, for Command or whoever borrows next.
+// Return gives back what was borrowed, regardless of ctx and of the connection, which may be nil. It returns the connection that works, or
+// the last one. If it fails the journal stays, for Command or the next borrower.
 func (l *Loan[T]) Return(ctx context.Context, c *mysql.Conn) (*mysql.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.kind.Within)
 	defer cancel()

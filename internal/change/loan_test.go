@@ -57,7 +57,7 @@ func TestBorrow(t *testing.T) {
 	if err := os.WriteFile(pathOf(dir, "test", server), []byte(`{"version":1,"old":["evil"]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it is not held behind an error
+	for range 2 { // it is not held after an error
 		if l, err := k.found(dir, target, server); l != nil || err == nil || !strings.Contains(err.Error(), "it is evil") || errors.Is(err, errBusy) {
 			t.Errorf("got %v, %v, want that the journal is evil", l, err)
 		}
@@ -94,7 +94,7 @@ func TestOlderJournal(t *testing.T) {
 	}
 }
 
-// TestGone: of a server that is gone what was borrowed stays noted, and is said so; it is tried until the time is over.
+// TestGone: what was borrowed from a server that is gone stays noted and is reported; Return tries until its time is over.
 func TestGone(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,7 +115,7 @@ func TestGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // it is given back all the same
+		cancel() // it is given back nevertheless
 		began := time.Now()
 		err = loan.Execute(ctx, nil, Plan{{What: "x"}}, Log{})
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, errKept) || !strings.Contains(err.Error(), loan.file.path+": run risso give back") {

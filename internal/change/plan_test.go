@@ -23,7 +23,7 @@ func recorded(done *[]string, names ...string) (p Plan) {
 	return p
 }
 
-// TestExecute: steps are done in their order until one fails, and everybody is told who wants to know.
+// TestExecute: steps are done in their order until one fails, and Before and After are called.
 func TestExecute(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -100,6 +100,6 @@ func TestPlanPrints(t *testing.T) {
 		t.Errorf("got %s, %v, want %s", b, err, want)
 	}
 	if len(done) > 0 {
-		t.Errorf("printing did %q", done)
+		t.Errorf("printing did %q, want none", done)
 	}
 }

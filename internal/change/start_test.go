@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// TestSameStart: two readings of one start are at most two seconds apart, whichever clock goes ahead.
+// TestSameStart: two readings of one start are at most two seconds apart, whichever clock is ahead.
 func TestSameStart(t *testing.T) {
 	for apart, want := range map[int64]bool{0: true, 1: true, 2: true, 3: false, 1000: false} {
 		for _, sign := range []int64{1, -1} {
@@ -21,7 +21,7 @@ func TestSameStart(t *testing.T) {
 	}
 }
 
-// TestKeptPrivate: nobody else looks into a folder that Risso makes for journals.
+// TestKeptPrivate: nobody else can read a folder that Risso makes for journals.
 func TestKeptPrivate(t *testing.T) {
 	journals, diaries := filepath.Join(t.TempDir(), "journals"), filepath.Join(t.TempDir(), "diaries")
 	f, err := write(journals, "test", mysql.Server{}, 0, 1)
@@ -41,7 +41,7 @@ func TestKeptPrivate(t *testing.T) {
 		t.Errorf("removed twice: got %v, want none", err)
 	}
 	if f.file != nil {
-		t.Error("got the file still open behind its end")
+		t.Errorf("got the file still open behind its end: got %v, want nil", f.file)
 	}
 }
 

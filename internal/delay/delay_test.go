@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestFor: it waits as long as it is told, and no longer than its context, whose cause it gives.
+// TestFor: it waits as long as requested, and no longer than its context, whose cause it returns.
 func TestFor(t *testing.T) {
 	errEnd := errors.New("end")
 	for _, c := range []struct{ end, wait, want time.Duration }{{time.Hour, time.Minute, time.Minute}, {time.Minute, time.Hour, time.Minute}, {0, time.Hour, 0}, {time.Hour, 0, 0}} {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ParseAge reads a length of time that is not 0; "" gives 0, which stands for not said.
+// ParseAge reads a length of time that is not 0; "" is 0, which means unset.
 func ParseAge(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil

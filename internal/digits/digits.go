@@ -22,12 +22,12 @@ import (
 	"time"
 )
 
-// Unknown stands where there is no number.
+// Unknown is shown if there is no number.
 const Unknown = "–"
 
 func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// fixed writes a number with so many digits behind the point, halves away from zero: strconv's exact rounding of binary
+// fixed writes a number with a number of digits after the point, halves away from zero: strconv's exact rounding of binary
 // fractions and JavaScript's differ.
 func fixed(v float64, decimals int) string {
 	p := math.Pow10(decimals)
@@ -39,7 +39,7 @@ func fixed(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// trim cuts zeros behind the point.
+// trim cuts zeros after the point.
 func trim(s string) string {
 	if !strings.Contains(s, ".") {
 		return s
@@ -47,7 +47,7 @@ func trim(s string) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// Three gives a number three significant digits: 38, 1.5, 0.0421; from 1,000 on all digits before the point. Only below a
+// Three writes a number with three significant digits: 38, 1.5, 0.0421; from 1,000 on all digits before the point. Only below a
 // millionth is there a power of ten: 1.5e-7.
 func Three(v float64) string {
 	a := math.Abs(v)
@@ -67,7 +67,7 @@ func power(v float64) string {
 	return trim(mantissa) + "e" + minus + strings.TrimLeft(exponent[1:], "0")
 }
 
-// decimals is how many digits behind the point make three significant ones.
+// decimals is how many digits after the point make three significant ones.
 func decimals(a float64) int {
 	d := 0
 	for p := 1.0; d < 8 && a*p < 99.95; p *= 10 {
@@ -144,7 +144,7 @@ func parts(rest float64) string {
 	return text
 }
 
-// Span is Seconds of a time.Duration. What ParseDuration shall read again is written by Duration.
+// Span is Seconds of a time.Duration. What ParseDuration has to read again is written by Duration.
 func Span(d time.Duration) string { return Seconds(d.Seconds()) }
 
 // Age is how old something is, or about how long it will still take, in one part: 40 s, 89 min, 30 h, 5 d. A unit begins at two
@@ -217,7 +217,7 @@ func sign(v float64) string {
 	return ""
 }
 
-// Ratio is a factor, with its zeros: 1.58, 0.5 as 0.50, 12.3. Near 1 it has a digit more, to be told from it: 0.996.
+// Ratio is a factor, with its zeros: 1.58, 0.5 as 0.50, 12.3. Near 1 it has one more digit, to differ from it: 0.996.
 func Ratio(v float64) string {
 	a := math.Abs(v)
 	switch {

@@ -24,7 +24,7 @@ func TestCases(t *testing.T) {
 	}
 	for name, rule := range rules {
 		if len(table[name]) == 0 {
-			t.Errorf("the table has no case of %s", name)
+			t.Errorf("the table has no case of %s, want len(table[name]) not 0", name)
 		}
 		for _, c := range table[name] {
 			v, ok := c[0].(float64)

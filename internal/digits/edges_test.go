@@ -31,7 +31,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestReadEdges: the longest and largest that can be, and what a wrong one gives.
+// TestReadEdges: the longest and largest possible, and what a wrong one returns.
 func TestReadEdges(t *testing.T) {
 	for s, want := range map[string]time.Duration{"292y": 292 * year, "9223372036854775000ns": 9223372036854774784, "1.5ns": 2, "0.4ns": 0, "1w1d": 8 * day, "3.d": 3 * day} {
 		if got, err := ParseDuration(s); err != nil || got != want {

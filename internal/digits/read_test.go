@@ -59,7 +59,7 @@ func FuzzParseDuration(f *testing.F) {
 			return
 		}
 		if d < 0 {
-			t.Fatalf("%q is %v", s, d)
+			t.Fatalf("%q is %v, want at least 0", s, d)
 		}
 		if back, err := ParseDuration(Duration(d)); err != nil || back != d {
 			t.Fatalf("%q is %d, written %q, read again as %d, %v", s, d, Duration(d), back, err)

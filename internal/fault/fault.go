@@ -1,4 +1,4 @@
-// Package fault is how a command fails: an error with the exit code it stands for and how to fix it. No IO.
+// Package fault is how a command fails: an error with its exit code and how to fix it. No IO.
 package fault
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Exit codes of every command. They stand in `risso help exit-codes`.
+// Exit codes of every command. They are documented in `risso help exit-codes`.
 const (
 	OK      = 0
 	Failed  = 1
@@ -34,7 +34,7 @@ const Help = `Exit codes of all commands:
 risso check uses the codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 
-// Error is an error with the exit code it stands for. What mends it is in Err: fleet.RemedyOf.
+// Error is an error with its exit code. Its remedy is in Err: fleet.RemedyOf.
 type Error struct {
 	Code int
 	Err  error
@@ -42,10 +42,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Told ends a command with an exit code when all was said already on standard output.
+// Told ends a command with an exit code if everything was already written to standard output.
 type Told struct{ Code int }
 
 func (e *Told) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
@@ -55,12 +55,12 @@ func Usagef(format string, args ...any) error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// New is err with the exit code it stands for and how to fix it. Without a remedy it keeps the one it has.
+// New is err with an exit code and how to fix it. Without a remedy it keeps the one it has.
 func New(code int, remedy string, err error) error {
 	return &Error{Code: code, Err: fleet.WithRemedy(err, remedy)}
 }
 
-// Code is the exit code that an error stands for.
+// Code is the exit code of an error.
 func Code(err error) int {
 	var told *Told
 	var e *Error

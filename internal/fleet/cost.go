@@ -33,10 +33,10 @@ func (c *Cost) Add(d Cost) {
 	c.MaxSeconds = max(c.MaxSeconds, d.MaxSeconds)
 }
 
-// Anew says whether counting began anew since an earlier reading: the server was restarted, or its table emptied.
+// Anew reports whether counting restarted since an earlier reading: the server was restarted, or its table emptied.
 func (c Cost) Anew(before Cost) bool { return c.Calls < before.Calls || c.Seconds < before.Seconds }
 
-// Since is what was added since an earlier reading; all of it if counting began anew. The slowest call is known only if it is slower than
+// Since is what was added since an earlier reading; all of it if counting restarted. The slowest call is known only if it is slower than
 // all before.
 func (c Cost) Since(before Cost) Cost {
 	if c.Anew(before) {

@@ -28,7 +28,7 @@ func TestCost(t *testing.T) {
 	fell := now
 	fell.RowsSent, fell.LockSeconds = 0, 0
 	if got := fell.Since(before); got.RowsSent != 0 || got.LockSeconds != 0 || got.Calls != 1 {
-		t.Errorf("a counter that fell by itself: got %+v", got)
+		t.Errorf("a counter that fell by itself: got %+v; want RowsSent 0, LockSeconds 0, Calls 1", got)
 	}
 	for _, c := range []struct {
 		name string

@@ -35,7 +35,7 @@ type Role string
 const (
 	RoleUnknown    Role = ""
 	RoleStandalone Role = "standalone" // no replica seen, no source configured
-	RolePrimary    Role = "primary"    // others replicate from it, it from nobody
+	RolePrimary    Role = "primary"    // others replicate from it, it replicates from none
 	RoleReplica    Role = "replica"    // it replicates from another server
 	RoleGalera     Role = "galera"     // a member of a Galera cluster
 )
@@ -53,7 +53,7 @@ type Instance struct {
 	HostID  string  `json:"host_id,omitempty"` // the host it runs on, if Risso watches it as well
 }
 
-// Server is what the instance says it is, where it is a server.
+// Server is what the instance says it is, if it is a server.
 func (i Instance) Server() Server {
 	return Server{Flavour: i.Flavour, Version: i.Version, Number: ParseVersion(i.Version)}
 }
@@ -99,7 +99,7 @@ func (s *Severity) UnmarshalText(b []byte) error {
 // EventKind is a stable word for what happened.
 type EventKind string
 
-// The kinds of event. They stand as marks in the charts.
+// The kinds of event. They are marks in the charts.
 const (
 	EventVariable   EventKind = "variable"   // a global variable changed: Subject, Old, New
 	EventRestart    EventKind = "restart"    // the server was restarted
@@ -134,7 +134,7 @@ type Event struct {
 type Finding struct {
 	ID       string    `json:"id"` // stable word such as "repl.stopped"
 	Severity Severity  `json:"severity"`
-	Since    time.Time `json:"since,omitzero"` // zero: nobody knows
+	Since    time.Time `json:"since,omitzero"` // zero: unknown
 	Trouble            // What is one sentence: what, how much, since when
 	Chart    string    `json:"chart,omitempty"` // the chart on the server page that shows it
 }

@@ -89,7 +89,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestFindingSince: nobody reads that something holds since the year 1.
+// TestFindingSince: nothing is said to hold since the year 1.
 func TestFindingSince(t *testing.T) {
 	for _, c := range []struct {
 		since time.Time

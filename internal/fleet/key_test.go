@@ -31,7 +31,7 @@ func TestKeys(t *testing.T) {
 	}
 	for _, key := range []string{"", "{a=\"1\"}", "a{", "a{b}", `a{b="1"`, `a{b="1",}x`, `a{b="\q"}`, `a{b="1"c="2"}`, "a b"} {
 		if name, labels, err := fleet.ParseKey(key); !errors.Is(err, fleet.ErrKey) {
-			t.Errorf("%q is taken for %s %v (%v)", key, name, labels, err)
+			t.Errorf("%q is taken for %s %v (%v), want fleet.ErrKey", key, name, labels, err)
 		}
 	}
 }

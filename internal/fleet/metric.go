@@ -11,21 +11,21 @@ type Label struct{ Name, Value string }
 type Metric struct {
 	Name    string  // Prometheus metric name
 	Labels  []Label // sorted by name
-	Counter bool    // only grows, but for a reset; its rate is what people look at
+	Counter bool    // only grows, except for a reset; its rate matters
 	Unit    string  // "bytes", "seconds", "" for a plain count
 	Help    string  // what it means, in a line
 	Source  string  // where it was read: "SHOW GLOBAL STATUS", "/proc/stat"
 }
 
 // Sample is the numbers of one instance at one tick: a list of metrics that only grows, and a
-// value for each, NaN where this tick has none. It belongs to one goroutine.
+// value for each, NaN if this tick has none. It belongs to one goroutine.
 type Sample struct {
 	Metrics []Metric
 	Values  []float64
 	index   map[string]int
 }
 
-// Position is where a metric stands; a metric never seen before is added at the end.
+// Position is the position of a metric; a metric never seen before is added at the end.
 func (s *Sample) Position(m Metric) int {
 	key := m.Key()
 	if i, ok := s.index[key]; ok {
@@ -48,7 +48,7 @@ func (s *Sample) Clear() {
 	}
 }
 
-// Find is where the metric with a key stands, or -1.
+// Find is the position of the metric with a key, or -1.
 func (s *Sample) Find(key string) int {
 	if i, ok := s.index[key]; ok {
 		return i

@@ -63,7 +63,7 @@ func TestAtLeast(t *testing.T) {
 		t.Error("MySQL and Percona Server are of one kind, MariaDB is of another")
 	}
 	if got := percona.String(); got != "Percona Server 8.0.36-28" {
-		t.Errorf("as text: got %q", got)
+		t.Errorf("as text: got %q, want \"Percona Server 8.0.36-28\"", got)
 	}
 }
 
@@ -80,12 +80,12 @@ func TestSeat(t *testing.T) {
 	variables["server_uuid"] = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 	my := fleet.SeatOf(of)
 	if my.ID != variables["server_uuid"] {
-		t.Errorf("MySQL: got %q", my.ID)
+		t.Errorf("MySQL: got %q, want variables[\"server_uuid\"]", my.ID)
 	}
 	if !my.SamePlace(fleet.Seat{Hostname: "db1", Port: 3306, DataDir: "/data/"}) || my.SamePlace(fleet.Seat{ID: my.ID, Hostname: "db2", Port: 3306, DataDir: "/data/"}) {
 		t.Error("the same place goes by host name, port and data directory alone")
 	}
 	if got := fleet.SeatOf(func(string) string { return "" }); got != (fleet.Seat{}) {
-		t.Errorf("of nothing: got %+v", got)
+		t.Errorf("of nothing: got %+v, want fleet.Seat{}", got)
 	}
 }

@@ -1,14 +1,14 @@
 package fleet
 
-// Trouble is something that is wrong or missing, why, and what mends it, in words for a person. What is not known, or is said by the
+// Trouble is something that is wrong or missing, why, and its remedy, in words for a person. What is unknown, or is said by the
 // struct that it is part of, is empty.
 type Trouble struct {
 	What   string `json:"what,omitempty"`   // what is wrong, or what it is about: "InnoDB metrics"
 	Why    string `json:"why,omitempty"`    // why it is so: "the account needs PROCESS"
-	Remedy string `json:"remedy,omitempty"` // a statement or command to copy, where there is one
+	Remedy string `json:"remedy,omitempty"` // a statement or command to copy, if there is one
 }
 
-// remedied is an error that knows what mends it.
+// remedied is an error that knows its remedy.
 type remedied struct {
 	error
 	remedy string
@@ -16,10 +16,10 @@ type remedied struct {
 
 func (e *remedied) Unwrap() error { return e.error }
 
-// Remedy is what mends the error.
+// Remedy is how to fix the error.
 func (e *remedied) Remedy() string { return e.remedy }
 
-// WithRemedy is err with what mends it, in words for a person; its text stays as it is. Without a remedy it is err itself.
+// WithRemedy is err with a remedy, in words for a person; its text stays as it is. Without a remedy it is err itself.
 func WithRemedy(err error, remedy string) error {
 	if err == nil || remedy == "" {
 		return err
@@ -27,7 +27,7 @@ func WithRemedy(err error, remedy string) error {
 	return &remedied{err, remedy}
 }
 
-// RemedyOf is what mends err: what the first error in its tree, from the outside, says by a method Remedy; "" if none does.
+// RemedyOf is the remedy for err: what the first error in its tree, from the outside, says by a method Remedy; "" if none does.
 func RemedyOf(err error) string {
 	if e, ok := err.(interface{ Remedy() string }); ok && e.Remedy() != "" {
 		return e.Remedy()

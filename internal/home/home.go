@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Data is where Risso keeps its data when nothing else is said: $XDG_STATE_HOME/risso/data or ~/.local/state/risso/data.
+// Data is where Risso keeps its data by default: $XDG_STATE_HOME/risso/data or ~/.local/state/risso/data.
 func Data() string {
 	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
 		return filepath.Join(d, "risso", "data")
@@ -18,7 +18,7 @@ func Data() string {
 	return filepath.Join(home, ".local", "state", "risso", "data")
 }
 
-// State is the folder, beside the data, of what a job has to remember, such as the journal of what has to be put back on servers.
+// State is the folder, next to the data, of what a job must remember, such as the journal of what must be put back on servers.
 func State(job string) string { return filepath.Join(filepath.Dir(Data()), job) }
 
 // SyncDir makes the names in a folder durable.

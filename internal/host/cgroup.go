@@ -12,7 +12,7 @@ import (
 )
 
 // cgroup reads the control group of a process: what a container or a systemd unit
-// may use, and uses. Version 2 is read where it has the controller, else version 1.
+// may use, and uses. Version 2 is read if it has the controller, else version 1.
 type cgroup struct {
 	r      *reader // of the process: its values and buffer
 	root   string
@@ -114,7 +114,7 @@ func cgroupMounts(root string) []cgroupMount {
 	return out
 }
 
-// folder finds the folder of a group, or "" where it is the root of the hierarchy,
+// folder finds the folder of a group, or "" if it is the root of the hierarchy,
 // which limits nothing and counts what the host counts. Inside a container the
 // mount shows only the container's part, and its root is the container's group.
 func folder(root string, mounts []cgroupMount, controller, path string) string {
@@ -154,7 +154,7 @@ func (c *cgroup) slot(scale float64, kind Kind, name, unit, source, help string,
 	return slot{c.position(Metric{Name: "risso_cgroup_" + name, Labels: labels, Counter: kind == Counter, Unit: unit, Help: help, Source: source}), scale}
 }
 
-// add opens a file of the group where it is there.
+// add opens a file of the group if it exists.
 func (c *cgroup) add(dir, name string, parse func([]byte)) *group {
 	path := filepath.Join(dir, name)
 	if !exists(path) {
@@ -291,7 +291,7 @@ func (c *cgroup) addV1(controller, dir string) {
 }
 
 // single parses a file of one number. The word max, and version 1's number that
-// means the same, are absent values.
+// means the same, mean no value.
 func single(s *set, to slot) func([]byte) {
 	const unlimited = 1 << 60
 	return func(b []byte) {
@@ -383,7 +383,7 @@ func (c *cgroup) setIO(device, what []byte, v uint64) {
 	c.r.values[at] = float64(v)
 }
 
-// deviceName turns 8:0 into sda; where that cannot be done, the numbers stay.
+// deviceName turns 8:0 into sda; if that cannot be done, the numbers stay.
 func (c *cgroup) deviceName(numbers string) string {
 	if target, err := os.Readlink(filepath.Join(c.root, "/sys/dev/block", numbers)); err == nil {
 		return strings.ReplaceAll(filepath.Base(target), "!", "/")

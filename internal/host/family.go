@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Family is a process with its children, as of a server that has a process for each session. It is for one goroutine.
+// Family is a process with its children, such as a server that has a process for each session. It is for one goroutine.
 type Family struct {
 	h    *Host
 	pid  int
@@ -22,7 +22,7 @@ func (h *Host) Family(pid int) *Family {
 	return &Family{h: h, pid: pid, buf: make([]byte, 4096), stat: newProcFile(h.path(fmt.Sprintf("/proc/%d/stat", pid)))}
 }
 
-// Used is the processor time of the process, of its children, and of those that it had before. It gives ErrGone once the
+// Used is the processor time of the process, of its children, and of those that it had before. It returns ErrGone once the
 // process has ended.
 func (f *Family) Used() (time.Duration, error) {
 	b, err := f.stat.read(&f.buf)

@@ -7,7 +7,7 @@ import (
 )
 
 // procFile is a file of /proc, /sys or a cgroup that stays open and is read
-// anew from its start each time: no open, no close, no allocation per tick.
+// again from its start each time: no open, no close, no allocation per tick.
 type procFile struct {
 	path string
 	fd   int // -1 while closed
@@ -22,7 +22,7 @@ const maxFile = 8 << 20
 // errTooBig says that a file holds more than maxFile.
 var errTooBig = errors.New("file is larger than 8 MiB")
 
-// read returns the whole file in *buf, which it grows where that is needed. The
+// read returns the whole file in *buf, which it grows if needed. The
 // result is good until *buf is used again.
 func (f *procFile) read(buf *[]byte) ([]byte, error) {
 	if f.fd < 0 {
@@ -43,7 +43,7 @@ func (f *procFile) read(buf *[]byte) ([]byte, error) {
 			b = make([]byte, max(16<<10, 2*len(b)))
 			*buf, n = b, 0
 		}
-		// The kernel hands out at most a page of most files at once.
+		// The kernel hands out at most a page of most files at a time.
 		m, err := unix.Pread(f.fd, b[n:], int64(n))
 		if err == unix.EINTR {
 			continue
@@ -112,7 +112,7 @@ func (c *cursor) field() []byte {
 // uint reads the next field as an unsigned number.
 func (c *cursor) uint() (uint64, bool) { return parseUint(c.field()) }
 
-// skip passes over n fields.
+// skip skips n fields.
 func (c *cursor) skip(n int) {
 	for range n {
 		c.field()
@@ -154,5 +154,5 @@ func parseDecimal(b []byte) (float64, bool) {
 	return v / scale, digits > 0
 }
 
-// hasPrefix tells whether b starts with p, without allocating.
+// hasPrefix reports whether b starts with p, without allocating.
 func hasPrefix(b []byte, p string) bool { return len(b) >= len(p) && string(b[:len(p)]) == p }

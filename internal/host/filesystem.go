@@ -50,7 +50,7 @@ type filesystems struct {
 	latest  []usage          // sorted by mount point
 	mounted map[string]bool  // device names such as sda1
 	stuck   map[string]mount // by mount point: a statfs that has not come back
-	told    map[string]bool  // the gaps that stand
+	told    map[string]bool  // the current gaps
 
 	statfs func(path string, st *unix.Statfs_t) error // a hung mount in tests
 

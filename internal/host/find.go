@@ -156,7 +156,7 @@ func (f *finder) owner(inodes map[string]bool, what string, also func(pid int) b
 	return 0, nil
 }
 
-// holds tells whether a process has one of the sockets open.
+// holds reports whether a process has one of the sockets open.
 func (f *finder) holds(pid int, inodes map[string]bool) bool {
 	dir := f.h.path(fmt.Sprintf("/proc/%d/fd", pid))
 	entries, err := os.ReadDir(dir)
@@ -273,7 +273,7 @@ func (f *finder) named(pid int) bool {
 }
 
 // isServer also sees a server that was started through the dynamic loader or a
-// tool such as valgrind: its name stands further along the command line. A
+// tool such as valgrind: its name is further along the command line. A
 // command line with blanks in one argument (sh -c "mysqld …") is none.
 func (f *finder) isServer(pid int) bool {
 	if f.named(pid) {

@@ -18,11 +18,11 @@ import (
 
 // Options say which host is read.
 type Options struct {
-	// Root is what stands before every path: "/" for this host, a folder with
+	// Root is the prefix of every path: "/" for this host, a folder with
 	// proc, sys and etc in it for another tree. Empty means "/".
 	Root string
 	// FilesystemEvery is how often file systems are asked for their free space;
-	// zero means 10 s. Between two times the last figures stand.
+	// zero means 10 s. In between the last figures are kept.
 	FilesystemEvery time.Duration
 	// Processors reads only processors and pressure, for callers that need no more.
 	Processors bool
@@ -37,8 +37,8 @@ type Host struct {
 	closed bool
 }
 
-// New opens a host. It fails only where there is no /proc at all; what else is
-// missing is told by Gaps.
+// New opens a host. It fails only if there is no /proc at all; what else is
+// missing is reported by Gaps.
 func New(o Options) (*Host, error) {
 	if o.Root == "" {
 		o.Root = "/"

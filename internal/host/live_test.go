@@ -51,7 +51,8 @@ func processValues(t *testing.T, p *Process) map[string]float64 {
 func near(t *testing.T, what string, got, want, share, slack float64) {
 	t.Helper()
 	if math.IsNaN(got) || math.Abs(got-want) > math.Abs(want)*share+slack {
-		t.Errorf("%s: got %v, another source says %v", what, got, want)
+		t.Errorf("%s: got %v, another source says %v; want math.IsNaN(got) false, math.Abs(got - want) at most math.Abs(want)*share + slack",
+			what, got, want)
 	}
 }
 
@@ -132,7 +133,7 @@ func TestLiveSumsAndPressure(t *testing.T) {
 	id := h.Identity()
 	name, _ := os.Hostname()
 	if id.Hostname != name || id.CPUs < 1 || id.Memory < 1<<20 || id.BootID == "" || id.Kernel == "" {
-		t.Errorf("identity: %+v", id)
+		t.Errorf("identity: got %+v; want Hostname %v, CPUs at least 1, Memory at least 1 << 20, BootID not \"\", Kernel not \"\"", id, name)
 	}
 }
 
@@ -168,7 +169,7 @@ func TestLiveFlushes(t *testing.T) {
 		if syscall.Statfs(f.Name(), &st) == nil && st.Type == 0x01021994 {
 			t.Skip("the temporary folder is a tmpfs: fsync reaches no disk")
 		}
-		t.Errorf("%d fsyncs, %v flushes counted", writes, best)
+		t.Errorf("got %d fsyncs, %v flushes counted; want at least %v", writes, best, writes/2)
 	}
 	t.Logf("%d fsyncs, %v flushes of %.2f ms", writes, best, latency*1e3)
 }
@@ -201,10 +202,11 @@ func TestLiveProcess(t *testing.T) {
 	v := processValues(t, p)
 	cpu := v[`risso_process_cpu_seconds_total{mode="user"}`] + v[`risso_process_cpu_seconds_total{mode="system"}`]
 	if v["risso_process_threads"] < 2 || v["risso_process_resident_memory_bytes"] < 1<<20 || v["risso_process_open_fds"] < 3 {
-		t.Errorf("process: %v", v)
+		t.Errorf("process: got %v; want v[\"risso_process_threads\"] at least 2, v[\"risso_process_resident_memory_bytes\"] at least 1 << 20, v[\"risso_process_open_fds\"] at least 3",
+			v)
 	}
 	if d := time.Since(p.Started()); d < 0 || d > time.Minute {
-		t.Errorf("began %v ago", d)
+		t.Errorf("began %v ago, want from 0 to time.Minute", d)
 	}
 	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", cmd.Process.Pid))
 	near(t, "open files", v["risso_process_open_fds"], float64(len(entries)), 0, 0)
@@ -215,10 +217,10 @@ func TestLiveProcess(t *testing.T) {
 	used := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	near(t, "processor seconds", cpu, used, 0.25, 0.05)
 	if _, err := p.Read(); !errors.Is(err, ErrGone) {
-		t.Errorf("after its end: %v", err)
+		t.Errorf("after its end: got %v, want ErrGone", err)
 	}
 	if _, err := h.Process(cmd.Process.Pid); !errors.Is(err, ErrGone) {
-		t.Errorf("opened anew after its end: %v", err)
+		t.Errorf("opened anew after its end: %v, want ErrGone", err)
 	}
 }
 
@@ -228,7 +230,7 @@ func findAsNobody(t *testing.T, program, dir string, port int) {
 		t.Skip("only root can become another user")
 	}
 	os.Chmod(filepath.Dir(dir), 0o755)            // the test's own folder, which is closed to others
-	for d := dir; d != "/"; d = filepath.Dir(d) { // nobody must reach the program
+	for d := dir; d != "/"; d = filepath.Dir(d) { // everybody must be able to reach the program
 		if st, err := os.Stat(d); err != nil || st.Mode()&0o005 != 0o005 {
 			t.Skipf("another user cannot reach %s", d)
 		}
@@ -245,7 +247,7 @@ func findAsNobody(t *testing.T, program, dir string, port int) {
 		}
 	}
 	if err != nil || !strings.Contains(string(out), "found 0, no permission to see the open files of") || !strings.Contains(string(out), "setcap") {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("%v: got %s; want \"found 0, no permission to see the open files of\" in it, \"setcap\" in it", err, out)
 	}
 }
 
@@ -326,11 +328,11 @@ func TestLiveFindServer(t *testing.T) {
 	defer l.Close()
 	_, _, err = h.FindServer(Target{Port: l.Addr().(*net.TCPAddr).Port})
 	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "not a MySQL or MariaDB server") {
-		t.Errorf("a port of another program: %v", err)
+		t.Errorf("a port of another program: got %v; want ErrNotFound, \"not a MySQL or MariaDB server\" in the error", err)
 	}
 	_, _, err = h.FindServer(Target{Port: 1})
 	if !errors.Is(err, ErrNotFound) {
-		t.Errorf("a free port: %v", err)
+		t.Errorf("a free port: got %v, want ErrNotFound", err)
 	}
 }
 
@@ -348,10 +350,10 @@ func TestLiveReadAllocatesNothing(t *testing.T) {
 	defer p.Close()
 	h.Read()
 	if n := testing.AllocsPerRun(50, func() { h.Read() }); n > 0 {
-		t.Errorf("a tick of the host allocates %v times", n)
+		t.Errorf("a tick of the host allocates %v times, want at most 0", n)
 	}
 	if n := testing.AllocsPerRun(50, func() { p.Read() }); n > 0 {
-		t.Errorf("a tick of a process allocates %v times", n)
+		t.Errorf("a tick of a process allocates %v times, want at most 0", n)
 	}
 }
 
@@ -380,7 +382,7 @@ func BenchmarkReadCPU(b *testing.B) {
 	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// TestFamilyIsFine: what a process took is told in less than the hundredths of a second of /proc, and never less than those.
+// TestFamilyIsFine: what a process took is measured finer than the hundredths of a second of /proc, and is never less than those.
 func TestFamilyIsFine(t *testing.T) {
 	h := liveHost(t)
 	c := exec.Command("sleep", "600")
@@ -392,7 +394,7 @@ func TestFamilyIsFine(t *testing.T) {
 	defer f.Close()
 	took, err := f.Used()
 	if err != nil || took <= 0 || took%(time.Second/userHZ) == 0 {
-		t.Errorf("a process that has just begun took %v, %v", took, err)
+		t.Errorf("a process that has just begun took %v, %v; want took more than 0, took %% (time.Second / userHZ) not 0", took, err)
 	}
 	self := h.Family(os.Getpid())
 	defer self.Close()
@@ -406,6 +408,7 @@ func TestFamilyIsFine(t *testing.T) {
 	}
 	low, high := before.Utime.Nano()+before.Stime.Nano(), after.Utime.Nano()+after.Stime.Nano()
 	if slack := int64(20 * time.Millisecond); !ok || own.Nanoseconds() < low-slack || own.Nanoseconds() > high+slack {
-		t.Errorf("this process took %v, %t; getrusage says %v to %v", own, ok, time.Duration(low), time.Duration(high))
+		t.Errorf("this process took %v, %t; getrusage says %v to %v; want ok true, own.Nanoseconds() from %v to %v",
+			own, ok, time.Duration(low), time.Duration(high), low-slack, high+slack)
 	}
 }

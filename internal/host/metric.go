@@ -11,8 +11,8 @@ type Kind uint8
 
 // The kinds of metric.
 const (
-	Gauge   Kind = iota // a value of its own: bytes free
-	Counter             // only grows, but for a reset; its rate is what counts
+	Gauge   Kind = iota // a value in itself: bytes free
+	Counter             // only grows, except for a reset; its rate is what counts
 )
 
 // Label and Metric are the fleet's words, here for short.
@@ -45,7 +45,7 @@ func (s *set) clear() {
 	}
 }
 
-// template is a metric whose labels (but for the fixed one) come from the device.
+// template is a metric whose labels (except the fixed one) come from the device.
 type template struct {
 	name, unit, help string
 	kind             Kind

@@ -48,10 +48,10 @@ func (h *Host) addNetwork() {
 // netDev parses /proc/net/dev.
 type netDev struct {
 	h  *Host
-	at map[string]int // first position by name; -1 for an interface that is passed over
+	at map[string]int // first position by name; -1 for an interface that is skipped
 }
 
-// skipInterface passes over the host's ends of container networks, which come and
+// skipInterface skips the host's ends of container networks, which come and
 // go by the hundred.
 func skipInterface(name string) bool {
 	for _, p := range []string{"veth", "cali", "lxc", "tap"} {
@@ -118,7 +118,7 @@ func (n *netDev) define(name string) int {
 }
 
 // netStat parses /proc/net/snmp and /proc/net/netstat: a line of names, then a
-// line of figures. Where the wanted names stand is worked out once and again only
+// line of figures. The positions of the wanted names are found once and again only
 // when the line of names changes.
 type netStat struct {
 	h      *Host

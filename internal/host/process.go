@@ -17,9 +17,9 @@ import (
 var ErrGone = errors.New("the process has ended")
 
 // Process reads one process and its control group. Like a Host it is for one
-// goroutine, but for Gaps.
+// goroutine, except for Gaps.
 //
-// Context switches are left out on purpose: /proc tells them per thread only, and
+// Context switches are left out on purpose: /proc has them per thread only, and
 // those of a server's main thread, which /proc/PID/status shows, say nothing.
 type Process struct {
 	reader
@@ -44,7 +44,7 @@ var processTemplates = []template{
 	{name: "risso_process_start_time_seconds", unit: "seconds", help: "When the process began, Unix time."},
 }
 
-// Process opens the reader of a process. It returns ErrGone where there is none.
+// Process opens the reader of a process. It returns ErrGone if there is none.
 func (h *Host) Process(pid int) (*Process, error) {
 	dir := h.path(fmt.Sprintf("/proc/%d", pid))
 	p := &Process{pid: pid, stat: newProcFile(dir + "/stat"), page: float64(os.Getpagesize()), reader: reader{buf: make([]byte, 16<<10)}}
@@ -83,7 +83,7 @@ func (h *Host) Process(pid int) (*Process, error) {
 	return p, nil
 }
 
-// bootTime reads when the host was booted, unix time; zero where that is not told.
+// bootTime reads when the host was booted, unix time; zero if unknown.
 func (h *Host) bootTime() float64 {
 	in := cursor{b: []byte(h.text("/proc/stat"))}
 	for l, ok := in.line(); ok; l, ok = in.line() {
@@ -98,7 +98,7 @@ func (h *Host) bootTime() float64 {
 // PID is the number of the process.
 func (p *Process) PID() int { return p.pid }
 
-// Started is when the process began; the zero time where the host does not tell.
+// Started is when the process began; the zero time if the host does not say.
 func (p *Process) Started() time.Time {
 	if p.boot == 0 {
 		return time.Time{}
@@ -106,7 +106,7 @@ func (p *Process) Started() time.Time {
 	return time.Unix(int64(p.boot), 0).Add(time.Duration(p.started) * time.Second / userHZ)
 }
 
-// Read reads the process; the values stand at the positions of Metrics, as those
+// Read reads the process; the values are at the positions of Metrics, as those
 // of Host.Read do. It returns ErrGone once the process has ended, for good.
 func (p *Process) Read() ([]float64, error) {
 	p.clear()
@@ -158,7 +158,7 @@ type procStat struct {
 	cutime, cstime                                   uint64 // of children that ended
 }
 
-// parseStat reads /proc/PID/stat. The name stands in parentheses and may hold
+// parseStat reads /proc/PID/stat. The name is in parentheses and may hold
 // blanks and parentheses itself, so the last one counts.
 func parseStat(b []byte) (s procStat, ok bool) {
 	end := bytes.LastIndexByte(b, ')')
@@ -198,7 +198,7 @@ type fdCount struct {
 }
 
 // countEvery is at how many reads the folder is walked on kernels before 6.2,
-// which do not tell its size.
+// which do not say its size.
 const countEvery = 10
 
 func (f *fdCount) read(r *reader) {
@@ -228,7 +228,7 @@ func (f *fdCount) read(r *reader) {
 	r.values[f.at] = f.last
 }
 
-// sizeIsCount tells whether the folder is one of the real /proc: elsewhere its
+// sizeIsCount reports whether the folder is one of the real /proc: elsewhere its
 // size means bytes.
 func (f *fdCount) sizeIsCount() bool {
 	if f.tried {
@@ -239,7 +239,7 @@ func (f *fdCount) sizeIsCount() bool {
 	return f.tried
 }
 
-// countEntries counts the entries of an open folder, but for . and .. .
+// countEntries counts the entries of an open folder, except . and .. .
 func countEntries(fd int, buf []byte) float64 {
 	if _, err := unix.Seek(fd, 0, 0); err != nil {
 		return math.NaN()

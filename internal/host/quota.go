@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Quotas tells how often the control groups that a process is in were stopped for having used up their quota of processor time: the
+// Quotas reports how often the control groups that a process is in were stopped for having used up their quota of processor time: the
 // group's own and those above it, as far as they are seen from here.
 type Quotas struct{ files []string }
 
@@ -23,7 +23,7 @@ type Stopped struct {
 	Time    time.Duration // for which it was stopped, summed over the processors
 }
 
-// Quotas looks at the control groups of a process; pid 0 is this one. It gives an error where it cannot be known whether there is a
+// Quotas looks at the control groups of a process; pid 0 is this one. It returns an error if it cannot be known whether there is a
 // quota: no /proc, or no control groups mounted.
 func (h *Host) Quotas(pid int) (*Quotas, error) {
 	who := "self"

@@ -28,7 +28,7 @@ type group struct {
 	wait     int  // reads to let pass before the next try
 
 	// every is set where the kernel works hard for a file: it is read at every so
-	// many reads, and between them its last values stand.
+	// many reads, and between them its last values are kept.
 	every int
 	at    []int // positions of those values
 	held  []float64
@@ -50,7 +50,7 @@ func (g *group) hold(every int, at ...int) {
 }
 
 // Metrics describes the values of the last Read, position by position. The slice
-// only grows; what stands at a position stays there.
+// only grows; positions never change.
 func (r *reader) Metrics() []Metric { return r.metrics }
 
 // Each calls f for every value that is present in the last Read.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// RunQueue tells how long the threads of a process ran, and how long they waited for a processor although they could have
+// RunQueue measures how long the threads of a process ran, and how long they waited for a processor although they could have
 // run: what a busy machine takes from a process. It is for one goroutine.
 type RunQueue struct {
 	dir    string // of the threads
@@ -34,8 +34,8 @@ func (h *Host) RunQueue(pid int) *RunQueue {
 	return &RunQueue{dir: h.path("/proc/" + who + "/task"), buf: make([]byte, 256), last: map[int][2]uint64{}}
 }
 
-// Read gives both times since the first Read, summed over the threads. Of threads that ended the time until the Read before
-// counts. Kernels that were built or booted without scheduling statistics give an error, or nothing but zeros.
+// Read returns both times since the first Read, summed over the threads. For threads that ended the time until the previous Read
+// counts. Kernels that were built or booted without scheduling statistics cause an error, or nothing but zeros.
 func (q *RunQueue) Read() (ran, waited time.Duration, err error) {
 	entries, err := os.ReadDir(q.dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func (q *RunQueue) Read() (ran, waited time.Duration, err error) {
 			if os.IsNotExist(err) && exists(filepath.Join(q.dir, e.Name())) {
 				return 0, 0, fmt.Errorf("read when threads waited: %w", err)
 			}
-			continue // it ended meanwhile
+			continue // it ended in the meantime
 		}
 		seen[tid] = now
 		before, known := q.last[tid]
@@ -86,7 +86,7 @@ func (q *RunQueue) thread(tid string) (v [2]uint64, err error) {
 // mostClocks is how many processors are asked for their frequency: on some machines each of them has to be woken for it.
 const mostClocks = 16
 
-// MHz is the mean frequency of the processors now, of an even part of many; 0 where the host does not tell: most virtual
+// MHz is the mean frequency of the processors now, of an even part of many; 0 if the host does not say: most virtual
 // machines do not.
 func (h *Host) MHz() float64 {
 	files, err := filepath.Glob(h.path("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"))
@@ -110,7 +110,7 @@ func (h *Host) MHz() float64 {
 	return sum / n
 }
 
-// Crowd tells how long all processes of a host but some waited for a processor. It is for one goroutine.
+// Crowd measures how long all processes of a host except some waited for a processor. It is for one goroutine.
 type Crowd struct {
 	h       *Host
 	without []int
@@ -118,7 +118,7 @@ type Crowd struct {
 	first   map[int]uint64
 }
 
-// mostCrowd is how many threads are looked at; where there are more, nothing is told: each costs some microseconds.
+// mostCrowd is how many threads are examined; if there are more, nothing is measured: each costs some microseconds.
 const mostCrowd = 20000
 
 // Crowd looks at all processes but these and their children.
@@ -132,7 +132,7 @@ func (c *Crowd) Begin() (err error) {
 	return err
 }
 
-// Waited is how long they waited since Begin, all together. Threads that began or ended meanwhile are not in it.
+// Waited is how long they waited since Begin, all together. Threads that began or ended in between are not in it.
 func (c *Crowd) Waited() (time.Duration, error) {
 	now, err := c.look()
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Crowd) Waited() (time.Duration, error) {
 	return time.Duration(sum), nil
 }
 
-// look gives the nanoseconds that each thread has waited.
+// look returns the nanoseconds that each thread has waited.
 func (c *Crowd) look() (map[int]uint64, error) {
 	if !exists(c.h.path("/proc/1/task")) {
 		return nil, errors.New("processes of others are hidden")
@@ -174,7 +174,7 @@ func (c *Crowd) look() (map[int]uint64, error) {
 		q := &RunQueue{dir: c.h.path("/proc/" + p.Name() + "/task"), buf: c.buf}
 		threads, err := os.ReadDir(q.dir)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // it ended in the meantime
 		}
 		for _, t := range threads {
 			tid, err := strconv.Atoi(t.Name())

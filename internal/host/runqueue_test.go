@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRunQueue burns processor time in threads of its own and compares with what the kernel bills the process for.
+// TestRunQueue burns processor time in its own threads and compares with what the kernel bills the process for.
 func TestRunQueue(t *testing.T) {
 	q := liveHost(t).RunQueue(0)
 	if _, _, err := q.Read(); err != nil {
@@ -45,7 +45,7 @@ func TestRunQueue(t *testing.T) {
 	}
 	near(t, "time on processors", ran.Seconds(), (used() - before).Seconds(), 0.3, 0.1)
 	if waited < 0 {
-		t.Errorf("waited %v", waited)
+		t.Errorf("waited %v, want at least 0", waited)
 	}
 }
 
@@ -57,11 +57,11 @@ func TestProcessorsOnly(t *testing.T) {
 	}
 	seen := values(h)
 	if seen[`risso_host_cpu_seconds_total{mode="idle"}`] <= 0 {
-		t.Errorf("no idle time in %v", seen)
+		t.Errorf("no idle time in %v, want seen[`risso_host_cpu_seconds_total{mode=\"idle\"}`] more than 0", seen)
 	}
 	for _, m := range h.Metrics() {
 		if m.Source == "/proc/meminfo" || m.Source == "statfs" {
-			t.Errorf("%s was read, too", m.Name)
+			t.Errorf("%s was read, too; want m.Source not \"/proc/meminfo\", m.Source not \"statfs\"", m.Name)
 		}
 	}
 	if err := h.Close(); err != nil {
@@ -85,7 +85,7 @@ func TestProcessorsOnly(t *testing.T) {
 		t.Error("a kernel without scheduling statistics gives times")
 	}
 	if mhz := bare.MHz(); mhz != 0 {
-		t.Errorf("a machine that does not tell runs at %v MHz", mhz)
+		t.Errorf("a machine that does not tell runs at %v MHz, want 0", mhz)
 	}
 	dir := filepath.Join(root, "sys/devices/system/cpu/cpu0/cpufreq")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -95,6 +95,6 @@ func TestProcessorsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mhz := bare.MHz(); mhz != 2400 {
-		t.Errorf("%v MHz", mhz)
+		t.Errorf("%v MHz, want 2400", mhz)
 	}
 }

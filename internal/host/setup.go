@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Setup is how a host is set up, as far as that bears on how fast it is. What cannot be read is left empty.
+// Setup is how a host is set up, as far as that affects how fast it is. What cannot be read is left empty.
 type Setup struct {
 	Hostname     string   `json:"hostname"`
 	OS           string   `json:"os,omitempty"`
@@ -89,7 +89,7 @@ func chosen(list string) string {
 	return word
 }
 
-// hypervisor names what the machine is a guest of. Sources: /sys/hypervisor, the DMI strings that the hypervisor gives,
+// hypervisor names what the machine is a guest of. Sources: /sys/hypervisor, the DMI strings that the hypervisor sets,
 // and the processor's own flag (CPUID leaf 1, ECX bit 31).
 func (h *Host) hypervisor() string {
 	if t := h.text("/sys/hypervisor/type"); t != "" {
@@ -310,12 +310,12 @@ func (l *Limits) memory(text string) {
 	}
 }
 
-// ContainerOf names the container that a process runs in, as far as its control group tells; empty: none seen.
+// ContainerOf names the container that a process runs in, as far as its control group shows; empty: none seen.
 func (h *Host) ContainerOf(pid int) string {
 	return containerOf(h.text("/proc/" + strconv.Itoa(pid) + "/cgroup"))
 }
 
-// NetworkNamespace identifies the network namespace of a process (0: this one); empty where it may not be seen.
+// NetworkNamespace identifies the network namespace of a process (0: this one); empty if it may not be seen.
 func (h *Host) NetworkNamespace(pid int) string {
 	proc := "/proc/self"
 	if pid > 0 {
@@ -328,7 +328,7 @@ func (h *Host) NetworkNamespace(pid int) string {
 	return ns
 }
 
-// InterfaceKind says what kind of network interface a name stands for. Source: Documentation/ABI/testing/sysfs-class-net of
+// InterfaceKind says what kind of network interface a name denotes. Source: Documentation/ABI/testing/sysfs-class-net of
 // Linux: iflink differs from ifindex where an interface is an end of a pair or sits on another.
 func (h *Host) InterfaceKind(name string) string {
 	dir := h.path("/sys/class/net/" + name)
@@ -351,7 +351,7 @@ func (h *Host) InterfaceKind(name string) string {
 	return "a virtual interface"
 }
 
-// Command is the name of a process' program; empty where there is no such process.
+// Command is the name of a process' program; empty if there is no such process.
 func (h *Host) Command(pid int) string {
 	if pid <= 0 {
 		return ""
@@ -359,7 +359,7 @@ func (h *Host) Command(pid int) string {
 	return h.text("/proc/" + strconv.Itoa(pid) + "/comm")
 }
 
-// Parent is the process that started another; 0 where it is not known.
+// Parent is the process that started another; 0 if it is not known.
 func (h *Host) Parent(pid int) int {
 	if pid <= 0 {
 		return 0

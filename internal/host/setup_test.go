@@ -60,7 +60,7 @@ func TestLimitsV2(t *testing.T) {
 	}
 }
 
-// In a container of version 1 the mounts show the container's own part, under the name that the host gives it.
+// In a container of version 1 the mounts show the container's own part, under its name on the host.
 func TestLimitsV1InContainer(t *testing.T) {
 	mounts := ""
 	for i, c := range []string{"cpu,cpuacct", "memory", "cpuset"} {
@@ -77,10 +77,10 @@ func TestLimitsV1InContainer(t *testing.T) {
 	})
 	got := h.Limits(0)
 	if got.Version != 1 || got.CPUs != 1.5 || got.MemoryBytes != 512<<20 || got.CPUSet != "2" || got.CPUWeight != "1024" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want Version 1, CPUs 1.5, MemoryBytes 512 << 20, CPUSet \"2\", CPUWeight \"1024\"", got)
 	}
 	if h.Setup().Container != "docker" {
-		t.Errorf("the container is %q", h.Setup().Container)
+		t.Errorf("the container is %q, want \"docker\"", h.Setup().Container)
 	}
 }
 
@@ -93,10 +93,10 @@ func TestNoLimits(t *testing.T) {
 		"/sys/fs/cgroup/cpu/cpu.cfs_period_us":        "100000\n",
 	})
 	if got := h.Limits(0); got.CPUs != 0 || got.MemoryBytes != 0 || got.Version != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want CPUs 0, MemoryBytes 0, Version 1", got)
 	}
 	if got := h.Limits(4242); got != (Limits{}) {
-		t.Errorf("of a process that is not there: %+v", got)
+		t.Errorf("of a process that is not there: %+v, want Limits{}", got)
 	}
 }
 
@@ -123,7 +123,8 @@ broken line
 	} {
 		s, number, ok := mountOf(text, c.folder)
 		if !ok || s.Mount != c.mount || s.FileSystem != c.fstype || s.Source != c.source || s.Options != c.options || number != c.number {
-			t.Errorf("%s: %+v %s", c.folder, s, number)
+			t.Errorf("%s: got %+v %s; want ok true, Mount %v, FileSystem %v, Source %v, Options %v, number %s",
+				c.folder, s, number, c.mount, c.fstype, c.source, c.options, c.number)
 		}
 	}
 	if _, _, ok := mountOf("", "/x"); ok {
@@ -131,7 +132,7 @@ broken line
 	}
 }
 
-// A partition's queue is its disk's; btrfs has a number of its own and names its device.
+// A partition's queue is its disk's; btrfs has its own number and names its device.
 func TestStorageDevice(t *testing.T) {
 	h := writeTree(t, map[string]string{
 		"/proc/self/mountinfo":                        "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n42 22 0:51 / /srv rw - btrfs /dev/sdc rw\n",
@@ -152,7 +153,7 @@ func TestStorageDevice(t *testing.T) {
 	}
 	s, err := h.Storage(0, "/var/lib/mysql")
 	if err != nil || s.Device != "sda1" || s.Scheduler != "mq-deadline" || s.Rotational == nil || !*s.Rotational || s.Model != "ST4000" {
-		t.Errorf("%+v %v", s, err)
+		t.Errorf("got %+v %v; want Device \"sda1\", Scheduler \"mq-deadline\", Rotational not nil, *s.Rotational true, Model \"ST4000\"", s, err)
 	}
 	s, err = h.Storage(0, "/srv/data")
 	if err != nil || s.Device != "sdc" || s.Scheduler != "none" || s.Rotational == nil || *s.Rotational {

@@ -16,7 +16,7 @@ type Storage struct {
 	Mount      string   `json:"mount"`
 	FileSystem string   `json:"file_system"` // ext4, xfs, zfs, overlay …
 	Options    string   `json:"options"`     // options of the mount and of the file system
-	Source     string   `json:"source"`      // /dev/sda1, or the name the file system gives it
+	Source     string   `json:"source"`      // /dev/sda1, or the file system's name for it
 	SizeBytes  int64    `json:"size_bytes,omitempty"`
 	FreeBytes  int64    `json:"free_bytes,omitempty"`
 	Device     string   `json:"device,omitempty"` // sda1; empty: not a block device of this host
@@ -28,7 +28,7 @@ type Storage struct {
 	On         []string `json:"on,omitempty"` // devices underlying a mapped one (LVM, RAID)
 }
 
-// Storage finds what lies under a folder as the process pid sees it, which may be in a container; pid 0 is this process.
+// Storage finds what is under a folder as the process pid sees it, which may be in a container; pid 0 is this process.
 func (h *Host) Storage(pid int, folder string) (Storage, error) {
 	proc := "/proc/self"
 	if pid > 0 {
@@ -95,7 +95,7 @@ func joinOptions(lists ...string) string {
 }
 
 // device reads of the disk under a file system; number is its major:minor. File systems with several devices (btrfs, zfs)
-// have a number of their own: there the source names one.
+// have their own number: there the source names one.
 func (h *Host) device(s *Storage, number string) {
 	dir, err := filepath.EvalSymlinks(h.path("/sys/dev/block/" + number))
 	if err != nil {

@@ -102,7 +102,7 @@ func TestTrees(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			p.page = 4096 // of the made-up process, whatever machine the test runs on
+			p.page = 4096 // of the made-up process, regardless of the machine the test runs on
 			if _, err := p.Read(); err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestTrees(t *testing.T) {
 func TestNoProc(t *testing.T) {
 	_, err := New(Options{Root: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "is /proc mounted") {
-		t.Errorf("an empty tree: %v", err)
+		t.Errorf("an empty tree: got %v; want an error, \"is /proc mounted\" in the error", err)
 	}
 }
 
@@ -129,10 +129,10 @@ func TestIdentityOfTree(t *testing.T) {
 	want := Identity{Hostname: "db1.example", MachineID: "5d41402abc4b2a76b9719d911017c592", BootID: "0b4a2a54-6b3f-4f0e-9a51-2f3c1d9b7e11",
 		Kernel: "6.1.0-18-amd64", OS: "Debian GNU/Linux 12 (bookworm)", CPUs: 2, CPUModel: "Made-up CPU @ 2.00GHz", Memory: 24684092 * 1024}
 	if id != want {
-		t.Errorf("got %+v", id)
+		t.Errorf("got %+v, want %+v", id, want)
 	}
 	if id.ID() != "db1.example" {
-		t.Errorf("ID %q", id.ID())
+		t.Errorf("ID %q, want \"db1.example\"", id.ID())
 	}
 }
 
@@ -189,7 +189,7 @@ func TestDisksComeAndGo(t *testing.T) {
 		t.Errorf("%d metrics, want %d: only sdc is new", len(h.Metrics()), positions+len(diskColumns))
 	}
 	if h.Metrics()[positions].Labels[0].Value != "sdc" {
-		t.Errorf("position %d became %s", positions, h.Metrics()[positions].Key())
+		t.Errorf("position %d became %s, want h.Metrics()[positions].Labels[0].Value \"sdc\"", positions, h.Metrics()[positions].Key())
 	}
 	// A small step back is a reset, not a wrap.
 	tr.write("proc/diskstats", diskLine("sda", 3, 5))
@@ -232,11 +232,11 @@ func TestProcessNumberUsedAgain(t *testing.T) {
 	}
 	tr.write("proc/9/stat", fmt.Sprintf(stat, 777))
 	if v, err := p.Read(); !errors.Is(err, ErrGone) || !math.IsNaN(v[0]) {
-		t.Errorf("another process took the number: %v, %v", v[0], err)
+		t.Errorf("another process took the number: got %v, %v; want ErrGone, math.IsNaN(v[0]) true", v[0], err)
 	}
 	tr.write("proc/9/stat", fmt.Sprintf(stat, 100))
 	if _, err := p.Read(); !errors.Is(err, ErrGone) {
-		t.Errorf("gone is for good: %v", err)
+		t.Errorf("gone is for good: %v, want ErrGone", err)
 	}
 	tr.write("proc/10/stat", "rubbish")
 	if _, err := h.Process(10); err == nil {
@@ -244,7 +244,7 @@ func TestProcessNumberUsedAgain(t *testing.T) {
 	}
 }
 
-// A mount whose statfs hangs is told as a gap; nothing waits for it.
+// A mount whose statfs hangs is reported as a gap; nothing waits for it.
 func TestHungMount(t *testing.T) {
 	tr := newTree(t)
 	tr.write("proc/self/mounts", "nas:/export /nas nfs4 rw 0 0\n/dev/sda1 / ext4 rw 0 0\n")
@@ -264,14 +264,14 @@ func TestHungMount(t *testing.T) {
 	h.readFilesystems()
 	got := fmt.Sprint(gaps.list())
 	if !strings.Contains(got, "nfs4 from nas:/export does not answer") || !strings.Contains(got, "umount -f -l /nas") {
-		t.Errorf("gaps: %s", got)
+		t.Errorf("gaps: got %s; want \"nfs4 from nas:/export does not answer\" in it, \"umount -f -l /nas\" in it", got)
 	}
 	if len(h.Metrics()) != len(filesystemTemplates) || h.values[0] <= 0 {
-		t.Errorf("the other file system: %v", h.values)
+		t.Errorf("the other file system: got %v; want len(h.Metrics()) %v, h.values[0] more than 0", h.values, len(filesystemTemplates))
 	}
 	f.pass(20 * time.Millisecond)
 	if len(asked) != 1 {
-		t.Errorf("the hung mount was asked %d times", len(asked))
+		t.Errorf("the hung mount was asked %d times, want 1", len(asked))
 	}
 	close(release)
 	for range 200 {
@@ -281,12 +281,12 @@ func TestHungMount(t *testing.T) {
 		}
 	}
 	if g := gaps.list(); len(g) != 0 {
-		t.Errorf("it answers again, and still: %v", g)
+		t.Errorf("it answers again, and still: got %v; want none", g)
 	}
 	h.clear()
 	h.readFilesystems()
 	if len(h.Metrics()) != 2*len(filesystemTemplates) {
-		t.Errorf("%d metrics", len(h.Metrics()))
+		t.Errorf("got %d metrics, want %d", len(h.Metrics()), 2*len(filesystemTemplates))
 	}
 	// Hung again and then unmounted: the gap goes.
 	release = make(chan struct{})
@@ -295,7 +295,7 @@ func TestHungMount(t *testing.T) {
 	tr.write("proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\n")
 	f.pass(20 * time.Millisecond)
 	if g := gaps.list(); len(g) != 0 {
-		t.Errorf("it is unmounted, and still: %v", g)
+		t.Errorf("it is unmounted, and still: %v; want none", g)
 	}
 }
 
@@ -330,12 +330,12 @@ func TestWantedDisks(t *testing.T) {
 	h.fs.mounted = map[string]bool{"sda1": true, "sda2": true, "nvme0n1p1": true}
 	d := &disks{h: h}
 	for name, want := range map[string]bool{
-		"sda": true, "sda1": true, "sda2": true, "sda3": false, // two parts are mounted: each tells its own
+		"sda": true, "sda1": true, "sda2": true, "sda3": false, // two parts are mounted: each has its own
 		"nvme0n1": true, "nvme0n1p1": false, // the whole tells the part
 		"cciss/c0d0": true, "dm-0": true, "loop3": false, "ram0": false, "sr0": false, "zram1": false,
 	} {
 		if got := d.wanted(name); got != want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
 }

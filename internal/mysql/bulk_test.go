@@ -19,7 +19,7 @@ func bulk(t *testing.T, root *mysql.Stream, flavour string, ways map[string]stri
 	for name, dsn := range ways {
 		s := stream(t, target(t, dsn), mysql.StreamOptions{})
 		if want := strings.HasPrefix(flavour, "mariadb"); s.HasBulk() != want {
-			t.Errorf("%s: bulk: %v", name, s.HasBulk())
+			t.Errorf("%s: bulk: %v, want %v", name, s.HasBulk(), want)
 		}
 		if s.HasBulk() {
 			t.Run(name, func(t *testing.T) { bulkOver(t, s, name == "socket") })
@@ -30,7 +30,7 @@ func bulk(t *testing.T, root *mysql.Stream, flavour string, ways map[string]stri
 func bulkOver(t *testing.T, s *mysql.Stream, large bool) {
 	exec(t, s, "SET sql_log_bin = 0", "DELETE FROM s.b", "SET NAMES binary", "SET sql_mode = ''")
 	if _, err := s.PrepareBulk(t.Context(), "INSERT INTO s.b (nonsense) VALUES (?)"); err == nil || s.Broken() != nil {
-		t.Fatalf("a wrong statement: %v, %v", err, s.Broken())
+		t.Fatalf("a wrong statement: got %v, %v; want an error, s.Broken() nil", err, s.Broken())
 	}
 	b, err := s.PrepareBulk(t.Context(), "INSERT INTO s.b (id, v, d) VALUES (?, ?, ?)")
 	if err != nil {
@@ -73,7 +73,7 @@ func bulkOver(t *testing.T, s *mysql.Stream, large bool) {
 		t.Fatal(err)
 	}
 	if err := insert(0, "9", "x", "NULL", "1", "twice", "NULL"); mysql.ErrorNumber(err) != errno.DuplicateEntry || s.Broken() != nil {
-		t.Fatalf("a duplicate: %v, %v", err, s.Broken())
+		t.Fatalf("a duplicate: got %v, %v; want mysql.ErrorNumber(err) errno.DuplicateEntry, s.Broken() nil", err, s.Broken())
 	}
 	b.Close()
 	rows, err := s.QueryMaps(t.Context(), "SELECT id, LENGTH(v) AS n, IF(LENGTH(v) < 10, HEX(v), '') AS h, d FROM s.b ORDER BY id")

@@ -21,7 +21,7 @@ type Defaults struct {
 	tls     *tls.Config // made of options; nil: they ask for nothing
 }
 
-// UserDefaultsFile is ~/.my.cnf, or "" where there is no home.
+// UserDefaultsFile is ~/.my.cnf, or "" if there is no home.
 func UserDefaultsFile() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -30,7 +30,7 @@ func UserDefaultsFile() string {
 	return filepath.Join(home, ".my.cnf")
 }
 
-// ReadDefaults reads an option file as the mysql clients do. A file that is not there gives empty
+// ReadDefaults reads an option file as the mysql clients do. A missing file means empty
 // Defaults and no error. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
 func ReadDefaults(path string) (Defaults, error) {
 	var d Defaults
@@ -100,7 +100,7 @@ func (d *Defaults) set(line string) {
 	}
 }
 
-// optionValue takes quotes off a value, or a comment behind an unquoted one.
+// optionValue takes quotes off a value, or a comment after an unquoted one.
 func optionValue(v string) string {
 	if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
 		v = v[1 : len(v)-1]
@@ -110,7 +110,7 @@ func optionValue(v string) string {
 	return strings.NewReplacer(`\\`, `\`, `\s`, " ", `\t`, "\t", `\n`, "\n").Replace(v)
 }
 
-// Target is the server that the option file names; it reports false where it names none.
+// Target is the server that the option file names; it reports false if it names none.
 func (d Defaults) Target() (Target, bool) {
 	var t Target
 	var err error
@@ -132,8 +132,8 @@ func (d Defaults) Target() (Target, bool) {
 	return t.WithFallback(d), true
 }
 
-// OptionFile is the text of an option file by which a program of the server's own logs in as the target. It holds the
-// password: it must be readable by nobody else. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
+// OptionFile is the text of an option file with which one of the server's programs logs in as the target. It holds the
+// password: it must not be readable by others. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
 func (t Target) OptionFile(group string, options ...string) (string, error) {
 	if t.cfg == nil {
 		return "", fmt.Errorf("%w: no address", ErrDSN)

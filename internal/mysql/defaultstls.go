@@ -60,7 +60,7 @@ func (o *tlsOptions) demand() string {
 	return o.mode
 }
 
-// config is how a connection is to be encrypted; nil: not at all, or as the DSN says.
+// config is how to encrypt a connection; nil: not at all, or as the DSN says.
 func (o *tlsOptions) config() (*tls.Config, error) {
 	mode := o.demand()
 	if mode == "" || mode == "DISABLED" {
@@ -96,7 +96,7 @@ func (o *tlsOptions) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// chainOf verifies that a certificate is one of a CA's, whatever name stands in it.
+// chainOf verifies that a certificate is one of a CA's, whatever its name.
 func chainOf(roots *x509.CertPool) func(tls.ConnectionState) error {
 	return func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) == 0 {
@@ -120,7 +120,7 @@ func (d Defaults) encrypt(cfg *driver.Config) {
 	}
 	preferred := d.options.demand() == "PREFERRED"
 	if preferred && cfg.Net == "unix" {
-		return // nobody listens there
+		return // nothing listens there
 	}
 	cfg.TLS = d.tls.Clone()
 	cfg.AllowFallbackToPlaintext = preferred

@@ -53,7 +53,7 @@ func TestGTIDSetAlgebra(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tagged.Contains(v) != in {
-			t.Errorf("%s in %s: %v", g, tagged, !in)
+			t.Errorf("%s in %s: %v, want Contains(v) %v", g, tagged, !in, in)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestGTIDSetIsASet(t *testing.T) {
 		union, minus := a.Union(b), a.Subtract(b)
 		back, err := ParseGTIDSet(a.String())
 		if err != nil || !back.Equal(a) {
-			t.Fatalf("%s read back: %s, %v", a, back, err)
+			t.Fatalf("%s read back: %s, %v; want Equal(a) true", a, back, err)
 		}
 		if int(a.Count()) != len(am) {
 			t.Fatalf("%s has %d numbers, not %d", a, a.Count(), len(am))
@@ -109,12 +109,12 @@ func TestGTIDSetIsASet(t *testing.T) {
 		for n := uint64(1); n < 50; n++ {
 			g := GTID{Source: uuidA, Number: n}
 			if a.Contains(g) != am[n] || union.Contains(g) != (am[n] || bm[n]) || minus.Contains(g) != (am[n] && !bm[n]) {
-				t.Fatalf("%d of %s and %s", n, a, b)
+				t.Fatalf("got %d of %s and %s; want Contains(g) am[n], union.Contains(g) am[n] || bm[n], minus.Contains(g) am[n] && !bm[n]", n, a, b)
 			}
 			subset = subset && (!bm[n] || am[n])
 		}
 		if a.ContainsSet(b) != subset {
-			t.Fatalf("%s in %s: %v", b, a, !subset)
+			t.Fatalf("%s in %s: %v, want %v", b, a, !subset, subset)
 		}
 	}
 }

@@ -32,7 +32,8 @@ func TestGTIDSetText(t *testing.T) {
 			t.Errorf("%q: got %s, %v; want %s", in, got, err, want)
 		}
 		if got.ByDomain() != (want != "" && !strings.Contains(want, ":")) || got.Empty() != (want == "") {
-			t.Errorf("%q: got by domain %v, empty %v", in, got.ByDomain(), got.Empty())
+			t.Errorf("%q: got by domain %v, empty %v; want got.ByDomain() want != \"\" && !strings.Contains(want, \":\"), got.Empty() %v",
+				in, got.ByDomain(), got.Empty(), want == "")
 		}
 		text, err := json.Marshal(got)
 		var again GTIDSet
@@ -54,7 +55,7 @@ func TestGTIDText(t *testing.T) {
 		var again GTID
 		text, err := json.Marshal(got)
 		if err = errors.Join(err, json.Unmarshal(text, &again)); err != nil || again != got {
-			t.Errorf("%q as JSON: got %v, %v", in, again, err)
+			t.Errorf("%q as JSON: got %v, %v; want %v", in, again, err, got)
 		}
 	}
 	for _, bad := range []string{uuidA + ":0", uuidA + ":9223372036854775808", uuidA + ":1tag:1", uuidA, "x:1", uuidA + "::1"} {

@@ -57,7 +57,7 @@ func TestRights(t *testing.T) {
 			r.add(l)
 		}
 		if got := r.Have(c.schema, c.table, c.any); got != c.want {
-			t.Errorf("%q: %s on %q.%q: %t", c.lines, c.any, c.schema, c.table, got)
+			t.Errorf("%q: got %s on %q.%q: %t, want %t", c.lines, c.any, c.schema, c.table, got, c.want)
 		}
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// TestReadRights: the lines that a server gives, a server without privileges, and one that does not answer.
+// TestReadRights: the lines that a server returns, a server without privileges, and one that does not answer.
 func TestReadRights(t *testing.T) {
 	asks := func(lines []string, err error) func(string, func(string)) error {
 		return func(statement string, row func(string)) error {
 			if !strings.HasPrefix(statement, "SHOW ") || !strings.HasSuffix(statement, " GRANTS") {
-				t.Errorf("got asked %s", statement)
+				t.Errorf("got asked %s; want \"SHOW \" at its beginning, \" GRANTS\" at its end", statement)
 			}
 			for _, l := range lines {
 				row(l)
@@ -110,7 +110,7 @@ func TestGTIDsOfMany(t *testing.T) {
 		}
 	}
 	if got := set(t, "0-1-5,1-1-1,2-2-2").String(); got != "0-1-5,1-1-1,2-2-2" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"0-1-5,1-1-1,2-2-2\"", got)
 	}
 	g := GTID{Source: uuidA, Number: 1}
 	if err := g.UnmarshalText(nil); err != nil || !g.IsZero() {

@@ -124,7 +124,7 @@ func cutLogins(t *testing.T, ways map[string]string) {
 				usual = time.Since(began)
 				s.Close()
 			} else if ctx.Err() == nil {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want ctx.Err() not nil", name, err)
 			}
 			if stop != nil {
 				stop.Stop()
@@ -148,10 +148,11 @@ func readAll(t *testing.T, s *mysql.Stream, encrypted bool) {
 		t.Fatal(err)
 	}
 	if got.largest > 64<<10 {
-		t.Errorf("a piece has %d bytes, the buffer 64 KiB", got.largest)
+		t.Errorf("a piece has %d bytes, the buffer 64 KiB; want at most 64 << 10", got.largest)
 	}
 	if len(got.rows) != 8 || !bytes.Equal(got.rows[0], []byte("\x011\x01x\xfb")) || !bytes.Equal(got.rows[1], []byte("\x012\x00\x00")) || !bytes.Equal(got.rows[3], []byte("\x014\xfb\x03end")) {
-		t.Fatalf("%d rows; the first are %q", len(got.rows), got.rows[0])
+		t.Fatalf("%d rows; the first are %q; want len(got.rows) 8, got.rows[0] []byte(\"\\x011\\x01x\\xfb\"), got.rows[1] []byte(\"\\x012\\x00\\x00\"), got.rows[3] []byte(\"\\x014\\xfb\\x03end\")",
+			len(got.rows), got.rows[0])
 	}
 	sizes := []int{0, 0, 200000, 0, 1<<24 - 1 - 2 - 4 - 1, 1<<24 - 2 - 2 - 4 - 1, 40 << 20, 2*(1<<24-1) - 2 - 9 - 1}
 	for i, letter := range "xxmxabcd" {
@@ -160,7 +161,8 @@ func readAll(t *testing.T, s *mysql.Stream, encrypted bool) {
 		}
 		values, err := wire.SplitRow(nil, got.rows[i])
 		if err != nil || len(values) != 3 || len(values[1]) != sizes[i] || bytes.Count(values[1], []byte(string(letter))) != sizes[i] {
-			t.Errorf("row %d of %d bytes is not what was put there: %v", i, len(got.rows[i]), err)
+			t.Errorf("row %d of %d bytes is not what was put there: %v; want len(values) 3, len(values[1]) sizes[i], bytes.Count(values[1], []byte(string(letter))) sizes[i]",
+				i, len(got.rows[i]), err)
 		}
 	}
 	several(t, s)
@@ -168,11 +170,11 @@ func readAll(t *testing.T, s *mysql.Stream, encrypted bool) {
 		t.Fatal(err)
 	}
 	if c := s.Columns(); len(c) != 3 || c[1].Name != "a" || c[1].Charset != 63 {
-		t.Errorf("columns %+v", c)
+		t.Errorf("columns %+v; want len(c) 3, c[1].Name \"a\", c[1].Charset 63", c)
 	}
 }
 
-// several asks several things at once; a refusal leaves the session as it was.
+// several sends several queries in one packet; a refusal leaves the session as it was.
 func several(t *testing.T, s *mysql.Stream) {
 	var got string
 	note := func(i int, row [][]byte) error { got += fmt.Sprintf("%d:%.9s ", i, row[len(row)-1]); return nil }
@@ -180,7 +182,7 @@ func several(t *testing.T, s *mysql.Stream) {
 	for range 2 {
 		got = ""
 		if err := s.QuerySeveral(t.Context(), list, note); err != nil || got != "0: 0: 2:t 4:end " {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v; want \"0: 0: 2:t 4:end \"", got, err)
 		}
 	}
 	got = ""
@@ -193,7 +195,7 @@ func several(t *testing.T, s *mysql.Stream) {
 		t.Errorf("the definition of a table that is not there: %v", err)
 	}
 	if creates, err := define.CreateTables(t.Context(), s, []mysql.TableName{{Schema: "s", Name: "t"}, {Schema: "s", Name: "t"}}); err != nil || len(creates) != 2 || !strings.HasPrefix(creates[1], "CREATE TABLE `t`") {
-		t.Errorf("definitions: %q, %v", creates, err)
+		t.Errorf("definitions: got %q, %v; want len(creates) 2, \"CREATE TABLE `t`\" at the beginning of creates[1]", creates, err)
 	}
 }
 
@@ -237,10 +239,10 @@ func trouble(t *testing.T, to mysql.Target) {
 	s = stream(t, to, mysql.StreamOptions{})
 	full := errors.New("full")
 	if err := s.Select(t.Context(), "SELECT * FROM s.t", &collect{fail: full}); err != full {
-		t.Errorf("a sink that refuses: %v", err)
+		t.Errorf("a sink that refuses: got %v, want %v", err, full)
 	}
 	if err := s.Exec(t.Context(), "SELECT 1"); err != full {
-		t.Errorf("a session in the middle of an answer was used again: %v", err)
+		t.Errorf("a session in the middle of an answer was used again: %v, want %v", err, full)
 	}
 	s = stream(t, to, mysql.StreamOptions{})
 	other := stream(t, to, mysql.StreamOptions{})
@@ -248,10 +250,10 @@ func trouble(t *testing.T, to mysql.Target) {
 	defer cancel()
 	start := time.Now()
 	if err := s.Exec(ctx, "SELECT SLEEP(600)"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a statement whose time is over: %v", err)
+		t.Errorf("a statement whose time is over: %v, want context.DeadlineExceeded", err)
 	}
 	if took := time.Since(start); took > time.Minute {
-		t.Errorf("it took %s to end", took)
+		t.Errorf("it took %s to end, want at most time.Minute", took)
 	}
 	s.Close()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -267,7 +269,7 @@ func trouble(t *testing.T, to mysql.Target) {
 		}
 	}
 	if err := stream(t, to, mysql.StreamOptions{Patience: 200 * time.Millisecond}).Exec(t.Context(), "SELECT SLEEP(30)"); mysql.ClassOf(err) != mysql.ClassTimeout {
-		t.Errorf("a silent server: %v", err)
+		t.Errorf("a silent server: got %v, want mysql.ClassTimeout", err)
 	}
 }
 
@@ -281,9 +283,9 @@ func load(t *testing.T, root *mysql.Stream) {
 	}
 	rows, err := root.QueryMaps(t.Context(), "SELECT COUNT(*) n, SUM(LENGTH(v)) b FROM s.l")
 	if err != nil || rows[0]["n"] != "3" || rows[0]["b"] != "120001" {
-		t.Errorf("loaded %v, %v", rows, err)
+		t.Errorf("loaded %v, %v; want rows[0][\"n\"] \"3\", rows[0][\"b\"] \"120001\"", rows, err)
 	}
 	if err := root.Load(t.Context(), "LOAD DATA LOCAL INFILE 'rows' INTO TABLE s.l (id, v, nonsense)", strings.NewReader(data)); err == nil || root.Broken() != nil {
-		t.Errorf("a wrong statement: %v, %v", err, root.Broken())
+		t.Errorf("a wrong statement: got %v, %v; want an error, root.Broken() nil", err, root.Broken())
 	}
 }

@@ -31,7 +31,7 @@ const (
 
 // ParseTarget reads a DSN in go-sql-driver's form, user:password@tcp(host:port)/db or
 // user@unix(/path/socket)/. A bare host, host:port or /path/to/socket is taken too. Errors never
-// repeat the DSN, for it may hold a password.
+// repeat the DSN, because it may hold a password.
 func ParseTarget(dsn string) (Target, error) {
 	if !strings.Contains(dsn, "/") || (strings.HasPrefix(dsn, "/") && !strings.ContainsAny(dsn, "@()")) {
 		return bareTarget(dsn)
@@ -56,7 +56,7 @@ func ParseTarget(dsn string) (Target, error) {
 	return newTarget(cfg), nil
 }
 
-// errPort never shows what stands behind the colon: it may be a password.
+// errPort never shows what follows the colon: it may be a password.
 var errPort = fmt.Errorf("%w: the port is not a number from 1 to 65535; write it as user:password@tcp(host:3306)/", ErrDSN)
 
 func isPort(s string) bool {
@@ -170,7 +170,7 @@ func (t Target) WithPassword(p string) Target {
 	return Target{cfg: cfg}
 }
 
-// dialer gives the driver a network connection whose traffic is counted.
+// dialer provides the driver with a network connection whose traffic is counted.
 func (t Target) dialer(tr *Traffic) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	timeout := t.cfg.Timeout
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -57,7 +57,7 @@ func TestReadDefaults(t *testing.T) {
 	}
 	d, err := ReadDefaults(path)
 	if err != nil || d.User != "dba" || d.Password != "p#a ss" || d.Socket != "/run/a.sock" || d.Host != "db1" {
-		t.Errorf("got %+v, %v", d, err)
+		t.Errorf("got %+v, %v; want User \"dba\", Password \"p#a ss\", Socket \"/run/a.sock\", Host \"db1\"", d, err)
 	}
 	if err := os.WriteFile(path+".bad", []byte("[mysqld]\nport=x\n[client]\nhost=a\nport=abc\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestReadDefaults(t *testing.T) {
 		t.Errorf("port=abc: got %+v, %v, want an error that names file, line and option", d, err)
 	}
 	if d, err := ReadDefaults(path + ".none"); err != nil || d != (Defaults{}) {
-		t.Errorf("a file that is not there: %+v, %v", d, err)
+		t.Errorf("a file that is not there: %+v, %v; want Defaults{}", d, err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
-// TestClientCharset: collations of UCA 14 stand for their character set, all others for themselves. What MariaDB 11.8 gives:
+// TestClientCharset: collations of UCA 14 map to their character set, all others to themselves. What MariaDB 11.8 returns:
 // SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY.
 func TestClientCharset(t *testing.T) {
 	for collation, want := range map[uint16]uint16{8: 8, 33: 33, 45: 45, 63: 63, 255: 255, 2047: 2047, 2048: 33, 2303: 33, 2304: 45, 2559: 45, 2560: 2560} {

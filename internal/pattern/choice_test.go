@@ -9,7 +9,7 @@ import (
 func TestName(t *testing.T) {
 	for text, want := range map[string][2]string{"a.b": {"a", "b"}, "a": {"a", ""}, "a.b.c": {"a", "b.c"}, "`a.b`.c": {"a.b", "c"}, "a.`b``c.d`": {"a", "b`c.d"}, "`a`.`b`": {"a", "b"}, "a.b`c": {"a", "b`c"}, "a.`o'd d`": {"a", "o'd d"}} {
 		if s, n, err := Name(text); err != nil || [2]string{s, n} != want {
-			t.Errorf("%s: %q %q %v", text, s, n, err)
+			t.Errorf("%s: got %q %q %v; want [2]string{s, n} %v", text, s, n, err, want)
 		}
 	}
 	for _, text := range []string{"`a", "a.`b", "a.", ".b", "`a`b", "a.`b`c"} {
@@ -40,7 +40,7 @@ func TestChoice(t *testing.T) {
 	}
 	for name, want := range map[[2]string]bool{{"who.le", "t"}: true, {"a", "x.y"}: true, {"a", "x"}: false, {"b", "tt"}: true, {"b", "u"}: false, {"c", "d.e"}: true, {"c.d", "e"}: true, {"a", "orders"}: false} {
 		if got := c.Table(name[0], name[1]); got != want {
-			t.Errorf("%q: %v", name, got)
+			t.Errorf("%q: got %v, want %v", name, got, want)
 		}
 		if want && !c.May(name[0], false) {
 			t.Errorf("%s may have none", name[0])
@@ -55,9 +55,10 @@ func TestChoice(t *testing.T) {
 	}
 	narrow, err := NewChoice([]string{"a"}, []string{"*.t"})
 	if err != nil || !narrow.Both("a", "t") || narrow.Both("a", "u") || narrow.Both("b", "t") || narrow.Unmet() != nil {
-		t.Errorf("%v %v", narrow, err)
+		t.Errorf("got %v %v; want Both(\"a\", \"t\") true, Both(\"a\", \"u\") false, Both(\"b\", \"t\") false, Unmet() nil", narrow, err)
 	}
 	if everything, err := NewChoice(nil, nil); err != nil || !everything.Table("a", "b") || !everything.Both("a", "b") || !everything.May("a", true) || everything.Unmet() != nil {
-		t.Error(err)
+		t.Errorf("got %v; want everything.Table(\"a\", \"b\") true, everything.Both(\"a\", \"b\") true, everything.May(\"a\", true) true, everything.Unmet() nil",
+			err)
 	}
 }

@@ -72,7 +72,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestChoices: what is meant by schemas and tables together, and where they narrow each other.
+// TestChoices: what schemas and tables choose together, and if they narrow each other.
 func TestChoices(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -110,7 +110,8 @@ func TestChoices(t *testing.T) {
 			t.Errorf("%s: got that the schema may have some %v, %v; want %v, %v", c.name, got, both, c.may, c.mayBoth)
 		}
 		if choice.All() != (c.name == "everything") || len(choice.Schemas()) != len(c.schemas) || len(choice.Tables()) != len(c.tables) {
-			t.Errorf("%s: got all %v, %q, %v", c.name, choice.All(), choice.Schemas(), choice.Tables())
+			t.Errorf("%s: got all %v, %q, %v; want choice.All() %v, len(choice.Schemas()) %v, len(choice.Tables()) %v",
+				c.name, choice.All(), choice.Schemas(), choice.Tables(), c.name == "everything", len(c.schemas), len(c.tables))
 		}
 	}
 }
@@ -126,19 +127,20 @@ func TestUnmet(t *testing.T) {
 	c.Table("shop", "order")
 	u, ok := c.Unmet().(*UnmetError)
 	if !ok || u.Error() != "gone*, no shop.ordres, no shop.ordrs" || u.Remedy() != "did you mean shop.orders?" {
-		t.Fatalf("got %v, remedy %q", c.Unmet(), u.Remedy())
+		t.Fatalf("got %v, remedy %q; want ok true, u.Error() \"gone*, no shop.ordres, no shop.ordrs\", u.Remedy() \"did you mean shop.orders?\"",
+			c.Unmet(), u.Remedy())
 	}
 	if e := u.Exact(); e == nil || !slices.Equal(e.Names, []string{"shop.ordres", "shop.ordrs"}) || !slices.Equal(e.Near, u.Near) {
-		t.Errorf("without patterns: got %+v", e)
+		t.Errorf("without patterns: got %+v; want e not nil, Names []string{\"shop.ordres\", \"shop.ordrs\"}, Near %v", e, u.Near)
 	}
 	if e := (&UnmetError{Names: []string{"a*"}}).Exact(); e != nil {
 		t.Errorf("only patterns: got %+v, want nothing", e)
 	}
 	if h := (&UnmetError{Names: []string{"a"}, Near: []string{"b", "c"}}).Remedy(); h != "did you mean b or c?" {
-		t.Errorf("got %q", h)
+		t.Errorf("got %q, want \"did you mean b or c?\"", h)
 	}
 	if h := (&UnmetError{Names: []string{"a"}}).Remedy(); h != "" {
-		t.Errorf("nothing is near: got %q", h)
+		t.Errorf("nothing is near: got %q, want \"\"", h)
 	}
 	c.Table("shop", "ordres") // it comes later
 	c.Table("gone1", "x")

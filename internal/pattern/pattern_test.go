@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestAllCompile compiles every expression that Risso's source gives to Lazy.
+// TestAllCompile compiles every expression that Risso's source passes to Lazy.
 func TestAllCompile(t *testing.T) {
 	n := 0
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -53,7 +53,7 @@ func TestAllCompile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n < 50 {
-		t.Errorf("only %d expressions were found", n)
+		t.Errorf("only %d expressions were found, want at least 50", n)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestStars(t *testing.T) {
 		{strings.Repeat("a*", 1000) + "b", strings.Repeat("a", 5000), false},
 	} {
 		if Stars(c.pattern, c.name) != c.want {
-			t.Errorf("%.20q for %.20q is %v", c.pattern, c.name, !c.want)
+			t.Errorf("%.20q for %.20q is %v, want Stars(c.pattern, c.name) %v", c.pattern, c.name, !c.want, c.want)
 		}
 	}
 }

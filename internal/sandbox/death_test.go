@@ -57,10 +57,10 @@ func TestKilledUpLeavesNothing(t *testing.T) {
 				for _, s := range found {
 					t.Logf("left: sandbox %s is %s, %d processes", s.Name, s.State, len(ps))
 					if s.State == StateStarting {
-						t.Errorf("nobody starts it any more, but it is %s", s.State)
+						t.Errorf("nobody starts it any more, but it is %s; want not StateStarting", s.State)
 					}
 					if _, err := Up(t.Context(), Options{Dir: dir, CacheDir: cache, Name: s.Name}); fault.Code(err) != fault.Usage {
-						t.Errorf("its name can be used again: %v", err)
+						t.Errorf("its name can be used again: got %v, want fault.Usage", err)
 					}
 					if err := s.Down(t.Context()); err != nil {
 						t.Fatal(err)
@@ -70,15 +70,15 @@ func TestKilledUpLeavesNothing(t *testing.T) {
 					t.Errorf("processes without a sandbox")
 				}
 				if left, _ := processesUnder(dir); len(left) > 0 {
-					t.Errorf("%d processes are left, such as %v", len(left), argv(left[0].PID))
+					t.Errorf("%d processes are left, such as %v; want none", len(left), argv(left[0].PID))
 				}
 				if found, _ := List(dir); len(found) > 0 {
-					t.Errorf("%s is left", found[0].Name)
+					t.Errorf("%s is left, want none", found[0].Name)
 				}
 				if firstUse { // what the killed one left in the cache does not harm the next
 					s := up(t, Options{Dir: dir, CacheDir: cache})
 					if got := query(t, s.Primary(), "SELECT 1"); got != "1" {
-						t.Errorf("got %s", got)
+						t.Errorf("got %s, want \"1\"", got)
 					}
 				}
 			})
@@ -122,7 +122,7 @@ func killAtStep(t *testing.T, self string, step int) {
 	_ = cmd.Wait()
 	found, err := List(dir)
 	if err != nil || len(found) != 1 {
-		t.Fatalf("step %d (%s): %d sandboxes, %v", step, last, len(found), err)
+		t.Fatalf("step %d (%s): got %d sandboxes, %v; want 1", step, last, len(found), err)
 	}
 	t.Logf("killed after %q: %s", last, found[0].State)
 	if err := found[0].Down(t.Context()); err != nil {
@@ -152,10 +152,10 @@ func TestInterruptedUpCleansUp(t *testing.T) {
 		t.Logf("after %d ms: %v", ms, err)
 		if _, err := os.Stat(dir); err == nil {
 			if left, _ := processesUnder(dir); len(left) > 0 {
-				t.Errorf("after %d ms %d processes are left", ms, len(left))
+				t.Errorf("after %d ms %d processes are left, want none", ms, len(left))
 			}
 			if found, _ := List(dir); len(found) > 0 {
-				t.Errorf("after %d ms a sandbox is left", ms)
+				t.Errorf("after %d ms a sandbox is left, want none", ms)
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func TestUpsAtOnce(t *testing.T) {
 	for i, s := range made {
 		if s == nil {
 			if fault.Code(errs[i]) != fault.Usage {
-				t.Errorf("up %d: %v", i, errs[i])
+				t.Errorf("up %d: got %v, want fault.Usage", i, errs[i])
 			}
 			refused++
 			continue
@@ -191,7 +191,7 @@ func TestUpsAtOnce(t *testing.T) {
 		}
 	}
 	if refused != 1 || len(names) != 3 || len(ports) != 6 {
-		t.Errorf("%d refused, names %v, %d ports", refused, names, len(ports))
+		t.Errorf("got %d refused, names %v, %d ports; want refused 1, len(names) 3, len(ports) 6", refused, names, len(ports))
 	}
 	for _, s := range made {
 		if s != nil {
@@ -222,10 +222,10 @@ func TestDownRefusesWhileUpWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.State != StateStarting {
-		t.Errorf("it is %s", s.State)
+		t.Errorf("it is %s, want StateStarting", s.State)
 	}
 	if err := s.Down(t.Context()); !errors.Is(err, ErrBusy) {
-		t.Errorf("down says %v", err)
+		t.Errorf("down says %v, want ErrBusy", err)
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -257,11 +257,12 @@ func TestForeignProcessIsNeverHurt(t *testing.T) {
 	otherBoot.Boot = "00000000-0000-0000-0000-000000000000"
 	for name, p := range map[string]process{"other program": real, "other start": otherStart, "other boot": otherBoot, "no pid": {}, "init": {PID: 1, Boot: bootID()}} {
 		if err := p.signal(syscall.SIGKILL, dir); !errors.Is(err, os.ErrProcessDone) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want os.ErrProcessDone", name, err)
 		}
 		s := record(t, dir, p)
 		if s.State != StateStopped || s.Nodes[0].State != StateStopped || s.Nodes[0].PID != 0 {
-			t.Errorf("%s: listed as %s, node %s with pid %d", name, s.State, s.Nodes[0].State, s.Nodes[0].PID)
+			t.Errorf("%s: listed as %s, node %s with pid %d; want s.State StateStopped, s.Nodes[0].State StateStopped, s.Nodes[0].PID 0",
+				name, s.State, s.Nodes[0].State, s.Nodes[0].PID)
 		}
 		if err := s.Nodes[0].Kill(syscall.SIGKILL); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -270,7 +271,7 @@ func TestForeignProcessIsNeverHurt(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, state, err := procStat(foreign.Process.Pid); err != nil || state == 'Z' {
-			t.Fatalf("%s: the foreign process was killed", name)
+			t.Fatalf("%s: the foreign process was killed; want state not 'Z'", name)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestReplication(t *testing.T) {
 					readOnly = "SELECT @@read_only"
 				}
 				if got := query(t, n, readOnly); got != "1" {
-					t.Errorf("%s: %s gives %s", n.Name, readOnly, got)
+					t.Errorf("%s: %s gives %s, want \"1\"", n.Name, readOnly, got)
 				}
 			}
 			if len(ids) != 3 {
@@ -81,16 +81,16 @@ func checkAccess(t *testing.T, s *Sandbox) {
 	}
 }
 
-// checkSecrets: the password stands in private files only, and nobody else can
+// checkSecrets: the password is in private files only, and nobody else can
 // look into the folder.
 func checkSecrets(t *testing.T, s *Sandbox) {
 	t.Helper()
 	password, err := s.Password()
 	if err != nil || len(password) < 20 {
-		t.Fatalf("password of %d characters: %v", len(password), err)
+		t.Fatalf("password of %d characters: got %v; want at least 20", len(password), err)
 	}
 	if fi, err := os.Stat(s.Dir); err != nil || fi.Mode().Perm() != 0o700 {
-		t.Errorf("folder: %v, %v", fi.Mode(), err)
+		t.Errorf("folder: got %v, %v; want Perm() 0o700", fi.Mode(), err)
 	}
 	err = filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -115,7 +115,7 @@ func checkSecrets(t *testing.T, s *Sandbox) {
 		switch {
 		case base == secretFile || base == "client.cnf":
 			if fi.Mode().Perm() != 0o600 {
-				t.Errorf("%s has mode %v", rel, fi.Mode())
+				t.Errorf("%s has mode %v, want Perm() 0o600", rel, fi.Mode())
 			}
 		case strings.HasPrefix(rel, "replica") && (base == "master.info" || base == "mysql.ibd" || base == "slave_master_info.ibd" || strings.HasPrefix(base, "ib_logfile") || strings.HasPrefix(base, "#ib_redo") || strings.HasSuffix(base, ".dblwr") || base == "ibdata1"):
 			// Where a replica itself keeps what it logs in with.
@@ -139,14 +139,14 @@ func checkList(t *testing.T, s *Sandbox) {
 	t.Helper()
 	all, err := List(filepath.Dir(s.Dir))
 	if err != nil || len(all) != 1 {
-		t.Fatalf("%d sandboxes listed, %v", len(all), err)
+		t.Fatalf("got %d sandboxes listed, %v; want 1", len(all), err)
 	}
 	if all[0].State != StateRunning || !all[0].Ready || len(all[0].Nodes) != len(s.Nodes) {
-		t.Errorf("listed as %+v", all[0])
+		t.Errorf("listed as %+v; want State StateRunning, Ready true, len(Nodes) %v", all[0], len(s.Nodes))
 	}
 	for i, n := range all[0].Nodes {
 		if n.PID != s.Nodes[i].PID || n.State != StateRunning || n.Port != s.Nodes[i].Port || n.DSN != "root@unix("+n.Socket+")/" {
-			t.Errorf("node listed as %+v", n)
+			t.Errorf("node listed as %+v; want PID s.Nodes[i].PID, State StateRunning, Port s.Nodes[i].Port, DSN %v", n, "root@unix("+n.Socket+")/")
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestMixedVersionsReplicate(t *testing.T) {
 	needServer(t, "mysql-8.0")
 	s := up(t, Options{Servers: []string{"mysql-5.7", "mysql-8.0"}, Topology: TopologyReplication, Replicas: 1})
 	if s.Nodes[0].Server != "mysql-5.7" || s.Nodes[1].Server != "mysql-8.0" {
-		t.Errorf("nodes are %s and %s", s.Nodes[0].Server, s.Nodes[1].Server)
+		t.Errorf("nodes are %s and %s; want s.Nodes[0].Server \"mysql-5.7\", s.Nodes[1].Server \"mysql-8.0\"", s.Nodes[0].Server, s.Nodes[1].Server)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestGalera(t *testing.T) {
 	}
 	eventually(t, s.Nodes[1], "SELECT SUM(a) FROM test.t", "15")
 
-	// The whole cluster stops in good order; the last one founds it anew.
+	// The whole cluster stops cleanly; the last one founds it again.
 	for _, n := range s.Nodes {
 		if err := n.Stop(ctx); err != nil {
 			t.Fatal(err)
@@ -249,13 +249,13 @@ func TestNodesFailAndComeBack(t *testing.T) {
 		}
 	}
 	if s.State != StatePartial {
-		t.Errorf("a sandbox without its primary is %s", s.State)
+		t.Errorf("a sandbox without its primary is %s, want StatePartial", s.State)
 	}
 	if err := primary.Start(ctx, "--max-connections=33"); err != nil {
 		t.Fatal(err)
 	}
 	if got := query(t, primary, "SELECT @@max_connections"); got != "33" {
-		t.Errorf("max_connections is %s: the argument was lost", got)
+		t.Errorf("max_connections is %s: the argument was lost, want \"33\"", got)
 	}
 	query(t, primary, "CREATE TABLE test.t (a INT)")
 	eventually(t, replica, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema='test'", "1")
@@ -265,7 +265,7 @@ func TestSettingsReachTheServer(t *testing.T) {
 	needServer(t, "mariadb")
 	s := up(t, Options{Settings: []string{"max_connections=77", "performance_schema=ON"}})
 	if got := query(t, s.Primary(), "SELECT @@max_connections + @@performance_schema"); got != "78" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"78\"", got)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestServerThatDoesNotStartSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Up(t.Context(), Options{Dir: dir, CacheDir: cacheDir, Settings: []string{"no_such_thing=1"}})
 	if err == nil || !strings.Contains(err.Error(), "no_such_thing") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v; want an error, \"no_such_thing\" in the error", err)
 	}
 	mustBeClean(t, dir)
 }
@@ -284,16 +284,16 @@ func TestLongPathGetsShortSockets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long-", 20))
 	s := up(t, Options{Dir: dir})
 	if s.SocketDir == "" || len(s.Primary().Socket) > socketLimit {
-		t.Fatalf("socket is %s", s.Primary().Socket)
+		t.Fatalf("socket is %s; want s.SocketDir not \"\", len(s.Primary().Socket) at most %v", s.Primary().Socket, socketLimit)
 	}
 	if fi, err := os.Stat(s.SocketDir); err != nil || fi.Mode().Perm() != 0o700 {
-		t.Errorf("folder of sockets: %v, %v", fi, err)
+		t.Errorf("folder of sockets: got %v, %v; want Mode().Perm() 0o700", fi, err)
 	}
 	if err := Down(t.Context(), dir, s.Name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(s.SocketDir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder of sockets is left: %v", err)
+		t.Errorf("the folder of sockets is left: %v, want fs.ErrNotExist", err)
 	}
 	mustBeClean(t, dir)
 }
@@ -309,7 +309,7 @@ func TestNoAIO(t *testing.T) {
 			t.Run(spec, func(t *testing.T) {
 				t.Parallel()
 				if got := query(t, up(t, Options{Servers: []string{spec}}).Primary(), "SELECT @@innodb_use_native_aio"); got != "0" {
-					t.Errorf("innodb_use_native_aio is %s: there was room", got)
+					t.Errorf("innodb_use_native_aio is %s: there was room, want \"0\"", got)
 				}
 			})
 		}
@@ -317,7 +317,7 @@ func TestNoAIO(t *testing.T) {
 }
 
 // takeAIO takes what fs.aio-max-nr leaves, also what others give back, until the test ends: all but so little that a MySQL, which
-// does without where there is nothing, sees some and then has too little.
+// does without if there is nothing, sees some and then has too little.
 func takeAIO(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -30,7 +30,7 @@ func TestServes(t *testing.T) {
 		{"", false},
 	} {
 		if got := serves(strings.Fields(c.args), dir); got != c.want {
-			t.Errorf("serves(%q) is %v", c.args, got)
+			t.Errorf("serves(%q) is %v, want %v", c.args, got, c.want)
 		}
 	}
 }
@@ -55,10 +55,10 @@ func TestBadRequests(t *testing.T) {
 		o.Dir, o.CacheDir = dir, dir
 		_, err := Up(t.Context(), o)
 		if fault.Code(err) != fault.Usage {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want fault.Usage", name, err)
 		}
 		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-			t.Errorf("%s: it made %v", name, entries)
+			t.Errorf("%s: it made %v, want none", name, entries)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestMissingServerSaysWhereItLooked(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(dir, "path"))
 	_, err := Find(t.Context(), "mysql-1.2")
 	if !errors.Is(err, ErrNoServer) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want ErrNoServer", err)
 	}
 	for _, want := range []string{"mysql-1.2", filepath.Join(dir, "mine"), filepath.Join(dir, "path"), filepath.Join(dir, "cache/risso/servers"), "/usr/sbin", "/opt/*", "script/setup", "mariadb-server"} {
 		if !strings.Contains(err.Error(), want) {
@@ -106,8 +106,8 @@ func TestFindsServersByFolderAndPath(t *testing.T) {
 	}
 }
 
-// What the system has goes before what was fetched beside it, although that is newer: its programs (mariadb-backup, clients)
-// stand on PATH.
+// What the system has goes before what was fetched in addition, although that is newer: its programs (mariadb-backup, clients)
+// are on PATH.
 func TestInstalledServerGoesFirst(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
@@ -144,7 +144,7 @@ func TestRecipes(t *testing.T) {
 	} {
 		r, err := recipeFor(Server{Family: FamilyMySQL, Version: version})
 		if err != nil || !strings.HasPrefix(r.follow[0], want) {
-			t.Errorf("MySQL %v: %v, %v", version, r.follow, err)
+			t.Errorf("MySQL %v: got %v, %v; want %q at its beginning", version, r.follow, err, want)
 		}
 	}
 	for family, version := range map[Family]string{FamilyMySQL: "5.6.50", FamilyMariaDB: "10.1.0"} {
@@ -160,7 +160,7 @@ func TestHeldPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.release()
-	// Nobody who asks for any free port gets it.
+	// No one that asks for any free port gets it.
 	for range 200 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -203,7 +203,7 @@ func TestCopyKeepsContentAndHoles(t *testing.T) {
 		}
 		got, err := os.ReadFile(dst)
 		if err != nil || string(got) != string(content) {
-			t.Errorf("%s differs: %v", name, err)
+			t.Errorf("%s differs: %v; want string(got) %v", name, err, string(content))
 		}
 		src = dst // the second is a copy of a file with holes
 	}
@@ -224,11 +224,11 @@ func TestReadsAnyRecord(t *testing.T) {
 	}
 	all, err := List(root)
 	if err != nil || len(all) != 3 {
-		t.Fatalf("%d, %v", len(all), err)
+		t.Fatalf("got %d, %v; want 3", len(all), err)
 	}
 	for _, s := range all {
 		if s.State != StatePartial {
-			t.Errorf("%s is %s", s.Name, s.State)
+			t.Errorf("%s is %s, want StatePartial", s.Name, s.State)
 		}
 		if err := s.Down(t.Context()); err != nil {
 			t.Error(err)
@@ -236,9 +236,9 @@ func TestReadsAnyRecord(t *testing.T) {
 	}
 	mustBeClean(t, root)
 	if all, err := List(filepath.Join(root, "nowhere")); err != nil || len(all) != 0 {
-		t.Errorf("%v, %v", all, err)
+		t.Errorf("got %v, %v; want none", all, err)
 	}
 	if _, err := Open(root, "../x"); fault.Code(err) != fault.Usage {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want fault.Usage", err)
 	}
 }

@@ -29,14 +29,14 @@ func FuzzFingerprint(f *testing.F) {
 		in := bytes.Clone(s)
 		fp := keep.Append(nil, s)
 		if !bytes.Equal(in, s) {
-			t.Fatal("the statement was changed")
+			t.Fatalf("the statement was changed: got %v, want %v", in, s)
 		}
 		if len(fp) > 2*len(s)+room {
-			t.Errorf("%q: %d bytes from %d", s, len(fp), len(s))
+			t.Errorf("%q: got %d bytes from %d, want at most %d", s, len(fp), len(s), 2*len(s)+room)
 		}
 		pre := append(make([]byte, 0, 4+len(s)%64), "pre:"...)
 		if got := keep.Append(pre, s); string(got) != "pre:"+string(fp) {
-			t.Errorf("%q: %q after other text, else %q", s, got, fp)
+			t.Errorf("%q: got %q after other text, else %q; want %v", s, got, fp, "pre:"+string(fp))
 		}
 		// Minus signs side by side, which no statement has, may become a comment when what followed them is gone.
 		if again := keep.Append(nil, fp); !bytes.Equal(again, fp) && !bytes.Contains(fp, []byte("--")) && !settles(&keep, again) {
@@ -52,8 +52,8 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// settles tells whether a fingerprint made anew stays as it is. What the first one made of broken text (a quote that is
-// not closed, half an operator) may be read otherwise once more; then it must stay.
+// settles reports whether the fingerprint of a fingerprint stays as it is. What the first one made of broken text (a quote that is
+// not closed, half an operator) may be read differently the second time; then it must stay.
 func settles(f *Fingerprinter, fp []byte) bool {
 	for range 4 {
 		again := f.Append(nil, fp)
@@ -79,7 +79,7 @@ func FuzzLexer(f *testing.F) {
 				at = x.End
 			}
 			if at != len(s) {
-				t.Fatalf("%+v: %q: the tokens end at %d", d, s, at)
+				t.Fatalf("got %+v: %q: the tokens end at %d, want %d", d, s, at, len(s))
 			}
 		}
 	})
@@ -107,7 +107,7 @@ func FuzzRedact(f *testing.F) {
 		lx := lexer{s: out}
 		for x := lx.next(); x.kind != tkEnd; x = lx.next() {
 			if x.kind == tkString || x.kind == tkNumber {
-				t.Errorf("%q\nleaves %q in\n%q", s, lx.text(x), out)
+				t.Errorf("got %q; want x.kind not %v, x.kind not %v\nleaves %q in\n%q", s, tkString, tkNumber, lx.text(x), out)
 			}
 		}
 		SetsPassword(s)
@@ -135,7 +135,7 @@ func TestFingerprintOfFingerprint(t *testing.T) {
 	}
 }
 
-// FuzzRename holds that readers of definitions take any text, that a renamed text is the text but for the names, and that
+// FuzzRename holds that readers of definitions take any text, that a renamed text is the text except for the names, and that
 // nothing is left to rename in it.
 func FuzzRename(f *testing.F) {
 	seeds(f)
@@ -152,13 +152,13 @@ func FuzzRename(f *testing.F) {
 			at := 0
 			for _, e := range edits {
 				if e.Begin < at || e.End <= e.Begin || e.End > len(text) {
-					t.Fatalf("%q: the edit %+v", text, e)
+					t.Fatalf("%q: the edit %+v; want Begin at least %v, End more than %v, End at most %v", text, e, at, e.Begin, len(text))
 				}
 				at = e.End
 			}
 			again := Apply(text, edits)
 			if more, _ := d.Rename(again, to); len(more) > 0 {
-				t.Errorf("%+v: %q\nbecame %q\nand has %+v to rename", d, text, again, more)
+				t.Errorf("%+v: %q, want none\nbecame %q\nand has %+v to rename", d, text, again, more)
 			}
 			c, err := d.ReadCreate(text)
 			if err == nil {
@@ -172,7 +172,7 @@ func FuzzRename(f *testing.F) {
 			if c, ok := d.ReadChange(text); ok {
 				for _, n := range append(append(c.Names, c.To...), c.On) {
 					if n.Begin < 0 || n.End < n.Begin || n.End > len(text) {
-						t.Fatalf("%q: the name %+v", text, n)
+						t.Fatalf("%q: the name %+v; want Begin at least 0, End from %v to %v", text, n, n.Begin, len(text))
 					}
 				}
 			}

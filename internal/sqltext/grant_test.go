@@ -41,12 +41,12 @@ func TestReadGrant(t *testing.T) {
 	for _, in := range []string{"", "SET GLOBAL a = 1", "SET PASSWORD FOR u = 'x'", "GRANT ALL ON *.* TO a, b", "GRANT ALL ON *.* TO a IDENTIFIED BY 'x', b IDENTIFIED BY 'y'",
 		"GRANT ALL ON *.* TO a; DROP USER b", "GRANT ALL ON *.*", "CREATE USER a", "GRANT ALL ON *.* TO 'a", "SET DEFAULT ROLE r TO a, b"} {
 		if _, err := (Dialect{}).ReadGrant(in); !errors.Is(err, ErrStatement) {
-			t.Errorf("%s: %v", in, err)
+			t.Errorf("%s: got %v, want ErrStatement", in, err)
 		}
 	}
 }
 
-// TestLike: what a name may be in a GRANT on all of a schema; a pattern of many % is no way to keep Risso busy.
+// TestLike: what a name may be in a GRANT on all of a schema; a pattern with many % cannot keep Risso busy.
 func TestLike(t *testing.T) {
 	for _, c := range []struct {
 		pattern, name string
@@ -58,13 +58,13 @@ func TestLike(t *testing.T) {
 		{strings.Repeat("%a", 1000) + "b", strings.Repeat("a", 5000), false}, {strings.Repeat("%", 1000), "shop", true},
 	} {
 		if got := Like(c.pattern, c.name); got != c.want {
-			t.Errorf("%.20q, %.20q: %t", c.pattern, c.name, got)
+			t.Errorf("got %.20q, %.20q: %t; want %t", c.pattern, c.name, got, c.want)
 		}
 	}
 	for _, name := range []string{"", "a_b%c\\d", "%%", `\_`} {
 		p := SchemaPattern(name)
 		if one, ok := ExactSchema(p); !Like(p, name) || !ok || one != name || Like(p, name+"x") {
-			t.Errorf("%q has the pattern %q, which is of %q", name, p, one)
+			t.Errorf("%q has the pattern %q, which is of %q; want Like(p, name) true, ok true, one %q, Like(p, name+\"x\") false", name, p, one, name)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLists: parentheses, commas outside of them, words, and where they stand.
+// TestLists: parentheses, commas outside of them, words, and their places.
 func TestLists(t *testing.T) {
 	join := func(list []Token) string {
 		var words []string
@@ -43,13 +43,13 @@ func TestLists(t *testing.T) {
 	}
 	const text = "  ab  (c) /* x */ 'd' "
 	if begin, end := Span(Tokens(text)); text[begin:end] != "ab  (c) /* x */ 'd'" {
-		t.Errorf("got %q", text[begin:end])
+		t.Errorf("got %q, want \"ab  (c) /* x */ 'd'\"", text[begin:end])
 	}
 	if begin, end := Span(Tokens(text)[1:4]); text[begin:end] != "(c)" {
 		t.Errorf("got %q, want (c)", text[begin:end])
 	}
 	if begin, end := Span(nil); begin != 0 || end != 0 {
-		t.Errorf("of nothing: got %d to %d", begin, end)
+		t.Errorf("of nothing: got %d to %d; want begin 0, end 0", begin, end)
 	}
 }
 
@@ -76,13 +76,13 @@ func TestSecretWords(t *testing.T) {
 				t.Errorf("%s: got no password", stmt)
 			}
 			if got := string(Redact(nil, []byte(stmt))); strings.Contains(got, "secret") {
-				t.Errorf("%s: got %s", stmt, got)
+				t.Errorf("%s: got %s, want no \"secret\" in it", stmt, got)
 			}
 		}
 	}
 	for _, stmt := range []string{"SET identifies = 'x'", "SET passport = 'x'", "SET pw = 1", "SET pwx = 1", "SET connections = 1", "SET authentication = 1", "SET wsrep_sst = 1", "pw", "p", "passw", "SELECT 1"} {
 		if SetsPassword([]byte(stmt)) {
-			t.Errorf("%s: got a password", stmt)
+			t.Errorf("%s: got a password, want SetsPassword([]byte(stmt)) false", stmt)
 		}
 	}
 	for in, want := range map[string]string{
@@ -127,7 +127,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestDefinitions: what may stand in a definition of a table, and what makes it more than one.
+// TestDefinitions: what may be in a definition of a table, and what makes it more than one.
 func TestDefinitions(t *testing.T) {
 	for text, good := range map[string]bool{
 		"CREATE TABLE t (a INT)": true, "CREATE TABLE t (a INT) ENGINE=InnoDB COMMENT='SELECT'": true, "CREATE TABLE t (a INT) WITH SYSTEM VERSIONING": true, "CREATE TABLE t (a INT, FULLTEXT KEY (a) WITH PARSER ngram)": true, "CREATE TABLE t (a INT) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1))": true,

@@ -8,7 +8,7 @@ func TestHasPlaceholders(t *testing.T) {
 		"select 1 # ?": false, "select a->'$.x?' from t": false, "": false, "select 1 - ?": true, "select 2/?": true, "select 'it''s ?' , ?": true, "select 'open ?": false,
 	} {
 		if got := HasPlaceholders([]byte(stmt)); got != want {
-			t.Errorf("%s: %v", stmt, got)
+			t.Errorf("%s: got %v, want %v", stmt, got, want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// pieces are what a text is made of in TestServersAgree: whatever opens, closes, hides or escapes something.
+// pieces are what a text is made of in TestServersAgree: everything that opens, closes, hides or escapes something.
 var pieces = []string{" + ", "2", "'a'", "'it''s'", `'x\'y'`, `"q"`, `"q\"r"`, "`v`", "`v``w`", "/* c */", "/* /* c */", "/*!50003 ", "/*!99999 ", "/*!100100 ",
 	"/*!080000 ", "/*!80000 ", "/*!50701 ", "/*M!100100 ", "/*m!50003 ", "/*! ", "/*!123 ", "*/", "*", "/", " -- c\n", " --c\n", "--\x7fc\n", "--", "# c ' \n", "# c\x00 + 4\n", "-- c\x00 + 5\n",
 	"_utf8mb4", "_nope", "N", "x", "'41'", "b'1'", "0x41", "0X41", "1e5", "1.5", ".5", "2fa", "@u", "@u.v", "@`u`", "@'u'", "@@port", "@@global.port", ":=", "<=>", "||", "&&",
@@ -91,7 +91,7 @@ func agree(t *testing.T, s *mysql.Stream, d sqltext.Dialect, mode string) {
 		}
 	}
 	if right < 30 {
-		t.Errorf("only %d texts were SQL", right)
+		t.Errorf("only %d texts were SQL, want at least 30", right)
 	}
 }
 
@@ -105,7 +105,7 @@ func systemPrograms(t *testing.T, s *mysql.Stream, d sqltext.Dialect) {
  UNION ALL SELECT 'VIEW', TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = 'sys'
  UNION ALL SELECT 'TRIGGER', TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'sys'`)
 	if err != nil || len(rows) < 100 {
-		t.Fatal(len(rows), err)
+		t.Fatalf("got %v, %v; want at least 100", len(rows), err)
 	}
 	run := func(statement string) error { return s.Exec(t.Context(), statement) }
 	for _, st := range []string{"CREATE DATABASE other", "CREATE TABLE other.sys_config LIKE sys.sys_config", "SET GLOBAL log_bin_trust_function_creators = 1", "USE other"} {
@@ -130,7 +130,7 @@ func systemPrograms(t *testing.T, s *mysql.Stream, d sqltext.Dialect) {
 			in := d.WithMode(mode)
 			c, err := in.ReadCreate(text)
 			if err != nil || c.Kind != r["k"] || c.Name.Name != r["n"] {
-				t.Errorf("%s %s: %+v, %v", r["k"], r["n"], c, err)
+				t.Errorf("got %s %s: %+v, %v; want c.Kind r[\"k\"], c.Name.Name r[\"n\"]", r["k"], r["n"], c, err)
 				continue
 			}
 			edits, _ := in.Rename(text, to)

@@ -30,7 +30,7 @@ func TestReadsOnly(t *testing.T) {
 		"analyze select 1", "handler t open", "show tables", "select \"sleep\"(1)", "prepare s from 'x'", "administrator command: Quit",
 	} {
 		if err := ReadsOnly([]byte(s)); !errors.Is(err, ErrWrites) {
-			t.Errorf("%s: %v", s, err)
+			t.Errorf("%s: got %v, want ErrWrites", s, err)
 		}
 	}
 }
@@ -50,20 +50,20 @@ func TestSetsPassword(t *testing.T) {
 		"select * from users where login='u' and passwd='secret9'", "alter user u identified/* x */by/*secret9*/'secret9'", "create user u identified by n'secret9'",
 	} {
 		if !SetsPassword([]byte(s)) {
-			t.Errorf("not seen: %s", s)
+			t.Errorf("not seen: got %s, want SetsPassword([]byte(s)) true", s)
 		}
 		if got := string(Redact(nil, []byte(s))); strings.Contains(got, "secret9") {
-			t.Errorf("%s\nbecame %s", s, got)
+			t.Errorf("got %s, want no \"secret9\" in it\nbecame %s", s, got)
 		}
 	}
 	for _, s := range []string{"select 1", "select a from passengers where identity='x'", "create user u", "insert into t values ('x')", ""} {
 		if SetsPassword([]byte(s)) {
-			t.Errorf("seen in %s", s)
+			t.Errorf("seen in %s, want SetsPassword([]byte(s)) false", s)
 		}
 	}
 }
 
-// TestHard feeds what logs of real life hold; the time limit of the test would catch what is not linear.
+// TestHard feeds what real logs hold; the time limit of the test would catch what is not linear.
 func TestHard(t *testing.T) {
 	n := 1 << 18
 	if testing.Short() {
@@ -92,7 +92,7 @@ func TestHard(t *testing.T) {
 		Tables(in)
 		Redact(nil, in)
 		if len(fp) > 2*len(in)+64 {
-			t.Errorf("%s: a fingerprint of %d bytes from %d", name, len(fp), len(in))
+			t.Errorf("%s: a fingerprint of %d bytes from %d, want at most %d", name, len(fp), len(in), 2*len(in)+64)
 		}
 	}
 }
@@ -105,10 +105,10 @@ func TestLongStatement(t *testing.T) {
 	var f Fingerprinter
 	fp := f.Append(nil, s)
 	if string(fp) != "insert into t (a) values(?+)" {
-		t.Errorf("%.100s", fp)
+		t.Errorf("got %.100s, want \"insert into t (a) values(?+)\"", fp)
 	}
 	if cap(fp) > 4096 {
-		t.Errorf("%d bytes for a fingerprint of %d", cap(fp), len(fp))
+		t.Errorf("got %d bytes for a fingerprint of %d, want at most 4096", cap(fp), len(fp))
 	}
 }
 
@@ -120,7 +120,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 			dst = f.Append(dst[:0], s)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }
 

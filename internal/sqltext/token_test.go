@@ -66,7 +66,7 @@ func TestValue(t *testing.T) {
 	} {
 		list := c.d.Tokens(c.in)
 		if len(list) != 1 || c.d.Value(list[0]) != c.want {
-			t.Errorf("%s: %q", c.in, c.d.Value(list[0]))
+			t.Errorf("%s: got %q; want len(list) 1, c.d.Value(list[0]) %q", c.in, c.d.Value(list[0]), c.want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestFrames(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if !bytes.HasPrefix(frame, []byte("before")) || !bytes.Equal(decode(t, frame[6:]), raw) {
-			t.Errorf("%s: another comes out", name)
+			t.Errorf("%s: another comes out; want bytes.HasPrefix(frame, []byte(\"before\")) true, decode(t, frame[6:]) %v", name, raw)
 		}
 		var h zstd.Header
 		if err := h.Decode(frame[6:]); err != nil || len(raw) >= 256 && !h.HasFCS || h.HasFCS && h.FrameContentSize != uint64(len(raw)) {
@@ -80,7 +80,7 @@ func TestFrames(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(decode(t, b.Bytes()), raw) {
-				t.Errorf("%s in pieces of %d: another comes out", name, size)
+				t.Errorf("%s in pieces of %d: another comes out, want decode(t, b.Bytes()) %v", name, size, raw)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestWriterFails: trouble of the writer below is told, at the latest by Close, and the encoder is of use afterwards.
+// TestWriterFails: errors of the underlying writer are returned, at the latest by Close, and the encoder is usable afterwards.
 func TestWriterFails(t *testing.T) {
 	e, err := NewEncoder()
 	if err != nil {
@@ -141,11 +141,11 @@ func TestWriterFails(t *testing.T) {
 	}
 	_, err = io.Copy(w, bytes.NewReader(noise))
 	if err = errors.Join(err, w.Close()); !errors.Is(err, errFull) {
-		t.Errorf("it says %v", err)
+		t.Errorf("it says %v, want errFull", err)
 	}
 	frame, err := e.Append(nil, noise)
 	if err != nil || !bytes.Equal(decode(t, frame), noise) {
-		t.Errorf("afterwards: %v", err)
+		t.Errorf("afterwards: got %v; want decode(t, frame) %v", err, noise)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestManyEncoders(t *testing.T) {
 				raw := rows[i*1000 : len(rows)-round*500]
 				frame, err := e.Append(nil, raw)
 				if err != nil || !bytes.Equal(decode(t, frame), raw) {
-					t.Errorf("another comes out: %v", err)
+					t.Errorf("another comes out: %v; want decode(t, frame) %v", err, raw)
 				}
 				runtime.GC()
 			}

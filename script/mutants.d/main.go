@@ -47,8 +47,9 @@ func main() {
 	defer stop()
 	sample := flag.Int("n", 0, "try only so many of the faults, always the same ones")
 	tests := flag.String("run", "", "run only tests whose names match this pattern")
+	short := flag.Bool("short", false, "run the tests with -short")
 	flag.Parse()
-	left, err := run(ctx, *sample, *tests, flag.Arg(0), flag.Args()[1:])
+	left, err := run(ctx, *sample, *tests, *short, flag.Arg(0), flag.Args()[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -58,8 +59,8 @@ func main() {
 	}
 }
 
-// run tries the faults of a room, or a sample of them, and gives the percentage that survives.
-func run(ctx context.Context, sample int, tests, room string, files []string) (float64, error) {
+// run tries the faults of a room, or a sample of them, and returns the percentage that survives.
+func run(ctx context.Context, sample int, tests string, short bool, room string, files []string) (float64, error) {
 	only, err := regexp.Compile(tests)
 	if err != nil {
 		return 0, err
@@ -81,7 +82,7 @@ func run(ctx context.Context, sample int, tests, room string, files []string) (f
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return 0, fmt.Errorf("limit memory: %w", err)
 	}
-	s := suite{bin: bin, dir: dir, asking: asking(dir), only: only}
+	s := suite{bin: bin, dir: dir, asking: asking(dir), only: only, short: short}
 	if err := s.learn(ctx, scratch); err != nil {
 		return 0, err
 	}
@@ -94,20 +95,21 @@ type suite struct {
 	bin, dir string
 	asking   map[string]bool // tests that start servers: a pure room is guarded without
 	only     *regexp.Regexp  // tests whose names match; nil: all
+	short    bool            // with -short
 	tests    []test
 }
 
-// test is one test function: how long it takes, and which faults it reaches.
+// test is one test function: what it takes, and which faults it reaches.
 type test struct {
-	name    string
-	took    time.Duration
-	reaches map[int]bool
+	name      string
+	took, cpu time.Duration // of the clock, of processors
+	reaches   map[int]bool
 }
 
 // learn runs every test once by itself, without a fault.
 func (s *suite) learn(ctx context.Context, scratch string) error {
 	if _, err := os.Stat(s.bin); errors.Is(err, os.ErrNotExist) {
-		return nil // go test -c makes none where there are no tests
+		return nil // go test -c makes none if there are no tests
 	}
 	cmd := exec.Command(s.bin, "-test.list", ".")
 	cmd.Dir = s.dir
@@ -121,14 +123,15 @@ func (s *suite) learn(ctx context.Context, scratch string) error {
 		}
 		hits := filepath.Join(scratch, name)
 		began := time.Now()
-		if out, err := s.run(ctx, 10*time.Minute, name, "MUTANT_HITS="+hits); err != nil {
+		cpu, out, err := s.run(ctx, limit{10 * time.Minute, 10 * time.Minute}, name, "MUTANT_HITS="+hits)
+		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			fmt.Fprintf(os.Stderr, "mutants: %s is left out, it fails without a fault: %v\n%s", name, err, out)
 			continue
 		}
-		t := test{name: name, took: time.Since(began), reaches: map[int]bool{}}
+		t := test{name: name, took: time.Since(began), cpu: cpu, reaches: map[int]bool{}}
 		text, err := os.ReadFile(hits)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -139,6 +142,9 @@ func (s *suite) learn(ctx context.Context, scratch string) error {
 				return err
 			}
 			t.reaches[n] = true
+		}
+		if os.Getenv("MUTANTS_DEBUG") != "" {
+			fmt.Fprintf(os.Stderr, "%s: %v, %d faults\n", name, t.took, len(t.reaches))
 		}
 		s.tests = append(s.tests, t)
 	}
@@ -162,21 +168,34 @@ func asking(dir string) map[string]bool {
 	return out
 }
 
-// run runs the tests whose names match, at most for a time.
-func (s *suite) run(ctx context.Context, limit time.Duration, names, env string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// limit is after how much time of the clock and of processors a run has hung. The latter says more: what a test takes of it does not hang on
+// what else the machine does.
+type limit struct{ clock, cpu time.Duration }
+
+var errHung = errors.New("it did not end")
+
+// run runs the tests whose names match, within a limit, and returns the processor time that they took.
+func (s *suite) run(ctx context.Context, most limit, names, env string) (time.Duration, []byte, error) {
+	timed, cancel := context.WithTimeout(ctx, most.clock)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.bin, "-test.run", "^("+names+")$", "-test.failfast", "-test.timeout=0")
+	args := []string{"-c", fmt.Sprintf(`ulimit -t %d && exec "$0" "$@"`, int(most.cpu.Seconds())), s.bin, "-test.run", "^(" + names + ")$", "-test.failfast", "-test.timeout=0"}
+	if s.short {
+		args = append(args, "-test.short")
+	}
+	cmd := exec.CommandContext(timed, "sh", args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, append(os.Environ(), env), time.Second
 	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return out, ctx.Err()
+	if cmd.ProcessState == nil || ctx.Err() != nil {
+		return 0, out, errors.Join(ctx.Err(), err)
 	}
-	return out, err
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+		err = errHung
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), out, err
 }
 
 // try runs, for each fault, the tests that reach it; with a sample above 0, for so many. When ctx ends, the rest stays untried.
-// They come in no order, so that those tried tell of all, but always in the same one.
+// They come in no order, so that those tried represent all, but always in the same one.
 func (s *suite) try(ctx context.Context, faults []*fault, sample int) {
 	work := make(chan *fault)
 	var workers sync.WaitGroup
@@ -206,22 +225,24 @@ const quick = 50 * time.Millisecond
 // meet runs the tests that reach a fault: the quick ones together, then each of the others, the shortest first.
 func (s *suite) meet(ctx context.Context, id int) fate {
 	var batches [][]string
-	var limits []time.Duration
+	var limits []limit
 	for _, t := range s.tests {
 		if !t.reaches[id] {
 			continue
 		}
 		if len(batches) == 0 || t.took > quick {
-			batches, limits = append(batches, nil), append(limits, 3*time.Second)
+			batches, limits = append(batches, nil), append(limits, limit{clock: 10 * time.Second, cpu: 2 * time.Second})
 		}
 		n := len(batches) - 1
-		batches[n], limits[n] = append(batches[n], t.name), limits[n]+5*t.took
+		batches[n] = append(batches[n], t.name)
+		limits[n].clock += 5 * t.took
+		limits[n].cpu += 3 * t.cpu
 	}
 	if len(batches) == 0 {
 		return unreached
 	}
 	for i, names := range batches {
-		if _, err := s.run(ctx, limits[i], strings.Join(names, "|"), "MUTANT="+strconv.Itoa(id)); errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := s.run(ctx, limits[i], strings.Join(names, "|"), "MUTANT="+strconv.Itoa(id)); errors.Is(err, errHung) {
 			return hung
 		} else if err != nil {
 			return killed

@@ -50,14 +50,14 @@ func TestBenchmarksInBrowser(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal(out, &result); err != nil || result.Environment.Server.Flavour != "MariaDB" {
-			t.Errorf("the result does not hold its environment: %v %.300s", err, out)
+			t.Errorf("the result does not hold its environment: got %v %.300s; want result.Environment.Server.Flavour \"MariaDB\"", err, out)
 		}
 		id := regexp.MustCompile(`kept as \S+/benchmarks/(\d+)`).FindStringSubmatch(said.String())
 		if id == nil {
-			t.Fatalf("it does not say where the result is kept: %s", said.String())
+			t.Fatalf("it does not say where the result is kept: %s, want id not nil", said.String())
 		}
 		if strings.Contains(said.String(), "does not watch") {
-			t.Errorf("the watched server was not recognised: %s", said.String())
+			t.Errorf("the watched server was not recognised: %s, want no \"does not watch\" in it", said.String())
 		}
 		return id[1]
 	}
@@ -85,7 +85,7 @@ func sbtest(ctx context.Context, t *testing.T, socket string) {
 	}
 }
 
-// TestReportInBrowser opens the page that risso bench report writes in the browser: it must stand alone and complain of
+// TestReportInBrowser opens the page that risso bench report writes in the browser: it must be self-contained and complain of
 // nothing, in light and dark and on paper.
 func TestReportInBrowser(t *testing.T) {
 	needBrowser(t)
@@ -96,7 +96,7 @@ func TestReportInBrowser(t *testing.T) {
 	for i, n := range []string{"one", "several", "sweep"} {
 		files, err := filepath.Glob(fmt.Sprintf("../../internal/measure/report/testdata/%s*.json", n))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("no results %d to report: %v", i, err)
+			t.Fatalf("no results %d to report: got %v; want len(files) not 0", i, err)
 		}
 		out, err := exec.CommandContext(ctx, bin, append([]string{"bench", "report"}, files...)...).Output()
 		if err != nil {

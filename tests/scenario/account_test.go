@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestLimitedAccount: an account without privileges sees what it may, and each remedy mends its gap as it stands.
+// TestLimitedAccount: an account without privileges sees what it may, and each remedy fixes its gap as printed.
 func TestLimitedAccount(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {
@@ -32,7 +32,7 @@ func TestLimitedAccount(t *testing.T) {
 			var todo []fleet.Trouble
 			for _, g := range r.instance(t, "db").Gaps {
 				if g.Remedy == "" {
-					t.Errorf("no remedy for %q: %s", g.What, g.Why)
+					t.Errorf("no remedy for %q: got %s, want g.Remedy not \"\"", g.What, g.Why)
 				} else {
 					todo = append(todo, g)
 				}
@@ -41,13 +41,13 @@ func TestLimitedAccount(t *testing.T) {
 				break
 			}
 			if round > 3 {
-				t.Fatalf("gaps are left: %+v", todo)
+				t.Fatalf("gaps are left: %+v, want round at most 3", todo)
 			}
 			for _, g := range todo {
 				t.Logf("%s (%s): %s", g.What, g.Why, g.Remedy)
 				execSQL(t, n, g.Remedy) // verbatim
 			}
-			// Its connections are cut, so that Risso asks again at once and not after a minute.
+			// Its connections are cut, so that Risso asks again immediately and not after a minute.
 			cutSessions(t, n, "USER = 'lim-ited'")
 			r.awaitTicks(t, "db", 2)
 			await(t, "the mended gaps vanish", func() bool {
@@ -78,8 +78,8 @@ func has(gaps []fleet.Trouble, word string) bool {
 	return false
 }
 
-// TestFewConnections: with an account that may have one connection, or two, the numbers are read as ever, also after its connections were
-// cut; that statements or sessions cannot be followed is a note, with a statement that mends it.
+// TestFewConnections: with an account that may have one connection, or two, the numbers are read as always, also after its connections were
+// cut; that statements or sessions cannot be followed is a note, with a statement that fixes it.
 func TestFewConnections(t *testing.T) {
 	t.Parallel()
 	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {
@@ -109,22 +109,22 @@ func TestFewConnections(t *testing.T) {
 			}
 			noEvent(t, r, "db", fleet.EventDown)
 			if list := r.instance(t, "db").Findings; len(list) > 0 {
-				t.Errorf("%s of one account with %d: %+v", kind, limit, list)
+				t.Errorf("%s of one account with %d: %+v, want none", kind, limit, list)
 			}
 			r.stop(t, syscall.SIGTERM)
 			says := func() string {
 				out, errs, code := runRisso(t, nil, "doctor", "--no-host", "--dsn", dsn, "--data", dataDir(t), "--listen", "127.0.0.1:0")
 				if code != 0 {
-					t.Fatalf("doctor: %d %s %s", code, out, errs)
+					t.Fatalf("doctor: got %d %s %s, want 0", code, out, errs)
 				}
 				return out
 			}
 			if out := says(); !strings.Contains(out, remedy) {
-				t.Errorf("doctor: %s", out)
+				t.Errorf("doctor: got %s, want %q in it", out, remedy)
 			}
 			execSQL(t, n, remedy)
 			if out := says(); strings.Contains(out, "MAX_USER_CONNECTIONS") {
-				t.Errorf("doctor with the remedy: %s", out)
+				t.Errorf("doctor with the remedy: got %s, want no \"MAX_USER_CONNECTIONS\" in it", out)
 			}
 			r = serve(t, dataDir(t), "--no-host", "--dsn", dsn)
 			await(t, "with the remedy all is followed", func() bool {

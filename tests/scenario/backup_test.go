@@ -46,7 +46,7 @@ func (p place) backup(t *testing.T, program string) (b into) {
 	t.Helper()
 	r := runProgram(t, program, "backup", "--dsn", p.dsn, "--to", p.dir, "--output", "json")
 	if r.code != 0 || r.err != "" {
-		t.Fatalf("exit code %d; it said %s", r.code, r.err)
+		t.Fatalf("exit code %d; it said %s; want r.code 0, r.err \"\"", r.code, r.err)
 	}
 	if err := json.Unmarshal([]byte(r.out), &b); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func (p place) whole(t *testing.T) (ids []string) {
 	r := runProgram(t, binary, "backup", "list", "--from", p.dir, "--output", "json")
 	var list struct{ Backups []struct{ ID, State string } }
 	if err := json.Unmarshal([]byte(r.out), &list); err != nil || r.code != 0 {
-		t.Fatalf("exit code %d, %v: %s", r.code, err, r.err)
+		t.Fatalf("exit code %d, %v: got %s; want 0", r.code, err, r.err)
 	}
 	for _, b := range list.Backups {
 		if b.State == "whole" { // one that was killed is said to be running until its lease ends
@@ -111,17 +111,17 @@ func TestBackupCommand(t *testing.T) {
 
 	first := p.backup(t, binary)
 	if first.Backup.Tables != 101 || first.Backup.Rows != 4002 || first.NewChunks != 101 {
-		t.Errorf("the first backup: %+v", first)
+		t.Errorf("the first backup: got %+v; want Backup.Tables 101, Backup.Rows 4002, NewChunks 101", first)
 	}
 	if ids := p.whole(t); len(ids) != 1 || ids[0] != first.Backup.ID {
-		t.Errorf("listed: %v", ids)
+		t.Errorf("listed: got %v; want len(ids) 1, ids[0] %v", ids, first.Backup.ID)
 	}
 	r := runProgram(t, binary, "backup", "show", "--from", p.dir)
 	if r.code != 0 || !strings.Contains(r.out, first.Backup.ID) || !strings.Contains(r.out, "shop") {
-		t.Errorf("show: exit code %d: %s%s", r.code, r.out, r.err)
+		t.Errorf("show: exit code %d: got %s%s; want r.code 0, %q in it, \"shop\" in it", r.code, r.out, r.err, first.Backup.ID)
 	}
 	if r := p.verify(t, binary); r.code != 0 || !strings.Contains(r.out, "Whole    yes") {
-		t.Errorf("verify: exit code %d: %s%s", r.code, r.out, r.err)
+		t.Errorf("verify: exit code %d: got %s%s; want r.code 0, \"Whole    yes\" in it", r.code, r.out, r.err)
 	}
 	t.Run("encoders", func(t *testing.T) { p.bothEncoders(t, n) })
 	t.Run("wrong use", func(t *testing.T) { p.wrongUse(t) })
@@ -136,24 +136,24 @@ func (p place) bothEncoders(t *testing.T, n *sandbox.Node) {
 		lack.Of(t, "RISSO_PURE_BIN names no program built without cgo: run script/test")
 	}
 	if r := p.verify(t, pure); r.code != 0 {
-		t.Errorf("built without cgo, verify ends with %d: %s%s", r.code, r.out, r.err)
+		t.Errorf("built without cgo, verify ends with %d: got %s%s; want 0", r.code, r.out, r.err)
 	}
 	if b := p.backup(t, pure); b.NewChunks != 0 || b.Backup.Rows != 4002 {
-		t.Errorf("built without cgo it stores the same rows again: %+v", b)
+		t.Errorf("built without cgo it stores the same rows again: got %+v; want NewChunks 0, Backup.Rows 4002", b)
 	}
 	execSQL(t, n, "UPDATE shop.prices SET p = p + 1; UPDATE shop.tab SET v = REPEAT('word ', 400);")
 	if b := p.backup(t, pure); b.NewChunks != 2 {
-		t.Errorf("built without cgo: %+v", b)
+		t.Errorf("built without cgo: got %+v, want NewChunks 2", b)
 	}
 	if r := p.verify(t, binary); r.code != 0 {
-		t.Errorf("verify of what the build without cgo wrote ends with %d: %s%s", r.code, r.out, r.err)
+		t.Errorf("verify of what the build without cgo wrote ends with %d: got %s%s, want 0", r.code, r.out, r.err)
 	}
 	if b := p.backup(t, binary); b.NewChunks != 0 {
-		t.Errorf("it stores the other build's rows again: %+v", b)
+		t.Errorf("it stores the other build's rows again: got %+v, want NewChunks 0", b)
 	}
 }
 
-// wrongUse: one line that says what is wrong, and the code that stands for it.
+// wrongUse: one line that says what is wrong, and its exit code.
 func (p place) wrongUse(t *testing.T) {
 	before := len(p.whole(t))
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func (p place) wrongUse(t *testing.T) {
 	} {
 		r := runProgram(t, binary, c.args...)
 		if r.code != c.code || !strings.Contains(r.err, c.says) {
-			t.Errorf("%v: exit code %d, not %d: %s", c.args, r.code, c.code, r.err)
+			t.Errorf("%v: exit code %d, not %d: %s; want r.code %d, %q in it", c.args, r.code, c.code, r.err, c.code, c.says)
 		}
 		oneLine(t, r.err)
 	}
@@ -214,17 +214,17 @@ func (p place) plug(t *testing.T, n *sandbox.Node) {
 			t.Errorf("%s: exit code %d: %s", sig, code, r.err)
 		}
 		if now := p.whole(t); strings.Join(now, " ") != strings.Join(ids, " ") {
-			t.Errorf("%s: %v became %v", sig, ids, now)
+			t.Errorf("%s: %v became %v, want strings.Join(now, \" \") %v", sig, ids, now, strings.Join(ids, " "))
 		}
 		if v := p.verify(t, binary); v.code != 0 {
-			t.Errorf("%s: verify ends with %d: %s%s", sig, v.code, v.out, v.err)
+			t.Errorf("%s: verify ends with %d: %s%s, want 0", sig, v.code, v.out, v.err)
 		}
 		stored := len(p.objects(t)) - len(before)
 		if b := p.backup(t, binary); b.NewChunks < 1 || b.NewChunks > 100-stored {
-			t.Errorf("%s: of 100 changed tables %d were stored before, and %d in the next run", sig, stored, b.NewChunks)
+			t.Errorf("%s: of 100 changed tables %d were stored before, and %d in the next run; want from 1 to %v", sig, stored, b.NewChunks, 100-stored)
 		}
 		if now := p.whole(t); len(now) != len(ids)+1 {
-			t.Errorf("%s: after the next backup: %v", sig, now)
+			t.Errorf("%s: after the next backup: %v, want length %v", sig, now, len(ids)+1)
 		}
 	}
 }
@@ -248,13 +248,13 @@ func (p place) flip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := p.verify(t, binary); r.code != 1 || !strings.Contains(r.out+r.err, "prices") {
-			t.Errorf("with a flipped bit verify ends with %d: %s%s", r.code, r.out, r.err)
+			t.Errorf("with a flipped bit verify ends with %d: got %s%s; want r.code 1, \"prices\" in r.out + r.err", r.code, r.out, r.err)
 		}
 		if err := os.WriteFile(path, raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if r := p.verify(t, binary); r.code != 0 {
-			t.Errorf("with the bit as it was verify ends with %d: %s%s", r.code, r.out, r.err)
+			t.Errorf("with the bit as it was verify ends with %d: %s%s, want 0", r.code, r.out, r.err)
 		}
 		return
 	}

@@ -49,7 +49,7 @@ func benched(t *testing.T, kind string) (n *sandbox.Node, dsn string) {
 	execSQL(t, n, "CREATE DATABASE sbtest")
 	dsn = "root@unix(" + n.Socket + ")/sbtest"
 	if _, said, code := runRisso(t, nil, "bench", "prepare", "point_select", "--dsn", dsn, "--tables", "2", "--table-size", "1000"); code != 0 || said != "" {
-		t.Fatalf("prepare: exit %d: %s", code, said)
+		t.Fatalf("prepare: exit %d: got %s; want code 0, said \"\"", code, said)
 	}
 	return n, dsn
 }
@@ -61,7 +61,7 @@ func TestBenchGoesOnElsewhere(t *testing.T) {
 	execSQL(t, s.Nodes[0], "CREATE DATABASE sbtest")
 	dsn := func(i int) string { return "root@unix(" + s.Nodes[i].Socket + ")/sbtest" }
 	if _, said, code := runRisso(t, nil, "bench", "prepare", "point_select", "--dsn", dsn(0)); code != 0 {
-		t.Fatalf("prepare: exit %d: %s", code, said)
+		t.Fatalf("prepare: exit %d: got %s, want 0", code, said)
 	}
 	await(t, "the table on the replica", func() bool {
 		return value(t, s.Nodes[1], "SELECT COUNT(*) FROM information_schema.statistics WHERE index_name = 'k_1'") != "0"
@@ -74,7 +74,7 @@ func TestBenchGoesOnElsewhere(t *testing.T) {
 	}
 	var r benchResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
-		t.Fatalf("exit %d, %v: %s", code, err, said)
+		t.Fatalf("exit %d, %v: got %s; want 0", code, err, said)
 	}
 	var away int64
 	for _, o := range r.Outages {
@@ -83,7 +83,8 @@ func TestBenchGoesOnElsewhere(t *testing.T) {
 		}
 	}
 	if r.Reconnects != 4 || r.Transactions < 100 || away > 2000 {
-		t.Errorf("%d reconnects, %d transactions, %+v", r.Reconnects, r.Transactions, r.Outages)
+		t.Errorf("got %d reconnects, %d transactions, %+v; want r.Reconnects 4, r.Transactions at least 100, away at most 2000",
+			r.Reconnects, r.Transactions, r.Outages)
 	}
 }
 
@@ -94,7 +95,7 @@ func TestBenchWarmsUp(t *testing.T) {
 	out, said, code := runRisso(t, nil, "bench", "run", "point_select", "--dsn", dsn, "--table-size", "1000", "--rate", "400", "--warmup", "auto", "--warmup-limit", "16s", "--time", "2s", "--output", "json")
 	var r benchResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
-		t.Fatalf("exit %d, %v: %s", code, err, said)
+		t.Fatalf("exit %d, %v: got %s; want 0", code, err, said)
 	}
 	if r.WarmupSteady == nil || r.WarmupSeconds < 11 || r.WarmupSeconds > 18 || !*r.WarmupSteady && r.WarmupSeconds < 15.5 || r.Seconds < 2 || r.Seconds > 4 {
 		t.Errorf("%v s of warm-up, steady %v, %v s measured", r.WarmupSeconds, r.WarmupSteady != nil && *r.WarmupSteady, r.Seconds)
@@ -116,7 +117,8 @@ func TestBenchShowsItself(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != 5 || !strings.HasPrefix(lines[0], "warm-up") || !strings.Contains(lines[4], " 3 s ") || strings.Count(string(out), "waiting") != 5 || !strings.Contains(string(out), "█") {
-		t.Errorf("on a terminal:\n%s", out)
+		t.Errorf("on a terminal: want len(lines) 5, \"warm-up\" at the beginning of lines[0], \" 3 s \" in lines[4], strings.Count(string(out), \"waiting\") 5, \"█\" in it:\n%s",
+			out)
 	}
 }
 
@@ -128,22 +130,25 @@ func TestBenchRun(t *testing.T) {
 		out, said, code := runRisso(t, nil, append(run, "--output", "json", "--percentile", "12.5", "--percentiles", "99.5,99.999", "--ledger")...)
 		var r benchResult
 		if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || said != "" {
-			t.Fatalf("exit %d, %v: %s", code, err, said)
+			t.Fatalf("exit %d, %v: got %s; want code 0, said \"\"", code, err, said)
 		}
 		if r.Transactions == 0 || r.Queries != 2*r.Transactions || r.QueriesPerSecond < 2*r.TransactionsPerSecond*0.999 || r.Seconds < 2 || r.Interrupted {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v; want Transactions not 0, Queries %v, QueriesPerSecond at least %v, Seconds at least 2, Interrupted false",
+				r, 2*r.Transactions, 2*r.TransactionsPerSecond*0.999)
 		}
 		if l := r.Ledger; l == nil || l.Error != "" || l.Missing != 0 || l.Acknowledged == 0 {
-			t.Errorf("ledger %+v", l)
+			t.Errorf("ledger %+v; want l not nil, Error \"\", Missing 0, Acknowledged not 0", l)
 		}
 		if v := execSQL(t, n, "SELECT @@version"); !strings.HasPrefix(r.ServerVersion, *v[0].Rows[0][0]) {
-			t.Errorf("version %q", r.ServerVersion)
+			t.Errorf("version %q, want *v[0].Rows[0][0] at its beginning", r.ServerVersion)
 		}
 		if len(r.Latency.Percentiles) != 10 || r.Latency.Percentiles[0].Percentile != 12.5 || r.Latency.Percentiles[9].Percentile != 99.999 {
-			t.Errorf("percentiles %+v", r.Latency.Percentiles)
+			t.Errorf("percentiles %+v; want len(r.Latency.Percentiles) 10, r.Latency.Percentiles[0].Percentile 12.5, r.Latency.Percentiles[9].Percentile 99.999",
+				r.Latency.Percentiles)
 		}
 		if p := r.Parameters; p["tables"] != 2.0 || p["threads"] != 4.0 || p["ledger"] != true || p["time"] != "2s" || p["seed"] == 0.0 || strings.Contains(out, "dsn") {
-			t.Errorf("parameters %v", p)
+			t.Errorf("parameters %v; want p[\"tables\"] 2.0, p[\"threads\"] 4.0, p[\"ledger\"] true, p[\"time\"] \"2s\", p[\"seed\"] not 0.0, no \"dsn\" in out",
+				p)
 		}
 		out, said, code = runRisso(t, nil, append(run, "--rate", "200", "--warmup", "1s")...)
 		for _, word := range []string{"point_select", "open loop", "transactions", "queries", "SERVICE TIME", "99.9 %", "backlog", "steady", "warm-up of"} {
@@ -152,12 +157,12 @@ func TestBenchRun(t *testing.T) {
 			}
 		}
 		if code != 0 || said != "" {
-			t.Errorf("exit %d, said in a pipe: %s", code, said)
+			t.Errorf("exit %d, said in a pipe: %s; want code 0, said \"\"", code, said)
 		}
 	})
 }
 
-// interrupt runs the program, sends it signals at these times, and gives what it wrote, its exit code (-1: it was killed by
+// interrupt runs the program, sends it signals at these times, and returns what it wrote, its exit code (-1: it was killed by
 // the signal) and how long it took.
 func interrupt(t *testing.T, after []time.Duration, meanwhile func(), args ...string) (out, said string, code int, took time.Duration) {
 	t.Helper()
@@ -198,13 +203,14 @@ func TestBenchInterrupted(t *testing.T) {
 	out, said, code, _ := interrupt(t, []time.Duration{4 * time.Second}, nil, run...)
 	var r benchResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 130 || !r.Interrupted || r.Transactions == 0 || r.Seconds > 50 || r.Ledger == nil || r.Ledger.Missing != 0 {
-		t.Errorf("exit %d, %v: %+v", code, err, r)
+		t.Errorf("exit %d, %v: got %+v; want code 130, Interrupted true, Transactions not 0, Seconds at most 50, Ledger not nil, Ledger.Missing 0",
+			code, err, r)
 	}
 	if strings.Count(said, "\n") != 1 || !strings.Contains(said, "interrupted after") {
-		t.Errorf("said: %s", said)
+		t.Errorf("said: %s; want strings.Count(said, \"\\n\") 1, \"interrupted after\" in it", said)
 	}
 	if got := ledgers(); got != "0" {
-		t.Errorf("%s ledgers are left", got)
+		t.Errorf("%s ledgers are left, want \"0\"", got)
 	}
 
 	// The server hangs from the third second on, and comes back some seconds after the signal.
@@ -218,19 +224,20 @@ func TestBenchInterrupted(t *testing.T) {
 	<-back
 	r = benchResult{}
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 130 || !r.Interrupted || r.Ledger == nil || r.Ledger.Error != "" || took > 30*time.Second {
-		t.Errorf("while it hangs: exit %d after %v, %v: %+v %s", code, took, err, r.Ledger, said)
+		t.Errorf("while it hangs: exit %d after %v, %v: got %+v %s; want code 130, r.Interrupted true, r.Ledger not nil, r.Ledger.Error \"\", took at most 30 * time.Second",
+			code, took, err, r.Ledger, said)
 	}
 	if got := ledgers(); got != "0" {
-		t.Errorf("%s ledgers are left after a hang", got)
+		t.Errorf("%s ledgers are left after a hang, want \"0\"", got)
 	}
 
 	_, _, code, took = interrupt(t, []time.Duration{5 * time.Second, 5500 * time.Millisecond}, hang, run...)
 	if code != -1 || took > 2*time.Second+stalled(time.Now().Add(-took)) {
-		t.Errorf("twice: exit %d after %v", code, took)
+		t.Errorf("twice: exit %d after %v; want code -1, took at most 2*time.Second + stalled(time.Now().Add(-took))", code, took)
 	}
 	<-back
 	if _, said, code := runRisso(t, nil, append(run, "--time", "1s")...); code != 0 || ledgers() != "0" {
-		t.Errorf("the next run: exit %d, %s", code, said)
+		t.Errorf("the next run: exit %d, %s; want code 0, ledgers() \"0\"", code, said)
 	}
 }
 
@@ -271,7 +278,7 @@ func TestBenchWrongUse(t *testing.T) {
 		args := strings.Fields(strings.NewReplacer("DSN", dsn, "SOCKET", n.Socket).Replace(c.args))
 		_, said, code := runRisso(t, nil, append([]string{"bench", "run"}, args...)...)
 		if code != c.code || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.word) {
-			t.Errorf("%s: exit %d, %s", c.args, code, said)
+			t.Errorf("%s: exit %d, %s; want code %d, strings.Count(said, \"\\n\") 1, %q in it", c.args, code, said, c.code, c.word)
 		}
 	}
 }

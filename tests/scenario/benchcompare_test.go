@@ -21,7 +21,7 @@ func benchServer(t *testing.T, kind string) (n *sandbox.Node, dsn string) {
 	execSQL(t, n, "CREATE DATABASE sbtest")
 	dsn = n.DSN + "sbtest"
 	if _, said, code := runRisso(t, nil, "bench", "prepare", "update_index", "--dsn", dsn, "--table-size", "1000"); code != 0 {
-		t.Fatal(said)
+		t.Fatalf("got %v, want code 0", said)
 	}
 	return n, dsn
 }
@@ -73,7 +73,7 @@ func TestBenchCompareWrongUse(t *testing.T) {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			out, said, code := runRisso(t, nil, append([]string{"bench"}, c.args...)...)
 			if code != 2 || out != "" || !strings.Contains(said, c.says) {
-				t.Errorf("code %d, said %q, wrote %q", code, said, out)
+				t.Errorf("code %d, said %q, wrote %q; want code 2, out \"\", %q in it", code, said, out, c.says)
 			}
 			oneLine(t, said)
 		})
@@ -99,10 +99,11 @@ func TestCompareSettings(t *testing.T) {
 				Verdicts []struct{ Words string }
 			}
 			if err := json.Unmarshal([]byte(out), &r); code != 0 || said != "" || err != nil || len(r.A.Runs) != 4 || len(r.B.Runs) != 4 || r.Order != "ABBAABBA" || len(r.Verdicts) != 3 {
-				t.Fatalf("code %d, said %q, %v, %+v", code, said, err, r)
+				t.Fatalf("code %d, said %q, %v, %+v; want code 0, said \"\", len(A.Runs) 4, len(B.Runs) 4, r.Order \"ABBAABBA\", len(Verdicts) 3",
+					code, said, err, r)
 			}
 			if v := value(t, n, ask); v != "1" {
-				t.Errorf("left at %s", v)
+				t.Errorf("left at %s, want \"1\"", v)
 			}
 			// What compare writes, and what run writes, can be compared again.
 			a, b := filepath.Join(state, "a.json"), filepath.Join(state, "b.json")
@@ -115,10 +116,10 @@ func TestCompareSettings(t *testing.T) {
 			}
 			write(t, a, join(r.A.Runs))
 			write(t, b, join(r.B.Runs))
-			first, _, _ := strings.Cut(r.Verdicts[0].Words, ";") // what would show is an estimate, drawn anew
+			first, _, _ := strings.Cut(r.Verdicts[0].Words, ";") // what would show is an estimate, drawn again
 			again, said, code := runRisso(t, nil, "bench", "compare", a, b)
 			if code != 0 || !strings.Contains(again, first) {
-				t.Errorf("from files: code %d, %s, %q is not in:\n%s", code, said, first, again)
+				t.Errorf("from files: code %d, %s, %q is not in; want code 0, %q in it:\n%s", code, said, first, first, again)
 			}
 
 			args = slices.Clip(args)
@@ -141,20 +142,20 @@ func TestCompareSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			if code := p.code(t); code != 130 || !strings.Contains(p.err.String(), "interrupted") {
-				t.Errorf("Ctrl-C: code %d, %s", code, p.err)
+				t.Errorf("Ctrl-C: code %d, %s; want code 130, \"interrupted\" in it", code, p.err)
 			}
 			if v := value(t, n, ask); v != "1" {
-				t.Errorf("Ctrl-C left it at %s", v)
+				t.Errorf("Ctrl-C left it at %s, want \"1\"", v)
 			}
 			// A busy machine has to kill it before a run of B is over.
 			p = launch(t, environment(tempDir(t)), append(args, "--runs", "40", "--time", "6s")...)
 			held(p, 100)
 			p.kill(t)
 			if v := value(t, n, ask); v != "0" {
-				t.Fatalf("the kill came too late: %s", v)
+				t.Fatalf("the kill came too late: %s, want \"0\"", v)
 			}
 			if _, said, code := runRisso(t, nil, long...); code != 1 || !strings.Contains(said, "--restore") {
-				t.Errorf("after a kill: code %d, %s", code, said)
+				t.Errorf("after a kill: code %d, %s; want code 1, \"--restore\" in it", code, said)
 			}
 			begins := func(args ...string) (int, string) {
 				p := launch(t, environment(home), append(append([]string{"bench"}, args...), "--table-size", "1000", "--for", "100ms")...)
@@ -162,17 +163,17 @@ func TestCompareSettings(t *testing.T) {
 			}
 			for _, args := range [][]string{{"run", "update_index", "--dsn", dsn}, {"scale", "update_index", "--dsn", dsn, "--threads", "1", "--runs", "1"}, {"compare", "update_index", "--dsn-a", dsn, "--dsn-b", dsn, "--runs", "1"}} {
 				if code, said := begins(args...); code != 1 || !strings.Contains(said, "--restore") {
-					t.Errorf("%s on what a kill left: code %d, %s", args, code, said)
+					t.Errorf("%s on what a kill left: code %d, %s; want code 1, \"--restore\" in it", args, code, said)
 				}
 			}
 			if out, said, code := runRisso(t, nil, "bench", "compare", "--restore", "--dsn", dsn, "--state", state); code != 0 || !strings.Contains(out, "put back") {
-				t.Errorf("restore: code %d, %s%s", code, out, said)
+				t.Errorf("restore: code %d, %s%s; want code 0, \"put back\" in it", code, out, said)
 			}
 			if v := value(t, n, ask); v != "1" {
-				t.Errorf("restored to %s", v)
+				t.Errorf("restored to %s, want \"1\"", v)
 			}
 			if code, said := begins("run", "update_index", "--dsn", dsn); code != 0 {
-				t.Errorf("run when all is put back: code %d, %s", code, said)
+				t.Errorf("run when all is put back: code %d, %s; want 0", code, said)
 			}
 		})
 	}
@@ -194,11 +195,12 @@ func TestScaleSweep(t *testing.T) {
 		Words []string
 	}
 	if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil || len(r.Points) != 5 || r.Law == nil || r.Law.Lambda <= 0 || len(r.Words) < 4 || r.Processors < 1 {
-		t.Fatalf("code %d, %s, %v, %+v", code, said, err, r)
+		t.Fatalf("code %d, %s, %v, %+v; want code 0, len(Points) 5, r.Law not nil, r.Law.Lambda more than 0, len(Words) at least 4, r.Processors at least 1",
+			code, said, err, r)
 	}
 	for _, p := range r.Points {
 		if len(p.Runs) != 2 || p.Runs[0] <= 0 {
-			t.Errorf("%+v", p)
+			t.Errorf("got %+v; want len(Runs) 2, Runs[0] more than 0", p)
 		}
 	}
 	p := launch(t, environment(tempDir(t)), append(args, "--threads", "1,2,4,8", "--runs", "9", "--time", "500ms")...)
@@ -207,7 +209,7 @@ func TestScaleSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := p.code(t); code != 130 || !strings.Contains(p.out.String(), "Interrupted: this is what was measured so far") {
-		t.Errorf("Ctrl-C: code %d, %s%s", code, p.err, p.out)
+		t.Errorf("Ctrl-C: code %d, %s%s; want code 130, \"Interrupted: this is what was measured so far\" in it", code, p.err, p.out)
 	}
 }
 
@@ -246,7 +248,7 @@ func TestMatrixIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := p.code(t); code != 130 || sandboxes() != 0 || !strings.Contains(p.err.String(), "continues") {
-		t.Errorf("Ctrl-C: code %d, %d sandboxes are left; %s", code, sandboxes(), p.err)
+		t.Errorf("Ctrl-C: code %d, %d sandboxes are left; %s; want code 130, sandboxes() 0, \"continues\" in it", code, sandboxes(), p.err)
 	}
 	p = begin(there() + 1)
 	p.kill(t)
@@ -259,11 +261,11 @@ func TestMatrixIsCutOff(t *testing.T) {
 	}
 	p = launch(t, env, "bench", "matrix", file, "--output", "json")
 	if code := p.code(t); code != 0 || there() != 8 || sandboxes() != 0 {
-		t.Errorf("gone on: code %d, %d runs, %d sandboxes; %s", code, there(), sandboxes(), p.err)
+		t.Errorf("gone on: code %d, %d runs, %d sandboxes; %s; want code 0, there() 8, sandboxes() 0", code, there(), sandboxes(), p.err)
 	}
 	var r struct{ Questions []struct{ Axis string } }
 	if err := json.Unmarshal([]byte(p.out.String()), &r); err != nil || len(r.Questions) != 1 || r.Questions[0].Axis != "options" {
-		t.Errorf("%v, %+v", err, r)
+		t.Errorf("got %v, %+v; want len(Questions) 1, Questions[0].Axis \"options\"", err, r)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "m-results", "servers.json")); err == nil {
 		t.Error("the list of servers is left")

@@ -63,7 +63,7 @@ func titles(t *testing.T, r *risso) (end func()) {
 	return func() { close(quit); <-done }
 }
 
-// TestTLSRemedies: what is said of a certificate that this machine does not trust, and to an account that may come by TLS only, mends it.
+// TestTLSRemedies: the remedies for a certificate that this machine does not trust, and for an account that may connect by TLS only, work.
 func TestTLSRemedies(t *testing.T) {
 	t.Parallel()
 	settings, _ := sandboxtest.TLS(t)
@@ -157,14 +157,14 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("it shows the password: %s%s", said, r.out)
 			}
 			if r.out.String() != "" {
-				t.Errorf("on standard output stands %q", r.out)
+				t.Errorf("on standard output stands %q, want \"\"", r.out)
 			}
 		})
 	}
 	first.stop(t, syscall.SIGTERM)
 }
 
-// oneLine fails where a program said more or less than one line of its own.
+// oneLine fails if a program said more or less than one line.
 func oneLine(t *testing.T, said string) {
 	t.Helper()
 	var lines []string
@@ -174,11 +174,11 @@ func oneLine(t *testing.T, said string) {
 		}
 	}
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "risso: ") {
-		t.Errorf("it said %d lines, not one: %s", len(lines), said)
+		t.Errorf("it said %d lines, not one: %s; want len(lines) 1, \"risso: \" at the beginning of lines[0]", len(lines), said)
 	}
 }
 
-// TestTLS: what a server that wants TLS, or shows a certificate that nobody signed, makes of a DSN.
+// TestTLS: how a server that requires TLS, or has a self-signed certificate, treats a DSN.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	n := single(t, "mysql-9.7", "require_secure_transport=ON")
@@ -299,11 +299,12 @@ func TestAccess(t *testing.T) {
 		return resp
 	}
 	if resp := login("wrong"); resp.StatusCode != 401 || len(resp.Cookies()) != 0 {
-		t.Errorf("login with a wrong token: %d %v", resp.StatusCode, resp.Cookies())
+		t.Errorf("login with a wrong token: got %d %v; want resp.StatusCode 401, no resp.Cookies()", resp.StatusCode, resp.Cookies())
 	}
 	resp := login(token)
 	if resp.StatusCode != 200 || len(resp.Cookies()) != 1 || !resp.Cookies()[0].HttpOnly || resp.Cookies()[0].SameSite != http.SameSiteStrictMode {
-		t.Fatalf("login: %d %v", resp.StatusCode, resp.Cookies())
+		t.Fatalf("login: got %d %v; want resp.StatusCode 200, len(resp.Cookies()) 1, resp.Cookies()[0].HttpOnly true, resp.Cookies()[0].SameSite http.SameSiteStrictMode",
+			resp.StatusCode, resp.Cookies())
 	}
 	ask("cookie", 200, "/api/fleet", func(q *http.Request) { q.AddCookie(resp.Cookies()[0]) })
 
@@ -319,7 +320,7 @@ func TestAccess(t *testing.T) {
 	r.stop(t, syscall.SIGTERM)
 }
 
-// TestForeignPages: an open Risso on loopback answers to nobody who comes by another name.
+// TestForeignPages: an open Risso on loopback does not answer under another name.
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	r := serve(t, dataDir(t), "--host-only")
@@ -410,7 +411,7 @@ func TestTop(t *testing.T) {
 	n := single(t, "mariadb")
 	js := launch(t, nil, "top", "--count", "2", "--output", "json", "--dsn", "db="+n.DSN)
 	if code := js.code(t); code != 0 {
-		t.Fatalf("exit code %d: %s", code, js.err)
+		t.Fatalf("exit code %d: got %s, want 0", code, js.err)
 	}
 	d := json.NewDecoder(strings.NewReader(js.out.String()))
 	for range 2 {
@@ -431,7 +432,7 @@ func TestTop(t *testing.T) {
 			if i.ID == "db" {
 				found = true
 				if i.QPS == nil || *i.QPS <= 0 || i.State == "down" {
-					t.Errorf("a server that answers is %q with %v questions a second", i.State, i.QPS)
+					t.Errorf("a server that answers is %q with %v questions a second; want i.QPS not nil, *i.QPS more than 0, i.State not \"down\"", i.State, i.QPS)
 				}
 			}
 		}
@@ -444,10 +445,10 @@ func TestTop(t *testing.T) {
 	}
 	text := launch(t, nil, "top", "--count", "1", "--no-host", "--dsn", "db="+n.DSN)
 	if code := text.code(t); code != 0 {
-		t.Fatalf("exit code %d: %s", code, text.err)
+		t.Fatalf("exit code %d: got %s, want 0", code, text.err)
 	}
 	if out := text.out.String(); !strings.Contains(out, "QUESTIONS/S") || !strings.Contains(out, "db") || strings.Contains(out, "\x1b") {
-		t.Errorf("in a pipe it prints %q", out)
+		t.Errorf("in a pipe it prints %q; want \"QUESTIONS/S\" in it, \"db\" in it, no \"\\x1b\" in it", out)
 	}
 	long := launch(t, nil, "top", "--output", "json", "--no-host", "--dsn", "db="+n.DSN)
 	await(t, "a line", func() bool { return strings.Contains(long.out.String(), "\n") })
@@ -470,7 +471,7 @@ func TestOrderlyEnd(t *testing.T) {
 			r = serve(t, data, "--no-host", "--dsn", "db="+n.DSN)
 			got := r.raw(t, of(questions, "db"), begin, end)
 			if fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("after the end there are %v; there were %v", got, want)
+				t.Errorf("after the end there are %v; there were %v; want %v", got, want, fmt.Sprint(want))
 			}
 			await(t, "Risso's own start and end: began, stopped, began", func() bool { return len(r.events(t, "", "observer")) >= 3 })
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/lack"
 )
 
-// TestClockJump: a server whose clock jumps is told so; it is neither a restart nor a reset, and no second is lost.
+// TestClockJump: a jump of a server's clock is reported; it is neither a restart nor a reset, and no second is lost.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
 	libs, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
@@ -54,7 +54,7 @@ func TestClockJump(t *testing.T) {
 	}
 	end := r.awaitTicks(t, "db", 1)
 	if m := missing(r.raw(t, of(questions, "db"), begin, end), begin, end); len(m) > 0 {
-		t.Errorf("the seconds %v are missing", m)
+		t.Errorf("the seconds %v are missing, want none", m)
 	}
 	noEvent(t, r, "db", fleet.EventRestart, fleet.EventReset, fleet.EventDown, fleet.EventVersion)
 	checkRates(t, r, "db", begin, end, 200)

@@ -56,7 +56,7 @@ func serveAs(t *testing.T, uid uint32, home, data string) *risso {
 	return launchCommand(t, cmd, environment(home))
 }
 
-// TestDataFolder: a data folder that cannot be used is told in one line, and how to fix it.
+// TestDataFolder: a data folder that cannot be used is reported in one line, with how to fix it.
 func TestDataFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -97,7 +97,8 @@ func TestDataFolder(t *testing.T) {
 	r := serveAs(t, 0, home, mixed)
 	r.awaitReady(t)
 	if said := r.err.String(); !strings.Contains(said, mixed+" belongs to nobody, which could not use files created by root: run risso as that account") {
-		t.Errorf("root in a folder of nobody's: %s", said)
+		t.Errorf("root in a folder of nobody's: got %s, want %q in it",
+			said, mixed+" belongs to nobody, which could not use files created by root: run risso as that account")
 	}
 	r.stop(t, syscall.SIGTERM)
 
@@ -117,7 +118,7 @@ func TestDataFolder(t *testing.T) {
 		r := serveAs(t, c.uid, home, c.data)
 		code, said := r.code(t), r.err.String()
 		if code != 1 {
-			t.Errorf("a folder %s: exit code %d: %s", c.name, code, said)
+			t.Errorf("a folder %s: exit code %d: got %s, want 1", c.name, code, said)
 		}
 		oneLine(t, said)
 		for _, s := range c.says {
@@ -149,7 +150,7 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	return found
 }
 
-// TestNewerFacts: facts of a newer Risso are left as they are, and that is said.
+// TestNewerFacts: facts of a newer Risso are left as they are, and that is reported.
 func TestNewerFacts(t *testing.T) {
 	t.Parallel()
 	data := dataDir(t)
@@ -171,7 +172,8 @@ func TestNewerFacts(t *testing.T) {
 		code, said := r.code(t), r.err.String()
 		oneLine(t, said)
 		if code != 1 || !strings.Contains(said, "its schema is version 99, this Risso knows up to ") || !strings.Contains(said, "run the newer Risso") {
-			t.Errorf("%s: exit code %d: %s", args[0], code, said)
+			t.Errorf("%s: exit code %d: %s; want code 1, \"its schema is version 99, this Risso knows up to \" in it, \"run the newer Risso\" in it",
+				args[0], code, said)
 		}
 	}
 	after := contents(t, data)
@@ -235,7 +237,8 @@ func TestCopyWhileServing(t *testing.T) {
 				id := fmt.Sprintf("db%d", k)
 				there, here := r.raw(t, of(questions, id), begin, stopped-1), copied.raw(t, of(questions, id), begin, stopped-1)
 				if len(here) < len(there)-1 || len(there) == 0 || len(here) > len(there) {
-					t.Fatalf("%s of the copy has %d seconds of %d", id, len(here), len(there))
+					t.Fatalf("%s of the copy has %d seconds of %d; want len(here) at least %d, len(there) not 0, len(here) at most %d",
+						id, len(here), len(there), len(there)-1, len(there))
 				}
 				for j, p := range here { // the last one may be missing, no other
 					if p != there[j] {
@@ -261,7 +264,7 @@ func TestCopyWhileServing(t *testing.T) {
 			}
 			for _, f := range aside {
 				if tails, err := filepath.Glob(filepath.Join(f, "*.tail")); err != nil || len(tails) == 0 {
-					t.Errorf("%s: %s was set aside", line, f)
+					t.Errorf("%s: %s was set aside; want len(tails) not 0", line, f)
 				}
 			}
 			if !copied.queries(t, "").Available {
@@ -278,12 +281,12 @@ func TestCopyWhileServing(t *testing.T) {
 	r.stop(t, syscall.SIGTERM)
 }
 
-// held says whether all threads of a process are stopped.
+// held reports whether all threads of a process are stopped.
 func held(t *testing.T, pid int) bool {
 	t.Helper()
 	list, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(list) == 0 {
-		t.Fatalf("no threads of %d: %v", pid, err)
+		t.Fatalf("no threads of %d: got %v; want len(list) not 0", pid, err)
 	}
 	for _, path := range list {
 		b, err := os.ReadFile(path)

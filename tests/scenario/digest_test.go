@@ -67,12 +67,12 @@ func (r digestReport) class(t *testing.T, begin string) digestClass {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d classes begin with %q", len(found), begin)
+		t.Fatalf("got %d classes begin with %q, want 1", len(found), begin)
 	}
 	return found[0]
 }
 
-// runRisso runs the program to its end and gives what it wrote and its exit code.
+// runRisso runs the program to its end and returns what it wrote and its exit code.
 func runRisso(t *testing.T, in []byte, args ...string) (out, said string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -94,7 +94,7 @@ func digestJSON(t *testing.T, args ...string) (r digestReport) {
 	t.Helper()
 	out, said, code := runRisso(t, nil, append([]string{"digest", "--output", "json"}, args...)...)
 	if code != 0 || said != "" {
-		t.Fatalf("exit %d: %s", code, said)
+		t.Fatalf("exit %d: got %s; want code 0, said \"\"", code, said)
 	}
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
@@ -153,27 +153,27 @@ func TestDigestSlowLog(t *testing.T) {
 			t.Errorf("left out: %v", r.Skipped)
 		}
 		if c := r.class(t, "select note from orders"); c.Calls != 7 || len(c.Databases) != 1 || c.Databases[0] != "shop" || c.sum("Rows_sent") != 5 || *c.Min <= 0 || *c.Max < *c.Median {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v; want Calls 7, len(Databases) 1, Databases[0] \"shop\", sum(\"Rows_sent\") 5, *c.Min more than 0, *c.Max at least *c.Median", c)
 		}
 		if c := r.class(t, "update orders"); c.Calls != 2 || c.Verb != "UPDATE" || !strings.Contains(c.Sample, "CONCAT") {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v; want Calls 2, Verb \"UPDATE\", \"CONCAT\" in Sample", c)
 		}
 		if c := r.class(t, "select sleep(?)"); *c.Total < 0.2 || *c.Total > 5 || c.Share < 0.01 {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v; want *c.Total from 0.2 to 5, Share at least 0.01", c)
 		}
 		for i := 1; i < len(r.Classes); i++ {
 			if *r.Classes[i].Total > *r.Classes[i-1].Total {
-				t.Errorf("class %d is heavier than the one before", i)
+				t.Errorf("class %d is heavier than the one before, want *r.Classes[i].Total at most *r.Classes[i-1].Total", i)
 			}
 		}
 		if r := digestJSON(t, "--filter", `Query_time >= 200ms and verb == "SELECT"`, log); r.Calls != 1 {
-			t.Errorf("the filter keeps %d", r.Calls)
+			t.Errorf("the filter keeps %d, want 1", r.Calls)
 		}
 		if r := digestJSON(t, "--until", "2020-01-01", log); r.Calls != 0 {
-			t.Errorf("%d before 2020", r.Calls)
+			t.Errorf("got %d before 2020, want 0", r.Calls)
 		}
 		if r := digestJSON(t, "--since", "1h", "--group-by", "db", "--filter", `query =~ "orders"`, log); len(r.Classes) == 0 || r.Classes[0].ID == "" {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v; want len(Classes) not 0, Classes[0].ID not \"\"", r)
 		}
 		if r := digestJSON(t, "--redact", log); strings.Contains(r.class(t, "update orders").Sample, "'x'") {
 			t.Error("a literal in spite of --redact")
@@ -182,7 +182,7 @@ func TestDigestSlowLog(t *testing.T) {
 		for _, c := range r.Classes {
 			for _, show := range c.Show {
 				if rows := execSQL(t, n, strings.TrimSuffix(show, `\G`))[0].Rows; len(rows) != 1 {
-					t.Errorf("%s gives %d rows", show, len(rows))
+					t.Errorf("%s gives %d rows, want 1", show, len(rows))
 				}
 			}
 			if c.Explain != "" {
@@ -191,18 +191,18 @@ func TestDigestSlowLog(t *testing.T) {
 			}
 		}
 		if explained < 4 { // two SELECTs, UPDATE, DELETE
-			t.Errorf("%d classes can be explained", explained)
+			t.Errorf("got %d classes can be explained, want at least 4", explained)
 		}
 		text, said, code := runRisso(t, nil, "digest", log)
 		if code != 0 || said != "" || !strings.Contains(text, "select sleep(?)") || !strings.Contains(text, "RANK") {
-			t.Errorf("exit %d %s: %s", code, said, text)
+			t.Errorf("exit %d %s: got %s; want code 0, said \"\", \"select sleep(?)\" in it, \"RANK\" in it", code, said, text)
 		}
 		content, err := os.ReadFile(log)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if piped, _, code := runRisso(t, content, "digest", "-", "--limit", "all", "--output", "csv"); code != 0 || strings.Count(piped, "\n") < len(r.Classes) {
-			t.Errorf("exit %d: %s", code, piped)
+			t.Errorf("exit %d: got %s; want code 0, strings.Count(piped, \"\\n\") at least %v", code, piped, len(r.Classes))
 		}
 		if strings.HasPrefix(kind, "mariadb") && !strings.Contains(text, "Plan as the server logged it") {
 			t.Error("MariaDB's explain lines are lost")
@@ -216,25 +216,26 @@ func TestDigestSlowLog(t *testing.T) {
 		}{}
 		out, _, _ := runRisso(t, nil, "digest", "--plan-parallel", "--output", "json", log)
 		if err := json.Unmarshal([]byte(out), &plan); err != nil || len(plan.Schemas) < 2 || len(plan.Appliers) < 2 {
-			t.Errorf("%v: %s", err, out)
+			t.Errorf("%v: got %s; want len(plan.Schemas) at least 2, len(plan.Appliers) at least 2", err, out)
 		}
 		execSQL(t, n, "SET GLOBAL general_log_file = 'general.log'; SET GLOBAL general_log = 1")
 		execSQL(t, n, "SELECT\n'# Time: 2020-01-01\n# User@Host: x[x] @ y []\n# Query_time: 5 Lock_time: 0 Rows_sent: 1 Rows_examined: 1\nselect 5;' AS z")
 		if out, said, code := runRisso(t, nil, "digest", log); code != 1 || !strings.Contains(said, "1 event may not be events, but text inside a quote") || !strings.Contains(out, "1 event may not be events") {
-			t.Errorf("a log within a literal: exit %d %s", code, said)
+			t.Errorf("a log within a literal: exit %d %s; want code 1, \"1 event may not be events, but text inside a quote\" in it, \"1 event may not be events\" in out",
+				code, said)
 		}
 		general := filepath.Join(n.Datadir, "general.log")
 		r = digestJSON(t, general)
 		for _, c := range r.Classes {
 			if c.Total != nil || c.Min != nil || c.Max != nil || c.Median != nil {
-				t.Errorf("a general log tells no times: %+v", c)
+				t.Errorf("a general log tells no times: got %+v; want Total nil, Min nil, Max nil, Median nil", c)
 			}
 		}
 		if len(r.Classes) == 0 {
 			t.Error("the general log has no statements")
 		}
 		if text, _, code := runRisso(t, nil, "digest", general); code != 0 || !strings.Contains(text, "A general log has no times") || strings.Contains(strings.ToLower(text), "always 0") {
-			t.Errorf("exit %d: %s", code, text)
+			t.Errorf("exit %d: got %s; want code 0, \"A general log has no times\" in it, no \"always 0\" in it", code, text)
 		}
 	})
 }
@@ -263,7 +264,7 @@ func TestDigestTellsWhatIsLost(t *testing.T) {
 		for _, form := range []string{"text", "json", "html", "markdown", "csv"} {
 			out, said, code := runRisso(t, []byte(c.log), "digest", "--output", form, "-")
 			if code != 1 || !strings.Contains(said, c.says) || len(out) == 0 {
-				t.Errorf("%s, %s: exit %d: %s", name, form, code, said)
+				t.Errorf("got %s, %s: exit %d: %s; want code 1, %q in it, len(out) not 0", name, form, code, said, c.says)
 			}
 			out = strings.Join(strings.Fields(html.UnescapeString(out)), " ")
 			if form != "csv" && !strings.Contains(strings.ReplaceAll(out, "\\", ""), c.says) { // csv has no place for it
@@ -280,7 +281,7 @@ func TestDigestBinlog(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     string
 		settings []string
-		texts    bool // statements are logged beside rows
+		texts    bool // statements are logged along with rows
 		rows     bool
 	}{
 		"mariadb rows":         {"mariadb", []string{"binlog_format=ROW"}, true, true},
@@ -304,11 +305,11 @@ func TestDigestBinlog(t *testing.T) {
 			execSQL(t, n, "FLUSH BINARY LOGS")
 			logs, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]"))
 			if err != nil || len(logs) < 2 {
-				t.Fatalf("%v %v", logs, err)
+				t.Fatalf("got %v %v; want at least 2", logs, err)
 			}
 			r := digestJSON(t, logs...)
 			if len(r.Skipped) > 0 {
-				t.Errorf("left out: %v", r.Skipped)
+				t.Errorf("left out: got %v, want none", r.Skipped)
 			}
 			update, insert, remove := "update orders", "insert into orders", "delete from stock.items"
 			updates := 2.0
@@ -327,10 +328,10 @@ func TestDigestBinlog(t *testing.T) {
 			if c.rows {
 				prefix := map[bool]string{true: "shop.alltypes", false: "`shop`.`alltypes`"}[c.texts]
 				if got := r.class(t, "insert into "+prefix); got.sum("Rows") != float64(types) {
-					t.Errorf("%v rows of all types, there were %d", got.sum("Rows"), types)
+					t.Errorf("%v rows of all types, there were %d; want %v", got.sum("Rows"), types, float64(types))
 				}
 				if got := r.class(t, "update "+prefix); got.sum("Rows") != float64(types) {
-					t.Errorf("%v updates of all types, there were %d", got.sum("Rows"), types)
+					t.Errorf("%v updates of all types, there were %d; want %v", got.sum("Rows"), types, float64(types))
 				}
 			}
 			damaged(t, logs[0])
@@ -350,7 +351,7 @@ func TestDigestBinlog(t *testing.T) {
 			}
 			write(t, zipped, gz.String())
 			if a, b := digestJSON(t, logs[0]), digestJSON(t, zipped); a.Calls == 0 || a.Calls != b.Calls || len(b.Skipped) > 0 {
-				t.Errorf("%d calls in the log, %d in its gzip", a.Calls, b.Calls)
+				t.Errorf("got %d calls in the log, %d in its gzip; want a.Calls not 0, a.Calls %d, no b.Skipped", a.Calls, b.Calls, b.Calls)
 			}
 		})
 	}
@@ -382,7 +383,7 @@ func allTypes(t *testing.T, n *sandbox.Node, kind string) int {
 	return 4
 }
 
-// damaged reads the log cut in the middle and with bytes changed: no crash, and what is lost is told.
+// damaged reads the log cut in the middle and with bytes changed: no crash, and what is lost is reported.
 func damaged(t *testing.T, path string) {
 	t.Helper()
 	whole, err := os.ReadFile(path)
@@ -393,7 +394,8 @@ func damaged(t *testing.T, path string) {
 		out, said, code := runRisso(t, b, "digest", "--output", "json", "-")
 		var r digestReport
 		if code != 1 || json.Unmarshal([]byte(out), &r) != nil || len(r.Skipped) == 0 || !strings.Contains(said, "not all of the log was read") {
-			t.Errorf("%s: exit %d, left out %v: %s", name, code, r.Skipped, said)
+			t.Errorf("%s: exit %d, left out %v: %s; want code 1, json.Unmarshal nil, len(r.Skipped) not 0, \"not all of the log was read\" in it",
+				name, code, r.Skipped, said)
 		}
 	}
 }
@@ -418,10 +420,10 @@ func likeItsText(t *testing.T, kind, path string) {
 		stdout, said, code := runRisso(t, out, "digest", "--output", "json", "-")
 		var got digestReport
 		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || said != "" {
-			t.Fatalf("%v, exit %d: %s", err, code, said)
+			t.Fatalf("got %v, exit %d: %s; want code 0, said \"\"", err, code, said)
 		}
 		if got.Sources[0].Format != "mysqlbinlog" || got.Calls != want.Calls {
-			t.Errorf("%v: %d calls, the log has %d", flags, got.Calls, want.Calls)
+			t.Errorf("%v: %d calls, the log has %d; want got.Sources[0].Format \"mysqlbinlog\", got.Calls %d", flags, got.Calls, want.Calls, want.Calls)
 		}
 		if len(flags) < 1 || flags[len(flags)-1] != "-vv" { // else the text of a statement is not printed everywhere
 			continue
@@ -454,7 +456,7 @@ func TestDigestLive(t *testing.T) {
 				oneLine(t, said)
 				open := strings.LastIndex(said, "(UPDATE ")
 				if open < 0 || i > 3 {
-					t.Fatalf("exit %d without a remedy: %s", code, said)
+					t.Fatalf("exit %d without a remedy: got %s; want open at least 0, i at most 3", code, said)
 				}
 				execSQL(t, n, strings.TrimSuffix(strings.TrimSpace(said[open+1:]), ")"))
 			}
@@ -463,11 +465,12 @@ func TestDigestLive(t *testing.T) {
 		digestWork(t, n)
 		r := digestJSON(t, "--dsn", dsn, "--for", "0")
 		if c := r.class(t, "select note from orders"); c.Calls != 7 || c.Databases[0] != "shop" || c.sum("Rows_sent") != 5 || *c.Total <= 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v; want Calls 7, Databases[0] \"shop\", sum(\"Rows_sent\") 5, *c.Total more than 0", c)
 		}
 		for _, c := range r.Classes {
 			if strings.Contains(c.Fingerprint, "setup_consumers") || strings.Contains(c.Fingerprint, "events_statements") || strings.Contains(c.Fingerprint, "show global") {
-				t.Errorf("Risso's own statement is in the report: %s", c.Fingerprint)
+				t.Errorf("Risso's own statement is in the report: %s; want no \"setup_consumers\" in it, no \"events_statements\" in it, no \"show global\" in it",
+					c.Fingerprint)
 			}
 		}
 		done := make(chan digestReport, 1)
@@ -479,7 +482,7 @@ func TestDigestLive(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 		if c := r.class(t, "select sleep(?)"); c.Calls != 1 || *c.Total < 0.2 {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v; want Calls 1, *c.Total at least 0.2", c)
 		}
 	})
 	t.Run("off", func(t *testing.T) {
@@ -489,7 +492,7 @@ func TestDigestLive(t *testing.T) {
 		_, said, code := runRisso(t, nil, "digest", "--dsn", fmt.Sprintf("root@unix(%s)/", n.Socket))
 		oneLine(t, said)
 		if code != 1 || !strings.Contains(said, "performance_schema=ON") {
-			t.Errorf("exit %d: %s", code, said)
+			t.Errorf("exit %d: got %s; want code 1, \"performance_schema=ON\" in it", code, said)
 		}
 	})
 }
@@ -550,11 +553,11 @@ func TestDigestWrongUse(t *testing.T) {
 	} {
 		out, said, code := runRisso(t, nil, append([]string{"digest"}, c.args...)...)
 		if code != c.code || out != "" || !strings.Contains(said, c.says) {
-			t.Errorf("%v: exit %d: %q %q", c.args, code, said, out)
+			t.Errorf("%v: exit %d: %q %q; want code %d, out \"\", %q in it", c.args, code, said, out, c.code, c.says)
 		}
 		oneLine(t, said)
 	}
 	if out, said, code := runRisso(t, nil, "digest", empty); code != 0 || said != "" || !strings.Contains(out, "0 calls") {
-		t.Errorf("an empty log: exit %d: %s %s", code, said, out)
+		t.Errorf("an empty log: exit %d: got %s %s; want code 0, said \"\", \"0 calls\" in it", code, said, out)
 	}
 }

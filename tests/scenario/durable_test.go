@@ -59,13 +59,13 @@ func TestKilledRisso(t *testing.T) {
 	if list, err := filepath.Glob(filepath.Join(data, "series", "damaged", "*")); err != nil || len(list) > 0 {
 		for _, f := range list {
 			if !strings.HasSuffix(f, ".tail") { // what kill -9 cut off midway
-				t.Errorf("after kill -9 a file counts as damaged: %s %v", f, err)
+				t.Errorf("after kill -9 a file counts as damaged: got %s %v, want \".tail\" at its end", f, err)
 			}
 		}
 	}
 	for _, e := range r.events(t, "db", "") {
 		if e.Severity > fleet.SeverityInfo {
-			t.Errorf("kill -9 of Risso made the event %s: %s", e.Kind, e.Text)
+			t.Errorf("kill -9 of Risso made the event %s: %s, want e.Severity at most fleet.SeverityInfo", e.Kind, e.Text)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func samePoints(t *testing.T, what string, got, want []point) {
 		}
 	}
 	if lost > 2 {
-		t.Errorf("%s: %d of %d seconds are lost", what, lost, len(want))
+		t.Errorf("%s: %d of %d seconds are lost, want at most 2", what, lost, len(want))
 	}
 	if len(got) > len(want) {
 		t.Errorf("%s: %d values, there were %d", what, len(got), len(want))
@@ -119,10 +119,10 @@ func TestFullDisk(t *testing.T) {
 	fill(t, ballast)
 	r.awaitLog(t, "isk is full")
 	filled := time.Now().Unix()
-	// The newest seconds are there, though they cannot be written. It lasts long enough that nobody tries just once more.
+	// The newest seconds are there, though they cannot be written. It lasts long enough for more than one retry.
 	at := r.awaitTicks(t, "db", 9)
 	if m := missing(r.raw(t, of(questions, "db"), begin, at), begin, at); len(m) > 0 {
-		t.Errorf("with a full disk the seconds %v of %d to %d are missing; it was full at %d", m, begin, at, filled)
+		t.Errorf("with a full disk the seconds %v of %d to %d are missing; it was full at %d; want none", m, begin, at, filled)
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestFullDisk(t *testing.T) {
 	recovered := r.awaitEvent(t, "", fleet.EventStore, func(e fleet.Event) bool { return strings.Contains(e.Text, "can write its data again") })
 	full := r.awaitEvent(t, "", fleet.EventStore, func(e fleet.Event) bool { return strings.Contains(e.Text, "disk is full") })
 	if full.Severity != fleet.SeverityCritical {
-		t.Errorf("a full disk is %s", full.Severity)
+		t.Errorf("a full disk is %s, want fleet.SeverityCritical", full.Severity)
 	}
 	// What waited in memory is written before this is said: a crash now costs nothing of it.
 	end := r.awaitTicks(t, "db", 2)
@@ -180,7 +180,7 @@ func TestDamagedFile(t *testing.T) {
 	end := r.awaitTicks(t, "db", 2)
 	r.stop(t, syscall.SIGTERM)
 
-	// A second run makes a second set of files beside the first, or minutes behind the first ones.
+	// A second run makes a second set of files next to the first, or minutes after the first ones.
 	r = serve(t, data, args...)
 	begin2 := r.awaitTicks(t, "db", 1)
 	end2 := r.awaitTicks(t, "db", 2)
@@ -205,7 +205,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 	for _, p := range r.raw(t, of(questions, "db"), begin2, end2) {
 		if v, ok := have[p.t]; !ok || v != p.v {
-			t.Errorf("a damaged value is served: %v at %d, it was %v", p.v, p.t, v)
+			t.Errorf("a damaged value is served: %v at %d, it was %v; want ok true, v %v", p.v, p.t, v, p.v)
 		}
 	}
 	r.awaitTicks(t, "db", 2)
@@ -227,14 +227,14 @@ func flip(t *testing.T, dir string) string {
 		return err
 	})
 	if err != nil || victim == "" {
-		t.Fatalf("no file to damage in %s: %v", dir, err)
+		t.Fatalf("no file to damage in %s: got %v; want victim not \"\"", dir, err)
 	}
 	b, err := os.ReadFile(victim)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := bytes.Clone(b)
-	b[len(b)-len(b)/8] ^= 0x10 // behind the descriptions, within values
+	b[len(b)-len(b)/8] ^= 0x10 // after the descriptions, within values
 	if bytes.Equal(old, b) {
 		t.Fatal("nothing was flipped")
 	}

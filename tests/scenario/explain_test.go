@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// explain runs the command with standard input and gives what it wrote and its exit code.
+// explain runs the command with standard input and returns what it wrote and its exit code.
 func explain(t *testing.T, stdin string, args ...string) (out, errors string, code int) {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"explain"}, args...)...)
@@ -36,15 +36,15 @@ INSERT INTO t VALUES (1,1,'x'),(2,2,'y'),(3,3,'z')`)
 		const sql = "SELECT a, COUNT(*) FROM t WHERE secret <> 'hunter2' GROUP BY a ORDER BY COUNT(*)"
 		out, _, code := explain(t, "", sql, "--dsn", dsn)
 		if code != 0 || !strings.Contains(out, "t ALL") || !strings.Contains(out, "hunter2") {
-			t.Errorf("exit %d: %s", code, out)
+			t.Errorf("exit %d: got %s; want code 0, \"t ALL\" in it, \"hunter2\" in it", code, out)
 		}
 		if stdin, _, code := explain(t, sql, "-", "--dsn", "root@unix("+n.Socket+")/", "--database", "d"); code != 0 || stdin != out {
-			t.Errorf("from standard input, exit %d: %s", code, stdin)
+			t.Errorf("from standard input, exit %d: got %s; want code 0, stdin %s", code, stdin, out)
 		}
 		for _, output := range []string{"text", "json", "svg", "dot"} {
 			out, _, code := explain(t, "", sql, "--dsn", dsn, "--output", output, "--redact")
 			if code != 0 || strings.Contains(out, "hunter2") {
-				t.Errorf("%s redacted, exit %d: %s", output, code, out)
+				t.Errorf("%s redacted, exit %d: %s; want code 0, no \"hunter2\" in it", output, code, out)
 			}
 			switch output {
 			case "json":
@@ -53,7 +53,7 @@ INSERT INTO t VALUES (1,1,'x'),(2,2,'y'),(3,3,'z')`)
 					Plan struct{ Root struct{ Kind string } }
 				}
 				if err := json.Unmarshal([]byte(out), &e); err != nil || len(e.ID) != 16 || e.Plan.Root.Kind == "" {
-					t.Errorf("%v in %s", err, out)
+					t.Errorf("%v in %s; want len(e.ID) 16, e.Plan.Root.Kind not \"\"", err, out)
 				}
 			case "svg":
 				for d := xml.NewDecoder(strings.NewReader(out)); ; {
@@ -96,7 +96,7 @@ INSERT INTO t VALUES (1,1,'x'),(2,2,'y'),(3,3,'z')`)
 			}
 		}
 		if got := value(t, n, "SELECT COUNT(*) FROM d.t"); got != "3" {
-			t.Errorf("%s rows of 3 are left", got)
+			t.Errorf("%s rows of 3 are left, want \"3\"", got)
 		}
 		if strings.HasPrefix(kind, "mariadb") || kind == "mysql-9.7" {
 			explainInterrupted(t, dsn, func() string {

@@ -44,12 +44,12 @@ func TestExporterNames(t *testing.T) {
 			}
 		}
 		if checked < 500 {
-			t.Errorf("the exporter gave only %d series", checked)
+			t.Errorf("the exporter gave only %d series, want at least 500", checked)
 		}
 	})
 }
 
-// exporterKeys asks the exporter once and lists what it gives.
+// exporterKeys asks the exporter once and lists what it returns.
 func exporterKeys(t *testing.T, path, socket string) (keys []string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +93,7 @@ func exporterKeys(t *testing.T, path, socket string) (keys []string) {
 		}
 	}
 	if len(keys) == 0 {
-		t.Fatalf("the exporter said: %s", log)
+		t.Fatalf("the exporter said: %s, want len(keys) not 0", log)
 	}
 	return keys
 }

@@ -33,7 +33,7 @@ func TestHang(t *testing.T) {
 			t.Errorf("the event says %q, not that it does not answer", e.Text)
 		}
 		if d := r.instance(t, "sick"); d.State != "down" || !strings.Contains(d.Words, "does not answer") {
-			t.Errorf("while it hangs it is %q: %q", d.State, d.Words)
+			t.Errorf("while it hangs it is %q: %q; want d.State \"down\", \"does not answer\" in it", d.State, d.Words)
 		}
 		r.awaitTicks(t, "well", 4)
 		resumed := time.Now().Unix()
@@ -43,7 +43,7 @@ func TestHang(t *testing.T) {
 		end := r.awaitTicks(t, "well", 1)
 
 		if m := missing(r.raw(t, of(questions, "well"), begin, end), begin, end); len(m) > 0 {
-			t.Errorf("the other server misses the seconds %v while this one hung from %d to %d", m, stopped, resumed)
+			t.Errorf("the other server misses the seconds %v while this one hung from %d to %d, want none", m, stopped, resumed)
 		}
 		// The second of the stop and that of the way back may go either way.
 		for _, p := range r.raw(t, of(questions, "sick"), stopped+1, resumed-1) {
@@ -73,7 +73,7 @@ func TestShortHang(t *testing.T) {
 	n := single(t, "mariadb")
 	r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+n.DSN)
 	r.awaitTicks(t, "db", 3)
-	// Just before a second begins, so that the tick meets the pause at once.
+	// Just before a second begins, so that the tick meets the pause immediately.
 	await(t, "the end of a second", func() bool { return time.Now().Nanosecond() > 850e6 })
 	begin := time.Now()
 	goOn := sandboxtest.Pause(t, n)
@@ -96,7 +96,7 @@ func noEvent(t *testing.T, r *risso, instance string, kinds ...fleet.EventKind) 
 	}
 }
 
-// TestRestart: a crash, an orderly restart and a stop are told, and invent no rates.
+// TestRestart: a crash, an orderly restart and a stop are reported, and invent no rates.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	eachKind(t, []string{"mariadb", "mysql-9.7", "mysql-5.7"}, func(t *testing.T, kind string) {
@@ -138,7 +138,7 @@ func TestRestart(t *testing.T) {
 			}
 			for _, m := range missing(r.raw(t, of(questions, "db"), backAt, at), backAt, at) {
 				if m > backAt+lost {
-					t.Errorf("%s: second %d is missing; the server was back at %d", how, m, backAt)
+					t.Errorf("%s: second %d is missing; the server was back at %d; want at most %d", how, m, backAt, backAt+lost)
 				}
 			}
 			if down+2 < backAt-1 {
@@ -153,7 +153,7 @@ func TestRestart(t *testing.T) {
 		noEvent(t, r, "other", fleet.EventRestart, fleet.EventDown, fleet.EventClock)
 		// Two servers that start take both processors, which may cost a second; who waits for the dead one loses many.
 		if m := missing(r.raw(t, of(questions, "other"), begin, end), begin, end); len(m) > 1 {
-			t.Errorf("the other server misses the seconds %v", m)
+			t.Errorf("the other server misses the seconds %v, want at most 1", m)
 		}
 	})
 }
@@ -174,13 +174,13 @@ func checkRates(t *testing.T, r *risso, instance string, from, to int64, limit f
 		}
 		for i, v := range r.rates(t, instance, key, from, to) {
 			if v < 0 || v > most {
-				t.Errorf("%s of %s: a rate of %v at %d", key, instance, v, from+int64(i))
+				t.Errorf("%s of %s: a rate of %v at %d, want from 0 to %v", key, instance, v, from+int64(i), most)
 			}
 		}
 	}
 	for _, p := range r.steps(t, fmt.Sprintf("rate(%s[5s])", of(questions, instance)), from, to) {
 		if p.v < 0 || p.v > limit {
-			t.Errorf("rate() of %s is %v at %d", instance, p.v, p.t)
+			t.Errorf("rate() of %s is %v at %d, want from 0 to %v", instance, p.v, p.t, limit)
 		}
 	}
 }
@@ -225,15 +225,15 @@ func TestVariableAndReset(t *testing.T) {
 		r.awaitEvent(t, "db", fleet.EventReset, nil)
 		end := r.awaitTicks(t, "db", 2)
 		checkRates(t, r, "db", begin, end, 400)
-		if !strings.HasPrefix(kind, "mariadb") { // one kind waits for the minute, the others are asked anew by a new connection
+		if !strings.HasPrefix(kind, "mariadb") { // one kind waits for the minute, the others are asked again by a new connection
 			killRisso(t, n)
 		}
 		e := r.awaitEvent(t, "db", fleet.EventVariable, func(e fleet.Event) bool { return e.Subject == "max_connections" })
 		if e.Old != old || e.New != "77" {
-			t.Errorf("the event says %q → %q, not %q → 77", e.Old, e.New, old)
+			t.Errorf("the event says %q → %q, not %q → 77; want e.Old %q, e.New \"77\"", e.Old, e.New, old, old)
 		}
 		if got := r.events(t, "db", fleet.EventVariable); len(got) != 1 {
-			t.Errorf("%d variable events, one variable was changed: %+v", len(got), got)
+			t.Errorf("%d variable events, one variable was changed: %+v; want 1", len(got), got)
 		}
 		noEvent(t, r, "db", fleet.EventRestart, fleet.EventClock)
 	})
@@ -245,12 +245,12 @@ func killRisso(t *testing.T, n *sandbox.Node) {
 	cutSessions(t, n, "USER = 'root' AND COMMAND = 'Sleep'")
 }
 
-// cutSessions kills the sessions that fit a condition of the process list. Risso has several, and each may end by itself meanwhile.
+// cutSessions kills the sessions that fit a condition of the process list. Risso has several, and each may end by itself in the meantime.
 func cutSessions(t *testing.T, n *sandbox.Node, where string) {
 	t.Helper()
 	rows := execSQL(t, n, "SELECT ID FROM information_schema.processlist WHERE ID <> CONNECTION_ID() AND "+where)[0].Rows
 	if len(rows) == 0 {
-		t.Fatalf("no session with %s is in the process list", where)
+		t.Fatalf("no session with %s is in the process list, want len(rows) not 0", where)
 	}
 	for _, row := range rows {
 		if _, err := n.Query(t.Context(), "KILL "+*row[0]); err != nil && mysql.ErrorNumber(err) != 1094 { // no such thread
@@ -259,7 +259,7 @@ func cutSessions(t *testing.T, n *sandbox.Node, where string) {
 	}
 }
 
-// TestVersionChange: behind one address stands another version, then another flavour.
+// TestVersionChange: one address leads to another version, then to another flavour.
 func TestVersionChange(t *testing.T) {
 	t.Parallel()
 	spec := []string{"mysql-8.0", "mysql-9.7", "mariadb"}
@@ -296,13 +296,13 @@ func TestVersionChange(t *testing.T) {
 	// PromQL itself cannot know that a counter that grew is another one; the charts' rates have the gap to go by.
 	for i, v := range r.rates(t, "db", questions, begin, end) {
 		if v < 0 || v > 500 {
-			t.Errorf("a rate of %v at %d", v, begin+int64(i))
+			t.Errorf("a rate of %v at %d, want from 0 to 500", v, begin+int64(i))
 		}
 	}
 	// What only the first one has is gone, what only the last one has is there.
 	for _, l := range r.at(t, `{__name__=~"mysql_global_status_(aria_pagecache_reads|mysqlx_sessions)",instance="db"}`, end) {
 		if l.labels["__name__"] != "mysql_global_status_aria_pagecache_reads" {
-			t.Errorf("%s is still there", l.key())
+			t.Errorf("%s is still there, want l.labels[\"__name__\"] \"mysql_global_status_aria_pagecache_reads\"", l.key())
 		}
 	}
 }
@@ -321,17 +321,17 @@ func TestBlackHoles(t *testing.T) {
 	start := time.Now()
 	r := serve(t, dataDir(t), append(args, "--dsn", "db="+n.DSN)...)
 	if d := time.Since(start); d > 8*time.Second+stalled(start) {
-		t.Errorf("ready after %s: one attempt to connect to each server takes 3 s, all of them no longer", d)
+		t.Errorf("ready after %s: one attempt to connect to each server takes 3 s, all of them no longer; want at most 8*time.Second + stalled(start)", d)
 	}
 	begin := r.awaitTicks(t, "db", 1)
 	end := r.awaitTicks(t, "db", 10)
 	if m := missing(r.raw(t, of(questions, "db"), begin, end), begin, end); len(m) > 0 {
-		t.Errorf("the seconds %v of %d to %d are missing", m, begin, end)
+		t.Errorf("the seconds %v of %d to %d are missing, want none", m, begin, end)
 	}
 	for i := range 20 {
 		id := fmt.Sprintf("hole%d", i)
 		if d := r.instance(t, id); d.State != "down" || !strings.Contains(d.Words, "does not answer") {
-			t.Errorf("%s is %q: %q", id, d.State, d.Words)
+			t.Errorf("%s is %q: %q; want d.State \"down\", \"does not answer\" in it", id, d.State, d.Words)
 		}
 	}
 }

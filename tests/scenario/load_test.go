@@ -32,7 +32,7 @@ func (r *risso) memory(t *testing.T, line string) int64 {
 	}
 	_, rest, ok := strings.Cut(string(b), line+":")
 	if !ok {
-		t.Fatalf("no %s in %s", line, b)
+		t.Fatalf("no %s in %s, want ok true", line, b)
 	}
 	n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 	if err != nil {
@@ -80,7 +80,7 @@ func largeStore(t *testing.T, dir string, servers, count int) (from, to int64) {
 	return from, to
 }
 
-// largest are the questions that cost most, each in its own way.
+// largest are the queries that cost most, each in its own way.
 func largest(from, to int64) []string {
 	all := `{__name__=~".+"}`
 	prom := func(path string, form ...string) string {
@@ -108,7 +108,7 @@ func largest(from, to int64) []string {
 	return append(list, "/api/chart?"+chart.Encode())
 }
 
-// TestLargestQuestions asks all that is large at once, also by readers that are slow. Risso stays within its memory, answers or
+// TestLargestQuestions asks all large queries at the same time, also by slow readers. Risso stays within its memory, answers or
 // refuses in good form, and goes on watching: no healthy server is called down, or its clock wrong.
 func TestLargestQuestions(t *testing.T) {
 	n := single(t, "mariadb")
@@ -157,7 +157,7 @@ func TestLargestQuestions(t *testing.T) {
 			case json.Unmarshal(b, &said) != nil || said.Error == "" || strings.HasPrefix(q, "/api/v1/") && (said.Status != "error" || said.ErrorType == ""):
 				t.Errorf("%.100s: %d %.300s", q, resp.StatusCode, b)
 			case strings.Contains(said.Error, "as many questions"):
-				t.Errorf("%.100s: it was not worked on", q)
+				t.Errorf("%.100s: it was not worked on, want no \"as many questions\" in it", q)
 			case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "":
 				t.Errorf("%.100s: 503 without Retry-After", q)
 			}
@@ -186,7 +186,7 @@ func TestLargestQuestions(t *testing.T) {
 	r.awaitTicks(t, "db", 2)
 	noEvent(t, r, "db", fleet.EventDown, fleet.EventClock, fleet.EventRestart)
 	if d := r.instance(t, "db"); d.State == "down" {
-		t.Errorf("a healthy server is %q: %s", d.State, d.Words)
+		t.Errorf("a healthy server is %q: %s, want not \"down\"", d.State, d.Words)
 	}
 }
 
@@ -227,13 +227,13 @@ func TestRissoStoodStill(t *testing.T) {
 	for _, kind := range []string{"cpu", "io", "memory"} {
 		for _, p := range r.steps(t, `max(rate(node_pressure_`+kind+`_waiting_seconds_total[2s]))`, now-60, now) {
 			if p.v > 1.6 { // half a second is as late as a reading gets without the second after having it
-				t.Errorf("at %d something waited for %s for %.0f %% of the time", p.t, kind, p.v*100)
+				t.Errorf("at %d something waited for %s for %.0f %% of the time, want p.v at most 1.6", p.t, kind, p.v*100)
 			}
 		}
 	}
 }
 
-// TestHangupWithoutConfig: a closed terminal and logrotate send SIGHUP to who has nothing to read anew; watching goes on.
+// TestHangupWithoutConfig: a closed terminal and logrotate send SIGHUP even if there is nothing to reread; watching goes on.
 func TestHangupWithoutConfig(t *testing.T) {
 	t.Parallel()
 	r := serve(t, dataDir(t), "--host-only")
@@ -246,7 +246,7 @@ func TestHangupWithoutConfig(t *testing.T) {
 		})
 	}
 	if code, _, _ := r.request(t, http.MethodGet, "/healthz", nil, nil); code != http.StatusOK {
-		t.Errorf("after SIGHUP: %d", code)
+		t.Errorf("after SIGHUP: got %d, want http.StatusOK", code)
 	}
 	r.stop(t, syscall.SIGTERM)
 }

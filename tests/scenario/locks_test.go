@@ -29,7 +29,7 @@ type lockCase struct {
 	kind    read.LockKind
 	object  string // schema.name, or a name
 	index   string
-	maybe   bool   // the server does not tell the holder
+	maybe   bool   // the server does not show the holder
 	words   string // that the trace says
 	weak    bool   // of a lock of the whole server: the holder is a statement
 	release string
@@ -46,7 +46,7 @@ func (c lockCase) last() string {
 var lockCases = []lockCase{
 	{name: "row", holds: []string{"BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 1",
 		kind: read.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
-	// The lock of an inserted row is made by who waits for it; its holder is told by the transaction.
+	// The lock of an inserted row is made by the session that waits for it; its holder is known by the transaction.
 	{name: "inserted row", holds: []string{"BEGIN", "INSERT INTO shop.orders VALUES (99, 1, 'new')"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 99",
 		kind: read.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
 	{name: "metadata", holds: []string{"BEGIN", "SELECT note FROM shop.orders WHERE id = 2"}, waits: "ALTER TABLE shop.orders COMMENT 'changed'",
@@ -76,7 +76,7 @@ var lockCases = []lockCase{
 		kind: read.LockUser, object: "the job", words: "the user lock 'the job'", release: "SELECT RELEASE_LOCK('the job')"},
 }
 
-// lockCopy is longer than MySQL 5.7 and MariaDB answer from an old copy to who asks again and again.
+// lockCopy is longer than MySQL 5.7 and MariaDB answer from an old copy when asked repeatedly.
 const lockCopy = 300 * time.Millisecond
 
 // lockServer is a server with a table, a session that holds and one that waits: the one that is traced.
@@ -185,7 +185,7 @@ func (s *lockServer) kill(t *testing.T, r *mysql.Conn) {
 		ask(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d", s.holderID))
 		return !there
 	})
-	_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that nobody is given it again
+	_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that it is not reused
 	s.holder, s.holderID = s.session(t)
 }
 
@@ -203,7 +203,7 @@ func lockReader(t *testing.T, n *sandbox.Node, account string) *mysql.Conn {
 	return c
 }
 
-// end interrupts a trace and gives what it says.
+// end interrupts a trace and returns what it says.
 func (s *lockServer) end(t *testing.T, trace *risso) string {
 	t.Helper()
 	if err := trace.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -213,7 +213,7 @@ func (s *lockServer) end(t *testing.T, trace *risso) string {
 	return strings.Join(append(res.Words, res.Notes...), " ")
 }
 
-// TestLockWaits: whom a session waits for is told by LockWaits and by a trace, for each kind of lock.
+// TestLockWaits: whom a session waits for is shown by LockWaits and by a trace, for each kind of lock.
 func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {
@@ -247,23 +247,24 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 			}
 			for _, o := range list {
 				if o.Blocker.ID != list[0].Blocker.ID {
-					t.Errorf("two holders: %+v", list)
+					t.Errorf("two holders: got %+v, want o.Blocker.ID list[0].Blocker.ID", list)
 				}
 			}
 			if len(list) > 0 {
 				w = list[0]
 				if len(gaps) > 0 {
-					t.Errorf("gaps: %v", gaps)
+					t.Errorf("gaps: got %v, want none", gaps)
 				}
 			}
 			return len(list) > 0
 		})
 		if object := strings.Trim(w.Schema+"."+w.Name, "."); w.Kind != c.kind || object != c.object || w.Index != c.index || w.Blocker.ID != s.holderID || w.Maybe != c.maybe || w.Queued || w.Blocker.Idle() != (c.runs == "") || w.Blocker.User != "root" || w.Blocker.Statement != c.last() {
-			t.Errorf("%+v; the holder is %d and ran %q last", w, s.holderID, c.last())
+			t.Errorf("%+v; the holder is %d and ran %q last; want Kind %v, object %v, Index %v, Blocker.ID %v, Maybe %v, Queued false, Blocker.Idle() %v, Blocker.User \"root\", Blocker.Statement c.last()",
+				w, s.holderID, c.last(), c.kind, c.object, c.index, s.holderID, c.maybe, c.runs == "")
 		}
 		all, _, err := read.LockWaits(t.Context(), r, 0)
 		if err != nil || len(all) == 0 || all[0].Waiter != s.waiterID || all[0].Blocker.ID != s.holderID {
-			t.Errorf("all waits: %+v %v", all, err)
+			t.Errorf("all waits: got %+v %v; want len(all) not 0, all[0].Waiter %v, all[0].Blocker.ID %v", all, err, s.waiterID, s.holderID)
 		}
 		looks(t, trace)
 	})
@@ -317,7 +318,7 @@ func (s *lockServer) prepared(t *testing.T) {
 				time.Sleep(lockCopy)
 				list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 				if err != nil || len(gaps) > 0 {
-					t.Fatalf("%v, gaps %v", err, gaps)
+					t.Fatalf("got %v, gaps %v; want none", err, gaps)
 				}
 				return len(list) > 0 && list[0].Blocker.ID == id
 			})
@@ -335,13 +336,14 @@ func (s *lockServer) prepared(t *testing.T) {
 		words := s.end(t, trace)
 		for _, want := range []string{fmt.Sprintf("Only XA COMMIT or XA ROLLBACK in connection %d releases it", holder), "held by a transaction without a connection: XA RECOVER lists prepared transactions; XA COMMIT or XA ROLLBACK ends them"} {
 			if strings.Contains(words, want) == (detached && strings.HasPrefix(want, "Only")) {
-				t.Errorf("%s (detached: %t): does the trace say %q? %s", waiting, detached, want, words)
+				t.Errorf("%s (detached: %t): does the trace say %q? %s, want strings.Contains(words, want) not detached && strings.HasPrefix(want, \"Only\")",
+					waiting, detached, want, words)
 			}
 		}
 	}
 }
 
-// queue: who waits behind one that waits itself is told both.
+// queue: a session that waits behind one that waits itself is shown both.
 func (s *lockServer) queue(t *testing.T) {
 	r := lockReader(t, s.node, "root")
 	middle, middleID := s.session(t)
@@ -381,7 +383,8 @@ func (s *lockServer) queue(t *testing.T) {
 	run(s.conn, "SELECT COUNT(*) FROM shop.orders WHERE n > 0")
 	await(t, "the SELECT waits behind it", func() bool { return waits(s.waiterID).Blocker.ID != 0 })
 	if w := waits(s.waiterID); w.Blocker.ID != middleID || w.Blocker.Idle() || !strings.HasPrefix(w.Blocker.Statement, "ALTER TABLE") {
-		t.Errorf("%+v; the ALTER is of %d", w, middleID)
+		t.Errorf("%+v; the ALTER is of %d; want Blocker.ID %v, Blocker.Idle() false, \"ALTER TABLE\" at the beginning of Blocker.Statement",
+			w, middleID, middleID)
 	}
 	looks(t, trace)
 	words := s.end(t, trace)
@@ -393,7 +396,7 @@ func (s *lockServer) queue(t *testing.T) {
 	}
 }
 
-// fewPrivileges: what an account may not see is said with the GRANT that lets it, and with that GRANT it is seen.
+// fewPrivileges: what an account may not see is reported with the GRANT that allows it, and with that GRANT it is seen.
 func (s *lockServer) fewPrivileges(t *testing.T) {
 	execSQL(t, s.node, "CREATE USER low@localhost IDENTIFIED BY 'x'; GRANT SELECT ON shop.* TO low@localhost")
 	root := lockReader(t, s.node, "root")
@@ -415,12 +418,12 @@ func (s *lockServer) fewPrivileges(t *testing.T) {
 					break
 				}
 				if len(gaps) == 0 || try > 3 {
-					t.Errorf("%s: seen is %+v, gaps %v", c.name, list, gaps)
+					t.Errorf("%s: seen is %+v, gaps %v; want len(gaps) not 0, try at most 3", c.name, list, gaps)
 					break
 				}
 				for _, g := range gaps {
 					if !strings.HasPrefix(g.Remedy, "GRANT ") {
-						t.Errorf("%s: the remedy %q of %s (%s)", c.name, g.Remedy, g.What, g.Why)
+						t.Errorf("%s: the remedy %q of %s (%s), want \"GRANT \" at its beginning", c.name, g.Remedy, g.What, g.Why)
 						continue
 					}
 					execSQL(t, s.node, g.Remedy)
@@ -431,7 +434,7 @@ func (s *lockServer) fewPrivileges(t *testing.T) {
 	}
 }
 
-// TestLockWaitsAsTheyCome: servers that record no metadata locks as they come tell less, and what they do not tell is said.
+// TestLockWaitsAsTheyCome: servers that record no metadata locks by default show less, and what they do not show is reported.
 func TestLockWaitsAsTheyCome(t *testing.T) {
 	t.Parallel()
 	eachKind(t, []string{"mariadb", "mysql-5.7"}, func(t *testing.T, kind string) {
@@ -452,22 +455,22 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 				switch c.kind {
 				case read.LockRow, read.LockUser:
 					if len(list) != 1 || list[0].Blocker.ID != s.holderID || len(gaps) > 0 || list[0].Maybe {
-						t.Errorf("%s: %+v %v", c.name, list, gaps)
+						t.Errorf("%s: got %+v %v; want len(list) 1, list[0].Blocker.ID %v, no gaps, list[0].Maybe false", c.name, list, gaps, s.holderID)
 					}
 					return
-				case read.LockGlobal: // nobody has a transaction open; MariaDB has the plugin now
+				case read.LockGlobal: // no session has a transaction open; MariaDB has the plugin now
 					if kind == "mariadb" {
 						if len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
-							t.Errorf("%s, with the plugin: %+v %v", c.name, list, gaps)
+							t.Errorf("got %s, with the plugin: %+v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe false, no gaps", c.name, list, gaps, s.holderID)
 						}
 						return
 					}
 					if len(list) != 0 || len(gaps) != 1 {
-						t.Errorf("%s: %+v %v", c.name, list, gaps)
+						t.Errorf("%s: got %+v %v; want no list, len(gaps) 1", c.name, list, gaps)
 					}
 				default:
 					if len(list) != 1 || list[0].Blocker.ID != s.holderID || !list[0].Maybe || len(gaps) != 1 {
-						t.Errorf("%s: %+v %v", c.name, list, gaps)
+						t.Errorf("%s: got %+v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe true, len(gaps) 1", c.name, list, gaps, s.holderID)
 					}
 				}
 				if kind != "mariadb" || len(gaps) == 0 {
@@ -479,7 +482,8 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 				}
 				list, gaps, err := read.LockWaits(t.Context(), r, s.waiterID)
 				if err != nil || len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
-					t.Errorf("%s, with the plugin: %+v %v %v", c.name, list, gaps, err)
+					t.Errorf("got %s, with the plugin: %+v %v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe false, no gaps",
+						c.name, list, gaps, err, s.holderID)
 				}
 			})
 		}

@@ -28,7 +28,7 @@ import (
 // its account, its data, a place with a backup and mirrored logs, results of benchmarks, and what it answered.
 const olderFile = "testdata/written-by-2b61116.tar.gz"
 
-// olderAnswers are the answers of the older program, by what was asked.
+// olderAnswers are the answers of the older program, by request.
 type olderAnswers struct {
 	Killed int64 // unix seconds
 	Token  string
@@ -38,7 +38,7 @@ type olderAnswers struct {
 	Asked  map[string]map[string]any // by path, what of the answer does not change with time
 }
 
-// unchanging is what of each answer is compared; of lists only these fields, where some are named. Others change with time, or
+// unchanging is what of each answer is compared; of lists only these fields, if some are named. Others change with time, or
 // with what a newer program makes of the same facts.
 var unchanging = map[string]map[string][]string{
 	"/api/events":      {"events": nil},
@@ -80,7 +80,7 @@ func (r *risso) steady(t *testing.T, path string) map[string]any {
 			of, few := row.(map[string]any), map[string]any{}
 			for _, f := range fields {
 				if _, ok := of[f]; !ok {
-					t.Fatalf("%s: %s has no %s: %v", path, k, f, row)
+					t.Fatalf("%s: %s has no %s: %v, want ok true", path, k, f, row)
 				}
 				few[f] = of[f]
 			}
@@ -111,7 +111,7 @@ func TestReadsOlder(t *testing.T) {
 	for round := range 2 {
 		r := serveEnv(t, env, data, "--no-host", "--config", conf)
 		if code, _, _ := r.request(t, http.MethodGet, "/api/fleet", nil, nil); code != http.StatusUnauthorized {
-			t.Errorf("without the token: %d", code)
+			t.Errorf("without the token: got %d, want http.StatusUnauthorized", code)
 		}
 		r.token = want.Token
 		for selector, points := range want.Points {
@@ -124,7 +124,7 @@ func TestReadsOlder(t *testing.T) {
 		for path, answer := range want.Asked {
 			got := r.steady(t, path)
 			if what := lacks(got, answer, path); what != "" {
-				t.Errorf("round %d: %s", round, what)
+				t.Errorf("round %d: got %s, want \"\"", round, what)
 			}
 		}
 		for _, e := range r.events(t, "", "store") {
@@ -144,7 +144,7 @@ func TestReadsOlder(t *testing.T) {
 	}
 	for _, f := range append(aside, must(filepath.Glob(filepath.Join(data, "*", "*.damaged*")))...) {
 		if !strings.HasSuffix(f, ".tail") {
-			t.Errorf("set aside: %s", f)
+			t.Errorf("set aside: got %s, want \".tail\" at its end", f)
 		}
 	}
 
@@ -186,7 +186,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// lacks says what of an older answer a newer one has not, or has otherwise; a newer one may say more.
+// lacks says what of an older answer is missing in a newer one, or differs; a newer one may have more.
 func lacks(got, want any, path string) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -281,7 +281,7 @@ func TestWriteOlder(t *testing.T) {
 		t.Helper()
 		r := launchProgram(t, older, env, args...)
 		if code := r.code(t); code != 0 {
-			t.Fatalf("%v: exit code %d: %s", args, code, r.err)
+			t.Fatalf("%v: exit code %d: %s, want 0", args, code, r.err)
 		}
 		return r.out.String()
 	}
@@ -298,7 +298,7 @@ func TestWriteOlder(t *testing.T) {
 		t.Helper()
 		await(t, "the end of "+kind, func() bool { o := r.protected(t, "shop").outcomes(kind); return o != "" && o != "running" })
 		if p := r.protected(t, "shop"); p.outcomes(kind) != "ok" {
-			t.Fatalf("%s: %+v", kind, p.Runs)
+			t.Fatalf("%s: got %+v, want \"ok\"", kind, p.Runs)
 		}
 	}
 	r.start(t, "shop/backup")
@@ -347,14 +347,14 @@ func TestWriteOlder(t *testing.T) {
 	}
 	for _, p := range paths {
 		if a.Asked[p] = r.steady(t, p); len(a.Asked[p]) == 0 {
-			t.Fatalf("%s gives nothing that is compared", p)
+			t.Fatalf("%s gives nothing that is compared, want len(a.Asked[p]) not 0", p)
 		}
 	}
 	for selector, begin := range map[string]int64{of(questions, "shop"): from, of("mysql_global_status_threads_running", "shop"): from, `risso_collect_seconds{group="status",instance="shop"}`: from,
 		of(questions, "archive"): until - 3*86400} {
 		p := r.raw(t, selector, begin, until)
 		if len(p) == 0 {
-			t.Fatalf("nothing of %s", selector)
+			t.Fatalf("nothing of %s, want len(p) not 0", selector)
 		}
 		if len(p) > 400 {
 			begin, p = p[0].t, p[:400]

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The observer does not observe itself: a server is watched, asked for plans and digested by an account of Risso's while it
+// The observer does not observe itself: a server is watched, asked for plans and digested by Risso's account while it
 // logs everything, and no statement of that account is in a digest of any log, unless they are asked for.
 func TestOwnStatements(t *testing.T) {
 	t.Parallel()
@@ -32,15 +32,15 @@ func TestOwnStatements(t *testing.T) {
 		}
 		for _, args := range ask {
 			if _, said, code := runRisso(t, nil, args...); code != 0 {
-				t.Errorf("%s: exit %d, %s", args[0], code, said)
+				t.Errorf("%s: exit %d, %s; want 0", args[0], code, said)
 			}
 		}
-		r.stop(t, syscall.SIGTERM) // the logs shall not grow any more
-		// What Risso sends belongs in no binary log, so a statement with its mark stands in for one.
+		r.stop(t, syscall.SIGTERM) // the logs must not grow any more
+		// What Risso sends belongs in no binary log, so a statement with its mark replaces one.
 		execSQL(t, n, "INSERT /* risso: a test */ INTO shop.orders (note) VALUES ('own'); FLUSH BINARY LOGS")
 		logs, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]"))
 		if err != nil || len(logs) == 0 {
-			t.Fatalf("binary logs %q, %v", logs, err)
+			t.Fatalf("binary logs %q, %v; want not 0", logs, err)
 		}
 		checkOwnLogs(t, kind, n.Datadir, logs)
 	})
@@ -59,13 +59,14 @@ func checkOwnLogs(t *testing.T, kind, dir string, binlogs []string) {
 		t.Errorf("%s, general log: a statement of Risso's account is counted: %s", kind, c.Sample)
 	}
 	if left.Skipped[own] < 20 { // one of them is root's, in its name
-		t.Errorf("%s, general log: left out %v", kind, left.Skipped)
+		t.Errorf("got %s, general log: left out %v; want left.Skipped[own] at least 20", kind, left.Skipped)
 	}
 	if with := of("watcher", "--own", general); with.Calls != left.Skipped[own]-1 || with.Skipped[own] != 0 {
-		t.Errorf("%s, general log: --own counts %d, %d were left out", kind, with.Calls, left.Skipped[own])
+		t.Errorf("%s, general log: --own counts %d, %d were left out; want with.Calls left.Skipped[own] - 1, with.Skipped[own] 0",
+			kind, with.Calls, left.Skipped[own])
 	}
 	if c := digestJSON(t, general).class(t, "select note from orders"); c.Calls != 7 {
-		t.Errorf("%s, general log: %d of 7 statements of others", kind, c.Calls)
+		t.Errorf("got %s, general log: %d of 7 statements of others; want 7", kind, c.Calls)
 	}
 	slow := filepath.Join(dir, "slow.log")
 	for _, c := range of("watcher", slow).Classes {
@@ -73,7 +74,7 @@ func checkOwnLogs(t *testing.T, kind, dir string, binlogs []string) {
 	}
 	out, _, _ := runRisso(t, nil, "digest", general)
 	if !strings.Contains(out, " × "+own) {
-		t.Errorf("%s: the report does not say what it left out:\n%.600s", kind, out)
+		t.Errorf("%s: the report does not say what it left out, want %q in it:\n%.600s", kind, " × "+own, out)
 	}
 	for flag, want := range map[string]int64{"--own=false": 1, "--own": 2} {
 		r := digestJSON(t, append([]string{flag}, binlogs...)...)
@@ -84,7 +85,8 @@ func checkOwnLogs(t *testing.T, kind, dir string, binlogs []string) {
 			}
 		}
 		if inserts != want || r.Skipped[own] != 2-want {
-			t.Errorf("%s, binary log: %s counts %d inserts, left out %v", kind, flag, inserts, r.Skipped)
+			t.Errorf("got %s, binary log: %s counts %d inserts, left out %v; want inserts %d, r.Skipped[own] %v",
+				kind, flag, inserts, r.Skipped, want, 2-want)
 		}
 	}
 }
@@ -123,7 +125,7 @@ func TestOneNameEverywhere(t *testing.T) {
 			out, said, code := runRisso(t, nil, append([]string{"digest", "--output", "json", "--filter=", "--own=false"}, args...)...)
 			var doc struct{ Classes []class }
 			if err := json.Unmarshal([]byte(out), &doc); err != nil || code != 0 {
-				t.Fatalf("%v, exit %d: %s", err, code, said)
+				t.Fatalf("got %v, exit %d: %s; want 0", err, code, said)
 			}
 			for _, c := range doc.Classes {
 				if c.Verb == verb {
@@ -140,7 +142,8 @@ func TestOneNameEverywhere(t *testing.T) {
 		slow, general, binary := find("UPDATE", filepath.Join(n.Datadir, "slow.log")), find("UPDATE", filepath.Join(n.Datadir, "general.log")), find("UPDATE", logs...)
 		live := find("UPDATE", "--dsn", dsn, "--for", "0")
 		if slow.ID == "" || general.ID != slow.ID || binary.ID != slow.ID || live.ID != slow.ID || slow.PtID == "" || general.PtID != slow.PtID || live.PtID != slow.PtID || len(live.Digests) != 1 {
-			t.Fatalf("slow %+v, general %+v, binary %+v, live %+v", slow, general, binary, live)
+			t.Fatalf("slow %+v, general %+v, binary %+v, live %+v; want slow.ID not \"\", general.ID %v, binary.ID %v, live.ID %v, slow.PtID not \"\", general.PtID %v, live.PtID %v, len(Digests) 1",
+				slow, general, binary, live, slow.ID, slow.ID, slow.ID, slow.PtID, slow.PtID)
 		}
 		ask := func(name string) (q struct {
 			ID   string
@@ -154,7 +157,7 @@ func TestOneNameEverywhere(t *testing.T) {
 		})
 		for _, name := range []string{slow.ID, strings.ToLower(slow.ID), slow.PtID, "0x" + slow.PtID, live.Digests[0], strings.ToUpper(live.Digests[0])} {
 			if list := r.queries(t, name).Classes; len(list) != 1 || list[0].ID != slow.ID {
-				t.Errorf("searching for %s finds %+v", name, list)
+				t.Errorf("searching for %s finds %+v; want len(list) 1, list[0].ID %v", name, list, slow.ID)
 			}
 			q := ask(name)
 			if q.ID != slow.ID || q.PtID != slow.PtID {

@@ -18,7 +18,7 @@ type answer struct {
 	Data                     json.RawMessage
 }
 
-// ask sends a form with GET and with POST, as Grafana may, and gives the answer, which has to be the same.
+// ask sends a form with GET and with POST, as Grafana may, and returns the answer, which must be the same.
 func (r *risso) ask(t *testing.T, path string, form url.Values, want int) answer {
 	t.Helper()
 	var first answer
@@ -28,7 +28,7 @@ func (r *risso) ask(t *testing.T, path string, form url.Values, want int) answer
 			t.Errorf("%s %s %v: status %d, not %d: %s", method, path, form, status, want, b)
 		}
 		if ct := h.Get("Content-Type"); !strings.HasPrefix(ct, "application/json") {
-			t.Errorf("%s %s: content type %q", method, path, ct)
+			t.Errorf("%s %s: content type %q, want \"application/json\" at its beginning", method, path, ct)
 		}
 		var a answer
 		if err := json.Unmarshal(b, &a); err != nil {
@@ -37,11 +37,12 @@ func (r *risso) ask(t *testing.T, path string, form url.Values, want int) answer
 		if i == 0 {
 			first = a
 		} else if string(a.Data) != string(first.Data) || a.Status != first.Status {
-			t.Errorf("%s %v: GET and POST differ: %.200s and %.200s", path, form, first.Data, a.Data)
+			t.Errorf("%s %v: GET and POST differ: %.200s and %.200s; want string(a.Data) %v, a.Status %v",
+				path, form, first.Data, a.Data, string(first.Data), first.Status)
 		}
 	}
 	if ok := first.Status == "success"; ok != (want == 200) || ok == (first.Error != "") {
-		t.Errorf("%s %v: %+v", path, form, first)
+		t.Errorf("got %s %v: %+v; want ok %v, ok not %v", path, form, first, want == 200, first.Error != "")
 	}
 	return first
 }
@@ -60,7 +61,7 @@ func TestPrometheusAPI(t *testing.T) {
 	r := serve(t, dataDir(t), "--dsn", "db="+n.DSN, "--dsn", "zwei="+n.DSN)
 	r.awaitTicks(t, "zwei", 2)
 	end := r.awaitTicks(t, "db", 3)
-	// An instant query takes the newest value there is: it stands still once both have their sample of that second.
+	// An instant query takes the newest value there is: it no longer changes once both have their sample of that second.
 	await(t, fmt.Sprintf("second %d of zwei", end), func() bool { return r.newest(t, questions, "zwei") >= end })
 	t.Run("query", func(t *testing.T) { checkQuery(t, r, end) })
 	t.Run("series and labels", func(t *testing.T) { checkLabels(t, r, end) })
@@ -97,7 +98,8 @@ func checkQuery(t *testing.T, r *risso, end int64) {
 	a := r.ask(t, "query", q("query", questions, "time", sec(end)), 200)
 	a.into(t, &vector)
 	if vector.ResultType != "vector" || len(vector.Result) != 2 || vector.Result[0].Metric["__name__"] != questions {
-		t.Errorf("an instant query gives %s", a.Data)
+		t.Errorf("an instant query gives %s; want vector.ResultType \"vector\", len(vector.Result) 2, vector.Result[0].Metric[\"__name__\"] %v",
+			a.Data, questions)
 	}
 	for _, at := range []string{time.Unix(end, 0).UTC().Format(time.RFC3339), sec(end) + ".000"} {
 		if b := r.ask(t, "query", q("query", questions, "time", at), 200); string(b.Data) != string(a.Data) {
@@ -110,10 +112,10 @@ func checkQuery(t *testing.T, r *risso, end int64) {
 	}
 	r.ask(t, "query", q("query", "scalar(vector(3))", "time", sec(end)), 200).into(t, &scalar)
 	if scalar.ResultType != "scalar" || scalar.Result[1] != "3" {
-		t.Errorf("a scalar is %+v", scalar)
+		t.Errorf("a scalar is %+v; want ResultType \"scalar\", Result[1] \"3\"", scalar)
 	}
 	if got := r.prom(t, "query", q("query", fmt.Sprintf("sum(rate(%s[5s])) by (instance)", questions), "time", sec(end))); len(got) != 2 || got[0].points[0].v <= 0 {
-		t.Errorf("a rate is %v", got)
+		t.Errorf("a rate is %v; want len(got) 2, got[0].points[0].v more than 0", got)
 	}
 
 	var matrix struct {
@@ -125,13 +127,13 @@ func checkQuery(t *testing.T, r *risso, end int64) {
 	}
 	r.ask(t, "query_range", q("query", of(questions, "db"), "start", sec(end-2), "end", sec(end), "step", "1s"), 200).into(t, &matrix)
 	if matrix.ResultType != "matrix" || len(matrix.Result) != 1 || len(matrix.Result[0].Values) != 3 {
-		t.Errorf("a range of 3 s in steps of 1 s: %+v", matrix)
+		t.Errorf("a range of 3 s in steps of 1 s: got %+v; want ResultType \"matrix\", len(Result) 1, len(Result[0].Values) 3", matrix)
 	}
 
-	// What is read more seldom than every second is there at every second all the same.
+	// What is read less often than every second is there at every second nevertheless.
 	for _, name := range []string{"node_filesystem_avail_bytes", "mysql_global_variables_max_connections", "risso_replicas_connected"} {
 		if len(r.prom(t, "query", q("query", name, "time", sec(end)))) == 0 {
-			t.Errorf("at %d there is no %s", end, name)
+			t.Errorf("at %d there is no %s, want len(r.prom(t, \"query\", q(\"query\", name, \"time\", sec(end)))) not 0", end, name)
 		}
 	}
 }
@@ -141,7 +143,7 @@ func checkLabels(t *testing.T, r *risso, end int64) {
 	var series []map[string]string
 	r.ask(t, "series", minute(end, "match[]", of(questions, "db"), "match[]", `mysql_up`), 200).into(t, &series)
 	if len(series) != 3 {
-		t.Errorf("series: %v", series)
+		t.Errorf("series: got %v, want length 3", series)
 	}
 	contains := func(what string, form url.Values, want ...string) []string {
 		t.Helper()
@@ -159,11 +161,11 @@ func checkLabels(t *testing.T, r *risso, end int64) {
 	}
 	contains("labels", minute(end), "__name__", "instance", "command", "mode", "device")
 	if got := contains("labels", minute(end, "match[]", questions)); !slices.Equal(got, []string{"__name__", "instance"}) {
-		t.Errorf("labels of %s: %v", questions, got)
+		t.Errorf("labels of %s: got %v, want []string{\"__name__\", \"instance\"}", questions, got)
 	}
 	names := contains("label/__name__/values", minute(end), questions, "mysql_up", "node_load1", "mysql_global_variables_max_connections", "process_cpu_seconds_total")
 	if len(names) < 800 {
-		t.Errorf("only %d names", len(names))
+		t.Errorf("only %d names, want at least 800", len(names))
 	}
 	for _, n := range names {
 		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") != "" {
@@ -171,16 +173,16 @@ func checkLabels(t *testing.T, r *risso, end int64) {
 		}
 	}
 	if got := contains("label/instance/values", minute(end, "match[]", "mysql_up")); !slices.Equal(got, []string{"db", "zwei"}) {
-		t.Errorf("instances with mysql_up: %v", got)
+		t.Errorf("instances with mysql_up: got %v, want []string{\"db\", \"zwei\"}", got)
 	}
 	contains("label/command/values", minute(end, "match[]", `mysql_global_status_commands_total{instance="db"}`), "select", "insert")
 	if got := contains("label/instance/values", q("start", sec(end-7200), "end", sec(end-3600))); len(got) != 0 {
-		t.Errorf("an hour before there was %v", got)
+		t.Errorf("an hour before there was %v, want none", got)
 	}
 	var meta map[string][]struct{ Type, Help, Unit string }
 	r.ask(t, "metadata", q("metric", questions), 200).into(t, &meta)
 	if m := meta[questions]; len(meta) != 1 || len(m) != 1 || m[0].Type != "counter" || m[0].Help == "" {
-		t.Errorf("metadata: %v", meta)
+		t.Errorf("metadata: got %v; want len(meta) 1, len(m) 1, m[0].Type \"counter\", m[0].Help not \"\"", meta)
 	}
 	var build map[string]string
 	r.ask(t, "status/buildinfo", q(), 200).into(t, &build)

@@ -47,12 +47,12 @@ func (p protectedServer) outcomes(kind string) string {
 func (r *risso) start(t *testing.T, job string) {
 	t.Helper()
 	if code, b, _ := r.request(t, http.MethodPost, "/api/protect/start?job="+url.QueryEscape(job), nil, nil); code != http.StatusOK {
-		t.Fatalf("start %s: %d %s", job, code, b)
+		t.Fatalf("start %s: got %d %s, want http.StatusOK", job, code, b)
 	}
 }
 
-// TestProtectPlugPulled: a backup that risso serve takes is killed, begun anew by itself, and ended by Ctrl-C; never is there
-// a backup that looks whole and is not. Then the place goes away.
+// TestProtectPlugPulled: a backup that risso serve takes is killed, restarted by itself, and ended by Ctrl-C; there is never
+// a backup that looks complete but is not. Then the place goes away.
 func TestProtectPlugPulled(t *testing.T) {
 	t.Parallel()
 	n := single(t, "mariadb")
@@ -74,7 +74,7 @@ func TestProtectPlugPulled(t *testing.T) {
 	}
 	r := serve(t, data, flags...)
 	if p := r.protected(t, "shop"); p.Server.State == "ok" || !strings.Contains(p.Server.Words, "never backed up") {
-		t.Errorf("a server without a backup is %s: %s", p.Server.State, p.Server.Words)
+		t.Errorf("a server without a backup is %s: %s; want p.Server.State not \"ok\", \"never backed up\" in it", p.Server.State, p.Server.Words)
 	}
 	r.start(t, "shop/backup")
 	reading(r)
@@ -83,7 +83,8 @@ func TestProtectPlugPulled(t *testing.T) {
 	r = serve(t, data, flags...)
 	reading(r) // by itself
 	if p := r.protected(t, "shop"); p.outcomes("backup") != "running interrupted" || len(p.Backups) != 0 {
-		t.Errorf("after kill -9: %s, %d backups", p.outcomes("backup"), len(p.Backups))
+		t.Errorf("after kill -9: got %s, %d backups; want p.outcomes(\"backup\") \"running interrupted\", no p.Backups",
+			p.outcomes("backup"), len(p.Backups))
 	}
 	await(t, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
 	r.start(t, "shop/backup")
@@ -93,7 +94,7 @@ func TestProtectPlugPulled(t *testing.T) {
 	r = serve(t, data, flags...)
 	p := r.protected(t, "shop")
 	if o := p.outcomes("backup"); !strings.Contains(o, "interrupted ok interrupted") {
-		t.Errorf("after Ctrl-C: %s", o)
+		t.Errorf("after Ctrl-C: got %s, want \"interrupted ok interrupted\" in it", o)
 	}
 	for _, n := range p.Runs {
 		if n.Outcome == "interrupted" && n.Text != "Risso was stopped while it ran" && n.Text != "Risso ended while it ran" {
@@ -131,11 +132,11 @@ func TestProtectConfigWrong(t *testing.T) {
 	}
 	r := launch(t, nil, "serve", "--config", file, "--data", filepath.Join(dir, "data"))
 	if code := r.code(t); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
-		t.Errorf("exit code %d: %s", code, r.err)
+		t.Errorf("exit code %d: got %s; want code 2, strings.Count(r.err.String(), \"\\n\") 1, \"protect: schedule: not a schedule\" in it", code, r.err)
 	}
 }
 
-// TestProtectConfigReread: a change of the config file is taken while Risso runs, a mistake in it is told and changes nothing.
+// TestProtectConfigReread: a change of the config file is taken while Risso runs, a mistake in it is reported and changes nothing.
 func TestProtectConfigReread(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
@@ -161,7 +162,7 @@ func TestProtectConfigReread(t *testing.T) {
 		if p.Server.Plan == nil {
 			return p.Server.State
 		}
-		out := filepath.Base(p.Server.Plan.Place) // the state changes by itself once the jobs find that nobody is at this port
+		out := filepath.Base(p.Server.Plan.Place) // the state changes by itself once the jobs find that nothing listens on this port
 		for _, j := range p.Server.Jobs {
 			out += " " + strings.TrimSpace(j.Kind+" "+j.Schedule)
 		}
@@ -229,7 +230,7 @@ func TestProtectMySQLOnS3(t *testing.T) {
 		for _, n := range r.protected(t, "shop").Runs {
 			if n.Kind == kind {
 				if n.Outcome != "ok" {
-					t.Fatalf("%s: %s: %s\n%s", kind, n.Outcome, n.Text, r.err)
+					t.Fatalf("%s: got %s: %s, want \"ok\"\n%s", kind, n.Outcome, n.Text, r.err)
 				}
 				return n.Text
 			}
@@ -239,7 +240,7 @@ func TestProtectMySQLOnS3(t *testing.T) {
 	r.start(t, "shop/backup")
 	t.Log(ends("backup"))
 	if text := ends("copy"); !strings.HasPrefix(text, "1 backup copied") {
-		t.Errorf("copy: %s", text)
+		t.Errorf("copy: got %s, want \"1 backup copied\" at its beginning", text)
 	}
 	t.Log(ends("prune"))
 	execSQL(t, n, `INSERT INTO shop.orders (v) VALUES ('d'); DELETE FROM shop.orders WHERE v = 'a';`)
@@ -258,7 +259,7 @@ func TestProtectMySQLOnS3(t *testing.T) {
 	r.start(t, "shop/verify")
 	t.Log(ends("verify"))
 	if p := r.protected(t, "shop"); p.Server.State != "ok" || len(p.Backups) != 1 {
-		t.Errorf("%s: %s, %d backups", p.Server.State, p.Server.Words, len(p.Backups))
+		t.Errorf("%s: got %s, %d backups; want p.Server.State \"ok\", len(p.Backups) 1", p.Server.State, p.Server.Words, len(p.Backups))
 	}
 	r.stop(t, syscall.SIGTERM)
 }

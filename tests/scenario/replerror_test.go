@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// TestReplicationErrors: a replica that lacks a row, or has one too many, is told with number, table and row, and the remedy as it stands
+// TestReplicationErrors: a replica with a missing row, or one too many, is reported with number, table and row, and the remedy as printed
 // makes it follow and have what the primary has.
 func TestReplicationErrors(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestReplicationErrors(t *testing.T) {
 				return i >= 0 && strings.Contains(found.What, fmt.Sprintf("error %d", c.number))
 			})
 			if !strings.Contains(found.What, "t.a") || !strings.Contains(found.What, "end_log_pos") {
-				t.Errorf("%d: no table or no place: %s", c.number, found.What)
+				t.Errorf("%d: no table or no place: %s; want \"t.a\" in it, \"end_log_pos\" in it", c.number, found.What)
 			}
 			execSQL(t, replica, found.Remedy)
 			execSQL(t, primary, "INSERT INTO t.a VALUES (10, 10)")

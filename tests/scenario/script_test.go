@@ -17,7 +17,7 @@ import (
 )
 
 // TestScriptEnds sends signals to a script that runs as script/test does, while a server runs that it has started, in a session
-// of its own: nothing may be left, and a process of somebody else's goes on.
+// of its own: nothing may be left, and another's process goes on.
 func TestScriptEnds(t *testing.T) {
 	t.Parallel()
 	sandboxtest.Need(t, "mariadb")
@@ -73,10 +73,10 @@ run work "$2" "$3" "$4"`
 			t.Errorf("%s: %v, not exit code %d: %s", sig, err, code, said.String())
 		}
 		if left := working(t, top); len(left) > 0 {
-			t.Errorf("%s: left behind: %s", sig, strings.Join(left, ", "))
+			t.Errorf("%s: left behind: %s, want none", sig, strings.Join(left, ", "))
 		}
 		if _, err := os.Stat(top); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: the folder of the server is there: %v", sig, err)
+			t.Errorf("%s: the folder of the server is there: %v, want fs.ErrNotExist", sig, err)
 		}
 		if err := other.Process.Signal(syscall.Signal(0)); err != nil {
 			t.Errorf("%s: another's process was ended: %v", sig, err)

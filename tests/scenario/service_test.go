@@ -37,11 +37,11 @@ func TestServiceUnit(t *testing.T) {
 	file := filepath.Join(tempDir(t), "risso.service")
 	write(t, file, strings.NewReplacer("/usr/local/bin/risso", binary, "User=risso", "User=root").Replace(serviceUnit(t)))
 	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(out), "risso.service") {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("%v: got %s; want no \"risso.service\" in it", err, out)
 	}
 }
 
-// TestStrictSystem runs Risso as ProtectSystem=strict does: all of the disk is read-only, but for its own folder and what
+// TestStrictSystem runs Risso as ProtectSystem=strict does: all of the disk is read-only, except its own folder and what
 // ReadWritePaths names.
 func TestStrictSystem(t *testing.T) {
 	t.Parallel()

@@ -78,11 +78,11 @@ func TestStatementsSurviveKill(t *testing.T) {
 		await(t, "the minute is stored", func() bool { return calls() == 50 })
 		for _, c := range r.queries(t, "").Classes {
 			if strings.Contains(c.Fingerprint, "performance_schema") || strings.Contains(c.Fingerprint, "global status") {
-				t.Errorf("the observer observes itself: %s", c.Fingerprint)
+				t.Errorf("the observer observes itself: got %s; want no \"performance_schema\" in it, no \"global status\" in it", c.Fingerprint)
 			}
 		}
 		r.kill(t)
-		run(20) // nobody looks
+		run(20) // no reading
 		r = serve(t, data, "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")
 		if got := calls(); got != 50 {
 			t.Errorf("after the kill %d calls are stored, not 50", got)
@@ -91,7 +91,7 @@ func TestStatementsSurviveKill(t *testing.T) {
 		run(30)
 		await(t, "the next minute is stored", func() bool { return calls() == 80 })
 		if list, err := filepath.Glob(filepath.Join(data, "events", "*.damaged*")); err != nil || len(list) > 0 {
-			t.Errorf("set aside: %v %v", list, err)
+			t.Errorf("set aside: got %v %v; want none", list, err)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestStatementsWhyNot(t *testing.T) {
 	dsn := "db=root@unix(" + n.Socket + ")/"
 	r := serve(t, dataDir(t), "--no-host", "--no-statements", "--dsn", dsn)
 	if q := r.queries(t, ""); q.Available || q.Why == "" || !strings.Contains(q.Remedy, "--no-statements") {
-		t.Errorf("switched off: %+v", q)
+		t.Errorf("switched off: got %+v; want Available false, Why not \"\", \"--no-statements\" in Remedy", q)
 	}
 	r = serve(t, dataDir(t), "--no-host", "--dsn", dsn)
 	await(t, "it says that performance_schema is off", func() bool {
@@ -112,11 +112,11 @@ func TestStatementsWhyNot(t *testing.T) {
 	})
 	for _, q := range []url.Values{{"limit": {"0"}}, {"order": {"nonsense"}}, {"from": {"5"}, "to": {"4"}}, {"points": {"1000000"}}} {
 		if status, body, _ := r.request(t, "GET", "/api/queries", q, nil); status != 400 || !strings.Contains(string(body), `"error"`) {
-			t.Errorf("%s: %d %s", q, status, body)
+			t.Errorf("%s: got %d %s; want status 400, \"\\\"error\\\"\" in it", q, status, body)
 		}
 	}
 	if status, body, _ := r.request(t, "GET", "/api/query", url.Values{"id": {"00112233445566778899AABBCCDDEEFF"}}, nil); status != 404 {
-		t.Errorf("an unknown class: %d %s", status, body)
+		t.Errorf("an unknown class: got %d %s, want 404", status, body)
 	}
 
 	// A file that is no store is set aside, with an event.
@@ -130,11 +130,11 @@ func TestStatementsWhyNot(t *testing.T) {
 	r = serve(t, data, "--no-host", "--dsn", dsn)
 	e := r.awaitEvent(t, "", "store", nil)
 	if !strings.Contains(e.Text, "statements was damaged and moved") || !r.queries(t, "").Available {
-		t.Errorf("damage: %+v", e)
+		t.Errorf("damage: got %+v; want \"statements was damaged and moved\" in Text, r.queries(t, \"\").Available true", e)
 	}
 }
 
-// TestStatementsWithoutCgo: the program that was built without cgo watches as ever and says what it has not.
+// TestStatementsWithoutCgo: the program that was built without cgo watches as always and says what is missing.
 func TestStatementsWithoutCgo(t *testing.T) {
 	t.Parallel()
 	pure := os.Getenv("RISSO_PURE_BIN")
@@ -144,7 +144,7 @@ func TestStatementsWithoutCgo(t *testing.T) {
 	n := single(t, "mariadb")
 	r := serveProgram(t, pure, nil, dataDir(t), "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")
 	if q := r.queries(t, ""); q.Available || !strings.Contains(q.Why, "DuckDB") || !strings.Contains(q.Remedy, "CGO_ENABLED=1") {
-		t.Errorf("%+v", q)
+		t.Errorf("got %+v; want Available false, \"DuckDB\" in Why, \"CGO_ENABLED=1\" in Remedy", q)
 	}
 	r.awaitTicks(t, "db", 2)
 }
@@ -187,7 +187,7 @@ func TestStatementsFromSlowLog(t *testing.T) {
 	run(40)
 	time.Sleep(3 * time.Second) // they are read, their minute is open
 	r.kill(t)
-	run(25) // nobody looks, the log does
+	run(25) // no reading, but the log
 	r = serve(t, data, "--no-host", "--dsn", dsn)
 	await(t, "the minutes are stored", func() bool { return calls() == 65 })
 	var q struct {
@@ -199,14 +199,14 @@ func TestStatementsFromSlowLog(t *testing.T) {
 	}
 	r.get(t, "/api/query", url.Values{"id": {id}}, &q)
 	if len(q.ByUser) != 1 || q.ByUser[0].Value != "root" || q.ByUser[0].Calls != 65 {
-		t.Errorf("by user %+v", q.ByUser)
+		t.Errorf("by user %+v; want len(q.ByUser) 1, q.ByUser[0].Value \"root\", q.ByUser[0].Calls 65", q.ByUser)
 	}
 	if len(q.Plans) != 1 || q.Plans[0].Origin != "slow log" || !strings.Contains(q.Plans[0].Tree, "t") {
-		t.Errorf("plans %+v", q.Plans)
+		t.Errorf("plans %+v; want len(q.Plans) 1, q.Plans[0].Origin \"slow log\", \"t\" in q.Plans[0].Tree", q.Plans)
 	}
 	for _, c := range r.queries(t, "").Classes {
 		if strings.Contains(c.Fingerprint, "risso") || strings.Contains(c.Fingerprint, "global status") {
-			t.Errorf("the observer observes itself: %s", c.Fingerprint)
+			t.Errorf("the observer observes itself: got %s; want no \"risso\" in it, no \"global status\" in it", c.Fingerprint)
 		}
 	}
 }

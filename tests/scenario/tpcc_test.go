@@ -18,7 +18,7 @@ func TestTPCCFromTheCommandLine(t *testing.T) {
 		t.Helper()
 		out, said, code := runRisso(t, nil, append([]string{"bench"}, append(args, "--dsn", dsn)...)...)
 		if code != want || !strings.Contains(out, stdout) || !strings.Contains(said, stderr) {
-			t.Errorf("%v: exit %d, %s%s", args, code, out, said)
+			t.Errorf("%v: exit %d, %s%s; want code %d, %q in it, %q in it", args, code, out, said, want, stdout, stderr)
 		}
 		return out
 	}
@@ -52,7 +52,7 @@ func TestTPCCFromTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.OK || len(r.Checks) != 12 || r.Checks[0].OK || !r.Checks[1].OK || r.Checks[8].Detail == "" {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want OK false, len(Checks) 12, Checks[0].OK false, Checks[1].OK true, Checks[8].Detail not \"\"", r)
 	}
 	expect(0, "9 tables dropped", "", "cleanup", "tpcc")
 	expect(0, "nothing to drop", "", "cleanup", "tpcc")

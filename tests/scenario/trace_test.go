@@ -155,7 +155,7 @@ func (s *traced) same(t *testing.T, before map[string]string) {
 			w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 			for i := range min(len(w), len(g)) {
 				if w[i] != g[i] {
-					t.Errorf("not put back: %s: %q was %q", key, g[i], w[i])
+					t.Errorf("not put back: %s: %q was %q, want g[i]", key, g[i], w[i])
 				}
 			}
 		}
@@ -250,7 +250,7 @@ type traceResult struct {
 func (s *traced) result(t *testing.T, r *risso) traceResult {
 	t.Helper()
 	if code := r.code(t); code != 0 {
-		t.Fatalf("exit code %d: %s", code, r.err)
+		t.Fatalf("exit code %d: got %s, want 0", code, r.err)
 	}
 	var res traceResult
 	if err := json.Unmarshal([]byte(r.out.String()), &res); err != nil {
@@ -354,27 +354,30 @@ func (s *traced) whatRan(t *testing.T) {
 			t.Errorf("%s opened for nothing %q, not %q; words: %s", what, got, want, res.Words)
 		}
 		if n.Whole == 0 {
-			t.Errorf("%s was not seen whole", what)
+			t.Errorf("%s was not seen whole, want n.Whole not 0", what)
 		}
 	}
 	if n := res.find(t, "SET @x = f4(i)"); n.Count != 20 || n.Whole != 20 {
-		t.Errorf("the procedure's statement ran 20 times; seen %d, whole %d", n.Count, n.Whole)
+		t.Errorf("the procedure's statement ran 20 times; seen %d, whole %d; want n.Count 20, n.Whole 20", n.Count, n.Whole)
 	}
 	if n := res.find(t, "FUNCTION shop.f4"); n.Kind != "program" || n.find(func(n *mapNode) bool { return n.Name == "sp/jump_if_not" }) == nil {
-		t.Errorf("the function's instructions are not in the map: %+v", n)
+		t.Errorf("the function's instructions are not in the map: %+v; want Kind \"program\", find(func(n *mapNode) bool { return n.Name == \"sp/jump_if_not\" }) not nil",
+			n)
 	}
 	// A dead branch costs a condition in each call, and that goes through opening tables.
 	if n := res.find(t, "SET @x = f4(i)").find(func(n *mapNode) bool { return n.Name == "FUNCTION shop.f4" }); n == nil || n.Conditions == nil || n.Conditions.Count != 80 || n.Conditions.Total == 0 || n.Conditions.Open == 0 {
-		t.Errorf("20 calls of four conditions are told as %+v", n)
+		t.Errorf("20 calls of four conditions are told as %+v; want n not nil, Conditions not nil, Conditions.Count 80, Conditions.Total not 0, Conditions.Open not 0",
+			n)
 	}
 	if n := res.find(t, "FUNCTION shop.f0"); n.Conditions != nil {
-		t.Errorf("a function without a branch has conditions: %+v", n.Conditions)
+		t.Errorf("a function without a branch has conditions: %+v, want nil", n.Conditions)
 	}
 	if words := strings.Join(res.Words, " "); !strings.Contains(words, "conditions that shop.f4 evaluated took") {
-		t.Errorf("what conditions cost is not said: %s", words)
+		t.Errorf("what conditions cost is not said: %s, want \"conditions that shop.f4 evaluated took\" in it", words)
 	}
 	if n := res.find(t, "TRIGGER shop.orders_ai"); n.find(func(n *mapNode) bool { return strings.Contains(n.SQL, "INSERT INTO audit") }) == nil {
-		t.Errorf("the trigger's statement is not in the map: %+v", n)
+		t.Errorf("the trigger's statement is not in the map: %+v, want find(func(n *mapNode) bool { return strings.Contains(n.SQL, \"INSERT INTO audit\") }) not nil",
+			n)
 	}
 	sorted := res.find(t, "GROUP BY customer").find(func(n *mapNode) bool {
 		low := strings.ToLower(n.Name)
@@ -384,14 +387,15 @@ func (s *traced) whatRan(t *testing.T) {
 		t.Errorf("no stage of the GROUP BY tells of its sort or temporary table")
 	}
 	if off := res.Trace.NotRecorded; len(off) > 0 {
-		t.Errorf("--enable leaves unrecorded: %q", off)
+		t.Errorf("--enable leaves unrecorded: %q, want none", off)
 	}
 	if res.Trace.Missing > 5 || res.Trace.Ended != "time" || res.Trace.Seconds < 4 {
-		t.Errorf("%d events missing, ended by %s after %.1f s", res.Trace.Missing, res.Trace.Ended, res.Trace.Seconds)
+		t.Errorf("got %d events missing, ended by %s after %.1f s; want res.Trace.Missing at most 5, res.Trace.Ended \"time\", res.Trace.Seconds at least 4",
+			res.Trace.Missing, res.Trace.Ended, res.Trace.Seconds)
 	}
 	for _, e := range res.Trace.Events {
 		if strings.Contains(e.SQL, "risso:") {
-			t.Errorf("Risso traced itself: %s", e.SQL)
+			t.Errorf("Risso traced itself: got %s, want no \"risso:\" in it", e.SQL)
 		}
 	}
 }
@@ -452,12 +456,13 @@ func (s *traced) forms(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		r.stop(t, syscall.SIGINT)
 		if out := r.out.String(); !strings.Contains(out, want) || strings.Contains(out, "hidden-literal") || strings.Contains(out, "<script") || !strings.Contains(out, "f1(?)") {
-			t.Errorf("--output %s --redact:\n%s\n%s", form, out, r.err)
+			t.Errorf("--output %s --redact; want %q in it, no \"hidden-literal\" in it, no \"<script\" in it, \"f1(?)\" in it:\n%s\n%s",
+				form, want, out, r.err)
 		}
 	}
 }
 
-// notEnabled: without --enable nothing is changed, and what is off is said.
+// notEnabled: without --enable nothing is changed, and what is off is reported.
 func (s *traced) notEnabled(t *testing.T) {
 	before := s.setup(t)
 	r := s.launch(t, s.id, "--for", "1500ms", "--output", "json")
@@ -471,12 +476,12 @@ func (s *traced) notEnabled(t *testing.T) {
 	}
 	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing at all
 		if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "--enable") || !strings.Contains(r.err.String(), "events_statements_current") {
-			t.Errorf("exit code %d: %s", code, r.err)
+			t.Errorf("exit code %d: got %s; want code 1, \"--enable\" in it, \"events_statements_current\" in it", code, r.err)
 		}
 	} else {
 		res := s.result(t, r)
 		if off := strings.Join(res.Trace.NotRecorded, " "); !strings.Contains(off, "events_stages_current") || !strings.Contains(off, "events_waits_current") {
-			t.Errorf("what is off is not said: %q", off)
+			t.Errorf("what is off is not said: %q; want \"events_stages_current\" in it, \"events_waits_current\" in it", off)
 		}
 		if !slices.ContainsFunc(res.Trace.Events, func(e traceEvent) bool { return e.SQL == "SELECT f1(1)" }) {
 			t.Errorf("the statement was not seen: %+v", res.Trace.Events)
@@ -485,7 +490,8 @@ func (s *traced) notEnabled(t *testing.T) {
 	s.same(t, before)
 	d := s.launch(t, s.id, "--enable", "--dry-run")
 	if code := d.code(t); code != 0 || !strings.Contains(d.out.String(), "UPDATE /* risso: trace */ performance_schema.setup_consumers SET ENABLED = 'YES'") {
-		t.Errorf("exit code %d: %s%s", code, d.out, d.err)
+		t.Errorf("exit code %d: got %s%s; want code 0, \"UPDATE /* risso: trace */ performance_schema.setup_consumers SET ENABLED = 'YES'\" in it",
+			code, d.out, d.err)
 	}
 	s.same(t, before)
 }
@@ -494,7 +500,7 @@ func (s *traced) idleConnection(t *testing.T) {
 	before := s.setup(t)
 	res := s.result(t, s.launch(t, s.id, "--enable", "--for", "1s", "--output", "json"))
 	if len(res.Words) == 0 || !strings.Contains(res.Words[0], "sent nothing") {
-		t.Errorf("words: %q", res.Words)
+		t.Errorf("words: got %q; want len(res.Words) not 0, \"sent nothing\" in res.Words[0]", res.Words)
 	}
 	s.same(t, before)
 }
@@ -509,10 +515,11 @@ func (s *traced) interrupted(t *testing.T) {
 		r.stop(t, sig)
 		s.same(t, before)
 		if out := r.out.String(); !strings.Contains(out, "the trace was interrupted") || !strings.Contains(out, "SELECT f4(2)") || !strings.Contains(out, "shop.archive4") {
-			t.Errorf("%s: what was seen is not shown:\n%s", sig, out)
+			t.Errorf("%s: what was seen is not shown; want \"the trace was interrupted\" in it, \"SELECT f4(2)\" in it, \"shop.archive4\" in it:\n%s",
+				sig, out)
 		}
 		if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
-			t.Errorf("%s: left behind: %v", sig, left)
+			t.Errorf("%s: left behind: %v, want none", sig, left)
 		}
 	}
 }
@@ -530,7 +537,7 @@ func (s *traced) interruptedAtOnce(t *testing.T) {
 		s.same(t, before)
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("left behind: got %v, want none", left)
 	}
 }
 
@@ -543,13 +550,13 @@ func (s *traced) killedAtOnce(t *testing.T) {
 		r.kill(t)
 		back := s.launch(t, "--restore")
 		if code := back.code(t); code != 0 {
-			t.Errorf("--restore: exit code %d: %s", code, back.err)
+			t.Errorf("--restore: exit code %d: got %s, want 0", code, back.err)
 		}
 		s.same(t, before)
 	}
 	// A file without its name may be left of a journal that was being written: a later trace removes it.
 	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("left behind: got %v, want none", left)
 	}
 }
 
@@ -559,35 +566,36 @@ func (s *traced) killed(t *testing.T) {
 	r := s.begin(t, "--for", "10m")
 	busy := s.launch(t, s.id, "--enable", "--for", "1s")
 	if code := busy.code(t); code != 1 || !strings.Contains(busy.err.String(), "another risso trace") {
-		t.Errorf("a second trace at the same time: exit code %d: %s", code, busy.err)
+		t.Errorf("a second trace at the same time: exit code %d: got %s; want code 1, \"another risso trace\" in it", code, busy.err)
 	}
 	r.kill(t)
 	plan := s.launch(t, "--restore", "--dry-run")
 	if code := plan.code(t); code != 0 || !strings.Contains(plan.out.String(), "put back */ performance_schema.setup_consumers SET ENABLED = 'NO'") {
-		t.Errorf("--restore --dry-run: exit code %d: %s%s", code, plan.out, plan.err)
+		t.Errorf("--restore --dry-run: exit code %d: got %s%s; want code 0, \"put back */ performance_schema.setup_consumers SET ENABLED = 'NO'\" in it",
+			code, plan.out, plan.err)
 	}
 	if value(t, s.node, "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_history_long'") != "YES" {
 		t.Fatal("the dry run changed something, or the kill came too early")
 	}
 	warned := s.launch(t, s.id, "--for", "200ms")
 	if warned.code(t); !strings.Contains(warned.err.String(), "risso trace --restore") {
-		t.Errorf("the next trace does not say what is left: %s", warned.err)
+		t.Errorf("the next trace does not say what is left: %s, want \"risso trace --restore\" in it", warned.err)
 	}
 	back := s.launch(t, "--restore")
 	if code := back.code(t); code != 0 || !strings.Contains(back.out.String(), "put back:") {
-		t.Errorf("--restore: exit code %d: %s%s", code, back.out, back.err)
+		t.Errorf("--restore: exit code %d: got %s%s; want code 0, \"put back:\" in it", code, back.out, back.err)
 	}
 	s.same(t, before)
 	again := s.launch(t, "--restore")
 	if code := again.code(t); code != 0 || !strings.Contains(again.out.String(), "nothing to put back") {
-		t.Errorf("--restore once more: exit code %d: %s%s", code, again.out, again.err)
+		t.Errorf("--restore once more: exit code %d: got %s%s; want code 0, \"nothing to put back\" in it", code, again.out, again.err)
 	}
 	// And the next --enable puts back by itself.
 	r = s.begin(t, "--for", "10m")
 	r.kill(t)
 	next := s.launch(t, s.id, "--enable", "--for", "300ms")
 	if code := next.code(t); code != 0 || !strings.Contains(next.err.String(), "put back") {
-		t.Errorf("the next --enable: exit code %d: %s", code, next.err)
+		t.Errorf("the next --enable: exit code %d: got %s; want code 0, \"put back\" in it", code, next.err)
 	}
 	s.same(t, before)
 }
@@ -610,11 +618,11 @@ func (s *traced) noPrivilege(t *testing.T) {
 	execSQL(t, s.node, "CREATE USER low@localhost IDENTIFIED BY 'x'; GRANT PROCESS ON *.* TO low@localhost; GRANT SELECT ON performance_schema.* TO low@localhost")
 	r := launch(t, s.env, "trace", "--dsn", fmt.Sprintf("low:x@unix(%s)/", s.node.Socket), s.id, "--enable", "--for", "1s")
 	if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "GRANT SELECT, UPDATE ON performance_schema.* TO 'low'@'localhost'") {
-		t.Errorf("exit code %d: %s", code, r.err)
+		t.Errorf("exit code %d: got %s; want code 1, \"GRANT SELECT, UPDATE ON performance_schema.* TO 'low'@'localhost'\" in it", code, r.err)
 	}
 	s.same(t, before)
 	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
-		t.Errorf("a journal is left of what changed nothing: %v", left)
+		t.Errorf("a journal is left of what changed nothing: %v, want none", left)
 		for _, f := range left {
 			os.Remove(f)
 		}
@@ -632,7 +640,8 @@ func (s *traced) overflow(t *testing.T) {
 	res := s.result(t, r)
 	s.same(t, before)
 	if res.Trace.Missing < 1000 || !strings.Contains(strings.Join(res.Words, " "), "overwritten") || !strings.Contains(res.Words[0], " was seen busy for ") {
-		t.Errorf("%d events are missing of some 140,000; words: %q", res.Trace.Missing, res.Words)
+		t.Errorf("%d events are missing of some 140,000; words: %q; want res.Trace.Missing at least 1000, \"overwritten\" in strings.Join(res.Words, \" \"), \" was seen busy for \" in res.Words[0]",
+			res.Trace.Missing, res.Words)
 	}
 	for _, total := range res.Trace.Totals {
 		if total.Name == "statement/sp/freturn" && total.Count != 2000 {
@@ -649,12 +658,12 @@ func (s *traced) connectionEnds(t *testing.T) {
 	res := s.result(t, r)
 	res.find(t, "f1(")
 	if res.Trace.Ended != "connection" || res.Trace.Seconds > 30 {
-		t.Errorf("ended by %s after %.1f s", res.Trace.Ended, res.Trace.Seconds)
+		t.Errorf("ended by %s after %.1f s; want res.Trace.Ended \"connection\", res.Trace.Seconds at most 30", res.Trace.Ended, res.Trace.Seconds)
 	}
 	s.same(t, before)
 	r = s.launch(t, s.id, "--for", "1s")
 	if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "no such connection") {
-		t.Errorf("a connection that is gone: exit code %d: %s", code, r.err)
+		t.Errorf("a connection that is gone: exit code %d: %s; want code 1, \"no such connection\" in it", code, r.err)
 	}
 	s.conn.Close()
 	s.connect(t)
@@ -673,22 +682,23 @@ func (s *traced) candidates(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	r := s.launch(t)
 	if code := r.code(t); code != 0 || r.err.String() != "" {
-		t.Errorf("exit code %d: %s", code, r.err)
+		t.Errorf("exit code %d: got %s; want code 0, r.err \"\"", code, r.err)
 	}
 	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
 	if len(lines) < 2 || !strings.Contains(lines[1], s.id) || !strings.Contains(lines[1], "SLEEP(2)") || strings.Contains(r.out.String(), "risso:") {
-		t.Errorf("the busy connection %s is not the first, or Risso lists itself:\n%s", s.id, r.out)
+		t.Errorf("the busy connection %s is not the first, or Risso lists itself; want len(lines) at least 2, %q in lines[1], \"SLEEP(2)\" in lines[1], no \"risso:\" in it:\n%s",
+			s.id, s.id, r.out)
 	}
 }
 
-// TestTraceWithoutPerformanceSchema: the exact option is said.
+// TestTraceWithoutPerformanceSchema: the exact option is named.
 func TestTraceWithoutPerformanceSchema(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
 		n := single(t, kind, "performance_schema=OFF")
 		r := launch(t, nil, "trace", "1", "--dsn", fmt.Sprintf("root@unix(%s)/", n.Socket))
 		if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "performance_schema=ON under [m") || !strings.Contains(r.err.String(), "restart") {
-			t.Errorf("%s: exit code %d: %s", kind, code, r.err)
+			t.Errorf("%s: exit code %d: %s; want code 1, \"performance_schema=ON under [m\" in it, \"restart\" in it", kind, code, r.err)
 		}
 	}
 }
@@ -710,10 +720,10 @@ func TestTraceJournalOutlivesTheServer(t *testing.T) {
 	before := s.setup(t)
 	back := s.launch(t, "--restore")
 	if code := back.code(t); code != 0 || !strings.Contains(back.out.String(), "restarted since") {
-		t.Errorf("exit code %d: %s%s", code, back.out, back.err)
+		t.Errorf("exit code %d: got %s%s; want code 0, \"restarted since\" in it", code, back.out, back.err)
 	}
 	s.same(t, before)
 	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("left behind: got %v, want none", left)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// countersAgree: of a connection that is busy all the time nothing is said to be missing that is not.
+// countersAgree: for a connection that is busy all the time nothing is reported missing that is not.
 func (s *traced) countersAgree(t *testing.T) {
 	r := s.launch(t, s.id, "--enable", "--for", "2s", "--output", "json")
 	for ended := false; !ended; {
@@ -27,7 +27,8 @@ func (s *traced) countersAgree(t *testing.T) {
 	}
 	res := s.result(t, r)
 	if got := strings.Join(res.Notes, " "); strings.Contains(got, "The server counted") || len(res.Trace.Events) == 0 {
-		t.Errorf("%d events, missing %d; notes: %q", len(res.Trace.Events), res.Trace.Missing, got)
+		t.Errorf("got %d events, missing %d; notes: %q; want no \"The server counted\" in it, len(res.Trace.Events) not 0",
+			len(res.Trace.Events), res.Trace.Missing, got)
 	}
 }
 
@@ -56,12 +57,12 @@ func (s *traced) switchedOff(t *testing.T) {
 		t.Errorf("notes: %q, not %q", got, want)
 	}
 	if strings.Contains(res.Words[0], "sent nothing") {
-		t.Errorf("words: %q", res.Words)
+		t.Errorf("words: got %q, want no \"sent nothing\" in it", res.Words)
 	}
 }
 
-// cutTexts: of texts that the server cut it is said, of others not: neither of one that is as long as may be, nor of one that only
-// grew when it was told in UTF-8.
+// cutTexts: texts that the server cut are marked, others not: neither of one that is as long as may be, nor of one that only
+// grew when it was converted to UTF-8.
 func (s *traced) cutTexts(t *testing.T) {
 	var limit int
 	if _, err := fmt.Sscan(value(t, s.node, "SELECT @@performance_schema_max_sql_text_length"), &limit); err != nil {
@@ -79,14 +80,14 @@ func (s *traced) cutTexts(t *testing.T) {
 	}
 	res := s.result(t, r)
 	if !strings.Contains(strings.Join(res.Notes, " "), fmt.Sprintf("The server cut texts of statements at %d bytes", limit)) {
-		t.Errorf("notes: %q", res.Notes)
+		t.Errorf("notes: got %q, want %q in it", res.Notes, fmt.Sprintf("The server cut texts of statements at %d bytes", limit))
 	}
 	for name, cut := range map[string]bool{"as long as may be": false, "one too long": true, "wide letters": true, "grown": false} {
 		found := false
 		for _, e := range res.Trace.Events {
 			if e.Kind == "statement" && strings.Contains(e.SQL, "/* "+name+" */") {
 				if found = true; e.Cut != cut {
-					t.Errorf("%s: cut %t, %d bytes: …%s", name, e.Cut, len(e.SQL), e.SQL[max(0, len(e.SQL)-20):])
+					t.Errorf("%s: cut %t, %d bytes: …%s; want %t", name, e.Cut, len(e.SQL), e.SQL[max(0, len(e.SQL)-20):], cut)
 				}
 			}
 		}
@@ -97,7 +98,7 @@ func (s *traced) cutTexts(t *testing.T) {
 	}
 }
 
-// begunBefore: of a statement that had begun before the trace that is said, whether the server has an event of it or not.
+// begunBefore: a statement that had begun before the trace is marked as such, whether the server has an event of it or not.
 func (s *traced) begunBefore(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
@@ -144,7 +145,7 @@ func (s *traced) stillRuns(t *testing.T) {
 	<-done
 	m := res.find(t, "'still'")
 	if total := time.Duration(m.Total / 1000); total < least/2 {
-		t.Errorf("it ran for at least %s, and is said to have taken %s", least, total)
+		t.Errorf("it ran for at least %s, and is said to have taken %s; want at least %s", least, total, least/2)
 	}
 	for _, root := range res.Map.Statements {
 		root.find(func(n *mapNode) bool {
@@ -155,7 +156,8 @@ func (s *traced) stillRuns(t *testing.T) {
 		})
 	}
 	if words := strings.Join(res.Words, " "); float64(res.Map.Busy)*1e-12 > res.Trace.Seconds*1.0001 || !strings.Contains(words, "still ran when the trace ended") || !strings.Contains(words, "sleeping on request") {
-		t.Errorf("busy for %d ps of %g s: %s", res.Map.Busy, res.Trace.Seconds, words)
+		t.Errorf("busy for %d ps of %g s: got %s; want float64(res.Map.Busy) * 1e-12 at most %v, \"still ran when the trace ended\" in it, \"sleeping on request\" in it",
+			res.Map.Busy, res.Trace.Seconds, words, res.Trace.Seconds*1.0001)
 	}
 	for _, e := range res.Trace.Events {
 		if strings.Contains(e.SQL, "'still'") && !e.Running {
@@ -184,19 +186,20 @@ func (s *traced) notPutBack(t *testing.T) {
 		t.Fatalf("%v in %s, %s", err, r.out, r.err)
 	}
 	if notes := strings.Join(res.Notes, " "); code != 1 || !strings.Contains(r.err.String(), "run risso trace --restore") || !strings.Contains(notes, "could not be put back (risso trace --restore does it)") {
-		t.Errorf("exit code %d: %s; notes: %s", code, r.err, notes)
+		t.Errorf("exit code %d: got %s; notes: %s; want code 1, \"run risso trace --restore\" in it, \"could not be put back (risso trace --restore does it)\" in it",
+			code, r.err, notes)
 	}
 	back := s.launch(t, "--restore")
 	if code := back.code(t); code != 0 {
-		t.Errorf("--restore: exit code %d: %s", code, back.err)
+		t.Errorf("--restore: exit code %d: got %s, want 0", code, back.err)
 	}
 	s.same(t, before)
 	s.connect(t)
 }
 
-// closedWithoutRings: what a connection did last is gone with it where the server keeps no ring for all; that is said.
+// closedWithoutRings: what a connection did last is gone with it if the server keeps no ring for all; that is reported.
 func (s *traced) closedWithoutRings(t *testing.T) {
-	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing as it comes
+	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing by default
 		return
 	}
 	polled := "SELECT COUNT(*) FROM performance_schema.events_statements_history WHERE SQL_TEXT LIKE 'SELECT /* risso: does the connection live%'"
@@ -205,7 +208,8 @@ func (s *traced) closedWithoutRings(t *testing.T) {
 	execSQL(t, s.node, "KILL "+s.id)
 	res := s.result(t, r)
 	if notes := strings.Join(res.Notes, " "); res.Trace.Ended != "connection" || !strings.Contains(notes, "What it did in the last moments before it closed is lost: events_statements_history_long is off.") || strings.Contains(notes, "was changed for the trace") {
-		t.Errorf("ended by %s, notes: %s", res.Trace.Ended, notes)
+		t.Errorf("ended by %s, notes: got %s; want res.Trace.Ended \"connection\", \"What it did in the last moments before it closed is lost: events_statements_history_long is off.\" in it, no \"was changed for the trace\" in it",
+			res.Trace.Ended, notes)
 	}
 	s.conn.Close()
 	s.connect(t)

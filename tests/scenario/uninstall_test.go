@@ -26,7 +26,7 @@ func TestUninstall(t *testing.T) {
 	_, part, _ := strings.Cut(string(text), "## Uninstall")
 	named := regexp.MustCompile(`~/\S+`).FindAllString(regexp.MustCompile(`(?m)^rm .*$`).FindString(part[strings.LastIndex(part, "rm -rf"):]), -1)
 	if len(named) < 3 {
-		t.Fatalf("docs/operate.md names %q", named)
+		t.Fatalf("docs/operate.md names %q, want at least 3", named)
 	}
 	n := single(t, "mariadb", "performance_schema=ON")
 	execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, a INT); INSERT INTO shop.orders VALUES (1, 1); CREATE DATABASE sbtest")
@@ -37,7 +37,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := environment(home, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="+cacheHome(t), "TMPDIR="+temp)
-	t.Cleanup(func() { // where the test ends before it comes to that
+	t.Cleanup(func() { // if the test ends before that
 		down := exec.Command(binary, "sandbox", "down", "--all")
 		down.Env = env
 		if out, err := down.CombinedOutput(); err != nil {
@@ -60,7 +60,7 @@ func TestUninstall(t *testing.T) {
 	} {
 		r := launch(t, env, args...)
 		if code := r.code(t); code != 0 {
-			t.Fatalf("%s: exit code %d: %s", strings.Join(args, " "), code, r.err)
+			t.Fatalf("%s: exit code %d: %s, want 0", strings.Join(args, " "), code, r.err)
 		}
 	}
 	execSQL(t, n, "DROP DATABASE shop2")
@@ -70,7 +70,7 @@ func TestUninstall(t *testing.T) {
 	r.stop(t, syscall.SIGTERM)
 
 	if after := stateOf(t, n); !slices.Equal(after, before) {
-		t.Errorf("on the server is now\n%s\nthere was\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+		t.Errorf("on the server is now: want after %v\n%s\nthere was\n%s", before, strings.Join(after, "\n"), strings.Join(before, "\n"))
 	}
 	for _, name := range named {
 		if err := os.RemoveAll(filepath.Join(home, strings.TrimPrefix(name, "~/"))); err != nil {
@@ -87,7 +87,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, err := os.ReadDir(temp); err != nil || len(list) > 0 {
-		t.Errorf("left among temporary files: %v %v", list, err)
+		t.Errorf("left among temporary files: got %v %v; want none", list, err)
 	}
 }
 

@@ -24,7 +24,7 @@ type row struct {
 	number     bool
 }
 
-// show runs a statement in the mariadb or mysql client and gives name and value of each row.
+// show runs a statement in the mariadb or mysql client and returns name and value of each row.
 func show(t *testing.T, n *sandbox.Node, statement string) []row {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -53,7 +53,7 @@ func show(t *testing.T, n *sandbox.Node, statement string) []row {
 	return rows
 }
 
-// numeric reads a value as mysqld_exporter does: numbers, words that stand for yes and no, dates, and the numbers of logs.
+// numeric reads a value as mysqld_exporter does: numbers, words that mean yes and no, dates, and the numbers of logs.
 func numeric(s string) (float64, bool) {
 	if v, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) && !strings.ContainsAny(s, "xX_") {
 		return v, true
@@ -114,7 +114,7 @@ func between(t *testing.T, key string, v float64, before, after row) {
 	}
 	lo, hi := math.Min(before.v, after.v), math.Max(before.v, after.v)
 	if v < lo || v > hi {
-		t.Errorf("%s is %v; the client showed %s before and %s after", key, v, before.text, after.text)
+		t.Errorf("%s is %v; the client showed %s before and %s after; want from %v to %v", key, v, before.text, after.text, lo, hi)
 	}
 }
 
@@ -141,7 +141,7 @@ func compare(t *testing.T, got map[string]float64, before, after []row, key func
 		between(t, k, v, b, a)
 	}
 	if len(wanted) < 50 {
-		t.Errorf("the client showed only %d numbers", len(wanted))
+		t.Errorf("the client showed only %d numbers, want at least 50", len(wanted))
 	}
 	for k := range got {
 		if !wanted[k] {
@@ -180,13 +180,13 @@ func checkValues(t *testing.T, n *sandbox.Node) *risso {
 		innodb = strings.Replace(innodb, "STATUS = 'enabled'", "ENABLED = 1", 1)
 	}
 	status, metrics := show(t, n, "SHOW GLOBAL STATUS"), show(t, n, innodb)
-	second := r.awaitTicks(t, "db", 1) // was begun behind the first look, ended before the second
+	second := r.awaitTicks(t, "db", 1) // was begun after the first look, ended before the second
 	status2, metrics2 := show(t, n, "SHOW GLOBAL STATUS"), show(t, n, innodb)
 
 	compare(t, r.now(t, "mysql_global_status_", second), status, status2, func(b row) string { return statusKey(b.name) })
 	compare(t, r.now(t, "mysql_info_schema_innodb_metrics_", second), metrics, metrics2, innodbKey)
 	if got := r.at(t, of("mysql_up", "db"), second); len(got) != 1 || got[0].points[0].v != 1 {
-		t.Errorf("mysql_up is %v", got)
+		t.Errorf("mysql_up is %v; want len(got) 1, got[0].points[0].v 1", got)
 	}
 	checkVariables(t, r, n)
 	return r
@@ -259,7 +259,7 @@ func checkVariables(t *testing.T, r *risso, n *sandbox.Node) {
 	}
 }
 
-// TestReplication: roles, status under the old words on all servers, and a stopped thread is told.
+// TestReplication: roles, status under the old words on all servers, and a stopped thread is reported.
 func TestReplication(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {
@@ -273,7 +273,7 @@ func TestReplication(t *testing.T) {
 		for _, name := range []string{"seconds_behind_master", "slave_io_running", "slave_sql_running", "read_master_log_pos", "exec_master_log_pos", "relay_log_space"} {
 			lines := r.at(t, of("mysql_slave_status_"+name, "r"), at)
 			if len(lines) != 1 {
-				t.Errorf("mysql_slave_status_%s has %d series", name, len(lines))
+				t.Errorf("mysql_slave_status_%s has %d series, want 1", name, len(lines))
 				continue
 			}
 			if host := lines[0].labels["master_host"]; host != primary.Host {
@@ -293,17 +293,17 @@ func TestReplication(t *testing.T) {
 		})
 		at = r.awaitTicks(t, "r", 1)
 		if got := r.at(t, of("mysql_slave_status_slave_sql_running", "r"), at); len(got) != 1 || got[0].points[0].v != 0 {
-			t.Errorf("slave_sql_running is %v while it is stopped", got)
+			t.Errorf("slave_sql_running is %v while it is stopped; want len(got) 1, got[0].points[0].v 0", got)
 		}
 		if got := r.at(t, of("mysql_slave_status_seconds_behind_master", "r"), at); len(got) != 0 {
-			t.Errorf("seconds_behind_master is %v while the thread is stopped; the server says NULL", got)
+			t.Errorf("seconds_behind_master is %v while the thread is stopped; the server says NULL; want none", got)
 		}
 		execSQL(t, replica, start)
 		await(t, "the finding is gone", func() bool {
 			return !slices.ContainsFunc(r.instance(t, "r").Findings, isReplication)
 		})
 		if role := r.instance(t, "p").Role; role != "primary" {
-			t.Errorf("the primary is %q", role)
+			t.Errorf("the primary is %q, want \"primary\"", role)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func TestGalera(t *testing.T) {
 		await(t, n.Name+" is known as a member", func() bool { return r.instance(t, n.Name).Role == "galera" })
 		for name, want := range map[string]float64{"wsrep_cluster_size": 3, "wsrep_ready": 1, "wsrep_connected": 1, "wsrep_local_state": 4, "wsrep_cluster_status": 1} {
 			if got := r.at(t, of("mysql_global_status_"+name, n.Name), at); len(got) != 1 || got[0].points[0].v != want {
-				t.Errorf("%s of %s is %v, not %v", name, n.Name, got, want)
+				t.Errorf("%s of %s is %v, not %v; want len(got) 1, got[0].points[0].v %v", name, n.Name, got, want, want)
 			}
 		}
 	}

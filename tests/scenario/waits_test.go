@@ -73,7 +73,7 @@ func TestWaitsOverHTTP(t *testing.T) {
 		}
 		waited := time.Since(began).Seconds() // at the most
 		r.get(t, "/api/queries", nil, &q)
-		step := q.Sources[0].Activity.Step // on a busy machine Risso looks more rarely: each look stands for so many seconds
+		step := q.Sources[0].Activity.Step // on a busy machine Risso looks more rarely: each look represents so many seconds
 		id := sqltext.ClassID(sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(waiting))))
 		var a classWaits
 		await(t, "the minute is stored, or the two over which it was waited", func() bool {
@@ -87,17 +87,19 @@ func TestWaitsOverHTTP(t *testing.T) {
 			return len(a.Waits) > 0 && a.Waits[0].Seconds >= 1.5 && a.Activity.Calls > 0
 		})
 		if w := a.Waits[0]; w.Value != "row_lock" || w.Seconds > waited+1+step || a.Activity.Note == "" {
-			t.Errorf("%.1f s at the most, looked at each %v s: %+v", waited, step, a)
+			t.Errorf("got %.1f s at the most, looked at each %v s: %+v; want w.Value \"row_lock\", w.Seconds at most %v, Activity.Note not \"\"",
+				waited, step, a, waited+1+step)
 		}
 		if len(a.ByUser) != 1 || a.ByUser[0].Value != "root" || a.ByUserFrom != "activity" || len(a.ByHost) != 1 || a.ByHost[0].Value != "localhost" {
-			t.Errorf("by user %+v, by host %+v", a.ByUser, a.ByHost)
+			t.Errorf("by user %+v, by host %+v; want len(a.ByUser) 1, a.ByUser[0].Value \"root\", a.ByUserFrom \"activity\", len(a.ByHost) 1, a.ByHost[0].Value \"localhost\"",
+				a.ByUser, a.ByHost)
 		}
 		blocker := "update shop.t set a = a + ? where id = ?"
-		if kind == "mariadb" { // its performance_schema is off: it does not tell what an idle session ran last
+		if kind == "mariadb" { // its performance_schema is off: it does not say what an idle session ran last
 			blocker = ""
 		}
 		if len(a.BlockedBy) != 1 || a.BlockedBy[0].Wait != "row_lock" || a.BlockedBy[0].Fingerprint != blocker {
-			t.Errorf("blocked by %+v", a.BlockedBy)
+			t.Errorf("blocked by %+v; want len(a.BlockedBy) 1, a.BlockedBy[0].Wait \"row_lock\", a.BlockedBy[0].Fingerprint %v", a.BlockedBy, blocker)
 		}
 	})
 }

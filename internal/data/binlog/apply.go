@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// batchTransactions are sent at once where they have no rows.
+	// batchTransactions are sent together if they have no rows.
 	batchTransactions = 200
-	// chunkBytes of events are in one BINLOG statement, where a statement has so many rows.
+	// chunkBytes of events are in one BINLOG statement, if a statement has that many rows.
 	chunkBytes = 1 << 20
 )
 
@@ -29,7 +29,7 @@ type applier struct {
 	plan   *Plan
 	s      *replayer
 	words  mysql.ReplayWords
-	j      *rollJournal // nil: the GTIDs of the server tell what was done
+	j      *rollJournal // nil: the GTIDs of the server show what was done
 	had    mysql.GTIDSet
 	result RollResult
 
@@ -50,7 +50,7 @@ type applier struct {
 	wanted  bool   // of the open transaction something was applied
 	own     bool   // it changes a journal of Risso's, which is left out
 	xa      string // the statement that began the XA transaction that is open
-	xaLater string // the same before it has changed anything that is wanted
+	xaLater string // the same, before it has changed anything wanted
 	ctas    bool   // a CREATE TABLE … SELECT is open, which takes its rows and nothing else (MySQL 8.0.21)
 	since   string // where the first statement in sql comes from
 }
@@ -111,7 +111,7 @@ func (a *applier) keeps(ctx context.Context, c *mysql.Conn) error {
 	case !a.plan.byGTID && a.o.From.File != "":
 		return fmt.Errorf("%w: to keep GTIDs, the position must be given as GTIDs", ErrTarget)
 	}
-	if a.plan.source.GTIDsByDomain() { // those do not note, then, what the server has: behind a kill the same would be applied again
+	if a.plan.source.GTIDsByDomain() { // those do not record what the server has: after a kill the same would be applied again
 		if note, err := filtered(ctx, c); err != nil || note != "" {
 			return cmp.Or(err, fmt.Errorf("%w with their GTIDs, because its binary log does not record them all (without --keep-gtids a table does): %s", ErrTarget, note))
 		}
@@ -119,7 +119,7 @@ func (a *applier) keeps(ctx context.Context, c *mysql.Conn) error {
 	return a.startByGTID(ctx, c)
 }
 
-// filtered is what a person should know of what the server's own binary logs leave out of what is applied; "" where that is nothing. Its replication
+// filtered describes what the server's own binary logs leave out of what is applied; "" if nothing. Its replication
 // filters (replicate_ignore_db and the like) are for what its own replication brings, not for a session.
 func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
 	filter, err := c.LogFilter(ctx)
@@ -132,7 +132,7 @@ func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
 	return "of the target: " + filter.String() + ", and its replicas do not get it", nil
 }
 
-// connect opens the session, which nobody else may have at the same time: a process that was killed may have left one that
+// connect opens the session, of which there may be only one at a time: a process that was killed may have left one that
 // is still at work.
 func (a *applier) connect(ctx context.Context) error {
 	s, err := connectReplayer(ctx, a.o.Into)
@@ -146,7 +146,7 @@ func (a *applier) connect(ctx context.Context) error {
 	return lockRoll(ctx, s)
 }
 
-// startByGTID makes sure that the server has the position, and finds out what it has of what comes behind.
+// startByGTID makes sure that the server has the position, and finds out what it has of what comes after.
 func (a *applier) startByGTID(ctx context.Context, c *mysql.Conn) error {
 	have, err := mysql.LoggedGTIDs(ctx, c)
 	if err != nil {
@@ -278,7 +278,7 @@ func (a *applier) event(ctx context.Context, e binlogevent.Event) error {
 	return nil
 }
 
-// describe tells the server in which format the events are.
+// describe tells the server the format of the events.
 func (a *applier) describe(ctx context.Context, e binlogevent.Event) error {
 	if err := a.flush(ctx); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (a *applier) sendFormat(ctx context.Context) error {
 	if err := a.s.Exec(ctx, auto+";"+a.formatS); err != nil {
 		return fmt.Errorf("hand over the format of the log: %w", err)
 	}
-	return a.s.Exec(ctx, auto) // MySQL expects a GTID event behind it now
+	return a.s.Exec(ctx, auto) // MySQL expects a GTID event after it now
 }
 
 // begin decides about a transaction and begins it.
@@ -325,7 +325,7 @@ func (a *applier) begin(ctx context.Context, e binlogevent.Event) error {
 	return nil
 }
 
-// startXA begins an XA transaction; MySQL logs the statement, MariaDB says it in the GTID event. Where only some tables are
+// startXA begins an XA transaction; MySQL logs the statement, MariaDB says it in the GTID event. If only some tables are
 // wanted it waits for a change of one: a server refuses to commit a branch that is empty (MariaDB, error 1402).
 func (a *applier) startXA(ctx context.Context, text string) error {
 	if a.o.Only != nil && a.xaLater == "" {
@@ -342,7 +342,7 @@ func (a *applier) startXA(ctx context.Context, text string) error {
 	return a.explain(a.s.ExecOne(ctx, text))
 }
 
-// name gives the transaction that begins its GTID.
+// name gives its GTID to the transaction that begins.
 func (a *applier) name(g binlogevent.GTID) {
 	if !a.o.Keep {
 		return
@@ -537,10 +537,10 @@ func (a *applier) splitRows(ctx context.Context, t *mapped, raw []byte, last boo
 	return nil
 }
 
-// sendRows makes a BINLOG statement of the rows that were gathered: their tables, then they, the last of them marked as the
-// end of the statement, for behind it the server closes the tables.
+// sendRows makes a BINLOG statement of the rows gathered so far: their tables, then the rows, the last of them marked as the
+// end of the statement, after which the server closes the tables.
 //
-// Nothing may stand behind a BINLOG statement in what is sent at once: its answer does not have the flag that more answers follow
+// Nothing may follow a BINLOG statement in one packet: its answer does not have the flag that more answers follow
 // (applying rows resets the session's status). COMMIT travels with the next transaction.
 func (a *applier) sendRows(ctx context.Context) error {
 	if len(a.rows.events) == 0 {
@@ -626,14 +626,14 @@ func (a *applier) commit(place Place, g binlogevent.GTID) error {
 		a.add("COMMIT")
 	case a.j != nil && a.wanted:
 		a.add(a.j.save(place))
-	case a.o.Keep && !a.wanted && !a.plan.source.GTIDsByDomain() && !g.ID.IsZero(): // nothing in it was wanted: an empty one stands for it
+	case a.o.Keep && !a.wanted && !a.plan.source.GTIDsByDomain() && !g.ID.IsZero(): // nothing in it was wanted: an empty one replaces it
 		a.add("BEGIN;COMMIT")
 	}
 	a.open, a.ctas = false, false
 	return nil
 }
 
-// close reads the logs to their end, and takes the journal away; without one it asserts that the server says it has what it should.
+// close reads the logs to their end, and removes the journal; without one it asserts that the server says it has what it should.
 func (a *applier) close(ctx context.Context) error {
 	if err := a.finish(ctx); err != nil {
 		return err

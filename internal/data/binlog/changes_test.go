@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// TestChanges: of each statement in a server's log a search tells what it changes, and nothing else.
+// TestChanges: for each statement in a server's log a search says what it changes, and nothing else.
 func TestChanges(t *testing.T) {
 	for _, spec := range flavours {
 		t.Run(spec, func(t *testing.T) {
@@ -84,19 +84,20 @@ func TestChanges(t *testing.T) {
 			// An emptied partition is as bad as a dropped table.
 			res, err = Search(t.Context(), files, Damage{Rows: 1, Kinds: []string{"alter"}})
 			if err != nil || len(res.Found) != 1 || !strings.Contains(res.Found[0].Statements[0].Text, "TRUNCATE PARTITION") {
-				t.Errorf("what emptied partitions: %+v, %v", res.Found, err)
+				t.Errorf("what emptied partitions: got %+v, %v; want len(res.Found) 1, \"TRUNCATE PARTITION\" in res.Found[0].Statements[0].Text", res.Found, err)
 			}
 			// Rows of a table went with it and with its schema, and not with a temporary table of its name.
 			res, err = Search(t.Context(), files, Damage{Rows: 1, Kinds: []string{"drop"},
 				Tables: func(schema, table string) bool { return schema == "shop" && table == "o2" }, Schemas: func(schema string) bool { return schema == "shop" }})
 			if err != nil || len(res.Found) != 2 || !strings.HasPrefix(res.Found[0].Statements[0].Text, "DROP TABLE") || !strings.HasPrefix(res.Found[1].Statements[0].Text, "DROP DATABASE") {
-				t.Errorf("what dropped shop.o2: %+v, %v", res.Found, err)
+				t.Errorf("what dropped shop.o2: got %+v, %v; want len(res.Found) 2, \"DROP TABLE\" at the beginning of res.Found[0].Statements[0].Text, \"DROP DATABASE\" at the beginning of res.Found[1].Statements[0].Text",
+					res.Found, err)
 			}
 		})
 	}
 }
 
-// TestEffects: after which statements a table's number of rows is known, is 0, or nobody knows.
+// TestEffects: after which statements a table's number of rows is known, is 0, or unknown.
 func TestEffects(t *testing.T) {
 	for text, want := range map[string]effect{
 		"DROP TABLE t": effectReset, "TRUNCATE t": effectReset, "CREATE TABLE t (a INT)": effectReset, "CREATE OR REPLACE TABLE t LIKE u": effectReset,

@@ -10,9 +10,9 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// BackupCounts tells how many rows tables had by the manifests of backups of the server whose logs are searched. Of all
-// backups it takes two: the newest before until, which is nearest to the mistake, and the oldest since the logs begin, from
-// which they tell every change. A manifest is read when the first table is asked for; only wanted tables are kept of it.
+// BackupCounts returns how many rows tables had, by the manifests of backups of the server whose logs are searched. Of all
+// backups it takes two: the newest before until, which is nearest to the mistake, and the oldest since the logs began, from
+// which on they have every change. A manifest is read when the first table is asked for; only wanted tables are kept of it.
 func BackupCounts(r *repo.Repo, backups []repo.Header, since, until time.Time, wanted TableFilter) Counts {
 	var chosen []repo.Header
 	for i := range backups { // the newest first
@@ -46,7 +46,7 @@ func (b *backupCounts) counts(ctx context.Context, schema, table string) []Count
 	if b.rows == nil {
 		b.rows = map[string][]Count{}
 		for _, h := range b.chosen {
-			b.read(ctx, h) // a damaged one tells nothing, and hinders no search
+			b.read(ctx, h) // a damaged one is ignored
 		}
 	}
 	return b.rows[schema+"."+table]
@@ -71,10 +71,10 @@ func (b *backupCounts) read(ctx context.Context, h repo.Header) error {
 	})
 }
 
-// maxCounted is how many rows are counted before the server's estimate has to do.
+// maxCounted is how many rows are counted before the server's estimate is used.
 const maxCounted = 100_000
 
-// Rows tells how many rows a table has now: counted where they are few, else as the server estimates.
+// Rows returns how many rows a table has now: counted if they are few, else as the server estimates.
 func (l *Live) Rows(ctx context.Context, schema, table string) (Count, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *Live) Rows(ctx context.Context, schema, table string) (Count, bool) {
 	if n <= maxCounted || err != nil {
 		return c, err == nil
 	}
-	// MySQL 8 keeps what INFORMATION_SCHEMA.TABLES says for a day (information_schema_stats_expiry): InnoDB's own table knows better.
+	// MySQL 8 keeps what INFORMATION_SCHEMA.TABLES says for a day (information_schema_stats_expiry): InnoDB's own table is newer.
 	c.Exact, c.Source = false, "the server's current estimate"
 	for _, q := range []string{
 		"SELECT /* risso: how many rows are left? */ MAX(n_rows) AS n FROM mysql.innodb_table_stats WHERE database_name = " + mysql.Literal(schema) + " AND table_name = " + mysql.Literal(table),

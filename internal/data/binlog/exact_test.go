@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestUndoLiterals: a statement that undo prints finds its row whatever numbers are in it, in a key and without one, and what it brings
-// back is what was; what cannot be is named.
+// TestUndoLiterals: a statement that undo prints finds its row with any numbers in it, in a key and without one, and what it brings
+// back is what was; what it cannot bring back is named.
 func TestUndoLiterals(t *testing.T) {
 	t.Parallel()
 	for _, spec := range flavours {
@@ -45,7 +45,7 @@ func TestUndoLiterals(t *testing.T) {
 					t.Errorf("%s, undone:\n%s\nbefore:\n%s\n%s", change, got, before, text)
 				}
 				if strings.Contains(strings.Join(res.Notes, " ")+text, "NOT EXACT") {
-					t.Errorf("%s: %v", change, res.Notes)
+					t.Errorf("%s: got %v, want no \"NOT EXACT\" in it", change, res.Notes)
 				}
 			}
 			if strings.HasPrefix(spec, "mysql") {
@@ -81,7 +81,7 @@ func undoBytesInJSON(t *testing.T, c *sql.Conn, undone func(string) (UndoResult,
 			return s
 		}
 		if got := value(read); bytes(got) != bytes(was) {
-			t.Errorf("row %d: the bytes were %s and are %s", id, was, got)
+			t.Errorf("row %d: the bytes were %s and are %s, want bytes(was)", id, was, got)
 		}
 	}
 }

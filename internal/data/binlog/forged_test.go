@@ -24,7 +24,7 @@ var marked = "CREATE TABLE test.marked (a INT) COMMENT='" + strings.Repeat("m", 
 func forgeText(t *testing.T, log []byte, in, with string) string {
 	t.Helper()
 	if len(with) > len(in) {
-		t.Fatalf("%q is longer than %q", with, in)
+		t.Fatalf("%q is longer than %q, want at most %v", with, in, len(in))
 	}
 	log = bytes.Clone(log)
 	found := false
@@ -48,8 +48,8 @@ func forgeText(t *testing.T, log []byte, in, with string) string {
 	return path
 }
 
-// TestForgedLog: whatever is written into a log, each of its statements is one for the server that it is applied to, and sets nothing
-// there; what belongs to the session is no way in either. What no log has is an error.
+// TestForgedLog: whatever is written into a log, each of its statements stays one statement for the server that it is applied to, and sets
+// nothing there; the session's settings are no way in either. What no log has is an error.
 func TestForgedLog(t *testing.T) {
 	for _, spec := range flavours {
 		t.Run(spec, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestForgedLog(t *testing.T) {
 			c := conn(t, sdb)
 			run(t, c, "FLUSH BINARY LOGS", marked, "CREATE TABLE test.z (at TIMESTAMP NULL, v VARCHAR(50) CHARACTER SET utf8mb4)",
 				"SET time_zone = '+11:11'", "INSERT INTO test.z (at) VALUES ('2017-07-14 13:51:00')", "SET time_zone = DEFAULT",
-				// Each in the letters of its client: what Risso says itself in between is in its own.
+				// Each in the character set of its client: what Risso itself sends in between is in its own.
 				"CREATE DATABASE `k\u00e4se`", "USE `k\u00e4se`", "CREATE TABLE brot (v VARCHAR(50) CHARACTER SET utf8mb4)",
 				"SET character_set_client = sjis, collation_connection = sjis_japanese_ci, @v = 'x', @`a\u0081\u8d7e` = _utf8mb4 0xe8a1a8", "INSERT INTO brot VALUES ('\x95\x5c; x'), (@v), (@`v`)", "SET NAMES utf8mb4", "USE test", "INSERT INTO z (v) VALUES (CONCAT('y', @v))", "FLUSH BINARY LOGS")
 			c.Close()
@@ -127,7 +127,7 @@ func TestForgedLog(t *testing.T) {
 				t.Error(err)
 			}
 			if err := s.ExecOne(t.Context(), "DO 1; CREATE DATABASE pwned"); mysql.ErrorNumber(err) != errno.ParseError {
-				t.Errorf("two statements as one: %v", err)
+				t.Errorf("two statements as one: got %v, want errno.ParseError", err)
 			}
 			if err := s.Exec(t.Context(), "DO 1; DROP DATABASE several"); err != nil {
 				t.Error(err)
@@ -136,7 +136,7 @@ func TestForgedLog(t *testing.T) {
 				t.Errorf("one with its end: %v", err)
 			}
 			if after := value(t, ddb, "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN ('pwned', 'several')"); after != "0" {
-				t.Error("a second statement ran")
+				t.Errorf("a second statement ran: got %v, want \"0\"", after)
 			}
 		})
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 )
 
-// What is said of logs that do not go on from a position of their own server.
+// Messages about logs that do not go on from a position of their own server.
 var (
 	ErrShort   = errors.New("the binary logs end before the position")
 	ErrHistory = errors.New("the binary logs belong to a different history than the position (RESET, or different data)")
 )
 
-// history tells whether logs of the position's server go on from it, or are those of another life of that server: after RESET, or with
-// other data, names, places and GTIDs begin anew, and the same ones stand for other transactions.
+// history finds out whether logs of the position's server go on from it, or are those of another life of that server: after RESET, or with
+// other data, names, places and GTIDs start over, and the same ones mean other transactions.
 type history struct {
 	o       *RollOptions
 	on      bool // the logs are the server's own, and the position has a file
 	listed  bool // that file is among the logs
 	known   bool // its log was begun before the position was there: then its numbers are not looked at, which a lock on some tables lets run on
-	reached bool // the position lies behind
+	reached bool // the position was passed
 }
 
 func newHistory(o *RollOptions) history {
@@ -34,7 +34,7 @@ func newHistory(o *RollOptions) history {
 	return h
 }
 
-// absent looks at logs that do not have the position's file: they may begin behind it, which GTIDs decide, but not end before it.
+// absent looks at logs that do not have the position's file: they may begin after it, which GTIDs decide, but not end before it.
 func (h *history) absent(ctx context.Context) error {
 	last := h.o.Files[len(h.o.Files)-1]
 	if !h.on || h.listed || !sameStem(last.Name, h.o.From.File) || CompareNames(last.Name, h.o.From.File) > 0 {
@@ -50,7 +50,7 @@ func (h *history) absent(ctx context.Context) error {
 	return fmt.Errorf("%w: the last one is %s, the position is %s:%d", ErrShort, last.Name, h.o.From.File, h.o.From.Offset)
 }
 
-// sameStem says whether two logs were named by one value of log_bin.
+// sameStem reports whether two logs were named by one value of log_bin.
 func sameStem(a, b string) bool {
 	return strings.TrimSuffix(a, filepath.Ext(a)) == strings.TrimSuffix(b, filepath.Ext(b))
 }
@@ -77,7 +77,7 @@ func begunAt(ctx context.Context, f File) (time.Time, error) {
 	return time.Unix(int64(e.Seconds), 0).UTC(), nil
 }
 
-// later says whether a log was begun after the moment of the position. Logs tell whole seconds.
+// later reports whether a log was begun after the moment of the position. Logs have whole seconds.
 func (h *history) later(begun time.Time) bool {
 	return !h.o.Moment.IsZero() && begun.Unix() > h.o.Moment.Unix()
 }
@@ -119,12 +119,12 @@ func (h *history) end(file string, pos int64, open bool) error {
 	return nil
 }
 
-// behind says whether the position lies behind. Until then nothing ends the walk: in another history it would be the wrong end.
+// behind reports whether the position was passed. Until then nothing ends the walk: in another history it would end in the wrong place.
 func (h *history) behind(file string) bool {
 	return !h.listed || h.reached || CompareNames(file, h.o.From.File) > 0
 }
 
-// transaction compares where a transaction stands with whether the position has it.
+// transaction compares the place of a transaction with whether the position has it.
 func (h *history) transaction(file string, g binlogevent.GTID, has bool) error {
 	if !h.on || h.known || g.ID.IsZero() || !sameStem(file, h.o.From.File) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Live tells what tables look like now, on a server. Its methods may be called from several goroutines.
+// Live returns what tables look like now, on a server. Its methods may be called from several goroutines.
 type Live struct {
 	mu      sync.Mutex
 	conn    *mysql.Conn
@@ -51,7 +51,7 @@ func (l *Live) Columns(ctx context.Context, schema, table string) ([]binlogevent
 	return list, list != nil
 }
 
-// Hazards says what a change of a table's rows would cause beside it.
+// Hazards says what a change of a table's rows would cause besides.
 func (l *Live) Hazards(ctx context.Context, schema, table string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

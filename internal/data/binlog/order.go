@@ -6,11 +6,11 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// order watches that the numbers of MariaDB's domains tell what a position has. Where several servers write in one domain, as they may with
-// gtid_strict_mode=OFF, they do not rise: a number below the position's may stand behind it, and one above before it.
+// order watches whether the numbers of MariaDB's domains show what a position has. If several servers write in one domain, as they may with
+// gtid_strict_mode=OFF, they do not rise: a number below the position's may come after it, and one above before it.
 type order struct {
 	last map[uint32]mysql.GTID // the position, by domain
-	past map[uint32]bool       // whether it lies behind
+	past map[uint32]bool       // whether it was passed
 }
 
 func newOrder(from mysql.GTIDSet) order {

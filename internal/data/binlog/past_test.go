@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestPast: a server that has more than it is to be rolled to is refused, in whatever way the point is told: nothing takes that back. So are
+// TestPast: a server that has more than it would be rolled to is refused, however the point is given: nothing takes that back. So are
 // points that no log has.
 func TestPast(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
@@ -95,32 +95,32 @@ func channels(t *testing.T, n *sandbox.Node, c *sql.Conn, from mysql.GTIDSet, at
 		return planned(t, RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: from.String()}, Stop: s})
 	}
 	if res, err := roll(all, Stop{GTID: at[4]}); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "GTIDs do not say") {
-		t.Errorf("with the last of one of two servers: %+v, %v", res, err)
+		t.Errorf("with the last of one of two servers: got %+v, %v; want len(Notes) 1, \"GTIDs do not say\" in Notes[0]", res, err)
 	}
 	if res, err := roll(from, Stop{GTID: other}); err != nil || res.Transactions != 3 {
-		t.Errorf("with that of the other server: %+v, %v", res, err)
+		t.Errorf("with that of the other server: got %+v, %v; want Transactions 3", res, err)
 	}
 	from.Add(other) // the later one and not those before
 	if res, err := roll(from, Stop{}); err != nil || res.Transactions != 2 || !res.GTIDs.Equal(all) {
-		t.Errorf("from a position that has the later one: %+v, %v", res, err)
+		t.Errorf("from a position that has the later one: %+v, %v; want Transactions 2, GTIDs.Equal(all) true", res, err)
 	}
 	if res, err := roll(from, Stop{GTID: other, Before: true}); !errors.Is(err, ErrPast) {
-		t.Errorf("before what it has: %+v, %v", res, err)
+		t.Errorf("before what it has: %+v, %v; want ErrPast", res, err)
 	}
 }
 
-// twice: a log that is named twice, as binlog.0000* catches one beside its compressed copy, is applied once or not at all.
+// twice: a log that is named twice, as when binlog.0000* also matches its compressed copy, is applied once or not at all.
 func twice(t *testing.T, n *sandbox.Node, from mysql.GTIDSet) {
 	t.Helper()
 	files := logged(t, n)
 	res, err := planned(t, RollOptions{Files: append(slices.Clone(files), files[len(files)-1]), From: repo.Position{GTIDSet: from.String()}})
 	if !errors.Is(err, ErrContents) || !strings.Contains(err.Error(), files[len(files)-1].Name+" is there twice") {
-		t.Errorf("a log that is there twice: %+v, %v", res, err)
+		t.Errorf("a log that is there twice: %+v, %v; want ErrContents, files[len(files)-1].Name + \" is there twice\" in the error", res, err)
 	}
 }
 
-// TestDisorder: where several servers write in one domain of MariaDB its numbers do not rise, and do not tell what a position has: nothing is
-// passed over and nothing is applied twice. The place in the log tells.
+// TestDisorder: if several servers write in one domain of MariaDB its numbers do not rise, and do not show what a position has: nothing is
+// skipped and nothing is applied twice. The place in the log decides.
 func TestDisorder(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "gtid_strict_mode=OFF")
 	c := conn(t, openDB(t, n))
@@ -131,13 +131,13 @@ func TestDisorder(t *testing.T) {
 		run(t, c, fmt.Sprintf("SET SESSION server_id = 4711, gtid_seq_no = %d", last.Number-back), "INSERT INTO test.d VALUES (4)", fmt.Sprintf("SET SESSION server_id = %d", last.Server), "INSERT INTO test.d VALUES (5)")
 		for _, from := range []repo.Position{{GTIDSet: from.String()}, {GTIDSet: from.String(), File: file, Offset: pos}} {
 			if res, err := planned(t, RollOptions{Files: logged(t, n), From: from, Own: from.File != "", Moment: time.Now().Add(time.Minute)}); !errors.Is(err, ErrContents) || !strings.Contains(err.Error(), "do not rise") {
-				t.Errorf("%d back, from %s: %+v, %v", back, from.GTIDSet, res, err)
+				t.Errorf("got %d back, from %s: %+v, %v; want ErrContents, \"do not rise\" in the error", back, from.GTIDSet, res, err)
 			}
 		}
 		if res, err := planned(t, RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}}); err != nil || res.Transactions != 2 {
-			t.Errorf("by place: %+v, %v", res, err)
+			t.Errorf("by place: got %+v, %v; want Transactions 2", res, err)
 		}
-		// A position behind the lower number: what stands before it has higher ones.
+		// A position after the lower number: what comes before it has higher ones.
 		run(t, c, fmt.Sprintf("SET SESSION server_id = 4711, gtid_seq_no = %d", last.Number-back), "INSERT INTO test.d VALUES (6)", fmt.Sprintf("SET SESSION server_id = %d", last.Server))
 		low := fmt.Sprintf("%d-4711-%d", last.Domain, last.Number-back)
 		if res, err := planned(t, RollOptions{Files: logged(t, n), From: repo.Position{GTIDSet: low}}); !errors.Is(err, ErrContents) && !errors.Is(err, ErrGap) {
@@ -146,7 +146,7 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
-// TestCutLogs: of a log that was cut nobody takes the rest for all: nothing is applied, and a search says what it did not see.
+// TestCutLogs: the rest of a log that was cut is not taken for all of it: nothing is applied, and a search says what it did not see.
 func TestCutLogs(t *testing.T) {
 	n := sandboxtest.Lend(t, "mariadb", fast...)
 	c := conn(t, openDB(t, n))
@@ -160,7 +160,7 @@ func TestCutLogs(t *testing.T) {
 		}
 	}
 	if len(paths) != 2 || filepath.Base(paths[1]) != last {
-		t.Fatalf("%v", paths)
+		t.Fatalf("got %v; want len(paths) 2, filepath.Base(paths[1]) %v", paths, last)
 	}
 	whole, err := os.ReadFile(paths[0])
 	if err != nil {
@@ -177,11 +177,11 @@ func TestCutLogs(t *testing.T) {
 	}
 	z := gzip.NewWriter(out)
 	if _, err := z.Write(whole); err != nil || z.Close() != nil || out.Close() != nil {
-		t.Fatal(err)
+		t.Fatalf("got %v; want z.Close() nil, out.Close() nil", err)
 	}
 	st, err := os.Stat(packed)
 	if err != nil || os.Truncate(packed, st.Size()*2/3) != nil {
-		t.Fatal(err)
+		t.Fatalf("got %v; want os.Truncate(packed, st.Size()*2/3) nil", err)
 	}
 	torn := filepath.Join(t.TempDir(), files[0].Name)
 	if err := os.WriteFile(torn, whole[:len(whole)-60], 0o600); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 )
 
-// TestRenamed: a statement that alters the one table that has another name is told to it; one that may name it again, or another one,
+// TestRenamed: a statement that alters the one renamed table is applied to it under that name; one that may name it again, or another one,
 // is left alone.
 func TestRenamed(t *testing.T) {
 	o := RollOptions{Only: func(schema, table string) bool { return schema == "s" && (table == "t" || table == "quo`ted") },
@@ -38,7 +38,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestMayBeGone: an event that is dropped need not be there; nothing else is told otherwise.
+// TestMayBeGone: an event that is dropped need not be there; nothing else changes.
 func TestMayBeGone(t *testing.T) {
 	for text, want := range map[string]string{
 		"DROP EVENT e": "DROP EVENT IF EXISTS e", "drop /* IF EXISTS */ event `s`.`e` -- e": "drop /* IF EXISTS */ event IF EXISTS `s`.`e` -- e",
@@ -48,7 +48,7 @@ func TestMayBeGone(t *testing.T) {
 			want = text
 		}
 		if q := mayBeGone(binlogevent.Query{Text: []byte(text)}); string(q.Text) != want {
-			t.Errorf("%s: %s", text, q.Text)
+			t.Errorf("%s: got %s, want %v", text, q.Text, want)
 		}
 	}
 }

@@ -21,31 +21,31 @@ type RollOptions struct {
 	Files []File         // in order
 	From  repo.Position  // what the server has: of a backup, its position
 	Stop  Stop           // where to end; the zero value: at the end of the logs
-	Skip  []mysql.GTID   // transactions that are left out; with KeepGTIDs empty ones stand for them
+	Skip  []mysql.GTID   // transactions that are left out; with KeepGTIDs replaced by empty ones
 	Into  mysql.Target   // the server
 	Only  TableFilter    // only what changes these tables; nil: everything
-	Names TableNames     // the names of those tables on the server, where they have others; needs Only; nil: they have the same
+	Names TableNames     // the names of those tables on the server, if they differ; needs Only; nil: they have the same
 	Keep  bool           // transactions keep their GTIDs
-	Again PendingPolicy  // what to do about a statement of which nobody knows whether it ran
+	Again PendingPolicy  // what to do about a statement of which it is unknown whether it ran
 	Leave bool           // what the server has noted of how far it came stays at the end, until Forget: called again, nothing is applied
 	Tell  func(Progress) // how far it is, several times a second; may be nil
 
-	// Lacks says what lies beside the logs and cannot be read; "": nothing. It is a note, and where the logs end before Stop.Time an error.
+	// Lacks says what is stored with the logs and cannot be read; "": nothing. It is a note, and an error if the logs end before Stop.Time.
 	Lacks string
 
-	// Own says that the logs are of the server that From is of: then its file and offset have to lie in them, too, else ErrHistory or ErrShort tells
-	// why not. Without, they may be another server's, and file and offset count only where there are no GTIDs.
+	// Own says that the logs are of the server that From is of: then its file and offset must be in them, too, else ErrHistory or ErrShort says
+	// why not. Without, they may be another server's, and file and offset count only if there are no GTIDs.
 	Own    bool
-	Moment time.Time // with Own: when the server was at From, by its clock; a log of that name begun later is of another history. Zero: nobody knows
+	Moment time.Time // with Own: when the server was at From, by its clock; a log of that name begun later is of another history. Zero: unknown
 }
 
 // TableFilter says whether a table is wanted.
 type TableFilter func(schema, table string) bool
 
-// TableNames gives the name that a table of the logs has on the server.
+// TableNames returns the name on the server of a table in the logs.
 type TableNames func(schema, table string) (string, string)
 
-// renames says whether a table has another name on the server.
+// renames reports whether a table has another name on the server.
 func (o RollOptions) renames(schema, table string) bool {
 	if o.Names == nil {
 		return false
@@ -55,13 +55,13 @@ func (o RollOptions) renames(schema, table string) bool {
 }
 
 // PendingPolicy says what to do when a process was killed during a statement that no transaction protects (DDL) and the
-// server's GTIDs do not tell whether it was done.
+// server's GTIDs do not show whether it was done.
 type PendingPolicy string
 
 // The policies.
 const (
 	PendingRefuse PendingPolicy = ""
-	PendingDone   PendingPolicy = "done"  // it was done: go on behind it
+	PendingDone   PendingPolicy = "done"  // it was done: go on after it
 	PendingAgain  PendingPolicy = "again" // it was not: run it
 )
 
@@ -164,15 +164,15 @@ type Plan struct {
 	o      RollOptions
 	files  []File // from the first one that is needed
 	from   mysql.GTIDSet
-	byGTID bool  // where to begin is told by GTIDs, not by file and offset
-	offset int64 // in the first file, where it is told by that
+	byGTID bool  // the start is given by GTIDs, not by file and offset
+	offset int64 // in the first file, if it is given by that
 	total  int64
 	adds   mysql.GTIDSet
 	source mysql.Server // what wrote the first log
 }
 
 // PlanRoll says what applying transactions from binary logs to a server will do, and changes nothing: the logs are read once. It is an error when they
-// do not reach back to the position, have a hole, or lack the transaction to stop at.
+// do not reach back to the position, have a hole, or do not have the transaction to stop at.
 func PlanRoll(ctx context.Context, o RollOptions) (*Plan, error) {
 	p := &Plan{o: o, Result: RollResult{Planned: true}}
 	err := p.read(ctx)
@@ -185,7 +185,7 @@ func PlanRoll(ctx context.Context, o RollOptions) (*Plan, error) {
 	return p, nil
 }
 
-// plannedFilter is what filtered tells of the server, where one is named.
+// plannedFilter is what filtered says about the server, if one is named.
 func plannedFilter(ctx context.Context, o RollOptions) string {
 	if o.Into.Address() == "" {
 		return ""
@@ -301,7 +301,7 @@ func (p *Plan) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// eachOnce refuses a log that is named twice, as a pattern of names does that catches binlog.000003 and binlog.000003.gz: what is in it would
+// eachOnce refuses a log that is named twice, as by a pattern that matches both binlog.000003 and binlog.000003.gz: what is in it would
 // be applied twice.
 func eachOnce(files []File) error {
 	names := map[string]bool{}
@@ -314,7 +314,7 @@ func eachOnce(files []File) error {
 	return nil
 }
 
-// there is for a point to stop at that the position has: it is right only where nothing came behind it.
+// there checks a point to stop at that the position already has: it is right only if nothing came after it.
 func (p *Plan) there(s Stop) error {
 	last, alone := p.from.Last(s.GTID)
 	switch {
@@ -401,7 +401,7 @@ func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err er
 	return s, false, nil
 }
 
-// walker passes over the logs and decides about each transaction what rolling forward would do.
+// walker skips the logs and decides about each transaction what rolling forward would do.
 type walker struct {
 	o       RollOptions
 	p       *Plan
@@ -409,7 +409,7 @@ type walker struct {
 	started bool
 	plain   bool // a transaction without a GTID was seen
 	stopped bool
-	closed  bool // the log in hand ends as a server ends one that it goes on behind
+	closed  bool // the current log ends as a server ends one before it starts the next
 	b       boundaries
 	h       history
 	order   order
@@ -542,7 +542,7 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 func (w *walker) stretch() *Stretch { return &w.p.Result.Stretches[len(w.p.Result.Stretches)-1] }
 
 // follows makes sure that nothing is missing between a log and the one that was read before it. Where transactions have no
-// GTIDs only the logs' numbers tell.
+// GTIDs only the logs' numbers show it.
 func (w *walker) follows(f File, before mysql.GTIDSet, first bool) error {
 	if first {
 		return nil
@@ -561,7 +561,7 @@ func (w *walker) follows(f File, before mysql.GTIDSet, first bool) error {
 func (w *walker) missing(f File) string {
 	was := w.p.Result.Stretches[len(w.p.Result.Stretches)-2].File
 	gone := Number(f.Name) - Number(was) - 1
-	switch { // also where the numbers begin anew
+	switch { // also if the numbers start over
 	case Number(f.Name) <= Number(was)+1:
 		return ""
 	case gone == 1:
@@ -570,13 +570,13 @@ func (w *walker) missing(f File) string {
 	return fmt.Sprintf(" (%d logs between %s and %s are missing)", gone, was, f.Name)
 }
 
-// had says whether the position has the open transaction.
+// had reports whether the position has the open transaction.
 func (w *walker) had(first bool) bool {
 	return w.p.byGTID && w.p.from.Contains(w.b.gtid.ID) || first && w.b.pos < w.p.offset
 }
 
-// names refuses a statement on wanted tables that names one which has another name on the server, also where it only reads that:
-// what is logged as text cannot be told.
+// names refuses a statement on wanted tables that names one with another name on the server, even if it only reads it:
+// in text that cannot be determined.
 func (w *walker) names(f File, e binlogevent.Event, first bool) error {
 	if w.o.Names == nil || e.Type != binlogevent.TypeQuery && e.Type != binlogevent.TypeQueryZip || w.had(first) || w.o.skips(w.b.gtid.ID) {
 		return nil
@@ -619,7 +619,7 @@ func (p *Plan) count(o RollOptions, g binlogevent.GTID, when uint32) bool {
 	return true
 }
 
-// commitTime is when a transaction was committed, as precisely as the log tells: where it tells no more, the time of its first event.
+// commitTime is when a transaction was committed, as precisely as the log has it: at least the time of its first event.
 func commitTime(g binlogevent.GTID, first uint32) time.Time {
 	if !g.Committed.IsZero() {
 		return g.Committed
@@ -636,7 +636,7 @@ func (o RollOptions) skips(id mysql.GTID) bool {
 	return false
 }
 
-// before says whether rolling ends before the transaction that begins with an event.
+// before reports whether rolling ends before the transaction that begins with an event.
 func (s Stop) before(file string, e binlogevent.Event, g binlogevent.GTID) bool {
 	switch {
 	case !s.Time.IsZero():

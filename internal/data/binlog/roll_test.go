@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
 var fast = []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "max_binlog_size=64K"}
 
-// seed makes a server that has nothing of its own say that it has a set.
+// seed makes a server without data of its own say that it has a set.
 func seed(t *testing.T, db *sql.DB, spec string, set mysql.GTIDSet) {
 	t.Helper()
 	switch spec {
@@ -87,10 +87,10 @@ type rolling struct {
 	start     mysql.GTIDSet
 	file      string
 	pos       int64
-	created   mysql.GTIDSet // the position behind the making of the tables
+	created   mysql.GTIDSet // the position after the tables were made
 	middle    []string      // sums before the mistake
 	mistake   mysql.GTID    // which deletes everything
-	justAfter mysql.GTID    // the transaction behind it
+	justAfter mysql.GTID    // the transaction after it
 }
 
 func (r *rolling) write() {
@@ -259,29 +259,29 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// refuses finds out beforehand what cannot be done.
+// refuses finds out in advance what cannot be done.
 func (r *rolling) refuses(t *testing.T) {
 	r.empty(t)
 	o := r.options(t)
 	o.Stop = Stop{GTID: mysql.GTID{Source: "3e11fa47-71ca-11e1-9e33-c80aa9429562", Number: 5}}
 	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrNoStop) {
-		t.Errorf("a stop that is not there: %v", err)
+		t.Errorf("a stop that is not there: %v, want ErrNoStop", err)
 	}
 	o.Stop = Stop{}
 	o.Files = o.Files[len(o.Files)-1:]
 	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrGap) {
-		t.Errorf("logs that begin too late: %v", err)
+		t.Errorf("logs that begin too late: got %v, want ErrGap", err)
 	}
 	o = r.options(t)
 	if len(o.Files) < 3 {
-		t.Fatalf("only %d logs", len(o.Files))
+		t.Fatalf("only %d logs, want at least 3", len(o.Files))
 	}
 	o.Files = append(o.Files[:1:1], o.Files[2:]...)
 	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrGap) {
-		t.Errorf("a log is missing in the middle: %v", err)
+		t.Errorf("a log is missing in the middle: %v, want ErrGap", err)
 	}
 	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'odd%' OR schema_name LIKE 'risso%'"); n != "0" {
-		t.Errorf("something was changed all the same")
+		t.Errorf("something was changed all the same: got %v, want \"0\"", n)
 	}
 }
 
@@ -311,16 +311,16 @@ func (r *rolling) keep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := value(t, r.ddb, "SELECT COUNT(*) FROM test.many"); n != "31" {
-		t.Errorf("the mistake was not skipped: %s rows", n)
+		t.Errorf("the mistake was not skipped: %s rows, want \"31\"", n)
 	}
 	if n := value(t, r.ddb, "SELECT COUNT(*) FROM test.s WHERE v = 'behind'"); n != "1" {
-		t.Errorf("the stop is not inclusive: %s", n)
+		t.Errorf("the stop is not inclusive: %s, want \"1\"", n)
 	}
 	if have, _, _ := position(t, r.dst); !have.Contains(r.justAfter) || !strings.HasPrefix(r.spec, "mariadb") && !have.Contains(r.mistake) {
 		t.Errorf("the server has %s", have)
 	}
 	if res.Transactions != 1 || res.LeftOut != 1 {
-		t.Errorf("%d applied, %d left out", res.Transactions, res.LeftOut)
+		t.Errorf("got %d applied, %d left out; want res.Transactions 1, res.LeftOut 1", res.Transactions, res.LeftOut)
 	}
 }
 
@@ -335,7 +335,7 @@ func cut(t *testing.T, o RollOptions, times int) {
 			return
 		}
 		if ctx.Err() == nil {
-			t.Fatal(err)
+			t.Fatalf("got %v, want ctx.Err() not nil", err)
 		}
 	}
 }
@@ -356,7 +356,7 @@ func (r *rolling) journal(t *testing.T) {
 		cancel()
 		if errors.Is(err, ErrPending) {
 			t.Logf("cut %d: %.200v", i, err)
-			r.empty(t) // it says that it cannot: begin anew
+			r.empty(t) // it says that it cannot: start over
 			run(t, r.ddb, "DROP DATABASE risso_roll_forward")
 			continue
 		}
@@ -364,7 +364,7 @@ func (r *rolling) journal(t *testing.T) {
 			break
 		}
 		if ctx.Err() == nil {
-			t.Fatal(err)
+			t.Fatalf("got %v, want ctx.Err() not nil", err)
 		}
 	}
 	if got := r.sums(r.ddb); !slices.Equal(got, r.middle) {
@@ -376,7 +376,7 @@ func (r *rolling) journal(t *testing.T) {
 func (r *rolling) noJournal(t *testing.T) {
 	t.Helper()
 	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'risso%'"); n != "0" {
-		t.Errorf("a journal was left, or came back")
+		t.Errorf("a journal was left, or came back: got %v, want \"0\"", n)
 	}
 }
 
@@ -395,12 +395,12 @@ func (r *rolling) stops(t *testing.T) {
 	before := plan(Stop{GTID: r.mistake, Before: true})
 	with := plan(Stop{GTID: r.mistake})
 	if with.Transactions != before.Transactions+1 || with.LastGTID != r.mistake || before.Next.GTID != r.mistake {
-		t.Errorf("with %+v, before %+v", with, before)
+		t.Errorf("with %+v, before %+v; want Transactions %v, LastGTID %v, Next.GTID %v", with, before, before.Transactions+1, r.mistake, r.mistake)
 	}
 	if p := plan(Stop{File: before.Next.File, Pos: before.Next.Pos}); p.Transactions != before.Transactions {
 		t.Errorf("before the place: %d transactions, not %d", p.Transactions, before.Transactions)
 	}
-	// A time that a transaction has leaves it out; one step behind takes it in.
+	// The time of a transaction excludes that transaction; a time one step later includes it.
 	all := plan(Stop{})
 	step := time.Second
 	if r.spec == "mysql-9.7" || r.spec == "mysql-8.0" {
@@ -427,10 +427,10 @@ func (r *rolling) oneTable(t *testing.T) {
 		t.Errorf("%s, not %s", sum, r.middle[i])
 	}
 	if n := value(t, r.ddb, "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"); n != "s" {
-		t.Errorf("there are the tables %s", n)
+		t.Errorf("there are the tables %s, want \"s\"", n)
 	}
 	if res.LeftOut == 0 {
-		t.Errorf("nothing was left out: %+v", res)
+		t.Errorf("nothing was left out: %+v, want LeftOut not 0", res)
 	}
 }
 
@@ -444,10 +444,10 @@ func (r *rolling) anotherName(t *testing.T) {
 	o.Names = func(schema, table string) (string, string) { return "odd `name.x", table + " before" }
 	run(t, r.ddb, "CREATE DATABASE `odd ``name.x`", "CREATE TABLE `odd ``name.x`.`many before` (id INT PRIMARY KEY, v LONGTEXT)")
 	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrRenamed) || !strings.Contains(err.Error(), "CREATE TABLE test.many") {
-		t.Errorf("a CREATE TABLE of the old name: %v", err)
+		t.Errorf("a CREATE TABLE of the old name: got %v; want ErrRenamed, \"CREATE TABLE test.many\" in the error", err)
 	}
 	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'risso_roll_forward'"); n != "0" {
-		t.Error("something was changed before it was refused")
+		t.Errorf("something was changed before it was refused: got %v, want \"0\"", n)
 	}
 	o.From = repo.Position{GTIDSet: r.created.String()}
 	res, err := Roll(t.Context(), o)
@@ -459,7 +459,7 @@ func (r *rolling) anotherName(t *testing.T) {
 		t.Errorf("%s, not %s; %+v", sum, r.middle[i], res)
 	}
 	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test'"); n != "0" {
-		t.Errorf("there are %s tables of the old names", n)
+		t.Errorf("there are %s tables of the old names, want \"0\"", n)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestOtherRows: where a server's rows are not those of the position, the error of every server says what mends it.
+// TestOtherRows: if a server's rows are not those of the position, the error of every server names the remedy.
 func TestOtherRows(t *testing.T) {
 	t.Parallel()
 	for _, spec := range flavours {
@@ -28,7 +28,7 @@ func TestOtherRows(t *testing.T) {
 				own.Close()
 				res, err := Roll(t.Context(), RollOptions{Files: logged(t, node), From: repo.Position{File: file, Offset: pos}, Into: targetOf(t, node)})
 				if err == nil || !strings.Contains(err.Error(), "the server's rows are not those of the position") {
-					t.Errorf("%s: %+v, %v", c.do, res, err)
+					t.Errorf("%s: got %+v, %v; want an error, \"the server's rows are not those of the position\" in the error", c.do, res, err)
 				}
 			}
 		})
@@ -51,7 +51,7 @@ func TestCommentedStatements(t *testing.T) {
 			c.Close()
 			res, err := Roll(t.Context(), RollOptions{Files: logged(t, node), From: repo.Position{File: file, Offset: pos}, Into: targetOf(t, node)})
 			if err == nil || value(t, db, "SELECT COUNT(*) FROM d.t") != "0" {
-				t.Errorf("half of a transaction was applied: %+v, %v", res, err)
+				t.Errorf("half of a transaction was applied: %+v, %v; want an error, value(t, db, \"SELECT COUNT(*) FROM d.t\") \"0\"", res, err)
 			}
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestSequenceMinimal: what nextval() and setval() log under binlog_row_image = MINIMAL is applied, beside a table that is logged just so; all that
-// one statement takes, and numbers of any type.
+// TestSequenceMinimal: what nextval() and setval() log under binlog_row_image = MINIMAL is applied, next to a table that is logged the same
+// way; all that one statement takes, and numbers of any type.
 func TestSequenceMinimal(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8"} {
 		t.Run(spec, func(t *testing.T) {

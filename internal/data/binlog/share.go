@@ -18,11 +18,11 @@ type Count struct {
 	Exact  bool          // counted; else the server's estimate
 	Source string        // who says so, for people: "backup 20261121T183700Z-xxxxxx"
 	Time   time.Time     // when that was
-	Now    bool          // it is now, behind all logs
+	Now    bool          // it is now, after all logs
 	Before mysql.GTIDSet // else: transactions that had changed it already
 }
 
-// Counts tells how many rows a table had, the newest count first. It may be called from several goroutines.
+// Counts returns how many rows a table had, the newest count first. It may be called from several goroutines.
 type Counts func(ctx context.Context, schema, table string) []Count
 
 // Sureness is how sure a finding is.
@@ -59,7 +59,7 @@ type tally struct {
 	net   [1 + maxCounts]int64 // of all transactions; of those that were not in the first, the second… of its counts
 }
 
-// then is what both of two logs tell, the second behind the first.
+// then is what two logs say together, the second after the first.
 func (t tally) then(o tally) tally {
 	o.times += t.times
 	if o.reset {
@@ -72,7 +72,7 @@ func (t tally) then(o tally) tally {
 	return o
 }
 
-// tableState is what one log tells of a wanted table.
+// tableState is what one log says about a wanted table.
 type tableState struct {
 	schema, table string
 	counts        []Count
@@ -85,7 +85,7 @@ type effect int
 const (
 	effectNone  effect = iota // or its rows are logged, too
 	effectReset               // none is left
-	effectOdd                 // nobody can tell
+	effectOdd                 // unknown
 )
 
 // effectOf is the effect of a statement on the tables that it changes.
@@ -147,7 +147,7 @@ func shares(ctx context.Context, d *Damage, logs []searcher) {
 	}
 }
 
-// changed gives the changes that were found of which it counts how many rows the table had.
+// changed returns the changes found for which it counts how many rows the table had.
 func (s *searcher) changed() iter.Seq2[*Change, *Found] {
 	return func(yield func(*Change, *Found) bool) {
 		for i := range s.out.Found {
@@ -185,7 +185,7 @@ func (n *rowCounts) of(ctx context.Context, c *Change) ([]Count, Count) {
 	return n.counts[c.Table], n.now[c.Table]
 }
 
-// weigh is what there is to know of a table's rows before a change.
+// weigh is what is known of a table's rows before a change.
 type weigh struct {
 	whole  bool          // no log is missing, and none was left out
 	before mysql.GTIDSet // what came before the first log
@@ -196,7 +196,7 @@ type weigh struct {
 	known  bool // the counts were there when the logs were read: net is of them
 }
 
-// share compares a change with what its table had. nil: nobody knows.
+// share compares a change with what its table had. nil: unknown.
 func (w weigh) share(f *Found, c *Change) *Share {
 	own := int64(0) // rows that the transaction itself inserted
 	for i := range f.Changes {
@@ -208,9 +208,9 @@ func (w weigh) share(f *Found, c *Change) *Share {
 		had += own
 		switch {
 		case had >= c.Rows:
-		case 5*had < 4*c.Rows: // it grew since, by more than an estimate errs: this tells nothing
+		case 5*had < 4*c.Rows: // it grew since, by more than an estimate errs: this means nothing
 			return nil
-		default: // an estimate, or cascades that nobody logged
+		default: // an estimate, or cascades that were not logged
 			had = c.Rows
 			if sure == Certain {
 				sure = Likely

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestShare deletes and changes whole tables on servers that log no statements' texts, and expects to be told.
+// TestShare deletes and changes whole tables on servers that log no statements' texts, and expects to find that out.
 func TestShare(t *testing.T) {
 	for _, spec := range []string{"mysql-9.7", "mariadb"} {
 		t.Run(spec, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestShare(t *testing.T) {
 			expect("a log is missing", search([]File{hole, files[1]}, d))
 			res, err := Search(t.Context(), []File{flipped(t, files[0]), files[1]}, d)
 			if err != nil || len(res.Found) != 4 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "wrong checksum") || res.Found[0].Sure == Certain {
-				t.Errorf("a damaged log: %+v, %v", res, err)
+				t.Errorf("a damaged log: got %+v, %v; want len(Found) 4, len(Notes) 1, \"wrong checksum\" in Notes[0], Found[0].Sure not Certain", res, err)
 			}
 			count := func(before mysql.GTIDSet) Counts {
 				return func(_ context.Context, schema, table string) []Count {
@@ -89,7 +89,8 @@ func TestShare(t *testing.T) {
 			d.Counts = nil
 			all, err := Search(t.Context(), files, Damage{Limit: 2, Images: 1})
 			if err != nil || len(all.Found) != 2 || all.Fit < 8 || all.Found[0].Rows != 120 || all.Found[1].Rows != 100 {
-				t.Errorf("the worst two of %d: %+v, %v", all.Fit, all.Found, err)
+				t.Errorf("the worst two of %d: got %+v, %v; want len(all.Found) 2, all.Fit at least 8, all.Found[0].Rows 120, all.Found[1].Rows 100",
+					all.Fit, all.Found, err)
 			}
 			d.Now = NewLive(live).Rows
 			expect("rows that are left", search(files[1:], d),

@@ -108,7 +108,7 @@ func damaged(t *testing.T, path string) {
 	}
 	x, err := scan(whole)
 	if !errors.Is(err, binlogevent.ErrTorn) {
-		t.Fatalf("cut: %v", err)
+		t.Fatalf("cut: got %v, want binlogevent.ErrTorn", err)
 	}
 	good := whole[:x.Size]
 	if _, err := scan(good); err != nil {
@@ -133,11 +133,11 @@ func damaged(t *testing.T, path string) {
 		if err == nil {
 			ends[x.Size] = true
 		} else if !errors.Is(err, binlogevent.ErrTorn) {
-			t.Errorf("cut at %d: %v", end, err)
+			t.Errorf("cut at %d: got %v, want binlogevent.ErrTorn", end, err)
 		}
 	}
 	if len(ends) < 3 || len(ends) > 20 {
-		t.Errorf("cut at %d places, it seemed whole", len(ends))
+		t.Errorf("cut at %d places, it seemed whole; want from 3 to 20", len(ends))
 	}
 }
 
@@ -147,7 +147,7 @@ func tagged(t *testing.T, n *sandbox.Node) {
 	run(t, c, "SET SESSION gtid_next = 'AUTOMATIC:risso'", "INSERT INTO test.t VALUES (5, 'a')", "INSERT INTO test.t VALUES (6, 'b')", "SET SESSION gtid_next = 'AUTOMATIC'", "DELETE FROM test.t WHERE id > 4", "FLUSH BINARY LOGS")
 	set, _, _ := position(t, n)
 	if !strings.Contains(set.String(), ":risso:1-2") {
-		t.Fatalf("the server has %s", set)
+		t.Fatalf("the server has %s, want \":risso:1-2\" in it", set)
 	}
 	for i, f := range logged(t, n) {
 		in, err := f.Open(t.Context())
@@ -165,7 +165,7 @@ func tagged(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// unnumbered takes a log away from a server whose transactions have no GTIDs: only the logs' numbers tell.
+// unnumbered takes a log away from a server whose transactions have no GTIDs: only the logs' numbers show it.
 func unnumbered(t *testing.T, n *sandbox.Node) {
 	c := conn(t, openDB(t, n))
 	for _, mode := range []string{"ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"} {
@@ -178,7 +178,7 @@ func unnumbered(t *testing.T, n *sandbox.Node) {
 	o := RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}}
 	res, err := planned(t, o)
 	if err != nil || res.Transactions != 4 || len(res.Stretches) != 5 || res.Stretches[0].From != pos || res.Stretches[3].Transactions != 1 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("got %+v, %v; want Transactions 4, len(Stretches) 5, Stretches[0].From %v, Stretches[3].Transactions 1", res, err, pos)
 	}
 	at := slices.IndexFunc(o.Files, func(f File) bool { return f.Name == file })
 	cut := slices.Clone(o.Files)
@@ -188,7 +188,7 @@ func unnumbered(t *testing.T, n *sandbox.Node) {
 		t.Fatal(err)
 	}
 	if x, err := Scan(t.Context(), "", bytes.NewReader(whole[:len(whole)-1])); !errors.Is(err, binlogevent.ErrTorn) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want binlogevent.ErrTorn", err)
 	} else if err := os.WriteFile(path, whole[:x.Size], 0o600); err != nil { // without the event that ends it
 		t.Fatal(err)
 	}
@@ -196,15 +196,17 @@ func unnumbered(t *testing.T, n *sandbox.Node) {
 	o2 := o
 	o2.Files = cut
 	if res, err := planned(t, o2); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], cut[at+1].Name+" does not end as a server ends a log") {
-		t.Errorf("one that is cut between two events: %q, %v", res.Notes, err)
+		t.Errorf("one that is cut between two events: %q, %v; want len(res.Notes) 1, cut[at+1].Name + \" does not end as a server ends a log\" in res.Notes[0]",
+			res.Notes, err)
 	}
 	if len(res.Notes) > 0 {
-		t.Errorf("nothing is wrong with these: %q", res.Notes)
+		t.Errorf("nothing is wrong with these: %q, want none", res.Notes)
 	}
 	was, missing, next := o.Files[at+1].Name, o.Files[at+2].Name, o.Files[at+3].Name
 	o.Files = slices.Delete(o.Files, at+2, at+3)
 	res, err = planned(t, o)
 	if !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), fmt.Sprintf("the log between %s and %s is missing", was, next)) || res.Transactions != 2 {
-		t.Errorf("without %s: %+v, %v", missing, res, err)
+		t.Errorf("without %s: got %+v, %v; want ErrGap, %q in the error, Transactions 2",
+			missing, res, err, fmt.Sprintf("the log between %s and %s is missing", was, next))
 	}
 }

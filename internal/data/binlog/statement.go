@@ -79,8 +79,8 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 	return err
 }
 
-// neverLogged says why a statement is none that a server logs; "" for all others. Whatever a log says, it shall not set the variables of
-// the server that it is applied to. That it is one statement the server sees to: see replayer.ExecOne.
+// neverLogged says why a statement is one that a server never logs; "" for all others. Whatever a log says, it must not set variables of
+// the server that it is applied to. That it is a single statement is ensured by the server: see replayer.ExecOne.
 func neverLogged(q binlogevent.Query) string {
 	if d := dialectOf(q); setsServer(d, string(q.Text)) {
 		return "servers do not log this as a statement"
@@ -91,7 +91,7 @@ func neverLogged(q binlogevent.Query) string {
 	return ""
 }
 
-// setsServer says whether a statement is about the server itself.
+// setsServer reports whether a statement is about the server itself.
 func setsServer(d sqltext.Dialect, text string) bool {
 	var words [2]string // the first ones
 	n := 0
@@ -114,7 +114,7 @@ func setsServer(d sqltext.Dialect, text string) bool {
 	return false
 }
 
-// notInZone says whether a letter stands in no time zone's name: the name goes into a statement of Risso's own.
+// notInZone reports whether a letter occurs in no time zone's name: the name goes into a statement of Risso.
 func notInZone(r rune) bool {
 	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_+-:/.", r)
 }
@@ -148,7 +148,7 @@ func (a *applier) createFilled(ctx context.Context, q binlogevent.Query, e binlo
 	return nil
 }
 
-// wantsStatement says whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
+// wantsStatement reports whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
 // where only some tables are wanted.
 func (a *applier) wantsStatement(q binlogevent.Query) bool {
 	if ofJournal(q) {
@@ -173,7 +173,7 @@ func (a *applier) wantsStatement(q binlogevent.Query) bool {
 	return false
 }
 
-// ofJournal says whether a statement changes nothing but a journal of Risso's.
+// ofJournal reports whether a statement changes nothing but a journal of Risso's.
 func ofJournal(q binlogevent.Query) bool {
 	if all := changedTables(q); len(all) > 0 {
 		return !slices.ContainsFunc(all, func(t sqltext.Table) bool { return !repo.Journals(t.Schema) })
@@ -253,7 +253,7 @@ func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogev
 	}
 	err := a.s.ExecOne(ctx, string(q.Text))
 	a.letters = a.letters || q.Charset != nil
-	if err != nil && q.ErrorCode == 0 { // else it failed on its own server, too
+	if err != nil && q.ErrorCode == 0 { // else it failed on its original server, too
 		return a.explain(fmt.Errorf("%w; the statement is: %.200s", err, q.Text))
 	}
 	return nil
@@ -287,7 +287,7 @@ func mayBeGone(q binlogevent.Query) binlogevent.Query {
 	return q
 }
 
-// utf8 lets the names in what comes next be read as UTF-8, which they are in, whatever the letters of the last statement were.
+// utf8 lets the names in what comes next be read as UTF-8, which they are, whatever the character set of the last statement.
 func (a *applier) utf8() {
 	if a.letters {
 		a.add("SET character_set_client = utf8mb4")
@@ -417,8 +417,8 @@ func lockRoll(ctx context.Context, s *replayer) error {
 	return nil
 }
 
-// rollJournal is how far a roll forward has come, in a table of the server itself: it changes in the transactions that it
-// tells of. It is for servers whose GTIDs do not tell.
+// rollJournal is how far a roll forward has come, in a table of the server itself, which changes in the transactions that it
+// describes. It is for servers whose GTIDs do not say.
 type rollJournal struct {
 	id    string
 	saved Place // what was done ends there; the zero value: nothing
@@ -430,7 +430,7 @@ func rollID(from repo.Position) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Forget takes away what a server has noted of how far a Roll from a position came: the next one begins there. What is noted of another one stays.
+// Forget removes what a server has noted of how far a Roll from a position came: the next one begins there. What is noted of another one stays.
 func Forget(ctx context.Context, into mysql.Target, from repo.Position) error {
 	c, err := mysql.Connect(ctx, into, nil)
 	if err != nil {
@@ -499,7 +499,7 @@ func (a *applier) unclear(ctx context.Context, pending string) error {
 		var p Place
 		file, pos, _ := strings.Cut(place, "\t")
 		fmt.Sscan(pos, &p.Pos)
-		p.File, p.Pos = file, p.Pos+1 // behind where it begins
+		p.File, p.Pos = file, p.Pos+1 // after where it begins
 		if err := a.s.Exec(ctx, a.j.save(p)); err != nil {
 			return err
 		}
@@ -513,7 +513,7 @@ func (a *applier) unclear(ctx context.Context, pending string) error {
 	return fmt.Errorf("%w: %s: %.300s; %s, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text, look)
 }
 
-// has says whether the transaction that begins at a position was done.
+// has reports whether the transaction that begins at a position was done.
 func (j *rollJournal) has(file string, pos int64) bool {
 	if c := CompareNames(file, j.saved.File); j.saved.File == "" || c != 0 {
 		return j.saved.File != "" && c < 0

@@ -14,15 +14,15 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// UndoOptions say which transaction is to be undone.
+// UndoOptions say which transaction to undo.
 type UndoOptions struct {
 	Files   []File
 	GTID    mysql.GTID                                               // of the transaction
 	Place   Place                                                    // or where it begins
 	Tables  TableFilter                                              // only changes of these tables; nil: all
-	Columns Columns                                                  // of the tables as they are now; nil: what the log tells
-	Hazards func(ctx context.Context, schema, table string) []string // what a change of a table causes beside it; may be nil
-	Ready   func() error                                             // is asked when all tables of the transaction were seen, before anything is written; may be nil
+	Columns Columns                                                  // of the tables as they are now; nil: what the log says
+	Hazards func(ctx context.Context, schema, table string) []string // what else a change of a table causes; may be nil
+	Ready   func() error                                             // called when all tables were seen, before anything is written; may be nil
 	Dir     string                                                   // for a temporary file; "": the system's
 }
 
@@ -41,7 +41,7 @@ var (
 )
 
 // Undo writes the statements that undo the rows of a transaction, the last change first, as one transaction, for a person to
-// read and run. An error while it is being written is the last line of the output, too, so that nobody takes half of it for all.
+// read and run. An error while it is being written is also the last line of the output, so that half of it is not mistaken for all.
 //
 // It needs the full image of each row (binlog_row_image=FULL, or as much of it as the statement takes), and of each column
 // its name and, of a number whose highest bit is set, whether it has a sign: from the log (binlog_row_metadata) or from Columns.
@@ -87,7 +87,7 @@ func setOf(g mysql.GTID) (s mysql.GTIDSet) {
 	return s
 }
 
-// undoer gathers the rows events of a transaction in a temporary file, for they are read backwards.
+// undoer gathers the rows events of a transaction in a temporary file, because they are read backwards.
 type undoer struct {
 	o       UndoOptions
 	result  UndoResult
@@ -116,7 +116,7 @@ type undoTable struct {
 	exact  bool // columns came from the server
 	order  []int
 	failed error
-	told   []bool // by column: what of its values is not exact was said
+	told   []bool // by column: what of its values is not exact was reported
 }
 
 func (u *undoer) close() {
@@ -424,7 +424,7 @@ func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
 	return nil
 }
 
-// inexact gives a line that says what of a row's values no literal makes, once for each column.
+// inexact returns a line that says what of a row's values no literal makes, once for each column.
 func (u *undoer) inexact(t *undoTable, images ...[]binlogevent.Value) (line string) {
 	if t.told == nil {
 		t.told = make([]bool, len(t.Columns))

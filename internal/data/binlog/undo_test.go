@@ -38,7 +38,7 @@ func TestUndo(t *testing.T) {
 			}
 			t.Logf("%d statements", undone)
 			if undone < 50 {
-				t.Errorf("only %d statements were undone", undone)
+				t.Errorf("only %d statements were undone, want at least 50", undone)
 			}
 			t.Run("minimal image", func(t *testing.T) { minimalImage(t, n, db) })
 			t.Run("search", func(t *testing.T) { searchFinds(t, n, db, spec) })
@@ -80,7 +80,7 @@ func undoOne(t *testing.T, n *sandbox.Node, db *sql.DB, c *sql.Conn, w *workload
 	if got := w.sums(t, db); !slices.Equal(got, before) {
 		for i := range got {
 			if got[i] != before[i] {
-				t.Errorf("undone: %s, before: %s", got[i], before[i])
+				t.Errorf("undone: got %s, before: %s; want before[i]", got[i], before[i])
 			}
 		}
 		t.Fatalf("%.4000s", text)
@@ -159,12 +159,12 @@ func alteredSince(t *testing.T, n *sandbox.Node, c *sql.Conn) {
 	gone := only(t, to.Subtract(from))
 	res, text := undo(t, n, UndoOptions{GTID: gone})
 	if !strings.Contains(text, "(`id`, `v`) VALUES (1, 2)") || !strings.Contains(strings.Join(res.Notes, " "), "altered since") {
-		t.Errorf("%v\n%s", res.Notes, text)
+		t.Errorf("got %v; want \"(`id`, `v`) VALUES (1, 2)\" in it, \"altered since\" in strings.Join(res.Notes, \" \")\n%s", res.Notes, text)
 	}
 	for _, alter := range []string{"ALTER TABLE test.al MODIFY v VARCHAR(10)", "ALTER TABLE test.al DROP COLUMN v"} {
 		run(t, c, alter)
 		if _, text, err := tryUndo(t, n, UndoOptions{GTID: gone}); !errors.Is(err, ErrNoUndo) || !strings.Contains(err.Error(), "altered since") {
-			t.Errorf("%s: %v\n%s", alter, err, text)
+			t.Errorf("%s: got %v; want ErrNoUndo, \"altered since\" in the error\n%s", alter, err, text)
 		}
 	}
 }
@@ -191,11 +191,11 @@ func searchFinds(t *testing.T, n *sandbox.Node, db *sql.DB, spec string) {
 		t.Fatal(err)
 	}
 	if len(res.Found) != 1 || res.Found[0].GTID != bad {
-		t.Fatalf("found %+v, not %s", res.Found, bad)
+		t.Fatalf("found %+v, not %s; want len(res.Found) 1, res.Found[0].GTID %v", res.Found, bad, bad)
 	}
 	f := res.Found[0]
 	if f.Rows != 40 || f.Whole != "DELETE without WHERE" || len(f.Statements) != 1 || !strings.Contains(f.Statements[0].Text, "where is my WHERE") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v; want Rows 40, Whole \"DELETE without WHERE\", len(Statements) 1, \"where is my WHERE\" in Statements[0].Text", f)
 	}
 	if b := f.Changes[0].Before; len(b) != 2 || len(b[0]) != 2 || b[0][0] != "10" || spec != "mysql-5.7" && !strings.HasPrefix(spec, "mariadb") && b[0][1] != "'lost'" {
 		t.Errorf("rows before: %v", b)
@@ -206,7 +206,7 @@ func searchFinds(t *testing.T, n *sandbox.Node, db *sql.DB, spec string) {
 	}
 	for _, f := range res.Found {
 		if f.Thread == 0 || f.Changes[0].Table != "test.g" {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v; want Thread not 0, Changes[0].Table \"test.g\"", f)
 		}
 	}
 }

@@ -285,8 +285,8 @@ func position(t *testing.T, n *sandbox.Node) (set mysql.GTIDSet, file string, po
 	return set, file, pos
 }
 
-// behindCheckpoints is the place of the first event at or behind a place that is no checkpoint: a thread of MariaDB writes those
-// when it likes, also between two transactions (MariaDB documentation, "Binlog_checkpoint_event").
+// behindCheckpoints is the place of the first event at or after a place that is no checkpoint: a thread of MariaDB writes those
+// at any time, also between two transactions (MariaDB documentation, "Binlog_checkpoint_event").
 func behindCheckpoints(t *testing.T, n *sandbox.Node, file string, pos int64) int64 {
 	t.Helper()
 	r, err := n.Query(t.Context(), fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %d LIMIT 50", file, pos))

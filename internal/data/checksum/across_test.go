@@ -28,7 +28,7 @@ func TestAcross(t *testing.T) {
 	_, tables := s.compare(small(o))
 	verdicts(t, tables, nil)
 	if on := tables["types"].On[0]; on.Written == 0 { // MariaDB keeps JSON as it was written
-		t.Errorf("%+v", on)
+		t.Errorf("got %+v, want Written not 0", on)
 	}
 	s.do(1, "UPDATE ck.types SET f = f * 1.001, j = '{\"a\": 1}' WHERE id = 7", "DELETE FROM ck.la WHERE v = 3",
 		"ALTER TABLE ck.la MODIFY name VARCHAR(20) CHARACTER SET utf8mb4", "INSERT INTO ck.bin VALUES (0x00ff)")
@@ -36,16 +36,18 @@ func TestAcross(t *testing.T) {
 	verdicts(t, tables, map[string]checksum.Verdict{"types": checksum.Differs, "la": checksum.Differs, "bin": checksum.Differs})
 	row := tables["types"].On[0].Rows[0]
 	if len(tables["types"].On[0].Rows) != 1 || row.Key[0].Value != "7" || len(row.Columns) != 2 || row.Columns[0].Name != "f" || row.Columns[1].Name != "j" {
-		t.Errorf("%+v", tables["types"].On[0].Rows)
+		t.Errorf("got %+v; want len(tables[\"types\"].On[0].Rows) 1, row.Key[0].Value \"7\", len(row.Columns) 2, row.Columns[0].Name \"f\", row.Columns[1].Name \"j\"",
+			tables["types"].On[0].Rows)
 	}
 	if on := tables["la"].On[0]; on.Missing != 1 || on.Extra+on.Different != 0 || *on.Rows[0].Columns[0].Primary != "Ä" || !strings.Contains(strings.Join(on.Notes, " "), "character set latin1 here and utf8mb4 there") {
-		t.Errorf("%+v", on)
+		t.Errorf("got %+v; want Missing 1, Extra + on.Different 0, *on.Rows[0].Columns[0].Primary \"Ä\", \"character set latin1 here and utf8mb4 there\" in strings.Join(on.Notes, \" \")",
+			on)
 	}
 	o.Redact = true
 	_, tables = s.compare(o)
 	for _, r := range tables["bin"].On[0].Rows {
 		if r.Key[0].Value != "(hidden)" || *r.Columns[0].Other != "(hidden)" {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v; want Key[0].Value \"(hidden)\", *r.Columns[0].Other \"(hidden)\"", r)
 		}
 	}
 }

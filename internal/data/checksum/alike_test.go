@@ -33,7 +33,7 @@ func testAlike(t *testing.T, s *servers) {
 			o.Method, o.Rounds, o.Tables, o.MaxRows = m, 2, []string{"ck.alike"}, 1000
 			_, tables := s.compare(o)
 			if on := tables["alike"].On[0]; on.Different != c.rows || on.Missing+on.Extra != 0 {
-				t.Errorf("%s by %s: %s, %d rows of %d", c.name, m, on.Verdict, on.Different, c.rows)
+				t.Errorf("%s by %s: %s, %d rows of %d; want on.Different %d, on.Missing + on.Extra 0", c.name, m, on.Verdict, on.Different, c.rows, c.rows)
 			}
 		}
 		s.secretly(1, c.undo)

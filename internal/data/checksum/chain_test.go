@@ -32,17 +32,18 @@ func TestChain(t *testing.T) {
 		}
 	}
 	if len(found) != 2 || found[0].Port() != s.nodes[1].Port || found[1].Port() != s.nodes[2].Port {
-		t.Fatalf("found %v", found)
+		t.Fatalf("found %v; want len(found) 2, found[0].Port() s.nodes[1].Port, found[1].Port() s.nodes[2].Port", found)
 	}
 	s.secretly(2, "UPDATE ck.a SET v = 0 WHERE id = 1")
 	o := s.options()
 	r, tables := s.compare(o)
 	if a := tables["a"]; a.On[0].Verdict != checksum.Equal || a.On[1].Different != 1 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v; want On[0].Verdict checksum.Equal, On[1].Different 1", a)
 	}
 	plan, err := checksum.PlanMend(t.Context(), checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: r.List})
 	if err != nil || len(plan.Steps) != 0 || len(plan.Refused) != 2 || !strings.Contains(plan.Refused[0].Why, "it has replicas (") || !strings.Contains(plan.Refused[1].Why, "primary itself") {
-		t.Errorf("%v: %+v", err, plan)
+		t.Errorf("%v: got %+v; want no plan.Steps, len(Refused) 2, \"it has replicas (\" in Refused[0].Why, \"primary itself\" in Refused[1].Why",
+			err, plan)
 	}
 }
 
@@ -64,7 +65,7 @@ func TestPositions(t *testing.T) {
 	}
 	defer c.Close()
 	if m, err := read.MarkOf(t.Context(), c); err != nil || m.GTID != "" || m.File == "" {
-		t.Fatalf("%v: %+v", err, m)
+		t.Fatalf("%v: got %+v; want GTID \"\", File not \"\"", err, m)
 	}
 	s.do(1, "STOP SLAVE SQL_THREAD")
 	s.do(0, "UPDATE ck.a SET v = 0 WHERE id = 1")
@@ -82,7 +83,7 @@ func TestPositions(t *testing.T) {
 	m := checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: r.List, Journal: t.TempDir()}
 	plan, err := checksum.PlanMend(t.Context(), m)
 	if err != nil || len(plan.Steps) != 1 {
-		t.Fatalf("%v: %+v", err, plan)
+		t.Fatalf("%v: got %+v; want length 1", err, plan)
 	}
 	if _, err := checksum.Mend(t.Context(), m, plan, nil); err != nil {
 		t.Fatal(err)

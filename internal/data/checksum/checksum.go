@@ -1,4 +1,4 @@
-// Package checksum tells whether tables are the same on two servers: a primary and its replicas, or any two. It reads both in
+// Package checksum finds out whether tables are the same on two servers: a primary and its replicas, or any two. It reads both in
 // ranges of the key and compares checksums of rows; where they differ it finds the rows, and reads them again until it is sure
 // that they do not merely differ because they were being changed. It writes nothing. Mend repairs differences through the primary.
 package checksum
@@ -23,7 +23,7 @@ type Options struct {
 
 	Schemas []string // patterns with *; empty: all but the server's own
 	Tables  []string // schema.table, patterns with *, as pattern.Name reads them; empty: all
-	// Rename gives a schema's name on the others, where it is another; nil: it is the same.
+	// Rename returns a schema's name on the others, if it differs; nil: it is the same.
 	Rename func(schema string) string
 
 	Threads  int           // tables, or chunks of a large one, at a time; 0: 1
@@ -43,8 +43,8 @@ type Options struct {
 
 	mostLoose int // different rows of a table without a key whose hashes are in memory; 0: a million
 
-	Each     func(Table)    // receives each table as it is done, one call at a time; nil: nobody
-	Progress func(Progress) // may be called from several goroutines; nil: nobody
+	Each     func(Table)    // receives each table as it is done, one call at a time; may be nil
+	Progress func(Progress) // may be called from several goroutines; may be nil
 }
 
 // Method is how the sums of a chunk are made.
@@ -74,7 +74,7 @@ type Progress struct {
 	Differ int64  // tables that differ
 }
 
-// Errors that a caller may want to tell apart.
+// Errors that a caller may want to distinguish.
 var (
 	ErrNothing = errors.New("no table to compare")
 	ErrState   = errors.New("the state file cannot be used")
@@ -97,10 +97,10 @@ const (
 	ExtraTable   Verdict = "extra table"   // it is on the other server only
 )
 
-// Bad says whether the two are different for sure.
+// Bad reports whether the two are different for sure.
 func (v Verdict) Bad() bool { return v == Differs || v == MissingTable || v == ExtraTable }
 
-// Open says whether it could not be told.
+// Open reports whether it is still unknown whether they are equal.
 func (v Verdict) Open() bool { return v == Changing || v == Behind || v == Failed }
 
 var severity = map[Verdict]int{Equal: 0, Filtered: 1, Changing: 2, Behind: 3, Failed: 4, Differs: 5, MissingTable: 6, ExtraTable: 7}
@@ -155,7 +155,7 @@ type Side struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Table is what was found of one table.
+// Table is what was found about one table.
 type Table struct {
 	Schema  string   `json:"schema"`
 	Name    string   `json:"table"`
@@ -279,7 +279,7 @@ func (o *Options) fill() {
 	}
 }
 
-// hidden stands for a value that is not shown.
+// hidden replaces a value that is not shown.
 const hidden = "(hidden)"
 
 // redact hides the values of rows.

@@ -27,7 +27,7 @@ type run struct {
 	others  []*side
 	state   *state
 
-	slots chan struct{} // one for each that works: so many tables, or parts of them, are read at a time
+	slots chan struct{} // one for each that works: this many tables, or parts of them, are read at a time
 
 	mu     sync.Mutex
 	result *Result
@@ -141,7 +141,7 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 	})
 }
 
-// there is what a schema is called on a server.
+// there is the name of a schema on a server.
 func (r *run) there(s *side, schema string) string {
 	if s == r.primary {
 		return schema
@@ -188,7 +188,7 @@ func (r *run) begin() error {
 	return nil
 }
 
-// identity tells a server from others.
+// identity distinguishes a server from others.
 func (s *side) identity() string {
 	return s.server.Place() + "#" + s.id
 }
@@ -335,7 +335,7 @@ func (r *run) produce(ctx context.Context, jobs chan<- job) error {
 	return r.accounts(ctx, here, there)
 }
 
-// named makes sure that each name that was asked for is that of something, on any server, before anything is compared. A pattern that meets
+// named makes sure that each name asked for exists, on any server, before anything is compared. A pattern that matches
 // nothing is only noted.
 func (r *run) named(ctx context.Context, here *link, there []*link, schemas []string) error {
 	if r.choice.All() {
@@ -388,7 +388,7 @@ func (r *run) extraTables(ctx context.Context, here *link, there []*link, schema
 	if len(on) == 0 {
 		return nil
 	}
-	// A table that was made meanwhile is on the primary by now; one that was dropped there goes away soon.
+	// A table made in the meantime is on the primary by now; one that was dropped there is removed soon.
 	again, err := here.tables(ctx, schema)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// dense is how many values of a key there may be for one row where chunks are cut by counting: a chunk has at most so many
+// dense is how many values of a key there may be for one row where chunks are cut by counting: a chunk has at most this many
 // times the rows that it should have.
 const dense = 4
 
@@ -34,7 +34,7 @@ func newCutter(p *plan) *cutter {
 	return c
 }
 
-// cut gives the bound so many rows behind another: by counting where the key is nearly without gaps, else by a walk over the
+// cut returns the bound that is so many rows after another: by counting where the key has almost no gaps, else by walking the
 // index. nil: at the end of the table.
 func (c *cutter) cut(ctx context.Context, st *mysql.Stream, p *plan, lower chunk.Bound, rows int64) (chunk.Bound, error) {
 	c.mu.Lock()

@@ -22,7 +22,7 @@ type Definition struct {
 	What    []string `json:"what,omitempty"`
 }
 
-// exactly says whether two servers write definitions down in one way.
+// exactly reports whether two servers write definitions down in one way.
 func exactly(a, b *side) bool {
 	return a.server.Flavour == b.server.Flavour && a.server.Number == b.server.Number
 }
@@ -112,10 +112,10 @@ func (w *worker) defines(ctx context.Context, p *plan, i int, pr *pair, on *On) 
 	return nil
 }
 
-// schemaKey stands for the schema itself, by its default character set and collation.
+// schemaKey represents the schema itself, by its default character set and collation.
 const schemaKey = "schema"
 
-// objectsOf reads the definitions of a schema's objects beside tables, by kind and name.
+// objectsOf reads the definitions of a schema's objects besides tables, by kind and name.
 func (l *link) objectsOf(ctx context.Context, schema string) (map[string]define.Definition, error) {
 	out := map[string]define.Definition{}
 	if err := l.text(ctx, true); err != nil {
@@ -162,7 +162,7 @@ func (l *link) objectsOf(ctx context.Context, schema string) (map[string]define.
 	return out, errors.Join(err, l.text(ctx, false))
 }
 
-// objects compares what a schema has beside tables with the others'.
+// objects compares what a schema has besides tables with the others'.
 func (r *run) objects(ctx context.Context, here *link, there []*link, schema string) error {
 	if len(r.Tables) > 0 || r.primary.blind {
 		return nil
@@ -262,7 +262,7 @@ func differences(mine, theirs map[string]define.Definition, schema string, prima
 	return out
 }
 
-// compareObjects says how two definitions of one object differ, and what cannot be compared. Nothing that is secret is in the words.
+// compareObjects says how two definitions of one object differ, and what cannot be compared. Nothing secret is in the result.
 func compareObjects(d, o define.Definition, primary, other *side) (differs, open []string) {
 	exact := exactly(primary, other)
 	here, there := programText(d.Create, exact), programText(o.Create, exact)
@@ -271,7 +271,7 @@ func compareObjects(d, o define.Definition, primary, other *side) (differs, open
 	}
 	switch {
 	case here == there:
-	case d.Kind == schemaKey && !exact: // each version has defaults of its own
+	case d.Kind == schemaKey && !exact: // each version has its own defaults
 	case d.Kind == define.KindView && !exact:
 		open = append(open, "other versions format its statement differently")
 	case d.Kind == define.KindAccount && !exact:
@@ -299,7 +299,7 @@ func compareObjects(d, o define.Definition, primary, other *side) (differs, open
 	return differs, open
 }
 
-// eventStates are how the statement of an event says whether it runs: on a replica, that it does not, whatever it does on the primary.
+// eventStates are how an event's statement says whether it runs: on a replica it says that it does not, whatever it does on the primary.
 var eventStates = []string{" disable on slave", " disable on replica", " disable", " enable"}
 
 func replicated(event string) bool {
@@ -347,7 +347,7 @@ func appendGrants(differs, open []string, d, o define.Definition, exact bool) (_
 	return differs, open
 }
 
-// accounts compares users, roles and their grants, where all is compared and they may be seen.
+// accounts compares users, roles and their grants, if all is compared and they may be seen.
 func (r *run) accounts(ctx context.Context, here *link, there []*link) error {
 	if len(r.Schemas)+len(r.Tables) > 0 {
 		return nil

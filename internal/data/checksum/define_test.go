@@ -39,7 +39,7 @@ func saysOf(got checksum.Result, tables map[string]checksum.Table) string {
 	return b.String()
 }
 
-// TestDefinitions: what differs in a replica's definitions is told by name, and nothing else; its rows are equal.
+// TestDefinitions: what differs in a replica's definitions is reported by name, and nothing else; its rows are equal.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
@@ -52,7 +52,7 @@ func TestDefinitions(t *testing.T) {
 			o.Schemas = nil // accounts, too
 			got, tables := s.compare(o)
 			if words := saysOf(got, tables); words != "" || got.Counts.Definitions+got.Counts.Undefined != 0 || got.Counts.Differ != 0 {
-				t.Fatalf("equal, and told is: %s%+v", words, got.Counts)
+				t.Fatalf("equal, and told is: %s%+v; want words \"\", Definitions + got.Counts.Undefined 0, Differ 0", words, got.Counts)
 			}
 			s.secretly(1, "USE ck", "ALTER TABLE a ALTER n SET DEFAULT 6", "ALTER TABLE a MODIFY e ENUM('a','b') AFTER id", "ALTER TABLE a DROP KEY s, ADD KEY more (d)", "ALTER TABLE b DROP FOREIGN KEY fk",
 				"ALTER TABLE a COMMENT = 'another'", "ALTER TABLE p ADD PARTITION (PARTITION p2 VALUES LESS THAN (30))", "CREATE OR REPLACE VIEW v AS SELECT id, n FROM a WHERE n > 2", "DROP TRIGGER tr",
@@ -69,14 +69,14 @@ func TestDefinitions(t *testing.T) {
 				t.Errorf("%d differences are told, not 14:\n%s", n, words)
 			}
 			if got.Counts.Differ != 0 || got.Counts.Definitions != 3+7 {
-				t.Errorf("%+v", got.Counts)
+				t.Errorf("got %+v; want Differ 0, Definitions 3 + 7", got.Counts)
 			}
 		})
 	}
 }
 
-// TestDefinitionsAcross: one schema on servers of other flavours and versions is one; what cannot be compared is told as that, and a
-// difference is found all the same.
+// TestDefinitionsAcross: one schema on servers of other flavours and versions is one; what cannot be compared is reported as such, and a
+// difference is still found.
 func TestDefinitionsAcross(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
@@ -110,6 +110,6 @@ func TestDefinitionsAcross(t *testing.T) {
 		}
 	}
 	if got.Counts.Definitions != 2 {
-		t.Errorf("%+v", got.Counts)
+		t.Errorf("got %+v, want Definitions 2", got.Counts)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// TestTrouble meets what goes wrong with a replica, and with who looks.
+// TestTrouble tests what can go wrong with a replica, and with the account that compares.
 func TestTrouble(t *testing.T) {
 	s := replication(t, []string{"mariadb"})
 	s.do(0, "CREATE DATABASE ck", "CREATE TABLE ck.a (id INT PRIMARY KEY, v INT)", "CREATE TABLE ck.b LIKE ck.a", "CREATE TABLE ck.c LIKE ck.a")
@@ -52,16 +52,16 @@ func testCancel(t *testing.T, s *servers) {
 	time.AfterFunc(150*time.Millisecond, cancel)
 	began := time.Now()
 	if _, err := checksum.Compare(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 	if d := time.Since(began); d > 2*time.Minute {
-		t.Errorf("it took %s to end", d)
+		t.Errorf("it took %s to end, want at most 2 * time.Minute", d)
 	}
 	time.Sleep(300 * time.Millisecond)
 	for i := range s.nodes {
 		r, err := s.nodes[i].Query(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%risso: checksum%' AND ID <> CONNECTION_ID()")
 		if err != nil || *r[0].Rows[0][0] != "0" {
-			t.Errorf("a statement is left on server %d: %v", i, err)
+			t.Errorf("a statement is left on server %d: %v; want *r[0].Rows[0][0] \"0\"", i, err)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func testResume(t *testing.T, s *servers) {
 	o.State, o.Resume = path, true
 	o.Each = func(checksum.Table) { cancel() }
 	if r, err := checksum.Compare(ctx, o); !errors.Is(err, context.Canceled) || r.Tables == 0 || r.Tables == 3 {
-		t.Fatalf("%v after %d tables", err, r.Tables)
+		t.Fatalf("%v after %d tables; want context.Canceled, r.Tables not 0, r.Tables not 3", err, r.Tables)
 	}
 	var again []string
 	o = small(s.options())
@@ -88,15 +88,15 @@ func testResume(t *testing.T, s *servers) {
 	o.Progress = func(p checksum.Progress) { again = append(again, p.Table) }
 	r, err := checksum.Compare(t.Context(), o)
 	if err != nil || r.Tables != 3 || r.Counts.Differ != 1 || r.Rows != 60000 {
-		t.Errorf("%v: %+v", err, r)
+		t.Errorf("%v: got %+v; want Tables 3, Counts.Differ 1, Rows 60000", err, r)
 	}
 	for _, table := range again {
 		if table == "ck.a" {
 			t.Fatal("what was compared is compared again")
 		}
 	}
-	if r, err := run(t.Context(), 0); err != nil || r.Counts.Differ != 1 { // the file is gone with its work: it begins anew
-		t.Errorf("%v: %+v", err, r)
+	if r, err := run(t.Context(), 0); err != nil || r.Counts.Differ != 1 { // the file was removed with its work: it starts over
+		t.Errorf("%v: got %+v; want Counts.Differ 1", err, r)
 	}
 	o = s.options()
 	o.State, o.Resume, o.Primary, o.Others, o.Replicas = path, true, s.target(1), []mysql.Target{s.target(0)}, false
@@ -104,10 +104,10 @@ func testResume(t *testing.T, s *servers) {
 	half := small(s.options())
 	half.State, half.Resume, half.Each = path, true, func(checksum.Table) { stop() }
 	if _, err := checksum.Compare(ctx, half); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want context.Canceled", err)
 	}
 	if _, err := checksum.Compare(t.Context(), o); !errors.Is(err, checksum.ErrState) {
-		t.Errorf("a state file of other servers: %v", err)
+		t.Errorf("a state file of other servers: got %v, want checksum.ErrState", err)
 	}
 }
 
@@ -141,7 +141,7 @@ func testKilledSessions(t *testing.T, s *servers) {
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 		r, err := checksum.Compare(ctx, s.options())
 		if err != nil || r.Counts.Equal != 3 || r.Rows != 60000 {
-			t.Errorf("%v: %+v", err, r)
+			t.Errorf("%v: got %+v; want Counts.Equal 3, Rows 60000", err, r)
 			break
 		}
 	}
@@ -161,7 +161,7 @@ func testLate(t *testing.T, s *servers) {
 	r, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Behind})
 	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "applies") {
-		t.Errorf("nothing is said of the stopped thread: %q", r.Others[0].Notes)
+		t.Errorf("nothing is said of the stopped thread: %q, want \"applies\" in it", r.Others[0].Notes)
 	}
 	time.AfterFunc(700*time.Millisecond, func() {
 		if _, err := s.nodes[1].Query(t.Context(), "START SLAVE"); err != nil {
@@ -178,12 +178,13 @@ func testDelayed(t *testing.T, s *servers) {
 	s.do(1, "STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 3600", "START SLAVE")
 	s.do(0, "UPDATE ck.b SET v = v + 1 WHERE id = 100")
 	o := s.options()
-	o.Patience = time.Minute // nobody waits for it
+	o.Patience = time.Minute // nothing waits for it
 	began := time.Now()
 	r, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Behind})
 	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "delayed by 1 h") || time.Since(began) > time.Minute {
-		t.Errorf("%q after %s", r.Others[0].Notes, time.Since(began))
+		t.Errorf("%q after %s; want \"delayed by 1 h\" in strings.Join(r.Others[0].Notes, \" \"), time.Since(began) at most time.Minute",
+			r.Others[0].Notes, time.Since(began))
 	}
 	c, err := mysql.Connect(t.Context(), s.target(1), nil)
 	if err != nil {
@@ -191,7 +192,7 @@ func testDelayed(t *testing.T, s *servers) {
 	}
 	defer c.Close()
 	if lag, known, err := read.Lag(t.Context(), c); err != nil || !known || lag > 0 {
-		t.Errorf("%s, %v, %v", lag, known, err)
+		t.Errorf("got %s, %v, %v; want known true, lag at most 0", lag, known, err)
 	}
 	s.do(1, "STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 0", "START SLAVE")
 	s.caughtUp()
@@ -212,15 +213,15 @@ func testPrivileges(t *testing.T, s *servers) {
 	r, tables := s.compare(o)
 	verdicts(t, tables, nil) // SELECT is enough to compare
 	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "GRANT REPLICA MONITOR ON *.* TO 'few'@'%'") {
-		t.Errorf("no hint: %q", r.Others[0].Notes)
+		t.Errorf("no hint: got %q, want \"GRANT REPLICA MONITOR ON *.* TO 'few'@'%%'\" in it", r.Others[0].Notes)
 	}
 	if _, _, err := checksum.FindReplicas(t.Context(), few(0)); err == nil || mysql.ClassOf(err) != mysql.ClassPrivilege {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want an error, mysql.ClassOf(err) mysql.ClassPrivilege", err)
 	}
 	s.secretly(1, "REVOKE SELECT ON ck.* FROM few@'%'", "GRANT SELECT ON ck.a TO few@'%'", "GRANT SELECT (id) ON ck.b TO few@'%'")
 	_, tables = s.compare(o)
 	if on := tables["b"].On[0]; on.Verdict != checksum.Failed || !strings.Contains(on.Remedy, "SELECT") {
-		t.Errorf("%+v", on)
+		t.Errorf("got %+v; want Verdict checksum.Failed, \"SELECT\" in Remedy", on)
 	}
 	s.do(0, "DROP USER few@'%'")
 	// All replicas of the box replicate from here: they are found by their account over TCP.
@@ -234,7 +235,7 @@ func testPrivileges(t *testing.T, s *servers) {
 	}
 	found, _, err := checksum.FindReplicas(t.Context(), target)
 	if err != nil || len(found) != 1 || found[0].Port() != s.nodes[1].Port {
-		t.Errorf("found %v: %v", found, err)
+		t.Errorf("found %v: got %v; want len(found) 1, found[0].Port() s.nodes[1].Port", found, err)
 	}
 }
 
@@ -244,11 +245,11 @@ func testOwnWrites(t *testing.T, s *servers) {
 	o := s.options()
 	r, err := checksum.Compare(t.Context(), o)
 	if err != nil || r.Counts.Differ != 1 {
-		t.Fatalf("%v: %+v", err, r)
+		t.Fatalf("%v: got %+v; want Counts.Differ 1", err, r)
 	}
 	plan, err := checksum.PlanMend(t.Context(), checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: r.List})
 	if err != nil || len(plan.Steps) != 0 || len(plan.Refused) != 1 || !strings.Contains(plan.Refused[0].Why, "local writes") {
-		t.Errorf("%v: %+v", err, plan)
+		t.Errorf("%v: got %+v; want no plan.Steps, len(Refused) 1, \"local writes\" in Refused[0].Why", err, plan)
 	}
 	s.secretly(1, "INSERT INTO ck.a VALUES (5, 5)", "DROP DATABASE own")
 }
@@ -260,7 +261,7 @@ func testFilter(t *testing.T, s *servers) {
 	r, tables := s.compare(s.options())
 	verdicts(t, tables, map[string]checksum.Verdict{"c": checksum.Filtered})
 	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "replicate_ignore_table=ck.c") {
-		t.Errorf("%q", r.Others[0].Notes)
+		t.Errorf("got %q, want \"replicate_ignore_table=ck.c\" in it", r.Others[0].Notes)
 	}
 	s.do(0, "INSERT INTO ck.c VALUES (1, 1)")
 	s.caughtUp()
@@ -282,7 +283,7 @@ func testLocked(t *testing.T, s *servers) {
 	_, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed})
 	if on := tables["b"].On[0]; !strings.Contains(on.Remedy, "lock") {
-		t.Errorf("%+v", on)
+		t.Errorf("got %+v, want \"lock\" in it", on)
 	}
 	if _, err := c.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 		t.Fatal(err)
@@ -303,14 +304,15 @@ func testLong(t *testing.T, s *servers) {
 	runtime.ReadMemStats(&after)
 	long := tables["long"]
 	if long.Rows != 30 || long.Chunks < 3 || long.Bytes < 60e6 || long.On[0].Different != 1 || !strings.Contains(*long.On[0].Rows[0].Columns[0].Other, "(2000000 bytes, hash ") {
-		t.Errorf("%+v", long)
+		t.Errorf("got %+v; want Rows 30, Chunks at least 3, Bytes at least 60e6, On[0].Different 1, \"(2000000 bytes, hash \" in *long.On[0].Rows[0].Columns[0].Other",
+			long)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 40e6 {
-		t.Errorf("%d bytes were allocated for 60 MB of rows", used)
+		t.Errorf("%d bytes were allocated for 60 MB of rows, want at most 40e6", used)
 	}
 }
 
-// patient gives targets whose short questions time out soon.
+// patient returns targets whose short queries time out soon.
 func patient(t *testing.T, o *checksum.Options, s *servers) {
 	t.Helper()
 	target, err := mysql.ParseTarget("root@unix(" + s.nodes[1].Socket + ")/?timeout=1s&readTimeout=2s")
@@ -345,10 +347,10 @@ func testHung(t *testing.T, s *servers) {
 	goOn()
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed, "c": checksum.Failed})
 	if d := time.Since(began); d > 2*time.Minute {
-		t.Errorf("it took %s", d)
+		t.Errorf("it took %s, want at most 2 * time.Minute", d)
 	}
 	if p := tables["b"].On[0].Why; !strings.Contains(p, "does not answer") {
-		t.Errorf("%q", p)
+		t.Errorf("got %q, want \"does not answer\" in it", p)
 	}
 	_, tables = s.compare(s.options())
 	verdicts(t, tables, nil)
@@ -371,7 +373,7 @@ func testDeadReplica(t *testing.T, s *servers) {
 	_, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed, "c": checksum.Failed})
 	if _, err := checksum.Compare(t.Context(), o); mysql.ClassOf(err) != mysql.ClassRefused {
-		t.Errorf("a dead replica: %v", err)
+		t.Errorf("a dead replica: got %v, want mysql.ClassRefused", err)
 	}
 	if err := s.nodes[1].Start(t.Context()); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// MendOptions are what is mended and how.
+// MendOptions are what is repaired and how.
 type MendOptions struct {
 	Primary  mysql.Target
 	Replicas []mysql.Target // that were compared
@@ -34,7 +34,7 @@ type Plan struct {
 	Notes   []string
 }
 
-// Step writes one row of the primary once more, as it is there, or deletes it where it is not there, so that this replicates.
+// Step writes one row of the primary once more, as it is there, or deletes it if it is not there, so that this replicates.
 type Step struct {
 	Schema string   `json:"schema"`
 	Table  string   `json:"table"`
@@ -50,7 +50,7 @@ type Step struct {
 // ErrNotAsPlanned says that mending was given up.
 var ErrNotAsPlanned = errors.New("the repair was given up")
 
-// PlanMend checks what can be mended safely.
+// PlanMend checks what can be repaired safely.
 func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
 	c, err := mysql.Connect(ctx, o.Primary, nil)
 	if err != nil {
@@ -117,7 +117,7 @@ func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
 	return "", err
 }
 
-// fitness says why a replica must not be mended; Why is "" when it may.
+// fitness says why a replica must not be repaired; Why is "" if it may.
 func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target) (r fleet.Trouble, err error) {
 	r.What = t.String()
 	c, err := mysql.Connect(ctx, t, nil)
@@ -223,7 +223,7 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 // noExactKey is why rows of a table cannot be named one by one: chunk.KeyOf found no key, or one whose values have no exact literal.
 const noExactKey = "no primary key, and no unique key without NULL, names its rows exactly: by whole columns in ascending order, of numbers other than FLOAT and DOUBLE, times, bytes, or text other than ENUM and SET"
 
-// mendable says why a table must not be mended.
+// mendable says why a table must not be repaired.
 func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Table) (pl *plan, why, remedy string, err error) {
 	def, err := l.define(ctx, t.Schema, t.Name)
 	if err != nil {
@@ -267,8 +267,8 @@ func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Tabl
 	return &plan{job: job{schema: t.Schema, name: t.Name}, here: def, key: key, uniq: true}, "", "", nil
 }
 
-// Mend does what a plan says, row by row, each in a transaction of its own, and calls each before every step. What was done
-// stands in the journal, whose path it gives.
+// Mend does what a plan says, row by row, each in its own transaction, and calls each before every step. What was done
+// is in the journal, whose path it returns.
 func Mend(ctx context.Context, o MendOptions, p Plan, each func(done int)) (journal string, err error) {
 	if len(p.Steps) == 0 {
 		return "", nil

@@ -54,7 +54,7 @@ func (c *choice) next() Method {
 	return MethodServer
 }
 
-// refuse gives a method up that a server does not know.
+// refuse drops a method that a server does not know.
 func (c *choice) refuse() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *run) hash() hashWords {
 	return hashReverse
 }
 
-// separator stands between the values of a word: text does not have it, and no accident moves it from one column to the next.
+// separator separates the values of a word: no text has it, and nothing moves it from one column to the next.
 const separator = "_binary 0x1e011f"
 
 // ask lets the server add up a range: the number of rows, and their words' hashes combined.
@@ -157,7 +157,7 @@ func longest(c define.TableColumn) int {
 	case "char", "varchar", "binary", "varbinary":
 		_, length, _ := strings.Cut(c.FullType, "(")
 		n := 0
-		fmt.Sscanf(length, "%d", &n) // 0 says nothing, and stays behind
+		fmt.Sscanf(length, "%d", &n) // 0 says nothing, and stays
 		return n
 	case "tinytext", "tinyblob":
 		return 255
@@ -176,7 +176,7 @@ func rowPart(c define.TableColumn) string {
 	return value
 }
 
-// fits says whether a row's word is surely smaller than a server's max_allowed_packet, above which CONCAT_WS gives NULL, which
+// fits reports whether a row's word is surely smaller than a server's max_allowed_packet, above which CONCAT_WS returns NULL, which
 // is left out of the sum.
 func fits(columns []define.TableColumn) bool {
 	long := 0

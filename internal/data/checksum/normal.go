@@ -8,7 +8,7 @@ import (
 
 // element is a part of a definition: a column, an index, an option.
 type element struct {
-	name string // "column `a`", "index `i`": the definition is told by it
+	name string // "column `a`", "index `i`": the definition is reported by it
 	text string // normalised
 	// loose elements hold expressions, which flavours and versions write down differently: unequal ones say nothing across them.
 	loose bool
@@ -120,7 +120,7 @@ func alike(t []string) (out []string) {
 	return singly(out)
 }
 
-// singly takes away parentheses around parentheses: MySQL has more of them around expressions.
+// singly removes parentheses around parentheses: MySQL has more of them around expressions.
 func singly(t []string) []string {
 	for i := 0; i+1 < len(t); i++ {
 		if t[i] != "(" || t[i+1] != "(" {
@@ -151,7 +151,7 @@ func parting(a, b string) string {
 	return show(x) + " here, " + show(y) + " there"
 }
 
-// quotedNumber says whether a text in quotes is a number: MySQL shows DEFAULT '0' where MariaDB shows DEFAULT 0.
+// quotedNumber reports whether a text in quotes is a number: MySQL shows DEFAULT '0' where MariaDB shows DEFAULT 0.
 func quotedNumber(s string) bool {
 	body, ok := strings.CutPrefix(s, "'")
 	body = strings.TrimSuffix(body, "'")
@@ -161,8 +161,8 @@ func quotedNumber(s string) bool {
 // join makes one text of tokens again.
 func join(t []string) string { return strings.Join(t, " ") }
 
-// tableElements takes the statement apart that SHOW CREATE TABLE gives. exact: both servers are of one version, which writes down
-// what is alike in one way.
+// tableElements takes the statement apart that SHOW CREATE TABLE returns. exact: both servers are of one version, which writes
+// the same things the same way.
 func tableElements(create string, exact bool) (list []element, columns []string) {
 	same := alike
 	if exact {
@@ -277,7 +277,7 @@ func closes(t []string) int {
 	return -1
 }
 
-// options are those behind the columns, but for the next AUTO_INCREMENT, which is a counter, and the character set, which is
+// options are those after the columns, except the next AUTO_INCREMENT, which is a counter, and the character set, which is
 // compared as such.
 func options(line string) (list []element) {
 	t := tokens(strings.TrimPrefix(line, ")"))

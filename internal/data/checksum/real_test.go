@@ -206,12 +206,13 @@ func testPair(t *testing.T, specs ...string) {
 			r, tables := s.compare(o)
 			verdicts(t, tables, nil)
 			if len(tables) != 10 || r.Rows != 30000+2+500+3000+3000+200+300+1000+1 {
-				t.Errorf("by %s: %d tables, %d rows", m, len(tables), r.Rows)
+				t.Errorf("by %s: got %d tables, %d rows; want len(tables) 10, r.Rows 30000 + 2 + 500 + 3000 + 3000 + 200 + 300 + 1000 + 1",
+					m, len(tables), r.Rows)
 			}
 			for _, table := range tables {
 				for _, on := range table.On {
 					if on.Again > 0 {
-						t.Errorf("by %s: %s was read again", m, table.Name)
+						t.Errorf("by %s: %s was read again, want on.Again at most 0", m, table.Name)
 					}
 				}
 			}
@@ -237,13 +238,13 @@ func testDiffer(t *testing.T, s *servers) {
 	verdicts(t, tables, map[string]checksum.Verdict{"plain": checksum.Differs, "types": checksum.Differs, "two": checksum.Differs, "empty": checksum.Differs,
 		"keyless": checksum.Differs, "floaty": checksum.Differs, "uniq": checksum.Differs, "t \"1' `x.y": checksum.Differs, "more": checksum.ExtraTable, "isam": checksum.MissingTable})
 	if r.Counts.Equal != 1 || r.Counts.Differ != 10 || r.Counts.Open != 0 {
-		t.Errorf("counts %+v", r.Counts)
+		t.Errorf("counts %+v; want Equal 1, Differ 10, Open 0", r.Counts)
 	}
 	count := func(name string, missing, extra, different int64) checksum.On {
 		t.Helper()
 		on := tables[name].On[0]
 		if on.Missing != missing || on.Extra != extra || on.Different != different || on.AtLeast {
-			t.Errorf("%s: %+v", name, on)
+			t.Errorf("%s: got %+v; want Missing %v, Extra %v, Different %v, AtLeast false", name, on, missing, extra, different)
 		}
 		return on
 	}
@@ -253,7 +254,8 @@ func testDiffer(t *testing.T, s *servers) {
 		word := fmt.Sprintf("%s %s", row.Kind, row.Key[0].Value)
 		if row.Kind == checksum.Different {
 			if len(row.Columns) != 1 || row.Columns[0].Name != "b" || *row.Columns[0].Other != "changed" || !strings.HasPrefix(*row.Columns[0].Primary, "bbb") {
-				t.Errorf("columns %+v", row.Columns)
+				t.Errorf("columns %+v; want len(row.Columns) 1, row.Columns[0].Name \"b\", *row.Columns[0].Other \"changed\", \"bbb\" at the beginning of *row.Columns[0].Primary",
+					row.Columns)
 			}
 		}
 		words = append(words, word)
@@ -270,20 +272,20 @@ func testDiffer(t *testing.T, s *servers) {
 	count("floaty", 1, 1, 0)
 	count("uniq", 0, 0, 1)
 	count("t \"1' `x.y", 0, 0, 1)
-	for _, most := range []int{20, 1} { // rows that are not held in memory at once, and not even those that may differ
+	for _, most := range []int{20, 1} { // rows that are not all held in memory, and not even those that may differ
 		o := small(s.options()).Loose(most)
 		o.Tables = []string{"ck.keyless"}
 		_, tables = s.compare(o)
 		if most == 20 {
 			count("keyless", 1, 1, 0)
 		} else if on := tables["keyless"].On[0]; on.Verdict != checksum.Differs || !on.AtLeast {
-			t.Errorf("%+v", on)
+			t.Errorf("got %+v; want Verdict checksum.Differs, AtLeast true", on)
 		}
 	}
 	s.secretly(1, "DROP TABLE ck.more", "CREATE TABLE ck.isam (id INT PRIMARY KEY, v VARCHAR(10)) ENGINE=MyISAM", "INSERT INTO ck.isam VALUES (1, 'x')")
 }
 
-// testMend mends what testDiffer made, and more that is delicate, and compares again.
+// testMend repairs what testDiffer made, and more that is delicate, and compares again.
 func testMend(t *testing.T, s *servers) {
 	s.do(0, "CREATE TABLE ck.parent (id INT PRIMARY KEY, v VARCHAR(20))", "CREATE TABLE ck.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES ck.parent (id) ON DELETE CASCADE)",
 		"CREATE TABLE ck.trig (id INT PRIMARY KEY, v INT)", "CREATE TRIGGER ck.tr BEFORE INSERT ON ck.trig FOR EACH ROW SET NEW.v = NEW.v + 1",
@@ -310,11 +312,11 @@ func testMend(t *testing.T, s *servers) {
 	const inexact = "no primary key, and no unique key without NULL, names its rows exactly"
 	for what, why := range map[string]string{"ck.parent": "foreign key", "ck.trig": "trigger", "ck.keyless": inexact, "ck.floaty": inexact, "ck.enumed": inexact} {
 		if !strings.Contains(refused[what], why) {
-			t.Errorf("%s is refused with %q", what, refused[what])
+			t.Errorf("%s is refused with %q, want %q in it", what, refused[what], why)
 		}
 	}
 	if len(refused) != 5 || len(plan.Steps) != 3+2+1+1+1+1+2+11 {
-		t.Errorf("refused %v, %d steps", refused, len(plan.Steps))
+		t.Errorf("refused %v, %d steps; want len(refused) 5, len(plan.Steps) 3 + 2 + 1 + 1 + 1 + 1 + 2 + 11", refused, len(plan.Steps))
 	}
 	m.ForeignKeys = true
 	if plan, err = checksum.PlanMend(t.Context(), m); err != nil {
@@ -325,7 +327,7 @@ func testMend(t *testing.T, s *servers) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(journal); err != nil || strings.Count(string(b), "\n") != len(plan.Steps) {
-		t.Errorf("the journal has %d lines: %v", strings.Count(string(b), "\n"), err)
+		t.Errorf("the journal has %d lines: %v; want %d", strings.Count(string(b), "\n"), err, len(plan.Steps))
 	}
 	_, tables := s.compare(o)
 	verdicts(t, tables, map[string]checksum.Verdict{"trig": checksum.Differs, "keyless": checksum.Differs, "floaty": checksum.Differs, "enumed": checksum.Differs})
@@ -335,7 +337,7 @@ func testMend(t *testing.T, s *servers) {
 	s.do(0, "DROP TABLE ck.child, ck.parent, ck.trig, ck.ci, ck.enumed")
 }
 
-// sums is what a server says of all its rows, column by column. CHECKSUM TABLE of MySQL 5.7 gave another number after rows
+// sums is what a server says about all its rows, column by column. CHECKSUM TABLE of MySQL 5.7 gave another number after rows
 // were replaced by themselves, though no value had changed.
 func (s *servers) sums(i int) string {
 	s.t.Helper()
@@ -399,7 +401,7 @@ func testLoad(t *testing.T, s *servers) {
 		for _, on := range tables["hot"].On {
 			again, settled = again+on.Again, settled+on.Settled
 			if on.Verdict.Bad() || on.Verdict == checksum.Failed {
-				t.Fatalf("round %d: %+v", rounds, on)
+				t.Fatalf("round %d: got %+v; want Verdict.Bad() false, Verdict not checksum.Failed", rounds, on)
 			}
 		}
 	}

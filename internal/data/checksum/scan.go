@@ -25,13 +25,13 @@ const (
 type pace struct {
 	mu    sync.Mutex
 	rows  int64
-	table int64 // rows of the table, as far as is known
+	table int64 // estimated rows of the table
 	parts int64 // in how many chunks at least they are read
 	seen  int64
 	blind bool // a server has no index to read them by: it reads the whole table for each
 }
 
-// In how many chunks a large table is read at least: in all, which bounds what the replica is behind at the end to a fiftieth of
+// The least number of chunks a large table is read in: in all, which limits how far behind the replica is at the end to a fiftieth of
 // the time, and by each of the sessions that share it.
 const (
 	fewest     = 48
@@ -42,7 +42,7 @@ const (
 // says nothing: taken for a measure it would end with a scan of the table for each row.
 const blindParts = 4
 
-// newPace starts with a guess for a table that so many share.
+// newPace starts with a guess for a table that several share.
 func newPace(p *plan, lanes int) *pace {
 	blind := false
 	for _, e := range p.peers {
@@ -67,7 +67,7 @@ func (p *pace) next() int64 {
 	return p.rows
 }
 
-// read notes that so many rows more were read.
+// read notes that more rows were read.
 func (p *pace) read(rows int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,10 +129,10 @@ func (s *span) total(ctx context.Context, st *mysql.Stream, p *plan, t define.Ta
 	return err
 }
 
-// purpose stands in the statements.
+// purpose is a comment in the statements.
 const purpose = "checksum"
 
-// limited sums the next rows of a range and cuts behind the last of them: no statement is needed to find the bound.
+// limited sums the next rows of a range and cuts after the last of them: no statement is needed to find the bound.
 // tail is memory for that row, used again and again.
 func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int64, memory *[]byte) error {
 	tail := tailRows{keep: limit, row: (*memory)[:0]}
@@ -150,7 +150,7 @@ func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int
 		s.Upper, err = p.key.Bound(p.here, tail.row)
 		return err
 	}
-	// The index alone tells the bound; the rows are read once more, up to it.
+	// The index alone has the bound; the rows are read once more, up to it.
 	if s.Upper, err = bound(ctx, st, p, s.Range, limit); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int
 	return s.total(ctx, st, p, p.here, p.key, "")
 }
 
-// tailRows adds up rows and keeps the row that a cut is made behind.
+// tailRows adds up rows and keeps the row that a cut is made after.
 type tailRows struct {
 	chunk.Rows
 	keep int64 // which one, from 1
@@ -247,7 +247,7 @@ func (v *visit) check(ctx context.Context, s *span) (same bool, err error) {
 		began := time.Now()
 		if err := o.total(ctx, st, v.plan, v.peer.table, v.peer.key, v.hash()); err != nil {
 			if s.method == MethodServer && !lost(err) && ctx.Err() == nil {
-				return nil // it does not know the functions: the rows tell
+				return nil // it does not know the functions: compare the rows
 			}
 			return err
 		}

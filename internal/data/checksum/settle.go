@@ -99,7 +99,7 @@ func (v *visit) closer(ctx context.Context, r chunk.Range) error {
 	}
 }
 
-// enough says whether so many rows differ that more of them say nothing new. Looking at each again takes its time.
+// enough reports whether so many rows differ that more of them say nothing new. Looking at each again takes its time.
 func (v *visit) enough() bool { return v.on.differing() >= max(int64(v.MaxRows), 1000) }
 
 // entry is a row that one side has.
@@ -108,7 +108,7 @@ type entry struct {
 	key   [][]byte
 }
 
-// keys reads the rows of a range on both sides and gives the keys of those that only one side has.
+// keys reads the rows of a range on both sides and returns the keys of those that only one side has.
 func (v *visit) keys(ctx context.Context, r chunk.Range) (list [][][]byte, err error) {
 	want, at := v.keyColumns()
 	var here map[xxh3.Uint128]entry
@@ -168,7 +168,7 @@ func (v *visit) keys(ctx context.Context, r chunk.Range) (list [][][]byte, err e
 	return list, nil
 }
 
-// keyColumns says which columns are of the key, and where each of the key's columns stands.
+// keyColumns says which columns are of the key, and at what position each of the key's columns is.
 func (p *plan) keyColumns() (want []bool, at []int) {
 	want, at = make([]bool, len(p.here.Columns)), make([]int, len(p.key.Order))
 	for i, k := range p.key.Order {
@@ -237,7 +237,7 @@ func (p *plan) byKeys(t define.Table, k chunk.Key, keys [][][]byte) (string, err
 		or[i] = "(" + where + ")"
 	}
 	statement := chunk.Select(t, k, chunk.Range{}, purpose)
-	// Select orders by the key where there is one: the condition belongs before that.
+	// Select orders by the key if there is one: the condition belongs before that.
 	order := " ORDER BY " + k.OrderBy()
 	return strings.TrimSuffix(statement, order) + " WHERE " + strings.Join(or, " OR "), nil
 }
@@ -263,7 +263,7 @@ type suspect struct {
 	streak      int
 }
 
-// confirm looks at rows again and again until each is equal, or was unequal in so many rounds without a change on any side.
+// confirm looks at rows again and again until each is equal, or was unequal in several rounds without a change on any side.
 // The replica is always read between two readings of the primary, after it has what the first of them saw: a row that the two
 // readings agree on, and the replica not, was either changed twice in between, back to what it was, or differs.
 func (v *visit) confirm(ctx context.Context, keys [][][]byte) error {
@@ -307,7 +307,7 @@ func (v *visit) confirm(ctx context.Context, keys [][][]byte) error {
 	return nil
 }
 
-// round judges what one round saw and gives the keys that are still open.
+// round judges what one round saw and returns the keys that are still open.
 func (v *visit) round(keys [][][]byte, open map[string]*suspect, before, there, after map[string]found) (left [][][]byte) {
 	for _, key := range keys {
 		id := joined(key)
@@ -423,7 +423,7 @@ func (v *visit) report(key [][]byte, s *suspect) {
 	v.on.Rows = append(v.on.Rows, row)
 }
 
-// behind waits until the replica has what the primary has, and notes it where that does not come.
+// behind waits until the replica has what the primary has, and notes if it never does.
 func (v *visit) behind(ctx context.Context) (bool, error) {
 	reached, err := v.caughtUp(ctx, v.near, v.far)
 	if err == nil && !reached {

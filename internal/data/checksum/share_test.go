@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/checksum"
 )
 
-// meeting lets nobody pass until so many are there at once.
+// meeting blocks everyone until so many have arrived.
 type meeting struct {
 	want int
 	mu   sync.Mutex
@@ -67,14 +67,15 @@ func testShared(t *testing.T, s *servers) {
 		o.Threads, o.Gate = 1, nil
 		_, tables = s.compare(o)
 		if alone := tables[name]; shared.Verdict() != checksum.Equal || shared.Rows != rows || shared.Sum == "" || shared.Sum != alone.Sum || shared.Bytes != alone.Bytes {
-			t.Errorf("three found %+v, one %+v", shared, alone)
+			t.Errorf("three found %+v, one %+v; want Verdict() checksum.Equal, Rows %v, Sum not \"\", Sum %v, Bytes %v",
+				shared, alone, rows, alone.Sum, alone.Bytes)
 		}
-		for _, m := range []checksum.Method{checksum.MethodRows, checksum.MethodServer} { // a rate holds for what is read, also where nothing is sent
+		for _, m := range []checksum.Method{checksum.MethodRows, checksum.MethodServer} { // a rate holds for what is read, also if nothing is sent
 			var read scale
 			o.Method, o.Gate = m, &read
 			_, tables = s.compare(o)
 			if n := read.bytes.Load(); tables[name].Method != m || n < 8*rows || n > 300*rows {
-				t.Errorf("%d bytes of %s pass by %s", n, name, tables[name].Method)
+				t.Errorf("got %d bytes of %s pass by %s; want tables[name].Method %s, n from %v to %v", n, name, tables[name].Method, m, 8*rows, 300*rows)
 			}
 		}
 	}
@@ -86,7 +87,8 @@ func testShared(t *testing.T, s *servers) {
 			o.Method = m
 			_, tables := s.compare(o)
 			if on := tables[name].On[0]; tables[name].Rows != rows || on.Missing != want[0] || on.Extra != want[1] || on.Different != want[2] || len(on.Rows) != int(want[0]+want[1]+want[2]) {
-				t.Errorf("%s by %s: %+v", name, m, tables[name])
+				t.Errorf("%s by %s: %+v; want Rows %v, on.Missing want[0], on.Extra want[1], on.Different want[2], len(on.Rows) int(want[0] + want[1] + want[2])",
+					name, m, tables[name], rows)
 			}
 		}
 	}
@@ -101,12 +103,12 @@ func testShared(t *testing.T, s *servers) {
 		}
 	}
 	if _, err := checksum.Compare(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want context.Canceled", err)
 	}
 	o.Gate, o.Progress = nil, nil
 	_, tables := s.compare(o)
 	if words := tables["words"]; words.Rows != rows || words.On[0].Missing != 1 || words.On[0].Extra != 1 {
-		t.Errorf("%+v", words)
+		t.Errorf("got %+v; want Rows %v, On[0].Missing 1, On[0].Extra 1", words, rows)
 	}
 	s.secretly(1, "UPDATE ck.dense SET v = ABS(v)", "DELETE FROM ck.gaps WHERE id IN (-9000000, 999000000)")
 }

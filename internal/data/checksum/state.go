@@ -38,7 +38,7 @@ type line struct {
 type place struct {
 	Table  string      `json:"table"` // schema.table
 	Bound  chunk.Bound `json:"bound"`
-	Order  string      `json:"order"` // under which it was found: behind an ALTER TABLE other rows may lie before it
+	Order  string      `json:"order"` // under which it was found: after an ALTER TABLE other rows may come before it
 	Rows   int64       `json:"rows"`
 	Bytes  int64       `json:"bytes"`
 	Chunks int64       `json:"chunks"`
@@ -82,7 +82,7 @@ func openState(path string, resume bool, servers string) (*state, error) {
 	return s, nil
 }
 
-// read reads what an earlier run wrote and gives the size of its whole lines.
+// read reads what an earlier run wrote and returns the size of its complete lines.
 func (s *state) read(servers string) (size int64, err error) {
 	in := bufio.NewReader(s.file)
 	for first := true; ; first = false {
@@ -120,14 +120,14 @@ func (s *state) write(l line) error {
 	return err
 }
 
-// has says whether an earlier run compared a table to its end.
+// has reports whether an earlier run compared a table to its end.
 func (s *state) has(schema, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known[schema+"."+name]
 }
 
-// table notes a table that is done. What could not be told is looked at again by the next run.
+// table notes a table that is done. What remained unknown is looked at again by the next run.
 func (s *state) table(t Table) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *state) at(p *plan, b chunk.Bound, n counts) error {
 	return nil
 }
 
-// resume gives where an earlier run was in a table, and counts what it had read.
+// resume returns where an earlier run was in a table, and counts what it had read.
 func (s *state) resume(p *plan, t *Table) chunk.Bound {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,11 +190,11 @@ func (s *state) close(whole bool) error {
 // counts is what was read up to a place.
 type counts struct{ rows, bytes, chunks int64 }
 
-// marks finds the place up to which a table is equal on all servers, whoever is through with which chunk first.
+// marks finds the place up to which a table is equal on all servers, in whatever order they finish the chunks.
 type marks struct {
 	mu    sync.Mutex
 	off   []bool // servers that do not count
-	spoil bool   // what differs is in memory only, and a server that failed is missing chunks: a later run has to read from before that
+	spoil bool   // what differs is in memory only, and a failed server is missing chunks: a later run must read from before that
 	ahead map[int64]*marked
 	next  int64  // the first chunk that not all are through with
 	total counts // of the chunks before
@@ -211,8 +211,8 @@ func newMarks(n int, t *Table) *marks {
 	return &marks{off: make([]bool, n), ahead: map[int64]*marked{}, total: counts{t.Rows, t.Bytes, t.Chunks}}
 }
 
-// leave takes a server out that is not compared, or not any more. Unless that is as it should be, no place is noted from now
-// on: it lacks what the others have.
+// leave drops a server that is not compared, or no longer. Unless that is as it should be, no place is noted from now
+// on: it does not have what the others have.
 func (m *marks) leave(i int, rightly bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,7 +220,7 @@ func (m *marks) leave(i int, rightly bool) {
 	m.spoil = m.spoil || !rightly
 }
 
-// pass notes that a server is through with a chunk, and whether it is clean. It gives the place up to which all are, when that
+// pass notes that a server is through with a chunk, and whether it is clean. It returns the place up to which all are, if that
 // moved.
 func (m *marks) pass(i int, s span, clean bool) (b chunk.Bound, n counts, moved bool) {
 	m.mu.Lock()

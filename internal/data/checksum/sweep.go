@@ -25,7 +25,7 @@ type sweep struct {
 	odd bool      // some of them were not summed here
 }
 
-// lane reads chunks of a table on the primary and, behind it, on the others.
+// lane reads chunks of a table on the primary and, after it, on the others.
 type lane struct {
 	*worker
 	*sweep
@@ -39,18 +39,18 @@ type task struct {
 	open  bool // its end is still to be found
 }
 
-// A table of so many rows or bytes is shared by sessions that have nothing else to do.
+// A table with this many rows or bytes is shared by sessions that have nothing else to do.
 const (
 	shareRows  = 50_000
 	shareBytes = 32 << 20
 )
 
-// shared says whether a table is read by several lanes.
+// shared reports whether a table is read by several lanes.
 func (w *worker) shared(p *plan) bool {
 	return w.Threads > 1 && p.key.Cuts > 0 && (p.rows >= shareRows || p.rows*p.width >= shareBytes)
 }
 
-// scan reads a table on the primary, chunk by chunk, and behind it on the others.
+// scan reads a table on the primary, chunk by chunk, and after it on the others.
 func (w *worker) scan(ctx context.Context, p *plan, t *Table) error {
 	if len(p.here.Columns) == 0 {
 		t.Notes = append(t.Notes, "no column is on all servers")
@@ -180,7 +180,7 @@ func (r *run) giveBack(w *worker) {
 	r.spare = append(r.spare, w)
 }
 
-// prepare makes a borrowed worker's sessions give text as the table needs it.
+// prepare makes a borrowed worker's sessions return text as the table needs it.
 func (l *lane) prepare(ctx context.Context) error {
 	if err := l.primary.text(ctx, l.plan.text); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (l *lane) prepare(ctx context.Context) error {
 	return nil
 }
 
-// deal cuts the table and gives its chunks to the lanes.
+// deal cuts the table and hands its chunks to the lanes.
 func (w *worker) deal(ctx context.Context, sw *sweep, tasks chan<- task) error {
 	l := w.link(w.run.primary)
 	defer l.close()
@@ -226,7 +226,7 @@ func (w *worker) deal(ctx context.Context, sw *sweep, tasks chan<- task) error {
 	}
 }
 
-// run reads the chunks of a channel, or the whole table where there is none.
+// run reads the chunks of a channel, or the whole table if there is none.
 func (l *lane) run(ctx context.Context, tasks <-chan task) error {
 	g, ctx := errgroup.WithContext(ctx)
 	feeds := make([]chan span, len(l.peers))
@@ -281,7 +281,7 @@ func (l *lane) lead(ctx context.Context, tasks <-chan task, feeds []chan span) e
 	}
 }
 
-// one reads one chunk of the primary and notes what is to be learned from it.
+// one reads one chunk of the primary and notes what it shows.
 func (l *lane) one(ctx context.Context, t task) (s span, err error) {
 	if l.Gate != nil {
 		if err := l.Gate.Pass(ctx, 0); err != nil {

@@ -90,7 +90,7 @@ func askReplica(ctx context.Context, t mysql.Target, source string) (id string, 
 	}
 	replicas, err = read.ReplicaAddresses(ctx, c)
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
-		err = nil // then its own replicas have to be named
+		err = nil // then its own replicas must be named
 	}
 	return id, replicas, err
 }

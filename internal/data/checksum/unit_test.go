@@ -54,7 +54,7 @@ func TestCells(t *testing.T) {
 		sink := newCells(len(values), nil, func(h xxh3.Uint128, cells []cell) error {
 			rows++
 			if h != xxh3.Hash128(row) {
-				t.Fatal("the row's hash is not that of its bytes")
+				t.Fatalf("the row's hash is not that of its bytes: got %v, want xxh3.Hash128(row)", h)
 			}
 			for i, c := range cells {
 				v := values[i]
@@ -76,7 +76,7 @@ func TestCells(t *testing.T) {
 			}
 		}
 		if rows != 2 {
-			t.Fatalf("%d rows", rows)
+			t.Fatalf("got %d rows, want 2", rows)
 		}
 		if err := newCells(len(values)+1, nil, func(xxh3.Uint128, []cell) error { return nil }).Piece(row, true); err == nil {
 			t.Fatal("a row that lacks a value passes")
@@ -100,7 +100,7 @@ func TestSame(t *testing.T) {
 		{"varchar", "1.0", "1", false}, {"varchar", "a", "A", false},
 	} {
 		if got := same(define.TableColumn{Type: c.kind}, whole(c.a), whole(c.b)); got != c.want {
-			t.Errorf("%s %s and %s: %v", c.kind, c.a, c.b, got)
+			t.Errorf("%s %s and %s: %v, want %v", c.kind, c.a, c.b, got, c.want)
 		}
 	}
 	if same(define.TableColumn{Type: "int"}, cell{null: true}, whole("")) {
@@ -123,7 +123,7 @@ func TestChoice(t *testing.T) {
 			c.note(span{method: m, rows: 1000, took: took})
 		}
 		if c.next() != fast || tried[MethodRows]+tried[MethodServer] != 50 || tried[fast] != 50-trials {
-			t.Errorf("%s is faster: %v", fast, tried)
+			t.Errorf("%s is faster: %v; want c.next() %v, tried[MethodRows] + tried[MethodServer] 50, tried[fast] %v", fast, tried, fast, 50-trials)
 		}
 	}
 }
@@ -131,17 +131,17 @@ func TestChoice(t *testing.T) {
 func TestPace(t *testing.T) {
 	p := paceOf(job{width: 1 << 20}, 1, false)
 	if p.next() != 16 {
-		t.Errorf("%d rows of a megabyte", p.next())
+		t.Errorf("got %d rows of a megabyte, want 16", p.next())
 	}
 	for range 20 { // 1,000 rows a second
 		p.note(p.next(), time.Duration(p.next())*time.Millisecond, 500*time.Millisecond)
 	}
 	if n := p.next(); n < 450 || n > 550 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows, want from 450 to 550", n)
 	}
 	p.note(3, time.Millisecond, 500*time.Millisecond) // the end of a table says nothing
 	if n := p.next(); n < 450 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows, want at least 450", n)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestPaceShares(t *testing.T) {
 			p.note(p.next(), time.Millisecond, time.Second)
 		}
 		if p.next() != want {
-			t.Errorf("%d lanes: %d rows", lanes, p.next())
+			t.Errorf("got %d lanes: %d rows, want %d", lanes, p.next(), want)
 		}
 	}
 	p := paceOf(job{}, 1, false) // the server has no idea how large it is
@@ -162,7 +162,7 @@ func TestPaceShares(t *testing.T) {
 		p.note(p.next(), time.Millisecond, time.Second)
 	}
 	if n := p.next(); n < 100_000 || n > mostRows {
-		t.Errorf("%d rows after %d", n, p.seen)
+		t.Errorf("got %d rows after %d, want from 100_000 to %v", n, p.seen, mostRows)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestPaceBlind(t *testing.T) {
 	}
 }
 
-// A place is remembered when all are through with it, whoever comes first, and not behind what differs.
+// A place is remembered when all are through with it, in any order, and not after what differs.
 func TestMarks(t *testing.T) {
 	m := newMarks(3, &Table{Rows: 5})
 	m.leave(2, true)
@@ -194,7 +194,7 @@ func TestMarks(t *testing.T) {
 		t.Error("the other is not there yet")
 	}
 	if b, n, ok := m.pass(1, s(1), true); !ok || b[0] != "1" || n.rows != 15 {
-		t.Errorf("%v %v %v", b, n, ok)
+		t.Errorf("got %v %v %v; want ok true, b[0] \"1\", rows 15", b, n, ok)
 	}
 	for _, n := range []int64{4, 3, 2} { // by several lanes
 		m.pass(0, s(n), true)
@@ -205,7 +205,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	if b, n, ok := m.pass(1, s(2), true); !ok || b[0] != "4" || n != (counts{45, 0, 4}) {
-		t.Errorf("%v %v %v", b, n, ok)
+		t.Errorf("got %v %v %v; want ok true, b[0] \"4\", n counts{45, 0, 4}", b, n, ok)
 	}
 	m.pass(0, s(5), true)
 	if _, _, ok := m.pass(1, s(5), false); ok {
@@ -213,13 +213,13 @@ func TestMarks(t *testing.T) {
 	}
 	m = newMarks(2, &Table{})
 	m.pass(0, s(1), true)
-	m.leave(1, false) // it failed: it lacks the chunk, and a later run has to read it there
+	m.leave(1, false) // it failed: the chunk is missing, and a later run must read it there
 	if _, _, ok := m.pass(0, s(2), true); ok {
 		t.Error("a chunk that a server did not read is passed")
 	}
 }
 
-// Half a line, as a killed process leaves it, is left out; damage in the middle is said.
+// Half a line, as a killed process leaves it, is left out; damage in the middle is reported.
 func TestStateFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if _, err := openState("/dev/null", false, "a b"); err == nil { // what cannot be cut to size remembers nothing
@@ -254,7 +254,7 @@ func TestStateFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.has("s", "x") || s.has("s", "y") || s.has("s", "z") {
-		t.Errorf("%v", s.known)
+		t.Errorf("got %v; want s.has(\"s\", \"x\") true, s.has(\"s\", \"y\") false, s.has(\"s\", \"z\") false", s.known)
 	}
 	if err := s.table(Table{Schema: "s", Name: "y", On: []On{{Verdict: Equal}}}); err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestResumeOfAnotherOrder(t *testing.T) {
 		}
 		key, ok := chunk.KeyOf(table)
 		if !ok || key.Cuts != 1 {
-			t.Fatalf("%+v", key)
+			t.Fatalf("got %+v; want ok true, Cuts 1", key)
 		}
 		p := &plan{here: table, key: key}
 		p.schema, p.name = "d", "t"
@@ -315,14 +315,14 @@ func TestResumeOfAnotherOrder(t *testing.T) {
 	defer s.close(true)
 	var again, on Table
 	if from := s.resume(of("utf8mb4_general_ci"), &again); from != nil || again.Rows != 0 {
-		t.Errorf("under another order it goes on behind %v with %d rows", from, again.Rows)
+		t.Errorf("under another order it goes on behind %v with %d rows; want from nil, again.Rows 0", from, again.Rows)
 	}
 	if from := s.resume(of("utf8mb4_bin"), &on); !slices.Equal(from, bound) || on.Rows != 7 {
-		t.Errorf("under the same order it goes on behind %v with %d rows", from, on.Rows)
+		t.Errorf("under the same order it goes on behind %v with %d rows; want from %v, on.Rows 7", from, on.Rows, bound)
 	}
 }
 
-// TestExactKeys: rows are named one by one by just those keys that the reason for a refusal speaks of.
+// TestExactKeys: rows are named one by one by exactly those keys that the reason for a refusal names.
 func TestExactKeys(t *testing.T) {
 	for key, exact := range map[string]bool{
 		"PRIMARY KEY (`i`)": true, "PRIMARY KEY (`d`)": true, "PRIMARY KEY (`dt`)": true, "PRIMARY KEY (`b`)": true, "PRIMARY KEY (`v`,`i`)": true, "UNIQUE KEY `u` (`i`)": true,

@@ -61,7 +61,7 @@ func keyFrom(t define.Table, k define.TableKey) (Key, bool) {
 		return key, true
 	}
 	// Rows that are equal in the first columns must not fall on both sides of a cut: where a collation decides what is equal
-	// their bytes do not tell.
+	// their bytes do not show.
 	for i, c := range key.Order[:key.Cuts] {
 		if c.Charset != "" {
 			key.Cuts = i
@@ -71,14 +71,14 @@ func keyFrom(t define.Table, k define.TableKey) (Key, bool) {
 	return key, true
 }
 
-// Whole says whether cuts name all columns of the key, so that no two rows share a boundary.
+// Whole reports whether cuts name all columns of the key, so that no two rows share a boundary.
 func (k Key) Whole() bool { return k.Cuts == len(k.Order) }
 
-// Bound is where a table is cut: the values of the key's first columns as SQL literals. One with fewer values lies behind all
+// Bound is where a table is cut: the values of the key's first columns as SQL literals. One with fewer values comes after all
 // rows that have them. nil is no bound.
 type Bound []string
 
-// Range is the rows behind a bound and up to another: Lower < key <= Upper.
+// Range is the rows after a bound and up to another: Lower < key <= Upper.
 type Range struct {
 	Lower Bound
 	Upper Bound
@@ -87,7 +87,7 @@ type Range struct {
 // ErrBound says that a bound is not one that this package made: it is not put into a statement.
 var ErrBound = errors.New("not a bound of this key")
 
-// literalOf gives how values of a column are written in SQL so that the index serves, or nil where they cannot be: a FLOAT's
+// literalOf returns how values of a column are written in SQL so that the index is used, or nil if they cannot be: a FLOAT's
 // text is not its value, and ENUM and SET are ordered by number but compared as text.
 func literalOf(c define.TableColumn) func(v []byte) string {
 	switch c.Type {
@@ -178,7 +178,7 @@ func (k Key) Where(r Range) string {
 	return strings.Join(append(and, or...), " AND ")
 }
 
-// after gives the intervals that share the bound's value n and lie behind the bound, the nearest first.
+// after returns the intervals that share the bound's value n and come after the bound, the nearest first.
 func (k Key) after(n int, bound Bound) (or []string) {
 	for depth := len(bound) - 1; depth > n; depth-- {
 		or = append(or, k.chain(n, depth, bound, ">"))
@@ -186,7 +186,7 @@ func (k Key) after(n int, bound Bound) (or []string) {
 	return or
 }
 
-// before gives the intervals that share the bound's value n and lie up to the bound, the farthest first.
+// before returns the intervals that share the bound's value n and come up to the bound, the farthest first.
 func (k Key) before(n int, bound Bound) (or []string) {
 	for depth := n + 1; depth < len(bound); depth++ {
 		op := "<"
@@ -234,7 +234,7 @@ func Columns(t define.Table) []define.TableColumn {
 	return out
 }
 
-// Expression is how a column is read: a FLOAT as the DOUBLE that it is, for its own text has six digits of it. Source: MySQL
+// Expression is how a column is read: a FLOAT as the DOUBLE that it is, because its own text has six digits of it. Source: MySQL
 // manual, "Problems with Floating-Point Values"; FLT_DIG in the servers' my_gcvt. Where an ENUM or SET has the empty string as a
 // member, it and no member at all have the same text: then a SET is read by its number, and the ENUM's value 0 as zeros, with so
 // many digits that they are no member. A server that loads them takes them for what they are.
@@ -253,7 +253,7 @@ func Expression(c define.TableColumn) string {
 	return mysql.Quote(c.Name)
 }
 
-// emptyMember says whether an ENUM or SET has the empty string among its members.
+// emptyMember reports whether an ENUM or SET has the empty string among its members.
 func emptyMember(fullType string) bool {
 	return slices.ContainsFunc(sqltext.Tokens(fullType), func(t sqltext.Token) bool {
 		return t.Kind == sqltext.TokenString && sqltext.Dialect{}.Value(t) == ""
@@ -303,7 +303,7 @@ type Source struct {
 	Key   Key
 }
 
-// NotEmpty is the statement that gives, of some tables, the places of those that have rows, in the index that Select reads. It
+// NotEmpty is the statement that returns, of some tables, the places of those that have rows, in the index that Select reads. It
 // costs a server half of what a Select of each costs. A server takes some 60 tables at most.
 func NotEmpty(list []Source, purpose string) string {
 	var b strings.Builder
@@ -318,8 +318,8 @@ func NotEmpty(list []Source, purpose string) string {
 	return b.String()
 }
 
-// Next is the statement that finds the bound that ends the first rows of a range: it gives one row for Key.Literals, or none
-// where the range has fewer rows. Its cost is that of walking the index over that many rows.
+// Next is the statement that finds the bound that ends the first rows of a range: it returns one row for Key.Literals, or none
+// if the range has fewer rows. Its cost is that of walking the index over that many rows.
 func Next(t define.Table, k Key, r Range, rows int64, purpose string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SELECT /* risso: %s */ ", purpose)

@@ -134,14 +134,14 @@ func cutTable(t *testing.T, s *mysql.Stream, name, wantKey string, wantCuts int)
 	}
 	key, ok := chunk.KeyOf(table)
 	if ok != (wantKey != "") || key.Name != wantKey || key.Cuts != wantCuts {
-		t.Fatalf("key %+v, %v", key, ok)
+		t.Fatalf("key %+v, %v; want ok %v, Name %v, Cuts %v", key, ok, wantKey != "", wantKey, wantCuts)
 	}
 	var all rows
 	if err := s.Select(t.Context(), chunk.Select(table, key, chunk.Range{}, "test"), &all); err != nil {
 		t.Fatal(err)
 	}
 	if len(all) != 1000 {
-		t.Fatalf("%d rows", len(all))
+		t.Fatalf("got %d rows, want 1000", len(all))
 	}
 	var read rows
 	if err := chunk.Read(t.Context(), s, table, key, chunk.Range{}, "test", &read); err != nil {
@@ -183,7 +183,7 @@ func cutTable(t *testing.T, s *mysql.Stream, name, wantKey string, wantCuts int)
 			t.Fatalf("%s: %v", q, err)
 		}
 		if read := handlerReads(t, s); read > len(parts)-before+20 {
-			t.Errorf("%d rows were read for %d: %s", read, len(parts)-before, q)
+			t.Errorf("%d rows were read for %d: %s, want at most %d", read, len(parts)-before, q, len(parts)-before+20)
 		}
 		next := chunk.Next(table, key, r, int64(max(1, len(parts)-before)), "test")
 		err := s.Query(t.Context(), next, func(row [][]byte) error {
@@ -203,7 +203,7 @@ func cutTable(t *testing.T, s *mysql.Stream, name, wantKey string, wantCuts int)
 	var whole chunk.Rows
 	for i := range all {
 		if string(all[i]) != string(parts[i]) {
-			t.Fatalf("row %d is %q in its part, %q in the table", i, parts[i], all[i])
+			t.Fatalf("row %d is %q in its part, %q in the table; want string(parts[i])", i, parts[i], all[i])
 		}
 		_ = whole.Piece(all[i], true)
 		j := len(parts) - 1 - i // in another order, and in pieces
@@ -211,7 +211,7 @@ func cutTable(t *testing.T, s *mysql.Stream, name, wantKey string, wantCuts int)
 		_ = sum.Piece(parts[j][1:], true)
 	}
 	if whole.Sum != sum.Sum || whole.Count != 1000 || whole.Bytes != sum.Bytes {
-		t.Errorf("sums %+v and %+v", whole, sum)
+		t.Errorf("sums %+v and %+v; want Sum %v, Count 1000, Bytes %v", whole, sum, sum.Sum, sum.Bytes)
 	}
 	if name == "decimals" && !strings.Contains(string(all[999]), "16778216") {
 		t.Errorf("a FLOAT lost digits: %q", all[999])
@@ -229,7 +229,7 @@ func splitTable(t *testing.T, s *mysql.Stream, table define.Table, key chunk.Key
 		t.Fatal(err)
 	}
 	if read := handlerReads(t, s); read > len(bounds)+20 {
-		t.Errorf("%d rows were read to split the table", read)
+		t.Errorf("%d rows were read to split the table, want at most %d", read, len(bounds)+20)
 	}
 	if want := slices.Contains(measured, table.Name); (len(bounds) >= 7 && len(bounds) <= 16) != want {
 		t.Errorf("the bounds are %v", bounds)

@@ -46,11 +46,11 @@ func TestWhere(t *testing.T) {
 		}
 	}
 	if got := three.Only(Bound{"1", "2"}); got != "`a` = 1 AND `b` = 2" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"`a` = 1 AND `b` = 2\"", got)
 	}
 	two.Desc[1] = true
 	if got := two.OrderBy(); got != "`a`, `b` DESC" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"`a`, `b` DESC\"", got)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestWhereMeansTheRange(t *testing.T) {
 	}
 }
 
-// compareBound compares a row with a bound: one that has all values of the bound is not behind it.
+// compareBound compares a row with a bound: one that has all values of the bound is not after it.
 func compareBound(row []int, b Bound) int {
 	for i, v := range b {
 		if i >= len(row) {
@@ -96,7 +96,7 @@ func compareBound(row []int, b Bound) int {
 	return 0
 }
 
-// behind says whether a bound lies behind another one, or is that.
+// behind reports whether a bound comes after another one, or equals it.
 func behind(a, b Bound) bool {
 	for i := range a {
 		if i >= len(b) {
@@ -144,7 +144,7 @@ func holds(t *testing.T, where string, row []int) bool {
 	return value(e) != 0
 }
 
-// TestEven cuts what lies between two numbers at round places.
+// TestEven cuts what is between two numbers at round places.
 func TestEven(t *testing.T) {
 	for _, c := range []struct {
 		low, high int64
@@ -287,7 +287,7 @@ func TestStatements(t *testing.T) {
 		}
 	}
 	if b, err := k.Literals([][]byte{[]byte("1"), []byte("-2")}); err != nil || fmt.Sprint(b) != "[1 -2]" {
-		t.Errorf("got %v, %v", b, err)
+		t.Errorf("got %v, %v; want \"[1 -2]\"", b, err)
 	}
 	for _, bad := range [][][]byte{{[]byte("1")}, {[]byte("1"), nil}, {[]byte("1"), []byte("x")}, {[]byte("1"), []byte("2"), []byte("3")}} {
 		if b, err := k.Literals(bad); !errors.Is(err, ErrBound) {

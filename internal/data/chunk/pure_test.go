@@ -33,7 +33,7 @@ func (w *whole) Piece(b []byte, last bool) error {
 	return nil
 }
 
-// field is a value behind its length; "NULL" is none.
+// field is a value preceded by its length; "NULL" is none.
 func field(v string) []byte {
 	if v == "NULL" {
 		return []byte{null}
@@ -41,14 +41,14 @@ func field(v string) []byte {
 	return append(appendSize(nil, len(v)), v...)
 }
 
-// pointOf is POINT(x, 0) as servers give it: SRID, byte order, the type Point, two numbers.
+// pointOf is POINT(x, 0) as servers return it: SRID, byte order, the type Point, two numbers.
 func pointOf(x float64) string {
 	b := []byte{0, 0, 0, 0, 1, 1, 0, 0, 0}
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 	return string(append(b, 0, 0, 0, 0, 0, 0, 0, 0))
 }
 
-// TestNumbers: points become numbers, whether rows come at once or in pieces of any size; the rest stays as it is.
+// TestNumbers: points become numbers, whether rows come whole or in pieces of any size; the rest stays as it is.
 func TestNumbers(t *testing.T) {
 	long := strings.Repeat("y", 300)
 	packed := []bool{false, true, false, true, false}
@@ -114,7 +114,7 @@ func TestNumbers(t *testing.T) {
 	broken := errors.New("broken")
 	for _, last := range []bool{true, false} {
 		if err := (&numbers{to: &whole{fail: broken}, packed: packed, end: 3}).Piece(good, last); !errors.Is(err, broken) {
-			t.Errorf("where the sink breaks, last %v: got %v", last, err)
+			t.Errorf("where the sink breaks, last %v: got %v; want broken", last, err)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestLongRows(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if err := NewPlaces(table, &whole{fail: broken}).Piece(field("1"), true); !errors.Is(err, broken) {
-		t.Errorf("where the sink breaks: got %v", err)
+		t.Errorf("where the sink breaks: got %v, want broken", err)
 	}
 }
 

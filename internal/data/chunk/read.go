@@ -13,10 +13,10 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// Read reads the rows of a range in the order of the key: the same bytes as Select's statement gives, at less cost for the
+// Read reads the rows of a range in the order of the key: the same bytes as Select's statement returns, at less cost for the
 // server. Writing a DOUBLE in its shortest form takes a server most of a row's time (0.4 microseconds of 0.55 a row with two
 // of them; 5.7 to 9.7 and MariaDB alike), so it is asked for the eight bytes instead, and the text is made here. (One
-// value differs from Select's: FLOAT's minus zero keeps its sign, which MariaDB loses in a product.)
+// value differs from Select's: FLOAT's negative zero keeps its sign, which MariaDB loses in a product.)
 func Read(ctx context.Context, s *mysql.Stream, t define.Table, k Key, r Range, purpose string, to wire.RowSink) error {
 	to = unbroken(t, to)
 	in := &numbers{to: to, packed: packedOf(t), end: -1}
@@ -40,7 +40,7 @@ func packedExpression(c define.TableColumn) string {
 	return Expression(c)
 }
 
-// packed says whether a column's text is that of a DOUBLE without a given number of digits.
+// packed reports whether a column's text is that of a DOUBLE without a given number of digits.
 func packed(c define.TableColumn) bool {
 	switch c.Type {
 	case "float":
@@ -74,7 +74,7 @@ type numbers struct {
 	left  uint64 // bytes of the value that are to come and pass through
 }
 
-// Lengths of a point: SRID, byte order, type and two numbers; and where the first number lies.
+// Lengths of a point: SRID, byte order, type and two numbers; and the position of the first number.
 const (
 	pointSize = 4 + 1 + 4 + 8 + 8
 	pointX    = 4 + 1 + 4
@@ -213,8 +213,8 @@ func appendNumber(to, point []byte) []byte {
 	return to
 }
 
-// appendDouble appends the shortest digits that tell a number from all others, as servers do: with an exponent, and without a
-// plus sign, from 1e15 on (unless digits stand behind the point) and below 1e-15. Source: my_gcvt of MySQL and
+// appendDouble appends the shortest digits that distinguish a number from all others, as servers do: with an exponent, and without a
+// plus sign, from 1e15 on (unless there are digits after the point) and below 1e-15. Source: my_gcvt of MySQL and
 // MariaDB, seen at each power of two and ten and a million random numbers.
 func appendDouble(to []byte, x float64) []byte {
 	var buf [32]byte
@@ -239,7 +239,7 @@ func appendDouble(to []byte, x float64) []byte {
 		d[1] = d[0]
 		digits = d[1:e]
 	}
-	switch point := exp + 1; { // how many digits stand before it
+	switch point := exp + 1; { // how many digits come before it
 	case point < -14 || point > 15 && point >= len(digits):
 		to = append(to, digits[0])
 		if len(digits) > 1 {

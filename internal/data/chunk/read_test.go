@@ -42,7 +42,7 @@ func doubles(random int) []float64 {
 	return list
 }
 
-// testNumbers: what Read gives is what the server itself writes, to the byte.
+// testNumbers: what Read returns is what the server itself writes, to the byte.
 func testNumbers(t *testing.T, to mysql.Target, server mysql.Server, s *mysql.Stream) {
 	exec(t, s, "CREATE TABLE c.numbers (id INT AUTO_INCREMENT PRIMARY KEY, d DOUBLE, t VARCHAR(300), z DOUBLE ZEROFILL, f FLOAT, g DOUBLE AS (d / 3) VIRTUAL, u DOUBLE UNSIGNED NOT NULL, v FLOAT ZEROFILL, w DOUBLE(30,5), x FLOAT(7,2)) DEFAULT CHARSET utf8mb4")
 	var values []string
@@ -84,7 +84,7 @@ func testNumbers(t *testing.T, to mysql.Target, server mysql.Server, s *mysql.St
 		t.Fatal(err)
 	}
 	if len(want) < 9000 || len(got) != len(want) {
-		t.Fatalf("%d rows, the server has %d", len(got), len(want))
+		t.Fatalf("%d rows, the server has %d; want len(want) at least 9000, len(got) %d", len(got), len(want), len(want))
 	}
 	wrong := 0
 	for i := range want {
@@ -107,7 +107,8 @@ func testNumbers(t *testing.T, to mysql.Target, server mysql.Server, s *mysql.St
 		t.Fatal(err)
 	}
 	if !slices.EqualFunc(p.rows, want, bytes.Equal) || p.torn < 1000 {
-		t.Errorf("%d rows, %d of them in pieces, are not those that came whole", len(p.rows), p.torn)
+		t.Errorf("%d rows, %d of them in pieces, are not those that came whole; want slices.EqualFunc(p.rows, want, bytes.Equal) true, p.torn at least 1000",
+			len(p.rows), p.torn)
 	}
 }
 
@@ -141,6 +142,6 @@ func testMinusZero(t *testing.T, s *mysql.Stream) {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || string(got[0]) != "\x02-0" || string(got[1]) != "\x010" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want len(got) 2, string(got[0]) \"\\x02-0\", string(got[1]) \"\\x010\"", got)
 	}
 }

@@ -16,10 +16,10 @@ type Querier interface {
 	Query(ctx context.Context, statement string, f func(row [][]byte) error) error
 }
 
-// Split finds bounds that cut a table into about so many parts, without reading it: evenly between the least and the greatest
-// value of the key's first column. It gives none where that is no integer, time or bytes, or where most parts would have no row;
+// Split finds bounds that cut a table into about n parts, without reading it: evenly between the least and the greatest
+// value of the key's first column. It finds none if that is no integer, time or bytes, or if most parts would have no row;
 // then Next finds them by walking, which reads the whole table once more. The distances are powers of two, so that the bounds
-// stay when the table grows.
+// stay the same when the table grows.
 func Split(ctx context.Context, q Querier, t define.Table, k Key, parts int, purpose string) ([]Bound, error) {
 	if k.Cuts == 0 || parts < 2 {
 		return nil, nil
@@ -58,7 +58,7 @@ func Split(ctx context.Context, q Querier, t define.Table, k Key, parts int, pur
 	return out, nil
 }
 
-// even gives the multiples of a power of two that cut what lies between two numbers into so many parts, or up to twice as many.
+// even returns the multiples of a power of two that cut the range between two numbers into n parts, or up to twice as many.
 func even(low, high *big.Int, parts int) (out []*big.Int) {
 	width := new(big.Int).Sub(high, low)
 	if width.Cmp(big.NewInt(int64(parts))) < 0 {
@@ -80,7 +80,7 @@ func even(low, high *big.Int, parts int) (out []*big.Int) {
 	}
 }
 
-// withRows says how many of the parts between bounds, before the first and behind the last have rows.
+// withRows says how many of the parts between bounds, before the first and after the last have rows.
 func withRows(ctx context.Context, q Querier, t define.Table, k Key, bounds []Bound, purpose string) (n int, err error) {
 	for i := range len(bounds) + 1 {
 		var r Range
@@ -115,8 +115,8 @@ type scale struct {
 	text   func(n *big.Int) []byte
 }
 
-// scaleOf gives what makes the scale between two values of a type; nil where there is none. The order of text is a matter of its
-// collation: where AA is a letter behind Z, that of hexadecimal digits, too.
+// scaleOf returns what makes the scale between two values of a type; nil if there is none. The order of text is a matter of its
+// collation: where AA is a letter after Z, that of hexadecimal digits, too.
 func scaleOf(kind string) func(least, greatest []byte) scale {
 	switch {
 	case isInteger(kind):

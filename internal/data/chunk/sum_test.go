@@ -12,18 +12,18 @@ func TestSum(t *testing.T) {
 	var s, u chunk.Sum
 	s.Row([]byte("a"))
 	if s.String() != "a96faf705af16834e6c632b61e964e1f" { // xxh128sum of "a"
-		t.Errorf("the sum of one row is %s", s)
+		t.Errorf("the sum of one row is %s, want \"a96faf705af16834e6c632b61e964e1f\"", s)
 	}
 	s.Add(chunk.Sum{Hi: 1<<64 - 1, Lo: 1<<64 - 1}) // takes 1 away
 	if s.String() != "a96faf705af16834e6c632b61e964e1e" {
-		t.Errorf("no carry: %s", s)
+		t.Errorf("no carry: got %s, want \"a96faf705af16834e6c632b61e964e1e\"", s)
 	}
 	if err := u.UnmarshalText([]byte(s.String())); err != nil || u != s {
-		t.Errorf("%v, %v", u, err)
+		t.Errorf("got %v, %v; want %v", u, err, s)
 	}
 	for _, bad := range []string{"", "xyz", "a96faf705af16834e6c632b61e964e1"} {
 		if u.UnmarshalText([]byte(bad)) == nil {
-			t.Errorf("%q is a sum", bad)
+			t.Errorf("%q is a sum, want u.UnmarshalText([]byte(bad)) not nil", bad)
 		}
 	}
 }
@@ -32,7 +32,7 @@ func TestBoundsAreChecked(t *testing.T) {
 	k := chunk.Key{Cuts: 1}
 	for _, bad := range []string{"1 OR 1=1", "'x' -- '", "_utf8mb4 0x'", "SLEEP(1)", "''; DROP", "0x61)", "1e5", "CAST(0x01 AS CHAR)"} {
 		if k.Check(chunk.Bound{bad}) == nil {
-			t.Errorf("%q passes for a bound", bad)
+			t.Errorf("%q passes for a bound, want k.Check(chunk.Bound{bad}) not nil", bad)
 		}
 	}
 	if k.Check(chunk.Bound{"1", "2"}) == nil || k.Check(nil) != nil || k.Check(chunk.Bound{"-1.5"}) != nil {
@@ -40,7 +40,7 @@ func TestBoundsAreChecked(t *testing.T) {
 	}
 }
 
-// TestRowsInPieces: rows are added up alike whether they come at once or in pieces.
+// TestRowsInPieces: rows are added up the same whether they come whole or in pieces.
 func TestRowsInPieces(t *testing.T) {
 	rows := []string{"", "a", "a", strings.Repeat("long", 1000), "b"}
 	var want chunk.Sum

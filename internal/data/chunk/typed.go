@@ -16,16 +16,16 @@ import (
 )
 
 // MySQL keeps a JSON document as types, and shows it as text: a DECIMAL looks like a DOUBLE there, a DATE like a string. What is
-// loaded from that text would be of another type than it was. So what has such a type is kept with its place, beside the rows.
+// loaded from that text would be of another type than it was. So what has such a type is stored with its place, next to the rows.
 // MariaDB's JSON is text.
 
-// Place is where in the JSON documents of a table something lies.
+// Place is a place in the JSON documents of a table.
 type Place struct {
 	Column string
 	Path   string // as JSON_EXTRACT takes it, without wildcards
 }
 
-// Typed is a value in a JSON document whose type its text does not tell.
+// Typed is a value in a JSON document whose type its text does not show.
 type Typed struct {
 	Key  Bound // of the row
 	At   Place
@@ -33,7 +33,7 @@ type Typed struct {
 	Text string // without quotes
 }
 
-// JSONTypes are the types that a document's text does not tell. A DOUBLE is one where it is shown without a point, as MySQL 5.7
+// JSONTypes are the types that a document's text does not show. A DOUBLE is one where it is shown without a point, as MySQL 5.7
 // does. (UNSIGNED INTEGER is left out: it is equal to the same INTEGER, wherever the two are compared.) Source: MySQL manual,
 // "JSON_TYPE".
 var JSONTypes = []string{"DECIMAL", "DATE", "TIME", "DATETIME", "TIMESTAMP", "BLOB", "BIT", "OPAQUE", "DOUBLE"}
@@ -59,7 +59,7 @@ type Places struct {
 // heldRow is how much of a row that comes in pieces is held.
 const heldRow = 16 << 20
 
-// NewPlaces is for a table of MySQL; nil where the table has no JSON.
+// NewPlaces is for a table of MySQL; nil if the table has no JSON.
 func NewPlaces(t define.Table, to wire.RowSink) *Places {
 	p := &Places{To: to}
 	for i, c := range Columns(t) {
@@ -73,7 +73,7 @@ func NewPlaces(t define.Table, to wire.RowSink) *Places {
 	return p
 }
 
-// List is all places, in order. whole is false where there are more.
+// List is all places, in order. whole is false if there are more.
 func (p *Places) List() (list []Place, whole bool) {
 	for i, found := range p.found {
 		var paths []string
@@ -88,7 +88,7 @@ func (p *Places) List() (list []Place, whole bool) {
 	return list, !p.more
 }
 
-// unbroken gives what takes rows of a table with JSON so that the documents are JSON: MySQL 5.7 breaks what it writes of bytes into
+// unbroken returns what takes rows of a table with JSON so that the documents are JSON: MySQL 5.7 breaks what it writes of bytes into
 // lines (5.7.22, seen), which it would not take back. A line feed that is meant is escaped there.
 func unbroken(t define.Table, to wire.RowSink) wire.RowSink {
 	l := &lines{to: to, json: map[int]bool{}}
@@ -257,7 +257,7 @@ func (w *walker) elements() {
 	w.at++
 }
 
-// str goes past a string, and gives what stands between its quotes.
+// str skips a string, and returns what is between its quotes.
 func (w *walker) str() []byte {
 	begin := w.at + 1
 	for w.at++; w.at < len(w.text); w.at++ {
@@ -282,7 +282,7 @@ func (w *walker) note() {
 	}
 }
 
-// looksTyped says whether a string can be a date, a time, or bytes.
+// looksTyped reports whether a string can be a date, a time, or bytes.
 func looksTyped(s []byte) bool {
 	if bytes.HasPrefix(s, []byte("base64:type")) {
 		return true
@@ -305,19 +305,19 @@ func looksTyped(s []byte) bool {
 	return colons == 2 || dashes == 2 && len(s) == 10
 }
 
-// extract is the expression for what lies at a place.
+// extract is the expression for what is at a place.
 func (p Place) extract() string {
 	return "JSON_EXTRACT(" + mysql.Quote(p.Column) + ", " + mysql.Literal(p.Path) + ")"
 }
 
-// typed is the condition that what lies there has one of JSONTypes.
+// typed is the condition that what is there has one of JSONTypes.
 func (p Place) typed() string {
 	x := p.extract()
 	last := len(JSONTypes) - 1
 	return "(JSON_TYPE(" + x + ") IN ('" + strings.Join(JSONTypes[:last], "', '") + "') OR JSON_TYPE(" + x + ") = '" + JSONTypes[last] + "' AND CAST(" + x + " AS CHAR) NOT REGEXP '[.e]')"
 }
 
-// TypedPlaces gives those places at which some row has a value whose type its text does not tell, and how many there are of each.
+// TypedPlaces returns those places at which some row has a value whose type its text does not show, and how many there are of each.
 func TypedPlaces(ctx context.Context, q Querier, t define.Table, list []Place, purpose string) (typed []Place, counts []int64, err error) {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {
@@ -344,7 +344,7 @@ func TypedPlaces(ctx context.Context, q Querier, t define.Table, list []Place, p
 	return typed, counts, nil
 }
 
-// ReadTyped hands on the values at places whose type their text does not tell. The key has to be Whole.
+// ReadTyped hands on the values at places whose type their text does not show. The key must be Whole.
 func ReadTyped(ctx context.Context, q Querier, t define.Table, k Key, list []Place, purpose string, f func(Typed) error) error {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {

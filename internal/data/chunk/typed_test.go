@@ -9,8 +9,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// TestPlaces: the places of all numbers, and of strings that can be something else, are found, whether a row comes at once or in
-// pieces; text that is no JSON ends the search and no more.
+// TestPlaces: the places of all numbers, and of strings that can be something else, are found, whether a row comes whole or in
+// pieces; text that is no JSON only ends the search.
 func TestPlaces(t *testing.T) {
 	table := define.Table{Columns: []define.TableColumn{{Name: "id", Type: "int"}, {Name: "a", Type: "json"}, {Name: "t", Type: "text"}, {Name: "b", Type: "json"}}}
 	rows := [][]string{{"1", `{"n": 1.50, "s": "x", "d": "2020-01-01", "l": [true, {"q\"}": -3}, [], "base64:type15:YQ=="], "z": null}`, "7", `12`}, {"2", `"10:00:00.000000"`, `{"not": 1}`, "NULL"},
@@ -39,7 +39,7 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 		if list, whole := p.List(); !reflect.DeepEqual(list, want) || !whole || got.Count != 4 {
-			t.Errorf("in pieces of %d: %v, %d rows", size, list, got.Count)
+			t.Errorf("in pieces of %d: got %v, %d rows; want list %v, whole true, got.Count 4", size, list, got.Count, want)
 		}
 	}
 	if NewPlaces(define.Table{Columns: table.Columns[:1]}, nil) != nil {
@@ -55,7 +55,7 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, whole := many.List(); whole || len(list) != maxPlaces {
-		t.Errorf("%d places, and that is all: %v", len(list), whole)
+		t.Errorf("%d places, and that is all: %v; want whole false, len(list) %d", len(list), whole, maxPlaces)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestUnbroken(t *testing.T) {
 		}
 	}
 	if rows := fmt.Sprintf("%q", got.(*kept).rows); rows != `["\x03a\nb\x06[\"\\n\"]" "\x01\n\xfb"]` {
-		t.Error(rows)
+		t.Errorf("got %v, want \"[\\\"\\\\x03a\\\\nb\\\\x06[\\\\\\\"\\\\\\\\n\\\\\\\"]\\\" \\\"\\\\x01\\\\n\\\\xfb\\\"]\"", rows)
 	}
 	if err := to.Piece([]byte("\x05a\n"), true); err == nil {
 		t.Error("a torn row passes")

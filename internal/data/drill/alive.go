@@ -18,14 +18,14 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// What a throw-away server needs beside the rows of a logical backup, and how little room says that a disk was full. The
-// server makes room in steps that are larger than what is left then.
+// What a throw-away server needs in addition to the rows of a logical backup, and how little space means that a disk was full. The
+// server allocates space in steps that are larger than what is left then.
 const (
 	serverRoom = 256 << 20
 	fullDisk   = 64 << 20
 )
 
-// errServerEnded says that the throw-away server is gone in the middle of the work, and fell over by itself.
+// errServerEnded says that the throw-away server ended in the middle of the work, by itself.
 var errServerEnded = errors.New("the throw-away server exited")
 
 // room makes sure that the rows of a logical backup fit on the disk of sandboxes: a server whose disk is full would look like
@@ -67,8 +67,8 @@ func freeIn(dir string) (int64, error) {
 	}
 }
 
-// whileAlive does something with the server, and ends it when the server is gone: who works with it would try to reach it
-// for minutes. A full disk of this machine says nothing of the backup, nor does it that something else ended the server.
+// whileAlive does something with the server, and ends it when the server is gone: otherwise it would be tried again
+// for minutes. A full disk of this machine says nothing about the backup, nor does a server that something else ended.
 func (r *run) whileAlive(ctx context.Context, do func(context.Context) error) error {
 	alive, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -103,10 +103,10 @@ func (r *run) whileAlive(ctx context.Context, do func(context.Context) error) er
 	return err
 }
 
-// endTime is how long a server that no longer answers has to be gone, in which its memory is given back.
+// endTime is how long a server that no longer answers may take to end, giving back its memory.
 const endTime = 30 * time.Second
 
-// gone says whether the server has ended. Connections break a moment before it has.
+// gone reports whether the server has ended. Connections break a moment before it has.
 func (r *run) gone(ctx context.Context, err error) bool {
 	wait := time.Duration(0)
 	c, n := mysql.ClassOf(err), mysql.ErrorNumber(err)
@@ -133,7 +133,7 @@ func killed(err error) error {
 		"repeat the drill; if the kernel ran out of memory (dmesg), free some, or give the server less: --option innodb_buffer_pool_size=64M")
 }
 
-// killedTool says whether an error is that something else ended a program that works on the files.
+// killedTool reports whether an error is that something else ended a program that works on the files.
 func killedTool(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.ExitCode() != 0 && sandbox.Killed(exit.ProcessState)

@@ -22,7 +22,7 @@ type Check struct {
 	Expect string // see Expectations; empty: true
 }
 
-// Expectations says what may stand behind "-- expect:" and "=>".
+// Expectations says what may follow "-- expect:" and "=>".
 const Expectations = `  true (or nothing)        the first value is neither NULL, nor empty, nor 0
   42                       the whole answer, columns separated by tabs, rows by newlines
   > 1000, >=, <, <=, !=    the first value, as a number
@@ -100,7 +100,7 @@ func operator(e string) (op, rest string) {
 	return "", e
 }
 
-// meets says whether an answer is the expected one.
+// meets reports whether an answer is the expected one.
 func meets(expect string, rows [][]*string) bool {
 	answer := answerOf(rows)
 	firstValue, isNull := "", true
@@ -224,7 +224,7 @@ type tableName struct {
 
 func (t tableName) String() string { return mysql.Quote(t.schema) + "." + mysql.Quote(t.name) }
 
-// tables lists the tables of the restored server, those of the server itself only where they are asked for.
+// tables lists the tables of the restored server, those of the server itself only if they are asked for.
 func (r *run) tables(ctx context.Context, own bool) (list []tableName, err error) {
 	conn, err := mysql.Connect(ctx, r.target.WithPatience(0), nil)
 	if err != nil {
@@ -317,7 +317,7 @@ func (r *run) checkTables(ctx context.Context) error {
 	return nil
 }
 
-// checkTable gives what is wrong with a table; "" when nothing is.
+// checkTable returns what is wrong with a table, or "".
 func checkTable(ctx context.Context, c *mysql.Conn, schema, table string) (string, error) {
 	rows, err := c.Maps(ctx, "CHECK /* risso: drill */ TABLE "+mysql.Quote(schema)+"."+mysql.Quote(table))
 	if err != nil {

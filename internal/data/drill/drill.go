@@ -75,9 +75,9 @@ type run struct {
 	filling filling
 }
 
-// Run makes a drill. Its proof says whether the backup is good; it is stored in the repository, be it good or bad. An error
-// means that nothing is known of the backup: there is none, no server for it is here, or ctx ended. Whatever happens, what
-// was restored is thrown away; what a killed drill left goes with the next one.
+// Run makes a drill. Its proof says whether the backup is good; it is stored in the repository either way. An error
+// means that nothing is known about the backup: there is none, no server for it is installed, or ctx ended. Whatever happens, what
+// was restored is thrown away; what a killed drill left is removed by the next one.
 func Run(ctx context.Context, o Options) (Proof, error) {
 	r := &run{Options: o}
 	if r.Threads <= 0 {
@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) (Proof, error) {
 func usage(err error) error {
 	var known *unknownError
 	switch {
-	case fault.Code(err) == fault.Usage, errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, repo.ErrNoKey), errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
+	case fault.Code(err) == fault.Usage, errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, repo.ErrNoKey), repo.Untrusted(err):
 		return err
 	}
 	return nil
@@ -164,7 +164,7 @@ func (r *run) stage(name string) {
 	r.began = now
 }
 
-// checked ends a stage that looks whether all is well: a server in need would answer meanwhile.
+// checked ends a stage that checks whether all is well: a server in trouble would answer in the meantime.
 func (r *run) checked(name string) {
 	r.stage(name)
 	r.proof.Stages[len(r.proof.Stages)-1].Check = true
@@ -228,8 +228,8 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	return unknown(err, "risso sandbox up shows whether a server starts on this machine; nothing is recorded about the backup")
 }
 
-// unreachable says whether an error is that the network did not give what the place holds, or that this machine had not enough of something: then
-// nothing is known of the backup.
+// unreachable reports whether an error is that the network did not return what the place holds, or that this machine had not enough of
+// something: then nothing is known of the backup.
 func unreachable(err error) bool {
 	_, op := errors.AsType[*net.OpError](err)
 	_, request := errors.AsType[*url.Error](err)
@@ -248,7 +248,7 @@ const (
 	filled
 )
 
-// prove puts rows into the server where they are not there yet, rolls forward, and looks at what came of it.
+// prove puts rows into the server if they are not there yet, rolls forward, and checks the result.
 func (r *run) prove(ctx context.Context) error {
 	if r.header.Kind == repo.Logical {
 		if err := r.load(ctx); err != nil {
@@ -353,7 +353,7 @@ func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 		switch {
 		case p.Doubt != nil:
 			proof.Passed, proof.Doubt = false, p.Doubt.Error()
-		case p.JSON == nil: // encrypted: what was signed tells no more
+		case p.JSON == nil: // encrypted: what was signed says nothing else
 			proof.sealed = true
 			if !proof.Passed {
 				proof.Failures = []string{"what was wrong cannot be read without an identity"}

@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestOtherEngines: what CLONE does not copy makes no drill fail, and is told for what it is: empty, or not to be read; the remedy that the
-// backup names is one.
+// TestOtherEngines: what CLONE does not copy makes no drill fail, and is reported as what it is: empty, or unreadable; the remedy that the
+// backup names works.
 func TestOtherEngines(t *testing.T) {
 	t.Parallel()
 	const spec = "mysql-9.7"
@@ -38,16 +38,19 @@ func TestOtherEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := strings.Join(h.Notes, "\n"); !strings.Contains(said, strings.Join(list, ", ")) || !strings.Contains(said, "those of ARCHIVE and MERGE cannot be read there (after DROP TABLE IF EXISTS") {
-		t.Errorf("the backup says %q", said)
+		t.Errorf("the backup says %q; want %q in it, \"those of ARCHIVE and MERGE cannot be read there (after DROP TABLE IF EXISTS\" in it",
+			said, strings.Join(list, ", "))
 	}
 	dir := shortDir(t)
 	p, err := Run(t.Context(), Options{Repo: r, Dir: dir, Server: spec})
 	if err != nil || !p.Passed || !strings.Contains(p.Summary(), "BUT the rows of 6 tables are not in it") || !strings.Contains(p.Summary(), list[0]+": cannot be read") {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want Passed true, \"BUT the rows of 6 tables are not in it\" in Summary(), list[0] + \": cannot be read\" in Summary()",
+			p, err)
 	}
 	for _, name := range list {
 		if broken := strings.Contains(name, "ARCHIVE") || strings.Contains(name, "MRG_"); !slices.Contains(p.LeftOut, name) != broken || slices.Contains(p.LeftOut, name+": cannot be read") != broken {
-			t.Errorf("of %s the drill says %q", name, p.LeftOut)
+			t.Errorf("of %s the drill says %q; want !slices.Contains(p.LeftOut, name) %v, slices.Contains(p.LeftOut, name+\": cannot be read\") %v",
+				name, p.LeftOut, broken, broken)
 		}
 	}
 	s, err := sandbox.Up(t.Context(), sandbox.Options{Name: "copy", Dir: dir, Servers: []string{spec}, Data: (&run{Options: Options{Repo: r, Threads: 2, Progress: func(Progress) {}}, header: h}).files})
@@ -57,7 +60,7 @@ func TestOtherEngines(t *testing.T) {
 	defer s.Down(t.Context())
 	for _, name := range []string{"of_BLACKHOLE", "of_CSV", "of_MEMORY", "of_MyISAM"} {
 		if rows, err := s.Primary().Query(t.Context(), "SELECT * FROM `select`."+name); err != nil || len(rows[0].Rows) != 0 {
-			t.Errorf("%s: %v, %v", name, rows, err)
+			t.Errorf("%s: got %v, %v; want none", name, rows, err)
 		}
 	}
 	for _, name := range []string{"`select`.of_ARCHIVE", "`select`.of_all"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// A drill's sandbox has a file of its name in the folder .drill beside it, locked as long as its process lives. A file that
-// nobody locks is that of a drill that was killed.
+// A drill's sandbox has a file of its name in the folder .drill next to it, locked as long as its process lives. A file that
+// is not locked is that of a drill that was killed.
 const lockFolder = ".drill"
 
 // namePrefix begins the names of drills' sandboxes.
@@ -36,7 +36,7 @@ func lockDir(dir string) (string, error) {
 	return filepath.Join(dir, lockFolder), nil
 }
 
-// claim takes a name for a sandbox. It is locked before anybody can see it; release gives it up.
+// claim takes a name for a sandbox. It is locked before it becomes visible; release gives it up.
 func claim(dir string) (name string, release func(), err error) {
 	folder, err := lockDir(dir)
 	if err != nil {
@@ -90,7 +90,7 @@ func Sweep(ctx context.Context, dir string) error {
 func sweepOne(ctx context.Context, dir, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil // gone meanwhile
+		return nil // removed in the meantime
 	}
 	defer f.Close()
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
@@ -110,7 +110,7 @@ func sweepOne(ctx context.Context, dir, path string) error {
 	return os.Remove(path)
 }
 
-// gone says whether there was no such sandbox: the drill was killed before it made one, or after it removed it.
+// gone reports whether there was no such sandbox: the drill was killed before it made one, or after it removed it.
 func gone(err error) bool {
 	return fault.Code(err) == fault.Usage || errors.Is(err, fs.ErrNotExist)
 }

@@ -51,13 +51,13 @@ func (r *run) load(ctx context.Context) error {
 	return nil
 }
 
-// missing tells views and programs that the drill's server should have taken from what is only noted.
+// missing lists views and programs that the drill's server should have taken from what is only noted.
 func missing(got load.Result) (leftOut, notes []string) {
 	accounts := false // some are missing
 	for _, f := range got.LeftOut {
 		accounts = accounts || strings.HasPrefix(f.What, "account ")
 		switch text := f.What + ": " + f.Why; {
-		case strings.HasPrefix(f.What, "account "): // the throw-away server may lack ways to log in
+		case strings.HasPrefix(f.What, "account "): // the throw-away server may not support its way to log in
 			notes = append(notes, text)
 		case !strings.HasPrefix(f.What, "table "): // a table that is missing is missed when they are counted
 			leftOut = append(leftOut, text)

@@ -54,7 +54,7 @@ func take(t *testing.T, n *sandbox.Node, r *repo.Repo) repo.Header {
 	return h
 }
 
-// shortDir is a folder for sandboxes, which is empty but for locks at the end.
+// shortDir is a folder for sandboxes, which is empty except for locks at the end.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rt-")
@@ -63,7 +63,7 @@ func shortDir(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		if list, err := sandbox.List(dir); err != nil || len(list) > 0 {
-			t.Errorf("left: %v, %v", list, err)
+			t.Errorf("left: got %v, %v; want none", list, err)
 			for _, s := range list {
 				s.Down(context.Background())
 			}
@@ -87,20 +87,21 @@ func TestDrill(t *testing.T) {
 			}
 			p, err := Run(t.Context(), o)
 			if err != nil || !p.Passed || p.Backup != h.ID || p.Recovery <= 0 || p.Check.Tables < 2 || len(p.Queries) != 2 || p.Bytes == 0 {
-				t.Fatalf("%+v, %v", p, err)
+				t.Fatalf("got %+v, %v; want Passed true, Backup %v, Recovery more than 0, Check.Tables at least 2, len(Queries) 2, Bytes not 0", p, err, h.ID)
 			}
 			if c := p.Counted; c == nil || c.Tables != 2 || c.Rows < 24 || c.Each["`shop`.`a`"] != 24 || c.Since != nil {
-				t.Errorf("counted: %+v", c)
+				t.Errorf("counted: got %+v; want c not nil, Tables 2, Rows at least 24, Each[\"`shop`.`a`\"] 24, Since nil", c)
 			}
 			t.Log(p.Summary(), p.Stages)
 			lie(t, r, p)
 			o.Checks = []Check{{"SELECT COUNT(*) FROM shop.a", "25"}, {"SELECT nonsense", ""}}
 			if p, err = Run(t.Context(), o); err != nil || p.Passed || len(p.Failures) != 3 || !strings.Contains(p.Failures[0], "`shop`.`a` has 24 rows, it had 25") || !strings.Contains(p.Failures[1], "gave 24") {
-				t.Fatalf("%+v, %v", p, err)
+				t.Fatalf("got %+v, %v; want Passed false, len(Failures) 3, \"`shop`.`a` has 24 rows, it had 25\" in Failures[0], \"gave 24\" in Failures[1]",
+					p, err)
 			}
 			list, err := Proofs(t.Context(), r, "")
 			if err != nil || len(list) != 3 || !list[0].Passed || list[2].Passed {
-				t.Fatalf("%+v, %v", list, err)
+				t.Fatalf("got %+v, %v; want len(list) 3, list[0].Passed true, list[2].Passed false", list, err)
 			}
 			if spec == "mariadb" {
 				testInterrupted(t, o)
@@ -110,8 +111,8 @@ func TestDrill(t *testing.T) {
 	}
 }
 
-// TestServerEnds ends the throw-away server in the middle, in several ways: the drill says so at once, and does not try to reach it for minutes. Only
-// of one that fell over by itself the backup may be the cause.
+// TestServerEnds ends the throw-away server in the middle, in several ways: the drill says so immediately, and does not try to reach it for
+// minutes. Only if it ended by itself may the backup be the cause.
 func TestServerEnds(t *testing.T) {
 	dir := shortDir(t)
 	for sig, outside := range map[syscall.Signal]bool{syscall.SIGKILL: true, syscall.SIGTERM: true, syscall.SIGSEGV: false} {
@@ -163,7 +164,7 @@ func TestServerEnds(t *testing.T) {
 	}
 	r := &run{Options: Options{Dir: filepath.Join(dir, "not", "there")}, header: repo.Header{Kind: repo.Logical, Bytes: 1 << 60}}
 	if err := r.room(); !errors.Is(err, physical.ErrNoRoom) || usage(err) == nil {
-		t.Error(err)
+		t.Errorf("got %v; want physical.ErrNoRoom, usage(err) not nil", err)
 	}
 	if r.header.Kind = repo.Physical; r.room() != nil {
 		t.Error("a physical backup's room is looked at twice")
@@ -196,15 +197,15 @@ func testInterrupted(t *testing.T, o Options) {
 			}
 		}
 		if p, err := Run(ctx, o); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %+v, %v", stage, p, err)
+			t.Errorf("%s: got %+v, %v; want context.Canceled", stage, p, err)
 		}
 		if list, err := sandbox.List(o.Dir); err != nil || len(list) > 0 {
-			t.Errorf("%s leaves %v, %v", stage, list, err)
+			t.Errorf("%s leaves %v, %v; want none", stage, list, err)
 		}
 		cancel()
 	}
 	if list, err := Proofs(t.Context(), o.Repo, ""); err != nil || len(list) != 3 {
-		t.Errorf("%d proofs, %v", len(list), err)
+		t.Errorf("got %d proofs, %v; want 3", len(list), err)
 	}
 }
 
@@ -212,7 +213,7 @@ func testInterrupted(t *testing.T, o Options) {
 func testDamaged(t *testing.T, o Options, place string) {
 	parts, err := filepath.Glob(filepath.Join(place, "physical", "*", "*"))
 	if err != nil || len(parts) == 0 {
-		t.Fatal(parts, err)
+		t.Fatalf("got %v, %v; want not 0", parts, err)
 	}
 	b, err := os.ReadFile(parts[0])
 	if err != nil {
@@ -228,7 +229,7 @@ func testDamaged(t *testing.T, o Options, place string) {
 	o.Progress = nil
 	p, err := Run(t.Context(), o)
 	if err != nil || p.Passed || len(p.Failures) != 1 || !strings.Contains(p.Failures[0], "damaged") {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want Passed false, len(Failures) 1, \"damaged\" in Failures[0]", p, err)
 	}
 }
 
@@ -237,7 +238,7 @@ func TestKilled(t *testing.T) {
 	if place := os.Getenv("RISSO_TEST_DRILL_PLACE"); place != "" {
 		o := Options{Repo: openRepo(t, place), Dir: os.Getenv("RISSO_TEST_DRILL_DIR"), Checks: []Check{{"SELECT SLEEP(60)", "0"}}}
 		_, err := Run(t.Context(), o)
-		t.Fatal("it went on:", err)
+		t.Fatalf("it went on: got %v, want place \"\"", err)
 	}
 	n := sandboxtest.Up(t, "mariadb")
 	place, dir := t.TempDir(), shortDir(t)
@@ -254,26 +255,26 @@ func TestKilled(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal(list, err)
+			t.Fatalf("got %v, %v; want time.Now().After(deadline) false", list, err)
 		}
 	}
 	if err := Sweep(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := sandbox.List(dir); err != nil || len(list) != 1 {
-		t.Fatalf("the sandbox of a living drill is gone: %v, %v", list, err)
+		t.Fatalf("the sandbox of a living drill is gone: %v, %v; want length 1", list, err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
 	if list, err := sandbox.List(dir); err != nil || len(list) != 1 || list[0].State != sandbox.StateRunning {
-		t.Fatalf("%v, %v", list, err)
+		t.Fatalf("got %v, %v; want len(list) 1, list[0].State sandbox.StateRunning", list, err)
 	}
 	if p, err := Run(t.Context(), Options{Repo: r, Dir: dir, SkipCheck: true}); err != nil || !p.Passed {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want Passed true", p, err)
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, lockFolder)); err != nil || len(left) > 0 {
-		t.Errorf("%v, %v", left, err)
+		t.Errorf("got %v, %v; want none", left, err)
 	}
 }

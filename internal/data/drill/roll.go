@@ -12,12 +12,12 @@ import (
 
 // Logs say where the mirrored binary logs are that a drill rolls its server forward with.
 type Logs struct {
-	Place    string // where they lie
+	Place    string // where they are
 	Identity string // file of the age identity that opens an encrypted repository; empty: there is none
 	Trust    places.LogTrust
 }
 
-// roll applies all that is mirrored behind the backup's position.
+// roll applies all that is mirrored after the backup's position.
 func (r *run) roll(ctx context.Context) error {
 	if r.Logs == nil {
 		return nil
@@ -33,7 +33,7 @@ func (r *run) roll(ctx context.Context) error {
 	case errors.Is(err, mirror.ErrNone):
 		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill proves the snapshot only (risso binlog follow mirrors them)")
 		return nil
-	case errors.Is(err, binlog.ErrShort): // as those of a mirror that is behind do
+	case errors.Is(err, binlog.ErrShort): // as those of a mirror that lags do
 		r.proof.Notes = append(r.proof.Notes, fmt.Sprintf("the mirrored binary logs end before the backup: logs %s: %v: nothing is rolled forward, the drill proves the snapshot only", got.Series.Key, err))
 		return nil
 	case err != nil && got.Series.Key != "":

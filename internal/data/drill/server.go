@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// nearest finds the server of this machine on which a backup is to be restored: the one that was asked for, else the one
+// nearest finds the server of this machine on which to restore a backup: the one that was asked for, else the one
 // of the same flavour whose version is nearest. Notes say how it differs from the backup's own.
 func nearest(ctx context.Context, spec string, h repo.Header) (sandbox.Server, []string, error) {
 	if spec != "" {

@@ -26,7 +26,7 @@ b' FROM t`)
 	}
 	want := []Check{{"SELECT COUNT(*)\n  FROM shop.orders; -- no end of a statement\nWHERE x = ';'", "> 10"}, {"SELECT 1", ""}, {"SELECT 'a", "no rows"}, {"b' FROM t", ""}}
 	if len(list) != len(want) {
-		t.Fatalf("%q", list)
+		t.Fatalf("got %q, want length %v", list, len(want))
 	}
 	for i := range want {
 		if list[i] != want[i] {
@@ -39,7 +39,7 @@ b' FROM t`)
 		}
 	}
 	if c, err := ParseCheck("SELECT a=>b FROM t; => 5"); err != nil || c != (Check{"SELECT a=>b FROM t", "5"}) {
-		t.Errorf("%q, %v", c, err)
+		t.Errorf("got %q, %v; want Check{\"SELECT a=>b FROM t\", \"5\"}", c, err)
 	}
 	if _, err := ParseCheck(" => 5"); err == nil {
 		t.Error("an empty question is taken")
@@ -73,7 +73,7 @@ func TestMeets(t *testing.T) {
 		{"/^a+$/", rows("aaa"), true}, {"/^a+$/", rows("ab"), false}, {"/b/", rows("a", "b"), true},
 	} {
 		if got := meets(c.expect, c.rows); got != c.want {
-			t.Errorf("%q of %q: %v", c.expect, answerOf(c.rows), got)
+			t.Errorf("%q of %q: %v, want %v", c.expect, answerOf(c.rows), got, c.want)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestNearest(t *testing.T) {
 		h := repo.Header{Server: repo.Server{Server: fleet.Server{Flavour: c.flavour, Number: c.number}}}
 		got, ok := pick(all, h)
 		if !ok || got.Name != c.want {
-			t.Errorf("%s %d: %s", c.flavour, c.number, got.Name)
+			t.Errorf("got %s %d: %s; want ok true, got.Name %s", c.flavour, c.number, got.Name, c.want)
 		}
 		h.Kind = repo.Physical
 		if _, _, err := fits(got, h); (err == nil) != (got.Kind().Number/100 == c.number/100) {
@@ -102,7 +102,7 @@ func TestNearest(t *testing.T) {
 		}
 	}
 	if s, ok := pick(all[:3], repo.Header{Server: repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80015}}}); ok {
-		t.Error(s)
+		t.Errorf("got %v, want ok false", s)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestDifferentCounts(t *testing.T) {
 		{Counted{Tables: 2, Rows: 6}, "2 tables with 6 rows, there were 2 with 5"},
 	} {
 		if got := strings.Join(differentCounts(was, c.is), "; "); got != c.want {
-			t.Errorf("%+v: %q", c.is, got)
+			t.Errorf("got %+v: %q, want %q", c.is, got, c.want)
 		}
 	}
 }

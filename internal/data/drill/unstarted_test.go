@@ -13,8 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// beside makes a server of the one that is installed which a test can hinder: it gets too little memory while a file "short" is there, and
-// while "spoiled" is there the system tablespace of the data that it is given is cut off where it has the schema shop.
+// beside turns the installed server into one that a test can hinder: it gets too little memory while a file "short" is there, and
+// while "spoiled" is there the system tablespace of the data that it gets is cut off if it has the schema shop.
 func beside(t *testing.T) (dir, binary string) {
 	t.Helper()
 	real, err := exec.LookPath("mariadbd")
@@ -47,8 +47,8 @@ exec '` + real + `' "$@"
 	return dir, binary
 }
 
-// TestServerNeverStarts: where no server starts nothing is recorded of the backup; where one starts and not with the backup's files, the backup is at
-// fault.
+// TestServerNeverStarts: if no server starts nothing is recorded about the backup; if one starts but not with the backup's files, the
+// backup is at fault.
 func TestServerNeverStarts(t *testing.T) {
 	base, binary := beside(t)
 	n := sandboxtest.Up(t, "mariadb")
@@ -84,7 +84,8 @@ func TestServerNeverStarts(t *testing.T) {
 	o.Backup = h.ID
 	away = put("spoiled")
 	if p, err := Run(t.Context(), o); err != nil || p.Passed || len(p.Failures) != 1 || !strings.Contains(p.Failures[0], "an empty one starts") || proofs() != 1 {
-		t.Errorf("a copy that does not start: %+v, %v", p, err)
+		t.Errorf("a copy that does not start: got %+v, %v; want Passed false, len(Failures) 1, \"an empty one starts\" in Failures[0], proofs() 1",
+			p, err)
 	}
 	away()
 	if p, err := Run(t.Context(), o); err != nil || !p.Passed {
@@ -92,7 +93,7 @@ func TestServerNeverStarts(t *testing.T) {
 	}
 }
 
-// logicalOf puts a logical backup beside a physical one.
+// logicalOf puts a logical backup next to a physical one.
 func logicalOf(t *testing.T, r *repo.Repo, of repo.Header) string {
 	t.Helper()
 	h, d := of, repo.NewDraft()

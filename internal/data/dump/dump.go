@@ -32,7 +32,7 @@ type Options struct {
 	Gate     Gate  // nil: no limits
 	ChunkAim int64 // bytes of rows that a chunk should have; 0: by the number of threads
 
-	// Partial takes what the account may see where it may not see all that is asked for; the backup is marked as a part.
+	// Partial takes what the account may see if it may not see all that is asked for; the backup is marked as partial.
 	Partial bool
 
 	// Smaller says that the backup may hold much less than the one before it: see repo.Hollow.
@@ -42,13 +42,13 @@ type Options struct {
 	NoRows     bool // definitions only
 	NoHistory  bool // of tables WITH SYSTEM VERSIONING only the rows of now
 
-	NoCompression bool // for places that are faster than the processor; large rows are compressed all the same
+	NoCompression bool // for places that are faster than the processor; large rows are compressed nevertheless
 
 	Progress func(Progress)    // may be nil; called from several goroutines
-	Waiting  func(repo.Holder) // told when a prune is waited for; nil: silence
+	Waiting  func(repo.Holder) // called when a prune is waited for; nil: silence
 }
 
-// Gate lets work pass when the server bears it.
+// Gate admits work while the server can take it.
 type Gate interface {
 	// Pass waits until n more bytes may be read.
 	Pass(ctx context.Context, n int64) error
@@ -85,7 +85,7 @@ const (
 	smallFor = 4 // more threads than this take the small one
 )
 
-// ErrNothing says that nothing on the server is what was asked for.
+// ErrNothing says that the server has nothing of what was asked for.
 var ErrNothing = errors.New("nothing on the server matches")
 
 // ErrChanged says that a schema was changed in a way that the snapshot does not survive.
@@ -111,11 +111,11 @@ type job struct {
 	chunks   int64
 	fresh    int64
 	notes    []string
-	types    map[string]int64 // values in JSON documents whose types their text does not tell, by type
+	types    map[string]int64 // values in JSON documents whose types their text does not show, by type
 	hollow   string
 }
 
-// Run takes a backup. When it fails the repository is as before, but for chunks that the next backup finds.
+// Run takes a backup. When it fails the repository is as before, except for chunks that the next backup finds.
 func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 	began := time.Now()
 	o.Threads = max(1, o.Threads)
@@ -274,7 +274,7 @@ func (j *job) work(ctx context.Context) (err error) {
 	return j.queue.unfinished()
 }
 
-// putsAtOnce is how many small chunks wait for the place's disk at once: it makes many safe in about the time of one.
+// putsAtOnce is how many small chunks wait for the place's disk at a time: it makes many safe in about the time of one.
 const putsAtOnce = 32
 
 // later stores a small chunk while its worker goes on: the backup has it when all work is done. A worker of the job calls it.
@@ -338,8 +338,8 @@ func (j *job) finish(ctx context.Context) error {
 	return j.repo.Finish(ctx, j.head, j.draft)
 }
 
-// altered looks for tables that were altered since they were listed. A server that adds a column at once, without touching
-// rows, lets an older snapshot read the table all the same: with the new definition, which is not that of the moment.
+// altered looks for tables that were altered since they were listed. A server that adds a column instantly, without touching
+// rows, still lets an older snapshot read the table: with the new definition, which is not that of the moment.
 func (j *job) altered(ctx context.Context, changes map[string]int64) error {
 	err := j.findAltered(ctx, changes)
 	if lost := j.snap.Lost(); lost != nil && errors.Is(err, ErrChanged) {
@@ -358,7 +358,7 @@ func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
 		}
 		for _, n := range now {
 			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t define.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
-			// The server tells seconds: of a table that was made in the second of the list, it does not tell.
+			// The server has seconds only: for a table that was made in the second of the list, that is not enough.
 			if there && !j.snap.Kept(n.TableName) && (n.Created != tables[i].Created || n.Created >= j.list.at) {
 				return fmt.Errorf("table %s was altered after the snapshot: %w", n.TableName, ErrChanged)
 			}

@@ -70,7 +70,7 @@ func TestEverything(t *testing.T) {
 				t.Errorf("nothing is said of a table without transactions: %v", first.Header.Notes)
 			}
 			if first.DDLBlocked != (flavour == "mysql-9.7" || flavour == "mysql-8.0") {
-				t.Errorf("schema changes blocked: %v", first.DDLBlocked)
+				t.Errorf("schema changes blocked: got %v, want %v", first.DDLBlocked, flavour == "mysql-9.7" || flavour == "mysql-8.0")
 			}
 			exec(t, s, "UPDATE `odd ``n.x`.`t \"1\"` SET z = 'changed' WHERE id = 500")
 			time.Sleep(1100 * time.Millisecond) // names of backups sort by the second
@@ -79,7 +79,8 @@ func TestEverything(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second.Chunks != first.Chunks || second.NewChunks != 1 || second.Header.Parent != first.Header.ID {
-				t.Errorf("%d of %d chunks were stored after one row changed; at first %d", second.NewChunks, second.Chunks, first.Chunks)
+				t.Errorf("%d of %d chunks were stored after one row changed; at first %d; want second.Chunks %d, second.NewChunks 1, second.Header.Parent %v",
+					second.NewChunks, second.Chunks, first.Chunks, first.Chunks, first.Header.ID)
 			}
 			compare(t, r, to)
 			manySmall(t, r, to, s)
@@ -126,7 +127,8 @@ func compare(t *testing.T, r *repo.Repo, to mysql.Target) {
 				}
 			}
 			if have.Count != k.Rows || have.Bytes != k.Bytes || have.Sum.String() != k.Sum || int64(len(raw)) != k.Bytes {
-				t.Errorf("%s: chunk %d holds %+v, the manifest says %+v", table.Name, i, have, k)
+				t.Errorf("%s: chunk %d holds %+v, the manifest says %+v; want have.Count %v, have.Bytes %v, have.Sum.String() %v, int64(len(raw)) %v",
+					table.Name, i, have, k, k.Rows, k.Bytes, k.Sum, k.Bytes)
 			}
 			sum.Add(have.Sum)
 			rows += have.Count
@@ -138,7 +140,8 @@ func compare(t *testing.T, r *repo.Repo, to mysql.Target) {
 				return err
 			}
 			if there.Sum != have.Sum || there.Count != have.Count {
-				t.Errorf("%s: chunk %d (%v, %v] has %d rows, the server %d", table.Name, i, k.Lower, k.Upper, have.Count, there.Count)
+				t.Errorf("%s: chunk %d (%v, %v] has %d rows, the server %d; want there.Sum %v, there.Count %d",
+					table.Name, i, k.Lower, k.Upper, have.Count, there.Count, have.Sum, have.Count)
 			}
 		}
 		var there chunk.Rows
@@ -161,7 +164,7 @@ func compare(t *testing.T, r *repo.Repo, to mysql.Target) {
 		}
 	}
 	if n, ok := seen["none"]; !ok || n != 0 {
-		t.Errorf("the empty table is in %d chunks (%v)", n, ok)
+		t.Errorf("the empty table is in %d chunks (%v); want ok true, n 0", n, ok)
 	}
 }
 
@@ -177,7 +180,7 @@ func readChunk(t *testing.T, r *repo.Repo, table *repo.Table, c repo.Chunk) []by
 		t.Fatal(err)
 	}
 	if c.Big != (table.Name == "big" && len(raw) > 1<<20) {
-		t.Errorf("a chunk of %s with %d bytes is big: %v", table.Name, len(raw), c.Big)
+		t.Errorf("a chunk of %s with %d bytes is big: %v, want %v", table.Name, len(raw), c.Big, table.Name == "big" && len(raw) > 1<<20)
 	}
 	return raw
 }
@@ -187,7 +190,7 @@ func splitRows(t *testing.T, raw []byte, columns int) (rows [][]byte) {
 	t.Helper()
 	values, err := wire.SplitRow(nil, raw)
 	if err != nil || len(values)%columns != 0 {
-		t.Fatalf("%d values for rows of %d: %v", len(values), columns, err)
+		t.Fatalf("got %d values for rows of %d: %v; want none", len(values), columns, err)
 	}
 	for i := 0; i < len(values); i += columns {
 		size := 0
@@ -208,7 +211,7 @@ func splitRows(t *testing.T, raw []byte, columns int) (rows [][]byte) {
 	return rows
 }
 
-// objects looks for all that is no table.
+// objects looks for everything except tables.
 func objects(t *testing.T, r *repo.Repo, flavour string) {
 	t.Helper()
 	m, err := r.Manifest(t.Context(), "")
@@ -233,21 +236,21 @@ func objects(t *testing.T, r *repo.Repo, flavour string) {
 	for _, w := range want {
 		o, ok := found[w]
 		if !ok || !strings.HasPrefix(o.Create, "CREATE ") {
-			t.Errorf("%s is not in the backup: %+v", w, o)
+			t.Errorf("%s is not in the backup: %+v; want ok true, \"CREATE \" at the beginning of Create", w, o)
 		}
 	}
 	if v := found["view vv"]; !slices.Equal(v.Columns, []string{"id", "größe"}) || v.Charset != "utf8mb4" || v.Definer != "root@localhost" {
-		t.Errorf("view %+v", v)
+		t.Errorf("view %+v; want Columns []string{\"id\", \"größe\"}, Charset \"utf8mb4\", Definer \"root@localhost\"", v)
 	}
 	if tr := found["trigger tr2"]; tr.Table != "p" || tr.Charset != "utf8mb4" || tr.Database == "" || tr.Definer == "" {
-		t.Errorf("trigger %+v", tr)
+		t.Errorf("trigger %+v; want Table \"p\", Charset \"utf8mb4\", Database not \"\", Definer not \"\"", tr)
 	}
 	u := found["account u'x@%"]
 	if len(u.After) == 0 || strings.Contains(u.Create, "DEFAULT ROLE") {
-		t.Errorf("account %+v", u)
+		t.Errorf("account %+v; want len(After) not 0, no \"DEFAULT ROLE\" in Create", u)
 	}
 	if role := slices.ContainsFunc(u.After, func(s string) bool { return strings.HasPrefix(s, "SET DEFAULT ROLE") }); role != (flavour != "mysql-5.7") {
-		t.Errorf("its default role is in %q: %v", u.After, role)
+		t.Errorf("its default role is in %q: %v, want %v", u.After, role, flavour != "mysql-5.7")
 	}
 	if sq := found["sequence sq"]; strings.HasPrefix(flavour, "mariadb") && (len(sq.After) != 1 || !strings.Contains(sq.After[0], "1007")) {
 		t.Errorf("sequence %+v", sq)
@@ -263,7 +266,7 @@ func TestTrouble(t *testing.T) {
 		"CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(1000))", "INSERT INTO d.t (v) SELECT REPEAT('v', 900) FROM d.n, (SELECT n FROM d.n LIMIT 60) x", "CREATE TABLE d.u LIKE d.t", "INSERT INTO d.u SELECT * FROM d.t", "ANALYZE TABLE d.t, d.u")
 	o := dump.Options{Target: to, Name: "s", Threads: 2, ChunkAim: 256 << 10}
 	t.Run("a table is changed", func(t *testing.T) {
-		// Without PROCESS nobody sees who waits, so tables are not kept from being altered.
+		// Without PROCESS waiting sessions cannot be seen, so tables are not kept from being altered.
 		exec(t, s, "CREATE USER blind@localhost", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, RELOAD, LOCK TABLES, BINLOG MONITOR, SLAVE MONITOR ON *.* TO blind@localhost")
 		o := o
 		o.Target = target(t, strings.Replace(node.DSN, "root", "blind", 1))
@@ -272,12 +275,12 @@ func TestTrouble(t *testing.T) {
 			o := o
 			o.Gate, o.Threads = gate, 1
 			if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, dump.ErrChanged) || !strings.Contains(err.Error(), "`d`.`n`") {
-				t.Errorf("%s: %v", change, err)
+				t.Errorf("%s: got %v; want dump.ErrChanged, \"`d`.`n`\" in the error", change, err)
 			}
 		}
 		exec(t, s, "RENAME TABLE d.m TO d.n")
-		time.Sleep(1100 * time.Millisecond) // of what was made in the second of its beginning a backup cannot tell
-		// What is made and emptied meanwhile is none of its business.
+		time.Sleep(1100 * time.Millisecond) // a backup cannot know that of what was made in the second of its beginning
+		// What is made and emptied in the meantime does not matter.
 		o.Gate, o.Threads = &gate{at: 3, do: func() { exec(t, s, "CREATE TABLE d.later (n INT PRIMARY KEY)", "TRUNCATE TABLE d.later") }}, 1
 		defer exec(t, s, "DROP TABLE d.later")
 		if _, err := dump.Run(t.Context(), place(t), o); err != nil {
@@ -288,7 +291,7 @@ func TestTrouble(t *testing.T) {
 		gate := &gate{at: 20, do: func() {
 			rows, err := s.QueryMaps(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT%risso: backup%d%' AND ID <> CONNECTION_ID() LIMIT 1")
 			if err != nil || len(rows) == 0 {
-				t.Errorf("nobody reads: %v", err)
+				t.Errorf("nobody reads: got %v; want len(rows) not 0", err)
 				return
 			}
 			exec(t, s, "KILL CONNECTION "+rows[0]["ID"])
@@ -322,12 +325,12 @@ func TestTrouble(t *testing.T) {
 			t.Error("a backup without a server is whole")
 		}
 		if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
-			t.Errorf("backups %v, %v", list, err)
+			t.Errorf("backups %v, %v; want none", list, err)
 		}
 		// What was stored serves the next backup.
 		result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Threads: 2, ChunkAim: 256 << 10})
 		if err != nil || result.NewChunks > result.Chunks-10 {
-			t.Errorf("%d of %d chunks were stored again: %v", result.NewChunks, result.Chunks, err)
+			t.Errorf("%d of %d chunks were stored again: %v; want at most %d", result.NewChunks, result.Chunks, err, result.Chunks-10)
 		}
 	})
 	t.Run("interrupted", func(t *testing.T) {
@@ -337,24 +340,24 @@ func TestTrouble(t *testing.T) {
 		o.Gate = &gate{at: 10, do: cancel}
 		r := place(t)
 		if _, err := dump.Run(ctx, r, o); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want context.Canceled", err)
 		}
 		if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
-			t.Errorf("backups %v, %v", list, err)
+			t.Errorf("backups %v, %v; want none", list, err)
 		}
 	})
 	t.Run("nothing matches", func(t *testing.T) {
 		o := o
 		o.Select.Tables = []string{"d.nonsense*"}
 		if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, dump.ErrNothing) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want dump.ErrNothing", err)
 		}
 	})
 	t.Run("a plan", func(t *testing.T) {
 		p, err := dump.MakePlan(t.Context(), o)
 		if err != nil || p.Tables != 3 || p.Largest[0].How != "cut by PRIMARY" || p.Methods[0] != string(snapshot.ByBinlog) {
 			b, _ := json.Marshal(p)
-			t.Errorf("%s, %v", b, err)
+			t.Errorf("got %s, %v; want p.Tables 3, p.Largest[0].How \"cut by PRIMARY\", p.Methods[0] %v", b, err, string(snapshot.ByBinlog))
 		}
 	})
 }
@@ -377,7 +380,8 @@ func compareOnly(t *testing.T, r *repo.Repo, to mysql.Target, each int64) {
 			return err
 		}
 		if l.Table.Rows != each || l.Table.Sum != there.Sum.String() {
-			t.Errorf("%s: %d rows, sum %s; the server has %d, %s", l.Table.Name, l.Table.Rows, l.Table.Sum, there.Count, there.Sum)
+			t.Errorf("%s: %d rows, sum %s; the server has %d, %s; want l.Table.Rows %d, l.Table.Sum %s",
+				l.Table.Name, l.Table.Rows, l.Table.Sum, there.Count, there.Sum, each, there.Sum.String())
 		}
 		return nil
 	})
@@ -439,19 +443,19 @@ func TestGuard(t *testing.T) {
 		Guard: snapshot.Guard{Said: func(e snapshot.GuardEvent) { events = append(events, e) }}}}
 	_, err := dump.Run(t.Context(), place(t), o)
 	if !errors.Is(err, snapshot.ErrLocks) {
-		t.Errorf("the lock was had, or: %v", err)
+		t.Errorf("the lock was had, or: %v; want snapshot.ErrLocks", err)
 	}
 	words := fmt.Sprintf("%+v", events)
 	if !strings.Contains(words, "waits") || !strings.Contains(words, "SLEEP(20)") || strings.Contains(words, "withdrawn") || strings.Contains(words, "killed") {
-		t.Errorf("the guardian said: %s", words)
+		t.Errorf("the guardian said: %s; want \"waits\" in it, \"SLEEP(20)\" in it, no \"withdrawn\" in it, no \"killed\" in it", words)
 	}
 	events = nil
-	o.Snapshot.Guard.LongQuery = time.Hour // so the lock is asked for, and others queue behind the request
+	o.Snapshot.Guard.LongQuery = time.Hour // so the lock is asked for, and others wait for the request
 	if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, snapshot.ErrLocks) {
-		t.Errorf("the lock was had, or: %v", err)
+		t.Errorf("the lock was had, or: %v; want snapshot.ErrLocks", err)
 	}
 	if words := fmt.Sprintf("%+v", events); !strings.Contains(words, "withdrawn") || strings.Contains(words, "killed") {
-		t.Errorf("the guardian said: %s", words)
+		t.Errorf("the guardian said: %s; want \"withdrawn\" in it, no \"killed\" in it", words)
 	}
 	events = nil
 	o.Snapshot.Guard.LongQuery, o.Snapshot.Guard.KillLong = 0, true
@@ -462,12 +466,12 @@ func TestGuard(t *testing.T) {
 		t.Error("the long statement came to its end")
 	}
 	if !strings.Contains(fmt.Sprintf("%+v", events), "killed") {
-		t.Errorf("the guardian said: %+v", events)
+		t.Errorf("the guardian said: %+v, want \"killed\" in it", events)
 	}
 	cancel()
 	wg.Wait()
 	if worst > 10*time.Second {
-		t.Errorf("another session waited for %s", worst)
+		t.Errorf("another session waited for %s, want at most 10 * time.Second", worst)
 	}
 	t.Logf("another session waited for %s at most", worst)
 	// LOCK INSTANCE FOR BACKUP needs BACKUP_ADMIN.

@@ -16,8 +16,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
-// TestHeld alters tables while a backup runs, where the server does not keep schema changes waiting by itself: either the
-// backup is right and the change waited, or the backup says so; and nobody else waits for long.
+// TestHeld alters tables while a backup runs, if the server does not keep schema changes waiting by itself: either the
+// backup is right and the change waited, or the backup says so; and no other session waits for long.
 func TestHeld(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-5.7"} { // MySQL 9.7 is in TestGuard, which has a server
 		t.Run(flavour, func(t *testing.T) {
@@ -55,7 +55,7 @@ type step struct {
 	statement string
 }
 
-// backup runs one that is held up when it has passed the gate until times, until free is done; meanwhile other sessions run
+// backup runs a backup that is held up when it has passed the gate until times, until free is done; meanwhile other sessions run
 // statements.
 func (h held) backup(t *testing.T, o dump.Options, free func(waits time.Duration) bool, steps ...step) (*repo.Repo, dump.Result, []time.Duration, error) {
 	t.Helper()
@@ -101,7 +101,7 @@ func (h held) backup(t *testing.T, o dump.Options, free func(waits time.Duration
 	return r, result, took, err
 }
 
-// until waits until a statement waits for a lock, or has come to its end.
+// until waits until a statement waits for a lock, or has ended.
 func (h held) until(ctx context.Context, t *testing.T, statement string, ended chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); ctx.Err() == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -119,7 +119,7 @@ func (h held) until(ctx context.Context, t *testing.T, statement string, ended c
 		}
 	}
 	if ctx.Err() == nil {
-		t.Errorf("%s does not wait", statement)
+		t.Errorf("%s does not wait, want ctx.Err() not nil", statement)
 	}
 }
 
@@ -138,7 +138,7 @@ func (h held) changesWait(t *testing.T) {
 		t.Fatalf("%v, %+v", err, events)
 	}
 	if len(events) > 0 {
-		t.Errorf("the guardian said: %+v", events)
+		t.Errorf("the guardian said: %+v, want none", events)
 	}
 	t.Logf("the change took %s, the backup %.2f s", took[0], result.Seconds)
 	m, err := r.Manifest(t.Context(), "")
@@ -158,7 +158,7 @@ func (h held) changesWait(t *testing.T) {
 	exec(t, h.s, "ALTER TABLE d.w DROP COLUMN c")
 }
 
-// othersWait lets somebody queue behind the change of a table that is held: that is over as soon as the table has been read.
+// othersWait lets a session wait for the change of a table that is held: it waits until the table has been read.
 func (h held) othersWait(t *testing.T) {
 	wait := func(d time.Duration) bool { return d > 600*time.Millisecond }
 	o := dump.Options{Snapshot: snapshot.Options{LockWait: 4 * time.Minute}} // a machine may be slow
@@ -170,13 +170,13 @@ func (h held) othersWait(t *testing.T) {
 	exec(t, h.s, "ALTER TABLE d.w DROP COLUMN c", "DELETE FROM d.w WHERE id = 5000")
 }
 
-// othersWaitForReaders lets somebody queue behind the change of the table that is being read: the backup ends itself.
+// othersWaitForReaders lets a session wait for the change of the table that is being read: the backup ends itself.
 func (h held) othersWaitForReaders(t *testing.T) {
 	o := dump.Options{Snapshot: snapshot.Options{LockWait: time.Second}}
 	never := func(time.Duration) bool { return false }
 	_, _, took, err := h.backup(t, o, never, step{3, "ALTER TABLE d.t ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.t (v) VALUES ('x')"})
 	if !errors.Is(err, snapshot.ErrStalls) || !strings.Contains(err.Error(), "`d`.`t`") {
-		t.Errorf("the backup is whole, or: %v", err)
+		t.Errorf("the backup is whole, or: %v; want snapshot.ErrStalls, \"`d`.`t`\" in the error", err)
 	}
 	t.Logf("the change took %s, who queued behind it %s", took[0], took[1])
 	exec(t, h.s, "ALTER TABLE d.t DROP COLUMN c")
@@ -207,7 +207,7 @@ func (h held) reserveLost(t *testing.T) {
 	})
 	result, err := dump.Run(t.Context(), place(t), o)
 	if n < 3 {
-		t.Fatalf("%d times the gate was passed: %v", n, err)
+		t.Fatalf("%d times the gate was passed: %v, want at least 3", n, err)
 	}
 	if err != nil {
 		t.Fatalf("while somebody locks a table: %v", err)
@@ -231,12 +231,12 @@ func (h held) reserveLost(t *testing.T) {
 	})
 	_, err = dump.Run(t.Context(), place(t), o)
 	if !errors.Is(err, dump.ErrChanged) || !strings.Contains(err.Error(), "`d`.`w`") || strings.Contains(err.Error(), "closed network") {
-		t.Errorf("a table was emptied: %v", err)
+		t.Errorf("a table was emptied: %v; want dump.ErrChanged, \"`d`.`w`\" in the error, no \"closed network\" in the error", err)
 	}
 }
 
-// sessions gives those of a backup in the order in which they were opened, all behind another one: the first two read
-// definitions and rows, the third holds tables, the fourth looks who waits.
+// sessions returns those of a backup in the order in which they were opened, all after another one: the first two read
+// definitions and rows, the third holds tables, the fourth checks who waits.
 func (h held) sessions(t *testing.T, behind *mysql.Stream) (ids []string) {
 	t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -272,13 +272,13 @@ func (h held) waited(t *testing.T, behind *mysql.Stream) {
 	t.Error("nobody waits for the table")
 }
 
-// emptied truncates a table that nothing holds, for the account needs PROCESS, on a server where that leaves no trace: the
+// emptied truncates a table that nothing holds, because the account needs PROCESS, on a server where that leaves no trace: the
 // snapshot then sees no row of it.
 func emptied(t *testing.T, dsn string) {
 	s := stream(t, target(t, dsn))
 	exec(t, s, "CREATE USER blind@localhost", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, RELOAD, LOCK TABLES, REPLICATION CLIENT ON *.* TO blind@localhost")
 	o := dump.Options{Target: target(t, strings.Replace(dsn, "root", "blind", 1)), Name: "s", Threads: 1, ChunkAim: 64 << 10, Gate: &gate{at: 3, do: func() { exec(t, s, "TRUNCATE TABLE d.u") }}}
 	if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, dump.ErrChanged) {
-		t.Errorf("a table was emptied: %v", err)
+		t.Errorf("a table was emptied: %v, want dump.ErrChanged", err)
 	}
 }

@@ -25,7 +25,7 @@ type Selection struct {
 	Exclude []string // patterns of schemas, or schema.table
 }
 
-// Words say what was asked for when it was not everything.
+// Words say what was asked for if it was not everything.
 func (s Selection) Words() []string {
 	out := slices.Concat(s.Schemas, s.Tables)
 	for _, e := range s.Exclude {
@@ -52,7 +52,7 @@ func (s Selection) Check() error {
 	return nil
 }
 
-// whole says whether everything of a schema is taken, not only some of its tables.
+// whole reports whether everything of a schema is taken, not only some of its tables.
 func (s Selection) whole(schema string) bool {
 	if s.excluded(schema, "") {
 		return false
@@ -60,7 +60,7 @@ func (s Selection) whole(schema string) bool {
 	return len(s.Schemas) == 0 && len(s.Tables) == 0 || matchesAny(s.Schemas, schema)
 }
 
-// some says whether anything of a schema may be taken.
+// some reports whether anything of a schema may be taken.
 func (s Selection) some(schema string) bool {
 	if s.whole(schema) {
 		return true
@@ -68,7 +68,7 @@ func (s Selection) some(schema string) bool {
 	return !s.excluded(schema, "") && slices.ContainsFunc(s.Tables, func(p string) bool { return matchesTable(p, schema, "") })
 }
 
-// table says whether a table is taken.
+// table reports whether a table is taken.
 func (s Selection) table(schema, name string) bool {
 	if s.excluded(schema, name) {
 		return false
@@ -76,7 +76,7 @@ func (s Selection) table(schema, name string) bool {
 	return s.whole(schema) || slices.ContainsFunc(s.Tables, func(p string) bool { return matchesTable(p, schema, name) })
 }
 
-// excluded says whether a schema (table "") or a table is left out.
+// excluded reports whether a schema (table "") or a table is left out.
 func (s Selection) excluded(schema, table string) bool {
 	return slices.ContainsFunc(s.Exclude, func(p string) bool {
 		return matches(pattern.Schema(p), schema) || table != "" && matchesTable(p, schema, table)
@@ -112,7 +112,7 @@ func (u *unmet) meet(schema, table string) {
 	u.exclude = slices.DeleteFunc(u.exclude, func(p string) bool { return named(p) || listed(p) })
 }
 
-// notes say what is left when all was met. A name that is wanted and is not there is an error: see listing.missing.
+// notes say what is left out although all names exist. A name that is wanted and does not exist is an error: see listing.missing.
 func (u *unmet) notes() (out []string) {
 	patterns := slices.DeleteFunc(slices.Concat(u.schemas, u.tables), exact)
 	if len(patterns) > 0 {
@@ -143,8 +143,8 @@ type listing struct {
 	whole   map[string]bool   // schemas of which all is taken
 	bytes   int64
 	blind   *define.BlindError // what the account may not see; nil: it sees all
-	rights  *mysql.Rights      // the account's, where a part will do; nil: all is wanted
-	unread  []string           // what it may not read then, of what is there or was named
+	rights  *mysql.Rights      // the account's, if a part will do; nil: all is wanted
+	unread  []string           // with Partial: what it may not read, of what is there or was named
 	at      define.Moment      // when it was read, by the server's clock
 	unmet   unmet              // patterns that nothing has met until now
 }
@@ -223,7 +223,7 @@ func (e *ClosedError) Error() string {
 	return fmt.Sprintf("the server cannot open %s: %s", firstOf(e.Tables, mysql.TableName.String), strings.TrimSuffix(e.Why, "."))
 }
 
-// reopen looks once more at the tables that the server could not open: one may have been dropped meanwhile.
+// reopen tries the tables that the server could not open once more: one may have been dropped in the meantime.
 func (l *listing) reopen(ctx context.Context, st *mysql.Stream, sel Selection) error {
 	bad := &ClosedError{}
 	for _, name := range l.closed {
@@ -245,7 +245,7 @@ func (l *listing) reopen(ctx context.Context, st *mysql.Stream, sel Selection) e
 	return bad
 }
 
-// missing are the schemas and tables that were named and are not there, or not to be seen.
+// missing are the schemas and tables that were named and do not exist, or cannot be seen.
 func (l *listing) missing(sel Selection) (out []string) {
 	schemas, tables, _ := sel.named()
 	for _, s := range schemas {
@@ -265,8 +265,8 @@ func (l *listing) missing(sel Selection) (out []string) {
 	return out
 }
 
-// With more schemas than this room is made for their tables beforehand: a slice that grows to 650,000 of them leaves as much
-// behind as it holds.
+// With more schemas than this, memory for their tables is reserved first: a slice that grows to 650,000 of them leaves as much
+// garbage as it holds.
 const manySchemas = 100
 
 func compareNames(a, b mysql.TableName) int {
@@ -339,7 +339,7 @@ func (l *listing) locks() snapshot.Lists {
 		out.Tables = append(out.Tables, t.TableName)
 	}
 	for _, t := range l.tables {
-		if !mysql.Elsewhere(t.Engine) { // a lock would be one on the tables behind it, or one on another server
+		if !mysql.Elsewhere(t.Engine) { // a lock would be on its underlying tables, or on another server
 			out.Tables = append(out.Tables, t.TableName)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
-// lend gives a server that the tests before this one had, too.
+// lend lends a server that earlier tests used, too.
 func lend(t testing.TB, spec string) *sandbox.Node {
 	t.Helper()
 	return sandboxtest.Lend(t, spec, "max_allowed_packet=128M", "innodb_flush_log_at_trx_commit=2", "sync_binlog=0")
@@ -76,7 +76,7 @@ func writers(t *testing.T, to mysql.Target, n int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	begin := int(time.Now().UnixMilli() % 1e9) // behind those of earlier writers
+	begin := int(time.Now().UnixMilli() % 1e9) // after those of earlier writers
 	for w := range n {
 		s := stream(t, to)
 		wg.Add(1)
@@ -155,12 +155,12 @@ func moment(t *testing.T, source, replica *sandbox.Node, method snapshot.Method,
 	dst := stream(t, target(t, replica.DSN))
 	counts := loadBackup(t, r, dst)
 	if counts["a"] == 0 || counts["a"] != counts["b"] {
-		t.Fatalf("the tables are not of one moment: %v", counts)
+		t.Fatalf("the tables are not of one moment: %v; want counts[\"a\"] not 0, counts[\"a\"] counts[\"b\"]", counts)
 	}
 	var total int64
 	one(t, dst, "SELECT SUM(n) FROM m.c", &total)
 	if total != counts["a"] {
-		t.Fatalf("table c counts %d transactions, table a has %d", total, counts["a"])
+		t.Fatalf("table c counts %d transactions, table a has %d; want counts[\"a\"]", total, counts["a"])
 	}
 	replicate(t, source, replica, dst, result.Header.Position, byGTID)
 	same(t, stream(t, to), dst)
@@ -236,13 +236,13 @@ func loadBackup(t *testing.T, r *repo.Repo, dst *mysql.Stream) map[string]int64 
 	return counts
 }
 
-// replicate lets the replica apply what the source's binary logs have behind the position, and ends that.
+// replicate lets the replica apply what the source's binary logs have after the position, then stops it.
 func replicate(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p repo.Position, byGTID bool) {
 	t.Helper()
 	defer func(words string) { exec(t, dst, "STOP "+words, "RESET "+words+" ALL") }(follow(t, source, replica, dst, p, byGTID))
 }
 
-// follow makes the replica one from the position on, and waits until it has what the source has. It gives the server's word for
+// follow makes the replica one from the position on, and waits until it has what the source has. It returns the server's word for
 // a replica.
 func follow(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p repo.Position, byGTID bool) string {
 	t.Helper()
@@ -260,7 +260,7 @@ func follow(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p re
 	if !maria && server.Number >= 80000 {
 		change += ", GET_" + words[0] + "_PUBLIC_KEY = 1"
 	}
-	if !maria { // a transaction whose GTID it has had before, of another backup, would be passed over in silence
+	if !maria { // a transaction whose GTID it has had before, of another backup, would be silently skipped
 		reset := "RESET MASTER"
 		if server.Number >= 80400 {
 			reset = "RESET BINARY LOGS AND GTIDS"
@@ -304,7 +304,7 @@ func follow(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p re
 			at[strings.NewReplacer("Source", "Master", "Replica", "Slave").Replace(k)] = v
 		}
 		if at["Last_SQL_Error"] != "" {
-			t.Fatalf("from %s:%d %s: %s", p.File, p.Offset, p.GTIDSet, at["Last_SQL_Error"])
+			t.Fatalf("from %s:%d %s: got %s, want \"\"", p.File, p.Offset, p.GTIDSet, at["Last_SQL_Error"])
 		}
 		if at["Relay_Master_Log_File"] == end[0]["File"] && at["Exec_Master_Log_Pos"] == end[0]["Position"] {
 			return words[1]

@@ -92,7 +92,7 @@ func (w *worker) programs(ctx context.Context, schema string, kind define.Object
 	return nil
 }
 
-// accounts reads users and roles. That the account may not see them is said, and no failure: managed servers are like that.
+// accounts reads users and roles. If the account may not see them, that is reported and no failure: managed servers are like that.
 func (w *worker) accounts(ctx context.Context) error {
 	if w.job.NoAccounts || !w.job.Select.All() {
 		return nil

@@ -20,7 +20,7 @@ type parent struct {
 	bounds map[uint64][]chunk.Bound // of tables with more than one chunk, by tableHash
 }
 
-// tableHash stands for a table as far as its cuts go: its key's columns, and their order. ok is false where the table has no such columns.
+// tableHash identifies a table as far as its cuts go: its key's columns, and their order. ok is false if the table has no such columns.
 func tableHash(t define.Table, key []string, series string) (hash uint64, ok bool) {
 	order := chunk.Order(t, key, series)
 	h := fnv.New64a()
@@ -56,7 +56,7 @@ func findParent(ctx context.Context, r *repo.Repo, server repo.Server) (parent, 
 		}
 		hash, ok := tableHash(t, l.Table.Key, seriesOf(m.Header.Server))
 		if err != nil || !ok {
-			return nil // its rows are cut anew
+			return nil // its rows are cut from scratch
 		}
 		var bounds []chunk.Bound
 		for _, c := range l.Table.Chunks[:len(l.Table.Chunks)-1] {
@@ -73,8 +73,8 @@ func findParent(ctx context.Context, r *repo.Repo, server repo.Server) (parent, 
 	return p, err
 }
 
-// parentID is the backup whose cuts are taken over: the newest that this account took itself, because whoever may put backups into the place
-// could put one there whose cuts overlap; where it took none the newest of all; "" where there is none.
+// parentID is the backup whose cuts are taken over: the newest that this account took itself, because anyone who may put backups into the place
+// could put one there whose cuts overlap; if it took none, the newest of all; "" if there is none.
 func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, err error) {
 	list, err := r.Backups(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, er
 		switch {
 		case err == nil:
 			return h.ID, nil
-		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrNoBackup), errors.Is(err, repo.ErrDamaged):
+		case repo.Unfit(err):
 			id = cmp.Or(id, h.ID)
 		default:
 			return "", err
@@ -97,7 +97,7 @@ func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, er
 	return id, nil
 }
 
-// cutsOf gives the ranges of a table by the earlier backup, or nil.
+// cutsOf returns the ranges of a table in the earlier backup, or nil.
 func (p parent) cutsOf(t define.Table, k chunk.Key) []chunk.Range {
 	hash, _ := tableHash(t, k.Columns(), p.series)
 	bounds := p.bounds[hash]

@@ -11,7 +11,7 @@ import (
 )
 
 // TestCutsOfAnotherOrder: where the order of a key has changed since the backup before, by another collation or type, each row is in the
-// backup once all the same; what changed nothing of the order costs no new chunks.
+// backup once nevertheless; what changed nothing of the order costs no new chunks.
 func TestCutsOfAnotherOrder(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
 		t.Run(flavour, func(t *testing.T) {
@@ -36,7 +36,8 @@ func TestCutsOfAnotherOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second.Header.Rows != first.Header.Rows || first.Header.Rows != 5000 {
-				t.Errorf("%d rows, then %d: some are in the backup twice", first.Header.Rows, second.Header.Rows)
+				t.Errorf("%d rows, then %d: some are in the backup twice; want second.Header.Rows %d, first.Header.Rows 5000",
+					first.Header.Rows, second.Header.Rows, first.Header.Rows)
 			}
 			chunks := map[string]map[string]bool{}
 			for _, id := range []string{first.Header.ID, second.Header.ID} {

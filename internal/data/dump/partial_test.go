@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// TestRemedies: what is advised where an account may not see all works: after the grants all of it is in a backup; and where a part is
-// advised, a part is to be had, and what is not in it is named.
+// TestRemedies: what is advised if an account may not see everything works: after the grants all of it is in a backup; and if a partial
+// backup is advised, one is possible, and what is not in it is named.
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -39,7 +39,7 @@ func TestRemedies(t *testing.T) {
 				name   string
 				grants []string
 				unread []string // with --partial, of all
-				none   bool     // nothing is to be had
+				none   bool     // nothing can be backed up
 			}{
 				{"a column", []string{"GRANT SELECT (id) ON shop.t"}, nil, true},
 				{"a column and a table", []string{"GRANT SELECT (id) ON shop.t", "GRANT SELECT ON shop.u"}, []string{"`shop`.`t`"}, false},
@@ -112,7 +112,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// lockRemedies: where tables without transactions may not be locked, the grant that is missing is named, and no other.
+// lockRemedies: if tables without transactions may not be locked, the missing grant is named, and no other.
 func lockRemedies(t *testing.T, dsn string, s *mysql.Stream) {
 	schema, table := dump.Selection{Schemas: []string{"shop"}}, dump.Selection{Tables: []string{"shop.m"}}
 	as := func(user string, sel dump.Selection, partial bool) (dump.Result, error) {
@@ -134,21 +134,21 @@ func lockRemedies(t *testing.T, dsn string, s *mysql.Stream) {
 	_, err := as("nolock", schema, false)
 	const grant = "GRANT LOCK TABLES ON `shop`.* TO 'nolock'@'localhost'"
 	if err == nil || !strings.HasSuffix(err.Error(), "; to lock tables without transactions run "+grant) || strings.Contains(err.Error(), "\n") {
-		t.Fatalf("%v", err)
+		t.Fatalf("got %v; want an error, %q at the end of the error, no \"\\n\" in the error", err, "; to lock tables without transactions run "+grant)
 	}
 	exec(t, s, grant)
 	if res, err := as("nolock", schema, false); err != nil || res.Header.Tables != 3 {
-		t.Errorf("%+v, %v", res.Header, err)
+		t.Errorf("got %+v, %v; want Tables 3", res.Header, err)
 	}
 	grants := blind("onetable", table)
 	if got, want := strings.Join(grants, "; "), "GRANT SELECT, TRIGGER ON `shop`.`m` TO 'onetable'@'localhost'; GRANT LOCK TABLES ON `shop`.* TO 'onetable'@'localhost'"; got != want {
-		t.Errorf("the remedy is %s", got)
+		t.Errorf("the remedy is %s, want %s", got, want)
 	}
 	exec(t, s, grants...)
 	if res, err := as("onetable", table, false); err != nil || res.Header.Tables != 1 {
-		t.Errorf("%+v, %v", res.Header, err)
+		t.Errorf("got %+v, %v; want Tables 1", res.Header, err)
 	}
 	if res, err := as("seer", schema, true); err != nil || res.Header.Tables != 1 || !strings.Contains(strings.Join(res.Header.Notes, " "), "`shop`.`m`") {
-		t.Errorf("%+v, %v", res.Header, err)
+		t.Errorf("got %+v, %v; want Tables 1, \"`shop`.`m`\" in strings.Join(res.Header.Notes, \" \")", res.Header, err)
 	}
 }

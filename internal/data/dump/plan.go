@@ -37,7 +37,7 @@ type PlanTable struct {
 // planned is how many tables a plan names.
 const planned = 20
 
-// MakePlan looks what there is to be read, and reads and locks nothing.
+// MakePlan finds out what there is to read, and reads and locks nothing.
 func MakePlan(ctx context.Context, o Options) (Plan, error) {
 	c, err := mysql.Connect(ctx, o.Target, nil)
 	if err != nil {

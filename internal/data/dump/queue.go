@@ -58,8 +58,8 @@ type queue struct {
 	ended  bool
 }
 
-// newQueue puts the tables into the order in which they are read: the largest first, and among equals those that are believed
-// to be empty last, next to each other. Locks are asked for in the list's own order, which has to be taken before.
+// newQueue puts the tables into the order in which they are read: the largest first, and among equals those believed
+// empty last, next to each other. Locks are asked for in the list's own order, which must be taken before.
 func newQueue(l *listing) *queue {
 	q := &queue{infos: l.tables}
 	slices.SortStableFunc(q.infos, func(a, b define.TableInfo) int {
@@ -85,8 +85,8 @@ const (
 
 func believedEmpty(t define.TableInfo) bool { return t.Rows == 0 && t.Bytes <= smallSize }
 
-// take gives a part, or tables that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
-// took something calls done when he has finished with it. workers are how many take.
+// take returns a part, or tables that no worker has begun; neither when all is done. It waits while others may yet add parts.
+// After taking something call done when finished with it. workers is how many take.
 func (q *queue) take(workers int) (*part, []define.TableInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,7 +149,7 @@ func (q *queue) hand(p *part) {
 	q.handed = append(q.handed, p)
 }
 
-// takeHanded gives such a part, or nil.
+// takeHanded returns such a part, or nil.
 func (q *queue) takeHanded() *part {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,7 +162,7 @@ func (q *queue) takeHanded() *part {
 	return p
 }
 
-// takeBack gives what was put away for the session in reserve, which is lost, to the others.
+// takeBack gives what was kept for the reserve session, which is lost, to the others.
 func (q *queue) takeBack() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,14 +171,14 @@ func (q *queue) takeBack() {
 	q.cond.Broadcast()
 }
 
-// empty says that whoever takes has to wait, or is done.
+// empty reports whether a worker has to wait, or is done.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.parts) == 0 && q.next >= len(q.infos)
 }
 
-// outweighs says whether a table that was just taken is more than one worker's share of what is left: then several should read
+// outweighs reports whether a table that was just taken is more than one worker's share of what is left: then several should read
 // it. Otherwise a worker reads it as a whole, which costs the server less.
 func (q *queue) outweighs(info define.TableInfo, workers int) bool {
 	q.mu.Lock()

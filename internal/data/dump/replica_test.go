@@ -17,7 +17,7 @@ import (
 )
 
 // TestReplica takes backups of a replica while it applies what its source commits: from the position of the source that the
-// backup tells, a new server must become what the source is.
+// backup has, a new server must become what the source is.
 func TestReplica(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(flavour, func(t *testing.T) {
@@ -59,8 +59,8 @@ func sqlThread(verb string, n *sandbox.Node) string {
 	return verb + " REPLICA SQL_THREAD"
 }
 
-// ofReplica takes a backup of a replica, which applies or stands, and makes another server what the source is. Then the replica
-// stands, and is behind both.
+// ofReplica takes a backup of a replica, which is running or stopped, and makes another server what the source is. Then the replica
+// is stopped, and behind both.
 func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapshot.Method, byGTID, applies bool) {
 	from := target(t, replica.DSN)
 	src, rs := stream(t, target(t, source.DSN)), stream(t, from)
@@ -82,7 +82,7 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapsh
 			break
 		}
 		if time.Now().After(deadline) { // until the server has seen that the backup's sessions left, it refuses
-			t.Fatal(err)
+			t.Fatalf("got %v, want time.Now().After(deadline) false", err)
 		}
 	}
 	grow(t, src)
@@ -90,10 +90,10 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapsh
 	t.Logf("%s: tried %d times, position %+v", result.Method, result.Tries, result.Header.Position)
 	at := slices.IndexFunc(result.Header.Position.Sources, func(c repo.Channel) bool { return c.Host == "127.0.0.1" && c.Port == source.Port })
 	if at < 0 {
-		t.Fatalf("the source's position is not told: %+v", result.Header.Position)
+		t.Fatalf("the source's position is not told: %+v, want at at least 0", result.Header.Position)
 	}
 	if result.Method == string(snapshot.ByBinlog) { // the replica's binary log says nothing of what it applies
-		t.Errorf("the moment was had by %s", result.Method)
+		t.Errorf("the moment was had by %s, want not %s", result.Method, string(snapshot.ByBinlog))
 	}
 	c := result.Header.Position.Sources[at]
 	dst := stream(t, target(t, fresh.DSN))
@@ -101,13 +101,14 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapsh
 	var total int64
 	one(t, dst, "SELECT SUM(n) FROM m.c", &total)
 	if counts["a"] < has || counts["a"] != counts["b"] || total != counts["a"] {
-		t.Fatalf("the tables are not of one moment: %v, %d", counts, total)
+		t.Fatalf("the tables are not of one moment: %v, %d; want counts[\"a\"] at least %v, counts[\"a\"] counts[\"b\"], total counts[\"a\"]",
+			counts, total, has)
 	}
 	replicate(t, source, fresh, dst, repo.Position{File: c.File, Offset: c.Offset, GTIDSet: c.GTIDSet}, byGTID)
 	same(t, src, dst)
 }
 
-// grow waits until the tables have some transactions more, and gives how many.
+// grow waits until the tables have some transactions more, and returns how many.
 func grow(t *testing.T, s *mysql.Stream) (has int64) {
 	t.Helper()
 	var had int64
@@ -121,7 +122,7 @@ func grow(t *testing.T, s *mysql.Stream) (has int64) {
 	return has
 }
 
-// TestReplicaOutOfOrder: where appliers commit in another order than the source did, no place in its logs is told as if all before it
+// TestReplicaOutOfOrder: if appliers commit in another order than the source did, no place in its logs is reported as if everything before it
 // were there.
 func TestReplicaOutOfOrder(t *testing.T) {
 	for flavour, words := range map[string][]string{

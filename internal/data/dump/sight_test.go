@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// grantsOf gives the line of the privileges in docs/backup.md that is for a flavour.
+// grantsOf returns the line of the privileges in docs/backup.md for a flavour.
 func grantsOf(t *testing.T, flavour string) string {
 	t.Helper()
 	b, err := os.ReadFile("../../../docs/backup.md")
@@ -23,13 +23,13 @@ func grantsOf(t *testing.T, flavour string) string {
 	label := map[string]string{"mariadb": "MariaDB", "mariadb-11.8": "MariaDB", "mysql-9.7": "MySQL 8 and later", "mysql-8.0": "MySQL 8 and later", "mysql-5.7": "MySQL 5.7"}[flavour]
 	m := regexp.MustCompile(`(?m)^(GRANT .* ON \*\.\* TO) .*;  -- ` + label + `$`).FindSubmatch(b)
 	if m == nil {
-		t.Fatalf("docs/backup.md has no grants for %s", label)
+		t.Fatalf("docs/backup.md has no grants for %s, want m not nil", label)
 	}
 	return string(m[1])
 }
 
 // TestSight: with the grants of docs/backup.md everything is in a backup; with fewer it fails and names what it cannot see and the
-// statement that mends it; --partial marks what it takes as a part.
+// statement that helps; --partial marks what it takes as partial.
 func TestSight(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -67,16 +67,16 @@ func TestSight(t *testing.T) {
 			_, r, err := as("watch", dump.Options{}, "GRANT PROCESS, REPLICATION CLIENT ON *.*", "GRANT SELECT ON performance_schema.*")
 			b := fails(err, "the server has 2 InnoDB tables in 2 schemas, the account sees 0 in 0", "'watch'@'localhost'")
 			if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
-				t.Errorf("%v, %v", list, err)
+				t.Errorf("got %v, %v; want none", list, err)
 			}
-			exec(t, s, b.Grants...) // what the hint says mends it
+			exec(t, s, b.Grants...) // what the hint says helps
 			to := target(t, strings.Replace(node.DSN, "root", "watch", 1))
 			if result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Name: "s"}); err != nil || result.Header.Tables != 3 {
-				t.Errorf("behind %v: %+v, %v", b.Grants, result.Header, err)
+				t.Errorf("behind %v: got %+v, %v; want Tables 3", b.Grants, result.Header, err)
 			}
 			result, r, err := as("doc", dump.Options{}, strings.TrimSuffix(grantsOf(t, flavour), " TO"))
 			if err != nil || result.Header.Tables != 3 || len(result.Header.Partial) != 0 {
-				t.Fatalf("with the grants of the documentation: %+v, %v", result.Header, err)
+				t.Fatalf("with the grants of the documentation: got %+v, %v; want Tables 3, no result.Header.Partial", result.Header, err)
 			}
 			kinds := map[repo.ObjectKind]bool{}
 			m, err := r.Manifest(t.Context(), "")
@@ -99,7 +99,7 @@ func TestSight(t *testing.T) {
 			}
 			for _, n := range result.Header.Notes {
 				if !strings.Contains(n, "MyISAM") {
-					t.Errorf("with the grants of the documentation: %s", n)
+					t.Errorf("with the grants of the documentation: got %s, want \"MyISAM\" in it", n)
 				}
 			}
 			c, err := mysql.Connect(t.Context(), to, nil)
@@ -112,16 +112,16 @@ func TestSight(t *testing.T) {
 			}
 			_, _, err = as("noprograms", dump.Options{}, "GRANT SELECT, SHOW VIEW, PROCESS, RELOAD, LOCK TABLES ON *.*")
 			fails(err, "triggers without TRIGGER on `shop`", "events without EVENT on `shop`")
-			// One schema, and its own grants.
+			// One schema, and the grants for it.
 			_, _, err = as("tables", dump.Options{Select: dump.Selection{Schemas: []string{"shop"}}}, "GRANT SELECT, LOCK TABLES ON shop.*")
 			b = fails(err, "triggers without TRIGGER on `shop`", "routines without EXECUTE on `shop`")
 			if strings.Contains(b.Error(), "other") {
-				t.Errorf("of a schema that was not asked for: %v", b)
+				t.Errorf("of a schema that was not asked for: %v, want no \"other\" in it", b)
 			}
 			exec(t, s, b.Grants...)
 			to = target(t, strings.Replace(node.DSN, "root", "tables", 1))
 			if result, err := dump.Run(t.Context(), place(t), dump.Options{Target: to, Select: dump.Selection{Schemas: []string{"shop"}}}); err != nil || result.Header.Objects != 4 {
-				t.Errorf("behind %v: %+v, %v", b.Grants, result.Header, err)
+				t.Errorf("behind %v: got %+v, %v; want Objects 4", b.Grants, result.Header, err)
 			}
 			lacks, tables := "whole schemas without SELECT or SHOW DATABASES", int64(2)
 			if flavour == "mysql-8.0" { // before 8.0.20 only SELECT on *.* shows routines
@@ -130,10 +130,11 @@ func TestSight(t *testing.T) {
 			_, err = dump.Run(t.Context(), place(t), dump.Options{Target: to})
 			fails(err, lacks)
 			if result, err := dump.Run(t.Context(), place(t), dump.Options{Target: to, Partial: true}); err != nil || result.Header.Tables != tables || strings.Join(result.Header.Partial, " ") != "what 'tables'@'localhost' may see" || !strings.Contains(result.Header.Notes[0], "Partial: ") {
-				t.Errorf("%+v, %v", result.Header, err)
+				t.Errorf("got %+v, %v; want Tables %v, strings.Join(result.Header.Partial, \" \") \"what 'tables'@'localhost' may see\", \"Partial: \" in Notes[0]",
+					result.Header, err, tables)
 			}
 			if _, err := dump.Run(t.Context(), place(t), dump.Options{Target: target(t, node.DSN), Select: dump.Selection{Schemas: []string{"shop", "nosuch"}, Tables: []string{"other.x"}}}); !errors.Is(err, dump.ErrNothing) || !strings.Contains(err.Error(), "nosuch, other.x") {
-				t.Errorf("what was named and is not there: %v", err)
+				t.Errorf("what was named and is not there: %v; want dump.ErrNothing, \"nosuch, other.x\" in the error", err)
 			}
 		})
 	}

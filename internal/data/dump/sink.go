@@ -32,7 +32,7 @@ type sink struct {
 	big     *bigRow
 	last    int64 // bytes of the part so far
 	spare   [][]byte
-	storing []chan stored // what the chunks under way came to, the oldest first
+	storing []chan stored // results of the chunks under way, the oldest first
 	idle    []*repo.Keeper
 }
 
@@ -114,7 +114,7 @@ func (s *sink) Piece(b []byte, last bool) error {
 	return s.flush(upper)
 }
 
-// bound is that behind the last complete row, nil where the table cannot be cut.
+// bound is the one after the last complete row, nil if the table cannot be cut.
 func (s *sink) bound() (chunk.Bound, error) {
 	t := s.part.table
 	if t.key.Cuts == 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// tables reads several tables that the server believes to be empty. Where there are 10,000 schemas of 65 such tables, all the
-// time goes into asking: so their definitions are asked for at once, and which of them have rows after all. Those, and what the
-// server refuses, are read one by one: what it means shows then.
+// tables reads several tables that the server believes to be empty. If there are 10,000 schemas of 65 such tables, all the
+// time goes into asking: so their definitions are asked for together, and which of them have rows after all. Those, and what the
+// server refuses, are read one by one, which shows what the server means.
 func (w *worker) tables(ctx context.Context, infos []define.TableInfo) error {
 	names := make([]mysql.TableName, len(infos))
 	for i, info := range infos {
@@ -80,5 +80,5 @@ func (w *worker) full(ctx context.Context, list []*table) ([]bool, error) {
 	})
 }
 
-// errShape says that an answer is not one to what was asked.
+// errShape says that an answer does not fit what was asked.
 var errShape = errors.New("unexpected answer of the server")

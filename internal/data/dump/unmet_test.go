@@ -8,7 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 )
 
-// TestUnmetPatterns: names that are not there are refused, patterns that meet nothing are told, and so is what is to be left out and is not there.
+// TestUnmetPatterns: names that do not exist are refused, patterns that match nothing are reported, and so is what should be left out and
+// does not exist.
 func TestUnmetPatterns(t *testing.T) {
 	t.Parallel()
 	node := lend(t, "mariadb")
@@ -17,7 +18,7 @@ func TestUnmetPatterns(t *testing.T) {
 	for _, c := range []struct {
 		sel     dump.Selection
 		told    string // of patterns
-		left    string // of what is to be left out
+		left    string // of what should be left out
 		refused string
 	}{
 		{sel: dump.Selection{}},
@@ -35,7 +36,7 @@ func TestUnmetPatterns(t *testing.T) {
 		p, err := dump.MakePlan(t.Context(), o)
 		if c.refused != "" {
 			if !errors.Is(err, dump.ErrNothing) || !strings.HasSuffix(err.Error(), ": "+c.refused) {
-				t.Errorf("%+v: %v", c.sel, err)
+				t.Errorf("got %+v: %v; want dump.ErrNothing, %q at the end of the error", c.sel, err, ": "+c.refused)
 			}
 			continue
 		}
@@ -49,19 +50,20 @@ func TestUnmetPatterns(t *testing.T) {
 		for _, notes := range [][]string{p.Notes, res.Header.Notes} {
 			said := strings.Join(notes, "\n")
 			if told := "There is no " + c.told + ": nothing is backed up for it."; strings.Contains(said, told) != (c.told != "") {
-				t.Errorf("%+v: %q", c.sel, notes)
+				t.Errorf("got %+v: %q, want strings.Contains(said, told) %v", c.sel, notes, c.told != "")
 			}
 			if told := "There is no " + c.left + " in what is backed up: nothing is left out for it."; strings.Contains(said, told) != (c.left != "") {
-				t.Errorf("%+v: %q", c.sel, notes)
+				t.Errorf("got %+v: %q, want strings.Contains(said, told) %v", c.sel, notes, c.left != "")
 			}
 			if strings.Count(said, "There is no") > 1 {
-				t.Errorf("%+v: %q", c.sel, notes)
+				t.Errorf("got %+v: %q, want strings.Count(said, \"There is no\") at most 1", c.sel, notes)
 			}
 		}
 	}
 }
 
-// TestClosedTable: a table that the server cannot open is named with the server's reason, before anything is locked; left out, the rest is backed up.
+// TestClosedTable: a table that the server cannot open is named with the server's reason, before anything is locked; if it is left out, the
+// rest is backed up.
 func TestClosedTable(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-5.7"} {
@@ -76,7 +78,8 @@ func TestClosedTable(t *testing.T) {
 			switch {
 			case errors.As(err, &closed):
 				if len(closed.Tables) != 1 || closed.Tables[0].String() != "`shop`.`all`" || !strings.Contains(err.Error(), "the server cannot open `shop`.`all`: ") || len(closed.Why) < 10 {
-					t.Errorf("%v", err)
+					t.Errorf("got %v; want len(closed.Tables) 1, closed.Tables[0].String() \"`shop`.`all`\", \"the server cannot open `shop`.`all`: \" in the error, len(closed.Why) at least 10",
+						err)
 				}
 				if _, err := dump.MakePlan(t.Context(), o); !errors.As(err, &closed) {
 					t.Errorf("the plan: %v", err)
@@ -87,7 +90,7 @@ func TestClosedTable(t *testing.T) {
 			for _, name := range []string{"shop.all", "`shop`.`all`"} {
 				o.Select.Exclude = []string{name}
 				if res, err := dump.Run(t.Context(), place(t), o); err != nil || res.Header.Tables != 1 {
-					t.Errorf("without %s: %+v, %v", name, res.Header, err)
+					t.Errorf("without %s: got %+v, %v; want Tables 1", name, res.Header, err)
 				}
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// TestWaitForPrune: a backup that finds a prune at work says so at once, has no session on the server while it waits, and goes
+// TestWaitForPrune: a backup that finds a prune at work says so immediately, has no session on the server while it waits, and goes
 // on as soon as the prune is killed, not a quarter of an hour later.
 func TestWaitForPrune(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestWaitForPrune(t *testing.T) {
 		}
 		ids, err := s.QueryMaps(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER <> 'system user'")
 		if err != nil || len(ids) != 0 {
-			t.Errorf("sessions on the server while it waits: %v, %v", ids, err)
+			t.Errorf("sessions on the server while it waits: got %v, %v; want none", ids, err)
 		}
 		_ = prune.Process.Kill()
 		_ = prune.Wait()
@@ -64,11 +64,11 @@ func TestWaitForPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told != 1 {
-		t.Errorf("it said %d times that it waits", told)
+		t.Errorf("it said %d times that it waits, want 1", told)
 	}
 }
 
-// processOf is what a lease says of a process of this machine: proc(5).
+// processOf is what a lease says about a process of this machine: proc(5).
 func processOf(t *testing.T, pid int) repo.Process {
 	t.Helper()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -21,7 +21,7 @@ type worker struct {
 	st     *mysql.Stream
 	sink   *sink
 	locked bool // it reads tables without transactions, outside of any transaction
-	alone  bool // it reads a table with nobody's help
+	alone  bool // it reads a table alone
 	small  int  // tables read since their metadata locks were let go
 }
 
@@ -75,7 +75,7 @@ func (w *worker) run(ctx context.Context) error {
 // errLost says that the session is gone and its work is back in the queue.
 var errLost = errors.New("session lost")
 
-// letGo ends the metadata locks on tables that are read, so that nobody has to wait for them until the end. The snapshot stays.
+// letGo ends the metadata locks on tables that are read, so that no session has to wait for them until the end. The snapshot stays.
 func (w *worker) letGo(ctx context.Context, tables int) error {
 	const many = takeMost                                                                         // a statement each would cost more than the small tables themselves
 	if w.small += max(1, tables); w.small < many && w.sink.last < 1<<20 && !w.job.queue.empty() { // who waits for work holds nothing
@@ -116,7 +116,7 @@ func (w *worker) defined(info define.TableInfo, create string) (t *table, err er
 	return t, nil
 }
 
-// definitionOnly says whether none of a table's rows are wanted, or available.
+// definitionOnly reports whether none of a table's rows are wanted, or available.
 func (w *worker) definitionOnly(t *table) bool {
 	return w.job.NoRows || mysql.Elsewhere(t.info.Engine) || len(chunk.Columns(t.Table)) == 0
 }
@@ -158,7 +158,7 @@ func (w *worker) rows(ctx context.Context, t *table) (err error) {
 	return w.part(ctx, parts[0])
 }
 
-// history makes rows of the past part of a table, where they can be put back.
+// history makes rows of the past part of a table, if they can be put back.
 func (w *worker) history(t *table) {
 	why := "--no-history"
 	if w.job.NoRows {
@@ -179,7 +179,7 @@ func (w *worker) history(t *table) {
 	w.job.note(fmt.Sprintf("Historical rows of %s are not in the backup: %s.", t.info.TableName, why))
 }
 
-// divide gives each part some neighbouring ranges.
+// divide gives each part several neighbouring ranges.
 func divide(t *table, ranges []chunk.Range, threads int, known bool) []*part {
 	n := len(ranges)
 	if known {
@@ -288,7 +288,7 @@ func (w *worker) toHand(err error) bool {
 	return mysql.LockRefused(err) && !w.alone && w.job.snap.Reserve() != nil
 }
 
-// setAside puts away a part that is not available now: for the session in reserve, or where that is lost for later, as long as
+// setAside puts away a part that is not available now: for the session in reserve, or if that is lost for later, as long as
 // any lock is waited for.
 func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
 	if !w.toHand(err) {
@@ -312,10 +312,10 @@ func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
 	return true
 }
 
-// reserve reads what somebody waits to alter, with the session that keeps it from being altered until then. When that is lost,
-// the others read all: what was altered meanwhile is found.
+// reserve reads what another session waits to alter, with the session that keeps it from being altered until then. When that is lost,
+// the others read all: what was altered in the meantime is found.
 func (j *job) reserve(ctx context.Context) error {
-	var w *worker // its buffers are large, and mostly nobody alters anything
+	var w *worker // its buffers are large, and mostly nothing is altered
 	defer func() {
 		if w != nil {
 			w.close()
@@ -376,7 +376,7 @@ func (w *worker) wanted(ctx context.Context, tables []mysql.TableName) error {
 	return nil
 }
 
-// mayLose says whether others go on with what this session was at: it is gone, and they see the same moment.
+// mayLose reports whether others go on with what this session was doing: it is gone, and they see the same moment.
 func (w *worker) mayLose(err error) bool {
 	others := len(w.job.snap.Sessions)
 	if w.st != w.job.snap.Reserve() {

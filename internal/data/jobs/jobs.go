@@ -25,10 +25,10 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// Task does the work of a job. It ends soon when ctx does, and leaves nothing behind then.
+// Task does the work of a job. It ends soon after ctx does, and then leaves nothing behind.
 type Task func(ctx context.Context, r *Report) (Result, error)
 
-// Result is what came of a task.
+// Result is the outcome of a task.
 type Result struct {
 	Text   string // one sentence
 	Backup string // the backup that was made, proven, verified or copied; empty: none
@@ -52,19 +52,19 @@ type Job struct {
 	Kind     state.JobKind
 	Instance string
 	Place    string // without a secret
-	Schedule string // as data/schedule reads it; empty: by hand, or behind After
-	After    string // the name of the job behind whose good end this one is due
+	Schedule string // as data/schedule reads it; empty: by hand, or after After
+	After    string // the name of the job after whose success this one is due
 	Options  any    // what the page may know of it; no secret
-	Made     string // what the task was made of, as far as it matters to one that lasts: another value begins it anew; see Replace
+	Made     string // what the task was made of, as far as it matters to one that lasts: another value restarts it; see Replace
 	Task     Task
 }
 
-// heavy says whether a kind of job burdens its server: of these one runs at a time.
+// heavy reports whether a kind of job burdens its server: of these one runs at a time.
 func heavy(k state.JobKind) bool {
 	return k != state.JobMirror && k != state.JobPrune && k != state.JobCopy
 }
 
-// lasting says whether a kind of job runs as long as Risso does.
+// lasting reports whether a kind of job runs as long as Risso does.
 func lasting(k state.JobKind) bool { return k == state.JobMirror }
 
 // order is the order in which jobs that are due together begin: those first that make safe.
@@ -101,7 +101,7 @@ const (
 	noteEvery  = 2 * time.Second
 	maxRetries = 3                // of a job that failed, before its next time
 	retryAfter = 15 * time.Minute // times the number of failures
-	mirrorMin  = 2 * time.Second  // before a mirror that broke off begins anew; doubled each time
+	mirrorMin  = 2 * time.Second  // before a mirror that broke off is restarted; doubled each time
 	mirrorMax  = 2 * time.Minute
 	steady     = 5 * time.Minute // a mirror that ran so long had worked
 )
@@ -119,7 +119,7 @@ type Runner struct {
 	owed    []state.Run // ends that could not be noted yet
 }
 
-// entry is a job with where it stands.
+// entry is a job with its state.
 type entry struct {
 	Job
 	id       int64
@@ -127,7 +127,7 @@ type entry struct {
 	planned  bool // there is a plan
 	due      time.Time
 	byHand   bool
-	why      string // what is to be told in the log of the next run
+	why      string // what the log of the next run must report
 	began    time.Time
 	failures int  // in a row, since it was due by its plan
 	again    bool // it is due because it failed
@@ -197,7 +197,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.end(context.WithoutCancel(ctx))
 }
 
-// end waits for what runs, but not for ever.
+// end waits for what runs, but not forever.
 func (r *Runner) end(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { r.tasks.Wait(); close(done) }()
@@ -215,7 +215,7 @@ func (r *Runner) end(ctx context.Context) error {
 	return fmt.Errorf("jobs did not end within %s: %v", r.o.Grace, names)
 }
 
-// Start makes a job due now. One that has to wait for another of its server begins behind that. The log of the run says by
+// Start makes a job due now. One that has to wait for another of its server begins after that. The log of the run says by
 // whom it was started.
 func (r *Runner) Start(name, by string) error {
 	r.mu.Lock()
@@ -232,7 +232,7 @@ func (r *Runner) Start(name, by string) error {
 	return nil
 }
 
-// look lets Run look at once for what is due.
+// look makes Run look for what is due now.
 func (r *Runner) look() {
 	select {
 	case r.wake <- struct{}{}:
@@ -240,7 +240,7 @@ func (r *Runner) look() {
 	}
 }
 
-// Stop ends a run that goes on; its log says by whom it was stopped. A mirror begins anew at the next start of Risso, or by hand.
+// Stop ends a run; its log says by whom it was stopped. A mirror is restarted at the next start of Risso, or by hand.
 func (r *Runner) Stop(id int64, by string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -328,7 +328,7 @@ const byServe = "serve"
 func (e *entry) options() json.RawMessage {
 	b, err := json.Marshal(marked{By: byServe, After: e.After, Other: e.Options})
 	if err != nil {
-		return nil // what cannot be told is left out
+		return nil // what is unknown is left out
 	}
 	return b
 }

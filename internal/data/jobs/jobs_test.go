@@ -82,7 +82,7 @@ func (s *shop) until(r *Runner, clock string) {
 	for {
 		r.step(s.t.Context())
 		r.tasks.Wait()
-		r.step(s.t.Context()) // what is due behind it
+		r.step(s.t.Context()) // what is due after it
 		r.tasks.Wait()
 		s.mu.Lock()
 		s.now = s.now.Add(time.Minute)
@@ -130,15 +130,15 @@ func TestDueInOrder(t *testing.T) {
 	s.expect("21 02:00 backup", "21 02:00 copy", "22 02:00 backup", "22 02:00 copy", "22 02:30 drill", "23 02:00 backup", "23 02:00 copy")
 	runs, err := s.facts.Runs(t.Context(), state.RunQuery{Kind: state.JobCopy})
 	if err != nil || len(runs) != 3 || runs[0].Outcome != state.OutcomeOK || runs[0].Text != "copy done" || runs[0].Place != "/backup" {
-		t.Errorf("%+v %v", runs, err)
+		t.Errorf("got %+v %v; want len(runs) 3, runs[0].Outcome state.OutcomeOK, runs[0].Text \"copy done\", runs[0].Place \"/backup\"", runs, err)
 	}
 	_, lines, err := s.facts.RunNotes(t.Context(), runs[0].ID)
 	if err != nil || len(lines) != 2 || lines[0].Text != "behind backup" {
-		t.Errorf("%+v %v", lines, err)
+		t.Errorf("got %+v %v; want len(lines) 2, lines[0].Text \"behind backup\"", lines, err)
 	}
 	jobs, err := s.facts.Jobs(t.Context())
 	if err != nil || len(jobs) != 4 || jobs[0].NextDue.Format("02 15:04") != "24 02:00" || !jobs[1].NextDue.IsZero() {
-		t.Errorf("%+v %v", jobs, err)
+		t.Errorf("got %+v %v; want len(jobs) 4, jobs[0].NextDue.Format(\"02 15:04\") \"24 02:00\", jobs[1].NextDue.IsZero() true", jobs, err)
 	}
 }
 
@@ -158,9 +158,9 @@ func TestMissedIsDoneOnce(t *testing.T) {
 	}
 	_, lines, err := s.facts.RunNotes(t.Context(), runs[1].ID)
 	if err != nil || len(lines) == 0 || !strings.Contains(lines[0].Text, "was due at 2026-11-21 08:00:00, while Risso was not running") {
-		t.Errorf("%+v %v", lines, err)
+		t.Errorf("got %+v %v; want len(lines) not 0, \"was due at 2026-11-21 08:00:00, while Risso was not running\" in lines[0].Text", lines, err)
 	}
-	// Another schedule begins anew: what the old one missed is not asked for.
+	// Another schedule starts over: what the old one missed does not matter.
 	job.Schedule = "daily at 05:00"
 	s.set(time.Date(2026, 11, 29, 3, 0, 0, 0, time.UTC))
 	s.until(s.runner(job), "29 06:00")
@@ -172,7 +172,7 @@ func TestMissedIsDoneOnce(t *testing.T) {
 	s.runner()
 	jobs, err := s.facts.Jobs(t.Context())
 	if err != nil || len(jobs) != 1 || jobs[0].Name != "own" {
-		t.Errorf("%+v %v", jobs, err)
+		t.Errorf("got %+v %v; want len(jobs) 1, jobs[0].Name \"own\"", jobs, err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestFailureIsTriedAgain(t *testing.T) {
 	s.until(r, "22 01:00")
 	s.expect("21 02:00 backup", "21 02:15 backup", "21 02:45 backup", "21 03:30 backup")
 	if want := "critical db1 backup failed: the disk is full"; s.events[1] != want || len(s.events) != 8 {
-		t.Errorf("%q", s.events)
+		t.Errorf("got %q; want s.events[1] %v, len(s.events) 8", s.events, want)
 	}
 	// A restart in between counts on.
 	s.until(r, "22 02:20")
@@ -225,7 +225,7 @@ func TestFailureIsTriedAgain(t *testing.T) {
 	s.expect("23 02:00 drill")
 	runs, err := s.facts.Runs(t.Context(), state.RunQuery{Kind: state.JobDrill})
 	if err != nil || len(runs) != 1 || runs[0].Outcome != state.OutcomeFailed || runs[0].Text != "drill done" {
-		t.Errorf("%+v %v", runs, err)
+		t.Errorf("got %+v %v; want len(runs) 1, runs[0].Outcome state.OutcomeFailed, runs[0].Text \"drill done\"", runs, err)
 	}
 }
 
@@ -253,10 +253,10 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 	}
 	r.step(t.Context())
 	if err := r.Start("a/backup", "t"); !errors.Is(err, ErrRunning) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrRunning", err)
 	}
 	if err := r.Start("z", "t"); !errors.Is(err, ErrNoJob) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNoJob", err)
 	}
 	waits := map[string]string{}
 	var first int64
@@ -267,7 +267,8 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 		}
 	}
 	if len(waits) != 5 || waits["a/backup"] != "" || waits["a/mirror"] != "" || waits["a/drill"] != "a/backup" || waits["b/backup"] != "" || waits["c/backup"] != "other servers' jobs" {
-		t.Errorf("%q", waits)
+		t.Errorf("got %q; want len(waits) 5, waits[\"a/backup\"] \"\", waits[\"a/mirror\"] \"\", waits[\"a/drill\"] \"a/backup\", waits[\"b/backup\"] \"\", waits[\"c/backup\"] \"other servers' jobs\"",
+			waits)
 	}
 	if err := r.Stop(first, "t"); err != nil {
 		t.Error(err)
@@ -280,11 +281,11 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 	}
 	run, err := s.facts.Run(t.Context(), first)
 	if err != nil || run.Outcome != state.OutcomeInterrupted || run.Text != "stopped by hand" {
-		t.Errorf("%+v %v", run, err)
+		t.Errorf("got %+v %v; want Outcome state.OutcomeInterrupted, Text \"stopped by hand\"", run, err)
 	}
 	p, _, err := s.facts.RunNotes(t.Context(), first)
 	if err != nil || p.Stage != "read tables" || p.Done != 50 || p.Total != 200 || p.Unit != "bytes" {
-		t.Errorf("%+v %v", p, err)
+		t.Errorf("got %+v %v; want Stage \"read tables\", Done 50, Total 200, Unit \"bytes\"", p, err)
 	}
 	r.step(t.Context())
 	now := map[string]bool{}
@@ -299,8 +300,8 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 	r.tasks.Wait()
 }
 
-// TestCutShort ends Risso twice while a backup runs: once by Ctrl-C and once by a crash, after which it is begun anew, but
-// not for ever.
+// TestCutShort ends Risso twice while a backup runs: once by Ctrl-C and once by a crash, after which it is restarted, but
+// not forever.
 func TestCutShort(t *testing.T) {
 	s := newShop(t)
 	job := s.job("backup", state.JobBackup, "daily at 02:00")
@@ -328,13 +329,14 @@ func TestCutShort(t *testing.T) {
 	}
 	runs, err := s.facts.Runs(t.Context(), state.RunQuery{})
 	if err != nil || len(runs) != 1 || runs[0].Outcome != state.OutcomeInterrupted || runs[0].Text != textEnded || runs[0].Ended.IsZero() {
-		t.Fatalf("%+v %v", runs, err)
+		t.Fatalf("got %+v %v; want len(runs) 1, runs[0].Outcome state.OutcomeInterrupted, runs[0].Text %v, runs[0].Ended.IsZero() false",
+			runs, err, textEnded)
 	}
-	// At the next start it begins anew, and Risso is killed: nothing is noted.
+	// At the next start it is restarted, and Risso is killed: nothing is noted.
 	job.Task = s.does("backup", nil)
 	r = s.runner(job)
 	if len(r.Running()) != 1 {
-		t.Fatalf("%+v", r.Running())
+		t.Fatalf("got %+v, want length 1", r.Running())
 	}
 	if _, err := s.facts.BeginRun(t.Context(), state.Run{Job: r.entries[0].id, Kind: state.JobBackup, Began: s.now.Add(time.Second)}); err != nil {
 		t.Fatal(err)
@@ -347,11 +349,11 @@ func TestCutShort(t *testing.T) {
 	s.expect("22 02:00 backup")
 	runs, err = s.facts.Runs(t.Context(), state.RunQuery{})
 	if err != nil || len(runs) != 3 || runs[1].Outcome != state.OutcomeInterrupted {
-		t.Errorf("%+v %v", runs, err)
+		t.Errorf("got %+v %v; want len(runs) 3, runs[1].Outcome state.OutcomeInterrupted", runs, err)
 	}
 }
 
-// TestMirrorGoesOn lets a mirror break off again and again: it begins anew, more and more seldom, and is told of once.
+// TestMirrorGoesOn lets a mirror break off again and again: it is restarted, less and less often, and is reported once.
 func TestMirrorGoesOn(t *testing.T) {
 	s := newShop(t)
 	mirror := s.job("mirror", state.JobMirror, "")
@@ -360,11 +362,11 @@ func TestMirrorGoesOn(t *testing.T) {
 	s.until(r, "21 01:10")
 	s.expect("21 01:00 mirror", "21 01:01 mirror", "21 01:02 mirror", "21 01:03 mirror", "21 01:04 mirror", "21 01:05 mirror", "21 01:07 mirror", "21 01:09 mirror")
 	if len(s.events) != 1 || s.events[0] != "warning db1 mirror failed: lost the connection" {
-		t.Errorf("%q", s.events)
+		t.Errorf("got %q; want len(s.events) 1, s.events[0] \"warning db1 mirror failed: lost the connection\"", s.events)
 	}
 }
 
-// TestFullDisk closes the store under the runner: backups are made all the same.
+// TestFullDisk closes the store under the runner: backups are made nevertheless.
 func TestFullDisk(t *testing.T) {
 	s := newShop(t)
 	r := s.runner(s.job("backup", state.JobBackup, "daily at 02:00"))
@@ -380,7 +382,7 @@ func TestBugInTask(t *testing.T) {
 	s.until(s.runner(job), "21 02:05")
 	runs, err := s.facts.Runs(t.Context(), state.RunQuery{})
 	if err != nil || len(runs) != 1 || runs[0].Text != "a bug in risso: index out of range" {
-		t.Errorf("%+v %v", runs, err)
+		t.Errorf("got %+v %v; want len(runs) 1, runs[0].Text \"a bug in risso: index out of range\"", runs, err)
 	}
 }
 
@@ -391,7 +393,7 @@ func TestNewRefuses(t *testing.T) {
 		"which does not exist": {{Name: "a", After: "b"}},
 	} {
 		if _, err := New(Options{Jobs: jobs}); err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("%s: %v", say, err)
+			t.Errorf("%s: got %v; want an error, %q in the error", say, err, say)
 		}
 	}
 }
@@ -412,7 +414,7 @@ func TestRate(t *testing.T) {
 	r.fill(&p, now)
 	if p.Rate < 9 || p.Rate > 11 || p.Left < 60 || p.Left > 80 {
 		b, _ := json.Marshal(p)
-		t.Errorf("%s", b)
+		t.Errorf("got %s; want p.Rate from 9 to 11, p.Left from 60 to 80", b)
 	}
 }
 
@@ -443,9 +445,9 @@ func TestReplace(t *testing.T) {
 	bad := s.job("copy", state.JobCopy, "")
 	bad.After = "nothing"
 	if err := r.Replace(t.Context(), []Job{bad}); err == nil || len(r.Due()) != 3 {
-		t.Fatalf("%v, %v", err, r.Due())
+		t.Fatalf("got %v, %v; want an error, len(r.Due()) 3", err, r.Due())
 	}
-	// The mirror goes elsewhere; the backup has another time, is followed by a copy, and ends as it began; verify is gone.
+	// The mirror goes elsewhere; the backup has another time, is followed by a copy, and ends as it began; verify is removed.
 	now, copies := backup, s.job("copy", state.JobCopy, "")
 	now.Schedule, now.Place, now.Task = "daily at 03:00", "/other", s.does("backup at the other place", nil)
 	copies.After = "backup"
@@ -465,11 +467,12 @@ func TestReplace(t *testing.T) {
 		running[p.Job] = p.Waits
 	}
 	if len(running) != 2 || r.Due()["backup"].Format("02 15:04") != "21 03:00" || r.Start("verify", "t") == nil {
-		t.Errorf("%v, %v", running, r.Due())
+		t.Errorf("got %v, %v; want len(running) 2, r.Due()[\"backup\"].Format(\"02 15:04\") \"21 03:00\", r.Start(\"verify\", \"t\") not nil",
+			running, r.Due())
 	}
 	jobs, err := s.facts.Jobs(t.Context())
 	if err != nil || len(jobs) != 3 {
-		t.Fatalf("%+v %v", jobs, err)
+		t.Fatalf("got %+v %v; want length 3", jobs, err)
 	}
 	for _, j := range jobs {
 		if j.Name == "backup" && (j.Schedule != "daily at 03:00" || j.Place != "/other" || j.NextDue.Format("15:04") != "03:00") {
@@ -480,16 +483,16 @@ func TestReplace(t *testing.T) {
 	if err := r.Replace(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	goOn <- struct{}{} // the backup, for the mirror was told to end
+	goOn <- struct{}{} // the backup, because the mirror was stopped
 	r.tasks.Wait()
 	r.step(t.Context())
 	r.tasks.Wait()
 	if jobs, err := s.facts.Jobs(t.Context()); err != nil || len(jobs) != 0 || len(r.Running()) != 0 {
-		t.Errorf("%+v %v %+v", jobs, err, r.Running())
+		t.Errorf("got %+v %v %+v; want no jobs, no r.Running()", jobs, err, r.Running())
 	}
 	runs, err := s.facts.Runs(t.Context(), state.RunQuery{Kind: state.JobBackup})
 	if err != nil || len(runs) != 1 || runs[0].Outcome != state.OutcomeOK || runs[0].Place != "/backup" {
-		t.Errorf("%+v %v", runs, err)
+		t.Errorf("got %+v %v; want len(runs) 1, runs[0].Outcome state.OutcomeOK, runs[0].Place \"/backup\"", runs, err)
 	}
 	s.expect()
 	// And back again: by the schedule of now.

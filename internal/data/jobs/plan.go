@@ -44,7 +44,7 @@ func (r *Runner) prepare(ctx context.Context) error {
 	return nil
 }
 
-// enter finds out where a job stands; was is what the store knows of it, with the ID 0 when it knows nothing.
+// enter finds out the state of a job; was is what the store knows of it, with the ID 0 if it knows nothing.
 func (r *Runner) enter(ctx context.Context, e *entry, was state.Job, now time.Time) error {
 	var runs []state.Run
 	if was.ID != 0 {
@@ -86,7 +86,7 @@ func failuresInARow(runs []state.Run) int {
 	return len(runs)
 }
 
-// cutShort says whether the last run was, and the one before was not.
+// cutShort reports whether the last run was, and the one before was not.
 func cutShort(runs []state.Run) bool {
 	return len(runs) > 0 && runs[0].Outcome == state.OutcomeInterrupted && runs[0].Text != textStopped &&
 		(len(runs) == 1 || runs[1].Outcome != state.OutcomeInterrupted)
@@ -102,8 +102,8 @@ func (e *entry) replan(now time.Time) {
 	}
 }
 
-// next is the next time of the schedule for which the job did not run. It did when it began at that time or behind it, but
-// before the one that follows: then the clock was put back.
+// next is the next time of the schedule for which the job did not run. It did if it began at that time or after it, but
+// before the following one: then the clock was set back.
 func (e *entry) next(now time.Time) time.Time {
 	if !e.planned {
 		return time.Time{}

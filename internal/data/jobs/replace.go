@@ -10,11 +10,11 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// Replace lets other jobs be run from now on, when they can be: else everything stays as it was.
+// Replace changes the jobs that are run from now on, if they can be: else everything stays as it was.
 //
-//   - A job of the same name goes on where it stands; with another schedule it is due by that.
-//   - What runs ends as it began, but for a mirror that was made of something else: it begins anew.
-//   - A job that is not wanted any more ends its run, a mirror at once, and is forgotten.
+//   - A job of the same name goes on where it is; with another schedule it is due by that.
+//   - What runs ends as it began, except a mirror that was made of something else: it is restarted.
+//   - A job that is not wanted any more ends its run, a mirror immediately, and is forgotten.
 func (r *Runner) Replace(ctx context.Context, jobs []Job) error {
 	list, err := entriesOf(jobs)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Runner) Replace(ctx context.Context, jobs []Job) error {
 	return r.replace(ctx, list)
 }
 
-// replace puts a list of entries in the place of what there is. The caller holds the lock.
+// replace replaces the list of entries. The caller holds the lock.
 func (r *Runner) replace(ctx context.Context, list []*entry) error {
 	now := r.o.Now()
 	known, err := r.o.Facts.Jobs(ctx)
@@ -69,7 +69,7 @@ func (r *Runner) replace(ctx context.Context, list []*entry) error {
 			continue
 		}
 		if err := r.note(ctx, e, known, now); err != nil {
-			// It runs all the same: what the store does not know costs at most a run too many.
+			// It runs nevertheless: what the store does not know costs at most a run too many.
 			r.o.Logger.Warn("a job could not be noted", "job", e.Name, "err", err)
 		}
 	}
@@ -92,7 +92,7 @@ func (r *Runner) note(ctx context.Context, e *entry, known []state.Job, now time
 	return err
 }
 
-// become takes over what a job is to be from now on. Its name, kind and server stay: they are read without the lock.
+// become takes over a job's new definition. Its name, kind and server stay: they are read without the lock.
 func (e *entry) become(n *entry, now time.Time) *entry {
 	e.gone = false
 	e.changed = e.changed || e.Place != n.Place || e.Schedule != n.Schedule || e.After != n.After || !reflect.DeepEqual(e.Options, n.Options)

@@ -39,7 +39,7 @@ func newReport(at time.Time, now func() time.Time) *Report {
 	return &Report{now: now, old: point{t: at}, mid: point{t: at}}
 }
 
-// Stage says what the task does from now on; progress begins anew.
+// Stage says what the task does from now on; progress starts over.
 func (r *Report) Stage(name string) {
 	now := r.now()
 	r.mu.Lock()
@@ -81,7 +81,7 @@ func (r *Report) log(now time.Time, text string) {
 	}
 }
 
-// fill tells how far it is.
+// fill reports how far it is.
 func (r *Report) fill(p *Progress, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *Report) fill(p *Progress, now time.Time) {
 	}
 }
 
-// take gives what was not noted yet.
+// take returns what was not noted yet.
 func (r *Report) take(run int64) (p state.RunProgress, lines []state.RunLine, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

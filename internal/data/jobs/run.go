@@ -56,7 +56,7 @@ func (r *Runner) begin(ctx context.Context, e *entry, now time.Time) {
 	if !lasting(e.Kind) && heavy(e.Kind) {
 		r.event(e, fleet.SeverityInfo, string(e.Kind)+" began")
 	}
-	task := e.Task // the entry may be given another meanwhile
+	task := e.Task // the entry may get another in the meantime
 	r.tasks.Go(func() { r.work(tctx, e, e.run, task) })
 }
 
@@ -69,7 +69,7 @@ func (r *Runner) work(ctx context.Context, e *entry, run *run, task Task) {
 	result, err := task.do(ctx, run.report)
 	stopNotes()
 	<-noted
-	// What is left to be said is said even when Risso ends.
+	// The rest is reported even if Risso ends.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	r.finish(after, ctx, e, run, result, err)
@@ -118,7 +118,7 @@ func (r *Runner) noteRun(ctx context.Context, run *run) {
 	}
 }
 
-// finish notes the end of a run, and when the job and those behind it are due.
+// finish notes the end of a run, and when the job and those after it are due.
 func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Result, err error) {
 	now := r.o.Now()
 	n := run.note
@@ -151,7 +151,7 @@ func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Re
 	} else {
 		r.replanAfter(ctx, e, n, errors.Is(err, ErrFound), now)
 	}
-	// First what is due, then the end: killed in between, the one behind is done rather than forgotten.
+	// First what is due, then the end: if killed in between, the one after it is done rather than forgotten.
 	if n.ID != 0 {
 		if werr := r.o.Facts.EndRun(ctx, n); werr != nil && !goneRun(werr) {
 			r.owed = append(r.owed, n)
@@ -170,7 +170,7 @@ func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Re
 	r.look()
 }
 
-// replanAfter says when a job is due behind a run, and makes those due that follow a good end.
+// replanAfter sets when a job is due after a run, and makes those due that follow a success.
 func (r *Runner) replanAfter(ctx context.Context, e *entry, n state.Run, found bool, now time.Time) {
 	failures := e.failures
 	if lasting(e.Kind) && now.Sub(n.Began) > steady {
@@ -222,7 +222,7 @@ func (r *Runner) tell(e *entry, n state.Run, result Result, failures int) {
 			severity = fleet.SeverityCritical
 		}
 		if lasting(e.Kind) && failures > 1 {
-			return // told the first time
+			return // reported the first time
 		}
 		r.event(e, severity, what+" failed: "+n.Text)
 	case state.OutcomeInterrupted:

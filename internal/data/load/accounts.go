@@ -15,17 +15,17 @@ import (
 type account struct {
 	name   string // as the statement has it
 	ways   []way  // to log in; none: without a password
-	tls    string // behind REQUIRE
-	limits string // behind WITH
-	expire string // behind PASSWORD EXPIRE; "now" where nothing stands there
+	tls    string // after REQUIRE
+	limits string // after WITH
+	expire string // after PASSWORD EXPIRE; "now" if nothing follows
 	locked bool
-	lost   []string // what only its flavour has, and is not at its default
+	lost   []string // what only its flavour has, and is not the default
 }
 
 // way is a way to log in.
 type way struct{ plugin, secret string } // the secret as a literal
 
-// splitSQL gives the words of a statement; what is quoted, with what hangs on it, is one.
+// splitSQL returns the words of a statement; a quoted string, with what is attached to it, is one.
 func splitSQL(s string) (list []string) {
 	end := -1
 	for _, t := range sqltext.Tokens(s) {
@@ -122,7 +122,7 @@ func (a *account) identified(rest []string) {
 // loginTwins are ways to log in that have another name in the other flavour.
 var loginTwins = map[string]string{"auth_socket": "unix_socket", "unix_socket": "auth_socket"}
 
-// rehearseAccounts puts accounts into the target's words, and finds out which cannot come along.
+// rehearseAccounts translates accounts for the target, and finds out which cannot be restored.
 func (r *run) rehearseAccounts(ctx context.Context, s *session) error {
 	there := map[string]bool{}
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: which accounts are there? */ User AS u, Host AS h FROM mysql.user")
@@ -190,7 +190,7 @@ func (r *run) rehearseAccount(o repo.Object, granted map[string]bool) {
 	r.accounts[key] = &o
 }
 
-// writeAccount gives the CREATE USER for the target, or why there is none.
+// writeAccount returns the CREATE USER for the target, or why there is none.
 func (r *run) writeAccount(a account, where string, role bool) (create, why string) {
 	var b strings.Builder
 	b.WriteString("CREATE USER " + a.name)
@@ -254,7 +254,7 @@ func (r *run) writeAccount(a account, where string, role bool) (create, why stri
 // publicRole is what everybody has in MariaDB since 10.11: it is granted to, and neither made nor dropped.
 const publicRole = "PUBLIC"
 
-// isPublic says whether an account is publicRole.
+// isPublic reports whether an account is publicRole.
 func isPublic(o *repo.Object) bool {
 	return o.Name == publicRole && strings.HasPrefix(o.Create, "CREATE ROLE")
 }
@@ -335,7 +335,7 @@ func (r *run) writeGrant(g string, granted map[string]bool) (out string, lost []
 	return "GRANT " + strings.Join(keep, ", ") + " " + g[read.On:], lost
 }
 
-// privilege is what a privilege is called by the target, or "".
+// privilege is the target's name of a privilege, or "".
 func (r *run) privilege(name string) string {
 	known := r.known.privileges
 	if len(known) == 0 || known[name] || name == "ALL PRIVILEGES" {
@@ -349,7 +349,7 @@ func (r *run) privilege(name string) string {
 	return ""
 }
 
-// acrossFlavours gives a GRANT, or SET DEFAULT ROLE, the other flavour's form.
+// acrossFlavours translates a GRANT, or SET DEFAULT ROLE, into the other flavour's form.
 func acrossFlavours(g string, rolesAreAccounts bool, granted map[string]bool) string {
 	if !rolesAreAccounts {
 		g = roleName().ReplaceAllStringFunc(g, func(name string) string {
@@ -366,7 +366,7 @@ func acrossFlavours(g string, rolesAreAccounts bool, granted map[string]bool) st
 	if strings.HasPrefix(g, "SET DEFAULT ROLE ") {
 		return replaceWord(g, "FOR", "TO")
 	}
-	// MariaDB repeats in the first GRANT what stands in CREATE USER.
+	// MariaDB repeats in the first GRANT what is in CREATE USER.
 	if !asDefault.Has(g, "ON") {
 		return g
 	}
@@ -382,7 +382,7 @@ func acrossFlavours(g string, rolesAreAccounts bool, granted map[string]bool) st
 	return g
 }
 
-// replaceWord puts another word in the place of one.
+// replaceWord replaces a word.
 func replaceWord(s, word, other string) string {
 	begin, end := asDefault.Find(s, word)
 	if begin < 0 {

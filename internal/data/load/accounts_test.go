@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// TestOddAccounts: accounts come back as they were whatever their names, and the certificates that they ask for, are made of.
+// TestOddAccounts: accounts come back as they were whatever is in their names and in the certificates that they ask for.
 func TestOddAccounts(t *testing.T) {
 	t.Parallel()
 	for _, spec := range servers {
@@ -35,17 +35,17 @@ func TestOddAccounts(t *testing.T) {
 			r := takeBackup(t, node)
 			exec(t, s, "DROP DATABASE shop", "DROP USER "+strings.Join(odd, ", "))
 			if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || len(res.LeftOut) > 0 {
-				t.Fatalf("%v: %+v", err, res.LeftOut)
+				t.Fatalf("%v: got %+v; want none", err, res.LeftOut)
 			}
 			if after := all(); after != before {
-				t.Error(differ(before, after))
+				t.Errorf("got %v, want after %v", differ(before, after), before)
 			}
 		})
 	}
 }
 
 // TestOldAccounts: backups that hold accounts as MySQL shows them, with quotes that are not marked, are restored: with their grants
-// where these can be read, else without the account, which is named. What only looks so is refused.
+// if these can be read, else without the account, which is named. What only looks like them is refused.
 func TestOldAccounts(t *testing.T) {
 	t.Parallel()
 	node := lend(t, "mysql-5.7")
@@ -63,7 +63,7 @@ func TestOldAccounts(t *testing.T) {
 	o := load.Options{Repo: r, Into: target(t, node), SkipIncompatible: true}
 	res, err := restore(t, o)
 	if !errors.Is(err, load.ErrLeftOut) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want load.ErrLeftOut", err)
 	}
 	for _, want := range []struct{ account, why string }{{"account cert@%", "quote in the certificate"}, {"account proxy@%", "may act for"}, {"account column@%", "of a column"}} {
 		if !slices.ContainsFunc(res.LeftOut, func(f load.Finding) bool { return f.What == want.account && strings.Contains(f.Why, want.why) }) {
@@ -71,10 +71,10 @@ func TestOldAccounts(t *testing.T) {
 		}
 	}
 	if len(res.LeftOut) != 3 {
-		t.Errorf("%+v", res.LeftOut)
+		t.Errorf("got %+v, want length 3", res.LeftOut)
 	}
 	if got, want := ask(t, s, "SHOW GRANTS FOR 'app''x'@'%'"), "GRANT USAGE ON *.* TO 'app'x'@'%'|\nGRANT SELECT ON `shop`.* TO 'app'x'@'%' WITH GRANT OPTION|\nGRANT PROXY ON 'p'r'@'%' TO 'app'x'@'%'|\n"; got != want {
-		t.Errorf("grants: %s", got)
+		t.Errorf("grants: got %s, want %s", got, want)
 	}
 	for _, l := range []repo.Line{
 		account("a'x@%", `CREATE USER 'a\'x'@'%'`, "GRANT ALL ON *.* TO 'pwned'@'%', 'a'x'@'%'"),
@@ -91,7 +91,7 @@ func TestOldAccounts(t *testing.T) {
 		r, _ := emptyRepo(t)
 		forge(t, r, c.Server, l)
 		if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), SkipIncompatible: true, Overwrite: true}); !errors.Is(err, load.ErrForged) {
-			t.Errorf("%s: %v", lineText(l), err)
+			t.Errorf("%s: got %v, want load.ErrForged", lineText(l), err)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// bulkBytes is what Options.BulkBytes is when nothing is said: to prepare a statement for less is not worth it.
+// bulkBytes is the default of Options.BulkBytes: to prepare a statement for less is not worth it.
 const bulkBytes = 64 << 10
 
-// bulkRow is the largest row that is held to be sent so: LOAD DATA holds none, where the server lets it.
+// bulkRow is the largest row that is held to be sent so: LOAD DATA holds none, if the server allows it.
 const bulkRow = 8 << 20
 
 // binds turns the raw rows of a feed into what mysql.Bulk takes: their values are length-encoded already.
@@ -23,7 +23,7 @@ type binds struct {
 	carry []byte // a row that is read and did not go into the execution before
 }
 
-// next gives the next rows of the batch; none at the end of it.
+// next returns the next rows of the batch; none at the end of it.
 func (b *binds) next() (rows []byte, err error) {
 	b.buf = append(b.buf[:0], b.carry...)
 	b.carry = b.carry[:0]

@@ -80,7 +80,7 @@ func (r *run) check(ctx context.Context, s *session) error {
 }
 
 // mayWrite refuses a server that is read-only to this account. It asks by a statement that changes nothing: a server that is read-only
-// refuses it before it looks for the table, which nobody has.
+// refuses it before it looks for the table, which does not exist.
 func mayWrite(ctx context.Context, s *session) error {
 	err := s.Exec(ctx, "UPDATE /* risso: may it be changed? */ "+repo.JournalSchema+".nothing SET nothing = 1")
 	switch n := mysql.ErrorNumber(err); {
@@ -129,7 +129,7 @@ func (e *Incompatible) Error() string { return ErrIncompatible.Error() + ": " + 
 // Is makes it ErrIncompatible.
 func (e *Incompatible) Is(target error) bool { return target == ErrIncompatible }
 
-// rehearseAll tries in a session of its own what a server of another kind may not understand. Nothing is changed.
+// rehearseAll tries in a separate session what a server of another kind may not understand. Nothing is changed.
 func (r *run) rehearseAll(ctx context.Context) error {
 	s, err := r.open(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *run) rehearseAll(ctx context.Context) error {
 	return r.rehearseAccounts(ctx, s)
 }
 
-// Rehearsals go on in several sessions, each with its own temporary tables; so many tables are held in memory at once, and for so many
+// Rehearsals go on in several sessions, each with its own temporary tables; the number of tables held in memory at once, and the number for which
 // one more session is worth opening.
 const (
 	heldTables = 256
@@ -324,7 +324,7 @@ func (d definition) unnumbered() definition {
 	return d
 }
 
-// wordsOf counts the words that stand outside of quotes, also in comments that only some servers read.
+// wordsOf counts the words outside of quotes, also in comments that only some servers read.
 func wordsOf(s string) map[string]int {
 	out := map[string]int{}
 	words(s, "", func(_ [2]string, word string) string {
@@ -334,7 +334,7 @@ func wordsOf(s string) map[string]int {
 	return out
 }
 
-// setPosition tells the target that it has what the backup's server had done.
+// setPosition makes the target record that it has what the backup's server had done.
 func (r *run) setPosition(ctx context.Context, s **session) error {
 	if !r.o.SetGTID {
 		return nil

@@ -47,8 +47,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestChoice: what was asked for and cannot be is refused before anything is written: new names that no server holds, and names that the
-// backup does not have, of which a slip would put the rest where nobody wants it.
+// TestChoice: what was asked for and is impossible is refused before anything is written: new names that no server accepts, and names that the
+// backup does not have, since a typo would put the rest where it is not wanted.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	node := lend(t, "mariadb")
@@ -94,9 +94,9 @@ func TestChoice(t *testing.T) {
 	}
 	// A slip in --rename does not bring the rest over what is there.
 	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Schemas: []string{"shop"}, Rename: []string{"shpo=shop2"}, Overwrite: true}); !errors.Is(err, load.ErrNothing) {
-		t.Error(err)
+		t.Errorf("got %v, want load.ErrNothing", err)
 	}
 	if got := ask(t, s, "SELECT COUNT(*) FROM shop.o"); got != "2|\n" {
-		t.Errorf("%s rows are there", got)
+		t.Errorf("%s rows are there, want \"2|\\n\"", got)
 	}
 }

@@ -19,7 +19,7 @@ type choice struct {
 	// What the backup has of it: matched are patterns, known and used are renamed names that it has, and that come back.
 	matched     map[string]bool
 	known, used map[[2]string]bool
-	near        map[string]string // what is called nearly as one that was named, by that
+	near        map[string]string // for a name that was asked for, one that is nearly the same
 }
 
 func newChoice(schemas, tables, rename []string) (choice, error) {
@@ -139,7 +139,7 @@ func (c choice) meant() (list []string) {
 }
 
 // unmet are the names that were asked for and that the backup does not have: schemas, tables, names to be renamed. idle are those that it
-// has, or patterns, of which nothing comes back.
+// has, or patterns, of which nothing is restored.
 func (c choice) unmet() (missing, idle []string) {
 	for _, p := range c.schemas {
 		if c.matched[p] {
@@ -177,7 +177,7 @@ func (c choice) unmet() (missing, idle []string) {
 	return slices.Compact(missing), slices.Compact(idle)
 }
 
-// all says whether everything is wanted.
+// all reports whether everything is wanted.
 func (c choice) all() bool { return len(c.schemas) == 0 && len(c.tables) == 0 }
 
 func (c choice) schema(name string) bool {
@@ -192,7 +192,7 @@ func (c choice) schema(name string) bool {
 	return false
 }
 
-// table says whether a table, or a view, is wanted.
+// table reports whether a table, or a view, is wanted.
 func (c choice) table(schema, name string) bool {
 	if c.schema(schema) {
 		return true
@@ -205,7 +205,7 @@ func (c choice) table(schema, name string) bool {
 	return false
 }
 
-// object says whether something beside tables is wanted.
+// object reports whether something other than a table is wanted.
 func (c choice) object(o *repo.Object) bool {
 	switch o.Kind {
 	case repo.Account:

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// kindTable is what stands for a table beside the kinds of objects: tables, views and sequences share their names.
+// kindTable is the kind of tables, next to the kinds of objects: tables, views and sequences share their names.
 const kindTable repo.ObjectKind = "table"
 
 // relationKind is the kind of what information_schema.TABLES has under a TABLE_TYPE.
@@ -24,9 +24,9 @@ func relationKind(tableType string) repo.ObjectKind {
 	return kindTable
 }
 
-// clear drops what has the name of a table, view or sequence that will be made, whatever it is: DROP TABLE does not drop a view, nor DROP
-// VIEW a table. Only with Overwrite something of another kind goes: without it, what is there under the name was made by this restore, or
-// by somebody else meanwhile.
+// clear drops what has the name of a table, view or sequence that will be made, of any kind: DROP TABLE does not drop a view, nor DROP
+// VIEW a table. Objects of another kind are dropped only with Overwrite: without it, what is there under the name was made by this restore, or
+// by somebody else in the meantime.
 func (r *run) clear(ctx context.Context, s *session, kind repo.ObjectKind, schema, name string) error {
 	quoted := mysql.Quote(schema) + "." + mysql.Quote(name)
 	is := kind
@@ -63,7 +63,7 @@ func (r *run) clear(ctx context.Context, s *session, kind repo.ObjectKind, schem
 	return nil
 }
 
-// tellDropped adds to why a restore ended what of that which was there is gone.
+// tellDropped adds to an error that ends a restore what was dropped.
 func (r *run) tellDropped(err error) error {
 	if len(r.dropped) == 0 {
 		return err

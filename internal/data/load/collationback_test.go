@@ -22,8 +22,8 @@ const (
 	lentCollation = "utf8mb4_bin"       // that it has while procedures are made
 )
 
-// TestCollationBack: a schema that is there has its own default collation again when a restore that makes procedures is interrupted; what a
-// killed one left is told by Forget, and given back, or the journal stays and the statement is named. Dry runs are refused beside another
+// TestCollationBack: a schema that is there gets its own default collation back when a restore that makes procedures is interrupted; what a
+// killed one left is reported by Forget, and given back, or the journal stays and the statement is named. Dry runs are refused during another
 // restore, and where the account may not write.
 func TestCollationBack(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
@@ -130,7 +130,7 @@ func collationAfterKill(t *testing.T, node *sandbox.Node, s *mysql.Stream, dir s
 	}
 }
 
-// collationKept: who may not give it back is told the statement, and the journal stays.
+// collationKept: an account that may not give it back gets the statement, and the journal stays.
 func collationKept(t *testing.T, node *sandbox.Node, s *mysql.Stream, dir string) {
 	t.Helper()
 	exec(t, s, "DROP DATABASE cdb", "CREATE DATABASE cdb COLLATE "+ownCollation)

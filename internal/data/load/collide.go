@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// ErrOneName is told where two things of a backup would come back under one name.
+// ErrOneName means that two things of a backup would be restored under one name.
 var ErrOneName = errors.New("two objects would have the same name")
 
 // checkNames refuses a restore in which one thing would come back over another: by a renaming, or because the target takes names that
@@ -44,7 +44,7 @@ func (r *run) checkNames() error {
 		}
 		name := r.choice.targetSchema(l.Schema.Name)
 		if _, renamed := r.choice.rename[[2]string{l.Schema.Name, ""}]; renamed && !r.folds {
-			continue // two schemas may become one, while what is in them has names of its own
+			continue // two schemas may become one, while what is in them has its own names
 		}
 		if err := claim("schema", name, "", "schema "+mysql.Quote(l.Schema.Name)); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (r *run) checkNames() error {
 // ER_WRONG_DB_NAME, ER_WRONG_TABLE_NAME, ER_INVALID_CHARACTER_STRING.
 var badName = map[int]bool{errno.NameTooLong: true, errno.WrongSchemaName: true, errno.WrongTableName: true, errno.InvalidCharacters: true}
 
-// oldName is what stands before a name that has not been encoded for its file. Source: MySQL manual, "Mapping of Identifiers to File Names".
+// oldName is the prefix of a name that has not been encoded for its file. Source: MySQL manual, "Mapping of Identifiers to File Names".
 const oldName = "#mysql50#"
 
 // askNames asks the target whether it can have the new names of what is renamed: it looks at a name before it looks for it.

@@ -56,10 +56,10 @@ func TestOneName(t *testing.T) {
 			}
 			// The real run says the same, and writes nothing.
 			if _, err := restore(t, load.Options{Repo: r, Into: target(t, folding), Schemas: []string{"Ab", "ab"}}); !errors.Is(err, load.ErrOneName) {
-				t.Error(err)
+				t.Errorf("got %v, want load.ErrOneName", err)
 			}
 			if got := ask(t, stream(t, folding), "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN ('ab', 'Ab')"); got != "0|\n" {
-				t.Errorf("schemas are there: %s", got)
+				t.Errorf("schemas are there: %s, want \"0|\\n\"", got)
 			}
 			if _, err := restore(t, load.Options{Repo: r, Into: target(t, folding), Schemas: []string{"Ab", "ab", "cs"}, Rename: []string{"Ab=other", "cs.T=cs.t2", "cs.V=cs.v2"}}); err != nil {
 				t.Error(err)
@@ -79,11 +79,11 @@ func TestTriggerOfAnother(t *testing.T) {
 	for _, dry := range []bool{true, false} {
 		_, err := restore(t, load.Options{Repo: r, Into: target(t, node), Tables: []string{"shop.o"}, Overwrite: true, DryRun: dry})
 		if !errors.Is(err, load.ErrOneName) || !strings.Contains(err.Error(), "of table `other` on the server") {
-			t.Errorf("%v", err)
+			t.Errorf("got %v; want load.ErrOneName, \"of table `other` on the server\" in the error", err)
 		}
 	}
 	if got := ask(t, s, "SELECT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'shop'"); got != "other|\n" {
-		t.Errorf("the trigger is on %q", got)
+		t.Errorf("the trigger is on %q, want \"other|\\n\"", got)
 	}
 	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Tables: []string{"shop.o"}, Overwrite: true, NoPrograms: true}); err != nil {
 		t.Error(err)
@@ -92,6 +92,6 @@ func TestTriggerOfAnother(t *testing.T) {
 		t.Error(err)
 	}
 	if got := ask(t, s, "SELECT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'shop'"); got != "o|\n" {
-		t.Errorf("the trigger is on %q", got)
+		t.Errorf("the trigger is on %q, want \"o|\\n\"", got)
 	}
 }

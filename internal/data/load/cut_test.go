@@ -15,8 +15,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// telling is a schema of MariaDB of which much is told: keys that wait and keys that are refused, a check that rows break, what is computed, broken,
-// over; and a routine that was made when its schema had another collation.
+// telling is a schema of MariaDB about which there is much to report: keys that wait and keys that are refused, a check that rows break,
+// what is computed, broken, over; and a routine that was made when its schema had another collation.
 var telling = []string{
 	"CREATE DATABASE w CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE w", "SET foreign_key_checks = 0, check_constraint_checks = 0",
 	"CREATE TABLE `a ``child` (id INT PRIMARY KEY, p BIGINT, c INT, CONSTRAINT wide FOREIGN KEY (p) REFERENCES parent (id), CONSTRAINT good FOREIGN KEY (c) REFERENCES parent (id))", "INSERT INTO `a ``child` VALUES (1, 1, 1)",
@@ -30,11 +30,11 @@ var telling = []string{
 	"ALTER DATABASE w COLLATE utf8mb4_unicode_ci",
 }
 
-// around are tables of the target beside it: what is told goes by them, too.
+// around are other tables of the target: reports depend on them, too.
 var around = []string{"CREATE DATABASE o", "CREATE TABLE o.outside (id BIGINT PRIMARY KEY)", "CREATE DATABASE crm", "SET foreign_key_checks = 0",
 	"CREATE TABLE crm.visits (id INT PRIMARY KEY, who INT, CONSTRAINT of_whom FOREIGN KEY (who) REFERENCES w.parent (id))", "INSERT INTO crm.visits VALUES (1, 1), (2, 99)"}
 
-// tellingBackup takes a backup of that schema, and leaves nothing of it behind.
+// tellingBackup takes a backup of that schema, and removes the schema.
 func tellingBackup(t *testing.T) load.Options {
 	t.Helper()
 	node := lend(t, "mariadb")
@@ -108,7 +108,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestStagesAsPlanned: a dry run changes nothing, and what it says is what the restore then does, in these words and this order.
+// TestStagesAsPlanned: a dry run changes nothing, and what it announces is what the restore then does, in the same words and order.
 func TestStagesAsPlanned(t *testing.T) {
 	o := tellingBackup(t)
 	node := lend(t, "mysql-9.7")
@@ -119,13 +119,13 @@ func TestStagesAsPlanned(t *testing.T) {
 	o.Into, o.DryRun = target(t, node), true
 	var want, got []string
 	o.Confirm = func(p load.Plan) error {
-		for _, st := range p.Stages {
+		for _, st := range p.Steps {
 			want = append(want, st.What)
 		}
 		return nil
 	}
 	if _, err := restore(t, o); err != nil || len(want) < 10 {
-		t.Fatalf("got the stages %q, %v", want, err)
+		t.Fatalf("got the stages %q, %v; want at least 10", want, err)
 	}
 	if now := ask(t, s, there); now != before {
 		t.Errorf("behind a dry run: got %s, want %s", now, before)
@@ -140,14 +140,14 @@ func TestStagesAsPlanned(t *testing.T) {
 		}
 	}
 	if _, err := restore(t, o); !errors.Is(err, load.ErrLeftOut) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want load.ErrLeftOut", err)
 	}
-	if want = slices.Compact(want); !slices.Equal(got, want) { // events come twice, one behind the other
+	if want = slices.Compact(want); !slices.Equal(got, want) { // events come twice, one after the other
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// TestServerCutOff: the same where the server is killed each time, and the restore gives up.
+// TestServerCutOff: the same if the server is killed each time, and the restore gives up.
 func TestServerCutOff(t *testing.T) {
 	o := tellingBackup(t)
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
@@ -165,7 +165,7 @@ func TestServerCutOff(t *testing.T) {
 				}
 			}
 			testCutOff(t, spec, node, o, kill, start, "foreign keys", "routines", "journal")
-			// A restore that lives on: what the server forgot is told.
+			// A restore that goes on: what the server forgot is reported.
 			s := stream(t, node)
 			exec(t, s, "CREATE DATABASE mem", "CREATE TABLE mem.m (id INT PRIMARY KEY) ENGINE=MEMORY", "INSERT INTO mem.m VALUES (1), (2)", "CREATE TABLE mem.t (id INT PRIMARY KEY)", "INSERT INTO mem.t VALUES (1)", "CREATE PROCEDURE mem.p () SELECT 1")
 			r := takeBackup(t, node, "mem")
@@ -179,7 +179,8 @@ func TestServerCutOff(t *testing.T) {
 				}
 			}})
 			if !errors.Is(err, load.ErrDifferent) || len(res.Different) != 1 || res.Different[0].Table != "m" || !strings.Contains(res.Different[0].Wants, "2 rows") || !strings.Contains(res.Different[0].Wants, "MEMORY tables") || res.Objects != 1 {
-				t.Errorf("%v: %+v", err, res)
+				t.Errorf("%v: got %+v; want load.ErrDifferent, len(Different) 1, Different[0].Table \"m\", \"2 rows\" in Different[0].Wants, \"MEMORY tables\" in Different[0].Wants, Objects 1",
+					err, res)
 			}
 		})
 	}
@@ -201,7 +202,7 @@ func testCutOff(t *testing.T, spec string, node *sandbox.Node, o load.Options, c
 		}
 	}
 	if !errors.Is(err, load.ErrLeftOut) || res.Resumed {
-		t.Fatalf("%v: %+v", err, res)
+		t.Fatalf("%v: got %+v; want load.ErrLeftOut, Resumed false", err, res)
 	}
 	exec(t, stream(t, node), "SET foreign_key_checks = 0", "DROP DATABASE w")
 	for _, stage := range stages {
@@ -251,19 +252,19 @@ func TestSince(t *testing.T) {
 				_, err := restore(t, o)
 				for _, what := range []string{"table `w`.`old`", "view `w`.`whole`", "procedure `w`.`pr`"} {
 					if !errors.Is(err, load.ErrExists) || !strings.Contains(err.Error(), what) {
-						t.Errorf("nothing of %s: %v", what, err)
+						t.Errorf("nothing of %s: got %v; want load.ErrExists, %q in the error", what, err, what)
 					}
 				}
 			}
 			if got := ask(t, s, "SELECT theirs FROM w.whole"); got != "7|\n" {
-				t.Errorf("what somebody made since is %q", got)
+				t.Errorf("what somebody made since is %q, want \"7|\\n\"", got)
 			}
 			var plan load.Plan
 			o.Overwrite, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 			exec(t, s, "ALTER DATABASE w CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
 			again("with --overwrite")
 			if drops := strings.Join(plan.Drops, ", "); plan.DropsAll != 3 || !strings.Contains(drops, "table `w`.`old`") {
-				t.Errorf("it drops %q", plan.Drops)
+				t.Errorf("it drops %q; want plan.DropsAll 3, \"table `w`.`old`\" in drops", plan.Drops)
 			}
 		})
 	}

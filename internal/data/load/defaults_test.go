@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// oddDefaults are what a server may give new sessions, and change what a statement means or whether it is taken at all.
+// oddDefaults are what new sessions may inherit from a server, and change what a statement means or whether it is taken at all.
 var oddDefaults = []string{
 	"sql_select_limit = 1", "max_join_size = 1", "sql_big_selects = 0", "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,HIGH_NOT_PRECEDENCE,IGNORE_SPACE,PAD_CHAR_TO_FULL_LENGTH,REAL_AS_FLOAT,STRICT_ALL_TABLES'",
 	"autocommit = 0", "completion_type = 2", "sql_safe_updates = 1", "sql_auto_is_null = 1", "transaction_isolation = 'READ-UNCOMMITTED'", "tx_isolation = 'READ-UNCOMMITTED'",
@@ -24,7 +24,7 @@ var oddDefaults = []string{
 	"eq_range_index_dive_limit = 1", "sort_buffer_size = 32768", "tmp_table_size = 1024", "max_heap_table_size = 16384", "big_tables = 1", "windowing_use_high_precision = 0", "show_old_temporals = 1", "query_cache_type = 1",
 }
 
-// TestOddDefaults: whatever sessions inherit from a server, a backup of it holds all, and a restore into it brings all back.
+// TestOddDefaults: no matter what sessions inherit from a server, a backup of it is complete, and a restore into it restores everything.
 func TestOddDefaults(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestOddDefaults(t *testing.T) {
 			exec(t, s, "DROP DATABASE rental", "COMMIT")
 			res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
 			if err != nil || len(res.Different) > 0 || len(res.LeftOut) > 0 {
-				t.Errorf("%v: %+v, %+v", err, res.Different, res.LeftOut)
+				t.Errorf("%v: got %+v, %+v; want no res.Different, no res.LeftOut", err, res.Different, res.LeftOut)
 			}
 			setDefaults(t, node, before)
 			if got := rentalSays(t, node); got != want {
@@ -55,7 +55,7 @@ func TestOddDefaults(t *testing.T) {
 	}
 }
 
-// rentalSays is what a server answers of the schema rental.
+// rentalSays is what a server answers about the schema rental.
 func rentalSays(t *testing.T, node *sandbox.Node) string {
 	t.Helper()
 	s := stream(t, node)
@@ -67,7 +67,7 @@ func rentalSays(t *testing.T, node *sandbox.Node) string {
 	return b.String()
 }
 
-// setDefaults sets global variables, of which a server need not know all, and gives what they were.
+// setDefaults sets global variables, not all of which a server knows, and returns what they were.
 func setDefaults(t *testing.T, node *sandbox.Node, sets []string) (before []string) {
 	t.Helper()
 	s := stream(t, node)

@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// definition is a CREATE TABLE taken apart: what stands before the list, the items of the list, what stands behind it.
+// definition is a CREATE TABLE taken apart: what comes before the list, the items of the list, what comes after it.
 type definition struct {
 	items []string
 	tail  string
@@ -85,7 +85,7 @@ func references(item, schema string) (string, string) {
 	return "", ""
 }
 
-// foreignKeys gives the foreign keys and the definition without them.
+// foreignKeys returns the foreign keys and the definition without them.
 func (d definition) foreignKeys() (definition, []string) {
 	var keys, rest []string
 	for _, item := range d.items {
@@ -98,8 +98,8 @@ func (d definition) foreignKeys() (definition, []string) {
 	return definition{items: rest, tail: d.tail}, keys
 }
 
-// secondaryKeys gives the keys that can be made after the rows are there, and the definition without them. They come back in
-// the order in which SHOW CREATE TABLE had them. What stays: the primary key, or all unique ones where there is none, for
+// secondaryKeys returns the keys that can be made after the rows are there, and the definition without them. They are made
+// the order in which SHOW CREATE TABLE had them. What stays: the primary key, or all unique ones if there is none, because
 // InnoDB keeps rows in the order of one of them; the key that AUTO_INCREMENT needs, and those before it; spatial and
 // full-text keys, which the server makes one at a time.
 func (d definition) secondaryKeys() (definition, []string) {
@@ -137,7 +137,7 @@ func isKey(item string) bool {
 	return strings.HasPrefix(item, "KEY ") || strings.HasPrefix(item, "UNIQUE KEY ")
 }
 
-// firstPart is the first column of a key, or "" where that is an expression.
+// firstPart is the first column of a key, or "" if that is an expression.
 func firstPart(item string) string {
 	t := sqltext.Tokens(item)
 	open := slices.IndexFunc(t, func(x sqltext.Token) bool { return x.Kind == sqltext.TokenSign && x.Text == "(" })
@@ -147,7 +147,7 @@ func firstPart(item string) string {
 	return t[open+1].Text
 }
 
-// inherit takes the collation out of columns that have the table's own without a character set beside it. MySQL 8 writes it so
+// inherit takes the collation out of columns that have the table's own without a character set next to it. MySQL 8 writes it so
 // for a column that names none, and takes what it wrote for one that names both: its next definition would show both.
 func (d definition) inherit() definition {
 	_, end := asDefault.Find(d.tail, "COLLATE", "=")

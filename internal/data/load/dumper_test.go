@@ -45,7 +45,7 @@ func exec(t testing.TB, s *mysql.Stream, statements ...string) {
 	}
 }
 
-// ask gives all values of a query's rows in one text.
+// ask returns all values of a query's rows in one text.
 func ask(t testing.TB, s *mysql.Stream, query string) string {
 	t.Helper()
 	var b strings.Builder

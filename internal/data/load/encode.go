@@ -9,7 +9,7 @@ import (
 )
 
 // feed turns the raw rows of a chunk (see repo's FORMAT.md) into the text that LOAD DATA reads with its default separators: a
-// tab between values, a line feed behind a row, \N for NULL. It holds neither a chunk nor a row. It ends behind the row with
+// tab between values, a line feed after a row, \N for NULL. It holds neither a chunk nor a row in memory. It ends after the row with
 // which limit raw bytes are reached; next goes on from there.
 type feed struct {
 	src     io.Reader // nil: all is in the window
@@ -36,7 +36,7 @@ const (
 	endValue                  // its separator is due
 )
 
-// window is how much of a large chunk is held at once.
+// window is how much of a large chunk is held at a time.
 const window = 256 << 10
 
 // feedBytes reads rows that are in memory.
@@ -94,7 +94,7 @@ func (f *feed) short() error {
 
 var errTornRow = fmt.Errorf("a row is cut off: %w", repo.ErrDamaged)
 
-// Read gives the text of the batch.
+// Read returns the text of the batch.
 func (f *feed) Read(p []byte) (int, error) {
 	if len(f.kept) == 0 && len(p) == 1 {
 		var two [2]byte
@@ -110,7 +110,7 @@ func (f *feed) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n := 0
-	for len(p)-n >= 2 { // an escaped byte, \N and a separator need no more
+	for len(p)-n >= 2 { // an escaped byte, \N and a separator need nothing else
 		switch f.state {
 		case atValue:
 			if f.col == 0 && f.rows > 0 && f.raw >= f.limit {
@@ -258,5 +258,5 @@ func escape(dst, src []byte) (wrote, used int) {
 }
 
 // special are the bytes that LOAD DATA gives a meaning: its separators and the escape itself. An escaped tab or line feed
-// stands for itself; so does a backslash. (MySQL manual, "LOAD DATA Statement"; MariaDB documentation, "LOAD DATA INFILE".)
+// means itself; so does a backslash. (MySQL manual, "LOAD DATA Statement"; MariaDB documentation, "LOAD DATA INFILE".)
 var special = [256]bool{'\t': true, '\n': true, '\\': true}

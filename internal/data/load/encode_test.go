@@ -69,7 +69,7 @@ func textOf(t *testing.T, text []byte, columns int) (rows [][][]byte) {
 	return rows
 }
 
-// TestFeed: whatever the sizes of reads, batches and rows, what LOAD DATA reads is what the rows were.
+// TestFeed: for any sizes of reads, batches and rows, LOAD DATA reads what the rows were.
 func TestFeed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const columns = 3
@@ -114,7 +114,7 @@ func TestFeed(t *testing.T) {
 					break
 				}
 				if err != nil || n == 0 {
-					t.Fatalf("%s: %d bytes, %v", name, n, err)
+					t.Fatalf("%s: got %d bytes, %v; want not 0", name, n, err)
 				}
 			}
 			text = append(text, b...)
@@ -184,7 +184,7 @@ func TestBinds(t *testing.T) {
 				break
 			}
 			if len(got) > most {
-				t.Fatalf("an execution of %d bytes", len(got))
+				t.Fatalf("an execution of %d bytes, want at most %d", len(got), most)
 			}
 			for len(got) > 0 { // without the bytes in front of values it is as it was
 				if got[0] == wire.BulkNull {
@@ -193,7 +193,7 @@ func TestBinds(t *testing.T) {
 				}
 				n, _, err := lengthSize(got[1])
 				if err != nil || got[0] != wire.BulkValue {
-					t.Fatal(got[0], err)
+					t.Fatalf("got %v, %v; want wire.BulkValue", got[0], err)
 				}
 				end := 1 + n + int(lengthOf(got[1:1+n]))
 				back, got = append(back, got[1:end]...), got[end:]
@@ -202,14 +202,14 @@ func TestBinds(t *testing.T) {
 		count += b.f.rows
 	}
 	if !bytes.Equal(back, raw) || count != int64(len(rows)) {
-		t.Errorf("%d rows and %d bytes came of %d and %d", count, len(back), len(rows), len(raw))
+		t.Errorf("%d rows and %d bytes came of %d and %d; want back %v, count %d", count, len(back), len(rows), len(raw), raw, int64(len(rows)))
 	}
 	b = binds{f: feedBytes(rawOf([][][]byte{{make([]byte, most)}}), 1), size: 400, most: most}
 	if _, err := b.f.next(5000); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.next(); !errors.Is(err, errTooLarge) {
-		t.Errorf("a row that is too large: %v", err)
+		t.Errorf("a row that is too large: %v, want errTooLarge", err)
 	}
 }
 
@@ -222,21 +222,21 @@ func TestDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.statement("`t,(`") != create {
-		t.Errorf("put together again it is %s", d.statement("`t,(`"))
+		t.Errorf("put together again it is %s, want %s", d.statement("`t,(`"), create)
 	}
 	if d.engine() != "InnoDB" {
-		t.Error(d.engine())
+		t.Errorf("got %v, want \"InnoDB\"", d.engine())
 	}
 	without, foreign := d.foreignKeys()
 	if len(foreign) != 1 || len(without.items) != len(d.items)-1 {
-		t.Fatal(foreign)
+		t.Fatalf("got %v; want len(foreign) 1, len(without.items) %v", foreign, len(d.items)-1)
 	}
 	if s, n := references(foreign[0], "own"); s != "o`ther" || n != "p" {
-		t.Error(s, n)
+		t.Errorf("got %v, %v; want s \"o`ther\", n \"p\"", s, n)
 	}
 	rest, keys := without.secondaryKeys()
 	if want := []string{"UNIQUE KEY `u` (`a``,b`)", "KEY `k` (`e`,`n`)", "KEY `x` ((upper(`e`)))"}; !slices.Equal(keys, want) || len(rest.items) != len(without.items)-3 {
-		t.Errorf("%q wait, %q stay", keys, rest.items)
+		t.Errorf("%q wait, %q stay; want keys %q, len(rest.items) %v", keys, rest.items, want, len(without.items)-3)
 	}
 	for _, c := range []struct {
 		items string
@@ -252,15 +252,16 @@ func TestDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, keys := d.secondaryKeys(); len(keys) != c.later {
-			t.Errorf("of %s wait %q", c.items, keys)
+			t.Errorf("of %s wait %q, want length %v", c.items, keys, c.later)
 		}
 	}
 	d, err = parseTable("CREATE TABLE `t` (`a` int /* it's ), */, `b` int COLLATE x /*!80023 INVISIBLE */) -- (\n COLLATE = x /*!50100 TABLESPACE `ts` */ ENGINE = InnoDB")
 	if err != nil || !slices.Equal(d.items, []string{"`a` int /* it's ), */", "`b` int COLLATE x /*!80023 INVISIBLE */"}) || d.inherit().items[1] != "`b` int /*!80023 INVISIBLE */" {
-		t.Errorf("%q, %v", d, err)
+		t.Errorf("got %q, %v; want items []string{\"`a` int /* it's ), */\", \"`b` int COLLATE x /*!80023 INVISIBLE */\"}, inherit().items[1] \"`b` int /*!80023 INVISIBLE */\"",
+			d, err)
 	}
 	if name, clause := d.tablespace(); name != "ts" || clause != " /*!50100 TABLESPACE `ts` */" {
-		t.Errorf("%q, %q", name, clause)
+		t.Errorf("got %q, %q; want name \"ts\", clause \" /*!50100 TABLESPACE `ts` */\"", name, clause)
 	}
 	for _, bad := range []string{"", "CREATE VIEW `v` AS SELECT 1", "CREATE TABLE `t` (`a` int", "CREATE TABLE `t` ("} {
 		if _, err := parseTable(bad); err == nil {
@@ -281,10 +282,10 @@ func TestChoice(t *testing.T) {
 		}
 	}
 	if s, n := c.target("d.b", "ta`ble"); s != "x" || n != "y" {
-		t.Error(s, n)
+		t.Errorf("got %v, %v; want s \"x\", n \"y\"", s, n)
 	}
 	if s, n := c.target("shop", "t"); s != "new" || n != "t" {
-		t.Error(s, n)
+		t.Errorf("got %v, %v; want s \"new\", n \"t\"", s, n)
 	}
 	for _, bad := range [][3][]string{{nil, {"noschema"}, nil}, {nil, nil, {"a"}}, {nil, nil, {"a.b=c"}}, {nil, nil, {"a="}}, {nil, {"`a.b"}, nil}, {nil, {"."}, nil}} {
 		if _, err := newChoice(bad[0], bad[1], bad[2]); err == nil {
@@ -296,22 +297,22 @@ func TestChoice(t *testing.T) {
 // TestProgramTexts: comments and quotes hide neither a call nor a part of an account, and are none.
 func TestProgramTexts(t *testing.T) {
 	if got := calls("CREATE FUNCTION area (g INT) RETURNS INT BEGIN -- don't\n SET @decode = 'encode(1)'; RETURN glength(g) /* decode(1) */ + `area`(1); END"); !slices.Equal(got, []string{"glength"}) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want []string{\"glength\"}", got)
 	}
 	a, ok := parseAccount("CREATE USER -- it's\n `a b`@`%`\nIDENTIFIED VIA x USING 'y z' /* ' */ REQUIRE NONE")
 	if !ok || a.name != "`a b`@`%`" || len(a.ways) != 1 || a.ways[0] != (way{"x", "'y z'"}) || a.tls != "" {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v; want ok true, name \"`a b`@`%%`\", len(ways) 1, ways[0] way{\"x\", \"'y z'\"}, tls \"\"", a)
 	}
 	view := &repo.Object{Kind: repo.View, Schema: "s", Name: "v", Create: "CREATE VIEW `v` AS select '`s`.`x`' AS `y`,`s` . `f`(1) from (`t` join `o`.`u`)"}
 	for name, want := range map[string]bool{"x": false, "y": false, "t": true, "f": true, "u": false} {
 		if slices.Contains(namedBy(view), [2]string{"s", name}) != want {
-			t.Errorf("%s: %v", name, !want)
+			t.Errorf("%s: got %v, want slices.Contains(namedBy(view), [2]string{\"s\", name}) %v", name, !want, want)
 		}
 	}
 	if got := withoutLogin("GRANT SELECT ON `REQUIRE IDENTIFIED`.* TO `u`@`%` IDENTIFIED BY PASSWORD '* WITH ' WITH GRANT OPTION"); got != "GRANT SELECT ON `REQUIRE IDENTIFIED`.* TO `u`@`%` WITH GRANT OPTION" {
-		t.Error(got)
+		t.Errorf("got %v, want \"GRANT SELECT ON `REQUIRE IDENTIFIED`.* TO `u`@`%%` WITH GRANT OPTION\"", got)
 	}
 	if got := acrossFlavours("SET DEFAULT ROLE `a FOR b` FOR `u`@`%`", true, nil); got != "SET DEFAULT ROLE `a FOR b` TO `u`@`%`" {
-		t.Error(got)
+		t.Errorf("got %v, want \"SET DEFAULT ROLE `a FOR b` TO `u`@`%%`\"", got)
 	}
 }

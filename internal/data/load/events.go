@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// heldState is the state in which an event waits for the end of the restore, in place of ENABLE. Where binary logs follow it is one that
-// nothing else gives an event here: a different one at the end comes from the logs.
+// heldState is the state in which an event waits for the end of the restore, in place of ENABLE. If binary logs follow it is one that
+// nothing else sets for an event here: a different one at the end comes from the logs.
 func (r *run) heldState() string {
 	if !r.o.Until.IsZero() {
 		return r.server.DisableOnReplica()
@@ -20,8 +20,8 @@ func (r *run) heldState() string {
 // heldStatus is how information_schema calls it. Source: MySQL manual, "The INFORMATION_SCHEMA EVENTS Table"; REPLICA_SIDE_DISABLED since 8.2.
 var heldStatus = map[string]bool{"SLAVESIDE_DISABLED": true, "REPLICA_SIDE_DISABLED": true}
 
-// makeEvent makes an event. One that the server does not make, all whose times are over, is noted: nothing of it is left on its own server
-// either, once that looks. Where binary logs follow, which may alter or drop it, it is made all the same, as if it were long ago. Source: MySQL
+// makeEvent makes an event. One that the server does not make because all its times are over is noted: its original server drops it
+// too, once it checks. If binary logs follow, which may alter or drop it, it is made nevertheless, as if it were long ago. Source: MySQL
 // manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
 func (r *run) makeEvent(ctx context.Context, s *session, o *repo.Object, statement string) error {
 	past, err := s.tryEvent(ctx, statement)
@@ -60,7 +60,7 @@ func (s *session) tryEvent(ctx context.Context, statement string) (past bool, er
 	return past, err
 }
 
-// leavePast notes an event that is not there, for its times are over.
+// leavePast notes an event that is not there, because its times are over.
 func (r *run) leavePast(o *repo.Object) {
 	if !r.leftOut[objectKey(o)] {
 		r.leftOut[objectKey(o)] = true
@@ -72,8 +72,8 @@ func pastEvent(o *repo.Object) string {
 	return fmt.Sprintf("event %s is not created: its last time is past, and it is ON COMPLETION NOT PRESERVE: %s", objectName(o), o.Create)
 }
 
-// switchOn gives events the state that they had, or that the binary logs gave them. ALTER EVENT would take over definer, sql_mode and time zone
-// of who says it (MySQL manual, "ALTER EVENT Statement"), so the session has those of the event.
+// switchOn sets events to the state that they had, or that the binary logs set. ALTER EVENT would take over definer, sql_mode and time zone
+// of the session (MySQL manual, "ALTER EVENT Statement"), so the session uses those of the event.
 func (r *run) switchOn(ctx context.Context, s **session) error {
 	return r.each([]repo.ObjectKind{repo.Event}, func(o *repo.Object) error {
 		c, err := r.dialect(o).ReadCreate(o.Create)
@@ -107,8 +107,8 @@ func (r *run) switchOn(ctx context.Context, s **session) error {
 	})
 }
 
-// isHeld says whether an event has still the state that it was given here. One that was made for the binary logs to alter, and whose times are
-// over all the same, is dropped: a server has none such. Its times are told in its own time zone. Source: MySQL manual, "The INFORMATION_SCHEMA
+// isHeld reports whether an event still has the state that it was given here. One that was made for the binary logs to alter, but whose times are
+// over, is dropped: a server has no such events. Its times are in its own time zone. Source: MySQL manual, "The INFORMATION_SCHEMA
 // EVENTS Table".
 func (r *run) isHeld(ctx context.Context, s *session, o *repo.Object, schema string) (held bool, err error) {
 	if r.o.Until.IsZero() {

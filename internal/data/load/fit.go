@@ -16,12 +16,12 @@ import (
 // clause is a part of a table's definition that a server may not know, though it could have the rows. Its forms are tried in turn:
 // as it is, as what is near to it, without it.
 type clause struct {
-	name  string // as it stands there
+	name  string // as written there
 	forms []form
 	form  int // the one that is taken; 0: as it is
 }
 
-// form is what stands for a clause.
+// form is a replacement for a clause.
 type form struct {
 	words string // in a finding
 	apply func(definition) definition
@@ -31,7 +31,7 @@ type form struct {
 const withoutIt = "the same without it"
 
 // fit finds what of a definition the server takes, leaving as little of it away as can be. The clauses are those that are not there as
-// they were, lost the words that the server reads over. The server's error comes back where it takes none of it.
+// they were, lost the words that the server ignores. The server's error is returned if it takes none of it.
 func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition, _ []clause, lost []string, err error) {
 	lost, err = r.takes(ctx, s, def)
 	if err == nil || mysql.ErrorNumber(err) == 0 {
@@ -52,7 +52,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition
 }
 
 // choose finds the forms of clauses with which a definition is taken, leaving as little of it away as can be; the clauses are those that are not
-// there as they were. ok is false where it is taken with none. An error is trouble that says nothing about the definition.
+// there as they were. ok is false if it is taken with none. An error says nothing about the definition.
 func choose(def definition, list []clause, takes func(definition) error) (_ definition, changed []clause, ok bool, err error) {
 	trouble := func(err error) bool { return mysql.ErrorNumber(err) == 0 || passes(err) }
 	with := func() definition {
@@ -116,7 +116,7 @@ func (r *run) takes(ctx context.Context, s *session, def definition) (lost []str
 	return lost, err
 }
 
-// What tables of MySQL have and temporary ones never. Encryption is what a server can only give that has a keyring.
+// What only permanent tables of MySQL have. Encryption needs a server with a keyring.
 var (
 	neverTemporary = pattern.Lazy(` (COMPRESSION='[a-zA-Z]*'|KEY_BLOCK_SIZE=[0-9]+|ROW_FORMAT=COMPRESSED)`)
 	encryption     = pattern.Lazy(` (/\*!80016 )?ENCRYPTION='[YN]'( \*/)?`)
@@ -219,7 +219,7 @@ func drop(item string) func(definition) definition {
 	}
 }
 
-// inColumn puts another text in place of one of a column's, as it is by then.
+// inColumn replaces one text of a column, as it is by then, with another.
 func inColumn(item, old, by string) func(definition) definition {
 	name := item[:nameEnd(item)]
 	return func(d definition) definition {
@@ -235,7 +235,7 @@ func inColumn(item, old, by string) func(definition) definition {
 	}
 }
 
-// typesHere are types of one flavour with what holds the same text, or bytes, elsewhere.
+// typesHere are types of one flavour with their equivalents elsewhere.
 var typesHere = map[string]string{"uuid": "char(36)", "inet6": "varchar(39)", "inet4": "varchar(15)", "xmltype": "longtext", "geomcollection": "geometrycollection"}
 
 var vectorType = pattern.Lazy(`^vector\(([0-9]+)\)`)
@@ -324,7 +324,7 @@ func generatedAt(rest string) int {
 	return -1
 }
 
-// defaultOf is a column's default where that is an expression, and "" where it is a value or the time of now.
+// defaultOf is a column's default if that is an expression, and "" if it is a value or the time of now.
 func defaultOf(rest string) string {
 	const word = " DEFAULT "
 	at := placeOf(rest, word)
@@ -342,7 +342,7 @@ func defaultOf(rest string) string {
 	return text[:groupEnd(text, i)]
 }
 
-// groupEnd is the place behind the parentheses that open at i.
+// groupEnd is the place after the parentheses that open at i.
 func groupEnd(s string, i int) int {
 	depth := 0
 	for _, t := range asDefault.Tokens(s[i:]) {
@@ -359,7 +359,7 @@ func groupEnd(s string, i int) int {
 	return len(s)
 }
 
-// nameEnd is the place behind the name that a column's definition begins with.
+// nameEnd is the place after the name that a column's definition begins with.
 func nameEnd(item string) int {
 	if t := asDefault.Tokens(item); len(t) > 0 {
 		return t[0].End
@@ -367,7 +367,7 @@ func nameEnd(item string) int {
 	return len(item)
 }
 
-// placeOf gives the place of a text that stands outside of quotes, with the blank or comment that it begins with, or -1.
+// placeOf returns the place of a text outside of quotes, including the blank or comment that it begins with, or -1.
 func placeOf(s, text string) int {
 	from := 0
 	for _, t := range asDefault.Tokens(s) {
@@ -381,7 +381,7 @@ func placeOf(s, text string) int {
 	return -1
 }
 
-// alike puts words of one flavour into those of the other that mean the same.
+// alike translates words of one flavour into those of the other that mean the same.
 func (r *run) alike(def definition) definition {
 	hidden := r.server.HiddenKey()
 	items := slices.Clone(def.items)
@@ -426,7 +426,7 @@ func textDefault(item string) string {
 	return item[:from] + "(" + item[from:from+t[0].End] + ")" + item[from+t[0].End:]
 }
 
-// uncompressed takes out that MariaDB keeps a column compressed, which stands in a comment that MySQL reads over.
+// uncompressed removes MariaDB's compression of a column, which is in a comment that MySQL ignores.
 func (r *run) uncompressed(where string, d definition) definition {
 	if r.server.CompressesColumns() {
 		return d
@@ -469,10 +469,10 @@ type fitting struct {
 	table   *repo.Table
 	where   string
 	parsed  definition // as it would be made
-	def     definition // in the words that the server is asked with; then as it takes them
+	def     definition // in the server's words; then as it takes them
 	clauses []clause   // that are not there as they were
 	lost    []string   // words that the server reads over
-	err     error      // the server's where it takes none of it
+	err     error      // the server's if it takes none of it
 }
 
 // beginFit readies a table for the server, and notes what needs no asking.

@@ -10,8 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// foreign are tables of which some other server knows all but a clause, with what is said of it there. A clause that means the same under
-// another word is not said.
+// foreign are tables of which some other server knows all but a clause, with what is reported about it there. A clause that means the same under
+// another word is not reported.
 var foreign = map[string][]struct {
 	name, create, insert, columns string
 	said                          map[string]string // by the server that gets it
@@ -86,7 +86,7 @@ func testForeign(t *testing.T, nodes map[string]*sandbox.Node) {
 				defer exec(t, to, "DROP DATABASE f")
 				for _, c := range tables {
 					if got := ask(t, to, "SELECT "+c.columns+" FROM f."+c.name); got != want[c.name] {
-						t.Errorf("%s: %q for %q", c.name, got, want[c.name])
+						t.Errorf("%s: got %q for %q, want want[c.name]", c.name, got, want[c.name])
 					}
 					var said []string
 					for _, f := range res.Otherwise {
@@ -98,7 +98,7 @@ func testForeign(t *testing.T, nodes map[string]*sandbox.Node) {
 						}
 					}
 					expected, ok := c.said[into]
-					if kin, _, found := strings.Cut(into, "-1"); !ok && found { // a newer MariaDB is told what the older one is
+					if kin, _, found := strings.Cut(into, "-1"); !ok && found { // for a newer MariaDB as for the older one
 						if expected, ok = c.said[kin]; kin == from {
 							expected, ok = "", true
 						}

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// isProgram says whether objects of a kind run code of their own.
+// isProgram reports whether objects of a kind contain code.
 func isProgram(k repo.ObjectKind) bool {
 	switch k {
 	case repo.Function, repo.Procedure, repo.Package, repo.PackageBody, repo.Trigger, repo.Event:
@@ -52,11 +52,11 @@ func forgedObject(o *repo.Object, d sqltext.Dialect) string {
 	return forgedAfter(o, d)
 }
 
-// ownGrants are an account's grants without those of the roles that it has, which MariaDB shows beside them; these come with their
+// ownGrants are an account's grants without those of the roles that it has, which MariaDB shows as well; these come with their
 // roles.
 func ownGrants(o *repo.Object) (own []string) {
 	roles := map[string]bool{}
-	for range o.After { // a role's roles may stand before it
+	for range o.After { // a role's roles may come before it
 		for _, st := range o.After {
 			g, err := (sqltext.Dialect{}).ReadGrant(st)
 			if err != nil || g.On > 0 || g.Verb != "GRANT" || g.To.String() != o.Name && !roles[g.To.String()] {
@@ -77,9 +77,9 @@ func ownGrants(o *repo.Object) (own []string) {
 	return own
 }
 
-// quoteAccount puts an account's grants in order where MySQL wrote its name, quotes and all, as it is (see mysql.QuoteGrant), as
-// older backups have it. why names what nobody can read back for the same reason: none of it is run. All else that cannot be read is
-// forgedObject's to refuse.
+// quoteAccount corrects an account's grants if MySQL wrote its name, quotes and all, unescaped (see mysql.QuoteGrant), as
+// older backups have it. why names what is ambiguous for the same reason: none of it is run. All else that cannot be read is
+// left to forgedObject to refuse.
 func (r *run) quoteAccount(o *repo.Object) (why string) {
 	d := r.sourceDialect(o)
 	if d.MariaDB {
@@ -176,7 +176,7 @@ func (r *run) forgedSchema(m *repo.Schema) string {
 	return ""
 }
 
-// named says whether a name is that of a schema's object.
+// named reports whether a name is that of a schema's object.
 func named(n sqltext.Ident, schema, name string) bool {
 	return strings.EqualFold(n.Name, name) && (n.Schema == "" || strings.EqualFold(n.Schema, schema))
 }
@@ -188,15 +188,15 @@ func identName(n sqltext.Ident) string {
 	return mysql.Quote(n.Schema) + "." + mysql.Quote(n.Name)
 }
 
-// refuse notes what shall not run.
+// refuse notes what must not run.
 func (r *run) refuse(what, why string) {
-	const most = 5 // are named
+	const most = 5 // so many are named
 	if r.forgeries++; r.forgeries <= most {
 		r.forged = append(r.forged, what+": "+why)
 	}
 }
 
-// refusal is the error about what shall not run, or nil.
+// refusal is the error about what must not run, or nil.
 func (r *run) refusal() error {
 	if r.forgeries == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// forgeries are lines of a manifest that a backup never has, with what is said of them.
+// forgeries are lines of a manifest that a backup never has, with what is said about them.
 var forgeries = []struct {
 	line repo.Line
 	says []string
@@ -84,7 +84,7 @@ func lineText(l repo.Line) string {
 	return l.Schema.Create
 }
 
-// forge writes a backup with lines that nobody dumped, behind a schema and a table that are in order.
+// forge writes a backup with lines that were never dumped, after a valid schema and table.
 func forge(t *testing.T, r *repo.Repo, server mysql.Server, lines ...repo.Line) {
 	t.Helper()
 	now := time.Now().UTC()
@@ -126,7 +126,7 @@ func TestForged(t *testing.T) {
 				for _, dry := range []bool{true, false}[min(i, 1):] { // both take the same way
 					_, err := load.Restore(t.Context(), load.Options{Repo: r, Into: target(t, node), DryRun: dry, SkipIncompatible: true, Overwrite: true})
 					if !errors.Is(err, load.ErrForged) {
-						t.Errorf("%s: %v", lineText(f.line), err)
+						t.Errorf("%s: got %v, want load.ErrForged", lineText(f.line), err)
 						continue
 					}
 					for _, w := range f.says {
@@ -136,7 +136,7 @@ func TestForged(t *testing.T) {
 					}
 				}
 				if after := ask(t, s, all); after != before {
-					t.Fatalf("%s: the server was changed: %s", lineText(f.line), differ(before, after))
+					t.Fatalf("%s: the server was changed: %s, want after %v", lineText(f.line), differ(before, after), before)
 				}
 			}
 			r, dir := emptyRepo(t)
@@ -145,20 +145,21 @@ func TestForged(t *testing.T) {
 			var plan load.Plan
 			res, err := load.Restore(t.Context(), load.Options{Repo: r, Into: target(t, node), NoPrograms: true, Confirm: func(p load.Plan) error { plan = p; return nil }})
 			if err != nil || len(res.Different) > 0 {
-				t.Fatal(err, res)
+				t.Fatalf("got %v, %v; want none", err, res)
 			}
 			if len(plan.Findings) != 1 || !strings.Contains(plan.Findings[0].Why, "DATA DIRECTORY='"+dir) || !strings.Contains(strings.Join(plan.Notes, "\n"), "1 program is left out because of --no-programs") {
-				t.Errorf("%+v", plan)
+				t.Errorf("got %+v; want len(Findings) 1, %q in Findings[0].Why, \"1 program is left out because of --no-programs\" in strings.Join(plan.Notes, \"\\n\")",
+					plan, "DATA DIRECTORY='"+dir)
 			}
 			if got := ask(t, s, "SHOW CREATE TABLE shop.d"); strings.Contains(got, dir) || !strings.Contains(got, "COMMENT='DATA DIRECTORY'") {
-				t.Errorf("the folder: %s", got)
+				t.Errorf("the folder: got %s; want no %q in it, \"COMMENT='DATA DIRECTORY'\" in it", got, dir)
 			}
 			testDefiner(t, target(t, node), s, c.Server)
 		})
 	}
 }
 
-// testDefiner: a dry run tells all that will run, and --definer says for whom.
+// testDefiner: a dry run lists all that will run, and --definer says for whom.
 func testDefiner(t *testing.T, into mysql.Target, s *mysql.Stream, server mysql.Server) {
 	r, _ := emptyRepo(t)
 	proc := object(repo.Procedure, "p", "CREATE PROCEDURE p() SELECT 1")
@@ -174,13 +175,14 @@ func testDefiner(t *testing.T, into mysql.Target, s *mysql.Stream, server mysql.
 	}
 	want := []load.PlannedProgram{{Kind: "procedure", Schema: "shop9", Name: "p"}, {Kind: "view", Schema: "shop9", Name: "v", Definer: "ghost@nowhere"}, {Kind: "event", Schema: "shop9", Name: "e", Definer: "ghost@nowhere", On: true}}
 	if !slices.Equal(plan.Programs, want) {
-		t.Errorf("programs: %+v", plan.Programs)
+		t.Errorf("programs: got %+v, want %+v", plan.Programs, want)
 	}
 	if len(plan.Accounts) != 1 || plan.Accounts[0].Name != "a@%" || len(plan.Accounts[0].Grants) != 2 || !strings.Contains(plan.Accounts[0].Grants[1], "`shop9`.*") {
-		t.Errorf("accounts: %+v", plan.Accounts)
+		t.Errorf("accounts: got %+v; want len(plan.Accounts) 1, plan.Accounts[0].Name \"a@%%\", len(plan.Accounts[0].Grants) 2, \"`shop9`.*\" in plan.Accounts[0].Grants[1]",
+			plan.Accounts)
 	}
 	if !slices.Contains(plan.Settings, "sql_mode = 'ANSI_QUOTES'") {
-		t.Errorf("settings: %q", plan.Settings)
+		t.Errorf("settings: got %q, want \"sql_mode = 'ANSI_QUOTES'\" in it", plan.Settings)
 	}
 	o.DryRun, o.Definer = false, load.CurrentUser
 	if _, err := restore(t, o); err != nil {
@@ -199,6 +201,6 @@ func testDefiner(t *testing.T, into mysql.Target, s *mysql.Stream, server mysql.
 		t.Errorf("definers: %q, want a@%%", got)
 	}
 	if got := ask(t, s, "SHOW GRANTS FOR a@'%'"); !strings.Contains(got, "`shop9`.*") || strings.Contains(got, "`shop`.*") {
-		t.Errorf("grants: %s", got)
+		t.Errorf("grants: got %s; want \"`shop9`.*\" in it, no \"`shop`.*\" in it", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// TestRenameGrants: behind a restore under other names each account sees the schemas that it saw, under their names, and no other one whose
+// TestRenameGrants: after a restore under other names each account sees the schemas that it saw, under their names, and no other one whose
 // name is only like theirs.
 func TestRenameGrants(t *testing.T) {
 	grants := map[string]string{"exact": "a\\_b", "pattern": "a_b", "both": "x_y", "all": "a%", "plain": "plain", "none": "other_", "new": "n_w"}
@@ -37,7 +37,7 @@ func TestRenameGrants(t *testing.T) {
 			var plan load.Plan
 			o := load.Options{Repo: r, Into: target(t, into), Rename: []string{"a_b=n_w", "plain=p_l", "x_y=z_z"}, Confirm: func(p load.Plan) error { plan = p; return nil }}
 			if res, err := restore(t, o); err != nil || len(res.LeftOut) > 0 {
-				t.Fatalf("%v: %+v", err, res.LeftOut)
+				t.Fatalf("%v: got %+v; want none", err, res.LeftOut)
 			}
 			for user := range grants {
 				var want []string
@@ -56,7 +56,7 @@ func TestRenameGrants(t *testing.T) {
 				if c.setting != "" {
 					want = slices.DeleteFunc(want, func(s string) bool { return s == "axb" || s == "x2y" })
 				}
-				if user == "new" && c.setting == "" { // what it is on stays as it is, and is told
+				if user == "new" && c.setting == "" { // its object is not renamed, and that is reported
 					want = []string{"n_w", "nxw"}
 				}
 				slices.Sort(want)
@@ -122,7 +122,7 @@ func TestGrantsMean(t *testing.T) {
 	exec(t, stream(t, names), "SET GLOBAL partial_revokes = ON")
 	fill(names)
 	if got := sees(t, names, "name"); !slices.Equal(got, []string{"a_b"}) {
-		t.Fatalf("with partial_revokes a GRANT on `a_b` shows %q", got)
+		t.Fatalf("with partial_revokes a GRANT on `a_b` shows %q, want []string{\"a_b\"}", got)
 	}
 	for _, n := range []*sandbox.Node{other, old, maria} {
 		exec(t, stream(t, n), "CREATE DATABASE a1b") // like a_b, and in no backup

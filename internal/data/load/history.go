@@ -19,7 +19,7 @@ import (
 // "System-Versioned Tables"; TIMESTAMP in "MariaDB 11.5 Changes".
 var now = []string{"2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999"}
 
-// dropsHistory says whether of a table with rows of the past those of now come back only.
+// dropsHistory reports whether of a table with rows of the past those of now come back only.
 func (r *run) dropsHistory(t *repo.Table) bool {
 	return t.History && (!r.server.HasHistory() || r.strangeHistory(t) != "")
 }
@@ -107,7 +107,7 @@ func (r *run) forgetPast(ctx context.Context, t *table) error {
 	return nil
 }
 
-// present reads raw rows and gives those of now, without the times.
+// present reads raw rows and returns the current ones, without the times.
 type present struct {
 	src  *bufio.Reader
 	rc   io.Closer
@@ -119,7 +119,7 @@ type present struct {
 // Close ends it.
 func (p *present) Close() error { return p.rc.Close() }
 
-// Read gives raw rows.
+// Read returns raw rows.
 func (p *present) Read(b []byte) (int, error) {
 	for len(p.left) == 0 {
 		if err := p.next(); err != nil {

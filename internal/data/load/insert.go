@@ -21,7 +21,7 @@ type inserts struct {
 // errTooLarge says that a row does not go into an INSERT.
 var errTooLarge = errors.New("a row is larger than the server accepts in an INSERT")
 
-// next gives the next statement of the batch and its rows; "" at the end of it.
+// next returns the next statement of the batch and its rows; "" at the end of it.
 func (s *inserts) next() (statement string, rows int64, err error) {
 	s.buf = append(s.buf[:0], s.prefix...)
 	if len(s.carry) > 0 {

@@ -44,13 +44,13 @@ func tableID(schema, table string) string {
 	return "x'" + hex.EncodeToString(id[:]) + "'"
 }
 
-// hashOf is what stands for a table's name in the journal.
+// hashOf replaces a table's name in the journal.
 func hashOf(schema, table string) [16]byte {
 	h := sha256.Sum256([]byte(schema + "\x00" + table))
 	return [16]byte(h[:16])
 }
 
-// asked tells restores apart: another one may not go on where this one was.
+// asked distinguishes restores: another one may not go on where this one was.
 func (r *run) asked() string {
 	h := sha256.Sum256([]byte(strings.Join([]string{r.o.Repo.ID, r.header.ID, strings.Join(r.o.Schemas, "\x00"), strings.Join(r.o.Tables, "\x00"), strings.Join(r.o.Rename, "\x00")}, "\x01")))
 	return hex.EncodeToString(h[:])
@@ -77,14 +77,14 @@ func (r *run) unlocked(ctx context.Context, s *session) error {
 	return s.Exec(ctx, "DO /* risso: only a dry run */ RELEASE_LOCK('"+lockName+"')")
 }
 
-// mark stands in every statement that loads rows or changes a table.
+// mark is a comment in every statement that loads rows or changes a table.
 const mark = "/* risso: restore */"
 
 // endTime is how long a server may take to end a session that was killed.
 const endTime = time.Minute
 
 // endEarlier ends the sessions of a restore that was killed, and waits until they are gone: the server goes on with the rows that
-// it has got already, and a table without transactions keeps them. Only who holds the lock may do that.
+// it has got already, and a table without transactions keeps them. Only the holder of the lock may do that.
 func (r *run) endEarlier(ctx context.Context, s *session) error {
 	own := strconv.FormatUint(s.ID(), 10)
 	for deadline := time.Now().Add(endTime); ; {
@@ -143,7 +143,7 @@ func (r *run) beginJournal(ctx context.Context, s *session) error {
 // endJournal takes it away.
 func (r *run) endJournal(ctx context.Context, s *session) error {
 	s.schema = ""
-	if r.o.SetGTID { // a transaction of its own would part the target from the server that it shall follow
+	if r.o.SetGTID { // a separate transaction would make the target diverge from the server that it will follow
 		if err := s.Exec(ctx, "SET SESSION /* risso: position of a backup */ sql_log_bin = 0"); err != nil {
 			return fmt.Errorf("remove the journal: %w", err)
 		}

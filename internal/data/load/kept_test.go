@@ -69,13 +69,13 @@ var rare = map[string][]string{
 	},
 }
 
-// gone takes away what rare made.
+// gone removes what rare made.
 var gone = map[string][]string{
 	"mariadb":   {"DROP DATABASE rare", "DROP USER two@'%', ended@'%', `o``'\"`@'10.0.0.0/255.0.0.0', ''@elsewhere", "DROP ROLE inner_role, outer_role", "REVOKE SELECT ON rare.* FROM PUBLIC"},
 	"mysql-9.7": {"DROP DATABASE rare", "DROP TABLESPACE rare_space", "DROP USER two@'%', ended@'%', `o``'\"`@'10.0.0.0/255.0.0.0', ''@elsewhere, limited@'%'", "DROP ROLE inner_role, 'outer role'@'host'", "SET GLOBAL partial_revokes = OFF"},
 }
 
-// TestRare: what backups lose comes back as it was; what the server would not have now is told before anything is changed.
+// TestRare: what backups easily lose is restored as it was; what the server would refuse now is reported before anything is changed.
 func TestRare(t *testing.T) {
 	for spec, statements := range rare {
 		t.Run(spec, func(t *testing.T) {
@@ -102,13 +102,13 @@ func TestRare(t *testing.T) {
 				t.Fatalf("%v: %+v", err, res.Different)
 			}
 			if len(res.Notes) > 0 {
-				t.Errorf("not all came back: %q", res.Notes)
+				t.Errorf("not all came back: %q, want none", res.Notes)
 			}
 			if d := differ(before, rarePicture(t, node, spec)); d != "" {
-				t.Fatal(d)
+				t.Fatalf("got %v, want \"\"", d)
 			}
 			if n := ask(t, s, "SELECT COUNT(*) FROM rare.fired"); n != "0|\n" {
-				t.Errorf("triggers fired %s times", n)
+				t.Errorf("triggers fired %s times, want \"0|\\n\"", n)
 			}
 			if spec == "mariadb" {
 				noHistory(t, node)
@@ -145,7 +145,7 @@ func checkRefusal(t *testing.T, s *mysql.Stream, o load.Options) {
 		t.Errorf("the tablespace is not told: %+v", no.Findings)
 	}
 	if left := ask(t, s, "SHOW DATABASES LIKE 'r%'"); left != "" {
-		t.Errorf("refused, and there is %s", left)
+		t.Errorf("refused, and there is %s; want \"\"", left)
 	}
 	exec(t, s, "SET GLOBAL partial_revokes = ON")
 }
@@ -203,13 +203,13 @@ func noHistory(t *testing.T, node *sandbox.Node) {
 	r, _ := emptyRepo(t)
 	b, err := dump.Run(t.Context(), r, dump.Options{Target: target(t, node), NoHistory: true, Select: dump.Selection{Schemas: []string{"h"}}})
 	if err != nil || b.Header.Rows != 1 || !strings.Contains(strings.Join(b.Header.Notes, "; "), "`h`.`t`") {
-		t.Fatalf("%+v, %v", b.Header, err)
+		t.Fatalf("got %+v, %v; want Rows 1, \"`h`.`t`\" in strings.Join(b.Header.Notes, \"; \")", b.Header, err)
 	}
 	exec(t, s, "DROP DATABASE h")
 	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil {
 		t.Fatal(err)
 	}
 	if n := ask(t, s, "SELECT COUNT(*) FROM h.t FOR SYSTEM_TIME ALL"); n != "1|\n" {
-		t.Errorf("%s rows", n)
+		t.Errorf("%s rows, want \"1|\\n\"", n)
 	}
 }

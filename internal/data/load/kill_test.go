@@ -21,7 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// childEnv tells the test program to be a restore that can be killed: DSN and place.
+// childEnv makes the test program a restore that can be killed: DSN and place.
 const childEnv = "RISSO_LOAD_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(sandboxtest.Main(m))
 }
 
-// lend gives a server that the tests before this one had, too.
+// lend lends a server that earlier tests used, too.
 func lend(t *testing.T, spec string) *sandbox.Node {
 	t.Helper()
 	return sandboxtest.Lend(t, spec, load.LentSettings...)
@@ -101,7 +101,7 @@ func TestKilled(t *testing.T) {
 				t.Fatalf("there was\n%s\nthere is\n%s", before, after)
 			}
 			if left := ask(t, s, "SHOW DATABASES LIKE 'risso%'"); left != "" {
-				t.Errorf("left behind: %s", left)
+				t.Errorf("left behind: got %s, want \"\"", left)
 			}
 			exec(t, s, "DROP DATABASE k")
 			killServer(t, node, r, random)
@@ -112,7 +112,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killChildren restores by processes that are killed, until one comes to its end.
+// killChildren restores with processes that are killed, until one completes.
 func killChildren(t *testing.T, node *sandbox.Node, s *mysql.Stream, dir string, random *rand.Rand) {
 	t.Helper()
 	kills, resumed := 0, 0
@@ -147,7 +147,7 @@ func killChildren(t *testing.T, node *sandbox.Node, s *mysql.Stream, dir string,
 				resumed++
 			}
 			if kills == 0 || resumed == 0 {
-				t.Errorf("%d kills, the last run resumed: %v; it was too quick", kills, resumed)
+				t.Errorf("%d kills, the last run resumed: %v; it was too quick; want kills not 0, resumed not 0", kills, resumed)
 			}
 			t.Logf("%d kills", kills)
 			return

@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 )
 
-// TestOtherKind: a table, view or sequence comes back over whatever has its name, and the plan says what goes.
+// TestOtherKind: a table, view or sequence replaces anything that has its name, and the plan says what is dropped.
 func TestOtherKind(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestOtherKind(t *testing.T) {
 				kinds["sequence"] = "CREATE SEQUENCE k.%s"
 			}
 			var drops []string
-			make := func(first bool) { // the kind before or behind the _ of each name
+			make := func(first bool) { // the kind before or after the _ of each name
 				exec(t, s, "CREATE DATABASE k")
 				for backup, mine := range kinds {
 					for there, others := range kinds {
@@ -50,7 +50,7 @@ func TestOtherKind(t *testing.T) {
 			drops = append(drops, "trigger `k`.`goes`, with its table `view_table`")
 			o := load.Options{Repo: r, Into: target(t, node)}
 			if _, err := restore(t, o); !errors.Is(err, load.ErrExists) {
-				t.Fatalf("over what is there: %v", err)
+				t.Fatalf("over what is there: %v, want load.ErrExists", err)
 			}
 			var plan load.Plan
 			o.Overwrite, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
@@ -62,7 +62,7 @@ func TestOtherKind(t *testing.T) {
 				slices.Sort(plan.Drops)
 				slices.Sort(drops)
 				if !slices.Equal(plan.Drops, drops) || plan.DropsAll != int64(len(drops)) {
-					t.Errorf("the plan drops %q, not %q", plan.Drops, drops)
+					t.Errorf("the plan drops %q, not %q; want plan.Drops %q, plan.DropsAll %v", plan.Drops, drops, drops, int64(len(drops)))
 				}
 				if now := ask(t, s, all); o.DryRun && now != before {
 					t.Errorf("a plan changed something: %s", differ(before, now))
@@ -91,11 +91,11 @@ func TestOtherKind(t *testing.T) {
 			}
 			o.Progress, o.Overwrite = nil, false
 			if _, err := restore(t, o); !errors.Is(err, load.ErrExists) || !strings.Contains(err.Error(), "where the backup has a view") {
-				t.Errorf("without --overwrite: %v", err)
+				t.Errorf("without --overwrite: got %v; want load.ErrExists, \"where the backup has a view\" in the error", err)
 			}
 			o.Overwrite = true
 			if res, err := restore(t, o); err != nil || !res.Resumed {
-				t.Fatalf("%v: %+v", err, res)
+				t.Fatalf("%v: got %+v; want Resumed true", err, res)
 			}
 			if got := ask(t, s, all); got != want {
 				t.Error(differ(want, got))

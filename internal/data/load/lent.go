@@ -34,17 +34,17 @@ func (e *LentError) Error() string {
 	return fmt.Sprintf("schema %s may have another default collation than its own, %s, which could not be given back: %v", mysql.Quote(e.Schema), e.Collation, e.Err)
 }
 
-// Unwrap gives the server's error.
+// Unwrap returns the server's error.
 func (e *LentError) Unwrap() error { return e.Err }
 
 // Remedy is the statement to run.
 func (e *LentError) Remedy() string { return e.Statement() + " gives it back" }
 
-// collationMark stands in the journal for the default collation of a schema.
+// collationMark marks the default collation of a schema in the journal.
 func collationMark(schema string) *table { return &table{id: tableID("", "collation of "+schema)} }
 
-// lentCollations are the default collations that an earlier run took from schemas for a while, and was cut off before it gave them back.
-// behind: it had come to the binary logs, which may have changed what was taken before.
+// lentCollations are the default collations that an earlier run changed temporarily, and was cut off before it restored them.
+// behind: that run had reached the binary logs, which may have changed the collations since.
 func (r *run) lentCollations(ctx context.Context, s *session, behind bool) (list []Lent, err error) {
 	own := map[string]string{}
 	for _, said := range r.earlier.told {
@@ -73,9 +73,9 @@ func (r *run) lentCollations(ctx context.Context, s *session, behind bool) (list
 	return list, nil
 }
 
-// left says whether the schema is there and has another one.
+// left reports whether the schema is there and has another one.
 func (l Lent) left(ctx context.Context, s *session) (bool, error) {
-	s.schema = "" // USE reads the collation anew
+	s.schema = "" // USE reads the collation again
 	err := s.use(ctx, l.Schema)
 	if mysql.ErrorNumber(err) == errno.UnknownDatabase {
 		return false, nil
@@ -90,7 +90,7 @@ func (l Lent) left(ctx context.Context, s *session) (bool, error) {
 	return err == nil && has != l.Collation, err
 }
 
-// giveBack gives schemas their default collations back, and takes what the journal says of them away.
+// giveBack gives schemas their default collations back, and removes them from the journal.
 func giveBack(ctx context.Context, s *session, list []Lent) error {
 	for _, l := range list {
 		left, err := l.left(ctx, s)
@@ -111,7 +111,7 @@ func giveBack(ctx context.Context, s *session, list []Lent) error {
 // backTime is how long it may take to give a default collation back when a restore ends early.
 const backTime = 15 * time.Second
 
-// endLoan gives back what is lent when the restore ends early, whatever became of ctx and of its session, which may be nil.
+// endLoan gives back what is lent when the restore ends early, regardless of ctx and of its session, which may be nil.
 func (r *run) endLoan(ctx context.Context, last *session) error {
 	if r.lent == nil {
 		return nil
@@ -132,7 +132,7 @@ func (r *run) endLoan(ctx context.Context, last *session) error {
 	return giveBack(ctx, s, []Lent{l})
 }
 
-// outlive ends another session and waits until it is gone: what it runs would come over what follows.
+// outlive ends another session and waits until it is gone: what it runs would interfere with what follows.
 func (s *session) outlive(ctx context.Context, last *session) error {
 	last.Close()
 	for {

@@ -20,7 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// The errors that a caller may want to tell apart.
+// The errors that a caller may want to distinguish.
 var (
 	ErrExists       = errors.New("there is data in the way")
 	ErrIncompatible = errors.New("the server does not support everything in the backup")
@@ -60,7 +60,7 @@ type Options struct {
 	NoBinlog         bool   // the target writes no binary log of it
 	SetGTID          bool   // the target says of itself that it has all transactions up to the snapshot
 
-	Until  binlog.Stop // how far to go on behind the snapshot; the zero value: not at all
+	Until  binlog.Stop // how far to go on after the snapshot; the zero value: not at all
 	Roller Roller      // who goes on; needed when Until is set
 	DryRun bool        // ends after Confirm: nothing is changed
 	Hold   bool        // leaves events disabled at the end, for callers that inspect the data first or roll it forward
@@ -68,9 +68,9 @@ type Options struct {
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.
 	Confirm func(Plan) error
-	// Table is called when a table was compared with the manifest. It may be called from several goroutines. nil: nobody listens.
+	// Table is called when a table was compared with the manifest. It may be called from several goroutines, and may be nil.
 	Table func(TableResult)
-	// Progress is called now and then. It may be called from several goroutines. nil: nobody listens.
+	// Progress is called now and then. It may be called from several goroutines, and may be nil.
 	Progress func(Progress)
 }
 
@@ -80,7 +80,7 @@ type Roll struct {
 	Into   mysql.Target
 	Until  binlog.Stop
 	Wants  func(schema, table string) bool             // whether a table is restored; nil: all are
-	Names  func(schema, table string) (string, string) // the name under which it is; nil: its own
+	Names  func(schema, table string) (string, string) // the name under which it is restored; nil: its own
 }
 
 // Rolled is what a Roller did.
@@ -106,7 +106,7 @@ type RollPlan struct {
 	Problem      string    `json:"problem,omitempty"` // why it is not possible; the other fields then describe what there is up to the obstacle
 	Notes        []string  `json:"notes,omitempty"`
 
-	Steps change.Plan `json:"-"` // what Roll would do
+	Steps change.Plan `json:"steps,omitempty"` // what is done, in this order
 }
 
 // RollLog is the part of one binary log that would be applied.
@@ -117,14 +117,15 @@ type RollLog struct {
 	Transactions int64  `json:"transactions"`
 }
 
-// Roller applies what the binary logs hold behind a backup's position, up to a point.
+// Roller applies the binary logs after a backup's position, up to a point.
 type Roller interface {
 	// Check says, before anything is changed, what would be applied. It is an error when the logs do not reach from the position
-	// to the point; the plan then tells how far they do.
+	// to the point; the plan then says how far they do.
 	Check(ctx context.Context, r Roll) (RollPlan, error)
 	// Roll applies them. After a kill it is called again with the same, and applies nothing twice: the server notes how far it came.
 	Roll(ctx context.Context, r Roll) (Rolled, error)
-	// Forget takes away what the server noted. It is called before the first Roll, for tables that were made anew have nothing of it, and behind the last.
+	// Forget removes what the server recorded. It is called before the first Roll, because recreated tables have nothing of it, and after
+	// the last.
 	Forget(ctx context.Context, r Roll) error
 }
 
@@ -145,12 +146,12 @@ type Plan struct {
 	Findings []Finding `json:"findings,omitempty"` // what the server does not support
 	Roll     *RollPlan `json:"roll,omitempty"`     // what is applied from the binary logs
 
-	// With DryRun: all that runs beside schemas, tables and rows.
+	// With DryRun: all that runs besides schemas, tables and rows.
 	Programs []PlannedProgram `json:"programs,omitempty"` // programs, views and sequences
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
 	Settings []string         `json:"settings,omitempty"` // session settings while some of them are created
 
-	Stages change.Plan `json:"-"` // what is done, in this order; those that an interrupted restore has done are passed over
+	Steps change.Plan `json:"steps"` // what is done, in this order; those that an interrupted restore has done are skipped
 
 	Notes []string `json:"notes,omitempty"`
 }
@@ -229,7 +230,7 @@ type Result struct {
 
 	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
-	Broken  []Finding `json:"broken,omitempty"`  // restored views that do not work, but did where the backup was taken
+	Broken  []Finding `json:"broken,omitempty"`  // restored views that do not work, but did on the backup's server
 	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that were not restored that refer to rows that no longer exist
 
 	Seconds        float64 `json:"seconds"`         // from the first query to the last answer

@@ -43,7 +43,7 @@ var shopTables = []string{"seq", "`t \"1\"`", "kids", "k1", "k2", "`empty`", "ol
 
 var servers = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
-// TestRoundTrip: what comes back is what was, on every server; nothing is loaded over; one table comes back alone.
+// TestRoundTrip: what is restored is what was, on every server; nothing is overwritten; one table can be restored alone.
 func TestRoundTrip(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -56,10 +56,10 @@ func TestRoundTrip(t *testing.T) {
 			before := picture(t, node)
 			o := load.Options{Repo: r, Into: target(t, node), Threads: 3}
 			if _, err := restore(t, o); !errors.Is(err, load.ErrExists) {
-				t.Fatalf("over what is there: %v", err)
+				t.Fatalf("over what is there: %v, want load.ErrExists", err)
 			}
 			if d := differ(before, picture(t, node)); d != "" {
-				t.Fatalf("a refused restore changed something: %s", d)
+				t.Fatalf("a refused restore changed something: got %s, want \"\"", d)
 			}
 			exec(t, s, "USE mysql", "DROP DATABASE `odd ``name.x`")
 			res, err := restore(t, o)
@@ -67,30 +67,30 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("%v: %+v", err, res)
 			}
 			if d := differ(before, picture(t, node)); d != "" {
-				t.Fatal(d)
+				t.Fatalf("got %v, want \"\"", d)
 			}
 			if res.Tables != int64(len(shopTables)) || len(res.Different) != 0 || res.Rows == 0 {
-				t.Errorf("%+v", res)
+				t.Errorf("got %+v; want Tables %v, no res.Different, Rows not 0", res, int64(len(shopTables)))
 			}
 			exec(t, s, "DELETE FROM `odd ``name.x`.kids WHERE id % 2")
 			o.Tables, o.Rename = []string{"`odd ``name.x`.k*s"}, []string{"`odd ``name.x`.kids=beside.kids2"}
 			if res, err = restore(t, o); err != nil || res.Tables != 1 || res.Rows != 1000 {
-				t.Fatalf("one table: %+v, %v", res, err)
+				t.Fatalf("one table: got %+v, %v; want Tables 1, Rows 1000", res, err)
 			}
 			o.Rename, o.Overwrite = nil, true
 			exec(t, s, "SET GLOBAL local_infile = 0")
 			if res, err = restore(t, o); err != nil || res.Tables != 1 {
-				t.Fatalf("one table over what is there, by INSERT: %+v, %v", res, err)
+				t.Fatalf("one table over what is there, by INSERT: %+v, %v; want Tables 1", res, err)
 			}
 			if d := differ(before, picture(t, node)); d != "" {
-				t.Fatal(d)
+				t.Fatalf("got %v, want \"\"", d)
 			}
 			o.Tables = nil
 			if res, err = restore(t, o); err != nil {
 				t.Fatalf("everything over what is there, by INSERT: %+v, %v", res, err)
 			}
 			if d := differ(before, picture(t, node)); d != "" {
-				t.Fatal(d)
+				t.Fatalf("got %v, want \"\"", d)
 			}
 			if !strings.HasPrefix(spec, "mariadb") {
 				return
@@ -101,7 +101,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("everything by prepared INSERTs: %+v, %v", res, err)
 			}
 			if d := differ(before, picture(t, node)); d != "" {
-				t.Fatal(d)
+				t.Fatalf("got %v, want \"\"", d)
 			}
 			if ask(t, s, "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'") == prepared {
 				t.Error("nothing was prepared")
@@ -131,7 +131,7 @@ func picture(t *testing.T, node *sandbox.Node) string {
 	return b.String()
 }
 
-// differ gives the lines that two texts do not share.
+// differ returns the lines that two texts do not share.
 func differ(a, b string) string {
 	if a == b {
 		return ""
@@ -155,7 +155,7 @@ func differ(a, b string) string {
 	return "other lines, or another order:\n" + strings.Join(out, "\n")
 }
 
-// TestOther: what a server of another kind does not know is told before anything is changed, and left away on request.
+// TestOther: what a server of another kind does not know is reported before anything is changed, and left out on request.
 func TestOther(t *testing.T) {
 	from, into := lend(t, "mysql-9.7"), lend(t, "mariadb")
 	s := stream(t, from)
@@ -167,16 +167,16 @@ func TestOther(t *testing.T) {
 	to := stream(t, into)
 	_, err := restore(t, o)
 	if !errors.Is(err, load.ErrIncompatible) || !strings.Contains(err.Error(), "`o`.`f`") {
-		t.Fatal(err)
+		t.Fatalf("got %v; want load.ErrIncompatible, \"`o`.`f`\" in the error", err)
 	}
 	if left := ask(t, to, "SHOW DATABASES LIKE 'o'") + ask(t, to, "SHOW DATABASES LIKE 'risso%'"); left != "" {
-		t.Fatalf("refused, and there is %s", left)
+		t.Fatalf("refused, and there is %s; want \"\"", left)
 	}
 	var plan load.Plan
 	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 	res, err := restore(t, o)
 	if !errors.Is(err, load.ErrLeftOut) || res.Tables != 1 || res.Rows != 1 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("got %+v, %v; want load.ErrLeftOut, Tables 1, Rows 1", res, err)
 	}
 	said := fmt.Sprint(plan.Findings)
 	for _, word := range []string{"utf8mb4_0900_ai_ci", "`o`.`f`", "`o`.`w`"} {
@@ -185,14 +185,14 @@ func TestOther(t *testing.T) {
 		}
 	}
 	if got := ask(t, to, "SELECT id, j FROM o.t") + ask(t, to, "SELECT * FROM o.v"); got != "1|{\"a\": 1}|\n1|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"1|{\\\"a\\\": 1}|\\n1|\\n\"", got)
 	}
 	if len(res.Notes) > 0 {
-		t.Errorf("what stays away was told before: %q", res.Notes)
+		t.Errorf("what stays away was told before: %q, want none", res.Notes)
 	}
 }
 
-// TestDamage: a changed bit of a chunk is found before any of its rows is sent; mended, the restore goes on; --overwrite leaves other
+// TestDamage: a changed bit of a chunk is found before any of its rows is sent; once repaired, the restore goes on; --overwrite leaves other
 // tables alone.
 func TestDamage(t *testing.T) {
 	node := lend(t, "mariadb")
@@ -204,7 +204,7 @@ func TestDamage(t *testing.T) {
 	o := load.Options{Repo: r, Into: target(t, node)}
 	chunks, err := filepath.Glob(filepath.Join(dir, "data", "d", "t", "*"))
 	if err != nil || len(chunks) != 1 {
-		t.Fatal(chunks, err)
+		t.Fatalf("got %v, %v; want length 1", chunks, err)
 	}
 	whole, err := os.ReadFile(chunks[0])
 	if err != nil {
@@ -216,17 +216,17 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := restore(t, o); !errors.Is(err, repo.ErrDamaged) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want repo.ErrDamaged", err)
 	}
 	if n := ask(t, s, "SELECT COUNT(*) FROM d.t"); n != "0|\n" {
-		t.Errorf("%s rows of a damaged chunk", n)
+		t.Errorf("%s rows of a damaged chunk, want \"0|\\n\"", n)
 	}
 	if err := os.WriteFile(chunks[0], whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	res, err := restore(t, o)
 	if err != nil || !res.Resumed || res.Rows != 2 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("got %+v, %v; want Resumed true, Rows 2", res, err)
 	}
 	exec(t, s, "DROP DATABASE d", "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)")
 	exec(t, s, "CREATE TABLE d.other (id INT PRIMARY KEY)")
@@ -235,12 +235,12 @@ func TestDamage(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if n := ask(t, s, "SELECT COUNT(*) FROM d.other"); n != "0|\n" {
-		t.Error("a table that the backup does not have was touched")
+		t.Errorf("a table that the backup does not have was touched: got %v, want \"0|\\n\"", n)
 	}
 }
 
-// TestLargeRows: rows that fill an INSERT each go by INSERT; one that is larger than the server takes is refused before anything
-// is changed, or goes by LOAD DATA where that is allowed.
+// TestLargeRows: rows that fill an INSERT each are loaded by INSERT; one that is larger than the server takes is refused before anything
+// is changed, or is loaded by LOAD DATA if that is allowed.
 func TestLargeRows(t *testing.T) {
 	node := lend(t, "mariadb")
 	s := stream(t, node)
@@ -266,10 +266,10 @@ func TestLargeRows(t *testing.T) {
 	exec(t, s, "SET GLOBAL max_allowed_packet = 1048576", "DROP DATABASE l")
 	o := load.Options{Repo: r, Into: target(t, node), Threads: 3}
 	if _, err := restore(t, o); !errors.Is(err, load.ErrIncompatible) || !strings.Contains(err.Error(), "max_allowed_packet") {
-		t.Fatal(err)
+		t.Fatalf("got %v; want load.ErrIncompatible, \"max_allowed_packet\" in the error", err)
 	}
 	if left := ask(t, s, "SHOW DATABASES LIKE 'l'"); left != "" {
-		t.Error("refused, and something was made")
+		t.Errorf("refused, and something was made: got %v, want \"\"", left)
 	}
 	exec(t, s, "SET GLOBAL local_infile = 1")
 	if res, err := restore(t, o); err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// TestLostChunk: nothing is dropped for what is not there, also in a dry run; what is damaged inside is found behind a DROP, and then is told what went.
+// TestLostChunk: nothing is dropped if its chunk is missing, also in a dry run; inner damage is found after a DROP, and then what was dropped is
+// reported.
 func TestLostChunk(t *testing.T) {
 	node := lend(t, "mariadb")
 	s := stream(t, node)
@@ -21,7 +22,7 @@ func TestLostChunk(t *testing.T) {
 	smallDump(t, node, r, "lost")
 	chunks, err := filepath.Glob(filepath.Join(dir, "data", "lost", "t", "*"))
 	if err != nil || len(chunks) != 1 {
-		t.Fatal(chunks, err)
+		t.Fatalf("got %v, %v; want length 1", chunks, err)
 	}
 	whole, err := os.ReadFile(chunks[0])
 	if err != nil {
@@ -43,10 +44,11 @@ func TestLostChunk(t *testing.T) {
 			put(b)
 			res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Overwrite: true, DryRun: dry})
 			if !errors.Is(err, repo.ErrDamaged) || res.Changed || !strings.Contains(err.Error(), "lost.t") || strings.Contains(err.Error(), "dropped") {
-				t.Errorf("%s, dry %t: %+v, %v", how, dry, res, err)
+				t.Errorf("got %s, dry %t: %+v, %v; want repo.ErrDamaged, res.Changed false, \"lost.t\" in the error, no \"dropped\" in the error",
+					how, dry, res, err)
 			}
 			if got := live(); got != "7|\n8|\n" {
-				t.Fatalf("%s, dry %t: there is %q", how, dry, got)
+				t.Fatalf("%s, dry %t: there is %q; want \"7|\\n8|\\n\"", how, dry, got)
 			}
 		}
 	}
@@ -60,19 +62,19 @@ func TestLostChunk(t *testing.T) {
 	bad[len(bad)/2] ^= 4
 	put(bad)
 	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Overwrite: true}); !errors.Is(err, repo.ErrDamaged) || !strings.Contains(err.Error(), "already dropped: ") || !strings.Contains(err.Error(), "table `lost`.`t`") {
-		t.Errorf("damaged inside: %v", err)
+		t.Errorf("damaged inside: got %v; want repo.ErrDamaged, \"already dropped: \" in the error, \"table `lost`.`t`\" in the error", err)
 	}
 	put(whole)
 	if res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Overwrite: true}); err != nil || !res.Resumed {
-		t.Errorf("mended: %+v, %v", res, err)
+		t.Errorf("mended: got %+v, %v; want Resumed true", res, err)
 	}
 	if got := live(); got != "1|a|\n2|b|\n1|\n" {
-		t.Errorf("at the end there is %q", got)
+		t.Errorf("at the end there is %q, want \"1|a|\\n2|b|\\n1|\\n\"", got)
 	}
 	// A backup whose head is damaged is restored by its ID, as verify says.
 	v, err := r.Verify(t.Context(), repo.VerifyOptions{})
 	if err != nil || len(v.Backups) != 1 {
-		t.Fatalf("%+v, %v", v, err)
+		t.Fatalf("got %+v, %v; want length 1", v, err)
 	}
 	head := filepath.Join(dir, "backups", v.Backups[0], "head")
 	os.Remove(head)
@@ -80,10 +82,10 @@ func TestLostChunk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, err = r.Verify(t.Context(), repo.VerifyOptions{}); err != nil || len(v.Problems) != 1 || len(v.Broken) != 0 || !strings.Contains(v.Problems[0].What, "--backup "+v.Backups[0]) {
-		t.Errorf("%+v, %v", v, err)
+		t.Errorf("got %+v, %v; want len(Problems) 1, no v.Broken, \"--backup \" + v.Backups[0] in Problems[0].What", v, err)
 	}
 	exec(t, s, "DROP DATABASE lost")
 	if res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Backup: v.Backups[0]}); err != nil || live() != "1|a|\n2|b|\n1|\n" {
-		t.Errorf("by its ID: %+v, %v", res, err)
+		t.Errorf("by its ID: got %+v, %v; want live() \"1|a|\\n2|b|\\n1|\\n\"", res, err)
 	}
 }

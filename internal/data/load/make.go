@@ -9,12 +9,12 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// makeTable makes a table. What the server refuses only now of its definition stays away, and is told: a rehearsal has no foreign keys, partitions
-// and full-text keys, and a server of the same kind is asked nothing before. Where it takes none of it the table is left out, and the others go on.
+// makeTable makes a table. Parts of its definition that the server refuses only now are left out, and reported: a rehearsal has no foreign keys,
+// partitions and full-text keys, and none is made on a server of the same kind. If the server takes none of it the table is left out; the others
 func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, err error) {
 	name := mysql.Quote(t.name)
 	why := s.Exec(ctx, t.def.statement(name))
-	if n := mysql.ErrorNumber(why); why == nil || n == 0 || passes(why) || n == errno.TableExists { // which somebody made meanwhile
+	if n := mysql.ErrorNumber(why); why == nil || n == 0 || passes(why) || n == errno.TableExists { // made in the meantime by somebody else
 		return true, why
 	}
 	if err := r.canMake(ctx, s, t); err != nil {
@@ -36,7 +36,7 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 		return true, err
 	}
 	if !ok && referredHint(why) != "" {
-		return true, why // not for its definition, but for a key of another table
+		return true, why // not because of its definition, but because of a key of another table
 	}
 	if !ok {
 		r.leave(Finding{Trouble: fleet.Trouble{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Why: "the server rejects its definition: " + oneLine(why)}})
@@ -55,7 +55,7 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 	return true, s.Exec(ctx, def.statement(name))
 }
 
-// canMake says why no table can be made where one shall be.
+// canMake says why no table at all can be made where one is wanted.
 func (r *run) canMake(ctx context.Context, s *session, t *table) error {
 	h := hashOf(t.schema, t.name)
 	probe := &table{schema: t.schema, name: "risso_" + hex.EncodeToString(h[:])}
@@ -70,7 +70,7 @@ func (r *run) canMake(ctx context.Context, s *session, t *table) error {
 // taken, the other table has no such column, partitions, no such engine.
 var notThisKey = map[int]bool{1005: true, 1215: true, 1822: true, 3780: true, 6125: true, 1826: true, 3734: true, 1506: true, 3104: true, 3105: true}
 
-// addOne adds a foreign key by itself; one that the server does not take stays away, and is told.
+// addOne adds a foreign key by itself; one that the server does not take is left out, and reported.
 func (r *run) addOne(ctx context.Context, s *session, job foreignJob, key string) error {
 	err := s.Exec(ctx, "ALTER TABLE "+mark+" "+mysql.Quote(job.name)+" ADD "+key)
 	if !notThisKey[mysql.ErrorNumber(err)] {

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// mayMeet says whether strings that a collation tells apart may be one to that which stands for it here, and which that is.
+// mayMeet reports whether strings that a collation distinguishes may be equal in its replacement here, and which that is.
 func (r *run) mayMeet(name string) (to string, may bool) {
 	to, mapped := r.mapped[strings.ToLower(name)]
 	if !mapped || strings.HasSuffix(to, "_bin") {

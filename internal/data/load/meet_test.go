@@ -18,7 +18,7 @@ func planOf(t *testing.T, o load.Options) (plan load.Plan, err error) {
 }
 
 // TestMeet: where a collation becomes another one the plan names the unique keys over it; rows that are one to such a key end the restore with
-// that key, the cause and how to fix it, and do; the rows of a language whose collation has another name here come along.
+// that key, the cause and how to fix it, and do; the rows of a language whose collation has another name here are restored.
 func TestMeet(t *testing.T) {
 	type journey struct{ from, into, schema, collation, to, values, mend string }
 	pairs := map[[2]string][]journey{}
@@ -60,7 +60,7 @@ func testMeet(t *testing.T, from, into *sandbox.Node, schema, collation, becomes
 	told := "collation " + collation + " becomes " + becomes + ", in which more values are equal: such rows cannot be inserted into 1 unique key: `" + schema + "`.`t` (`of ``v`)"
 	if strings.HasSuffix(becomes, "_bin") || strings.Contains(collation, "mysql561") {
 		if notes != "" {
-			t.Errorf("it is told that values may meet: %s", notes)
+			t.Errorf("it is told that values may meet: %s, want \"\"", notes)
 		}
 	} else if !strings.Contains(notes, told) {
 		t.Errorf("%q is not told: %q", told, plan.Notes)
@@ -68,7 +68,8 @@ func testMeet(t *testing.T, from, into *sandbox.Node, schema, collation, becomes
 	if mend != "" {
 		res, err := restore(t, o)
 		if !errors.Is(err, load.ErrMeet) || errors.Is(err, load.ErrDifferent) || !strings.Contains(err.Error(), "`"+schema+"`.`t` (`of ``v` over `v`, whose collation "+collation+" became "+becomes+", in which more values are equal)") || !res.Changed {
-			t.Fatalf("%v: %+v", err, res)
+			t.Fatalf("%v: got %+v; want load.ErrMeet, errors.Is(err, load.ErrDifferent) false, %q in the error, Changed true",
+				err, res, "`"+schema+"`.`t` (`of ``v` over `v`, whose collation "+collation+" became "+becomes+", in which more values are equal)")
 		}
 		if _, err := load.Forget(t.Context(), target(t, into), false); err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func testMeet(t *testing.T, from, into *sandbox.Node, schema, collation, becomes
 		t.Error(differ(want, got))
 	}
 	if got := ask(t, to, "SELECT COLLATION_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '"+schema+"'"); got != becomes+"|\n" {
-		t.Errorf("it is %q", got)
+		t.Errorf("it is %q, want %q", got, becomes+"|\n")
 	}
 	exec(t, to, "DROP DATABASE "+schema)
 	exec(t, s, "DROP DATABASE "+schema)
@@ -109,15 +110,15 @@ func TestPlannedMisfit(t *testing.T) {
 			found = found || strings.HasPrefix(n, "table `m`.`child`: its foreign key "+name+" does not match `m`.`parent`, to which it refers: "+why)
 		}
 		if !found {
-			t.Errorf("nothing of %s: %q", name, plan.Notes)
+			t.Errorf("nothing of %s: got %q, want found true", name, plan.Notes)
 		}
 	}
 	if len(plan.Notes) != 5 {
-		t.Errorf("%q", plan.Notes)
+		t.Errorf("got %q, want length 5", plan.Notes)
 	}
 }
 
-// TestPlannedDefiners: the plan and the result name the programs whose definers are not there; they do not work, until that is mended as is said.
+// TestPlannedDefiners: the plan and the result name the programs whose definers do not exist; they do not work until that is fixed as advised.
 func TestPlannedDefiners(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -128,11 +129,11 @@ func TestPlannedDefiners(t *testing.T) {
 				"CREATE DEFINER = two@localhost FUNCTION f () RETURNS INT NO SQL RETURN 1", "CREATE DEFINER = two@localhost PROCEDURE q () SQL SECURITY INVOKER SELECT 'q'", "CREATE DEFINER = `o'n``e`@localhost EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1", "CREATE PROCEDURE own () SELECT 'own'")
 			o := load.Options{Repo: takeBackup(t, node), Into: target(t, node), Overwrite: true}
 			if plan, err := planOf(t, o); err != nil || strings.Contains(strings.Join(plan.Notes, "\n"), "definer") {
-				t.Errorf("they are there: %v: %q", err, plan.Notes)
+				t.Errorf("they are there: %v: %q; want no \"definer\" in it", err, plan.Notes)
 			}
 			exec(t, s, "DROP USER `o'n``e`@localhost, two@localhost")
 			if plan, err := planOf(t, o); err != nil || strings.Contains(strings.Join(plan.Notes, "\n"), "definer") {
-				t.Errorf("they come along: %v: %q", err, plan.Notes)
+				t.Errorf("they come along: got %v: %q; want no \"definer\" in it", err, plan.Notes)
 			}
 			o.Schemas = []string{"d"}
 			plan, err := planOf(t, o)
@@ -151,7 +152,7 @@ func TestPlannedDefiners(t *testing.T) {
 					}
 				}
 				if strings.Contains(text, "`q`") || strings.Contains(text, "`own`") {
-					t.Errorf("the %s names what works: %q", who, notes)
+					t.Errorf("the %s names what works: got %q; want no \"`q`\" in text, no \"`own`\" in text", who, notes)
 				}
 			}
 			uses := []string{"CALL d.p()", "INSERT INTO d.t VALUES (0)", "SET @f = d.f()"}
@@ -168,20 +169,20 @@ func TestPlannedDefiners(t *testing.T) {
 			exec(t, s, "DROP USER `o'n``e`@localhost, two@localhost")
 			o.Definer = load.CurrentUser
 			if res, err := restore(t, o); err != nil || strings.Contains(strings.Join(res.Notes, "\n"), "definer") {
-				t.Errorf("with another definer: %v: %q", err, res.Notes)
+				t.Errorf("with another definer: got %v: %q; want no \"definer\" in it", err, res.Notes)
 			}
 			for _, st := range uses {
 				exec(t, stream(t, node), st)
 			}
 			o.Definer = "nobody@localhost"
 			if plan, err := planOf(t, o); err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "the definer nobody@localhost does not exist") {
-				t.Errorf("%v: %q", err, plan.Notes)
+				t.Errorf("%v: got %q; want \"the definer nobody@localhost does not exist\" in it", err, plan.Notes)
 			}
 		})
 	}
 }
 
-// TestOlderRelease: what an older release of the same series reads over is found and told, as between series.
+// TestOlderRelease: what an older release of the same series ignores is found and reported, as between series.
 func TestOlderRelease(t *testing.T) {
 	t.Parallel()
 	from, into := lend(t, "mysql-9.7"), lend(t, "mysql-8.0")
@@ -190,6 +191,6 @@ func TestOlderRelease(t *testing.T) {
 	dumpAs(t, from, r, 80045, "i")
 	res, err := restore(t, load.Options{Repo: r, Into: target(t, into)})
 	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].Why, "INVISIBLE is not known here") {
-		t.Errorf("%v: %+v", err, res)
+		t.Errorf("%v: got %+v; want len(Otherwise) 1, \"INVISIBLE is not known here\" at the beginning of Otherwise[0].Why", err, res)
 	}
 }

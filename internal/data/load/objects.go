@@ -47,7 +47,7 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 			if r.leftOut[leftTable(o.Schema, o.Table)] {
 				r.leave(lost(o, "its table "+mysql.Quote(o.Table)+" stays away"))
 			}
-			return nil // of one that is renamed the plan says so
+			return nil // for a renamed one the plan says so
 		}
 		err := r.makeAgain(ctx, s, o)
 		if r.mayStayAway(err) {
@@ -79,7 +79,7 @@ func (r *run) beginStage(ctx context.Context, s **session, kinds ...repo.ObjectK
 	return r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, marks...) })
 }
 
-// makeAgain makes an object, and again where the session broke: the server may have made it all the same.
+// makeAgain makes an object, and again if the session broke: the server may have made it nevertheless.
 func (r *run) makeAgain(ctx context.Context, s **session, o *repo.Object) error {
 	clears := r.resumed || r.o.Overwrite
 	return r.again(ctx, s, func(s *session) error {
@@ -89,8 +89,8 @@ func (r *run) makeAgain(ctx context.Context, s **session, o *repo.Object) error 
 	})
 }
 
-// mayStayAway says whether an object that the server does not take is left away: a server of another kind was told to get
-// what it understands; and what was broken on its own server, and can be made nowhere, keeps nothing else away.
+// mayStayAway reports whether an object that the server does not take is left out: a server of another kind was asked to take
+// what it understands; and what was broken on its original server, and can be made nowhere, does not stop the rest.
 func (r *run) mayStayAway(err error) bool {
 	return mysql.ErrorNumber(err) == errno.UnknownColumn || err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
 }
@@ -116,7 +116,7 @@ func objectKey(o *repo.Object) string {
 	return string(o.Kind) + "\x00" + o.Schema + "\x00" + o.Name
 }
 
-// makeObject makes an object as it was: with its sql_mode, character sets and definer. clears: what has its name goes.
+// makeObject makes an object as it was: with its sql_mode, character sets and definer. clears: what has its name is dropped.
 func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object, clears bool) error {
 	schema, name := r.choice.objectTarget(o)
 	create, err := r.written(o)
@@ -137,7 +137,7 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object, clears
 		return err
 	}
 	err = r.create(ctx, s, o, schema, create)
-	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errno.TableExists { // only now: for a view that cannot be made nothing goes
+	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errno.TableExists { // only now: for a view that cannot be made nothing is dropped
 		if err := r.clear(ctx, s, o.Kind, schema, name); err != nil {
 			return err
 		}
@@ -240,8 +240,8 @@ func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
 	return sets, charset
 }
 
-// databaseCollation gives the statements that give the schema the collation that it had when a routine was made, which its
-// parameters have, and back; "" where it has it. The journal knows its own one first: else a kill in between would leave it the other.
+// databaseCollation returns the statements that set the schema's collation to the one that it had when a routine was made, which its
+// parameters have, and back; "" if it is the same. The journal records its own first: else a kill in between would leave the other.
 func (r *run) databaseCollation(ctx context.Context, s *session, o *repo.Object, schema string) (there, back string, err error) {
 	want := r.mapName(o.Database)
 	if want == "" {
@@ -277,7 +277,7 @@ func (r *run) databaseCollation(ctx context.Context, s *session, o *repo.Object,
 	return there, back, nil
 }
 
-// inCharset gives a statement's bytes in a character set; the server converts it.
+// inCharset returns a statement's bytes in a character set; the server converts it.
 func (r *run) inCharset(ctx context.Context, s *session, st, charset string) (string, error) {
 	if charset == "" || strings.HasPrefix(charset, "utf8") || isASCII(st) {
 		return st, nil
@@ -299,7 +299,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// eachAccount hands the accounts that come along to f, in the target's words.
+// eachAccount calls f with the accounts that are restored, in the target's words.
 func (r *run) eachAccount(f func(*repo.Object) error) error {
 	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
 		if r.leftOut[objectKey(o)] {
@@ -312,7 +312,7 @@ func (r *run) eachAccount(f func(*repo.Object) error) error {
 	})
 }
 
-// makeAccounts makes the accounts that are not there yet. Their grants follow at the end, when what they are for is there.
+// makeAccounts makes the accounts that do not exist yet. Their grants follow at the end, when their objects exist.
 func (r *run) makeAccounts(ctx context.Context, s **session) error {
 	return r.eachAccount(func(o *repo.Object) error {
 		mark := &table{id: tableID("", "account "+o.Name)}
@@ -381,7 +381,7 @@ func accountKind(create string) string {
 	return "USER"
 }
 
-// accountThere says whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
+// accountThere reports whether an account is there and stays as it is. With Overwrite it is dropped, unless it is the account that restores.
 func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
 	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+mysql.QuoteAccount(o.Name))
 	switch n := mysql.ErrorNumber(err); {
@@ -401,8 +401,8 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+mysql.QuoteAccount(o.Name))
 }
 
-// grant gives the accounts that were made what they may do. Early it is what they may do with what is there already, for views need it: a
-// server makes none over a view, or with a function, that its definer may not use.
+// grant grants the accounts that were made their privileges. Early it grants those on what exists already, because views need it: a
+// server makes no view that its definer may not use, or one with a function that its definer may not use.
 func (r *run) grant(ctx context.Context, s **session, early bool) error {
 	return r.eachAccount(func(o *repo.Object) error {
 		mark := &table{id: tableID("", "account "+o.Name)}
@@ -434,7 +434,7 @@ func (r *run) grant(ctx context.Context, s **session, early bool) error {
 	})
 }
 
-// withoutSecret cuts a GRANT off before what tells a password.
+// withoutSecret cuts a GRANT off before what reveals a password.
 func withoutSecret(g string) string {
 	if i := strings.Index(g, " IDENTIFIED "); i >= 0 {
 		return g[:i]
@@ -442,7 +442,7 @@ func withoutSecret(g string) string {
 	return g
 }
 
-// withoutStatement leaves out what quotes the statement, which may hold a password's hash: the words of a syntax error, in whatever language
+// withoutStatement removes the quoted statement, which may contain a password's hash, from a syntax error, in any language
 // the server speaks (lc_messages).
 func withoutStatement(err error) error {
 	if n := mysql.ErrorNumber(err); n == errno.ParseError || n == errno.SyntaxError {

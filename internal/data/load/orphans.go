@@ -14,17 +14,17 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// referer is a table whose foreign keys point at another one, where one of both comes back and the other stays as it is.
+// referer is a table whose foreign keys point at another one, if one of them is restored and the other stays as it is.
 type referer struct {
 	schema, name     string
 	toSchema, toName string
-	back             bool // the one that refers comes back
+	back             bool // the referring one is restored
 }
 
 func (f referer) from() string { return mysql.Quote(f.schema) + "." + mysql.Quote(f.name) }
 func (f referer) to() string   { return mysql.Quote(f.toSchema) + "." + mysql.Quote(f.toName) }
 
-// planReferers finds the foreign keys between what comes back and what does not, and names those tables that are not restored and may lose
+// planReferers finds the foreign keys between what is restored and what is not, and names those tables that are not restored and may lose
 // the rows that they refer to: servers do not look at them while foreign_key_checks is off.
 func (r *run) planReferers(ctx context.Context, s *session) error {
 	if err := r.ownReferers(); err != nil {
@@ -56,7 +56,7 @@ func (r *run) nameKey(schema, name string) string {
 	return schema + "\x00" + name
 }
 
-// ownReferers are tables that come back and refer to tables that do not.
+// ownReferers are tables that are restored and refer to tables that are not.
 func (r *run) ownReferers() error {
 	if r.choice.all() {
 		return nil
@@ -87,7 +87,7 @@ func (r *run) ownReferers() error {
 	return nil
 }
 
-// otherReferers are tables of the target that do not come back and refer to tables that do.
+// otherReferers are tables of the target that are not restored and refer to tables that are.
 func (r *run) otherReferers(ctx context.Context, s *session) (list []referer, err error) {
 	err = s.Query(ctx, "SELECT /* risso: who refers to what? */ DISTINCT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS", func(row [][]byte) error {
 		list = append(list, referer{schema: string(row[0]), name: string(row[1]), toSchema: string(row[2]), toName: string(row[3])})
@@ -120,7 +120,7 @@ func (r *run) countOrphans(ctx context.Context) error {
 	if len(r.refers) == 0 {
 		return nil
 	}
-	var s *session // of its own, for its statements are bounded
+	var s *session // separate, because its statements are bounded
 	defer func() {
 		if s != nil {
 			s.Close()
@@ -151,7 +151,7 @@ func (r *run) countOrphans(ctx context.Context) error {
 	return nil
 }
 
-// foreignKeysOf reads the foreign keys of one table that point at another, as they are on the target now.
+// foreignKeysOf reads the foreign keys of one table that refer to another, as they are on the target now.
 func (r *run) foreignKeysOf(ctx context.Context, s *session, f referer) (list []Orphans, err error) {
 	var columns, to [][]string
 	err = s.Query(ctx, "SELECT /* risso: which columns refer? */ CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = "+
@@ -179,7 +179,7 @@ func (r *run) foreignKeysOf(ctx context.Context, s *session, f referer) (list []
 	return list, err
 }
 
-// countOf counts a foreign key's orphans. What the server refuses is no failure: it is said that they are not known.
+// countOf counts a foreign key's orphans. If the server refuses, that is no failure: they are reported as unknown.
 func (r *run) countOf(ctx context.Context, s **session, o *Orphans) error {
 	count := func(s *session) error {
 		for _, bound := range r.server.BoundStatements(orphanTime) {

@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 )
 
-// TestOrphans: tables that are not restored and refer to some that are stand in the plan; what their rows lost is counted at the end and is
-// an error, whether the table was in the way or gone, and also behind a restore that was cut off.
+// TestOrphans: tables that are not restored and refer to some that are appear in the plan; what their rows lost is counted at the end and is
+// an error, whether the table existed or was gone, and also after a restore that was cut off.
 func TestOrphans(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestOrphans(t *testing.T) {
 				notes := strings.Join(plan.Notes, "\n")
 				for _, n := range names {
 					if !strings.Contains(notes, "table "+n+" is not restored and refers to `shop`.`customers`") {
-						t.Errorf("the plan says nothing of %s: %q", n, plan.Notes)
+						t.Errorf("the plan says nothing of %s: %q, want %q in it", n, plan.Notes, "table "+n+" is not restored and refers to `shop`.`customers`")
 					}
 				}
 				if strings.Count(notes, "is not restored and refers") != len(names) {
@@ -47,13 +47,13 @@ func TestOrphans(t *testing.T) {
 				t.Helper()
 				res, err := restore(t, o)
 				if !errors.Is(err, load.ErrOrphans) || len(res.Different) > 0 || res.LeftOutAll > 0 || len(res.Orphans) != 2 {
-					t.Fatalf("%v: %+v", err, res)
+					t.Fatalf("%v: got %+v; want load.ErrOrphans, no res.Different, LeftOutAll at most 0, len(Orphans) 2", err, res)
 				}
 				told(others...)
 				for i, want := range []struct{ rows, name, shows string }{{"2 rows of `c``rm`.`vis its` refer", "`a``fk`", "2|3||Ulm|\n3|4|40|Jena|\n"}, {"1 row of `c``rm`.`vis its` refers", "`bfk`", "3|4|40|Jena|\n"}} {
 					got := res.Orphans[i]
 					if words := got.Words(); words != want.rows+" to rows that `shop`.`customers` does not have ("+want.name+")" {
-						t.Errorf("%s: %s", want.name, words)
+						t.Errorf("%s: got %s, want %s", want.name, words, want.rows+" to rows that `shop`.`customers` does not have ("+want.name+")")
 					}
 					if shown := ask(t, s, got.Query+" ORDER BY 1"); shown != want.shows {
 						t.Errorf("%s shows %q, not %q", got.Query, shown, want.shows)
@@ -61,27 +61,29 @@ func TestOrphans(t *testing.T) {
 				}
 			}
 			check(o, others...)
-			// The table was dropped: nothing is in the way, and rows refer to it all the same.
+			// The table was dropped: nothing is in the way, and rows refer to it nevertheless.
 			exec(t, s, "SET foreign_key_checks = 0", "DROP TABLE shop.customers", "SET foreign_key_checks = 1")
 			alone := o
 			alone.Schemas, alone.Tables, alone.Overwrite = nil, []string{"shop.customers"}, false
 			check(alone, append(others, "`shop`.`orders`")...)
-			// What comes back alone refers to what is there now: that is told, and is no failure.
+			// What is restored alone refers to what exists now: that is reported, and is no failure.
 			exec(t, s, "SET foreign_key_checks = 0", "DELETE FROM shop.customers WHERE id = 2")
 			alone.Tables, alone.Overwrite = []string{"shop.orders"}, true
 			res, err := restore(t, alone)
 			if err != nil || len(res.Notes) != 1 || res.Notes[0] != "1 row of `shop`.`orders` refers to rows that `shop`.`customers` does not have (`of_whom`)" {
-				t.Errorf("%v: %q", err, res.Notes)
+				t.Errorf("%v: got %q; want len(res.Notes) 1, res.Notes[0] \"1 row of `shop`.`orders` refers to rows that `shop`.`customers` does not have (`of_whom`)\"",
+					err, res.Notes)
 			}
 			told()
 			exec(t, s, "DROP TABLE shop.customers", "DROP TABLE shop.orders")
 			if res, err = restore(t, alone); err != nil || len(res.Notes) != 1 || res.Notes[0] != "2 rows of `shop`.`orders` refer to `shop`.`customers`, which is not there (`of_whom`)" {
-				t.Errorf("%v: %q", err, res.Notes)
+				t.Errorf("%v: got %q; want len(res.Notes) 1, res.Notes[0] \"2 rows of `shop`.`orders` refer to `shop`.`customers`, which is not there (`of_whom`)\"",
+					err, res.Notes)
 			}
-			// All of it comes back: nobody is left.
+			// Everything is restored: there are no orphans.
 			exec(t, s, "DROP DATABASE `c``rm`")
 			if res, err = restore(t, o); err != nil || len(res.Notes) > 0 || len(res.Orphans) > 0 {
-				t.Errorf("%v: %+v", err, res)
+				t.Errorf("%v: got %+v; want no res.Notes, no res.Orphans", err, res)
 			}
 			told()
 		})
@@ -100,11 +102,11 @@ func TestMisfit(t *testing.T) {
 			exec(t, s, "DROP TABLE shop.customers", "CREATE TABLE shop.customers (id BIGINT PRIMARY KEY)", "CREATE DATABASE crm", "CREATE TABLE crm.visits (id INT PRIMARY KEY, who BIGINT, CONSTRAINT of_whom FOREIGN KEY (who) REFERENCES shop.customers (id))")
 			o := load.Options{Repo: r, Into: target(t, node), Overwrite: true}
 			if _, err := restore(t, o); err == nil || !strings.Contains(err.Error(), "drop that key, then run the same again") {
-				t.Fatal(err)
+				t.Fatalf("got %v; want an error, \"drop that key, then run the same again\" in the error", err)
 			}
 			exec(t, s, "ALTER TABLE crm.visits DROP FOREIGN KEY of_whom")
 			if res, err := restore(t, o); err != nil || !res.Resumed {
-				t.Errorf("%v: %+v", err, res)
+				t.Errorf("%v: got %+v; want Resumed true", err, res)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ var programs = []string{
 	"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.v = CONCAT(NEW.v, '!')", "CREATE EVENT ev ON SCHEDULE EVERY 1 DAY DO DELETE FROM p.t",
 }
 
-// accounts are such that some come along everywhere, some not.
+// accounts are such that some can be restored everywhere, some not.
 var accountsOf = map[string][]string{
 	"mysql-9.7": {"CREATE USER open@'%' REQUIRE SSL WITH MAX_USER_CONNECTIONS 7", "CREATE USER sha2@'%' IDENTIFIED BY 'secret'", "CREATE ROLE reader", "GRANT SELECT ON p.* TO reader",
 		"GRANT reader TO open@'%'", "SET DEFAULT ROLE reader TO open@'%'", "GRANT REPLICATION CLIENT, CREATE ROLE, INSERT ON *.* TO open@'%' WITH GRANT OPTION", "GRANT BINLOG_ADMIN, CLONE_ADMIN ON *.* TO open@'%'",
@@ -41,8 +41,8 @@ var onlyThere = map[string][]string{
 		"CREATE FUNCTION own_chr () RETURNS VARCHAR(9) DETERMINISTIC RETURN CHR(65)", "CREATE TRIGGER own_trigger AFTER DELETE ON t FOR EACH ROW IF OLD.id = 1 THEN INSERT INTO t VALUES (3, 'x') RETURNING id; END IF"},
 }
 
-// TestOtherPrograms: what cannot come along of programs and accounts is told before anything is changed, each by its name, and
-// the rest comes along and works.
+// TestOtherPrograms: what cannot be restored of programs and accounts is reported before anything is changed, each by its name, and
+// the rest is restored and works.
 func TestOtherPrograms(t *testing.T) {
 	nodes := map[string]*sandbox.Node{}
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
@@ -75,21 +75,21 @@ func TestOtherPrograms(t *testing.T) {
 				t.Fatalf("it comes along: %v", err)
 			}
 			if after := ask(t, to, everything); after != before {
-				t.Errorf("a rehearsal changed something: %s", differ(before, after))
+				t.Errorf("a rehearsal changed something: got %s, want after %v", differ(before, after), before)
 			}
 			checkFindings(t, from, no.Findings)
 			o.DryRun, o.SkipIncompatible = false, true
 			res, err := restore(t, o)
 			if !errors.Is(err, load.ErrLeftOut) || len(res.Different) > 0 || len(res.LeftOut) != 5 {
-				t.Fatalf("%v: %+v", err, res)
+				t.Fatalf("%v: got %+v; want load.ErrLeftOut, no res.Different, len(LeftOut) 5", err, res)
 			}
 			for _, n := range res.Notes {
 				if !strings.Contains(n, "it stays as it is") {
-					t.Errorf("not told before: %s", n)
+					t.Errorf("not told before: got %s, want \"it stays as it is\" in it", n)
 				}
 			}
 			if got := ask(t, to, "SELECT id FROM p.a3 ORDER BY 1") + ask(t, to, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'p'"); got != "2|\n4|\n1|\n" {
-				t.Errorf("views and triggers: %q", got)
+				t.Errorf("views and triggers: got %q, want \"2|\\n4|\\n1|\\n\"", got)
 			}
 			grants := ask(t, to, "SHOW GRANTS FOR open@'%'") + ask(t, to, "SHOW GRANTS FOR `o``d'd`@'10.0.0.%'") + ask(t, to, "SHOW CREATE USER open@'%'")
 			for _, g := range []string{"INSERT", "UPDATE (`v`) ON `p`.`t`", "`reader`", "EXECUTE ON PROCEDURE `p`.`common`", "WITH GRANT OPTION", "BINLOG", "MAX_USER_CONNECTIONS 7", "REQUIRE SSL"} {
@@ -151,7 +151,7 @@ func testPasswords(t *testing.T, maria *sandbox.Node) {
 		exec(t, stream(t, c.from), "DROP USER native@'%'")
 	}
 	if n := ask(t, stream(t, maria), "SELECT COUNT(*) FROM q.t"); n != "2|\n" {
-		t.Errorf("%s rows: 'a' and 'a ' are two", n)
+		t.Errorf("%s rows: 'a' and 'a ' are two, want \"2|\\n\"", n)
 	}
 }
 

@@ -15,7 +15,7 @@ type lane struct{ busy bool }
 // readyTask is a task that waits for a session.
 type readyTask struct {
 	do   task
-	lane *lane // nil: it needs nobody's leave
+	lane *lane // nil: it waits for no other
 }
 
 // pool hands tasks to sessions: those that are ready first, so that a table is finished before many are begun, then new ones
@@ -77,7 +77,7 @@ func (p *pool) next() (readyTask, bool) {
 
 // take takes the first ready task whose lane is free.
 func (p *pool) take() (readyTask, bool) {
-	var seen *lane // most of what waits is of one lane
+	var seen *lane // most waiting tasks are of one lane
 	for i, t := range p.ready {
 		if t.lane != nil && (t.lane == seen || t.lane.busy) {
 			seen = t.lane
@@ -110,7 +110,7 @@ func (p *pool) done(t readyTask, err error) {
 	p.wake.Broadcast()
 }
 
-// runTasks runs all tasks by n sessions and gives the first trouble.
+// runTasks runs all tasks in n sessions and returns the first error.
 func (r *run) runTasks(ctx context.Context, n int, p *pool) error {
 	p.wake = sync.NewCond(&p.mu)
 	ctx, cancel := context.WithCancel(ctx)

@@ -18,20 +18,20 @@ var programKinds = []repo.ObjectKind{repo.Function, repo.Package, repo.Procedure
 // Numbers of errors that say nothing about whether a server of this kind can have an object.
 var elsewhere = map[int]bool{
 	1295: true,                                                                                     // this statement cannot be prepared: said when it was understood (seen on MySQL 5.7.22, 8.0.15, 9.7; MariaDB 10.6.2 prepares all)
-	1146: true, 1049: true, 1046: true, 1054: true, 1305: true, 1356: true, 1347: true, 4091: true, // what it needs is not there yet
-	1050: true, 1304: true, 1359: true, 1537: true, // what has its name goes before
+	1146: true, 1049: true, 1046: true, 1054: true, 1305: true, 1356: true, 1347: true, 4091: true, // what it needs does not exist yet
+	1050: true, 1304: true, 1359: true, 1537: true, // what has its name is dropped first
 	1465: true, 1044: true, 1142: true, 1227: true, 1370: true, 1419: true, 1418: true, 4217: true, // it is prepared in a schema of the server's own
 }
 
 // rehearsePrograms finds out which views, routines, triggers and events the target does not understand. Each is prepared and
 // never executed: the server reads a CREATE to its end before it says what else is in the way, so nothing is changed and
-// nothing has to be there. Functions of the server's own are looked for by name, for bodies of routines are not resolved
+// nothing has to exist. Built-in functions are looked up by name, because bodies of routines are not resolved
 // before they run.
 func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 	if err := s.use(ctx, "mysql"); err != nil {
 		return err
 	}
-	known := map[string]bool{} // functions that were asked for, and those that come along
+	known := map[string]bool{} // functions that are restored
 	err := r.each([]repo.ObjectKind{repo.Function}, func(o *repo.Object) error {
 		known[strings.ToLower(o.Name)] = true
 		return nil
@@ -40,7 +40,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 		return err
 	}
 	kinds := programKinds
-	if r.server.HasSequences() { // nobody else has them, and newer versions have some of other types
+	if r.server.HasSequences() { // only MariaDB has them, and newer versions have some of other types
 		kinds = append([]repo.ObjectKind{repo.Sequence}, kinds...)
 	}
 	err = r.each(kinds, func(o *repo.Object) error {
@@ -101,7 +101,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 	return s.Exec(ctx, r.setup[0])
 }
 
-// leaveOrphans leaves away the views whose tables or views stay away.
+// leaveOrphans leaves out the views whose tables or views are left out.
 func (r *run) leaveOrphans() error {
 	left := map[[2]string]bool{}
 	for key := range r.leftOut {
@@ -182,7 +182,7 @@ func (s *session) understands(ctx context.Context, statement string, sets ...str
 }
 
 // learnModes finds out which of an object's SQL modes the target does not have. Those that only changed what GRANT and SHOW
-// CREATE do, or that stand for a group whose members are named beside them, are left away; lost is one that means more.
+// CREATE do, or that name a group whose members are named as well, are left out; lost is one that means more.
 func (r *run) learnModes(ctx context.Context, s *session, o *repo.Object, where string) (lost string, err error) {
 	for _, mode := range strings.Split(o.SQLMode, ",") {
 		if mode == "" || o.Kind == repo.View {
@@ -224,7 +224,7 @@ func (r *run) sqlMode(mode string) string {
 	}), ",")
 }
 
-// knowsZone says whether the server knows a time zone by its name.
+// knowsZone reports whether the server knows a time zone by its name.
 func (s *session) knowsZone(ctx context.Context, zone string) (knows bool, err error) {
 	if zone == "" || zone == "SYSTEM" {
 		return true, nil
@@ -236,7 +236,7 @@ func (s *session) knowsZone(ctx context.Context, zone string) (knows bool, err e
 	return knows, err
 }
 
-// knowsFunction says whether the server has a function of its own. It is prepared without arguments and never called.
+// knowsFunction reports whether the server has a built-in function. It is prepared without arguments and never called.
 func (s *session) knowsFunction(ctx context.Context, name string) (bool, error) {
 	err := s.Exec(ctx, "PREPARE /* risso: is there such a function? */ risso FROM 'DO "+name+"()'")
 	switch n := mysql.ErrorNumber(err); {
@@ -280,8 +280,8 @@ srid startpoint touches within`) {
 	return out
 }()
 
-// calls are the functions of onlySome that a definition calls, in small letters. What stands in backticks, or behind a dot, is
-// somebody's own; what stands behind INTO and the like is no function.
+// calls are the functions of onlySome that a definition calls, in lower case. What is in backticks, or after a dot, is
+// a user's own; what follows INTO and the like is no function.
 func calls(create string) (names []string) {
 	t := sqltext.Tokens(create)
 	for i := range len(t) - 1 {
@@ -296,6 +296,6 @@ func calls(create string) (names []string) {
 	return names
 }
 
-// namesTable are words behind which a name and a parenthesis are no call.
+// namesTable are words after which a name and a parenthesis are no call.
 var namesTable = map[string]bool{"INTO": true, "TABLE": true, "EXISTS": true, "REFERENCES": true, "KEY": true, "INDEX": true, "CONSTRAINT": true, "VIEW": true,
 	"PROCEDURE": true, "FUNCTION": true, "CALL": true, "AS": true, "WITH": true, "RECURSIVE": true, "REPLACE": true}

@@ -41,7 +41,7 @@ func TestGenerated(t *testing.T) {
 			if _, err := dump.Run(t.Context(), r, dump.Options{Target: target(t, node), Threads: 2, ChunkAim: 3000}); err != nil {
 				t.Fatal(err)
 			}
-			bulkFrom := int64(seed % 2) // in half of all runs each row goes in by a prepared INSERT, where there is that
+			bulkFrom := int64(seed % 2) // in half of all runs each row goes in by a prepared INSERT, if there is that
 			before := g.picture(node)
 			exec(t, g.s, "USE mysql")
 			for _, s := range g.schemas {
@@ -55,10 +55,10 @@ func TestGenerated(t *testing.T) {
 				t.Fatalf("%v: %+v", err, res.Different)
 			}
 			if d := differ(before, g.picture(node)); d != "" {
-				t.Fatal(d)
+				t.Fatalf("got %v, want \"\"", d)
 			}
 			if res.Tables != int64(len(g.tables)) {
-				t.Errorf("%d tables for %d", res.Tables, len(g.tables))
+				t.Errorf("got %d tables for %d, want %d", res.Tables, len(g.tables), int64(len(g.tables)))
 			}
 		})
 	}
@@ -75,7 +75,7 @@ type maker struct {
 	tables  [][2]string
 	past    map[[2]string]bool // rows of the past are there
 	objects []string           // what SHOW CREATE shows of them, with the schema in front
-	unsure  map[[2]string]bool // CHECKSUM TABLE is no help: 5.7 adds up addresses of JSON values, MariaDB undefined bits beside virtual columns (seen: INSERT … SELECT into a copy gives another sum)
+	unsure  map[[2]string]bool // CHECKSUM TABLE is no help: 5.7 adds up addresses of JSON values, MariaDB undefined bits next to virtual columns (seen: INSERT … SELECT into a copy gives another sum)
 }
 
 var oddNames = []string{"plain", "Groß", "a.b", "back`tick", "sin'gle", `dou"ble`, "new\nline", "sp ace", "☃", "%like_", "select", "a/b", "-- x", "perc%41", `back\slash`}
@@ -199,7 +199,7 @@ func (g *maker) kinds() []column {
 	return list
 }
 
-// eight says whether the server is a MySQL of 8.0 or later.
+// eight reports whether the server is a MySQL of 8.0 or later.
 func (g *maker) eight() bool { return g.spec == "mysql-8.0" || g.spec == "mysql-9.7" }
 
 // extras are keys and constraints that some servers have. auto: id counts by itself, so no expression may name it; made: there are

@@ -36,7 +36,7 @@ func TestRefusedByFile(t *testing.T) {
 	rowsOf := func() *feed {
 		f := feedReader(io.Reader(bytes.NewReader(rows)), 2)
 		if more, err := f.next(batchBytes); err != nil || !more {
-			t.Fatal(more, err)
+			t.Fatalf("got %v, %v; want more true", more, err)
 		}
 		return f
 	}

@@ -36,8 +36,8 @@ var renamedPrograms = []string{
 	`CREATE PROCEDURE p8 () BEGIN UPDATE "shop"."t" SET b = 'p8\' WHERE b <> '"shop"."t"'; UPDATE "shop".t SET b = 'p8' ; END`, "SET sql_mode = DEFAULT",
 }
 
-// TestRenamePrograms: what comes back under another schema's name neither writes to the old one nor reads it, whatever stands in comments,
-// strings, aliases and labels; what cannot be renamed is told before the first change and afterwards.
+// TestRenamePrograms: what is restored under another schema's name neither writes to the old one nor reads it, whatever is in comments,
+// strings, aliases and labels; what cannot be renamed is reported before the first change and afterwards.
 func TestRenamePrograms(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -59,12 +59,12 @@ func TestRenamePrograms(t *testing.T) {
 			var plan load.Plan
 			res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Schemas: []string{"shop"}, Rename: []string{"shop=shop2"}, Confirm: func(p load.Plan) error { plan = p; return nil }})
 			if err != nil || len(res.Different) > 0 {
-				t.Fatalf("%v: %+v", err, res)
+				t.Fatalf("%v: got %+v; want none", err, res)
 			}
 			if got := rowsOfShop(t, s, "shop2"); got != before {
 				t.Errorf("shop2 is not as shop was: %s", differ(before, got))
 			}
-			exec(t, s, "RENAME TABLE shop.t TO other.hidden") // whoever still reads shop.t fails
+			exec(t, s, "RENAME TABLE shop.t TO other.hidden") // anything that still reads shop.t fails
 			exec(t, s, "USE other")
 			for _, p := range []string{"p1", "p2", "p3", "p4", "p5", "p7", "p8"} {
 				exec(t, s, "CALL shop2."+p+"()")
@@ -81,7 +81,7 @@ func TestRenamePrograms(t *testing.T) {
 				t.Errorf("shop was changed: %s", differ(before, got))
 			}
 			if got := ask(t, s, "SELECT EVENT_DEFINITION FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'shop2'"); !strings.Contains(got, "`shop2`.t") {
-				t.Errorf("the event: %s", got)
+				t.Errorf("the event: got %s, want \"`shop2`.t\" in it", got)
 			}
 			for _, notes := range [][]string{plan.Notes, res.Notes} {
 				for _, want := range []string{"`p6`: a text may name the old schema and stays as it is: 'shop.t INTO @n'", "`p6`: it runs dynamic SQL", "`v3`: a text", "`p2`: a text", "`p8`: a text"} {

@@ -39,9 +39,9 @@ type run struct {
 	maxPacket     int
 	transactional map[string]bool // by engine, in small letters
 	known         vocabulary
-	mapped        map[string]string // words of definitions for which others stand
+	mapped        map[string]string // words of definitions that are replaced
 
-	fitted   map[string]definition   // by leftTable: definitions of which something stays away
+	fitted   map[string]definition   // by leftTable: definitions of which something is left out
 	checks   map[string]bool         // tableKey of names of checks that tables have
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
@@ -54,13 +54,13 @@ type run struct {
 	keysLater map[string]bool      // tableKey of tables whose keys are made after their rows
 	pointers  map[string][]pointer // foreign keys, by tableKey of what they point at, until they are looked at
 	unsure    map[string]bool      // tableKey of tables whose foreign keys the server may refuse
-	leftOut   map[string]bool      // objectKey of what cannot come along
+	leftOut   map[string]bool      // objectKey of what cannot be restored
 	plan      Plan
 	resumed   bool
-	earlier   earlier   // what its journal tells
+	earlier   earlier   // what its journal says
 	changed   bool      // something was
 	alone     bool      // the target holds nothing of users
-	refers    []referer // foreign keys between what comes back and what does not
+	refers    []referer // foreign keys between what is restored and what is not
 
 	began   time.Time
 	bytes   atomic.Int64
@@ -78,11 +78,11 @@ type run struct {
 	lent      *Lent             // the one that has another right now
 
 	inWay   map[string]bool // quoted names of tables, views and sequences that were there before, until they go
-	dropped []string        // those that went, with their kinds
+	dropped []string        // those that were dropped, with their kinds
 
-	forged     []string // what shall not run; the first of them
+	forged     []string // what must not run; the first of them
 	forgeries  int
-	unused     int64     // programs that stay away by --no-programs
+	unused     int64     // programs that --no-programs leaves out
 	later      []Finding // what was restored in a different form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
@@ -91,7 +91,7 @@ type run struct {
 	stage      string
 }
 
-// Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
+// Restore puts a backup, or a part of it, into a server. If it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
 	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, pointers: map[string][]pointer{}, unsure: map[string]bool{}, leftOut: map[string]bool{},
 		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, checks: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
@@ -179,7 +179,7 @@ func (r *run) leave(f Finding) {
 	}
 }
 
-// lost is an object that does not come along.
+// lost is an object that is not restored.
 func lost(o *repo.Object, reason string) Finding {
 	f := Finding{Trouble: fleet.Trouble{What: string(o.Kind) + " " + objectName(o), Why: reason}, Create: o.Create}
 	if o.Kind == repo.Account {
@@ -235,7 +235,7 @@ func (r *run) restore(ctx context.Context) error {
 	if logs != nil && (!r.o.DryRun || !errors.Is(logs, ErrLogs) || ctx.Err() != nil) {
 		return logs
 	}
-	r.plan.Stages = r.stages(nil, nil)
+	r.plan.Steps = r.stages(nil, nil)
 	if r.o.Confirm != nil {
 		if err := r.o.Confirm(r.plan); err != nil {
 			return err
@@ -247,7 +247,7 @@ func (r *run) restore(ctx context.Context) error {
 	return r.change(ctx, &control)
 }
 
-// checkLogs finds out whether the binary logs reach to where they shall.
+// checkLogs finds out whether the binary logs reach far enough.
 func (r *run) checkLogs(ctx context.Context) error {
 	if r.o.Until.IsZero() {
 		return nil
@@ -301,8 +301,9 @@ func (r *run) past(ctx context.Context) error {
 	return fmt.Errorf("%w: %s is from %s, by the clock of its server, and contains what was committed between %s and then; %s", ErrPast, r.header.ID, at.UTC().Format(form), until.UTC().Format(form), other)
 }
 
-// stages are all that changes the target, in this order. control is the session that keeps the lock, s the one that they work on, which breaks and is
-// made anew; both are nil where they are only told.
+// stages are all that changes the target, in this order. control is the session that keeps the lock, s the one that they work on, which breaks
+// and
+// is replaced; both are nil if the stages are only listed.
 func (r *run) stages(control, s **session) (p change.Plan) {
 	add := func(what, why string, do func(context.Context) error) {
 		p = append(p, change.Step{What: what, Why: why, Do: do})
@@ -363,7 +364,7 @@ func (r *run) startJournal(ctx context.Context, control **session) error {
 	})
 }
 
-// stageRoll is the stage that goes on behind the snapshot.
+// stageRoll is the stage that goes on after the snapshot.
 const stageRoll = "binary logs"
 
 // makeRows makes the tables with their rows.
@@ -381,8 +382,8 @@ func (r *run) makeRows(ctx context.Context) error {
 	return err
 }
 
-// change goes through all stages, or through those that a run before this one has not come to. The control session keeps the lock and does
-// nothing besides: when it breaks, the work goes on.
+// change goes through all stages, or through those that an earlier run has not reached. The control session keeps the lock and does
+// nothing else: when it breaks, the work goes on.
 func (r *run) change(ctx context.Context, control **session) (err error) {
 	var s *session
 	defer func() {
@@ -396,7 +397,7 @@ func (r *run) change(ctx context.Context, control **session) (err error) {
 			s.Close()
 		}
 	}()
-	rolls := false // a run before this one had come to the binary logs
+	rolls := false // an earlier run had reached the binary logs
 	if r.resumed {
 		if rolls, err = r.takeUpAll(ctx, &s); err != nil {
 			return err
@@ -452,7 +453,7 @@ func (r *run) learn(ctx context.Context, s *session) error {
 
 // read reads the manifest to its end and keeps what is wanted.
 func (r *run) read(ctx context.Context) error {
-	if !r.o.Repo.Readable() { // the host that took a backup knows its manifest all the same, but reads no rows
+	if !r.o.Repo.Readable() { // the host that took a backup still knows its manifest, but reads no rows
 		return repo.ErrNoKey
 	}
 	id, err := r.newest(ctx)
@@ -515,7 +516,7 @@ func (r *run) read(ctx context.Context) error {
 	return nil
 }
 
-// newest gives the backup that is meant: where none was named the newest logical one.
+// newest returns the backup that is meant: if none was named the newest logical one.
 func (r *run) newest(ctx context.Context) (string, error) {
 	if r.o.Backup != "" {
 		return r.o.Backup, nil
@@ -540,7 +541,7 @@ func (r *run) newest(ctx context.Context) (string, error) {
 	return "", nil // Manifest says that there is none
 }
 
-// met refuses to go on where the backup does not have all that was named: who says so by a slip would get it over what he did not name.
+// met refuses to go on if the backup does not have all that was named: otherwise a typo would overwrite what was not meant.
 func (r *run) met() error {
 	missing, idle := r.choice.unmet()
 	if len(missing) > 0 {
@@ -555,7 +556,7 @@ func (r *run) met() error {
 	return nil
 }
 
-// keep keeps a line where it is wanted.
+// keep keeps a line if it is wanted.
 func (r *run) keep(l repo.Line, needed map[string]bool) error {
 	switch {
 	case l.Table != nil:
@@ -650,7 +651,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 			return fmt.Errorf("make schema %s: %w", mysql.Quote(name), err)
 		}
 	}
-	// Tables that come back in a schema that is not in the backup.
+	// Tables that are restored into a schema that is not in the backup.
 	for from, to := range r.choice.rename {
 		if from[1] == "" || !r.choice.used[from] {
 			continue
@@ -663,7 +664,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 	return nil
 }
 
-// roll goes on behind the snapshot.
+// roll goes on after the snapshot.
 func (r *run) roll(ctx context.Context, s **session) error {
 	if r.o.Until.IsZero() {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// testBeside: a table comes back under another name beside the one that it was, whose constraints keep their names; its foreign keys
-// point at itself where they did, and at the table that they pointed at when it comes back in another schema.
+// testBeside: a table is restored under another name next to the original, whose constraints keep their names; its foreign keys
+// refer to itself where they did, and to the table that they referred to if that is restored in another schema.
 func testBeside(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -23,7 +23,7 @@ func testBeside(t *testing.T, nodes map[string]*sandbox.Node) {
 		for to, want := range map[string]string{"b.`or``ders`": "b.customers|\nb.or`ders|\n", "beside.orders_before": "b.customers|\nbeside.orders_before|\n"} {
 			res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Tables: []string{"b.orders"}, Rename: []string{"b.orders=" + to}})
 			if err != nil || res.Rows != 2 {
-				t.Errorf("%s to %s: %v: %+v", spec, to, err, res)
+				t.Errorf("%s to %s: %v: %+v; want res.Rows 2", spec, to, err, res)
 				continue
 			}
 			schema, name, _ := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(to, "``", "\x00"), "`", ""), ".")
@@ -42,13 +42,13 @@ func testBeside(t *testing.T, nodes map[string]*sandbox.Node) {
 			exec(t, s, "DROP TABLE "+to, "DROP DATABASE IF EXISTS beside")
 		}
 		if now := ask(t, s, "SHOW CREATE TABLE orders"); now != was {
-			t.Errorf("%s: %s", spec, differ(was, now))
+			t.Errorf("%s: got %s, want now %v", spec, differ(was, now), was)
 		}
 		exec(t, s, "DROP DATABASE b")
 	}
 }
 
-// testPastEvents: an event whose times are over cannot be made, and is no failure: it is named.
+// testPastEvents: an event whose times are over cannot be made; that is no failure: it is named.
 func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -63,7 +63,8 @@ func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 		}
 		notes := strings.Join(res.Notes, "\n")
 		if len(res.Notes) != 2 || !strings.Contains(notes, "event `e`.`o``nce` is not created: its last time is past") || !strings.Contains(notes, "event `e`.`ended`") {
-			t.Errorf("%s: %q", spec, res.Notes)
+			t.Errorf("%s: got %q; want len(res.Notes) 2, \"event `e`.`o``nce` is not created: its last time is past\" in notes, \"event `e`.`ended`\" in notes",
+				spec, res.Notes)
 		}
 		if got := ask(t, s, "SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'e' ORDER BY 1"); got != "goes_on|\nkept|\n" || res.Objects != 2 {
 			t.Errorf("%s: %q, %d objects", spec, got, res.Objects)
@@ -72,40 +73,41 @@ func testPastEvents(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testChecks: MariaDB has the name of a check once in a table, MySQL once in a schema; names that it gives by itself are alike in all tables.
+// testChecks: MariaDB has the name of a check once in a table, MySQL once in a schema; names that it generates are alike in all tables.
 func testChecks(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE h", "USE h", "CREATE TABLE a (n INT, CHECK (n > 0))", "CREATE TABLE b (n INT, CHECK (n > 1), CHECK (n < 9))", "INSERT INTO a VALUES (1)")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "h"), Into: target(t, into)})
 	if err != nil || len(res.Otherwise) != 1 || !strings.HasPrefix(res.Otherwise[0].What, "table `h`.") || !strings.Contains(res.Otherwise[0].Why, "`CONSTRAINT_1`") {
-		t.Fatalf("%v: %+v, %+v", err, res.LeftOut, res.Otherwise)
+		t.Fatalf("%v: got %+v, %+v; want len(res.Otherwise) 1, \"table `h`.\" at the beginning of res.Otherwise[0].What, \"`CONSTRAINT_1`\" in res.Otherwise[0].Why",
+			err, res.LeftOut, res.Otherwise)
 	}
 	s := stream(t, into)
 	if got := ask(t, s, "SELECT COUNT(*) FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = 'h'"); got != "3|\n" {
-		t.Errorf("%q checks", got)
+		t.Errorf("%q checks, want \"3|\\n\"", got)
 	}
 	for _, wrong := range []string{"INSERT INTO h.a VALUES (0)", "INSERT INTO h.b VALUES (1)", "INSERT INTO h.b VALUES (9)"} {
 		if s.Exec(t.Context(), wrong) == nil {
-			t.Errorf("%s is taken", wrong)
+			t.Errorf("%s is taken, want s.Exec(t.Context(), wrong) not nil", wrong)
 		}
 	}
 }
 
-// testTextDefaults: what MariaDB gives a TEXT or BLOB by default is given by MySQL as well.
+// testTextDefaults: a default of a TEXT or BLOB in MariaDB is restored in MySQL as well.
 func testTextDefaults(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE x CHARACTER SET utf8mb4", "USE x", "CREATE TABLE t (id INT PRIMARY KEY, a TEXT DEFAULT 'it''s ü', b BLOB NOT NULL DEFAULT '', c LONGTEXT DEFAULT NULL, d TINYTEXT CHARACTER SET latin1 NOT NULL DEFAULT 7 COMMENT ' DEFAULT ')")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "x"), Into: target(t, into)})
 	if err != nil || len(res.Otherwise) > 0 {
-		t.Fatalf("%v: %+v, %+v", err, res.LeftOut, res.Otherwise)
+		t.Fatalf("%v: got %+v, %+v; want none", err, res.LeftOut, res.Otherwise)
 	}
 	for _, node := range []*sandbox.Node{from, into} {
 		exec(t, stream(t, node), "INSERT INTO x.t (id) VALUES (1)")
 		if got := ask(t, stream(t, node), "SELECT a, b, c IS NULL, d FROM x.t"); got != "it's ü||1|7|\n" {
-			t.Errorf("%q", got)
+			t.Errorf("got %q, want \"it's ü||1|7|\\n\"", got)
 		}
 	}
 }
 
-// testNonStandardKeys: foreign keys that point at what is not unique come to a server that makes no new ones.
+// testNonStandardKeys: foreign keys to columns that are not unique are restored on a server that makes no new ones.
 func testNonStandardKeys(t *testing.T, nodes map[string]*sandbox.Node) {
 	into := nodes["mysql-9.7"]
 	for from, node := range nodes {
@@ -117,7 +119,7 @@ func testNonStandardKeys(t *testing.T, nodes map[string]*sandbox.Node) {
 		r := takeBackup(t, node, "n")
 		exec(t, s, "DROP DATABASE n")
 		if res, err := restore(t, load.Options{Repo: r, Into: target(t, into)}); err != nil || res.Rows != 3 {
-			t.Errorf("from %s: %v: %+v", from, err, res)
+			t.Errorf("from %s: got %v: %+v; want Rows 3", from, err, res)
 		}
 		exec(t, stream(t, into), "DROP DATABASE IF EXISTS n")
 	}
@@ -128,22 +130,22 @@ func testSequenceTypes(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE q", "USE q", "CREATE SEQUENCE small AS TINYINT UNSIGNED", "CREATE SEQUENCE plain", "DO NEXTVAL(plain)", "CREATE TABLE numbered (id INT DEFAULT NEXTVAL(plain), v INT NOT NULL)", "CREATE VIEW next_one AS SELECT NEXTVAL(plain) AS n")
 	o := load.Options{Repo: takeBackup(t, from, "q"), Into: target(t, into)}
 	if res, err := restore(t, o); !errors.Is(err, load.ErrIncompatible) || !strings.Contains(err.Error(), "sequence `q`.`small`") || res.Changed {
-		t.Fatalf("%v: %+v", err, res)
+		t.Fatalf("%v: got %+v; want load.ErrIncompatible, \"sequence `q`.`small`\" in the error, Changed false", err, res)
 	}
 	o.SkipIncompatible = true
 	if res, err := restore(t, o); !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 1 || len(res.Otherwise) > 0 {
-		t.Fatalf("%v: %+v, %+v", err, res.LeftOut, res.Otherwise)
+		t.Fatalf("%v: got %+v, %+v; want load.ErrLeftOut, len(res.LeftOut) 1, no res.Otherwise", err, res.LeftOut, res.Otherwise)
 	}
 	exec(t, stream(t, into), "INSERT INTO q.numbered (v) VALUES (1)")
 	if got := ask(t, stream(t, into), "SELECT id > 1, n > id FROM q.numbered, q.next_one"); got != "1|1|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"1|1|\\n\"", got)
 	}
 	if got := ask(t, stream(t, into), "SELECT NEXTVAL(q.plain) > 1"); got != "1|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"1|\\n\"", got)
 	}
 }
 
-// testLostDefiners: views over views whose definers are gone come back as they were, in whatever order their names are.
+// testLostDefiners: views over views whose definers are gone are restored as they were, whatever the order of their names.
 func testLostDefiners(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -183,13 +185,13 @@ func testBytes(t *testing.T, nodes map[string]*sandbox.Node) {
 		}
 		exec(t, s, "USE y", "INSERT INTO t (id) VALUES (1)")
 		if got := ask(t, s, "SELECT HEX(a), HEX(b), HEX(c), HEX(d), HEX(e) FROM t"); got != "FF0027FE5C0A|8000|C3A9|61002762|E9|\n" {
-			t.Errorf("%s: %q", spec, got)
+			t.Errorf("%s: got %q, want \"FF0027FE5C0A|8000|C3A9|61002762|E9|\\n\"", spec, got)
 		}
 		exec(t, s, "DROP DATABASE y")
 	}
 }
 
-// testLostFunction: a view over a function whose definer is gone keeps no other thing out of a backup, and is named where it cannot be made.
+// testLostFunction: a view over a function whose definer is gone keeps nothing else out of a backup, and is named if it cannot be made.
 func testLostFunction(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -222,7 +224,7 @@ func testLostFunction(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testComputed: a table all whose columns are computed keeps no other thing from coming back, and the backup says what it lacks.
+// testComputed: a table all whose columns are computed keeps nothing else from being restored, and the backup says what is missing.
 func testComputed(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -234,7 +236,7 @@ func testComputed(t *testing.T, nodes map[string]*sandbox.Node) {
 		}
 		exec(t, s, "DROP DATABASE c")
 		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Tables != 2 || res.Rows != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "table `c`.`t`: all its columns are computed") {
-			t.Errorf("%s: %v: %+v", spec, err, res)
+			t.Errorf("%s: got %v: %+v; want Tables 2, Rows 1, len(Notes) 1, \"table `c`.`t`: all its columns are computed\" in Notes[0]", spec, err, res)
 		}
 		exec(t, s, "INSERT INTO c.t VALUES ()", "DROP DATABASE c")
 	}
@@ -247,11 +249,11 @@ func testArchive(t *testing.T, node *sandbox.Node) {
 	r := takeBackup(t, node, "v")
 	exec(t, s, "DROP DATABASE v")
 	if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Rows != 2 {
-		t.Fatalf("%v: %+v", err, res)
+		t.Fatalf("%v: got %+v; want Rows 2", err, res)
 	}
 	exec(t, s, "INSERT INTO v.t (a) VALUES ('z')")
 	if got := ask(t, s, "SELECT MAX(id) FROM v.t"); got != "3|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"3|\\n\"", got)
 	}
 	exec(t, s, "DROP DATABASE v")
 }
@@ -271,10 +273,10 @@ func testWarningRows(t *testing.T, nodes map[string]*sandbox.Node) {
 			}
 			res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
 			if err != nil || res.Rows != 5 {
-				t.Errorf("%s to %s: %v: %+v", from, into, err, res)
+				t.Errorf("%s to %s: %v: %+v; want res.Rows 5", from, into, err, res)
 			}
 			if got := ask(t, stream(t, node), rows) + ask(t, stream(t, node), "SELECT a, b, d FROM w.g") + ask(t, stream(t, node), "SELECT b FROM w.v"); got != "1|\n2|\n1|6|5 |\n2|\n" {
-				t.Errorf("%s to %s: %q", from, into, got)
+				t.Errorf("%s to %s: %q, want \"1|\\n2|\\n1|6|5 |\\n2|\\n\"", from, into, got)
 			}
 			if has := !strings.HasPrefix(from, "mysql-5") && from != "mysql-8.0"; has && stream(t, node).Exec(t.Context(), "INSERT INTO w.c VALUES (0)") == nil {
 				t.Errorf("%s to %s: the check is not there", from, into)
@@ -284,7 +286,8 @@ func testWarningRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testBrokenChecks: rows that break a check, or for which it cannot be computed, are there all the same; those checks are named, the others are enforced.
+// testBrokenChecks: rows that break a check, or for which it cannot be computed, are restored nevertheless; those checks are named, the
+// others are enforced.
 func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE b", "USE b", "SET check_constraint_checks = 0")
@@ -300,7 +303,8 @@ func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 		told += f.What + ": " + f.Why + ": " + f.Mapped + "\n"
 	}
 	if err != nil || res.Rows != 6 || len(res.Otherwise) != 4 || strings.Count(told, "NOT ENFORCED") != 4 || !strings.Contains(told, "`of ``k`") || strings.Contains(told, "kept_") {
-		t.Errorf("%v: %+v: %s", err, res, told)
+		t.Errorf("%v: got %+v: %s; want Rows 6, len(Otherwise) 4, strings.Count(told, \"NOT ENFORCED\") 4, \"`of ``k`\" in it, no \"kept_\" in it",
+			err, res, told)
 	}
 	s = stream(t, into)
 	for _, table := range []string{"b.k", "b.m"} {
@@ -312,8 +316,8 @@ func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	exec(t, s, "DROP DATABASE b")
 }
 
-// testRefusedTables: a table that the server refuses only when it is made keeps no other one away. It is named, with all that is about it;
-// where no table can be made at all, the restore ends, to go on later.
+// testRefusedTables: a table that the server refuses only when it is made does not stop the others. It is named, with what depends on it;
+// if no table can be made at all, the restore ends, to go on later.
 func testRefusedTables(t *testing.T, node *sandbox.Node) {
 	s := stream(t, node)
 	exec(t, s, "CREATE SPATIAL REFERENCE SYSTEM 990001 NAME 'risso' DEFINITION 'GEOGCS[\"risso\",DATUM[\"d\",SPHEROID[\"s\",6378137,298.257223563]],PRIMEM[\"Greenwich\",0],UNIT[\"degree\",0.017453292519943278],AXIS[\"Lat\",NORTH],AXIS[\"Lon\",EAST]]'",
@@ -328,30 +332,31 @@ func testRefusedTables(t *testing.T, node *sandbox.Node) {
 	}
 	slices.Sort(names)
 	if !errors.Is(err, load.ErrLeftOut) || !slices.Equal(names, []string{"table `r`.`g`", "trigger `r`.`of_g`", "view `r`.`over_g`"}) || res.Tables != 1 || res.Rows != 1 || res.Objects != 2 || len(res.Otherwise) > 0 {
-		t.Errorf("%v: %q: %+v", err, names, res)
+		t.Errorf("%v: got %q: %+v; want load.ErrLeftOut, names []string{\"table `r`.`g`\", \"trigger `r`.`of_g`\", \"view `r`.`over_g`\"}, Tables 1, Rows 1, Objects 2, no res.Otherwise",
+			err, names, res)
 	}
 	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "table `r`.`t`: its foreign key `to_g` refers to `r`.`g`, which is not restored") {
-		t.Errorf("%q", res.Notes)
+		t.Errorf("got %q; want len(res.Notes) 1, \"table `r`.`t`: its foreign key `to_g` refers to `r`.`g`, which is not restored\" in notes", res.Notes)
 	}
 	if got := ask(t, s, "SELECT id FROM r.over_t") + ask(t, s, "SHOW TABLES FROM r") + ask(t, s, "SHOW DATABASES LIKE 'risso%'"); got != "1|\nover_t|\nt|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"1|\\nover_t|\\nt|\\n\"", got)
 	}
 	if s.Exec(t.Context(), "INSERT INTO r.t VALUES (2, 1)") == nil {
 		t.Error("a row that points at what is not there is taken")
 	}
 	exec(t, s, "CREATE TABLE r.g (id INT PRIMARY KEY)", "INSERT INTO r.g VALUES (1)", "INSERT INTO r.t VALUES (2, 1)", "DROP DATABASE r", "CREATE DATABASE r", "ALTER DATABASE r READ ONLY = 1")
 	if res, err = restore(t, load.Options{Repo: r, Into: target(t, node)}); err == nil || errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) > 0 {
-		t.Errorf("where no table can be made: %v: %+v", err, res)
+		t.Errorf("where no table can be made: %v: %+v; want an error, errors.Is(err, load.ErrLeftOut) false, no res.LeftOut", err, res)
 	}
 	exec(t, s, "ALTER DATABASE r READ ONLY = 0")
 	if res, err = restore(t, load.Options{Repo: r, Into: target(t, node)}); !errors.Is(err, load.ErrLeftOut) || !res.Resumed || res.Rows != 1 {
-		t.Errorf("going on: %v: %+v", err, res)
+		t.Errorf("going on: got %v: %+v; want load.ErrLeftOut, Resumed true, Rows 1", err, res)
 	}
 	exec(t, s, "DROP DATABASE r")
 }
 
-// testUnknownCharset: a table of a character set that the server does not have stays away with what is about it, as is said, and comes along when it was
-// converted as is advised.
+// testUnknownCharset: a table of a character set that the server does not have is left out with what depends on it, as announced, and is
+// restored if it was converted as advised.
 func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE z CHARACTER SET gb18030", "USE z", "CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9), KEY (v)) COLLATE gb18030_bin", "INSERT INTO f VALUES (1, _utf8mb4 x'f09f9880')", "CREATE TABLE c (id INT PRIMARY KEY, CONSTRAINT to_f FOREIGN KEY (id) REFERENCES f (id)) CHARSET utf8mb4 COLLATE utf8mb4_general_ci", "INSERT INTO c VALUES (1)",
@@ -363,7 +368,7 @@ func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	}
 	i := slices.IndexFunc(told.Findings, func(f load.Finding) bool { return f.What == "table `z`.`f`" })
 	if i < 0 {
-		t.Fatalf("%+v", told.Findings)
+		t.Fatalf("got %+v, want i at least 0", told.Findings)
 	}
 	_, advice, _ := strings.Cut(told.Findings[i].Why, "ALTER TABLE … ")
 	advice, _, _ = strings.Cut(advice, " has one that is")
@@ -371,26 +376,27 @@ func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
 	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 	res, err := restore(t, o)
 	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` refers to `z`.`f`") {
-		t.Errorf("%v: %+v: %q", err, res, plan.Notes)
+		t.Errorf("%v: got %+v: %q; want load.ErrLeftOut, len(LeftOut) 3, Rows 1, len(plan.Notes) 1, len(Notes) 1, \"`to_f` refers to `z`.`f`\" in Notes[0]",
+			err, res, plan.Notes)
 	}
 	exec(t, stream(t, into), "DROP DATABASE z")
 	exec(t, s, "SET foreign_key_checks = 0", "ALTER TABLE f "+advice)
 	if res, err = restore(t, load.Options{Repo: takeBackup(t, from, "z"), Into: target(t, into)}); err == nil || !strings.Contains(err.Error(), "trigger") || strings.Contains(err.Error(), "`z`.`f`: character") {
-		t.Errorf("converted: %v: %+v", err, res)
+		t.Errorf("converted: got %v: %+v; want an error, \"trigger\" in the error, no \"`z`.`f`: character\" in the error", err, res)
 	}
 	exec(t, s, "ALTER DATABASE z "+strings.TrimPrefix(advice, "CONVERT TO "), "DROP TRIGGER of_f", "CREATE TRIGGER of_f BEFORE INSERT ON f FOR EACH ROW SET @f = 1")
 	if res, err = restore(t, load.Options{Repo: takeBackup(t, from, "z"), Into: target(t, into)}); err != nil || res.Rows != 2 || len(res.LeftOut) > 0 {
-		t.Errorf("converted with its schema: %v: %+v", err, res)
+		t.Errorf("converted with its schema: got %v: %+v; want Rows 2, no res.LeftOut", err, res)
 	}
 	if got := ask(t, stream(t, into), "SELECT HEX(v) FROM z.f"); got != "F09F9880|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"F09F9880|\\n\"", got)
 	}
 	exec(t, s, "DROP DATABASE z")
 	exec(t, stream(t, into), "DROP DATABASE z")
 }
 
-// testOddKeys: a foreign key that the server does not take, which another one took while its table was not there yet, keeps neither of its
-// tables away: it is named.
+// testOddKeys: a foreign key that the server does not take, but another one took while its table did not exist yet, keeps neither of its
+// tables from being restored: it is named.
 func testOddKeys(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE o CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE o", "SET foreign_key_checks = 0", "CREATE TABLE a_child (id INT PRIMARY KEY, p BIGINT, c INT, t VARCHAR(9) CHARACTER SET latin1, g INT, CONSTRAINT wide FOREIGN KEY (p) REFERENCES parent (id), CONSTRAINT gone FOREIGN KEY (c) REFERENCES parent (x), "+
@@ -404,7 +410,8 @@ func testOddKeys(t *testing.T, from, into *sandbox.Node) {
 		told += f.What + ": " + f.Why + ": " + f.Mapped + "\n"
 	}
 	if err != nil || res.Rows != 3 || len(res.LeftOut) > 0 || strings.Contains(told, "CONSTRAINT `good`") || strings.Count(told, "table `o`.`a_child`: CONSTRAINT `") != len(res.Otherwise) {
-		t.Errorf("%v: %+v: %s", err, res, told)
+		t.Errorf("%v: got %+v: %s; want Rows 3, no res.LeftOut, no \"CONSTRAINT `good`\" in it, strings.Count(told, \"table `o`.`a_child`: CONSTRAINT `\") %v",
+			err, res, told, len(res.Otherwise))
 	}
 	keys := ask(t, stream(t, into), "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = 'o' ORDER BY 1")
 	for _, name := range []string{"fine_ibfk_1", "gone", "good", "keyless", "text", "wide"} {
@@ -415,7 +422,7 @@ func testOddKeys(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, into), "DROP DATABASE o")
 }
 
-// testLostKey: rows of a table whose primary key stays away, for it is over a column that is computed, are compared all the same.
+// testLostKey: rows of a table whose primary key stays away, because it is over a computed column, are compared nevertheless.
 func testLostKey(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE p", "USE p", "CREATE TABLE g (a INT, b INT AS (a + 1) STORED PRIMARY KEY)", "INSERT INTO g (a) VALUES (1), (5)")
@@ -423,10 +430,10 @@ func testLostKey(t *testing.T, from, into *sandbox.Node) {
 	exec(t, s, "DROP DATABASE p")
 	res, err := restore(t, load.Options{Repo: r, Into: target(t, into)})
 	if err != nil || res.Rows != 2 || len(res.Otherwise) == 0 {
-		t.Errorf("%v: %+v", err, res)
+		t.Errorf("%v: got %+v; want Rows 2, len(Otherwise) not 0", err, res)
 	}
 	if got := ask(t, stream(t, into), "SELECT a FROM p.g ORDER BY 1"); got != "1|\n5|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"1|\\n5|\\n\"", got)
 	}
 	exec(t, stream(t, into), "DROP DATABASE p")
 }
@@ -459,7 +466,7 @@ func testOtherLetters(t *testing.T, nodes map[string]*sandbox.Node) {
 		r := takeBackup(t, node, "ö")
 		exec(t, s, "DROP DATABASE `ö`")
 		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Objects != 5 {
-			t.Errorf("%s: %v: %+v", spec, err, res)
+			t.Errorf("%s: got %v: %+v; want Objects 5", spec, err, res)
 			continue
 		}
 		if got := answers(); got != want || !strings.Contains(got, "cé's \\|") || !strings.Contains(got, "eé|cé|") {
@@ -469,7 +476,7 @@ func testOtherLetters(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testBrokenTrigger: a trigger that names a column which its table has not any more can be made nowhere: it is named, and keeps nothing else away.
+// testBrokenTrigger: a trigger that names a column which its table no longer has cannot be made anywhere: it is named, and stops nothing else.
 func testBrokenTrigger(t *testing.T, nodes map[string]*sandbox.Node) {
 	for spec, node := range nodes {
 		s := stream(t, node)
@@ -479,7 +486,8 @@ func testBrokenTrigger(t *testing.T, nodes map[string]*sandbox.Node) {
 		exec(t, s, "DROP DATABASE j")
 		res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
 		if !errors.Is(err, load.ErrLeftOut) || res.Rows != 1 || res.Objects != 1 || len(res.LeftOut) != 1 || res.LeftOut[0].What != "trigger `j`.`broken`" || !strings.Contains(res.LeftOut[0].Create, "NEW.a = 1") {
-			t.Errorf("%s: %v: %+v", spec, err, res)
+			t.Errorf("%s: got %v: %+v; want load.ErrLeftOut, Rows 1, Objects 1, len(LeftOut) 1, LeftOut[0].What \"trigger `j`.`broken`\", \"NEW.a = 1\" in LeftOut[0].Create",
+				spec, err, res)
 		}
 		exec(t, s, "DROP DATABASE j")
 	}

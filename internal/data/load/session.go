@@ -15,15 +15,15 @@ import (
 // session is a connection that is set up for loading. It belongs to one goroutine.
 type session struct {
 	*mysql.Stream
-	schema string // what USE was said for
+	schema string // the schema of the last USE
 }
 
-// patienceOfStatement is how long the server may be silent: it sorts a large index meanwhile. A server that is gone is told by
-// TCP's own questions.
+// patienceOfStatement is how long the server may be silent: it may be sorting a large index. A dead server is detected by
+// TCP keep-alive.
 const patienceOfStatement = 24 * time.Hour
 
-// needed are settings without which rows would not come back as they were. Strict modes are off: they would refuse what
-// other modes let in before, such as an ENUM's value 0; instead each warning is looked at.
+// needed are settings without which rows would not be restored as they were. Strict modes are off: they would refuse what
+// other modes let in before, such as an ENUM's value 0; instead each warning is examined.
 var needed = []string{
 	"sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'",
 	"time_zone = '+00:00'",
@@ -32,7 +32,7 @@ var needed = []string{
 	"autocommit = 1",
 }
 
-// wanted are settings that some servers do not have, or not for everybody. Sources: MySQL manual, "Server System Variables";
+// wanted are settings that some servers do not have, or not for all accounts. Sources: MySQL manual, "Server System Variables";
 // MariaDB documentation, "Server System Variables".
 var wanted = []string{
 	"explicit_defaults_for_timestamp = 1",    // a TIMESTAMP gets no attributes that its definition does not show
@@ -41,7 +41,7 @@ var wanted = []string{
 	"innodb_strict_mode = 0",                 // definitions that an older server took
 	"restrict_fk_on_non_standard_key = 0",    // MySQL 8.4: foreign keys that point at what is not unique
 	"check_constraint_checks = 0",            // MariaDB: rows that were there before the constraint was
-	"binlog_format = ROW",                    // not what MariaDB does by itself; a file would be logged whole beside its rows
+	"binlog_format = ROW",                    // not what MariaDB does by itself; a file would be logged whole next to its rows
 	"system_versioning_insert_history = 1",   // MariaDB 10.11: the times of a row's version are those that are given
 	"system_versioning_alter_history = KEEP", // and a table may get its keys when it has such rows
 	"max_statement_time = 0",                 // MariaDB
@@ -55,7 +55,7 @@ var wanted = []string{
 	"histogram_generation_max_mem_size = 1000000", // MySQL 8.0: the least
 }
 
-// open gives a session.
+// open returns a session.
 func (r *run) open(ctx context.Context) (*session, error) {
 	st, err := r.o.Into.ConnectStream(ctx, mysql.StreamOptions{Patience: patienceOfStatement})
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *session) use(ctx context.Context, schema string) error {
 	return nil
 }
 
-// passes says whether trouble is of the kind that goes away: the same may be tried again.
+// passes reports whether an error is temporary: the same may be tried again.
 func passes(err error) bool {
 	switch mysql.ErrorNumber(err) {
 	case errno.Deadlock, errno.LockWaitTimeout, errno.ServerShutdown, errno.QueryInterrupted, errno.ConnectionKilled, errno.UnknownCommand, // Galera: not in the primary component
@@ -156,7 +156,7 @@ const (
 	giveUp     = 10 * time.Minute
 )
 
-// again runs f with a session, and runs it again after trouble that passes, with a new session where the old one broke. f has
+// again runs f with a session, and runs it again after a temporary error, with a new session if the old one broke. f has
 // to find out by itself how far it came before. The session that works is left in *s.
 func (r *run) again(ctx context.Context, s **session, f func(*session) error) error {
 	pause, since := firstPause, time.Now()

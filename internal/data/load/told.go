@@ -12,12 +12,12 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// told is one thing that a restore found out while it changed the target, as its journal keeps it: what is not done again by the run that goes
-// on has to be said by that one, too. One field is set, or a schema and its collation.
+// told is one thing that a restore found out while it changed the target, as its journal keeps it: what is not done again by the next run
+// must still be reported by it. One field is set, or a schema and its collation.
 type told struct {
 	Otherwise *Finding `json:"otherwise,omitempty"`
 	Missing   *Finding `json:"missing,omitempty"`
-	All       int64    `json:"all,omitempty"` // how much is missing, also of what is not told one by one
+	All       int64    `json:"all,omitempty"` // how much is missing, also of what is not reported one by one
 	Note      string   `json:"note,omitempty"`
 	Kept      string   `json:"kept,omitempty"`     // an account
 	LeftOut   string   `json:"left_out,omitempty"` // a key of run.leftOut
@@ -55,13 +55,13 @@ func (r *run) say(x told) {
 	}
 }
 
-// tell says of a table what the run that goes on would not find out again, and notes it in the journal.
+// tell reports about a table what the next run would not find out again, and notes it in the journal.
 func (r *run) tell(ctx context.Context, s *session, t *table, x told) error {
 	r.say(x)
 	return keepTold(ctx, s, t, x)
 }
 
-// keepTold notes in the journal what was found out of a table, or of what stands for one there.
+// keepTold notes in the journal what was found out about a table, or about what takes its place there.
 func keepTold(ctx context.Context, s *session, t *table, x told) error {
 	b, err := json.Marshal(x)
 	if err != nil {
@@ -90,14 +90,14 @@ func (r *run) otherwise(f Finding) {
 	}
 }
 
-// earlier is what the journal tells of the runs before this one, by ids in it.
+// earlier is what the journal says about the runs before this one, by ids in it.
 type earlier struct {
 	begun map[string]bool // that were claimed, or got further
 	told  map[string][]told
-	last  int64 // number of the last thing that was told
+	last  int64 // number of the last finding
 }
 
-// readEarlier reads what an earlier run did. Journals of versions that told nothing have no such table.
+// readEarlier reads what an earlier run did. Journals of versions that recorded nothing have no such table.
 func (r *run) readEarlier(ctx context.Context, s *session) error {
 	e := earlier{begun: map[string]bool{}, told: map[string][]told{}}
 	err := s.Query(ctx, "SELECT /* risso: what did it do? */ LOWER(HEX(id)) FROM "+repo.JournalSchema+".tables WHERE state > 0", func(row [][]byte) error {
@@ -123,11 +123,11 @@ func (r *run) readEarlier(ctx context.Context, s *session) error {
 	return nil
 }
 
-// stageMark stands in the journal for what is made in one stage, after all that comes before.
+// stageMark represents in the journal what is made in one stage, after all that comes before.
 func stageMark(kind repo.ObjectKind) *table { return &table{id: tableID("", "stage "+string(kind))} }
 
-// ours says whether what has a name on the target is of an earlier run of this restore: a table that it began, or something of a kind whose turn
-// had come.
+// ours reports whether what has a name on the target is of an earlier run of this restore: a table that it began, or something of a kind
+// whose turn had come.
 func (r *run) ours(kind repo.ObjectKind, schema, name string) bool {
 	switch {
 	case !r.resumed:
@@ -140,8 +140,8 @@ func (r *run) ours(kind repo.ObjectKind, schema, name string) bool {
 	return r.earlier.begun[stageMark(kind).id]
 }
 
-// takeUp goes on with a table of which the journal knows a state, where it is still there: somebody may have dropped or emptied it since. What
-// was told of it is told again, or taken back where it is made anew.
+// takeUp goes on with a table of which the journal knows a state, if it still exists: somebody may have dropped or emptied it since. What
+// was found out about it is reported again, or dropped if it is made from scratch.
 func (r *run) takeUp(ctx context.Context, s *session, t *table, st *state) error {
 	if !r.resumed || *st == absent {
 		return nil
@@ -174,7 +174,7 @@ func (r *run) takeUp(ctx context.Context, s *session, t *table, st *state) error
 	return nil
 }
 
-// stillThere says whether a table that an earlier run made is there, and has rows if it loaded some.
+// stillThere reports whether a table that an earlier run made is there, and has rows if it loaded some.
 func (r *run) stillThere(ctx context.Context, s *session, t *table, st state) (there bool, err error) {
 	rows := false
 	err = s.Query(ctx, "SELECT /* risso: is it still there? */ 1 FROM "+t.quoted()+" LIMIT 1", func([][]byte) error {
@@ -192,11 +192,11 @@ func (r *run) stillThere(ctx context.Context, s *session, t *table, st state) (t
 	return rows || st < loaded || t.Rows == 0 || len(t.Columns) == 0, nil
 }
 
-// takeUpAll readies a run that goes on where another one was: rolls says that this one had come to the binary logs, and so had made and compared
+// takeUpAll prepares a run that continues another one: rolls says that the other had reached the binary logs, and so had made and compared
 // all that comes before.
 func (r *run) takeUpAll(ctx context.Context, s **session) (rolls bool, err error) {
 	err = r.again(ctx, s, func(s *session) error {
-		for _, st := range journalTables { // of an older version it may lack one
+		for _, st := range journalTables { // an older version may not have all of them
 			if err := s.Exec(ctx, st); err != nil {
 				return err
 			}
@@ -236,7 +236,7 @@ func (r *run) takeUpAll(ctx context.Context, s **session) (rolls bool, err error
 	return rolls, nil
 }
 
-// rolling stands in the journal for the roll forward. Journals of versions that told nothing have it claimed while it goes on.
+// rolling represents the roll forward in the journal. Journals of versions that recorded nothing have it claimed while it goes on.
 var rolling = &table{id: tableID("", "roll forward")}
 
 // How far it is.
@@ -246,8 +246,8 @@ const (
 	rollDone  = indexed
 )
 
-// beginRolling notes, unless an earlier run did, that from here on binary logs change what was made, with all that was found out until now; and gives how
-// far the roll forward is.
+// beginRolling notes, unless an earlier run did, that from here on binary logs change what was made, with all that was found out until now;
+// and returns how far the roll forward is.
 func (r *run) beginRolling(ctx context.Context, s **session) (st state, err error) {
 	var all []told
 	for i := range r.later {
@@ -307,7 +307,7 @@ func keepAll(ctx context.Context, s *session, st state, all []told) error {
 	return s.Exec(ctx, "COMMIT")
 }
 
-// toldOfRolling adds to that, and is told again by a run that goes on behind the binary logs.
+// toldOfRolling adds to that, and is reported again by a run that goes on after the binary logs.
 func (r *run) toldOfRolling(ctx context.Context, s *session, x told) error {
 	if r.o.Until.IsZero() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// rental is a schema of the kind that people try servers with: every kind of program, words behind SET that are no character
+// rental is a schema of the kind that people try servers with: every kind of program, words after SET that are no character
 // sets, and types whose text differs between servers.
 var rental = []string{
 	"CREATE DATABASE rental CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", "USE rental",
@@ -88,7 +88,7 @@ func takeBackup(t *testing.T, node *sandbox.Node, schemas ...string) *repo.Repo 
 	return r
 }
 
-// TestTravel: what one server holds comes to each other one, and what cannot is told by name.
+// TestTravel: what one server holds is restored on each other one, and what cannot be is reported by name.
 func TestTravel(t *testing.T) {
 	nodes := travellers(t)
 	t.Run("every pair", func(t *testing.T) { testPairs(t, nodes) })
@@ -142,7 +142,7 @@ func testPairs(t *testing.T, nodes map[string]*sandbox.Node) {
 					return from == "mariadb-11.8" && strings.HasSuffix(f.Why, "sorts and compares a little differently")
 				})
 				if err != nil || len(res.Notes) > 0 || len(otherwise) > 0 {
-					t.Errorf("%v: %+v, %+v, %+v", err, res.Different, res.LeftOut, res.Otherwise)
+					t.Errorf("%v: got %+v, %+v, %+v; want no res.Notes, no otherwise", err, res.Different, res.LeftOut, res.Otherwise)
 				}
 				if got := answers(node); got != want {
 					t.Error(differ(want, got))
@@ -157,7 +157,7 @@ func testPairs(t *testing.T, nodes map[string]*sandbox.Node) {
 }
 
 // testDefaultCollations: a character set that is named alone means the collation that it meant where it was written, on servers with other
-// defaults, too: keys go by it.
+// defaults, too: keys depend on it.
 func testDefaultCollations(t *testing.T, nodes map[string]*sandbox.Node) {
 	const columns = "SELECT TABLE_NAME, COLUMN_NAME, REPLACE(COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'k' AND TABLE_NAME <> 'v' ORDER BY 1, 2"
 	const others = "SELECT REPLACE(DEFAULT_COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'k' UNION ALL SELECT REPLACE(COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.PARAMETERS WHERE SPECIFIC_SCHEMA = 'k'"
@@ -176,7 +176,7 @@ func testDefaultCollations(t *testing.T, nodes map[string]*sandbox.Node) {
 			if got := ask(t, stream(t, node), columns); got != want && len(res.Otherwise) == 0 {
 				t.Errorf("%s to %s: %s", from, into, differ(want, got))
 			}
-			if got := ask(t, stream(t, node), others); got != also && (from == "mysql-5.7" || from == "mariadb") && into != "mariadb-11.8" { // elsewhere parameters go by the default of who asks
+			if got := ask(t, stream(t, node), others); got != also && (from == "mysql-5.7" || from == "mariadb") && into != "mariadb-11.8" { // elsewhere parameters have the session's default
 				t.Errorf("%s to %s: %s", from, into, differ(also, got))
 			}
 			exec(t, stream(t, node), "DROP DATABASE k")
@@ -185,7 +185,7 @@ func testDefaultCollations(t *testing.T, nodes map[string]*sandbox.Node) {
 }
 
 // testLongRows: rows that are large go in by a prepared INSERT, in pieces, where LOAD DATA takes a time that grows with the square of
-// their size; what the server takes in no INSERT goes by LOAD DATA all the same.
+// their size; what the server takes in no INSERT is still loaded by LOAD DATA.
 func testLongRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	for from, node := range nodes {
 		if strings.HasPrefix(from, "mariadb") { // it has bulk operations
@@ -218,17 +218,17 @@ func testLongRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testMerge: a table over others is tried without them, which are not there yet, and what comes behind it is tried as well.
+// testMerge: a table over others is tried without them, which are not there yet, and what comes after it is tried as well.
 func testMerge(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, from), "CREATE DATABASE m CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "USE m", "CREATE TABLE z1 (id INT PRIMARY KEY) ENGINE=MyISAM", "CREATE TABLE z2 LIKE z1", "INSERT INTO z1 VALUES (1)", "INSERT INTO z2 VALUES (2)",
 		"CREATE TABLE both_of (id INT, KEY (id)) ENGINE=MERGE UNION=(z1, z2) INSERT_METHOD=LAST", "ALTER TABLE z1 DROP PRIMARY KEY, MODIFY id INT, ADD KEY (id)", "ALTER TABLE z2 DROP PRIMARY KEY, MODIFY id INT, ADD KEY (id)",
 		"CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (3)")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "m"), Into: target(t, into)})
 	if err != nil || res.Tables != 4 || len(res.LeftOut) > 0 {
-		t.Fatalf("%v: %+v, %+v, %+v", err, res.Different, res.LeftOut, res.Otherwise)
+		t.Fatalf("%v: got %+v, %+v, %+v; want res.Tables 4, no res.LeftOut", err, res.Different, res.LeftOut, res.Otherwise)
 	}
 	if got := ask(t, stream(t, into), "SELECT id FROM m.both_of ORDER BY 1") + ask(t, stream(t, into), "SELECT id FROM m.c"); got != "1|\n2|\n3|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"1|\\n2|\\n3|\\n\"", got)
 	}
 }
 
@@ -238,7 +238,8 @@ func testLeftOut(t *testing.T, from, into *sandbox.Node) {
 		"CREATE FUNCTION own_chr () RETURNS VARCHAR(9) DETERMINISTIC RETURN CHR(65)")
 	res, err := restore(t, load.Options{Repo: takeBackup(t, from, "a"), Into: target(t, into), SkipIncompatible: true})
 	if !errors.Is(err, load.ErrLeftOut) || !strings.Contains(err.Error(), "sequence `a`.`s`") || len(res.Different) > 0 {
-		t.Fatalf("%v: %+v, %+v, %+v", err, res.Different, res.LeftOut, res.Otherwise)
+		t.Fatalf("%v: got %+v, %+v, %+v; want load.ErrLeftOut, \"sequence `a`.`s`\" in the error, no res.Different",
+			err, res.Different, res.LeftOut, res.Otherwise)
 	}
 	var names []string
 	for _, f := range res.LeftOut {
@@ -246,7 +247,7 @@ func testLeftOut(t *testing.T, from, into *sandbox.Node) {
 	}
 	slices.Sort(names)
 	if !slices.Equal(names, []string{"function `a`.`own_chr`", "sequence `a`.`s`", "view `a`.`own_view`"}) {
-		t.Errorf("%q", names)
+		t.Errorf("got %q, want []string{\"function `a`.`own_chr`\", \"sequence `a`.`s`\", \"view `a`.`own_view`\"}", names)
 	}
 	for _, f := range res.LeftOut {
 		if f.Create == "" || f.What == "view `a`.`own_view`" && !strings.Contains(f.Create, "json_detailed('[1]')") {
@@ -254,12 +255,13 @@ func testLeftOut(t *testing.T, from, into *sandbox.Node) {
 		}
 	}
 	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "view `a`.`broken` is not created: it was broken when the backup was taken") || !strings.Contains(notes, "`away`") {
-		t.Errorf("%q", res.Notes)
+		t.Errorf("got %q; want len(res.Notes) 1, \"view `a`.`broken` is not created: it was broken when the backup was taken\" in notes, \"`away`\" in notes",
+			res.Notes)
 	}
 	if len(res.Otherwise) != 1 || res.Otherwise[0].What != "schema `a`" {
-		t.Errorf("%+v", res.Otherwise)
+		t.Errorf("got %+v; want len(res.Otherwise) 1, res.Otherwise[0].What \"schema `a`\"", res.Otherwise)
 	}
 	if got := ask(t, stream(t, into), "SELECT id FROM a.t"); got != "1|\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want \"1|\\n\"", got)
 	}
 }

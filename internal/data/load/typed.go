@@ -17,7 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// types sets the values in a table's JSON documents again whose types their text does not tell, and looks whether all are there.
+// types sets the values in a table's JSON documents again whose types their text does not show, and checks that all are there.
 // Done twice it does the same: what a restore that was cut off did is not noted.
 func (r *run) types(ctx context.Context, s **session, t *table) error {
 	if len(t.Typed) == 0 || !r.server.TypesJSON() {
@@ -154,7 +154,7 @@ func (s *session) setTypes(ctx context.Context, t *table, list []chunk.Typed) er
 	return s.Exec(ctx, "COMMIT")
 }
 
-// setSome sets values of one document. Those that get their type by a temporary table come alone.
+// setSome sets values of one document. Those that get their type from a temporary table are set one at a time.
 func (s *session) setSome(ctx context.Context, t *table, list []chunk.Typed, keep string) error {
 	first := list[0]
 	column := "risso." + mysql.Quote(first.At.Column)
@@ -231,7 +231,7 @@ const (
 	typeString     = 254
 )
 
-// canType says whether the target can make such a value, and shows it as the backup does.
+// canType reports whether the target can make such a value, and shows it as the backup does.
 func (r *run) canType(v chunk.Typed) bool {
 	kind, _, isBytes := bytesOf(v)
 	switch v.Type {
@@ -256,7 +256,7 @@ func (r *run) canType(v chunk.Typed) bool {
 
 var numberForm = pattern.Lazy(`^-?[0-9]+(\.[0-9]+)?$`)
 
-// columnFor is the temporary table, with the type of its one column, by which a value gets its type; "" where a function gives it.
+// columnFor is the temporary table, with the type of its one column, from which a value gets its type; "" if a function sets it.
 func columnFor(v chunk.Typed) (name, column string) {
 	kind, b, isBytes := bytesOf(v)
 	if !isBytes {

@@ -23,7 +23,7 @@ type views struct {
 }
 
 // makeViews makes all views: what fails because something is not there waits for the others. A view over one whose definer is gone,
-// which the server has as long as nobody makes it anew, is made while that one asks for the privileges of who uses it.
+// which the server has until it is recreated, is made while that one uses the privileges of its invoker.
 func (r *run) makeViews(ctx context.Context, s **session) error {
 	v := &views{r: r, names: map[[2]string]int{}, relaxed: map[int]bool{}}
 	wait := r.objects[repo.View]
@@ -136,7 +136,7 @@ func (v *views) relax(ctx context.Context, s **session, wait []ref, why map[ref]
 	return more, nil
 }
 
-// replace makes a view anew: as it was, or with the privileges of who uses it.
+// replace recreates a view: as it was, or with the privileges of its invoker.
 func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) error {
 	r := v.r
 	l, err := r.spool.get(v.made[i])
@@ -166,7 +166,7 @@ func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) e
 }
 
 // brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
-// is no failure of the restore. What has such a view's name on the target stays.
+// is no failure of the restore. Whatever has such a view's name on the target stays.
 func (r *run) brokenViews(list []ref, why map[ref]error) error {
 	for _, at := range list {
 		l, err := r.spool.get(at)
@@ -185,7 +185,7 @@ func (r *run) brokenViews(list []ref, why map[ref]error) error {
 }
 
 // checkViews opens all views that were made: a server makes one whose definer is not there, or may not read what is below it. One that
-// could be opened where the backup was taken has to be here, too.
+// could be opened on the backup's server must work here, too.
 func (r *run) checkViews(ctx context.Context, s **session) error {
 	unseen := 0
 	var denied error

@@ -13,12 +13,12 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// vocabulary is what the target knows of words that stand in definitions.
+// vocabulary is what the target knows about words in definitions.
 type vocabulary struct {
 	collations, charsets, engines, logins, privileges map[string]bool
 	parsers                                           map[string]bool // of full-text keys, in small letters
 	tablespaces                                       map[string]bool // general ones; MySQL
-	partialRevokes                                    bool            // MySQL 8.0.16: privileges but for some schemas
+	partialRevokes                                    bool            // MySQL 8.0.16: privileges except for some schemas
 	keyring                                           bool            // MySQL: it can encrypt
 }
 
@@ -30,7 +30,7 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 		query string
 		row   func(map[string]string)
 	}{
-		// MariaDB 10.10 has collations that go with several character sets: their full names stand in a column of their own.
+		// MariaDB 10.10 has collations that go with several character sets: their full names are in a separate column.
 		{"SELECT /* risso: which collations? */ * FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY", func(m map[string]string) {
 			k.collations[m["COLLATION_NAME"]], k.collations[m["FULL_COLLATION_NAME"]], k.charsets[m["CHARACTER_SET_NAME"]] = true, true, true
 		}},
@@ -65,7 +65,7 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 	return nil
 }
 
-// readMySQL asks for what only some versions of MySQL have, or tell.
+// readMySQL asks for what only some versions of MySQL have, or show.
 func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 	k.tablespaces = map[string]bool{}
 	if !r.server.HasTablespaces() {
@@ -87,7 +87,7 @@ func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 	return nil
 }
 
-// tablespace is the general tablespace in which a table lies, with the words that say so; "" where it has its own. Source: MySQL manual,
+// tablespace is the general tablespace that contains a table, with the words that say so; "" if it has its own. Source: MySQL manual,
 // "General Tablespaces".
 func (d definition) tablespace() (name, clause string) {
 	at, end := asDefault.Find(d.tail, "TABLESPACE")
@@ -109,7 +109,7 @@ func (d definition) tablespace() (name, clause string) {
 	return "", ""
 }
 
-// withoutTablespace gives a table that lies in a tablespace which is not here its own.
+// withoutTablespace gives a table in a tablespace that does not exist here its own.
 func (r *run) withoutTablespace(d definition) definition {
 	if name, clause := d.tablespace(); name != "" && !r.known.tablespaces[name] {
 		d.tail = strings.Replace(d.tail, clause, "", 1)
@@ -117,14 +117,14 @@ func (r *run) withoutTablespace(d definition) definition {
 	return d
 }
 
-// foreignServer says whether the backup is of another flavour or series than the target, or of a newer release of its series: then its words have
-// to be looked at.
+// foreignServer reports whether the backup is of another flavour or series than the target, or of a newer release of its series: then its
+// words must be examined.
 func (r *run) foreignServer() bool {
 	h := r.header.Server
 	return !h.SameKind(r.server.Server) || !h.Number.SameSeries(r.server.Number) || h.Number > r.server.Number
 }
 
-// mapName is the word that stands for a character set or collation in the target.
+// mapName is the word for a character set or collation in the target.
 func (r *run) mapName(name string) string {
 	if to, ok := r.mapped[strings.ToLower(name)]; ok {
 		return to
@@ -132,7 +132,7 @@ func (r *run) mapName(name string) string {
 	return name
 }
 
-// learnName finds out what stands for a character set, or a collation, that a definition names. It is false where nothing does.
+// learnName finds the equivalent of a character set, or a collation, that a definition names. It returns false if there is none.
 func (r *run) learnName(name string, collation bool, where string) bool {
 	words := r.known.charsets
 	if collation {
@@ -157,8 +157,8 @@ func (r *run) learnName(name string, collation bool, where string) bool {
 	return true
 }
 
-// words walks over a definition, written under a sql_mode, and hands each word that stands outside of quotes and comments to f, with the two words before
-// it, the nearer one last; f gives what takes its place.
+// words walks over a definition, written under a sql_mode, and hands each word outside of quotes and comments to f, with the two words before
+// it, the nearer one last; f returns its replacement.
 func words(s, mode string, f func(before [2]string, word string) string) string {
 	var b strings.Builder
 	var before [2]string
@@ -179,7 +179,7 @@ func isWordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// namesCharset says what the word behind others names. SET alone assigns to a variable.
+// namesCharset says what the word after others names. SET alone assigns to a variable.
 func namesCharset(before [2]string) (charset, collation bool) {
 	switch strings.ToUpper(before[1]) {
 	case "CHARSET":
@@ -214,8 +214,8 @@ func (r *run) translate(create, mode string) (string, error) {
 // since MariaDB 11.5 (character_set_collations).
 var otherDefault = map[string]bool{"utf8mb4": true, "utf8": true, "utf8mb3": true, "ucs2": true, "utf16": true, "utf32": true}
 
-// nameCollations writes down the collation that a definition of a table or schema means where it names a character set alone. Servers
-// leave it out where it is the set's default, which is another one elsewhere: keys would sort, and tell values apart, in another way.
+// nameCollations writes down the collation that a definition of a table or schema means if it names a character set alone. Servers
+// leave it out if it is the set's default, which is another one elsewhere: keys would sort, and distinguish values, in another way.
 func (r *run) nameCollations(create string) string {
 	if !r.foreignServer() {
 		return create
@@ -239,7 +239,7 @@ func (r *run) nameCollations(create string) string {
 		}
 		charset, _ := namesCharset(before)
 		before = [2]string{before[1], t.Text}
-		// Deeper down is what a generated column or a CHECK computes: no collation can stand there.
+		// Deeper down is what a generated column or a CHECK computes: there can be no collation.
 		if to := r.defaultCollation(strings.ToLower(t.Text)); charset && depth < 2 && to != "" && (i+1 == len(tokens) || !strings.EqualFold(tokens[i+1].Text, "COLLATE")) {
 			b.WriteString(create[at:t.End] + " COLLATE " + to)
 			at = t.End
@@ -257,7 +257,7 @@ func (r *run) defaultCollation(charset string) string {
 	return oneOf(r.known.collations, charset+"_general_ci", other+"_general_ci")
 }
 
-// withoutAria takes out what only tables of the engine Aria have, where another one stands for it.
+// withoutAria removes what only tables of the engine Aria have, if another one replaces it.
 func (r *run) withoutAria(d definition) definition {
 	if _, mapped := r.mapped["ENGINE Aria"]; mapped {
 		d.tail = ariaOptions().ReplaceAllString(d.tail, "")
@@ -267,7 +267,7 @@ func (r *run) withoutAria(d definition) definition {
 
 var ariaOptions = pattern.Lazy(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
 
-// find notes what cannot come along as it is.
+// find notes what cannot be restored as it is.
 func (r *run) find(what, reason, mapped string) {
 	r.note(Finding{Trouble: fleet.Trouble{What: what, Why: reason}, Mapped: mapped})
 }
@@ -280,7 +280,7 @@ func (r *run) note(f Finding) {
 	if f.Mapped == "" {
 		r.leave(f)
 	}
-	n := 0 // of its kind: however much has a substitute, what has none is told, and refused
+	n := 0 // of its kind: however much has a substitute, what has none is reported, and refused
 	for _, o := range r.plan.Findings {
 		if (o.Mapped == "") == (f.Mapped == "") {
 			n++
@@ -294,10 +294,10 @@ func (r *run) note(f Finding) {
 	}
 }
 
-// maxFindings is how many things are told one by one that do not come along, and as many that do in another form.
+// maxFindings is how many things are reported one by one that cannot be restored, and as many that are restored in another form.
 const maxFindings = 1000
 
-// moreFindings stands behind them.
+// moreFindings follows them.
 var moreFindings = Finding{Trouble: fleet.Trouble{What: "others", Why: "more cannot be restored as they are: these are the first"}, Mapped: "another form"}
 
 // findings puts what has no substitute first.
@@ -363,12 +363,12 @@ func (r *run) inspectTable(t *repo.Table) error {
 // knownCharset gives a table a character set that every server has.
 const knownCharset = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 
-// strangeHistory says why rows of the past cannot come along, or "".
+// strangeHistory says why rows of the past cannot be restored, or "".
 func (r *run) strangeHistory(t *repo.Table) string {
 	const longer = 110500 // from 11.5 on the last moment that a TIMESTAMP knows, which marks rows of now, is in 2106 instead of 2038
 	switch {
 	case !t.History || !r.server.HasHistory():
-		return "" // what has no versions refuses the definition
+		return "" // an unversioned table refuses the definition
 	case !r.server.KeepsHistory():
 		return "it has historical rows, which MariaDB can restore since 10.11; a backup taken with --no-history has none"
 	case (r.header.Server.Number >= longer) != (r.server.Number >= longer):
@@ -390,7 +390,7 @@ func largestRow(t *repo.Table) (n int64) {
 // leftTable is the key of a table in leftOut.
 func leftTable(schema, name string) string { return "table\x00" + schema + "\x00" + name }
 
-// inspectWords looks for character sets and collations, and gives the first for which nothing stands.
+// inspectWords looks for character sets and collations, and returns the first without an equivalent.
 func (r *run) inspectWords(where, create, mode string) (unknown string) {
 	words(create, mode, func(before [2]string, word string) string {
 		charset, collation := namesCharset(before)
@@ -405,7 +405,7 @@ func (r *run) inspectWords(where, create, mode string) (unknown string) {
 	return unknown
 }
 
-// schemaWords are what stands behind the name in a CREATE DATABASE, in the target's words.
+// schemaWords are what follows the name in a CREATE DATABASE, in the target's words.
 func (r *run) schemaWords(m *repo.Schema) (string, error) {
 	where := "schema " + mysql.Quote(m.Name)
 	c, err := asDefault.ReadCreate(m.Create)
@@ -430,7 +430,7 @@ func (r *run) schemaWords(m *repo.Schema) (string, error) {
 	return r.nameCollations(words), err
 }
 
-// inspectObject looks whether the target can have an object.
+// inspectObject checks whether the target can have an object.
 func (r *run) inspectObject(o *repo.Object) {
 	where := string(o.Kind) + " " + objectName(o)
 	leave := func(reason string) {

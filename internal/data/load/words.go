@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CameToEnd says whether a restore came to its end, whatever it found there.
+// CameToEnd reports whether a restore was completed, whatever it found.
 func CameToEnd(err error) bool {
 	return err == nil || errors.Is(err, ErrDifferent) || errors.Is(err, ErrLeftOut) || errors.Is(err, ErrBroken) || errors.Is(err, ErrOrphans)
 }

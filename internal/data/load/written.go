@@ -31,7 +31,7 @@ func (r *run) sourceDialect(o *repo.Object) sqltext.Dialect {
 // source is what the server of the backup was able to do.
 func (r *run) source() mysql.Server { return mysql.Of(r.header.Server.Server) }
 
-// renamed is the name under which a schema comes back, where that is another one.
+// renamed is the name under which a schema is restored, if that is another one.
 func (r *run) renamed(schema string) (string, bool) {
 	if to, ok := r.choice.rename[[2]string{schema, ""}]; ok {
 		return to[0], true
@@ -47,7 +47,7 @@ func (r *run) renamed(schema string) (string, bool) {
 	return "", false
 }
 
-// renames says whether a schema comes back under another name.
+// renames reports whether a schema is restored under another name.
 func (r *run) renames() bool {
 	for from := range r.choice.rename {
 		if from[1] == "" {
@@ -77,7 +77,7 @@ func (r *run) written(o *repo.Object) (string, error) {
 	return r.translate(sqltext.Apply(o.Create, edits), o.SQLMode)
 }
 
-// renameOwn adds to edits the one that gives the name at hand its schema and name in the target, where they are others.
+// renameOwn adds to edits the one that changes the current name to its schema and name in the target, if they differ.
 func renameOwn(edits []sqltext.Edit, n sqltext.Ident, oldSchema, oldName, schema, name string) []sqltext.Edit {
 	if n.End == 0 || schema == oldSchema && name == oldName {
 		return edits
@@ -100,7 +100,7 @@ func (r *run) renameIn(d sqltext.Dialect, text string, edits []sqltext.Edit) ([]
 	return edits, left
 }
 
-// definerOf is the DEFINER clause that an object gets, with a space behind it.
+// definerOf is the DEFINER clause that an object gets, followed by a space.
 func (r *run) definerOf(o *repo.Object, c *sqltext.Create) string {
 	switch {
 	case r.o.Definer != "" && r.o.definer() == "":
@@ -128,7 +128,7 @@ func (o Options) definer() string {
 const CurrentUser = "CURRENT_USER"
 
 // writtenTable is a table's definition in the target's words: schemas under the names that they have there, no folders outside of
-// the server's own. Its own name stands as it was.
+// the server's own. Its own name stays unchanged.
 func (r *run) writtenTable(t *repo.Table) (string, error) {
 	d := r.dialect(nil)
 	c, err := d.ReadCreate(t.Create)
@@ -141,13 +141,13 @@ func (r *run) writtenTable(t *repo.Table) (string, error) {
 }
 
 // literalThere says that the backup's server took what a GRANT says of a schema for its name, and no pattern: it had partial_revokes
-// (MySQL 8.0.16). Of other servers, and in backups of versions that did not note it, this is not known, and patterns are what they are by
+// (MySQL 8.0.16). For other servers, and in backups of versions that did not note it, this is not known, and patterns are what they are by
 // default.
 func (r *run) literalThere() bool { return r.header.Server.Variables[partialRevokes] == "ON" }
 
 const partialRevokes = "partial_revokes"
 
-// unsureGrants says, once, that a GRANT may mean something else than it did: nobody knows whether its name of a schema was a pattern.
+// unsureGrants says, once, that a GRANT may mean something else than it did: it is unknown whether its name of a schema was a pattern.
 func (r *run) unsureGrants(o *repo.Object) {
 	h := r.header.Server
 	if _, noted := h.Variables[partialRevokes]; noted || !r.source().RevokesPartially() {
@@ -167,8 +167,8 @@ func (r *run) unsureGrants(o *repo.Object) {
 }
 
 // writtenGrants are what a GRANT is in the target, with the names that schemas have there, so that it is for the same schemas. Its name
-// of a schema is a pattern: where a schema that is like it comes back under another name, that gets a GRANT of its own, and the pattern
-// stays only where it is for others, too. With partial_revokes a server (MySQL 8.0.16) takes patterns for names.
+// of a schema is a pattern: if a schema that matches it is restored under another name, that one gets a separate GRANT, and the pattern
+// stays only if it matches others, too. With partial_revokes a server (MySQL 8.0.16) takes patterns for names.
 func (r *run) writtenGrants(g string) []string {
 	d := r.dialect(nil)
 	read, err := d.ReadGrant(g)
@@ -216,7 +216,7 @@ func (r *run) writtenGrants(g string) []string {
 			stays = true
 		}
 	}
-	// For one that there may be later; but what has its name now as another one's is not meant.
+	// For a schema made later; but a restored one that now has another's name is not meant.
 	taken := slices.ContainsFunc(r.all, func(name string) bool { to, renamed := r.renamed(name); return renamed && to == pattern })
 	if len(out) == 0 && !(literal && taken) || !literal && stays {
 		out = append(out, g)
@@ -224,7 +224,7 @@ func (r *run) writtenGrants(g string) []string {
 	return out
 }
 
-// stateOf is the statement that gives a sequence its state; it is written anew.
+// stateOf is the statement that gives a sequence its state; it is written from scratch.
 func stateOf(after, name string) (string, error) {
 	t := sqltext.Tokens(after)
 	var numbers []string
@@ -242,12 +242,12 @@ func stateOf(after, name string) (string, error) {
 	return "DO SETVAL(" + name + ", " + strings.Join(numbers, ", ") + ")", nil
 }
 
-// unrenamed tells what of programs and grants may still name a schema that comes back under another name.
+// unrenamed lists what of programs and grants may still name a schema that is restored under another name.
 func (r *run) unrenamed() error {
 	if !r.renames() {
 		return nil
 	}
-	const most = 200 // of them are told
+	const most = 200 // so many are listed
 	told := 0
 	tell := func(what string, left []sqltext.Left) {
 		for _, l := range left {
@@ -299,7 +299,7 @@ func (r *run) unrenamed() error {
 	return err
 }
 
-// planPrograms lists, for a dry run, all that runs beside schemas, tables and rows.
+// planPrograms lists, for a dry run, all that runs besides schemas, tables and rows.
 func (r *run) planPrograms() error {
 	if !r.o.DryRun {
 		return nil
@@ -347,7 +347,7 @@ func (r *run) planPrograms() error {
 	})
 }
 
-// staysAway says whether a trigger's table does not come back under its name.
+// staysAway reports whether a trigger's table is not restored under its name.
 func (r *run) staysAway(o *repo.Object) bool {
 	_, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]
 	return renamed || r.leftOut[leftTable(o.Schema, o.Table)]

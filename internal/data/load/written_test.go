@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestUnsureGrants: of a backup that does not say whether GRANTs had names or patterns it is told, once, and only where that matters.
+// TestUnsureGrants: for a backup that does not say whether GRANTs had names or patterns there is one note, and only if it matters.
 func TestUnsureGrants(t *testing.T) {
 	noted := map[string]string{"partial_revokes": "OFF"}
 	for _, c := range []struct {
@@ -30,7 +30,7 @@ func TestUnsureGrants(t *testing.T) {
 			r.unsureGrants(&repo.Object{Kind: repo.Account, Name: fmt.Sprint("u", i, "@%"), After: []string{"GRANT USAGE ON *.* TO `u`@`%`", c.grant}})
 		}
 		if len(r.plan.Notes) != c.told {
-			t.Errorf("%+v, %s: told %q", c.server, c.grant, r.plan.Notes)
+			t.Errorf("got %+v, %s: told %q; want length %v", c.server, c.grant, r.plan.Notes, c.told)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before; where
+// cloneOld is what has to be put back: the directory of the copy is removed, and the plug-in if it was not there before; where
 // it was, its limit is as it was.
 type cloneOld struct {
 	Dir       string `json:"dir"`
@@ -71,7 +71,7 @@ func (j *job) planClone(ctx context.Context) error {
 		j.plan.Changes = append(j.plan.Changes, limitStatement(cloneLimit(j.Rate))+", unless it is lower (put back at the end, or after a kill by the next run)")
 		j.plan.Needs += "; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO " + j.server.QuotedAccount()
 	}
-	j.plan.Steps = j.cloneSteps("", nil).Words()
+	j.plan.Steps = j.cloneSteps("", nil)
 	other, err := j.otherEngines(ctx)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (j *job) consent() error {
 	return mended("allow it with --install-clone (it is removed at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
 }
 
-// workDir is where the copy lies on its way: beside the data directory, as that disk holds as much already, else in the
+// workDir is where the copy is written: next to the data directory, as that disk holds as much already, else in the
 // server's directory for temporary files.
 func (j *job) workDir(ctx context.Context) (string, error) {
 	dir := filepath.Dir(strings.TrimRight(j.server.DataDir, "/"))
@@ -161,7 +161,7 @@ func LeftOut(schema, table, engine string) string {
 	return fmt.Sprintf("%s.%s (%s)", schema, table, engine)
 }
 
-// runClone lets the server copy itself and stores the copy. What it changes is put back, whatever happens.
+// runClone lets the server copy itself and stores the copy. What it changes is always put back.
 func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	if err := j.recoverClone(ctx); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 		return errors.Join(err, os.Remove(dir))
 	}
 	defer func() {
-		// On a connection of its own: the one of the backup may be broken.
+		// On a separate connection: that of the backup may be broken.
 		c, rerr := loan.Return(ctx, nil)
 		if c != nil {
 			c.Close()
@@ -228,7 +228,7 @@ func (j *job) cloneSteps(dir string, parts *sink) change.Plan {
 // errCopying says that another process copies the server.
 var errCopying = errors.New("another risso copies this server")
 
-// lent is what a backup by CLONE changes on a server for its time. All of it but the limit outlives a restart.
+// lent is what a backup by CLONE changes on a server for its time. All of it except the limit outlives a restart.
 func (j *job) lent() change.Kind[cloneOld] {
 	return change.Kind[cloneOld]{
 		Name: "clone", Busy: errCopying, Within: time.Minute, Stays: true, Back: j.putBack,
@@ -264,7 +264,7 @@ func (j *job) putBack(ctx context.Context, conn *mysql.Conn, old cloneOld) error
 	return putBackPlugin(ctx, conn, old)
 }
 
-// putBackPlugin takes the plug-in out again, or gives it the limit that it had.
+// putBackPlugin removes the plug-in again, or restores the limit that it had.
 func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	if !old.Uninstall && old.Limit == 0 {
 		return nil
@@ -361,7 +361,7 @@ func giveTo(dir, datadir string) error {
 	return nil
 }
 
-// clone runs CLONE on a session of its own. When ctx ends, the statement is ended too.
+// clone runs CLONE in a separate session. When ctx ends, the statement is ended too.
 func (j *job) clone(ctx context.Context, dir string) error {
 	conn, err := mysql.Connect(ctx, j.Target.WithPatience(0), nil)
 	if err != nil {
@@ -379,7 +379,7 @@ func (j *job) clone(ctx context.Context, dir string) error {
 	<-done
 	j.header.Snapshot = time.Now().UTC()
 	if ctx.Err() != nil {
-		// The driver has closed its end; the server goes on copying until it is told.
+		// The driver has closed its end; the server goes on copying until it is told to stop.
 		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return errors.Join(context.Cause(ctx), mysql.Kill(kctx, j.Target, conn.Server.ConnectionID))
@@ -397,8 +397,8 @@ func (j *job) clone(ctx context.Context, dir string) error {
 	return mended(remedy, "CLONE: %w", err)
 }
 
-// watchClone tells how far CLONE is. It is for the eye only. A question that is under way when ctx ends takes its connection with
-// it, so that it has one of its own.
+// watchClone reports how far CLONE is, for display only. A query that is running when ctx ends breaks its connection,
+// so it has a separate one.
 func (j *job) watchClone(ctx context.Context) {
 	conn, err := mysql.Connect(ctx, j.Target, j.conn.Traffic())
 	if err != nil {
@@ -446,7 +446,7 @@ func (j *job) settle(ctx context.Context, dir, copied string) error {
 	go func() { // ends with ctx, at the latest with this function
 		for ctx.Err() == nil {
 			b, err := os.ReadFile(filepath.Join(copied, recoveryFile))
-			// The socket is made behind it: from then on the server can be ended in good order.
+			// The socket is created after it: from then on the server can be shut down cleanly.
 			if _, serr := os.Stat(filepath.Join(dir, "s")); err == nil && serr == nil {
 				text = string(b)
 				cancel(errSettled)
@@ -490,7 +490,7 @@ func recoveredPosition(text string) (p repo.Position, err error) {
 }
 
 // serverCommand is the command that runs the server's own program: all of its arguments up to the program's path, because a
-// loader may stand in front.
+// loader may come first.
 func serverCommand(pidFile, datadir string) ([]string, error) {
 	if !filepath.IsAbs(pidFile) {
 		pidFile = filepath.Join(datadir, pidFile)
@@ -508,7 +508,7 @@ func serverCommand(pidFile, datadir string) ([]string, error) {
 	for _, a := range bytes.Split(bytes.TrimRight(cmdline, "\x00"), []byte{0}) {
 		argv = append(argv, string(a))
 		if base := filepath.Base(string(a)); base == "mysqld" || base == "mysqld-debug" {
-			if len(argv) == 1 { // it may be a bare name: the kernel knows the path
+			if len(argv) == 1 { // a bare name, such as mysqld: the kernel knows the path
 				if argv[0], err = os.Readlink("/proc/" + pid + "/exe"); err != nil {
 					return nil, fmt.Errorf("find the server's program: %w", err)
 				}
@@ -520,7 +520,7 @@ func serverCommand(pidFile, datadir string) ([]string, error) {
 }
 
 // secondServer are the arguments of a server that runs on the copy for a moment: it opens no port, writes no binary log,
-// follows nobody, runs no events, and lets nobody in but through a socket in a private directory.
+// does not replicate, runs no events, and is reachable only through a socket in a private directory.
 func (j *job) secondServer(ctx context.Context, dir, copied string) ([]string, error) {
 	vars, err := read.Variables(ctx, j.conn, []string{"basedir", "plugin_dir", "lc_messages_dir", "character_sets_dir", "gtid_mode", "enforce_gtid_consistency", "lower_case_table_names",
 		"innodb_page_size", "innodb_data_file_path", "innodb_checksum_algorithm"})
@@ -546,7 +546,7 @@ func (j *job) secondServer(ctx context.Context, dir, copied string) ([]string, e
 	return args, nil
 }
 
-// cloneLeft tells what does not belong into a backup: what belongs to one running server, or what any server makes anew.
+// cloneLeft says what does not belong in a backup: what belongs to one running server, or what any server recreates.
 func cloneLeft(path string) bool {
 	top, _, _ := strings.Cut(path, "/")
 	return top == "#innodb_temp" || top == "auto.cnf" || top == "mysql_upgrade_history" || strings.HasSuffix(top, ".pem") || strings.HasSuffix(top, ".dblwr") || strings.HasPrefix(top, "ibtmp")

@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// cloneBandwidth limits what CLONE copies, in MiB a second; 0: no limit. Its manual speaks of remote clones; MySQL 9.7 obeys it
+// cloneBandwidth limits what CLONE copies, in MiB a second; 0: no limit. Its manual mentions remote clones; MySQL 9.7 obeys it
 // in a local one, too (240 MiB at 20 took 9.9 s, without a limit 0.9 s).
 // Source: https://dev.mysql.com/doc/refman/8.4/en/clone-plugin-options-variables.html
 const cloneBandwidth = "clone_max_data_bandwidth"
@@ -22,7 +22,7 @@ func limitStatement(limit int64) string {
 	return "SET GLOBAL /* risso: --max-rate */ " + cloneBandwidth + " = " + strconv.FormatInt(limit, 10)
 }
 
-// limitOf says which limit is to be set for this backup, and which there was.
+// limitOf says which limit to set for this backup, and which there was.
 func (j *job) limitOf(ctx context.Context, old *cloneOld) error {
 	if j.Rate <= 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 // directoriesFile names, in a stream that Risso made itself, the directories that hold no file.
 const directoriesFile = "risso_directories"
 
-// extract writes the files of a stream under dir, durable when it returns. done is told the bytes written so far.
+// extract writes the files of a stream under dir, durable when it returns. done is called with the bytes written so far.
 func extract(ctx context.Context, r io.Reader, dir string, done func(bytes int64)) (files int64, err error) {
 	x := extractor{dir: dir, s: newStreamReader(r), open: map[string]*os.File{}, done: done, buf: make([]byte, 1<<20)}
 	defer func() {

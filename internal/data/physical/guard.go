@@ -12,8 +12,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// guard watches the tool's lock requests: one that waits keeps every statement behind it waiting too. After LockWait it ends
-// what the request waits for, where that was asked for, and after as long again, or else at once, the tool's own session.
+// guard watches the tool's lock requests: one that waits keeps every later statement waiting too. After LockWait it ends
+// what the request waits for, if that was asked for, and after as long again, or else immediately, the tool's own session.
 type guard struct {
 	job    *job
 	conn   *mysql.Conn
@@ -38,7 +38,7 @@ func newGuard(ctx context.Context, j *job) (*guard, error) {
 	return g, nil
 }
 
-// close ends the guard and gives why it withdrew the tool's request; nil when it did not. It may be called again.
+// close ends the guard and returns why it withdrew the tool's request; nil if it did not. It may be called again.
 func (g *guard) close() error {
 	g.mu.Lock()
 	first := !g.closed
@@ -103,7 +103,7 @@ func (g *guard) look(ctx context.Context) (waiting *waiter, older []waiter, err 
 			continue
 		}
 		if g.isLock(w.text) {
-			// It may also be at work, such as closing tables: then nobody waits for it yet.
+			// It may also be at work, such as closing tables: then no session waits for it yet.
 			if !strings.HasPrefix(r["STATE"], "Waiting") {
 				continue
 			}
@@ -125,7 +125,7 @@ func (g *guard) look(ctx context.Context) (waiting *waiter, older []waiter, err 
 	return waiting, older, nil
 }
 
-// isLock says whether a statement is one of the tool's that others wait behind.
+// isLock reports whether a statement is one of the tool's that others wait for.
 func (g *guard) isLock(text string) bool {
 	up := strings.ToUpper(strings.TrimSpace(text))
 	for _, s := range g.job.server.BackupLockStatements() {
@@ -139,7 +139,7 @@ func (g *guard) isLock(text string) bool {
 // kill ends the statements that the request waits for.
 func (g *guard) kill(ctx context.Context, list []waiter) {
 	for _, w := range list {
-		// One that has ended meanwhile is no trouble; the next look tells whether it helped.
+		// One that has ended in the meantime is no problem; the next check shows whether it helped.
 		if err := g.conn.Exec(ctx, "KILL /* risso: --kill-long-queries: a backup waits for it */ QUERY "+strconv.FormatInt(w.id, 10)); err == nil {
 			g.job.note(fmt.Sprintf("ended a statement of session %d that had run for %s: %.80s", w.id, digits.Span(w.age), w.text))
 		}

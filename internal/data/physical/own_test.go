@@ -50,7 +50,8 @@ func TestBuildsOnOwn(t *testing.T) {
 	whole := func(h repo.Header, on, why string) {
 		t.Helper()
 		if h.Parent != "" || h.Stream.FromLSN != 0 || !strings.Contains(strings.Join(h.Notes, "\n"), "does not build on "+on) || !strings.Contains(strings.Join(h.Notes, "\n"), why) {
-			t.Errorf("on %q, from LSN %d, with %q: not whole for %s is %s", h.Parent, h.Stream.FromLSN, h.Notes, on, why)
+			t.Errorf("on %q, from LSN %d, with %q: not whole for %s is %s; want h.Parent \"\", h.Stream.FromLSN 0, %q in strings.Join(h.Notes, \"\\n\"), %q in strings.Join(h.Notes, \"\\n\")",
+				h.Parent, h.Stream.FromLSN, h.Notes, on, why, "does not build on "+on, why)
 		}
 	}
 	old := take(repo.Keys{}) // as an older version took it
@@ -59,10 +60,10 @@ func TestBuildsOnOwn(t *testing.T) {
 	whole(first, old.ID, "not signed")
 	second := take(mine)
 	if second.Parent != first.ID || second.Stream.FromLSN == 0 {
-		t.Errorf("%+v does not build on %s", second, first.ID)
+		t.Errorf("got %+v does not build on %s; want Parent %v, Stream.FromLSN not 0", second, first.ID, first.ID)
 	}
 	whole(take(key()), second.ID, "a key that is not trusted")
-	third := take(mine) // beside the foreign one it goes on
+	third := take(mine) // after the foreign one it goes on
 	if third.Parent != second.ID {
 		t.Errorf("%+v does not build on %s", third, second.ID)
 	}

@@ -148,8 +148,8 @@ func (s *sink) sizes() (bytes, stored int64) {
 	return s.bytes, s.stored
 }
 
-// source reads parts one behind the other; several are fetched, decrypted and unpacked ahead. A part is checked before its
-// first byte is given.
+// source reads parts one after the other; several are fetched, decrypted and unpacked ahead. A part is checked before its
+// first byte is returned.
 type source struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -228,7 +228,7 @@ func damagedEnd(err error) error {
 	return err
 }
 
-// Read gives the next bytes of the stream.
+// Read returns the next bytes of the stream.
 func (s *source) Read(b []byte) (int, error) {
 	for len(s.now) == 0 {
 		if s.whole != nil {

@@ -11,12 +11,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Gate is asked before bytes are taken from the server; it waits while the server should be spared.
+// Gate is called before bytes are taken from the server; it waits while the server should be spared.
 type Gate interface {
 	Pass(ctx context.Context, bytes int64) error
 }
@@ -30,21 +31,21 @@ type Options struct {
 	Threads int            // that compress; 0: 2
 
 	// Incremental builds on the newest physical backup of the same server: only pages that were changed since are stored.
-	// Where there is none, or the tool cannot, the backup is whole, and a note says why.
+	// If there is none, or the tool cannot, the backup is whole, and a note says why.
 	Incremental bool
 
 	LockWait        time.Duration // how long a lock request of the tool may keep others waiting; 0: 5 s
 	KillLongQueries bool          // end the statements that it waits for, once LockWait is over
 
 	Install    bool   // consent to INSTALL PLUGIN clone; it is taken out again
-	WorkDir    string // where CLONE puts the copy on its way; empty: beside the data directory, or the server's tmpdir
+	WorkDir    string // where CLONE puts the temporary copy; empty: next to the data directory, or the server's tmpdir
 	JournalDir string // where what has to be put back is kept
 
 	Rate int64 // bytes a second that CLONE may copy, as Gate does not reach into the server; 0: as it is set there
 
 	Gate     Gate              // nil: as fast as it goes
-	Waiting  func(repo.Holder) // told when a prune is waited for; nil: silence
-	Planned  func(Plan) error  // told before anything is changed; an error ends it; nil: as planned
+	Waiting  func(repo.Holder) // called when a prune is waited for; nil: silence
+	Planned  func(Plan) error  // called before anything is changed; an error ends it; nil: as planned
 	Progress func(Progress)    // may be called often, from several goroutines; nil: silence
 }
 
@@ -55,7 +56,7 @@ type Progress struct {
 	Total int64  // 0: unknown
 }
 
-// Errors that a caller may want to tell apart.
+// Errors that a caller may want to distinguish.
 var (
 	// ErrNoTool says that nothing on this machine can copy the server's files.
 	ErrNoTool = errors.New("no tool for a physical backup")
@@ -96,7 +97,7 @@ type Plan struct {
 	Server   string         `json:"server"`
 	Parent   string         `json:"parent,omitempty"` // the backup that it builds on
 	Bytes    int64          `json:"bytes"`            // size of the files, if known
-	Steps    []string       `json:"steps"`
+	Steps    change.Plan    `json:"steps"`
 	Changes  []string       `json:"changes"` // changes to the server, put back at the end
 	Needs    string         `json:"needs"`   // the privileges that the account needs, as a GRANT
 	Notes    []string       `json:"notes"`
@@ -144,7 +145,7 @@ func newJob(ctx context.Context, o Options) (*job, error) {
 }
 
 func (j *job) prepare(ctx context.Context) error {
-	j.plan = Plan{Server: j.server.String(), Changes: []string{}, Steps: []string{}, Notes: []string{}}
+	j.plan = Plan{Server: j.server.String(), Changes: []string{}, Notes: []string{}}
 	if err := j.sameDisk(ctx); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (j *job) sameDisk(ctx context.Context) error {
 	return readable(j.server.DataDir)
 }
 
-// Take takes a physical backup and gives its header. Until the manifest is written at the end there is no backup; when it
+// Take takes a physical backup and returns its header. Until the manifest is written at the end there is no backup; when it
 // fails, or when ctx ends, what was stored of it is removed again.
 func Take(ctx context.Context, o Options) (repo.Header, error) {
 	began := time.Now().UTC()

@@ -9,6 +9,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// openRepo opens the repository in a folder, and makes it where there is none.
+// openRepo opens the repository in a folder, and makes it if there is none.
 func openRepo(t *testing.T, dir string) *repo.Repo {
 	t.Helper()
 	store, err := blob.Open(t.Context(), dir, blob.Options{})
@@ -43,7 +44,7 @@ func newRepo(t *testing.T) (*repo.Repo, string) {
 	return openRepo(t, dir), dir
 }
 
-// files counts what lies in a folder.
+// files counts what is in a folder.
 func files(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -58,7 +59,7 @@ func files(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// rewrite puts other bytes into a file of a repository, which lets nobody write it.
+// rewrite puts other bytes into a file of a repository, which is not writable.
 func rewrite(t *testing.T, path string, b []byte) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
@@ -154,7 +155,7 @@ func TestMariaDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second.Parent != full.ID || second.Bytes >= full.Bytes {
-		t.Errorf("%+v on %+v", second, full)
+		t.Errorf("got %+v on %+v; want Parent %v, Bytes less than %v", second, full, full.ID, full.Bytes)
 	}
 	wantSecond := checksums(t, n)
 	if got := one(t, n, "SELECT @@gtid_binlog_pos"); got != second.Position.GTIDSet || got == full.Position.GTIDSet {
@@ -172,13 +173,13 @@ func TestMariaDB(t *testing.T) {
 	t.Run("incremental", func(t *testing.T) {
 		back, got := startOn(t, "mariadb", r, second.ID)
 		if len(got.Chain) != 2 {
-			t.Errorf("%v", got.Chain)
+			t.Errorf("got %v, want length 2", got.Chain)
 		}
 		if got := checksums(t, back); got != wantSecond {
 			t.Errorf("restored:\n%s\nnot\n%s", got, wantSecond)
 		}
 		if got := one(t, back, "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'nothing'"); got != "1" {
-			t.Error("the empty schema is gone")
+			t.Errorf("the empty schema is gone: got %v, want \"1\"", got)
 		}
 	})
 }
@@ -190,7 +191,7 @@ func TestClone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Take(t.Context(), Options{Target: d, Repo: openRepo(t, os.Getenv("RISSO_TEST_CLONE_PLACE")), WorkDir: os.Getenv("RISSO_TEST_CLONE_WORK"), JournalDir: os.Getenv("RISSO_TEST_CLONE_JOURNAL"), Install: true})
-		t.Fatal("it came to its end:", err)
+		t.Fatalf("it came to its end: %v, want dsn \"\"", err)
 	}
 	n := sandboxtest.Up(t, "mysql-9.7")
 	run(t, n, shop+"; CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM; INSERT INTO m VALUES (1)")
@@ -198,18 +199,18 @@ func TestClone(t *testing.T) {
 	work := t.TempDir()
 	o := Options{Target: target(t, n), Repo: r, Name: "db1", WorkDir: work, JournalDir: t.TempDir()}
 	if _, err := Take(t.Context(), o); !errors.Is(err, ErrConsent) {
-		t.Fatalf("without consent: %v", err)
+		t.Fatalf("without consent: got %v, want ErrConsent", err)
 	}
 	if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
-		t.Fatal(list, err)
+		t.Fatalf("got %v, %v; want none", list, err)
 	}
 	if plan, err := Prepare(t.Context(), o); !errors.Is(err, ErrConsent) {
-		t.Fatalf("without consent a plan is made: %+v, %v", plan, err)
+		t.Fatalf("without consent a plan is made: %+v, %v; want ErrConsent", plan, err)
 	}
 	o.Install = true
 	plan, err := Prepare(t.Context(), o)
 	if err != nil || len(plan.Changes) != 2 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "shop.m (MyISAM)") || !strings.Contains(plan.Needs, "mysql.plugin") {
-		t.Fatalf("%+v, %v", plan, err)
+		t.Fatalf("got %+v, %v; want len(Changes) 2, len(Notes) 1, \"shop.m (MyISAM)\" in Notes[0], \"mysql.plugin\" in Needs", plan, err)
 	}
 	run(t, n, "DROP EVENT shop.e; DROP TABLE shop.m")
 	testCloneKilled(t, n, o, place)
@@ -221,11 +222,11 @@ func TestClone(t *testing.T) {
 		t.Errorf("the position is %+v, the server at %s", h.Position, got)
 	}
 	if got := one(t, n, "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"); got != "0" {
-		t.Error("the plug-in stays")
+		t.Errorf("the plug-in stays: got %v, want \"0\"", got)
 	}
 	for _, dir := range []string{work, o.JournalDir} {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("%v is left, %v", left, err)
+			t.Errorf("%v is left, %v; want none", left, err)
 		}
 	}
 	want := checksums(t, n)
@@ -246,7 +247,7 @@ func TestClone(t *testing.T) {
 	testLogsUnknown(t, n, o)
 }
 
-// testLogsUnknown: of an account that may not ask what the binary logs leave out the backup says that nobody knows, and the GRANT that it names mends it.
+// testLogsUnknown: if the account may not ask what the binary logs leave out the backup says that it is unknown, and names the GRANT that helps.
 func testLogsUnknown(t *testing.T, n *sandbox.Node, o Options) {
 	run(t, n, "CREATE USER few@localhost; GRANT BACKUP_ADMIN, SELECT ON *.* TO few@localhost")
 	var err error
@@ -267,11 +268,11 @@ func testLogsUnknown(t *testing.T, n *sandbox.Node, o Options) {
 	}
 	notes, grant := said()
 	if !strings.Contains(notes, "and so whether rolling forward is complete (before the next backup run "+grant+")") {
-		t.Errorf("%q", notes)
+		t.Errorf("got %q, want %q in it", notes, "and so whether rolling forward is complete (before the next backup run "+grant+")")
 	}
 	run(t, n, grant)
 	if notes, _ := said(); strings.Contains(notes, "nobody knows") {
-		t.Errorf("behind %s: %q", grant, notes)
+		t.Errorf("behind %s: got %q, want no \"nobody knows\" in it", grant, notes)
 	}
 }
 
@@ -325,7 +326,7 @@ func testCloneLimit(t *testing.T, n *sandbox.Node, o Options) {
 	}
 	kept, err := os.ReadFile(journals[0])
 	if err == nil {
-		err = errors.Join(os.Remove(journals[0]), os.WriteFile(journals[0], kept, 0o600)) // nobody holds the new one, as after a kill
+		err = errors.Join(os.Remove(journals[0]), os.WriteFile(journals[0], kept, 0o600)) // the new one is not locked, as after a kill
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +337,7 @@ func testCloneLimit(t *testing.T, n *sandbox.Node, o Options) {
 	o.Install, o.Rate = false, 300_000_000
 	o.Planned = func(p Plan) error {
 		if got := limit(); got != "95" {
-			t.Errorf("the plan has changed the limit to %s", got)
+			t.Errorf("the plan has changed the limit to %s, want \"95\"", got)
 		}
 		planned = p.Changes
 		return nil
@@ -350,17 +351,18 @@ func testCloneLimit(t *testing.T, n *sandbox.Node, o Options) {
 		t.Fatal(err)
 	}
 	if meanwhile != "287" || limit() != "500" || len(planned) != 1 || !strings.Contains(planned[0], "clone_max_data_bandwidth = 287") {
-		t.Errorf("the limit was %s, and is %s; planned was %q", meanwhile, limit(), planned)
+		t.Errorf("the limit was %s, and is %s; planned was %q; want meanwhile \"287\", limit() \"500\", len(planned) 1, \"clone_max_data_bandwidth = 287\" in planned[0]",
+			meanwhile, limit(), planned)
 	}
 	errNo := errors.New("no")
 	o.Planned = func(Plan) error { return errNo }
 	if _, err := Take(t.Context(), o); !errors.Is(err, errNo) {
-		t.Errorf("against the plan: %v", err)
+		t.Errorf("against the plan: got %v, want errNo", err)
 	}
 }
 
-// testGuard lets a statement stand in the way of the tool's lock: the request is withdrawn in time, or the statement ended
-// where that is asked for.
+// testGuard lets a statement block the tool's lock: the request is withdrawn in time, or the statement ended
+// if that is asked for.
 func testGuard(t *testing.T, n *sandbox.Node, o Options) {
 	o.LockWait, o.Incremental = time.Second, false
 	long := make(chan error, 1)
@@ -377,18 +379,18 @@ func testGuard(t *testing.T, n *sandbox.Node, o Options) {
 	began := time.Now()
 	_, err := Take(t.Context(), o)
 	if err == nil || !strings.Contains(err.Error(), "withdrew") || !strings.Contains(fleet.RemedyOf(err), "--kill-long-queries") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want an error, \"withdrew\" in the error, \"--kill-long-queries\" in it", err)
 	}
 	if took := time.Since(began); took > 2*time.Minute {
-		t.Errorf("it waited for %s", took)
+		t.Errorf("it waited for %s, want at most 2 * time.Minute", took)
 	}
 	if got := one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'"); got != "1" {
-		t.Error("the statement was ended, unasked")
+		t.Errorf("the statement was ended, unasked: got %v, want \"1\"", got)
 	}
 	o.KillLongQueries = true
 	h, err := Take(t.Context(), o)
 	if err != nil || len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "ended a statement") {
-		t.Errorf("%+v, %v", h.Notes, err)
+		t.Errorf("got %+v, %v; want len(h.Notes) 1, \"ended a statement\" in h.Notes[0]", h.Notes, err)
 	}
 	<-long
 }
@@ -404,7 +406,7 @@ func testInterrupted(t *testing.T, o Options, place string) {
 			}
 		}
 		if _, err := Take(ctx, o); !errors.Is(err, context.Canceled) {
-			t.Errorf("at %d: %v", at, err)
+			t.Errorf("at %d: got %v, want context.Canceled", at, err)
 		}
 		cancel()
 		if after := files(t, place); after != before {
@@ -412,12 +414,12 @@ func testInterrupted(t *testing.T, o Options, place string) {
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "risso-physical-*")); len(left) > 0 {
-		t.Error(left)
+		t.Errorf("got %v, want none", left)
 	}
 }
 
 // testDamaged flips a bit, cuts and loses parts: a restore says so and leaves nothing; one into a directory that holds
-// something refuses; one that was killed is begun anew.
+// something refuses; one that was killed starts over.
 func testDamaged(t *testing.T, r *repo.Repo, place, id string) {
 	dir := filepath.Join(t.TempDir(), "data")
 	part := filepath.Join(place, "physical", id, "000000")
@@ -430,25 +432,36 @@ func testDamaged(t *testing.T, r *repo.Repo, place, id string) {
 	for what, b := range map[string][]byte{"a changed bit": flipped, "a cut": whole[:len(whole)-1], "nothing": nil} {
 		rewrite(t, part, b)
 		if _, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, repo.ErrDamaged) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want repo.ErrDamaged", what, err)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s leaves %s", what, dir)
+			t.Errorf("%s leaves %s, want fs.ErrNotExist", what, dir)
 		}
 	}
 	rewrite(t, part, whole)
+	testRestorePlan(t, r, id, dir, "make data directory "+dir)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a plan makes %s, want fs.ErrNotExist", dir)
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "shop"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, ErrNotEmpty) {
-		t.Errorf("over something: %v", err)
+		t.Errorf("over something: got %v, want ErrNotEmpty", err)
+	}
+	if _, err := PrepareRestore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("plan over something: got %v, want ErrNotEmpty", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, unfinishedFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	testRestorePlan(t, r, id, dir, "empty directory "+dir+": an interrupted restore left files there")
+	if _, err := os.Stat(filepath.Join(dir, "shop")); err != nil {
+		t.Errorf("a plan removes files: %v", err)
+	}
 	got, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir})
 	if err != nil || got.Header.ID != id {
-		t.Errorf("after a killed one: %+v, %v", got, err)
+		t.Errorf("after a killed one: got %+v, %v; want Header.ID %v", got, err, id)
 	}
 	for _, name := range []string{unfinishedFile, "xtrabackup_info", "backup-my.cnf"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -457,7 +470,27 @@ func testDamaged(t *testing.T, r *repo.Repo, place, id string) {
 	}
 }
 
-// testCloneKilled kills a backup with SIGKILL, once while the server copies itself, once behind that; the next backup, which
+// testRestorePlan: a plan has a step for each backup of the chain and each run of the tool.
+func testRestorePlan(t *testing.T, r *repo.Repo, id, dir, first string) {
+	t.Helper()
+	p, err := PrepareRestore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{first}
+	for _, link := range p.Chain {
+		want = append(want, "fetch backup "+link)
+		if tool := p.Header.Stream.Tool; tool != string(mysql.ToolClone) {
+			want = append(want, "apply redo log "+link+": by "+tool)
+		}
+	}
+	want = append(want, "finish data directory "+dir)
+	if got := p.Steps.Words(); !slices.EqualFunc(got, want, strings.HasPrefix) || p.Header.ID != id || p.Datadir != dir || p.Bytes == 0 {
+		t.Errorf("got %q, %s in %s, %d bytes; want %q, %s in %s", got, p.Header.ID, p.Datadir, p.Bytes, want, id, dir)
+	}
+}
+
+// testCloneKilled kills a backup with SIGKILL, once while the server copies itself, once after that; the next backup, which
 // the rest of the test takes, puts everything back.
 func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place string) {
 	for _, stage := range []string{"data", "data/#clone/#status_recovery"} {
@@ -475,7 +508,7 @@ func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place string) {
 			if time.Now().After(deadline) {
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
-				t.Fatalf("no %s: %s", stage, &said)
+				t.Fatalf("no %s: got %s, want time.Now().After(deadline) false", stage, &said)
 			}
 		}
 		if err := cmd.Process.Kill(); err != nil {
@@ -483,14 +516,14 @@ func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place string) {
 		}
 		cmd.Wait()
 		if left, err := os.ReadDir(o.WorkDir); err != nil || len(left) != 1 {
-			t.Fatalf("%s: %v, %v", stage, left, err)
+			t.Fatalf("%s: got %v, %v; want length 1", stage, left, err)
 		}
 		if left, err := os.ReadDir(o.JournalDir); err != nil || len(left) != 1 {
-			t.Fatalf("%s: %v, %v", stage, left, err)
+			t.Fatalf("%s: got %v, %v; want length 1", stage, left, err)
 		}
 	}
 	list, err := o.Repo.Backups(t.Context())
 	if err != nil || len(list) > 0 {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("got %v, %v; want none", list, err)
 	}
 }

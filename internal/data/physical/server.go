@@ -40,7 +40,7 @@ func readable(dir string) error {
 	return f.Close()
 }
 
-// sizeOf adds up the files of a data directory that a backup holds; 0 where they cannot be seen.
+// sizeOf adds up the files of a data directory that a backup holds; 0 if they cannot be seen.
 func sizeOf(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // an estimate: what cannot be seen is left out
 		if err != nil {
@@ -58,7 +58,7 @@ func sizeOf(dir string) (sum int64) {
 
 var logForm = pattern.Lazy(`\.[0-9]{6,}$|^ib_logfile|^#ib_redo|^ibtmp|^ib_buffer_pool|\.(log|pid|sock|err)$`)
 
-// logFile tells binary logs, redo logs and what else belongs to the running server only.
+// logFile recognizes binary logs, redo logs and what else belongs to the running server only.
 func logFile(name string) bool { return logForm().MatchString(name) }
 
 // toolNames are the names of a tool's program.
@@ -80,7 +80,7 @@ func packages(t mysql.CopyTool) string {
 	return ""
 }
 
-// chooseTool takes the tool that was asked for, or the first that fits the server and is there.
+// chooseTool takes the tool that was asked for, or the first that fits the server and is installed.
 func (j *job) chooseTool(ctx context.Context) error {
 	fits := j.server.CopyTools()
 	if j.Tool != "" {
@@ -190,7 +190,7 @@ func (j *job) buildable(ctx context.Context, id string) (h repo.Header, why, err
 	for next := id; ; {
 		l, err := j.Repo.Mine(ctx, next)
 		switch {
-		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrDamaged), errors.Is(err, repo.ErrNoBackup):
+		case repo.Unfit(err):
 			return h, err, nil
 		case err != nil:
 			return h, nil, err
@@ -234,7 +234,7 @@ func (j *job) describe(ctx context.Context) error {
 	return nil
 }
 
-// userName is the name of a user, or its number where it has none.
+// userName is the name of a user, or its number if it has none.
 func userName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {
@@ -246,8 +246,8 @@ func userName(uid uint32) string {
 // privatePrefix begins the names of private directories.
 const privatePrefix = "risso-physical-"
 
-// privateDir makes a directory that nobody else can look into, where temporary files lie. It is locked as long as this process
-// lives; those of killed ones are removed on the way.
+// privateDir makes a directory that nobody else can read, for temporary files. It is locked as long as this process
+// lives; those of killed ones are removed as well.
 func privateDir() (dir string, remove func(), err error) {
 	sweepPrivate()
 	if dir, err = os.MkdirTemp("", privatePrefix+"*"); err != nil {
@@ -261,7 +261,7 @@ func privateDir() (dir string, remove func(), err error) {
 		return "", nil, errors.Join(err, os.Remove(dir))
 	}
 	return dir, func() {
-		_ = os.RemoveAll(dir) // what cannot be removed lies where temporary files lie
+		_ = os.RemoveAll(dir) // what cannot be removed is where temporary files are
 		f.Close()
 	}, nil
 }

@@ -63,11 +63,11 @@ func TestStream(t *testing.T) {
 	stream := streamOf(t, files)
 	n, kept, err := scan(bytes.NewReader(stream), toolFile)
 	if err != nil || n != int64(len(files)) || len(kept) != 1 || string(kept["xtrabackup_checkpoints"]) != "to_lsn = 5\n" {
-		t.Fatal(n, kept, err)
+		t.Fatalf("got %v, %v, %v; want n %v, len(kept) 1, string(kept[\"xtrabackup_checkpoints\"]) \"to_lsn = 5\\n\"", n, kept, err, int64(len(files)))
 	}
 	dir := t.TempDir()
 	if n, err := extract(t.Context(), bytes.NewReader(stream), dir, func(int64) {}); err != nil || n != int64(len(files)) {
-		t.Fatal(n, err)
+		t.Fatalf("got %v, %v; want %v", n, err, int64(len(files)))
 	}
 	compareFiles(t, dir, files)
 }
@@ -80,7 +80,7 @@ func TestStreamTool(t *testing.T) {
 	}
 	files := sampleFiles()
 	delete(files, "a/b/c") // the tool makes one level of directories only, as servers have them
-	delete(files, "empty") // the tool writes no chunk for an empty file's content, and gives it no end
+	delete(files, "empty") // the tool writes no chunk for an empty file's content, and no end
 	dir := t.TempDir()
 	cmd := osexec.Command(tool, "-x", "-C", dir)
 	cmd.Stdin = bytes.NewReader(streamOf(t, files))
@@ -100,7 +100,7 @@ func TestStreamTool(t *testing.T) {
 	}
 	again := t.TempDir()
 	if n, err := extract(t.Context(), bytes.NewReader(stream), again, func(int64) {}); err != nil || n != int64(len(files)) {
-		t.Fatal(n, err)
+		t.Fatalf("got %v, %v; want %v", n, err, int64(len(files)))
 	}
 	compareFiles(t, again, files)
 }
@@ -111,14 +111,14 @@ func TestStreamDamaged(t *testing.T) {
 	ends := map[int]bool{0: true, len(stream): true}
 	first := bytes.Index(stream[9:], []byte(chunkMagic+"\x00E\x01\x00\x00\x00a")) + 9 + 15
 	second := bytes.Index(stream[9:], []byte(chunkMagic+"\x00E\x03\x00\x00\x00b/c")) + 9 + 17
-	ends[first], ends[second] = first > 15, second > 17 // behind a whole file a stream may end: the number of files tells
+	ends[first], ends[second] = first > 15, second > 17 // after a whole file a stream may end: the number of files shows that
 	for i := range stream {
 		if _, _, err := scan(bytes.NewReader(stream[:i]), toolFile); !ends[i] && !errors.Is(err, repo.ErrDamaged) {
 			t.Errorf("cut at %d of %d: %v", i, len(stream), err)
 		}
 		flags := string(stream[max(0, i-8):i]) == chunkMagic
 		if placeByte(stream, i) {
-			continue // where in the file it stands: the form has no checksum for that, the parts have one for all
+			continue // its offset in the file: the format has no checksum for that, the parts have one for everything
 		}
 		for bit := range 8 {
 			b := slices.Clone(stream)
@@ -130,7 +130,7 @@ func TestStreamDamaged(t *testing.T) {
 	}
 }
 
-// placeByte says whether a byte is one of a payload's offset.
+// placeByte reports whether a byte is one of a payload's offset.
 func placeByte(stream []byte, i int) bool {
 	for at := range stream {
 		if bytes.HasPrefix(stream[at:], []byte(chunkMagic+"\x00P")) {
@@ -143,7 +143,7 @@ func placeByte(stream []byte, i int) bool {
 	return false
 }
 
-// pathByte says whether a byte is one of the name of a file, which has no checksum: where names differ, one has no end.
+// pathByte reports whether a byte is one of the name of a file, which has no checksum: where names differ, one has no end.
 func pathByte(stream []byte, i int) bool {
 	return stream[i] == 'a' || stream[i] == 'b' || stream[i] == 'c'
 }
@@ -186,10 +186,10 @@ func TestExtractStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := extract(t.Context(), bytes.NewReader(streamOf(t, map[string][]byte{name: []byte("x")})), dir, func(int64) {}); !errors.Is(err, repo.ErrDamaged) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want repo.ErrDamaged", name, err)
 		}
 		if _, err := extract(t.Context(), bytes.NewReader(streamOf(t, map[string][]byte{directoriesFile: []byte(name + "\n")})), dir, func(int64) {}); !errors.Is(err, repo.ErrDamaged) {
-			t.Errorf("directory %s: %v", name, err)
+			t.Errorf("directory %s: got %v, want repo.ErrDamaged", name, err)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestParts(t *testing.T) {
 			rest = rest[n:]
 		}
 		if err := s.Close(); err != nil || len(list) != 4 || list[3].Number != 3 {
-			t.Fatalf("%+v, %v", list, err)
+			t.Fatalf("got %+v, %v; want len(list) 4, list[3].Number 3", list, err)
 		}
 		src := newSource(t.Context(), r, "id", list, threads)
 		got, err := io.ReadAll(src)
@@ -221,13 +221,13 @@ func TestParts(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(got), err)
 		}
 		src.Close()
-		// Parts in another order, or one that is gone, are found.
+		// Parts in another order, or a missing one, are found.
 		if err := os.Remove(filepath.Join(string(place), "physical", "id", "000002")); err != nil {
 			t.Fatal(err)
 		}
 		src = newSource(t.Context(), r, "id", list, threads)
 		if got, err := io.ReadAll(src); !errors.Is(err, repo.ErrDamaged) || len(got) != 2*partSize {
-			t.Errorf("%d bytes, %v", len(got), err)
+			t.Errorf("got %d bytes, %v; want repo.ErrDamaged, len(got) %d", len(got), err, 2*partSize)
 		}
 		src.Close()
 	}
@@ -246,7 +246,7 @@ func TestParts(t *testing.T) {
 		_, err = s.Write(data)
 	}
 	if cerr := s.Close(); !errors.Is(err, full) || !errors.Is(cerr, full) {
-		t.Errorf("%v, %v", err, cerr)
+		t.Errorf("got %v, %v; want full, full", err, cerr)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestToolFiles(t *testing.T) {
 		"": {},
 	} {
 		if got, err := position(text); err != nil || got.File != want.File || got.Offset != want.Offset || got.GTIDSet != want.GTIDSet {
-			t.Errorf("%q: %+v, %v", text, got, err)
+			t.Errorf("%q: got %+v, %v; want File %v, Offset %v, GTIDSet %v", text, got, err, want.File, want.Offset, want.GTIDSet)
 		}
 	}
 	if _, err := position("b.1\tx"); err == nil {
@@ -297,7 +297,8 @@ func TestToolFiles(t *testing.T) {
 	}
 	if got, err := recoveredPosition("1795288293478661\n1795288294162127\n./binlog.000001\n1765\n3abbdd0d-e5df-11f1-91ff-02fc00000001:1-7,\n4abbdd0d-e5df-11f1-91ff-02fc00000001:1\n"); err != nil ||
 		got.File != "binlog.000001" || got.Offset != 1765 || got.GTIDSet != "3abbdd0d-e5df-11f1-91ff-02fc00000001:1-7,4abbdd0d-e5df-11f1-91ff-02fc00000001:1" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v; want File \"binlog.000001\", Offset 1765, GTIDSet \"3abbdd0d-e5df-11f1-91ff-02fc00000001:1-7,4abbdd0d-e5df-11f1-91ff-02fc00000001:1\"",
+			got, err)
 	}
 	if _, err := recoveredPosition("1\n2\n"); err == nil {
 		t.Error("half a file, and no error")

@@ -16,7 +16,7 @@ import (
 //
 //	"XBSTCK01"  flags  type  length of path (4)  path
 //	type P and S go on:  [S: number of holes (4)]  length (8)  offset (8)  CRC-32 of the payload (4)
-//	                     [S: for each hole: bytes to skip (4), bytes to write behind it (4)]  payload
+//	                     [S: for each hole: bytes to skip (4), bytes to write after it (4)]  payload
 //
 // Numbers are little-endian. A chunk of type E ends its file.
 const (
@@ -29,7 +29,7 @@ const (
 	flagIgnorable = 0x01 // a reader that does not know the type may skip the chunk
 )
 
-// Bounds of what a chunk may say of itself. The tools write at most 10 MiB at once.
+// Bounds on what a chunk may claim. The tools write at most 10 MiB at a time.
 const (
 	maxPath    = 4096
 	maxPayload = 1 << 30
@@ -46,7 +46,7 @@ type chunk struct {
 	holes  []hole
 }
 
-// hole says how far to skip, and how much of the payload stands behind it.
+// hole says how far to skip, and how much of the payload follows it.
 type hole struct{ skip, length uint32 }
 
 // streamReader reads a stream chunk by chunk.
@@ -63,7 +63,7 @@ func newStreamReader(r io.Reader) *streamReader {
 	return &streamReader{r: bufio.NewReaderSize(r, readAhead)}
 }
 
-// readAhead is how much is read at once: as much as a pipe holds at best.
+// readAhead is how much is read at a time: as much as a pipe holds at best.
 const readAhead = 256 << 10
 
 // full reads exactly b.
@@ -76,7 +76,7 @@ func (s *streamReader) full(b []byte) error {
 	return err
 }
 
-// next gives the next chunk, whose payload then comes from Read; io.EOF at the end of the stream and nowhere else.
+// next returns the next chunk, whose payload then comes from Read; io.EOF at the end of the stream and nowhere else.
 func (s *streamReader) next() (c chunk, err error) {
 	if err := s.skip(); err != nil {
 		return c, err
@@ -110,7 +110,7 @@ func (s *streamReader) next() (c chunk, err error) {
 	return c, s.body(&c)
 }
 
-// body reads what stands between the path and the payload.
+// body reads what is between the path and the payload.
 func (s *streamReader) body(c *chunk) error {
 	var b [24]byte
 	holes := uint32(0)
@@ -153,7 +153,7 @@ func (s *streamReader) mismatch() error {
 	return fmt.Errorf("file %q in the stream: its checksum does not match: %w", s.path, repo.ErrDamaged)
 }
 
-// skip goes over the rest of the payload, and looks at its checksum, where it lies.
+// skip skips the rest of the payload, and verifies its checksum in place.
 func (s *streamReader) skip() error {
 	for s.left > 0 {
 		if s.r.Buffered() == 0 {
@@ -180,7 +180,7 @@ func (s *streamReader) skip() error {
 	return nil
 }
 
-// Read gives the payload of the chunk; its checksum is looked at when the last byte was read.
+// Read returns the payload of the chunk; its checksum is verified when the last byte was read.
 func (s *streamReader) Read(b []byte) (int, error) {
 	if s.left == 0 {
 		return 0, io.EOF

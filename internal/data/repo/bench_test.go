@@ -31,7 +31,7 @@ func rowsLike(n int) []byte {
 	return b[:n]
 }
 
-// nowhere takes objects and keeps none: what is measured is the way there.
+// nowhere takes objects and keeps none: the way there is measured.
 type nowhere struct{ Store }
 
 func (nowhere) Size(context.Context, string) (int64, error) { return 0, notExist(errNowhere) }
@@ -40,7 +40,7 @@ func (nowhere) Put(_ context.Context, _ string, r io.Reader) error {
 	return err
 }
 
-// cpu reports how many bytes of raw rows a second of processor time takes: on a busy machine the time of the day tells little.
+// cpu reports how many bytes of raw rows a second of processor time takes: on a busy machine elapsed time says little.
 func cpu(b *testing.B, bytes int) func() {
 	used := func() float64 {
 		var u syscall.Rusage

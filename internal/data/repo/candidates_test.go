@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestCandidates: what retention is told of each whole backup.
+// TestCandidates: what retention knows about each whole backup.
 func TestCandidates(t *testing.T) {
 	now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 	of := func(kind Kind, id string, change ...func(*Entry)) Entry {
@@ -80,7 +80,7 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestPlanned: which lists a plan has, none of them null in JSON; whoever names backups asks no rule.
+// TestPlanned: which lists a plan has, none of them null in JSON; if backups are named, no rule applies.
 func TestPlanned(t *testing.T) {
 	now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 	s := seen{now: now, headless: []string{"g", "h"}, entries: []Entry{

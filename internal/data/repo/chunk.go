@@ -21,7 +21,7 @@ type Keeper struct {
 	out    []byte
 	packed []byte // compressed, on the way to be encrypted
 
-	// Plain leaves rows as they are, for places that are faster than the processor: in a zstd frame all the same.
+	// Plain leaves rows as they are, for places that are faster than the processor: still in a zstd frame.
 	Plain bool
 }
 
@@ -62,7 +62,7 @@ func (k *Keeper) pack(raw []byte) ([]byte, error) {
 	return k.out, nil
 }
 
-// NewKeeper gives a keeper.
+// NewKeeper returns a keeper.
 func (r *Repo) NewKeeper() (*Keeper, error) {
 	zw, err := squeeze.NewEncoder()
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Repo) NewKeeper() (*Keeper, error) {
 	return &Keeper{repo: r, zw: zw}, nil
 }
 
-// Kept is what became of a chunk.
+// Kept is the result of storing a chunk.
 type Kept struct {
 	Hash   string
 	Stored int64 // size of the object, in bytes
@@ -97,7 +97,7 @@ func (k *Keeper) Keep(ctx context.Context, schema, table string, raw []byte) (Ke
 	return kept, k.repo.putChunk(ctx, key, bytes.NewReader(object), schema, table)
 }
 
-// KeepLater is Keep, but for the waiting: put, which any goroutine may call once, stores the rows. It is nil where the repository
+// KeepLater is Keep without the waiting: put, which any goroutine may call once, stores the rows. It is nil if the repository
 // has them.
 func (k *Keeper) KeepLater(ctx context.Context, schema, table string, raw []byte) (kept Kept, put func(context.Context) error, err error) {
 	kept, key, err := k.known(ctx, schema, table, raw)
@@ -116,7 +116,7 @@ func (k *Keeper) KeepLater(ctx context.Context, schema, table string, raw []byte
 	}, nil
 }
 
-// known hashes the rows of a chunk and looks whether the repository has them; else it gives the key to store them by.
+// known hashes the rows of a chunk and checks whether the repository has them; else it returns the key to store them by.
 func (k *Keeper) known(ctx context.Context, schema, table string, raw []byte) (kept Kept, key string, err error) {
 	sum, err := k.repo.newHash()
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *Repo) putChunk(ctx context.Context, key string, object io.Reader, schem
 }
 
 // KeepStream stores a chunk that is too large for memory: write hands it over piece by piece. It passes through a file
-// without a name, for its own name is known only at its end.
+// without a name, because its name is known only at its end.
 func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write func(io.Writer) error) (Kept, error) {
 	var kept Kept
 	f, err := os.CreateTemp("", "risso-chunk-*")
@@ -199,7 +199,7 @@ func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write fun
 }
 
 // Chunk reads the raw rows of a chunk. The reader fails with ErrDamaged at the end when they are not those that were stored:
-// who must not act on damaged rows reads to the end first. The caller closes it.
+// a caller that must not act on damaged rows reads to the end first. The caller closes it.
 func (r *Repo) Chunk(ctx context.Context, schema, table, hash string) (io.ReadCloser, error) {
 	rc, err := r.store.Get(ctx, chunkKey(schema, table, hash))
 	if errors.Is(err, fs.ErrNotExist) {

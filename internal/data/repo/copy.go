@@ -28,11 +28,11 @@ import (
 // CopyOptions say what is copied to a second place.
 type CopyOptions struct {
 	Backups []string // IDs; empty: all that are whole
-	Threads int      // objects on the way at once; 0: two for each processor, at most 16
+	Threads int      // objects transferred at the same time; 0: two for each processor, at most 16
 	DryRun  bool     // say what would be copied
-	// Waiting is told when a prune at the other place is waited for; nil: silence.
+	// Waiting is called when a prune at the other place is waited for; nil: silence.
 	Waiting func(Holder)
-	// Progress is told now and then how many bytes are done, of how many. It may be called from several goroutines.
+	// Progress is called now and then with how many bytes are done, of how many. It may be called from several goroutines.
 	Progress func(done, total int64)
 }
 
@@ -49,10 +49,10 @@ type Copied struct {
 	Refused   []Refusal    `json:"refused"`   // that were not copied
 	Different []Difference `json:"different"` // objects that differ at the second place, where they were left unchanged
 
-	Steps change.Plan `json:"-"` // what was done, or would be, in this order
+	Steps change.Plan `json:"steps"` // what was done, or would be, in this order
 }
 
-// Whole says whether everything that was asked for is at the other place, as it is here.
+// Whole reports whether everything that was asked for is at the other place, as it is here.
 func (c *Copied) Whole() bool { return len(c.Refused) == 0 && len(c.Different) == 0 }
 
 // Problems counts what was not copied, in words.
@@ -95,11 +95,12 @@ func (d Difference) String() string {
 // ErrOther says that a place holds another repository.
 var ErrOther = errors.New("the place contains a different repository, not a copy of this one")
 
-// CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
-// one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
-// seal of each object is checked on the way, and with an identity what it holds. An incomplete backup there gets its missing objects. Nothing that is there is
-// ever replaced: what is otherwise there is in the result, and so is each backup and log that is damaged, or refused by the policy that the repository was
-// opened with; the others are copied. A copy that is cut goes on when it is started again; a backup is seen at the other place when it is whole there.
+// CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the
+// first time: the same one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is
+// needed; the seal of each object is checked on the way, and with an identity what it holds. An incomplete backup there gets its missing
+// objects. Nothing that is there is ever replaced: what differs there is in the result, and so is each backup and log that is damaged, or
+// refused by the policy that the repository was opened with; the others are copied. A copy that is cut goes on when it is started again; a
+// backup is seen at the other place when it is whole there.
 func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, error) {
 	if o.Threads <= 0 {
 		o.Threads = min(16, 2*runtime.GOMAXPROCS(0))
@@ -189,7 +190,7 @@ func sizes(ctx context.Context, s Store, prefix string) (map[string]int64, error
 	return list, err
 }
 
-// target opens the repository at the other place; make are the steps that make it where there is none.
+// target opens the repository at the other place; make are the steps that make it if there is none.
 func (r *Repo) target(ctx context.Context, to Store) (t *Repo, make change.Plan, err error) {
 	t, err = Open(ctx, to)
 	if err == nil && t.ID != r.ID {
@@ -221,7 +222,7 @@ func (r *Repo) target(ctx context.Context, to Store) (t *Repo, make change.Plan,
 	}}}, nil
 }
 
-// putNew puts a small object, unless it is there as it is. What is otherwise there is not replaced.
+// putNew puts a small object, unless it is there as it is. A different object there is not replaced.
 func putNew(ctx context.Context, to Store, key string, b []byte) error {
 	rc, err := to.Get(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -247,7 +248,7 @@ type copier struct {
 	o        CopyOptions
 	res      *Copied
 	id       string            // of the copy, as if it were a backup: prune at the other place sees that it runs
-	here     map[string]int64  // what is beside the objects of backups
+	here     map[string]int64  // what is there besides the objects of backups
 	there    map[string]int64  // the same at the other place
 	have     keySet            // objects that are at the other place, or on the way
 	parts    map[string]string // hashes of what the parts of physical backups hold, as far as they are known
@@ -257,7 +258,7 @@ type copier struct {
 	bytes    atomic.Int64
 }
 
-// begin tells the other place that a copy runs, when objects are to be copied, so that prune there removes none. end takes the word back.
+// begin tells the other place that a copy runs, if there are objects to copy, so that prune there removes none. end takes that back.
 func (c *copier) begin(ctx context.Context, list []string) (end func(), err error) {
 	end = func() {}
 	if any, err := c.any(ctx, list); err != nil || !any {
@@ -273,7 +274,7 @@ func (c *copier) begin(ctx context.Context, list []string) (end func(), err erro
 	}, nil
 }
 
-// any says whether the other place lacks objects of backups.
+// any reports whether objects of backups are missing at the other place.
 func (c *copier) any(ctx context.Context, list []string) (lacks bool, err error) {
 	if len(list) > 0 {
 		return true, nil
@@ -287,7 +288,7 @@ func (c *copier) any(ctx context.Context, list []string) (lacks bool, err error)
 			lacks = lacks || !ok
 			return nil
 		})
-		if err != nil && !told(err) && !errors.Is(err, fs.ErrNotExist) { // those are told of the backup
+		if err != nil && !told(err) && !errors.Is(err, fs.ErrNotExist) { // those are reported as problems of the backup
 			return false, fmt.Errorf("backup %s: %w", id, err)
 		}
 	}
@@ -309,8 +310,8 @@ func (c *copier) list(ctx context.Context) error {
 	return nil
 }
 
-// plan looks what is missing at the other place, and gives the steps that bring it, with their sum as if they were done. What cannot be copied is
-// noted.
+// plan finds out what is missing at the other place, and returns the steps that bring it, with their sum as if they were done. What cannot
+// be copied is noted.
 func (c *copier) plan(ctx context.Context, list []string) (would Copied, err error) {
 	would.Backups = []string{}
 	if err := c.list(ctx); err != nil {
@@ -369,7 +370,7 @@ func (c *copier) plan(ctx context.Context, list []string) (would Copied, err err
 	return would, err
 }
 
-// only notes an error that concerns but one thing, so that others go on; else it gives it.
+// only notes an error that concerns one thing only, so that others go on; else it returns it.
 func (c *copier) only(ctx context.Context, what string, err error) error {
 	var r *refusedError
 	switch {
@@ -386,7 +387,7 @@ func (c *copier) only(ctx context.Context, what string, err error) error {
 // kindOf is the kind of problem that an error of one backup is.
 func kindOf(err error) ProblemKind {
 	switch {
-	case errors.Is(err, ErrUnsigned), errors.Is(err, ErrForeign):
+	case Untrusted(err):
 		return Foreign
 	case errors.Is(err, ErrNoKey):
 		return Locked
@@ -410,8 +411,8 @@ func (c *copier) refuse(kind ProblemKind, what, why string) {
 	}
 }
 
-// lacks counts the objects of a backup that the other place lacks, without those that are planned already, to which it adds them; objects is -1 where the
-// backup is there and lacks none. What is otherwise there is noted, and is an error where the backup is not there yet.
+// lacks counts the objects of a backup that are missing at the other place, without those planned already, to which it adds them; objects
+// is -1 if the backup is there and complete. What is different there is noted, and is an error if the backup is not there yet.
 func (c *copier) lacks(ctx context.Context, id string, planned keySet) (objects, bytes int64, err error) {
 	_, there := c.there[manifestKey(id)]
 	lacks, differs := !there, ""
@@ -438,8 +439,8 @@ func (c *copier) lacks(ctx context.Context, id string, planned keySet) (objects,
 	return objects, bytes, err
 }
 
-// sound reads what stands beside a backup's rows to its end, and asks the policy: what is not what its taker signed, or what nobody who
-// is trusted signed, is an error.
+// sound reads a backup's objects besides its rows to their end, and asks the policy: what is not what its taker signed, or what no trusted
+// key signed, is an error.
 func (c *copier) sound(ctx context.Context, id string) error {
 	v := newVerifier(c.from, VerifyOptions{})
 	v.res.Backups = []string{id}
@@ -489,7 +490,7 @@ func (c *copier) objects(ctx context.Context, id string) error {
 	return err
 }
 
-// publish copies what stands beside a manifest, then that.
+// publish copies what accompanies a manifest, then the manifest.
 func (c *copier) publish(ctx context.Context, id string) error {
 	if err := c.to.lost(ctx, c.id); err != nil {
 		return err
@@ -531,7 +532,7 @@ func (c *copier) object(ctx context.Context, key string, size int64) error {
 	return nil
 }
 
-// send copies an object as it is, and checks its seal on the way, and what it holds where that can be read: what is damaged does
+// send copies an object as it is, and checks its seal on the way, and what it holds if that can be read: what is damaged does
 // not arrive.
 func (c *copier) send(ctx context.Context, key string) error {
 	rc, err := c.from.store.Get(ctx, key)
@@ -551,7 +552,7 @@ func (c *copier) send(ctx context.Context, key string) error {
 	return nil
 }
 
-// contents gives the hash of what an object of rows or files has to hold; "" where that cannot be told.
+// contents returns the hash of what an object of rows or files must hold; "" if that is unknown.
 func (c *copier) contents(key string) (want string, sum hash.Hash) {
 	if !c.from.Readable() {
 		return "", nil
@@ -586,7 +587,7 @@ func (c *copier) proofs(ctx context.Context) (p change.Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Signatures first: else others would see a proof that nobody signed.
+	// Signatures first: else others would see an unsigned proof.
 	proofs := slices.Sorted(maps.Keys(here))
 	slices.SortStableFunc(proofs, func(a, b string) int {
 		switch first, second := strings.HasSuffix(a, proofSigned), strings.HasSuffix(b, proofSigned); {
@@ -613,7 +614,7 @@ func (c *copier) proofs(ctx context.Context) (p change.Plan, err error) {
 	return change.Plan{{What: "copy what drills found, and what was accepted", Why: digits.Counted(len(keys), "object"), Do: func(ctx context.Context) error {
 		for _, key := range keys {
 			err := c.send(ctx, key)
-			if errors.Is(err, fs.ErrNotExist) || told(err) && !strings.HasPrefix(key, proofPrefix) { // removed meanwhile; verify tells of what was accepted
+			if errors.Is(err, fs.ErrNotExist) || told(err) && !strings.HasPrefix(key, proofPrefix) { // removed in the meantime; verify reports what was accepted
 				continue
 			}
 			if err := c.only(ctx, "proof "+strings.TrimPrefix(key, proofPrefix), err); err != nil {

@@ -26,7 +26,7 @@ func at(t *testing.T, dir string) Store {
 	return On(s)
 }
 
-// TestCopy: a second place gets the same files, only those that it lacks, without an identity; what is damaged does not arrive.
+// TestCopy: a second place gets the same files, only those that are missing, without an identity; what is damaged does not arrive.
 func TestCopy(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		from, to := t.TempDir(), t.TempDir()
@@ -42,12 +42,13 @@ func TestCopy(t *testing.T) {
 		blind := opened(t, from, Keys{})
 		dry, err := blind.CopyTo(t.Context(), at(t, to), CopyOptions{DryRun: true})
 		if err != nil || len(files(t, to)) != 0 {
-			t.Fatalf("%+v, %v; a dry run wrote %d files", dry, err, len(files(t, to)))
+			t.Fatalf("got %+v, %v; a dry run wrote %d files; want none", dry, err, len(files(t, to)))
 		}
 		var last, total int64
 		done, err := blind.CopyTo(t.Context(), at(t, to), CopyOptions{Threads: 1, Progress: func(d, n int64) { last, total = d, n }})
 		if err != nil || !slices.Equal(done.Backups, ids) || done.Objects != 14 || done.Objects != dry.Objects || done.Bytes != dry.Bytes || last != total || total != done.Bytes {
-			t.Fatalf("%+v, %v; the dry run said %+v; progress %d of %d", done, err, dry, last, total)
+			t.Fatalf("%+v, %v; the dry run said %+v; progress %d of %d; want done.Backups %v, done.Objects 14, done.Objects %v, done.Bytes %v, last %d, total %d",
+				done, err, dry, last, total, ids, dry.Objects, dry.Bytes, total, done.Bytes)
 		}
 		words := dry.Steps.Words()
 		if got := done.Steps.Words(); !slices.Equal(got, words) {
@@ -64,20 +65,20 @@ func TestCopy(t *testing.T) {
 		// One more backup: only what is new.
 		more := back(t, r, time.Now(), map[string][]string{"s.t": {"always", "rows of today"}})
 		if done, err = blind.CopyTo(t.Context(), at(t, to), CopyOptions{}); err != nil || !slices.Equal(done.Backups, []string{more}) || done.Objects != 1 || len(done.There) != 5 {
-			t.Fatalf("%+v, %v", done, err)
+			t.Fatalf("got %+v, %v; want Backups %v, Objects 1, len(There) 5", done, err, []string{more})
 		}
 		if got := done.Steps.Words(); len(got) != 1 || !strings.HasPrefix(got[0], "copy backup "+more+": 1 object, ") {
-			t.Errorf("got the steps %q", got)
+			t.Errorf("got the steps %q; want len(got) 1, %q at the beginning of got[0]", got, "copy backup "+more+": 1 object, ")
 		}
 		copyStates(t, blind, to, ids[0])
 		// Another repository is not written into.
 		other := t.TempDir()
 		made(t, other, Keys{})
 		if _, err := blind.CopyTo(t.Context(), at(t, other), CopyOptions{}); !errors.Is(err, ErrOther) {
-			t.Errorf("into another repository: %v", err)
+			t.Errorf("into another repository: got %v, want ErrOther", err)
 		}
 		if _, err := blind.CopyTo(t.Context(), at(t, to), CopyOptions{Backups: []string{"20200101T000000Z-000000"}}); !errors.Is(err, ErrNoBackup) {
-			t.Error(err)
+			t.Errorf("got %v, want ErrNoBackup", err)
 		}
 		copyDamaged(t, from, ids[4])
 	}
@@ -127,15 +128,16 @@ func copyDamaged(t *testing.T, from, id string) {
 	to := t.TempDir()
 	c, err := opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{})
 	if err != nil || c.Whole() || len(c.Refused) != 1 || c.Refused[0].Kind != Damaged || c.Refused[0].What != "backup "+id {
-		t.Errorf("what is damaged is copied: %+v, %v", c, err)
+		t.Errorf("what is damaged is copied: %+v, %v; want Whole() false, len(Refused) 1, Refused[0].Kind Damaged, Refused[0].What %v",
+			c, err, "backup "+id)
 	}
 	list, err := opened(t, to, Keys{}).Backups(t.Context())
-	if err != nil || len(list) != 5 { // the others, those behind it, too
-		t.Errorf("%d backups are there, %v", len(list), err)
+	if err != nil || len(list) != 5 { // the others, those after it, too
+		t.Errorf("%d backups are there, %v; want 5", len(list), err)
 	}
 	for name := range files(t, to) {
 		if strings.Contains(name, id) || strings.Contains(name, ".risso-") || strings.Contains(name, "unfinished") {
-			t.Errorf("%s is there", name)
+			t.Errorf("%s is there; want no %q in it, no \".risso-\" in it, no \"unfinished\" in it", name, id)
 		}
 	}
 }
@@ -173,7 +175,7 @@ func TestCopyCut(t *testing.T) {
 				t.Fatalf("cut after %d puts: %+v, %v", n, v, err)
 			}
 		} else if !errors.Is(err, ErrNoRepository) {
-			t.Fatal(err)
+			t.Fatalf("got %v, want ErrNoRepository", err)
 		}
 		have := int64(0)
 		for name := range files(t, to) {
@@ -183,7 +185,7 @@ func TestCopyCut(t *testing.T) {
 		}
 		done, err := r.CopyTo(t.Context(), folder(to), CopyOptions{})
 		if err != nil || done.Objects != 14-have {
-			t.Fatalf("%d objects were there; then %+v, %v", have, done, err)
+			t.Fatalf("%d objects were there; then %+v, %v; want Objects %v", have, done, err, 14-have)
 		}
 		o, err := Open(t.Context(), folder(to))
 		if err != nil {
@@ -193,7 +195,7 @@ func TestCopyCut(t *testing.T) {
 	}
 }
 
-// TestCopyBesidePrune: what a copy brings is not removed before its manifest is there.
+// TestCopyBesidePrune: what a concurrent copy brings is not removed before its manifest is there.
 func TestCopyBesidePrune(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	r := made(t, from, Keys{})
@@ -210,15 +212,15 @@ func TestCopyBesidePrune(t *testing.T) {
 		}
 	}})
 	if err != nil || perr != nil || p.Objects != 0 || len(p.Running) != 1 {
-		t.Fatalf("%v; prune: %+v, %v", err, p, perr)
+		t.Fatalf("got %v; prune: %+v, %v; want Objects 0, len(Running) 1", err, p, perr)
 	}
 	whole(t, opened(t, to, Keys{}), ids[:2]...)
 	if list, err := opened(t, to, Keys{}).Catalogue(t.Context()); err != nil || len(list) != 2 {
-		t.Errorf("%s, %v", fmt.Sprint(list), err)
+		t.Errorf("got %s, %v; want len(list) 2", fmt.Sprint(list), err)
 	}
 }
 
-// TestCopyLogs: finished mirrored logs come along, each once; one that is being written does not.
+// TestCopyLogs: finished mirrored logs are copied, each once; one that is being written does not.
 func TestCopyLogs(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	r := made(t, from, Keys{})
@@ -244,6 +246,7 @@ func TestCopyLogs(t *testing.T) {
 	}
 	all := files(t, to)
 	if _, ok := all["binlog/server/b.000003"]; ok || string(all["binlog/server/b.000001.zst"]) != "packed" || string(all["binlog/server/b.000002"]) != "plain" || all["binlog/server/b.000002.json"] == nil {
-		t.Errorf("%q", slices.Sorted(maps.Keys(all)))
+		t.Errorf("got %q; want ok false, string(all[\"binlog/server/b.000001.zst\"]) \"packed\", string(all[\"binlog/server/b.000002\"]) \"plain\", all[\"binlog/server/b.000002.json\"] not nil",
+			slices.Sorted(maps.Keys(all)))
 	}
 }

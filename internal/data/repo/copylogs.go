@@ -37,7 +37,7 @@ func (c *copier) logs(ctx context.Context, would *Copied) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		log := name // where the mirror lies in a folder of its own it may be uncompressed
+		log := name // if the mirror has a separate folder it may be uncompressed
 		for _, ext := range []string{LogPacked, LogSealed} {
 			if _, packed := from[name+ext]; packed {
 				log = name + ext
@@ -91,7 +91,7 @@ func (c *copier) lacksLog(ctx context.Context, name, log string, from, to map[st
 	}
 	if len(missing) == 1 {
 		switch fits, err := c.fits(ctx, log, name+LogIndex, missing[0]); {
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // removed in the meantime
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -113,7 +113,7 @@ func (c *copier) log(ctx context.Context, name string, missing []string) (done b
 	for _, key := range missing {
 		switch {
 		case err != nil:
-		case key == name+LogIndex: // what was looked at, whatever lies there now
+		case key == name+LogIndex: // what was checked, whatever is there now
 			err = c.to.store.Put(ctx, key, strings.NewReader(string(index)))
 		default:
 			err = c.sendLog(ctx, key, x)
@@ -122,14 +122,14 @@ func (c *copier) log(ctx context.Context, name string, missing []string) (done b
 	return c.came(ctx, name, err)
 }
 
-// came says whether there was no error with a log. One that concerns nothing else is noted.
+// came reports whether there was no error with a log. An error that concerns nothing else is noted.
 func (c *copier) came(ctx context.Context, name string, err error) (bool, error) {
 	switch {
 	case err == nil:
 		return true, nil
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
-	case errors.Is(err, fs.ErrNotExist) && !told(err): // removed meanwhile
+	case errors.Is(err, fs.ErrNotExist) && !told(err): // removed in the meantime
 		return false, nil
 	}
 	return false, c.only(ctx, logWords(name), err)
@@ -138,7 +138,7 @@ func (c *copier) came(ctx context.Context, name string, err error) (bool, error)
 // logWords names a mirrored log for people.
 func logWords(name string) string { return "mirrored log " + strings.TrimPrefix(name, LogPrefix) }
 
-// fits says whether the one part of a log that the other place has is the same as here: what comes has to belong to it.
+// fits reports whether the one part of a log that the other place has is the same as here: what comes has to belong to it.
 func (c *copier) fits(ctx context.Context, log, index, missing string) (bool, error) {
 	there := log
 	if missing == log {
@@ -154,11 +154,11 @@ func (c *copier) fits(ctx context.Context, log, index, missing string) (bool, er
 	return same, err
 }
 
-// gone tells of a log whose index says that it was stored, and that is not there.
+// gone reports a log whose index says that it was stored, but which is missing.
 func (c *copier) gone(ctx context.Context, name string) error {
 	x, _, err := c.index(ctx, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // removed meanwhile: its index goes last
+	case errors.Is(err, fs.ErrNotExist): // removed in the meantime: its index is removed last
 	case errors.Is(err, ErrDamaged):
 		c.refuse(Damaged, logWords(name), err.Error())
 	case err != nil && !told(err):

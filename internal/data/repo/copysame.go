@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// compare notes what of a backup that is at both places is not the same, as far as sizes and its signature tell.
+// compare notes what differs of a backup that is at both places, as far as sizes and its signature show.
 func (c *copier) compare(ctx context.Context, id string) error {
 	for _, key := range []string{headKey(id), objectsKey(id), signatureKey(id), manifestKey(id)} {
 		h, isHere := c.here[key]
@@ -36,7 +36,7 @@ func (c *copier) compare(ctx context.Context, id string) error {
 	return nil
 }
 
-// same says whether an object is the same at both places, to the last byte.
+// same reports whether an object is the same at both places, to the last byte.
 func (c *copier) same(ctx context.Context, key string) (bool, error) {
 	var sums [2][]byte
 	for i, r := range []*Repo{c.from, c.to} {
@@ -55,7 +55,7 @@ func (c *copier) same(ctx context.Context, key string) (bool, error) {
 	return bytes.Equal(sums[0], sums[1]), nil
 }
 
-// differ notes, once, that an object is not the same at both places, with what can be told of each.
+// differ notes, once, that an object is not the same at both places, with what is known of each.
 func (c *copier) differ(ctx context.Context, key string) error {
 	if c.told[key] {
 		return nil
@@ -128,7 +128,7 @@ func (r *Repo) holding(in io.Reader, name, want string, sum hash.Hash) *beside {
 	})
 }
 
-// beside passes bytes on, and reads them beside that to find out whether they are good.
+// beside passes bytes on, and reads them at the same time to find out whether they are good.
 type beside struct {
 	in   io.Reader
 	to   *io.PipeWriter
@@ -136,7 +136,7 @@ type beside struct {
 	err  error
 }
 
-// readBeside hands what is read of in to check as well: its error takes the place of the end. The caller closes it.
+// readBeside hands what is read of in to check as well: its error replaces the end. The caller closes it.
 func readBeside(in io.Reader, check func(io.ReadCloser) error) *beside {
 	out, to := io.Pipe()
 	b := &beside{in: in, to: to, done: make(chan error, 1)}
@@ -164,7 +164,7 @@ func (b *beside) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wait waits for the end of the reading beside.
+// wait waits for the end of the concurrent reading.
 func (b *beside) wait() error {
 	if b.done != nil {
 		b.err, b.done = <-b.done, nil
@@ -172,8 +172,8 @@ func (b *beside) wait() error {
 	return b.err
 }
 
-// close lets go of what was not read to its end, too.
+// close releases what was not read to its end, too.
 func (b *beside) close() {
 	b.to.CloseWithError(io.ErrUnexpectedEOF)
-	_ = b.wait() // told by Read
+	_ = b.wait() // reported by Read
 }

@@ -24,7 +24,7 @@ func putFile(t *testing.T, dir, key string, b []byte) {
 	if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	os.Remove(p) // what is put lets nobody change it
+	os.Remove(p) // files put there are not writable
 	if err := os.WriteFile(p, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func sealedBytes(t *testing.T, text string) []byte {
 	return appendSeal(zw.EncodeAll([]byte(text), nil))
 }
 
-// mirroredLog puts a finished log into a place, signed where there is a signer.
+// mirroredLog puts a finished log into a place, signed if there is a signer.
 func mirroredLog(t *testing.T, dir, id, name, text string, by ed25519.PrivateKey) {
 	t.Helper()
 	zw, err := zstd.NewWriter(nil)
@@ -63,7 +63,7 @@ func mirroredLog(t *testing.T, dir, id, name, text string, by ed25519.PrivateKey
 	putFile(t, dir, "binlog/s1/"+name+".json", b)
 }
 
-// TestCopyReplacesNothing: whatever becomes of the first place, what the second has stays as it is, is told with both sizes, and
+// TestCopyReplacesNothing: whatever happens to the first place, what the second has stays as it is, is reported with both sizes, and
 // keeps nothing else from being copied.
 func TestCopyReplacesNothing(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
@@ -83,7 +83,7 @@ func TestCopyReplacesNothing(t *testing.T) {
 		}
 		first, err := opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{})
 		if err != nil || !first.Whole() {
-			t.Fatalf("%+v, %v", first, err)
+			t.Fatalf("got %+v, %v; want Whole() true", first, err)
 		}
 		before := files(t, to)
 		var changed []string
@@ -101,7 +101,7 @@ func TestCopyReplacesNothing(t *testing.T) {
 			changed = append(changed, key)
 			putFile(t, from, key, b)
 		}
-		// One signature is gone, one has another byte, which its size does not tell.
+		// One signature is gone, one has another byte, which its size does not show.
 		os.Remove(filepath.Join(from, filepath.FromSlash(signatureKey(ids[1]))))
 		sig := bytes.Clone(before[signatureKey(ids[2])])
 		sig[len(sig)-1] ^= 1
@@ -110,16 +110,16 @@ func TestCopyReplacesNothing(t *testing.T) {
 		mirroredLog(t, from, r.ID, "b.000003", "a good one", mine)
 		c, err := opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{})
 		if err != nil || c.Whole() || !slices.Equal(c.Backups, []string{more}) || c.Logs != 1 {
-			t.Fatalf("encrypted %t: %+v, %v", encrypted, c, err)
+			t.Fatalf("encrypted %t: got %+v, %v; want Whole() false, Backups %v, Logs 1", encrypted, c, err, []string{more})
 		}
 		after := files(t, to)
 		for key, b := range before {
 			if !bytes.Equal(after[key], b) {
-				t.Errorf("encrypted %t: %s was changed", encrypted, key)
+				t.Errorf("encrypted %t: %s was changed, want after[key] %v", encrypted, key, b)
 			}
 		}
 		if len(c.Refused) != 5 { // their heads cannot be read
-			t.Errorf("encrypted %t: refused: %q", encrypted, c.Refused)
+			t.Errorf("encrypted %t: refused: got %q, want length 5", encrypted, c.Refused)
 		}
 		// With the heads as they were, each object is compared: of rows and files with the size that the list says.
 		d := NewDraft()
@@ -142,7 +142,7 @@ func TestCopyReplacesNothing(t *testing.T) {
 			}
 		}
 		if c, err = opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{}); err != nil || len(c.Backups) != 0 {
-			t.Fatalf("encrypted %t: %+v, %v", encrypted, c, err)
+			t.Fatalf("encrypted %t: got %+v, %v; want none", encrypted, c, err)
 		}
 		for _, key := range append(changed, signatureKey(ids[2])) {
 			if strings.HasSuffix(key, "/head") || strings.HasSuffix(key, "/objects") || strings.HasPrefix(key, physicalPrefix) && !strings.Contains(key, ids[4]) {
@@ -150,7 +150,7 @@ func TestCopyReplacesNothing(t *testing.T) {
 			}
 			i := slices.IndexFunc(c.Different, func(d Difference) bool { return d.Key == key })
 			if i < 0 {
-				t.Errorf("encrypted %t: %s is not told", encrypted, key)
+				t.Errorf("encrypted %t: %s is not told, want i at least 0", encrypted, key)
 			} else if d := c.Different[i]; d.There.State == "damaged" || d.There.Bytes != int64(len(before[key])) || d.Here.Bytes == d.There.Bytes && key != signatureKey(ids[2]) {
 				t.Errorf("encrypted %t: %s", encrypted, d)
 			}
@@ -164,8 +164,8 @@ func TestCopyReplacesNothing(t *testing.T) {
 	}
 }
 
-// TestCopyContents: an object that is in order by itself and holds something else than its name says does not arrive, nor does a
-// backup that needs it; the same of one whose list of objects leaves some out.
+// TestCopyContents: an object that is valid in itself but holds something else than its name says is not copied, nor is a
+// backup that needs it; nor one whose list of objects leaves some out.
 func TestCopyContents(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	r := made(t, from, Keys{})
@@ -183,7 +183,7 @@ func TestCopyContents(t *testing.T) {
 	putFile(t, from, forged, sealedBytes(t, "forged"))
 	c, err := opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{Threads: 1})
 	if err != nil || len(c.Backups) != 0 || len(c.Refused) != 5 || files(t, to)[forged] != nil {
-		t.Fatalf("%+v, %v", c, err)
+		t.Fatalf("got %+v, %v; want no c.Backups, len(Refused) 5, files(t, to)[forged] nil", c, err)
 	}
 	putFile(t, from, forged, good)
 	// The list says that less is needed than the manifest does.
@@ -194,13 +194,13 @@ func TestCopyContents(t *testing.T) {
 	}
 	c, err = opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{})
 	if err != nil || !slices.Equal(c.Backups, ids[:4]) || len(c.Refused) != 1 || c.Refused[0].What != "backup "+ids[4] {
-		t.Fatalf("%+v, %v", c, err)
+		t.Fatalf("got %+v, %v; want Backups ids[:4], len(Refused) 1, Refused[0].What \"backup \" + ids[4]", c, err)
 	}
 	whole(t, opened(t, to, Keys{}), ids[:4]...)
 }
 
-// TestCopyTrust: what nobody who is trusted signed does not come along unless that is asked for, and what was forged never; each is
-// told.
+// TestCopyTrust: what no trusted key signed is not copied unless that is asked for, and what was forged never; each is
+// reported.
 func TestCopyTrust(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		var write, read Keys
@@ -230,32 +230,32 @@ func TestCopyTrust(t *testing.T) {
 			trust := &Trust{Dir: t.TempDir(), Place: "/b", Keys: []PublicKey{PublicOf(mine)}, Unsigned: allowed}
 			c, err := opened(t, from, with(read, nil, trust)).CopyTo(t.Context(), at(t, to), CopyOptions{})
 			if err != nil || c.Whole() {
-				t.Fatalf("%+v, %v", c, err)
+				t.Fatalf("got %+v, %v; want Whole() false", c, err)
 			}
 			want, logs, refused := []string{good}, int64(1), 8 // three backups, five logs
 			if allowed {
 				want, logs, refused = []string{good, unsigned, foreign}, 3, 4
 			}
 			if !slices.Equal(c.Backups, want) || c.Logs != logs || len(c.Refused) != refused {
-				t.Errorf("encrypted %t, unsigned allowed %t: %+v", encrypted, allowed, c)
+				t.Errorf("encrypted %t, unsigned allowed %t: got %+v; want Backups %v, Logs %v, len(Refused) %v", encrypted, allowed, c, want, logs, refused)
 			}
 			if !slices.ContainsFunc(c.Refused, func(r Refusal) bool { return r.Kind == Damaged && r.What == "backup "+forged }) || !allowed && !slices.ContainsFunc(c.Refused, func(r Refusal) bool { return r.Kind == Foreign && r.What == "backup "+unsigned }) {
 				t.Errorf("refused: %+v", c.Refused)
 			}
 			v, err := opened(t, to, read).Verify(t.Context(), VerifyOptions{})
 			if err != nil || !v.Whole() || !slices.Equal(v.Backups, want) {
-				t.Errorf("at the other place: %+v, %v", v, err)
+				t.Errorf("at the other place: got %+v, %v; want Whole() true, Backups %v", v, err, want)
 			}
 			for _, name := range []string{"b.000004", "b.000005", "b.000006"} {
 				if files(t, to)["binlog/s1/"+name+".json"] != nil {
-					t.Errorf("%s is there", name)
+					t.Errorf("%s is there, want files(t, to)[\"binlog/s1/\"+name+\".json\"] nil", name)
 				}
 			}
 		}
 	}
 }
 
-// TestCopyLostLogs: a mirrored log of which only the index is left, or of which the other place has a part that is not its own, is told.
+// TestCopyLostLogs: a mirrored log of which only the index is left, or of which the other place has a part that is not its own, is reported.
 func TestCopyLostLogs(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	mine := signer(t)
@@ -286,7 +286,7 @@ func TestCopyLostLogs(t *testing.T) {
 	}
 	put("b.000001", func(x *MirroredLog) { x.Stored = 40 })
 	remove("b.000001" + LogPacked)
-	put("b.000002", func(*MirroredLog) {}) // it lies where it is mirrored
+	put("b.000002", func(*MirroredLog) {}) // it is where it is mirrored
 	remove("b.000002" + LogPacked)
 	put("b.000003", func(*MirroredLog) {})
 	b, err := os.ReadFile(filepath.Join(from, "binlog", "s1", "b.000003"+LogPacked))
@@ -298,15 +298,15 @@ func TestCopyLostLogs(t *testing.T) {
 	put("b.000004", func(*MirroredLog) {})
 	c, err := r.CopyTo(t.Context(), at(t, to), CopyOptions{})
 	if err != nil || c.Whole() || c.Logs != 1 || len(c.Refused) != 2 || len(c.Different) != 1 {
-		t.Fatalf("%+v, %v", c, err)
+		t.Fatalf("got %+v, %v; want Whole() false, Logs 1, len(Refused) 2, len(Different) 1", c, err)
 	}
 	if got := c.Refused[0]; got.Kind != Missing || !strings.Contains(got.What, "b.000001") || !strings.Contains(got.Why, "the log is not") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want Kind Missing, \"b.000001\" in What, \"the log is not\" in Why", got)
 	}
 	if got := c.Refused[1]; got.Kind != Damaged || !strings.Contains(got.What, "b.000003") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want Kind Damaged, \"b.000003\" in What", got)
 	}
 	if _, err := os.Stat(filepath.Join(to, "binlog", "s1", "b.000003"+LogIndex)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the index of a log that is another one came along: %v", err)
+		t.Errorf("the index of a log that is another one came along: %v, want os.ErrNotExist", err)
 	}
 }

@@ -37,7 +37,7 @@ func TestCreateAtOnce(t *testing.T) {
 					switch {
 					case r == nil || repos[0] == nil:
 					case r.ID != repos[0].ID:
-						t.Fatalf("two repositories in one place: %s, %s", r.ID, repos[0].ID)
+						t.Fatalf("two repositories in one place: got %s, %s; want repos[0].ID", r.ID, repos[0].ID)
 					case r.cipher != nil && string(r.cipher.names) != string(repos[0].cipher.names):
 						t.Fatal("they name chunks by different keys")
 					}
@@ -61,12 +61,12 @@ func TestHeadless(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := CreateWith(t.Context(), folder(dir), Keys{}); !errors.Is(err, ErrHeadless) {
-		t.Errorf("a backup: %v", err)
+		t.Errorf("a backup: got %v, want ErrHeadless", err)
 	}
 	other := made(t, t.TempDir(), Keys{})
 	back(t, other, time.Now(), map[string][]string{"s.t": {"rows"}})
 	if _, err := other.CopyTo(t.Context(), folder(dir), CopyOptions{}); !errors.Is(err, ErrHeadless) {
-		t.Errorf("a copy: %v", err)
+		t.Errorf("a copy: got %v, want ErrHeadless", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, configKey)); err == nil {
 		t.Error("a new one was made")
@@ -75,7 +75,7 @@ func TestHeadless(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := CreateWith(t.Context(), folder(dir), Keys{}); err != nil || again.ID != r.ID {
-		t.Errorf("put back: %v", err)
+		t.Errorf("put back: got %v; want again.ID %v", err, r.ID)
 	}
 }
 
@@ -97,14 +97,14 @@ func TestCutManifest(t *testing.T) {
 		}
 		list, err := r.Catalogue(t.Context())
 		if err != nil || len(list) != 2 || list[0].Err != nil || !errors.Is(list[1].Err, ErrDamaged) {
-			t.Fatalf("cut to %d: %+v, %v", size, list, err)
+			t.Fatalf("cut to %d: got %+v, %v; want len(list) 2, ErrDamaged", size, list, err)
 		}
 		if list, err := r.Backups(t.Context()); err != nil || len(list) != 1 || list[0].ID != whole {
-			t.Errorf("cut to %d: counted: %v, %v", size, list, err)
+			t.Errorf("cut to %d: counted: got %v, %v; want len(list) 1, list[0].ID %v", size, list, err, whole)
 		}
 		got, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}, DryRun: true})
 		if err != nil || len(got.Removed) > 0 {
-			t.Errorf("cut to %d: prune removes %v, %v", size, got.Removed, err)
+			t.Errorf("cut to %d: prune removes %v, %v; want none", size, got.Removed, err)
 		}
 	}
 }

@@ -31,9 +31,9 @@ import (
 var (
 	// ErrNoKey says that something is encrypted and no identity was given that opens it.
 	ErrNoKey = errors.New("it is encrypted, and no identity opens it: give --identity FILE")
-	// errOtherKey is ErrNoKey where identities were given.
+	// errOtherKey is ErrNoKey if identities were given.
 	errOtherKey error = otherKey{}
-	// ErrRecipients says that a repository is encrypted to others than those that were named.
+	// ErrRecipients says that a repository is encrypted to other recipients than those that were named.
 	ErrRecipients = errors.New("the repository's recipients are different")
 )
 
@@ -45,11 +45,11 @@ func (otherKey) Error() string {
 
 func (otherKey) Is(err error) bool { return err == ErrNoKey }
 
-// Keys are what a repository asks for: to encrypt, to read, to sign, to trust. Encryption is age's (https://age-encryption.org/v1): whoever holds an
-// identity that belongs to one of the recipients reads; recipients alone can only write.
+// Keys are what a repository uses: to encrypt, to read, to sign, to trust. Encryption is age's (https://age-encryption.org/v1): the holder of an
+// identity that belongs to one of the recipients can read; recipients alone can only write.
 type Keys struct {
-	// Recipients are whom a new repository is encrypted to; empty: it is not encrypted. Of one that is there already they
-	// must be the same, so that nobody who can write to the place can put in his own.
+	// Recipients are those to whom a new repository is encrypted; empty: it is not encrypted. For an existing one they
+	// must be the same, so that those who can write to the place cannot add theirs.
 	Recipients []string
 	// Identities open what is encrypted.
 	Identities []age.Identity
@@ -151,13 +151,13 @@ func newCipher(recipients []string, identities []age.Identity) (*cipher, error) 
 	return &cipher{recipients: list, identities: identities}, nil
 }
 
-// Encrypted says whether what the repository holds is encrypted.
+// Encrypted reports whether what the repository holds is encrypted.
 func (r *Repo) Encrypted() bool { return r.cipher != nil }
 
-// Readable says whether what the repository holds can be read with the keys at hand.
+// Readable reports whether what the repository holds can be read with the available keys.
 func (r *Repo) Readable() bool { return r.cipher == nil || len(r.cipher.identities) > 0 }
 
-// newHash makes the hash that names chunks: SHA-256, in an encrypted repository HMAC-SHA-256 under a key of its own, so that
+// newHash makes the hash that names chunks: SHA-256, in an encrypted repository HMAC-SHA-256 with a separate key, so that
 // names do not reveal to readers of the place what rows there may be.
 func (r *Repo) newHash() (hash.Hash, error) {
 	switch {
@@ -183,7 +183,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// decrypt gives what is in an encrypted stream. It reads nothing until it is read.
+// decrypt returns what is in an encrypted stream. It reads nothing until it is read.
 func (c *cipher) decrypt(sealed io.Reader) io.Reader {
 	if c == nil {
 		return sealed
@@ -218,7 +218,7 @@ func (d *decrypter) Read(b []byte) (int, error) {
 	}
 	n, err := d.plain.Read(b)
 	if errors.Is(err, io.EOF) {
-		// The seal stands behind what age reads.
+		// The seal follows what age reads.
 		if _, err := io.Copy(io.Discard, d.sealed); err != nil {
 			return n, err
 		}
@@ -240,8 +240,8 @@ func cacheFile(dir, id string) string { return filepath.Join(dir, "names-"+id+".
 // makeTime is how long a process that has written the key of names may take for the repository's own file before another considers it killed.
 const makeTime = 15 * time.Second
 
-// makeNames makes the key that names chunks and gives it as it lies in the place, encrypted; fs.ErrExist when somebody else has made
-// a repository meanwhile.
+// makeNames makes the key that names chunks and returns it as stored in the place, encrypted; fs.ErrExist if somebody else has made
+// a repository in the meantime.
 func (r *Repo) makeNames(ctx context.Context) ([]byte, error) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
@@ -261,7 +261,7 @@ func (r *Repo) makeNames(ctx context.Context) ([]byte, error) {
 		if _, err2 := r.store.Size(ctx, configKey); err2 == nil || !errors.Is(err2, fs.ErrNotExist) {
 			return nil, cmp.Or(err2, err)
 		}
-		if time.Since(began) >= makeTime { // of one who was killed: no repository has it
+		if time.Since(began) >= makeTime { // of a killed process: no repository has it
 			began = time.Now()
 			if err := r.store.Delete(ctx, namesKey); err != nil {
 				return nil, fmt.Errorf("make the key of names: %w", err)
@@ -322,12 +322,12 @@ func (r *Repo) findNames(ctx context.Context, k Keys, recipients []string) error
 	key, err := r.openNames(ctx)
 	switch r.fits = err == nil; {
 	case cached && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged)):
-		return nil // Verify tells it
+		return nil // Verify reports it
 	case err != nil:
 		return err
 	case cached:
 		r.otherNames = !bytes.Equal(key, r.cipher.names)
-		return nil // Verify tells it
+		return nil // Verify reports it
 	}
 	r.cipher.names = key
 	return r.cacheNames(k, recipients)
@@ -356,7 +356,7 @@ func (r *Repo) cachedNames(k Keys, recipients []string) (bool, error) {
 	return true, err
 }
 
-// openNames opens the key of names that lies in the place.
+// openNames opens the key of names stored in the place.
 func (r *Repo) openNames(ctx context.Context) ([]byte, error) {
 	rc, err := r.store.Get(ctx, namesKey)
 	if err != nil {

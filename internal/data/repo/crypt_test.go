@@ -128,11 +128,11 @@ func TestEncryption(t *testing.T) {
 	before := len(files(t, dir))
 	back(t, opened(t, dir, write), now, map[string][]string{"s.t": {raw, raw + "3"}})
 	if n := len(files(t, dir)) - before; n != 4 { // one chunk, head, objects, manifest
-		t.Errorf("the second backup added %d files", n)
+		t.Errorf("the second backup added %d files, want 4", n)
 	}
 	for name, b := range files(t, dir) {
 		if bytes.Contains(b, []byte("AGE-SECRET")) || bytes.Contains(b, []byte(strings.ToLower(who.String()))) {
-			t.Errorf("%s holds the identity", name)
+			t.Errorf("%s holds the identity; want no []byte(\"AGE-SECRET\") in b, no []byte(strings.ToLower(who.String())) in b", name)
 		}
 		if zstdHolds(t, b, "secret") {
 			t.Errorf("%s can be read by anybody", name)
@@ -178,27 +178,27 @@ func TestEncryption(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	if _, err := rows(opened(t, dir, write)); !errors.Is(err, ErrNoKey) {
-		t.Errorf("without an identity: %v", err)
+		t.Errorf("without an identity: got %v, want ErrNoKey", err)
 	}
 	// The host that writes knows what it wrote last, to cut tables alike; no other host does.
 	list, err := opened(t, dir, write).Backups(t.Context())
 	if err != nil || len(list) != 2 {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("got %+v, %v; want length 2", list, err)
 	}
 	m, err := opened(t, dir, write).Manifest(t.Context(), list[1].ID)
 	if err != nil || m.Each(func(Line) error { return nil }) != nil || len(m.Header.Notes) != 1 {
-		t.Errorf("the host that writes reads its own manifest: %+v, %v", m, err)
+		t.Errorf("the host that writes reads its own manifest: got %+v, %v; want Each(func(Line) error { return nil }) nil, len(Header.Notes) 1", m, err)
 	}
 	if _, err := opened(t, dir, Keys{}).Manifest(t.Context(), list[1].ID); !errors.Is(err, ErrNoKey) {
-		t.Errorf("another host reads a manifest: %v", err)
+		t.Errorf("another host reads a manifest: got %v, want ErrNoKey", err)
 	}
 	_, _, stranger := keys(t)
 	s, _ := blob.Open(t.Context(), dir, blob.Options{})
 	if _, err := OpenWith(t.Context(), On(s), stranger); !errors.Is(err, ErrNoKey) {
-		t.Errorf("with a stranger's identity: %v", err)
+		t.Errorf("with a stranger's identity: got %v, want ErrNoKey", err)
 	}
 	if list, err := opened(t, dir, Keys{}).Backups(t.Context()); err != nil || len(list) != 2 || list[0].Server.Name != "db1" || len(list[0].Notes) != 0 {
-		t.Errorf("the catalogue without an identity: %+v, %v", list, err)
+		t.Errorf("the catalogue without an identity: got %+v, %v; want len(list) 2, list[0].Server.Name \"db1\", no list[0].Notes", list, err)
 	}
 	otherHost(t, dir, raw, read)
 	otherRecipients(t, dir, r.ID, write)
@@ -222,7 +222,7 @@ func otherHost(t *testing.T, dir, raw string, read Keys) {
 	}
 }
 
-// otherRecipients: somebody puts in recipients of his own.
+// otherRecipients: somebody adds recipients.
 func otherRecipients(t *testing.T, dir, id string, write Keys) {
 	thief, _, _ := keys(t)
 	b, err := config{Format: Format, ID: id, Created: time.Now().UTC().Truncate(time.Second), Recipients: []string{thief.Recipient().String()}}.encode()
@@ -234,12 +234,12 @@ func otherRecipients(t *testing.T, dir, id string, write Keys) {
 	}
 	for name, k := range map[string]Keys{"recipients": {Recipients: write.Recipients}, "this host": {CacheDir: write.CacheDir}} {
 		if _, err := OpenWith(t.Context(), at(t, dir), k); !errors.Is(err, ErrRecipients) {
-			t.Errorf("other recipients than %s knows: %v", name, err)
+			t.Errorf("other recipients than %s knows: got %v, want ErrRecipients", name, err)
 		}
 	}
 }
 
-// zstdHolds says whether bytes hold a word, as they are or unpacked.
+// zstdHolds reports whether bytes hold a word, as they are or unpacked.
 func zstdHolds(t *testing.T, b []byte, word string) bool {
 	t.Helper()
 	if bytes.Contains(b, []byte(word)) {
@@ -285,7 +285,7 @@ func TestEncryptedDamage(t *testing.T) {
 				}
 			}
 			if !errors.Is(err, ErrDamaged) {
-				t.Fatalf("%s: bit of byte %d of %d: %v", name, i, len(b), err)
+				t.Fatalf("%s: bit of byte %d of %d: %v, want ErrDamaged", name, i, len(b), err)
 			}
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
@@ -307,23 +307,23 @@ func TestReadRecipients(t *testing.T) {
 		return p
 	}
 	if list, err := ReadRecipients(a.Recipient().String()); err != nil || len(list) != 1 {
-		t.Errorf("%q, %v", list, err)
+		t.Errorf("got %q, %v; want length 1", list, err)
 	}
 	two := write("two", "# both\n\n"+a.Recipient().String()+"\n"+b.Recipient().String()+"\n"+a.Recipient().String()+"\n")
 	if list, err := ReadRecipients(two); err != nil || len(list) != 2 {
-		t.Errorf("%q, %v", list, err)
+		t.Errorf("got %q, %v; want length 2", list, err)
 	}
 	for _, spec := range []string{"", "age1nonsense", filepath.Join(dir, "none"), write("empty", "# nobody\n"), write("secret", a.String()+"\n"), a.String()} {
 		list, err := ReadRecipients(spec)
 		if err == nil || strings.Contains(err.Error(), a.String()) {
-			t.Errorf("%.20q gives %q, %v", spec, list, err)
+			t.Errorf("%.20q gives %q, %v; want an error, no %q in the error", spec, list, err, a.String())
 		}
 	}
 	if list, err := ReadIdentities(write("id", "# created\n"+a.String()+"\n")); err != nil || len(list) != 1 {
-		t.Errorf("%d identities, %v", len(list), err)
+		t.Errorf("got %d identities, %v; want 1", len(list), err)
 	}
 	if _, err := ReadIdentities(write("half", a.String()[:40]+"\n")); err == nil || strings.Contains(err.Error(), a.String()[:40]) {
-		t.Errorf("half an identity: %v", err)
+		t.Errorf("half an identity: got %v; want an error, no a.String()[:40] in the error", err)
 	}
 }
 

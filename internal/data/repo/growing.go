@@ -19,8 +19,8 @@ import (
 )
 
 // A growing file is encrypted and can be appended to, also by a process that was killed in between, which age's files cannot:
-// their last 64 KiB are sealed when they end. FORMAT.md describes it. Its key is made for it alone. It stands at its beginning,
-// encrypted by age to the recipients, and on this host, without which who only writes could not go on; there it is removed
+// their last 64 KiB are sealed when they end. FORMAT.md describes it. Its key is made for it alone. It is stored at its beginning,
+// encrypted by age to the recipients, and on this host, without which a process that can only write could not go on; there it is removed
 // when the file has become an object.
 
 // growingMagic begins a growing file.
@@ -41,18 +41,18 @@ type Growing struct {
 	kept bool // on this host
 }
 
-// Encrypt encrypts to the repository's recipients what is written; Close ends it, and not w. Of a repository that is not
-// encrypted everything passes as it is.
+// Encrypt encrypts to the repository's recipients what is written; Close ends it, but does not close w. If the repository is not
+// encrypted everything passes unchanged.
 func (r *Repo) Encrypt(w io.Writer) (io.WriteCloser, error) { return r.cipher.encrypt(w) }
 
 // Decrypt reads what Encrypt wrote. Without an identity the first read is ErrNoKey.
 func (r *Repo) Decrypt(in io.Reader) io.Reader { return r.cipher.decrypt(in) }
 
-// NewHash makes a hash for what lies in the repository: SHA-256, in an encrypted one HMAC-SHA-256 under the key of names, so
-// that the hash of little does not tell what that was.
+// NewHash makes a hash for what is in the repository: SHA-256, in an encrypted one HMAC-SHA-256 under the key of names, so
+// that the hash of a short text does not reveal it.
 func (r *Repo) NewHash() (hash.Hash, error) { return r.newHash() }
 
-// Grow makes the key of a new growing file of an encrypted repository. Its head has to be written first of all.
+// Grow makes the key of a new growing file of an encrypted repository. Its head must be written first.
 func (r *Repo) Grow(name string) (*Growing, error) {
 	key := make([]byte, chacha20poly1305.KeySize)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
@@ -130,7 +130,7 @@ func (r *Repo) Grown(name string) error {
 	return nil
 }
 
-// IsGrowing says whether a file that begins so is a growing one.
+// IsGrowing reports whether a file that begins so is a growing one.
 func IsGrowing(head []byte) bool { return bytes.HasPrefix(head, []byte(growingMagic)) }
 
 // GrowingHead is how many bytes IsGrowing looks at.
@@ -179,10 +179,10 @@ func noEOF(err error) error {
 	return err
 }
 
-// Head is what stands at the beginning of the file.
+// Head is what is at the beginning of the file.
 func (g *Growing) Head() []byte { return g.head }
 
-// Append encrypts what follows at a position, counted without encryption, as frames behind what to holds. Nonces are random: a
+// Append encrypts what follows at a position, counted without encryption, as frames after what to holds. Nonces are random: a
 // frame that was torn may be written once more with other bytes.
 func (g *Growing) Append(to, plain []byte, pos int64) []byte {
 	for len(plain) > 0 {
@@ -199,8 +199,8 @@ func (g *Growing) Append(to, plain []byte, pos int64) []byte {
 	return to
 }
 
-// frameHead is what a frame is bound to: where it stands, and its length with eleven bits that tell a wrong one. The first four
-// bytes stand in front of it.
+// frameHead is what a frame is bound to: its position, and its length with eleven bits that reveal a wrong one. The first four
+// bytes come before it.
 func frameHead(n int, pos int64) (b [12]byte) {
 	binary.LittleEndian.PutUint32(b[:], uint32(n))
 	binary.LittleEndian.PutUint64(b[4:], uint64(pos))
@@ -217,7 +217,7 @@ func frameLength(head [4]byte, pos int64) int {
 	return n
 }
 
-// GrowingReader reads what a growing file holds. Where the file ends within a frame, it is io.EOF, with Torn telling so; a frame
+// GrowingReader reads what a growing file holds. If the file ends within a frame, it is io.EOF, and Torn is true; a frame
 // that is there and cannot be opened is ErrDamaged.
 type GrowingReader struct {
 	g        *Growing
@@ -227,7 +227,7 @@ type GrowingReader struct {
 	left     []byte // opened and not read yet
 	ends     []FrameEnd
 	err      error
-	blank    bool // behind what was damaged may be nothing
+	blank    bool // there may be nothing after what was damaged
 	Torn     bool
 	Track    bool // remember where frames end, for Ended
 }
@@ -238,12 +238,12 @@ type FrameEnd struct {
 	End int64 // in the file
 }
 
-// Reader reads what stands behind the head.
+// Reader reads what follows the head.
 func (g *Growing) Reader(in io.Reader) *GrowingReader {
 	return &GrowingReader{g: g, in: bufio.NewReaderSize(in, 256<<10), end: int64(len(g.head))}
 }
 
-// Read gives what the file holds.
+// Read returns what the file holds.
 func (r *GrowingReader) Read(b []byte) (int, error) {
 	for len(r.left) == 0 {
 		if r.err == nil {
@@ -300,7 +300,7 @@ func plainEOF(err error) error {
 	return err
 }
 
-// Ended gives the last frame that ends at or before a position and forgets those before it. ok: it ends there exactly. A
+// Ended returns the last frame that ends at or before a position and forgets those before it. ok: it ends there exactly. A
 // position may only be followed by later ones.
 func (r *GrowingReader) Ended(pos int64) (f FrameEnd, ok bool) {
 	i := 0
@@ -312,7 +312,7 @@ func (r *GrowingReader) Ended(pos int64) (f FrameEnd, ok bool) {
 	return f, i > 0 && f.Pos == pos
 }
 
-// Tail says, behind ErrDamaged, whether nothing but zeros follows: so a crash leaves what did not reach the disk.
+// Tail reports, after ErrDamaged, whether nothing but zeros follows, as a crash leaves what did not reach the disk.
 func (r *GrowingReader) Tail() bool {
 	for r.blank {
 		b, err := r.in.ReadByte()

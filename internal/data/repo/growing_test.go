@@ -48,14 +48,14 @@ func TestGrowing(t *testing.T) {
 	}
 	for name, k := range map[string]Keys{"the host that writes": write, "an identity": {Identities: []age.Identity{who}}} {
 		if b, _, err := read(opened(t, dir, k), file); err != nil || !bytes.Equal(b, plain) {
-			t.Errorf("%s reads %d bytes of %d: %v", name, len(b), len(plain), err)
+			t.Errorf("%s reads %d bytes of %d: %v; want b %v", name, len(b), len(plain), err, plain)
 		}
 	}
 	if _, _, err := read(opened(t, dir, Keys{}), file); !errors.Is(err, ErrNoKey) {
-		t.Errorf("without a key: %v", err)
+		t.Errorf("without a key: got %v, want ErrNoKey", err)
 	}
 	if n, err := GrowingSize(bytes.NewReader(file)); err != nil || n != int64(len(plain)) {
-		t.Errorf("it counts %d bytes: %v", n, err)
+		t.Errorf("it counts %d bytes: got %v; want %d", n, err, int64(len(plain)))
 	}
 	small := file[:len(file)-2*growingFrame-5-3*frameOver-40-frameOver] // the first three pieces
 	for cut := range small {
@@ -69,10 +69,11 @@ func TestGrowing(t *testing.T) {
 		switch {
 		case cut < len(g.Head()):
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Fatalf("cut at %d in the head: %v", cut, err)
+				t.Fatalf("cut at %d in the head: got %v, want io.ErrUnexpectedEOF", cut, err)
 			}
 		case err != nil || !bytes.Equal(b, plain[:whole]) || gr.Torn != (whole != at || ends[cut] == 0 && cut != len(g.Head())):
-			t.Fatalf("cut at %d: %d bytes of %d, torn %v: %v", cut, len(b), whole, gr.Torn, err)
+			t.Fatalf("cut at %d: got %d bytes of %d, torn %v: %v; want b plain[:whole], gr.Torn whole != at || ends[cut] == 0 && cut != len(g.Head())",
+				cut, len(b), whole, gr.Torn, err)
 		}
 	}
 	for i := len(g.Head()); i < len(small); i++ {
@@ -89,18 +90,18 @@ func TestGrowing(t *testing.T) {
 	// Blocks that did not reach the disk.
 	_, gr, err := read(r, append(bytes.Clone(small), make([]byte, 5000)...))
 	if !errors.Is(err, ErrDamaged) || !gr.Tail() {
-		t.Errorf("zeros at the end: %v", err)
+		t.Errorf("zeros at the end: got %v; want ErrDamaged, gr.Tail() true", err)
 	}
 	// Frames exchanged.
 	h := len(g.Head())
 	swapped := append(append(bytes.Clone(small[:h]), small[h+1+frameOver:h+8+2*frameOver]...), small[h:h+1+frameOver]...)
 	if b, _, err := read(r, swapped); !errors.Is(err, ErrDamaged) || len(b) != 0 {
-		t.Errorf("frames exchanged: %d bytes, %v", len(b), err)
+		t.Errorf("frames exchanged: got %d bytes, %v; want ErrDamaged, no b", len(b), err)
 	}
 	if err := r.Grown("S/log.000001"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := read(r, file); !errors.Is(err, ErrNoKey) {
-		t.Errorf("this host keeps the key: %v", err)
+		t.Errorf("this host keeps the key: %v, want ErrNoKey", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // Hollow says which whole backups hold so little that they prove nothing and replace none, and why, by ID; list is the oldest first.
 // Logical ones are hollow without a table, or with less than half of the tables, or a tenth of the rows, of the last full one before
 // them of their server and kind; physical ones with less than a tenth of its bytes. One that was accepted (Header.Smaller, Accept)
-// is full, and what comes behind it is compared with it.
+// is full, and what comes after it is compared with it.
 func Hollow(list []Entry) map[string]string {
 	out := map[string]string{}
 	full := map[string]*Header{}
@@ -52,7 +52,7 @@ func (h *Header) hollow(full *Header) string {
 	return ""
 }
 
-// group tells backups of one kind of one server, of the same parts of it, from others.
+// group distinguishes backups of one kind of one server, of the same parts of it, from others.
 func (h *Header) group() string {
 	return strings.Join(append([]string{h.Server.Identity, string(h.Kind)}, h.Partial...), "\x00")
 }
@@ -70,7 +70,7 @@ func (r *Repo) Hollow(ctx context.Context) (map[string]string, error) {
 	return Hollow(slices.DeleteFunc(list, func(e Entry) bool { return strangers[e.ID] != "" })), nil
 }
 
-// HollowBeside says whether a backup that is about to be written would be hollow beside those that are there, and why.
+// HollowBeside reports whether a backup that is about to be written would be hollow compared with the existing ones, and why.
 func (r *Repo) HollowBeside(ctx context.Context, h Header) (string, error) {
 	list, err := r.Catalogue(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ type acceptance struct {
 	By   string    `json:"by"`
 }
 
-// Accept notes that a whole backup may hold as little as it does; "" is the newest. It gives its ID. by says who accepts it.
+// Accept notes that a whole backup may hold as little as it does; "" is the newest. It returns its ID. by says who accepts it.
 func (r *Repo) Accept(ctx context.Context, id, by string) (string, error) {
 	if id == "" {
 		var err error

@@ -49,14 +49,14 @@ func TestHollow(t *testing.T) {
 	}
 	slices.Sort(ids)
 	if s := strings.Join(ids, ""); s != "0569f" {
-		t.Errorf("hollow are %s: %v", s, got)
+		t.Errorf("hollow are %s: %v, want \"0569f\"", s, got)
 	}
 	if got["5-few"] != "it has 2 tables, 4-half had 5" || got["6-no rows"] != "it has 49 rows, 4-half had 500" {
-		t.Errorf("%v", got)
+		t.Errorf("got %v; want got[\"5-few\"] \"it has 2 tables, 4-half had 5\", got[\"6-no rows\"] \"it has 49 rows, 4-half had 500\"", got)
 	}
 }
 
-// TestPruneHollow: whatever the rules, empty backups take no full one's place, until they are accepted.
+// TestPruneHollow: under any rules, empty backups replace no full one, until they are accepted.
 func TestPruneHollow(t *testing.T) {
 	dir := t.TempDir()
 	r := made(t, dir, Keys{})
@@ -73,7 +73,7 @@ func TestPruneHollow(t *testing.T) {
 	o := PruneOptions{Retention: Retention{Last: 1}}
 	p, err := r.Prune(t.Context(), o)
 	if err != nil || !slices.Equal(p.Removed, []string{ids[0], ids[2]}) {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want Removed []string{ids[0], ids[2]}", p, err)
 	}
 	for _, d := range p.Decisions {
 		said := strings.Join(d.Reasons, "; ")
@@ -82,7 +82,7 @@ func TestPruneHollow(t *testing.T) {
 		}
 	}
 	if p, err := r.Prune(t.Context(), PruneOptions{Remove: []string{ids[1]}}); err != nil || len(p.Removed) != 0 {
-		t.Errorf("the last full one goes: %+v, %v", p, err)
+		t.Errorf("the last full one goes: got %+v, %v; want none", p, err)
 	}
 	to := t.TempDir()
 	if _, err := r.CopyTo(t.Context(), folder(to), CopyOptions{}); err != nil {
@@ -92,16 +92,16 @@ func TestPruneHollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, err := r.Hollow(t.Context()); err != nil || len(h) != 0 {
-		t.Errorf("accepted, and hollow: %v, %v", h, err)
+		t.Errorf("accepted, and hollow: got %v, %v; want none", h, err)
 	}
 	if _, err := r.CopyTo(t.Context(), folder(to), CopyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := opened(t, to, Keys{}).Hollow(t.Context()); err != nil || len(h) != 0 {
-		t.Errorf("accepted, and hollow in its copy: %v, %v", h, err)
+		t.Errorf("accepted, and hollow in its copy: got %v, %v; want none", h, err)
 	}
 	if p, err := r.Prune(t.Context(), o); err != nil || !slices.Equal(p.Removed, []string{ids[1]}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want Removed []string{ids[1]}", p, err)
 	}
 	whole(t, r, ids[3])
 }

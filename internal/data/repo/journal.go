@@ -30,7 +30,7 @@ type journal struct {
 
 const journalHead = "risso verify 1 "
 
-// full says whether an error is that nothing more can be written: then nothing is noted, and an interrupted run begins anew.
+// full reports whether an error is that nothing more can be written: then nothing is noted, and an interrupted run starts over.
 func full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
@@ -63,7 +63,7 @@ func newJournal(file, repository string) (*journal, error) {
 	return j, nil
 }
 
-// read takes in what an earlier run noted; a file of something else begins anew.
+// read takes in what an earlier run noted; a file of something else is started over.
 func (j *journal) read(head string) error {
 	in := bufio.NewReader(j.f)
 	got := make([]byte, len(head))
@@ -93,7 +93,7 @@ func (j *journal) read(head string) error {
 	return err
 }
 
-// has says whether an earlier run verified an object.
+// has reports whether an earlier run verified an object.
 func (j *journal) has(key string) bool {
 	if j == nil {
 		return false

@@ -24,7 +24,7 @@ const (
 	knownFile = "known-keys"
 )
 
-// SigningKey reads the key by which this account signs its backups from a folder. create: where there is none one is made, for
+// SigningKey reads the key by which this account signs its backups from a folder. create: if there is none one is made, for
 // this account's eyes only; else it is fs.ErrNotExist.
 func SigningKey(dir string, create bool) (ed25519.PrivateKey, error) {
 	path := filepath.Join(dir, keyFile)
@@ -43,7 +43,7 @@ func SigningKey(dir string, create bool) (ed25519.PrivateKey, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a signing key: %w", err)
 	}
-	// Whole or not at all, and of two processes that make one at once the first has it.
+	// Whole or not at all, and of two processes that make one at the same time the first wins.
 	f, err := os.CreateTemp(dir, "."+keyFile+"-*") // 0600
 	if err != nil {
 		return nil, fmt.Errorf("make a signing key: %w", err)
@@ -102,13 +102,13 @@ func ReadPublicKeys(specs ...string) (list []PublicKey, err error) {
 }
 
 // Trust is a Policy: the keys that are named, this account's own, and those in its file of known keys, where the first key that is seen
-// of a repository is written down, as ssh does with hosts. From then on another one needs a word.
+// of a repository is written down, as ssh does with hosts. From then on another one must be confirmed.
 type Trust struct {
 	Dir      string      // of the account's signing key and its known keys
-	Place    string      // where the repository lies, as people call it
+	Place    string      // the repository's place, as shown to users
 	Keys     []PublicKey // to be trusted from now on
 	Unsigned bool        // read also what is unsigned, or signed by others
-	// Said is told what is trusted from now on, and what is read without trust. It may be called from several goroutines; nil: nobody.
+	// Said is called with what is trusted from now on, and what is read without trust. It may be called from several goroutines, and may be nil.
 	Said func(string)
 
 	mu   sync.Mutex
@@ -199,7 +199,8 @@ func (t *Trust) named(repository string) ([]PublicKey, error) {
 	return keys, nil
 }
 
-// Known are the keys that are trusted of a repository without a word: those that are named, those that are written down, this account's own.
+// Known are the keys that are trusted for a repository without confirmation: those that are named, those that are written down, this
+// account's own.
 func (t *Trust) Known(repository string) ([]PublicKey, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,7 +218,7 @@ func (t *Trust) Known(repository string) ([]PublicKey, error) {
 	return keys, nil
 }
 
-// own says whether a key is this account's.
+// own reports whether a key is this account's.
 func (t *Trust) own(key PublicKey) bool {
 	mine, err := SigningKey(t.Dir, false)
 	return err == nil && PublicOf(mine) == key
@@ -283,8 +284,8 @@ func (t *Trust) remember(repository string, key PublicKey, why string) error {
 	return nil
 }
 
-// Own writes down that this account signs backups of a repository, so that what others put there is not taken for the first that is
-// seen of it.
+// Own writes down that this account signs backups of a repository, so that what others put there is not taken for the first one
+// seen for it.
 func (t *Trust) Own(repository string, key PublicKey) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 	"github.com/rissodb/risso/internal/delay"
 )
 
-// A lease is an object that its holder puts again each minute, and that names the holder's process: on the machine of that
-// process it is known at once that it has ended, elsewhere the age of the lease tells, by the clock of the place. A backup that runs holds one, and so does a prune: they see each other, because each puts its own lease before it
-// looks for the other's.
+// A lease is an object that its holder puts again each minute, and that names the holder's process: on the machine of that process it is
+// known at once that it has ended, elsewhere by the age of the lease, by the clock of the place. A backup that runs holds one, and so does
+// a prune: they see each other, because each puts its own lease before it looks for the other's.
 const (
 	leaseBeat = time.Minute
 	// LeaseLife is the age from which a lease is taken for that of a killed process.
 	LeaseLife = 15 * time.Minute
 )
 
-// ErrLost says that a backup stood still for so long that prune took it for killed, and may have removed what it wrote.
+// ErrLost says that a backup stalled for so long that prune took it for killed, and may have removed what it wrote.
 var ErrLost = errors.New("the backup was stalled for too long: prune considered it killed")
 
 // leases are those that this process holds.
@@ -40,11 +40,11 @@ type lease struct {
 	end  context.CancelFunc
 	done chan struct{}
 
-	putting sync.Mutex // held while it is put, so that what is older does not come behind what is newer
+	putting sync.Mutex // held while it is put, so that an older one does not overwrite a newer one
 
 	mu     sync.Mutex
 	beaten time.Time
-	say    func() []byte // what to put; nil: what was put at first
+	say    func() []byte // what to put; nil: what was put first
 }
 
 // content is what to put next.
@@ -64,7 +64,7 @@ func (l *lease) content(first []byte) []byte {
 func (l *lease) age() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// By two clocks: one stands still while the machine sleeps, the other may be set back.
+	// By two clocks: one stops while the machine sleeps, the other may be set back.
 	return max(time.Since(l.beaten), time.Now().Round(0).Sub(l.beaten.Round(0)))
 }
 
@@ -87,7 +87,7 @@ func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, er
 			case <-t.C:
 			}
 			t.Reset(leaseBeat)
-			_ = r.renew(ctx, key, l, content) // else it ages, and that is what it is for
+			_ = r.renew(ctx, key, l, content) // else it ages, as it should
 		}
 	}()
 	r.leases.mu.Lock()
@@ -99,8 +99,8 @@ func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, er
 	return l, nil
 }
 
-// putWord puts a small object of which prune knows by its key alone. Where the place is full it is put without content: a prune is what makes
-// room there. The note of a backup has to say what it is of.
+// putWord puts a small object of which prune only needs the key. If the place is full it is put without content: only a prune makes
+// room there. The note of a backup must say what it is about.
 func (r *Repo) putWord(ctx context.Context, key string, content []byte) error {
 	err := r.store.Put(ctx, key, bytes.NewReader(content))
 	if !full(err) || errors.Is(err, syscall.EROFS) || strings.HasPrefix(key, backupPrefix) && strings.HasSuffix(key, "/unfinished") {
@@ -129,7 +129,7 @@ func (r *Repo) renew(ctx context.Context, key string, l *lease, first []byte) er
 	return nil
 }
 
-// release gives a lease back, if this process holds it, and takes it away.
+// release gives a lease back, if this process holds it, and removes it.
 func (r *Repo) release(ctx context.Context, key string) error {
 	r.leases.mu.Lock()
 	l := r.leases.held[key]
@@ -142,12 +142,12 @@ func (r *Repo) release(ctx context.Context, key string) error {
 	return r.store.Delete(ctx, key)
 }
 
-// aged is a store that tells when an object was put, by its own clock.
+// aged is a store that knows when an object was put, by its own clock.
 type aged interface {
 	Modified(ctx context.Context, key string) (time.Time, error)
 }
 
-// modified is when an object was put. Where the place does not tell, it is now: then all leases live.
+// modified is when an object was put. If the place does not say, it is now: then all leases live.
 func (r *Repo) modified(ctx context.Context, key string) (time.Time, error) {
 	if a, ok := r.store.(aged); ok {
 		return a.Modified(ctx, key)
@@ -175,8 +175,8 @@ type pruneNote struct {
 	Process *Process `json:"process,omitempty"`
 }
 
-// Begin notes that a backup runs, so that what it writes is not taken for rubbish, and that a broken one can be told. It waits
-// while a prune is at work, and calls waiting (which may be nil) at once with each that it waits for: hold nothing meanwhile
+// Begin notes that a backup runs, so that what it writes is not taken for garbage, and that a broken one can be recognized. It waits
+// while a prune is at work, and calls waiting (which may be nil) immediately with each that it waits for: meanwhile, hold nothing
 // that others need. The note is renewed until Finish or Abandon, or until ctx ends. When Begin fails there is no note.
 func (r *Repo) Begin(ctx context.Context, h Header, waiting func(Holder)) error {
 	b, err := json.Marshal(beginning{r.shown(h), ownProcess()})
@@ -225,7 +225,7 @@ type beginning struct {
 	Process *Process `json:"process,omitempty"` // that takes it
 }
 
-// Tell lets the note of a backup that runs say how far it is, each time when it is renewed: soon after Begin, then each minute.
+// Tell sets how the note of a running backup says how far it is, each time it is renewed: soon after Begin, then each minute.
 // now is called from a goroutine of the repository until Finish or Abandon.
 func (r *Repo) Tell(id string, now func() Header) {
 	process := ownProcess()
@@ -238,7 +238,7 @@ func (r *Repo) Tell(id string, now func() Header) {
 	})
 }
 
-// tell has the note of a backup say what say gives from now on; nil: there is no such note.
+// tell makes the note of a backup say what say returns from now on; nil: there is no such note.
 func (r *Repo) tell(id string, say func() []byte) *lease {
 	r.leases.mu.Lock()
 	l := r.leases.held[unfinishedKey(id)]
@@ -252,7 +252,7 @@ func (r *Repo) tell(id string, say func() []byte) *lease {
 	return l
 }
 
-// Note writes down what is known by now of a backup that runs. When it returns prune keeps the backup that this one builds on. What h points at
+// Note stores what is known so far about a running backup. When it returns prune keeps the backup that this one builds on. What h points at
 // may change afterwards.
 func (r *Repo) Note(ctx context.Context, h Header) error {
 	b, err := json.Marshal(beginning{r.shown(h), ownProcess()})
@@ -269,12 +269,12 @@ func (r *Repo) Note(ctx context.Context, h Header) error {
 	return nil
 }
 
-// dead says whether a lease is that of a process that has ended: for certain on this machine, else by its age at a time by the
-// clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it so, too.
+// dead reports whether a lease is that of a process that has ended: for certain on this machine, else by its age at a time by the
+// clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it the same way.
 func dead(p *Process, put, now time.Time) bool { return p.gone() || now.Sub(put) >= LeaseLife }
 
-// pruning finds a prune that is at work ("": none is), by its process, or by the age of its lease beside one that was put just now,
-// or by this host's clock where none was.
+// pruning finds a prune that is at work ("": none is), by its process, or by the age of its lease compared with one that was put just now,
+// or by this host's clock if there was none.
 func (r *Repo) pruning(ctx context.Context, fresh string) (key string, h Holder, err error) {
 	now := time.Now()
 	if fresh != "" {
@@ -330,13 +330,13 @@ func (r *Repo) holder(ctx context.Context, key string) (h Holder, err error) {
 		return h, err
 	}
 	var note pruneNote
-	if json.Unmarshal(b, &note) == nil { // else its age tells
+	if json.Unmarshal(b, &note) == nil { // else its age decides
 		h.Process = note.Process
 	}
 	return h, nil
 }
 
-// Abandon takes back what Begin noted, and what a Finish that failed put beside the manifest. Chunks stay for the next backup, or for prune.
+// Abandon takes back what Begin noted, and what a failed Finish put next to the manifest. Chunks stay for the next backup, or for prune.
 func (r *Repo) Abandon(ctx context.Context, id string) error {
 	if _, err := r.store.Size(ctx, manifestKey(id)); errors.Is(err, fs.ErrNotExist) {
 		for _, key := range []string{headKey(id), objectsKey(id), signatureKey(id)} {

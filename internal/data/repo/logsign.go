@@ -21,13 +21,13 @@ type LogClaim struct {
 
 func (c LogClaim) String() string { return "mirrored log " + c.Series + "/" + c.Name }
 
-// MirroredLog is what the index of a complete log says of its bytes; data/binlog writes it.
+// MirroredLog is what the index of a complete log says about its bytes; data/binlog writes it.
 type MirroredLog struct {
 	Name         string        `json:"name"`
 	Size         int64         `json:"size"`
 	SHA256       string        `json:"sha256"`
 	HMAC         string        `json:"hmac"`   // of an encrypted one
-	Stored       int64         `json:"stored"` // bytes in the place; 0: it lies where it is mirrored
+	Stored       int64         `json:"stored"` // bytes in the place; 0: it is where it is mirrored
 	StoredSHA256 string        `json:"stored_sha256"`
 	Before       string        `json:"gtids_before"`
 	Signature    *LogSignature `json:"signature"`
@@ -68,8 +68,8 @@ func SignLog(key ed25519.PrivateKey, c LogClaim) (*LogSignature, error) {
 	return s, nil
 }
 
-// Check says who signed a claim: ErrForged when nobody signed this one. c names the repository in whose place the log lies; a log
-// that was signed before there was one may lie in any. Of no signature the signer is "".
+// Check says who signed a claim: ErrForged if nobody signed this one. c names the repository in whose place the log is; a log
+// that was signed before there was one may be in any. Without a signature the signer is "".
 func (s *LogSignature) Check(c LogClaim) (signer PublicKey, err error) {
 	switch {
 	case s == nil:

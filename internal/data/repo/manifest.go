@@ -65,7 +65,7 @@ type Server struct {
 	LogIgnore []string          `json:"log_ignore,omitempty"` // binlog_ignore_db when the backup was taken: these schemas are not in the binary logs
 }
 
-// Unlogged gives those of some schemas whose changes the server's binary logs leave out, so that rolling forward brings none of them.
+// Unlogged returns those of some schemas whose changes the server's binary logs leave out, so that rolling forward restores none of them.
 func (s Server) Unlogged(schemas []string) (list []string) {
 	for _, name := range schemas {
 		same := func(other string) bool { return strings.EqualFold(name, other) } // as lower_case_table_names may have it
@@ -116,7 +116,7 @@ type Table struct {
 	Bytes         int64    `json:"bytes"`
 	Sum           string   `json:"sum"` // chunk.Sum of all rows, hex
 	Chunks        []Chunk  `json:"chunks,omitempty"`
-	Typed         []Chunk  `json:"typed,omitempty"` // values in JSON documents whose types their text does not tell: see FORMAT.md
+	Typed         []Chunk  `json:"typed,omitempty"` // values in JSON documents whose types their text does not show: see FORMAT.md
 }
 
 // Column is a column of a table as far as a loader has to know it.
@@ -135,7 +135,7 @@ type Chunk struct {
 	Sum    string   `json:"sum"`
 	Hash   string   `json:"hash"`          // names the object
 	Stored int64    `json:"stored"`        // size of the object, in bytes
-	Big    bool     `json:"big,omitempty"` // too large to be held in memory at once
+	Big    bool     `json:"big,omitempty"` // too large to be held in memory
 }
 
 // ObjectKind is what an Object is.
@@ -153,7 +153,7 @@ const (
 	Account     ObjectKind = "account" // a user or a role, with its grants
 )
 
-// Object is what a server has beside tables, with what its definition depends on.
+// Object is what a server has besides tables, with what its definition depends on.
 type Object struct {
 	Kind      ObjectKind `json:"kind"`
 	Schema    string     `json:"schema,omitempty"`
@@ -161,8 +161,8 @@ type Object struct {
 	Table     string     `json:"table,omitempty"` // for a trigger: its table
 	Create    string     `json:"create"`
 	After     []string   `json:"after,omitempty"`   // further statements: the grants of an account, the state of a sequence
-	Columns   []string   `json:"columns,omitempty"` // of a view: for the table that stands in for it until all views are there
-	Broken    bool       `json:"broken,omitempty"`  // a view whose server said that it selects from what is not there
+	Columns   []string   `json:"columns,omitempty"` // of a view: for the table that replaces it until all views are there
+	Broken    bool       `json:"broken,omitempty"`  // a view whose server said that it selects from what does not exist
 	SQLMode   string     `json:"sql_mode,omitempty"`
 	Charset   string     `json:"charset,omitempty"`   // character_set_client
 	Collation string     `json:"collation,omitempty"` // collation_connection
@@ -205,7 +205,7 @@ type Line struct {
 	End    *Trailer `json:"end,omitempty"`
 }
 
-// rank orders lines as they have to be restored: what others need comes first.
+// rank orders lines as they must be restored: what others need comes first.
 func (l Line) rank() int {
 	switch {
 	case l.Schema != nil:

@@ -18,10 +18,10 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// ErrDamaged says that what a place gave is not what was put there.
+// ErrDamaged says that what a place returned is not what was put there.
 var ErrDamaged = fleet.WithRemedy(errors.New("damaged"), "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact")
 
-// Draft collects the lines of a manifest while a backup runs. Its methods may be called from several goroutines. Lines lie
+// Draft collects the lines of a manifest while a backup runs. Its methods may be called from several goroutines. Lines are
 // in files that have no name, so that 650,000 tables need no memory and a killed process leaves nothing behind.
 type Draft struct {
 	mu     sync.Mutex
@@ -104,7 +104,7 @@ func newSpool() (*spool, error) {
 	return &spool{file: f, zw: zw}, nil
 }
 
-// Close lets go of what was collected.
+// Close releases what was collected.
 func (d *Draft) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,7 +141,7 @@ func (d *Draft) writeObject(w io.Writer, h Header, c *cipher) error {
 	return sealed.seal()
 }
 
-// encodeLine gives a line of a manifest with its end.
+// encodeLine returns a line of a manifest with its end.
 func encodeLine(l Line) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -150,7 +150,7 @@ func encodeLine(l Line) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// writeTo writes the whole manifest, uncompressed, and gives the hash of all lines but the last, in hex.
+// writeTo writes the whole manifest, uncompressed, and returns the hash of all lines but the last, in hex.
 func (d *Draft) writeTo(w io.Writer, h Header) (hash string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,7 +233,7 @@ func newManifest(r io.ReadCloser, sig *signature) (*Manifest, error) {
 	return m, nil
 }
 
-// Signer is the key that signed the backup; "" where it is not signed.
+// Signer is the key that signed the backup; "" if it is not signed.
 func (m *Manifest) Signer() PublicKey {
 	if m.signature == nil {
 		return ""
@@ -241,7 +241,7 @@ func (m *Manifest) Signer() PublicKey {
 	return m.signature.Key
 }
 
-// Next gives the next line; io.EOF only when the manifest was read to its end and is whole.
+// Next returns the next line; io.EOF only when the manifest was read to its end and is whole.
 func (m *Manifest) Next() (Line, error) {
 	if m.ended {
 		return Line{}, io.EOF

@@ -12,8 +12,8 @@ import (
 // maxName is the longest escaped name: file systems take 255 bytes, and other names are added to it.
 const maxName = 100
 
-// escape makes a name of a schema or table into one that any place takes: letters, digits, _ and - stay, every other byte
-// becomes %XX. What would be too long is cut and told apart by a hash.
+// escape turns a name of a schema or table into one that any place takes: letters, digits, _ and - stay, every other byte
+// becomes %XX. A name that would be too long is cut and made unique by a hash.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -35,14 +35,14 @@ func escape(name string) string {
 // idTime is how the time is written in an ID.
 const idTime = "20060102T150405Z"
 
-// NewID gives a name for a backup that begins at a time. Names sort by time, to the second.
+// NewID returns a name for a backup that begins at a time. Names sort by time, to the second.
 func NewID(t time.Time) string {
 	var r [3]byte
 	_, _ = rand.Read(r[:]) // never fails (crypto/rand)
 	return t.UTC().Format(idTime) + "-" + hex.EncodeToString(r[:])
 }
 
-// secondOf is the part of an ID that tells when the backup began, to the second.
+// secondOf is the part of an ID that says when the backup began, to the second.
 func secondOf(id string) string {
 	second, _, _ := strings.Cut(id, "-")
 	return second
@@ -50,17 +50,17 @@ func secondOf(id string) string {
 
 // timeOf is when a backup began by its ID, to the second; zero when it is no ID.
 func timeOf(id string) time.Time {
-	t, _ := time.Parse(idTime, secondOf(id)) // zero where it fails
+	t, _ := time.Parse(idTime, secondOf(id)) // zero if it fails
 	return t
 }
 
 // JournalSchema is where a restore keeps its journal on the server that it loads. No backup has it.
 const JournalSchema = "risso_restore"
 
-// RollSchema is where a roll forward keeps its journal on a server whose GTIDs do not tell how far it is. No backup has it.
+// RollSchema is where a roll forward keeps its journal on a server whose GTIDs do not show how far it is. No backup has it.
 const RollSchema = "risso_roll_forward"
 
-// Journals says whether a schema is one of Risso's own journals. What a log says of those is of a restore in the past: it is told to no
+// Journals reports whether a schema is one of Risso's own journals. What a log says about those belongs to a past restore: it is applied to no
 // other server, whose own restore may be at work with them.
 func Journals(schema string) bool { return schema == JournalSchema || schema == RollSchema }
 
@@ -105,7 +105,7 @@ func partPrefix(id string) string { return "physical/" + id + "/" }
 
 func partKey(id string, number int) string { return fmt.Sprintf("physical/%s/%06d", id, number) }
 
-// immutable says whether a key always names the same bytes.
+// immutable reports whether a key always names the same bytes.
 func immutable(key string) bool {
 	return strings.HasPrefix(key, dataPrefix) || strings.HasPrefix(key, physicalPrefix)
 }

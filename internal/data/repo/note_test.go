@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestNote reads what a backup that is not whole says of itself, when its process lives, and when it has ended.
+// TestNote reads the note of a backup that is not complete, while its process lives, and after it has ended.
 func TestNote(t *testing.T) {
 	r, err := CreateWith(t.Context(), folder(t.TempDir()), Keys{})
 	if err != nil {
@@ -19,12 +19,12 @@ func TestNote(t *testing.T) {
 	entry := func() Entry {
 		list, err := r.Catalogue(t.Context())
 		if err != nil || len(list) != 1 {
-			t.Fatalf("%v, %v", list, err)
+			t.Fatalf("got %v, %v; want length 1", list, err)
 		}
 		return list[0]
 	}
 	if e := entry(); e.Killed(time.Now()) || e.process == nil {
-		t.Errorf("a backup that runs: %+v", e)
+		t.Errorf("a backup that runs: got %+v; want Killed(time.Now()) false, process not nil", e)
 	}
 	if e := entry(); !e.Killed(time.Now().Add(LeaseLife)) {
 		t.Error("a note that is not renewed any more is of no killed backup")
@@ -36,7 +36,7 @@ func TestNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := entry(); e.Header.Stored != 4711 || e.Header.ID != h.ID || e.process == nil || e.Killed(time.Now()) {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v; want Header.Stored 4711, Header.ID %v, process not nil, Killed(time.Now()) false", e, h.ID)
 	}
 	var note beginning
 	if err := json.Unmarshal(told, &note); err != nil {

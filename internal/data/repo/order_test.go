@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// child starts a process that lives until end is called, and gives what a lease of it says.
+// child starts a process that lives until end is called, and returns what a lease of it says.
 func child(t *testing.T) (p *Process, end func()) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -28,8 +28,8 @@ func child(t *testing.T) (p *Process, end func()) {
 	return p, end
 }
 
-// TestPruneKilled: who begins a backup beside a prune hears at once for whom it waits; a prune that was killed on this machine is
-// waited for by nobody.
+// TestPruneKilled: a backup that begins during a prune reports at once what it waits for; a prune that was killed on this machine is
+// not waited for.
 func TestPruneKilled(t *testing.T) {
 	dir := t.TempDir()
 	r := made(t, dir, Keys{})
@@ -43,17 +43,18 @@ func TestPruneKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Prune(t.Context(), PruneOptions{}); !errors.Is(err, ErrPruning) {
-		t.Errorf("beside a prune that lives: %v", err)
+		t.Errorf("beside a prune that lives: got %v, want ErrPruning", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var told []Holder
 	h := Header{ID: NewID(time.Now())}
 	if err := r.Begin(ctx, h, func(h Holder) { told = append(told, h); cancel() }); !errors.Is(err, context.Canceled) {
-		t.Errorf("a backup beside a prune that lives: %v", err)
+		t.Errorf("a backup beside a prune that lives: got %v, want context.Canceled", err)
 	}
 	if len(told) != 1 || told[0].Process == nil || told[0].Process.PID != process.PID || !strings.Contains(told[0].String(), process.Host) {
-		t.Errorf("it waits for %v", told)
+		t.Errorf("it waits for %v; want len(told) 1, told[0].Process not nil, told[0].Process.PID %v, %q in told[0].String()",
+			told, process.PID, process.Host)
 	}
 	if _, err := r.begun(t.Context(), h.ID); err == nil {
 		t.Error("its note stays when it gives up")
@@ -117,7 +118,7 @@ func TestDeadAlike(t *testing.T) {
 // TestOneSecond: backups that began within one second have one order: in the list, in what prune keeps, and as the newest.
 func TestOneSecond(t *testing.T) {
 	second := time.Now().UTC().Truncate(time.Second).Add(-time.Hour)
-	for range 8 { // the rest of an ID is drawn: it shall not decide
+	for range 8 { // the rest of an ID is random: it must not decide
 		r := made(t, t.TempDir(), Keys{})
 		var ids []string
 		for i := range 4 {
@@ -129,26 +130,26 @@ func TestOneSecond(t *testing.T) {
 		}
 		for i, h := range list {
 			if h.ID != ids[i] {
-				t.Fatalf("the list has %s where %s should be", h.ID, ids[i])
+				t.Fatalf("the list has %s where %s should be, want ids[i]", h.ID, ids[i])
 			}
 		}
 		m, err := r.Manifest(t.Context(), "")
 		if err != nil || m.Header.ID != ids[3] {
-			t.Fatalf("%v, the newest is not %s", err, ids[3])
+			t.Fatalf("%v, the newest is not %s; want m.Header.ID ids[3]", err, ids[3])
 		}
 		m.Close()
 		if h, ok := Newest(list, time.Now(), func(Header) bool { return true }); !ok || h.ID != ids[3] {
-			t.Fatalf("%s is taken for the newest", h.ID)
+			t.Fatalf("%s is taken for the newest; want ok true, h.ID ids[3]", h.ID)
 		}
 		p, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}})
 		if err != nil || !slices.Equal(p.Removed, ids[:3]) {
-			t.Fatalf("%+v, %v", p, err)
+			t.Fatalf("got %+v, %v; want Removed ids[:3]", p, err)
 		}
 	}
 }
 
-// TestDatedAhead: a backup that a wrong clock dated ahead changes nothing for any other, whatever the rules; it stays, it is no
-// newest one, and it can be removed by name.
+// TestDatedAhead: a backup that a wrong clock dated ahead changes nothing for any other, under any rules; it stays, it is not the
+// newest, and it can be removed by name.
 func TestDatedAhead(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -167,7 +168,7 @@ func TestDatedAhead(t *testing.T) {
 				t.Fatalf("seed %d, round %d, %+v: %+v beside a backup of %s", seed, i, p, d, wrong.Time)
 			}
 		}
-		// While the clock is wrong nobody knows that the backup is ahead: it alone does not end --keep-within.
+		// While the clock is wrong it is unknown that the backup is ahead: it alone does not end --keep-within.
 		within := Retention{Within: max(p.Within, time.Hour)}
 		if wrong.Time.Sub(now) <= within.Within {
 			continue
@@ -184,30 +185,30 @@ func TestDatedAhead(t *testing.T) {
 	ids := five(t, r)
 	ahead := back(t, r, time.Now().AddDate(1, 0, 0), nil)
 	if m, err := r.Manifest(t.Context(), ""); err != nil || m.Header.ID != ids[4] {
-		t.Errorf("%v: the newest is not %s", err, ids[4])
+		t.Errorf("%v: the newest is not %s; want m.Header.ID ids[4]", err, ids[4])
 	} else {
 		m.Close()
 	}
 	if note, err := r.SetBackNote(t.Context(), time.Now()); err != nil || !strings.Contains(note, "but dated later, are "+ahead+".") {
-		t.Errorf("who takes the next one hears %q, %v", note, err)
+		t.Errorf("who takes the next one hears %q, %v; want %q in it", note, err, "but dated later, are "+ahead+".")
 	}
 	if note, err := r.SetBackNote(t.Context(), time.Now().AddDate(1, 0, 0)); err != nil || note != "" {
-		t.Errorf("by a clock that is right: %q, %v", note, err)
+		t.Errorf("by a clock that is right: %q, %v; want \"\"", note, err)
 	}
 	if note, err := r.AheadNote(t.Context(), ids[4], time.Now()); err != nil || !strings.HasSuffix(note, "not considered the newest: "+ahead) {
-		t.Errorf("dated ahead: %q, %v", note, err)
+		t.Errorf("dated ahead: got %q, %v; want %q at its end", note, err, "not considered the newest: "+ahead)
 	}
 	p, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Within: 50 * time.Hour}})
 	if err != nil || !slices.Equal(p.Removed, ids[:2]) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want Removed ids[:2]", p, err)
 	}
 	if p, err := r.Prune(t.Context(), PruneOptions{Remove: []string{ahead}}); err != nil || !slices.Equal(p.Removed, []string{ahead}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want Removed %v", p, err, []string{ahead})
 	}
 	only := made(t, t.TempDir(), Keys{})
 	ahead = back(t, only, time.Now().AddDate(1, 0, 0), nil)
 	if m, err := only.Manifest(t.Context(), ""); err != nil || m.Header.ID != ahead { // this host's clock may be the wrong one
-		t.Errorf("%v: where there is no other it is the newest", err)
+		t.Errorf("%v: where there is no other it is the newest; want m.Header.ID %v", err, ahead)
 	} else {
 		m.Close()
 	}

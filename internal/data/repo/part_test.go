@@ -23,7 +23,7 @@ func TestPart(t *testing.T) {
 	raw := bytes.Repeat([]byte("pages of a file "), 40)
 	part, err := k.KeepPart(t.Context(), h.ID, 7, raw)
 	if err != nil || part.Bytes != int64(len(raw)) || part.Number != 7 {
-		t.Fatalf("%+v, %v", part, err)
+		t.Fatalf("got %+v, %v; want Bytes %v, Number 7", part, err, int64(len(raw)))
 	}
 	read := func() ([]byte, error) {
 		rc, err := r.Part(t.Context(), h.ID, part)
@@ -34,7 +34,7 @@ func TestPart(t *testing.T) {
 		return io.ReadAll(rc)
 	}
 	if b, err := read(); err != nil || !bytes.Equal(b, raw) {
-		t.Fatalf("%q, %v", b, err)
+		t.Fatalf("got %q, %v; want %q", b, err, raw)
 	}
 	path := place.path(t, partKey(h.ID, 7))
 	whole, err := os.ReadFile(path)
@@ -48,16 +48,16 @@ func TestPart(t *testing.T) {
 	// Another part under this name is whole, but not this one.
 	other, err := k.KeepPart(t.Context(), h.ID, 7, raw[1:])
 	if err != nil || other.Hash == part.Hash {
-		t.Fatal(other, err)
+		t.Fatalf("got %v, %v; want Hash not %v", other, err, part.Hash)
 	}
 	if _, err := read(); !errors.Is(err, ErrDamaged) {
-		t.Fatalf("another part gives %v", err)
+		t.Fatalf("another part gives %v, want ErrDamaged", err)
 	}
 	if err := r.RemoveParts(t.Context(), h.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := read(); !errors.Is(err, ErrDamaged) {
-		t.Fatalf("a part that is gone gives %v", err)
+		t.Fatalf("a part that is gone gives %v, want ErrDamaged", err)
 	}
 	if err := r.Finish(t.Context(), h, d); err != nil {
 		t.Fatal(err)

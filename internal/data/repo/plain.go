@@ -10,7 +10,7 @@ import (
 // plainBlock is the most that a block of a zstd frame holds.
 const plainBlock = 128 << 10
 
-// plainFrame gives the pieces of a zstd frame whose blocks hold the bytes as they are, between them the blocks' headers. Source:
+// plainFrame returns the pieces of a zstd frame whose blocks hold the bytes uncompressed, between them the blocks' headers. Source:
 // RFC 8878, 3.1.1: the magic number, a descriptor that says "the size follows in 8 bytes and is the window", blocks of at most
 // 128 KiB of type Raw.
 func plainFrame(raw []byte) (pieces [][]byte) {

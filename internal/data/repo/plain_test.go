@@ -24,7 +24,7 @@ func TestPlainFrame(t *testing.T) {
 	}
 }
 
-// TestPlainObject holds what an object in pieces gives, whichever way it is read, against the same put together.
+// TestPlainObject compares what an object in pieces returns, whichever way it is read, with the same put together.
 func TestPlainObject(t *testing.T) {
 	for _, size := range []int{0, 1, plainBlock, plainBlock + 1, 300_000} {
 		raw := bytes.Repeat([]byte("rows "), size/5+1)[:size]
@@ -46,7 +46,7 @@ func TestPlainObject(t *testing.T) {
 		}
 		rest := bytes.NewBuffer(begin)
 		if n, err := half.WriteTo(rest); err != nil || n != int64(len(want)-len(want)/2) || !bytes.Equal(rest.Bytes(), want) {
-			t.Errorf("%d bytes: the second half has %d bytes, %v", size, n, err)
+			t.Errorf("%d bytes: the second half has %d bytes, %v; want n %d, rest.Bytes() %v", size, n, err, int64(len(want)-len(want)/2), want)
 		}
 	}
 }

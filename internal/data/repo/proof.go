@@ -24,8 +24,8 @@ const (
 type Proof struct {
 	Backup string
 	Time   time.Time // when the drill began
-	JSON   []byte    // nil where it cannot be read, as without an identity: then Passed goes by what was signed
-	Signer PublicKey // the key that signed it; "": nobody
+	JSON   []byte    // nil if it cannot be read, as without an identity: then Passed depends on what was signed
+	Signer PublicKey // the key that signed it; "": none
 	// Doubt is why it counts for nothing: it is damaged (ErrDamaged), or not what was signed (ErrForged), or the repository's policy does not
 	// accept its signer. nil: it counts.
 	Doubt error
@@ -33,7 +33,7 @@ type Proof struct {
 	said bool // by its signature: it passed
 }
 
-// Passed says whether the drill that a proof tells of went well.
+// Passed reports whether the drill of a proof went well.
 func (p Proof) Passed() bool {
 	if p.JSON == nil {
 		return p.said
@@ -64,8 +64,8 @@ func (s *proofSignature) message() []byte {
 	return fmt.Appendf(nil, "risso proof signature %d\n%s\n%s\n%s\n%t\n%s\n%s\n", s.Format, s.Repository, s.Backup, s.Time, s.Passed, s.Sum, s.Key)
 }
 
-// AddProof stores what a drill found, signed by the repository's signer where it has one. The signature is put first: else others would
-// see a proof that nobody signed.
+// AddProof stores what a drill found, signed by the repository's signer if it has one. The signature is put first: else others would
+// see an unsigned proof.
 func (r *Repo) AddProof(ctx context.Context, p Proof) error {
 	k, err := r.NewKeeper()
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *Repo) AddProof(ctx context.Context, p Proof) error {
 	return nil
 }
 
-// proofSigner reads the signature of a proof; nil where there is none.
+// proofSigner reads the signature of a proof; nil if there is none.
 func (r *Repo) proofSigner(ctx context.Context, id, at string) (*proofSignature, error) {
 	var s proofSignature
 	err := r.readPlain(ctx, proofPrefix+id+"/"+at+proofSigned, "its signature", 1<<16, &s)
@@ -140,7 +140,7 @@ func (r *Repo) Proofs(ctx context.Context, backup string, each func(Proof) error
 			continue // a signature, or somebody else's file
 		}
 		p, err := r.proof(ctx, id, at)
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // removed in the meantime
 			continue
 		}
 		if err != nil {
@@ -193,7 +193,7 @@ func (r *Repo) proof(ctx context.Context, id, at string) (p Proof, err error) {
 	return p, nil
 }
 
-// ofBackup makes sure that a proof is one, and tells of no other backup.
+// ofBackup makes sure that a proof is one, and is about this backup.
 func ofBackup(proof []byte, id string) error {
 	var x struct {
 		Backup string `json:"backup"`

@@ -40,10 +40,10 @@ func TestProofs(t *testing.T) {
 		return a.Backup == b.Backup && a.Time.Equal(b.Time) && bytes.Equal(a.JSON, b.JSON)
 	}
 	if got, err := read(""); err != nil || !slices.EqualFunc(got, want, same) {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("got %+v, %v; want slices.EqualFunc(got, want, same) true", got, err)
 	}
 	if got, err := read(want[2].Backup); err != nil || !slices.EqualFunc(got, want[2:], same) {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("got %+v, %v; want slices.EqualFunc(got, want[2:], same) true", got, err)
 	}
 	key := place.path(t, proofPrefix+want[2].Backup+"/"+at.Format(proofTime))
 	b, err := os.ReadFile(key)
@@ -56,7 +56,7 @@ func TestProofs(t *testing.T) {
 		}
 		got, err := read("")
 		if err != nil || len(got) != 3 || !slices.EqualFunc(got[:2], want[:2], same) || !errors.Is(got[2].Doubt, ErrDamaged) || got[2].Passed() {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: got %+v, %v; want len(got) 3, slices.EqualFunc(got[:2], want[:2], same) true, ErrDamaged, got[2].Passed() false", name, got, err)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func packed(t *testing.T, r *Repo, text string) []byte {
 	return bytes.Clone(b)
 }
 
-// TestDamagedProof: a proof that cannot be read, or its signature, takes no other's proof away, and no backup that it may have proven.
+// TestDamagedProof: a proof that cannot be read, or its signature, removes no other's proof, and no backup that it may have proven.
 func TestDamagedProof(t *testing.T) {
 	mine := signer(t)
 	for _, signs := range []bool{true, false} {
@@ -105,12 +105,14 @@ func TestDamagedProof(t *testing.T) {
 				for _, trusted := range [][]PublicKey{nil, {PublicOf(mine)}} {
 					p, err := opened(t, dir, Keys{}).Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}, Trusted: trusted, DryRun: true})
 					if err != nil || !slices.Contains(kept(p.Decisions), ids[1]) || slices.Contains(kept(p.Decisions), ids[2]) {
-						t.Errorf("signed %t, %s cut to %d, trusted %q: prune: %+v, %v", signs, name, len(bad), trusted, p, err)
+						t.Errorf("signed %t, %s cut to %d, trusted %q: prune: got %+v, %v; want ids[1] in kept(p.Decisions), no ids[2] in kept(p.Decisions)",
+							signs, name, len(bad), trusted, p, err)
 					}
 				}
 				v, err := opened(t, dir, Keys{}).Verify(t.Context(), VerifyOptions{})
 				if err != nil || len(v.Problems) != 1 || v.Problems[0].Key != name || v.Problems[0].Kind != Damaged || len(v.Broken) > 0 {
-					t.Errorf("signed %t, %s cut to %d: verify: %+v, %v", signs, name, len(bad), v, err)
+					t.Errorf("signed %t, %s cut to %d: verify: got %+v, %v; want len(Problems) 1, v.Problems[0].Key %v, v.Problems[0].Kind Damaged, no v.Broken",
+						signs, name, len(bad), v, err, name)
 				}
 			}
 			putFile(t, dir, name, b)
@@ -127,7 +129,7 @@ func proofsBy(t *testing.T, dir string, k Keys) (list []Proof) {
 	return list
 }
 
-// TestProofSigned: a proof counts as its maker signed it, and nobody else's does; who has no identity knows whether it went well.
+// TestProofSigned: a proof counts as its maker signed it, and nobody else's does; a reader without an identity knows whether it went well.
 func TestProofSigned(t *testing.T) {
 	_, write, read := keys(t)
 	for name, k := range map[string]Keys{"plain": {}, "encrypted": write} {
@@ -155,7 +157,7 @@ func TestProofSigned(t *testing.T) {
 				do     func()
 				doubt  error // of the last proof of b, who trusts one key
 				passed bool
-				any    error // who trusts nobody yet
+				any    error // of a reader that trusts no key yet
 			}{
 				{"as it was", func() {}, nil, false, nil},
 				{"by a stranger", func() { prove(made(t, dir, with(k, theirs, nil)), b, time.Minute, "true") }, ErrForeign, true, nil},
@@ -188,7 +190,8 @@ func TestProofSigned(t *testing.T) {
 					list := proofsBy(t, dir, look.keys)
 					last := list[len(list)-1]
 					if len(list) < 2 || list[0].Backup != a || list[0].Doubt != nil || !list[0].Passed() || last.Backup != b {
-						t.Fatalf("%s: %+v", c.name, list)
+						t.Fatalf("%s: got %+v; want len(list) at least 2, list[0].Backup %v, list[0].Doubt nil, list[0].Passed() true, last.Backup %v",
+							c.name, list, a, b)
 					}
 					if !errors.Is(last.Doubt, look.want) || look.want == nil && last.Doubt != nil {
 						t.Errorf("%s: %v, want %v", c.name, last.Doubt, look.want)
@@ -198,28 +201,28 @@ func TestProofSigned(t *testing.T) {
 					}
 				}
 				if v, err := made(t, dir, k).Verify(t.Context(), VerifyOptions{}); err != nil || v.Whole() != !errors.Is(c.any, ErrForged) {
-					t.Errorf("%s: verify: %+v, %v", c.name, v, err)
+					t.Errorf("%s: verify: %+v, %v; want Whole() !errors.Is(c.any, ErrForged)", c.name, v, err)
 				}
 			}
 			for _, o := range []*Trust{trust, nobody} {
 				if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
-					t.Errorf("who only looks writes down %v, %v", left, err)
+					t.Errorf("who only looks writes down %v, %v; want none", left, err)
 				}
 			}
-			// A proof that is not what was signed, where it can be read.
+			// A proof that is not what was signed, if it can be read.
 			put := slices.Collect(maps.Keys(files(t, dir)))
 			slices.Sort(put)
 			prove(own, a, time.Minute, "false")
 			putFile(t, dir, key(a, time.Minute), model[key(a, 0)])
 			list := proofsBy(t, dir, with(read, nil, trust))
 			if p := list[1]; p.Backup != a || !errors.Is(p.Doubt, ErrForged) {
-				t.Errorf("another proof under a signature: %+v", p)
+				t.Errorf("another proof under a signature: got %+v; want Backup %v, ErrForged", p, a)
 			}
 		})
 	}
 }
 
-// TestPruneForgedProof: what a stranger says of drills makes no backup go that a trusted drill proved, and is not told as proven.
+// TestPruneForgedProof: what a stranger claims about drills removes no backup that a trusted drill proved, and is not reported as proven.
 func TestPruneForgedProof(t *testing.T) {
 	mine := signer(t)
 	_, write, _ := keys(t)
@@ -259,12 +262,12 @@ func TestPruneForgedProof(t *testing.T) {
 		}
 		prove(own, ids[1])
 		if p, err := opened(t, dir, Keys{}).Prune(t.Context(), o); err != nil || slices.Contains(kept(p.Decisions), ids[0]) || !slices.Contains(kept(p.Decisions), ids[1]) {
-			t.Errorf("%s: a newer proof of one's own: %+v, %v", name, p, err)
+			t.Errorf("%s: a newer proof of one's own: %+v, %v; want no ids[0] in kept(p.Decisions), ids[1] in kept(p.Decisions)", name, p, err)
 		}
 	}
 }
 
-// TestPruneWithoutIdentity: of an encrypted place prune keeps without an identity what it keeps with one; of proofs that nobody signed, which cannot
+// TestPruneWithoutIdentity: of an encrypted place prune keeps without an identity what it keeps with one; of unsigned proofs, which cannot
 // be read there, each may be the one that counts.
 func TestPruneWithoutIdentity(t *testing.T) {
 	mine := signer(t)
@@ -315,12 +318,12 @@ func TestPruneWithoutIdentity(t *testing.T) {
 		stay(Keys{}, 0, 1, 2, 4)
 		prove(with(write, mine, nil), 3, "false")
 		stay(Keys{}, 0, 1, 2, 4)
-		prove(with(write, mine, nil), 1, "true") // what is older is not the newest any more
+		prove(with(write, mine, nil), 1, "true") // the older one is no longer the newest
 		stay(Keys{}, 1, 2, 4)
 	}
 }
 
-// TestStrangers: where a key is trusted, backups of nobody and of others count for nothing; where none is all do. Who looks writes nothing down.
+// TestStrangers: if a key is trusted, unsigned backups and those of others count for nothing; if none is, all do. Readers write nothing down.
 func TestStrangers(t *testing.T) {
 	dir, mine := t.TempDir(), signer(t)
 	now := time.Now().Add(-time.Hour).UTC()
@@ -354,15 +357,15 @@ func TestStrangers(t *testing.T) {
 		r := opened(t, dir, with(Keys{}, nil, c.policy))
 		list, err := r.Catalogue(t.Context())
 		if err != nil || len(list) != 4 {
-			t.Fatalf("%s: %+v, %v", name, list, err)
+			t.Fatalf("%s: got %+v, %v; want length 4", name, list, err)
 		}
 		got, err := r.Strangers(t.Context(), list)
 		if err != nil || len(got) != len(c.want) {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v; want length %v", name, got, err, len(c.want))
 		}
 		for id, want := range c.want {
 			if !strings.Contains(got[id], want.Error()) {
-				t.Errorf("%s: of %s it says %q", name, id, got[id])
+				t.Errorf("%s: of %s it says %q, want want.Error() in it", name, id, got[id])
 			}
 		}
 		if after, _ := os.ReadFile(filepath.Join(known.Dir, knownFile)); !bytes.Equal(before, after) {

@@ -17,16 +17,16 @@ import (
 
 // PruneOptions say what is removed.
 type PruneOptions struct {
-	Retention Retention      // empty: all backups stay, and only what none of them needs goes
+	Retention Retention      // empty: all backups stay, and only what none of them needs is removed
 	Zone      *time.Location // whose days count; nil: UTC
-	// Trusted are the keys whose backups may replace all others; those of another key replace only their like, and those that nobody
-	// signed only each other, whoever is trusted.
+	// Trusted are the keys whose backups may replace all others; those of another key replace only each other, and those that nobody
+	// signed only each other, whichever keys are trusted.
 	Trusted []PublicKey
 	// Remove names backups that go, instead of those that Retention leaves out. The newest that was proven and what others
-	// build on stay all the same.
+	// build on stay nevertheless.
 	Remove []string
 	DryRun bool // say what would happen
-	// Progress is told now and then how many objects are removed.
+	// Progress is called now and then with how many objects are removed.
 	Progress func(removed int64)
 }
 
@@ -40,12 +40,14 @@ type Pruned struct {
 	Objects   int64      `json:"objects"`   // removed because no backup needs them
 	Bytes     int64      `json:"bytes"`
 	Leftovers int64      `json:"leftovers"` // interrupted uploads that were removed
+
+	Steps change.Plan `json:"steps,omitempty"` // in a dry run: what would be done, in this order
 }
 
 // leftoverAge is the age from which an upload without a name is taken for that of a killed process.
 const leftoverAge = 24 * time.Hour
 
-// lostAge is how long the word that a backup is lost stays: whoever took it, and stood still, has to find it.
+// lostAge is how long the mark that a backup is lost stays: a process that took it, and stalled, has to find it.
 const lostAge = 30 * 24 * time.Hour
 
 // ErrPruning says that another prune is at work.
@@ -61,12 +63,13 @@ func (r *Repo) Plan(ctx context.Context, o PruneOptions) ([]Decision, error) {
 	return seen.decide(o)
 }
 
-// Prune removes backups by rule, then all objects that no whole backup needs. It may be killed at any moment, and run beside
-// backups: objects are only removed while none runs, and one that begins meanwhile waits.
+// Prune removes backups by rule, then all objects that no whole backup needs. It may be killed at any moment, and run during
+// backups: objects are only removed while none runs, and one that begins in the meantime waits.
 func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	p := &pruner{r: r, o: o}
 	if o.DryRun {
 		err := p.plan(ctx)
+		p.res.Steps = p.steps()
 		if err == nil && len(p.res.Running) == 0 {
 			err = p.count(ctx)
 		}
@@ -107,7 +110,7 @@ type pruner struct {
 	res   Pruned    // what is planned, and what was found to remove
 }
 
-// alone fails while another prune lives. Of two that begin at once, both may give way; none works beside another.
+// alone fails while another prune lives. If two begin at the same time, both may give way; none works at the same time as another.
 func (p *pruner) alone(ctx context.Context) error {
 	return p.r.prunes(ctx, p.now, func(key string, h Holder, dead bool) error {
 		switch {
@@ -141,7 +144,7 @@ func (p *pruner) plan(ctx context.Context) error {
 	return err
 }
 
-// steps are what is planned, one after the other. Objects are found when their turn comes: what backups need is read behind the word that those
+// steps are what is planned, one after the other. Objects are found when their turn comes: what backups need is read after the mark that those
 // which were killed are lost, see Finish.
 func (p *pruner) steps() (plan change.Plan) {
 	for _, id := range p.res.Dead {
@@ -163,7 +166,7 @@ func (p *pruner) steps() (plan change.Plan) {
 		change.Step{What: "remove interrupted uploads", Do: func(ctx context.Context) error { return p.leftovers(ctx, false) }})
 }
 
-// giveUp says that a backup that was killed is lost, and takes its note away. The word comes first, before manifests are read: see Finish.
+// giveUp says that a backup that was killed is lost, and removes its note. The mark comes first, before manifests are read: see Finish.
 func (p *pruner) giveUp(ctx context.Context, id string) error {
 	if err := p.r.putWord(ctx, lostKey(id), []byte("{}\n")); err != nil {
 		return err
@@ -181,7 +184,7 @@ func (p *pruner) mine() error {
 
 // backup removes one: its manifest first, so that it is never half there.
 func (p *pruner) backup(ctx context.Context, id string) error {
-	// The word that it is lost, so that what a killed prune leaves is not taken for a backup that has lost its manifest.
+	// The mark that it is lost, so that what a killed prune leaves is not taken for a backup that has lost its manifest.
 	err := p.r.putWord(ctx, lostKey(id), []byte("{}\n"))
 	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id), signatureKey(id), unfinishedKey(id)}
 	if err == nil {
@@ -201,10 +204,10 @@ func (p *pruner) backup(ctx context.Context, id string) error {
 	return nil
 }
 
-// needed gives the objects that whole backups need, and those that have lost their manifest. When what a backup needs cannot be read, known is
-// false, and none may go.
+// needed returns the objects that whole backups need, and those that have lost their manifest. When what a backup needs cannot be read, known is
+// false, and none may be removed.
 func (p *pruner) needed(ctx context.Context) (needed keySet, known bool, err error) {
-	entries, err := p.r.Catalogue(ctx) // anew: one may have become whole
+	entries, err := p.r.Catalogue(ctx) // again: one may have become complete
 	if err != nil {
 		return nil, false, err
 	}
@@ -220,7 +223,7 @@ func (p *pruner) needed(ctx context.Context) (needed keySet, known bool, err err
 	}
 	for _, id := range p.res.Headless {
 		err := p.r.Needs(ctx, id, add)
-		if errors.Is(err, ErrNoBackup) || told(err) { // nobody knows what it needs
+		if errors.Is(err, ErrNoBackup) || told(err) { // it is unknown what it needs
 			return nil, false, nil
 		}
 		if err != nil {
@@ -254,7 +257,7 @@ func (p *pruner) objects(ctx context.Context, needed keySet, each func(key strin
 	return nil
 }
 
-// count finds out what there is to remove beside backups.
+// count finds out what there is to remove besides backups.
 func (p *pruner) count(ctx context.Context) error {
 	needed, known, err := p.needed(ctx)
 	if err == nil && known {
@@ -287,8 +290,8 @@ func (p *pruner) sweep(ctx context.Context) error {
 	return nil
 }
 
-// remains removes what is left beside manifests that are gone, and old words that a backup is lost. A note of a backup stays: one that has
-// begun meanwhile waits for this prune to end.
+// remains removes what is left of backups whose manifests are gone, and old marks that a backup is lost. A note of a backup stays: one that has
+// begun in the meantime waits for this prune to end.
 func (p *pruner) remains(ctx context.Context) error {
 	stays := map[string]bool{}
 	for _, id := range p.res.Headless {

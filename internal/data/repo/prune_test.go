@@ -82,7 +82,7 @@ func TestRetention(t *testing.T) {
 			var kept []string
 			for _, d := range c.p.Decide(c.list, c.zone, time.Now()) {
 				if len(d.Reasons) == 0 {
-					t.Errorf("%s: no reason", d.ID)
+					t.Errorf("%s: no reason, want len(d.Reasons) not 0", d.ID)
 				}
 				if d.Keep {
 					kept = append(kept, d.ID)
@@ -119,7 +119,7 @@ func whole(t *testing.T, r *Repo, ids ...string) *Verified {
 	t.Helper()
 	v, err := r.Verify(context.Background(), VerifyOptions{})
 	if err != nil || !v.Whole() || !slices.Equal(v.Backups, ids) {
-		t.Fatalf("not whole, or not %q: %+v, %v", ids, v, err)
+		t.Fatalf("not whole, or not %q: got %+v, %v; want Whole() true, Backups %v", ids, v, err, ids)
 	}
 	return v
 }
@@ -145,7 +145,7 @@ func TestPrune(t *testing.T) {
 		before := files(t, dir)
 		dry, err := r.Prune(t.Context(), o)
 		if err != nil || !slices.Equal(dry.Removed, []string{ids[0], ids[2]}) {
-			t.Fatalf("%+v, %v", dry, err)
+			t.Fatalf("got %+v, %v; want Removed []string{ids[0], ids[2]}", dry, err)
 		}
 		if after := files(t, dir); len(after) != len(before) {
 			t.Fatalf("a dry run leaves %d of %d files", len(after), len(before))
@@ -153,25 +153,26 @@ func TestPrune(t *testing.T) {
 		o.DryRun = false
 		done, err := r.Prune(t.Context(), o)
 		if err != nil || !slices.Equal(done.Removed, dry.Removed) || done.Objects != dry.Objects || done.Bytes != dry.Bytes || done.Objects != 4 || done.Leftovers != 1 {
-			t.Fatalf("%+v, %v; the dry run said %+v", done, err, dry)
+			t.Fatalf("%+v, %v; the dry run said %+v; want Removed %v, Objects %v, Bytes %v, Objects 4, Leftovers 1",
+				done, err, dry, dry.Removed, dry.Objects, dry.Bytes)
 		}
 		if v := whole(t, r, ids[1], ids[3], ids[4]); v.Superfluous != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("got %+v, want Superfluous 0", v)
 		}
 		for name := range files(t, dir) {
 			if strings.Contains(name, ids[0]) || strings.Contains(name, "locks/") || strings.Contains(name, ".risso-") {
-				t.Errorf("%s stayed", name)
+				t.Errorf("%s stayed; want no ids[0] in it, no \"locks/\" in it, no \".risso-\" in it", name)
 			}
 		}
 		// By name; the proven one stays.
 		if done, err := r.Prune(t.Context(), PruneOptions{Remove: []string{ids[1], ids[4]}}); err != nil || !slices.Equal(done.Removed, []string{ids[4]}) {
-			t.Errorf("%+v, %v", done, err)
+			t.Errorf("got %+v, %v; want Removed []string{ids[4]}", done, err)
 		}
 		if _, err := r.Prune(t.Context(), PruneOptions{Remove: []string{"20200101T000000Z-000000"}}); !errors.Is(err, ErrNoBackup) {
-			t.Error(err)
+			t.Errorf("got %v, want ErrNoBackup", err)
 		}
 		if done, err := r.Prune(t.Context(), PruneOptions{}); err != nil || len(done.Removed) > 0 {
-			t.Errorf("without rules: %+v, %v", done, err)
+			t.Errorf("without rules: got %+v, %v; want none", done, err)
 		}
 		whole(t, r, ids[1], ids[3])
 	}
@@ -197,7 +198,7 @@ func TestPruneBeside(t *testing.T) {
 	for _, raw := range []string{"rows of day 0", "new rows"} { // the first is there, of a backup that goes
 		kept, err := k.Keep(t.Context(), "s", "t", []byte(raw))
 		if err != nil || kept.New != (raw == "new rows") {
-			t.Fatalf("%+v, %v", kept, err)
+			t.Fatalf("got %+v, %v; want New %v", kept, err, raw == "new rows")
 		}
 		line.Chunks = append(line.Chunks, Chunk{Hash: kept.Hash, Stored: kept.Stored})
 	}
@@ -205,7 +206,7 @@ func TestPruneBeside(t *testing.T) {
 	o := PruneOptions{Retention: Retention{Last: 1}}
 	p, err := other.Prune(t.Context(), o)
 	if err != nil || len(p.Removed) != 4 || p.Objects != 0 || !slices.Equal(p.Running, []string{h.ID}) {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want len(Removed) 4, Objects 0, Running %v", p, err, []string{h.ID})
 	}
 	if err := d.Add(Line{Table: line}); err != nil {
 		t.Fatal(err)
@@ -215,11 +216,11 @@ func TestPruneBeside(t *testing.T) {
 	}
 	whole(t, other, ids[4], h.ID)
 	if p, err := other.Prune(t.Context(), o); err != nil || p.Objects == 0 {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want Objects not 0", p, err)
 	}
 	whole(t, other, ids[4], h.ID) // two servers
 
-	// One that stands still.
+	// One that stalls.
 	late, d2 := Header{Format: Format, ID: NewID(now.Add(time.Second)), Kind: Logical, Began: now}, NewDraft()
 	defer d2.Close()
 	if err := r.Begin(t.Context(), late, nil); err != nil {
@@ -227,10 +228,10 @@ func TestPruneBeside(t *testing.T) {
 	}
 	older(t, dir, unfinishedKey(late.ID), time.Hour)
 	if p, err := other.Prune(t.Context(), o); err != nil || !slices.Equal(p.Dead, []string{late.ID}) {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want Dead %v", p, err, []string{late.ID})
 	}
 	if err := r.Finish(t.Context(), late, d2); !errors.Is(err, ErrLost) {
-		t.Errorf("a backup that stood still ends with %v", err)
+		t.Errorf("a backup that stood still ends with %v, want ErrLost", err)
 	}
 	whole(t, other, ids[4], h.ID)
 }
@@ -248,12 +249,12 @@ func TestPruneAndBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Prune(t.Context(), PruneOptions{}); !errors.Is(err, ErrPruning) {
-		t.Errorf("beside another prune: %v", err)
+		t.Errorf("beside another prune: got %v, want ErrPruning", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := r.Begin(ctx, Header{ID: NewID(time.Now())}, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a backup beside a prune begins: %v", err)
+		t.Errorf("a backup beside a prune begins: got %v, want context.DeadlineExceeded", err)
 	}
 	older(t, dir, pruneLockPrefix+"x", time.Hour)
 	h := Header{ID: NewID(time.Now())}
@@ -290,11 +291,11 @@ func TestPruneCut(t *testing.T) {
 		left := opened(t, dir, Keys{})
 		v, verr := left.Verify(t.Context(), VerifyOptions{})
 		if verr != nil || !v.Whole() || !slices.Contains(v.Backups, ids[4]) {
-			t.Fatalf("cut after %d changes: %+v, %v", n, v, verr)
+			t.Fatalf("cut after %d changes: got %+v, %v; want Whole() true, ids[4] in Backups", n, v, verr)
 		}
 		if err == nil {
 			if n < 10 {
-				t.Errorf("after %d changes it was not cut", n)
+				t.Errorf("after %d changes it was not cut, want at least 10", n)
 			}
 			return
 		}
@@ -303,7 +304,7 @@ func TestPruneCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := whole(t, left, ids[4]); v.Superfluous != 0 {
-			t.Fatalf("%+v", v)
+			t.Fatalf("got %+v, want Superfluous 0", v)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestPruneStrangers: whoever puts backups into a place, and whatever he says of them, prune removes none of those that somebody else
-// signed for them.
+// TestPruneStrangers: whoever puts backups into a place, and whatever they claim, prune removes none of those that others
+// signed.
 func TestPruneStrangers(t *testing.T) {
 	mine, theirs := signer(t), signer(t)
 	now := time.Now().Add(-time.Hour).UTC()
@@ -41,13 +41,13 @@ func TestPruneStrangers(t *testing.T) {
 				got := decided(t, own, p, trusted)
 				kept := slices.DeleteFunc(slices.Clone(got), func(id string) bool { return slices.Contains(others, id) })
 				if !slices.Equal(kept, want[i]) {
-					t.Errorf("%s, trusted %q, %+v: with others there stay %q, alone %q", name, trusted, p, kept, want[i])
+					t.Errorf("got %s, trusted %q, %+v: with others there stay %q, alone %q; want want[i]", name, trusted, p, kept, want[i])
 				}
 				if p.Last == 1 && len(got)-len(kept) != 1 {
 					t.Errorf("%s, trusted %q: of five others stay %q", name, trusted, got)
 				}
 			}
-			// What is trusted does away with what is not.
+			// What is trusted replaces what is not.
 			at := now.Add(30 * time.Minute)
 			newest := taken(t, own, NewID(at), at, "CREATE VIEW v AS SELECT 1")
 			p, err := own.Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}, Trusted: trusted})
@@ -69,7 +69,7 @@ func TestPruneStrangers(t *testing.T) {
 	}
 }
 
-// TestPruneForged: what is not what was signed stays, and is told; it replaces none.
+// TestPruneForged: what is not what was signed stays, and is reported; it replaces none.
 func TestPruneForged(t *testing.T) {
 	mine := signer(t)
 	dir := t.TempDir()
@@ -84,14 +84,14 @@ func TestPruneForged(t *testing.T) {
 	putFile(t, dir, signatureKey(bad), b)
 	list, err := own.Plan(t.Context(), PruneOptions{Retention: Retention{Last: 1}, Trusted: []PublicKey{PublicOf(mine)}})
 	if err != nil || !slices.Equal(kept(list), []string{good, bad}) {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("got %+v, %v; want %v", list, err, []string{good, bad})
 	}
 	if said := strings.Join(list[1].Reasons, "; "); !strings.Contains(said, "it cannot be read") {
-		t.Errorf("of the forged one is said %q", said)
+		t.Errorf("of the forged one is said %q, want \"it cannot be read\" in it", said)
 	}
 }
 
-// TestPruneHollowStranger: that somebody else's backup is small does not make a small one of one's own a full one.
+// TestPruneHollowStranger: that somebody else's backup is small does not make a small one of this account a full one.
 func TestPruneHollowStranger(t *testing.T) {
 	mine := signer(t)
 	dir := t.TempDir()
@@ -114,17 +114,17 @@ func TestPruneHollowStranger(t *testing.T) {
 	take(stranger, 1, 1, true)
 	take(own, 2, 1, false)
 	if got := decided(t, own, Retention{Last: 1}, []PublicKey{PublicOf(mine)}); !slices.Contains(got, full) {
-		t.Errorf("the last full one goes; there stay %q", got)
+		t.Errorf("the last full one goes; there stay %q; want %v in it", got, full)
 	}
 }
 
-// TestKnown: who prunes trusts his own key, those he has written down for the repository, and those that are named.
+// TestKnown: a prune trusts this account's key, those written down for the repository, and those that are named.
 func TestKnown(t *testing.T) {
 	dir := t.TempDir()
 	id, other := strings.Repeat("ab", 16), strings.Repeat("cd", 16)
 	trust := &Trust{Dir: dir, Place: "/b"}
 	if keys, err := trust.Known(id); err != nil || len(keys) != 0 {
-		t.Errorf("%v, %v", keys, err)
+		t.Errorf("got %v, %v; want none", keys, err)
 	}
 	one, two, named := PublicOf(signer(t)), PublicOf(signer(t)), PublicOf(signer(t))
 	for repository, key := range map[string]PublicKey{id: one, other: two} {
@@ -138,7 +138,7 @@ func TestKnown(t *testing.T) {
 	}
 	trust.Keys = []PublicKey{named}
 	if keys, err := trust.Known(id); err != nil || !slices.Equal(keys, []PublicKey{named, one, PublicOf(mine)}) {
-		t.Errorf("%v, %v", keys, err)
+		t.Errorf("got %v, %v; want []PublicKey{named, one, PublicOf(mine)}", keys, err)
 	}
 }
 

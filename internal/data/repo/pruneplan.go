@@ -56,7 +56,7 @@ func (s seen) plan(o PruneOptions) (p Pruned, err error) {
 			p.Dead = append(p.Dead, e.ID)
 		}
 	}
-	// The manifest of one that has none may be on its way here. So it stays, and what it needs, unless it is removed by name.
+	// The missing manifest may be on its way here. So the backup stays, and what it needs, unless it is removed by name.
 	for _, id := range s.headless {
 		if !slices.Contains(o.Remove, id) {
 			p.Headless = append(p.Headless, id)
@@ -110,7 +110,7 @@ func (s seen) decide(o PruneOptions) ([]Decision, error) {
 	return decisions, nil
 }
 
-// candidates are the whole backups, with what decides about them beside rules.
+// candidates are the whole backups, with what decides about them besides rules.
 func (s seen) candidates(o PruneOptions) (list []Candidate) {
 	parents := map[string]string{}
 	undecided := ""  // a physical backup that has begun and does not say yet what it builds on
@@ -172,7 +172,7 @@ func markHollow(list []Candidate, entries []Entry) {
 
 // taker is who signed a backup.
 type taker struct {
-	key PublicKey // "": nobody
+	key PublicKey // "": none
 	err error     // it is not what was signed, or its signature is damaged
 }
 
@@ -208,18 +208,18 @@ func (r *Repo) takers(ctx context.Context, entries []Entry) (map[string]taker, e
 	return out, nil
 }
 
-// proof says by whose word a backup was restored.
+// proof says who vouches that a backup was restored.
 type proof int
 
 const (
 	unproven proof = iota
-	unread         // nobody signed what a drill found, and it is damaged, or no identity opens it
-	claimed        // by somebody's who is not trusted, or nobody signed it
+	unread         // what a drill found is unsigned, and damaged, or no identity opens it
+	claimed        // signed by a key that is not trusted, or unsigned
 	vouched        // by one's whose key is trusted
 )
 
-// proven gives the backups that a drill restored, or may have restored. Proofs that are damaged cannot be read, nor can those of an encrypted
-// repository without an identity: then signatures tell which were good, and of one that nobody signed nothing is known.
+// proven returns the backups that a drill restored, or may have restored. Damaged proofs cannot be read, nor can those of an encrypted
+// repository without an identity: then signatures show which were good, and nothing is known about an unsigned one.
 func (r *Repo) proven(ctx context.Context, trusted []PublicKey) (map[string]proof, error) {
 	set := map[string]proof{}
 	err := r.Proofs(ctx, "", func(p Proof) error {

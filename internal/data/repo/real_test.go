@@ -144,15 +144,15 @@ func TestUnreliable(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if c, err := r.CopyTo(t.Context(), at(t, dir), CopyOptions{}); err != nil || len(c.Backups) != 3 || c.Objects != 24 {
-		t.Errorf("copy: %+v, %v", c, err)
+		t.Errorf("copy: got %+v, %v; want len(Backups) 3, Objects 24", c, err)
 	}
 	if p, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}}); err != nil || len(p.Removed) != 2 || p.Objects != 12 {
-		t.Errorf("prune: %+v, %v", p, err)
+		t.Errorf("prune: got %+v, %v; want len(Removed) 2, Objects 12", p, err)
 	}
 	if v, err := r.Verify(t.Context(), VerifyOptions{}); err != nil || !v.Whole() || v.Objects != 12 || v.Superfluous != 0 {
-		t.Errorf("verify: %+v, %v", v, err)
+		t.Errorf("verify: got %+v, %v; want Whole() true, Objects 12, Superfluous 0", v, err)
 	}
 	if v, err := opened(t, dir, Keys{}).Verify(t.Context(), VerifyOptions{}); err != nil || !v.Whole() || v.Objects != 24 {
-		t.Errorf("verify the copy: %+v, %v", v, err)
+		t.Errorf("verify the copy: got %+v, %v; want Whole() true, Objects 24", v, err)
 	}
 }

@@ -25,19 +25,19 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Store is what a repository needs of the place it lies in. Keys are paths with slashes.
+// Store is what a repository needs from its place. Keys are paths with slashes.
 type Store interface {
 	// Put writes an object, whole or not at all, durable when it returns. What was there is replaced.
 	Put(ctx context.Context, key string, r io.Reader) error
-	// Create puts a small object where there is none, in one step: of several who do so one wins, the others get fs.ErrExist.
+	// Create puts a small object if there is none, atomically: of several that do so one wins, the others get fs.ErrExist.
 	Create(ctx context.Context, key string, r io.Reader) error
 	// Get reads an object; an error is fs.ErrNotExist when there is none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
-	// Size gives an object's size in bytes; an error is fs.ErrNotExist when there is none.
+	// Size returns an object's size in bytes; an error is fs.ErrNotExist when there is none.
 	Size(ctx context.Context, key string) (int64, error)
-	// List gives the objects whose keys begin with prefix, in the order of their keys.
+	// List returns the objects whose keys begin with prefix, in the order of their keys.
 	List(ctx context.Context, prefix string, f func(key string, size int64) error) error
-	// Delete removes an object; that there is none is no error.
+	// Delete removes an object; a missing one is no error.
 	Delete(ctx context.Context, key string) error
 }
 
@@ -45,7 +45,7 @@ type Store interface {
 var (
 	ErrNoRepository = errors.New("there is no backup repository")
 	ErrNoBackup     = fleet.WithRemedy(errors.New("there is no such backup"), "risso backup list shows those that are there")
-	// ErrHeadless says that a place holds what belongs to a repository, and not the file that says which.
+	// ErrHeadless says that a place holds what belongs to a repository, but not the file that says which.
 	ErrHeadless = errors.New("its " + configKey + " is lost; a new one would make everything there unreadable for good: " +
 		"put it back (every copy of the place has the same file), or use another place")
 )
@@ -55,13 +55,13 @@ type config struct {
 	Format  int       `json:"format"`
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
-	// Recipients are whom everything is encrypted to; empty: nothing is.
+	// Recipients are those everything is encrypted to; empty: nothing is.
 	Recipients []string `json:"recipients,omitempty"`
 	// Check is the SHA-256 of the file with an empty check.
 	Check string `json:"check"`
 }
 
-// encode gives the file. There is only one way to write it, so any other byte is damage.
+// encode returns the file. There is only one way to write it, so any other byte is damage.
 func (c config) encode() ([]byte, error) {
 	c.Check = ""
 	b, err := json.Marshal(c)
@@ -146,7 +146,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	return r, r.findNames(ctx, k, c.Recipients)
 }
 
-// CreateWith opens a repository, and makes one where there is none, encrypted when there are recipients.
+// CreateWith opens a repository, and makes one if there is none, encrypted when there are recipients.
 func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	r, err := OpenWith(ctx, s, k)
 	if !errors.Is(err, ErrNoRepository) {
@@ -155,7 +155,7 @@ func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	return initialize(ctx, s, k)
 }
 
-// holds gives a key of what only a repository puts into a place; "" where there is none.
+// holds returns a key that only a repository puts into a place; "" if there is none.
 func holds(ctx context.Context, s Store) (held string, err error) {
 	found := errors.New("found")
 	for _, prefix := range []string{backupPrefix, dataPrefix, physicalPrefix} {
@@ -177,7 +177,7 @@ func ignore(err, what error) error {
 	return err
 }
 
-// initialize writes the repository's own file last: until then there is none. Of several who do so at the same time one wins, and
+// initialize writes the repository's own file last: until then there is none. Of several that do so at the same time one wins, and
 // the others take what it made.
 func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	c := config{Format: Format, ID: randomHex(16), Created: time.Now().UTC().Truncate(time.Second), Recipients: k.Recipients}
@@ -189,7 +189,7 @@ func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	var names []byte
 	if r.cipher != nil {
 		names, err = r.makeNames(ctx)
-		if errors.Is(err, fs.ErrExist) { // somebody else was the first
+		if errors.Is(err, fs.ErrExist) { // somebody else was first
 			return OpenWith(ctx, s, k)
 		}
 		if err != nil {
@@ -222,13 +222,13 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// validID says whether an ID is one that this package makes: it becomes the name of a file.
+// validID reports whether an ID is one that this package makes: it becomes the name of a file.
 func validID(id string) bool {
 	b, err := hex.DecodeString(id)
 	return err == nil && len(b) == 16
 }
 
-// Finish writes the manifest: from then on there is a backup. ErrLost when prune took it for killed meanwhile.
+// Finish writes the manifest: from then on there is a backup. ErrLost if prune took it for killed in the meantime.
 func (r *Repo) Finish(ctx context.Context, h Header, d *Draft) error {
 	err := r.finish(ctx, h, d)
 	if err != nil {
@@ -258,9 +258,9 @@ func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
 	return nil
 }
 
-// Manifest opens the manifest of a backup; "" is the newest. The caller closes it. Where the repository was opened with a policy, one
-// that this refuses is an error. Only when the manifest was read to its end is it known to be what was signed: nothing of it is to be
-// carried out before.
+// Manifest opens the manifest of a backup; "" is the newest. The caller closes it. If the repository was opened with a policy, one
+// that this refuses is an error. Only after the manifest was read to its end is it known to be what was signed: act on none of it
+// before.
 func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if id == "" {
 		var err error
@@ -275,7 +275,7 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	return r.manifest(ctx, id, sig)
 }
 
-// manifest opens a manifest, whoever signed it.
+// manifest opens a manifest, no matter who signed it.
 func (r *Repo) manifest(ctx context.Context, id string, sig *signature) (*Manifest, error) {
 	if m := r.keptManifest(id, sig); m != nil {
 		return m, nil
@@ -341,7 +341,7 @@ func (r *Repo) newest(ctx context.Context) (string, error) {
 	return slices.MaxFunc(entries, Entry.Before).ID, nil
 }
 
-// later says whether one backup counts as newer than another: one that is dated ahead of now is older than all that are not.
+// later reports whether one backup counts as newer than another: one that is dated ahead of now is older than all that are not.
 func later(h, o Header, now time.Time) bool {
 	if a, b := fleet.Ahead(h.Began, now), fleet.Ahead(o.Began, now); a != b {
 		return b
@@ -349,7 +349,7 @@ func later(h, o Header, now time.Time) bool {
 	return h.Began.After(o.Began)
 }
 
-// Newest gives the newest of some backups, the oldest first as Backups gives them, that fit; ok is false when none does. One
+// Newest returns the newest of some backups, the oldest first as Backups gives them, that fit; ok is false when none does. One
 // that is dated ahead of now counts only when there is no other.
 func Newest(list []Header, now time.Time, fits func(Header) bool) (h Header, ok bool) {
 	for _, x := range list {
@@ -371,7 +371,7 @@ func (r *Repo) ahead(ctx context.Context, now time.Time) (ids []string, err erro
 	return ids, err
 }
 
-// AheadNote says which whole backups are dated ahead of now, where one was taken for the newest; "" when there are none. A clock was
+// AheadNote says which whole backups are dated ahead of now, if one was taken for the newest; "" when there are none. A clock was
 // wrong when they were taken, or is wrong here.
 func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (string, error) {
 	ids, err := r.ahead(ctx, now)
@@ -384,7 +384,7 @@ func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (str
 	return "dated in the future because a clock was wrong, and so not considered the newest: " + strings.Join(ids, ", "), nil
 }
 
-// SetBackNote tells whoever takes a backup that others in the place are dated in the future; "" when none is. By then nobody can tell any more
+// SetBackNote warns that others in the place are dated in the future; "" if none is. By then it is unknown
 // which was taken first.
 func (r *Repo) SetBackNote(ctx context.Context, now time.Time) (string, error) {
 	ids, err := r.ahead(ctx, now)
@@ -395,8 +395,8 @@ func (r *Repo) SetBackNote(ctx context.Context, now time.Time) (string, error) {
 		". Once their dates have come they will count as newer than this one: remove them then (risso backup prune --remove ID), or give the backup to restore.", nil
 }
 
-// Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, for one of them
-// must not hinder the next backup: Catalogue and Verify tell them.
+// Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, because one of them
+// must not prevent the next backup: Catalogue and Verify report them.
 func (r *Repo) Backups(ctx context.Context) ([]Header, error) {
 	entries, err := r.Catalogue(ctx)
 	if err != nil {

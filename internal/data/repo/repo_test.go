@@ -31,7 +31,7 @@ func folder(dir string) folderPlace {
 	return folderPlace{place{s}, dir}
 }
 
-// path is the file of a key, made writable: what is put lets nobody change it.
+// path is the file of a key, made writable: objects are put read-only.
 func (f folderPlace) path(t *testing.T, key string) string {
 	t.Helper()
 	path := filepath.Join(f.dir, filepath.FromSlash(key))
@@ -70,7 +70,7 @@ func TestManifest(t *testing.T) {
 		}
 	}
 	if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
-		t.Fatalf("before the manifest there is %v, %v", list, err)
+		t.Fatalf("before the manifest there is %v, %v; want none", list, err)
 	}
 	if err := r.Finish(t.Context(), h, d); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestManifest(t *testing.T) {
 		return names, err
 	}
 	if names, err := read(); err != nil || !slices.Equal(names, []string{"s", "q", "t\n\"`'", "v", "tr"}) {
-		t.Fatalf("%q, %v", names, err)
+		t.Fatalf("got %q, %v; want []string{\"s\", \"q\", \"t\\n\\\"`'\", \"v\", \"tr\"}", names, err)
 	}
 	path := place.path(t, manifestKey(h.ID))
 	everyDamage(t, path, func() error {
@@ -118,14 +118,14 @@ func TestChunk(t *testing.T) {
 	raw := []byte(strings.Repeat("\x03abc\xfb", 50) + "\x04last")
 	first, err := k.Keep(t.Context(), "odd `name.x", "größe/..", raw)
 	if err != nil || !first.New {
-		t.Fatalf("%+v, %v", first, err)
+		t.Fatalf("got %+v, %v; want New true", first, err)
 	}
 	again, err := k.KeepStream(t.Context(), "odd `name.x", "größe/..", func(w io.Writer) error {
 		_, err := io.Copy(w, bytes.NewReader(raw))
 		return err
 	})
 	if err != nil || again.New || again.Hash != first.Hash || again.Stored != first.Stored {
-		t.Fatalf("%+v after %+v, %v", again, first, err)
+		t.Fatalf("got %+v after %+v, %v; want New false, Hash %v, Stored %v", again, first, err, first.Hash, first.Stored)
 	}
 	read := func() ([]byte, error) {
 		rc, err := r.Chunk(t.Context(), "odd `name.x", "größe/..", first.Hash)
@@ -136,7 +136,7 @@ func TestChunk(t *testing.T) {
 		return io.ReadAll(rc)
 	}
 	if b, err := read(); err != nil || !bytes.Equal(b, raw) {
-		t.Fatalf("%q, %v", b, err)
+		t.Fatalf("got %q, %v; want %q", b, err, raw)
 	}
 	path := place.path(t, chunkKey("odd `name.x", "größe/..", first.Hash))
 	everyDamage(t, path, func() error {
@@ -144,7 +144,7 @@ func TestChunk(t *testing.T) {
 		return err
 	})
 	if _, err := r.Chunk(t.Context(), "s", "t", first.Hash); !errors.Is(err, ErrDamaged) {
-		t.Fatalf("a missing chunk gives %v", err)
+		t.Fatalf("a missing chunk gives %v, want ErrDamaged", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestNames(t *testing.T) {
 	for _, n := range []string{"", "a", "A", "a.b", "a/b", "..", "a%2Fb", "größe", "😀", "new\nline", strings.Repeat("x", 100), strings.Repeat("x", 101), strings.Repeat("ü", 64), strings.Repeat("ü", 63) + "ö"} {
 		e := escape(n)
 		if len(e) > maxName || strings.ContainsAny(e, "/\n ") || e == ".." || e == "." {
-			t.Errorf("%q becomes %q", n, e)
+			t.Errorf("%q becomes %q; want len(e) at most %v, strings.ContainsAny(e, \"/\\n \") false, e not \"..\", e not \".\"", n, e, maxName)
 		}
 		if other, ok := seen[e]; ok {
 			t.Errorf("%q and %q both become %q", n, other, e)
@@ -162,7 +162,7 @@ func TestNames(t *testing.T) {
 		seen[e] = n
 	}
 	if a, b := NewID(time.Unix(1, 0)), NewID(time.Unix(2, 0)); a >= b {
-		t.Error(fmt.Sprint(a, b))
+		t.Errorf("got %v, want a less than %v", fmt.Sprint(a, b), b)
 	}
 }
 
@@ -182,7 +182,7 @@ func everyDamage(t *testing.T, path string, read func() error) {
 				t.Fatal(err)
 			}
 			if err := read(); !errors.Is(err, ErrDamaged) {
-				t.Fatalf("%s at byte %d of %d gives %v", what, i, len(whole), err)
+				t.Fatalf("%s at byte %d of %d gives %v, want ErrDamaged", what, i, len(whole), err)
 			}
 		}
 	}

@@ -13,15 +13,15 @@ import (
 // Retention says which backups stay. Counts are of periods that have a backup: Daily 7 keeps the last backup of each of the
 // last 7 days on which there was one, so that a server that is off for a month does not lose what it has.
 type Retention struct {
-	Last    int           // the newest so many
-	Within  time.Duration // all that are younger, counted from the newest; where nothing else is that young, also from the one before it
+	Last    int           // this many of the newest
+	Within  time.Duration // all that are younger, counted from the newest; if nothing else is that young, also from the one before it
 	Daily   int
 	Weekly  int // weeks begin on Monday (ISO 8601)
 	Monthly int
 	Yearly  int
 }
 
-// Empty says whether nothing is asked for.
+// Empty reports whether nothing is asked for.
 func (p Retention) Empty() bool { return p == Retention{} }
 
 // Candidate is a backup that retention judges.
@@ -32,11 +32,11 @@ type Candidate struct {
 	Server string
 	Parent string // that it cannot be restored without; "" for none
 	Proven bool   // a drill restored it
-	// Unread says that whether a drill restored it cannot be read: it may be the newest that was proven, and makes none go that was.
+	// Unread says that whether a drill restored it cannot be read: it may be the newest that was proven, and causes none that was to be removed.
 	Unread bool
 	// Vouched says that a trusted key signed what the drill found. A proof without such a key never replaces one that has it.
 	Vouched bool
-	// Keep is why it stays whatever the rules say; "" when they decide.
+	// Keep is why it stays whatever the rules say; "" if they decide.
 	Keep string
 	// Hollow is why it replaces no other; "" for a full one.
 	Hollow string
@@ -48,14 +48,14 @@ type Candidate struct {
 	physical bool
 }
 
-// replaces says whether a backup counts where rules judge another one: what nobody trusted signed never counts for what somebody trusted
-// did, nor what is not signed, or signed by one key, for what is signed by another one. Who may put files into a place shall not make
-// prune remove what others took.
+// replaces reports whether a backup counts when rules judge another one: what no trusted key signed never counts for what a trusted key
+// signed, nor what is not signed, or signed by one key, for what is signed by another one. Being able to put files into a place must not be
+// enough to make prune remove what others took.
 func (c Candidate) replaces(o Candidate) bool {
 	return c.Trusted || !o.Trusted && (o.Signer == "" || o.Signer == c.Signer)
 }
 
-// signedBy tells those that are judged together: all that are trusted, those of each other key, those that nobody signed.
+// signedBy identifies those that are judged together: all that are trusted, those of each other key, those that nobody signed.
 type signedBy struct {
 	trusted bool
 	key     PublicKey
@@ -86,17 +86,17 @@ type Decision struct {
 	Reasons []string `json:"reasons"`
 }
 
-// Decide applies the rules; without any, nothing but what is said below stays. Days, weeks, months and years are those of a time zone. Beyond the rules stay: the newest backup of
-// each group (where there are rules), the newest of each server that was proven, whatever a backup that stays builds on, and what
-// is dated ahead of now: a clock was wrong, and such a backup decides nothing about others. Each is judged among those that may replace
-// it: see Candidate.Signer.
+// Decide applies the rules; without any, only the following stays. Days, weeks, months and years are those of a time zone. Beyond the rules
+// stay: the newest backup of each group (if there are rules), the newest of each server that was proven, whatever a backup that stays
+// builds on, and what is dated ahead of now: a clock was wrong, and such a backup decides nothing about others. Each is judged among those
+// that may replace it: see Candidate.Signer.
 func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) []Decision {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Candidate) int { return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.ID, a.ID)) })
 	reasons := map[string][]string{}
 	proven := map[string][]Candidate{}
 	groups := map[string][]Candidate{}
-	hollow := map[string]string{} // the oldest hollow one behind the last full one of each group, and why
+	hollow := map[string]string{} // the oldest hollow one after the last full one of each group, and why
 	for _, c := range list {
 		if fleet.Ahead(c.Time, now) {
 			if c.Keep == "" && !p.Empty() {
@@ -134,7 +134,7 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 	for _, g := range groups {
 		p.judge(g, zone, reasons)
 	}
-	// The newest first, so that a chain of parents is mostly followed in one pass; by a wrong clock a parent may be dated behind its child.
+	// The newest first, so that a chain of parents is mostly followed in one pass; by a wrong clock a parent may be dated after its child.
 	for again := true; again; {
 		again = false
 		for _, c := range list {
@@ -176,7 +176,7 @@ func (p Retention) judge(g []Candidate, zone *time.Location, reasons map[string]
 			}
 		})
 	}
-	for _, c := range g { // which replaces not all that it stands beside
+	for _, c := range g { // which does not replace all its neighbours
 		if !p.Empty() && len(reasons[c.ID]) > 0 && slices.ContainsFunc(g, func(o Candidate) bool { return !c.replaces(o) }) {
 			reasons[c.ID] = append(reasons[c.ID], "it replaces none signed by another key: "+c.stranger())
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestRetentionHolds tries policies on histories made at random: whatever they are, what must not go stays.
+// TestRetentionHolds tries policies on histories made at random: in all of them, what must not be removed stays.
 func TestRetentionHolds(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -29,7 +29,7 @@ func TestRetentionHolds(t *testing.T) {
 		list, zone := history(random), zones[random.IntN(len(zones))]
 		got := p.Decide(list, zone, time.Now())
 		if why := violated(p, list, got, zone); why != "" {
-			t.Fatalf("seed %d, round %d, %+v in %s: %s", seed, i, p, zone, why)
+			t.Fatalf("seed %d, round %d, %+v in %s: got %s; want \"\"", seed, i, p, zone, why)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 	return ""
 }
 
-// TestRetentionOfYears takes a backup each night for two years, prunes behind each, and proves one now and then: then as many
+// TestRetentionOfYears takes a backup each night for two years, prunes after each, and proves one now and then: then as many
 // are there as were asked for, from as long ago as was asked for.
 func TestRetentionOfYears(t *testing.T) {
 	p := Retention{Daily: 7, Weekly: 4, Monthly: 12}
@@ -169,11 +169,11 @@ func TestRetentionOfYears(t *testing.T) {
 		}
 		oldest := list[0].Time
 		if age := at.Sub(oldest); age < 300*24*time.Hour || age > 2*366*24*time.Hour {
-			t.Fatalf("on %s the oldest is of %s", at, oldest)
+			t.Fatalf("on %s the oldest is of %s, want age from 300 * 24 * time.Hour to 2 * 366 * 24 * time.Hour", at, oldest)
 		}
 		// 7 days, 4 weeks, 12 months and a proven one, some of them the same.
 		if len(list) < 7+2+10 || len(list) > 7+4+12+1 {
-			t.Fatalf("on %s there are %d", at, len(list))
+			t.Fatalf("on %s there are %d, want from 7 + 2 + 10 to 7 + 4 + 12 + 1", at, len(list))
 		}
 		if !slices.ContainsFunc(list, func(c Candidate) bool { return c.Proven }) {
 			t.Fatalf("on %s no proven one is left", at)

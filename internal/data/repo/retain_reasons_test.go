@@ -112,7 +112,8 @@ func TestDead(t *testing.T) {
 		}
 	}
 	if leaseBeat > LeaseLife/10 {
-		t.Errorf("a lease is put each %v, and is dead after %v: one that is late a few times must not be", leaseBeat, LeaseLife)
+		t.Errorf("a lease is put each %v, and is dead after %v: one that is late a few times must not be; want at most LeaseLife / 10",
+			leaseBeat, LeaseLife)
 	}
 }
 

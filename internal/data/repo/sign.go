@@ -21,13 +21,16 @@ var (
 	// ErrForged says that a backup, or a mirrored log, is not what its taker signed.
 	ErrForged = fleet.WithRemedy(errors.New("it is not what was signed"),
 		"somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place")
-	// ErrUnsigned says that something is not signed: its taker did not, or somebody took the signature away.
+	// ErrUnsigned says that something is not signed: its taker did not, or somebody removed the signature.
 	ErrUnsigned = fleet.WithRemedy(errors.New("it is not signed, so it is unknown who made it"), TrustRemedy)
 	// ErrForeign says that something is signed by a key that is not trusted.
 	ErrForeign = fleet.WithRemedy(errors.New("it is signed by a key that is not trusted"), TrustRemedy)
 )
 
-// TrustRemedy is what makes a backup readable whose taker is not trusted.
+// Untrusted reports whether an error is that no trusted key has signed something: ErrUnsigned or ErrForeign.
+func Untrusted(err error) bool { return errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) }
+
+// TrustRemedy says how to read a backup whose taker is not trusted.
 const TrustRemedy = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
 
 // PublicKey is the key that verifies a taker's signatures. As text it is "ed25519:" followed by base64.
@@ -35,7 +38,7 @@ type PublicKey string
 
 const keyScheme = "ed25519:"
 
-// PublicOf gives the public half of a signing key.
+// PublicOf returns the public half of a signing key.
 func PublicOf(key ed25519.PrivateKey) PublicKey {
 	return PublicKey(keyScheme + base64.RawURLEncoding.EncodeToString(key.Public().(ed25519.PublicKey))) // of an ed25519 key it is no other
 }
@@ -59,12 +62,12 @@ func (k PublicKey) bytes() ed25519.PublicKey {
 	return b
 }
 
-// signed gives the signature of a message as text.
+// signed returns the signature of a message as text.
 func signed(key ed25519.PrivateKey, message []byte) string {
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(key, message))
 }
 
-// check says whether the key signed a message: ErrDamaged where the signature, or the key, is none, ErrForged where it is one of something else.
+// check says whether the key signed a message: ErrDamaged if the signature, or the key, is none, ErrForged if it is one of something else.
 func (k PublicKey) check(message []byte, signature string) error {
 	key := k.bytes()
 	raw, err := base64.StdEncoding.DecodeString(signature)
@@ -79,15 +82,15 @@ func (k PublicKey) check(message []byte, signature string) error {
 
 // Policy says which backups and mirrored logs may be read by a command that runs what they hold.
 type Policy interface {
-	// Accept is asked before a manifest or a log is read; what names it for people, signer is the key that signed it, "" where it is not
+	// Accept is called before a manifest or a log is read; what names it for messages, signer is the key that signed it, "" if it is not
 	// signed. An error refuses it, such as ErrUnsigned or ErrForeign. It may be called from several goroutines.
 	Accept(repository, what string, signer PublicKey) error
-	// Counts is asked by who only looks: whether what is signed by a key, "" by nobody, is to be reckoned with. It says nothing to anybody and
-	// writes nothing down; while nobody is trusted of a repository everything counts. Errors are those of Accept.
+	// Counts is called by readers: whether what is signed by a key, "" by nobody, counts. It reports nothing and
+	// writes nothing down; while no key is trusted for a repository everything counts. Errors are those of Accept.
 	Counts(repository string, signer PublicKey) error
 }
 
-// signature is the object beside a manifest that says who took the backup. Its message binds the manifest, to the last byte, to
+// signature is the object next to a manifest that says who took the backup. Its message binds the manifest, to the last byte, to
 // the backup and the repository.
 type signature struct {
 	Format     int       `json:"format"`
@@ -130,8 +133,13 @@ func (d *Draft) sums(h Header) (first, all string, err error) {
 	return hex.EncodeToString(sum[:]), all, err
 }
 
-// Mine gives the header of a backup that this repository's signer signed himself, for who builds on it: else it is ErrUnsigned or ErrForeign.
-// Where nobody signs any will do.
+// Unfit reports whether an error of Mine is of that backup alone: nothing is built on it, but another may do.
+func Unfit(err error) bool {
+	return Untrusted(err) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoBackup)
+}
+
+// Mine returns the header of a backup that this repository's signer signed, to build on: else it is ErrUnsigned or ErrForeign.
+// Without a signer any will do.
 func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	s, err := r.signature(ctx, id)
 	if err != nil {
@@ -146,7 +154,7 @@ func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	}
 	m, err := r.Manifest(ctx, id)
 	if errors.Is(err, ErrNoKey) {
-		return r.head(ctx, id) // without an identity its signer alone can be told
+		return r.head(ctx, id) // without an identity only its signer is known
 	}
 	if err != nil {
 		return h, err
@@ -155,7 +163,7 @@ func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	return m.Header, nil
 }
 
-// Strangers says which whole backups count for nothing, and why, by ID: those that the repository's policy does not reckon with, and those that
+// Strangers says which whole backups count for nothing, and why, by ID: those that the repository's policy does not count, and those that
 // are not what was signed. Without a policy there are none.
 func (r *Repo) Strangers(ctx context.Context, list []Entry) (map[string]string, error) {
 	out := map[string]string{}
@@ -185,7 +193,7 @@ func (r *Repo) Strangers(ctx context.Context, list []Entry) (map[string]string, 
 	return out, nil
 }
 
-// signed reads the signature of a backup and asks the policy; nil where there is none.
+// signed reads the signature of a backup and asks the policy; nil if there is none.
 func (r *Repo) signed(ctx context.Context, id string) (*signature, error) {
 	s, err := r.signature(ctx, id)
 	if err != nil {

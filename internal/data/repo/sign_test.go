@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// signer makes a key, as that of an account of its own.
+// signer makes a key, like that of a separate account.
 func signer(t *testing.T) ed25519.PrivateKey {
 	t.Helper()
 	k, err := SigningKey(t.TempDir(), true)
@@ -71,7 +71,8 @@ func TestNewerFormat(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "has format 2, this risso reads up to 1: take a newer one") || errors.Is(err, ErrDamaged) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v; want an error, \"has format 2, this risso reads up to 1: take a newer one\" in the error, errors.Is(err, ErrDamaged) false",
+				what, err)
 		}
 	}
 	refused("a backup", readAll(t, dir, id, Keys{}))
@@ -81,11 +82,11 @@ func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(dir, configKey)
 	b := []byte(strings.Replace(string(before[configKey]), `"format":1`, `"format":2`, 1))
 	if string(b) == string(before[configKey]) {
-		t.Fatalf("no format in %s", b)
+		t.Fatalf("no format in %s, want not string(before[configKey])", b)
 	}
 	for key, want := range before {
 		if got := files(t, dir)[key]; string(got) != string(want) {
-			t.Errorf("%s was changed", key)
+			t.Errorf("%s was changed, want string(got) %v", key, string(want))
 		}
 	}
 	putFile(t, dir, configKey, b)
@@ -96,11 +97,11 @@ func TestNewerFormat(t *testing.T) {
 		refused("the repository", open())
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != string(b) {
-		t.Errorf("%s was changed: %v", path, err)
+		t.Errorf("%s was changed: %v; want string(got) %v", path, err, string(b))
 	}
 }
 
-// TestForged puts into a repository what its taker did not sign, plain and encrypted: who restores is told, and nobody reads it
+// TestForged puts into a repository what its taker did not sign, plain and encrypted: a restore reports it, and it is never read
 // to its end.
 func TestForged(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
@@ -123,7 +124,7 @@ func TestForged(t *testing.T) {
 			for _, f := range files {
 				b, err := os.ReadFile(filepath.Join(dir, "backups", from, f))
 				name := filepath.Join(dir, "backups", to, f)
-				os.Remove(name) // what is put lets nobody change it
+				os.Remove(name) // files put there are not writable
 				if err == nil {
 					err = os.WriteFile(name, b, 0o600)
 				}
@@ -174,16 +175,16 @@ func TestForged(t *testing.T) {
 			}
 			v, err := opened(t, dir, with(identity, nil, trust)).Verify(t.Context(), VerifyOptions{})
 			if err != nil || v.Whole() != (c.want == nil) {
-				t.Errorf("encrypted %t, %s: verified %+v, %v", encrypted, c.name, v, err)
+				t.Errorf("encrypted %t, %s: verified %+v, %v; want v.Whole() %v", encrypted, c.name, v, err, c.want == nil)
 			}
-			if c.want == ErrForged || c.want == ErrDamaged { // the flag is for what nobody signed, not for what was changed
+			if c.want == ErrForged || c.want == ErrDamaged { // the flag is for unsigned backups, not for changed ones
 				trust.Unsigned = true
 				if err := readAll(t, dir, c.id, with(identity, nil, trust)); !errors.Is(err, c.want) {
 					t.Errorf("encrypted %t, %s, unsigned allowed: %v, not %v", encrypted, c.name, err, c.want)
 				}
 			}
 		}
-		// The head beside it, which lists go by, is compared with what was signed.
+		// The head next to it, which lists use, is compared with what was signed.
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(model)); err != nil {
 			t.Fatal(err)
@@ -208,7 +209,7 @@ func TestForged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if list, _ := filepath.Glob(filepath.Join(model, "backups", older, "*")); len(list) != 0 {
-			t.Errorf("prune leaves %v", list)
+			t.Errorf("prune leaves %v, want none", list)
 		}
 	}
 }
@@ -246,17 +247,17 @@ func TestFirstUse(t *testing.T) {
 		said = nil
 	}
 	if err := read(dir, unsigned); !errors.Is(err, ErrUnsigned) {
-		t.Errorf("unsigned: %v", err)
+		t.Errorf("unsigned: got %v, want ErrUnsigned", err)
 	}
 	if err := read(dir, first); err != nil {
 		t.Error(err)
 	}
 	tells(string(PublicOf(mine)))
 	if err := read(dir, first); err != nil || len(said) > 0 {
-		t.Errorf("the second time: %v, %q", err, said)
+		t.Errorf("the second time: got %v, %q; want none", err, said)
 	}
 	if err := read(dir, second); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), string(PublicOf(theirs))) {
-		t.Errorf("another key: %v", err)
+		t.Errorf("another key: got %v; want ErrForeign, string(PublicOf(theirs)) in the error", err)
 	}
 	if err := read(dir, second, func(p *Trust) { p.Unsigned = true }); err != nil {
 		t.Error(err)
@@ -273,7 +274,7 @@ func TestFirstUse(t *testing.T) {
 		t.Errorf("trusted before: %v", err)
 	}
 	if st, err := os.Stat(filepath.Join(account, knownFile)); err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", st, err)
+		t.Errorf("got %v, %v; want Mode().Perm() 0o600", st, err)
 	}
 	// Another repository in the same place.
 	if err := os.RemoveAll(dir); err != nil {
@@ -281,9 +282,9 @@ func TestFirstUse(t *testing.T) {
 	}
 	other := taken(t, made(t, dir, with(Keys{}, signer(t), nil)), NewID(now), now, "CREATE DATABASE pwned")
 	if err := read(dir, other); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "has been replaced by another") {
-		t.Errorf("another repository: %v", err)
+		t.Errorf("another repository: got %v; want ErrForeign, \"has been replaced by another\" in the error", err)
 	}
-	// Who takes backups trusts himself, and then nobody else by first use.
+	// Taking backups implies trusting oneself, and then nobody else by first use.
 	elsewhere := t.TempDir()
 	key, err := SigningKey(account, true)
 	if err != nil {
@@ -295,7 +296,7 @@ func TestFirstUse(t *testing.T) {
 	}
 	foreign := taken(t, made(t, elsewhere, with(Keys{}, theirs, nil)), NewID(now), now, "CREATE DATABASE pwned")
 	if err := read(elsewhere, foreign); !errors.Is(err, ErrForeign) {
-		t.Errorf("another's in a repository of one's own: %v", err)
+		t.Errorf("another's in a repository of one's own: got %v, want ErrForeign", err)
 	}
 	if err := read(elsewhere, taken(t, r, NewID(now.Add(time.Minute)), now, "CREATE VIEW v AS SELECT 1")); err != nil {
 		t.Errorf("one's own: %v", err)
@@ -304,15 +305,15 @@ func TestFirstUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := read(elsewhere, foreign); err == nil || !strings.Contains(err.Error(), "line 1") {
-		t.Errorf("with a damaged file of known keys: %v", err)
+		t.Errorf("with a damaged file of known keys: got %v; want an error, \"line 1\" in the error", err)
 	}
 }
 
-// TestSigningKey: it is made once, for the account's eyes only, also by several processes at once.
+// TestSigningKey: it is made once, for the account's eyes only, also by several processes at the same time.
 func TestSigningKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "risso")
 	if _, err := SigningKey(dir, false); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("before there is one: %v", err)
+		t.Errorf("before there is one: %v, want os.ErrNotExist", err)
 	}
 	var wg sync.WaitGroup
 	got := make([]PublicKey, 8)
@@ -327,17 +328,17 @@ func TestSigningKey(t *testing.T) {
 	}
 	wg.Wait()
 	if len(slices.Compact(got)) != 1 {
-		t.Errorf("several keys: %v", got)
+		t.Errorf("several keys: got %v, want len(slices.Compact(got)) 1", got)
 	}
 	list, err := os.ReadDir(dir)
 	if err != nil || len(list) != 1 {
-		t.Fatalf("%v, %v", list, err)
+		t.Fatalf("got %v, %v; want length 1", list, err)
 	}
 	if st, err := list[0].Info(); err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", st.Mode(), err)
+		t.Errorf("got %v, %v; want Perm() 0o600", st.Mode(), err)
 	}
 	if k, err := ParsePublicKey(string(got[0]) + "\n"); err != nil || k != got[0] {
-		t.Errorf("%v, %v", k, err)
+		t.Errorf("got %v, %v; want got[0]", k, err)
 	}
 	for _, bad := range []string{"", "ed25519:", "ed25519:AAAA", string(got[0]) + "A", "rsa:" + string(got[0][8:])} {
 		if _, err := ParsePublicKey(bad); err == nil {

@@ -31,13 +31,13 @@ type VerifyOptions struct {
 	Backups []string // IDs; empty: all that are whole
 	Quick   bool     // objects are there and as long as they should be; they are not read
 	// SetAside puts damaged objects away under damaged/, so that the next backup, or a copy from a second place, stores them
-	// anew. Without that a backup that has the same rows takes the damaged object for them.
+	// again. Without that a backup that has the same rows takes the damaged object for them.
 	SetAside bool
-	Threads  int // objects read at once; 0: two for each processor, at most 16
+	Threads  int // objects read at the same time; 0: two for each processor, at most 16
 	// Journal is a file of this host in which verified objects are noted, so that an interrupted run goes on; "": none. The
 	// caller removes it when it wants all to be read again; a run that reaches its end removes it.
 	Journal string
-	// Progress is told now and then how many bytes of objects are verified, of how many. It may be called from several
+	// Progress is called now and then with how many bytes of objects are verified, of how many. It may be called from several
 	// goroutines.
 	Progress func(done, total int64)
 }
@@ -61,11 +61,11 @@ type Problem struct {
 	Aside   string      `json:"aside,omitempty"` // where it was moved to
 }
 
-// Taken says whether the next backup that holds the same takes the object as it is, for it is named by what it holds; a part of a
+// Taken reports whether the next backup that holds the same takes the object as it is, because it is named by what it holds; a part of a
 // physical backup is that backup's alone.
 func (p Problem) Taken() bool { return p.Kind == Damaged && strings.HasPrefix(p.Key, dataPrefix) }
 
-// Movable says whether VerifyOptions.SetAside puts it away.
+// Movable reports whether VerifyOptions.SetAside puts it away.
 func (p Problem) Movable() bool { return p.Kind == Damaged && immutable(p.Key) }
 
 // Verified is what a verification found.
@@ -81,10 +81,10 @@ type Verified struct {
 	Broken      []string  `json:"broken"` // backups that cannot be restored in full
 }
 
-// Whole says whether nothing is wrong.
+// Whole reports whether nothing is wrong.
 func (v *Verified) Whole() bool { return len(v.Problems) == 0 }
 
-// maxProblems bounds the list of problems, not their count: a place that lost everything is told in a page.
+// maxProblems bounds the list of problems, not their count: a place that lost everything is described in a page.
 const maxProblems = 10000
 
 // verifier is one run.
@@ -231,14 +231,9 @@ func (v *verifier) choose(ctx context.Context) error {
 	return nil
 }
 
-// told says whether an error is of one backup, and is told as its problem.
+// told reports whether an error concerns one backup, and is reported as its problem.
 func told(err error) bool {
-	for _, is := range []error{ErrDamaged, ErrNoKey, ErrUnsigned, ErrForeign} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+	return Untrusted(err) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey)
 }
 
 // manifests reads the manifests to their ends and gathers what they need.
@@ -253,7 +248,7 @@ func (v *verifier) manifests(ctx context.Context) error {
 				return err
 			}
 			switch _, err := v.r.signed(ctx, id); {
-			case errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign):
+			case Untrusted(err):
 				v.problem(Foreign, manifestKey(id), err.Error())
 			case errors.Is(err, ErrDamaged):
 				v.problem(Damaged, signatureKey(id), err.Error())
@@ -279,8 +274,8 @@ func (v *verifier) listed(ctx context.Context, id string) (keySet, int64, error)
 		}
 		return nil
 	})
-	if errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) {
-		return nil, 0, nil // told of the manifest
+	if Untrusted(err) {
+		return nil, 0, nil // reported of the manifest
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) {
 		v.problem(kindOf(err), objectsKey(id), err.Error())
@@ -289,7 +284,7 @@ func (v *verifier) listed(ctx context.Context, id string) (keySet, int64, error)
 	return mine, int64(len(mine)), err
 }
 
-// manifest reads a manifest and compares what it needs with the list beside it.
+// manifest reads a manifest and compares what it needs with the list next to it.
 func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count int64) error {
 	m, err := v.r.Manifest(ctx, id)
 	if err == nil {
@@ -319,12 +314,9 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 		}
 	}
 	switch {
-	case errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign):
-		v.problem(Foreign, manifestKey(id), err.Error())
-		return nil
 	case errors.Is(err, ErrNoKey) && !v.r.fits:
 		return err // no identity has opened anything: what others are is not known
-	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
+	case told(err):
 		v.problem(kindOf(err), manifestKey(id), err.Error())
 		return nil
 	case errors.Is(err, ErrNoBackup):
@@ -334,7 +326,7 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 	return err
 }
 
-// head compares the header beside the manifest, which catalogues go by, with the manifest's own. What is damaged of itself is told already.
+// head compares the header next to the manifest, which catalogues use, with the manifest's own. Damage in itself is reported already.
 func (v *verifier) head(ctx context.Context, h Header) error {
 	beside, err := v.r.head(ctx, h.ID)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) {
@@ -423,7 +415,7 @@ func (v *verifier) progress(bytes int64) {
 	}
 }
 
-// missing tells what is needed and was not found.
+// missing reports what is needed and was not found.
 func (v *verifier) missing(ctx context.Context) error {
 	if len(v.needed) == 0 {
 		return nil
@@ -457,7 +449,7 @@ func (v *verifier) problem(kind ProblemKind, key, what string) {
 	v.res.Problems = append(v.res.Problems, Problem{Kind: kind, Key: key, What: what, Backups: []string{}})
 }
 
-// blame tells which backups each problem concerns.
+// blame says which backups each problem concerns.
 func (v *verifier) blame(ctx context.Context) error {
 	if len(v.bad) == 0 {
 		return nil
@@ -469,7 +461,7 @@ func (v *verifier) blame(ctx context.Context) error {
 				concerned[i] = true
 			}
 		}
-		// A damaged list of objects alone hinders no restore.
+		// A damaged list of objects alone does not prevent a restore.
 		broken := v.hasProblem(manifestKey(id)) || v.hasProblem(signatureKey(id))
 		note := func(key string, _ int64) error {
 			if i, ok := v.bad[key]; ok {
@@ -567,7 +559,7 @@ func (v *verifier) besides(ctx context.Context) error {
 		}
 		p, err := v.r.proof(ctx, id, at)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged): // removed meanwhile, or told
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged): // removed in the meantime, or reported
 		case err != nil:
 			return err
 		case v.hasProblem(key) || v.hasProblem(key+proofSigned):
@@ -604,7 +596,7 @@ func (v *verifier) contents(ctx context.Context, key string) (int64, error) {
 		return n.n, err
 	}
 	if !isPart && strings.HasPrefix(key, physicalPrefix) {
-		return n.n, nil // its manifest is damaged, and is told; the seal says that at least this is whole
+		return n.n, nil // its manifest is damaged, and reported; the seal says that at least this is whole
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != want {
 		if !isPart {
@@ -618,7 +610,7 @@ func (v *verifier) contents(ctx context.Context, key string) (int64, error) {
 	return n.n, nil
 }
 
-// counting counts the bytes that it gives.
+// counting counts the bytes that it returns.
 type counting struct {
 	io.ReadCloser
 	n int64
@@ -630,7 +622,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// seal checks the seal of an object beside the data.
+// seal checks the seal of an object other than data.
 func (v *verifier) seal(ctx context.Context, key string) error {
 	_, err := v.r.checkSeal(ctx, key)
 	switch {

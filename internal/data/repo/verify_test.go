@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestVerify: whatever bit changes, in whatever file, with an identity or without, it is found and blamed on the backups that
-// need it; so is whatever file is gone. What no backup needs is counted.
+// TestVerify: any changed bit, in any file, with an identity or without, is found and blamed on the backups that
+// need it; so is any missing file. What no backup needs is counted.
 func TestVerify(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %t", encrypted), func(t *testing.T) {
@@ -46,10 +46,11 @@ func TestVerify(t *testing.T) {
 				r := opened(t, dir, k)
 				v, err := r.Verify(t.Context(), VerifyOptions{})
 				if err != nil || !v.Whole() || v.Objects != 5 || v.Superfluous != 1 || v.SuperBytes != nobody.Stored || !slices.Equal(v.Backups, []string{one, two}) || v.SealsOnly != (way == "no identity") {
-					t.Fatalf("%s: %+v, %v", way, v, err)
+					t.Fatalf("%s: got %+v, %v; want Whole() true, Objects 5, Superfluous 1, SuperBytes %v, Backups %v, SealsOnly %v",
+						way, v, err, nobody.Stored, []string{one, two}, way == "no identity")
 				}
 				if v, err := r.Verify(t.Context(), VerifyOptions{Backups: []string{two}}); err != nil || !v.Whole() || v.Objects != 3 || v.Superfluous != 1 {
-					t.Errorf("%s: %+v, %v", way, v, err)
+					t.Errorf("%s: got %+v, %v; want Whole() true, Objects 3, Superfluous 1", way, v, err)
 				}
 				damageAll(t, dir, k, nobody.Hash, one, two)
 			}
@@ -105,7 +106,7 @@ func checkBlame(t *testing.T, name string, v *Verified, one, two string) {
 	t.Helper()
 	p := v.Problems[0]
 	if len(v.Problems) != 1 || p.Key != name {
-		t.Fatalf("%s: %+v", name, v.Problems)
+		t.Fatalf("%s: got %+v; want len(v.Problems) 1, p.Key %v", name, v.Problems, name)
 	}
 	switch {
 	case strings.HasPrefix(name, "physical/") || strings.Contains(name, one):
@@ -114,11 +115,11 @@ func checkBlame(t *testing.T, name string, v *Verified, one, two string) {
 		}
 	case strings.HasPrefix(name, "data/s/other/"):
 		if !slices.Equal(v.Broken, []string{two}) {
-			t.Fatalf("%s breaks %q", name, v.Broken)
+			t.Fatalf("%s breaks %q, want %q", name, v.Broken, []string{two})
 		}
 	case strings.HasPrefix(name, "data/"):
 		if len(v.Broken) == 0 || len(v.Broken) != len(p.Backups) {
-			t.Fatalf("%s breaks %q, concerns %q", name, v.Broken, p.Backups)
+			t.Fatalf("%s breaks %q, concerns %q; want len(v.Broken) not 0, len(v.Broken) %v", name, v.Broken, p.Backups, len(p.Backups))
 		}
 	}
 }
@@ -141,11 +142,11 @@ func TestVerifyResumes(t *testing.T) {
 		}
 	}})
 	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want context.Canceled", err)
 	}
 	st, err := os.Stat(journal)
 	if err != nil || st.Size() < 100*8 {
-		t.Fatalf("%v, %v", st, err)
+		t.Fatalf("got %v, %v; want Size() at least 100 * 8", st, err)
 	}
 	// The end is torn, as a kill may leave it.
 	if err := os.Truncate(journal, st.Size()-3); err != nil {
@@ -154,7 +155,8 @@ func TestVerifyResumes(t *testing.T) {
 	var last, total int64
 	v, err := r.Verify(t.Context(), VerifyOptions{Journal: journal, Progress: func(d, n int64) { last, total = max(last, d), n }, Threads: 1})
 	if err != nil || !v.Whole() || v.Again < 100 || v.Again >= 300 || v.Objects != 300 || last != total || total != v.Bytes {
-		t.Fatalf("%+v, %v; %d of %d", v, err, last, total)
+		t.Fatalf("got %+v, %v; %d of %d; want v.Whole() true, v.Again at least 100, v.Again less than 300, v.Objects 300, last %d, total %d",
+			v, err, last, total, total, v.Bytes)
 	}
 	if _, err := os.Stat(journal); err == nil {
 		t.Error("the journal of a run that has ended is still there")
@@ -163,14 +165,14 @@ func TestVerifyResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, err := r.Verify(t.Context(), VerifyOptions{Journal: journal}); err != nil || v.Again != 0 {
-		t.Fatalf("%+v, %v", v, err)
+		t.Fatalf("got %+v, %v; want Again 0", v, err)
 	}
 	link := filepath.Join(t.TempDir(), "journal") // on a full disk
 	if err := os.Symlink("/dev/full", link); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := r.Verify(t.Context(), VerifyOptions{Journal: link}); err != nil || !v.Whole() || v.Objects != 300 {
-		t.Fatalf("where the journal has no room: %+v, %v", v, err)
+		t.Fatalf("where the journal has no room: %+v, %v; want Whole() true, Objects 300", v, err)
 	}
 }
 
@@ -178,11 +180,11 @@ func TestVerifyResumes(t *testing.T) {
 func TestVerifyNothing(t *testing.T) {
 	r := made(t, t.TempDir(), Keys{})
 	if _, err := r.Verify(t.Context(), VerifyOptions{}); !errors.Is(err, ErrNoBackup) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNoBackup", err)
 	}
 	id := back(t, r, time.Now(), map[string][]string{"s.t": {"x"}})
 	if _, err := r.Verify(t.Context(), VerifyOptions{Backups: []string{id, "20200101T000000Z-000000"}}); !errors.Is(err, ErrNoBackup) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNoBackup", err)
 	}
 }
 
@@ -199,7 +201,7 @@ func TestMend(t *testing.T) {
 		list, _ := filepath.Glob(filepath.Join(first, "data", "s", "t", "*"))
 		b, err := os.ReadFile(list[0])
 		if err != nil || len(list) != 2 {
-			t.Fatal(list, err)
+			t.Fatalf("got %v, %v; want length 2", list, err)
 		}
 		b[9] ^= 1
 		if err := os.WriteFile(list[0], b, 0o600); err != nil {
@@ -207,18 +209,18 @@ func TestMend(t *testing.T) {
 		}
 		v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true})
 		if err != nil || len(v.Problems) != 1 || v.Problems[0].Aside == "" {
-			t.Fatalf("%+v, %v", v, err)
+			t.Fatalf("got %+v, %v; want len(Problems) 1, Problems[0].Aside not \"\"", v, err)
 		}
 		if aside, err := os.ReadFile(filepath.Join(first, v.Problems[0].Aside)); err != nil || !bytes.Equal(aside, b) {
-			t.Fatalf("set aside: %q, %v", aside, err)
+			t.Fatalf("set aside: got %q, %v; want %q", aside, err, b)
 		}
 		if v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true}); err != nil || len(v.Problems) != 1 || v.Problems[0].Kind != Missing {
-			t.Fatalf("%+v, %v", v, err)
+			t.Fatalf("got %+v, %v; want len(Problems) 1, Problems[0].Kind Missing", v, err)
 		}
 	}
 	damage()
 	if c, err := opened(t, second, Keys{}).CopyTo(t.Context(), at(t, first), CopyOptions{}); err != nil || c.Mended != 1 || c.Objects != 1 || len(c.There) != 1 {
-		t.Fatalf("%+v, %v", c, err)
+		t.Fatalf("got %+v, %v; want Mended 1, Objects 1, len(There) 1", c, err)
 	}
 	whole(t, r, one)
 	damage()

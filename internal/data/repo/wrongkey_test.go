@@ -13,7 +13,8 @@ import (
 	"filippo.io/age"
 )
 
-// TestVerifyWrongKey: an identity that opens nothing is one error, and nothing is set aside for want of a key, whatever of it is known here.
+// TestVerifyWrongKey: an identity that opens nothing is one error, and nothing is set aside because a key is missing, whatever is known of
+// it here.
 func TestVerifyWrongKey(t *testing.T) {
 	one, write, _ := keys(t)
 	two, _, _ := keys(t)
@@ -53,10 +54,10 @@ func TestVerifyWrongKey(t *testing.T) {
 	}
 	for what, k := range map[string]Keys{"one of two": with(one), "the other": with(two), "among others": with(stranger, two)} {
 		if v, err := look(k); err != nil || !v.Whole() || v.Objects != 4 {
-			t.Errorf("%s: %+v, %v", what, v, err)
+			t.Errorf("%s: got %+v, %v; want Whole() true, Objects 4", what, v, err)
 		}
 	}
-	// An object, and a manifest, of another recipient in the same place: told, and left where they are.
+	// An object, and a manifest, of another recipient in the same place: reported, and left where they are.
 	other := t.TempDir()
 	more, _, _ := keys(t)
 	both := []string{stranger.Recipient().String(), more.Recipient().String()} // so that sizes agree
@@ -95,7 +96,7 @@ func TestVerifyWrongKey(t *testing.T) {
 			bad[at] ^= 4
 			putFile(t, dir, name, bad)
 			if v, err := look(with(one)); err != nil || len(v.Problems) != 1 || v.Problems[0].Kind != Damaged || v.Problems[0].Aside == "" {
-				t.Errorf("byte %d of %s changed: %+v, %v", at, name, v, err)
+				t.Errorf("byte %d of %s changed: got %+v, %v; want len(Problems) 1, v.Problems[0].Kind Damaged, v.Problems[0].Aside not \"\"", at, name, v, err)
 			}
 			putFile(t, dir, name, b)
 		}
@@ -119,12 +120,13 @@ func TestOtherNames(t *testing.T) {
 	was := files(t, dir)
 	r := opened(t, dir, Keys{Identities: []age.Identity{one}})
 	if v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true}); err == nil || !strings.Contains(err.Error(), namesKey) || !sameFiles(files(t, dir), was) {
-		t.Errorf("on another host: %+v, %v", v, err)
+		t.Errorf("on another host: got %+v, %v; want an error, %q in the error, sameFiles(files(t, dir), was) true", v, err, namesKey)
 	}
 	r = opened(t, dir, Keys{Identities: []age.Identity{one}, CacheDir: write.CacheDir})
 	v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true})
 	if err != nil || len(v.Problems) != 1 || v.Problems[0].Key != namesKey || v.Problems[0].Kind != Damaged || !sameFiles(files(t, dir), was) {
-		t.Errorf("on the host that keeps the key: %+v, %v", v, err)
+		t.Errorf("on the host that keeps the key: %+v, %v; want len(Problems) 1, Problems[0].Key %v, Problems[0].Kind Damaged, sameFiles(files(t, dir), was) true",
+			v, err, namesKey)
 	}
 }
 

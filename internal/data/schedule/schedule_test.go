@@ -97,7 +97,8 @@ func TestClocksChange(t *testing.T) {
 	first := s.Next(now)
 	second := s.Next(first)
 	if first.Format("02 15:04") != "25 02:30" || second.Format("02 15:04") != "26 02:30" {
-		t.Errorf("%s, then %s", first.Format(form), second.Format(form))
+		t.Errorf("got %s, then %s; want first.Format(\"02 15:04\") \"25 02:30\", second.Format(\"02 15:04\") \"26 02:30\"",
+			first.Format(form), second.Format(form))
 	}
 }
 
@@ -143,7 +144,7 @@ func FuzzParse(f *testing.F) {
 		}
 		next := s.Next(now)
 		if !next.After(now) {
-			t.Errorf("%q: %s", text, next)
+			t.Errorf("%q: got %s, want After(now) true", text, next)
 		}
 		if again, err := Parse(s.String()); err != nil || !again.Next(now).Equal(next) {
 			t.Errorf("%q reads back as %q: %v", text, s, err)
@@ -189,7 +190,7 @@ func TestEdges(t *testing.T) {
 	if got := (Schedule{}).Next(time.Now()); !got.IsZero() {
 		t.Errorf("no schedule: got %v, want no time", got)
 	}
-	// 29 February on a Sunday comes 28 years later, or 40 where a century that is no leap year lies between.
+	// 29 February on a Sunday comes 28 years later, or 40 if there is a century that is no leap year in between.
 	if s, err := Parse("0 0 29 2 */7"); err != nil {
 		t.Error(err)
 	} else if got := s.Next(time.Date(2076, 3, 1, 0, 0, 0, 0, time.UTC)); got.Format("2006-01-02") != "2104-02-29" && got.IsZero() {

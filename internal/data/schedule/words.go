@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// words reads a schedule in words: what repeats, and behind "at" the time of the day.
+// words reads a schedule in words: what repeats, and after "at" the time of day.
 func (s *Schedule) words(words []string) error {
 	at := 0
 	for i, w := range words {

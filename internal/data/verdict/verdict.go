@@ -15,24 +15,24 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// Want is how a server is to be protected.
+// Want is how a server should be protected.
 type Want struct {
 	Backup   schedule.Schedule // zero: by hand
 	Drill    schedule.Schedule
 	Checksum schedule.Schedule
 	Age      Limits // of the last backup; 0: as the schedule says, or 26 h and 52 h without one
 	Proof    Limits // since a backup was proven; 0: as the schedule of drills says, or 30 days without one; never lost
-	Mirror   bool   // binary logs are to be mirrored
+	Mirror   bool   // binary logs should be mirrored
 	Behind   Limits // how far the mirror may be behind; 0: 2 minutes and an hour
 	Place    string
 	Outage   Outage
 	Newest   Uncounted // the newest backup, when it does not count
 	Strange  string    // which mirrored logs do not count, and why: they are not signed by a trusted key; "": none
 	Doubt    string    // why the newest proof counts for nothing; "": it counts, or there is none
-	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
+	Since    time.Time // when this was first wanted: what could not have been done yet is not missed; zero: long ago
 }
 
-// Limits are the ages from which something is late, which is a warning, and lost, which is critical. 0: as is usual.
+// Limits are the ages from which something is late, which is a warning, and lost, which is critical. 0: the default.
 type Limits struct{ Late, Lost time.Duration }
 
 // Never is a limit that is not reached.
@@ -55,7 +55,7 @@ const (
 	Critical State = "critical"
 )
 
-// Verdict is what is to be said of how a server is protected.
+// Verdict describes how a server is protected.
 type Verdict struct {
 	State    State           `json:"state"`
 	Words    string          `json:"words"`    // one sentence
@@ -77,7 +77,7 @@ const (
 type Facts struct {
 	state.Protection
 	Mirrors []state.Mirror // of this server
-	Source  string         // the watched server that it replicates from, when that one is backed up, or is to be; else ""
+	Source  string         // the watched server that it replicates from, if that one is or should be backed up; else ""
 	First   time.Time      // when the oldest backup that is there ended; zero: unknown
 	Short   bool           // the mirrored logs are known to end before the position of the last backup
 }
@@ -94,7 +94,7 @@ type UncountedKind int
 const (
 	// Hollow is one that holds too little to protect anybody: see repo.Hollow.
 	Hollow UncountedKind = iota
-	// Part is one that was to hold only a part of its server. It is of interest only where there is no other.
+	// Part is a backup of only a part of its server. It matters only if there is no other.
 	Part
 	// Strange is one not signed by a trusted key: see repo.Repo.Strangers. No restore would read it.
 	Strange
@@ -102,7 +102,7 @@ const (
 	Broken
 )
 
-// Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
+// Judge says how a server is protected; a want of nil: nothing is configured for it, and only what exists counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
 	if want == nil && f.LastBackup == nil && f.Source != "" {
@@ -144,7 +144,7 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 	switch id {
 	case "never", "stale", "mirror_begins":
 		if backs {
-			break // it is being mended
+			break // it is being fixed
 		}
 		remedy = "risso backup --dsn … --to " + quote(place)
 	case "unproven", "drill_failed":
@@ -169,7 +169,7 @@ func quote(place string) string {
 	return "'" + strings.ReplaceAll(place, "'", `'\''`) + "'"
 }
 
-// running gives the run of a kind that goes on.
+// running returns the current run of a kind.
 func (r *round) running(kind state.JobKind) (state.Run, bool) {
 	i := slices.IndexFunc(r.p.Running, func(n state.Run) bool { return n.Kind == kind })
 	if i < 0 {
@@ -225,11 +225,11 @@ func (r *round) fresh() {
 	}
 }
 
-// uncounted says that the newest backup does not count. One that a stranger put there is told, and those before it tell how bad it is.
+// uncounted says that the newest backup does not count. One that a stranger put there is reported, and those before it show how bad it is.
 func (r *round) uncounted() {
 	const words = "the newest backup, %s, does not count: %s"
 	switch u := r.want.Newest; {
-	case u.ID == "" || u.Kind == Part: // fresh tells of that
+	case u.ID == "" || u.Kind == Part: // fresh reports that
 	case u.Kind == Strange:
 		r.add("strange", fleet.SeverityWarning, time.Time{}, words, u.ID, u.Why)
 	case u.Kind == Broken:
@@ -250,7 +250,7 @@ func (r *round) ahead() {
 	}
 }
 
-// dueAfter is when the backup behind one of that time was due.
+// dueAfter is when the backup after one of that time was due.
 func (r *round) dueAfter(began, otherwise time.Time) time.Time {
 	if r.want.Age.Late > 0 || zero(r.want.Backup) {
 		return otherwise
@@ -261,7 +261,7 @@ func (r *round) dueAfter(began, otherwise time.Time) time.Time {
 func zero(s schedule.Schedule) bool { return s.String() == "" }
 
 // overdue says when something that was last done at a time is late, and when it is lost: late a second time. A plan lets it
-// come later than it says by a quarter of the time between two, at least 15 minutes and at most 4 hours, for it takes time.
+// come later than it says by a quarter of the time between two, at least 15 minutes and at most 4 hours, because it takes time.
 func overdue(plan schedule.Schedule, last time.Time, limits Limits, otherwise time.Duration) (late, lost time.Time) {
 	if zero(plan) {
 		late, lost = last.Add(otherwise), last.Add(2*otherwise)
@@ -417,7 +417,7 @@ func (r *round) mirror() {
 }
 
 // failing says which jobs' last runs did not go well. Backups and drills that fail say so above, once it matters; that the
-// very last try failed is told at once.
+// very last try failed is reported immediately.
 func (r *round) failing() {
 	for _, n := range r.p.Failing {
 		if n.Outcome == state.OutcomeInterrupted && n.Kind != state.JobBackup || n.Kind == state.JobDrill && r.p.LastDrill != nil && !r.p.LastDrill.Passed {
@@ -444,7 +444,7 @@ func orNothing(s, otherwise string) string {
 
 // verdict sums up.
 func (r *round) verdict() Verdict {
-	// Of two that are as bad a backup that failed stands first: it says why.
+	// Of two that are as bad a failed backup comes first: it says why.
 	slices.SortStableFunc(r.found, func(a, b fleet.Finding) int {
 		first := func(f fleet.Finding) int {
 			if f.ID == failedBackup {
@@ -495,16 +495,16 @@ func (r *round) clock(t time.Time) string {
 	return "at " + t.Format("15:04")
 }
 
-// since writes a moment behind the word since.
+// since writes a moment after the word since.
 func (r *round) since(t time.Time) string {
 	return strings.TrimPrefix(strings.TrimPrefix(r.clock(t), "at "), "on ")
 }
 
-// ago writes how old something is; what lies a moment ahead is of now.
+// ago writes how old something is; what is a moment ahead counts as now.
 func ago(d time.Duration) string { return digits.Age(max(0, d.Seconds())) }
 
-// Changes gives the events of what is found now and was not before: an overdue backup, a mirror that is behind. What
-// failed is told by the job itself.
+// Changes returns the events of what is found now and was not before: an overdue backup, a mirror that is behind. What
+// failed is reported by the job itself.
 func Changes(instance string, before, now Verdict, at time.Time) []fleet.Event {
 	var out []fleet.Event
 	for _, f := range now.Findings {

@@ -40,20 +40,21 @@ func TestChanges(t *testing.T) {
 	lost := Judge(f, &want, now)
 	events := Changes("db1", well, late, now)
 	if len(events) != 1 || events[0].Severity != fleet.SeverityWarning || events[0].Subject != "stale" || events[0].Instance != "db1" || events[0].Kind != fleet.EventProtect {
-		t.Errorf("%+v", events)
+		t.Errorf("got %+v; want len(events) 1, events[0].Severity fleet.SeverityWarning, events[0].Subject \"stale\", events[0].Instance \"db1\", events[0].Kind fleet.EventProtect",
+			events)
 	}
 	if events := Changes("db1", late, late, now); len(events) != 0 {
-		t.Errorf("told twice: %+v", events)
+		t.Errorf("told twice: got %+v, want none", events)
 	}
 	if events := Changes("db1", late, lost, now); len(events) != 1 || events[0].Severity != fleet.SeverityCritical {
-		t.Errorf("worse is not told: %+v", events)
+		t.Errorf("worse is not told: %+v; want len(events) 1, events[0].Severity fleet.SeverityCritical", events)
 	}
 	if events := Changes("db1", lost, well, now); len(events) != 0 {
-		t.Errorf("%+v", events)
+		t.Errorf("got %+v, want none", events)
 	}
 	f.LastBackup = nil
 	if events := Changes("db1", Verdict{}, Judge(f, &want, now), now); len(events) != 0 {
-		t.Errorf("what was so at the start is no event: %+v", events)
+		t.Errorf("what was so at the start is no event: %+v, want none", events)
 	}
 	if events := Changes("db1", well, Judge(f, &want, now), now); len(events) != 1 || events[0].Subject != "never" {
 		t.Errorf("a server that was well has no backup any more: got %+v, want one event, never", events)

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// blockSize is what a worker takes at once: small enough to stay in a core's cache.
+	// blockSize is what a worker takes at a time: small enough to stay in a core's cache.
 	blockSize = 512 << 10
-	// readSize is what is read at once: so little that Go's scheduler does not take a read from the page cache
+	// readSize is what is read at a time: so little that Go's scheduler does not take a read from the page cache
 	// for one that blocks, which would cost two switches of threads.
 	readSize = 64 << 10
-	// statementLimit bounds the bytes of one event that are looked at; the rest is counted, not read.
+	// statementLimit bounds the bytes of one event that are examined; the rest is counted, not read.
 	statementLimit = 8 << 20
 	// overlap is what is looked at again when the end of a long event is searched piece by piece: it must
 	// hold the lines that mark an event's beginning.
@@ -107,7 +107,7 @@ func (r *blocks) next(buf []byte) (block, []byte, error) {
 	}
 }
 
-// long makes a block of the beginning of an event that is over the limit, and passes over its rest.
+// long makes a block of the beginning of an event that is over the limit, and skips its rest.
 func (r *blocks) long(b block, buf []byte, n int) (block, []byte, error) {
 	b.data = buf[:statementLimit]
 	piece := make([]byte, n-statementLimit+256<<10)
@@ -173,8 +173,8 @@ func lastEvent(b []byte, from int) int {
 	return -1
 }
 
-// lastWhole returns where the last whole header starts, whatever line it follows, or -1: for logs whose statements lack their ends.
-// What b begins with is no answer.
+// lastWhole returns where the last whole header starts, after any line, or -1: for logs whose statements have no ends.
+// The beginning of b does not count.
 func lastWhole(b []byte) int {
 	for end := len(b); end > 0; {
 		end = bytes.LastIndex(b[:end], []byte("\n"+queryMark))
@@ -200,7 +200,7 @@ func lastWhole(b []byte) int {
 }
 
 // nextHeader returns where the next event starts in the rest of a statement, or -1: after a line ended by ";", or where nothing but a
-// whole header tells.
+// whole header shows it.
 func nextHeader(b []byte) int {
 	end := nextEvent(b, 0, false)
 	nl := bytes.IndexByte(b, '\n')

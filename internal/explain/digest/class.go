@@ -21,7 +21,7 @@ const (
 	maxClassValues = 4000
 )
 
-// class is the figures of one class in one worker.
+// class holds the figures of one class in one worker.
 type class struct {
 	hash    uint64
 	key     []byte // the group, at most keepText bytes of it
@@ -71,7 +71,7 @@ func (s *sample) ptID() string {
 	return sqltext.PtID(string(s.query))
 }
 
-// before orders samples: slowest first, then as they stand in the sources.
+// before orders samples: slowest first, then in the order of the sources.
 func (s *sample) compare(o *sample) int {
 	return cmp.Or(cmp.Compare(o.micros, s.micros), cmp.Compare(s.source, o.source), cmp.Compare(s.offset, o.offset))
 }
@@ -100,7 +100,7 @@ func (s *sample) set(ev *raw, source, limit int) {
 		q = q[:limit]
 	}
 	if cap(s.query) > 2*keepText && cap(s.query) > 2*len(q) {
-		s.query = nil // a short statement shall not hold the memory of a long one
+		s.query = nil // a short statement must not hold the memory of a long one
 	}
 	if len(q) > cap(s.query) && len(q) > keepText {
 		s.query = make([]byte, 0, len(q))
@@ -116,7 +116,7 @@ func (s *sample) set(ev *raw, source, limit int) {
 }
 
 // sampleLimit is how many bytes of a statement of n may be kept in place of an old sample: as many as were asked for, as
-// long as there is room for them.
+// long as there is memory for them.
 func (w *worker) sampleLimit(old *sample, n int) int {
 	if w.SampleBytes >= 0 {
 		n = min(n, w.SampleBytes)
@@ -127,7 +127,7 @@ func (w *worker) sampleLimit(old *sample, n int) int {
 	return n
 }
 
-// histBucket is the power of ten that a number of micros is in, as far as the histogram tells them apart: 0 is
+// histBucket is the power of ten that a number of micros is in, as far as the histogram distinguishes them: 0 is
 // under 10, 7 is 10 seconds and more. 1233/4096 is log10(2), about.
 func histBucket(v uint64) int {
 	i := bits.Len64(min(v, 10_000_000)) * 1233 >> 12
@@ -212,7 +212,7 @@ func (c *class) bytes() int {
 	return n + 32
 }
 
-// classTable finds classes by their group. Hashes stand apart so that a miss touches little memory.
+// classTable finds classes by their group. Hashes are separate so that a miss touches little memory.
 type classTable struct {
 	hashes []uint64
 	list   []*class

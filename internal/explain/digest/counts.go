@@ -6,7 +6,7 @@ import "math"
 // saw little takes little. A key is a dimension (a number attribute, or db, user, host, a text attribute) and
 // a bucket's or a value's number. Each entry is one word: key+1 in the upper 24 bits, the count in the lower 40.
 //
-// Once there are many, or pages take hardly more, they stand in pages instead, where nothing has to be searched and
+// Once there are many, or pages take hardly more, they are in pages instead, where nothing has to be searched and
 // a counter takes a quarter of the processor's cache: neighbouring numbers, 64 to a page, and no page where there are
 // none. What a page's counter cannot hold goes to the table again.
 type counts struct {
@@ -36,7 +36,7 @@ func key(dim, id uint32) uint64 { return uint64(dim<<dimShift|id) + 1 }
 
 func place(k uint64, mask uint64) uint64 { return (k * 0x9E3779B97F4A7C15) >> 40 & mask }
 
-// bump adds 1 to a counter that is in a page and over 0; it tells whether there is such a one.
+// bump adds 1 to a counter that is in a page and over 0; it reports whether there is one.
 func (c *counts) bump(dim, id uint32) bool {
 	if int(dim) >= len(c.pages) {
 		return false
@@ -52,7 +52,7 @@ func (c *counts) bump(dim, id uint32) bool {
 	return false
 }
 
-// add adds n and tells whether the key is new.
+// add adds n and reports whether the key is new.
 func (c *counts) add(dim, id uint32, n uint64) bool {
 	if c.pages == nil {
 		return c.addSlot(dim, id, n)
@@ -68,7 +68,7 @@ func (c *counts) add(dim, id uint32, n uint64) bool {
 	return before == 0
 }
 
-// page gives the page that a counter is in.
+// page returns the page that a counter is in.
 func (c *counts) page(dim, id uint32) *page {
 	c.pages = grown(c.pages, int(dim)+1)
 	n := int(id >> pageBits)
@@ -81,7 +81,7 @@ func (c *counts) page(dim, id uint32) *page {
 	return list[n]
 }
 
-// dense tells whether pages would take no more than a table of four times the size, which soon would be needed.
+// dense reports whether pages would take no more than a table of four times the size, which soon would be needed.
 func (c *counts) dense() bool {
 	seen := make(map[uint32]struct{})
 	for _, s := range c.slots {
@@ -118,7 +118,7 @@ func (c *counts) addSlot(dim, id uint32, n uint64) bool {
 		if s == 0 {
 			c.slots[i] = k<<countBits | min(n, countMask)
 			c.used++
-			if c.used*2 > len(c.slots) { // half empty: a key is found at its place, or beside it
+			if c.used*2 > len(c.slots) { // half empty: a key is found at its place, or next to it
 				c.grow()
 			}
 			return true
@@ -126,7 +126,7 @@ func (c *counts) addSlot(dim, id uint32, n uint64) bool {
 	}
 }
 
-// has tells whether the key is there.
+// has reports whether the key is there.
 func (c *counts) has(dim, id uint32) bool {
 	if c.pages != nil {
 		return c.inPage(dim, id) > 0

@@ -11,7 +11,7 @@ func TestCounts(t *testing.T) {
 	for _, x := range []struct {
 		many   int
 		apart  uint32 // how far numbers are from each other
-		atOnce int    // how many counters stand in the table before there are pages
+		atOnce int    // how many counters are in the table before there are pages
 	}{{10, 1, fewSlots / 2}, {500, 1, fewSlots / 2}, {5000, 1, fewSlots / 2}, {2000, 100, manySlots / 2}, {5000, 50, manySlots / 2}} {
 		var c counts
 		many := x.many
@@ -27,19 +27,19 @@ func TestCounts(t *testing.T) {
 				n = math.MaxUint32
 			}
 			if c.has(k[0], k[1]) != (want[k] > 0) {
-				t.Fatalf("%d: has %v is wrong", many, k)
+				t.Fatalf("%d: has %v is wrong, want c.has(k[0], k[1]) want[k] > 0", many, k)
 			}
 			if n == 1 && c.bump(k[0], k[1]) {
 				if want[k] == 0 {
-					t.Fatalf("%d: %v was bumped before it was added", many, k)
+					t.Fatalf("%d: %v was bumped before it was added, want want[k] not 0", many, k)
 				}
 			} else if isNew := c.add(k[0], k[1], n); isNew != (want[k] == 0) {
-				t.Fatalf("%d: %v: new is %v", many, k, isNew)
+				t.Fatalf("%d: %v: new is %v, want want[k] == 0", many, k, isNew)
 			}
 			want[k] += n
 		}
 		if pages := c.pages != nil; pages != (len(want) > x.atOnce) {
-			t.Errorf("%d counters, %d apart: in pages: %v", len(want), x.apart, pages)
+			t.Errorf("got %d counters, %d apart: in pages: %v; want %v", len(want), x.apart, pages, len(want) > x.atOnce)
 		}
 		c.each(func(dim, id uint32, n uint64) {
 			k := [2]uint32{dim, id}
@@ -49,7 +49,7 @@ func TestCounts(t *testing.T) {
 			delete(want, k)
 		})
 		if len(want) > 0 {
-			t.Errorf("%d of %d: %d counters are missing", many, c.used, len(want))
+			t.Errorf("%d of %d: %d counters are missing, want none", many, c.used, len(want))
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestHistBucket(t *testing.T) {
 	low := uint64(10)
 	for i := range 7 {
 		if a, b := histBucket(low-1), histBucket(low); a != i || b != i+1 {
-			t.Errorf("%d is in %d, %d in %d", low-1, a, low, b)
+			t.Errorf("%d is in %d, %d in %d; want a %d, b %d", low-1, a, low, b, i, i+1)
 		}
 		low *= 10
 	}

@@ -104,7 +104,7 @@ func TestSameForAnyWorkers(t *testing.T) {
 	log := writeLog(6000)
 	want := asJSON(t, digest(t, Options{Workers: 1, Samples: 3}, log))
 	if !strings.Contains(want, `"calls": 6000`) {
-		t.Fatalf("6000 events were written: %.400s", want)
+		t.Fatalf("6000 events were written: %.400s, want \"\\\"calls\\\": 6000\" in it", want)
 	}
 	byDB := asJSON(t, digest(t, Options{Workers: 1, GroupBy: "db"}, log))
 	for _, workers := range []int{1, 2, 7} {
@@ -181,13 +181,13 @@ func TestFigures(t *testing.T) {
 		t.Errorf("histogram is %v, not %v", c.Histogram, hist)
 	}
 	if c.Calls != 5000 || m.Count != 5000 || p.Calls != 5000 || p.Unique != 1 {
-		t.Errorf("calls %d, count %d, all %d, classes %d", c.Calls, m.Count, p.Calls, p.Unique)
+		t.Errorf("calls %d, count %d, all %d, classes %d; want c.Calls 5000, m.Count 5000, p.Calls 5000, p.Unique 1", c.Calls, m.Count, p.Calls, p.Unique)
 	}
 	if c.Samples[0].Seconds != times[4999] || c.Samples[0].User != "a" || c.Samples[0].Host != "h" {
-		t.Errorf("sample is %+v", c.Samples[0])
+		t.Errorf("sample is %+v; want Seconds times[4999], User \"a\", Host \"h\"", c.Samples[0])
 	}
 	if whole := p.Metric("Query_time"); whole.P95 != m.P95 || whole.Stddev != m.Stddev {
-		t.Errorf("of all: %+v", whole)
+		t.Errorf("of all: got %+v; want P95 %v, Stddev %v", whole, m.P95, m.Stddev)
 	}
 }
 
@@ -195,10 +195,10 @@ func TestBuckets(t *testing.T) {
 	for _, v := range []uint64{1, 2, 63, 64, 127, 128, 129, 1000, 123_456, 1e6, 1e9 + 7, 1 << 40, math.MaxInt64} {
 		i := bucketOf(v)
 		if i >= bucketLimit || i > maxID {
-			t.Fatalf("bucket %d of %d is too high", i, v)
+			t.Fatalf("bucket %d of %d is too high; want i less than %d, i at most %d", i, v, bucketLimit, maxID)
 		}
 		if got := bucketValue(i); math.Abs(got-float64(v)) > float64(v)*quantileError {
-			t.Errorf("%d counts as %g", v, got)
+			t.Errorf("got %d counts as %g, want math.Abs(got - float64(v)) at most %v", v, got, float64(v)*quantileError)
 		}
 		if low, high := bucketBounds(i); float64(v) < low || float64(v) >= high && v < 1<<52 {
 			t.Errorf("%d is not in %g to %g", v, low, high)
@@ -217,10 +217,10 @@ func TestPercona(t *testing.T) {
 		}
 		p := digest(t, Options{}, log)
 		if p.Calls != 4 || p.Unique != 3 || len(p.Skipped) != 0 {
-			t.Fatalf("%d calls, %d classes, skipped %v", p.Calls, p.Unique, p.Skipped)
+			t.Fatalf("got %d calls, %d classes, skipped %v; want p.Calls 4, p.Unique 3, no p.Skipped", p.Calls, p.Unique, p.Skipped)
 		}
 		if !strings.Contains(p.Sources[0].Server, "Percona Server (GPL), Release 28") {
-			t.Errorf("server is %q", p.Sources[0].Server)
+			t.Errorf("server is %q, want \"Percona Server (GPL), Release 28\" in it", p.Sources[0].Server)
 		}
 		c := p.Classes[0]
 		for name, want := range map[string]float64{
@@ -235,7 +235,7 @@ func TestPercona(t *testing.T) {
 			t.Error("a transaction's id was added up")
 		}
 		if f := c.Flags[slices.IndexFunc(c.Flags, func(f Flag) bool { return f.Name == "Full_scan" })]; f.Yes != 1 || f.No != 1 {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v; want Yes 1, No 1", f)
 		}
 		values := fmt.Sprint(c.Values)
 		for _, want := range []string{"{db [{my shop 1} {shop 1}] 2 0}", "{host [{web1 2}] 1 0}", "{Stored_routine [{shop.report 1}] 1 0}", "{Log_slow_rate_limit [{10 1}] 1 0}"} {
@@ -248,7 +248,7 @@ func TestPercona(t *testing.T) {
 		}
 		n := classOf(t, p, "select ? from nowhere")
 		if got := fmt.Sprint(n.Values); !strings.Contains(got, "{host [{10.0.0.2 1}]") || strings.Contains(got, "{db") || !strings.Contains(got, "{Last_errno [{1146 1}]") {
-			t.Errorf("values are %s", got)
+			t.Errorf("values are %s; want \"{host [{10.0.0.2 1}]\" in it, no \"{db\" in it, \"{Last_errno [{1146 1}]\" in it", got)
 		}
 	}
 }
@@ -302,10 +302,10 @@ func TestGeneral(t *testing.T) {
 		}
 		slices.Sort(got)
 		if p.Metric("Query_time").Count != 0 || p.Metric("Lock_time").Count != 0 {
-			t.Errorf("%s: times that no general log tells: %+v", name, p.Metrics)
+			t.Errorf("%s: times that no general log tells: %+v; want p.Metric(\"Query_time\").Count 0, p.Metric(\"Lock_time\").Count 0", name, p.Metrics)
 		}
 		if g := strings.Join(got, ","); g != want || p.Sources[0].Format != FormatGeneral {
-			t.Errorf("%s (%s):\n%s\nnot\n%s", name, p.Sources[0].Format, g, want)
+			t.Errorf("%s (%s); want g %s, p.Sources[0].Format FormatGeneral:\n%s\nnot\n%s", name, p.Sources[0].Format, want, g, want)
 		}
 	}
 }
@@ -353,16 +353,16 @@ func TestHostile(t *testing.T) {
 			}
 			many := digest(t, Options{Workers: 3, blockSize: 50_000}, []byte(x.log))
 			if a, b := asJSON(t, one), asJSON(t, many); a != b {
-				t.Errorf("other blocks give another profile: %s", firstDifference(b, a))
+				t.Errorf("other blocks give another profile: got %s, want a %v", firstDifference(b, a), b)
 			}
-			if took > 3*time.Minute { // seconds, but for a busy machine
-				t.Errorf("%d bytes took %s", len(x.log), took)
+			if took > 3*time.Minute { // seconds, except on a busy machine
+				t.Errorf("got %d bytes took %s, want at most 3 * time.Minute", len(x.log), took)
 			}
 		})
 	}
 }
 
-// A million classes: memory stays bounded, and what is said of the heavy ones is still right.
+// A million classes: memory stays bounded, and what is said about the heavy ones is still right.
 func TestManyClasses(t *testing.T) {
 	n, padding := 600_000, ""
 	if testing.Short() {
@@ -389,13 +389,14 @@ func TestManyClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Calls != int64(n+n/100) || p.Folded == 0 || p.Other == nil {
-		t.Fatalf("%d calls, %d folded", p.Calls, p.Folded)
+		t.Fatalf("got %d calls, %d folded; want p.Calls %d, p.Folded not 0, p.Other not nil", p.Calls, p.Folded, int64(n+n/100))
 	}
 	if c := p.Classes[0]; c.Fingerprint != "select heavy from t" || c.Calls != int64(n/100) || c.Metric("Query_time").Sum != float64(n/100) {
-		t.Errorf("first is %q with %d calls", c.Fingerprint, c.Calls)
+		t.Errorf("first is %q with %d calls; want c.Fingerprint \"select heavy from t\", c.Calls %d, c.Metric(\"Query_time\").Sum %v",
+			c.Fingerprint, c.Calls, int64(n/100), float64(n/100))
 	}
 	if p.FoldedTime <= 0 || p.FoldedTime > 0.1 {
-		t.Errorf("a class may lack %g s", p.FoldedTime)
+		t.Errorf("a class may lack %g s; want p.FoldedTime more than 0, p.FoldedTime at most 0.1", p.FoldedTime)
 	}
 	calls := p.Other.Calls
 	for _, c := range p.Classes {
@@ -443,13 +444,15 @@ func TestStream(t *testing.T) {
 	}
 	c := classOf(t, p, "select ?")
 	if c.Calls != 2 || c.Metric("Query_time").Sum != 0.75 || c.Metric("Rows_sent").Sum != 3.5 || fmt.Sprint(c.Flags) != "[{Full_scan 1 0}]" || !strings.Contains(fmt.Sprint(c.Values), "{Errno [{1064 1}] 1 0}") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v; want Calls 2, Metric(\"Query_time\").Sum 0.75, Metric(\"Rows_sent\").Sum 3.5, fmt.Sprint(c.Flags) \"[{Full_scan 1 0}]\", \"{Errno [{1064 1}] 1 0}\" in fmt.Sprint(c.Values)",
+			c)
 	}
 	if p.Skipped["made up"] != 3 || p.Sources[0].Format != "made" || p.Sources[0].Events != 2 || p.Sources[0].Name != "s" {
-		t.Errorf("%v %+v", p.Skipped, p.Sources)
+		t.Errorf("got %v %+v; want p.Skipped[\"made up\"] 3, p.Sources[0].Format \"made\", p.Sources[0].Events 2, p.Sources[0].Name \"s\"",
+			p.Skipped, p.Sources)
 	}
 	if !c.First.Equal(time.Unix(5, 0)) || !c.Last.Equal(time.Unix(5, 0)) {
-		t.Errorf("%s to %s", c.First, c.Last)
+		t.Errorf("%s to %s; want Equal(time.Unix(5, 0)) true, Equal(time.Unix(5, 0)) true", c.First, c.Last)
 	}
 }
 
@@ -465,7 +468,8 @@ func TestChoice(t *testing.T) {
 	byUser := digest(t, Options{GroupBy: "user", OrderBy: "calls"}, log)
 	i := slices.IndexFunc(byUser.Classes, func(c Class) bool { return c.Group == "u1" })
 	if byUser.Unique != 4 || byUser.Classes[i].Calls != u1.Calls || u1.Calls == 0 || u1.Skipped[skipFilter] != all.Calls-u1.Calls {
-		t.Errorf("%d users; u1 has %d calls, and %d by the filter", byUser.Unique, byUser.Classes[i].Calls, u1.Calls)
+		t.Errorf("%d users; u1 has %d calls, and %d by the filter; want byUser.Unique 4, byUser.Classes[i].Calls %d, u1.Calls not 0, u1.Skipped[skipFilter] %v",
+			byUser.Unique, byUser.Classes[i].Calls, u1.Calls, u1.Calls, all.Calls-u1.Calls)
 	}
 	if !slices.IsSortedFunc(byUser.Classes, func(a, b Class) int { return int(b.Calls - a.Calls) }) {
 		t.Error("not ordered by calls")
@@ -476,26 +480,27 @@ func TestChoice(t *testing.T) {
 	}
 	byScan := digest(t, Options{GroupBy: "Full_scan"}, log)
 	if byScan.Unique != 2 {
-		t.Errorf("Full_scan has %d values", byScan.Unique)
+		t.Errorf("Full_scan has %d values, want 2", byScan.Unique)
 	}
 	few := digest(t, Options{Limit: 2}, log)
 	if len(few.Classes) != 2 || few.Other == nil || few.Unique != all.Unique {
-		t.Fatalf("%d classes of %d", len(few.Classes), few.Unique)
+		t.Fatalf("got %d classes of %d; want len(few.Classes) 2, few.Other not nil, few.Unique %d", len(few.Classes), few.Unique, all.Unique)
 	}
 	if n := few.Other.Calls + few.Classes[0].Calls + few.Classes[1].Calls; n != all.Calls {
 		t.Errorf("%d calls of %d", n, all.Calls)
 	}
 	if s := few.Other.Share + few.Classes[0].Share + few.Classes[1].Share; math.Abs(s-1) > 1e-9 {
-		t.Errorf("shares add up to %g", s)
+		t.Errorf("shares add up to %g, want math.Abs(s - 1) at most 1e-9", s)
 	}
 	from, to := all.From.Add(2*time.Minute), all.From.Add(5*time.Minute)
 	a, b, c := digest(t, Options{Until: from}, log), digest(t, Options{Since: from, Until: to}, log), digest(t, Options{Since: to}, log)
 	if b.Calls == 0 || a.Calls+b.Calls+c.Calls != all.Calls || b.From.Before(from) || !b.To.Before(to) {
-		t.Errorf("%d, %d and %d calls of %d, %s to %s", a.Calls, b.Calls, c.Calls, all.Calls, b.From, b.To)
+		t.Errorf("got %d, %d and %d calls of %d, %s to %s; want b.Calls not 0, a.Calls + b.Calls + c.Calls %v, b.From.Before(from) false, b.To.Before(to) true",
+			a.Calls, b.Calls, c.Calls, all.Calls, b.From, b.To, all.Calls)
 	}
 	for _, o := range []Options{{OrderBy: "Query_time:best"}, {OrderBy: ":sum"}, {Format: "odd"}} {
 		if _, err := Run(context.Background(), o); !errors.Is(err, ErrOption) {
-			t.Errorf("%+v gives %v", o, err)
+			t.Errorf("%+v gives %v, want ErrOption", o, err)
 		}
 	}
 }
@@ -504,10 +509,10 @@ func TestRedact(t *testing.T) {
 	head := "# Time: 2026-01-01T10:00:00.000000Z\n# User@Host: a[a] @ h []\n# Query_time: 1.000000  Lock_time: 0.000000\n"
 	log := head + "SELECT * FROM t WHERE name = 'secret';\n" + head + "CREATE USER u IDENTIFIED BY 'hush';\n"
 	if got := asJSON(t, digest(t, Options{Redact: true}, []byte(log))); strings.Contains(got, "secret") || strings.Contains(got, "hush") {
-		t.Error("a literal is left:", got)
+		t.Errorf("a literal is left: %v; want no \"secret\" in it, no \"hush\" in it", got)
 	}
 	if got := asJSON(t, digest(t, Options{}, []byte(log))); !strings.Contains(got, "secret") || strings.Contains(got, "hush") {
-		t.Error("without Redact only the password is cut:", got)
+		t.Errorf("without Redact only the password is cut: %v; want \"secret\" in it, no \"hush\" in it", got)
 	}
 }
 
@@ -517,6 +522,6 @@ func TestCancel(t *testing.T) {
 	defer w.Close()
 	go func() { w.Write(writeLog(100)); cancel() }()
 	if _, err := Run(ctx, Options{}, Reader("pipe", r)); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run gives %v", err)
+		t.Errorf("Run gives %v, want context.Canceled", err)
 	}
 }

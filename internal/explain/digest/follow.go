@@ -67,7 +67,7 @@ func follow(ctx context.Context, p *plan, sources []Source) (*Profile, error) {
 	}
 	err := readers.Wait()
 	close(done)
-	ticks.Wait() // gives no error
+	ticks.Wait() // returns no error
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (r *run) take() *Profile {
 	}
 	p := r.profile()
 	r.more = nil
-	r.extra.Store(0) // all workers begin anew
+	r.extra.Store(0) // all workers start over
 	r.mu.Unlock()
 	for _, w := range r.workers {
 		w.reset()
@@ -108,7 +108,7 @@ func (w *worker) reset() {
 	w.touched = nil
 }
 
-// tail reads a file that grows, as tail -F: when its name comes to stand for another file, that one is read from
+// tail reads a file that grows, as tail -F: if its name comes to mean another file, that one is read from
 // its start once the old has ended; when it becomes shorter it is read from its start. A file that is cut and
 // grows beyond its old length between two looks is not noticed.
 type tail struct {
@@ -164,7 +164,7 @@ func (t *tail) Read(p []byte) (int, error) {
 	}
 }
 
-// changed looks whether the file was cut or replaced, and whether there is something to read at once.
+// changed checks whether the file was cut or replaced, and whether there is something to read now.
 func (t *tail) changed() (again bool, err error) {
 	mine, err := t.f.Stat()
 	if err != nil {
@@ -199,7 +199,7 @@ func (t *tail) changed() (again bool, err error) {
 func (t *tail) Close() error { return t.f.Close() }
 
 // patient reads from something that knows no context, such as a terminal or a pipe: when the context ends, Read
-// returns at once. The read that is under way then ends by itself, with the next byte or with the program.
+// returns immediately. The pending read then ends by itself, with the next byte or with the program.
 type patient struct {
 	ctx     context.Context
 	growing bool // say so when there is nothing for a while
@@ -253,7 +253,7 @@ func (p *patient) Read(b []byte) (int, error) {
 			if g.n == 0 {
 				return 0, g.err
 			}
-			// an error beside bytes comes again with the next read
+			// an error together with bytes comes again with the next read
 		}
 	}
 	n := copy(b, p.rest)

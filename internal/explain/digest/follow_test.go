@@ -85,7 +85,7 @@ func TestFollow(t *testing.T) {
 		total += x.Calls
 	}
 	if total += p.Calls; total != int64(n) {
-		t.Errorf("%d events were seen, %d written", total, n)
+		t.Errorf("%d events were seen, %d written; want %d", total, n, int64(n))
 	}
 }
 
@@ -102,6 +102,6 @@ func TestFollowFromEnd(t *testing.T) {
 	defer cancel()
 	p, err := Run(ctx, Options{Follow: true, FromEnd: true}, s)
 	if err != nil || p.Calls != 0 {
-		t.Errorf("%v, %v", p, err)
+		t.Errorf("got %v, %v; want Calls 0", p, err)
 	}
 }

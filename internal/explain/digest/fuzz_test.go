@@ -33,11 +33,11 @@ func FuzzSlowLog(f *testing.F) {
 				t.Fatal(err)
 			}
 			if a, b := asJSON(t, one), asJSON(t, two); a != b {
-				t.Fatalf("%s: other blocks give another profile: %s", format, firstDifference(b, a))
+				t.Fatalf("%s: other blocks give another profile: %s, want a %v", format, firstDifference(b, a), b)
 			}
 			plain := withoutShapes(t, Options{Format: format, Workers: 1}, log)
 			if a, b := asJSON(t, plain), asJSON(t, one); a != b {
-				t.Fatalf("%s: shapes give another profile: %s", format, firstDifference(b, a))
+				t.Fatalf("%s: shapes give another profile: %s, want a %v", format, firstDifference(b, a), b)
 			}
 		}
 	})

@@ -44,7 +44,7 @@ type general struct {
 // once, and nothing marks its end but the next.
 const quiet = time.Second
 
-// connection is what is known of one.
+// connection is what is known about one.
 type connection struct{ user, host, db []byte }
 
 func newGeneral(r *bufio.Reader, zone *time.Location, read func(int)) *general {
@@ -59,7 +59,7 @@ type generalLine struct {
 	thread                  int64
 }
 
-// generalCommands are the commands the log names, as far as their names stand in MySQL's sql/sql_parse.cc and
+// generalCommands are the commands the log names, as far as their names are in MySQL's sql/sql_parse.cc and
 // MariaDB's Command_name.
 var generalCommands = map[string]bool{
 	"Query": true, "Execute": true, "Prepare": true, "Connect": true, "Init DB": true, "Quit": true, "Close stmt": true,
@@ -124,7 +124,7 @@ func leadingTime(b []byte) []byte {
 	return b[:max(end, 0)]
 }
 
-// looseCommand finds a command and its argument where only blanks stand between them.
+// looseCommand finds a command and its argument with only blanks between them.
 func (l *generalLine) looseCommand(rest []byte) bool {
 	for n := min(len(rest), 40); n > 0; n-- { // the longest: Binlog Dump GTID
 		if n < len(rest) && rest[n] != ' ' || !generalCommands[string(rest[:n])] {
@@ -148,7 +148,7 @@ func onlyDigits(b []byte) bool {
 	return len(b) > 0
 }
 
-// isGeneral tells the line of a general log that has a time, and whether it is one of the loose forms.
+// isGeneral recognizes the line of a general log that has a time, and whether it is one of the loose forms.
 func isGeneral(line []byte) (loose, ok bool) {
 	if _, ok := parseGeneralLine(line, false); ok {
 		return false, true
@@ -202,7 +202,7 @@ func (g *general) next() error {
 			return err
 		}
 		if loose, ok := isGeneral(g.line); !g.known && ok {
-			g.loose, g.known = loose, true // the first event tells the form of all
+			g.loose, g.known = loose, true // the first event shows the form of all
 		}
 		if _, ok := parseGeneralLine(g.line, g.loose); ok {
 			g.have = true
@@ -246,7 +246,7 @@ func (g *general) rest(keep bool) error {
 	}
 }
 
-// readLine reads a line without its end. What is over the limit of a statement is left out. Where no line has to come,
+// readLine reads a line without its end. What exceeds the limit of a statement is left out. If no line has to come,
 // it gives up with errIdle when the log was quiet for a while.
 func (g *general) readLine() error {
 	g.line, g.over = g.line[:0], 0

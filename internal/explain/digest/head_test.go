@@ -86,7 +86,7 @@ func TestThinnedHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersAgainstEvents damages logs: each line "# Query_time" is an event, or is told.
+// TestHeadersAgainstEvents damages logs: each line "# Query_time" is an event, or is reported.
 func TestHeadersAgainstEvents(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	lost, rounds := 0, 400
@@ -133,7 +133,7 @@ func TestHeadersAgainstEvents(t *testing.T) {
 		}
 	}
 	if lost < rounds/4 {
-		t.Errorf("of %d damaged logs only %d lost something: the test damages too little", rounds, lost)
+		t.Errorf("of %d damaged logs only %d lost something: the test damages too little, want at least %d", rounds, lost, rounds/4)
 	}
 }
 
@@ -147,7 +147,8 @@ func TestForeignHeaders(t *testing.T) {
 	} {
 		p := digest(t, Options{}, bytes.Repeat([]byte(log), 50))
 		if p.Calls != 50*calls || p.Metric("Query_time").Sum != 12.5*float64(calls) || p.Lost() != "" {
-			t.Errorf("%d calls, %g s, lost %q, skipped %v of 50 times\n%s", p.Calls, p.Metric("Query_time").Sum, p.Lost(), p.Skipped, log)
+			t.Errorf("got %d calls, %g s, lost %q, skipped %v of 50 times; want p.Calls %d, p.Metric(\"Query_time\").Sum %g, p.Lost() \"\"\n%s",
+				p.Calls, p.Metric("Query_time").Sum, p.Lost(), p.Skipped, 50*calls, 12.5*float64(calls), log)
 		}
 	}
 }
@@ -158,16 +159,16 @@ func TestMergeTables(t *testing.T) {
 		fmt.Fprintf(&b, "# Query_time: 0.25  Lock_time: 0\nSELECT a1 FROM orders_%d WHERE id = 5;\n# Query_time: 0.5  Lock_time: 0\nSELECT a1 FROM log_%032x;\n", i, i*7777)
 	}
 	if p := digest(t, Options{}, []byte(b.String())); p.Unique != 60 {
-		t.Errorf("%d classes without the option", p.Unique)
+		t.Errorf("got %d classes without the option, want 60", p.Unique)
 	}
 	p := digest(t, Options{MergeTables: true}, []byte(b.String()))
 	if p.Unique != 2 || p.Calls != 60 {
-		t.Fatalf("%d classes of %d calls", p.Unique, p.Calls)
+		t.Fatalf("got %d classes of %d calls; want p.Unique 2, p.Calls 60", p.Unique, p.Calls)
 	}
 	if c := classOf(t, p, "select a1 from orders_? where id = ?"); c.Calls != 30 || c.Metric("Query_time").Sum != 7.5 {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v; want Calls 30, Metric(\"Query_time\").Sum 7.5", c)
 	}
 	if c := classOf(t, p, "select a1 from log_?"); c.Calls != 30 || c.Metric("Query_time").Sum != 15 {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v; want Calls 30, Metric(\"Query_time\").Sum 15", c)
 	}
 }

@@ -118,7 +118,7 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 			end := lineEnd(b, i)
 			if ev.explain == nil {
 				ev.explain = b[i:end]
-			} else { // the lines stand together: lengthen the slice
+			} else { // the lines are adjacent: lengthen the slice
 				ev.explain = ev.explain[:len(ev.explain)+end-i]
 			}
 			return end

@@ -9,7 +9,7 @@ import (
 )
 
 // plainID is the name of a statement: the class ID of the plain form of its fingerprint. A server's own digest of
-// the statement leads to the same (sqltext.AppendDigestText), so a class is called the same whatever it was read from.
+// the statement leads to the same (sqltext.AppendDigestText), so a class has the same name whatever it was read from.
 func plainID(fingerprint []byte) string {
 	return sqltext.ClassID(sqltext.AppendPlain(nil, fingerprint))
 }
@@ -57,7 +57,7 @@ func (w *worker) joined(all []*class) []*class {
 	return out
 }
 
-// ptIDs are what pt-query-digest calls the classes, each once; a class without a sample has none.
+// ptIDs are pt-query-digest's IDs of the classes, each once; a class without a sample has none.
 func ptIDs(list []*class) []string {
 	var ids []string
 	for _, c := range list {
@@ -74,7 +74,7 @@ func ptIDs(list []*class) []string {
 // ownMark begins the comment in each statement that Risso sends, after its first words.
 var ownMark = []byte("/* risso")
 
-// IsOwn tells a statement that Risso sent: it has "/* risso: why */" after its first words.
+// IsOwn recognizes a statement that Risso sent: it has "/* risso: why */" after its first words.
 func IsOwn(query []byte) bool {
 	i := bytes.IndexByte(query[:min(len(query), 32)], '/')
 	if i < 0 || !bytes.HasPrefix(query[i:], ownMark) || len(query) == i+len(ownMark) {

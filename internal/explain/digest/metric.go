@@ -35,7 +35,7 @@ func bucketValue(i uint32) float64 {
 	return math.Ldexp(float64(m), int(e)) + math.Ldexp(0.5, int(e))
 }
 
-// metric is what one numeric attribute came to. Its quantiles are in the class's counts. Zeros are only
+// metric sums up one numeric attribute. Its quantiles are in the class's counts. Zeros are only
 // counted: most attributes are 0 in most events.
 type metric struct {
 	events   uint64 // that have it, also as zero; what is in class.shaped comes later
@@ -133,7 +133,7 @@ func (m *metric) rank(r uint64, buckets []bucket, whole bool) float64 {
 			continue
 		}
 		v := bucketValue(b.i)
-		if whole { // a bucket that holds one whole number stands for that
+		if whole { // a bucket that holds one whole number means that number
 			low, high := bucketBounds(b.i)
 			if n := math.Ceil(low / micro); n*micro < high && (n+1)*micro >= high {
 				v = n * micro

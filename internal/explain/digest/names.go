@@ -68,7 +68,7 @@ var roles = map[string]role{
 func unitOf(name string) string {
 	switch {
 	case name == "Engine_time" || name == "Pages_read_time":
-		return "ms" // MariaDB writes these in milliseconds beside Query_time in seconds
+		return "ms" // MariaDB writes these in milliseconds next to Query_time in seconds
 	case strings.HasSuffix(name, "_time") || strings.HasSuffix(name, "_wait") || strings.HasPrefix(name, "Profile_"):
 		return "s"
 	case strings.HasPrefix(name, "Bytes_") || strings.HasSuffix(name, "_bytes") || strings.HasSuffix(name, "_sizes") || name == "Query_size":
@@ -80,7 +80,7 @@ func unitOf(name string) string {
 // attrName is a name of an attribute and the slots for its values, one per kind, given out when needed.
 type attrName struct {
 	name   string
-	key    string // name and ": ", as it stands in the log
+	key    string // name and ": ", as it is in the log
 	role   role
 	number bool       // may be a number
 	refs   [3]attrRef // by AttrKind; slot -1: none yet
@@ -102,7 +102,7 @@ func (a *attrName) setWords() {
 	}
 }
 
-// is tells whether the key stands at b[i:]. It compares words, which may overlap, and calls nothing.
+// is reports whether the key is at b[i:]. It compares words, which may overlap, and calls nothing.
 func (a *attrName) is(b []byte, i int) bool {
 	n := len(a.key)
 	if len(b)-i <= n {
@@ -129,7 +129,7 @@ type slot struct {
 
 // names knows the attributes of one worker. The number of names is bounded: a log can make up any.
 type names struct {
-	first   attrName // stands before the first name of an event
+	first   attrName // precedes the first name of an event
 	byName  map[string]*attrName
 	slots   []slot
 	dims    uint32
@@ -196,7 +196,7 @@ func (n *names) slot(a *attrName, kind AttrKind) int16 {
 	return i
 }
 
-// isValue tells whether a dimension counts values, not buckets.
+// isValue reports whether a dimension counts values, not buckets.
 func (n *names) isValue(dim uint32) bool {
 	if dim < dimFirstFree {
 		return dim <= dimHost
@@ -209,7 +209,7 @@ func (n *names) isValue(dim uint32) bool {
 	return false
 }
 
-// values numbers the values that are counted: users, hosts, schemas, codes. Number 0 stands for all that came
+// values numbers the values that are counted: users, hosts, schemas, codes. Number 0 means all that came
 // when the table was full.
 type values struct {
 	ids   map[string]uint32

@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 )
 
-// NoLog tells a file that is no log from one in which nothing happened. What servers keep beside logs may stand among them,
-// as a pattern of names catches it, but not alone.
+// NoLog distinguishes a file that is no log from one in which nothing happened. What servers keep next to logs may be among them,
+// as a pattern of names matches it, but not alone.
 func (p *Profile) NoLog(format string) error {
 	logs := slices.ContainsFunc(p.Sources, func(s SourceInfo) bool { return s.PassedOver == "" })
 	for _, s := range p.Sources {

@@ -17,9 +17,9 @@ const (
 
 var pow10 = [8]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000}
 
-// digits8 tells how many of the eight bytes of x, from the first, are digits, and their value, which means nothing
+// digits8 returns how many of the eight bytes of x, from the first, are digits, and their value, which means nothing
 // if there are none. All eight are
-// handled at once, without branches (SWAR: Lemire, "Quickly parsing eight digits", 2018; Hacker's Delight 6).
+// handled together, without branches (SWAR: Lemire, "Quickly parsing eight digits", 2018; Hacker's Delight 6).
 func digits8(x uint64) (v uint64, n int) {
 	t := x ^ 0x3030303030303030
 	other := (t + 0x7676767676767676 | t) & 0x8080808080808080

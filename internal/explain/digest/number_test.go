@@ -13,7 +13,7 @@ func TestParseMicros(t *testing.T) {
 		t.Helper()
 		r, ok := new(big.Rat).SetString(text)
 		if !ok {
-			t.Fatal(text)
+			t.Fatalf("got %v, want ok true", text)
 		}
 		want, _ := r.Mul(r, big.NewRat(micro, 1)).Float64()
 		exact := uint64(maxMicros)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A followed general log gives its last statement when nothing comes for a while, and does not cut one that is still
+// A followed general log yields its last statement when nothing comes for a while, and does not cut one that is still
 // being written.
 func TestFollowGeneral(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "general.log")
@@ -52,7 +52,7 @@ func TestFollowGeneral(t *testing.T) {
 					return p.Classes[0]
 				}
 				if p.Calls > 0 {
-					t.Fatalf("%d calls at once", p.Calls)
+					t.Fatalf("got %d calls at once, want at most 0", p.Calls)
 				}
 			case <-ctx.Done():
 				t.Fatal("the statement did not come")
@@ -62,10 +62,10 @@ func TestFollowGeneral(t *testing.T) {
 	began := time.Now()
 	write("2026-01-01T10:00:00.000000Z\t    8 Query\tSELECT 1\n")
 	if c := next(); c.Samples[0].Query != "SELECT 1" {
-		t.Errorf("%q", c.Samples[0].Query)
+		t.Errorf("got %q, want \"SELECT 1\"", c.Samples[0].Query)
 	}
 	if d := time.Since(began); d < quiet || d > quiet+20*time.Second {
-		t.Errorf("the last statement came after %s", d)
+		t.Errorf("the last statement came after %s, want from %v to %v", d, quiet, quiet+20*time.Second)
 	}
 	for _, pieces := range [][]string{
 		{"2026-01-01T10:00:01.000000Z\t    8 Query\tSELECT a\n", "FROM t\n", "WHERE b = 1\n"}, // between lines
@@ -78,7 +78,7 @@ func TestFollowGeneral(t *testing.T) {
 			write(p)
 		}
 		if c := next(); c.Samples[0].Query != "SELECT a\nFROM t\nWHERE b = 1" {
-			t.Errorf("%q", c.Samples[0].Query)
+			t.Errorf("got %q, want \"SELECT a\\nFROM t\\nWHERE b = 1\"", c.Samples[0].Query)
 		}
 	}
 	// A line whose end does not come is no statement yet, however long that takes.
@@ -86,15 +86,15 @@ func TestFollowGeneral(t *testing.T) {
 	time.Sleep(quiet + 3*pollEvery)
 	write("ne'\n")
 	if c := next(); c.Samples[0].Query != "SELECT 'one'" {
-		t.Errorf("%q", c.Samples[0].Query)
+		t.Errorf("got %q, want \"SELECT 'one'\"", c.Samples[0].Query)
 	}
 	cancel()
 	if err := <-done; err != nil || outside != 0 {
-		t.Errorf("%v, %d bytes outside", err, outside)
+		t.Errorf("got %v, %d bytes outside; want 0", err, outside)
 	}
 }
 
-// Of a sample as much is kept as is asked for, and it is told how much is not.
+// As much of a sample is kept as requested, and it is reported how much is not.
 func TestSampleBytes(t *testing.T) {
 	var b bytes.Buffer
 	long := "SELECT '" + strings.Repeat("x", 100_000) + "'"
@@ -109,7 +109,7 @@ func TestSampleBytes(t *testing.T) {
 	}
 }
 
-// Whole samples have a bound of their own: they neither fill the memory nor push classes out.
+// Whole samples have their own bound: they neither fill the memory nor push classes out.
 func TestSampleBytesBound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: a log of 60 MB, which one goroutine reads")
@@ -121,7 +121,7 @@ func TestSampleBytesBound(t *testing.T) {
 	}
 	p := digest(t, Options{SampleBytes: -1, Workers: 1}, b.Bytes())
 	if len(p.Classes) != classes || p.Folded != 0 {
-		t.Fatalf("%d classes, %d folded", len(p.Classes), p.Folded)
+		t.Fatalf("got %d classes, %d folded; want len(p.Classes) %d, p.Folded 0", len(p.Classes), p.Folded, classes)
 	}
 	whole, kept := 0, 0
 	for _, c := range p.Classes {
@@ -129,11 +129,11 @@ func TestSampleBytesBound(t *testing.T) {
 		if kept += len(s.Query); s.Cut == 0 {
 			whole++
 		} else if len(s.Query) != keepText || s.Cut+keepText < 1<<20 {
-			t.Errorf("%d bytes and %d more", len(s.Query), s.Cut)
+			t.Errorf("got %d bytes and %d more; want len(s.Query) %d, s.Cut + keepText at least 1 << 20", len(s.Query), s.Cut, keepText)
 		}
 	}
 	if whole < 20 || kept > sampleMemory+classes*keepText {
-		t.Errorf("%d are whole, %d bytes in all", whole, kept)
+		t.Errorf("%d are whole, %d bytes in all; want whole at least 20, kept at most %d", whole, kept, sampleMemory+classes*keepText)
 	}
 }
 
@@ -179,14 +179,15 @@ func TestLargeStatementMemory(t *testing.T) {
 		p, err := Run(t.Context(), Options{SampleBytes: -1}, s)
 		close(stop)
 		if top := <-peak; top > before.HeapInuse+90<<20 {
-			t.Errorf("%s: %d MB", name, top>>20)
+			t.Errorf("%s: got %d MB, want top at most %v", name, top>>20, before.HeapInuse+90<<20)
 		}
 		if err != nil || p.Calls != 1 {
-			t.Fatal(err)
+			t.Fatalf("got %v; want p.Calls 1", err)
 		}
 		x := p.Classes[0].Samples[0]
 		if whole := len("INSERT INTO t VALUES ('')") + 64<<20; len(x.Query)+x.Cut < whole || len(x.Query)+x.Cut > whole+2 || len(x.Query) < 7<<20 {
-			t.Errorf("%s: %d bytes and %d more of %d", name, len(x.Query), x.Cut, whole)
+			t.Errorf("%s: got %d bytes and %d more of %d; want len(x.Query) + x.Cut from %v to %v, len(x.Query) at least 7 << 20",
+				name, len(x.Query), x.Cut, whole, whole, whole+2)
 		}
 	}
 }

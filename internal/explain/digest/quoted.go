@@ -7,7 +7,7 @@ import (
 )
 
 // openQuote watches for events that are none: text of a slow log within a literal of a statement, such as one that stores logs. The
-// log does not escape statements, so such text looks like events. It gives itself away: the statement before ends within a quote,
+// log does not escape statements, so such text looks like events. It can be recognized: the statement before ends within a quote,
 // and is whole together with what follows. A statement that was sent with an open quote is not made whole by the next.
 type openQuote struct {
 	at     int   // where the quote opens in the block; -1: none does
@@ -30,7 +30,7 @@ func (o *openQuote) event(b []byte, from, end int, endless bool) int64 {
 			return o.events
 		}
 	}
-	// An apostrophe that stands alone is rare, and most statements need no closer look.
+	// A lone apostrophe is rare, and most statements need no closer look.
 	if text := b[from:end]; endless || bytes.Count(text, []byte{'\''})&1 != 0 || bytes.Count(text, []byte{'"'})&1 != 0 {
 		if at := sqltext.OpenAt(text); at >= 0 {
 			*o = openQuote{at: from + at, seen: end}
@@ -39,10 +39,10 @@ func (o *openQuote) event(b []byte, from, end int, endless bool) int64 {
 	return 0
 }
 
-// nearEnd is how far before a block's end a quote opens of which nobody sees whether it closes in the next.
+// nearEnd is how close to a block's end a quote opens of which it is unknown whether it closes in the next.
 const nearEnd = 64 << 10
 
-// rest is for a block's end: how many events may be text, or one that may follow, where the quote is still open.
+// rest is for a block's end: how many events may be text, or one that may follow, if the quote is still open.
 func (o *openQuote) rest(end int) int64 {
 	if o.at < 0 || end-o.at > nearEnd {
 		return 0

@@ -30,7 +30,8 @@ func TestLogWithinLiteral(t *testing.T) {
 			for _, workers := range []int{1, 3} {
 				p := digest(t, Options{Workers: workers}, []byte(c.log))
 				if p.Calls != c.calls || p.Skipped[skipQuoted] != c.may || strings.Contains(p.Lost(), "may not be events") != (c.may > 0) {
-					t.Errorf("%d calls, not %d; %v: %s", p.Calls, c.calls, p.Skipped, p.Lost())
+					t.Errorf("got %d calls, not %d; %v: %s; want p.Calls %d, p.Skipped[skipQuoted] %v, strings.Contains(p.Lost(), \"may not be events\") %v",
+						p.Calls, c.calls, p.Skipped, p.Lost(), c.calls, c.may, c.may > 0)
 				}
 			}
 		})

@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// ptClass is what pt-query-digest says of a class.
+// ptClass is what pt-query-digest says about a class.
 type ptClass struct {
 	calls     int64
 	sum       float64
@@ -116,15 +116,16 @@ func compareWithPt(t *testing.T, path string, p *Profile) {
 			w.rows, w.examined = m.rows, m.examined
 		}
 		if m.calls != w.calls || math.Abs(m.sum-w.sum) > 1e-6 || m.max != w.max || m.rows != w.rows || m.examined != w.examined {
-			t.Errorf("%s: %+v, pt-query-digest has %+v", id, m, w)
+			t.Errorf("%s: %+v, pt-query-digest has %+v; want calls %v, math.Abs(m.sum - w.sum) at most 1e-6, max %v, rows %v, examined %v",
+				id, m, w, w.calls, w.max, w.rows, w.examined)
 		}
-		// Its buckets grow by 5 % from 1 µs, so a border is up to 5 % off and values beside it move.
+		// Its buckets grow by 5 % from 1 µs, so a border is up to 5 % off and values next to it move.
 		off := int64(0)
 		for i := range m.histogram {
 			off += max(m.histogram[i]-w.histogram[i], 0)
 		}
 		if off > w.calls/20+2 {
-			t.Errorf("%s: histogram %v, pt-query-digest has %v", id, m.histogram, w.histogram)
+			t.Errorf("%s: histogram %v, pt-query-digest has %v; want off at most %v", id, m.histogram, w.histogram, w.calls/20+2)
 		}
 	}
 }
@@ -166,7 +167,7 @@ func TestLikePt(t *testing.T) {
 	}
 }
 
-// settings switch on all that each server can tell.
+// settings switch on all that each server can log.
 var settings = map[string][]string{
 	"mariadb":   {"log_slow_verbosity=full", "log_slow_admin_statements=ON"},
 	"mysql-9.7": {"log_slow_extra=ON", "log_slow_admin_statements=ON"},
@@ -305,10 +306,10 @@ func checkReal(t *testing.T, kind string, p *Profile, began time.Time) {
 	t.Helper()
 	want := "Version: " + map[string]string{"mariadb": "1", "mysql-9.7": "9.7", "mysql-8.0": "8.0", "mysql-5.7": "5.7"}[kind]
 	if !strings.Contains(p.Sources[0].Server, want) {
-		t.Errorf("server is %q", p.Sources[0].Server)
+		t.Errorf("server is %q, want %q in it", p.Sources[0].Server, want)
 	}
 	if len(p.Skipped) != 0 {
-		t.Errorf("skipped %v", p.Skipped)
+		t.Errorf("skipped %v, want none", p.Skipped)
 	}
 	if p.From.Before(began.Add(-2*time.Second)) || p.To.After(time.Now().Add(2*time.Second)) {
 		t.Errorf("from %s to %s, run from %s to %s", p.From, p.To, began, time.Now())
@@ -318,13 +319,14 @@ func checkReal(t *testing.T, kind string, p *Profile, began time.Time) {
 	sleep := classOf(t, p, "do sleep(?)")
 	classOf(t, p, "use ?")
 	if sel.Calls != realSelects || ins.Calls != realInserts || sleep.Calls != 1 {
-		t.Errorf("%d selects, %d inserts, %d sleeps", sel.Calls, ins.Calls, sleep.Calls)
+		t.Errorf("got %d selects, %d inserts, %d sleeps; want sel.Calls %d, ins.Calls %d, sleep.Calls 1",
+			sel.Calls, ins.Calls, sleep.Calls, realSelects, realInserts)
 	}
 	if got := sel.Metric("Rows_sent").Sum; got != realSelects*(realSelects-1)/2 {
-		t.Errorf("%g rows were sent", got)
+		t.Errorf("%g rows were sent, want %d", got, realSelects*(realSelects-1)/2)
 	}
 	if got := sleep.Metric("Query_time").Max; got < 0.3 || got > 5 {
-		t.Errorf("the sleep took %g s", got)
+		t.Errorf("the sleep took %g s, want from 0.3 to 5", got)
 	}
 	values := func(c *Class, name string) string {
 		for _, v := range c.Values {
@@ -335,25 +337,25 @@ func checkReal(t *testing.T, kind string, p *Profile, began time.Time) {
 		return ""
 	}
 	if got := values(sel, "db"); got != "[{other 20} {test 20}]" {
-		t.Errorf("databases of the selects: %s", got)
+		t.Errorf("databases of the selects: got %s, want \"[{other 20} {test 20}]\"", got)
 	}
 	if got := values(ins, "user"); got != fmt.Sprintf("[{root %d}]", realInserts) {
-		t.Errorf("users of the inserts: %s", got)
+		t.Errorf("users of the inserts: got %s, want %s", got, fmt.Sprintf("[{root %d}]", realInserts))
 	}
 	switch kind {
 	case "mariadb":
 		if !strings.Contains(sel.Samples[0].Explain, "select_type") || !strings.Contains(sel.Samples[0].Explain, "orders") {
-			t.Errorf("explain is %q", sel.Samples[0].Explain)
+			t.Errorf("explain is %q; want \"select_type\" in it, \"orders\" in it", sel.Samples[0].Explain)
 		}
 		if !slices.ContainsFunc(sel.Flags, func(f Flag) bool { return f.Name == "Filesort" && f.Yes+f.No == realSelects }) {
 			t.Errorf("flags are %v", sel.Flags)
 		}
 		if ins.Metric("Rows_affected").Sum != 2*realInserts {
-			t.Errorf("rows affected: %+v", ins.Metric("Rows_affected"))
+			t.Errorf("rows affected: got %+v, want Sum %v", ins.Metric("Rows_affected"), 2*realInserts)
 		}
 	case "mysql-9.7", "mysql-8.0":
 		if got := sel.Metric("Bytes_sent"); got.Count != realSelects || got.Sum <= 0 {
-			t.Errorf("bytes sent: %+v", got)
+			t.Errorf("bytes sent: got %+v; want Count %v, Sum more than 0", got, realSelects)
 		}
 		failed := classOf(t, p, "select a from no_such_table")
 		code := "1146"
@@ -361,7 +363,7 @@ func checkReal(t *testing.T, kind string, p *Profile, began time.Time) {
 			code = "0" // 8.0.15 writes the number before it knows it
 		}
 		if got := values(failed, "Errno"); got != "[{"+code+" 1}]" {
-			t.Errorf("errors: %s", got)
+			t.Errorf("errors: got %s, want %s", got, "[{"+code+" 1}]")
 		}
 	}
 }

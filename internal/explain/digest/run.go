@@ -295,7 +295,7 @@ func (w *worker) work(ctx context.Context, b *blocks, c *chain) error {
 			return err
 		}
 		if cap(buf) > 2*w.blockSize && cap(buf) > statementLimit/2 {
-			buf = nil // one long statement shall not hold memory for good
+			buf = nil // one long statement must not hold memory forever
 		}
 	}
 }
@@ -330,7 +330,7 @@ func (w *worker) block(b block, c *chain) error {
 	return nil
 }
 
-// stream reads a source that gives events itself.
+// stream reads a source that produces events itself.
 func (r *run) stream(ctx context.Context, s Source, w *worker, info *SourceInfo) error {
 	st, err := s.Events(ctx)
 	if err != nil {
@@ -409,7 +409,7 @@ func (w *worker) offer(e *Event, offset int64) {
 		ev.attrs = pushed(ev.attrs, &n.refs[a.Kind], num)
 	}
 	ev.block = w.texts
-	if ev.time == 0 { // nothing will tell it later
+	if ev.time == 0 { // nothing will report it later
 		w.timeless(ev)
 		return
 	}
@@ -486,7 +486,7 @@ func appendMicros(b []byte, v uint64) []byte {
 	return b
 }
 
-// leftOut is how much was left out so far, whatever it was: it only tells that something was.
+// leftOut is how much was left out so far, of any kind: it only shows that something was.
 func (r *run) leftOut() (n int64) {
 	for _, k := range r.allSkipped() {
 		n += k

@@ -4,12 +4,12 @@ import "encoding/binary"
 
 // A log repeats itself: the same attributes come in the same order, with the same blanks and line ends between
 // them. shape is a node of the tree of such headers, as they came so far; the way from the root to a node is a
-// sequence of attributes. A header is read by going down the tree: what stands between two values is compared,
+// sequence of attributes. A header is read by going down the tree: what is between two values is compared,
 // not searched, and what an event has as most events have it (0, No) is not touched at all: it is known from how
 // many events of a class had the shape (worker.spread). What the tree does not know is read by attrLine, which
 // teaches it. Both read the same; a test holds that.
 type shape struct {
-	gap    [gapWords]uint64 // what stands before the value: from the end of the one before
+	gap    [gapWords]uint64 // what precedes the value: from the end of the one before
 	mask   [gapWords]uint64 // which bits of gap count
 	length int              // of gap in bytes
 	kind   shapeKind
@@ -45,7 +45,7 @@ const (
 	shapeNone // is not learned
 )
 
-// find gives the kid whose gap stands at the beginning of b, or nil.
+// find returns the kid whose gap begins b, or nil.
 func (s *shape) find(b *[gapBytes]byte) *shape {
 	for _, k := range s.kids {
 		if k.fits(b) {
@@ -116,7 +116,7 @@ func (p *slowParser) follow(b []byte, i int, ev *raw) int {
 		}
 		if ok && b[at+n] <= ' ' {
 			i = at + n
-		} else if v, n, ok = parseMicros(b, at); ok && v < maxMicros { // attrLine tells what cannot be
+		} else if v, n, ok = parseMicros(b, at); ok && v < maxMicros { // attrLine says what cannot be
 			i = n
 		} else {
 			break
@@ -183,7 +183,7 @@ func (p *slowParser) followWord(b []byte, i int, k *shape, attrs *[]rawAttr, ev 
 	return end
 }
 
-// isoHere tells whether a time such as Start and End of log_slow_extra stands at b[i:].
+// isoHere reports whether a time such as Start and End of log_slow_extra is at b[i:].
 func isoHere(b []byte, i int) bool {
 	return len(b)-i > isoLen && b[i+isoLen] <= ' ' && b[i+isoLen-1] == 'Z' && b[i+10] == 'T'
 }

@@ -45,7 +45,7 @@ func sameWithoutShapes(t *testing.T, log []byte) {
 func TestShapes(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.log")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no logs", err)
+		t.Fatalf("no logs: got %v; want len(files) not 0", err)
 	}
 	logs := [][]byte{writeLog(3000)}
 	for _, path := range files {
@@ -71,7 +71,7 @@ func TestShapes(t *testing.T) {
 		}
 	})
 	if shaped < all*9/10 {
-		t.Errorf("of %d events %d were read by their shape", all, shaped)
+		t.Errorf("of %d events %d were read by their shape, want at least %d", all, shaped, all*9/10)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestShapes(t *testing.T) {
 func TestDamagedShapes(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.log")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no logs", err)
+		t.Fatalf("no logs: got %v; want len(files) not 0", err)
 	}
 	pieces := []string{
 		"\n", "#", "# ", ": ", "  ", "0", "Yes", "No", ";", "\n# Time: ", "]", "-1", "1e5", "0.5", "99999999", "123456789012", "\r\n", " Rows_sent: 5",

@@ -27,7 +27,7 @@ type raw struct {
 	shape       *shape // what attributes it has besides attrs[shaped:], or nil
 	shaped      int    // attrs[:shaped] are those of the shape that are neither 0 nor No
 	block       []byte // that texts of attrs are in
-	offset      int64  // where it stands in the source
+	offset      int64  // its place in the source
 	timeIsLocal bool
 	headed      bool // it begins with a line of a header; not looked at where announced says so
 	ended       bool // there was something after the header, be it but a ";"
@@ -41,14 +41,14 @@ type rawAttr struct {
 	attrRef
 }
 
-// attrRef tells where an attribute is counted.
+// attrRef says where an attribute is counted.
 type attrRef struct {
 	slot   int16
 	kind   AttrKind
 	dim    uint8
 	at     uint8
 	ignore bool
-	_      [2]byte // a word, which is copied at once
+	_      [2]byte // a word, which is copied whole
 }
 
 // pushed appends an attribute. It writes the two words where they belong: a value that is put together elsewhere
@@ -83,15 +83,15 @@ const (
 //	[# Time: …]  # User@Host: …  # Name: value …  [# explain: …]  [#]
 //	[use db;]  [SET timestamp=N;]  statement;      or      # administrator command: Quit;
 //
-// Tools that thin out logs leave any of the header's lines away, and put them in another order.
+// Tools that thin out logs leave out any of the header's lines, and reorder them.
 //
 // Statements are written as they came, so nothing in the text marks their end for sure. An event is held to
 // begin at a line of a header (isHead) after a line that ends in ";". This looks only at
 // the two lines, so every worker sees the same events wherever its block begins. Two more beginnings are
-// known inside of what lies between: after a server's banner (the statement before it may be cut off), and at
+// known in between: after a server's banner (the statement before it may be cut off), and at
 // whole headers (lines of which one has Query_time) after a statement that lost its end.
 // The limit: a statement that holds such lines itself is taken apart there, which openQuote finds out. Each line
-// "# Query_time: " is held against the events, so that what is lost is told (lost.go).
+// "# Query_time: " is compared with the events, so that what is lost is reported (lost.go).
 type slowParser struct {
 	names   *names
 	skip    func(why string, n int64)
@@ -134,7 +134,7 @@ func (c *lineContext) setDB(db []byte) {
 	c.dbKnown = true
 }
 
-// isDate tells whether b begins with a date as the logs write it: 2026-01-02T or 260102 with a blank.
+// isDate reports whether b begins with a date as the logs write it: 2026-01-02T or 260102 with a blank.
 func isDate(b []byte) bool {
 	digits := 0
 	for digits < len(b) && b[digits]-'0' <= 9 {
@@ -209,7 +209,7 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw
 			i = next
 			continue
 		}
-		if end < h { // else statements that lack their ends lie before it: each would be searched up to there
+		if end < h { // else statements without their ends come before it: each would be searched up to there
 			from := max(h-3, i) // the header may end in "SET timestamp=1;"
 			if end = nextEvent(b, from, true); end < 0 {
 				end = len(b)
@@ -314,7 +314,7 @@ func brokenAt(text []byte, nl int) int {
 	}
 }
 
-// isBannerLine tells the second and third line of what a server writes when it opens the log.
+// isBannerLine recognizes the second and third line of what a server writes when it opens the log.
 func isBannerLine(b []byte) bool {
 	if bytes.HasPrefix(b, []byte("Tcp port: ")) || bytes.HasPrefix(b, []byte("TCP Port: ")) {
 		return true
@@ -347,7 +347,7 @@ func isVersionLine(line []byte) bool {
 		(bytes.HasSuffix(line, []byte("started with:")) || bytes.HasSuffix(line, []byte("embedded library")))
 }
 
-// wholeHeader tells whether a header at b has a line with Query_time among its first lines.
+// wholeHeader reports whether a header at b has a line with Query_time among its first lines.
 func wholeHeader(b []byte) bool {
 	for range 8 {
 		if hasPrefix(b, 0, queryMark) {
@@ -363,7 +363,7 @@ func wholeHeader(b []byte) bool {
 }
 
 // junk steps over what is no event at i: a banner, or bytes that belong to nothing. It returns the next line
-// start where a header may begin. What is passed over is counted as where says.
+// start where a header may begin. What is skipped is counted as where says.
 func (p *slowParser) junk(b []byte, i int, where string) int {
 	first := true
 	for i < len(b) {
@@ -381,7 +381,7 @@ func (p *slowParser) junk(b []byte, i int, where string) int {
 		switch {
 		case isVersionLine(line):
 			p.server(line)
-			p.line.setDB(nil) // a log just opened tells the current database anew
+			p.line.setDB(nil) // a log just opened names the current database again
 		case isBannerLine(line), len(bytes.TrimSpace(line)) == 0:
 		case hasPrefix(line, 0, queryMark):
 			p.skip(skipInside, 1)
@@ -394,7 +394,7 @@ func (p *slowParser) junk(b []byte, i int, where string) int {
 	return i
 }
 
-// finish checks the event and gives it on. last says that the log ends with it.
+// finish checks the event and passes it on. last says that the log ends with it.
 func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
 	if last && !ev.stamped && headerRest(ev.query, ev.torn) {
 		ev.query, ev.ended = nil, false

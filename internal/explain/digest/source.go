@@ -55,7 +55,7 @@ func Reader(name string, r io.Reader) Source {
 	return Source{Name: name, Open: func(ctx context.Context) (io.ReadCloser, error) { return newPatient(ctx, r), nil }}
 }
 
-// FormatOf tells what kind of log begins with head (some KiB are enough): one of the formats above, or empty when it looks
+// FormatOf says what kind of log begins with head (some KiB are enough): one of the formats above, or empty when it looks
 // like none.
 func FormatOf(head []byte) string {
 	switch {
@@ -81,7 +81,7 @@ func FormatOf(head []byte) string {
 	return ""
 }
 
-// binlogPlace is what mysqlbinlog writes before each event: where it stands, when it was written, and by which server.
+// binlogPlace is what mysqlbinlog writes before each event: its position, when it was written, and by which server.
 var binlogPlace = pattern.Lazy(`(?m)^# at \d+\r?\n#\d{6} +\d+:\d\d:\d\d server id +\d+ +end_log_pos \d+`)
 
 func isBinlogText(head []byte) bool { return binlogPlace().Match(head) }
@@ -106,7 +106,7 @@ type early struct {
 	under *early // what r reads from
 }
 
-// Read gives an error only where nothing was read before, when there is nothing new for now, and when the context ended.
+// Read returns an error only if nothing was read before, when there is nothing new for now, and when the context ended.
 func (e *early) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
 	e.read = e.read || n > 0
@@ -124,18 +124,18 @@ func (e *early) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// opened is a source that is read: a log, freed of what stands around it.
+// opened is a source that is read: a log, unwrapped.
 type opened struct {
 	*bufio.Reader
 	early  *early
 	format string
 	looks  string
-	beside string // what it is, where it stands beside logs and is none
+	beside string // what it is, if it is a companion of logs and no log
 	quiet  string // why nothing is in it
 	close  func()
 }
 
-// open takes a log out of what stands around it and sees what it is; format is what it is said to be, or empty.
+// open unwraps a log and finds out what it is; format is what it is said to be, or empty.
 func open(r io.Reader, format string, growing bool) (*opened, error) {
 	b := bufio.NewReaderSize(r, sniffLen)
 	head, err := peek(b, 6, 4)
@@ -229,7 +229,7 @@ func (o *opened) sniff(format string, growing bool) error {
 	return nil
 }
 
-// startsCovered tells whether the first line of an event stands behind something, as where each event is one message of a
+// startsCovered reports whether the first line of an event follows something, as when each event is one message of a
 // service that marks its beginning only.
 func startsCovered(head []byte) bool {
 	for i := 0; i < len(head); {

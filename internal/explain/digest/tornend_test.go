@@ -27,7 +27,7 @@ func TestTornEnd(t *testing.T) {
 		}
 		for _, c := range p.Classes {
 			if f := c.Fingerprint; f == "" || strings.HasPrefix(f, "set") || strings.HasPrefix(f, "use") {
-				t.Errorf("cut behind %q: a class %q", tailOf(rest), f)
+				t.Errorf("cut behind %q: a class %q; want f not \"\", strings.HasPrefix(f, \"set\") false, strings.HasPrefix(f, \"use\") false", tailOf(rest), f)
 			}
 		}
 	}

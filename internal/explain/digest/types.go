@@ -16,9 +16,9 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// Event is one statement as a source tells it. Its slices are valid until the next event.
+// Event is one statement as a source describes it. Its slices are valid until the next event.
 type Event struct {
-	// Time is when the statement ended or, if the source tells only that, when it started, in
+	// Time is when the statement ended or, if the source has only that, when it started, in
 	// microseconds since 1970 UTC; 0: unknown.
 	Time int64
 	// Query is the text without the closing semicolon.
@@ -69,7 +69,7 @@ func (e *Event) Attr(name string) (Attr, bool) {
 	return Attr{}, false
 }
 
-// Filter says which events count. It may be called by several goroutines at once, and must not keep the event.
+// Filter says which events count. It may be called by several goroutines concurrently, and must not keep the event.
 type Filter interface{ Keep(*Event) bool }
 
 // Options say what of the sources makes the profile, and how it is ordered.
@@ -93,7 +93,7 @@ type Options struct {
 	// Samples is how many of the slowest statements a class keeps. Default 1; negative: none.
 	Samples int
 	// SampleBytes is how many bytes of a sample are kept; 0: 16 KiB; negative: all that is read of a statement, which is
-	// 8 MiB. When samples take 24 MiB in all, no more than 16 KiB of each are kept. Sample.Cut tells what is left out.
+	// 8 MiB. When samples take 24 MiB in all, no more than 16 KiB of each are kept. Sample.Cut says what is left out.
 	SampleBytes int
 	// Redact replaces literals in samples by ?. What sets a password is always cut.
 	Redact bool
@@ -112,7 +112,7 @@ type Options struct {
 	Location *time.Location
 	// Follow goes on reading at the end of a file, also when it is rotated or cut, until the context ends.
 	Follow bool
-	// FromEnd, with Follow: what files hold already is passed over.
+	// FromEnd, with Follow: what files hold already is skipped.
 	FromEnd bool
 	// Every and Each, with Follow: Each is called about Every so often with the profile of what came since
 	// the last call. Run then returns what came after the last call.
@@ -124,7 +124,7 @@ type Options struct {
 	blockSize int
 }
 
-// Source is where events come from: a text log (Open), or anything that gives events itself (Events). One of
+// Source is where events come from: a text log (Open), or anything that produces events itself (Events). One of
 // the two is set. File and Reader make the usual ones.
 type Source struct {
 	Name string
@@ -137,15 +137,15 @@ type Source struct {
 	path   string // of a file that can be followed
 }
 
-// Stream gives events one after the other: all that a source which is no text log has to do. It is read by
+// Stream returns events one after the other: all that a source other than a text log has to do. It is read by
 // one goroutine.
 type Stream interface {
 	// Next fills in the next event; io.EOF after the last. The event's slices stay valid until the next
 	// call. Next resets all fields that it does not set.
 	Next(e *Event) error
-	// Info tells, after the last event, what was read: format, server, bytes. Events may stay 0.
+	// Info returns, after the last event, what was read: format, server, bytes. Events may stay 0.
 	Info() SourceInfo
-	// Skipped tells, after the last event, what was left out: why → how many. nil: nothing.
+	// Skipped returns, after the last event, what was left out: why → how many. nil: nothing.
 	Skipped() map[string]int64
 	Close() error
 }
@@ -172,10 +172,10 @@ type Profile struct {
 	Other   *Class `json:"other,omitempty"`
 	GroupBy string `json:"group_by"`
 	OrderBy string `json:"order_by"`
-	// Skipped tells what was not understood or left out: why → how many.
+	// Skipped says what was not understood or left out: why → how many.
 	Skipped map[string]int64 `json:"skipped,omitempty"`
 	// Folded is how many classes lost figures to Other because there were too many for memory; FoldedTime
-	// is the most Query_time, in seconds, that one class may lack. 0: all figures are exact.
+	// is the most Query_time, in seconds, that may be missing from one class. 0: all figures are exact.
 	Folded     int64   `json:"folded,omitempty"`
 	FoldedTime float64 `json:"folded_time,omitempty"`
 	// QuantileError bounds the relative error of P95 and Median (0.0078 is 0.78 %).
@@ -185,7 +185,7 @@ type Profile struct {
 // SourceInfo says what was read from a source.
 type SourceInfo struct {
 	Name   string `json:"name"`
-	Format string `json:"format"`           // slow, general, or the name a Stream gives
+	Format string `json:"format"`           // slow, general, or a Stream's name
 	Server string `json:"server,omitempty"` // from the log's header
 	Bytes  int64  `json:"bytes"`            // after decompression
 	Events int64  `json:"events"`           // including those that a filter left out
@@ -255,12 +255,12 @@ type Class struct {
 	// ID is the one name of the statement, whatever it was read from: sqltext.ClassID of the plain form of the
 	// fingerprint, 32 upper-case hex digits. Of another GroupBy it is ClassID of the group.
 	ID string `json:"id"`
-	// PtID is what pt-query-digest 3.7.1 calls the class, by its slowest sample; empty without a sample, and unless
+	// PtID is pt-query-digest 3.7.1's ID of the class, by its slowest sample; empty without a sample, and unless
 	// grouped by fingerprint. Where statements of one plain form are spelled in several ways, which are classes of
 	// their own there, PtIDs are the IDs of all of them, and PtID is that of the spelling that took the most time.
 	PtID  string   `json:"pt_id,omitempty"`
 	PtIDs []string `json:"pt_ids,omitempty"`
-	// Digests are the server's own DIGEST of the class, where that was read.
+	// Digests are the server's own DIGEST of the class, if that was read.
 	Digests []string `json:"digests,omitempty"`
 	// Group is the value of GroupBy: the fingerprint, or a user's name.
 	Group string `json:"group"`
@@ -304,7 +304,7 @@ func metricOf(list []Metric, name string) Metric {
 	return Metric{Name: name}
 }
 
-// Metric is what a numeric attribute came to. Count is how many events carry it.
+// Metric sums up a numeric attribute. Count is how many events carry it.
 type Metric struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit,omitempty"` // s, ms, bytes, or empty: a number of things

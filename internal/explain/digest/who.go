@@ -26,8 +26,8 @@ type whoSet struct {
 	missed  uint32
 }
 
-// whoHash is the hash of what stands at b[i:] up to the second "]", which is the end of what is remembered of a line
-// unless the user's name has brackets; 0: there is none, or none that is sure to be in b. It looks at eight bytes at once.
+// whoHash is the hash of what is at b[i:] up to the second "]", which is the end of what is remembered of a line
+// unless the user's name has brackets; 0: there is none, or none that is sure to be in b. It examines eight bytes at a time.
 func whoHash(b []byte, i int) (h uint64) {
 	const shut = ']' * 0x0101010101010101
 	last := min(len(b)-8, i+maxWho)
@@ -55,7 +55,7 @@ func whoHash(b []byte, i int) (h uint64) {
 
 const highBits = 0x8080808080808080
 
-// who gives what is remembered of the line that begins at b[i:], or nil.
+// who returns what is remembered of the line that begins at b[i:], or nil.
 func (p *slowParser) who(b []byte, i int) *whoEntry {
 	h := whoHash(b, i)
 	set := &p.whos[h>>(64-whoBits)]
@@ -75,7 +75,7 @@ func (p *slowParser) remember(b []byte, i, end int, ev *raw) {
 		return
 	}
 	set := &p.whos[h>>(64-whoBits)]
-	// More lines than there is room for shall not push each other out all the time.
+	// More lines than there is space for must not keep evicting each other.
 	n, size := set.missed, uint32(len(set.entries))
 	if set.missed++; n >= size && n%16 != 0 {
 		return

@@ -21,20 +21,20 @@ func TestWho(t *testing.T) {
 	for _, line := range lines {
 		b := []byte(line + "  Id: 8\n# Query_time: 2\n")
 		e := p.who(b, 0)
-		if line == "x[]" { // has no second ]: nothing tells where it ends
+		if line == "x[]" { // has no second ]: nothing shows where it ends
 			if e != nil {
-				t.Errorf("%q is remembered as %q", line, e.text)
+				t.Errorf("%q is remembered as %q, want e nil", line, e.text)
 			}
 			continue
 		}
 		if e == nil || e.text != line {
-			t.Errorf("%q is remembered as %+v", line, e)
+			t.Errorf("%q is remembered as %+v; want e not nil, text %v", line, e, line)
 		}
 		if p.who(b[:len(line)], 0) != nil {
-			t.Errorf("%q is found where nothing follows it", line)
+			t.Errorf("%q is found where nothing follows it, want p.who(b[:len(line)], 0) nil", line)
 		}
 		if n := len(line) - 2; p.who(append([]byte(line[:n]), "x] Id: 1 and more"...), 0) != nil {
-			t.Errorf("%q is found where another line stands", line)
+			t.Errorf("%q is found where another line stands, want p.who(append([]byte(line[:n]), \"x] Id: 1 and more\"...), 0) nil", line)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// pieces gives a log in small pieces, as readers do that take it out of something else, line by line.
+// pieces returns a log in small pieces, as readers do that take it out of something else, line by line.
 type pieces struct {
 	r io.Reader
 	n int
@@ -16,7 +16,7 @@ type pieces struct {
 
 func (s pieces) Read(b []byte) (int, error) { return s.r.Read(b[:min(s.n, len(b))]) }
 
-// TestWork: what a log costs goes with its size, however little of it a reader gives at once and whether or not its statements have
+// TestWork: the cost of a log is proportional to its size, however little of it a reader returns at a time and whether or not its statements have
 // their ends; and no event of it is lost.
 func TestWork(t *testing.T) {
 	head := "# Time: 2026-01-01T10:00:00.000000Z\n# User@Host: a[a] @ h [1.2.3.4]  Id: 7\n# Query_time: 1.000000  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1\nSET timestamp=1;\n"
@@ -46,17 +46,17 @@ func TestWork(t *testing.T) {
 				_, err = s.Next(func(*Event) { calls++ })
 			}
 			if !errors.Is(err, io.EOF) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want io.EOF", err)
 			}
 			if calls != x.calls || s.Lost() != "" {
-				t.Errorf("%d events of %d; %s", calls, x.calls, s.Lost())
+				t.Errorf("got %d events of %d; %s; want calls %d, s.Lost() \"\"", calls, x.calls, s.Lost(), x.calls)
 			}
 			if n := s.b.searched + s.w.parser.searched; n > 4*int64(len(x.log)) {
-				t.Errorf("%d bytes of a log of %d were searched", n, len(x.log))
+				t.Errorf("%d bytes of a log of %d were searched, want at most %d", n, len(x.log), 4*int64(len(x.log)))
 			}
 			one, many := digest(t, Options{Workers: 1}, []byte(x.log)), digest(t, Options{Workers: 3, blockSize: 50_000}, []byte(x.log))
 			if a, b := asJSON(t, one), asJSON(t, many); one.Calls != x.calls || a != b {
-				t.Errorf("%d calls, not %d; other blocks: %s", one.Calls, x.calls, firstDifference(b, a))
+				t.Errorf("got %d calls, not %d; other blocks: %s; want one.Calls %d, a %v", one.Calls, x.calls, firstDifference(b, a), x.calls, b)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ const (
 	groupAttr
 )
 
-// plan is what Options come to: what every worker needs to know.
+// plan is derived from Options: what every worker needs to know.
 type plan struct {
 	Options
 	group   groupKind
@@ -60,7 +60,7 @@ type worker struct {
 	skipped  map[string]int64
 	other    *class // what was folded
 	folded   int64
-	lacking  uint64 // the most micros that one class may lack by folding
+	lacking  uint64 // the most micros that folding may take from one class
 	source   int
 	ptBytes  int // of statements whose ID of pt-query-digest was worked out though a part of them is kept
 	events   int64
@@ -82,7 +82,7 @@ func newWorker(p *plan) *worker {
 	return w
 }
 
-// serverName is what a log's first line says of the server.
+// serverName is what a log's first line says about the server.
 func serverName(line []byte) string {
 	s := strings.TrimRight(string(line), "\r\n")
 	return strings.TrimSuffix(strings.TrimSuffix(s, " started with:"), ".")
@@ -142,7 +142,7 @@ func (w *worker) classOf(ev *raw) *class {
 	}
 	if n >= len(w.byNumber) {
 		w.prints += len(w.text) + 100
-		if w.prints > w.budget/4 { // the classifier keeps all fingerprints; begin anew
+		if w.prints > w.budget/4 { // the classifier keeps all fingerprints; start over
 			w.forget()
 			return c
 		}
@@ -158,7 +158,7 @@ func (w *worker) forget() {
 	w.byNumber, w.prints = nil, 0
 }
 
-// groupOf is what the event's class is called.
+// groupOf is the name of the event's class.
 func (w *worker) groupOf(ev *raw) ([]byte, bool) {
 	switch w.group {
 	case groupDB:
@@ -350,7 +350,7 @@ func (w *worker) valueID(c *class, dim, id uint32, n uint64) {
 	}
 }
 
-// tally adds to a counter of the class, and to the memory that takes; it tells whether the counter is new.
+// tally adds to a counter of the class, and to the memory that takes; it reports whether the counter is new.
 func (w *worker) tally(c *class, dim, id uint32, n uint64) bool {
 	before := c.counts.bytes()
 	isNew := c.counts.add(dim, id, n)
@@ -378,7 +378,7 @@ func (w *worker) sample(c *class, ev *raw) {
 	c.offer(s, w.Samples)
 }
 
-// settle gives what is pending the database and the time that were current where the block began.
+// settle assigns to what is pending the database and the time that were current where the block began.
 func (w *worker) settle(l *lineContext) {
 	for _, c := range w.touched {
 		if c.pendingDB > 0 && len(l.db) > 0 {
@@ -402,7 +402,7 @@ func (w *worker) settle(l *lineContext) {
 }
 
 // fold makes room: the half of the classes with the least Query_time goes into one class, other. A class that
-// comes again begins anew; what it may lack is bounded by lacking.
+// comes again starts over; what may be missing from it is bounded by lacking.
 func (w *worker) fold() {
 	w.spread()
 	if len(w.touched) > 0 && w.chain != nil {

@@ -81,7 +81,7 @@ func TestCompressed(t *testing.T) {
 	all := packed(t, log)
 	two := append(bytes.Clone(all[wrap.Gzip]), all[wrap.Gzip]...) // cat a.gz b.gz
 	if p := digest(t, Options{}, two); p.Calls != 12000 || p.Lost() != "" {
-		t.Errorf("two gzip files in one: %d calls, %s", p.Calls, p.Lost())
+		t.Errorf("two gzip files in one: got %d calls, %s; want p.Calls 12000, p.Lost() \"\"", p.Calls, p.Lost())
 	}
 	for name, b := range all {
 		if got := asJSON(t, digest(t, Options{}, b)); got != want {
@@ -89,7 +89,8 @@ func TestCompressed(t *testing.T) {
 		}
 		p := digest(t, Options{}, b[:len(b)*2/3])
 		if p.Calls < 500 || p.Calls >= 6000 || !strings.Contains(p.Lost(), "ends too early") || p.Sources[0].Broken == "" {
-			t.Errorf("a part of a %s file: %d calls, lost %q", name, p.Calls, p.Lost())
+			t.Errorf("a part of a %s file: got %d calls, lost %q; want p.Calls at least 500, p.Calls less than 6000, \"ends too early\" in it, p.Sources[0].Broken not \"\"",
+				name, p.Calls, p.Lost())
 		}
 		bad := bytes.Clone(b)
 		copy(bad[len(bad)/2:], "this does not belong here")
@@ -107,7 +108,7 @@ func TestCompressed(t *testing.T) {
 	for _, magic := range []string{"PK\x03\x04", "7z\xbc\xaf\x27\x1c", "LZIP\x01", "\x1f\x9d\x90", strings.Repeat("x", 257) + "ustar\x00"} {
 		_, err := Run(t.Context(), Options{}, Reader("packed", strings.NewReader(magic+strings.Repeat("\x00 ", 3000))))
 		if !errors.Is(err, wrap.ErrPacked) {
-			t.Errorf("%q: %v", magic[:4], err)
+			t.Errorf("%q: got %v, want wrap.ErrPacked", magic[:4], err)
 		}
 	}
 }
@@ -121,7 +122,7 @@ func TestUTF16(t *testing.T) {
 		"UTF-8 with a mark": append([]byte("\ufeff"), log...), "packed": packed(t, utf16Of(log, binary.LittleEndian))[wrap.Gzip],
 	} {
 		if got := digest(t, Options{}, b); asJSON(t, got) != asJSON(t, want) {
-			t.Errorf("%s: another profile: %s", name, firstDifference(asJSON(t, got), asJSON(t, want)))
+			t.Errorf("%s: another profile: %s, want asJSON(t, got) asJSON(t, want)", name, firstDifference(asJSON(t, got), asJSON(t, want)))
 		}
 	}
 }
@@ -189,14 +190,16 @@ func TestCovered(t *testing.T) {
 	for name, f := range covered {
 		got := digest(t, Options{}, []byte(f(slow.String())))
 		if asJSON(t, withoutBytes(got)) != asJSON(t, withoutBytes(wantSlow)) {
-			t.Errorf("%s: another profile: %s", name, firstDifference(asJSON(t, got), asJSON(t, wantSlow)))
+			t.Errorf("%s: another profile: %s, want asJSON(t, withoutBytes(got)) asJSON(t, withoutBytes(wantSlow))",
+				name, firstDifference(asJSON(t, got), asJSON(t, wantSlow)))
 		}
 		if strings.HasPrefix(name, "aws") || name == "docker -t" { // a general log's own line begins so
 			continue
 		}
 		got = digest(t, Options{}, []byte(f(general)))
 		if asJSON(t, withoutBytes(got)) != asJSON(t, withoutBytes(wantGeneral)) {
-			t.Errorf("%s: another profile of a general log: %s", name, firstDifference(asJSON(t, got), asJSON(t, wantGeneral)))
+			t.Errorf("%s: another profile of a general log: %s, want asJSON(t, withoutBytes(got)) asJSON(t, withoutBytes(wantGeneral))",
+				name, firstDifference(asJSON(t, got), asJSON(t, wantGeneral)))
 		}
 	}
 }
@@ -208,7 +211,7 @@ func withoutBytes(p *Profile) *Profile {
 	return p
 }
 
-// TestNoLogs: what is no log is not read, and what it looks like is said.
+// TestNoLogs: what is no log is not read, and what it looks like is reported.
 func TestNoLogs(t *testing.T) {
 	for text, looks := range map[string]string{
 		"2026-01-01 10:00:00.000000 IP 10.0.0.1.5000 > 10.0.0.2.3306: tcp 30\n\t0x0000:  4508 0052 6d2a 4000 4006 cfcc 7f00 0001\n": "tcpdump",
@@ -229,7 +232,7 @@ func TestNoLogs(t *testing.T) {
 			continue
 		}
 		if s := p.Sources[0]; p.Calls != 0 || s.Events != 0 || !strings.Contains(s.Looks, looks) {
-			t.Errorf("%.40q: %d calls, looks like %q", text, p.Calls, s.Looks)
+			t.Errorf("got %.40q: %d calls, looks like %q; want p.Calls 0, s.Events 0, %q in it", text, p.Calls, s.Looks, looks)
 		}
 	}
 }
@@ -275,12 +278,13 @@ func TestTables(t *testing.T) {
 	} {
 		p := digest(t, Options{}, []byte(c.rows))
 		if p.Sources[0].Format != c.format || p.Calls != 1 || p.Lost() != "" {
-			t.Errorf("%s: %s, %d calls, %v", name, p.Sources[0].Format, p.Calls, p.Skipped)
+			t.Errorf("%s: got %s, %d calls, %v; want p.Sources[0].Format %s, p.Calls 1, p.Lost() \"\"",
+				name, p.Sources[0].Format, p.Calls, p.Skipped, c.format)
 			continue
 		}
 		s := p.Classes[0].Samples[0]
 		if s.Query != c.query || s.DB != c.db || s.User != "app" || s.Host != "web1" || s.Seconds != c.time || !s.Time.Equal(at) {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: got %+v; want Query %v, DB %v, User \"app\", Host \"web1\", Seconds %v, Time.Equal(at) true", name, s, c.query, c.db, c.time)
 		}
 		if m := p.Metric("Rows_examined"); c.format == FormatSlowTable && m.Sum != 2000 {
 			t.Errorf("%s: %g rows examined", name, m.Sum)
@@ -299,18 +303,18 @@ func TestWrapped(t *testing.T) {
 		for _, log := range []string{plain + odd + plain, odd + plain + plain, plain + plain + odd} {
 			p := digest(t, Options{}, []byte(log))
 			if p.Calls != 3 || p.Skipped[skipWrapped] != 1 || p.Lost() != "" {
-				t.Fatalf("%d calls, %v, lost %q of\n%s", p.Calls, p.Skipped, p.Lost(), log)
+				t.Fatalf("got %d calls, %v, lost %q of; want p.Calls 3, p.Skipped[skipWrapped] 1, p.Lost() \"\"\n%s", p.Calls, p.Skipped, p.Lost(), log)
 			}
 			known := 0
 			for name, max := range map[string]float64{"Query_time": 0.25, "Lock_time": 0.0001, "Rows_sent": 1, "Bytes_sent": 57} {
 				m := p.Metric(name)
 				known += int(m.Count)
 				if m.Max != max || m.Count < 2 || m.Min != max {
-					t.Errorf("%s is %+v in\n%s", name, m, log)
+					t.Errorf("%s is %+v in; want Max %v, Count at least 2, Min %v\n%s", name, m, max, max, log)
 				}
 			}
 			if known != 11 {
-				t.Errorf("%d of 11 figures are known of\n%s", known, log)
+				t.Errorf("%d of 11 figures are known of, want 11\n%s", known, log)
 			}
 		}
 	}

@@ -30,12 +30,12 @@ const (
 	maxFound        = 300 // rows of a minute, by class, wait, user, host and schema; what is beyond is added up
 	maxClasses      = 20000
 	activityTimeout = 5 * time.Second
-	readerLife      = 10 * time.Minute // then it is asked again what the server tells
-	otherValue      = "(other)"        // stands for the users, hosts and schemas beyond maxFound
+	readerLife      = 10 * time.Minute // then the server is asked again what it offers
+	otherValue      = "(other)"        // replaces the users, hosts and schemas beyond maxFound
 )
 
-// sampler looks each second which sessions run a statement, and adds up by minute what they were found doing. It has a connection
-// of its own and belongs to one goroutine but for status.
+// sampler looks each second which sessions run a statement, and adds up by minute what they were found doing. It has its own
+// connection and belongs to one goroutine except for status.
 type sampler struct {
 	c      *Collector
 	conn   *mysql.Conn
@@ -73,7 +73,7 @@ func (s *sampler) status() (ActivityStatus, []fleet.Trouble) {
 	return s.state, slices.Clone(s.notes)
 }
 
-// run reads until ctx ends; then what was found in the minute that is not over is stored.
+// run reads until ctx ends; then what was found in the current minute is stored.
 func (s *sampler) run(ctx context.Context) {
 	defer s.disconnect()
 	s.c.Traffic.Turn(ctx)
@@ -304,7 +304,7 @@ func (s *sampler) store(ctx context.Context) error {
 	return nil
 }
 
-// bounded gives the heaviest rows, at most so many; what is beyond is added up by class and wait, and beyond twice as many by
+// bounded returns the heaviest rows, up to a limit; what is beyond is added up by class and wait, and beyond twice as many by
 // wait alone, so that no second is lost.
 func bounded(found map[events.Activity]*events.Activity, most int) []events.Activity {
 	rows := make([]events.Activity, 0, len(found))

@@ -126,11 +126,12 @@ func TestActivity(t *testing.T) {
 				t.Errorf("%s: %v s of %s, waits %+v", c.statement, n, c.wait, a.Waits)
 			}
 			if a.ByUserFrom != "activity" || len(a.ByUser) != 1 || a.ByUser[0].Value != c.user || len(a.ByHost) != 1 || a.ByHost[0].Value != "localhost" {
-				t.Errorf("%s: by user (%s) %+v, by host %+v", c.statement, a.ByUserFrom, a.ByUser, a.ByHost)
+				t.Errorf("%s: by user (%s) %+v, by host %+v; want a.ByUserFrom \"activity\", len(a.ByUser) 1, a.ByUser[0].Value %v, len(a.ByHost) 1, a.ByHost[0].Value \"localhost\"",
+					c.statement, a.ByUserFrom, a.ByUser, a.ByHost, c.user)
 			}
 			if c.blocker == "" {
 				if len(a.BlockedBy) != 0 {
-					t.Errorf("%s: blocked by %+v", c.statement, a.BlockedBy)
+					t.Errorf("%s: blocked by %+v, want none", c.statement, a.BlockedBy)
 				}
 			} else if len(a.BlockedBy) == 0 || a.BlockedBy[0].Wait != c.wait || a.BlockedBy[0].ID != classOf(c.blocker) {
 				t.Errorf("%s: blocked by %+v, want %s", c.statement, a.BlockedBy, classOf(c.blocker))
@@ -138,7 +139,7 @@ func TestActivity(t *testing.T) {
 		}
 		st, _ := s.c.activity.status()
 		if !st.Working || st.Seconds <= 0 {
-			t.Errorf("status %+v", st)
+			t.Errorf("status %+v; want Working true, Seconds more than 0", st)
 		}
 		t.Logf("a reading took %.1f ms, step %d", st.Seconds*1000, st.Step)
 		s.onlyOthers()
@@ -176,7 +177,7 @@ func (s *scene) work(c *sql.Conn) {
 }
 
 // TestPreparedPlan catches the plan of a prepared statement while it runs. MySQL 5.7 shows neither its plan nor its values, and then
-// it is said that it was not caught.
+// it is reported that it was not caught.
 func TestPreparedPlan(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, func(o *Options) { o.PlanID = planID })
@@ -204,7 +205,7 @@ func TestPreparedPlan(t *testing.T) {
 		if origin != "" && note != "" {
 			t.Errorf("note %q", note)
 		}
-		// Before MySQL 9, servers count no executions over the binary protocol by class; the statement is found all the same.
+		// Before MySQL 9, servers count no executions over the binary protocol by class; the statement is still found.
 		if c := s.top()[classOf(crossJoin)]; kind == "mysql-9.7" && c.Calls == 0 || c.Calls == 0 && secondsOf(a.Waits, "running") < 2 {
 			for _, c := range s.top() {
 				t.Logf("%s %d %s", c.ID, c.Calls, c.Fingerprint)
@@ -239,7 +240,8 @@ func TestBounded(t *testing.T) {
 		want += float64(1 + i%7)
 	}
 	if calls != 5000 || seconds != want || named != 30 || len(rows) > 2*30+2 {
-		t.Errorf("%d rows, %d calls, %v s, %d named", len(rows), calls, seconds, named)
+		t.Errorf("got %d rows, %d calls, %v s, %d named; want calls 5000, seconds %v, named 30, len(rows) at most 2*30 + 2",
+			len(rows), calls, seconds, named, want)
 	}
 }
 
@@ -259,6 +261,6 @@ func TestPace(t *testing.T) {
 		steps = append(steps, p.step)
 	}
 	if fmt.Sprint(steps) != "[1 2 5 5 2 1]" {
-		t.Errorf("steps %v", steps)
+		t.Errorf("steps %v, want \"[1 2 5 5 2 1]\"", steps)
 	}
 }

@@ -18,19 +18,19 @@ type cost struct {
 	fresh       bool // counting of this digest began since the reading before
 }
 
-// counters remembers how the server's counters stood, and gives the differences from one reading to the next.
+// counters remembers the server's counters, and returns the differences from one reading to the next.
 type counters struct {
 	base map[digestKey]read.Digest
-	lost int64 // how often a counter began anew: what it counted between the reading before and that is lost
+	lost int64 // how often a counter was reset: what it counted between the reading before and that is lost
 }
 
-// maxBase is how many digests are remembered. A server with more has its table emptied again and again; the rest begins anew.
+// maxBase is how many digests are remembered. A server with more has its table emptied again and again; the rest starts over.
 const maxBase = 100000
 
 // begin forgets all: the next reading is compared with nothing.
 func (c *counters) begin() { c.base = nil }
 
-// begun says whether there was a reading.
+// begun reports whether there was a reading.
 func (c *counters) begun() bool { return c.base != nil }
 
 // first takes a row of the first reading, which covers all digests.
@@ -41,9 +41,9 @@ func (c *counters) first(d *read.Digest) {
 	c.base[digestKey{d.Schema, d.ID}] = *d
 }
 
-// next takes a row of a later reading and gives what was added to it since the one before.
+// next takes a row of a later reading and returns what was added to it since the one before.
 //
-// A row that was not there before, or that began anew (the server was restarted, the table was emptied: FIRST_SEEN, which knows
+// A row that was not there before, or that was reset (the server was restarted, the table was emptied: FIRST_SEEN, which knows
 // whole seconds on MySQL 5.7 and MariaDB, differs, or a counter fell), counts whole, because all that it holds happened since.
 func (c *counters) next(d *read.Digest) (cost, bool) {
 	key := digestKey{d.Schema, d.ID}
@@ -70,7 +70,7 @@ func rowOf(class string, c cost) events.Row {
 	return events.Row{Class: class, Schema: c.schema, Cost: c.Cost}
 }
 
-// join adds rows up that are of one class, schema and user: several digests of a server may be one class of ours.
+// join adds up rows of one class, schema and user: several digests of a server may be one class of ours.
 func join(rows []events.Row) []events.Row {
 	slices.SortStableFunc(rows, func(a, b events.Row) int {
 		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.User, b.User))
@@ -86,7 +86,7 @@ func join(rows []events.Row) []events.Row {
 	return out
 }
 
-// latencies remembers the histograms of the heaviest digests and gives what was added.
+// latencies remembers the histograms of the heaviest digests and returns what was added.
 type latencies struct {
 	base map[digestKey]histogram
 }
@@ -97,14 +97,14 @@ type histogram struct {
 	calls map[int]int64
 }
 
-// What latencies keeps: histograms of so many digests, and for so many seconds. A digest that was not among the heaviest for
-// longer begins anew: its calls of long ago are not those of this minute.
+// What latencies keeps: histograms of this many digests, and for this many seconds. A digest that was not among the heaviest for
+// longer starts over: its calls of long ago are not those of this minute.
 const (
 	maxHistograms = 200
 	histogramLife = 300
 )
 
-// next takes a histogram and gives the buckets that grew since the one before; none when there is nothing to compare it with.
+// next takes a histogram and returns the buckets that grew since the one before; none if there is nothing to compare it with.
 func (l *latencies) next(c cost, at int64, now []read.LatencyBucket) []events.Bucket {
 	if l.base == nil {
 		l.base = map[digestKey]histogram{}

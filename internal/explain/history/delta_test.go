@@ -44,7 +44,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestLatencies gives what buckets grew by, and nothing where there is nothing to compare with.
+// TestLatencies: what buckets grew by, and nothing if there is nothing to compare with.
 func TestLatencies(t *testing.T) {
 	var l latencies
 	d := func(fresh bool, first string) cost {
@@ -65,7 +65,7 @@ func TestLatencies(t *testing.T) {
 		{d(false, "1"), 0, b(5, 10), "[]"},
 		{d(false, "1"), 60, b(5, 12, 9, 1), "[{5 2} {9 1}]"},
 		{d(false, "1"), 60 + histogramLife + 1, b(5, 20, 9, 1), "[]"}, // too long ago
-		{d(true, "2"), 500, b(7, 3), "[{7 3}]"},                       // began anew: all of it is of this minute
+		{d(true, "2"), 500, b(7, 3), "[{7 3}]"},                       // reset: all of it is of this minute
 		{d(false, "3"), 560, b(7, 9), "[]"},
 		{d(false, "3"), 620, b(7, 9, 600, 4), "[]"}, // no such bucket
 	} {
@@ -84,11 +84,12 @@ func TestJoin(t *testing.T) {
 		{Class: "b", Schema: "r", Cost: fleet.Cost{Calls: 8}},
 	})
 	if len(rows) != 3 || rows[2].Calls != 5 || rows[2].Seconds != 5 || rows[2].MaxSeconds != 3 || fmt.Sprint(rows[2].Latency) != "[{3 2} {5 3}]" {
-		t.Errorf("%+v", rows)
+		t.Errorf("got %+v; want len(rows) 3, rows[2].Calls 5, rows[2].Seconds 5, rows[2].MaxSeconds 3, fmt.Sprint(rows[2].Latency) \"[{3 2} {5 3}]\"",
+			rows)
 	}
 }
 
-// TestOwn knows Risso's statements by their class, whatever their literals.
+// TestOwn recognizes Risso's statements by their class, whatever their literals.
 func TestOwn(t *testing.T) {
 	var i identifier
 	i.note("SELECT /* risso: x */ a FROM t WHERE b >= '2026-01-01' AND c IN ('?')")
@@ -97,14 +98,14 @@ func TestOwn(t *testing.T) {
 		"SELECT `a` FROM `t` WHERE `b` > ? AND `c` IN (...)":  false,
 	} {
 		if id := i.of(text); i.isOwn(id.id) != own || id.verb != "SELECT" || id.tables != "t" {
-			t.Errorf("%s: %+v own %v", text, id, i.isOwn(id.id))
+			t.Errorf("%s: got %+v own %v; want i.isOwn(id.id) %v, verb \"SELECT\", tables \"t\"", text, id, i.isOwn(id.id), own)
 		}
 	}
 	for n := range maxOwn + 10 {
 		i.note(fmt.Sprintf("SELECT %d", n))
 	}
 	if len(i.seen) > maxOwn+1 || len(i.own) > 3 {
-		t.Errorf("%d texts of %d classes are remembered", len(i.seen), len(i.own))
+		t.Errorf("%d texts of %d classes are remembered; want len(i.seen) at most %d, len(i.own) at most 3", len(i.seen), len(i.own), maxOwn+1)
 	}
 }
 
@@ -113,7 +114,7 @@ func TestRedactPlan(t *testing.T) {
 	const plan = `{"query_block":{"cost_info":{"query_cost":"10.25"},"table":{"table_name":"my table","key":"PRIMARY","rows":5,"attached_condition":"(` + "`shop`.`t`.`a`" + ` = 'secret 4711')"}},"query":"/* select#1 */ select 'secret' from t where b > 4711"}`
 	out := redactPlan(plan)
 	if strings.Contains(out, "secret") || strings.Contains(out, "4711") {
-		t.Errorf("a literal is left: %s", out)
+		t.Errorf("a literal is left: %s; want no \"secret\" in it, no \"4711\" in it", out)
 	}
 	for _, s := range []string{`"10.25"`, `"PRIMARY"`, `"rows": 5`, "my table", "`shop`.`t`.`a` = ?"} {
 		if !strings.Contains(out, s) {
@@ -121,6 +122,6 @@ func TestRedactPlan(t *testing.T) {
 		}
 	}
 	if out := redactPlan("no json 'secret'"); strings.Contains(out, "secret") {
-		t.Error(out)
+		t.Errorf("got %v, want no \"secret\" in it", out)
 	}
 }

@@ -1,6 +1,6 @@
 // Package history records the cost of classes of statements on a server, minute by minute, with samples and plans.
 //
-// It reads performance_schema's table of digests once a minute, on a connection of its own, so that the reading of every
+// It reads performance_schema's table of digests once a minute, on a separate connection, so that the reading of every
 // second is never delayed, and stores the differences.
 package history
 
@@ -38,10 +38,10 @@ type Options struct {
 	Store   Store
 	Event   func(fleet.Event) // must not block
 	Logger  *slog.Logger
-	Traffic *mysql.Traffic // shared with whoever else asks this server: what they send is left out
+	Traffic *mysql.Traffic // shared with the other connections to this server: what they send is left out
 	Phase   time.Duration  // how far into the minute this server is read
 	Redact  bool           // hide literals before samples and plans are stored
-	// PlanID gives the ID of a plan in JSON, equal for plans of equal shape; nil: no plans are taken.
+	// PlanID returns the ID of a plan in JSON, equal for plans of equal shape; nil: no plans are taken.
 	PlanID func(text string) (string, error)
 }
 
@@ -69,7 +69,7 @@ type Status struct {
 	Notes         []fleet.Trouble `json:"notes"` // what is missing although it works
 	Digests       int             `json:"digests"`
 	Seconds       float64         `json:"seconds"`             // how long the last reading took
-	Resets        int64           `json:"resets"`              // how often a counter began anew: restarts and emptied tables, by digest
+	Resets        int64           `json:"resets"`              // how often a counter was reset: restarts and emptied tables, by digest
 	Plans         bool            `json:"plans"`               // plans are taken
 	PlanNote      string          `json:"plan_note,omitempty"` // why some are not
 
@@ -98,7 +98,7 @@ type Collector struct {
 	pending   []events.Minute
 	tried     map[string]time.Time     // what is optional and failed, by its name: when it may be tried again
 	gaps      map[string]fleet.Trouble // and what is missing for it; guarded by mu
-	fullUntil int64                    // until when a full table is not told again
+	fullUntil int64                    // until when a full table is not reported again
 	plans     planner
 	explained explained
 	activity  *sampler
@@ -155,7 +155,7 @@ func (c *Collector) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		c.Read(ctx, began)
-		// A server that is slow to answer is asked more rarely.
+		// A server that is slow to answer is asked less often.
 		rest := time.Duration(float64(time.Since(began))/maxShareOfTime) - time.Minute
 		next := began.Truncate(time.Minute).Add(time.Minute + c.Phase)
 		if rest > 0 {
@@ -240,7 +240,7 @@ func (c *Collector) enter(ctx context.Context) (*mysql.Conn, error) {
 
 // leave ends a connection that enter made.
 func (c *Collector) leave(conn *mysql.Conn) {
-	conn.Close() // the connection is of no more use, whatever Close says
+	conn.Close() // the connection is useless now, whatever Close returns
 	c.Traffic.Leave()
 }
 
@@ -264,7 +264,7 @@ func (c *Collector) connect(ctx context.Context) error {
 	return nil
 }
 
-// begins makes sure that the server counts statements, and that it is the one that was asked before.
+// begins makes sure that the server counts statements, and that it is the same one as before.
 func (c *Collector) begins(ctx context.Context) error {
 	off, err := read.CountsStatements(ctx, c.conn)
 	if err != nil {
@@ -330,7 +330,7 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 	return c.minute(ctx, now, at.Unix()/60*60)
 }
 
-// begin reads how all counters stand.
+// begin reads all counters.
 func (c *Collector) begin(ctx context.Context, clock string, now time.Time, reading *prepared.Reading) error {
 	err := read.Digests(ctx, c.conn, "", func(d *read.Digest) error {
 		c.counters.first(d)
@@ -350,7 +350,7 @@ func (c *Collector) begin(ctx context.Context, clock string, now time.Time, read
 	return nil
 }
 
-// minute stores what ran in a minute and looks closer at the heaviest. What it could not be told the names of waits for the
+// minute stores what ran in a minute and looks closer at the heaviest. What it could not learn the names of waits for the
 // next minute; nothing that was counted is lost.
 func (c *Collector) minute(ctx context.Context, now time.Time, at int64) error {
 	if err := c.identify(ctx, at, c.waiting); err != nil {
@@ -490,8 +490,8 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 	return c.note(ctx, found, func(i int) { delete(c.classes, keys[i]) })
 }
 
-// note stores classes, some at a time: where 20,000 at once take longer than a reading may, each reading stores more of them. Those that
-// could not be stored are to be forgotten: else they would never have a name.
+// note stores classes, some at a time: if 20,000 together take longer than a reading may, each reading stores more of them. Those that
+// could not be stored must be forgotten: else they would never have a name.
 func (c *Collector) note(ctx context.Context, found []events.Class, forget func(i int)) error {
 	for i := 0; i < len(found); i += classesAtOnce {
 		if err := c.Store.AddClasses(ctx, found[i:min(i+classesAtOnce, len(found))]...); err != nil {
@@ -504,7 +504,7 @@ func (c *Collector) note(ctx context.Context, found []events.Class, forget func(
 	return nil
 }
 
-// full tells when the server's table of digests has no more room.
+// full reports when the server's table of digests has no more room.
 func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
 	i := slices.IndexFunc(list, func(d cost) bool { return d.id == "" })
 	if i < 0 {

@@ -12,7 +12,7 @@ type identity struct {
 	id, fingerprint, verb, tables string
 }
 
-// Statements for which the server's table of digests had no room are kept under an ID of their own.
+// Statements for which the server's table of digests had no room are kept under a separate ID.
 const (
 	otherID          = "00000000000000000000000000000000"
 	otherFingerprint = "(all other statements: the server's table of digests is full)"
@@ -26,7 +26,7 @@ type identifier struct {
 	buf  []byte
 }
 
-// aroundPrepared are the verbs of what MySQL 9 tells with the text of the prepared statement though it is not run.
+// aroundPrepared are the verbs of what MySQL 9 reports with the text of the prepared statement though it is not run.
 var aroundPrepared = map[string]bool{"PREPARE": true, "DEALLOCATE": true}
 
 // maxTablesText bounds the list of a class' tables.
@@ -34,7 +34,7 @@ const maxTablesText = 1000
 
 // of names the class of a digest's text.
 func (i *identifier) of(digestText string) identity {
-	// MySQL 9 tells the executions of prepared statements by a word before their text: the same class as without.
+	// MySQL 9 marks the executions of prepared statements by a word before their text: the same class as without.
 	digestText = prepared.CutExecute(digestText)
 	i.buf = sqltext.AppendDigestText(i.buf[:0], []byte(digestText))
 	fp := string(i.buf)
@@ -60,8 +60,8 @@ func tablesOf(statement []byte) string {
 
 // note remembers statements that Risso sends: their classes are left out.
 //
-// The server's table of digests has neither users nor comments, so a class is all there is to go by. Whoever sends the very
-// statements that Risso sends, such as SHOW GLOBAL STATUS, is left out with it.
+// The server's table of digests has neither users nor comments, so a class is all there is to go by. If others send the very
+// statements that Risso sends, such as SHOW GLOBAL STATUS, theirs are left out too.
 func (i *identifier) note(statements ...string) {
 	if i.own == nil {
 		i.own, i.seen = map[string]bool{}, map[string]bool{}

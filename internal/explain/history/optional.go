@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// What is read beside the counters of statements. It fails alone: a server that takes too long over one of these is not asked
+// What is read in addition to the counters of statements. It fails alone: a server that takes too long over one of these is not asked
 // for it again for a while, and loses nothing of the others.
 const (
 	optionalPrepared        = "executions of prepared statements"
@@ -26,7 +26,7 @@ const (
 
 const (
 	optionalTime  = 5 * time.Second  // of each in a minute
-	optionalRetry = 10 * time.Minute // behind one that failed
+	optionalRetry = 10 * time.Minute // after one that failed
 )
 
 // errBroken says that something optional cost the connection.
@@ -79,7 +79,7 @@ var everybodys = map[string]bool{"COMMIT": true, "ROLLBACK": true, "USE": true, 
 func (c *Collector) marked(ctx context.Context) map[string]bool {
 	ids := map[string]bool{}
 	if read.KeepsSamples(c.conn.Server) {
-		return ids // they tell, and of all statements
+		return ids // they have, and of all statements
 	}
 	c.optional(ctx, c.readAt, optionalMarks, func(ctx context.Context) error {
 		return read.MarkedDigests(ctx, c.conn, func(id string) error { ids[id] = true; return nil })

@@ -22,7 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// swallower stands before a server's socket. A connection that asks something with the word gets no answer any more: that is
+// swallower is a proxy in front of a server's socket. A connection that asks something with the word gets no answer any more: that is
 // what a question looks like that takes the server too long.
 type swallower struct {
 	path string
@@ -72,8 +72,8 @@ func (s *swallower) pass(c net.Conn, socket string) {
 	}
 }
 
-// TestOptionalFailsAlone: whatever is asked beside the counters may take the server too long; no statement is lost for it, the
-// minute itself is stored, and what is missing is said.
+// TestOptionalFailsAlone: anything asked in addition to the counters may take the server too long; no statement is lost for it, the
+// minute itself is stored, and what is missing is reported.
 func TestOptionalFailsAlone(t *testing.T) {
 	t.Parallel()
 	sandboxtest.Need(t, "mysql-9.7")
@@ -95,7 +95,7 @@ func TestOptionalFailsAlone(t *testing.T) {
 		front.word.Store(&c.word)
 		clear(s.c.sampled)
 		clear(s.c.tried)
-		query := fmt.Sprintf("SELECT id, %s FROM t WHERE id = #", strings.Repeat("a, ", len(c.word))+"a") // a class of its own
+		query := fmt.Sprintf("SELECT id, %s FROM t WHERE id = #", strings.Repeat("a, ", len(c.word))+"a") // a separate class
 		s.run(5, query, point)
 		calls += 5
 		st := s.read()
@@ -139,14 +139,14 @@ func TestManyDigests(t *testing.T) {
 	for try := range 4 { // on a slow machine the store takes longer than a reading may: then a later one goes on
 		before := s.c.Traffic.Queries.Load()
 		st := s.read()
-		if asked := int(s.c.Traffic.Queries.Load() - before); asked >= heaviest+20 { // a histogram each of the heaviest, and those of a connection made anew; texts alone were asked for by 24 questions
-			t.Errorf("%d questions for one minute", asked)
+		if asked := int(s.c.Traffic.Queries.Load() - before); asked >= heaviest+20 { // a histogram each of the heaviest, and those of a new connection; texts alone took 24 queries
+			t.Errorf("got %d questions for one minute, want less than %d", asked, heaviest+20)
 		}
 		if st.Working {
 			break
 		}
 		if try == 3 || !strings.Contains(st.Why, context.DeadlineExceeded.Error()) {
-			t.Fatalf("the reading failed: %+v", st)
+			t.Fatalf("the reading failed: got %+v; want try not 3, context.DeadlineExceeded.Error() in Why", st)
 		}
 	}
 	if n := len(s.c.classes); n < many {
@@ -163,11 +163,12 @@ func TestMergeAddsUp(t *testing.T) {
 	}
 	got := merge(merge(nil, []cost{of(a, 1, 3), of(b, 2, 1)}), []cost{of(b, 5, 4), of(digestKey{"s", "c"}, 7, 0)})
 	if len(got) != 3 || got[0].Calls != 1 || got[1].Calls != 7 || got[1].RowsSent != 14 || got[1].Seconds != 7 || got[1].MaxSeconds != 4 || got[2].Calls != 7 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want len(got) 3, got[0].Calls 1, got[1].Calls 7, got[1].RowsSent 14, got[1].Seconds 7, got[1].MaxSeconds 4, got[2].Calls 7",
+			got)
 	}
 }
 
-// TestOtherRissosAreLeftOut: what another process of Risso sends, marked as all that Risso sends, is no class of the server's
+// TestOtherRissosAreLeftOut: what another process of Risso sends, marked like all that Risso sends, is no class of the server's
 // own load, on any server.
 func TestOtherRissosAreLeftOut(t *testing.T) {
 	t.Parallel()

@@ -12,14 +12,14 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// follower follows executions of prepared statements, where the server's table of digests leaves them out.
+// follower follows executions of prepared statements, if the server's table of digests leaves them out.
 type follower struct {
 	prepared.Counters
 	classes map[string]*known // by text
 	notes   []fleet.Trouble   // guarded by the collector's mutex
 }
 
-// execution is what executions of one text cost in a minute.
+// execution is the cost of the executions of one text in a minute.
 type execution struct {
 	prepared.Executions
 	class string
@@ -29,8 +29,8 @@ func (e execution) row() events.Row {
 	return events.Row{Class: e.class, Schema: e.Schema, User: e.User, Cost: e.Cost}
 }
 
-// executions gives what was executed since the reading before, and notes what is missing. nil is no reading: the next one
-// tells of both.
+// executions returns what was executed since the reading before, and notes what is missing. nil is no reading: the next one
+// covers both.
 func (c *Collector) executions(r *prepared.Reading) []prepared.Executions {
 	if r == nil {
 		return nil
@@ -71,7 +71,7 @@ func (c *Collector) identifyPrepared(ctx context.Context, at int64, list []prepa
 	return out, c.note(ctx, found, func(i int) { delete(c.prepared.classes, texts[i]) })
 }
 
-// samplePrepared keeps the heaviest as they were prepared, with who executes them, where no execution with its values is kept. Plans of
+// samplePrepared keeps the heaviest as they were prepared, with the user who executes them, if no execution with its values is kept. Plans of
 // those with parameters have to be caught while they run.
 func (c *Collector) samplePrepared(ctx context.Context, at int64, list []execution) error {
 	var store []events.Sample

@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/prepared"
 )
 
-// session is a connection of its own, which prepares statements by the binary protocol.
+// session is a separate connection, which prepares statements by the binary protocol.
 func (s *scene) session(schema string) *sql.Conn {
 	s.t.Helper()
 	db, err := s.node.DB()
@@ -84,7 +84,7 @@ func execute(t *testing.T, st *sql.Stmt, times int, args func(i int) []any) {
 func oneArg(i int) []any { return []any{i} }
 
 // TestPrepared executes prepared statements by the binary protocol: each execution is stored once on each server, in the class of the
-// same statement run as text, with its user and schema; what a session does before it ends is told as missing, in its share.
+// same statement run as text, with its user and schema; what a session does before it ends is reported as missing, with its share.
 func TestPrepared(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, func(o *Options) { o.PlanID = planID })
@@ -92,10 +92,10 @@ func TestPrepared(t *testing.T) {
 		s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
 		conn := s.session("shop")
 		sel, ins := prepare(t, conn, "select *  from t where id=?"), prepare(t, conn, "INSERT INTO t (id, a) VALUES (?, ?), (?, ?) ON DUPLICATE KEY UPDATE a = ?")
-		execute(t, sel, 17, oneArg) // before the first reading: nobody's
+		execute(t, sel, 17, oneArg) // before the first reading: does not count
 		s.mustRead()
 		if got := s.c.prepared.Counting; got.Digests != inDigests || got.Instances == inDigests {
-			t.Fatalf("counting: %+v", got)
+			t.Fatalf("counting: got %+v; want Digests %v, Instances not %v", got, inDigests, inDigests)
 		}
 		execute(t, sel, 1000, oneArg)
 		execute(t, ins, 30, func(i int) []any { return []any{i, "x", 1000 + i, "it's", "y"} })
@@ -121,7 +121,7 @@ func TestPrepared(t *testing.T) {
 		s.preparedRestart(inDigests)
 		for _, c := range s.top() {
 			if strings.Contains(c.Fingerprint, "risso_prepared") || strings.Contains(c.Fingerprint, "performance_schema.") {
-				t.Errorf("the observer observes itself: %d × %s", c.Calls, c.Fingerprint)
+				t.Errorf("the observer observes itself: got %d × %s; want no \"risso_prepared\" in it, no \"performance_schema.\" in it", c.Calls, c.Fingerprint)
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func (s *scene) preparedRestart(inDigests bool) {
 	s.t.Helper()
 	s.run(3, "SELECT COUNT(*) FROM t")
 	before := s.top()[classOf(point)].Calls
-	time.Sleep(time.Until(s.began.Add(restartApart))) // nobody restarts a server so soon but this test
+	time.Sleep(time.Until(s.began.Add(restartApart))) // only this test restarts a server so soon
 	s.db.Close()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
@@ -199,7 +199,7 @@ func (s *scene) preparedRestart(inDigests bool) {
 	s.t.Cleanup(func() { s.db.Close() })
 	st := prepare(s.t, s.session("shop"), "SELECT * FROM t WHERE id = ?")
 	execute(s.t, st, 1500, oneArg)
-	if st := s.read(); !st.Working { // it learns that its connection is gone
+	if st := s.read(); !st.Working { // it notices that its connection is gone
 		s.mustRead()
 	}
 	s.expect(map[string]int64{point: before + 1500})
@@ -211,7 +211,7 @@ func (s *scene) preparedRestart(inDigests bool) {
 // restartApart is longer than two times of a server's start may differ without being a restart.
 const restartApart = 4 * time.Second
 
-// TestPreparedOff: a server that counts no executions is told from one on which there were none, and the remedy works as it stands.
+// TestPreparedOff: a server that counts no executions is distinguished from one on which there were none, and the remedy works as printed.
 func TestPreparedOff(t *testing.T) {
 	for _, kind := range []string{"mysql-8.0", "mariadb"} {
 		t.Run(kind, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestPreparedOff(t *testing.T) {
 			s.mustRead()
 			notes := s.c.Status().Notes
 			if len(notes) != 1 || !strings.Contains(notes[0].Remedy, "events_statements_current") {
-				t.Fatalf("notes %+v", notes)
+				t.Fatalf("notes %+v; want len(notes) 1, \"events_statements_current\" in notes[0].Remedy", notes)
 			}
 			s.run(1, notes[0].Remedy)
 			s.mustRead()
@@ -233,7 +233,7 @@ func TestPreparedOff(t *testing.T) {
 			s.mustRead()
 			s.expect(map[string]int64{"SELECT id FROM t WHERE id = #": 6})
 			if notes := s.c.Status().Notes; len(notes) != 0 {
-				t.Errorf("notes %+v", notes)
+				t.Errorf("notes %+v, want none", notes)
 			}
 		})
 	}

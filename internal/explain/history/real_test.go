@@ -52,7 +52,7 @@ type scene struct {
 	mu     sync.Mutex
 	events []fleet.Event
 
-	sessions []pinger // beside db, whose statements are to be found
+	sessions []pinger // besides db; their statements must be found
 }
 
 type pinger interface{ PingContext(context.Context) error }
@@ -182,7 +182,7 @@ func TestCalls(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, nil)
 		s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
-		s.run(5, point) // before the first reading: nobody's
+		s.run(5, point) // before the first reading: does not count
 		s.mustRead()
 		s.run(30, point, several, insert)
 		s.mustRead()
@@ -192,15 +192,15 @@ func TestCalls(t *testing.T) {
 		s.expect(map[string]int64{point: 42, several: 30, insert: 30})
 		c := s.top()[classOf(insert)]
 		if c.RowsAffected < 60 || c.Seconds <= 0 || c.Verb != "INSERT" || !strings.Contains(c.Tables, "t") || c.FirstSeen == 0 {
-			t.Errorf("insert: %+v", c)
+			t.Errorf("insert: got %+v; want RowsAffected at least 60, Seconds more than 0, Verb \"INSERT\", \"t\" in Tables, FirstSeen not 0", c)
 		}
-		// Each id is there but in the first round, in which it is inserted after it was asked for.
+		// Each id exists except in the first round, in which it is inserted after it was asked for.
 		if c = s.top()[classOf(point)]; c.RowsSent != 12 || c.RowsExamined != 12 || c.Errors != 0 {
-			t.Errorf("point: sent %d, examined %d, errors %d", c.RowsSent, c.RowsExamined, c.Errors)
+			t.Errorf("point: sent %d, examined %d, errors %d; want c.RowsSent 12, c.RowsExamined 12, c.Errors 0", c.RowsSent, c.RowsExamined, c.Errors)
 		}
 		a, err := s.store.Class(t.Context(), events.ClassQuestion{Range: events.Range{From: 0, To: s.now.Unix()}, ID: classOf(point), Points: 10})
 		if err != nil || len(a.BySchema) != 1 || a.BySchema[0].Value != "shop" {
-			t.Errorf("by schema %+v %v", a, err)
+			t.Errorf("by schema %+v %v; want len(BySchema) 1, BySchema[0].Value \"shop\"", a, err)
 		}
 
 		s.run(7, point)
@@ -210,14 +210,14 @@ func TestCalls(t *testing.T) {
 		s.expect(map[string]int64{point: 53, several: 41})
 
 		s.db.Close()
-		// Nobody restarts a server within a second but this test: FIRST_SEEN, which knows whole seconds on MariaDB and MySQL 5.7,
+		// Only this test restarts a server within a second: FIRST_SEEN, which knows whole seconds on MariaDB and MySQL 5.7,
 		// would be the same as before.
 		time.Sleep(1100 * time.Millisecond)
 		if err := s.node.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if st := s.read(); st.Working || st.Why == "" {
-			t.Errorf("the server is stopped: %+v", st)
+			t.Errorf("the server is stopped: %+v; want Working false, Why not \"\"", st)
 		}
 		if err := s.node.Start(t.Context()); err != nil {
 			t.Fatal(err)
@@ -238,12 +238,12 @@ func TestCalls(t *testing.T) {
 			}
 		}
 		if st := s.c.Status(); st.Resets == 0 || st.Seconds <= 0 || st.Source != "performance_schema" {
-			t.Errorf("status %+v", st)
+			t.Errorf("status %+v; want Resets not 0, Seconds more than 0, Source \"performance_schema\"", st)
 		}
 	})
 }
 
-// TestFullTable: where the server's table of digests is full, nothing is lost from the sums, and the remedy is told.
+// TestFullTable: if the server's table of digests is full, nothing is lost from the sums, and the remedy is reported.
 func TestFullTable(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, nil, "performance_schema_digests_size=200")
@@ -262,14 +262,15 @@ func TestFullTable(t *testing.T) {
 		other := s.top()[otherID]
 		// Risso's own statements fall into the one row, too, when there is no room.
 		if calls < 400 || calls > 420 || other.Calls < 200 {
-			t.Errorf("%d calls are stored, thereof %d without a name, of 400", calls, other.Calls)
+			t.Errorf("%d calls are stored, thereof %d without a name, of 400; want calls from 400 to 420, other.Calls at least 200", calls, other.Calls)
 		}
 		st := s.c.Status()
 		if len(st.Notes) != 1 || !strings.Contains(st.Notes[0].Why, "200 rows") || !strings.Contains(st.Notes[0].Remedy, "performance_schema_digests_size=10000") {
-			t.Fatalf("notes %+v", st.Notes)
+			t.Fatalf("notes %+v; want len(st.Notes) 1, \"200 rows\" in st.Notes[0].Why, \"performance_schema_digests_size=10000\" in st.Notes[0].Remedy",
+				st.Notes)
 		}
 		if len(s.events) != 1 || s.events[0].Kind != fleet.EventStatements {
-			t.Errorf("events %+v", s.events)
+			t.Errorf("events %+v; want len(s.events) 1, s.events[0].Kind fleet.EventStatements", s.events)
 		}
 		remedy, _, _ := strings.Cut(st.Notes[0].Remedy, ";")
 		s.run(1, remedy)
@@ -299,7 +300,8 @@ func TestSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(a.Samples) != 1 || strings.Contains(a.Samples[0].Text, "secret") == redact || a.Samples[0].User != "root" || a.Samples[0].Schema != "shop" {
-				t.Errorf("redact %v: samples %+v", redact, a.Samples)
+				t.Errorf("redact %v: samples %+v; want len(a.Samples) 1, strings.Contains(a.Samples[0].Text, \"secret\") not %v, a.Samples[0].User \"root\", a.Samples[0].Schema \"shop\"",
+					redact, a.Samples, redact)
 			}
 			if len(a.Plans) != 1 || a.Plans[0].Origin != "explain" || !strings.Contains(a.Plans[0].Text, "query_block") && !strings.Contains(a.Plans[0].Text, "query_plan") {
 				t.Errorf("redact %v: plans %+v, status %+v", redact, a.Plans, s.c.Status())
@@ -313,7 +315,7 @@ func TestSamples(t *testing.T) {
 				}
 				for _, p := range a.Samples {
 					if strings.Contains(p.Text, "geheim") {
-						t.Errorf("redact %v: a password is stored: %s", redact, p.Text)
+						t.Errorf("redact %v: a password is stored: %s, want no \"geheim\" in it", redact, p.Text)
 					}
 				}
 			}
@@ -356,10 +358,12 @@ func TestFlip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(a.Plans) != 2 || len(a.Flips) != 2 || a.Flips[0].Old != a.Flips[1].New || a.Flips[0].New != a.Flips[1].Old || a.Flips[0].Old == a.Flips[0].New {
-			t.Fatalf("%d plans, flips %+v, status %+v", len(a.Plans), a.Flips, s.c.Status())
+			t.Fatalf("got %d plans, flips %+v, status %+v; want len(a.Plans) 2, len(a.Flips) 2, a.Flips[0].Old a.Flips[1].New, a.Flips[0].New a.Flips[1].Old, a.Flips[0].Old not a.Flips[0].New",
+				len(a.Plans), a.Flips, s.c.Status())
 		}
 		if len(s.events) != 2 || s.events[0].Kind != fleet.EventPlan || s.events[0].Subject != classOf(q) || s.events[1].New != a.Flips[1].New || !strings.Contains(s.events[0].Text, "select b from t") {
-			t.Errorf("events %+v", s.events)
+			t.Errorf("events %+v; want len(s.events) 2, s.events[0].Kind fleet.EventPlan, s.events[0].Subject classOf(q), s.events[1].New a.Flips[1].New, \"select b from t\" in s.events[0].Text",
+				s.events)
 		}
 		for _, c := range s.top() {
 			if strings.HasPrefix(c.Fingerprint, "explain") {
@@ -369,7 +373,7 @@ func TestFlip(t *testing.T) {
 	})
 }
 
-// TestRefused says what keeps statements from being read and how to fix it; the remedy works as it stands.
+// TestRefused says what keeps statements from being read and how to fix it; the remedy works as printed.
 func TestRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		s := newScene(t, kind, nil)
@@ -379,12 +383,12 @@ func TestRefused(t *testing.T) {
 			st := s.read()
 			if st.Working {
 				if st.Why != "" || st.Remedy != "" {
-					t.Errorf("status %+v", st)
+					t.Errorf("status %+v; want Why \"\", Remedy \"\"", st)
 				}
 				return
 			}
 			if st.Remedy == "" || st.Why == "" {
-				t.Fatalf("no remedy: %+v", st)
+				t.Fatalf("no remedy: got %+v; want Remedy not \"\", Why not \"\"", st)
 			}
 			t.Logf("%s: %s", st.Why, st.Remedy)
 			s.run(1, st.Remedy)
@@ -407,7 +411,7 @@ func TestSessionsRefused(t *testing.T) {
 			s.c.activity.failed(err)
 			st, _ := s.c.activity.status()
 			if st.Remedy == "" {
-				t.Fatalf("no remedy: %+v", st)
+				t.Fatalf("no remedy: got %+v, want Remedy not \"\"", st)
 			}
 			t.Logf("%s: %s", st.Why, st.Remedy)
 			for _, q := range strings.Split(st.Remedy, "; ") {
@@ -422,6 +426,6 @@ func TestSessionsRefused(t *testing.T) {
 func TestOff(t *testing.T) {
 	s := newScene(t, "mariadb", nil, "performance_schema=OFF")
 	if st := s.read(); st.Working || !strings.Contains(st.Remedy, "performance_schema=ON") {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v; want Working false, \"performance_schema=ON\" in Remedy", st)
 	}
 }

@@ -128,13 +128,15 @@ func TestSlowLog(t *testing.T) {
 			a := s.class(selectAll)
 			users, schemas := partsOf(a.ByUser), partsOf(a.BySchema)
 			if users["root"] != 20 || users["app"] != 7 || schemas["shop"] != 20 || schemas["crm"] != 7 {
-				t.Errorf("users %v, schemas %v", users, schemas)
+				t.Errorf("users %v, schemas %v; want users[\"root\"] 20, users[\"app\"] 7, schemas[\"shop\"] 20, schemas[\"crm\"] 7", users, schemas)
 			}
 			if a.Latency == nil || a.Latency.Calls != 27 || a.Latency.P95 <= 0 || a.Latency.P95 > a.Total.MaxSeconds*1.05 || a.Total.Seconds <= 0 {
-				t.Errorf("latency %+v, cost %+v", a.Latency, a.Total)
+				t.Errorf("latency %+v, cost %+v; want a.Latency not nil, Calls 27, P95 more than 0, P95 at most %v, Seconds more than 0",
+					a.Latency, a.Total, a.Total.MaxSeconds*1.05)
 			}
 			if len(a.Samples) == 0 || !strings.Contains(a.Samples[0].Text, "secret") || a.Samples[0].User == "" || a.PtID == "" || a.Tables != "t" || a.Verb != "SELECT" {
-				t.Errorf("class %+v, samples %+v", a.Class, a.Samples)
+				t.Errorf("class %+v, samples %+v; want len(a.Samples) not 0, \"secret\" in a.Samples[0].Text, a.Samples[0].User not \"\", a.PtID not \"\", a.Tables \"t\", a.Verb \"SELECT\"",
+					a.Class, a.Samples)
 			}
 			for id := range s.top() {
 				b, err := s.store.Class(t.Context(), events.ClassQuestion{Range: events.Range{From: 0, To: 1<<33 - 1}, ID: id, Points: 10})
@@ -143,7 +145,7 @@ func TestSlowLog(t *testing.T) {
 				}
 				for _, p := range b.Samples {
 					if strings.Contains(p.Text, "a-p_1") || strings.Contains(p.Text, "risso") {
-						t.Errorf("a password or Risso's own statement is stored: %s", p.Text)
+						t.Errorf("a password or Risso's own statement is stored: %s; want no \"a-p_1\" in it, no \"risso\" in it", p.Text)
 					}
 				}
 			}
@@ -158,14 +160,14 @@ func TestSlowLog(t *testing.T) {
 			s.log.asked = time.Time{}
 			s.step()
 			if st := s.log.Status(); st.Working || !strings.Contains(st.Why, "off") || !strings.Contains(st.Remedy, "slow_query_log=ON") {
-				t.Errorf("switched off: %+v", st)
+				t.Errorf("switched off: got %+v; want Working false, \"off\" in Why, \"slow_query_log=ON\" in Remedy", st)
 			}
 			s.run(3, selectAll) // not in the log
 			s.run(1, "SET GLOBAL slow_query_log=ON", "SET GLOBAL long_query_time=0.25")
 			root(4) // this connection keeps its own long_query_time
 			s.end()
 			if st := s.log.Status(); !st.Working || len(st.Notes) != 1 || !strings.Contains(st.Notes[0].Why, "0.25") {
-				t.Errorf("status %+v", st)
+				t.Errorf("status %+v; want Working true, len(Notes) 1, \"0.25\" in Notes[0].Why", st)
 			}
 			s.calls(selectAll, want)
 			s.run(1, "SET GLOBAL long_query_time=0")
@@ -182,7 +184,7 @@ func TestSlowLog(t *testing.T) {
 			s.end()
 			s.calls(selectAll, want)
 			if n := s.class(selectAll).BySchema; partsOf(n)["shop"] != want-7 || s.log.lost != "" {
-				t.Errorf("schemas %v, lost %q", n, s.log.lost)
+				t.Errorf("schemas %v, lost %q; want partsOf(n)[\"shop\"] %v, s.log.lost \"\"", n, s.log.lost, want-7)
 			}
 		})
 	}
@@ -202,7 +204,7 @@ func (s *slowScene) rotations(path string, root func(int)) {
 	root(5)
 	s.step()
 	root(5)
-	s.run(1, "DO 0") // a statement is logged behind its answer, but before the session's next
+	s.run(1, "DO 0") // a statement is logged after its answer, but before the session's next
 	copyTruncate(s.t, path, path+".2")
 	root(5)
 	s.end()
@@ -210,7 +212,7 @@ func (s *slowScene) rotations(path string, root func(int)) {
 	root(5) // seen, in a minute that is open
 	s.step()
 	s.log.leave()
-	root(5) // nobody looks
+	root(5) // no reading
 	s.begin()
 	root(5)
 	s.step()
@@ -259,7 +261,7 @@ func TestSlowLogFlip(t *testing.T) {
 	s.run(20, q)
 	s.end()
 	if a := s.class(q); len(a.Plans) != 1 || len(a.Flips) != 0 {
-		t.Fatalf("plans %+v, flips %+v", a.Plans, a.Flips)
+		t.Fatalf("plans %+v, flips %+v; want len(a.Plans) 1, no a.Flips", a.Plans, a.Flips)
 	}
 	s.run(1, "CREATE INDEX ia ON big (a)", "ANALYZE TABLE big")
 	time.Sleep(time.Second) // a flip is later than the plan before, by a second
@@ -267,7 +269,8 @@ func TestSlowLogFlip(t *testing.T) {
 	s.end()
 	a := s.class(q)
 	if len(a.Plans) != 2 || len(a.Flips) != 1 || a.Plans[0].Origin != "slow log" || !strings.Contains(a.Plans[0].Text, "ia") || !strings.Contains(a.Plans[0].Text, "r_rows") || strings.Contains(a.Plans[0].Text, "# explain") {
-		t.Fatalf("plans %+v, flips %+v", a.Plans, a.Flips)
+		t.Fatalf("plans %+v, flips %+v; want len(a.Plans) 2, len(a.Flips) 1, a.Plans[0].Origin \"slow log\", \"ia\" in a.Plans[0].Text, \"r_rows\" in a.Plans[0].Text, no \"# explain\" in a.Plans[0].Text",
+			a.Plans, a.Flips)
 	}
 	n := 0
 	for _, e := range s.events {
@@ -276,11 +279,11 @@ func TestSlowLogFlip(t *testing.T) {
 		}
 	}
 	if n != 1 || s.c.status.PlanNote != "" {
-		t.Errorf("%d events of flips: %+v", n, s.events)
+		t.Errorf("got %d events of flips: %+v; want n 1, s.c.status.PlanNote \"\"", n, s.events)
 	}
 }
 
-// TestSlowLogChoice takes performance_schema where it counts and the slow log where it does not, and says what keeps both.
+// TestSlowLogChoice takes performance_schema if it counts and the slow log if it does not, and says what keeps both.
 func TestSlowLogChoice(t *testing.T) {
 	s := newSlowScene(t, "mariadb")
 	s.log.leave()
@@ -292,14 +295,14 @@ func TestSlowLogChoice(t *testing.T) {
 	s.run(3, point)
 	s.end()
 	if st := e.Status(); !st.Working || st.Source != "slow log" || len(st.Notes) != 1 || !strings.Contains(st.Notes[0].Remedy, "performance_schema=ON") {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v; want Working true, Source \"slow log\", len(Notes) 1, \"performance_schema=ON\" in Notes[0].Remedy", st)
 	}
 	s.calls(point, 3)
 	s.run(1, "SET GLOBAL slow_query_log=OFF")
 	s.log.asked = time.Time{}
 	s.end()
 	if st := e.Status(); st.Working || st.Source != "none" || !strings.Contains(st.Remedy, "SET GLOBAL slow_query_log=ON") || !strings.Contains(st.Remedy, "performance_schema=ON") {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v; want Working false, Source \"none\", \"SET GLOBAL slow_query_log=ON\" in Remedy, \"performance_schema=ON\" in Remedy", st)
 	}
 	s.run(1, "SET GLOBAL slow_query_log=ON")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -309,10 +312,10 @@ func TestSlowLogChoice(t *testing.T) {
 	s.c.Read(t.Context(), time.Now())
 	s.end()
 	if st := e.Status(); !st.Working || st.Source != "performance_schema" || s.log.file != nil {
-		t.Errorf("performance_schema is on: %+v", st)
+		t.Errorf("performance_schema is on: %+v; want Working true, Source \"performance_schema\", s.log.file nil", st)
 	}
 	if list, err := filepath.Glob(filepath.Join(s.dir, "*")); err != nil || len(list) != 0 {
-		t.Errorf("what was read of the log is still written down: %v %v", list, err)
+		t.Errorf("what was read of the log is still written down: %v %v; want none", list, err)
 	}
 
 	// A server on this machine's loopback is known, one behind a tunnel is not, though its address is.
@@ -337,7 +340,7 @@ func TestSlowLogChoice(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "slow.log")
 	must(t, os.WriteFile(other, []byte("mariadbd, Version: 10. started with:\nTcp port: 3306  Unix socket: /elsewhere.sock\nTime\t\t    Id Command\tArgument\n"), 0o600))
 	if err := isLogOf(other, s.node.Socket); err == nil || !strings.Contains(err.Error(), "another server") {
-		t.Errorf("another server's log: %v", err)
+		t.Errorf("another server's log: got %v; want an error, \"another server\" in the error", err)
 	}
 }
 
@@ -465,7 +468,7 @@ func TestSlowLogMinutes(t *testing.T) {
 	f.pass(time.Minute)
 	f.pass(2 * time.Minute)
 	if got, total := f.minutes(); total != 18 || got[0] != 4 || got[1] != 2 || got[3] != 4 || got[5] != 5 || got[11] != 3 {
-		t.Errorf("calls by minute %v, %d in all", got, total)
+		t.Errorf("calls by minute %v, %d in all; want total 18, got[0] 4, got[1] 2, got[3] 4, got[5] 5, got[11] 3", got, total)
 	}
 	event(15*time.Minute, 7)
 	f.pass(3 * time.Minute)
@@ -476,9 +479,9 @@ func TestSlowLogMinutes(t *testing.T) {
 		f.pass(time.Minute)
 	}
 	if got, total := f.minutes(); total != 28 {
-		t.Errorf("after the clock jumped back: calls by minute %v, %d in all", got, total)
+		t.Errorf("after the clock jumped back: calls by minute %v, %d in all; want 28", got, total)
 	}
-	// Two days of sleep: what is older than a day is passed over, and said.
+	// Two days of sleep: what is older than a day is skipped, and that is reported.
 	f.s.leave()
 	event(time.Hour, 2)
 	event(47*time.Hour, 2)
@@ -487,12 +490,12 @@ func TestSlowLogMinutes(t *testing.T) {
 	f.pass(time.Second)
 	f.pass(time.Minute)
 	if _, total := f.minutes(); total != 2 || f.s.old != 2 || !strings.Contains(fmt.Sprint(f.s.notes()), "more than a day") {
-		t.Errorf("%d calls of the last hours, %d are too old, notes %v", total, f.s.old, f.s.notes())
+		t.Errorf("%d calls of the last hours, %d are too old, notes %v; want total 2, f.s.old 2, \"more than a day\" in it", total, f.s.old, f.s.notes())
 	}
 }
 
 // TestSlowLogRotatedMeanwhile reads the rest of the old log and those that came and went while Risso was down, in their order, and
-// no copies and no other files of the folder. What is compressed is lost, which is said.
+// no copies and no other files of the folder. What is compressed is lost, which is reported.
 func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	f := newFileScene(t)
 	begin := f.now
@@ -502,7 +505,7 @@ func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	rotate := func() {
 		must(t, os.Rename(f.path+".1", f.path+".2"))
 		must(t, os.Rename(f.path, f.path+".1"))
-		time.Sleep(20 * time.Millisecond) // times of files tell the order
+		time.Sleep(20 * time.Millisecond) // times of files show the order
 		f.write("mysqld, Version: 5.7.44-log (MySQL). started with:\n" + fmt.Sprintf("# Time: %s\n# User@Host: b[b] @ h []\n# Query_time: 1 Lock_time: 0\nSELECT %d, 2;\n", f.now.UTC().Format(time.RFC3339Nano), f.now.Nanosecond()))
 	}
 	must(t, os.WriteFile(f.path+".1", []byte(slowEvent(begin.Add(-time.Hour), "old")), 0o600))
@@ -529,7 +532,7 @@ func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	f.pass(time.Minute)
 	f.pass(2 * time.Minute)
 	if got, total := f.minutes(); total != 19 || got[0] != 4 || got[1] != 4 || got[2] != 11 || f.s.lost != "" {
-		t.Errorf("calls by minute %v, %d in all, lost: %q", got, total, f.s.lost)
+		t.Errorf("calls by minute %v, %d in all, lost: got %q; want total 19, got[0] 4, got[1] 4, got[2] 11, f.s.lost \"\"", got, total, f.s.lost)
 	}
 	f.s.leave()
 	must(t, os.Remove(f.path))
@@ -538,11 +541,11 @@ func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	f.pass(time.Second)
 	f.pass(2 * time.Minute)
 	if _, total := f.minutes(); total != 21 || !strings.Contains(f.s.lost, "rotated") || !strings.Contains(fmt.Sprint(f.s.notes()), "delaycompress") {
-		t.Errorf("%d in all, lost: %q", total, f.s.lost)
+		t.Errorf("got %d in all, lost: %q; want total 21, \"rotated\" in it, \"delaycompress\" in fmt.Sprint(f.s.notes())", total, f.s.lost)
 	}
 }
 
-// TestSlowLogStateOfAnother begins at the end of the log where another Risso, or damage, wrote what cannot be read; that is said, and
+// TestSlowLogStateOfAnother begins at the end of the log where another Risso, or damage, wrote what cannot be read; that is reported, and
 // the file is kept.
 func TestSlowLogStateOfAnother(t *testing.T) {
 	for _, content := range []string{`{"version": 99}`, `{"version": 1, "pla`} {
@@ -557,15 +560,15 @@ func TestSlowLogStateOfAnother(t *testing.T) {
 		f.write(slowEvent(f.now, "a"))
 		f.pass(time.Second)
 		if !strings.Contains(f.s.lost, "not known how far") || !strings.Contains(fmt.Sprint(f.s.notes()), "risso digest") {
-			t.Errorf("it says %q, %v", f.s.lost, f.s.notes())
+			t.Errorf("it says %q, %v; want \"not known how far\" in it, \"risso digest\" in it", f.s.lost, f.s.notes())
 		}
 		kept, err := filepath.Glob(path + ".*")
 		must(t, err)
 		if len(kept) != 1 {
-			t.Fatalf("kept: %v", kept)
+			t.Fatalf("kept: got %v, want length 1", kept)
 		}
 		if b, err := os.ReadFile(kept[0]); err != nil || string(b) != content {
-			t.Errorf("%s holds %q, %v", kept[0], b, err)
+			t.Errorf("%s holds %q, %v; want %v", kept[0], b, err, content)
 		}
 	}
 }
@@ -584,7 +587,7 @@ func TestSlowLogStoreAway(t *testing.T) {
 		f.s.flush(ctx) // fails
 	}
 	if len(f.s.waiting) != 4 {
-		t.Fatalf("%d minutes wait", len(f.s.waiting))
+		t.Fatalf("got %d minutes wait, want 4", len(f.s.waiting))
 	}
 	// Killed after the store took two of them and before that was written down.
 	_, err := f.store.AddMinutes(t.Context(), f.s.waiting[0].Minute, f.s.waiting[1].Minute)
@@ -593,7 +596,7 @@ func TestSlowLogStoreAway(t *testing.T) {
 	f.pass(time.Second)
 	f.pass(2 * time.Minute)
 	if got, total := f.minutes(); total != 50 || got[0] != 10 || got[1] != 10 || got[4] != 10 {
-		t.Errorf("calls by minute %v, %d in all", got, total)
+		t.Errorf("calls by minute %v, %d in all; want total 50, got[0] 10, got[1] 10, got[4] 10", got, total)
 	}
 }
 
@@ -627,13 +630,13 @@ func TestSlowLogBurst(t *testing.T) {
 	}
 	t.Logf("%d events, %d bytes, in %s of work and %d turns", n, b.Len(), worked, turns)
 	if turns < 2 || len(f.s.minute.rows) > maxSlowRows+1 {
-		t.Errorf("%d turns, %d rows", turns, len(f.s.minute.rows))
+		t.Errorf("got %d turns, %d rows; want turns at least 2, len(f.s.minute.rows) at most %d", turns, len(f.s.minute.rows), maxSlowRows+1)
 	}
 	f.pass(65 * time.Second)
 	a, err := f.store.Top(t.Context(), events.TopQuestion{Range: events.Range{From: 0, To: f.now.Unix() + 60}, Limit: 10})
 	must(t, err)
 	if a.Total.Calls != int64(n) {
-		t.Errorf("%d calls are stored, %d were written", a.Total.Calls, n)
+		t.Errorf("%d calls are stored, %d were written; want %d", a.Total.Calls, n, int64(n))
 	}
 }
 

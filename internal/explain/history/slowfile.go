@@ -33,7 +33,7 @@ type logPlace struct {
 }
 
 const (
-	headBytes = 1024      // of a log tell which one it is
+	headBytes = 1024      // of a log identify it
 	lookBack  = 256 << 10 // how much of a log is read to know its current database
 	mostFiles = 5000      // in a folder that are looked at
 )
@@ -43,7 +43,7 @@ type logFile struct {
 	logPlace
 	f     *os.File
 	from  int64 // where the scanner began
-	at    int64 // where reading stands
+	at    int64 // the position of reading
 	scan  *digest.Scanner
 	final bool // nothing more will come
 	moved bool // another file has its name
@@ -84,7 +84,7 @@ func (l *logFile) begin() error {
 	return nil
 }
 
-// openEnd opens a log at its end: what it holds already is passed over, but for what later events leave out.
+// openEnd opens a log at its end: what it holds already is skipped, except what later events leave out.
 func openEnd(path string) (*logFile, error) {
 	l, err := openPlace(logPlace{Path: path})
 	if err != nil {
@@ -150,7 +150,7 @@ func (l *logFile) Read(b []byte) (int, error) {
 	return 0, digest.ErrIdle
 }
 
-// next reads a part of the log; the place moves behind it.
+// next reads a part of the log; the place moves after it.
 func (l *logFile) next(each func(*digest.Event)) (idle bool, err error) {
 	idle, err = l.scan.Next(each)
 	l.Offset, l.Context = l.from+l.scan.Offset(), l.scan.Context()
@@ -191,7 +191,7 @@ func headOf(f io.ReaderAt, n int64) (string, int64, error) {
 	return hex.EncodeToString(sum[:]), int64(got), nil
 }
 
-// same says whether a file begins as the log of the place does.
+// same reports whether a file begins as the log of the place does.
 func (p logPlace) same(f io.ReaderAt, size int64) bool {
 	if size < p.HeadLen || size < p.Offset {
 		return false
@@ -212,9 +212,9 @@ type turn int
 
 const (
 	turnNone    turn = iota
-	turnGone         // the name stands for no file
-	turnRotated      // it stands for another file, and this one was read to its end
-	turnCut          // the file was cut, or written anew
+	turnGone         // the name is no file
+	turnRotated      // it is another file, and this one was read to its end
+	turnCut          // the file was cut, or rewritten
 )
 
 // look sees what became of the file after its end was read.
@@ -245,7 +245,7 @@ func (l *logFile) look() (turn, error) {
 }
 
 // follow finds what is to be read from a place on: the log itself or what it was renamed or copied to, what was written and
-// rotated after it, and at last the file that has the name now. lost says that the first is not there any more.
+// rotated after it, and at last the file that has the name now. lost says that the first no longer exists.
 func (p logPlace) follow() (list []logPlace, lost bool) {
 	now, err := os.Open(p.Path)
 	current := uint64(0)
@@ -327,7 +327,7 @@ func isSlowLog(f io.ReaderAt) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && digest.FormatOf(b[:n]) == digest.FormatSlow
 }
 
-// sameHead says whether two files begin alike: one is a copy of the other.
+// sameHead reports whether two files begin alike: one is a copy of the other.
 func sameHead(a, b *os.File) bool {
 	if b == nil {
 		return false
@@ -339,7 +339,7 @@ func sameHead(a, b *os.File) bool {
 
 var bannerSocket = pattern.Lazy(`(?m)^T(?:cp|CP) (?:port|Port): \d+ +(?:Unix|Named) (?:socket|Pipe): (.*?)\r?$`)
 
-// isLogOf says whether the log at path is that of the server with this socket, as far as its banners tell: a server writes one
+// isLogOf reports whether the log at path is that of the server with this socket, as far as its banners tell: a server writes one
 // when it opens the log. A log without a banner was cut.
 func isLogOf(path, socket string) error {
 	f, err := os.Open(path)

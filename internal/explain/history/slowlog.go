@@ -21,21 +21,21 @@ import (
 const (
 	slowPause    = time.Second            // between two looks at a log that has nothing new
 	slowTurn     = 200 * time.Millisecond // reading at a stretch
-	slowShare    = 3                      // rest so many times as long as was read: a quarter of a core at most
+	slowShare    = 3                      // rest this many times as long as was read: a quarter of a core at most
 	slowAsk      = time.Minute            // between two questions to the server
 	slowLate     = 3                      // seconds after its end until a minute is closed: statements that just ended are still written
 	slowAhead    = 5                      // seconds that a time may be ahead of ours
-	slowOldest   = 24 * 3600              // seconds: what ran earlier while Risso was down is passed over
-	slowJump     = 120                    // seconds that our clock may jump back before minutes begin anew
+	slowOldest   = 24 * 3600              // seconds: what ran earlier while Risso was down is skipped
+	slowJump     = 120                    // seconds that our clock may jump back before minutes start over
 	slowPlans    = 50                     // plans of explain lines that are looked at in a minute
-	planRecent   = 300                    // seconds: plans are asked for what ran so lately
+	planRecent   = 300                    // seconds: plans are asked for what ran this recently
 	maxSlowPlans = 20000                  // plans that are remembered
 )
 
 // SlowLog follows one server by its slow log, which it reads as a file of this machine.
 //
 // Each event counts once: where reading goes on is written down together with what was read and not stored yet, so
-// that a Risso that is stopped or killed goes on where it was. A minute is that in which a statement ended; what the log tells
+// that a Risso that is stopped or killed goes on where it was. A minute is that in which a statement ended; what the log has
 // late, or with a time that cannot be, belongs to the minute that is open.
 type SlowLog struct {
 	c      *Collector // the connection, the status, samples and plans
@@ -50,13 +50,13 @@ type SlowLog struct {
 	resumed    bool       // what was written down was looked at
 	ours       bool       // something is written down
 	missing    string     // the log that was not there when it was first looked for
-	gone       bool       // the log's name stands for no file
+	gone       bool       // the log's name is no file
 	grown      [2]int64   // the file's size and Slow_queries at the question before
 	idleFile   bool       // the server counts slow statements, the file does not grow
 	lost       string     // what could not be read, and why
 	lostUntil  time.Time
 	lostRemedy string // what would have kept it
-	old        int64  // events that were passed over because they are too old
+	old        int64  // events that were skipped because they are too old
 	worked     time.Duration
 
 	slowOpen
@@ -66,7 +66,7 @@ type SlowLog struct {
 	planIDs map[sampleKey]seenPlan
 }
 
-// slowOpen is where the minutes stand.
+// slowOpen is the position of the minutes.
 type slowOpen struct {
 	At    int64        `json:"at"`              // the minute that is open; 0: none
 	Least int64        `json:"least"`           // no event belongs to a minute before this one
@@ -113,7 +113,7 @@ func (s *SlowLog) Run(ctx context.Context) {
 	s.leave()
 }
 
-// leave writes down where reading stands and closes the log.
+// leave writes down the position and closes the log.
 func (s *SlowLog) leave() {
 	if s.file == nil {
 		return
@@ -124,7 +124,7 @@ func (s *SlowLog) leave() {
 	s.minute.take()
 }
 
-// step does what is to be done now, and says how long to rest.
+// step does what is due now, and says how long to rest.
 func (s *SlowLog) step(ctx context.Context, now time.Time) time.Duration {
 	s.now = now.Unix()
 	switch s.wanted() {
@@ -222,7 +222,7 @@ func (s *SlowLog) askServer(ctx context.Context) error {
 	}
 	s.allowed = true
 	if off != nil {
-		return off // what is in the file is read all the same, and what comes once the log is on
+		return off // what is in the file is still read, and what comes once the log is on
 	}
 	size := s.file.Offset + s.file.behind()
 	s.idleFile = before.File == log.File && log.Written-s.grown[1] > 10 && size == s.grown[0] && s.log.RateLimit <= 1
@@ -260,7 +260,7 @@ func writes(log read.SlowLog) error {
 	return nil
 }
 
-// open opens the log: where reading stood if that is known, else at its end.
+// open opens the log: at the last position if that is known, else at its end.
 func (s *SlowLog) open(path string) error {
 	switch {
 	case s.file != nil && s.file.Path == path:
@@ -339,7 +339,7 @@ func (s *SlowLog) lose(what string) {
 // nextFile opens the next file of the queue.
 func (s *SlowLog) nextFile() error {
 	for len(s.queue) > 0 {
-		if p := &s.queue[0]; s.file != nil && p.Offset == 0 { // a server that goes on writing after its log was cut tells nothing anew
+		if p := &s.queue[0]; s.file != nil && p.Offset == 0 { // a server that goes on writing after its log was cut repeats nothing
 			p.Context = s.file.Context
 		}
 		f, err := openPlace(s.queue[0])
@@ -428,7 +428,7 @@ func (s *SlowLog) event(ev *digest.Event) {
 		return
 	}
 	t := ev.Time / 1e6
-	if t <= 0 || t > s.now+slowAhead { // not told, or by a session that set its own
+	if t <= 0 || t > s.now+slowAhead { // unknown, or from a session that set its own
 		t = min(max(s.Clock, s.Least), s.now)
 	}
 	at := t / 60 * 60
@@ -512,7 +512,7 @@ func (s *SlowLog) store(ctx context.Context) error {
 	return nil
 }
 
-// save writes down where reading stands.
+// save writes down the position.
 func (s *SlowLog) save() {
 	if s.file == nil {
 		return
@@ -561,7 +561,7 @@ func (s *SlowLog) closer(ctx context.Context, at int64, list []slowTaken) error 
 	return s.c.takePlans(ctx, at, best)
 }
 
-// logPlans notes the plans that the log told: a class' plan is stored when it is another one, and now and then.
+// logPlans notes the plans in the log: a class's plan is stored when it changes, and now and then.
 func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 	if s.c.PlanID == nil {
 		return nil
@@ -598,7 +598,7 @@ func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 	return nil
 }
 
-// notes says what the log does not tell.
+// notes says what the log does not have.
 func (s *SlowLog) notes() []fleet.Trouble {
 	list := []fleet.Trouble{}
 	if s.log.Seconds > 0 {

@@ -16,7 +16,7 @@ import (
 const (
 	maxSlowRows    = 5000     // of class, schema and user; all further go into one row
 	maxSampleBytes = 8 << 20  // of samples and plans in hand
-	maxPrints      = 20000    // fingerprints that are known by number; beyond, numbering begins anew
+	maxPrints      = 20000    // fingerprints that are known by number; beyond, numbering starts over
 	maxPrintBytes  = 16 << 20 // and their length
 	maxExplain     = 64 << 10 // of one plan
 )
@@ -89,7 +89,7 @@ func (m *slowMinute) add(ev *digest.Event, at, time int64) {
 	}
 }
 
-// isOwnText tells Risso's own statements by their mark. They stay out of the slow log by themselves, unless a server counts
+// isOwnText recognizes Risso's own statements by their mark. They stay out of the slow log by themselves, unless a server counts
 // otherwise than its manual says.
 func isOwnText(q []byte) bool {
 	q = q[:min(len(q), 300)]
@@ -199,7 +199,7 @@ func bucketOf(seconds float64) int16 {
 	return int16(min(math.Floor(50*math.Log10((seconds+5e-10)/10e-6))+1, events.Buckets-1))
 }
 
-// take gives what was added up, the classes heaviest first, and begins anew.
+// take returns what was added up, the classes heaviest first, and starts over.
 func (m *slowMinute) take() ([]events.Row, []slowTaken) {
 	rows := m.rowsNow()
 	var list []slowTaken

@@ -17,16 +17,16 @@ type Mode string
 
 // The modes.
 const (
-	Auto              Mode = "auto"               // performance_schema where it counts, else the slow log
+	Auto              Mode = "auto"               // performance_schema if it counts, else the slow log
 	PerformanceSchema Mode = "performance_schema" // that only
 	SlowLogFile       Mode = "slow-log"           // that only
 	Off               Mode = "off"                // none
 )
 
-// Modes are all modes, in the order in which they are told to people.
+// Modes are all modes, in the order in which they are shown.
 func Modes() []Mode { return []Mode{Auto, PerformanceSchema, SlowLogFile, Off} }
 
-// Either is performance_schema or, where that does not count statements, the slow log.
+// Either is performance_schema or, if that does not count statements, the slow log.
 type Either struct {
 	counters *Collector
 	log      *SlowLog
@@ -47,7 +47,7 @@ func NewEither(counters *Collector, log *SlowLog) *Either {
 	return &Either{counters: counters, log: log}
 }
 
-// NewSlowLogOnly is the slow log, whatever else there is, and what the active sessions are found doing.
+// NewSlowLogOnly is the slow log, even if there are counters, and what the active sessions are found doing.
 func NewSlowLogOnly(sessions *Collector, log *SlowLog) *Either {
 	return &Either{counters: sessions, log: log, logOnly: true}
 }
@@ -98,11 +98,11 @@ func (e *Either) logStatus() Status {
 	return l
 }
 
-// need is whether the slow log is to be read.
+// need is whether the slow log has to be read.
 type need int
 
 const (
 	needThere   need = iota // read it
 	needUnknown             // wait
-	needGone                // another source counts: what is in the log meanwhile is not to be counted again
+	needGone                // another source counts: what is in the log meanwhile must not be counted again
 )

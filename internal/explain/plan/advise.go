@@ -19,14 +19,14 @@ import (
 //     P × (1 − (1 − 1/P)^k) different pages (Cardenas 1975, Analysis and performance of inverted data base structures);
 //     with a cold cache as many reads at least.
 //   - By pages, an index that is not covering pays while k < P: below one row for each page of the table.
-//   - Where an order is wanted and a range, too, only one of the two can follow the columns compared for equality.
+//   - If both an order and a range are wanted, only one of the two can follow the columns compared for equality.
 //     Reading a row is one step and comparing two in a sort half of one, as in the servers' own cost constants
 //     (row_evaluate_cost 0.1, key_compare_cost 0.05: https://dev.mysql.com/doc/refman/9.4/en/cost-model.html): the
 //     range of k rows takes k × (1 + ½ log2 k) steps, the order as many as it reads entries.
 //   - An entry of a secondary InnoDB index has 5 bytes of header, a bit for each nullable column, a length byte or two
 //     for each column of variable length, its columns and those of the primary key that it does not have already
 //     (https://dev.mysql.com/doc/refman/9.4/en/innodb-row-format.html). A page has about 128 bytes of frame and, when
-//     the index is built at once, is filled to 15/16 (innodb_fill_factor = 100 leaves 1/16 free).
+//     the index is built in one go, is filled to 15/16 (innodb_fill_factor = 100 leaves 1/16 free).
 type Advice struct {
 	Node      int      `json:"node"`
 	Table     string   `json:"table"`              // schema.table
@@ -67,12 +67,12 @@ const (
 	pointerBytes = 18        // of a clustered record: transaction id 6, roll pointer 7, header 5
 	maxIndexCols = 16        // of an InnoDB index
 	maxKeyBytes  = 3072      // of an InnoDB index with 16 KiB pages
-	worthPages   = 8         // tables below so many pages are read at once anyhow
+	worthPages   = 8         // tables below so many pages are read in one go anyhow
 )
 
-// Advise works out, for each table that is not read by a covering index, what it reads and which index would spare
+// Advise works out, for each table that is not read by a covering index, what it reads and which index would save
 // it. It is a pure function: tables are the facts. Without facts for a table, or where the plan and the statement do
-// not tell its columns, it says nothing about it. An index is advised only where it would read clearly fewer rows,
+// not tell its columns, it says nothing about it. An index is advised only if it would read clearly fewer rows,
 // spare a sort or a temporary table of many rows, or many look-ups; else the advice has the reason and no Statement.
 func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 	a := newAdviser(p, tables, sql)
@@ -134,7 +134,7 @@ func merged(list []Advice) []Advice {
 	return out
 }
 
-// begins says whether the columns of one index begin another one.
+// begins reports whether the columns of one index begin another one.
 func begins(short, long []part) bool {
 	if len(short) > len(long) {
 		return false
@@ -160,11 +160,11 @@ type adviser struct {
 	rewritten []block  // of these
 	tables    map[string]*TableFacts
 	parents   map[*Node]*Node
-	named     map[string]int  // how many accesses have a name: columns of the statement's text cannot tell them apart
+	named     map[string]int  // how many accesses have a name: columns of the statement's text cannot distinguish them
 	written   map[string]bool // columns that an UPDATE sets, in lower case
 }
 
-// considered says whether an index could change the access.
+// considered reports whether an index could change the access.
 func (a *adviser) considered(n *Node, f *TableFacts) bool {
 	if n.Kind != KindTable || n.Inner() || f == nil || !strings.EqualFold(f.Engine, "InnoDB") || f.Rows < 1 {
 		return false
@@ -184,7 +184,7 @@ func (a *adviser) considered(n *Node, f *TableFacts) bool {
 // pages of the clustered index.
 func (t *TableFacts) pages() float64 { return math.Max(1, t.DataLength/t.PageSize) }
 
-// table advises on one access, or reports false where nothing is to be said.
+// table advises on one access, or reports false if there is no advice.
 func (a *adviser) table(n *Node) (Advice, bool) {
 	f := a.tables[n.Name()]
 	if !a.considered(n, f) {
@@ -233,7 +233,7 @@ func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
 // subqueryNumber is a subquery in a condition: (subquery#2) in MariaDB's words, (select #2) in MySQL's.
 var subqueryNumber = pattern.Lazy(`\b(?:subquery|select ?)[#$](\d+)`)
 
-// dependsOn says whether a comparison is with a subquery that depends on rows outside of it: its value is known only
+// dependsOn reports whether a comparison is with a subquery that depends on rows outside of it: its value is known only
 // when those are, so no index is looked into by it.
 func (a *adviser) dependsOn(c conjunct) bool {
 	m := subqueryNumber().FindStringSubmatch(c.text)
@@ -275,7 +275,7 @@ func (a *adviser) matched(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	ad.Counted = counted
 	switch n.Access {
 	case AccessAll, AccessIndex:
-		if early && counted { // of what was read until it ended: how many match in all is not counted
+		if early && counted { // of what was read until it ended: how many match in total is not counted
 			ad.Counted, ad.Part, ad.Matched = false, part, part*f.Rows
 			return
 		}
@@ -287,7 +287,7 @@ func (a *adviser) matched(n *Node, f *TableFacts, w wanted, ad *Advice) {
 		if counted {
 			ad.Matched = part * rows
 		}
-	default: // what the index gives has to be looked up, whether it passes or not
+	default: // what the index returns has to be looked up, whether it passes or not
 		ad.Matched = rows
 		ad.Counted = n.ActualRows.Known()
 		ad.Part = math.Min(1, rows/f.Rows)
@@ -308,7 +308,7 @@ func (a *adviser) conditions(n *Node) []string {
 	if b := a.blockFor(n); b != nil && n.Condition == "" && rechecked(n, a.parents[n]) { // the plan leaves it out
 		out = append(append(out, b.where), b.on...)
 	}
-	looked := n.Access != AccessRange && n.Access != AccessMerge // MySQL writes "const" behind a range of an UPDATE
+	looked := n.Access != AccessRange && n.Access != AccessMerge // MySQL writes "const" after a range of an UPDATE
 	for i, ref := range n.Ref {
 		if looked && i < len(n.KeyParts) && ref != "" {
 			out = append(out, a.reference(n, n.KeyParts[i], ref))
@@ -326,8 +326,8 @@ func (a *adviser) conditions(n *Node) []string {
 	return out
 }
 
-// reference is what a column of a key is compared with. "const" and "func" stand for a value that the statement may
-// tell; where it does not, a value that nobody knows takes its place.
+// reference is what a column of a key is compared with. "const" and "func" mean a value that the statement may
+// contain; else an unknown value takes its place.
 func (a *adviser) reference(n *Node, column, ref string) string {
 	if ref != "const" && ref != "func" {
 		return mysql.Quote(column) + " = " + ref

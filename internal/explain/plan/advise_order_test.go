@@ -31,7 +31,7 @@ func TestOrdering(t *testing.T) {
 	} {
 		b := blockOf(blocksOf(c.sql), "t")
 		if b == nil {
-			t.Errorf("%s: no block reads t", c.sql)
+			t.Errorf("%s: no block reads t, want b not nil", c.sql)
 			continue
 		}
 		o := b.orderOf("t", f, strings.Fields(c.fixed))
@@ -76,12 +76,12 @@ func TestUnionAll(t *testing.T) {
 		"SELECT * FROM (SELECT 1 UNION SELECT 2) x UNION ALL SELECT 3": false, "SELECT 1 UNION ALL SELECT 2 EXCEPT SELECT 3": false,
 	} {
 		if got := unionAll(lex(sql)); got != want {
-			t.Errorf("%s: %v", sql, got)
+			t.Errorf("%s: got %v, want %v", sql, got, want)
 		}
 	}
 }
 
-// TestSpoken: what servers write of their own optimizer is told in words.
+// TestSpoken: what servers write about their own optimizer is put into words.
 func TestSpoken(t *testing.T) {
 	for in, want := range map[string]string{
 		"a < 5 and <b": "a < 5 and <b",
@@ -103,7 +103,7 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// TestWhyNot: of comparisons that no index serves it is said why.
+// TestWhyNot: comparisons that no index serves come with the reason.
 func TestWhyNot(t *testing.T) {
 	f := &TableFacts{Table: "t", Columns: []ColumnFacts{{Name: "a", Type: "int"}, {Name: "b", Type: "int"}, {Name: "s", Type: "varchar"}}}
 	for condition, want := range map[string]string{
@@ -126,12 +126,12 @@ func TestWhyNot(t *testing.T) {
 	} {
 		w := predicates([]string{condition}, "t", f, nil)
 		if len(w.all) != 1 || w.all[0].kind != "other" || !strings.Contains(w.all[0].why, want) {
-			t.Errorf("%s: %+v", condition, w)
+			t.Errorf("%s: got %+v; want len(all) 1, all[0].kind \"other\", %q in all[0].why", condition, w, want)
 		}
 	}
 	for _, condition := range []string{"t.a <> 5", "t.a != 5", "t.a not in (5,6)", "t.a not between 5 and 6", "t.s is not null", "t.s <> 'x'"} {
 		if w := predicates([]string{condition}, "t", f, nil); len(w.ranges) != 1 || !w.all[0].wide {
-			t.Errorf("%s: %+v", condition, w)
+			t.Errorf("%s: got %+v; want len(ranges) 1, all[0].wide true", condition, w)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestSeedFigures(t *testing.T) {
 	}
 	list := Advise(p, []TableFacts{seedFacts()}, "")
 	if len(list) != 1 {
-		t.Fatalf("%d advices", len(list))
+		t.Fatalf("got %d advices, want 1", len(list))
 	}
 	a := list[0]
 	near := func(what string, got, want float64) {
@@ -34,7 +34,7 @@ func TestSeedFigures(t *testing.T) {
 	near("rows of the range", a.Matched, 1_809_458)
 	near("part", a.Part, 0.440054)
 	near("pages", a.TablePages, 27_000)
-	// 27000 × (1 − (1 − 1/27000)^1809458): all of them, but for e^−67.
+	// 27000 × (1 − (1 − 1/27000)^1809458): all of them, except e^−67.
 	near("pages touched", a.PagesTouched, 27_000)
 	// An entry: header 5, ts 5, col1 4, col2 4, id 4 = 22; (16384 − 128) × 15/16 / 22 = 692 in a page; 5942.05 pages.
 	near("index pages", a.IndexPages, 5943)
@@ -80,7 +80,7 @@ func TestNoAdvice(t *testing.T) {
 	} {
 		for _, a := range list {
 			if a.Statement != "" {
-				t.Errorf("%s: %s", name, a.Statement)
+				t.Errorf("%s: got %s, want \"\"", name, a.Statement)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestNoAdvice(t *testing.T) {
 	list := Advise(plan("seed.ts > 1", `"ts", "rest"`, "ALL"), []TableFacts{facts}, "")
 	for _, a := range list {
 		if a.Statement != "" {
-			t.Errorf("an index with a LONGTEXT: %s", a.Statement)
+			t.Errorf("an index with a LONGTEXT: got %s, want \"\"", a.Statement)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestAliases(t *testing.T) {
 		}
 	}
 	if len(got) != 5 {
-		t.Errorf("found %+v", got)
+		t.Errorf("found %+v, want length 5", got)
 	}
 }
 
@@ -156,6 +156,6 @@ func TestColumnsOf(t *testing.T) {
 
 func TestSampled(t *testing.T) {
 	if got := Sampled("SELECT '?' FROM t WHERE a = ? AND b IN (?, ?) -- ?"); got != "SELECT '?' FROM t WHERE a = 1 AND b IN (1, 1) -- ?" {
-		t.Error(got)
+		t.Errorf("got %v, want \"SELECT '?' FROM t WHERE a = 1 AND b IN (1, 1) -- ?\"", got)
 	}
 }

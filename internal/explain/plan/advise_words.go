@@ -68,7 +68,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	return out
 }
 
-// amount is so many of something, "one" where that is what stands there.
+// amount is so many of something, or "one".
 func amount(n float64, one, more string) string {
 	if text := digits.Count(n); text != "1" {
 		return text + " " + more
@@ -96,7 +96,7 @@ func (a *adviser) able(n *Node, f *TableFacts) []string {
 	return out
 }
 
-// kind says in which order the columns of the proposed index stand, and why.
+// kind says in which order the columns of the proposed index are, and why.
 func (ad *Advice) kind() string {
 	var list []string
 	if ad.Equality > 0 {

@@ -18,18 +18,18 @@ type block struct {
 	group    [][]token
 	order    [][]token
 	rollup   bool
-	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: none is told
-	limited  bool  // it has a LIMIT that ends it, though the text may not tell after how many rows
+	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: unknown
+	limited  bool  // it has a LIMIT that ends it, though the text may not say after how many rows
 	member   bool  // it is part of a UNION or its like
 	parts    bool  // it is part of a UNION ALL that has a LIMIT
-	exists   bool  // it is asked only whether it has a row
-	in       bool  // it is asked whether it has a value
+	exists   bool  // only whether it has a row matters
+	in       bool  // only whether it has a value matters
 }
 
-// aggregates are functions that need all rows before they give one.
+// aggregates are functions that need all rows before they return one.
 var aggregates = wordSet("COUNT SUM AVG MIN MAX GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG BIT_AND BIT_OR BIT_XOR STD STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE OVER")
 
-// gathers says whether the block needs all its rows before it gives the first.
+// gathers reports whether the block needs all its rows before it returns the first.
 func (b *block) gathers() bool {
 	if len(b.group) > 0 || b.distinct {
 		return true
@@ -69,7 +69,7 @@ func writtenBy(sql string) map[string]bool {
 	return out
 }
 
-// assigns says whether the column that ends at a place stands at the begin of an assignment, and not in its value.
+// assigns reports whether the column that ends at a place is at the beginning of an assignment, and not in its value.
 func assigns(t []token, i int) bool {
 	for i >= 2 && sign(t[i-1], ".") {
 		i -= 2
@@ -108,7 +108,7 @@ func blocksOf(sql string) []block {
 	return out
 }
 
-// unionAll says whether the statement is one UNION ALL of SELECTs: its rows are sent as they come.
+// unionAll reports whether the statement is one UNION ALL of SELECTs: its rows are sent as they come.
 func unionAll(t []token) bool {
 	depth, found := 0, false
 	for i, x := range t {
@@ -128,7 +128,7 @@ func unionAll(t []token) bool {
 	return found
 }
 
-// word tells whether a token is this word, given in upper case.
+// word reports whether a token is this word, given in upper case.
 func word(t token, upper string) bool {
 	return t.Kind == sqltext.TokenWord && strings.EqualFold(t.Text, upper)
 }
@@ -211,7 +211,7 @@ func blockAt(sql string, t []token, i int) block {
 // joinEnds are words that end the condition of a join.
 var joinEnds = wordSet("JOIN INNER LEFT RIGHT CROSS STRAIGHT_JOIN NATURAL ON USING")
 
-// joinsOn are the conditions behind ON in a FROM.
+// joinsOn are the conditions after ON in a FROM.
 func joinsOn(sql string, from []token) (out []string) {
 	begin := -1
 	end := func(i int) {
@@ -257,8 +257,8 @@ func commas(t []token) [][]token {
 	return out
 }
 
-// limitOf adds up LIMIT n, LIMIT m, n, LIMIT n OFFSET m and OFFSET m ROWS FETCH NEXT n ROWS ONLY; 0 where one of the numbers is not
-// told, or more rows than that may be given.
+// limitOf adds up LIMIT n, LIMIT m, n, LIMIT n OFFSET m and OFFSET m ROWS FETCH NEXT n ROWS ONLY; 0 if one of the numbers is not
+// known, or more rows than that may be returned.
 func limitOf(t []token) (sum int64) {
 	for i, x := range t {
 		switch {
@@ -292,20 +292,20 @@ func blockOf(list []block, name string) *block {
 	return nil
 }
 
-// sortColumn is a column that a result is to be ordered or grouped by.
+// sortColumn is a column that a result is ordered or grouped by.
 type sortColumn struct {
 	name       string
 	descending bool
 }
 
-// ordering is an order of rows that a statement asks for, and that an index of one table could give.
+// ordering is an order of rows that a statement asks for, and that an index of one table could provide.
 type ordering struct {
 	columns []sortColumn
 	word    string // "ORDER BY", "GROUP BY", "DISTINCT", "GROUP BY and ORDER BY"
 	limit   int64  // rows after which reading in this order may stop; 0: never
 	extreme bool   // MIN or MAX: the first row of the order is all
 	rest    string // what is sorted nevertheless, in words
-	why     string // why no index gives the order asked for; columns is empty then
+	why     string // why no index provides the order asked for; columns is empty then
 }
 
 // orderOf finds which order of the table's columns would spare sorting and grouping. Columns that are fixed to one
@@ -387,7 +387,7 @@ func (b *block) extreme(name string, f *TableFacts) (string, bool) {
 	return col, ok && len(rest) == 0
 }
 
-// within says whether each of the columns is one of a list.
+// within reports whether each of the columns is one of a list.
 func within(cols, list []sortColumn) bool {
 	for _, c := range cols {
 		found := false

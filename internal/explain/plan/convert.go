@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// converted says whether a comparison of a bare column with another table's column, or with another collation, makes
+// converted reports whether a comparison of a bare column with another table's column, or with another collation, makes
 // the server convert the values of the column: an index on them does not find them then. A string compared with a
 // number becomes a number (https://dev.mysql.com/doc/refman/9.4/en/type-conversion.html), a string of a smaller
 // character set one of the larger (https://dev.mysql.com/doc/refman/9.4/en/charset-collation-expressions.html).
@@ -64,14 +64,14 @@ func (c *ColumnFacts) converts(other []token, others map[string]*TableFacts) str
 	return ""
 }
 
-// finds says whether an index in one collation finds what is equal in another: where the other is its own, or tells all
-// bytes apart, which is tested on what the index gives.
+// finds reports whether an index in one collation finds what is equal in another: if the other is its own, or distinguishes all
+// bytes apart, which is tested on what the index returns.
 func finds(index, asked string) bool {
 	charset, _, _ := strings.Cut(strings.ToLower(index), "_")
 	return strings.EqualFold(index, asked) || strings.EqualFold(charset+"_bin", asked)
 }
 
-// number says whether values of the column are numbers.
+// number reports whether values of the column are numbers.
 func (c *ColumnFacts) number() bool {
 	switch c.Type {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year":
@@ -80,7 +80,7 @@ func (c *ColumnFacts) number() bool {
 	return false
 }
 
-// widens says whether strings of one character set are converted when they meet those of another.
+// widens reports whether strings of one character set are converted when they meet those of another.
 func widens(from, to string) bool {
 	rank := func(s string) int {
 		switch strings.ToLower(s) {
@@ -115,7 +115,7 @@ func wordSet(list string) map[string]bool {
 }
 
 // sampleText is a comparison of columns of one table with constants as it can be asked of a sample of that table, or
-// "". It is made anew of columns, literals and sampleWords alone: what the condition holds besides never reaches a server.
+// "". It is built from columns, literals and sampleWords alone: what the condition holds besides never reaches a server.
 // One with a value that is hidden ("?") is not asked, but finds what was asked before the plan was redacted.
 func sampleText(t []token, name string, f *TableFacts) string {
 	for _, side := range sides(unwrap(t)) {
@@ -162,7 +162,7 @@ func sampleText(t []token, name string, f *TableFacts) string {
 			return ""
 		}
 		word := strings.ToUpper(x.Text)
-		if call { // a function has to stand at its parenthesis
+		if call { // a function must be right before its parenthesis
 			word += "("
 			depth++
 			t = t[1:]

@@ -29,14 +29,14 @@ type advised struct {
 	why     string
 }
 
-// answer is an index: its columns, of which those of one step may stand in any order, and what may follow.
+// answer is an index: its columns, of which those of one step may be in any order, and what may follow.
 type answer struct {
 	table string
 	steps [][]string
 	tail  []string
 }
 
-// matches says whether columns are those of the answer.
+// matches reports whether columns are those of the answer.
 func (a answer) matches(table string, columns []string) bool {
 	if a.table != table {
 		return false
@@ -76,7 +76,7 @@ func readAnswers(t *testing.T, text string) []answer {
 	for _, one := range strings.Split(text, "; ") {
 		m := answerForm.FindStringSubmatch(one)
 		if m == nil {
-			t.Fatalf("not an answer: %q", one)
+			t.Fatalf("not an answer: got %q, want m not nil", one)
 		}
 		a := answer{table: m[1], tail: strings.Fields(m[3])}
 		for _, step := range strings.Split(strings.TrimSpace(m[2]), ", ") {
@@ -167,7 +167,7 @@ func TestCorpusAsTold(t *testing.T) {
 		}
 		m := regexp.MustCompile(`[Mm]ore than (\d+) statements with known answers`).FindSubmatch(text)
 		if m == nil {
-			t.Fatalf("%s does not tell of the corpus", path)
+			t.Fatalf("%s does not tell of the corpus, want m not nil", path)
 		}
 		if told, err := strconv.Atoi(string(m[1])); err != nil || told >= n || told+40 < n {
 			t.Errorf("%s tells of more than %s statements, there are %d", path, m[1], n)
@@ -214,7 +214,7 @@ func TestAdviceCorpus(t *testing.T) {
 	})
 }
 
-// ask takes the advice on a statement, without running it and, where the server can, by running it.
+// ask takes the advice on a statement, without running it and, if the server can, by running it.
 func (s *server) ask(c *mysql.Conn, one advised) *trial {
 	s.t.Helper()
 	x := &trial{advised: one, right: true}
@@ -272,7 +272,7 @@ func wordsOf(e plan.Explained) string {
 	return strings.Join(out, "\n")
 }
 
-// merged: of an OR of two columns it is said that an index on each of them, or those and a UNION, spares most of the reading.
+// merged: for an OR of two columns the advice is that an index on each of them, or those and a UNION, saves most of the reading.
 func (s *server) merged(c *mysql.Conn) {
 	s.t.Helper()
 	const sql, union = "SELECT * FROM orders WHERE customer = 77 OR code = 'C77'", "SELECT * FROM orders WHERE customer = 77 UNION SELECT * FROM orders WHERE code = 'C77'"
@@ -350,7 +350,7 @@ func statements(list []plan.Advice) string {
 	return strings.Join(out, "; ")
 }
 
-// answered says whether the indexes advised are those of the answer.
+// answered reports whether the indexes advised are those of the answer.
 func answered(want []answer, list []plan.Advice) bool {
 	if len(want) != len(list) {
 		return false
@@ -372,7 +372,7 @@ func answered(want []answer, list []plan.Advice) bool {
 	return true
 }
 
-// measure builds what was advised, all statements with the same indexes at once, and counts.
+// measure builds what was advised, all statements with the same indexes together, and counts.
 func (s *server) measure(c *mysql.Conn, list []*trial) {
 	s.t.Helper()
 	groups := map[string][]*trial{}
@@ -452,7 +452,7 @@ func (s *server) useless(c *mysql.Conn, list []*trial) {
 	}
 }
 
-// clearly says whether a third of the rows read at least is spared, and not at the price of more
+// clearly reports whether a third of the rows read at least is spared, and not at the price of more
 // pages, unless nine rows of ten are spared.
 func clearly(before, after work, spares string) bool {
 	less := func(before, after float64) bool { return after <= before*2/3 }
@@ -515,7 +515,7 @@ func (s *server) status(c *mysql.Conn, scope, name string) float64 {
 	return v
 }
 
-// tabular is the plan as the server tells it now.
+// tabular is the plan as the server shows it now.
 func (s *server) tabular(sql string) string {
 	taken, _, err := s.take(plan.Request{SQL: sql, Database: "sale"})
 	if err != nil {

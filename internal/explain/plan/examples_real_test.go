@@ -15,7 +15,7 @@ import (
 
 const docs = "../../../docs"
 
-// examples are the statements of docs/explain-examples.md, and the servers whose plans stand there.
+// examples are the statements of docs/explain-examples.md, and the servers whose plans are there.
 var examples = []struct{ name, title, sql string }{
 	{"union", "A union with subqueries", unionSQL},
 	{"buffer", "SQL_BUFFER_RESULT inside a GROUP BY", bufferSQL},
@@ -23,8 +23,8 @@ var examples = []struct{ name, title, sql string }{
 
 var exampleKinds = []struct{ kind, title string }{{"mysql-5.7", "MySQL 5.7"}, {"mysql-9.7", "MySQL 9.7"}, {"mariadb", "MariaDB 10.11"}}
 
-// TestExamples: the plans of docs/explain-examples.md are those that servers give today: the same steps and sentences,
-// whatever the figures. RISSO_UPDATE_EXAMPLES=1 writes the page and its pictures anew.
+// TestExamples: the plans of docs/explain-examples.md are those that servers produce today: the same steps and sentences,
+// whatever the figures. RISSO_UPDATE_EXAMPLES=1 rewrites the page and its pictures.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -58,7 +58,8 @@ func TestExamples(t *testing.T) {
 			_, rest, found := strings.Cut(string(b), "<!-- "+x.name+" "+k.kind+" -->\n```\n")
 			want, _, _ := strings.Cut(rest, "\n```")
 			if !found || shapeOf(want) != shapeOf(got) {
-				t.Errorf("%s on %s is not as the page has it:\n%s\nnow it is\n%s", x.name, k.kind, shapeOf(want), shapeOf(got))
+				t.Errorf("%s on %s is not as the page has it; want found true, shapeOf(want) shapeOf(got):\n%s\nnow it is\n%s",
+					x.name, k.kind, shapeOf(want), shapeOf(got))
 			}
 		}
 	}

@@ -18,13 +18,13 @@ type Explained struct {
 }
 
 // Explain says what a plan means. tables may be empty: then there is no arithmetic. sql is the statement, or "": some
-// servers do not tell which columns a plan uses, the statement does.
+// servers do not show which columns a plan uses, the statement does.
 func Explain(p *Plan, tables []TableFacts, sql string) Explained {
 	return Explained{ID: ID(p), Plan: p, Sentences: sentences(newAdviser(p, tables, sql)), Advice: Advise(p, tables, sql), Notes: []string{}}
 }
 
-// Redact puts ? in the place of all literals in a plan: conditions, lists, the server's own words. Do it before
-// Explain, and before a plan is kept. The text that the server gave (Taken.Text) is not touched.
+// Redact puts ? in place of all literals in a plan: conditions, lists, the server's own words. Do it before
+// Explain, and before a plan is kept. The text that the server returned (Taken.Text) is not touched.
 func Redact(p *Plan) {
 	p.Rewritten = redact(p.Rewritten)
 	p.Root.Walk(func(n, _ *Node, _ int) {

@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 			wellFormed(t, SVG(e))
 		}
 		if got := len(Text(p, TextOptions{})); got != nodes+1 {
-			t.Fatalf("%d lines for %d nodes", got, nodes)
+			t.Fatalf("got %d lines for %d nodes, want %d", got, nodes, nodes+1)
 		}
 		_ = e.Lines(80)
 		_ = Dot(p)
@@ -54,7 +54,7 @@ func FuzzCondition(f *testing.F) {
 		at := 0
 		for _, tok := range lex(s) {
 			if tok.Begin < at || tok.End <= tok.Begin || tok.End > len(s) {
-				t.Fatalf("token %+v after %d in %q", tok, at, s)
+				t.Fatalf("token %+v after %d in %q; want Begin at least %v, End more than %v, End at most %v", tok, at, s, at, tok.Begin, len(s))
 			}
 			at = tok.End
 		}
@@ -69,7 +69,7 @@ func FuzzCondition(f *testing.F) {
 		pretty(s)
 		_, _ = check(s, true)
 		if once := redact(s); strings.Count(once, "'") > strings.Count(s, "'") {
-			t.Fatalf("redaction adds quotes to %q: %q", s, once)
+			t.Fatalf("redaction adds quotes to %q: got %q, want strings.Count(once, \"'\") at most strings.Count(s, \"'\")", s, once)
 		}
 		Sampled(s)
 	})

@@ -9,7 +9,7 @@ import (
 
 // ID names a plan by its shape: 16 hexadecimal digits, the beginning of the SHA-256 of Shape. Two plans of one
 // statement have the same ID when they read the same tables in the same order by the same indexes with the same
-// operations, whatever the literals, the costs and the rows. Compare IDs of plans of one Format only: formats show
+// operations, regardless of literals, costs and rows. Compare IDs of plans of one Format only: formats show
 // different operations of one plan.
 func ID(p *Plan) string {
 	sum := sha256.Sum256([]byte(Shape(p)))

@@ -6,10 +6,10 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// Servers write what the optimizer has made of a condition in a notation of their own, <in_optimizer>(a,<exists>(…)), which is no SQL
+// Servers write what the optimizer has made of a condition in their own notation, <in_optimizer>(a,<exists>(…)), which is no SQL
 // and means nothing without reading the server's source (Item::print in sql/item.cc and sql/item_cmpfunc.cc of both flavours).
 
-// maxSpoken bounds how many such pieces of one condition are put in words; deeper ones stay.
+// maxSpoken bounds how many such pieces of one condition are put in words; deeper ones stay as they are.
 const maxSpoken = 64
 
 // spoken is a condition with the optimizer's notation in words.
@@ -27,7 +27,7 @@ func spoken(s string) string {
 	return s
 }
 
-// innerAt is the name between < and > at a place in the tokens, in lower case, and how many tokens that is; "" where none is.
+// innerAt is the name between < and > at a place in the tokens, in lower case, and how many tokens that is; "" if there is none.
 func innerAt(t []token, i int) (name string, n int) {
 	if word(t[i], "TRIGCOND") && i+1 < len(t) && sign(t[i+1], "(") {
 		return "trigcond", 1
@@ -70,7 +70,7 @@ func spokenOnce(s string) (string, bool) {
 			}
 		case "exists", "not", "max", "min":
 			text = name + " (" + inside + ")"
-		case "materialize": // which stands in parentheses
+		case "materialize": // which is in parentheses
 			text = inside
 		case "is_not_null_test":
 			text = "(" + inside + " is not null)"
@@ -116,7 +116,7 @@ func closing(t []token, open int) int {
 	return -1
 }
 
-// unusual says whether a comparison is written in the optimizer's notation: then it is none of columns with values.
+// unusual reports whether a comparison is written in the optimizer's notation: then it is none of columns with values.
 func unusual(t []token) bool {
 	for i := range outer(t) {
 		if name, _ := innerAt(t, i); name != "" && name != "cache" {

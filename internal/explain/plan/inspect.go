@@ -20,8 +20,8 @@ const (
 // they evaluate constant subqueries and stored functions, and a function may set global variables, write a file, or
 // call a function that steers the server (seen with MySQL 5.7.22, 8.0.15, 9.7 and MariaDB 10.11). It reads the
 // functions that the statement calls, those that these call, and the views between them. Such a statement is refused,
-// with ErrStatement. Of functions that are left the notes tell. A function's text that the account may not read, and
-// the calls that a dynamic name hides, cannot be told: against them an account without EXECUTE helps.
+// with ErrStatement. Functions that remain are listed in the notes. A function's text that the account may not read, and
+// the calls that a dynamic name hides, cannot be seen: an account without EXECUTE protects against them.
 func inspect(ctx context.Context, c *mysql.Conn, sql string) (notes []string, err error) {
 	write := writing(sql)
 	if why := harmful(sql, false); why != "" {
@@ -121,7 +121,7 @@ func harmful(sql string, write bool) string {
 	return ""
 }
 
-// assigned says whether the GLOBAL at a place in a SET is of a variable that is set, and not of one that is read.
+// assigned reports whether the GLOBAL at a place in a SET is of a variable that is set, and not of one that is read.
 func assigned(t []token, i int) bool {
 	b := i - 1
 	for b >= 0 && sign(t[b], "@") {
@@ -135,7 +135,7 @@ type program struct{ kind, schema, title, body string }
 
 func (o program) name() string { return o.schema + "." + o.title }
 
-// calls are the names in front of parentheses, with the schema where one is given.
+// calls are the names before parentheses, with the schema if one is given.
 func calls(schema, sql string) []tableName {
 	var out []tableName
 	seen := map[tableName]bool{}
@@ -184,7 +184,7 @@ func storedFunctions(ctx context.Context, c *mysql.Conn, schema, sql string) ([]
 }
 
 // viewsOf are the views that a text names. They are asked for one by one: a server that keeps tables as files finds
-// one of known schema and name at once, and looks through all schemas otherwise.
+// one of known schema and name immediately, and searches all schemas otherwise.
 func viewsOf(ctx context.Context, c *mysql.Conn, schema, sql string) ([]program, error) {
 	var out []program
 	for i, t := range sqltext.Tables([]byte(sql)) {

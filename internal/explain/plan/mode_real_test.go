@@ -28,7 +28,7 @@ var modes = []struct{ mode, sql string }{
 	{"MSSQL", `SELECT * FROM "coded" WHERE "code" = 'a\\"12' AND status='paid'`},
 }
 
-// TestModes: whatever sql_mode sessions have, a statement that is right under it is explained, measured and advised upon.
+// TestModes: in any sql_mode, a statement that is valid in it is explained, measured and advised on.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(s *server) {

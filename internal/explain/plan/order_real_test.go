@@ -35,7 +35,7 @@ var ordered = []struct {
 	{"alias in the order", "SELECT placed AS moment, total FROM big WHERE status = 7 ORDER BY moment", "status,placed,total", true, nil},
 }
 
-// sorts says whether a plan has a filesort or a temporary table.
+// sorts reports whether a plan has a filesort or a temporary table.
 func sorts(p *plan.Plan) bool {
 	return has(p, func(n *plan.Node) bool {
 		return n.Filesort || n.Temporary || n.Kind == plan.KindSort || n.Kind == plan.KindTemporary
@@ -110,8 +110,8 @@ func (s *server) directions() {
 	s.exec("DROP INDEX status_code ON shop.big")
 }
 
-// unusable: comparisons that no index serves are named, and no index on their column is advised; written otherwise
-// they are served.
+// unusable: comparisons that no index serves are named, and no index on their column is advised; rewritten,
+// they can use one.
 func (s *server) unusable() {
 	s.exec("CREATE INDEX placed ON shop.big (placed); CREATE INDEX code ON shop.big (code); ANALYZE TABLE shop.big")
 	for _, c := range []struct{ sql, column, better string }{

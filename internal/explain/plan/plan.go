@@ -84,16 +84,16 @@ const (
 	AccessSystem = "system"
 )
 
-// Figure is a number that may be unknown; NaN stands for unknown and becomes null in JSON.
+// Figure is a number that may be unknown; NaN means unknown and becomes null in JSON.
 type Figure float64
 
-// Unknown is the figure that nobody told.
+// Unknown is a missing figure.
 func Unknown() Figure { return Figure(math.NaN()) }
 
-// Known says whether the figure was told.
+// Known reports whether the figure is known.
 func (f Figure) Known() bool { return !math.IsNaN(float64(f)) }
 
-// Or gives the figure, or another one where it is unknown.
+// Or returns the figure, or another one if it is unknown.
 func (f Figure) Or(other float64) float64 {
 	if f.Known() {
 		return float64(f)
@@ -120,9 +120,9 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 
 // Node is one step of a plan.
 //
-// Three units of rows are told apart. Rows is what the optimiser expects the node to give in one execution (for a
+// There are three units of rows. Rows is what the optimiser expects the node to return in one execution (for a
 // table: to read). Produced is what the optimiser expects to be left of a table and all before it in the join.
-// ActualRows is what came in one execution on average. Loops and Executions are executions: counted, and expected.
+// ActualRows is what was returned in one execution on average. Loops and Executions are executions: counted, and expected.
 type Node struct {
 	ID       int    `json:"id"` // 1, 2, … in the order of reading; sentences name it
 	Kind     Kind   `json:"kind"`
@@ -174,7 +174,7 @@ type Node struct {
 	Extra    []Member `json:"extra,omitempty"` // further members of the format, unchanged
 	Children []*Node  `json:"children,omitempty"`
 
-	told  float64 // executions in one of its SELECT, where the server told them; 0: it did not
+	told  float64 // executions in one of its SELECT, if the server reports them; 0: it does not
 	inner bool    // the table is one that the server makes: a derived table, a CTE, a temporary table
 }
 
@@ -197,7 +197,7 @@ type Plan struct {
 	// Partial says that the statement did not finish: counts cover only what ran until then.
 	Partial bool `json:"partial,omitempty"`
 
-	views []string // texts of the views that the statement reads, where the server's rewriting leaves them out
+	views []string // texts of the views that the statement reads, if the server's rewriting leaves them out
 }
 
 // newNode is a node without figures.
@@ -220,7 +220,7 @@ func walk(n, parent *Node, depth int, f func(n, parent *Node, depth int)) {
 	}
 }
 
-// Find gives the node of that number, or nil.
+// Find returns the node of that number, or nil.
 func (p *Plan) Find(id int) *Node {
 	var found *Node
 	p.Root.Walk(func(n, _ *Node, _ int) {
@@ -231,7 +231,7 @@ func (p *Plan) Find(id int) *Node {
 	return found
 }
 
-// Name is what the table is called in the statement: its alias, or its name.
+// Name is the name of the table in the statement: its alias, or its name.
 func (n *Node) Name() string {
 	if n.Alias != "" {
 		return n.Alias
@@ -239,7 +239,7 @@ func (n *Node) Name() string {
 	return n.Table
 }
 
-// Inner says whether the table is one that the server makes itself: <derived2>, <subquery2>, <union1,3>, <temporary>.
+// Inner reports whether the table is one that the server makes itself: <derived2>, <subquery2>, <union1,3>, <temporary>.
 func (n *Node) Inner() bool {
 	if n.inner || n.Table == "" || n.Table[0] == '<' {
 		return true

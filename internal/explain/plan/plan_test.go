@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// recorded gives all plans of testdata, recorded from real servers, by file name.
+// recorded returns all plans of testdata, recorded from real servers, by file name.
 func recorded(t testing.TB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -35,7 +35,7 @@ func recorded(t testing.TB) map[string]string {
 		}
 	}
 	if len(out) < 30 {
-		t.Fatalf("only %d recorded plans", len(out))
+		t.Fatalf("only %d recorded plans, want at least 30", len(out))
 	}
 	return out
 }
@@ -77,7 +77,7 @@ func TestRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b.String() != string(want) {
-			t.Errorf("%s changed (go test -update after a look at it):\n%s", name, b.String())
+			t.Errorf("%s changed (go test -update after a look at it), want %s:\n%s", name, string(want), b.String())
 		}
 	}
 }
@@ -139,10 +139,10 @@ func TestNothingDropped(t *testing.T) {
 				last := path[strings.LastIndexByte(path, '.')+1:]
 				switch last {
 				case "access_type", "index_access_type", "join_algorithm", "heading", "subquery_location", "lookup_condition", "join_type", "query_cost", "read_cost", "eval_cost", "prefix_cost", "sort_cost", "filtered":
-					return // told in the field's words, or as a number
+					return // shown in the field's words, or as a number
 				}
 				if inner := string(enc[1 : len(enc)-1]); !strings.Contains(all, inner) {
-					t.Errorf("%s: %s %q is lost", name, path, v)
+					t.Errorf("%s: %s %q is lost, want %q in it", name, path, v, inner)
 				}
 			}
 		}
@@ -173,11 +173,12 @@ func TestUnknownNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v2.Root.Kind != KindOther || !strings.Contains(v2.Root.Label(), "eleport rows to q") || len(v2.Root.Children) != 1 || len(v2.Root.Extra) != 1 {
-		t.Errorf("an unknown operation of version 2 became %+v", v2.Root)
+		t.Errorf("an unknown operation of version 2 became %+v; want Kind KindOther, \"eleport rows to q\" in Label(), len(Children) 1, len(Extra) 1",
+			v2.Root)
 	}
 }
 
-// TestClients: the same plan is read from whatever way a client prints it.
+// TestClients: the same plan is read however a client prints it.
 func TestClients(t *testing.T) {
 	text := recorded(t)["mysql-9.7-union.json"]
 	want := ID(mustParse(t, "mysql-9.7-union.json"))
@@ -192,12 +193,13 @@ func TestClients(t *testing.T) {
 	} {
 		p, err := Parse(as)
 		if err != nil || ID(p) != want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want ID(p) %v", name, err, want)
 		}
 	}
 	marked, err := Parse(`{"query_block": {"table": {"table_name": "a /* b */ c", "attached_condition": "x = '*/ \" /*'"} /* table */} /* query_block */}`)
 	if err != nil || marked.Root.Children[0].Table != "a /* b */ c" || marked.Root.Children[0].Condition != `x = '*/ " /*'` {
-		t.Errorf("with end markers: %+v, %v", marked, err)
+		t.Errorf("with end markers: got %+v, %v; want Root.Children[0].Table \"a /* b */ c\", Root.Children[0].Condition \"x = '*/ \\\" /*'\"",
+			marked, err)
 	}
 	tree := ID(mustParse(t, "mysql-9.7-union.tree.txt"))
 	if box := ID(mustParse(t, "mysql-9.7-union.tree-box.txt")); box != tree {
@@ -221,7 +223,7 @@ func TestRepair(t *testing.T) {
 	found := ""
 	p.Root.Walk(func(n, _ *Node, _ int) { found += n.Condition })
 	if !strings.Contains(found, `'a"b'`) || !strings.Contains(found, `'{"x"%'`) {
-		t.Errorf("the condition reads %q", found)
+		t.Errorf("the condition reads %q; want \"'a\\\"b'\" in it, \"'{\\\"x\\\"%%'\" in it", found)
 	}
 }
 
@@ -237,11 +239,11 @@ func TestID(t *testing.T) {
 	}
 	want := id(base)
 	if len(want) != 16 {
-		t.Errorf("ID %q", want)
+		t.Errorf("ID %q, want length 16", want)
 	}
 	for _, r := range [][2]string{{"970.00", "12.34"}, {`"rows_examined_per_scan": 200`, `"rows_examined_per_scan": 999999`}, {`"prefix_cost": "70.00"`, `"prefix_cost": "1.5"`}} {
 		if !strings.Contains(base, r[0]) {
-			t.Fatalf("%s is not in the plan", r[0])
+			t.Fatalf("%s is not in the plan, want r[0] in it", r[0])
 		}
 		if got := id(strings.ReplaceAll(base, r[0], r[1])); got != want {
 			t.Errorf("%s in place of %s changes the ID", r[1], r[0])
@@ -264,7 +266,7 @@ func TestFigures(t *testing.T) {
 			}
 		})
 		if found == nil {
-			t.Fatalf("no table %s in:\n%s", table, Shape(p))
+			t.Fatalf("no table %s in, want found not nil:\n%s", table, Shape(p))
 		}
 		return found
 	}
@@ -291,7 +293,7 @@ func TestFigures(t *testing.T) {
 	near("cost of the union", u.Cost, 1135)
 }
 
-// TestSVG: well-formed whatever the names hold, without scripts, and no text is lost to markup.
+// TestSVG: well-formed for any names, without scripts, and no text is lost to markup.
 func TestSVG(t *testing.T) {
 	nasty := "<script>alert(1)</script>&\"'\x00\x1b\xff]]>"
 	enc, _ := json.Marshal(nasty)
@@ -318,7 +320,8 @@ func TestSVG(t *testing.T) {
 			wellFormed(t, bare)
 			last := bare[strings.LastIndex(bare, ".rp .bg{fill:"):]
 			if strings.Contains(bare, "@media") || !strings.HasPrefix(last, ".rp .bg{fill:"+fill+"}") || strings.Contains(bare, `class="t h"`) || len(bare) >= len(svg) {
-				t.Errorf("%s: %s", theme, bare)
+				t.Errorf("%s: got %s; want no \"@media\" in it, %q at the beginning of last, no \"class=\\\"t h\\\"\" in it, len(bare) less than %v",
+					theme, bare, ".rp .bg{fill:"+fill+"}", len(svg))
 			}
 		}
 		boxes := 0
@@ -341,7 +344,7 @@ func wellFormed(t testing.TB, s string) {
 	}
 }
 
-// TestRedactText: the number of a subquery is no literal, and what stands behind it is looked at.
+// TestRedactText: the number of a subquery is no literal, and what follows it is examined.
 func TestRedactText(t *testing.T) {
 	for in, want := range map[string]string{
 		"((a > (select #5)) and (b = 'secret') and c in (1,-2.5e3,0x1F))": "((a > (select #5)) and (b = ?) and c in (?,-?,?))",
@@ -363,7 +366,7 @@ func TestRedact(t *testing.T) {
 		id := ID(p)
 		Redact(p)
 		if ID(p) != id {
-			t.Errorf("%s: redaction changes the ID", name)
+			t.Errorf("%s: redaction changes the ID, want ID(p) %v", name, id)
 		}
 		e := Explain(p, nil, "")
 		b, err := json.Marshal(e)

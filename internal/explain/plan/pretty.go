@@ -27,7 +27,7 @@ func numbered(s string) string {
 }
 
 // inBackticks is a condition as a server of the default sql_mode writes it. Servers write strings in single quotes under any mode;
-// what stands in double ones is a name, under ANSI_QUOTES (seen with MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8).
+// what is in double ones is a name, under ANSI_QUOTES (seen with MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8).
 func inBackticks(s string) string {
 	if !strings.Contains(s, `"`) {
 		return s
@@ -56,10 +56,10 @@ func (p *Plan) namesInBackticks() {
 	})
 }
 
-// sign tells whether a token is this operator or sign.
+// sign reports whether a token is this operator or sign.
 func sign(t token, text string) bool { return t.Kind == sqltext.TokenSign && t.Text == text }
 
-// redact puts ? in the place of every literal.
+// redact puts ? in place of every literal.
 func redact(s string) string {
 	var b strings.Builder
 	at := 0
@@ -88,7 +88,7 @@ func pretty(s string) string {
 	for i, x := range t {
 		if gap := s[at:x.Begin]; !strings.Contains(gap, "/*") {
 			b.WriteString(gap)
-		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a step of its own
+		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a separate step
 			b.WriteByte(' ')
 		}
 		at = x.End

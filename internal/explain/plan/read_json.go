@@ -99,7 +99,7 @@ func isScalar(v any) bool {
 	return true
 }
 
-// operator says whether a value that nobody knows has known blocks below it, so that it has to be drawn as a node.
+// operator reports whether an unknown value has known blocks below it, so that it has to be drawn as a node.
 func (r *jsonReader) operator(v any, depth int) bool {
 	if depth > maxDepth {
 		return false
@@ -198,7 +198,7 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	}
 }
 
-// merges says whether a node takes the members of the one query block in it as its own.
+// merges reports whether a node takes the members of the one query block in it as its own.
 func merges(n *Node) bool {
 	switch n.Kind {
 	case KindSubquery, KindMaterialise, KindCache:
@@ -225,7 +225,7 @@ func (r *jsonReader) nestedLoop(n *Node, elements []any) {
 	}
 }
 
-// blockNestedLoop reads MariaDB's join with a buffer: the table, and what is said of the buffer.
+// blockNestedLoop reads MariaDB's join with a buffer: the table, and what is said about the buffer.
 func (r *jsonReader) blockNestedLoop(n *Node, o object) {
 	shell := newNode(KindOther)
 	shell.Title = "block-nl-join"
@@ -238,7 +238,7 @@ func (r *jsonReader) blockNestedLoop(n *Node, o object) {
 	t.Children = append(t.Children, shell.Children[1:]...)
 	t.JoinBuffer = joinBuffer(shell)
 	for _, m := range shell.Extra {
-		// The table's own loops and times stand; those of the buffer's comparisons are kept by name.
+		// The table's own loops and times are kept; those of the buffer's comparisons are kept by name.
 		t.Extra = append(t.Extra, Member{"block-nl-join." + m.Name, m.Value})
 	}
 	if shell.Condition != "" {
@@ -348,7 +348,7 @@ func elementsOf(v any) []any {
 	return []any{v}
 }
 
-// scalar takes a member that has a field of its own; it reports false for any other.
+// scalar takes a member that has its own field; it reports false for any other.
 func (r *jsonReader) scalar(n *Node, name string, v any) bool {
 	switch name {
 	case "table_name", "access_type", "key", "key_length", "message", "attached_condition", "index_condition", "using_join_buffer", "operation", "sort_key":

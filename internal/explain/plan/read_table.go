@@ -41,7 +41,7 @@ func FromRows(rows []Row) (*Plan, error) {
 	if p.Analyzed {
 		p.Root.Walk(func(n, _ *Node, _ int) {
 			if n.Kind == KindTable && !n.ActualRows.Known() && n.Rows.Known() {
-				n.Loops = 0 // NULL stands for what was never read
+				n.Loops = 0 // NULL means never read
 			}
 		})
 	}
@@ -192,7 +192,7 @@ func unionOf(blocks map[string]*Node, id string) string {
 	return id
 }
 
-// below says whether n is in the tree of b.
+// below reports whether n is in the tree of b.
 func below(b, n *Node) bool {
 	found := false
 	b.Walk(func(m, _ *Node, _ int) { found = found || m == n })

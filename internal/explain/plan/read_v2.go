@@ -58,7 +58,7 @@ func headed(n *Node, o object) *Node {
 	}
 	h := operation(heading)
 	h.Children = []*Node{n}
-	if h.Kind == KindSubquery { // flags that stand beside the heading
+	if h.Kind == KindSubquery { // flags next to the heading
 		h.Dependent, n.Dependent = h.Dependent || n.Dependent, false
 		h.Uncacheable, n.Uncacheable = h.Uncacheable || n.Uncacheable, false
 	}

@@ -93,7 +93,7 @@ func (s *server) value(sql string) string {
 
 func (s *server) mariadb() bool { return strings.HasPrefix(s.kind, "mariadb") }
 
-// can says whether the server is as new as one of MySQL of that number; MariaDB is new enough for all.
+// can reports whether the server is as new as one of MySQL of that number; MariaDB is new enough for all.
 func (s *server) can(number int) bool {
 	have := map[string]int{"mysql-5.7": 57, "mysql-8.0": 80, "mysql-9.7": 97, "mariadb": 100, "mariadb-11.8": 118}
 	return have[s.kind] >= number
@@ -162,7 +162,7 @@ const (
 	dependentSQL = "SELECT c.name, (SELECT MAX(total) FROM orders o WHERE o.customer = c.id) FROM customers c WHERE c.vip = 1"
 )
 
-// cases are statements, what the plan's tree has, and which sentences are told, on each server that can run them.
+// cases are statements, what the plan's tree has, and which sentences are printed, on each server that can run them.
 var cases = []struct {
 	name, sql string
 	since     int // kinds of server that know the syntax: see can
@@ -223,7 +223,7 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// bufferResult: SQL_BUFFER_RESULT is named, inside the grouping where the server tells it.
+// bufferResult: SQL_BUFFER_RESULT is named, inside the grouping if the server reports it.
 func (s *server) bufferResult() {
 	sql := bufferSQL
 	if s.kind == "mariadb-11.8" { // by its costs the grouping takes a temporary table anyway
@@ -248,7 +248,7 @@ func (s *server) bufferResult() {
 	}
 }
 
-// measured: ANALYZE counts what is known beforehand.
+// measured: ANALYZE counts what is known in advance.
 func (s *server) measured() {
 	if !s.mariadb() && !s.can(97) {
 		if _, _, err := s.take(plan.Request{SQL: dependentSQL, Analyze: true}); err == nil || !strings.Contains(err.Error(), "8.0.18") {

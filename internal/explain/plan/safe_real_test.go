@@ -142,7 +142,7 @@ func (s *server) refused(unchanged func(string), file string) {
 	}
 }
 
-// harmless: statements that change nothing are explained, whatever they look like.
+// harmless: statements that change nothing are explained, no matter what they look like.
 func (s *server) harmless(unchanged func(string)) {
 	list := []string{"SELECT a INTO @x FROM loose LIMIT 1", "UPDATE loose SET a = 5 WHERE b = 3", "DELETE FROM loose WHERE b = 3", "INSERT INTO loose VALUES (1, 1)", "REPLACE INTO digits VALUES (5)",
 		"SELECT @x := 5", "SELECT * FROM loose FOR UPDATE", "SELECT 'SET GLOBAL x = 1', 'INTO OUTFILE'", "SELECT GET_LOCK('rp', 1)", "SELECT inner_one()"}

@@ -12,7 +12,7 @@ import (
 )
 
 // Sample is what a look at some rows of a table showed. Servers guess how many rows match on a column that has neither
-// index nor histogram (a tenth for "=" on MySQL, all on MariaDB): an index is not to be advised on a guess.
+// index nor histogram (a tenth for "=" on MySQL, all on MariaDB): no index should be advised on a guess.
 type Sample struct {
 	Rows     float64            // rows looked at
 	Matched  map[string]float64 // how many of these a comparison matches, by conjunct.sample; several are joined by " AND "
@@ -27,7 +27,7 @@ const (
 )
 
 // takeSamples looks at some rows of the tables that a plan reads by other ways than a single row. At most sampleSpots ×
-// sampleRows rows of a table are read, by its primary key. What cannot be asked is told in the sample.
+// sampleRows rows of a table are read, by its primary key. What cannot be asked is noted in the sample.
 func takeSamples(ctx context.Context, c *mysql.Conn, p *Plan, tables []TableFacts, sql string) {
 	a := newAdviser(p, tables, sql)
 	asked := map[*TableFacts]*questions{}
@@ -67,7 +67,7 @@ func takeSamples(ctx context.Context, c *mysql.Conn, p *Plan, tables []TableFact
 	}
 }
 
-// questions are what is asked of the sample of one table.
+// questions are the queries on the sample of one table.
 type questions struct {
 	comparisons []string
 	columns     []string // whose different values are counted
@@ -110,7 +110,7 @@ func (q *questions) measure(used []string, f *TableFacts) {
 	}
 }
 
-// hidden says whether a value of a comparison is not told.
+// hidden reports whether a value of a comparison is hidden.
 func hidden(text string) bool {
 	for _, t := range lex(text) {
 		if sign(t, "?") {
@@ -159,7 +159,7 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 	for i, text := range q.comparisons {
 		matched := parsed(got[0][fmt.Sprintf("c%d", i)])
 		if key := redact(text); s.Matched[key] == 0 && !q.seen["unserved "+text] {
-			s.Matched[key] = matched // a redacted plan asks by it, and cannot tell what no index serves
+			s.Matched[key] = matched // a redacted plan asks by it, and cannot know what no index serves
 		}
 		s.Matched[text] = matched
 	}
@@ -232,7 +232,7 @@ func (q *questions) spots(ctx context.Context, c *mysql.Conn, f *TableFacts) (st
 	return strings.Join(append(parts, tail(sampleRows)), " UNION ALL "), nil
 }
 
-// share is the part of the table's rows that comparisons match together, where the sample knows; 0 of n rows are taken
+// share is the part of the table's rows that comparisons match together, if the sample shows it; 0 of n rows are taken
 // for half a row.
 func (s *Sample) share(list []string) (float64, bool) {
 	if s == nil || s.Rows == 0 {
@@ -245,7 +245,7 @@ func (s *Sample) share(list []string) (float64, bool) {
 	return math.Max(matched, 0.5) / s.Rows, true
 }
 
-// none says whether no row of the sample matched all comparisons.
+// none reports whether no row of the sample matched all comparisons.
 func (s *Sample) none(list []conjunct) bool {
 	if s == nil || s.Rows == 0 {
 		return false

@@ -11,11 +11,11 @@ import (
 // ending is what may end the reading of a table before all of it is read.
 type ending struct {
 	when string  // in words: "LIMIT 5 is reached"
-	rows float64 // of the SELECT, after which it ends; 0: not told
+	rows float64 // of the SELECT, after which it ends; 0: unknown
 }
 
 // governs is the SELECT whose LIMIT ends the reading of a table: its own, or the one that the server has merged it
-// into; nil where that is not certain.
+// into; nil if that is not certain.
 func (a *adviser) governs(n *Node) *block {
 	top := a.selectOf(n)
 	if a.parents[top] == nil && len(a.blocks) > 0 && sqltext.Verb([]byte(a.sql)) != "WITH" && !word(firstOf(a.sql), "WITH") {
@@ -44,7 +44,7 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 	}
 	for _, x := range a.joined(n) {
 		if x.Kind == KindTable && !x.Inner() && x.Temporary && !distinct {
-			return ending{}, false // tabular EXPLAIN tells it of the first table, for all
+			return ending{}, false // tabular EXPLAIN shows it at the first table, for all
 		}
 	}
 	own := a.blockFor(n)
@@ -66,7 +66,7 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 	return ending{}, false
 }
 
-// askedOnce says whether the first row that a table gives ends its reading where its SELECT is behind EXISTS, and where it is behind
+// askedOnce reports whether the first row that a table returns ends its reading if its SELECT follows EXISTS, and if it follows
 // IN. What is kept in a temporary table is read whole, and so is a table that the server has made part of the join outside, unless
 // the plan says that one match is enough.
 func (a *adviser) askedOnce(n *Node) (exists, in bool) {
@@ -85,7 +85,7 @@ func (a *adviser) askedOnce(n *Node) (exists, in bool) {
 	return exists, false
 }
 
-// hashes says whether a table is read whole into memory before the join begins.
+// hashes reports whether a table is read whole into memory before the join begins.
 func (a *adviser) hashes(n *Node) bool {
 	for p := n; p != nil; p = a.parents[p] {
 		if p.Kind == KindHash || p.Role == "hash" {
@@ -100,7 +100,7 @@ func (a *adviser) hashes(n *Node) bool {
 }
 
 // most is how many rows one execution of an access reads at most, and whether that is known. What a server expects of
-// a whole index under a LIMIT may be the LIMIT itself, whatever the condition lets pass.
+// a whole index under a LIMIT may be the LIMIT itself, no matter what the condition lets pass.
 func (a *adviser) most(n *Node) (float64, bool) {
 	if _, early := a.ends(n); !early || n.Access != AccessIndex || n.ActualRows.Known() {
 		return n.rowsOnce(), true
@@ -112,7 +112,7 @@ func (a *adviser) most(n *Node) (float64, bool) {
 }
 
 // reads is how many rows one execution of an access is expected to read; false where something ends it early and
-// nobody knows when.
+// it is unknown when.
 func (a *adviser) reads(n *Node) (rows float64, known bool) {
 	most, told := a.most(n)
 	e, early := a.ends(n)
@@ -150,10 +150,10 @@ func (a *adviser) reads(n *Node) (rows float64, known bool) {
 	return math.Min(most, math.Ceil(e.rows/part)), known
 }
 
-// sampleSure is how many rows of a sample have to match, so that a number of rows is told by them.
+// sampleSure is how many rows of a sample must match for the number of rows to be known by them.
 const sampleSure = 5
 
-// first says whether a table is read first in its join.
+// first reports whether a table is read first in its join.
 func (a *adviser) first(n *Node) bool {
 	for c, p := n, a.parents[n]; p != nil; c, p = p, a.parents[p] {
 		switch p.Kind {
@@ -170,7 +170,7 @@ func (a *adviser) first(n *Node) bool {
 	return true
 }
 
-// tested says whether rows of a table are tested when they are read.
+// tested reports whether rows of a table are tested when they are read.
 func (a *adviser) tested(n *Node) bool {
 	if n.Condition != "" || n.IndexCondition != "" {
 		return true
@@ -179,14 +179,14 @@ func (a *adviser) tested(n *Node) bool {
 	return p != nil && (p.Kind == KindFilter || p.Kind == KindHashJoin)
 }
 
-// aggregates says whether an item of the select list needs all rows.
+// aggregates reports whether an item of the select list needs all rows.
 func (b *block) aggregates() bool {
 	plain := *b
 	plain.group, plain.distinct = nil, false
 	return plain.gathers()
 }
 
-// asked says which word stands before the SELECT at a place in the tokens: EXISTS and IN are asked for one row only.
+// asked says which word precedes the SELECT at a place in the tokens: EXISTS and IN are asked for one row only.
 func asked(t []token, i int) string {
 	for i--; i > 0 && sign(t[i], "("); i-- {
 		if x := t[i-1]; x.Kind == sqltext.TokenWord {

@@ -27,7 +27,7 @@ const (
 	svgEdgeMax = 16.0
 )
 
-// svgStyle colours the drawing by CSS alone, light and dark; each rule is for the drawing only, so that it can stand in a page.
+// svgStyle colours the drawing by CSS alone, light and dark; each rule is for the drawing only, so that it can be put into a page.
 const (
 	svgLight = `.rp .bg{fill:#fff}.rp .box{fill:#f7f9fb;stroke:#c3ccd6}.rp .t{fill:#18212d}.rp .d{fill:#566273}.rp .edge{stroke:#a9bacb;fill:none}.rp .track{fill:#e3e9ef}.rp .bar{fill:#4a78b5}
 .rp .bad{fill:#c22f2f}.rp .costly{fill:#c27c0e}.rp .note{fill:#7d8b9b}.rp .sql{fill:#24507f}.rp .num{fill:#fff}
@@ -78,8 +78,8 @@ type svgDrawing struct {
 }
 
 // SVG draws the tree with boxes and edges: a box says what a node does, its bar and the width of its edge how much
-// of the plan's cost (of its time, when it was measured) is in it and below it. Under the tree stand the sentences.
-// It is one file without scripts, readable on light and on dark ground.
+// of the plan's cost (of its time, when it was measured) is in it and below it. The sentences are below the tree.
+// It is one file without scripts, readable on light and on dark backgrounds.
 func SVG(e Explained) string { return Draw(e, SVGOptions{}) }
 
 // Draw is SVG with options.
@@ -128,7 +128,7 @@ func escape(s string) string {
 	return html.EscapeString(s)
 }
 
-// barred says whether a box has a bar: it does when the node has a figure of its own.
+// barred reports whether a box has a bar: it does when the node has a figure of its own.
 func (d *svgDrawing) barred(n *Node) bool {
 	if d.analyzed {
 		return d.sum > 0 && n.OwnTime.Known()
@@ -200,7 +200,7 @@ func svgLines(n *Node, analyzed bool) []string {
 	return lines
 }
 
-// place gives each box its coordinates: children side by side under their parent.
+// place assigns each box its coordinates: children side by side under their parent.
 func (d *svgDrawing) place(b *svgBox, left, y float64) {
 	b.x, b.y = left+b.span/2, y
 	d.bottom = math.Max(d.bottom, y+b.h)
@@ -260,7 +260,7 @@ func (d *svgDrawing) boxes(b *svgBox) {
 	}
 }
 
-// svgTip is the whole text of a box, for who points at it.
+// svgTip is the whole text of a box, as its tooltip.
 func svgTip(n *Node) string {
 	parts := []string{"#" + digits.Count(float64(n.ID)) + " " + n.Label()}
 	for _, p := range []struct{ word, text string }{{"server's words: ", n.Title}, {"condition: ", n.Condition}, {"index condition: ", n.IndexCondition},

@@ -19,14 +19,14 @@ type Request struct {
 	Connection int64         // or else: what this connection runs just now
 	Database   string        // default database; "": the session's
 	Analyze    bool          // run the statement and measure
-	Form       string        // "json", "json2", "tree", "table"; "": what tells most
+	Form       string        // "json", "json2", "tree", "table"; "": the most detailed
 	Timeout    time.Duration // of each statement; 0: ten seconds
 }
 
 // Taken is what a server answered.
 type Taken struct {
 	Plan  *Plan
-	Text  string   // the plan as the server gave it; "" where it was tabular
+	Text  string   // the plan as the server returned it; "" if it was tabular
 	Notes []string // what could not be asked, in words
 	SQL   string   // the statement in the words of the default sql_mode, as all else here reads it
 }
@@ -34,13 +34,13 @@ type Taken struct {
 // defaultTimeout bounds a statement when a Request does not.
 const defaultTimeout = 10 * time.Second
 
-// Take asks a server for a plan, in a transaction that is rolled back. Without Analyze the statement is not run, but
+// Take asks a server for a plan, in a transaction that is rolled back. Without Analyze the statement is not run, except
 // for what servers do to plan it: constant subqueries, and stored functions with constant arguments, are evaluated by
 // EXPLAIN itself (seen with MySQL 5.7.22 to 9.7 and MariaDB 10.11). For a statement that reads the transaction is
 // read-only, so that such a function cannot write; it fails then, with errno.ReadOnlyTransaction. What a read-only
-// transaction lets through is looked for before, in the statement, its views and its functions: see inspect.
+// transaction lets through is looked for first, in the statement, its views and its functions: see inspect.
 //
-// The connection should be one of its own: Take changes the session. When ctx ends the server may still be at work;
+// The connection should be a separate one: Take changes the session. When ctx ends the server may still be at work;
 // mysql.Kill ends that.
 func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 	theirs := r.SQL
@@ -96,7 +96,7 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 	return taken, err
 }
 
-// interrupted says so when the server ended the statement at the limit of time: MySQL's EXPLAIN ANALYZE then gives
+// interrupted says so when the server ended the statement at the limit of time: MySQL's EXPLAIN ANALYZE then returns
 // the figures until there, with a warning and no error (seen with 9.7).
 func interrupted(ctx context.Context, c *mysql.Conn) (notes []string, partial bool) {
 	rows, err := c.Maps(ctx, "SHOW /* risso: plan */ WARNINGS")
@@ -111,7 +111,7 @@ func interrupted(ctx context.Context, c *mysql.Conn) (notes []string, partial bo
 	return nil, false
 }
 
-// forms are the ways to ask, the best first, and the statement to put behind them.
+// forms are the ways to ask, the best first, and the statement to put after them.
 func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	sql, forms := "", []mysql.Explain(nil)
 	switch {
@@ -146,7 +146,7 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	return nil, "", fmt.Errorf("%s %s does not give this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
-// writing says whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
+// writing reports whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
 // that only reads.
 func writing(sql string) bool {
 	switch sqltext.Verb([]byte(sql)) {
@@ -162,7 +162,7 @@ func writing(sql string) bool {
 	return false
 }
 
-// takeFirst asks in each form until one gives a plan with nodes in it.
+// takeFirst asks in each form until one returns a plan with nodes in it.
 func takeFirst(ctx context.Context, c *mysql.Conn, forms []mysql.Explain, sql string) (*Taken, error) {
 	var first error
 	var empty *Taken
@@ -198,7 +198,7 @@ func hopeless(number int) bool {
 	return false
 }
 
-// opaque is a plan that says only that it cannot be told in this format.
+// opaque is a plan that says only that it cannot be shown in this format.
 func (p *Plan) opaque() bool {
 	return len(p.Root.Children) == 0 && strings.Contains(p.Root.Title, "not executable by iterator")
 }
@@ -243,8 +243,8 @@ func takeOne(ctx context.Context, c *mysql.Conn, f mysql.Explain, sql string) (*
 	return &Taken{Plan: p, Text: text.String()}, nil
 }
 
-// rewritten is the statement as the optimiser rewrote it, or "": what a server notes behind EXPLAIN with the number 1003
-// (https://dev.mysql.com/doc/refman/9.4/en/explain-extended.html; MariaDB behind EXPLAIN EXTENDED only).
+// rewritten is the statement as the optimiser rewrote it, or "": what a server notes after EXPLAIN with the number 1003
+// (https://dev.mysql.com/doc/refman/9.4/en/explain-extended.html; MariaDB after EXPLAIN EXTENDED only).
 func rewritten(ctx context.Context, c *mysql.Conn) string {
 	rows, err := c.Maps(ctx, "SHOW /* risso: plan */ WARNINGS")
 	if err != nil {
@@ -269,7 +269,7 @@ func lowerNames(rows []map[string]string) []Row {
 	return out
 }
 
-// enrich asks a second time for what the first format leaves out: possible keys (version 2 and FORMAT=TREE tell none),
+// enrich asks a second time for what the first format leaves out: possible keys (version 2 and FORMAT=TREE have none),
 // and on MariaDB which subqueries are dependent or uncacheable. What fails is a note, no error.
 func enrich(ctx context.Context, c *mysql.Conn, t *Taken, r Request, sql string) {
 	named := c.Server.NamesSubqueries()
@@ -290,7 +290,7 @@ func enrich(ctx context.Context, c *mysql.Conn, t *Taken, r Request, sql string)
 	Enrich(t.Plan, more.Plan)
 }
 
-// Enrich adds to a plan what another format told of the same statement: kinds of subquery by their select number,
+// Enrich adds to a plan what another format says about the same statement: kinds of subquery by their select number,
 // and possible keys, used columns and filtered by the name of the table.
 func Enrich(p, more *Plan) {
 	if p.Rewritten == "" {

@@ -73,7 +73,7 @@ func (d *textDrawing) columns(p *Plan) {
 	}
 }
 
-// node draws one node: head is what stands before it, rest what stands before the lines under it.
+// node draws one node: head is the prefix of its line, rest that of the lines under it.
 func (d *textDrawing) node(n *Node, head, rest string) {
 	row := textRow{id: digits.Count(float64(n.ID)), tree: head + n.Label()}
 	for _, c := range d.cols {
@@ -143,7 +143,7 @@ func padLeft(s string, width int) string {
 	return s
 }
 
-// cut shortens s to so many characters.
+// cut shortens s to at most a number of characters.
 func cut(s string, width int) string {
 	if width <= 1 || utf8.RuneCountInString(s) <= width {
 		return s

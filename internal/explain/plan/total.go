@@ -8,7 +8,7 @@ import (
 // total numbers the nodes and works out what a format leaves to the reader: how often each node is expected to run,
 // what it costs by itself, and the time it took by itself.
 //
-// Formats disagree on what a figure stands for:
+// Formats disagree on what a figure means:
 //   - MySQL's version 1: read_cost and eval_cost of a table are its own, for one execution of its block.
 //   - FORMAT=TREE and version 2: cost is of one execution with all below it, so that own = cost × executions less
 //     that of the children; actual time is the mean of one loop with all below it.
@@ -37,7 +37,7 @@ func totalsOf(p *Plan) totals {
 }
 
 type totals struct {
-	tabular bool // nobody knows what subqueries are attached to
+	tabular bool // it is unknown what subqueries are attached to
 	join    bool // tables know their place in a join: rows and costs are for the block
 }
 
@@ -70,14 +70,14 @@ func (t totals) rowsOut(n *Node) float64 {
 
 // executions says how often each node is expected to run: the inner side of a nested loop once for each row of the
 // outer one; a subquery that is dependent or may not be cached once for each row that is tested; what is kept, once.
-// selects is how often the SELECT of the node runs: what a server tells itself is of one run of it.
+// selects is how often the SELECT of the node runs: what a server reports itself is of one run of it.
 func (t totals) executions(n *Node, times, selects float64) {
 	switch n.Kind {
 	case KindQuery, KindSubquery, KindMaterialise, KindCache:
 		selects = times
 	}
 	n.Executions = Figure(times)
-	if n.told > 0 && n.JoinBuffer == "" { // MariaDB 11 tells of a join buffer how many rows go into it
+	if n.told > 0 && n.JoinBuffer == "" { // MariaDB 11 shows for a join buffer how many rows go into it
 		n.Executions = Figure(n.told * selects)
 	}
 	outer := times
@@ -106,7 +106,7 @@ func (t totals) executions(n *Node, times, selects float64) {
 	}
 }
 
-// tested is how many rows of one execution of n meet a subquery that hangs there: all that a table reads, all that
+// tested is how many rows of one execution of n meet a subquery that is attached there: all that a table reads, all that
 // reach a filter; for a subquery of the select list, all that come out.
 func (t totals) tested(n, subquery *Node) float64 {
 	if n.Kind == KindTable {
@@ -123,7 +123,7 @@ func (t totals) tested(n, subquery *Node) float64 {
 	return 1
 }
 
-// ownCosts turns the costs of a block's parts, told for one execution of the block, into those of all.
+// ownCosts turns the costs of a block's parts, given for one execution of the block, into those of all.
 func (t totals) ownCosts(n *Node, block float64) {
 	switch n.Kind {
 	case KindQuery, KindSubquery, KindMaterialise, KindCache:
@@ -142,13 +142,13 @@ func (t totals) ownCosts(n *Node, block float64) {
 	}
 }
 
-// treeCosts fills in own costs where a cost holds all below it, and gives the cost of all executions.
+// treeCosts fills in own costs where a cost holds all below it, and returns the cost of all executions.
 func (t totals) treeCosts(n *Node) float64 {
 	below, subqueries, kept := 0.0, 0.0, 0.0
 	for _, c := range n.Children {
 		cost := t.treeCosts(c)
 		if n.Kind == KindTable && (c.Kind == KindMaterialise || c.Kind == KindTemporary) {
-			kept += c.Cost.Or(0) // told again with each look-up, but done once
+			kept += c.Cost.Or(0) // reported again with each look-up, but done once
 		}
 		if c.Kind == KindSubquery {
 			subqueries += cost // MySQL adds them to no node above
@@ -167,7 +167,7 @@ func (t totals) treeCosts(n *Node) float64 {
 	return all + subqueries
 }
 
-// treeTime fills in own times where a time holds all below it, and gives that time.
+// treeTime fills in own times where a time holds all below it, and returns that time.
 func (t totals) treeTime(n *Node) float64 {
 	below := 0.0
 	for _, c := range n.Children {
@@ -191,7 +191,7 @@ func (t totals) blockTime(n *Node) float64 {
 	}
 	switch {
 	case n.Kind == KindTable && n.Time.Known() && !n.OwnTime.Known():
-		n.OwnTime = n.Time // MariaDB before 10.9 tells r_total_time_ms of a table: its own
+		n.OwnTime = n.Time // MariaDB before 10.9 reports r_total_time_ms of a table: its own
 		n.Time = Unknown()
 	case n.Kind == KindSort && n.Time.Known() && float64(n.Time) < below:
 		n.OwnTime = n.Time // it sorts what a temporary table below has gathered

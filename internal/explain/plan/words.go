@@ -37,7 +37,7 @@ func (s Sentence) mark() string {
 	return "· "
 }
 
-// many is the number of rows from which on work that could be spared is called costly, and a hundred times that bad:
+// many is the number of rows from which on work that could be saved is called costly, and a hundred times that bad:
 // below it a statement takes about a millisecond, whatever its plan.
 const many = 1000
 
@@ -52,7 +52,7 @@ func sentences(a *adviser) []Sentence {
 	if sql == "" {
 		text = p.Rewritten
 	}
-	for _, x := range lex(text) { // the server's own words may have SQL_BUFFER_RESULT where nobody wrote it
+	for _, x := range lex(text) { // the server's own words may have SQL_BUFFER_RESULT even if it was not written
 		if x.Kind == sqltext.TokenWord {
 			t.words[strings.ToUpper(x.Text)] = true
 		}
@@ -87,7 +87,7 @@ type teller struct {
 	out     []Sentence
 }
 
-// weight is a node's own time where it was measured, else its own cost.
+// weight is a node's own time if it was measured, else its own cost.
 func (t *teller) weight(n *Node) float64 {
 	if t.plan.Analyzed {
 		return n.OwnTime.Or(0)
@@ -106,7 +106,7 @@ func (t *teller) say(n *Node, kind, severity, format string, args ...any) {
 	t.out = append(t.out, Sentence{Node: n.ID, Kind: kind, Severity: severity, Share: t.share(n), Text: fmt.Sprintf(format, args...)})
 }
 
-// graded gives the severity for so many rows of work.
+// graded returns the severity for so many rows of work.
 func graded(rows float64) string {
 	switch {
 	case rows >= 100*many:
@@ -139,7 +139,7 @@ func (t *teller) heaviest() {
 	t.say(top, "heaviest", Costly, "%s of the %s is here: %s.", digits.Percent(t.share(top)), what, top.Label())
 }
 
-// node says all that there is to say of one node.
+// node says all that there is to say about one node.
 func (t *teller) node(n *Node) {
 	t.message(n)
 	switch n.Kind {
@@ -191,7 +191,7 @@ func (t *teller) temporary(n *Node) {
 	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for %s.", t.clause(n), t.about(n, rows, "row", "rows"))
 }
 
-// clause names the part of the statement that a node stands for.
+// clause names the part of the statement that a node represents.
 func (t *teller) clause(n *Node) string {
 	switch n.Kind {
 	case KindGroup:
@@ -271,7 +271,7 @@ func (t *teller) message(n *Node) {
 func (t *teller) runs(n *Node) (string, float64) {
 	loops := n.Loops
 	if !loops.Known() && len(n.Children) > 0 {
-		loops = n.Children[0].Loops // a heading has no figures of its own
+		loops = n.Children[0].Loops // a heading has no figures
 	}
 	if loops.Known() {
 		return amount(float64(loops), "time", "times") + " (counted)", float64(loops)
@@ -283,7 +283,7 @@ func (t *teller) runs(n *Node) (string, float64) {
 	return "about " + amount(times, "time", "times"), times
 }
 
-// endsAbove says whether a subquery is asked by rows of a table whose reading may end early.
+// endsAbove reports whether a subquery is asked by rows of a table whose reading may end early.
 func (t *teller) endsAbove(n *Node) bool {
 	p := t.parents[n]
 	if p == nil || n.Executions.Or(1) <= 1 {
@@ -312,7 +312,7 @@ func readRows(n *Node) float64 {
 	return n.Rows.Or(0) * n.Executions.Or(1)
 }
 
-// readRows is how many rows of a table are read, as far as is known of what ends that early.
+// readRows is how many rows of a table are read, as far as it is known what ends that early.
 func (t *teller) readRows(n *Node) float64 {
 	if n.ActualRows.Known() && n.Loops.Known() {
 		return readRows(n)
@@ -321,7 +321,7 @@ func (t *teller) readRows(n *Node) float64 {
 	return once * n.Executions.Or(1)
 }
 
-// early says whether the reading of a table at or below a node may end early, and was not counted.
+// early reports whether the reading of a table at or below a node may end early, and was not counted.
 func (t *teller) early(n *Node) bool {
 	found := false
 	n.Walk(func(m, _ *Node, _ int) {
@@ -429,7 +429,7 @@ func (t *teller) union(n *Node) {
 	}
 }
 
-// unionAll says whether every union of the statement keeps duplicates, as far as the text is known.
+// unionAll reports whether every union of the statement keeps duplicates, as far as the text is known.
 func (t *teller) unionAll() bool {
 	return strings.Contains(t.sql, "UNION ALL") && strings.Count(t.sql, "UNION") == strings.Count(t.sql, "UNION ALL")
 }
@@ -475,7 +475,7 @@ func (t *teller) materialise(n *Node) {
 	t.say(n, "materialised", graded(rows), "%s is materialised: %s put in a temporary table%s%s.", what, held, map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent && !(p != nil && p.Name() == "<materialized_subquery>")], more) // 5.7 calls that dependent, and makes it once
 }
 
-// shares says whether a step only reads the temporary table that another one fills: a CTE that is used twice.
+// shares reports whether a step only reads the temporary table that another one fills: a CTE that is used twice.
 func shares(n *Node) bool {
 	if n.Kind != KindMaterialise {
 		return false
@@ -510,7 +510,7 @@ func (t *teller) kept(n *Node) (rows float64, exact bool) {
 	return rows, !fewer
 }
 
-// limitOf is the LIMIT of the SELECT that fills a temporary table; 0 where none is told.
+// limitOf is the LIMIT of the SELECT that fills a temporary table; 0 if there is none or it is unknown.
 func (t *teller) limitOf(n *Node) float64 {
 	limit := 0.0
 	n.Walk(func(m, _ *Node, _ int) {
@@ -523,7 +523,7 @@ func (t *teller) limitOf(n *Node) float64 {
 	return limit
 }
 
-// recursive says whether a step fills its temporary table from itself: no plan tells how often.
+// recursive reports whether a step fills its temporary table from itself: no plan says how often.
 func recursive(n *Node) bool {
 	found := false
 	n.Walk(func(x, _ *Node, _ int) { found = found || x.Recursive })
@@ -531,7 +531,7 @@ func recursive(n *Node) bool {
 }
 
 // reaching is how many rows reach a node, and whether they are fewer by something between that gathers them: groups,
-// distinct values, a temporary table of which that is not told, a limit.
+// distinct values, a temporary table of which that is unknown, a limit.
 func (t *teller) reaching(n *Node) (rows float64, fewer bool) {
 	for c := n; c != nil; {
 		var below *Node
@@ -555,7 +555,7 @@ func (t *teller) reaching(n *Node) (rows float64, fewer bool) {
 	return t.input(n), fewer
 }
 
-// buffer says what a buffer_result is, or a temporary table whose reason the plan does not tell.
+// buffer says what a buffer_result is, or a temporary table whose reason the plan does not give.
 func (t *teller) buffer(n *Node) {
 	asked := t.words["SQL_BUFFER_RESULT"] && !t.words["INSERT"] && !t.words["REPLACE"]
 	p := t.parents[n]
@@ -638,7 +638,7 @@ func (t *teller) sort(n *Node) {
 	case fewer:
 		t.say(n, "filesort", Note, "Filesort: what the steps below have collected is sorted%s; how many rows is unknown, at most about %s.", by, digits.Count(rows))
 	default:
-		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
+		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it returned
 			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
 		}
 		spare := ""
@@ -649,7 +649,7 @@ func (t *teller) sort(n *Node) {
 	}
 }
 
-// orderable says whether what is sorted are the rows of one table by its bare columns: the order an index can have.
+// orderable reports whether what is sorted are the rows of one table by its bare columns: the order an index can have.
 func (t *teller) orderable(n *Node) bool {
 	tables, found := 0, false
 	n.Walk(func(x, _ *Node, _ int) { found = found || x.Kind == KindTable && t.a.sortsFound(x) })
@@ -703,7 +703,7 @@ func (t *teller) sorted(n *Node) (rows float64, fewer bool) {
 	return rows, fewer
 }
 
-// offBy is how many times more rows were expected than came; 1 where that is unknown.
+// offBy is how many times more rows were expected than came; 1 if that is unknown.
 func offBy(n *Node) float64 {
 	if !n.Rows.Known() || !n.ActualRows.Known() {
 		return 1
@@ -764,7 +764,7 @@ func (t *teller) estimate(n *Node) {
 		digits.Count(want), digits.Count(got), runs, word, digits.Count(f), unless)
 }
 
-// made says whether a node's rows come from a table that the server makes: nobody has statistics of it.
+// made reports whether a node's rows come from a table that the server makes: there are no statistics of it.
 func (t *teller) made(n *Node) bool {
 	made := false
 	n.Walk(func(x, _ *Node, _ int) {
@@ -773,8 +773,8 @@ func (t *teller) made(n *Node) bool {
 	return made
 }
 
-// stops says whether a LIMIT of its SELECT may end the reading of a table early, and whether the statement is known,
-// so that this is told.
+// stops reports whether a LIMIT of its SELECT may end the reading of a table early, and whether the statement is known,
+// so that this can be said.
 func (t *teller) stops(n *Node) (stops, told bool) {
 	for p := t.parents[n]; p != nil; p = t.parents[p] {
 		switch p.Kind {

@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// wordy are statements whose plans are easily told wrong, on the tables of the advice corpus; the number is that of the
+// wordy are statements whose plans are easily described wrongly, on the tables of the advice corpus; the number is that of the
 // MySQL that knows the syntax.
 var wordy = []struct {
 	since int
@@ -225,7 +225,7 @@ var (
 	readAll    = regexp.MustCompile(`(at most all of|all of|read,|is reached:|\(EXISTS\):|\(IN\):|its order,|primary key,) about ([\d,]+) (?:rows?|entry|entries)`)
 )
 
-// reading: of a plan that reads one table once, as many rows are read as is said, and never more than is said at most.
+// reading: a plan that reads one table once reads as many rows as it says, and never more than "at most" says.
 func (s *server) reading(c *mysql.Conn, e plan.Explained, sql, text string, bad func(string, ...any)) {
 	s.t.Helper()
 	tables := 0
@@ -270,7 +270,7 @@ func withoutVersions(x plan.Sentence) string {
 }
 
 // filesort: as many rows are sorted as is said. Only a measured plan knows; another one may be off by the optimiser's
-// estimate, but not by orders of magnitude where it says "at most".
+// estimate, but not by orders of magnitude if it says "at most".
 func (s *server) filesort(c *mysql.Conn, e plan.Explained, sql, text string, bad func(string, ...any)) {
 	s.t.Helper()
 	m := sortedRows.FindStringSubmatch(text)
@@ -372,7 +372,7 @@ func figuresOf(p *plan.Plan) figureSet {
 	return f
 }
 
-// has says whether a number of a sentence of that kind is one of the tree: to the digits that are written, or as a
+// has reports whether a number of a sentence of that kind is one of the tree: to the digits that are written, or as a
 // share or a factor.
 func (f figureSet) has(v float64, kind string) bool {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= math.Max(0.5, 0.001*math.Abs(b)) }

@@ -67,7 +67,7 @@ func (t *teller) table(n *Node) {
 	}
 }
 
-// rechecked says whether an index of a table is looked for again with each row of the tables before it.
+// rechecked reports whether an index of a table is looked for again with each row of the tables before it.
 func rechecked(n, parent *Node) bool {
 	return n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || parent != nil && parent.Title == "range-checked-for-each-record"
 }
@@ -89,7 +89,7 @@ func (t *teller) temporaryReasons() string {
 	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1] + "; tabular EXPLAIN does not show which"
 }
 
-// hasMember says whether a plan told something of that name that has no field.
+// hasMember reports whether a plan has a member of that name for which there is no field.
 func (n *Node) hasMember(name string) bool {
 	for _, m := range n.Extra {
 		if m.Name == name && string(m.Value) != "false" {
@@ -187,7 +187,7 @@ func (t *teller) indexScan(n *Node, rows float64) {
 	t.say(n, "full_index_scan", severity, "The whole index %s of %s is read for its order, about %s, and it is not covering: as many rows are looked up in the clustered index, at random places.", n.Key, n.Name(), amount(n.rowsOnce(), "entry", "entries"))
 }
 
-// rowsOnce are the rows of one execution, counted or expected.
+// rowsOnce is the number of rows of one execution, counted or expected.
 func (n *Node) rowsOnce() float64 {
 	if n.ActualRows.Known() && n.Loops.Or(0) > 0 {
 		return float64(n.ActualRows)
@@ -202,7 +202,7 @@ func (n *Node) runsKnown() float64 {
 	return n.Executions.Or(1)
 }
 
-// about is a number of rows, as one that may not be reached where the reading of a table may end early.
+// about is a number of rows, as one that may not be reached if the reading of a table may end early.
 func (t *teller) about(n *Node, rows float64, one, more string) string {
 	what := "about " + strings.TrimSpace(amount(rows, one, more))
 	if t.early(n) {

@@ -21,7 +21,7 @@ import (
 // maxStatements is how many prepared statements are read. Servers allow 16,382 unless max_prepared_stmt_count says more.
 const maxStatements = 20000
 
-// Executions is what executions of one text in one schema by one user cost between two readings.
+// Executions is the cost of executions of one text in one schema by one user between two readings.
 type Executions struct {
 	Text string // as it was prepared
 	Cut  bool   // the server kept only its beginning
@@ -29,7 +29,7 @@ type Executions struct {
 	fleet.Cost
 }
 
-// Counters remembers how a server's counters stood. The zero value is ready.
+// Counters remembers a server's counters. The zero value is ready.
 type Counters struct {
 	Counting read.PreparedCounting // where the server counts; set by Connected
 
@@ -47,7 +47,7 @@ type Counters struct {
 // tally is how many executions a reading found, of how many there were.
 type tally struct{ found, all int64 }
 
-// Reading is what the server told at one time.
+// Reading is what the server reported at one time.
 type Reading struct {
 	list     []read.Prepared
 	owners   map[uint64]read.Owner
@@ -126,13 +126,13 @@ func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err e
 	return r, err
 }
 
-// doubtful says whether the server may count elsewhere by now: somebody switched a consumer on or off.
+// doubtful reports whether the server may count elsewhere by now: somebody switched a consumer on or off.
 func (c *Counters) doubtful() bool {
 	n := len(c.tallies)
 	return c.Counting.Why != "" || n > 0 && float64(c.tallies[n-1].all-c.tallies[n-1].found) > remedyShare*float64(c.tallies[n-1].all)
 }
 
-// Next gives what was added since the reading before; nothing for the first.
+// Next returns what was added since the reading before; nothing for the first.
 //
 // A statement that was not there before counts whole, because it was prepared since; but not when there were more statements than
 // were read: then it may have been there.
@@ -180,14 +180,14 @@ func (c *Counters) Next(r Reading) []Executions {
 	return out
 }
 
-// own says whether Risso prepared this, which it does to find out where executions are counted.
+// own reports whether Risso prepared this, which it does to find out where executions are counted.
 func own(text string) bool {
 	i := strings.Index(text, "/* risso:")
 	return i >= 0 && i < 16
 }
 
 // AppendPlain appends the plain fingerprint of what was prepared: that of the same statement run without being prepared. One that the
-// server cut is a class of its own, by its beginning.
+// server cut is a separate class, by its beginning.
 func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Executions) []byte {
 	dst = sqltext.AppendPlain(dst, f.Append(nil, []byte(c.Text)))
 	if c.Cut {
@@ -196,7 +196,7 @@ func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Executions) []byte {
 	return dst
 }
 
-// CutExecute takes the word away by which MySQL 9's digest texts tell executions of prepared statements from the same statement run as
+// CutExecute removes the word by which MySQL 9's digest texts distinguish executions of prepared statements from the same statement run as
 // text. EXECUTE `name` of the text protocol stays: digests quote names, so a verb is none.
 func CutExecute(digestText string) string {
 	rest, ok := strings.CutPrefix(digestText, "EXECUTE ")
@@ -219,10 +219,10 @@ func (c *Counters) Missing() (missing, all int64) {
 	return max(all-found, 0), all
 }
 
-// What is told of missing executions.
+// Limits of reporting missing executions.
 const (
 	maxTallies   = 10   // readings that the share is of
-	tellShare    = 0.01 // below it is not worth telling: readings of two tables are not of one moment
+	tellShare    = 0.01 // below it is not worth reporting: readings of two tables are not of one moment
 	remedyShare  = 0.10
 	fullShare    = 0.95 // of max_prepared_stmt_count
 	roomPerCount = 2    // a table that is full should have been so much larger

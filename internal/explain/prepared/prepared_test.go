@@ -30,7 +30,7 @@ func texts(list []Executions) string {
 	return strings.Join(out, " ")
 }
 
-// TestNext follows statements that stay, come, go, are counted anew, and are too many.
+// TestNext follows statements that stay, come, go, are counted from scratch, and are too many.
 func TestNext(t *testing.T) {
 	c := Counters{Counting: read.PreparedCounting{Instances: true}}
 	few := reading(9, statement(1, "a", 4))
@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 		want         string
 		missing, all int64
 	}{
-		{few, "", 0, 0}, // nobody knows when the first ran
+		{few, "", 0, 0}, // it is unknown when the first ran
 		{reading(19, statement(1, "a", 6), statement(2, "a", 3), statement(3, "a", 4)), "a=4/8@etl a=5/10@app", 1, 10},
 		{reading(29, statement(1, "a", 16)), "a=10/20@app", 1, 20}, // two sessions ended
 		{reading(33, statement(1, "a", 4)), "a=4/8@app", 1, 24},    // the table was emptied
@@ -62,7 +62,7 @@ func TestNext(t *testing.T) {
 		c.Next(reading(7, statement(1, "a", 3)))
 	}
 	if missing, all := c.Missing(); missing != 0 || all != 0 || len(c.Gaps("x")) != 0 {
-		t.Errorf("%d of %d of long ago are still missing: %+v", missing, all, c.Gaps("x"))
+		t.Errorf("%d of %d of long ago are still missing: %+v; want missing 0, all 0, no c.Gaps(\"x\")", missing, all, c.Gaps("x"))
 	}
 }
 
@@ -79,7 +79,7 @@ func TestGaps(t *testing.T) {
 	}
 	want := []string{"5 % of the executions of prepared statements (50 of 1,000) are not in the list", "more than 20000", "7 prepared statements did not fit", "96 of the 100"}
 	if len(got) != len(want) {
-		t.Fatalf("%q", got)
+		t.Fatalf("got %q, want length %v", got, len(want))
 	}
 	for i, w := range want {
 		if !strings.Contains(got[i], w) {
@@ -87,7 +87,7 @@ func TestGaps(t *testing.T) {
 		}
 	}
 	if strings.Contains(got[0], Keep) || !strings.Contains(got[3], "max_prepared_stmt_count = 200") || !strings.Contains(got[2], "instances=1000") {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want no Keep in got[0], \"max_prepared_stmt_count = 200\" in got[3], \"instances=1000\" in got[2]", got)
 	}
 }
 
@@ -106,6 +106,6 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if cut := string(AppendPlain(nil, &f, Executions{Text: "select a, b from t", Cut: true})); cut != "select a, b from t ..." {
-		t.Errorf("%q", cut)
+		t.Errorf("got %q, want \"select a, b from t ...\"", cut)
 	}
 }

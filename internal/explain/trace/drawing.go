@@ -46,7 +46,7 @@ func (d *drawing) rect(x, y, w, h, round float64, class, title string) {
 	d.f(`<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" rx="%.1f" class="%s"><title>%s</title></rect>`, x, y, w, h, round, class, esc(title))
 }
 
-// paragraph writes sentences in lines of at most so many characters and gives the y below them.
+// paragraph writes sentences in lines of limited length and returns the y below them.
 func (d *drawing) paragraph(x, y float64, class string, width int, sentences []string) float64 {
 	for _, s := range sentences {
 		line := ""
@@ -64,7 +64,7 @@ func (d *drawing) paragraph(x, y float64, class string, width int, sentences []s
 	return y
 }
 
-// legend writes the colours of those phases that occur, and gives the y below it.
+// legend writes the colours of those phases that occur, and returns the y below it.
 func (d *drawing) legend(x, y float64, list []legendItem) float64 {
 	at := x
 	for _, l := range list {
@@ -91,7 +91,7 @@ func (d *drawing) write(w io.Writer, width, height float64, title string) error 
 	return out.Flush()
 }
 
-// esc makes any text harmless in XML: SQL is whatever a client sent.
+// esc makes any text harmless in XML: SQL can contain anything.
 func esc(s string) string { return html.EscapeString(oneLine(s)) }
 
 // fit cuts a text to a width in pixels, at so many pixels a character; "" when nothing sensible fits.

@@ -89,7 +89,7 @@ var neededConsumers = []string{
 	"events_transactions_current", "events_transactions_history_long", "events_waits_current", "events_waits_history_long",
 }
 
-// restore gives the statements that put everything back: first what all connections pay for.
+// restore returns the statements that put everything back: first what all connections pay for.
 func (o Old) restore() (statements []string) {
 	run := func(format string, a ...any) {
 		statements = append(statements, "UPDATE /* risso: trace, put back */ performance_schema."+fmt.Sprintf(format, a...))
@@ -198,7 +198,7 @@ func borrowed() change.Kind[Old] {
 // Left says what a killed trace left switched on, on a server.
 type Left = change.Left[Old]
 
-// Restore puts back what a killed trace left switched on; with dryRun it only says what it would run. It gives nil when there
+// Restore puts back what a killed trace left switched on; with dryRun it only says what it would run. It returns nil if there
 // is nothing to put back.
 func Restore(ctx context.Context, target mysql.Target, stateDir string, dryRun bool) (*Left, error) {
 	return borrowed().Restore(ctx, target, stateDir, dryRun)
@@ -219,7 +219,7 @@ func takeLock(ctx context.Context, c *mysql.Conn, seconds int) error {
 	return err
 }
 
-// DryRun gives the statements that Enable would run.
+// DryRun returns the statements that Enable would run.
 func DryRun(ctx context.Context, target mysql.Target, id int64, w Wanted) ([]string, error) {
 	c, err := connect(ctx, target)
 	if err != nil {
@@ -238,7 +238,7 @@ func DryRun(ctx context.Context, target mysql.Target, id int64, w Wanted) ([]str
 	return statements, nil
 }
 
-// Enable switches on what a trace of one connection needs; each statement is told to say before it runs. What was there before
+// Enable switches on what a trace of one connection needs; say is called with each statement before it runs. What was there before
 // is on disk before the first change. When it fails it has put back what it had changed.
 func Enable(ctx context.Context, c *mysql.Conn, target mysql.Target, who Connection, w Wanted, stateDir string, say func(string)) (*Setup, error) {
 	if err := takeLock(ctx, c, 2); err != nil { // the server may need a moment to see that another connection ended
@@ -281,7 +281,7 @@ func nothing([]sqldriver.Value) error { return nil }
 // putBackWithin is how long PutBack tries to reach a server that went away.
 const putBackWithin = 20 * time.Second
 
-// PutBack restores every old value, whatever became of ctx and of the connection, and makes sure of it by reading. It gives the
+// PutBack restores every old value, regardless of ctx and of the connection, and makes sure of it by reading. It returns the
 // connection that works. When it fails the journal stays, for risso trace --restore.
 func (s *Setup) PutBack(ctx context.Context, c *mysql.Conn) (*mysql.Conn, error) {
 	return s.loan.Return(ctx, c)

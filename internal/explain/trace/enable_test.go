@@ -37,7 +37,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	if strings.Contains(all, "wait/synch") || strings.Contains(all, "statement/%") || strings.Contains(all, "statements_digest") {
-		t.Errorf("the plan changes what it need not:\n%s", all)
+		t.Errorf("the plan changes what it need not: want no \"wait/synch\" in it, no \"statement/%%\" in it, no \"statements_digest\" in it:\n%s", all)
 	}
 	if synch, _ := Plan(someState(), Connection{Thread: 7}, Wanted{Synch: true}); !strings.Contains(strings.Join(synch, "\n"), "wait/synch/%") {
 		t.Error("--synch is not in the plan")
@@ -54,7 +54,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	if d := old.differs(someState()); len(d) != 0 {
-		t.Errorf("the state as before differs: %q", d)
+		t.Errorf("the state as before differs: got %q, want none", d)
 	}
 	now := someState()
 	now.consumers["events_waits_current"] = true
@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 	now.threads = now.threads[:1] // the others have ended
 	now.threads[0].History = "NO"
 	if d := old.differs(now); !slices.Equal(d, []string{"consumer events_waits_current", "instrument stage/sql/a", "thread 1"}) {
-		t.Errorf("what differs is said to be %q", d)
+		t.Errorf("what differs is said to be %q, want []string{\"consumer events_waits_current\", \"instrument stage/sql/a\", \"thread 1\"}", d)
 	}
 	off := strings.Join(someState().off(Connection{}), "\n")
 	for _, want := range []string{"not instrumented", "statements but the latest", "stages (the consumer events_stages_current is off)", "2 of 2 instruments (stage/%) are off"} {
@@ -77,7 +77,7 @@ func TestJournalCannotInject(t *testing.T) {
 	old := Old{Consumers: map[string]string{"x'; DROP TABLE t; --": "NO'; DROP TABLE t; --"}, Instruments: []Instrument{{"\\' OR 1=1", "YES", "x'"}}, Threads: []threadState{{1, "'", "'"}}}
 	for _, s := range old.restore() {
 		if strings.Contains(s, "DROP") || strings.Contains(s, "OR 1=1") || strings.Count(s, "'")%2 != 0 {
-			t.Errorf("injected: %s", s)
+			t.Errorf("injected: got %s; want no \"DROP\" in it, no \"OR 1=1\" in it, strings.Count(s, \"'\") %% 2 0", s)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// lockPause is how long to wait between two looks at the lock tables, while a statement stands still: longer than the copies that
+// lockPause is how long to wait between two looks at the lock tables, while a statement makes no progress: longer than the copies that
 // servers make of them last (read.LockWaits).
 const lockPause = 250 * time.Millisecond
 
@@ -30,15 +30,15 @@ type LockWait struct {
 	look      int    // the last one that saw it
 }
 
-// same says whether two looks saw one lock and one blocker.
+// same reports whether two looks saw one lock and one blocker.
 func (w *LockWait) same(o *read.LockWait) bool {
 	return w.Kind == o.Kind && w.Type == o.Type && w.Schema == o.Schema && w.Name == o.Name && w.Index == o.Index && w.Data == o.Data && w.Blocker.ID == o.Blocker.ID
 }
 
-// lockLooks counts how often an event was looked at while it stood still, and how often the connection waited for a lock then.
+// lockLooks counts how often an event was looked at while it made no progress, and how often the connection waited for a lock then.
 type lockLooks struct{ waiting, all int }
 
-// lockWatch looks at the lock tables while the traced connection stands still.
+// lockWatch looks at the lock tables while the traced connection makes no progress.
 type lockWatch struct {
 	waits []LockWait
 	gaps  []fleet.Trouble
@@ -108,7 +108,7 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 // joined is how many seconds two looks that see one wait may lie apart: they are made while nothing begins or ends.
 const joined = 2
 
-// saw notes a wait, and says whether it is another than those that were seen before: one that began anew is, also when it is for the
+// saw notes a wait, and reports whether it differs from those seen before: one that started again does, even if it is for the
 // same lock.
 func (l *lockWatch) saw(w *read.LockWait, at float64, statement uint64) bool {
 	guardBlocker(w)
@@ -195,7 +195,7 @@ func inTheWay(w *read.LockWait) string {
 // MariaDB those of BACKUP.
 var statementLocks = []string{"INTENTION_EXCLUSIVE", "BACKUP_DML", "BACKUP_TRANS_DML", "BACKUP_SYS_DML", "BACKUP_DDL", "BACKUP_ALTER_COPY", "BACKUP_COMMIT"}
 
-// remedy says what takes the blocker out of the way, in a sentence; it is empty where that is not known. KILL ends a session with its
+// remedy says in a sentence what removes the blocker; it is empty if that is unknown. KILL ends a session with its
 // locks, but not a transaction that is prepared.
 func (w *LockWait) remedy() string {
 	b := &w.Blocker

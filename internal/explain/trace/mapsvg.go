@@ -65,7 +65,7 @@ func (g *MapNode) calls() (out []*MapNode) {
 	return out
 }
 
-// dead says whether a group or anything below it opened tables for nothing.
+// dead reports whether a group or anything below it opened tables for nothing.
 func (g *MapNode) dead() bool {
 	return g.deadTables() > 0 || slices.ContainsFunc(g.Children, (*MapNode).dead)
 }
@@ -103,8 +103,8 @@ func (r *Report) WriteMapSVG(w io.Writer) error {
 	return d.write(w, width, y+6, title)
 }
 
-// place gives a box and all that it leads to their places: each as high as its column is free, and no higher than what leads
-// to it. free is the y below what stands in each column.
+// place positions a box and all that it leads to: each as high as its column is free, and no higher than what leads
+// to it. free is the y below the boxes of each column.
 func (b *box) place(y float64, free []float64) []float64 {
 	for len(free) <= b.depth {
 		free = append(free, 0)
@@ -223,7 +223,7 @@ func (d *drawing) box(b *box, busy uint64) {
 	d.stack(b.x+10, y+6, boxWidth-20, g)
 }
 
-// stack draws what the time of a group was for.
+// stack draws what the time of a group was spent on.
 func (d *drawing) stack(x, y, width float64, g *MapNode) {
 	parts := g.parts()
 	if g.Total == 0 {

@@ -67,7 +67,7 @@ func (p *printer) wrapped(s string) {
 	p.line("%s", line)
 }
 
-// In the text, groups below this share of the busy time, or behind so many dearer ones, are summed up.
+// In the text, groups below this share of the busy time, or after so many costlier ones, are summed up.
 const (
 	leastShare = 0.005
 	mostGroups = 12

@@ -54,7 +54,7 @@ func phaseOf(stage string) phase {
 	return phaseExecute
 }
 
-// phaseOf says what a node's own time was for.
+// phaseOf says what a node's own time was spent on.
 func (n *Node) phase() phase {
 	switch {
 	case n.Kind == KindStage:

@@ -66,14 +66,15 @@ var bodies = map[string]string{"FUNCTION shop.f": "BEGIN\n  IF p < 0 THEN\n    S
 func TestTablesOpenedForNothing(t *testing.T) {
 	r := NewReport(&Trace{Events: append(called(1, "SELECT f(1)"), called(10, "SELECT f(2)")...), Seconds: 1, Bodies: bodies}, false)
 	if len(r.Map.Roots) != 1 || r.Map.Roots[0].Count != 2 || r.Map.Roots[0].Whole != 2 {
-		t.Fatalf("the two calls are not one kind of statement: %+v", r.Map.Roots)
+		t.Fatalf("the two calls are not one kind of statement: %+v; want len(r.Map.Roots) 1, r.Map.Roots[0].Count 2, r.Map.Roots[0].Whole 2", r.Map.Roots)
 	}
 	uses := r.Map.Roots[0].Tables
 	if len(uses) != 2 || !uses[0].Unused() || uses[0].Table != "shop.dead" || uses[0].Opened != 2 || uses[1].Unused() || uses[1].Used != 2 {
-		t.Errorf("tables: %+v", uses)
+		t.Errorf("tables: got %+v; want len(uses) 2, uses[0].Unused() true, uses[0].Table \"shop.dead\", uses[0].Opened 2, uses[1].Unused() false, uses[1].Used 2",
+			uses)
 	}
 	if w := uses[0].Where; len(w) != 1 || w[0] != (Place{"shop.f", 3}) {
-		t.Errorf("named in %v", w)
+		t.Errorf("named in %v; want len(w) 1, w[0] Place{\"shop.f\", 3}", w)
 	}
 	words := strings.Join(r.Words, "\n")
 	for _, want := range []string{"shop.dead (1 of 2 tables) in 2 calls", "shop.f (line 3) names it", "took 20 µs of its 50 µs (40 %)", "with 2 statements", "The 2 conditions that shop.f evaluated took 6 µs, 23 % of its own time; 2 µs of that for opening tables"} {
@@ -83,14 +84,15 @@ func TestTablesOpenedForNothing(t *testing.T) {
 	}
 	program := r.Map.Roots[0].calls()
 	if len(program) != 1 || program[0].Kind != "program" || program[0].Count != 2 || len(program[0].Children) != 2 {
-		t.Errorf("the function is not in the map: %+v", program)
+		t.Errorf("the function is not in the map: %+v; want len(program) 1, program[0].Kind \"program\", program[0].Count 2, len(program[0].Children) 2",
+			program)
 	}
 	sum := 0.0
 	for _, p := range r.Phases {
 		sum += p.Seconds
 	}
 	if busy := float64(r.Map.Busy) * 1e-12; sum < busy*0.999 || sum > busy*1.001 {
-		t.Errorf("the phases sum to %g of %g", sum, busy)
+		t.Errorf("the phases sum to %g of %g, want from %v to %v", sum, busy, busy*0.999, busy*1.001)
 	}
 }
 
@@ -99,11 +101,12 @@ func TestNothingIsSaidOfWhatWasNotSeen(t *testing.T) {
 	events := called(1, "SELECT f(1)")
 	events = append(events[:7], events[8]) // the instruction that used the table is missing
 	if r := NewReport(&Trace{Events: events}, false); r.Map.Roots[0].deadTables() != 0 || r.Trace.Events[0].ID != 1 {
-		t.Errorf("said of a statement of which an event is missing: %+v", r.Map.Roots[0].Tables)
+		t.Errorf("said of a statement of which an event is missing: %+v; want r.Map.Roots[0].deadTables() 0, r.Trace.Events[0].ID 1",
+			r.Map.Roots[0].Tables)
 	}
 	// A table that a statement names was used, also when the engine counted its rows without reading them.
 	if r := NewReport(&Trace{Events: called(1, "SELECT f(1), (SELECT COUNT(*) FROM dead)")}, false); r.Map.Roots[0].deadTables() != 0 {
-		t.Errorf("a table that the statement names is called unused: %+v", r.Map.Roots[0].Tables)
+		t.Errorf("a table that the statement names is called unused: %+v, want r.Map.Roots[0].deadTables() 0", r.Map.Roots[0].Tables)
 	}
 }
 
@@ -112,7 +115,8 @@ func TestSilentQueries(t *testing.T) {
 	events := called(1, "SELECT f(1)")
 	events[6].Name = "stage/sql/executing"
 	if r := NewReport(&Trace{Events: events}, false); r.Map.Roots[0].deadTables() != 0 || r.Map.Roots[0].Whole != 1 {
-		t.Errorf("a table that a silent query may have used is called unused: %+v", r.Map.Roots[0].Tables)
+		t.Errorf("a table that a silent query may have used is called unused: %+v; want r.Map.Roots[0].deadTables() 0, r.Map.Roots[0].Whole 1",
+			r.Map.Roots[0].Tables)
 	}
 }
 
@@ -125,7 +129,7 @@ func TestHostileTexts(t *testing.T) {
 	text, line, graph, dot := drawAll(t, NewReport(tr, false))
 	for _, s := range []string{text, line, graph, dot} {
 		if strings.ContainsAny(s, "\x00\x1b") || strings.Contains(s, "\u202e") {
-			t.Errorf("a control character came through:\n%q", s)
+			t.Errorf("a control character came through: want strings.ContainsAny(s, \"\\x00\\x1b\") false, no \"\\u202e\" in it:\n%q", s)
 		}
 	}
 	for _, s := range []string{line, graph} {
@@ -147,19 +151,19 @@ func TestRedaction(t *testing.T) {
 	}
 	for i, s := range []string{text, line, graph, dot, string(b)} {
 		if strings.Contains(s, "topsecret") {
-			t.Errorf("form %d shows the literal", i)
+			t.Errorf("form %d shows the literal, want no \"topsecret\" in it", i)
 		}
 	}
 	if !strings.Contains(text, "f(?)") || !strings.Contains(text, "shop.dead") {
-		t.Errorf("too much is hidden:\n%s", text)
+		t.Errorf("too much is hidden: want \"f(?)\" in it, \"shop.dead\" in it:\n%s", text)
 	}
 	for _, sql := range []string{"CREATE USER a IDENTIFIED BY 'topsecret'", "SET PASSWORD FOR a = 'topsecret'", "ALTER USER a IDENTIFIED BY 'topsecret' REQUIRE SSL"} {
 		if s := guard(sql); strings.Contains(s, "topsecret") {
-			t.Errorf("a password comes through: %s", s)
+			t.Errorf("a password comes through: %s, want no \"topsecret\" in it", s)
 		}
 	}
 	if s := guard("SELECT 'x'"); s != "SELECT 'x'" {
-		t.Errorf("guard changes %s", s)
+		t.Errorf("guard changes %s, want \"SELECT 'x'\"", s)
 	}
 }
 
@@ -167,20 +171,21 @@ func TestEmptyTrace(t *testing.T) {
 	r := NewReport(&Trace{Seconds: 1, Connection: Connection{ID: 3}}, false)
 	text, _, _, _ := drawAll(t, r)
 	if !strings.Contains(text, "Connection 3 () sent nothing in 1 s.") {
-		t.Error(text)
+		t.Errorf("got %v, want \"Connection 3 () sent nothing in 1 s.\" in it", text)
 	}
 	if b, _ := json.Marshal(r); strings.Contains(string(b), "null") {
-		t.Errorf("a list is null: %s", b)
+		t.Errorf("a list is null: %s, want no \"null\" in it", b)
 	}
 	for seconds, before := range map[float64]bool{0: false, 9: true} { // since when the connection is in a statement of which there is no event
 		r = NewReport(&Trace{Seconds: 5, After: &Connection{Command: "Query", Info: "SELECT SLEEP(9)", State: "User sleep", Seconds: seconds}}, false)
 		if text, _, _, _ := drawAll(t, r); strings.Contains(text, "had begun before the trace") != before || !strings.Contains(strings.Join(strings.Fields(text), " "), "that the server does not record: SELECT SLEEP(9)") {
-			t.Error(text)
+			t.Errorf("got %v; want strings.Contains(text, \"had begun before the trace\") %v, \"that the server does not record: SELECT SLEEP(9)\" in strings.Join(strings.Fields(text), \" \")",
+				text, before)
 		}
 	}
 	r = NewReport(&Trace{Seconds: 1, Connection: Connection{ID: 3}, partly: true}, false)
 	if text, _, _, _ := drawAll(t, r); !strings.Contains(text, "Nothing that connection 3 () may have sent in 1 s was recorded.") {
-		t.Error(text)
+		t.Errorf("got %v, want \"Nothing that connection 3 () may have sent in 1 s was recorded.\" in it", text)
 	}
 }
 
@@ -215,7 +220,7 @@ func TestRunningToTheEnd(t *testing.T) {
 		}
 	}
 	if r.Map.Busy != 4e9 || r.Trace.Missing != 0 {
-		t.Errorf("busy for %d ps, %d events missing", r.Map.Busy, r.Trace.Missing)
+		t.Errorf("busy for %d ps, %d events missing; want r.Map.Busy 4e9, r.Trace.Missing 0", r.Map.Busy, r.Trace.Missing)
 	}
 }
 
@@ -228,7 +233,8 @@ func TestKnownByItsParts(t *testing.T) {
 	}
 	for _, c := range []struct{ until, since, busy uint64 }{{0, 0, 1e9}, {7e9, 0, 3e9}, {4e9, 0, 1e9}, {0, 3e9, 2e9}, {7e9, 3e9, 4e9}, {0, 6.5e9, 1e9}} {
 		if r := NewReport(trace(c.until, c.since), false); r.Map.Busy != c.busy || !strings.Contains(r.Words[0], "with 1 statement known only by its parts") {
-			t.Errorf("busy before until %d, since %d: %d ps, not %d: %s", c.until, c.since, r.Map.Busy, c.busy, r.Words[0])
+			t.Errorf("busy before until %d, since %d: got %d ps, not %d: %s; want r.Map.Busy %d, \"with 1 statement known only by its parts\" in it",
+				c.until, c.since, r.Map.Busy, c.busy, r.Words[0], c.busy)
 		}
 	}
 }

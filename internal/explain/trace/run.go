@@ -36,10 +36,10 @@ type Options struct {
 	Connection int64 // processlist ID
 	For        time.Duration
 	Enable     *Wanted // nil: change nothing on the server
-	StateDir   string  // where the journal of changed settings lies
+	StateDir   string  // where the journal of changed settings is
 	// Say gets a sentence at each step that a person should know of. Nil: silence.
 	Say func(string)
-	// Progress is told at every poll how many events there are. Nil: silence.
+	// Progress is called at every poll with how many events there are. Nil: silence.
 	Progress func(elapsed time.Duration, events int)
 }
 
@@ -66,7 +66,7 @@ type Trace struct {
 	Seconds       float64           `json:"seconds"` // how long it was watched
 	Ended         string            `json:"ended"`   // why it ended: time (time was up), connection (it was closed), full (200,000 events), interrupted
 	Zero          uint64            `json:"zero"`    // beginning of the trace, in picoseconds since the server started
-	Now           uint64            `json:"now"`     // end of the trace, likewise
+	Now           uint64            `json:"now"`     // end of the trace, in the same unit
 	Events        []Event           `json:"events"`
 	Missing       uint64            `json:"missing"` // events that happened but were not read; NewReport counts them
 	Totals        []Total           `json:"totals"`  // the server's own counters, most expensive first
@@ -80,7 +80,7 @@ type Trace struct {
 	Cost          Cost              `json:"cost"`
 
 	locked   map[uint64]float64 // which part of an event's own time was spent waiting for a lock
-	lockGaps []fleet.Trouble    // what of locks the server did not tell
+	lockGaps []fleet.Trouble    // what the server did not show of locks
 	partly   bool               // not all statements are recorded
 	known    uint64             // events up to this number had begun before the trace
 
@@ -155,7 +155,7 @@ func connect(ctx context.Context, t mysql.Target) (*mysql.Conn, error) {
 	return c, nil
 }
 
-// find gives the thread of a processlist ID.
+// find returns the thread of a processlist ID.
 func find(ctx context.Context, c *mysql.Conn, id int64) (Connection, error) {
 	var k Connection
 	if id == c.Server.ConnectionID {
@@ -192,7 +192,7 @@ func ownConnections(ctx context.Context, c *mysql.Conn) (map[int64]bool, error) 
 	return own, nil
 }
 
-// Run traces a connection until the time is over, the connection ends, or ctx ends: all of these give the trace so far. What it
+// Run traces a connection until the time is over, the connection ends, or ctx ends: in all cases it returns the trace so far. What it
 // switched on is put back before it returns; an error that wraps ErrNotRestored says that this failed.
 func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	if o.Say == nil {

@@ -16,7 +16,7 @@ const (
 	mostPanel = 8
 )
 
-// WriteTimelineSVG draws the time line: the whole trace in one strip, then the dearest statement of each kind, each on its own
+// WriteTimelineSVG draws the time line: the whole trace in one strip, then the costliest statement of each kind, each on its own
 // scale, with what happened in it row under row.
 func (r *Report) WriteTimelineSVG(w io.Writer) error {
 	d := &drawing{}
@@ -108,7 +108,7 @@ func (r *Report) span() (lo, hi uint64) {
 	return lo, max(r.Tree.Now, lo)
 }
 
-// sleeps says whether nearly all of a statement was a sleep that it asked for.
+// sleeps reports whether nearly all of a statement was a sleep that it asked for.
 func (n *Node) sleeps() bool {
 	for _, c := range n.Children {
 		if c.Kind == KindStage && phaseOf(c.Name) == phaseSleep && c.Took()*10 > n.Took()*9 {

@@ -104,7 +104,7 @@ func outline(t *Tree) string {
 	return b.String()
 }
 
-// polled is what polling gives of events: in any order, some twice, some also while they ran.
+// polled is what polling returns of events: in any order, some twice, some also while they ran.
 func polled(events []Event, r *rand.Rand) []Event {
 	out := slices.Clone(events)
 	for _, e := range events {
@@ -129,11 +129,12 @@ func TestAnyOrderGivesTheSameTree(t *testing.T) {
 		}
 		want := Build(s.events, 0, 0)
 		if want.Missing != 0 || want.Events != len(s.events) {
-			t.Fatalf("seed %d: %d of %d events, %d missing", seed, want.Events, len(s.events), want.Missing)
+			t.Fatalf("seed %d: got %d of %d events, %d missing; want want.Missing 0, want.Events %d",
+				seed, want.Events, len(s.events), want.Missing, len(s.events))
 		}
 		for range 5 {
 			if got := outline(Build(polled(s.events, s.r), 0, 0)); got != outline(want) {
-				t.Fatalf("seed %d: another order gives\n%s\nnot\n%s", seed, got, outline(want))
+				t.Fatalf("seed %d: another order gives, want outline(want)\n%s\nnot\n%s", seed, got, outline(want))
 			}
 		}
 		want.Walk(func(n *Node, _ int) bool {
@@ -152,7 +153,7 @@ func TestAnyOrderGivesTheSameTree(t *testing.T) {
 	}
 }
 
-// Whatever is lost, no event is shown twice or left out, and what the statement took is divided without remainder.
+// No matter what is lost, no event is shown twice or left out, and what the statement took is divided without remainder.
 func TestLostEvents(t *testing.T) {
 	for seed := range uint64(200) {
 		s := newServer(seed)
@@ -177,7 +178,7 @@ func TestLostEvents(t *testing.T) {
 			}
 			seen[n.ID] = true
 			if n.Own > n.Took() || n.Last < n.First {
-				t.Fatalf("seed %d: event %d took %d, own %d", seed, n.ID, n.Took(), n.Own)
+				t.Fatalf("seed %d: event %d took %d, own %d; want n.Own at most n.Took(), n.Last at least %v", seed, n.ID, n.Took(), n.Own, n.First)
 			}
 			return true
 		})
@@ -185,7 +186,8 @@ func TestLostEvents(t *testing.T) {
 			t.Fatalf("seed %d: %d of %d events are in the tree", seed, len(seen), len(kept))
 		}
 		if last, first := kept[len(kept)-1], kept[0]; tree.Missing < uint64(0) || uint64(len(kept))+tree.Missing > s.next-1 || last.ID < first.ID {
-			t.Fatalf("seed %d: %d missing of %d", seed, tree.Missing, len(s.events))
+			t.Fatalf("seed %d: got %d missing of %d; want tree.Missing at least %d, uint64(len(kept)) + tree.Missing at most %v, last.ID at least %v",
+				seed, tree.Missing, len(s.events), uint64(0), s.next-1, first.ID)
 		}
 	}
 }
@@ -199,7 +201,7 @@ func TestUnseenEndSwallowsNothing(t *testing.T) {
 		{Kind: KindStatement, ID: 10, End: 11, Name: "statement/sp/stmt", Level: 1, SQL: "SELECT 3", Start: 310, Stop: 320},
 	}, 0, 0)
 	if len(tree.Roots) != 2 || tree.Roots[0].Last != 300 || len(tree.Roots[1].Children) != 1 {
-		t.Errorf("the tree is\n%s", outline(tree))
+		t.Errorf("the tree is: want len(tree.Roots) 2, tree.Roots[0].Last 300, len(tree.Roots[1].Children) 1\n%s", outline(tree))
 	}
 	if tree.Missing != 8 {
 		t.Errorf("%d events are missing, not 8 of 12", tree.Missing)
@@ -215,7 +217,7 @@ func TestWaitThatOutlivesItsStage(t *testing.T) {
 		{Kind: KindStage, ID: 4, End: 4, Name: "stage/sql/Waiting for table metadata lock", Start: 1.1e9, Stop: 2e9, Nesting: 1},
 	}}, false)
 	if len(r.Phases) != 2 || r.Phases[0].Name != string(phaseLocks) || r.Phases[0].Share < 0.89 || r.Phases[0].Share > 0.91 {
-		t.Errorf("phases: %+v", r.Phases)
+		t.Errorf("phases: got %+v; want len(r.Phases) 2, r.Phases[0].Name %v, r.Phases[0].Share from 0.89 to 0.91", r.Phases, string(phaseLocks))
 	}
 }
 
@@ -233,7 +235,7 @@ func FuzzBuild(f *testing.F) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 		if got := Build(events, 0, 0); outline(got) != outline(want) {
-			t.Fatalf("another order gives\n%s\nnot\n%s", outline(got), outline(want))
+			t.Fatalf("another order gives: want outline(want)\n%s\nnot\n%s", outline(got), outline(want))
 		}
 		rep := NewReport(&Trace{Events: events}, seed%2 == 0)
 		drawAll(t, rep)

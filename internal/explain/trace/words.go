@@ -75,7 +75,7 @@ func hide(sql string) string {
 	return string(sqltext.Redact(nil, []byte(sql)))
 }
 
-// hideQuoted hides what stands in quotes in a message of the server: values and names.
+// hideQuoted hides quoted parts of a message of the server: values and names.
 func hideQuoted(s string) string {
 	parts := strings.Split(s, "'")
 	for i := 1; i < len(parts); i += 2 {
@@ -336,7 +336,7 @@ func (r *Report) missing() string {
 	return fmt.Sprintf("%s of %s %s overwritten before %s could be read, or not recorded", digits.Thousands(n), digits.Counted(n+uint64(r.Tree.Events), "event"), wasWere(n), they)
 }
 
-// lossy says whether so many events are missing that sums over those that were seen say little.
+// lossy reports whether so many events are missing that sums over those that were seen say little.
 func (t *Tree) lossy() bool { return t.Missing*100 > uint64(t.Events) }
 
 // counters are the dearest of the server's own counters, in words.
@@ -395,7 +395,7 @@ func (r *Report) notes() (out []string) {
 	if t.Missing > 0 && !r.Tree.lossy() {
 		out = append(out, r.missing()+".")
 	}
-	if t.countedOnly > t.Missing { // else that is said
+	if t.countedOnly > t.Missing { // else that is reported
 		out = append(out, fmt.Sprintf("The server counted %s of the connection more than its tables of events had: they were recorded only part of the time, or the tables were emptied.", digits.Counted(t.countedOnly, "statement")))
 	}
 	if r.Tree.lossy() && len(t.Rings) > 0 {

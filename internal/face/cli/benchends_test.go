@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestBenchEndsBadly: a run of which nothing succeeded is no success, and what mends an account is told of that account.
+// TestBenchEndsBadly: a run in which nothing succeeded is no success, and the remedy for an account names that account.
 func TestBenchEndsBadly(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0")
 	query(t, n, "CREATE DATABASE sbtest; CREATE USER app@localhost; GRANT ALL ON sbtest.* TO app@localhost; CREATE USER few@localhost WITH MAX_USER_CONNECTIONS 2; "+
@@ -24,7 +24,7 @@ func TestBenchEndsBadly(t *testing.T) {
 		t.Helper()
 		code, out, errs := benchmark(t, append(args, run...)...)
 		if code != fault.Failed || !strings.Contains(errs, says) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%v: code %d, %s%s", args, code, out, errs)
+			t.Errorf("%v: code %d, %s%s; want code fault.Failed, %q in it, strings.Count(errs, \"\\n\") 1", args, code, out, errs, says)
 		}
 		return out
 	}
@@ -39,13 +39,14 @@ func TestBenchEndsBadly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, _, errs := benchmark(t, "run", "replay", "--file", log, "--dsn", as("root"), "--for", "5s"); code != fault.Failed || !strings.Contains(errs, "'gone' (the schemas and tables of the recording must exist on this server") {
-		t.Errorf("a recording of another server: code %d, %s", code, errs)
+		t.Errorf("a recording of another server: code %d, %s; want code fault.Failed, \"'gone' (the schemas and tables of the recording must exist on this server\" in it",
+			code, errs)
 	}
 	query(t, n, "SET GLOBAL read_only = 1")
 	var r bench.Result
 	out := ends("no transaction succeeded; ", "run", "--dsn", as("app"), "-o", "json")
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Transactions != 0 || len(r.Errors) == 0 || r.Errors[0].Label != "1290" {
-		t.Errorf("%v, %+v", err, r)
+		t.Errorf("got %v, %+v; want Transactions 0, len(Errors) not 0, Errors[0].Label \"1290\"", err, r)
 	}
 	query(t, n, "SET GLOBAL read_only = 0")
 	must(t, append([]string{"run", "--dsn", as("app")}, run...)...)

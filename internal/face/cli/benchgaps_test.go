@@ -28,7 +28,7 @@ func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errs := benchmark(t, args...)
 	if code != fault.OK {
-		t.Fatalf("%v: code %d, %s", args, code, errs)
+		t.Fatalf("%v: code %d, %s; want fault.OK", args, code, errs)
 	}
 	return out
 }
@@ -66,13 +66,15 @@ func TestCompareServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(r.A.Runs) != 4 || len(r.B.Runs) != 4 || strings.Count(r.Order, "A") != 4 || strings.Count(r.Order, "B") != 4 || len(r.Verdicts) != 3 || r.Verdicts[0].Words == "" {
-			t.Errorf("%s, %s: %+v", c.a, c.b, r)
+			t.Errorf("got %s, %s: %+v; want len(A.Runs) 4, len(B.Runs) 4, strings.Count(r.Order, \"A\") 4, strings.Count(r.Order, \"B\") 4, len(Verdicts) 3, Verdicts[0].Words not \"\"",
+				c.a, c.b, r)
 		}
 		for i, side := range []compare.Side{r.A, r.B} {
 			isPg := strings.HasPrefix([]string{c.a, c.b}[i], "postgres")
 			for _, x := range side.Runs {
 				if x.Transactions == 0 || len(x.Errors) > 0 || strings.HasPrefix(x.ServerVersion, "PostgreSQL") != isPg || x.Environment == nil {
-					t.Errorf("%s, %s: %+v", c.a, c.b, x)
+					t.Errorf("got %s, %s: %+v; want Transactions not 0, no x.Errors, strings.HasPrefix(x.ServerVersion, \"PostgreSQL\") %v, Environment not nil",
+						c.a, c.b, x, isPg)
 				}
 			}
 		}
@@ -85,7 +87,7 @@ func TestCompareServers(t *testing.T) {
 		}
 	}
 	if out := must(t, "compare", "update_index", "--dsn", at["maria a"], "--set-b", "sync_binlog=0", "--table-size", "500", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--state", t.TempDir()); !strings.Contains(out, "as it was: sync_binlog=1") {
-		t.Errorf("one side as it was: %s", out)
+		t.Errorf("one side as it was: %s, want \"as it was: sync_binlog=1\" in it", out)
 	}
 	plan := must(t, "compare", "update_index", "--dsn-a", at["maria a"], "--dsn-b", at["postgres b"], "--table-size", "500", "--dry-run")
 	if !regexp.MustCompile(`\b([AB][AB]){10}\b`).MatchString(plan) || !strings.Contains(plan, "MariaDB") || !strings.Contains(plan, "PostgreSQL 15") && !strings.Contains(plan, "@"+pb.Dir) {
@@ -104,12 +106,13 @@ func TestCompareServers(t *testing.T) {
 	} {
 		code, out, errs := benchmark(t, "compare", "update_index", "--dsn-a", c.a, "--dsn-b", c.b, "--table-size", "500", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--yes")
 		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) || strings.Contains(errs, "hush") {
-			t.Errorf("%s, %s: code %d, %q, %s", c.a, c.b, code, out, errs)
+			t.Errorf("got %s, %s: code %d, %q, %s; want code %d, out \"\", strings.Count(errs, \"\\n\") 1, %q in it, no \"hush\" in it",
+				c.a, c.b, code, out, errs, c.code, c.says)
 		}
 	}
 }
 
-// TestBulkInsertIsWhole: what a run counts stands in the tables, also what did not fill a statement.
+// TestBulkInsertIsWhole: what a run counts is in the tables, also what did not fill a statement.
 func TestBulkInsertIsWhole(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0", "innodb_flush_log_at_trx_commit=0")
 	query(t, n, "CREATE DATABASE sbtest")
@@ -150,15 +153,17 @@ func TestSchemasTellOpenedTables(t *testing.T) {
 			if got := c["Opened_tables"]; got < 130 || got > most || most-got > 60 {
 				t.Errorf("told are %d opened tables, the server opened %d at most: %v", got, most, c)
 			}
-			const threads = 2 // what each opened last may be counted behind the reading
+			const threads = 2 // what each opened last may be counted after the reading
 			if c["Table_open_cache_hits"]+c["Table_open_cache_misses"] < r.Transactions-threads || c["Table_open_cache_overflows"] == 0 || r.Queries != r.Transactions {
-				t.Errorf("%d transactions, %d queries, %v", r.Transactions, r.Queries, c)
+				t.Errorf("got %d transactions, %d queries, %v; want c[\"Table_open_cache_hits\"] + c[\"Table_open_cache_misses\"] at least %v, c[\"Table_open_cache_overflows\"] not 0, r.Queries %d",
+					r.Transactions, r.Queries, c, r.Transactions-threads, r.Transactions)
 			}
 			if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "opened "+digits.Counted(c["Opened_tables"], "table")) || !strings.Contains(r.Notes[0], "table_open_cache is 50") {
-				t.Errorf("notes %q", r.Notes)
+				t.Errorf("notes %q; want len(r.Notes) 1, \"opened \" + digits.Counted(c[\"Opened_tables\"], \"table\") in r.Notes[0], \"table_open_cache is 50\" in r.Notes[0]",
+					r.Notes)
 			}
 			if text := must(t, append([]string{"run", "schemas", "--time", "200ms"}, size...)...); !strings.Contains(text, "Opened_tables") {
-				t.Errorf("the text does not tell it:\n%s", text)
+				t.Errorf("the text does not tell it: want \"Opened_tables\" in it:\n%s", text)
 			}
 			must(t, append([]string{"cleanup", "schemas"}, size...)...)
 		})
@@ -230,7 +235,7 @@ func TestScriptTouchesOnlyItsOwn(t *testing.T) {
 			file(create, "  - DROP DATABASE IF EXISTS shop\n")
 			do("cleanup", fault.Usage, "1 table that prepare did not create")
 			if got := one(t, n, "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = 'shop'"); got != "account" {
-				t.Errorf("there are %s", got)
+				t.Errorf("there are %s, want \"account\"", got)
 			}
 			query(t, n, "DROP TABLE shop.account")
 		} else {
@@ -250,15 +255,17 @@ func TestBeginsOnTheServerThatAnswers(t *testing.T) {
 			"--table-size", "100", "--threads", "2", "--time", "500ms", "--output", "json"}, flags...)...)
 		var r bench.Result
 		if err := json.Unmarshal([]byte(out), &r); code != fault.OK || err != nil {
-			t.Fatalf("%v: code %d, %v, %s", flags, code, err, errs)
+			t.Fatalf("%v: code %d, %v, %s; want fault.OK", flags, code, err, errs)
 		}
 		if r.Transactions == 0 || r.Reconnects > 0 || len(r.Errors) > 0 || !strings.Contains(r.Server, n.Socket) || r.Environment == nil || r.Environment.Server.Port != n.Port || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "begins on") {
-			t.Errorf("%v: %+v, said %s", flags, r, errs)
+			t.Errorf("%v: %+v, said %s; want Transactions not 0, Reconnects at most 0, no r.Errors, %q in Server, Environment not nil, Environment.Server.Port %v, strings.Count(errs, \"\\n\") 1, \"begins on\" in it",
+				flags, r, errs, n.Socket, n.Port)
 		}
 	}
 	code, out, errs := benchmark(t, "run", "point_select", "--dsn", "root@unix(/nowhere/a.sock)/sbtest", "--failover", "root@unix(/nowhere/b.sock)/sbtest")
 	if code != fault.Failed || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "no server answers") || !strings.Contains(errs, "a.sock") || !strings.Contains(errs, "b.sock") {
-		t.Errorf("none: code %d, %q, %s", code, out, errs)
+		t.Errorf("none: code %d, %q, %s; want code fault.Failed, out \"\", strings.Count(errs, \"\\n\") 1, \"no server answers\" in it, \"a.sock\" in it, \"b.sock\" in it",
+			code, out, errs)
 	}
 }
 
@@ -269,18 +276,18 @@ func TestCheckOntime(t *testing.T) {
 	size := []string{"ontime", "--dsn", n.DSN + "flights", "--scale", "0.005"}
 	must(t, append([]string{"prepare"}, size...)...)
 	if code, out, errs := benchmark(t, append([]string{"check"}, size...)...); code != fault.OK || strings.Count(out, "ok ") != 2 {
-		t.Errorf("code %d, %s%s", code, out, errs)
+		t.Errorf("code %d, %s%s; want code fault.OK, strings.Count(out, \"ok \") 2", code, out, errs)
 	}
 	query(t, n, "DELETE FROM flights.ontime LIMIT 1")
 	code, out, errs := benchmark(t, append([]string{"check"}, size...)...)
 	if code != fault.Failed || !strings.Contains(out, "BROKEN  flights per year") || strings.Count(errs, "\n") != 1 {
-		t.Errorf("code %d, %s%s", code, out, errs)
+		t.Errorf("code %d, %s%s; want code fault.Failed, \"BROKEN  flights per year\" in it, strings.Count(errs, \"\\n\") 1", code, out, errs)
 	}
 	if code, _, errs := benchmark(t, "check", "ontime", "--dsn", n.DSN+"test"); code != fault.Failed || !strings.Contains(errs, "risso bench prepare ontime") {
-		t.Errorf("code %d, %s", code, errs)
+		t.Errorf("code %d, %s; want code fault.Failed, \"risso bench prepare ontime\" in it", code, errs)
 	}
 	if code, _, errs := benchmark(t, "check", "point_select", "--dsn", n.DSN+"flights"); code != fault.Usage || !strings.Contains(errs, "tpcc and ontime have") {
-		t.Errorf("code %d, %s", code, errs)
+		t.Errorf("code %d, %s; want code fault.Usage, \"tpcc and ontime have\" in it", code, errs)
 	}
 }
 
@@ -316,7 +323,7 @@ func TestReplayPart(t *testing.T) {
 		}
 		slices.Sort(kinds)
 		if slices.Sort(c.kinds); !slices.Equal(kinds, c.kinds) || len(r.Errors) > 0 {
-			t.Errorf("%v: %q, %+v", c.flags, kinds, r.Errors)
+			t.Errorf("%v: got %q, %+v; want kinds %q, no r.Errors", c.flags, kinds, r.Errors, c.kinds)
 		}
 	}
 	digest := filepath.Join(t.TempDir(), "d.json")
@@ -331,11 +338,11 @@ func TestReplayPart(t *testing.T) {
 		flags := strings.Fields(strings.NewReplacer("LOG", path, "DIGEST", digest).Replace(c.flags))
 		code, out, errs := benchmark(t, append([]string{"run", "replay", "--dsn", n.DSN}, flags...)...)
 		if code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
-			t.Errorf("%s: code %d, %q, %s", c.flags, code, out, errs)
+			t.Errorf("%s: code %d, %q, %s; want code fault.Usage, out \"\", strings.Count(errs, \"\\n\") 1, %q in it", c.flags, code, out, errs, c.says)
 		}
 	}
 	if code, _, errs := benchmark(t, "run", "point_select", "--dsn", n.DSN, "--since", "2h"); code != fault.Usage || !strings.Contains(errs, "are for replay") {
-		t.Errorf("another workload: code %d, %s", code, errs)
+		t.Errorf("another workload: code %d, %s; want code fault.Usage, \"are for replay\" in it", code, errs)
 	}
 }
 
@@ -365,11 +372,11 @@ func TestMatrixOfTwoKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Missing != 0 || len(r.Cells) != 4 || len(r.Versions) != 2 || len(r.Questions) != 2 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want Missing 0, len(Cells) 4, len(Versions) 2, len(Questions) 2", r)
 	}
 	runs, err := filepath.Glob(filepath.Join(dir, "two-results", "*", "run-01.json"))
 	if err != nil || len(runs) != 4 {
-		t.Fatalf("%q, %v", runs, err)
+		t.Fatalf("got %q, %v; want length 4", runs, err)
 	}
 	for _, path := range runs {
 		var x bench.Result
@@ -378,7 +385,7 @@ func TestMatrixOfTwoKinds(t *testing.T) {
 			err = json.Unmarshal(b, &x)
 		}
 		if err != nil || x.Transactions == 0 || len(x.Errors) > 0 || x.Environment == nil {
-			t.Fatalf("%s: %v, %+v", path, err, x)
+			t.Fatalf("%s: got %v, %+v; want Transactions not 0, no x.Errors, Environment not nil", path, err, x)
 		}
 		if want := map[bool]string{true: "work_mem", false: "sort_buffer_size"}[x.Environment.Server.Flavour == "PostgreSQL"]; !slices.ContainsFunc(x.Environment.Server.Changed, func(v environ.Variable) bool { return v.Name == want }) {
 			t.Errorf("%s: %s is not set: %+v", path, want, x.Environment.Server.Changed)
@@ -386,7 +393,7 @@ func TestMatrixOfTwoKinds(t *testing.T) {
 	}
 	page := must(t, "matrix", file, "--report", "--output", "html")
 	if n := strings.Count(page, "<svg"); n != 2 {
-		t.Errorf("%d charts for 2 questions", n)
+		t.Errorf("got %d charts for 2 questions, want 2", n)
 	}
 	must(t, "matrix", write("log.yaml", "workloads: ['replay:slow.log']\n"+rest))
 	for _, c := range []struct{ says, text string }{
@@ -397,14 +404,15 @@ func TestMatrixOfTwoKinds(t *testing.T) {
 	} {
 		code, out, errs := benchmark(t, "matrix", write("bad.yaml", c.text))
 		if code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
-			t.Errorf("%q: code %d, %q, %s", c.text, code, out, errs)
+			t.Errorf("%q: code %d, %q, %s; want code fault.Usage, out \"\", strings.Count(errs, \"\\n\") 1, %q in it", c.text, code, out, errs, c.says)
 		}
 	}
 	code, _, errs := benchmark(t, "matrix", write("load.yaml", "servers: [postgres]\nworkloads: point_select\nload: read.yaml\n"))
 	if code != fault.Failed || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "load ") || !strings.Contains(errs, "syntax error") {
-		t.Errorf("a file that is no SQL: code %d, %s", code, errs)
+		t.Errorf("a file that is no SQL: code %d, %s; want code fault.Failed, strings.Count(errs, \"\\n\") 1, \"load \" in it, \"syntax error\" in it",
+			code, errs)
 	}
 	if left, err := sandbox.List(""); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("left: got %v, %v; want none", left, err)
 	}
 }

@@ -59,18 +59,20 @@ func TestBenchWrongUse(t *testing.T) {
 	} {
 		code, out, errs := benchmark(t, append(append([]string{}, c.args[:1]...), append(append([]string{}, dsn...), c.args[1:]...)...)...)
 		if code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) || strings.Contains(errs, "hush") {
-			t.Errorf("%v: code %d, %q, %q", c.args, code, out, errs)
+			t.Errorf("%v: code %d, %q, %q; want code fault.Usage, out \"\", strings.Count(errs, \"\\n\") 1, %q in it, no \"hush\" in it",
+				c.args, code, out, errs, c.says)
 		}
 	}
 }
 
 func TestBenchList(t *testing.T) {
 	if code, out, errs := benchmark(t, "prepair"); code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "prepair") {
-		t.Errorf("an unknown command: code %d, %q, %q", code, out, errs)
+		t.Errorf("an unknown command: code %d, %q, %q; want code fault.Usage, out \"\", strings.Count(errs, \"\\n\") 1, \"prepair\" in it",
+			code, out, errs)
 	}
 	code, out, _ := benchmark(t, "list")
 	if code != fault.OK {
-		t.Fatalf("code %d", code)
+		t.Fatalf("code %d, want fault.OK", code)
 	}
 	for _, name := range []string{"read_only", "read_write", "write_only", "point_select", "update_index", "update_non_index", "insert", "delete", "select_random_points", "select_random_ranges", "bulk_insert", "schemas"} {
 		if !strings.Contains(out, "\n"+name+" ") && !strings.HasPrefix(out, name+" ") {
@@ -79,7 +81,7 @@ func TestBenchList(t *testing.T) {
 	}
 	var list []map[string]string
 	if code, out, _ := benchmark(t, "list", "--output", "json"); code != fault.OK || json.Unmarshal([]byte(out), &list) != nil || len(list) < 12 || list[0]["summary"] == "" {
-		t.Errorf("as JSON: %d, %s", code, out)
+		t.Errorf("as JSON: got %d, %s; want code fault.OK, json.Unmarshal nil, len(list) at least 12, list[0][\"summary\"] not \"\"", code, out)
 	}
 }
 
@@ -127,7 +129,7 @@ func TestBenchPrepare(t *testing.T) {
 	}
 	out := step(fault.OK, "", "run", "point_select", "--tables", "2", "--table-size", "1000", "--time", "1s", "--output", "json")
 	if err := json.Unmarshal([]byte(out), &result); err != nil || result.Transactions == 0 {
-		t.Errorf("run: %v, %s", err, out)
+		t.Errorf("run: got %v, %s; want result.Transactions not 0", err, out)
 	}
 	step(fault.OK, "2 tables dropped", "cleanup", "read_write")
 	step(fault.OK, "nothing to drop", "cleanup", "read_write")

@@ -53,46 +53,47 @@ func TestReplayLog(t *testing.T) {
 			}
 			one, two := kinds["select b from t where a = ?"], kinds["select a from t where b > ? order by b"]
 			if one.Recorded == nil || one.Recorded.Calls != 120 || one.Recorded.Avg <= 0 || one.Recorded.RoundTrip <= 0 || one.Transactions < two.Transactions*2 || two.Transactions == 0 || otherErrors(r) {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v; want one.Recorded not nil, one.Recorded.Calls 120, one.Recorded.Avg more than 0, one.Recorded.RoundTrip more than 0, one.Transactions at least %v, two.Transactions not 0, otherErrors(r) false",
+					r, two.Transactions*2)
 			}
 			before, _ := node.Query(t.Context(), "SELECT b FROM two.t")
 			r = replayed(t, "--file", log, "--dsn", node.DSN, "--mode", "timeline", "--speed", "5")
 			if r.Writes != 0 || r.Reads < 150 || otherErrors(r) || r.Seconds > 50 {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v; want Writes 0, Reads at least 150, otherErrors(r) false, Seconds at most 50", r)
 			}
 			if code, _, err := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--writes"); code != fault.Usage || !strings.Contains(err, "--yes") {
-				t.Errorf("writes beside other data: %d %s", code, err)
+				t.Errorf("writes beside other data: got %d %s; want code fault.Usage, \"--yes\" in it", code, err)
 			}
 			if after, _ := node.Query(t.Context(), "SELECT b FROM two.t"); *after[0].Rows[0][0] != *before[0].Rows[0][0] {
 				t.Error("a replay without --writes wrote")
 			}
 			r = replayed(t, "--file", log, "--dsn", node.DSN, "--mode", "timeline", "--speed", "5", "--writes", "--yes")
 			if r.Writes != 30 || otherErrors(r) {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v; want Writes 30, otherErrors(r) false", r)
 			}
 			code, digest, text := call(t, "digest", log, "--output", "json", "--samples", "3")
 			if code != 0 {
-				t.Fatal(text)
+				t.Fatalf("got %v, want code 0", text)
 			}
 			file := filepath.Join(t.TempDir(), "digest.json")
 			if err := os.WriteFile(file, []byte(digest), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if r := replayed(t, "--file", file, "--dsn", node.DSN, "--time", "300ms"); r.Transactions == 0 || otherErrors(r) || !strings.Contains(strings.Join(r.Notes, ""), "30 calls that write") {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v; want Transactions not 0, otherErrors(r) false, \"30 calls that write\" in strings.Join(r.Notes, \"\")", r)
 			}
 			if code, _, err := call(t, "bench", "run", "replay", "--file", file, "--dsn", node.DSN, "--mode", "timeline"); code != fault.Usage || !strings.Contains(err, "needs a log") {
-				t.Errorf("%d %s", code, err)
+				t.Errorf("got %d %s; want code fault.Usage, \"needs a log\" in it", code, err)
 			}
 			code, out, _ := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--time", "300ms")
 			if code != 0 || !strings.Contains(out, "NOW/THEN") || !strings.Contains(out, "Not replayed: ") {
-				t.Errorf("%d %s", code, out)
+				t.Errorf("got %d %s; want code 0, \"NOW/THEN\" in it, \"Not replayed: \" in it", code, out)
 			}
 		})
 	}
 }
 
-// otherErrors says whether there were errors other than that of the table that is not there.
+// otherErrors reports whether there were errors other than that of the table that is not there.
 func otherErrors(r bench.Result) bool {
 	return len(r.Errors) > 1 || len(r.Errors) == 1 && r.Errors[0].Label != "1146" || r.Reconnects > 0
 }
@@ -101,7 +102,7 @@ func replayed(t *testing.T, args ...string) (r bench.Result) {
 	t.Helper()
 	code, out, text := call(t, append([]string{"bench", "run", "replay", "--output", "json"}, args...)...)
 	if code != 0 {
-		t.Fatalf("%d %s", code, text)
+		t.Fatalf("got %d %s, want 0", code, text)
 	}
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
@@ -141,27 +142,28 @@ func checkMix(t *testing.T, m *workload.Recording) {
 			for _, s := range c.Samples {
 				seen[s.SQL] = true
 				if s.Schema != "one" {
-					t.Errorf("%+v", s)
+					t.Errorf("got %+v, want Schema \"one\"", s)
 				}
 			}
 			if c.Calls != 120 || len(c.Samples) != 120 || len(seen) != 60 || !seen["SELECT b FROM t WHERE a = 59"] {
-				t.Errorf("%d calls, %d samples, %d different", c.Calls, len(c.Samples), len(seen))
+				t.Errorf("got %d calls, %d samples, %d different; want c.Calls 120, len(c.Samples) 120, len(seen) 60, seen[\"SELECT b FROM t WHERE a = 59\"] true",
+					c.Calls, len(c.Samples), len(seen))
 			}
 		case "select a from t where b > ? order by b":
 			found++
 			if c.Calls != 30 || c.Samples[0].Schema != "two" {
-				t.Errorf("%+v", c)
+				t.Errorf("got %+v; want Calls 30, Samples[0].Schema \"two\"", c)
 			}
 		case "update t set b = b + ?":
 			t.Error("a statement that writes is among those that read")
 		}
 	}
 	if found != 2 || m.LeftOut[replay.LeftWrites] != 30 {
-		t.Errorf("%d classes, left out %v", found, m.LeftOut)
+		t.Errorf("got %d classes, left out %v; want found 2, m.LeftOut[replay.LeftWrites] 30", found, m.LeftOut)
 	}
 }
 
-// checkLine looks whether each session's statements are there, in their order.
+// checkLine checks whether each session's statements are there, in their order.
 func checkLine(t *testing.T, m *workload.Recording) {
 	t.Helper()
 	sessions := map[int64][]string{}
@@ -185,11 +187,11 @@ func checkLine(t *testing.T, m *workload.Recording) {
 		ok = ok || slices.Equal(list, want)
 	}
 	if !ok || last > 60*time.Second {
-		t.Errorf("no session has its statements in order; the last began after %v: %v", last, sessions)
+		t.Errorf("no session has its statements in order; the last began after %v: %v; want ok true, last at most 60 * time.Second", last, sessions)
 	}
 }
 
-// pipeOf gives the name of a pipe with a text in it, as a shell's <(…) is.
+// pipeOf returns the name of a pipe with a text in it, as a shell's <(…) is.
 func pipeOf(t *testing.T, text string) string {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -204,7 +206,7 @@ func pipeOf(t *testing.T, text string) string {
 	return fmt.Sprintf("/dev/fd/%d", r.Fd())
 }
 
-// TestReplayUsage tells of wrong use in one line, with code 2.
+// TestReplayUsage reports wrong use in one line, with code 2.
 func TestReplayUsage(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -236,13 +238,13 @@ func TestReplayUsage(t *testing.T) {
 	} {
 		code, out, err := call(t, append(append([]string{"bench", "run"}, c.args...), "--time", "1s")...)
 		if code != fault.Usage || out != "" || strings.Count(err, "\n") != 1 || !strings.Contains(err, c.want) {
-			t.Errorf("%v: %d %q %q", c.args, code, out, err)
+			t.Errorf("%v: got %d %q %q; want code fault.Usage, out \"\", strings.Count(err, \"\\n\") 1, %q in it", c.args, code, out, err, c.want)
 		}
 	}
 }
 
-// TestReplayServerTime: a log has the server's own times, and so they are held against the server's own times: what sleeps as
-// long as before is as fast, what is over before it can be timed is not judged, and a server that is slower is told so.
+// TestReplayServerTime: a log has the server's own times, so they are compared with the server's own times: what sleeps as
+// long as before is as fast, what is over before it can be timed is not judged, and a slower server is reported.
 func TestReplayServerTime(t *testing.T) {
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(kind, func(t *testing.T) {
@@ -263,22 +265,23 @@ func TestReplayServerTime(t *testing.T) {
 					continue
 				}
 				if now == nil || now.Calls > k.Transactions+2 || now.Calls < k.Transactions-2 || now.Median > k.Latency.At(50)*1.02 || now.Empty <= 0 || now.Empty > 0.01 || k.Recorded.Median <= 0 {
-					t.Errorf("%s: %d transactions, %+v of %+v, median %v", k.Name, k.Transactions, now, k.Recorded, k.Latency.At(50))
+					t.Errorf("%s: got %d transactions, %+v of %+v, median %v; want now not nil, now.Calls at most %v, now.Calls at least %v, now.Median at most k.Latency.At(50) * 1.02, now.Empty more than 0, now.Empty at most 0.01, k.Recorded.Median more than 0",
+						k.Name, k.Transactions, now, k.Recorded, k.Latency.At(50), k.Transactions+2, k.Transactions-2)
 				}
 				words[k.Recorded.Fingerprint] = k.OfRecorded()
 			}
 			if w := words["select sleep(?), ?"]; ratio(w) < 0.8 || ratio(w) > 1.3 {
-				t.Errorf("the same sleep: %q of %q", w, words)
+				t.Errorf("the same sleep: got %q of %q, want from 0.8 to 1.3", w, words)
 			}
 			if w := words["select sleep(d) from t where a = ? or a = ? + ?"]; ratio(w) < 2 || ratio(w) > 3.5 {
-				t.Errorf("three times the sleep: %q of %q", w, words)
+				t.Errorf("three times the sleep: got %q of %q, want from 2 to 3.5", w, words)
 			}
 			if _, err := node.Query(t.Context(), "TRUNCATE TABLE one.t; INSERT INTO one.t VALUES (1, 0)"); err != nil {
 				t.Fatal(err)
 			}
 			r = replayed(t, "--file", filepath.Join(node.Datadir, "slow.log"), "--dsn", node.DSN, "--time", "300ms", "--writes", "--yes")
 			if otherErrors(r) || r.Queries < r.Transactions {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v; want otherErrors(r) false, Queries at least %v", r, r.Transactions)
 			}
 		})
 	}
@@ -293,7 +296,7 @@ func ratio(text string) float64 {
 	return v
 }
 
-// TestOfRecorded: what cannot be held against each other has no figure, and nothing is called faster or slower than in the log.
+// TestOfRecorded: what cannot be compared with each other has no figure, and nothing is called faster or slower than in the log.
 func TestOfRecorded(t *testing.T) {
 	before := func(calls int64, median, avg float64, now *workload.ServerTime) bench.KindResult {
 		return bench.KindResult{Transactions: 100, Recorded: &workload.Before{Calls: calls, Avg: avg, Median: median, Now: now}}

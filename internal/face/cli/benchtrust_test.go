@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestTableSize: ids that are not there are told before the run, or at least counted in it.
+// TestTableSize: missing ids are reported before the run, or at least counted in it.
 func TestTableSize(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0")
 	pg := sandboxtest.Postgres(t)
@@ -28,7 +28,8 @@ func TestTableSize(t *testing.T) {
 		at := []string{"point_select", "--dsn", dsn, "--tables", "2", "--time", "300ms"}
 		code, out, errs := benchmark(t, append([]string{"run", "--table-size", "100000"}, at...)...)
 		if code != fault.Usage || out != "" || !strings.Contains(errs, "sbtest1 has ids up to 1,000, but --table-size says 100,000") {
-			t.Errorf("too large: code %d, %s%s", code, out, errs)
+			t.Errorf("too large: code %d, %s%s; want code fault.Usage, out \"\", \"sbtest1 has ids up to 1,000, but --table-size says 100,000\" in it",
+				code, out, errs)
 		}
 		for _, size := range []string{"1000", "1050"} { // the larger one is within what deletes may have taken
 			var r bench.Result
@@ -36,15 +37,16 @@ func TestTableSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			if notes := strings.Join(r.Notes, " "); strings.Contains(notes, "found no row") != (size == "1050") || r.Transactions == 0 {
-				t.Errorf("--table-size %s: %d transactions, %q", size, r.Transactions, r.Notes)
+				t.Errorf("--table-size %s: got %d transactions, %q; want strings.Contains(notes, \"found no row\") %v, r.Transactions not 0",
+					size, r.Transactions, r.Notes, size == "1050")
 			}
 		}
 		if out := must(t, append([]string{"run", "--table-size", "100", "--unprepared"}, at...)...); !strings.Contains(out, "only those up to --table-size 100 were used") || strings.Contains(out, "found no row") {
-			t.Errorf("a part of the rows:\n%s", out)
+			t.Errorf("a part of the rows: want \"only those up to --table-size 100 were used\" in it, no \"found no row\" in it:\n%s", out)
 		}
 		must(t, "cleanup", "point_select", "--dsn", dsn, "--tables", "2")
 	}
-	// Ids with gaps, as a Galera node gives them.
+	// Ids with gaps, as a Galera node generates them.
 	query(t, n, "CREATE TABLE sbtest.sbtest1 (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL); INSERT INTO sbtest.sbtest1 SELECT 3 * seq, 1, '', '' FROM sbtest.seq_1_to_1000")
 	if out := must(t, "run", "point_select", "--dsn", n.DSN+"sbtest", "--table-size", "3000", "--distribution", "uniform", "--time", "300ms"); !strings.Contains(out, "statements by id found no row (6") && !strings.Contains(out, "statements by id found no row (7") {
 		t.Errorf("gaps are not told:\n%s", out)
@@ -58,22 +60,24 @@ func TestLedgerEndsBadly(t *testing.T) {
 	must(t, "prepare", "point_select", "--dsn", n.DSN+"sbtest", "--table-size", "100")
 	at := []string{"run", "point_select", "--table-size", "100", "--ledger", "--yes", "--time", "1s"}
 	if code, out, errs := benchmark(t, append(at, "--dsn", n.DSN+"sbtest")...); code != fault.OK || !strings.Contains(out, "acknowledged writes found") {
-		t.Errorf("nothing is lost: code %d, %s%s", code, out, errs)
+		t.Errorf("nothing is lost: code %d, %s%s; want code fault.OK, \"acknowledged writes found\" in it", code, out, errs)
 	}
 	// Somebody takes rows out of the ledger while it is written.
 	query(t, n, "SET GLOBAL event_scheduler = ON; CREATE EVENT sbtest.thief ON SCHEDULE EVERY 1 SECOND DO DELETE FROM sbtest.risso_bench_ledger WHERE number <= 3")
 	code, out, errs := benchmark(t, append(at, "--dsn", n.DSN+"sbtest", "--time", "3s")...)
 	if code != fault.Failed || !strings.Contains(out, "LOST: 3 of ") || !strings.Contains(errs, "LOST: 3 of ") || strings.Count(errs, "\n") != 1 {
-		t.Errorf("lost: code %d, %s%s", code, out, errs)
+		t.Errorf("lost: code %d, %s%s; want code fault.Failed, \"LOST: 3 of \" in it, \"LOST: 3 of \" in it, strings.Count(errs, \"\\n\") 1",
+			code, out, errs)
 	}
 	query(t, n, "DROP EVENT sbtest.thief; CREATE USER blind@localhost; GRANT SELECT ON sbtest.sbtest1 TO blind@localhost; GRANT CREATE, DROP, INSERT ON sbtest.* TO blind@localhost")
 	code, out, errs = benchmark(t, append(at, "--dsn", strings.Replace(n.DSN, "root@", "blind@", 1)+"sbtest")...)
 	if code != fault.Failed || !strings.Contains(out, "NOT READ") || !strings.Contains(errs, "the ledger could not be read") || strings.Count(errs, "\n") != 1 {
-		t.Errorf("not read: code %d, %s%s", code, out, errs)
+		t.Errorf("not read: code %d, %s%s; want code fault.Failed, \"NOT READ\" in it, \"the ledger could not be read\" in it, strings.Count(errs, \"\\n\") 1",
+			code, out, errs)
 	}
 }
 
-// TestSettingsThatStand: what a server makes of a setting is read back and told.
+// TestSettingsThatStand: what a server makes of a setting is read back and reported.
 func TestSettingsThatStand(t *testing.T) {
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(kind, func(t *testing.T) {
@@ -84,14 +88,16 @@ func TestSettingsThatStand(t *testing.T) {
 			args := []string{"compare", "point_select", "--dsn", n.DSN + "sbtest", "--table-size", "100", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--state", t.TempDir()}
 			out := must(t, append(args, "--set-b", "max_allowed_packet=77")...)
 			if !strings.Contains(out, "note: B: max_allowed_packet=77 was requested, but the server has max_allowed_packet=1024") || !strings.Contains(out, "B: max_allowed_packet=1024") {
-				t.Errorf("clamped:\n%s", out)
+				t.Errorf("clamped: want \"note: B: max_allowed_packet=77 was requested, but the server has max_allowed_packet=1024\" in it, \"B: max_allowed_packet=1024\" in it:\n%s",
+					out)
 			}
 			if out := must(t, append(args, "--set-b", "max_allowed_packet=1M", "--set-b", "local_infile=on")...); strings.Contains(out, "was requested") {
-				t.Errorf("kept as asked:\n%s", out)
+				t.Errorf("kept as asked: want no \"was requested\" in it:\n%s", out)
 			}
 			code, out, errs := benchmark(t, append(args, "--set-a", "max_allowed_packet=1024", "--set-b", "max_allowed_packet=5")...)
 			if code != fault.Usage || out != "" || !strings.Contains(errs, "both sides are the same: the server has max_allowed_packet=1024 for A and B") {
-				t.Errorf("the same: code %d, %s%s", code, out, errs)
+				t.Errorf("the same: code %d, %s%s; want code fault.Usage, out \"\", \"both sides are the same: the server has max_allowed_packet=1024 for A and B\" in it",
+					code, out, errs)
 			}
 			if after := one(t, n, "SELECT @@GLOBAL.max_allowed_packet"); after != before {
 				t.Errorf("max_allowed_packet is %s, was %s", after, before)
@@ -118,20 +124,21 @@ func TestPreciseAndExitCodes(t *testing.T) {
 	switch v.Outcome {
 	case compare.Slower:
 		if code != fault.Differs || !strings.Contains(errs, "--fail-if slower,unclear") {
-			t.Errorf("slower: code %d, %s", code, errs)
+			t.Errorf("slower: code %d, %s; want code fault.Differs, \"--fail-if slower,unclear\" in it", code, errs)
 		}
 	case compare.Withheld: // this machine is too busy with others
 		if code != fault.Unsure {
-			t.Errorf("withheld: code %d, %s", code, errs)
+			t.Errorf("withheld: code %d, %s; want fault.Unsure", code, errs)
 		}
 	default:
 		t.Errorf("%s", v.Words)
 	}
 	if r.Same == nil || r.Same.Pairs != 3 || !strings.HasPrefix(r.Same.Words, "A against A, 3 pairs") || len(r.A.Runs) < 8 || len(r.A.Runs) > 20 || len(r.Order) != 2*len(r.A.Runs) || v.Pairs == 0 {
-		t.Errorf("%d runs, order %s, %+v", len(r.A.Runs), r.Order, r.Same)
+		t.Errorf("got %d runs, order %s, %+v; want r.Same not nil, Pairs 3, \"A against A, 3 pairs\" at the beginning of Words, len(r.A.Runs) from 8 to 20, len(r.Order) %v, v.Pairs not 0",
+			len(r.A.Runs), r.Order, r.Same, 2*len(r.A.Runs))
 	}
 	if code, _, errs := benchmark(t, append(at, "--runs", "2", "--fail-if", "slower")...); code != fault.Unsure || !strings.Contains(errs, "no verdict: transactions per second: too few runs") {
-		t.Errorf("too few: code %d, %s", code, errs)
+		t.Errorf("too few: code %d, %s; want code fault.Unsure, \"no verdict: transactions per second: too few runs\" in it", code, errs)
 	}
 	if code, _, errs := benchmark(t, append(at, "--runs", "6", "--fail-if", "faster")...); code != fault.OK && code != fault.Unsure {
 		t.Errorf("not faster: code %d, %s", code, errs)
@@ -158,11 +165,11 @@ func TestDifferentWork(t *testing.T) {
 	select1, rw, fat := file("a.json", "point_select", 1000), file("b.json", "read_write", 20000), file("c.json", bench.UnknownWorkload, 20000)
 	for _, c := range []struct{ a, b, says string }{{select1, rw, "A ran point_select, B read_write"}, {select1, fat, "a transaction of A has 1 statements, one of B 20"}} {
 		if code, out, errs := benchmark(t, "compare", c.a, c.b); code != fault.Usage || out != "" || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("code %d, %s%s", code, out, errs)
+			t.Errorf("code %d, %s%s; want code fault.Usage, out \"\", %q in it, strings.Count(errs, \"\\n\") 1", code, out, errs, c.says)
 		}
 	}
 	if code, _, errs := benchmark(t, "compare", rw, fat); code != fault.OK {
-		t.Errorf("the same work: code %d, %s", code, errs)
+		t.Errorf("the same work: code %d, %s; want fault.OK", code, errs)
 	}
 }
 
@@ -176,10 +183,11 @@ func TestSysbenchLines(t *testing.T) {
 		"--skip_trx=off", "--range_selects=off", "--point_selects=3", "--db-ps-mode=auto", "--per-statement", "-o", "json"}, line...)...)
 	var r bench.Result
 	if err := json.Unmarshal([]byte(out), &r); code != fault.OK || err != nil {
-		t.Fatalf("code %d, %v, %s", code, err, errs)
+		t.Fatalf("code %d, %v, %s; want fault.OK", code, err, errs)
 	}
 	if r.Workload != "read_write" || r.Seconds < 2 || r.Seconds > 60 || r.Threads != 2 || r.Queries < 9*r.Transactions || r.Parameters["distribution"] != "pareto" || r.Parameters["table_size"] != 500.0 || strings.Count(errs, " tps ") < 1 {
-		t.Errorf("%+v, said %s", r, errs)
+		t.Errorf("%+v, said %s; want Workload \"read_write\", Seconds from 2 to 60, Threads 2, Queries at least %v, Parameters[\"distribution\"] \"pareto\", Parameters[\"table_size\"] 500.0, strings.Count(errs, \" tps \") at least 1",
+			r, errs, 9*r.Transactions)
 	}
 	if strings.Contains(out+errs, "secretword") {
 		t.Error("the password is told")
@@ -191,7 +199,7 @@ func TestSysbenchLines(t *testing.T) {
 		count[strings.Fields(s.SQL)[0]] += s.Count
 		sum += s.Count
 		if s.Latency.Avg <= 0 || s.Latency.At(95) < s.Latency.Min || s.Latency.Max > r.Latency.Max {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v; want Latency.Avg more than 0, Latency.At(95) at least %v, Latency.Max at most %v", s, s.Latency.Min, r.Latency.Max)
 		}
 	}
 	if len(r.Statements) < 7 || len(r.Statements) > 8 || sum != r.Queries && sum+2 < r.Queries || count["SELECT"] < 3*r.Transactions || strings.Contains(r.Statements[0].SQL, "sbtest1") {
@@ -202,7 +210,7 @@ func TestSysbenchLines(t *testing.T) {
 		{"--skip_trx=maybe", "on or off"}, {"--db-driver=pgsql", "only mysql is accepted"}, {"--dsn=root@/x", "name the server once"}, {"--time=abc", "abc"}, {"--report-interval=0.5", "whole seconds"},
 	} {
 		if code, out, errs := benchmark(t, append(append([]string{"run", "oltp_read_write"}, line...), c.arg)...); code != fault.Usage || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "secretword") {
-			t.Errorf("%s: code %d, %s%s", c.arg, code, out, errs)
+			t.Errorf("%s: code %d, %s%s; want code fault.Usage, out \"\", %q in it, no \"secretword\" in it", c.arg, code, out, errs, c.says)
 		}
 	}
 }
@@ -244,11 +252,11 @@ func TestRivals(t *testing.T) {
 		}
 	}
 	if code, out, errs := benchmark(t, "compare", cut, ours); code != fault.Usage || out != "" || !strings.Contains(errs, "the run did not finish") {
-		t.Errorf("cut: code %d, %s%s", code, out, errs)
+		t.Errorf("cut: code %d, %s%s; want code fault.Usage, out \"\", \"the run did not finish\" in it", code, out, errs)
 	}
 }
 
-// TestFailIfOfFiles: each verdict on results from files has its exit code, and it is said which figure was judged.
+// TestFailIfOfFiles: each verdict on results from files has its exit code, and the judged figure is named.
 func TestFailIfOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	side := func(name string, runs int, factor float64, change func(*bench.Result)) string {
@@ -305,7 +313,7 @@ func TestFailIfOfFiles(t *testing.T) {
 		a, b := side(fmt.Sprintf("a%d", i), c.runs, 1, c.a), side(fmt.Sprintf("b%d", i), c.runs, c.factor, c.b)
 		code, out, errs := benchmark(t, "compare", a, b, "--fail-if", c.fail)
 		if code != c.code || !strings.Contains(out+errs, c.says) {
-			t.Errorf("%+v: code %d\n%s%s", c, code, out, errs)
+			t.Errorf("%+v: code %d; want code %d, %q in out + errs\n%s%s", c, code, c.code, c.says, out, errs)
 		}
 	}
 }

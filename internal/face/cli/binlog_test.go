@@ -43,13 +43,13 @@ func TestBinlogStory(t *testing.T) {
 		t.Helper()
 		code, out, errs := call(t, append([]string{"binlog"}, args...)...)
 		if code != 0 || errs != "" {
-			t.Fatalf("%v: exit %d, %s", args, code, errs)
+			t.Fatalf("%v: exit %d, %s; want code 0, errs \"\"", args, code, errs)
 		}
 		return out
 	}
 	ok("follow", "--once", "--dsn", n.DSN, "--to", place)
 	if out := ok("list", "--from", place); !strings.Contains(out, "binlog.000001") || strings.Contains(out, "GAP") {
-		t.Errorf("list:\n%s", out)
+		t.Errorf("list: want \"binlog.000001\" in it, no \"GAP\" in it:\n%s", out)
 	}
 	var found struct {
 		Found []struct {
@@ -64,19 +64,19 @@ func TestBinlogStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(found.Found) != 1 || found.Found[0].Rows != 20 || found.Found[0].Whole == "" {
-		t.Fatalf("%+v", found)
+		t.Fatalf("got %+v; want len(Found) 1, Found[0].Rows 20, Found[0].Whole not \"\"", found)
 	}
 	bad := found.Found[0]
 	sql := ok("undo", "--from", place, "--dsn", n.DSN, "--gtid", bad.GTID)
 	if strings.Count(sql, "INSERT INTO `test`.`orders`") != 20 || !strings.Contains(sql, "(7, 'ö7')") || !strings.HasSuffix(sql, "COMMIT;\n") {
-		t.Errorf("undo:\n%s", sql)
+		t.Errorf("undo: want strings.Count(sql, \"INSERT INTO `test`.`orders`\") 20, \"(7, 'ö7')\" in it, \"COMMIT;\\n\" at its end:\n%s", sql)
 	}
 	at := fmt.Sprintf("%s:%d", bad.File, bad.Position)
 	if same := ok("undo", "--from", place, "--dsn", n.DSN, "--at", at); same != sql {
-		t.Errorf("by place it is something else:\n%s", same)
+		t.Errorf("by place it is something else: want %s:\n%s", sql, same)
 	}
 	if out := ok("apply", "--from", place, "--start", "binlog.000001:4", "--before", bad.GTID, "--dry-run"); !strings.Contains(out, "would apply 2") || !strings.Contains(out, "ended before "+bad.GTID) {
-		t.Errorf("apply:\n%s", out)
+		t.Errorf("apply: want \"would apply 2\" in it, %q in it:\n%s", "ended before "+bad.GTID, out)
 	}
 	ok("purge", "--from", place, "--keep", "1s", "--dry-run")
 
@@ -110,7 +110,7 @@ func TestBinlogStory(t *testing.T) {
 	}
 }
 
-// TestBinlogEncrypted mirrors beside encrypted backups: who only writes goes on and reads nothing old; with an identity logs are
+// TestBinlogEncrypted mirrors next to encrypted backups: a process that only writes goes on and reads nothing old; with an identity logs are
 // searched, rolled forward, copied.
 func TestBinlogEncrypted(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb")
@@ -147,17 +147,17 @@ func TestBinlogEncrypted(t *testing.T) {
 	refused := func(says string, args ...string) {
 		t.Helper()
 		if code, out, errs := call(t, args...); code == fault.OK || !strings.Contains(errs, says) {
-			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
+			t.Errorf("%v: exit %d, %q, %q; want code not fault.OK, %q in it", args, code, out, errs, says)
 		}
 	}
 	refused("plain files", append(follow, "--plain")...)
 	search := []string{"binlog", "search", "--from", place, "--kind", "delete"}
 	refused("--identity", search...)
 	if out := mustRun(t, append(search, "--identity", identity)...); !strings.Contains(out, "3 rows") {
-		t.Error(out)
+		t.Errorf("got %v, want \"3 rows\" in it", out)
 	}
 	if out := mustRun(t, "drill", "--from", place, "--servers", "mariadb", "--identity", identity, "--query", "SELECT COUNT(*) FROM test.orders => 0"); !strings.Contains(out, "4 transactions") {
-		t.Error(out)
+		t.Errorf("got %v, want \"4 transactions\" in it", out)
 	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host
 	refused("--identity", follow...)
@@ -168,16 +168,16 @@ func TestBinlogEncrypted(t *testing.T) {
 		mustRun(t, append(args, "--from", place)...)
 	}
 	if out := mustRun(t, "binlog", "list", "--from", place); !strings.Contains(out, "encrypted") {
-		t.Error(out)
+		t.Errorf("got %v, want \"encrypted\" in it", out)
 	}
 	mustRun(t, "backup", "copy", "--from", place, "--to", second)
 	if out := mustRun(t, "binlog", "list", "--from", second, "--verify", "--identity", identity); !strings.Contains(out, "binlog.000001") {
-		t.Error(out)
+		t.Errorf("got %v, want \"binlog.000001\" in it", out)
 	}
 }
 
 // checkedWithout looks from a monitoring host at a place with one mirrored log, which is being written: without an identity it cannot be
-// read, and what is told of it is not more than with one.
+// read, and no more is reported about it than with one.
 func checkedWithout(t *testing.T, place string) {
 	t.Helper()
 	r, done, err := flags.Source{From: place}.Open(t.Context())
@@ -187,28 +187,29 @@ func checkedWithout(t *testing.T, place string) {
 	defer done()
 	list, err := r.Backups(t.Context())
 	if err != nil || len(list) != 1 {
-		t.Fatalf("%d backups: %v", len(list), err)
+		t.Fatalf("got %d backups: %v; want 1", len(list), err)
 	}
 	host := os.Getenv("XDG_STATE_HOME")
 	os.Setenv("XDG_STATE_HOME", t.TempDir())
 	defer os.Setenv("XDG_STATE_HOME", host)
 	m, short, _, err := places.Mirrored(t.Context(), place, "", list[0], nil)
 	if err != nil || m == nil || short || !m.First.Equal(list[0].Began) || m.Last.Before(list[0].Began) || m.Gap != "" {
-		t.Errorf("%+v short %v: %v", m, short, err)
+		t.Errorf("got %+v short %v: %v; want m not nil, short false, First.Equal(list[0].Began) true, Last.Before(list[0].Began) false, Gap \"\"",
+			m, short, err)
 	}
 	later := list[0]
-	later.Position.File = "binlog.000000" // a backup of a log that is gone
+	later.Position.File = "binlog.000000" // a backup at a log that is gone
 	if m, _, _, err := places.Mirrored(t.Context(), place, "", later, nil); err != nil || !m.First.Equal(m.Last) {
-		t.Errorf("%+v: %v", m, err)
+		t.Errorf("got %+v: %v; want First.Equal(m.Last) true", m, err)
 	}
 	code, out, errs := call(t, "check", "backup", "--from", place)
 	if code != check.Warning || !strings.Contains(out, "was ever proven") || !strings.Contains(out, "gap=0") {
-		t.Errorf("exit %d: %s%s", code, out, errs)
+		t.Errorf("exit %d: got %s%s; want code check.Warning, \"was ever proven\" in it, \"gap=0\" in it", code, out, errs)
 	}
 }
 
-// TestForgedLogs: logs that somebody changed, or that nobody signed, are rolled forward by no command, and by those that are told to read
-// what is unsigned only those that nobody changed.
+// TestForgedLogs: logs that somebody changed, or that are not signed, are rolled forward by no command, and with the flag to read
+// what is unsigned only those that are unchanged.
 func TestForgedLogs(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -253,7 +254,7 @@ func TestForgedLogs(t *testing.T) {
 	all(fault.OK, "")
 	files, err := filepath.Glob(filepath.Join(place, "binlog", "*", "binlog.000001.json"))
 	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
+		t.Fatalf("got %v, %v; want length 1", files, err)
 	}
 	index, err := os.ReadFile(files[0])
 	if err != nil {
@@ -261,7 +262,7 @@ func TestForgedLogs(t *testing.T) {
 	}
 	put := func(b []byte) {
 		t.Helper()
-		os.Remove(files[0]) // what is put lets nobody change it
+		os.Remove(files[0]) // files put there are not writable
 		if err := os.WriteFile(files[0], b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +270,7 @@ func TestForgedLogs(t *testing.T) {
 	put(bytes.Replace(index, []byte(`"signature": {`), []byte(`"was": {`), 1)) // as an older version left it
 	all(fault.Failed, "--allow-unsigned")
 	if code, out, errs := call(t, "verify", "--from", place); code != fault.Failed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
-		t.Errorf("verify: %d %s%s", code, out, errs)
+		t.Errorf("verify: got %d %s%s; want code fault.Failed, \"foreign  mirrored log\" in it, \"--allow-unsigned\" in it", code, out, errs)
 	}
 	all(fault.OK, "is not signed: it is unknown who made it", "--allow-unsigned")
 	put(bytes.Replace(index, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1))

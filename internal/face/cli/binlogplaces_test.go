@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
-// TestBinlogSearchPlaces mirrors encrypted logs into S3 and by SFTP, beside encrypted backups, of a server that logs no statements'
+// TestBinlogSearchPlaces mirrors encrypted logs into S3 and by SFTP, next to encrypted backups, of a server that logs no statements'
 // texts; there it finds the DELETE without WHERE, and reads no log whose index says that it has nothing.
 func TestBinlogSearchPlaces(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "binlog_annotate_row_events=OFF")
@@ -52,13 +52,14 @@ func TestBinlogSearchPlaces(t *testing.T) {
 		}
 		res := search()
 		if len(res.Found) != 1 || res.Found[0].Whole != "DELETE of all 25 rows of test.orders" || res.Found[0].Sure != binlog.Certain || !strings.HasSuffix(res.Found[0].Changes[0].Share.From, "and the logs since") {
-			t.Errorf("%s: %+v", place, res)
+			t.Errorf("%s: got %+v; want len(Found) 1, Found[0].Whole \"DELETE of all 25 rows of test.orders\", Found[0].Sure binlog.Certain, \"and the logs since\" at the end of Found[0].Changes[0].Share.From",
+				place, res)
 		}
 		if res := search("--gtid", res.Found[0].GTID.String()); len(res.Found) != 1 {
-			t.Errorf("by its GTID: %+v", res)
+			t.Errorf("by its GTID: got %+v, want length 1", res)
 		}
 		if res := search("--until", "2001-01-01"); len(res.Found) != 0 || res.Skipped < 3 || res.Bytes > 1000 {
-			t.Errorf("before any log: %+v", res)
+			t.Errorf("before any log: got %+v; want no res.Found, Skipped at least 3, Bytes at most 1000", res)
 		}
 	}
 }

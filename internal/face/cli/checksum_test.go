@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 )
 
-// What is wrong in the use is said in one line, before any server is asked.
+// Wrong use is reported in one line, before any server is asked.
 func TestChecksumUse(t *testing.T) {
 	const dsn = "x@tcp(127.0.0.1:1)/"
 	for want, args := range map[string][]string{
@@ -26,7 +26,8 @@ func TestChecksumUse(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := Main(t.Context(), append([]string{"checksum"}, args...), screen.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 		if code != fault.Usage || out.Len() > 0 || !strings.Contains(errs.String(), want) || strings.Count(errs.String(), "\n") != 1 || strings.Contains(errs.String(), "secret") {
-			t.Errorf("%v: %d, %q, %q", args, code, out.String(), errs.String())
+			t.Errorf("%v: got %d, %q, %q; want code fault.Usage, out.Len() at most 0, %q in it, strings.Count(errs.String(), \"\\n\") 1, no \"secret\" in it",
+				args, code, out.String(), errs.String(), want)
 		}
 	}
 }

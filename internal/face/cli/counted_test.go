@@ -47,10 +47,10 @@ func TestOneOfEach(t *testing.T) {
 		}
 		code, out, errs := call(t, args...)
 		if code != fault.OK {
-			t.Errorf("%s: exit %d: %s%s", line, code, out, errs)
+			t.Errorf("%s: exit %d: %s%s, want fault.OK", line, code, out, errs)
 		}
 		if bad := oneOfMany.FindString(out + errs); bad != "" {
-			t.Errorf("%s says %q:\n%s%s", line, bad, out, errs)
+			t.Errorf("%s says %q, want \"\":\n%s%s", line, bad, out, errs)
 		}
 	}
 	run("backup --dsn DSN --to PLACE --dry-run")

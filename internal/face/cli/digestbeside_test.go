@@ -11,8 +11,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestDigestBesideLogs: what a server keeps beside its binary logs is caught by the same pattern of names; it is passed
-// over and named, and what of it is no log is refused where it stands alone.
+// TestDigestBesideLogs: what a server keeps next to its binary logs matches the same pattern of names; it is skipped
+// and named, and what of it is no log is refused if given alone.
 func TestDigestBesideLogs(t *testing.T) {
 	for _, spec := range []string{"mariadb-11.8", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestDigestBesideLogs(t *testing.T) {
 			base, _, _ := strings.Cut(*logs[0].Rows[0][0], ".")
 			files, err := filepath.Glob(filepath.Join(node.Datadir, base+".*"))
 			if err != nil || len(files) < 4 {
-				t.Fatal(files, err)
+				t.Fatalf("got %v, %v; want at least 4", files, err)
 			}
 			var beside []string
 			for _, f := range files {
@@ -44,12 +44,12 @@ func TestDigestBesideLogs(t *testing.T) {
 				}
 			}
 			if mariadb := spec != "mysql-9.7"; mariadb != strings.Contains(strings.Join(beside, " "), ".idx") {
-				t.Fatal(beside)
+				t.Fatalf("got %v, want mariadb strings.Contains(strings.Join(beside, \" \"), \".idx\")", beside)
 			}
 			for _, more := range [][]string{nil, {"--format", "binlog"}} {
 				code, out, errs := call(t, append(append([]string{"digest", "--output", "json"}, more...), files...)...)
 				if code != 0 || errs != "" {
-					t.Fatalf("exit %d: %s", code, errs)
+					t.Fatalf("exit %d: got %s; want code 0, errs \"\"", code, errs)
 				}
 				var p struct {
 					Sources []digest.SourceInfo `json:"sources"`
@@ -64,22 +64,22 @@ func TestDigestBesideLogs(t *testing.T) {
 					}
 				}
 				if passed < len(beside) || events < 4 {
-					t.Errorf("%d of %v were passed over, %d events: %.300s", passed, beside, events, out)
+					t.Errorf("%d of %v were passed over, %d events: %.300s; want passed at least %d, events at least 4", passed, beside, events, out, len(beside))
 				}
 			}
 			code, out, _ := call(t, append([]string{"digest"}, files...)...)
 			flat := strings.Join(strings.Fields(out), "")
 			for _, f := range beside {
 				if !strings.Contains(flat, strings.Join(strings.Fields(f), "")) {
-					t.Errorf("exit %d: %s is passed over silently:\n%s", code, f, out)
+					t.Errorf("exit %d: %s is passed over silently, want strings.Join(strings.Fields(f), \"\") in it:\n%s", code, f, out)
 				}
 			}
 			if _, _, errs := call(t, append([]string{"digest", "--output", "csv"}, files...)...); !strings.Contains(errs, beside[0]) {
-				t.Errorf("in CSV %s is passed over silently: %s", beside[0], errs)
+				t.Errorf("in CSV %s is passed over silently: %s, want beside[0] in it", beside[0], errs)
 			}
 			for _, f := range beside {
 				if code, _, errs := call(t, "digest", f); code != 1 || !strings.Contains(errs, "is not a log: it is ") {
-					t.Errorf("%s alone: exit %d, %s", f, code, errs)
+					t.Errorf("%s alone: exit %d, %s; want code 1, \"is not a log: it is \" in it", f, code, errs)
 				}
 			}
 		})
@@ -93,6 +93,6 @@ func TestDigestListOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, _, errs := call(t, "digest", list); code != 1 || !strings.Contains(errs, "list of a server's logs") {
-		t.Errorf("exit %d, %s", code, errs)
+		t.Errorf("exit %d, %s; want code 1, \"list of a server's logs\" in it", code, errs)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/report"
 )
 
-// TestDigestQuiet: a log in which nothing happened, as behind a rotation, is no failure, and is told in every form; what is no log,
-// or lacks what it announces, fails all the same.
+// TestDigestQuiet: a log in which nothing happened, as after a rotation, is no failure, and is reported in every form; what is no log,
+// or misses what it announces, fails nevertheless.
 func TestDigestQuiet(t *testing.T) {
 	t.Parallel()
 	const header = "/usr/sbin/mysqld, Version: 8.4.3 (MySQL Community Server - GPL). started with:\nTcp port: 3306  Unix socket: /tmp/mysql.sock\n"
@@ -22,7 +22,7 @@ func TestDigestQuiet(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		code int
-		want string // in the report, or behind the error
+		want string // in the report, or after the error
 	}{
 		"empty.log":   {"", 0, "empty.log is empty"},
 		"echo.log":    {"\n", 0, "echo.log has only whitespace"},
@@ -63,12 +63,13 @@ func TestDigestQuiet(t *testing.T) {
 			}
 			var p report.ProfileJSON
 			if err := json.Unmarshal([]byte(out), &p); err != nil || len(p.Sources) != 1 || strings.TrimSpace(name+" "+p.Sources[0].Quiet) != cmp.Or(c.want, name) {
-				t.Errorf("%s: %v, %+v", name, err, p.Sources)
+				t.Errorf("%s: got %v, %+v; want len(p.Sources) 1, strings.TrimSpace(name + \" \" + p.Sources[0].Quiet) cmp.Or(c.want, name)",
+					name, err, p.Sources)
 			}
 		}
 	}
 	// One of several logs may be quiet.
 	if code, out, errs := call(t, "digest", filepath.Join(dir, "one.log"), filepath.Join(dir, "empty.log")); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "empty.log is empty") {
-		t.Errorf("exit %d\n%s\n%s", code, out, errs)
+		t.Errorf("exit %d; want code 0, \"empty.log is empty\" in strings.Join(strings.Fields(out), \" \")\n%s\n%s", code, out, errs)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestDoctorAccounts: what doctor says of an account is what the account can do, on every server: with roles that are active and
+// TestDoctorAccounts: what doctor says about an account is what the account can do, on every server: with roles that are active and
 // with those that are not, revoked in parts, with odd names, by SUPER instead of the narrow privilege, with no privileges checked.
 func TestDoctorAccounts(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -76,7 +76,7 @@ func TestDoctorAccounts(t *testing.T) {
 	}
 }
 
-// checkDoctor does what the account is said to be able to do, and gives it what is said to be missing.
+// checkDoctor does what the account is said to be able to do, and grants it what is said to be missing.
 func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job string, list []doctor.Finding) {
 	t.Helper()
 	for _, f := range list {
@@ -90,7 +90,7 @@ func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job stri
 			mustExec(t, db, q)
 		}
 		if code, list := doctorSays(t, n, user, job); code != fault.OK {
-			t.Errorf("%s: with the remedy doctor ends with %d: %v", what, code, list)
+			t.Errorf("%s: with the remedy doctor ends with %d: %v, want fault.OK", what, code, list)
 		}
 	}
 	for _, err := range refused(t, n, user, asked(n, job)) {
@@ -114,7 +114,7 @@ func asked(n *sandbox.Node, job string) []string {
 	}[job]
 }
 
-// refused runs statements as an account, and gives the errors.
+// refused runs statements as an account, and returns the errors.
 func refused(t *testing.T, n *sandbox.Node, user string, statements []string) (list []error) {
 	t.Helper()
 	own, err := sql.Open("mysql", fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket))
@@ -157,7 +157,7 @@ func TestDoctorNoGrants(t *testing.T) {
 			}
 			for _, user := range []string{"root", "nobody"} {
 				if code, list := doctorSays(t, n, user, "restore"); code != fault.OK {
-					t.Errorf("%s: %d %v", user, code, list)
+					t.Errorf("%s: got %d %v, want fault.OK", user, code, list)
 				}
 			}
 		})

@@ -60,18 +60,19 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 		t.Errorf("%+v", p)
 	}
 	if line := mustRun(t, "check", "backup", "--from", place); !strings.HasPrefix(line, "BACKUP OK - ") || !strings.Contains(line, " gap=0;") {
-		t.Error(line)
+		t.Errorf("got %v; want \"BACKUP OK - \" at its beginning, \" gap=0;\" in it", line)
 	}
 	code, out, errs := call(t, "drill", "--from", place, "--servers", spec, "--no-roll", "--query", "SELECT COUNT(*) FROM shop.a => 4")
 	if code != fault.Failed || !strings.Contains(out, "NOT PROVEN: SELECT COUNT(*) FROM shop.a gave 3, want 4") || !strings.Contains(errs, "not proven") {
-		t.Errorf("%d %s %s", code, out, errs)
+		t.Errorf("got %d %s %s; want code fault.Failed, \"NOT PROVEN: SELECT COUNT(*) FROM shop.a gave 3, want 4\" in it, \"not proven\" in it",
+			code, out, errs)
 	}
 	if code, line, _ := call(t, "check", "backup", "--from", place); code != check.Critical || !strings.HasPrefix(line, "BACKUP CRITICAL - the last drill failed") {
-		t.Errorf("%d %s", code, line)
+		t.Errorf("got %d %s; want code check.Critical, \"BACKUP CRITICAL - the last drill failed\" at its beginning", code, line)
 	}
 	parts, err := filepath.Glob(filepath.Join(place, map[bool]string{true: "physical/*/*", false: "data/*/*/*"}[physical]))
 	if err != nil || len(parts) == 0 {
-		t.Fatal(parts, err)
+		t.Fatalf("got %v, %v; want not 0", parts, err)
 	}
 	b, err := os.ReadFile(parts[0])
 	if err != nil {
@@ -85,19 +86,19 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 		t.Fatal(err)
 	}
 	if code, out, _ := call(t, "drill", "--from", place, "--servers", spec); code != fault.Failed || !strings.Contains(out, "damaged") {
-		t.Errorf("%d %s", code, out)
+		t.Errorf("got %d %s; want code fault.Failed, \"damaged\" in it", code, out)
 	}
 	if list, err := sandbox.List(dir); err != nil || len(list) > 0 {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("got %v, %v; want none", list, err)
 	}
 }
 
-// mustRun runs a command that has to go well, and gives its output.
+// mustRun runs a command that must succeed, and returns its output.
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errs := call(t, args...)
 	if code != fault.OK {
-		t.Fatalf("%s: %d %s %s", strings.Join(args, " "), code, out, errs)
+		t.Fatalf("%s: got %d %s %s, want fault.OK", strings.Join(args, " "), code, out, errs)
 	}
 	return out
 }
@@ -107,7 +108,8 @@ func TestCheckWrongUse(t *testing.T) {
 	for _, args := range [][]string{{}, {"--from"}, {"--from", t.TempDir()}, {"--nonsense"}, {"--from", "s3:"}, {"--from", "x", "--warning", "soon"}, {"--from", "x", "y"}} {
 		code, out, errs := call(t, append([]string{"check", "backup"}, args...)...)
 		if code != check.Unknown || !strings.HasPrefix(out, "BACKUP UNKNOWN - ") || strings.Count(out, "\n") != 1 || errs != "" {
-			t.Errorf("%q: %d %q %q", args, code, out, errs)
+			t.Errorf("%q: got %d %q %q; want code check.Unknown, \"BACKUP UNKNOWN - \" at its beginning, strings.Count(out, \"\\n\") 1, errs \"\"",
+				args, code, out, errs)
 		}
 	}
 }

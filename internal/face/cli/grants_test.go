@@ -14,8 +14,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestGrantsSuffice: with just what risso grants prints an account can do each job; before that risso doctor tells what it lacks,
-// and its remedies are what mends it. Without them a benchmark names them, too.
+// TestGrantsSuffice: with exactly what risso grants prints an account can do each job; before that risso doctor says what is missing,
+// and its remedies work. Without them a benchmark names them, too.
 func TestGrantsSuffice(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -39,7 +39,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 	place, files := filepath.Join(t.TempDir(), "place"), filepath.Join(t.TempDir(), "files")
 	type jobRun struct {
 		job  string
-		does [][]string // DSN stands for the account
+		does [][]string // DSN is replaced by the account
 	}
 	jobs := []jobRun{
 		{"serve", [][]string{{"top", "--dsn", "DSN", "--no-host", "--count", "2", "-o", "json"}}},
@@ -66,12 +66,12 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'x'")
 		code, out, said := call(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job, "-o", "json")
 		if code != fault.Failed || !strings.Contains(out, "is missing privileges for "+c.job) {
-			t.Errorf("%s: doctor says %d %s %s", c.job, code, out, said)
+			t.Errorf("%s: doctor says %d %s %s; want code fault.Failed, %q in it", c.job, code, out, said, "is missing privileges for "+c.job)
 		}
 		code, out, said = call(t, "grants", "--dsn", n.DSN, "--for", c.job, "--account", account, "-o", "json")
 		var told struct{ Statements []string }
 		if err := json.Unmarshal([]byte(out), &told); err != nil || code != fault.OK || len(told.Statements) == 0 {
-			t.Fatalf("%s: grants says %d %s %s", c.job, code, out, said)
+			t.Fatalf("%s: grants says %d %s %s; want code fault.OK, len(told.Statements) not 0", c.job, code, out, said)
 		}
 		if c.job == "bench" {
 			code, out, said := call(t, "bench", "prepare", "read_write", "--dsn", dsn+"/sbtest", "--yes")
@@ -83,7 +83,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 			mustExec(t, db, g)
 		}
 		if code, out, said = call(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job); code != fault.OK || !strings.Contains(out, "the account may "+c.job) {
-			t.Errorf("%s: with %q doctor says %d %s %s", c.job, told.Statements, code, out, said)
+			t.Errorf("%s: with %q doctor says %d %s %s; want code fault.OK, %q in it", c.job, told.Statements, code, out, said, "the account may "+c.job)
 		}
 		if c.job == "mend" {
 			differ(t, replica)
@@ -98,7 +98,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 			}
 			code, out, said := call(t, args...)
 			if code != fault.OK {
-				t.Errorf("%s: with %q risso %s ends with %d: %s %s", c.job, told.Statements, strings.Join(args[:2], " "), code, out, said)
+				t.Errorf("%s: with %q risso %s ends with %d: %s %s, want fault.OK", c.job, told.Statements, strings.Join(args[:2], " "), code, out, said)
 			}
 			if c.job == "serve" && strings.Contains(out, `"remedy":"GRANT`) {
 				t.Errorf("serve: there are gaps: %s", out)
@@ -107,7 +107,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 	}
 }
 
-// copies says whether this server's files can be copied here, and prepares it.
+// copies reports whether this server's files can be copied here, and prepares it.
 func copies(t *testing.T, db *sql.DB, n *sandbox.Node) bool {
 	if n.Program.Family == sandbox.FamilyMariaDB {
 		// The mariadb-backup on PATH is that of 10.11, which takes no server of another series.

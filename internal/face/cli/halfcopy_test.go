@@ -23,13 +23,13 @@ func TestHalfCopied(t *testing.T) {
 	placestest.Prove(t, place, ids[0], repo.Keys{}, true)
 	proofs, err := filepath.Glob(filepath.Join(place, "proofs", ids[0], "*Z"))
 	if err != nil || len(proofs) != 2 {
-		t.Fatal(proofs, err)
+		t.Fatalf("got %v, %v; want length 2", proofs, err)
 	}
 	backup := func(id, what string) string { return filepath.Join(place, "backups", id, what) }
 	says := func(what string, want int, words string, args ...string) {
 		t.Helper()
 		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
-			t.Errorf("%s: %v: %d, nothing of %q in %s%s", what, args, code, words, out, err)
+			t.Errorf("%s: got %v: %d, nothing of %q in %s%s; want code %d, %q in out + err", what, args, code, words, out, err, want, words)
 		}
 	}
 	// without does something while a file is not there, or cut.
@@ -79,7 +79,7 @@ func TestHalfCopied(t *testing.T) {
 			}
 		})
 	}
-	// An older one that is damaged is told by verify, and makes no alarm of age.
+	// An older one that is damaged is reported by verify, and raises no alarm of age.
 	without(backup(ids[0], "manifest"), false, func() {
 		says("an older manifest", check.Warning, "BACKUP WARNING - no backup was ever proven", "check", "backup")
 		says("an older manifest", fault.Failed, ids[0], "verify")

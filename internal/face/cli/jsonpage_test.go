@@ -72,7 +72,7 @@ func newReflector(t *testing.T) *reflector {
 	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 		name, meaning, ok := strings.Cut(line, ": ")
 		if !ok || r.words[name] != "" {
-			t.Fatalf("testdata/jsonwords.txt: %q", line)
+			t.Fatalf("testdata/jsonwords.txt: got %q; want ok true, r.words[name] \"\"", line)
 		}
 		r.words[name] = meaning
 	}
@@ -333,7 +333,7 @@ func TestJSONPage(t *testing.T) {
 		writes := ok && cmd.Runnable() && !cmd.HasSubCommands() && slices.Contains(v.Forms, "json")
 		writes = writes || ok && cmd.CommandPath() == "risso backup"
 		if writes != told[cmd.CommandPath()] {
-			t.Errorf("%s takes -o json: %t; it is on the page: %t", cmd.CommandPath(), writes, told[cmd.CommandPath()])
+			t.Errorf("%s takes -o json: %t; it is on the page: %t; want told[cmd.CommandPath()]", cmd.CommandPath(), writes, told[cmd.CommandPath()])
 		}
 	})
 	var schemaText bytes.Buffer
@@ -351,7 +351,8 @@ func TestJSONPage(t *testing.T) {
 			}
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
-			t.Errorf("docs/%s is not what the types say (%v): make it anew with RISSO_WRITE=1 go test ./internal/face/cli -run TestJSONPage", name, err)
+			t.Errorf("docs/%s is not what the types say (%v): make it anew with RISSO_WRITE=1 go test ./internal/face/cli -run TestJSONPage; want string(got) %v",
+				name, err, want)
 		}
 	}
 }

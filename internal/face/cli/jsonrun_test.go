@@ -18,7 +18,7 @@ import (
 
 // answerRun is a command line, and which of the answers it gives.
 type answerRun struct {
-	answer, line string // PLACE, SECOND, DSN, REPLICA, DIR, GTID and BACKUP stand for those of the test
+	answer, line string // PLACE, SECOND, DSN, REPLICA, DIR, GTID and BACKUP are replaced by those of the test
 	code         int
 }
 
@@ -70,6 +70,7 @@ var answerRuns = []answerRun{
 	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},
 	{"backup --physical", "backup --physical --dsn DSN --to DIR/files", 0},
 	{"backup list", "backup list --from DIR/files", 0},
+	{"restore --datadir --dry-run", "restore --from DIR/files --datadir DIR/datadir --dry-run", 0},
 	{"restore --datadir", "restore --from DIR/files --datadir DIR/datadir", 0},
 	{"restore --sandbox of a physical backup", "restore --from DIR/files --sandbox files", 0},
 	{"sandbox down", "sandbox down files", 0},
@@ -126,7 +127,7 @@ func TestJSONAnswers(t *testing.T) {
 		}
 		code, out, said := call(t, args...)
 		if code != r.code {
-			t.Errorf("%s: exit code %d: %s %s", line, code, out, said)
+			t.Errorf("%s: exit code %d: %s %s, want %d", line, code, out, said, r.code)
 			continue
 		}
 		seen[r.answer] = true
@@ -156,7 +157,7 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
-// shellWords parts a line at blanks that stand in no quotes.
+// shellWords splits a line at blanks outside of quotes.
 func shellWords(line string) (args []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {

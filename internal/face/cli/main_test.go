@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// call runs a command as main does, and gives its exit code and what it wrote.
+// call runs a command as main does, and returns its exit code and what it wrote.
 func call(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -21,7 +21,7 @@ func TestNamesAskedFor(t *testing.T) {
 	s.sql(other, tables+"; INSERT INTO pt.`o'd d` VALUES (3)")
 	mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
 	if out := mustRun(t, "backup", "--dsn", n.DSN, "--to", filepath.Join(t.TempDir(), "some"), "--table", "pt.`o'd d`", "--table", "`pt`.`a.b`"); !strings.Contains(out, "2 tables") {
-		t.Error(out)
+		t.Errorf("got %v, want \"2 tables\" in it", out)
 	}
 	s.sql(n, "INSERT INTO pt.t VALUES (100)")
 	said := func(code int, says string, args ...string) {
@@ -35,7 +35,7 @@ func TestNamesAskedFor(t *testing.T) {
 		t.Helper()
 		said(code, says, append([]string{"restore", "--from", place, "--into", n.DSN, "--overwrite"}, more...)...)
 		if got := s.sql(n, "SELECT COUNT(*) FROM pt.t"); got != "[[2]]" {
-			t.Errorf("%q changed the live table: %s", more, got)
+			t.Errorf("%q changed the live table: %s, want \"[[2]]\"", more, got)
 		}
 	}
 	restore(fault.Usage, "no table `pt`.`nosuch`", "--table", "pt.a*", "--table", "pt.nosuch")
@@ -63,7 +63,7 @@ func TestNamesAskedFor(t *testing.T) {
 	undo := []string{"binlog", "undo", "--dsn", n.DSN, "--from", logs, "--gtid", gtid}
 	said(fault.OK, "INSERT INTO `pt`.`o'd d`", append(undo, "--table", "pt.`o'd d`")...)
 	if code, out, errs := call(t, append(undo, "--table", "pt.nosuch", "--table", "pt.`o'd d`")...); code != fault.Failed || out != "" || !strings.Contains(errs, "changes pt.nosuch") {
-		t.Errorf("undo: %d %s%s", code, out, errs)
+		t.Errorf("undo: got %d %s%s; want code fault.Failed, out \"\", \"changes pt.nosuch\" in it", code, out, errs)
 	}
 	search := []string{"binlog", "search", "--from", logs, "--kind", "delete"}
 	said(fault.OK, "1 of ", append(search, "--table", "pt.`o'd d`")...)

@@ -56,7 +56,8 @@ func TestOddModes(t *testing.T) {
 				} {
 					code, out, errs := call(t, c.args...)
 					if code != 0 || !strings.Contains(out, c.says) || strings.Contains(out+errs, "1064") || strings.Contains(out, "could not") {
-						t.Errorf("%s: risso %s: exit %d: %s\n%s", mode, strings.Join(c.args, " "), code, errs, out)
+						t.Errorf("%s: risso %s: exit %d: %s; want code 0, %q in it, no \"1064\" in out + errs, no \"could not\" in it\n%s",
+							mode, strings.Join(c.args, " "), code, errs, c.says, out)
 					}
 				}
 			}

@@ -44,7 +44,7 @@ var endless = regexp.MustCompile(`^risso (serve|top|binlog follow|sandbox load)\
 var shorter = strings.NewReplacer("--table-size 250000", "--table-size 200", "--for 60s", "--for 300ms", "--for 1m", "--for 300ms", "--for 5m", "--for 300ms", "--for 2m", "--for 300ms",
 	"--for 30s", "--for 300ms", "--warmup auto", "--warmup 0s", "--for 10s", "--for 1s", "--threads 64", "--threads 4", "--threads 16", "--threads 4")
 
-// TestPrintedCommandsRun runs what README, docs and help print, as printed, on a machine of their own: a network in which db1 is a
+// TestPrintedCommandsRun runs what README, docs and help print, as printed, on a separate machine: a network in which db1 is a
 // primary, db2 its replica and spare an empty server, all at port 3306.
 func TestPrintedCommandsRun(t *testing.T) {
 	if os.Getenv("RISSO_PRINTED_INSIDE") == "" {
@@ -71,22 +71,22 @@ lines:
 		inside.run(t, p.where, line)
 	}
 	if ran < 60 {
-		t.Errorf("only %d lines were run", ran)
+		t.Errorf("only %d lines were run, want at least 60", ran)
 	}
 	t.Logf("%d of %d lines were run", ran, len(seen))
 }
 
-// last says how late a line has to come: a check wants a drill before it, and what ends a sandbox comes behind all that use it.
+// last says how late a line has to come: a check wants a drill before it, and what ends a sandbox comes after all that use it.
 func last(p printed) int {
 	for i, part := range []string{"sandbox down --all", "sandbox down", "check backup", "risso restore"} {
 		if strings.Contains(p.line, part) {
-			return 9 - 2*i - strings.Count(p.line, "--dry-run") // a restore stands in the way of the next one
+			return 9 - 2*i - strings.Count(p.line, "--dry-run") // a restore gets in the way of the next one
 		}
 	}
 	return 0
 }
 
-// enterNamespaces runs the test again in namespaces of its own.
+// enterNamespaces runs the test again in its own namespaces.
 func enterNamespaces(t *testing.T) {
 	sandboxtest.Need(t, "mariadb")
 	t.Parallel()
@@ -97,7 +97,7 @@ func enterNamespaces(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPrintedCommandsRun$", "-test.v", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), "RISSO_PRINTED_INSIDE=1")
-	// Whatever is left running inside ends with the process that is number 1 there.
+	// Everything left running inside ends with the process that is number 1 there.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID}
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
@@ -160,7 +160,7 @@ func newPrintedMachine(t *testing.T) *printedMachine {
 	return m
 }
 
-// hosts gives the servers the addresses that the documents use.
+// hosts assigns the servers the addresses that the documents use.
 func (m *printedMachine) hosts(t *testing.T, at map[string]*sandbox.Node) {
 	t.Helper()
 	for address, n := range at {
@@ -227,7 +227,7 @@ func (m *printedMachine) run(t *testing.T, where, line string) {
 	}
 	line = strings.TrimSuffix(line, " &") // it is ended below
 	real := strings.NewReplacer("PLACE", "/backups/db1", "SECOND", "/backups/second").Replace(line)
-	if strings.HasPrefix(line, "risso bench") { // a benchmark has a server of its own
+	if strings.HasPrefix(line, "risso bench") { // a benchmark has a separate server
 		real = strings.ReplaceAll(real, "unix(/run/mysqld/", "unix("+m.home+"/run/spare/")
 	}
 	if strings.HasPrefix(line, "risso restore") { // and a restore an empty one
@@ -250,7 +250,7 @@ func (m *printedMachine) run(t *testing.T, where, line string) {
 		t.Fatal(err)
 	}
 	if endless.MatchString(line) {
-		time.AfterFunc(3*time.Second, func() { _ = sh.Process.Signal(os.Interrupt) }) // long enough to begin; it ends when it is told
+		time.AfterFunc(3*time.Second, func() { _ = sh.Process.Signal(os.Interrupt) }) // long enough to begin; it ends when it is stopped
 	}
 	if err := sh.Wait(); err != nil {
 		t.Errorf("%s: %s: %v: %s", where, line, err, lastLines(out.String(), 8))

@@ -20,7 +20,7 @@ type printed struct{ where, line string }
 var (
 	ourCommand = regexp.MustCompile(`(^|[ |(])(\./)?risso `)
 	notOurs    = regexp.MustCompile(`^\s*(#|systemctl|rm |ExecStart|servers:)`)
-	remark     = regexp.MustCompile(`\s{2,}(# )?[^-'"\s|>&<].*$|\s+# .*$`) // what stands beside a command, for people
+	remark     = regexp.MustCompile(`\s{2,}(# )?[^-'"\s|>&<].*$|\s+# .*$`) // a remark next to a command
 )
 
 // printedCommands finds the command lines in code blocks of README and docs and in the examples of help.
@@ -28,7 +28,7 @@ func printedCommands(t *testing.T) (list []printed) {
 	t.Helper()
 	files, err := filepath.Glob("../../../docs/*.md")
 	if err != nil || len(files) < 20 {
-		t.Fatalf("%d documents, %v", len(files), err)
+		t.Fatalf("got %d documents, %v; want at least 20", len(files), err)
 	}
 	for _, f := range append(files, "../../../README.md") {
 		text, err := os.ReadFile(f)
@@ -98,7 +98,7 @@ func TestPrintedCommandsParse(t *testing.T) {
 		sh.Dir, sh.Env = home, []string{"PATH=" + dir, "RECORD=" + record, "HOME=" + home}
 		out, _ := sh.CombinedOutput() // other programs are not there
 		if bytes.Contains(out, []byte("syntax error")) || bytes.Contains(out, []byte("unexpected EOF")) {
-			t.Errorf("%s: %q is no command line: %s", p.where, line, out)
+			t.Errorf("%s: %q is no command line: %s; want no []byte(\"syntax error\") in it, no []byte(\"unexpected EOF\") in it", p.where, line, out)
 			continue
 		}
 		args, err := os.ReadFile(record)
@@ -115,7 +115,7 @@ func TestPrintedCommandsParse(t *testing.T) {
 		}
 	}
 	if count < 200 {
-		t.Errorf("only %d commands were found", count)
+		t.Errorf("only %d commands were found, want at least 200", count)
 	}
 }
 

@@ -42,8 +42,8 @@ func (s *heard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestNoServer asks every command that takes a server for one whose host is not known, one where nobody listens, and one that does not
-// know the password: each ends with 1 and says so; serve, which waits for servers, says so and waits.
+// TestNoServer asks every command that takes a server for one whose host is unknown, one where nothing listens, and one that does not
+// accept the password: each ends with 1 and says so; serve, which waits for servers, says so and waits.
 func TestNoServer(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -63,12 +63,12 @@ func TestNoServer(t *testing.T) {
 		"root:s3cret@unix(" + n.Socket + ")/": "Access denied",
 	}
 	postgres := map[string]string{"postgres://x:s3cret@nosuch.invalid/x": "nosuch.invalid", "postgres://x:s3cret@" + closed + "/x": "refuse"}
-	// D stands for the server that cannot be reached, GOOD for one that can, BENCH for its tables, and TMP for a folder.
+	// D is the server that cannot be reached, GOOD for one that can, BENCH for its tables, and TMP for a folder.
 	commands := []string{
 		"top --no-host --dsn D", "top --no-host --count 1 -o json --dsn D", "serve --no-host --data TMP --listen 127.0.0.1:0 --dsn D",
 		"doctor --no-host --data TMP --listen 127.0.0.1:0 --dsn D", "grants --dsn D", "explain SELECT+1 --dsn D", "digest --for 1s --dsn D",
 		"trace --dsn D", "trace 4711 --for 1s --dsn D", "trace --latest --dsn D",
-		"backup --to TMP --dsn D", "backup --dry-run --to TMP --dsn D", "backup --physical --to TMP --state TMP --dsn D", "backup --to TMP --dsn GOOD --max-lag 1s --replica D",
+		"backup --to TMP --dsn D", "backup --dry-run --to TMP --dsn D", "backup --physical --to TMP --state TMP --dsn D", "backup --to TMP --dsn GOOD --max-lag 1s --replica D", "backup --physical --to TMP --state TMP --dsn GOOD --max-lag 1s --replica D",
 		"restore --from PLACE --into D", "restore --from PLACE --dry-run --into D", "restore --forget --into D",
 		"restore --from PLACE --dry-run --into GOOD --schema test --rename test=other --to-time 2100-01-01 --logs-dsn D",
 		"checksum --dsn D", "checksum --dsn GOOD --replica D", "checksum --dsn GOOD --against D",
@@ -135,7 +135,7 @@ func unreachable(t *testing.T, args []string, stands map[string]string, says str
 	text := out.text.String()
 	switch {
 	case context.Cause(ctx) == context.DeadlineExceeded:
-		t.Errorf("it does not end; it says %s", text)
+		t.Errorf("it does not end; it says %s; want context.Cause(ctx) not context.DeadlineExceeded", text)
 	case !strings.Contains(text, says), strings.Contains(text, "s3cret"), !waits && code != fault.Failed, waits && !strings.Contains(text, "keep trying"):
 		t.Errorf("exit %d: %s", code, text)
 	}
@@ -179,6 +179,6 @@ func TestTopWaits(t *testing.T) {
 	cancel()
 	r.Close()
 	if c := <-code; c != fault.OK {
-		t.Errorf("exit %d", c)
+		t.Errorf("exit %d, want fault.OK", c)
 	}
 }

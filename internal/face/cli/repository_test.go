@@ -24,7 +24,7 @@ func said(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
 	code, out, err = call(t, args...)
 	if strings.Count(err, "\n") > 1 {
-		t.Errorf("%q says more than a line: %s", args, err)
+		t.Errorf("%q says more than a line: %s, want strings.Count(err, \"\\n\") at most 1", args, err)
 	}
 	return code, out, err
 }
@@ -55,10 +55,10 @@ func TestRepositoryCommands(t *testing.T) {
 			}
 			ids := placestest.KeepBackups(t, c.place, 4, k)
 			if code, out, e := said(t, "backup", "list", "--from", c.place); code != 0 || strings.Count(out, "\n") != 5 || strings.Count(out, "whole") != 4 || !strings.Contains(out, ids[2]) {
-				t.Errorf("list: %d %s%s", code, out, e)
+				t.Errorf("list: got %d %s%s; want code 0, strings.Count(out, \"\\n\") 5, strings.Count(out, \"whole\") 4, ids[2] in it", code, out, e)
 			}
 			if code, out, _ := said(t, "backup", "show", "--from", c.place, "--all", "--identity", identity); code != 0 || strings.Contains(out, "\x1b") || !strings.Contains(out, "shop.a") || !strings.Contains(out, ids[3]) {
-				t.Errorf("show: %d %q", code, out)
+				t.Errorf("show: got %d %q; want code 0, no \"\\x1b\" in it, \"shop.a\" in it, ids[3] in it", code, out)
 			}
 			code, out, _ := said(t, "backup", "show", "--from", c.place, ids[0], "-o", "json", "--identity", identity)
 			var shown struct {
@@ -67,13 +67,13 @@ func TestRepositoryCommands(t *testing.T) {
 				Schemas []backup.ShownSchema
 			}
 			if err := json.Unmarshal([]byte(out), &shown); code != 0 || err != nil || shown.Header.ID != ids[0] || len(shown.Tables) != 2 || len(shown.Schemas) != 2 {
-				t.Errorf("show: %d %s: %v", code, out, err)
+				t.Errorf("show: got %d %s: %v; want code 0, shown.Header.ID ids[0], len(shown.Tables) 2, len(shown.Schemas) 2", code, out, err)
 			}
 			if code, out, e := said(t, "verify", "--from", c.place, "--identity", identity); code != 0 || !strings.Contains(out, "4 backups") || !strings.Contains(out, "5 objects") || !strings.Contains(out, "Whole    yes") {
-				t.Errorf("verify: %d %s%s", code, out, e)
+				t.Errorf("verify: got %d %s%s; want code 0, \"4 backups\" in it, \"5 objects\" in it, \"Whole    yes\" in it", code, out, e)
 			}
 			if code, out, e := said(t, "backup", "copy", "--from", c.place, "--to", c.second); code != 0 || !strings.Contains(out, "Copied 4 backups, 5 objects") {
-				t.Errorf("copy: %d %s%s", code, out, e)
+				t.Errorf("copy: got %d %s%s; want code 0, \"Copied 4 backups, 5 objects\" in it", code, out, e)
 			}
 			if code, out, e := said(t, "backup", "prune", "--from", c.place, "--keep-last", "2", "--dry-run"); code != 0 || strings.Count(out, "\nremove")+strings.Count(out[:6], "remove") != 2 || !strings.Contains(out, "Would remove 2 backups of 4, 2 objects") {
 				t.Errorf("prune, dry: %d %s%s", code, out, e)
@@ -84,26 +84,26 @@ func TestRepositoryCommands(t *testing.T) {
 				Objects int64
 			}
 			if err := json.Unmarshal([]byte(out), &pruned); code != 0 || err != nil || len(pruned.Removed) != 2 || pruned.Objects != 2 {
-				t.Errorf("prune: %d %s: %v", code, out, err)
+				t.Errorf("prune: got %d %s: %v; want code 0, len(pruned.Removed) 2, pruned.Objects 2", code, out, err)
 			}
 			if code, out, _ := said(t, "verify", "--from", c.place, "-o", "json"); code != 0 || !strings.Contains(out, `"whole": true`) {
-				t.Errorf("verify after prune: %d %s", code, out)
+				t.Errorf("verify after prune: got %d %s; want code 0, \"\\\"whole\\\": true\" in it", code, out)
 			}
 			if code, out, _ := said(t, "verify", "--from", c.second, "--quick"); code != 0 || !strings.Contains(out, "4 backups") {
-				t.Errorf("verify the copy: %d %s", code, out)
+				t.Errorf("verify the copy: got %d %s; want code 0, \"4 backups\" in it", code, out)
 			}
 		})
 	}
 }
 
-// TestVerifyTellsDamage: a flipped bit is told with the backups that it hurts, and the exit code says so.
+// TestVerifyTellsDamage: a flipped bit is reported with the backups that it affects, and the exit code says so.
 func TestVerifyTellsDamage(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()
 	ids := placestest.KeepBackups(t, dir, 2, repo.Keys{})
 	list, _ := filepath.Glob(filepath.Join(dir, "data", "odd*", "*", "*"))
 	if len(list) != 1 {
-		t.Fatal(list)
+		t.Fatalf("got %v, want length 1", list)
 	}
 	b, err := os.ReadFile(list[0])
 	if err != nil {
@@ -115,16 +115,17 @@ func TestVerifyTellsDamage(t *testing.T) {
 	}
 	code, out, e := said(t, "verify", "--from", dir)
 	if code != 1 || !strings.Contains(out, "damaged") || !strings.Contains(out, "Broken   "+ids[0]+", "+ids[1]) || !strings.Contains(e, "1 problem, 2 backups cannot be restored in full") {
-		t.Errorf("%d %s%s", code, out, e)
+		t.Errorf("got %d %s%s; want code 1, \"damaged\" in it, \"Broken \" + ids[0] + \", \" + ids[1] in it, \"1 problem, 2 backups cannot be restored in full\" in it",
+			code, out, e)
 	}
 	if code, out, _ := said(t, "verify", "--from", dir, "-o", "json"); code != 1 || !strings.Contains(out, `"whole": false`) || !json.Valid([]byte(out)) {
-		t.Errorf("%d %s", code, out)
+		t.Errorf("got %d %s; want code 1, \"\\\"whole\\\": false\" in it, json.Valid([]byte(out)) true", code, out)
 	}
 	if code, _, _ := said(t, "verify", "--from", dir, "--quick"); code != 0 {
-		t.Error("--quick reads objects")
+		t.Errorf("--quick reads objects: got %v, want 0", code)
 	}
 	if code, _, e := said(t, "backup", "copy", "--from", dir, "--to", t.TempDir()); code != 1 || !strings.Contains(e, "damaged") {
-		t.Errorf("copy: %d %s", code, e)
+		t.Errorf("copy: got %d %s; want code 1, \"damaged\" in it", code, e)
 	}
 }
 
@@ -155,7 +156,7 @@ func TestVerifyOtherIdentity(t *testing.T) {
 			t.Errorf("%d %s%s", code, out, e)
 		}
 		if list, _ := filepath.Glob(filepath.Join(dir, "damaged", "*")); len(list) > 0 {
-			t.Errorf("it set aside %q", list)
+			t.Errorf("it set aside %q, want none", list)
 		}
 	}
 }
@@ -190,7 +191,7 @@ func TestVerifyHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, out, e := said(t, "backup", "copy", "--from", dir, "--to", second); code != 0 {
-		t.Fatal(out, e)
+		t.Fatalf("got %v, %v; want code 0", out, e)
 	}
 	spoil := func(key string) {
 		t.Helper()
@@ -208,20 +209,22 @@ func TestVerifyHints(t *testing.T) {
 	}
 	spoil("physical/" + h.ID + "/000000")
 	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "the next backup") || !strings.Contains(e, "can only come from a second place") || !strings.Contains(out, "Broken   "+h.ID) {
-		t.Errorf("a part: %d %s%s", code, out, e)
+		t.Errorf("a part: got %d %s%s; want code 1, no \"the next backup\" in it, \"can only come from a second place\" in it, %q in it",
+			code, out, e, "Broken "+h.ID)
 	}
 	said(t, "verify", "--from", dir, "--set-aside")
 	said(t, "backup", "copy", "--from", second, "--to", dir)
 	if code, out, e := said(t, "verify", "--from", dir); code != 0 {
-		t.Errorf("the remedy: %d %s%s", code, out, e)
+		t.Errorf("the remedy: got %d %s%s, want 0", code, out, e)
 	}
 	spoil("backups/" + ids[1] + "/head")
 	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "set-aside") || !strings.Contains(out, "needed by "+ids[1]) || !strings.Contains(out, "can still be restored by its ID (--backup "+ids[1]+")") {
-		t.Errorf("a head: %d %s%s", code, out, e)
+		t.Errorf("a head: got %d %s%s; want code 1, no \"set-aside\" in it, \"needed by \" + ids[1] in it, \"can still be restored by its ID (--backup \" + ids[1] + \")\" in it",
+			code, out, e)
 	}
 }
 
-// TestRepositoryWrongUse: one line, exit code 2, or 1 where the place lacks something.
+// TestRepositoryWrongUse: one line, exit code 2, or 1 if something is missing in the place.
 func TestRepositoryWrongUse(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()
@@ -242,7 +245,7 @@ func TestRepositoryWrongUse(t *testing.T) {
 		}
 	}
 	if code, out, _ := said(t, "backup", "prune", "--from", dir); code != 0 || !strings.Contains(out, "no rule was given") {
-		t.Errorf("%d %s", code, out)
+		t.Errorf("got %d %s; want code 0, \"no rule was given\" in it", code, out)
 	}
 }
 
@@ -258,10 +261,11 @@ func TestCopyTold(t *testing.T) {
 	}
 	code, out, e := said(t, "backup", "copy", "--from", from, "--to", second)
 	if code != 1 || !strings.Contains(out, "refused    backup "+ids[1]) || !strings.Contains(out, "not signed") || !strings.Contains(out, "Copied 2 backups") || !strings.Contains(e, "--allow-unsigned") {
-		t.Errorf("unsigned: %d %s%s", code, out, e)
+		t.Errorf("unsigned: got %d %s%s; want code 1, \"refused backup \" + ids[1] in it, \"not signed\" in it, \"Copied 2 backups\" in it, \"--allow-unsigned\" in it",
+			code, out, e)
 	}
 	if code, out, _ = said(t, "backup", "copy", "--from", from, "--to", second, "--allow-unsigned"); code != 0 || !strings.Contains(out, "Copied 1 backup") {
-		t.Errorf("allowed: %d %s", code, out)
+		t.Errorf("allowed: got %d %s; want code 0, \"Copied 1 backup\" in it", code, out)
 	}
 	head := filepath.Join(from, "backups", ids[0], "manifest")
 	good, err := os.ReadFile(filepath.Join(second, "backups", ids[0], "manifest"))
@@ -273,10 +277,11 @@ func TestCopyTold(t *testing.T) {
 	}
 	code, out, e = said(t, "backup", "copy", "--from", from, "--to", second)
 	if code != 1 || !strings.Contains(out, fmt.Sprintf("different  backups/%s/manifest: 10 bytes here, damaged; %d bytes there, its seal matches", ids[0], len(good))) || !strings.Contains(e, "left unchanged") || !strings.Contains(e, "--set-aside") {
-		t.Errorf("otherwise there: %d %s%s", code, out, e)
+		t.Errorf("otherwise there: got %d %s%s; want code 1, fmt.Sprintf(\"different backups/%%s/manifest: 10 bytes here, damaged; %%d bytes there, its seal matches\", ids[0], len(good)) in it, \"left unchanged\" in it, \"--set-aside\" in it",
+			code, out, e)
 	}
 	var c repo.Copied
 	if code, out, _ = said(t, "backup", "copy", "--from", from, "--to", second, "-o", "json"); code != 1 || json.Unmarshal([]byte(out), &c) != nil || len(c.Different) != 1 || c.Different[0].There.Bytes != int64(len(good)) {
-		t.Errorf("json: %d %s", code, out)
+		t.Errorf("json: got %d %s; want code 1, json.Unmarshal nil, len(c.Different) 1, c.Different[0].There.Bytes %v", code, out, int64(len(good)))
 	}
 }

@@ -52,7 +52,7 @@ type restoreStory struct {
 	place, secret string        // two repositories, the second one encrypted
 	identity      string
 	before        string // the tables as they were before the mistake
-	after         string // and as they are behind it
+	after         string // and as they are after it
 	gtid          string // of the mistake
 	at            string // a moment between the good transactions and it
 }
@@ -83,7 +83,7 @@ func (s *restoreStory) sql(n *sandbox.Node, statements string) string {
 	return fmt.Sprint(rows)
 }
 
-// refused runs a command that must not go well, and gives what it says.
+// refused runs a command that must fail, and returns what it prints.
 func (s *restoreStory) refused(code int, args ...string) string {
 	s.t.Helper()
 	got, out, errs := call(s.t, args...)
@@ -143,7 +143,7 @@ func (s *restoreStory) mistake() {
 	s.gtid = found.Found[0].GTID
 }
 
-// between waits until the server's clock shows another second than the last transaction had, and again one than it gives.
+// between waits until the server's clock shows another second than the last transaction had, and again another than the one it returns.
 func (s *restoreStory) between() string {
 	now := func() string { return s.sql(s.here, "SELECT UTC_TIMESTAMP()") }
 	first := now()
@@ -278,7 +278,7 @@ func (s *restoreStory) toTime() {
 	s.leavesNothing(s.there)
 }
 
-// renamed restores a schema beside itself: what belongs together finds each other there.
+// renamed restores a schema next to itself: what belongs together is connected there.
 func (s *restoreStory) renamed() {
 	s.says(mustRun(s.t, "restore", "--from", s.place, "--into", s.here.DSN, "--schema", "shop", "--rename", "shop=`sh``op 2`"), "3 tables, 12 rows")
 	const name = "`sh``op 2`"

@@ -15,8 +15,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestRestorePoints: a backup from behind the moment that is asked for is refused, and the one from before it named; times are in the zone that
-// is said, and told in UTC. What of mirrored logs was cut, lacks its index or is a stranger's is told by all who read them, and nobody takes
+// TestRestorePoints: a backup from after the requested moment is refused, and the one from before it named; times are in the given zone
+// and printed in UTC. What of mirrored logs was cut, has no index or is a stranger's is reported by all commands that read them, and none takes
 // the rest for all.
 func TestRestorePoints(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb")
@@ -43,7 +43,7 @@ func TestRestorePoints(t *testing.T) {
 	defer done()
 	backups, err := r.Backups(t.Context())
 	if err != nil || len(backups) != 2 {
-		t.Fatalf("%d backups: %v", len(backups), err)
+		t.Fatalf("got %d backups: %v; want 2", len(backups), err)
 	}
 	older, newer := backups[0], backups[1]
 	if older.Began.After(newer.Began) {
@@ -60,7 +60,7 @@ func TestRestorePoints(t *testing.T) {
 	s.says(s.refused(fault.Failed, restore("--to-gtid", first)...), "the position is past the point to stop at", "--backup names an older one", "nothing was changed")
 	s.says(s.refused(fault.Failed, restore("--before", first)...), "the position is past the point to stop at", "nothing was changed")
 	if got := sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('f', 'risso_restore')"); got != "1" {
-		t.Fatalf("%s tables", got)
+		t.Fatalf("%s tables, want \"1\"", got)
 	}
 	at, err := time.Parse("2006-01-02 15:04:05", until)
 	if err != nil {
@@ -80,7 +80,8 @@ func TestRestorePoints(t *testing.T) {
 		t.Errorf("the rows are %s", got)
 	}
 	if help := mustRun(t, "restore", "--help"); !strings.Contains(help, `time zone of times written without one: UTC, Local, Europe/Berlin (default "UTC")`) {
-		t.Errorf("help does not tell the zone: %s", help)
+		t.Errorf("help does not tell the zone: got %s, want \"time zone of times written without one: UTC, Local, Europe/Berlin (default \\\"UTC\\\")\" in it",
+			help)
 	}
 	s.damagedMirror()
 }
@@ -90,7 +91,7 @@ func seriesDir(t *testing.T, place string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(place, "binlog", "[0-9]*"))
 	if err != nil || len(found) != 1 {
-		t.Fatal(found, err)
+		t.Fatalf("got %v, %v; want length 1", found, err)
 	}
 	return found[0]
 }

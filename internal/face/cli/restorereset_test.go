@@ -15,7 +15,7 @@ import (
 )
 
 // TestRollAfterReset: after RESET the newest series of mirrored logs is of another history than the backup's, with the same names, places and
-// GTIDs. A backup is rolled forward with the one that it is of, to its end and no further, and with none where that was not mirrored.
+// GTIDs. A backup is rolled forward with the one that it is of, to its end and no further, and with none if that was not mirrored.
 func TestRollAfterReset(t *testing.T) {
 	for _, c := range []struct {
 		spec    string
@@ -53,10 +53,10 @@ func TestRollAfterReset(t *testing.T) {
 				t.Helper()
 				code, out, errs := restore(to, nextSecond(), more...)
 				if code != fault.Failed || !strings.Contains(out+errs, says) {
-					t.Errorf("restore %v: %d %s%s", more, code, out, errs)
+					t.Errorf("restore %v: got %d %s%s; want code fault.Failed, %q in out + errs", more, code, out, errs, says)
 				}
 				if got := sql("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'f'"); got != "2" {
-					t.Errorf("restore %v left %s tables", more, got)
+					t.Errorf("restore %v left %s tables, want \"2\"", more, got)
 				}
 			}
 			for range 2 { // at first the new log is shorter than the old one up to the position, then longer
@@ -73,24 +73,24 @@ func TestRollAfterReset(t *testing.T) {
 			follow(place) // as long as the position at least: what it holds tells, without a clock
 			refused("a different history", place, "--series", newestSeries(t, place))
 			if code, out, errs := restore(place, at); code != fault.OK {
-				t.Errorf("restore: %d %s%s", code, out, errs)
+				t.Errorf("restore: got %d %s%s, want fault.OK", code, out, errs)
 			}
 			if got := sql("SELECT COUNT(*), MAX(id), MIN(v) FROM f.old"); got != "5 5 before the reset 0" {
-				t.Errorf("rolled forward to %s: %s", at, got)
+				t.Errorf("rolled forward to %s: got %s, want \"5 5 before the reset 0\"", at, got)
 			}
 			if c.spec != "mariadb" { // a drill has the same room, and needs a server
 				return
 			}
 			if code, out, _ := call(t, "drill", "--from", place, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "restarted its binary logs") {
-				t.Errorf("drill: %d %s", code, out)
+				t.Errorf("drill: got %d %s; want code fault.OK, \"rolled forward: 5 transactions\" in it, \"restarted its binary logs\" in it", code, out)
 			}
 			if code, out, errs := call(t, "drill", "--from", late, "--servers", c.spec); code != fault.Failed || !strings.Contains(out+errs, "a different history") {
-				t.Errorf("drill: %d %s%s", code, out, errs)
+				t.Errorf("drill: got %d %s%s; want code fault.Failed, \"a different history\" in out + errs", code, out, errs)
 			}
 			sql("INSERT INTO f.u VALUES (1)")
-			mustRun(t, "backup", "--dsn", n.DSN, "--to", late) // and the mirror is behind it
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", late) // and the mirror goes on after it
 			if code, out, errs := call(t, "drill", "--from", late, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "nothing is rolled forward") || strings.Contains(out, "rolled forward: ") {
-				t.Errorf("drill: %d %s%s", code, out, errs)
+				t.Errorf("drill: got %d %s%s; want code fault.OK, \"nothing is rolled forward\" in it, no \"rolled forward: \" in it", code, out, errs)
 			}
 		})
 	}
@@ -106,7 +106,7 @@ func newestSeries(t *testing.T, at string) string {
 	defer done()
 	all, err := mirror.List(t.Context(), place, at)
 	if err != nil || len(all) != 2 {
-		t.Fatalf("%d series: %v", len(all), err)
+		t.Fatalf("got %d series: %v; want 2", len(all), err)
 	}
 	return slices.MaxFunc(all, func(a, b mirror.Series) int { return a.Logs[len(a.Logs)-1].Last.Compare(b.Logs[len(b.Logs)-1].Last) }).Key
 }

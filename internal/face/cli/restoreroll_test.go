@@ -44,7 +44,7 @@ func (s *restoreStory) last() string {
 	return source + ":" + last[strings.LastIndexByte(last, '-')+1:]
 }
 
-// events: they are as they were at the end of the roll forward, but for those that a server does not have any more.
+// events: they are as they were at the end of the roll forward, except those that a server no longer has.
 func (s *restoreStory) events() {
 	s.sql(s.here, `SET timestamp = UNIX_TIMESTAMP('2001-01-01'); CREATE DATABASE ev; USE ev; CREATE TABLE t (id INT PRIMARY KEY);
 		CREATE EVENT dropped ON SCHEDULE AT '2001-01-05' DO SELECT 1; CREATE EVENT dropped_too ON SCHEDULE AT '2001-01-05' DO SELECT 1; CREATE EVENT later ON SCHEDULE AT '2001-01-05' DO SELECT 2;
@@ -71,7 +71,7 @@ func (s *restoreStory) events() {
 	s.sql(s.here, "DROP DATABASE ev")
 }
 
-// copies: a copy's constraints have names of their own, by which the binary logs find them.
+// copies: a copy's constraints have other names, by which the binary logs find them.
 func (s *restoreStory) copies() {
 	s.sql(s.here, "CREATE DATABASE c; USE c; CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE o (id INT PRIMARY KEY, a INT, b INT, CONSTRAINT `fk``a` FOREIGN KEY (a) REFERENCES p (id), FOREIGN KEY (b) REFERENCES p (id), CONSTRAINT small CHECK (a < 9), CHECK (b < 9)); INSERT INTO o VALUES (1, 1, 1)")
 	place := s.place + "2"
@@ -99,7 +99,7 @@ func (s *restoreStory) copies() {
 	s.sql(s.here, "DROP DATABASE c")
 }
 
-// cutRoll: what was found out before the binary logs is said by a restore that was cut off behind them.
+// cutRoll: what was found out before the binary logs is reported by a restore that was cut off after them.
 func (s *restoreStory) cutRoll() {
 	ctx := s.t.Context()
 	s.sql(s.here, `CREATE DATABASE cr; USE cr; CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2); CREATE TABLE counts (n INT); INSERT INTO counts VALUES (1); CREATE TABLE computed (a INT AS (1) VIRTUAL, c INT AS (a + 1) VIRTUAL); CREATE TABLE tb (b INT); CREATE TRIGGER of_b BEFORE INSERT ON tb FOR EACH ROW SET NEW.b = 1; ALTER TABLE tb CHANGE b c INT;

@@ -24,7 +24,7 @@ func TestRestoreTold(t *testing.T) {
 		CREATE VIEW gone AS SELECT id FROM away; DROP TABLE away; CREATE USER app@localhost; GRANT SELECT ON shop.* TO app@localhost;
 		CREATE DEFINER = app@localhost VIEW names AS SELECT id FROM customers`)
 	if code, out, errs := call(t, "backup", "--dsn", node.DSN, "--to", place); code != fault.OK || !strings.Contains(out+errs, "Views that do not work on the server") {
-		t.Fatalf("%d: %s%s", code, out, errs)
+		t.Fatalf("%d: got %s%s; want code fault.OK, \"Views that do not work on the server\" in out + errs", code, out, errs)
 	}
 	sql(`INSERT INTO shop.customers VALUES (2); DROP VIEW shop.names; CREATE TABLE shop.names (id INT); CREATE DATABASE crm; USE crm;
 		CREATE TABLE visits (id INT PRIMARY KEY, who INT, CONSTRAINT of_whom FOREIGN KEY (who) REFERENCES shop.customers (id)); INSERT INTO visits VALUES (1, 1), (2, 2)`)

@@ -29,7 +29,7 @@ import (
 	"github.com/rissodb/risso/internal/release"
 )
 
-// Main runs one command and gives its exit code.
+// Main runs one command and returns its exit code.
 func Main(ctx context.Context, args []string, s screen.Streams) int {
 	out := &answerWriter{w: s.Out}
 	if !screen.OnTerminal(s.Out) {
@@ -55,14 +55,14 @@ func Main(ctx context.Context, args []string, s screen.Streams) int {
 		return code
 	}
 	message := err.Error()
-	if code == fault.Failed && ctx.Err() != nil { // the signal is why it failed, whatever broke first
+	if code == fault.Failed && ctx.Err() != nil { // the signal is why it failed, no matter what broke first
 		code = fault.Interrupted
 		if errors.Is(err, context.Canceled) {
 			message = "interrupted"
 		}
 	}
-	for _, a := range args { // an argument may stand in a message; its password must not
-		for _, s := range secretSpans(a) { // with the signs around it, for it may be a word of the message, too
+	for _, a := range args { // an argument may be in a message; its password must not
+		for _, s := range secretSpans(a) { // with the signs around it, because it may be a word of the message, too
 			after := min(s[1]+1, len(a))
 			message = strings.ReplaceAll(message, a[s[0]-1:after], a[s[0]-1:s[0]]+"***"+a[s[1]:after])
 		}
@@ -90,7 +90,7 @@ func (a *answerWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// failed is the first error, unless whoever read went away.
+// failed is the first error, unless the reader went away.
 func (a *answerWriter) failed() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -51,29 +51,29 @@ func TestSandboxCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	if progress != "" {
-		t.Errorf("there is progress in a pipe: %s", progress)
+		t.Errorf("there is progress in a pipe: %s, want \"\"", progress)
 	}
 	up := nodesOf(t, out)
 	if len(up) != 2 || up[0]["role"] != "primary" || up[1]["role"] != "replica" {
-		t.Fatalf("nodes: %v", up)
+		t.Fatalf("nodes: got %v; want len(up) 2, up[0][\"role\"] \"primary\", up[1][\"role\"] \"replica\"", up)
 	}
 	for _, key := range []string{"name", "role", "server", "version", "host", "port", "socket", "datadir", "pid", "state", "dsn"} {
 		if up[0][key] == nil || up[0][key] == "" || up[0][key] == 0.0 {
-			t.Errorf("up does not tell %s", key)
+			t.Errorf("up does not tell %s; want up[0][key] not nil, up[0][key] not \"\", up[0][key] not 0.0", key)
 		}
 	}
 	if out, _, err = runSandbox(t, "list", "-o", "json"); err != nil || len(nodesOf(t, out)) != 2 {
-		t.Errorf("list: %s %v", out, err)
+		t.Errorf("list: got %s %v; want len(nodesOf(t, out)) 2", out, err)
 	}
 	if out, _, err = runSandbox(t, "list"); err != nil || strings.Count(out, "running") != 4 {
-		t.Errorf("list: %s %v", out, err)
+		t.Errorf("list: got %s %v; want strings.Count(out, \"running\") 4", out, err)
 	}
 	if out, _, err = runSandbox(t, "servers"); err != nil || !strings.Contains(out, "mariadb") {
-		t.Errorf("servers: %s %v", out, err)
+		t.Errorf("servers: got %s %v; want \"mariadb\" in it", out, err)
 	}
 	trySandboxExec(t)
 	if _, _, err = runSandbox(t, "up", "box"); exitCodeOf(err) != 2 {
-		t.Errorf("up of a name that exists: %v", err)
+		t.Errorf("up of a name that exists: got %v, want 2", err)
 	}
 	trySandboxDown(t, root)
 }
@@ -82,21 +82,21 @@ func trySandboxExec(t *testing.T) {
 	t.Helper()
 	out, _, err := runSandbox(t, "exec", "box", "--", "SELECT 1 AS a, NULL AS b, 'x\ty' AS c;", "SELECT @@max_connections AS m")
 	if want := "a\tb\tc\n1\tNULL\tx\\ty\nm\n55\n"; err != nil || out != want {
-		t.Errorf("exec: %q %v", out, err)
+		t.Errorf("exec: got %q %v; want %q", out, err, want)
 	}
 	out, _, err = runSandbox(t, "exec", "box", "replica1", "-o", "json", "--", "SELECT @@read_only AS r")
 	var got struct{ Results []sandbox.Result }
 	if jerr := json.Unmarshal([]byte(out), &got); err != nil || jerr != nil || *got.Results[0].Rows[0][0] != "1" {
-		t.Errorf("exec as JSON: %q %v %v", out, err, jerr)
+		t.Errorf("exec as JSON: got %q %v %v; want *got.Results[0].Rows[0][0] \"1\"", out, err, jerr)
 	}
 	if out, _, err = runSandbox(t, "exec", "box", "--", "-N", "-e", "SELECT 5"); err != nil || out != "5\n" {
-		t.Errorf("client: %q %v", out, err)
+		t.Errorf("client: got %q %v; want \"5\\n\"", out, err)
 	}
 	if _, _, err = runSandbox(t, "exec", "box", "--", "-e", "SELEC"); exitCodeOf(err) != 1 {
-		t.Errorf("client that fails: %v", err)
+		t.Errorf("client that fails: got %v, want 1", err)
 	}
 	if _, _, err = runSandbox(t, "exec", "box", "nobody", "--", "SELECT 1"); exitCodeOf(err) != 2 || !strings.Contains(fleet.RemedyOf(err), "replica1") {
-		t.Errorf("exec on no node: %v", err)
+		t.Errorf("exec on no node: got %v; want exitCodeOf(err) 2, \"replica1\" in it", err)
 	}
 }
 
@@ -107,23 +107,23 @@ func trySandboxDown(t *testing.T, root string) {
 	}
 	_, _, err := runSandbox(t, "down")
 	if exitCodeOf(err) != 2 || !strings.Contains(fleet.RemedyOf(err), "box, other") {
-		t.Errorf("down with two sandboxes: %v", err)
+		t.Errorf("down with two sandboxes: got %v; want exitCodeOf(err) 2, \"box, other\" in it", err)
 	}
 	if out, _, err := runSandbox(t, "down", "other"); err != nil || out != "sandbox other removed\n" {
-		t.Errorf("down: %q %v", out, err)
+		t.Errorf("down: got %q %v; want \"sandbox other removed\\n\"", out, err)
 	}
 	out, _, err := runSandbox(t, "down", "--output", "json")
 	if err != nil || strings.Join(strings.Fields(out), "") != `{"removed":["box"]}` {
-		t.Errorf("down of the only one: %q %v", out, err)
+		t.Errorf("down of the only one: got %q %v; want strings.Join(strings.Fields(out), \"\") \"{\\\"removed\\\":[\\\"box\\\"]}\"", out, err)
 	}
 	if _, _, err := runSandbox(t, "down"); exitCodeOf(err) != 2 {
-		t.Errorf("down without any: %v", err)
+		t.Errorf("down without any: got %v, want 2", err)
 	}
 	if _, _, err := runSandbox(t, "down", "--all"); err != nil {
 		t.Errorf("down --all without any: %v", err)
 	}
 	if out, _, err := runSandbox(t, "list", "-o", "json"); err != nil || strings.Join(strings.Fields(out), "") != `{"sandboxes":[]}` {
-		t.Errorf("list without any: %q %v", out, err)
+		t.Errorf("list without any: got %q %v; want strings.Join(strings.Fields(out), \"\") \"{\\\"sandboxes\\\":[]}\"", out, err)
 	}
 }
 
@@ -146,10 +146,10 @@ func TestSandboxUpInterrupted(t *testing.T) {
 	}()
 	_, _, err := runSandbox(t, "up", "--topology", "replication")
 	if err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Errorf("up says %v", err)
+		t.Errorf("up says %v; want an error, \"interrupted\" in the error", err)
 	}
 	if found, err := sandbox.List(root); err != nil || len(found) > 0 {
-		t.Errorf("%d sandboxes are left, %v", len(found), err)
+		t.Errorf("%d sandboxes are left, %v; want none", len(found), err)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestSandboxUsage(t *testing.T) {
 		{"down", "a", "--all"}, {"down", "nobody"}, {"exec"}, {"exec", "a", "b", "c"}, {"list", "x"},
 	} {
 		if _, _, err := runSandbox(t, args...); exitCodeOf(err) != 2 {
-			t.Errorf("%v: %v", args, err)
+			t.Errorf("%v: got %v, want 2", args, err)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func nodesOf(t *testing.T, out string) []map[string]any {
 		Sandboxes []struct{ Nodes []map[string]any }
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Sandboxes) != 1 {
-		t.Fatalf("%v in %s", err, out)
+		t.Fatalf("%v in %s; want len(got.Sandboxes) 1", err, out)
 	}
 	return got.Sandboxes[0].Nodes
 }

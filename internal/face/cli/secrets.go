@@ -7,9 +7,9 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// WipePasswords blanks the passwords that stand in args, in place, so that the process list does not show
-// them. The strings of os.Args lie in the memory that the kernel shows as /proc/PID/cmdline, so whoever
-// keeps a value must have cloned it before. It gives copies of all args, for the parser.
+// WipePasswords blanks the passwords in args, in place, so that the process list does not show
+// them. The strings of os.Args are in the memory that the kernel shows as /proc/PID/cmdline, so code that
+// keeps a value must have cloned it before. It returns copies of all args, for the parser.
 func WipePasswords(args []string) []string {
 	safe := make([]string, len(args))
 	for i, a := range args {
@@ -24,7 +24,7 @@ func WipePasswords(args []string) []string {
 	return safe
 }
 
-// passwordValue finds a password that has its name: an option of its own, as sysbench has it, or a parameter of an address.
+// passwordValue finds a password by its name: an option, as sysbench has it, or a parameter of an address.
 var passwordValue = pattern.Lazy(`(?i)^--[a-z_-]*password=(.+)|[?&](?:ssl)?password=([^&]+)`)
 
 // secretSpans finds all passwords in an argument. None of them begins it.
@@ -42,7 +42,7 @@ func secretSpans(arg string) (spans [][2]int) {
 	return spans
 }
 
-// passwordSpan finds the password in an argument that looks like a DSN: between the first colon behind the
+// passwordSpan finds the password in an argument that looks like a DSN: between the first colon after the
 // user and the last @ before the address.
 func passwordSpan(arg string) (start, end int, ok bool) {
 	from := 0

@@ -50,15 +50,15 @@ func TestSecretSpans(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.arg, got, c.want)
 		}
 	}
-	// What stands in a message has no password, wherever the argument ends.
+	// A message contains no password, wherever the argument ends.
 	var errs bytes.Buffer
 	code := Main(t.Context(), []string{"bench", "report", "--mysql-password=hush", "/no/such?password=hush"}, screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
 	if code != fault.Usage || strings.Contains(errs.String(), "hush") {
-		t.Errorf("code %d: %s", code, errs.String())
+		t.Errorf("code %d: got %s; want code fault.Usage, no \"hush\" in it", code, errs.String())
 	}
 	errs.Reset()
 	if code := Main(t.Context(), []string{"bench", "report", "/no/such?password=hush"}, screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}); code != fault.Usage || !strings.Contains(errs.String(), "password=***") {
-		t.Errorf("code %d: %s", code, errs.String())
+		t.Errorf("code %d: got %s; want code fault.Usage, \"password=***\" in it", code, errs.String())
 	}
 }
 
@@ -86,13 +86,13 @@ func TestWipedFromProcessList(t *testing.T) {
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	buf := make([]byte, 6)
 	if n, err := out.Read(buf); err != nil || string(buf[:n]) != "wiped\n" {
-		t.Fatalf("child said %q, %v", buf[:n], err)
+		t.Fatalf("child said %q, %v; want \"wiped\\n\"", buf[:n], err)
 	}
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(line), "tops3cret") || !strings.Contains(string(line), "--mysql-password=*********\x00root:*********@tcp") {
-		t.Errorf("the process list shows %q", line)
+		t.Errorf("the process list shows %q; want no \"tops3cret\" in it, \"--mysql-password=*********\\x00root:*********@tcp\" in it", line)
 	}
 }

@@ -99,7 +99,7 @@ func hostOf(addr string) string {
 	return "localhost"
 }
 
-// inSeconds gives a plain number the unit that sysbench means.
+// inSeconds adds to a plain number the unit that sysbench means.
 func inSeconds(v string) (string, error) {
 	if _, err := strconv.ParseFloat(v, 64); err == nil {
 		return v + "s", nil
@@ -143,7 +143,7 @@ func fromSysbench(args []string) ([]string, error) {
 	}
 	own, _, err := newRoot(screen.Streams{}).Find(args[:2])
 	if err != nil {
-		return args, nil // whoever parses it says what is wrong
+		return args, nil // the parser says what is wrong
 	}
 	options := sysbenchOptions()
 	server := driver.NewConfig()

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// builtRisso is the program itself, for what only a process of its own shows: the one that script/test made, or a pure build.
+// builtRisso is the program itself, for what only a separate process shows: the one that script/test made, or a pure build.
 func builtRisso(t *testing.T) string {
 	t.Helper()
 	if built := os.Getenv("RISSO_BIN"); built != "" {
@@ -158,7 +158,7 @@ func TestTiredUse(t *testing.T) {
 			t.Errorf("%s: ends with %d, want %d; says %q, want %q; writes %.200q", c.line, code, c.code, text, c.says, out.String())
 		}
 		if all := text + out.String(); strings.Contains(all, "goroutine ") || strings.Contains(all, "s3cret") {
-			t.Errorf("%s: %s", c.line, all)
+			t.Errorf("%s: got %s; want no \"goroutine \" in it, no \"s3cret\" in it", c.line, all)
 		}
 	}
 }

@@ -25,58 +25,60 @@ func TestTrust(t *testing.T) {
 	code, key, _ := said(t, "backup", "key")
 	key = strings.TrimSpace(key)
 	if code != fault.OK || !strings.HasPrefix(key, "ed25519:") {
-		t.Fatalf("%d, %q", code, key)
+		t.Fatalf("got %d, %q; want code fault.OK, \"ed25519:\" at its beginning", code, key)
 	}
 	if code, _, err := said(t, "verify", "--from", place); code != fault.OK || err != "" {
-		t.Errorf("one's own: %d, %s", code, err)
+		t.Errorf("one's own: got %d, %s; want code fault.OK, err \"\"", code, err)
 	}
 	if code, out, _ := said(t, "backup", "show", "--from", place); code != fault.OK || !strings.Contains(out, "Signed   by "+key) {
-		t.Errorf("%d, %s", code, out)
+		t.Errorf("got %d, %s; want code fault.OK, %q in it", code, out, "Signed by "+key)
 	}
 	t.Setenv("XDG_CONFIG_HOME", reader)
 	if code, _, err := said(t, "verify", "--from", place); code != fault.OK || !strings.Contains(err, "seen for the first time; from now on its key "+key) {
-		t.Errorf("the first time: %d, %s", code, err)
+		t.Errorf("the first time: got %d, %s; want code fault.OK, %q in it", code, err, "seen for the first time; from now on its key "+key)
 	}
 	if code, _, err := said(t, "verify", "--from", place); code != fault.OK || err != "" {
-		t.Errorf("the second time: %d, %s", code, err)
+		t.Errorf("the second time: got %d, %s; want code fault.OK, err \"\"", code, err)
 	}
 	t.Setenv("XDG_CONFIG_HOME", third)
 	code, other, _ := said(t, "backup", "key")
 	if code != fault.OK || other == key {
-		t.Fatalf("%d, %q", code, other)
+		t.Fatalf("got %d, %q; want code fault.OK, other not %q", code, other, key)
 	}
 	if code, out, _ := said(t, "verify", "--from", place, "--trust", strings.TrimSpace(other)); code != fault.Failed || !strings.Contains(out, "foreign") || !strings.Contains(out, key) {
-		t.Errorf("only another key is trusted: %d, %s", code, out)
+		t.Errorf("only another key is trusted: %d, %s; want code fault.Failed, \"foreign\" in it, %q in it", code, out, key)
 	}
 	if code, _, err := said(t, "verify", "--from", place, "--trust", key); code != fault.OK || !strings.Contains(err, key+" is trusted") {
-		t.Errorf("--trust: %d, %s", code, err)
+		t.Errorf("--trust: got %d, %s; want code fault.OK, %q in it", code, err, key+" is trusted")
 	}
 	if code, _, err := said(t, "verify", "--from", place, "--trust", "nonsense"); code != fault.Usage || !strings.Contains(err, "neither a public key") {
-		t.Errorf("--trust nonsense: %d, %s", code, err)
+		t.Errorf("--trust nonsense: got %d, %s; want code fault.Usage, \"neither a public key\" in it", code, err)
 	}
 	if err := os.Remove(filepath.Join(place, "backups", ids[1], "signature")); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range [][]string{{"verify"}, {"drill"}, {"restore", "--sandbox", "never"}} {
 		if code, out, err := said(t, append(c, "--from", place)...); code != fault.Failed || !strings.Contains(out+err, "it is not signed, so it is unknown who made it") || !strings.Contains(err, "--allow-unsigned") {
-			t.Errorf("%v of a backup without signature: %d, %s%s", c, code, out, err)
+			t.Errorf("%v of a backup without signature: %d, %s%s; want code fault.Failed, \"it is not signed, so it is unknown who made it\" in out + err, \"--allow-unsigned\" in it",
+				c, code, out, err)
 		}
 	}
 	if code, _, err := said(t, "verify", "--from", place, "--allow-unsigned"); code != fault.OK || !strings.Contains(err, "backup "+ids[1]+" is not signed") {
-		t.Errorf("--allow-unsigned: %d, %s", code, err)
+		t.Errorf("--allow-unsigned: got %d, %s; want code fault.OK, \"backup \" + ids[1] + \" is not signed\" in it", code, err)
 	}
-	// A newer one that nobody signed makes no signed one go.
+	// A newer unsigned one removes no signed one.
 	if code, out, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1"); code != fault.OK || !strings.Contains(out, "keep    "+ids[0]+"  the newest") ||
 		!strings.Contains(out, "it replaces none signed by another key: it is not signed") || !strings.Contains(out, "Removed 0 backups of 2") {
-		t.Errorf("prune: %d, %s%s", code, out, err)
+		t.Errorf("prune: got %d, %s%s; want code fault.OK, \"keep \" + ids[0] + \" the newest\" in it, \"it replaces none signed by another key: it is not signed\" in it, \"Removed 0 backups of 2\" in it",
+			code, out, err)
 	}
 	if code, _, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1", "--trust", "nonsense"); code != fault.Usage || !strings.Contains(err, "neither a public key") {
-		t.Errorf("prune --trust nonsense: %d, %s", code, err)
+		t.Errorf("prune --trust nonsense: got %d, %s; want code fault.Usage, \"neither a public key\" in it", code, err)
 	}
 }
 
 // TestLittle: a backup of an account that sees nothing fails and how to fix it; one of an empty server proves nothing and replaces no
-// other until it is accepted; plans and mirrors say which rights they lack.
+// other until it is accepted; plans and mirrors say which privileges are missing.
 func TestLittle(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	node := sandboxtest.Up(t, "mariadb")
@@ -96,22 +98,22 @@ func TestLittle(t *testing.T) {
 		code, out, err := said(t, args...)
 		for _, w := range words {
 			if code != want || !strings.Contains(out+err, w) {
-				t.Errorf("%v: %d, nothing of %q in %s%s", args, code, w, out, err)
+				t.Errorf("%v: got %d, nothing of %q in %s%s; want code %d, %q in out + err", args, code, w, out, err, want, w)
 			}
 		}
 	}
 	refused(fault.Failed, []string{"the account sees 0 in 0", "run GRANT SELECT, SHOW VIEW", "TO 'few'@'localhost'"}, "backup", "--dsn", few, "--to", place)
 	if _, _, err := said(t, "backup", "--dsn", few, "--to", place); strings.Contains(err, "--partial") {
-		t.Errorf("a part that would hold nothing is advised: %s", err)
+		t.Errorf("a part that would hold nothing is advised: %s, want no \"--partial\" in it", err)
 	}
 	refused(fault.Failed, []string{"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO 'few'@'localhost'"}, "binlog", "follow", "--dsn", few, "--to", place, "--once")
 	refused(fault.Failed, []string{"GRANT SELECT, SHOW VIEW ON them TO 'few'@'localhost'"}, "explain", "--dsn", few, "SELECT * FROM shop.t")
 	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", place); code != fault.OK {
-		t.Fatal(err)
+		t.Fatalf("got %v, want code fault.OK", err)
 	}
 	part := t.TempDir()
 	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", part, "--schema", "shop"); code != fault.OK {
-		t.Fatal(err)
+		t.Fatalf("got %v, want code fault.OK", err)
 	}
 	refused(check.Critical, []string{"BACKUP CRITICAL - never backed up as a whole, the newest backup, ", ", holds only shop |"}, "check", "backup", "--from", part)
 	sql("DROP DATABASE shop")
@@ -126,8 +128,8 @@ func TestLittle(t *testing.T) {
 	refused(fault.OK, []string{"Removed 1 backup of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
 }
 
-// TestCheckWithoutIdentity: a monitoring host without an identity knows of an encrypted place whether a backup was proven, by what was signed; of a proof
-// that nobody signed it says that it does not.
+// TestCheckWithoutIdentity: a monitoring host without an identity knows for an encrypted place whether a backup was proven, by what was
+// signed; of a proof that is not signed it says that it does not.
 func TestCheckWithoutIdentity(t *testing.T) {
 	who, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -144,7 +146,7 @@ func TestCheckWithoutIdentity(t *testing.T) {
 	says := func(want int, words string, args ...string) {
 		t.Helper()
 		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
-			t.Errorf("%v: %d, nothing of %q in %s%s", args, code, words, out, err)
+			t.Errorf("%v: got %d, nothing of %q in %s%s; want code %d, %q in out + err", args, code, words, out, err, want, words)
 		}
 	}
 	for _, config := range []string{taker, t.TempDir()} {
@@ -152,22 +154,22 @@ func TestCheckWithoutIdentity(t *testing.T) {
 		says(check.Warning, "no backup was ever proven", "check", "backup")
 	}
 	placestest.Prove(t, place, id, k, false)
-	says(check.Warning, "the newest proof does not count: ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(check.Warning, "the newest proof does not count: ", "check", "backup") // no key is trusted yet, so it is unknown
 	says(fault.OK, "?", "backup", "list")
 	t.Setenv("XDG_CONFIG_HOME", taker)
 	placestest.Prove(t, place, id, k, true)
 	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host
 	says(check.OK, "proven 0 s ago", "check", "backup")
 	if _, out, _ := said(t, "backup", "list", "--from", place); strings.Contains(out, "?") || strings.Contains(out, "in doubt") {
-		t.Errorf("list: %s", out)
+		t.Errorf("list: got %s; want no \"?\" in it, no \"in doubt\" in it", out)
 	}
 	if _, out, _ := said(t, "check", "backup", "--from", place); strings.Contains(out, "recovery=") {
-		t.Errorf("it tells what it does not know: %s", out)
+		t.Errorf("it tells what it does not know: got %s, want no \"recovery=\" in it", out)
 	}
 }
 
-// TestStrangersCount: what somebody else puts into a place, a backup or what a drill found, is told and counts for nothing with who trusts a key; who
-// trusts nobody yet learns nothing by looking.
+// TestStrangersCount: what somebody else puts into a place, a backup or what a drill found, is reported and counts for nothing if a key is
+// trusted; an account that trusts none yet learns nothing by looking.
 func TestStrangersCount(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	place, taker, stranger, looker := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
@@ -179,7 +181,7 @@ func TestStrangersCount(t *testing.T) {
 	says := func(want int, words string, args ...string) {
 		t.Helper()
 		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
-			t.Errorf("%v: %d, nothing of %q in %s%s", args, code, words, out, err)
+			t.Errorf("%v: got %d, nothing of %q in %s%s; want code %d, %q in out + err", args, code, words, out, err, want, words)
 		}
 	}
 	for _, signed := range []bool{false, true} {
@@ -194,10 +196,10 @@ func TestStrangersCount(t *testing.T) {
 		says(fault.OK, ids[1]+"  the newest proven one, by a drill not signed by a trusted key", "backup", "prune", "--keep-last", "1", "--dry-run")
 		says(check.OK, "proven", "check", "backup", "--allow-unsigned")
 		t.Setenv("XDG_CONFIG_HOME", looker)
-		says(check.OK, "proven", "check", "backup") // who trusts nobody
+		says(check.OK, "proven", "check", "backup") // without a trusted key
 		says(check.Warning, why, "check", "backup", "--trust", key)
 		if left, err := os.ReadDir(looker); err != nil || len(left) > 0 {
-			t.Errorf("who looks writes down %v, %v", left, err)
+			t.Errorf("who looks writes down %v, %v; want none", left, err)
 		}
 	}
 	t.Setenv("XDG_CONFIG_HOME", taker)

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 )
 
-// TestWrongUse: what is wrong use ends with 2, says what was meant, and leads to the help of the right command.
+// TestWrongUse: wrong use ends with 2, says what was meant, and leads to the help of the right command.
 func TestWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, say string }{
 		{"nosuch", `risso has no command "nosuch" (risso --help)`},
@@ -34,6 +34,11 @@ func TestWrongUse(t *testing.T) {
 		{"backup --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-rate NaN", `--max-rate "NaN"`},
 		{"backup --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-rate -1", `--max-rate "-1"`},
 		{"backup --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-threads-running -1", "must not be negative"},
+		{"backup --physical --dsn root@tcp(127.0.0.1:1)/ --dry-run --replica db2", "--replica is for --max-lag"},
+		{"backup --physical --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-lag 1s --replica root@tcp(db2", "not a usable DSN"},
+		{"backup --physical --dsn root@tcp(127.0.0.1:1)/ --dry-run --compress none", "--compress does not work with --physical"},
+		{"backup --physical --dsn root@tcp(127.0.0.1:1)/ --dry-run --partial", "--partial does not work with --physical"},
+		{"backup --physical --dsn root@tcp(127.0.0.1:1)/ --dry-run --accept-smaller", "--accept-smaller does not work with --physical"},
 		{"backup --physical --dsn root@tcp(127.0.0.1:1)/ --dry-run --max-rate MB", `--max-rate "MB"`},
 		{"explain -q", "unknown shorthand flag"},
 		{"token create", "risso token create --help"},
@@ -43,18 +48,19 @@ func TestWrongUse(t *testing.T) {
 		var out, said bytes.Buffer
 		code := Main(t.Context(), strings.Fields(c.args), screen.Streams{Out: &out, Err: &said})
 		if code != fault.Usage || out.Len() > 0 || !strings.Contains(said.String(), c.say) || strings.Count(said.String(), "\n") != 1 {
-			t.Errorf("risso %s: code %d, %q, %q; it should tell of %q", c.args, code, out.String(), said.String(), c.say)
+			t.Errorf("risso %s: code %d, %q, %q; it should tell of %q; want code fault.Usage, out.Len() at most 0, %q in it, strings.Count(said.String(), \"\\n\") 1",
+				c.args, code, out.String(), said.String(), c.say, c.say)
 		}
 	}
 	for _, args := range []string{"help", "help backup prune", "help exit-codes", "bench", "backup prune --help", "completion fish", "version", "exit-codes", ""} {
 		var out, said bytes.Buffer
 		if code := Main(t.Context(), strings.Fields(args), screen.Streams{Out: &out, Err: &said}); code != fault.OK || out.Len() == 0 || said.Len() > 0 {
-			t.Errorf("risso %s: code %d, %d bytes, %q", args, code, out.Len(), said.String())
+			t.Errorf("risso %s: code %d, %d bytes, %q; want code fault.OK, out.Len() not 0, said.Len() at most 0", args, code, out.Len(), said.String())
 		}
 	}
 }
 
-// TestDigestAsksNamedServer: without --dsn a server comes from RISSO_DSN or an option file where --for or the like says that one is meant, and
+// TestDigestAsksNamedServer: without --dsn a server comes from RISSO_DSN or an option file if --for or the like says that one is meant, and
 // flags that need a log are wrong then; else digest wants a log.
 func TestDigestAsksNamedServer(t *testing.T) {
 	t.Setenv("RISSO_DSN", "root@tcp(127.0.0.1:1)/")
@@ -75,7 +81,7 @@ func TestDigestAsksNamedServer(t *testing.T) {
 	}
 }
 
-// TestOptionFileNamesNone: an option file that was named and leads to no server is told with what is wrong in it.
+// TestOptionFileNamesNone: an option file that was named and leads to no server is reported with what is wrong in it.
 func TestOptionFileNamesNone(t *testing.T) {
 	t.Setenv("RISSO_DSN", "")
 	dir := t.TempDir()
@@ -107,7 +113,8 @@ func TestErrorsHideArguments(t *testing.T) {
 	} {
 		var out, said bytes.Buffer
 		if code := Main(t.Context(), args, screen.Streams{Out: &out, Err: &said}); code == fault.OK || strings.Contains(out.String()+said.String(), "s3cret") {
-			t.Errorf("risso %s: code %d, %q", strings.Join(args, " "), code, said.String())
+			t.Errorf("risso %s: code %d, %q; want code not fault.OK, no \"s3cret\" in out.String() + said.String()",
+				strings.Join(args, " "), code, said.String())
 		}
 	}
 }
@@ -167,14 +174,14 @@ func TestFlagsAgree(t *testing.T) {
 	})
 }
 
-// TestHelpIsWhole: every command has a line that says what it is for and an example.
+// TestHelpIsWhole: every command has a line that describes it, and an example.
 func TestHelpIsWhole(t *testing.T) {
 	every(newRoot(screen.Streams{}), func(cmd *cobra.Command) {
 		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 			return
 		}
 		if cmd.Short == "" {
-			t.Errorf("%s does not say what it is for", cmd.CommandPath())
+			t.Errorf("%s does not say what it is for, want cmd.Short not \"\"", cmd.CommandPath())
 		}
 		if cmd.Example == "" && cmd.Runnable() && !cmd.HasSubCommands() {
 			t.Errorf("%s has no example", cmd.CommandPath())
@@ -199,7 +206,7 @@ func TestCompletion(t *testing.T) {
 		var out, said bytes.Buffer
 		code := Main(t.Context(), append(append([]string{"__complete"}, strings.Fields(c.args)...), ""), screen.Streams{Out: &out, Err: &said})
 		if code != fault.OK || !strings.Contains(out.String(), c.offers) {
-			t.Errorf("%s: %d %q %q", c.args, code, out.String(), said.String())
+			t.Errorf("%s: got %d %q %q; want code fault.OK, %q in it", c.args, code, out.String(), said.String(), c.offers)
 		}
 	}
 }

@@ -100,7 +100,7 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Lines gives the table's lines without ends, each column as wide as its widest cell; the last is cut at width, when that is above 0.
+// Lines returns the table's lines without ends, each column as wide as its widest cell; the last is cut at width, when that is above 0.
 func (t Table) Lines(width int) []string {
 	widths := make([]int, len(t.Heads))
 	heads := make([]string, len(t.Heads))

@@ -8,7 +8,7 @@ import (
 
 func TestSparkLeavesGaps(t *testing.T) {
 	if got := Spark([]float64{0, math.NaN(), 4, 8}); got != "▁ ▄█" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"▁ ▄█\"", got)
 	}
 }
 

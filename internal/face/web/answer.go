@@ -16,8 +16,8 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// answer is what a question is answered with. It is made, packed and bounded in memory before the first byte is sent: what
-// goes wrong is still told with its status, and a slow reader holds these bytes and nothing else.
+// answer is the answer to a question. It is made, packed and bounded in memory before the first byte is sent: what
+// goes wrong is still reported with its status, and a slow reader holds these bytes and nothing else.
 type answer struct {
 	gate   *gate
 	kind   string // Content-Type
@@ -63,7 +63,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	return stored{a}.Write(b)
 }
 
-// stored keeps what is to be sent.
+// stored keeps what will be sent.
 type stored struct{ a *answer }
 
 const (
@@ -150,7 +150,7 @@ func deadline(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 }
 
-// question answers requests with what make writes. fail tells an error in the words of the API that was asked.
+// question answers requests with what make writes. fail reports an error in the form of the API that was asked.
 func (s *server) question(l *lane, fail func(http.ResponseWriter, error), make func(r *http.Request, a *answer) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := s.gate.answer(r)
@@ -182,7 +182,7 @@ type apiError struct {
 
 func (e *apiError) Unwrap() error { return e.error }
 
-// failed is an error with its status and what mends it, which may be empty.
+// failed is an error with its status and remedy, which may be empty.
 func failed(status int, message, remedy string) *apiError {
 	return &apiError{fleet.WithRemedy(errors.New(message), remedy), status}
 }

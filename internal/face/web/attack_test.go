@@ -42,7 +42,7 @@ func TestWaitersHoldNoPacker(t *testing.T) {
 				r.Header.Set("Accept-Encoding", "gzip")
 				w := httptest.NewRecorder()
 				if h.ServeHTTP(w, r); w.Code != http.StatusOK || w.Header().Get("Content-Encoding") != "gzip" {
-					t.Errorf("%d %v", w.Code, w.Header())
+					t.Errorf("got %d %v; want w.Code http.StatusOK, Get(\"Content-Encoding\") \"gzip\"", w.Code, w.Header())
 				}
 			})
 		}
@@ -64,11 +64,11 @@ func TestWaitersHoldNoPacker(t *testing.T) {
 	}
 	second.Wait()
 	if each := held / mostWaiting; each > 50_000 {
-		t.Errorf("each of %d that wait holds %d bytes", mostWaiting, each)
+		t.Errorf("each of %d that wait holds %d bytes, want at most 50_000", mostWaiting, each)
 	}
 }
 
-// TestOddQuestions: times, steps and numbers that nobody means are answered or refused at once, never with a failure.
+// TestOddQuestions: times, steps and numbers that make no sense are answered or refused immediately, never with a failure.
 func TestOddQuestions(t *testing.T) {
 	s := newSite(t, true)
 	odd := []string{"NaN", "-NaN", "Inf", "-Inf", "1e308", "1e12", "-1e12", "99999999999", "-99999999999", "0", "-1", "0.0000001", "1e-320", "9223372036854775807",
@@ -86,7 +86,7 @@ func TestOddQuestions(t *testing.T) {
 			for _, name := range names {
 				form := url.Values{"query": {questions}, "match[]": {questions}, "start": {at}, "end": {end}, "step": {"1"}, "instance": {"db1"}, "key": {questions}, "from": {at}, "to": {end}}
 				form.Set(name, a)
-				ask(path, form, name == "timeout") // who gives no time gets no answer
+				ask(path, form, name == "timeout") // without time there is no answer
 			}
 		}
 		for _, b := range odd {
@@ -101,12 +101,12 @@ func TestOddQuestions(t *testing.T) {
 		ask("/api/v1/query_range", url.Values{"query": {"time()"}, "start": {at}, "end": {at + ".0005"}, "step": {step}}, false)
 	}
 	if code, body := s.get(t, "/api/v1/query_range?query=1&start=-60000000000&end=250000000000&step=1e6"); code != http.StatusBadRequest || !strings.Contains(body, "11,000 points") {
-		t.Errorf("310,000 points over ten thousand years: %d %.200s", code, body)
+		t.Errorf("310,000 points over ten thousand years: got %d %.200s; want code http.StatusBadRequest, \"11,000 points\" in it", code, body)
 	}
 }
 
 // TestEndlessWorkIsRefused: the engine looks at the clock between two series only; what would keep it busy with one for
-// minutes or hours is never begun, in whatever it is wrapped.
+// minutes or hours is never begun, no matter how it is wrapped.
 func TestEndlessWorkIsRefused(t *testing.T) {
 	s := newSite(t, true)
 	ask := func(query, end string) (int, string) {
@@ -118,19 +118,19 @@ func TestEndlessWorkIsRefused(t *testing.T) {
 		`quantile_over_time(0.5, up[300d])`,
 	} {
 		if code, body := ask(query, "200"); code != http.StatusUnprocessableEntity || !strings.Contains(body, "costly") {
-			t.Errorf("%s: %d %.300s", query, code, body)
+			t.Errorf("%s: got %d %.300s; want code http.StatusUnprocessableEntity, \"costly\" in it", query, code, body)
 		}
 	}
 	for _, query := range []string{ // what dashboards ask
 		`max_over_time(rate(up[5m])[1d:1m])`, `avg_over_time(up[30d])`, `sum_over_time(up[1h:])`, `quantile_over_time(0.99, up[1h])`, `rate(up[1d])`, `sum_over_time(up[1y:1m] @ 100)`,
 	} {
 		if code, body := ask(query, "500"); code != http.StatusOK {
-			t.Errorf("%s: %d %.300s", query, code, body)
+			t.Errorf("%s: got %d %.300s, want http.StatusOK", query, code, body)
 		}
 	}
 }
 
-// TestRudeClients: who sends what HTTP knows no end of is let go, and others are answered meanwhile.
+// TestRudeClients: clients that send without end are disconnected, and others are answered meanwhile.
 func TestRudeClients(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) {
 		o.Limits = config.Limits{Body: 300 * time.Millisecond, Write: 300 * time.Millisecond, Time: time.Second, Wait: time.Second}
@@ -153,7 +153,7 @@ func TestRudeClients(t *testing.T) {
 			t.Parallel()
 			c := s.dial(t)
 			if n, err := io.Copy(c, send); err == nil || strings.Contains(err.Error(), "timeout") {
-				t.Errorf("after %d bytes the connection is still open: %v", n, err)
+				t.Errorf("after %d bytes the connection is still open: %v; want an error, no \"timeout\" in the error", n, err)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestRudeClients(t *testing.T) {
 		t.Parallel()
 		for range 20 {
 			if code, body := s.get(t, "/api/fleet"); code != http.StatusOK {
-				t.Errorf("%d %s", code, body)
+				t.Errorf("got %d %s, want http.StatusOK", code, body)
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestManyQuestionsAtOnce: of hundreds that come at once each is answered, or told to come again.
+// TestManyQuestionsAtOnce: of hundreds that come at the same time each is answered, or told to come again.
 func TestManyQuestionsAtOnce(t *testing.T) {
 	s := newSite(t, true)
 	var wg sync.WaitGroup

@@ -49,11 +49,11 @@ type askedFor struct {
 	asked bool
 }
 
-// askedEvery is how old the memory may be: a token that is made counts at once for people.
+// askedEvery is how old that may be: a new token takes effect immediately for people.
 const askedEvery = time.Second
 
-// tokensAsked says whether a token is asked for: beyond loopback always, on loopback since there is one. Who comes from
-// this machine may be a proxy, behind which everybody does.
+// tokensAsked reports whether a token is asked for: beyond loopback always, on loopback since there is one. What comes from
+// this machine may be a proxy, through which everybody comes.
 func (s *server) tokensAsked(ctx context.Context) (bool, error) {
 	if !s.Open {
 		return true, nil
@@ -74,7 +74,7 @@ func (s *server) tokensAsked(ctx context.Context) (bool, error) {
 
 var errTokens = failed(http.StatusServiceUnavailable, "tokens cannot be checked now", "")
 
-// guard lets a request through when no token is asked for, or it carries one with the role that is needed: as a cookie, as
+// guard lets a request through when no token is asked for, or it carries one with the required role: as a cookie, as
 // Authorization: Bearer TOKEN, or as the password of HTTP basic authentication, which Grafana offers.
 func (s *server) guard(needed state.Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func (s *server) known(r *http.Request) (viewer, error) {
 	return viewer{}, failed(http.StatusUnauthorized, "a token is required", "make one with: risso token create NAME")
 }
 
-// tokensOf gives what may be a token. The login of a proxy may stand where a program puts its token: then the cookie counts.
+// tokensOf returns what may be a token. The login of a proxy may be where a program puts its token: then the cookie counts.
 func tokensOf(r *http.Request) (list []string) {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		list = append(list, strings.TrimSpace(t))
@@ -162,7 +162,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 		writeError(w, errTokens)
 		return
 	}
-	// A proxy that takes TLS away says so; who lies about it harms nobody but himself.
+	// A proxy that terminates TLS says so; a client that lies about it harms only itself.
 	secure := r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: strings.TrimSpace(body.Token), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: secure, Expires: time.Now().AddDate(0, 3, 0)})
@@ -171,7 +171,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 
 // hostCheck refuses a Host header that does not name this Risso: a page elsewhere could otherwise let its own name resolve
 // to Risso's address and read everything on behalf of its user. On loopback that holds for all names but local
-// ones; elsewhere only when names are configured, as nobody else knows them. Requests that another page makes are refused
+// ones; elsewhere only when names are configured, as they are not known otherwise. Requests that another page makes are refused
 // everywhere.
 func (s *server) hostCheck(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
@@ -207,7 +207,7 @@ func (s *server) knownHost(hostport string) bool {
 		return true
 	}
 	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback() || !s.Open // no name, so nobody can let it resolve to something else
+		return ip.IsLoopback() || !s.Open // no name, so it cannot be made to resolve to something else
 	}
 	for _, h := range s.Hosts {
 		if strings.EqualFold(h, host) {

@@ -19,7 +19,7 @@ func TestLoopbackAsksOnceThereIsAToken(t *testing.T) {
 	paths := []string{"/api/fleet", "/api/v1/labels", "/api/self", "/api/benchmarks"}
 	for _, path := range paths {
 		if code, body := s.get(t, path); code != http.StatusOK {
-			t.Errorf("%s before there is a token: %d %s", path, code, body)
+			t.Errorf("%s before there is a token: %d %s, want http.StatusOK", path, code, body)
 		}
 	}
 	_, secret, err := s.facts.CreateToken(t.Context(), "ann", state.RoleLook)
@@ -33,18 +33,18 @@ func TestLoopbackAsksOnceThereIsAToken(t *testing.T) {
 			if code, _ := s.get(t, "/api/fleet"); code == http.StatusUnauthorized {
 				break
 			} else if time.Now().After(deadline) {
-				t.Fatalf("%s: %d without a token", when, code)
+				t.Fatalf("%s: got %d without a token, want time.Now().After(deadline) false", when, code)
 			}
 		}
 		for _, path := range paths {
 			if code, _ := s.get(t, path); code != http.StatusUnauthorized {
-				t.Errorf("%s, %s: %d without a token", when, path, code)
+				t.Errorf("got %s, %s: %d without a token; want http.StatusUnauthorized", when, path, code)
 			}
 		}
 	}
 	shut("with a token")
 	if code, _ := s.get(t, "/api/fleet", "Authorization", "Bearer "+secret); code != http.StatusOK {
-		t.Errorf("with its token: %d", code)
+		t.Errorf("with its token: got %d, want http.StatusOK", code)
 	}
 	if err := s.facts.RevokeToken(t.Context(), "ann"); err != nil {
 		t.Fatal(err)
@@ -91,21 +91,21 @@ func TestLookMayNotAct(t *testing.T) {
 		}
 		resp.Body.Close()
 		if told := resp.Header.Get(roleHeader); told != string(role) {
-			t.Errorf("the page of who may %s is told %q", role, told)
+			t.Errorf("the page of who may %s is told %q, want %q", role, told, string(role))
 		}
 	}
 	for _, a := range acts {
 		code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleLook])
 		if code != http.StatusForbidden || !strings.Contains(body, "--role act") {
-			t.Errorf("%s %s by who may look: %d %s", a.method, a.path, code, body)
+			t.Errorf("%s %s by who may look: %d %s; want code http.StatusForbidden, \"--role act\" in it", a.method, a.path, code, body)
 		}
 	}
 	if len(told) > 0 || len(k.started)+len(k.stopped) > 0 {
-		t.Errorf("it was done all the same: %v %v %v", told, k.started, k.stopped)
+		t.Errorf("it was done all the same: %v %v %v; want no told, no k.started) + len(k.stopped", told, k.started, k.stopped)
 	}
 	for _, a := range acts {
 		if code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleAct]); code != a.code {
-			t.Errorf("%s %s by who may act: %d %s", a.method, a.path, code, body)
+			t.Errorf("%s %s by who may act: %d %s, want %d", a.method, a.path, code, body, a.code)
 		}
 		mu.Lock()
 		if !slices.ContainsFunc(told, func(e fleet.Event) bool {
@@ -116,14 +116,14 @@ func TestLookMayNotAct(t *testing.T) {
 		mu.Unlock()
 	}
 	if k.by != "the acter" {
-		t.Errorf("the run's log would say it was %q", k.by)
+		t.Errorf("the run's log would say it was %q, want \"the acter\"", k.by)
 	}
 	if code, _ := s.get(t, "/api/fleet", "Authorization", "Bearer "+secret[state.RoleLook]); code != http.StatusOK {
-		t.Errorf("who may look cannot: %d", code)
+		t.Errorf("who may look cannot: got %d, want http.StatusOK", code)
 	}
 }
 
-// TestHosts: names are to be configured; beyond loopback they are asked for only when they are.
+// TestHosts: names must be configured; beyond loopback they are checked only if they are.
 func TestHosts(t *testing.T) {
 	for _, c := range []struct {
 		open  bool
@@ -162,16 +162,16 @@ func TestForeignPagesMayNotAct(t *testing.T) {
 	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "null"}} {
 		code, _ := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", append(header, "Cookie", cookieName+"="+secret)...)
 		if code != http.StatusForbidden || len(k.started) > 0 {
-			t.Errorf("%v: %d", header, code)
+			t.Errorf("%v: got %d; want code http.StatusForbidden, no k.started", header, code)
 		}
 	}
 	code, body := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", "Sec-Fetch-Site", "same-origin", "Origin", s.URL, "Cookie", cookieName+"="+secret)
 	if code != http.StatusOK || len(k.started) != 1 {
-		t.Errorf("Risso's own page: %d %s", code, body)
+		t.Errorf("Risso's own page: got %d %s; want code http.StatusOK, len(k.started) 1", code, body)
 	}
 }
 
-// TestHeadersOfAnswers: no answer is taken for a page, whatever stands in it.
+// TestHeadersOfAnswers: no answer is taken for a page, whatever it contains.
 func TestHeadersOfAnswers(t *testing.T) {
 	s := newSite(t, true)
 	for _, path := range []string{"/", "/healthz", "/api/fleet", "/api/nothing", "/api/v1/query?query=1", "/api/v1/query?query=(", "/api/plan?class=x", "/api/chart"} {
@@ -182,7 +182,7 @@ func TestHeadersOfAnswers(t *testing.T) {
 		resp.Body.Close()
 		h := resp.Header
 		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
-			t.Errorf("%s: %v", path, h)
+			t.Errorf("%s: got %v; want Get(\"X-Content-Type-Options\") \"nosniff\", \"frame-ancestors 'none'\" in Get(\"Content-Security-Policy\")", path, h)
 		}
 		if path != "/" && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s: %s", path, h.Get("Content-Security-Policy"))

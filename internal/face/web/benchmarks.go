@@ -144,7 +144,7 @@ func noBenchmark(id int64, err error) error {
 	return err
 }
 
-// benchmark gives one run whole. The curve of its latency is left to the page of risso bench report.
+// benchmark returns one run whole. The curve of its latency is left to the page of risso bench report.
 func (s *server) benchmark(r *http.Request) (any, error) {
 	id, err := benchmarkID(r)
 	if err != nil {

@@ -38,10 +38,10 @@ func TestBenchmarkIsKept(t *testing.T) {
 	s := newSite(t, true)
 	code, body := s.send(t, http.MethodPost, "/api/benchmarks?instance=db1", aRun)
 	if code != http.StatusOK || !strings.Contains(body, `"id":1,"instance":"db1","new":true`) {
-		t.Fatal(code, body)
+		t.Fatalf("got %v, %v; want code http.StatusOK, \"\\\"id\\\":1,\\\"instance\\\":\\\"db1\\\",\\\"new\\\":true\" in it", code, body)
 	}
 	if code, body := s.send(t, http.MethodPost, "/api/benchmarks?instance=db1", aRun); code != http.StatusOK || !strings.Contains(body, `"id":1`) || !strings.Contains(body, `"new":false`) {
-		t.Error(code, body)
+		t.Errorf("got %v, %v; want code http.StatusOK, \"\\\"id\\\":1\" in it, \"\\\"new\\\":false\" in it", code, body)
 	}
 	var list struct {
 		Benchmarks []struct {
@@ -53,11 +53,11 @@ func TestBenchmarkIsKept(t *testing.T) {
 	}
 	s.decode(t, "/api/benchmarks?instance=db1", &list)
 	if len(list.Benchmarks) != 1 || list.Benchmarks[0].P95 != 0.25 || list.Benchmarks[0].Errors != 7 {
-		t.Errorf("%+v", list)
+		t.Errorf("got %+v; want len(Benchmarks) 1, Benchmarks[0].P95 0.25, Benchmarks[0].Errors 7", list)
 	}
 	s.decode(t, "/api/benchmarks?instance=db2", &list)
 	if len(list.Benchmarks) != 0 {
-		t.Errorf("%+v", list)
+		t.Errorf("got %+v, want none", list)
 	}
 	var one struct {
 		Instance string
@@ -67,20 +67,21 @@ func TestBenchmarkIsKept(t *testing.T) {
 	}
 	s.decode(t, "/api/benchmark?id=1", &one)
 	if one.Instance != "db1" || one.To-one.From != 15 || one.Result["workload"] != "point_select" || one.Result["surprise"] != nil || !strings.HasPrefix(one.Machine, "DISTURBED by other programs: client 0.5,") {
-		t.Errorf("%+v", one)
+		t.Errorf("got %+v; want Instance \"db1\", To - one.From 15, Result[\"workload\"] \"point_select\", Result[\"surprise\"] nil, \"DISTURBED by other programs: client 0.5,\" at the beginning of Machine",
+			one)
 	}
 	if code, _ := s.send(t, http.MethodDelete, "/api/benchmark?id=1", ""); code != http.StatusOK {
-		t.Error(code)
+		t.Errorf("got %v, want http.StatusOK", code)
 	}
 	if code, body := s.get(t, "/api/benchmark?id=1"); code != http.StatusNotFound {
-		t.Error(code, body)
+		t.Errorf("got %v, %v; want http.StatusNotFound", code, body)
 	}
 }
 
 func TestBenchmarkOfUnwatchedServer(t *testing.T) {
 	s := newSite(t, true)
 	if code, body := s.send(t, http.MethodPost, "/api/benchmarks", aRun); code != http.StatusOK || !strings.Contains(body, `"instance":""`) {
-		t.Error(code, body)
+		t.Errorf("got %v, %v; want code http.StatusOK, \"\\\"instance\\\":\\\"\\\"\" in it", code, body)
 	}
 }
 
@@ -97,15 +98,15 @@ func TestBenchmarkRefused(t *testing.T) {
 		strings.Replace(aRun, `"seconds":10`, `"seconds":"10"`, 1):     http.StatusBadRequest,
 	} {
 		if code, said := s.send(t, http.MethodPost, "/api/benchmarks", body); code != want || !strings.Contains(said, `"error"`) {
-			t.Errorf("%.60q: %d %s", body, code, said)
+			t.Errorf("got %.60q: %d %s; want code %d, \"\\\"error\\\"\" in it", body, code, said, want)
 		}
 	}
 	if code, said := s.send(t, http.MethodPost, "/api/benchmarks?instance=nobody", aRun); code != http.StatusBadRequest {
-		t.Error(code, said)
+		t.Errorf("got %v, %v; want http.StatusBadRequest", code, said)
 	}
 	for _, path := range []string{"/api/benchmark", "/api/benchmark?id=x", "/api/benchmark?id=-1", "/api/benchmarks?limit=0", "/api/benchmarks?limit=x"} {
 		if code, said := s.get(t, path); code != http.StatusBadRequest {
-			t.Error(path, code, said)
+			t.Errorf("got %v, %v, %v; want http.StatusBadRequest", path, code, said)
 		}
 	}
 	for path, want := range map[string]string{"/api/events?limit=1;x=2": "%3B", "/api/events?limit=%zz": "%25"} {
@@ -115,7 +116,7 @@ func TestBenchmarkRefused(t *testing.T) {
 	}
 	// A page elsewhere may not write, either.
 	if code, _ := s.send(t, http.MethodPost, "/api/benchmarks", aRun, "Origin", "http://evil.example"); code != http.StatusForbidden {
-		t.Error(code)
+		t.Errorf("got %v, want http.StatusForbidden", code)
 	}
 }
 
@@ -123,17 +124,17 @@ func TestBenchmarkNeedsToken(t *testing.T) {
 	s := newSite(t, false)
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		if code, _ := s.send(t, method, "/api/benchmarks", aRun); code != http.StatusUnauthorized {
-			t.Error(method, code)
+			t.Errorf("got %v, %v; want http.StatusUnauthorized", method, code)
 		}
 	}
 	if code, _ := s.send(t, http.MethodDelete, "/api/benchmark?id=1", ""); code != http.StatusUnauthorized {
-		t.Error(code)
+		t.Errorf("got %v, want http.StatusUnauthorized", code)
 	}
 	_, secret, err := s.facts.CreateToken(t.Context(), "bench", state.RoleAct)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if code, body := s.send(t, http.MethodPost, "/api/benchmarks", aRun, "Authorization", fmt.Sprint("Bearer ", secret)); code != http.StatusOK {
-		t.Error(code, body)
+		t.Errorf("got %v, %v; want http.StatusOK", code, body)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing/fstest"
 )
 
-// TestGzipOnlyWhereTaken: an answer of the API and a file of the page are packed for who takes that, and for nobody else.
+// TestGzipOnlyWhereTaken: an answer of the API and a file of the page are packed for clients that take that, and for no others.
 func TestGzipOnlyWhereTaken(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) {
 		o.Page = fstest.MapFS{"index.html": {Data: []byte(strings.Repeat("<p>Risso</p>", 100))}} // worth packing
@@ -28,7 +28,7 @@ func TestGzipOnlyWhereTaken(t *testing.T) {
 			r.Header.Add("Accept-Encoding", v)
 		}
 		if takesGzip(r) != c.packed {
-			t.Errorf("%q: packed %t", c.accept, !c.packed)
+			t.Errorf("%q: packed %t, want takesGzip(r) %v", c.accept, !c.packed, c.packed)
 		}
 	}
 	transport := &http.Transport{DisableCompression: true} // which would ask for gzip itself

@@ -61,7 +61,7 @@ type boundConn struct {
 	busy  int       // requests at work; those on HTTP/1 are one at a time
 }
 
-// refused is told to who comes when all connections are at work.
+// refused is the answer to a client that comes when all connections are at work.
 const refused = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: " + retryAfter + "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 // Accept implements net.Listener.
@@ -74,7 +74,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 		b := &boundConn{Conn: c, l: l, since: time.Now()}
 		victim, ok := l.enter(b)
 		if victim != nil {
-			_ = victim.Close() // it is of no more use, whatever Close says
+			_ = victim.Close() // it is useless now, whatever Close returns
 		}
 		if ok {
 			return b, nil
@@ -112,7 +112,7 @@ func (c *boundConn) Close() error {
 	return c.Conn.Close()
 }
 
-// serving notes that a request is at work until the function that it gives is called.
+// serving notes that a request is at work until the function that it returns is called.
 func (c *boundConn) serving() (done func()) {
 	note := func(n int) {
 		c.l.mu.Lock()

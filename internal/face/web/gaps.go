@@ -16,12 +16,12 @@ import (
 
 // PromQL repeats a value for five minutes when no newer one comes, unless a stale marker says that the series
 // ended; Prometheus writes one when a scrape fails. Here the marker follows from the gap itself: the store
-// keeps none, so that what it gives is exactly what was read.
+// keeps none, so that what it returns is exactly what was read.
 
 // endTolerance is how old the newest value may be, in milliseconds, before it counts as ended: its successor may be under way.
 const endTolerance = 3000
 
-// gapQueryable marks gaps in what another Queryable gives.
+// gapQueryable marks gaps in what another Queryable returns.
 type gapQueryable struct{ storage.Queryable }
 
 // Querier implements storage.Queryable.
@@ -94,15 +94,15 @@ func cadence(l labels.Labels) int64 {
 	return 1000
 }
 
-// gapIterator gives the samples of base, and a stale marker where the next one does not come in time.
+// gapIterator returns the samples of base, and a stale marker where the next one does not come in time.
 type gapIterator struct {
 	base       chunkenc.Iterator
-	every, end int64 // how far apart samples stand; how long the newest is good
+	every, end int64 // how far apart samples are; how long the newest is good
 	maxt       int64
 	t          int64 // of the current sample; math.MinInt64 before the first
 	v          float64
 	marker     bool // the current sample is a marker
-	waits      bool // base stands at the sample behind the marker
+	waits      bool // base is at the sample after the marker
 	done       bool
 }
 
@@ -150,7 +150,7 @@ func (it *gapIterator) mark(after int64) chunkenc.ValueType {
 	return chunkenc.ValFloat
 }
 
-// millis is int64 under a name of its own: go vet takes a Seek(int64) for a wrong io.Seeker.
+// millis is int64 under another name: go vet takes a Seek(int64) for a wrong io.Seeker.
 type millis = int64
 
 // Seek implements chunkenc.Iterator. A marker whose sample lies before t is not given: that sample is not either.

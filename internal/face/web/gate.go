@@ -16,13 +16,13 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 )
 
-// gate lets questions through: so many of a kind at once, and all of them within a bound of memory.
+// gate lets questions through: a number of a kind at a time, and all of them within a bound of memory.
 type gate struct {
 	limits  config.Limits
 	quick   *lane // the present, which pages ask for each second
 	charts  *lane
 	promql  *lane
-	queries *lane // statements, events, and whatever else is asked of a database
+	queries *lane // statements, events, and everything else that is asked of a database
 	held    atomic.Int64
 	heap    heapWatch
 }
@@ -42,7 +42,7 @@ var (
 	errCostly   = errors.New("the question is too costly")
 )
 
-// lane lets so many questions of one kind be worked on at once; a few more wait a little.
+// lane lets a number of questions of one kind be worked on at a time; a few more wait a little.
 type lane struct {
 	places  chan struct{}
 	waiting atomic.Int32
@@ -82,7 +82,7 @@ func (l *lane) leave() { <-l.places }
 // heldShare is the part of the memory that bodies and answers on their way may hold; the rest is for work.
 const heldShare = 3
 
-// hold takes bytes for a body or an answer that lies in memory, as long as some are left.
+// hold takes bytes for a body or an answer that is in memory, as long as some are left.
 func (g *gate) hold(n int64) error {
 	if g.held.Add(n) > g.limits.Memory/heldShare {
 		g.held.Add(-n)
@@ -153,8 +153,8 @@ func residentBytes() int64 {
 	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
 
-// processBytes is what the process has in memory, also what DuckDB took, of which Go's runtime knows nothing; 0 where the system
-// does not tell (proc_pid_statm(5)).
+// processBytes is what the process has in memory, also what DuckDB took, of which Go's runtime knows nothing; 0 if the system
+// does not say (proc_pid_statm(5)).
 func processBytes() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -178,7 +178,7 @@ func (h *heapWatch) guard(ctx context.Context) (guardedCtx context.Context, stop
 	defer h.mu.Unlock()
 	if h.under = append(h.under, q); len(h.under) == 1 {
 		h.idle, h.resident = heapBytes(), processBytes()
-		// Beyond this garbage is collected at any price. It helps; what holds the bound is the watch.
+		// Beyond this garbage is collected at any price. It helps; the watch holds the bound.
 		debug.SetMemoryLimit(min(h.limit, residentBytes()+int64(h.most)))
 		if !h.watching {
 			h.watching = true
@@ -220,14 +220,14 @@ func (h *heapWatch) watch() {
 		h.mu.Unlock()
 		if over {
 			if large {
-				debug.FreeOSMemory() // what a large question took is not to lie beside the next one
+				debug.FreeOSMemory() // the memory of a large question must be free for the next one
 			}
 			return
 		}
 	}
 }
 
-// check gives the reason when the question has been ended, having looked whether it has to be.
+// check returns the reason if the question has been ended, after checking whether it has to be.
 func check(ctx context.Context) error {
 	if q, ok := ctx.Value(guardKey{}).(*guarded); ok {
 		q.watch.look()
@@ -235,7 +235,7 @@ func check(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// refusal is how an error of the gate is told: the status, Prometheus' word for it, and whether to come again soon.
+// refusal is how an error of the gate is reported: the status, Prometheus' word for it, and whether to come again soon.
 // ok is false for all other errors.
 func refusal(err error) (status int, kind string, ok bool) {
 	switch {

@@ -22,5 +22,5 @@ const (
 	formBytes   = 256 << 10        // of a form with a PromQL question
 	smallBody   = 4 << 10          // of a body that holds a token or nothing
 	quickAtOnce = 8                // questions about the present, which cost next to nothing
-	mostWaiting = 100              // questions of a kind in the queue: one more is refused at once
+	mostWaiting = 100              // questions of a kind in the queue: one more is refused immediately
 )

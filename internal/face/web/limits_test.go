@@ -31,7 +31,7 @@ func (s *site) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// ended waits until the server has closed the connection, and gives what came before.
+// ended waits until the server has closed the connection, and returns what came before.
 func ended(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b, err := io.ReadAll(c)
@@ -41,7 +41,7 @@ func ended(t *testing.T, c net.Conn) string {
 	return string(b)
 }
 
-// TestSlowBodiesEnd: whoever sends a body slowly, or not at all, is told so and the connection goes, whatever was asked and
+// TestSlowBodiesEnd: a client that sends a body slowly, or not at all, gets an error and is disconnected, whatever it asked and
 // however the body is counted.
 func TestSlowBodiesEnd(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Body: 300 * time.Millisecond} })
@@ -114,24 +114,24 @@ func TestManyConnections(t *testing.T) {
 		idle = append(idle, c)
 		if i%10 == 0 {
 			if code, body := s.get(t, "/api/fleet"); code != http.StatusOK {
-				t.Fatalf("beside %d connections: %d %s", i, code, body)
+				t.Fatalf("beside %d connections: got %d %s, want http.StatusOK", i, code, body)
 			}
 			http.DefaultClient.CloseIdleConnections()
 		}
 	}
 	if code, _ := s.get(t, "/api/fleet"); code != http.StatusOK {
-		t.Error(code)
+		t.Errorf("got %v, want http.StatusOK", code)
 	}
 	for _, c := range idle[:len(idle)-most] {
 		ended(t, c)
 	}
 }
 
-// TestSlowReadersEnd: who asks for something and does not read it is let go, and holds neither a place nor memory meanwhile.
+// TestSlowReadersEnd: a client that asks for something and does not read it is disconnected, and holds neither a place nor memory meanwhile.
 func TestSlowReadersEnd(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Write: limit, AtOnce: 1, Wait: time.Minute} })
-	// 12 MB, more than the sockets take on their own: a thousand series with long labels.
+	// 12 MB, more than the sockets take by themselves: a thousand series with long labels.
 	long := `count_values("n",vector(time()))`
 	for _, label := range []string{"x", "y", "z"} {
 		long = `label_replace(` + long + `,"` + label + `","` + strings.Repeat(label, 4000) + `","","")`
@@ -143,8 +143,8 @@ func TestSlowReadersEnd(t *testing.T) {
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", query)
 		slow = append(slow, c)
 	}
-	if code, body := s.get(t, "/api/v1/query?query=1"); code != http.StatusOK { // one place, and nobody holds it
-		t.Errorf("beside slow readers: %d %s", code, body)
+	if code, body := s.get(t, "/api/v1/query?query=1"); code != http.StatusOK { // one place, and it is free
+		t.Errorf("beside slow readers: got %d %s, want http.StatusOK", code, body)
 	}
 	for _, c := range slow {
 		// The first byte is sent after the time began.
@@ -155,12 +155,12 @@ func TestSlowReadersEnd(t *testing.T) {
 	time.Sleep(2 * limit)
 	for _, c := range slow {
 		if got := ended(t, c); len(got) > 10_000_000 {
-			t.Errorf("all %d bytes were sent to who did not read them in time", len(got))
+			t.Errorf("all %d bytes were sent to who did not read them in time, want at most 10_000_000", len(got))
 		}
 	}
 }
 
-// TestQueueIsShort: who finds no place in time is told to come again, in the words of the API that was asked.
+// TestQueueIsShort: a client that finds no place in time is told to come again, in the form of the API that was asked.
 func TestQueueIsShort(t *testing.T) {
 	g := newGate(withDefaults(config.Limits{AtOnce: 1, Wait: 10 * time.Millisecond}))
 	s := &server{gate: g}
@@ -174,7 +174,8 @@ func TestQueueIsShort(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.question(g.promql, fail, func(*http.Request, *answer) error { t.Error("it was worked on"); return nil }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "as many questions") {
-			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+			t.Errorf("got %d %v %s; want w.Code http.StatusServiceUnavailable, Get(\"Retry-After\") not \"\", \"as many questions\" in it",
+				w.Code, w.Header(), w.Body)
 		}
 	}
 	close(hold)

@@ -26,10 +26,10 @@ func TestPlansAreDrawn(t *testing.T) {
 		{ID: "b", Text: "<not a plan>"},
 	}, []events.Sample{{Instance: "db1", Text: "select * from orders where customer = 5"}})
 	if !strings.Contains(got[0].Tree, "orders") || !strings.Contains(got[0].Tree, "customer") || strings.Contains(got[0].Tree, "{") {
-		t.Errorf("drawn as %q", got[0].Tree)
+		t.Errorf("drawn as %q; want \"orders\" in it, \"customer\" in it, no \"{\" in it", got[0].Tree)
 	}
 	if got[1].Tree != "" || got[1].Text != "<not a plan>" {
-		t.Errorf("%+v", got[1])
+		t.Errorf("got %+v; want Tree \"\", Text \"<not a plan>\"", got[1])
 	}
 }
 
@@ -50,7 +50,7 @@ func TestSchemas(t *testing.T) {
 	a = s.object(t, fmt.Sprintf("/api/queries/compare?schema=nowhere&from=%d&to=%d&from2=%d&to2=%d", now-7200, now-3600, now-3600, now))
 	expect(t, a, 0.0, "count")
 	if status, _ := s.get(t, "/api/queries/schemas?from=5&to=1"); status != 400 {
-		t.Errorf("a range that ends before it begins: %d", status)
+		t.Errorf("a range that ends before it begins: got %d, want 400", status)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestPlanImage(t *testing.T) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("%d %v", resp.StatusCode, err)
+		t.Fatalf("got %d %v; want 200", resp.StatusCode, err)
 	}
 	csp := resp.Header.Get("Content-Security-Policy")
 	for name, ok := range map[string]bool{
@@ -106,7 +106,7 @@ func TestPlanImage(t *testing.T) {
 		"sandbox": strings.Contains(csp, "sandbox") && !strings.Contains(csp, "allow-"), "no source": strings.HasPrefix(csp, "default-src 'none';"), "no script": !strings.Contains(string(body), "<script"),
 		"name": strings.Contains(string(body), "&lt;script&gt;"), "dark only": !strings.Contains(string(body), "prefers-color-scheme")} {
 		if !ok {
-			t.Errorf("%s: %v %s", name, resp.Header, body)
+			t.Errorf("%s: got %v %s, want ok true", name, resp.Header, body)
 		}
 	}
 	for d := xml.NewDecoder(strings.NewReader(string(body))); ; {
@@ -122,18 +122,18 @@ func TestPlanImage(t *testing.T) {
 	for query, want := range map[string]int{"class=" + class(1) + "&id=p2": 404, "class=" + class(1) + "&id=p3": 404, "class=" + class(1) + "&id=p1&instance=db9": 404,
 		"class=x&id=p1": 400, "": 400, "class=" + class(1) + "&id=p1&theme=pink": 400} {
 		if status, body := s.get(t, "/api/plan?"+query); status != want || !strings.Contains(body, `"error"`) {
-			t.Errorf("%s: %d %s", query, status, body)
+			t.Errorf("%s: got %d %s; want status %d, \"\\\"error\\\"\" in it", query, status, body, want)
 		}
 	}
 	if status, _ := newSite(t, false).get(t, "/api/plan?class="+class(1)+"&id=p1"); status != 401 {
-		t.Errorf("without a token: %d", status)
+		t.Errorf("without a token: got %d, want 401", status)
 	}
 	if status, _ := newSite(t, true).get(t, "/api/plan?class="+class(1)+"&id=p1"); status != 404 {
-		t.Errorf("without a store: %d", status)
+		t.Errorf("without a store: got %d, want 404", status)
 	}
 }
 
-// TestCovered tells which minutes were read, in the list and of one class.
+// TestCovered reports which minutes were read, in the list and of one class.
 func TestCovered(t *testing.T) {
 	s, now := planned(t)
 	for _, path := range []string{"/api/queries?", "/api/query?id=" + class(1) + "&"} {
@@ -149,6 +149,6 @@ func TestCovered(t *testing.T) {
 	}
 	a := s.object(t, fmt.Sprintf("/api/queries?instance=db2&from=%d&to=%d", now-900, now))
 	if l, ok := a["covered"].([]any); !ok || len(l) != 0 {
-		t.Errorf("of a server that was never read: %v", a["covered"])
+		t.Errorf("of a server that was never read: %v; want ok true, no l", a["covered"])
 	}
 }

@@ -40,7 +40,7 @@ type promAPI struct {
 	limits config.Limits
 }
 
-// promStore is what PromQL is asked of.
+// promStore is what PromQL queries.
 type promStore interface {
 	Queryable() storage.Queryable
 	QueryableFor(parser.Expr) storage.Queryable
@@ -80,7 +80,7 @@ func badData(format string, args ...any) error {
 	return &promError{status: http.StatusBadRequest, kind: "bad_data", err: fmt.Errorf(format, args...)}
 }
 
-// promAnswer writes what a question gives in Prometheus' form.
+// promAnswer writes an answer in Prometheus' form.
 func promAnswer(h func(*http.Request) (any, error)) func(*http.Request, *answer) error {
 	return func(r *http.Request, a *answer) error {
 		data, err := h(r)
@@ -277,7 +277,7 @@ func (p *promAPI) matchers(r *http.Request, needed bool) ([][]*labels.Matcher, e
 	return out, nil
 }
 
-// querier reads within start and end of the request, which it gives in milliseconds too.
+// querier reads within start and end of the request, which it has in milliseconds too.
 func (p *promAPI) querier(r *http.Request) (q storage.Querier, from, to int64, err error) {
 	end, err := promTime(r.Form, "end", time.Now())
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	mostCursors    = 2000     // series that are read side by side, each with an hour in memory
 )
 
-// checkExpression refuses a text whose reading alone would cost too much. What is wrong otherwise is for the parser to say.
+// checkExpression refuses a text whose reading alone would cost too much. Other errors are left to the parser.
 func checkExpression(text string) error {
 	if len(text) > mostExpression {
 		return badData("the expression has more than %d bytes", mostExpression)
@@ -60,7 +60,7 @@ func checkExpression(text string) error {
 	}
 }
 
-// regexpCost is about how many instructions a regular expression has as it stands, and how many it becomes when its repeats
+// regexpCost is about how many instructions a regular expression has as written, and how many it becomes when its repeats
 // are written out. Far more than mostRegexp is as good as any number.
 func regexpCost(re *syntax.Regexp) (plain, all int) {
 	plain, all = 1, 1
@@ -75,7 +75,7 @@ func regexpCost(re *syntax.Regexp) (plain, all int) {
 }
 
 // labelSize is how long a label's value may become in an expression. label_replace and label_join work on all series at once
-// and multiply what they are given: ten letters become gigabytes in three calls.
+// and multiply their arguments: ten letters become gigabytes in three calls.
 func labelSize(node parser.Node) int {
 	const given = 256 // longer values in the store are not expected, and are few
 	size := given
@@ -166,7 +166,7 @@ func (q boundQuerier) Select(ctx context.Context, sortSeries bool, hints *storag
 	return &boundSet{SeriesSet: q.Querier.Select(ctx, sortSeries, &h, matchers...), b: q.b, ctx: ctx}
 }
 
-// boundSet counts the series that it gives.
+// boundSet counts the series that it returns.
 type boundSet struct {
 	storage.SeriesSet
 	b    *bounds

@@ -42,7 +42,7 @@ func TestCostlyExpressionsAreRefused(t *testing.T) {
 		}
 		code, body := s.post(t, "/api/v1/query", url.Values{"query": {expr}})
 		if code != http.StatusBadRequest || !strings.Contains(body, `"errorType":"bad_data"`) {
-			t.Errorf("%s: %d %.300s", name, code, body)
+			t.Errorf("%s: got %d %.300s; want code http.StatusBadRequest, \"\\\"errorType\\\":\\\"bad_data\\\"\" in it", name, code, body)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestOrdinaryExpressionsAreAnswered(t *testing.T) {
 		`sum(rate(` + questions + `[5m]))` + strings.Repeat(` or sum(rate(`+questions+`[5m]))`, 100),
 	} {
 		if code, body := s.post(t, "/api/v1/query", url.Values{"query": {expr}}); code != http.StatusOK {
-			t.Errorf("%.100s: %d %.300s", expr, code, body)
+			t.Errorf("got %.100s: %d %.300s, want http.StatusOK", expr, code, body)
 		}
 	}
 }
@@ -82,11 +82,12 @@ func TestSeriesAreBounded(t *testing.T) {
 	} {
 		code, body := s.post(t, path, form)
 		if code != http.StatusUnprocessableEntity || !strings.Contains(body, `"errorType":"execution"`) || !strings.Contains(body, "more than 1 series") {
-			t.Errorf("%s: %d %s", path, code, body)
+			t.Errorf("%s: got %d %s; want code http.StatusUnprocessableEntity, \"\\\"errorType\\\":\\\"execution\\\"\" in it, \"more than 1 series\" in it",
+				path, code, body)
 		}
 	}
 	if code, body := s.post(t, "/api/v1/query", url.Values{"query": {questions}, "time": {at}}); code != http.StatusOK || !strings.Contains(body, "1210") {
-		t.Errorf("one series: %d %s", code, body)
+		t.Errorf("one series: got %d %s; want code http.StatusOK, \"1210\" in it", code, body)
 	}
 }
 
@@ -96,11 +97,11 @@ func TestAnswerIsBounded(t *testing.T) {
 	for _, header := range [][]string{nil, {"Accept-Encoding", "gzip"}} {
 		code, body := s.get(t, "/api/v1/query_range?query=time()&start=0&end=10000&step=1", header...)
 		if code != http.StatusUnprocessableEntity || !strings.Contains(body, "more than 10000 bytes") {
-			t.Errorf("%v: %d %.200s", header, code, body)
+			t.Errorf("%v: got %d %.200s; want code http.StatusUnprocessableEntity, \"more than 10000 bytes\" in it", header, code, body)
 		}
 	}
 	if code, body := s.get(t, "/api/chart?instance=db1&from=0&to=4000&step=1&key=x&key=y"); code != http.StatusUnprocessableEntity || strings.Contains(body, "again") { // the same question has no other answer later
-		t.Errorf("a chart: %d %.200s", code, body)
+		t.Errorf("a chart: got %d %.200s; want code http.StatusUnprocessableEntity, no \"again\" in it", code, body)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The engine looks whether its time is over between series, and not while it works on one: a subquery in a subquery keeps it
+// The engine checks whether its time is over between series, and not while it works on one: a subquery in a subquery keeps it
 // busy with a single series for hours, and one of small steps over a long range in which there is no sample, too. So what
 // one series may cost is bounded before the engine begins.
 const (
@@ -33,7 +33,7 @@ type workload struct {
 	samples float64 // that a window can have at the most
 }
 
-// check gives errCostly for an expression that is evaluated in a course, within a subquery or not.
+// check returns errCostly for an expression that is evaluated in a course, within a subquery or not.
 func (w workload) check(node parser.Node, c course, within bool) error {
 	switch n := node.(type) {
 	case *parser.Call:
@@ -55,7 +55,7 @@ func (w workload) check(node parser.Node, c course, within bool) error {
 	return nil
 }
 
-// courseOf is the course of what stands in a subquery.
+// courseOf is the course of what is in a subquery.
 func courseOf(n *parser.SubqueryExpr, c course) course {
 	if n.Timestamp != nil || n.StartOrEnd != 0 { // it is evaluated once
 		c = course{}
@@ -67,7 +67,7 @@ func courseOf(n *parser.SubqueryExpr, c course) course {
 	return course{c.span + float64(n.Range.Milliseconds()), step}
 }
 
-// window is what it costs a function to go over the windows that an argument stands for; 0 when it is none.
+// window is what it costs a function to go over the windows that an argument represents; 0 if it is none.
 func (w workload) window(function string, arg parser.Expr, c course, within bool) float64 {
 	cost, count := 1.0, 0.0
 	switch function {

@@ -32,18 +32,18 @@ type ProtectFacts interface {
 
 // Protect is what the web face asks of the part of Risso that protects servers.
 type Protect interface {
-	// Want says how an instance is to be protected; nil: nothing is configured for it.
+	// Want says how an instance should be protected; nil: nothing is configured for it.
 	Want(instance string) *verdict.Want
 	// Plan says what is configured, in words for the page; "" when nothing is.
 	Plan(instance string) protect.Plan
-	// Kept says of each backup of an instance, by place and ID, why retention keeps it; nil where nothing is configured.
+	// Kept says about each backup of an instance, by place and ID, why retention keeps it; nil if nothing is configured.
 	Kept(ctx context.Context, instance string) map[protect.BackupKey]protect.Kept
 	Running() []jobs.Progress
 	Start(job, by string) error // by names who did it
 	Stop(run int64, by string) error
 }
 
-// moment is a time as the page reads it: unix seconds, null where there is none.
+// moment is a time as the page reads it: unix seconds, null if there is none.
 func moment(t time.Time) *float64 {
 	if t.IsZero() {
 		return nil
@@ -101,7 +101,7 @@ func runOf(r state.Run, names map[int64]string) protectRun {
 type protectJob struct {
 	Name     string        `json:"name"`
 	Kind     state.JobKind `json:"kind"`
-	Schedule string        `json:"schedule"` // empty: by hand, or behind after
+	Schedule string        `json:"schedule"` // empty: by hand, or after another
 	After    string        `json:"after,omitempty"`
 	Due      *float64      `json:"due"`
 	Last     *protectRun   `json:"last"`
@@ -141,7 +141,7 @@ type protectRow struct {
 	Jobs     []protectJob     `json:"jobs"`
 }
 
-// protected gives how every server is protected, the worst first.
+// protected returns how every server is protected, the worst first.
 func (s *server) protected(r *http.Request) (any, error) {
 	rows, err := s.protectRows(r.Context(), time.Now())
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 	return rows, nil
 }
 
-// protectedSource goes up from a replica to the first server that is backed up, or is to be; "" when there is none.
+// protectedSource goes up from a replica to the first server that is or should be backed up; "" if there is none.
 func (s *server) protectedSource(id string, sources map[string]string, known []state.Protection) string {
 	for range len(sources) { // two servers may be each other's replicas
 		id = sources[id]
@@ -229,7 +229,7 @@ func (s *server) protectedSource(id string, sources map[string]string, known []s
 	return ""
 }
 
-// protectFill fills in what is known and what is to be said of it.
+// protectFill fills in what is known and what to say about it.
 func (s *server) protectFill(row *protectRow, f verdict.Facts, now time.Time) {
 	var want *verdict.Want
 	if s.Protect != nil {
@@ -252,7 +252,7 @@ func (s *server) protectFill(row *protectRow, f verdict.Facts, now time.Time) {
 	}
 }
 
-// protectJobs gives the jobs of each instance with their last runs.
+// protectJobs returns the jobs of each instance with their last runs.
 func (s *server) protectJobs(ctx context.Context) (map[string][]protectJob, error) {
 	list, err := s.Facts.Jobs(ctx)
 	if err != nil {
@@ -288,7 +288,7 @@ func kindOrder(k state.JobKind) int {
 	return slices.Index([]state.JobKind{state.JobBackup, state.JobCopy, state.JobPrune, state.JobMirror, state.JobDrill, state.JobVerify, state.JobChecksum}, k)
 }
 
-// protectRunning gives what goes on for each instance. Mirrors go on for good and are told as jobs.
+// protectRunning returns what is running for each instance. Mirrors run forever and are listed as jobs.
 func (s *server) protectRunning() map[string][]protectRunning {
 	out := map[string][]protectRunning{}
 	if s.Protect == nil {
@@ -321,7 +321,7 @@ type protectDrill struct {
 // mostShown is how many backups, drills and runs the page of a server begins with.
 const mostShown = 400
 
-// protectedServer gives all of one server.
+// protectedServer returns everything about one server.
 func (s *server) protectedServer(r *http.Request) (any, error) {
 	ctx, id := r.Context(), r.URL.Query().Get("id")
 	rows, err := s.protectRows(ctx, time.Now())
@@ -355,7 +355,7 @@ func (s *server) protectedServer(r *http.Request) (any, error) {
 	return map[string]any{"now": float64(time.Now().UnixMilli()) / 1000, "server": rows[i], "backups": s.backupsOf(ctx, id, backups, drills), "drills": drillsOf(drills), "runs": shown}, nil
 }
 
-// jobNames gives the names of all jobs by their numbers.
+// jobNames returns the names of all jobs by their numbers.
 func (s *server) jobNames(ctx context.Context) (map[int64]string, error) {
 	list, err := s.Facts.Jobs(ctx)
 	names := make(map[int64]string, len(list))
@@ -365,7 +365,7 @@ func (s *server) jobNames(ctx context.Context) (map[int64]string, error) {
 	return names, err
 }
 
-// backupsOf gives backups with their proofs and what retention says.
+// backupsOf returns backups with their proofs and what retention says.
 func (s *server) backupsOf(ctx context.Context, id string, list []state.Backup, drills []state.Drill) []*protectBackup {
 	var kept map[protect.BackupKey]protect.Kept
 	if s.Protect != nil {
@@ -400,7 +400,7 @@ func drillsOf(list []state.Drill) []protectDrill {
 	return out
 }
 
-// protectRunDetail gives one run with its progress and log.
+// protectRunDetail returns one run with its progress and log.
 func (s *server) protectRunDetail(r *http.Request) (any, error) {
 	id, err := runID(r)
 	if err != nil {

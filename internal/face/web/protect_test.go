@@ -119,7 +119,7 @@ func TestUnprotected(t *testing.T) {
 	expect(t, a, nil, "servers", 0, "last_backup")
 	expect(t, a, "risso backup --dsn … --to DIR", "servers", 0, "findings", 0, "remedy")
 	if code, body := s.send(t, http.MethodPost, "/api/protect/start?job=x", ""); code != http.StatusConflict || !strings.Contains(body, "config file") {
-		t.Error(code, body)
+		t.Errorf("got %v, %v; want code http.StatusConflict, \"config file\" in it", code, body)
 	}
 	// A server that is not watched any more is shown as long as there are backups of it.
 	if err := s.facts.AddBackup(t.Context(), state.Backup{Place: "/b", ID: "x", Instance: "gone", Began: time.Now().Add(-time.Hour), Ended: time.Now()}); err != nil {
@@ -147,11 +147,11 @@ func TestStartAndStop(t *testing.T) {
 		{"/api/protect/stop?id=x", http.StatusBadRequest, "number of a run"},
 	} {
 		if code, body := s.send(t, http.MethodPost, c.path, ""); code != c.code || !strings.Contains(body, c.say) {
-			t.Errorf("%s: %d %s", c.path, code, body)
+			t.Errorf("%s: got %d %s; want code %d, %q in it", c.path, code, body, c.code, c.say)
 		}
 	}
 	if len(k.started) != 1 || len(k.stopped) != 1 {
-		t.Errorf("%v %v", k.started, k.stopped)
+		t.Errorf("got %v %v; want len(k.started) 1, len(k.stopped) 1", k.started, k.stopped)
 	}
 	if code, _ := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", "Origin", "http://evil.example"); code != http.StatusForbidden || len(k.started) != 1 {
 		t.Error("a page elsewhere may start jobs")
@@ -162,7 +162,7 @@ func TestStartAndStop(t *testing.T) {
 	for path, want := range map[string]int{"/api/protect/server": http.StatusNotFound, "/api/protect/server?id=nobody": http.StatusNotFound, "/api/protect/run?id=99": http.StatusNotFound,
 		"/api/protect/run?id=0": http.StatusBadRequest} {
 		if code, body := s.get(t, path); code != want || !strings.Contains(body, `"error"`) {
-			t.Error(path, code, body)
+			t.Errorf("got %v, %v, %v; want code %v, \"\\\"error\\\"\" in it", path, code, body, want)
 		}
 	}
 }
@@ -171,12 +171,12 @@ func TestProtectNeedsToken(t *testing.T) {
 	s, k, _ := protectSite(t, false)
 	for _, path := range []string{"/api/protect", "/api/protect/server?id=db1", "/api/protect/run?id=1"} {
 		if code, _ := s.get(t, path); code != http.StatusUnauthorized {
-			t.Error(path, code)
+			t.Errorf("got %v, %v; want http.StatusUnauthorized", path, code)
 		}
 	}
 	for _, path := range []string{"/api/protect/start?job=db1/backup", "/api/protect/stop?id=7"} {
 		if code, _ := s.send(t, http.MethodPost, path, ""); code != http.StatusUnauthorized || len(k.started)+len(k.stopped) > 0 {
-			t.Error(path, code)
+			t.Errorf("got %v, %v; want code http.StatusUnauthorized, no k.started) + len(k.stopped", path, code)
 		}
 	}
 }

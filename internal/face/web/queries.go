@@ -80,7 +80,7 @@ func statementRange(q url.Values, from, to string) (events.Range, error) {
 	return events.Range{From: f, To: t}, err
 }
 
-// instancesOf reads instance, which may be repeated; none stands for all.
+// instancesOf reads instance, which may be repeated; none means all.
 func instancesOf(q url.Values) ([]string, error) {
 	list := []string{}
 	for _, i := range q["instance"] {
@@ -250,7 +250,7 @@ func list[T any](l []T) []T {
 	return l
 }
 
-// seriesOf gives the history as columns, a value for each step; nothing ran where calls are 0.
+// seriesOf returns the history as columns, a value for each step; nothing ran where calls are 0.
 func seriesOf(a *events.ClassAnswer, r events.Range) map[string]any {
 	begin := r.From - r.From%a.Step
 	n := int((r.To-begin-1)/a.Step) + 1

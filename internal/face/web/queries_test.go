@@ -89,7 +89,7 @@ func (s *site) object(t *testing.T, path string) map[string]any {
 	status, body := s.get(t, path)
 	var out map[string]any
 	if err := json.Unmarshal([]byte(body), &out); err != nil || status != 200 {
-		t.Fatalf("%s: %d %s %v", path, status, body, err)
+		t.Fatalf("%s: got %d %s %v; want 200", path, status, body, err)
 	}
 	return out
 }
@@ -157,7 +157,7 @@ func TestQuery(t *testing.T) {
 	times, _ := series["time"].([]any)
 	step, _ := a["step"].(float64)
 	if len(times) == 0 || len(times) > 62 || step < 60 {
-		t.Fatalf("%d points of %v s", len(times), step)
+		t.Fatalf("got %d points of %v s; want len(times) not 0, len(times) at most 62, step at least 60", len(times), step)
 	}
 	calls := 0.0
 	for name, v := range series {
@@ -190,16 +190,16 @@ func TestQuery(t *testing.T) {
 	expect(t, a, "", "plan_note")
 	expect(t, s.object(t, fmt.Sprintf("/api/query?id=%s&from=%d&to=%d", class(3), now-7200, now)), history.NotCaught, "plan_note")
 	if id, _ := a["pt_id"].(string); len(id) != 32 {
-		t.Errorf("pt_id %q", id)
+		t.Errorf("pt_id %q, want length 32", id)
 	}
 	if plans, ok := a["plans"].([]any); !ok || len(plans) != 0 {
-		t.Errorf("plans %v", a["plans"])
+		t.Errorf("plans %v; want ok true, no plans", a["plans"])
 	}
 	if status, body := s.get(t, "/api/query?id=xyz"); status != 400 || !strings.Contains(body, "hex") {
-		t.Errorf("%d %s", status, body)
+		t.Errorf("got %d %s; want status 400, \"hex\" in it", status, body)
 	}
 	if status, _ := s.get(t, "/api/query?id="+class(99)); status != 404 {
-		t.Errorf("an unknown class: %d", status)
+		t.Errorf("an unknown class: got %d, want 404", status)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestCompare(t *testing.T) {
 	expect(t, a, "same", "changes", 2, "kind")
 	expect(t, a, 0.11, "a", "load")
 	if status, body := s.get(t, "/api/queries/compare?from=1&to=2"); status != 400 || !strings.Contains(body, "from2") {
-		t.Errorf("%d %s", status, body)
+		t.Errorf("got %d %s; want status 400, \"from2\" in it", status, body)
 	}
 }
 
@@ -228,11 +228,11 @@ func TestNoStatements(t *testing.T) {
 		a := s.object(t, path)
 		expect(t, a, false, "available")
 		if why, _ := a["why"].(string); why == "" {
-			t.Errorf("%s: %v", path, a)
+			t.Errorf("%s: got %v, want why not \"\"", path, a)
 		}
 	}
 	guarded := newSite(t, false)
 	if status, _ := guarded.get(t, "/api/queries"); status != 401 {
-		t.Errorf("without a token: %d", status)
+		t.Errorf("without a token: got %d, want 401", status)
 	}
 }

@@ -57,7 +57,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBody reads a body of at most so many bytes, which lie in memory until release is called.
+// readBody reads a body of limited size, which is in memory until release is called.
 func (s *server) readBody(w http.ResponseWriter, r *http.Request, most int64) (body []byte, release func(), err error) {
 	room := most
 	if r.ContentLength >= 0 {
@@ -86,7 +86,7 @@ func bodyError(err error, most int64) error {
 	return badRequest("the body did not come whole", "")
 }
 
-// queryError says what is wrong with what stands behind the ? of an address.
+// queryError says what is wrong with what follows the ? of an address.
 func queryError(query string, err error) error {
 	if strings.Contains(query, ";") {
 		return badRequest("a semicolon in the address, behind the ?", "write it as %3B; & separates parameters")
@@ -94,7 +94,7 @@ func queryError(query string, err error) error {
 	return badRequest("the address, behind the ?: "+err.Error(), "write a percent sign as %25")
 }
 
-// readForm reads the form of a POST, beside what stands behind the ? of its address. It lies in memory until release is called.
+// readForm reads the form of a POST, in addition to what follows the ? of its address. It is in memory until release is called.
 func (s *server) readForm(w http.ResponseWriter, r *http.Request) (release func(), err error) {
 	release = func() {}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // which ParseForm would not tell from a body's

@@ -26,7 +26,7 @@ import (
 const questions = "mysql_global_status_questions"
 
 // site is a Risso with two minutes of a made-up server in its stores: a counter that grows by 10 a second,
-// stands still in one second and has a gap of five.
+// does not change in one second and has a gap of five.
 type site struct {
 	*httptest.Server
 	facts *state.Store
@@ -126,7 +126,7 @@ func (s *site) decode(t *testing.T, path string, into any) {
 	t.Helper()
 	code, body := s.get(t, path)
 	if code != http.StatusOK {
-		t.Fatalf("%s: %d %s", path, code, body)
+		t.Fatalf("%s: got %d %s, want http.StatusOK", path, code, body)
 	}
 	if err := json.Unmarshal([]byte(body), into); err != nil {
 		t.Fatalf("%s: %v in %s", path, err, body)
@@ -146,23 +146,23 @@ func TestChartShowsStallAndGap(t *testing.T) {
 	s.decode(t, fmt.Sprintf("/api/chart?instance=db1&from=%d&to=%d&points=200&key=%s", s.from, s.from+120, questions), &c)
 	avg := c.Series[0].Avg
 	if c.Step != 1 || len(avg) != 120 || c.Series[0].Type != "counter" {
-		t.Fatalf("step %d, %d points, %s", c.Step, len(avg), c.Series[0].Type)
+		t.Fatalf("step %d, %d points, %s; want c.Step 1, len(avg) 120, c.Series[0].Type \"counter\"", c.Step, len(avg), c.Series[0].Type)
 	}
 	for i, v := range avg {
 		switch {
 		case i == 0 || i >= 40 && i <= 45: // no rate without a second before it
 			if v != nil {
-				t.Errorf("second %d: %v was invented", i, *v)
+				t.Errorf("second %d: %v was invented, want v nil", i, *v)
 			}
 		case v == nil:
-			t.Errorf("second %d is missing", i)
+			t.Errorf("second %d is missing, want v not nil", i)
 		case i == 70 && *v != 0, i != 70 && *v != 10:
 			t.Errorf("second %d: %v", i, *v)
 		}
 	}
 	s.decode(t, fmt.Sprintf("/api/chart?instance=db1&from=%d&to=%d&step=60&key=%s", s.from, s.from+120, questions), &c)
 	if l := c.Series[0]; *l.Min[1] != 0 || *l.Max[1] != 10 || l.N[0] != 53 {
-		t.Errorf("minutes: min %v max %v n %v: the stall of one second must show", *l.Min[1], *l.Max[1], l.N)
+		t.Errorf("minutes: min %v max %v n %v: the stall of one second must show; want *l.Min[1] 0, *l.Max[1] 10, l.N[0] 53", *l.Min[1], *l.Max[1], l.N)
 	}
 }
 
@@ -170,11 +170,11 @@ func TestChartRefusesNonsense(t *testing.T) {
 	s := newSite(t, true)
 	for _, q := range []string{"", "?instance=db1", "?instance=db1&key=x&from=9&to=3", "?instance=db1&key=x&from=abc", "?instance=db1&key=x&step=1&from=0", "?instance=db1&key=x&from=NaN"} {
 		if code, body := s.get(t, "/api/chart"+q); code != http.StatusBadRequest || !strings.Contains(body, `"error"`) {
-			t.Errorf("%s: %d %s", q, code, body)
+			t.Errorf("%s: got %d %s; want code http.StatusBadRequest, \"\\\"error\\\"\" in it", q, code, body)
 		}
 	}
 	if code, _ := s.get(t, "/api/nothing"); code != http.StatusNotFound {
-		t.Errorf("an unknown path: %d", code)
+		t.Errorf("an unknown path: got %d, want http.StatusNotFound", code)
 	}
 }
 
@@ -193,24 +193,24 @@ func TestPrometheusAnswers(t *testing.T) {
 	q := url.QueryEscape(`rate(` + questions + `{instance="db1"}[10s])`)
 	s.decode(t, fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&end=%d&step=1", q, s.from+20, s.from+29), &r)
 	if r.Status != "success" || r.Data.ResultType != "matrix" || len(r.Data.Result) != 1 || len(r.Data.Result[0].Values) != 10 {
-		t.Fatalf("got %+v", r)
+		t.Fatalf("got %+v; want Status \"success\", Data.ResultType \"matrix\", len(Data.Result) 1, len(Data.Result[0].Values) 10", r)
 	}
 	if v := r.Data.Result[0].Values[0]; v[1] != "10" || r.Data.Result[0].Metric["instance"] != "db1" {
-		t.Errorf("got %v of %v", v, r.Data.Result[0].Metric)
+		t.Errorf("got %v of %v; want v[1] \"10\", r.Data.Result[0].Metric[\"instance\"] \"db1\"", v, r.Data.Result[0].Metric)
 	}
 	var names struct{ Data []string }
 	s.decode(t, "/api/v1/label/__name__/values", &names)
 	if len(names.Data) != 2 || names.Data[0] != questions {
-		t.Errorf("names: %v", names.Data)
+		t.Errorf("names: got %v; want len(names.Data) 2, names.Data[0] %v", names.Data, questions)
 	}
 	if code, body := s.get(t, "/api/v1/query?query=rate("); code != http.StatusBadRequest || !strings.Contains(body, `"errorType":"bad_data"`) {
-		t.Errorf("a broken query: %d %s", code, body)
+		t.Errorf("a broken query: got %d %s; want code http.StatusBadRequest, \"\\\"errorType\\\":\\\"bad_data\\\"\" in it", code, body)
 	}
 	if code, body := s.get(t, "/api/v1/query?query=limitk(1,up)"); code != http.StatusBadRequest || !strings.Contains(body, "is experimental and is not served by Risso") {
-		t.Errorf("an experimental function: got %d %s", code, body)
+		t.Errorf("an experimental function: got %d %s; want code http.StatusBadRequest, \"is experimental and is not served by Risso\" in it", code, body)
 	}
 	if code, body := s.get(t, "/api/v1/query_range?query=up&start=1&end=900000000&step=1"); code != http.StatusBadRequest || !strings.Contains(body, "11,000") {
-		t.Errorf("too many steps: %d %s", code, body)
+		t.Errorf("too many steps: got %d %s; want code http.StatusBadRequest, \"11,000\" in it", code, body)
 	}
 }
 
@@ -235,14 +235,14 @@ func TestGapIsAGapInPromQL(t *testing.T) {
 		for i := range int64(200) {
 			want := i < 40 || i >= 45 && i < 120
 			if seen[i] != want {
-				t.Errorf("%s at second %d: there is a value: %v", query, i, seen[i])
+				t.Errorf("%s at second %d: there is a value: %v, want %v", query, i, seen[i], want)
 			}
 		}
 	}
 	// A range that ends within the gap must not take the gap for the newest second, whose successor is under way.
 	s.decode(t, fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&end=%d&step=1", questions, s.from+41, s.from+43), &r)
 	if len(r.Data.Result) != 0 {
-		t.Errorf("a range within the gap has values: %v", r.Data.Result)
+		t.Errorf("a range within the gap has values: %v, want none", r.Data.Result)
 	}
 	if seen := at("rate(" + questions + "[10s])"); !seen[42] || seen[140] {
 		t.Errorf("a rate over the gap: %v, long behind the end: %v", seen[42], seen[140])
@@ -257,7 +257,7 @@ func TestLoopbackAnswersOnlyToLocalNames(t *testing.T) {
 		}
 	}
 	if code, _ := s.get(t, "/api/fleet", "Origin", "https://evil.example"); code != http.StatusForbidden {
-		t.Errorf("a foreign page: %d", code)
+		t.Errorf("a foreign page: got %d, want http.StatusForbidden", code)
 	}
 }
 
@@ -269,17 +269,17 @@ func TestTokenIsRequired(t *testing.T) {
 	}
 	for _, path := range []string{"/api/fleet", "/api/self", "/api/v1/labels", "/api/chart?instance=db1&key=" + questions, "/api/nothing"} {
 		if code, _ := s.get(t, path); code != http.StatusUnauthorized {
-			t.Errorf("%s without a token: %d", path, code)
+			t.Errorf("%s without a token: %d, want http.StatusUnauthorized", path, code)
 		}
 	}
 	if code, _ := s.get(t, "/api/fleet", "Authorization", "Bearer "+secret); code != http.StatusOK {
-		t.Errorf("with a token: %d", code)
+		t.Errorf("with a token: got %d, want http.StatusOK", code)
 	}
 	if code, _ := s.get(t, "/api/fleet", "Authorization", "Bearer "+secret+"x"); code != http.StatusUnauthorized {
-		t.Errorf("with a wrong token: %d", code)
+		t.Errorf("with a wrong token: got %d, want http.StatusUnauthorized", code)
 	}
 	if code, _ := s.get(t, "/"); code != http.StatusOK {
-		t.Errorf("the page itself, which has the form: %d", code)
+		t.Errorf("the page itself, which has the form: %d; want http.StatusOK", code)
 	}
 	resp, err := http.Post(s.URL+"/api/login", "application/json", strings.NewReader(`{"token":"`+secret+`"}`))
 	if err != nil {
@@ -288,10 +288,10 @@ func TestTokenIsRequired(t *testing.T) {
 	defer resp.Body.Close()
 	cookies := resp.Cookies()
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
-		t.Fatalf("cookies: %v", cookies)
+		t.Fatalf("cookies: got %v; want len(cookies) 1, cookies[0].HttpOnly true, cookies[0].SameSite http.SameSiteStrictMode", cookies)
 	}
 	if code, _ := s.get(t, "/api/fleet", "Cookie", cookies[0].Name+"="+cookies[0].Value); code != http.StatusOK {
-		t.Errorf("with the cookie: %d", code)
+		t.Errorf("with the cookie: got %d, want http.StatusOK", code)
 	}
 }
 
@@ -308,6 +308,6 @@ func TestPageIsServedForItsPaths(t *testing.T) {
 func TestNumbersInJSON(t *testing.T) {
 	b, err := json.Marshal(nums{1, 0.25, math.NaN(), math.Inf(1), -3e20})
 	if err != nil || string(b) != "[1,0.25,null,null,-3e+20]" {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("got %s, %v; want \"[1,0.25,null,null,-3e+20]\"", b, err)
 	}
 }

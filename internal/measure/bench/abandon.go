@@ -14,7 +14,7 @@ import (
 // abandonPatience is how long a server is asked to end what it still does for a run that is over.
 const abandonPatience = 3 * time.Second
 
-// abandon has the servers end what they still do for transactions that were given up: they notice that nobody waits for the answer only
+// abandon has the servers end what they still do for transactions that were given up: they notice that no client waits for the answer only
 // when they send it, and a heavy statement would go on for hours. A server that does not answer is left alone.
 func (r *run) abandon(ctx context.Context, workers []*worker) {
 	given := map[int][]int64{}
@@ -24,7 +24,7 @@ func (r *run) abandon(ctx context.Context, workers []*worker) {
 		}
 	}
 	for at, numbers := range given {
-		_ = r.kill(ctx, r.targets[at], numbers) // what is said of the run stays the same
+		_ = r.kill(ctx, r.targets[at], numbers) // what is said about the run stays the same
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // unknown is a moment that is not known yet: later than all others.
 const unknown = time.Duration(math.MaxInt64)
 
-// A long wait gives the processor back to the runtime, which may wake up a millisecond late. The rest is slept by the
+// A long wait returns the processor to the runtime, which may wake up a millisecond late. The rest is slept by the
 // thread, which is woken some microseconds late; the last part is spent looking at the clock.
 const (
 	nap      = 3 * time.Millisecond
@@ -32,7 +32,7 @@ type waker struct{ spin time.Duration }
 
 func newWaker() waker { return waker{spin: firstSpin} }
 
-// learn takes how late a sleep ended. It believes a late one at once and forgets it slowly.
+// learn takes how late a sleep ended. It adapts to a late one immediately and forgets it slowly.
 func (w *waker) learn(late time.Duration) {
 	want := late + late/4 + leastSpin/2
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 )
 
-// BenchmarkTimer tells how late waits of an open loop end, in nanoseconds: go test -bench Timer ./internal/measure/bench.
+// BenchmarkTimer reports how late waits of an open loop end, in nanoseconds: go test -bench Timer ./internal/measure/bench.
 func BenchmarkTimer(b *testing.B) {
 	for _, wait := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
 		b.Run(wait.String(), func(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkTimer(b *testing.B) {
 
 // timerErrors waits n times as sessions of an open loop do, and tells how late each wait ended.
 func timerErrors(n int, wait time.Duration) ([]time.Duration, error) {
-	runtime.LockOSThread() // for good, for its timer slack is changed
+	runtime.LockOSThread() // permanently, because its timer slack is changed
 	if err := sharpen(); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func timerErrors(n int, wait time.Duration) ([]time.Duration, error) {
 	return out, nil
 }
 
-// BenchmarkAccount is what one transaction costs beside the server: the clock, the histogram, the marks.
+// BenchmarkAccount is what one transaction costs besides the server: the clock, the histogram, the marks.
 func BenchmarkAccount(b *testing.B) {
 	for name, rate := range map[string]float64{"closed": 0, "open": 1e12} {
 		b.Run(name, func(b *testing.B) {
@@ -65,7 +65,7 @@ func BenchmarkAccount(b *testing.B) {
 			for b.Loop() {
 				due, _ := w.next()
 				if err := w.account(due, due, w.transaction()); err != nil || none.IsSet() {
-					b.Fatal(err)
+					b.Fatalf("got %v; want none.IsSet() false", err)
 				}
 			}
 			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
@@ -81,10 +81,11 @@ func TestWaitsEndWhenStopped(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, stop.Set)
 	began, clock := time.Now(), newWaker()
 	if clock.until(began, time.Hour, &stop) || time.Since(began) > 5*time.Second {
-		t.Errorf("came back after %v", time.Since(began))
+		t.Errorf("came back after %v; want clock.until(began, time.Hour, &stop) false, time.Since(began) at most 5 * time.Second", time.Since(began))
 	}
 	if began := time.Now(); !clock.until(began, 20*time.Millisecond, new(drive.Stop)) || time.Since(began) < 20*time.Millisecond {
-		t.Errorf("came back after %v", time.Since(began))
+		t.Errorf("came back after %v; want clock.until(began, 20*time.Millisecond, new(drive.Stop)) true, time.Since(began) at least 20 * time.Millisecond",
+			time.Since(began))
 	}
 }
 
@@ -95,18 +96,18 @@ func TestWakerLearns(t *testing.T) {
 	w.learn(60 * time.Microsecond)
 	late := w.spin
 	if late < 60*time.Microsecond || late > mostSpin {
-		t.Errorf("after a wake-up 60 µs late it spins for %v", late)
+		t.Errorf("after a wake-up 60 µs late it spins for %v, want from 60 * time.Microsecond to %v", late, mostSpin)
 	}
 	if w.learn(4 * time.Millisecond); w.spin != late {
-		t.Errorf("a lost processor makes it spin for %v", w.spin)
+		t.Errorf("a lost processor makes it spin for %v, want %v", w.spin, late)
 	}
 	if w.learn(900 * time.Microsecond); w.spin != mostSpin {
-		t.Errorf("900 µs late make it spin for %v", w.spin)
+		t.Errorf("900 µs late make it spin for %v, want %v", w.spin, mostSpin)
 	}
 	for range 1000 {
 		w.learn(2 * time.Microsecond)
 	}
 	if w.spin > 15*time.Microsecond || w.spin < leastSpin {
-		t.Errorf("after a thousand wake-ups on time it spins for %v", w.spin)
+		t.Errorf("after a thousand wake-ups on time it spins for %v; want w.spin at most 15 * time.Microsecond, w.spin at least %v", w.spin, leastSpin)
 	}
 }

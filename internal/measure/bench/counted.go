@@ -12,7 +12,7 @@ import (
 // Counter is one of the counters that a server keeps for all its clients together.
 type Counter struct{ Name, What, Unit string }
 
-// Counters are those that a result has, where the server has them: what explains most stands first.
+// Counters are those that a result has, if the server has them: what explains most comes first.
 func Counters() []Counter {
 	return []Counter{
 		// SHOW GLOBAL STATUS of MySQL and MariaDB.
@@ -53,10 +53,10 @@ func Counters() []Counter {
 	}
 }
 
-// counter asks a server for its counters on a session of its own, while the sessions of the run work. It is asked rarely, and
-// never waited for long: a server that stands still is no reason for the run to do so.
+// counter asks a server for its counters on a separate session, while the sessions of the run work. It is asked rarely, and
+// never waited for long: a server that hangs is no reason for the run to do so.
 type counter struct {
-	ask  chan bool // false: begin anew; true: that was it
+	ask  chan bool // false: start over; true: that was it
 	done chan map[string]int64
 }
 
@@ -88,7 +88,7 @@ func (r *run) startCounter(ctx context.Context) *counter {
 	return c
 }
 
-// begin notes the counters as they are now, where the session is free to.
+// begin notes the counters as they are now, if the session is free.
 func (c *counter) begin() {
 	if c == nil {
 		return
@@ -99,7 +99,7 @@ func (c *counter) begin() {
 	}
 }
 
-// end gives by how much each counter grew since begin; nil where that is not known in time.
+// end returns by how much each counter grew since begin; nil if that is not known in time.
 func (c *counter) end() map[string]int64 {
 	if c == nil {
 		return nil

@@ -18,8 +18,8 @@ const (
 	slots = (42 - 8 + 1 + 1) * half // longest has 42 bits
 )
 
-// hist counts durations with the cells of an HdrHistogram of two digits, so that it can be handed on as one. It is its
-// own code because sessions hand a histogram over each second: it knows which cells are in use, so that adding it to
+// hist counts durations with the cells of an HdrHistogram of two digits, so that it can be handed on as one. This is not
+// a library because sessions hand a histogram over each second: it knows which cells are in use, so that adding it to
 // another and clearing it take microseconds. It also keeps exactly what cells only have to 1 %.
 type hist struct {
 	counts   []int64
@@ -31,7 +31,7 @@ type hist struct {
 
 func newHist() *hist { return &hist{counts: make([]int64, slots), lo: slots} }
 
-// cell gives the cell of a duration of at most longest. Source: the layout of HdrHistogram's counts.
+// cell returns the cell of a duration of at most longest. Source: the layout of HdrHistogram's counts.
 func cell(v int64) int {
 	if v < 2*half {
 		return int(max(v, 0))
@@ -40,7 +40,7 @@ func cell(v int64) int {
 	return e*half + int(v>>e)
 }
 
-// top gives the largest duration of a cell.
+// top returns the largest duration of a cell.
 func top(i int) int64 {
 	if i < 2*half {
 		return int64(i)
@@ -99,7 +99,7 @@ func (h *hist) clear() {
 	}
 }
 
-// at gives the duration that p percent did not exceed: at most 1 % too long, and never more than the longest.
+// at returns the duration that p percent did not exceed: at most 1 % too long, and never more than the longest.
 func (h *hist) at(p float64) int64 {
 	if h.n == 0 {
 		return 0
@@ -113,7 +113,7 @@ func (h *hist) at(p float64) int64 {
 	return h.max
 }
 
-// latency gives the figures of a result.
+// latency returns the figures of a result.
 func (h *hist) latency(wanted []float64) Latency {
 	l := Latency{Percentiles: []Percentile{}}
 	if h.n == 0 {

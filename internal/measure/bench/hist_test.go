@@ -35,7 +35,7 @@ func TestHistIsAnHdrHistogram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if back.TotalCount() != h.n || !back.Equals(other) {
-		t.Errorf("%d of %d values came back, or in other cells", back.TotalCount(), h.n)
+		t.Errorf("%d of %d values came back, or in other cells; want back.TotalCount() %d, back.Equals(other) true", back.TotalCount(), h.n, h.n)
 	}
 	for _, p := range []float64{0.1, 1, 25, 50, 75, 90, 95, 99, 99.9, 99.99} {
 		if a, b := h.at(p), min(other.ValueAtPercentile(p), h.max); a != b {
@@ -69,7 +69,8 @@ func TestHistIsOnePercentWrongAtMost(t *testing.T) {
 		}
 		l := h.latency([]float64{50})
 		if h.n != int64(n) || h.min != all[0] || h.max != all[n-1] || math.Abs(l.Avg*1e9-sum/float64(n)) > 1e-6*sum {
-			t.Errorf("%d values: n %d, min %d, max %d, mean %v", n, h.n, h.min, h.max, l.Avg)
+			t.Errorf("got %d values: n %d, min %d, max %d, mean %v; want h.n %d, h.min all[0], h.max all[n-1], math.Abs(l.Avg*1e9 - sum/float64(n)) at most %v",
+				n, h.n, h.min, h.max, l.Avg, int64(n), 1e-6*sum)
 		}
 		h.clear()
 		if h.n != 0 || h.at(50) != 0 || h.max != 0 || slices.ContainsFunc(h.counts, func(c int64) bool { return c != 0 }) {

@@ -21,12 +21,12 @@ const (
 	ledgerSample = 20
 )
 
-// ledgerPatience is how long a server that does not answer is tried when the ledger is to be read.
+// ledgerPatience is how long a server that does not answer is tried when the ledger is read.
 const ledgerPatience = 20 * time.Second
 
 type ledger struct{ run *run }
 
-// openLedger makes an empty ledger; nil when none is asked for.
+// openLedger makes an empty ledger; nil if none is asked for.
 func (r *run) openLedger(ctx context.Context) (*ledger, error) {
 	if !r.Ledger {
 		return nil, nil
@@ -97,7 +97,7 @@ func (l *ledger) drop(ctx context.Context) error {
 	return removeLedger(s)
 }
 
-// tooMany says whether a server refused a session because it has too many.
+// tooMany reports whether a server refused a session because it has too many.
 func tooMany(err error) bool {
 	var e *drive.ServerError
 	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == drive.StateTooManyConnections

@@ -31,16 +31,16 @@ func TestMinutes(t *testing.T) {
 	<-y.done
 	got := y.minutesOf(1, 120*time.Second+300*time.Millisecond)
 	if len(got) != 2 || got[0].Transactions != 2 || got[1].Transactions != 2 || got[0].Seconds != 60 || got[1].Seconds != 60.3 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v; want len(got) 2, got[0].Transactions 2, got[1].Transactions 2, got[0].Seconds 60, got[1].Seconds 60.3", got)
 	}
 	if got[0].PerMinute != 2 || got[0].Max != 0.02 || got[1].Max != 0.05 || got[1].PerMinute >= 2 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want got[0].PerMinute 2, got[0].Max 0.02, got[1].Max 0.05, got[1].PerMinute less than 2", got)
 	}
 	if got := y.minutesOf(0, 125*time.Second); len(got) != 3 || got[0].Transactions != 0 || got[1].Transactions != 1 || got[2].Seconds != 5 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want len(got) 3, got[0].Transactions 0, got[1].Transactions 1, got[2].Seconds 5", got)
 	}
 	if got := y.minutesOf(1, 300*time.Millisecond); len(got) != 1 || got[0].Transactions != 4 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want len(got) 1, got[0].Transactions 4", got)
 	}
 }
 
@@ -54,6 +54,6 @@ func TestRetriedErrorsAreTold(t *testing.T) {
 		y.take(s, true)
 	}
 	if got := y.errorCounts(); len(got) != 1 || got[0].Count != 4 || got[0].Retried != 2 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want len(got) 1, got[0].Count 4, got[0].Retried 2", got)
 	}
 }

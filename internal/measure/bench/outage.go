@@ -30,8 +30,8 @@ func (t ticks) has(ms int64) bool {
 	return i < int64(len(t)) && t[i].Load()&(1<<(ms%32)) != 0
 }
 
-// The shortest pause without any success that is told: as an outage when something failed in it, as a stall when nothing
-// failed but transactions were waiting. A pause that transactions of this length make by themselves is none.
+// The shortest pause without any success that is reported: as an outage when something failed in it, as a stall when nothing
+// failed but transactions were waiting. A pause that is normal for transactions of this length does not count.
 const (
 	shortestOutage = 20 * time.Millisecond
 	outageMedians  = 3
@@ -70,7 +70,7 @@ type outages struct {
 	gap              time.Duration // mean time between transactions that were due; 0: closed loop
 }
 
-// find gives the spans from begin to end in which nothing succeeded: with failures an outage, without a stall.
+// find returns the spans from begin to end in which nothing succeeded: with failures an outage, without a stall.
 func (o outages) find(begin, end time.Duration) []Outage {
 	var out []Outage
 	outage := max(shortestOutage, outageMedians*o.median, outageMedians*o.gap)
@@ -98,7 +98,7 @@ func (o outages) find(begin, end time.Duration) []Outage {
 	return out
 }
 
-// waited gives the longest part of a span in which a transaction was waiting: without one, silence is no stall.
+// waited returns the longest part of a span in which a transaction was waiting: without one, silence is no stall.
 func (o outages) waited(from, to time.Duration) (a, b time.Duration) {
 	i, _ := slices.BinarySearchFunc(o.slow, from, func(s span, at time.Duration) int { return int(s.to - at) })
 	for ; i < len(o.slow) && o.slow[i].from < to; i++ {

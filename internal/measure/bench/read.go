@@ -18,7 +18,7 @@ const (
 	maxSessions = 1 << 20
 )
 
-// Named is a result with the name that its file gives it; empty where it gives none.
+// Named is a result with its name in its file; empty if it has none.
 type Named struct {
 	Name string
 	*Result

@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 		for _, r := range list {
 			names = append(names, r.Name)
 			if r.Latency.At(95) != 0.1 || r.Threads != 4 {
-				t.Errorf("%s: %+v", text, r.Result)
+				t.Errorf("%s: got %+v; want r.Latency.At(95) 0.1, r.Threads 4", text, r.Result)
 			}
 		}
 		if got := strings.Join(names, ","); got != want {
@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 func TestReadLongRuns(t *testing.T) {
 	long := fmt.Sprintf(`"seconds":%v`, longestTime.Seconds()+60)
 	if list, err := Read(strings.NewReader(strings.Replace(oneRun, `"seconds":10`, long, 1))); err != nil || len(list) != 1 || list[0].WarmupSeconds+list[0].Seconds < longestTime.Seconds() {
-		t.Errorf("%d results, %v", len(list), err)
+		t.Errorf("got %d results, %v; want len(list) 1, list[0].WarmupSeconds + list[0].Seconds at least longestTime.Seconds()", len(list), err)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestReadRefuses(t *testing.T) {
 		with(`"workload":"`, `"workload":"`+strings.Repeat("x", 300)),
 	} {
 		if list, err := Read(strings.NewReader(text)); !errors.Is(err, ErrNoResult) {
-			t.Errorf("%.80s: %d results, %v", text, len(list), err)
+			t.Errorf("got %.80s: %d results, %v; want ErrNoResult", text, len(list), err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func do(t *testing.T, n *sandbox.Node, statements ...string) {
 	}
 }
 
-// ask gives the one value of a statement.
+// ask returns the one value of a statement.
 func ask(t *testing.T, n *sandbox.Node, statement string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -121,7 +121,7 @@ func TestNothingRunsOn(t *testing.T) {
 			defer idle.Close()
 			r, err := Run(t.Context(), Options{Target: target, Workload: endless, Threads: 2, Time: 100 * time.Millisecond, Grace: 200 * time.Millisecond})
 			if err != nil || r.Unfinished != 2 {
-				t.Fatalf("%v, %+v", err, r)
+				t.Fatalf("got %v, %+v; want Unfinished 2", err, r)
 			}
 			for deadline := time.Now().Add(2 * time.Minute); count() != "0"; {
 				if time.Now().After(deadline) {
@@ -136,7 +136,7 @@ func TestNothingRunsOn(t *testing.T) {
 	}
 }
 
-// calm tries a measurement of time again when this machine stood still meanwhile. f tells what is wrong.
+// calm tries a measurement of time again if this machine stalled meanwhile. f returns what is wrong.
 func calm(t *testing.T, f func() []string) {
 	t.Helper()
 	for range 5 {
@@ -166,7 +166,7 @@ func calm(t *testing.T, f func() []string) {
 			return
 		}
 		if stood == 0 {
-			t.Error(strings.Join(wrong, "\n"))
+			t.Errorf("got %v, want stood not 0", strings.Join(wrong, "\n"))
 			return
 		}
 		t.Logf("this machine stood still for %v, again; %v", stood, wrong)
@@ -225,7 +225,7 @@ func TestStallShowsInAnOpenLoop(t *testing.T) {
 				is(r.Latency.At(99) < 0.1, "99 %% in a closed loop: %v s", r.Latency.At(99))
 				return wrong
 			}
-			// A third of the transactions were due while it stood still; they waited one second in the mean.
+			// A third of the transactions were due while it stalled; they waited one second in the mean.
 			is(r.Latency.At(90) > 1 && r.Latency.At(90) < 2.1, "90 %%: %v s", r.Latency.At(90))
 			is(r.Latency.At(99) > 1.7 && r.Latency.At(99) < 2.3, "99 %%: %v s", r.Latency.At(99))
 			due := float64(r.Transactions + r.Backlog.NeverStarted)
@@ -260,16 +260,16 @@ func TestKilledServerComesBack(t *testing.T) {
 		labels[e.Label] = e.Count
 	}
 	if labels["lost"] != 4 || labels["connect"] < 4 || r.Reconnects != 4 {
-		t.Errorf("errors %v, %d reconnects", labels, r.Reconnects)
+		t.Errorf("errors %v, %d reconnects; want labels[\"lost\"] 4, labels[\"connect\"] at least 4, r.Reconnects 4", labels, r.Reconnects)
 	}
 	if w := worst(r, true); w.Milliseconds < 100 || w.Milliseconds > down.Milliseconds()+3000 {
-		t.Errorf("%+v, the server was away for %v", r.Outages, down)
+		t.Errorf("%+v, the server was away for %v; want w.Milliseconds from 100 to down.Milliseconds() + 3000", r.Outages, down)
 	}
 	if l := r.Ledger; l.Error != "" || l.Missing != 0 || l.Acknowledged < 20 || l.Found != l.Acknowledged+l.Unsure || l.Unsure > 4 {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v; want Error \"\", Missing 0, Acknowledged at least 20, Found %v, Unsure at most 4", l, l.Acknowledged+l.Unsure)
 	}
 	if got := ask(t, n, "SELECT COUNT(*) FROM information_schema.tables WHERE table_name LIKE 'risso%'"); got != "0" {
-		t.Errorf("%s tables are left", got)
+		t.Errorf("%s tables are left, want \"0\"", got)
 	}
 }
 
@@ -371,10 +371,11 @@ func TestFailoverTellsWhatWasLost(t *testing.T) {
 	t.Logf("%v from the kill to the replica's first write: %+v, %+v, %+v", away, r.Outages, r.Errors, r.Ledger)
 	l := r.Ledger
 	if l.Error != "" || l.Acknowledged < 100 || l.Missing < 10 || l.Found-l.Unsure+l.Missing != l.Acknowledged || len(l.MissingKeys) != min(int(l.Missing), ledgerSample) {
-		t.Fatalf("%+v", l)
+		t.Fatalf("got %+v; want Error \"\", Acknowledged at least 100, Missing at least 10, Found - l.Unsure + l.Missing %v, len(MissingKeys) %v",
+			l, l.Acknowledged, min(int(l.Missing), ledgerSample))
 	}
 	if w := worst(r, true); w.Milliseconds < 500 || w.Milliseconds > away.Milliseconds()+3000 {
-		t.Errorf("outages %+v; writes were away for %v", r.Outages, away)
+		t.Errorf("outages %+v; writes were away for %v; want w.Milliseconds from 500 to away.Milliseconds() + 3000", r.Outages, away)
 	}
 	// The judge: what the dead primary's own data holds, and the replica did not when it took over.
 	again(t, primary)
@@ -388,9 +389,9 @@ func TestFailoverTellsWhatWasLost(t *testing.T) {
 			lost = append(lost, key)
 		}
 	}
-	// The last number of each session may stand in the primary's data without having been acknowledged.
+	// The last number of each session may be in the primary's data without having been acknowledged.
 	if n := int64(len(lost)); l.Missing > n || l.Missing < n-4 {
-		t.Errorf("%d are reported as lost, %d are: %v", l.Missing, n, lost)
+		t.Errorf("%d are reported as lost, %d are: %v; want l.Missing at most %d, l.Missing at least %d", l.Missing, n, lost, n, n-4)
 	}
 	for i, key := range l.MissingKeys {
 		if !slices.Contains(lost, key) || i > 0 && slices.Index(lost, key) <= slices.Index(lost, l.MissingKeys[i-1]) {
@@ -458,16 +459,17 @@ func restart(n *sandbox.Node) (err error) {
 	return err
 }
 
-// TestTooManyConnections asks for more sessions than the server gives.
+// TestTooManyConnections asks for more sessions than the server allows.
 func TestTooManyConnections(t *testing.T) {
 	n := start(t, sandbox.Options{Servers: []string{"mariadb"}, Settings: []string{"max_connections=10"}}).Primary()
 	o := Options{Target: over(t, n), Workload: reads, Threads: 16, Time: time.Minute, Ledger: true}
 	began := time.Now()
 	if _, err := Run(t.Context(), o); mysql.ErrorNumber(err) != errno.TooManyConnections || time.Since(began) > 20*time.Second {
-		t.Errorf("16 sessions of 10: %v after %v", err, time.Since(began))
+		t.Errorf("16 sessions of 10: got %v after %v; want mysql.ErrorNumber(err) errno.TooManyConnections, time.Since(began) at most 20 * time.Second",
+			err, time.Since(began))
 	}
 	if got := ask(t, n, "SELECT COUNT(*) FROM information_schema.tables WHERE table_name LIKE 'risso%'"); got != "0" {
-		t.Errorf("%s tables are left", got)
+		t.Errorf("%s tables are left, want \"0\"", got)
 	}
 }
 
@@ -479,10 +481,10 @@ func TestFullTable(t *testing.T) {
 	r := mustRun(t, Options{Target: over(t, n), Workload: work{"INSERT INTO big (v) VALUES (REPEAT('x', 1000000))"}, Threads: 2, Time: 6 * time.Second})
 	t.Logf("%d transactions, %+v, %+v", r.Transactions, r.Errors, r.Outages)
 	if r.Transactions < 3 || labelCount(r, "1114") == 0 {
-		t.Errorf("%d transactions, %+v", r.Transactions, r.Errors)
+		t.Errorf("got %d transactions, %+v; want r.Transactions at least 3, labelCount(r, \"1114\") not 0", r.Transactions, r.Errors)
 	}
 	if n := len(r.Outages); n == 0 || !r.Outages[n-1].Errors {
-		t.Errorf("%+v", r.Outages)
+		t.Errorf("got %+v; want n not 0, r.Outages[n-1].Errors true", r.Outages)
 	}
 }
 
@@ -509,7 +511,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d transactions, %+v", r.Transactions, r.Errors)
 	}
 	if n := len(r.Outages); n == 0 || !r.Outages[n-1].Errors {
-		t.Errorf("%+v", r.Outages)
+		t.Errorf("got %+v; want n not 0, r.Outages[n-1].Errors true", r.Outages)
 	}
 }
 
@@ -546,10 +548,10 @@ func TestPostgresRestarts(t *testing.T) {
 	}
 	t.Logf("%s: %+v, %+v, %d reconnects, %+v", r.ServerVersion, r.Outages, r.Errors, r.Reconnects, r.Ledger)
 	if !strings.HasPrefix(r.ServerVersion, "PostgreSQL 15") {
-		t.Errorf("version %q", r.ServerVersion)
+		t.Errorf("version %q, want \"PostgreSQL 15\" at its beginning", r.ServerVersion)
 	}
 	if l := r.Ledger; l.Error != "" || l.Missing != 0 || l.Acknowledged < 20 || l.Found != l.Acknowledged+l.Unsure {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v; want Error \"\", Missing 0, Acknowledged at least 20, Found %v", l, l.Acknowledged+l.Unsure)
 	}
 	if r.Reconnects != 4 || len(r.Errors) == 0 || !slices.ContainsFunc(r.Outages, func(o Outage) bool { return o.Errors }) {
 		t.Errorf("%d reconnects, %+v, %+v", r.Reconnects, r.Errors, r.Outages)
@@ -572,15 +574,15 @@ func TestLedgerLeavesForeignTablesAlone(t *testing.T) {
 	do(t, n, "CREATE TABLE b."+ledgerTable+" (precious INT)", "INSERT INTO b."+ledgerTable+" VALUES (42)")
 	o := Options{Target: over(t, n), Workload: reads, Threads: 1, Time: time.Second, Ledger: true}
 	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "was not created by") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want an error, \"was not created by\" in the error", err)
 	}
 	if got := ask(t, n, "SELECT precious FROM b."+ledgerTable); got != "42" {
-		t.Errorf("the table holds %q", got)
+		t.Errorf("the table holds %q, want \"42\"", got)
 	}
 	// What a killed run left is dropped.
 	do(t, n, "DROP TABLE b."+ledgerTable, "CREATE TABLE b."+ledgerTable+" (x INT) COMMENT='risso bench'")
 	if r := mustRun(t, o); r.Ledger.Missing != 0 || r.Ledger.Acknowledged == 0 {
-		t.Errorf("%+v", r.Ledger)
+		t.Errorf("got %+v; want Missing 0, Acknowledged not 0", r.Ledger)
 	}
 }
 
@@ -595,9 +597,9 @@ func TestThousandSessions(t *testing.T) {
 	mb := (after.TotalAlloc - before.TotalAlloc) >> 20
 	t.Logf("%d transactions, %v s of processor time, %d MB allocated, 99 %% %v, max %v", r.Transactions, r.ClientCPUSeconds, mb, r.Latency.At(99), r.Latency.Max)
 	if r.Transactions < 1000 || len(r.Errors) != 0 {
-		t.Errorf("%d transactions, %+v", r.Transactions, r.Errors)
+		t.Errorf("got %d transactions, %+v; want r.Transactions at least 1000, no r.Errors", r.Transactions, r.Errors)
 	}
 	if mb > 400 {
-		t.Errorf("%d MB for 1,000 sessions", mb)
+		t.Errorf("got %d MB for 1,000 sessions, want at most 400", mb)
 	}
 }

@@ -26,12 +26,12 @@ type Options struct {
 	Target      drive.Target
 	Failover    []drive.Target // taken in turn when the target is lost or no longer takes writes
 	Workload    workload.Workload
-	Threads     int           // sessions, each on a thread of its own
+	Threads     int           // sessions, each on its own thread
 	Time        time.Duration // how long to measure
 	Warmup      time.Duration // how long to run before; with WarmupAuto at most
 	WarmupAuto  bool          // measure as soon as the figures are steady
 	Rate        float64       // transactions a second; 0: closed loop
-	Percentiles []float64     // beside those that every result has
+	Percentiles []float64     // besides those that every result has
 	Seed        uint64
 	Ledger      bool          // write down what was acknowledged and look for it afterwards
 	Progress    func(Second)  // each second, when it has passed; may be nil
@@ -47,7 +47,7 @@ const WarmupLimit = 2 * time.Minute
 // MaxThreads is the most sessions of a run: each has a thread, and a Go program ends that has more than 10,000.
 const MaxThreads = 8000
 
-// MaxRate is the highest rate that can be asked for: more than any server answers. Moments are told apart by nanoseconds.
+// MaxRate is the highest rate that can be asked for: more than any server answers. Moments differ by nanoseconds.
 // minRate is a transaction in some three years.
 const (
 	MaxRate = 10_000_000
@@ -63,7 +63,7 @@ const (
 	memoryLimit  = 2 << 30
 )
 
-// leastProcs leaves a processor for the run itself beside a single session.
+// leastProcs leaves a processor for the run itself next to a single session.
 const leastProcs = 2
 
 // run is one run. All moments count from its epoch, which lies so that the measured time begins with a whole second.
@@ -113,8 +113,8 @@ func (r *run) untaken(due time.Duration) {
 	r.left = append(r.left, due)
 }
 
-// Run measures a workload. When ctx ends early the result holds what was measured so far, and says so. It also gives a
-// result beside an error, when sessions ran before the error came.
+// Run measures a workload. When ctx ends early the result holds what was measured so far, and says so. It also returns a
+// result together with an error, if sessions ran before the error came.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ func TestCountsAreExact(t *testing.T) {
 		}})
 		n := int64(len(c.work))
 		if r.Queries != n*r.Transactions || r.Writes != r.Queries {
-			t.Errorf("warm-up %v: %d queries (%d writes) of %d transactions with %d each", c.warmup, r.Queries, r.Writes, r.Transactions, n)
+			t.Errorf("warm-up %v: got %d queries (%d writes) of %d transactions with %d each; want r.Queries %d, r.Writes %d",
+				c.warmup, r.Queries, r.Writes, r.Transactions, n, n*r.Transactions, r.Queries)
 		}
 		if seen := target.n.Load() / n; c.warmup == 0 && seen != r.Transactions || seen < r.Transactions {
 			t.Errorf("warm-up %v: %d transactions, the server saw %d", c.warmup, r.Transactions, seen)
@@ -56,9 +57,10 @@ func TestCountsAreExact(t *testing.T) {
 				sum, queries = sum+s.Transactions, queries+s.Queries
 			}
 		}
-		// What ended in the part of a second behind the end is not in the timeline: one of each session.
+		// What ended in the part of a second after the end is not in the timeline: one of each session.
 		if len(r.Timeline) != secondOf(c.warmup)+2 || r.Transactions-sum > 3 || sum > r.Transactions || queries != n*sum {
-			t.Errorf("warm-up %v: the %d seconds have %d transactions and %d queries of %d", c.warmup, len(r.Timeline), sum, queries, r.Transactions)
+			t.Errorf("warm-up %v: the %d seconds have %d transactions and %d queries of %d; want len(r.Timeline) secondOf(c.warmup) + 2, r.Transactions - sum at most 3, sum at most %d, queries %d",
+				c.warmup, len(r.Timeline), sum, queries, r.Transactions, r.Transactions, n*sum)
 		}
 		if progress != sum || (warm > 0) != (c.warmup > 0) {
 			t.Errorf("warm-up %v: progress told of %d transactions and %d in the warm-up, the timeline has %d", c.warmup, progress, warm, sum)
@@ -67,7 +69,7 @@ func TestCountsAreExact(t *testing.T) {
 			t.Errorf("%v seconds, %v a second", r.Seconds, r.TransactionsPerSecond)
 		}
 		if math.Abs(r.WarmupSeconds-c.warmup.Seconds()) > 1e-9 || r.ServerVersion != "scripted 1" {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v; want math.Abs(r.WarmupSeconds - c.warmup.Seconds()) at most 1e-9, ServerVersion \"scripted 1\"", r)
 		}
 	}
 }
@@ -77,30 +79,30 @@ func TestOverloadIsAccounted(t *testing.T) {
 	r := mustRun(t, Options{Target: takes(10 * time.Millisecond), Threads: 2, Time: 2 * time.Second, Rate: 600, Seed: 1})
 	b := r.Backlog
 	if r.Transactions < 250 || r.Transactions > 402 || b == nil {
-		t.Fatalf("%d transactions, backlog %+v", r.Transactions, b)
+		t.Fatalf("got %d transactions, backlog %+v; want r.Transactions from 250 to 402, b not nil", r.Transactions, b)
 	}
 	if due := r.Transactions + b.NeverStarted; math.Abs(float64(due)-1200) > 4*math.Sqrt(1200) {
 		t.Errorf("%d were due, not about 1,200", due)
 	}
 	if b.AtEnd != b.NeverStarted || b.Max < b.AtEnd || b.MaxWait < 1 || b.MaxWait > 2.1 {
-		t.Errorf("backlog %+v", *b)
+		t.Errorf("backlog %+v; want b.AtEnd %v, b.Max at least %v, b.MaxWait from 1 to 2.1", *b, b.NeverStarted, b.AtEnd)
 	}
 	// Latency grows by two thirds of the time that passes, and goes on growing for what never began.
 	if p := r.Latency.At(50); p < 0.4 || p > 1.1 {
-		t.Errorf("the median is %v", p)
+		t.Errorf("the median is %v, want from 0.4 to 1.1", p)
 	}
 	if p := r.Latency.At(99); p < 1.1 || p > 1.6 {
-		t.Errorf("99 %%: %v", p)
+		t.Errorf("99 %%: got %v, want from 1.1 to 1.6", p)
 	}
 	if s := r.ServiceTime.At(50); s < 0.010 || s > 0.015 {
-		t.Errorf("median of the service time: %v", s)
+		t.Errorf("median of the service time: got %v, want from 0.010 to 0.015", s)
 	}
 	if len(r.Outages) != 0 || len(r.Errors) != 0 || r.Unfinished != 0 {
-		t.Errorf("%+v %+v %d", r.Outages, r.Errors, r.Unfinished)
+		t.Errorf("got %+v %+v %d; want no r.Outages, no r.Errors, r.Unfinished 0", r.Outages, r.Errors, r.Unfinished)
 	}
 	last := r.Timeline[len(r.Timeline)-1]
 	if last.Backlog < 200 || last.P50 < r.Timeline[0].P50 {
-		t.Errorf("last second %+v", last)
+		t.Errorf("last second %+v; want Backlog at least 200, P50 at least r.Timeline[0].P50", last)
 	}
 }
 
@@ -108,10 +110,12 @@ func TestOverloadIsAccounted(t *testing.T) {
 func TestIdleOpenLoopIsOnTime(t *testing.T) {
 	r := mustRun(t, Options{Target: takes(0), Threads: 2, Time: 3 * time.Second, Rate: 2, Seed: 3})
 	if len(r.Outages) != 0 || r.Backlog.NeverStarted != 0 || r.Transactions == 0 || r.Latency.At(50) > 0.005 {
-		t.Errorf("%d transactions, %+v, %+v, %+v", r.Transactions, r.Latency, r.Outages, r.Backlog)
+		t.Errorf("got %d transactions, %+v, %+v, %+v; want no r.Outages, r.Backlog.NeverStarted 0, r.Transactions not 0, r.Latency.At(50) at most 0.005",
+			r.Transactions, r.Latency, r.Outages, r.Backlog)
 	}
 	if r.Seconds < 3 || r.Seconds > 3.1 || len(r.Timeline) != 3 {
-		t.Errorf("%v seconds, %d in the timeline: the time counts, not the last transaction", r.Seconds, len(r.Timeline))
+		t.Errorf("%v seconds, %d in the timeline: the time counts, not the last transaction; want r.Seconds from 3 to 3.1, len(r.Timeline) 3",
+			r.Seconds, len(r.Timeline))
 	}
 }
 
@@ -127,10 +131,11 @@ func TestHangAtTheEnd(t *testing.T) {
 		}}
 		r := mustRun(t, Options{Target: target, Threads: 2, Time: 2 * time.Second, Rate: rate, Seed: 1, Grace: 300 * time.Millisecond})
 		if r.Transactions != 50 || r.Unfinished != 2 || r.Latency.Max < 1 || r.Seconds > 2.1 {
-			t.Errorf("rate %v: %d transactions in %v s, %d unfinished, longest %v", rate, r.Transactions, r.Seconds, r.Unfinished, r.Latency.Max)
+			t.Errorf("rate %v: got %d transactions in %v s, %d unfinished, longest %v; want r.Transactions 50, r.Unfinished 2, r.Latency.Max at least 1, r.Seconds at most 2.1",
+				rate, r.Transactions, r.Seconds, r.Unfinished, r.Latency.Max)
 		}
 		if len(r.Outages) != 1 || r.Outages[0].Errors || r.Outages[0].Milliseconds < 1000 {
-			t.Errorf("rate %v: %+v", rate, r.Outages)
+			t.Errorf("rate %v: got %+v; want len(r.Outages) 1, r.Outages[0].Errors false, r.Outages[0].Milliseconds at least 1000", rate, r.Outages)
 		}
 		if rate > 0 && (r.Backlog.NeverStarted < 50 || r.Backlog.MaxWait < 1) {
 			t.Errorf("backlog %+v", *r.Backlog)
@@ -155,14 +160,15 @@ func TestErrorsByKind(t *testing.T) {
 	}}
 	r := mustRun(t, Options{Target: target, Threads: 1, Warmup: time.Second, Time: time.Second})
 	if len(r.Errors) != 2 || r.Errors[0].Label != "1114" || r.Errors[1].Label != "lost" || r.Errors[0].Message != errFull.Error() {
-		t.Fatalf("%+v", r.Errors)
+		t.Fatalf("got %+v; want len(r.Errors) 2, r.Errors[0].Label \"1114\", r.Errors[1].Label \"lost\", r.Errors[0].Message errFull.Error()", r.Errors)
 	}
 	warm, counted, all := r.Timeline[0].Errors, r.Errors[0].Count+r.Errors[1].Count, full.Load()+gone.Load()
 	if warm == 0 || counted == 0 || warm+counted != all || r.Timeline[1].Errors < counted-1 {
-		t.Errorf("%d errors in the warm-up, %d counted, %d in the measured second, the server gave %d", warm, counted, r.Timeline[1].Errors, all)
+		t.Errorf("got %d errors in the warm-up, %d counted, %d in the measured second, the server gave %d; want warm not 0, counted not 0, warm + counted %v, r.Timeline[1].Errors at least %d",
+			warm, counted, r.Timeline[1].Errors, all, all, counted-1)
 	}
 	if r.Reconnects != gone.Load() {
-		t.Errorf("%d reconnects after %d lost connections", r.Reconnects, gone.Load())
+		t.Errorf("got %d reconnects after %d lost connections, want gone.Load()", r.Reconnects, gone.Load())
 	}
 }
 
@@ -183,7 +189,7 @@ func TestSenselessEndsTheRun(t *testing.T) {
 		t.Fatalf("%v after %v", err, time.Since(began))
 	}
 	if r == nil || r.Transactions != 200 || r.Seconds > 10 {
-		t.Errorf("what was measured so far is lost: %+v", r)
+		t.Errorf("what was measured so far is lost: %+v; want r not nil, Transactions 200, Seconds at most 10", r)
 	}
 }
 
@@ -194,10 +200,10 @@ func TestServerThatTakesNoWritesIsNotFlooded(t *testing.T) {
 	}}
 	r := mustRun(t, Options{Target: target, Threads: 1, Time: 2 * time.Second})
 	if n := target.n.Load(); n < 4 || n > 120 || r.Transactions != 0 {
-		t.Errorf("%d attempts in 2 s", n)
+		t.Errorf("got %d attempts in 2 s; want n from 4 to 120, r.Transactions 0", n)
 	}
 	if len(r.Outages) != 1 || !r.Outages[0].Errors || r.Outages[0].Milliseconds < 1990 {
-		t.Errorf("%+v", r.Outages)
+		t.Errorf("got %+v; want len(r.Outages) 1, r.Outages[0].Errors true, r.Outages[0].Milliseconds at least 1990", r.Outages)
 	}
 }
 
@@ -229,10 +235,11 @@ func TestFailoverTakesTheNext(t *testing.T) {
 	a, b := server(0), server(1)
 	r := mustRun(t, Options{Target: a, Failover: []drive.Target{b}, Threads: 4, Time: 3 * time.Second})
 	if b.n.Load() < 300 || b.n.Load() > 310 || a.n.Load() < 320 || r.Reconnects != 8 || len(r.Errors) != 1 || r.Errors[0].Label != "lost" || r.Errors[0].Count != 8 {
-		t.Errorf("%d statements at the first, %d at the second, %d reconnects, %+v", a.n.Load(), b.n.Load(), r.Reconnects, r.Errors)
+		t.Errorf("got %d statements at the first, %d at the second, %d reconnects, %+v; want b.n.Load() from 300 to 310, a.n.Load() at least 320, r.Reconnects 8, len(r.Errors) 1, r.Errors[0].Label \"lost\", r.Errors[0].Count 8",
+			a.n.Load(), b.n.Load(), r.Reconnects, r.Errors)
 	}
 	if r.Transactions != a.n.Load()+b.n.Load()-8 {
-		t.Errorf("%d transactions of %d and %d", r.Transactions, a.n.Load(), b.n.Load())
+		t.Errorf("got %d transactions of %d and %d, want a.n.Load() + b.n.Load() - 8", r.Transactions, a.n.Load(), b.n.Load())
 	}
 }
 
@@ -243,7 +250,7 @@ func TestInterrupted(t *testing.T) {
 			r, err := Run(ctx, Options{Target: takes(time.Millisecond), Workload: work{"a"}, Threads: 2, Time: time.Minute, Warmup: c.warmup, Rate: rate})
 			cancel()
 			if err != nil || !r.Interrupted {
-				t.Fatalf("%+v, %v", r, err)
+				t.Fatalf("got %+v, %v; want Interrupted true", r, err)
 			}
 			if _, err := json.Marshal(r); err != nil {
 				t.Error(err)
@@ -287,7 +294,7 @@ func TestWarmupEndsWhenSteady(t *testing.T) {
 		}
 		from := secondOf(r.measuredFrom())
 		if from < c.least || from > c.most || *r.steady != c.steady {
-			t.Errorf("%s: measured from second %d on, steady %v", c.name, from, *r.steady)
+			t.Errorf("%s: measured from second %d on, steady %v; want from from %v to %v, *r.steady %v", c.name, from, *r.steady, c.least, c.most, c.steady)
 		}
 	}
 }
@@ -314,10 +321,11 @@ func TestLateSecondsAreCounted(t *testing.T) {
 	}
 	line := tally.timeline(0, 200, 0)
 	if open > keptOpen+1 || line[199].Transactions != 2 || line[199].P99 != 3 || line[5].Transactions != 2 || line[5].Queries != 4 || line[5].Max != 2 || line[5].P50 != 0.001 {
-		t.Errorf("%d open, %+v, %+v", open, line[199], line[5])
+		t.Errorf("got %d open, %+v, %+v; want open at most %d, Transactions 2, P99 3, Transactions 2, Queries 4, Max 2, P50 0.001",
+			open, line[199], line[5], keptOpen+1)
 	}
 	if h := tally.latency[0]; h.n != 202 || h.max != int64(3*time.Second) {
-		t.Errorf("%d transactions, longest %v", h.n, h.max)
+		t.Errorf("got %d transactions, longest %v; want h.n 202, h.max %v", h.n, h.max, int64(3*time.Second))
 	}
 }
 
@@ -335,7 +343,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		o := good
 		f(&o)
 		if _, err := Run(t.Context(), o); !errors.Is(err, workload.ErrUsage) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want workload.ErrUsage", name, err)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (s *schedule) until(end time.Duration) {
 	s.end = end
 }
 
-// take gives the next moment; false when there is none any more.
+// take returns the next moment; false if there is none left.
 func (s *schedule) take() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,11 +47,11 @@ func (s *schedule) take() (time.Duration, bool) {
 	return due, true
 }
 
-// restDrawn is how many of the moments that nobody took are drawn one by one; of more, only every so manieth is, and stands for
-// the others, which lie evenly between.
+// restDrawn is how many of the moments that no session took are drawn one by one; of more, only every nth is, and represents
+// the others, which are evenly between.
 const restDrawn = 1_000_000
 
-// rest takes all moments before at that nobody took, and hands them to f with how many each stands for.
+// rest takes all moments before at that no session took, and hands them to f with how many each represents.
 func (s *schedule) rest(at time.Duration, f func(due time.Duration, n int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,14 +35,15 @@ func TestArrivalsArePoisson(t *testing.T) {
 			corr += (gaps[i]*rate - 1) * (gaps[i-1]*rate - 1) / n
 		}
 		if math.Abs(corr) > 4/math.Sqrt(n) {
-			t.Errorf("seed %d: neighbouring gaps correlate by %.4f", seed, corr)
+			t.Errorf("seed %d: neighbouring gaps correlate by %.4f, want at most 4 / math.Sqrt(n)", seed, corr)
 		}
 		var varied float64
 		for _, c := range counts {
 			varied += (c - rate) * (c - rate) / rate / float64(len(counts))
 		}
 		if math.Abs(varied-1) > 4*math.Sqrt(2/float64(len(counts))) {
-			t.Errorf("seed %d: variance of the numbers per second is %.3f of their mean", seed, varied)
+			t.Errorf("seed %d: variance of the numbers per second is %.3f of their mean, want math.Abs(varied - 1) at most 4 * math.Sqrt(2/float64(len(counts)))",
+				seed, varied)
 		}
 		slices.Sort(gaps)
 		var d float64
@@ -51,7 +52,7 @@ func TestArrivalsArePoisson(t *testing.T) {
 			d = max(d, math.Abs(f-float64(i)/n), math.Abs(float64(i+1)/n-f))
 		}
 		if d > 1.95/math.Sqrt(n) { // once in a thousand
-			t.Errorf("seed %d: gaps differ from an exponential distribution by %.5f", seed, d)
+			t.Errorf("seed %d: gaps differ from an exponential distribution by %.5f, want at most 1.95 / math.Sqrt(n)", seed, d)
 		}
 	}
 }
@@ -71,11 +72,11 @@ func TestScheduleIsTheSameWithTheSameSeed(t *testing.T) {
 		}
 	}
 	if same != 100 || other > 1 {
-		t.Errorf("%d of 100 moments alike with the same seed, %d with another", same, other)
+		t.Errorf("got %d of 100 moments alike with the same seed, %d with another; want same 100, other at most 1", same, other)
 	}
 }
 
-// TestRestIsWhatNobodyTook counts each moment once, whoever gets it.
+// TestRestIsWhatNobodyTook counts each moment once, whichever session gets it.
 func TestRestIsWhatNobodyTook(t *testing.T) {
 	all := newSchedule(1000, time.Second, 7)
 	all.until(3 * time.Second)
@@ -90,14 +91,14 @@ func TestRestIsWhatNobodyTook(t *testing.T) {
 	got := 0
 	for range 500 {
 		if at, ok := s.take(); !ok || at < time.Second {
-			t.Fatal("no moment", at)
+			t.Fatalf("no moment: got %v; want ok true, at at least time.Second", at)
 		}
 		got++
 	}
 	for _, at := range []time.Duration{2 * time.Second, 2 * time.Second, time.Hour} {
 		s.rest(at, func(due time.Duration, n int64) {
 			if got += int(n); n != 1 || due >= 3*time.Second || due >= at {
-				t.Errorf("%v comes after the end", due)
+				t.Errorf("%v comes after the end; want n 1, due less than 3 * time.Second, due less than %v", due, at)
 			}
 		})
 	}
@@ -113,12 +114,13 @@ func TestRestOfTooMuch(t *testing.T) {
 	calls, count := 0, int64(0)
 	s.rest(time.Hour, func(due time.Duration, n int64) {
 		if calls++; due < 0 || due >= time.Hour || n < 1 {
-			t.Fatalf("%d moments at %v", n, due)
+			t.Fatalf("got %d moments at %v; want due at least 0, due less than time.Hour, n at least 1", n, due)
 		}
 		count += n
 	})
 	if calls > 2*restDrawn || math.Abs(float64(count)/(MaxRate*3600)-1) > 1e-3 {
-		t.Errorf("%d moments in %d calls", count, calls)
+		t.Errorf("got %d moments in %d calls; want calls at most %d, math.Abs(float64(count)/(MaxRate*3600) - 1) at most 1e-3",
+			count, calls, 2*restDrawn)
 	}
 	if _, ok := s.take(); ok {
 		t.Error("there is one more")

@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
-// scripted stands for a server whose answers come exactly when a test says so, which no real server can be made to do. All
+// scripted imitates a server whose answers come exactly when a test says so, which no real server can be made to do. All
 // that depends on how servers behave is tested on real ones.
 type scripted struct {
 	answer func(n int64, stop *drive.Stop) error // of the n-th statement since the beginning, from 1

@@ -22,7 +22,7 @@ type StatementResult struct {
 // shards keep sessions out of each other's way.
 const shards = 32
 
-// statements measures single statements, where that is asked for: it takes two looks at the clock for each.
+// statements measures single statements, if that is asked for: it reads the clock twice for each.
 type statements struct {
 	run    *run
 	shards [shards]struct {

@@ -102,7 +102,7 @@ func (r *run) count(out *Result) {
 	}
 }
 
-// latencies joins those of all kinds and adds what was not finished, or never begun, when the run ended. It also gives the
+// latencies joins those of all kinds and adds what was not finished, or never begun, when the run ended. It also returns the
 // spans in which transactions were slow.
 func (r *run) latencies(out *Result, workers []*worker, end time.Duration) (*hist, []span) {
 	all := newHist()

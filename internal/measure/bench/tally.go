@@ -18,7 +18,7 @@ type tally struct {
 	queries [3]int64
 	seconds map[int]*second
 	closed  int             // seconds before this one are closed
-	minutes map[int][]*hist // of the measured time, by kind; only where there are several kinds
+	minutes map[int][]*hist // of the measured time, by kind; only if there are several kinds
 	errors  map[string]*ErrorCount
 	maxWait time.Duration
 	backlog int64
@@ -38,7 +38,7 @@ type second struct {
 	figure Second // without the histogram's, while that is there
 }
 
-// read gives the figures.
+// read returns the figures.
 func (s *second) read() Second {
 	x := s.figure
 	if h := s.hist; h != nil {
@@ -71,7 +71,7 @@ func newTally(kinds, sessions int) *tally {
 // slice is what one session did in one second.
 type slice struct {
 	second  int
-	latency []*hist // by kind; nil where there was none yet
+	latency []*hist // by kind; nil if there was none yet
 	service *hist   // nil in a closed loop
 	queries [3]int64
 	errors  map[string]*ErrorCount
@@ -79,7 +79,7 @@ type slice struct {
 	maxWait time.Duration
 }
 
-// blank gives an empty slice.
+// blank returns an empty slice.
 func (t *tally) blank(second int, open bool) *slice {
 	var s *slice
 	select {
@@ -199,7 +199,7 @@ func (t *tally) take(s *slice, measured bool) {
 	t.backlog = max(t.backlog, s.backlog)
 }
 
-// close gives up the histograms of the seconds before that one.
+// close drops the histograms of the seconds before that one.
 func (t *tally) close(before int) {
 	for ; t.closed < before; t.closed++ {
 		if sec := t.seconds[t.closed]; sec != nil && sec.hist != nil {
@@ -262,7 +262,7 @@ func (t *tally) minutesOf(kind int, end time.Duration) []Minute {
 	return out
 }
 
-// timeline gives the seconds from the first to the last; empty ones too, for those are the ones that matter. They are
+// timeline returns the seconds from the first to the last; empty ones too, because those are the ones that matter. They are
 // counted from the second zero.
 func (t *tally) timeline(from, to, zero int) []Second {
 	t.mu.Lock()

@@ -16,7 +16,7 @@ func (r *run) open(ctx context.Context) (s drive.Session, at int, err error) {
 	return s, at, err
 }
 
-// leave moves the turn on from a target that was lost or takes no writes, if nobody has done it yet.
+// leave moves the turn on from a target that was lost or takes no writes, if no session has done it yet.
 func (r *run) leave(at int) {
 	r.current.CompareAndSwap(int32(at), int32((at+1)%len(r.targets)))
 }

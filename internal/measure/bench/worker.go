@@ -34,7 +34,7 @@ type worker struct {
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
 	retries workload.RetryingClient
-	paced   workload.Paced // client, where it has a say in when transactions begin
+	paced   workload.Paced // client, if it decides when transactions begin
 	ledger  *ledgerClient  // nil without a ledger
 
 	slice      *slice
@@ -99,7 +99,7 @@ func (w *worker) total() [3]int64 {
 	return n
 }
 
-// loop runs transactions until the run ends. It gives an error only for what makes the whole run senseless.
+// loop runs transactions until the run ends. It returns an error only for what makes the whole run senseless.
 func (w *worker) loop(ctx context.Context) error {
 	if err := w.yield(w.run.now()); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (w *worker) yield(now time.Duration) error {
 	return sharpen()
 }
 
-// next gives the moment from which the latency of the next transaction counts: in a closed loop the end of the one before,
+// next returns the moment from which the latency of the next transaction counts: in a closed loop the end of the one before,
 // so that a reconnect is in it.
 func (w *worker) next() (due time.Duration, ok bool) {
 	if w.run.ending.IsSet() || w.last-w.run.measuredFrom() >= w.run.Time {
@@ -251,7 +251,7 @@ func (w *worker) turn(now time.Duration) {
 	}
 }
 
-// handOver gives the figures of a second away; total are the statements up to its end.
+// handOver hands over the figures of a second; total are the statements up to its end.
 func (w *worker) handOver(total [3]int64) {
 	for i := range total {
 		w.slice.queries[i] = total[i] - w.handed[i]
@@ -260,7 +260,7 @@ func (w *worker) handOver(total [3]int64) {
 	w.run.tally.handed <- w.slice
 }
 
-// failed counts an error; it gives those back that will not go away.
+// failed counts an error; it returns those that will not go away.
 func (w *worker) failed(now time.Duration, err error) error {
 	w.run.failure.mark(now)
 	var server *drive.ServerError

@@ -12,9 +12,9 @@ import (
 // leastCalls is how many calls of a class each run has to have.
 const leastCalls = 10
 
-// classes judges the classes of statements of a replay by the servers' own times: server time against server time, run beside run.
+// classes judges the classes of statements of a replay by the servers' own times: server time against server time, run by run.
 // The error that may be made is divided over them, so only so many are judged, those that took most time first, as the number of
-// runs can tell apart at all.
+// runs can distinguish at all.
 func classes(p paired, u unlike, t Terms) (out []Verdict, note string) {
 	if len(p.a) == 0 || len(p.b) == 0 {
 		return nil, ""

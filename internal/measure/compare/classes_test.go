@@ -45,7 +45,8 @@ func TestClasses(t *testing.T) {
 	a, b := make2(10, 30)
 	r := Judge(a, b, Terms{Seed: 1})
 	if len(r.Classes) != 25 || r.Classes[0].Outcome != Slower || !strings.Contains(r.Classes[0].Words, "B's server time of slow is 1.4") || !strings.Contains(r.Classes[0].Words, "99.8 % interval") {
-		t.Fatalf("%d %+v", len(r.Classes), r.Classes)
+		t.Fatalf("got %d %+v; want len(r.Classes) 25, r.Classes[0].Outcome Slower, \"B's server time of slow is 1.4\" in r.Classes[0].Words, \"99.8 %% interval\" in r.Classes[0].Words",
+			len(r.Classes), r.Classes)
 	}
 	told := 0
 	for _, v := range r.Classes[1:] {
@@ -54,24 +55,25 @@ func TestClasses(t *testing.T) {
 		}
 	}
 	if notes := strings.Join(r.Notes, "; "); told > 0 || !strings.Contains(notes, "2 classes of statements were not judged: too short") || !strings.Contains(notes, "6 classes of statements were not judged: that takes more runs") {
-		t.Errorf("%d, %s", told, notes)
+		t.Errorf("got %d, %s; want told at most 0, \"2 classes of statements were not judged: too short\" in it, \"6 classes of statements were not judged: that takes more runs\" in it",
+			told, notes)
 	}
 	var text, markdown strings.Builder
 	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "B's server time of slow is 1.4") {
-		t.Errorf("%v\n%s", err, text.String())
+		t.Errorf("got %v; want \"B's server time of slow is 1.4\" in it\n%s", err, text.String())
 	}
 	if err := r.Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), "B's server time of slow is 1.4") {
-		t.Errorf("%v\n%s", err, markdown.String())
+		t.Errorf("got %v; want \"B's server time of slow is 1.4\" in it\n%s", err, markdown.String())
 	}
 	for i := range a.Runs {
 		a.Runs[i].Use, b.Runs[i].Use = &environ.Use{CPUs: 2, Foreign: new(0.0), Crowd: new(0.0)}, &environ.Use{CPUs: 2, Foreign: new(1.0), Crowd: new(6.0)}
 	}
 	if v := Judge(a, b, Terms{Seed: 1}).Classes[0]; v.Outcome != Withheld || v.Seems != Slower {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v; want Outcome Withheld, Seems Slower", v)
 	}
 	a, b = make2(3, 2)
 	if r := Judge(a, b, Terms{Seed: 1}); len(r.Classes) != 1 || r.Classes[0].Outcome != TooFew {
-		t.Errorf("%+v", r.Classes)
+		t.Errorf("got %+v; want len(r.Classes) 1, r.Classes[0].Outcome TooFew", r.Classes)
 	}
 }
 
@@ -130,7 +132,7 @@ func TestReplayUnderNoise(t *testing.T) {
 		for _, v := range append(r.Verdicts, r.Classes...) {
 			t.Log(v.Words)
 			if v.Outcome == Faster || v.Outcome == Slower {
-				t.Errorf("noise is told as a difference: %s", v.Words)
+				t.Errorf("noise is told as a difference: %s; want v.Outcome not Faster, v.Outcome not Slower", v.Words)
 			}
 		}
 	}

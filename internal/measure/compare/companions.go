@@ -2,7 +2,6 @@ package compare
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // companions are the variables that a server changes by itself when another is set, so that they have to be put back with it. Who sets
@@ -45,21 +45,6 @@ func movesWith(name string, side []Setting) bool {
 	return slices.ContainsFunc(side, func(s Setting) bool { return slices.Contains(companionsOf(s.Name), name) })
 }
 
-// globals reads all global variables that stay as they are unless somebody sets them.
-func globals(ctx context.Context, c *mysql.Conn) (map[string]string, error) {
-	all := map[string]string{}
-	err := c.Query(ctx, "SHOW /* risso bench: what changes along with a setting? */ GLOBAL VARIABLES", func(row []sqldriver.Value) error {
-		if name := mysql.Text(row[0]); !strings.HasPrefix(name, "gtid_") { // these grow with every transaction
-			all[name] = mysql.Text(row[1])
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read all variables: %w", err)
-	}
-	return all, nil
-}
-
 // differing are the variables that are not what they were, with what they were.
 func differing(before, now map[string]string) (list []Setting) {
 	for name, value := range before {
@@ -72,10 +57,10 @@ func differing(before, now map[string]string) (list []Setting) {
 }
 
 // strays looks for variables that do not go back with those that were tried, puts them back, and refuses such settings by an error that
-// wraps workload.ErrUsage: nobody would put those back after the runs. try tries the settings and puts back what is known. What does
-// not change when it is tried once more was changed by somebody else meanwhile, and stays so.
+// wraps workload.ErrUsage: they would not be put back after the runs. try tries the settings and puts back what is known. What does
+// not change when it is tried once more was changed by somebody else in the meantime, and stays so.
 func strays(ctx context.Context, c *mysql.Conn, before map[string]string, try func(context.Context) error) error {
-	now, err := globals(ctx, c)
+	now, err := read.StillVariables(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -86,7 +71,7 @@ func strays(ctx context.Context, c *mysql.Conn, before map[string]string, try fu
 	if err := errors.Join(setShown(ctx, c, moved), try(ctx)); err != nil {
 		return err
 	}
-	last, err := globals(ctx, c)
+	last, err := read.StillVariables(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -98,7 +83,7 @@ func strays(ctx context.Context, c *mysql.Conn, before map[string]string, try fu
 	return fmt.Errorf("%w: the server changes %s along with these settings, and not back: set it as well, so that it is put back", workload.ErrUsage, again[0].Name)
 }
 
-// setShown sets variables to what SHOW said of them. It leaves out those that nobody can set.
+// setShown sets variables to what SHOW printed for them. It leaves out those that cannot be set.
 func setShown(ctx context.Context, c *mysql.Conn, list []Setting) error {
 	var failed []error
 	for _, v := range list {

@@ -74,7 +74,7 @@ func TestVerdicts(t *testing.T) {
 				}
 			}
 			if len(r.Verdicts) != 3 || r.Verdicts[2].Measure != "p99 latency" {
-				t.Errorf("verdicts: %+v", r.Verdicts)
+				t.Errorf("verdicts: got %+v; want len(r.Verdicts) 3, r.Verdicts[2].Measure \"p99 latency\"", r.Verdicts)
 			}
 			// Every form must hold every verdict, and JSON must be readable again.
 			var text, markdown bytes.Buffer
@@ -84,7 +84,7 @@ func TestVerdicts(t *testing.T) {
 			for _, v := range r.Verdicts {
 				core := v.Words[strings.IndexByte(v.Words, ' '):]
 				if !strings.Contains(text.String(), core) || !strings.Contains(markdown.String(), escape(core)) {
-					t.Errorf("%q is missing in text or Markdown:\n%s\n%s", core, text.String(), markdown.String())
+					t.Errorf("%q is missing in text or Markdown; want %q in it, escape(core) in it:\n%s\n%s", core, core, text.String(), markdown.String())
 				}
 			}
 			b, err := json.Marshal(r)
@@ -93,7 +93,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			var back Report
 			if err := json.Unmarshal(b, &back); err != nil || len(back.A.Runs) != len(c.a) || back.Verdicts[0].Words != v.Words {
-				t.Errorf("JSON read again: %v, %+v", err, back.Verdicts)
+				t.Errorf("JSON read again: got %v, %+v; want len(back.A.Runs) %v, back.Verdicts[0].Words %v", err, back.Verdicts, len(c.a), v.Words)
 			}
 		})
 	}
@@ -108,38 +108,39 @@ func TestPairs(t *testing.T) {
 	}
 	a, b := side("A", x...), side("B", y...)
 	if v := Judge(a, b, Terms{Seed: 1}).Verdicts[0]; v.Pairs != 0 || v.Outcome != Unclear || v.Test != stats.TestRanks {
-		t.Errorf("sides that are not paired: %+v", v)
+		t.Errorf("sides that are not paired: %+v; want Pairs 0, Outcome Unclear, Test stats.TestRanks", v)
 	}
 	a.Paired, b.Paired = true, true
 	for i, v := range Judge(a, b, Terms{Seed: 1}).Verdicts { // of latency too, where less is better
 		if v.Pairs != 10 || v.PairsB != 10 || v.Outcome != Faster || v.Test != stats.TestPairs || !(v.Detectable > 1 && v.Detectable < 1.02) ||
 			!strings.Contains(v.Words, "(p 0.002); B did better in 10 of 10 pairs of neighbouring runs") {
-			t.Errorf("%d: %+v", i, v)
+			t.Errorf("%d: got %+v; want Pairs 10, PairsB 10, Outcome Faster, Test stats.TestPairs, (v.Detectable > 1 && v.Detectable < 1.02) true, \"(p 0.002); B did better in 10 of 10 pairs of neighbouring runs\" in Words",
+				i, v)
 		}
 	}
 	// An interrupted comparison has one run more of a side.
 	a.Runs = append(a.Runs, a.Runs[0])
 	if v := Judge(a, b, Terms{Seed: 1}).Verdicts[0]; v.Outcome != Faster || v.RunsA != 10 {
-		t.Errorf("with a run without its pair: %+v", v)
+		t.Errorf("with a run without its pair: got %+v; want Outcome Faster, RunsA 10", v)
 	}
 	// So few pairs that no pair test tells anything are judged by ranks.
 	a.Runs, b.Runs = a.Runs[:5], side("B", scaled(9, x[:5]...)...).Runs
 	if v := Judge(a, b, Terms{Seed: 1}).Verdicts[0]; v.Test != stats.TestRanks || v.Outcome != Faster {
-		t.Errorf("five pairs: %+v", v)
+		t.Errorf("five pairs: got %+v; want Test stats.TestRanks, Outcome Faster", v)
 	}
 }
 
-// TestAlike: what differs by next to nothing is proven alike within a margin, what lies on its edge is not.
+// TestAlike: what differs by next to nothing is proven alike within a margin, what is on its edge is not.
 func TestAlike(t *testing.T) {
 	a, b, c := side("A", ten...), side("B", scaled(1.002, ten...)...), side("B", scaled(1.03, ten...)...)
 	a.Paired, b.Paired, c.Paired = true, true, true
 	b.Runs[3].TransactionsPerSecond *= 1.001
 	v := Judge(a, b, Terms{Seed: 1, Margin: 0.03}).Verdicts[0]
 	if v.Outcome != Alike || !strings.Contains(v.Words, "alike within 3 %: B is 1.002 to 1.00") {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v; want Outcome Alike, \"alike within 3 %%: B is 1.002 to 1.00\" in Words", v)
 	}
 	if v := Judge(a, c, Terms{Seed: 1, Margin: 0.03}).Verdicts[0]; v.Outcome != Faster {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v, want Outcome Faster", v)
 	}
 }
 
@@ -192,11 +193,12 @@ func TestDisturbed(t *testing.T) {
 			}
 			r := Judge(a, b, Terms{Seed: 1})
 			if v := r.Verdicts[0]; v.Outcome != c.outcome || !strings.Contains(v.Words, c.words) || v.Given() == (v.Outcome == Withheld) {
-				t.Errorf("%s: %s", v.Outcome, v.Words)
+				t.Errorf("%s: got %s; want v.Outcome %s, %q in it, v.Given() not %v", v.Outcome, v.Words, c.outcome, c.words, v.Outcome == Withheld)
 			}
 			all := strings.Join(r.Notes, "\n")
 			if c.elsewhere != strings.Contains(all, "the server's machine was not observed") || c.noUse != strings.Contains(all, "is not known for all runs") {
-				t.Errorf("notes: %s", all)
+				t.Errorf("notes: got %s; want c.elsewhere strings.Contains(all, \"the server's machine was not observed\"), c.noUse strings.Contains(all, \"is not known for all runs\")",
+					all)
 			}
 			var text, markdown bytes.Buffer
 			if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil {
@@ -209,7 +211,7 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-// TestWhy: what the server did otherwise for each transaction stands beside the verdict, what it did alike does not.
+// TestWhy: what the server did differently for each transaction is next to the verdict, what it did the same is not.
 func TestWhy(t *testing.T) {
 	a, b := side("A", ten...), side("B", scaled(2, ten...)...)
 	for i := range a.Runs {
@@ -219,11 +221,12 @@ func TestWhy(t *testing.T) {
 	}
 	r := Judge(a, b, Terms{Seed: 1})
 	if len(r.Why) != 1 || r.Why[0].Counter != "Innodb_os_log_fsyncs" || math.Abs(r.Why[0].A-1) > 0.01 || r.Why[0].B > 0.01 {
-		t.Fatalf("%+v", r.Why)
+		t.Fatalf("got %+v; want len(r.Why) 1, r.Why[0].Counter \"Innodb_os_log_fsyncs\", math.Abs(r.Why[0].A - 1) at most 0.01, r.Why[0].B at most 0.01",
+			r.Why)
 	}
 	var text bytes.Buffer
 	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "flushes of the redo log: 1 a transaction with A, 0.00") {
-		t.Errorf("%v\n%s", err, text.String())
+		t.Errorf("got %v; want \"flushes of the redo log: 1 a transaction with A, 0.00\" in it\n%s", err, text.String())
 	}
 }
 
@@ -232,7 +235,7 @@ func TestPrecise(t *testing.T) {
 	p := Precise{Within: 0.03, Most: 60, Seed: 1}
 	pairs, alpha := p.Looks()
 	if pairs[0] != 8 || pairs[len(pairs)-1] != 60 || len(alpha) != len(pairs) {
-		t.Fatalf("%v %v", pairs, alpha)
+		t.Fatalf("got %v %v; want pairs[0] 8, pairs[len(pairs)-1] 60, len(alpha) %v", pairs, alpha, len(pairs))
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	ended := func(by, scatter float64) (string, int) {
@@ -246,7 +249,7 @@ func TestPrecise(t *testing.T) {
 			r, done := p.Look(a, b, alpha[i])
 			if done || n == p.Most {
 				if p.Tell(r, done); done == strings.Contains(r.Notes[0], "was not reached") {
-					t.Errorf("%q", r.Notes)
+					t.Errorf("got %q, want done not strings.Contains(r.Notes[0], \"was not reached\")", r.Notes)
 				}
 				return r.Verdicts[0].Outcome, n
 			}
@@ -271,15 +274,16 @@ func TestPrecise(t *testing.T) {
 	other := side("A", append(scaled(1.001, ten...), scaled(0.999, ten...)...)...)
 	other.Paired = true
 	if s := Same(quiet, other, order, OrderRandom, 10, 1); s.P < 0.05 || s.Visible <= 1 || s.FalseRate < 0 || !strings.Contains(s.Words, "no difference is shown") || !strings.Contains(s.Words, "with 10 pairs a difference under") {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v; want P at least 0.05, Visible more than 1, FalseRate at least 0, \"no difference is shown\" in Words, \"with 10 pairs a difference under\" in Words",
+			s)
 	}
 	moved := side("A", scaled(1.1, append(ten, ten...)...)...)
 	moved.Paired = true
 	if s := Same(quiet, moved, order, OrderRandom, 10, 1); !strings.Contains(s.Words, "A DIFFERENCE OF 10 % IS TOLD THAT IS NONE") {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want \"A DIFFERENCE OF 10 %% IS TOLD THAT IS NONE\" in it", s)
 	}
 	if s := Same(Side{}, Side{}, nil, OrderRandom, 10, 1); !strings.Contains(s.Words, "too few") {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want \"too few\" in it", s)
 	}
 }
 
@@ -290,12 +294,13 @@ func TestRateIsNoResult(t *testing.T) {
 	}
 	r := Judge(a, b, Terms{Seed: 1})
 	if len(r.Verdicts) != 2 || r.Judged != "p95 latency" || !strings.Contains(strings.Join(r.Notes, " "), "the rate of transactions was given") {
-		t.Errorf("%+v, %q", r.Verdicts, r.Notes)
+		t.Errorf("got %+v, %q; want len(r.Verdicts) 2, r.Judged \"p95 latency\", \"the rate of transactions was given\" in strings.Join(r.Notes, \" \")",
+			r.Verdicts, r.Notes)
 	}
 	var text, markdown strings.Builder
 	const says = "The verdict that counts (--fail-if, --precise) is the one on p95 latency, because the rate of transactions was given."
 	if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil || !strings.Contains(text.String(), says) || !strings.Contains(markdown.String(), says) {
-		t.Errorf("%v\n%s\n%s", err, text.String(), markdown.String())
+		t.Errorf("got %v; want %q in it, %q in it\n%s\n%s", err, says, says, text.String(), markdown.String())
 	}
 }
 
@@ -335,7 +340,7 @@ func TestDifferences(t *testing.T) {
 		"server": {"mariadb", "mysql"}, "sort_buffer_size": {"262144", "1048576"},
 	}
 	if len(got) != len(want) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want length %v", got, len(want))
 	}
 	for k, v := range want {
 		if got[k] != v {
@@ -348,7 +353,7 @@ func TestDifferences(t *testing.T) {
 func TestApart(t *testing.T) {
 	a, b := apart(strings.Repeat("x", 300)+"A", strings.Repeat("x", 300)+"B")
 	if !strings.HasSuffix(a, "A") || !strings.HasSuffix(b, "B") || len([]rune(a)) > longValue+2 {
-		t.Errorf("%q, %q", a, b)
+		t.Errorf("got %q, %q; want \"A\" at its end, \"B\" at its end, len([]rune(a)) at most %v", a, b, longValue+2)
 	}
 }
 
@@ -367,11 +372,11 @@ func TestReadSide(t *testing.T) {
 	for paths, n := range map[string]int{at("one.json"): 1, at("lines.json"): 2, at("list.json"): 3, at("runs.json"): 1, dir: 7, at("one.json") + "," + at("list.json"): 4} {
 		s, err := ReadSide("A", paths)
 		if err != nil || len(s.Runs) != n {
-			t.Errorf("%s: %d runs, %v", paths, len(s.Runs), err)
+			t.Errorf("%s: got %d runs, %v; want %d", paths, len(s.Runs), err, n)
 			continue
 		}
 		if r := s.Runs[0]; r.TransactionsPerSecond != 5 || r.Latency.At(95) != 0.1 {
-			t.Errorf("%s: %+v", paths, r)
+			t.Errorf("%s: got %+v; want TransactionsPerSecond 5, Latency.At(95) 0.1", paths, r)
 		}
 	}
 	// Names that mean something to a shell, and runs that are alike in every figure.
@@ -386,22 +391,22 @@ func TestReadSide(t *testing.T) {
 		}
 	}
 	if s, err := ReadSide("A", odd); err != nil || len(s.Runs) != 1 {
-		t.Errorf("%s: %d runs, %v", odd, len(s.Runs), err)
+		t.Errorf("%s: got %d runs, %v; want 1", odd, len(s.Runs), err)
 	}
 	s, err := ReadSide("A", filepath.Join(odd, "b.txt"))
 	if err != nil || len(s.Runs) != 2 {
-		t.Fatalf("%d runs, %v", len(s.Runs), err)
+		t.Fatalf("got %d runs, %v; want 2", len(s.Runs), err)
 	}
 	if err := eachOnce(s, Side{Name: "B"}); err != nil {
 		t.Error(err)
 	}
 	again, err := ReadSide("B", filepath.Join(odd, "b.txt"))
 	if err != nil || !errors.Is(eachOnce(s, again), ErrTwice) {
-		t.Errorf("the same file for both: %v, %v", err, eachOnce(s, again))
+		t.Errorf("the same file for both: got %v, %v; want ErrTwice", err, eachOnce(s, again))
 	}
 	for _, bad := range []string{"broken.txt", "other.txt", "empty.txt", "text.txt", "missing.json"} {
 		if _, err := ReadSide("A", at(bad)); !errors.Is(err, workload.ErrUsage) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf("%s: got %v; want workload.ErrUsage, no \"\\n\" in the error", bad, err)
 		}
 	}
 }
@@ -409,16 +414,17 @@ func TestReadSide(t *testing.T) {
 func TestOrder(t *testing.T) {
 	o, err := Order(OrderABBA, 4, 1)
 	if err != nil || OrderString(o) != "ABBAABBA" {
-		t.Errorf("%s, %v", OrderString(o), err)
+		t.Errorf("got %s, %v; want \"ABBAABBA\"", OrderString(o), err)
 	}
 	a, _ := Order(OrderRandom, 50, 1)
 	again, _ := Order(OrderRandom, 50, 1)
 	b, _ := Order(OrderRandom, 50, 2)
 	if OrderString(a) != OrderString(again) || OrderString(a) == OrderString(b) || strings.Count(OrderString(a), "A") != 50 {
-		t.Errorf("random orders:\n%s\n%s\n%s", OrderString(a), OrderString(again), OrderString(b))
+		t.Errorf("random orders: want OrderString(a) OrderString(again), OrderString(a) not OrderString(b), strings.Count(OrderString(a), \"A\") 50:\n%s\n%s\n%s",
+			OrderString(a), OrderString(again), OrderString(b))
 	}
 	if _, err := Order("baab", 4, 1); !errors.Is(err, workload.ErrUsage) {
-		t.Error(err)
+		t.Errorf("got %v, want workload.ErrUsage", err)
 	}
 }
 
@@ -430,17 +436,17 @@ func TestParseSetting(t *testing.T) {
 	} {
 		s, err := ParseSetting(text)
 		if err != nil || s.statement(false) != want {
-			t.Errorf("%s: %q, %v", text, s.statement(false), err)
+			t.Errorf("%s: got %q, %v; want %q", text, s.statement(false), err, want)
 		}
 	}
 	for _, bad := range []string{"", "=1", "sync_binlog", "a b=1", "a;drop=1", "@@x=1", "a=99999999999999999999G"} {
 		if _, err := ParseSetting(bad); !errors.Is(err, workload.ErrUsage) {
-			t.Errorf("%q: %v", bad, err)
+			t.Errorf("%q: got %v, want workload.ErrUsage", bad, err)
 		}
 	}
 }
 
-// TestTurns: runs of files are judged as pairs where their times show that they were, and else it is said how little that proves.
+// TestTurns: runs of files are judged as pairs if their times show that they were, and else it is said how little that proves.
 func TestTurns(t *testing.T) {
 	at := func(name string, minutes ...float64) Side {
 		s := side(name, scaled(map[string]float64{"A": 1, "B": 1.1}[name], ten[:len(minutes)]...)...)
@@ -479,7 +485,7 @@ func TestTurns(t *testing.T) {
 	theirs := at("A", 0, 0.6, 0.8, 1.4, 1.6, 2.2)
 	theirs.Runs[0].Source = "sysbench 1.0.20"
 	if r := Judge(theirs, at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), Terms{Seed: 1}); r.Verdicts[0].Test != stats.TestRanks || !strings.Contains(strings.Join(r.Notes, " "), "it is unknown when the runs were made") {
-		t.Errorf("%q", r.Notes)
+		t.Errorf("got %q; want r.Verdicts[0].Test stats.TestRanks, \"it is unknown when the runs were made\" in strings.Join(r.Notes, \" \")", r.Notes)
 	}
 }
 
@@ -502,7 +508,7 @@ func TestPreciseWithheld(t *testing.T) {
 	a.Runs, b.Runs = a.Runs[:1], b.Runs[:1]
 	r, done = p.Look(a, b, 0.05)
 	if p.Tell(r, done); done || !strings.Contains(r.Notes[0], "5 % was not reached with 1 pair: too few runs") {
-		t.Errorf("%v %q", done, r.Notes)
+		t.Errorf("got %v %q; want done false, \"5 %% was not reached with 1 pair: too few runs\" in r.Notes[0]", done, r.Notes)
 	}
 }
 

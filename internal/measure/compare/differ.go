@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/environ"
 )
 
-// differences lists what is not alike, beside what was set on purpose: of the runs themselves, then of their environments.
+// differences lists what is not alike, apart from what was set on purpose: of the runs themselves, then of their environments.
 func differences(a, b *Side) []environ.Difference {
 	out := []environ.Difference{}
 	add := func(what string, of func(*bench.Result) string) {
@@ -24,7 +24,7 @@ func differences(a, b *Side) []environ.Difference {
 	add("workload", func(r *bench.Result) string { return r.Workload })
 	add("threads", func(r *bench.Result) string {
 		if r.Threads == 0 {
-			return "" // not told
+			return "" // unknown
 		}
 		return fmt.Sprint(r.Threads)
 	})
@@ -57,7 +57,7 @@ func differences(a, b *Side) []environ.Difference {
 	return out
 }
 
-// parameterNames are those that any run was given, but for those that are told otherwise.
+// parameterNames are those that any run was given, except those that are reported elsewhere.
 func parameterNames(sides ...*Side) []string {
 	names := map[string]bool{}
 	for _, s := range sides {

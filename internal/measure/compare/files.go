@@ -18,9 +18,9 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
-// ReadSide reads runs from files: JSON of one run, of many one after another or in a list, or with a list "runs", or what
-// sysbench, pgbench and others print (package rivals); a folder stands for all *.json in it, and several paths are parted by commas. Errors of files that hold no runs wrap
-// workload.ErrUsage.
+// ReadSide reads runs from files: JSON of one run, of many one after another or in a list, or with a list "runs", or what sysbench, pgbench
+// and others print (package rivals); a folder means all *.json in it, and several paths are separated by commas. Errors of files that hold
+// no runs wrap workload.ErrUsage.
 func ReadSide(name, paths string) (Side, error) {
 	s := Side{Name: name, What: paths}
 	parts := strings.Split(paths, ",")
@@ -48,7 +48,7 @@ func ReadSide(name, paths string) (Side, error) {
 	return s, nil
 }
 
-// resultsIn gives the *.json of a folder, by name.
+// resultsIn returns the *.json of a folder, by name.
 func resultsIn(dir string) (files []string, err error) {
 	list, err := os.ReadDir(dir)
 	for _, e := range list {
@@ -59,7 +59,7 @@ func resultsIn(dir string) (files []string, err error) {
 	return files, err
 }
 
-// largestFile is how much of one file is read: a day of lines each second has less.
+// largestFile is how much of one file is read: a day with a line each second takes less.
 const largestFile = 64 << 20
 
 // readFile reads results of Risso, or of another program.
@@ -88,7 +88,7 @@ func readFile(path string) ([]*bench.Result, error) {
 		}
 		if st, err := in.Stat(); err == nil {
 			for i, r := range runs {
-				r.Began = st.ModTime().Add(time.Duration(i)) // they do not tell it, and two of them may have the same figures
+				r.Began = st.ModTime().Add(time.Duration(i)) // they do not say it, and two of them may have the same figures
 			}
 		}
 		return runs, nil
@@ -166,7 +166,7 @@ const differentWork = 1.5
 
 func workloadOf(r *bench.Result) string { return r.Workload }
 
-// statements is how many of them a transaction had; 0: not told.
+// statements is how many of them a transaction had; 0: unknown.
 func statements(runs []*bench.Result) float64 {
 	var queries, transactions int64
 	for _, r := range runs {

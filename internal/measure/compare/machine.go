@@ -9,9 +9,9 @@ import (
 	"github.com/rissodb/risso/internal/measure/environ"
 )
 
-// The sides had unlike conditions where one of them had this much more of something (as a ratio of the medians' kind), unless chance
+// The sides had unlike conditions if one of them had this much more of something (as a ratio of the medians' kind), unless chance
 // makes so large a difference more often than every second time. To doubt a verdict takes less than to give one: at a load of 20 six
-// busy loops beside one side were once told at p 0.2 only, and made it 2.5 times slower.
+// busy loops next to one side once showed at p 0.2 only, and made it 2.5 times slower.
 const (
 	unlikeFrom  = 1.05
 	unlikeUnder = 0.5
@@ -27,7 +27,7 @@ type unlike struct {
 	nameB  string
 }
 
-// uneven looks whether the machine was the same for both sides.
+// uneven checks whether the machine was the same for both sides.
 func (p paired) uneven() unlike {
 	u := unlike{ratio: 1, nameA: p.nameA, nameB: p.nameB}
 	for _, r := range append(append([]*bench.Result{}, p.a...), p.b...) {
@@ -63,7 +63,7 @@ func (p paired) uneven() unlike {
 	return u
 }
 
-// ran is how much of its ready time the client ran, where it is not known what others took: else the queue may be the server's
+// ran is how much of its ready time the client ran, if it is unknown what others took: else the queue may be the server's
 // own doing.
 func ran(u *environ.Use) (float64, bool) {
 	if _, known := u.Left(); known || u == nil || u.ClientWait == nil {
@@ -127,7 +127,7 @@ func (u unlike) note() string {
 	return ""
 }
 
-// Trust gives one line for each run: whether the machine was the run's own.
+// Trust returns one line for each run: whether the run had the machine to itself.
 func (r *Report) Trust() (out [][2]string) {
 	for _, s := range []Side{r.A, r.B} {
 		for i, run := range s.Runs {

@@ -19,7 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// noise keeps processors busy until stop is called, and gives what they took then.
+// noise keeps processors busy until stop is called, and returns what they took then.
 func noise(t *testing.T, loops int) (stop func() time.Duration) {
 	t.Helper()
 	var list []*exec.Cmd
@@ -91,24 +91,25 @@ func TestNoiseOnOneSide(t *testing.T) {
 	for _, v := range r.Verdicts {
 		t.Log(v.Words)
 		if v.Outcome == Faster {
-			t.Errorf("noise is told as a difference: %s", v.Words)
+			t.Errorf("noise is told as a difference: %s, want v.Outcome not Faster", v.Words)
 		}
 	}
 	var crowds [2][]float64
 	for i, side := range []Side{a, b} {
 		for _, run := range side.Runs {
 			if run.Use.Server == nil || *run.Use.Server <= 0 || run.Use.Client <= 0 || run.Use.Crowd == nil {
-				t.Fatalf("not all is seen: %+v", run.Use)
+				t.Fatalf("not all is seen: %+v; want Server not nil, *run.Use.Server more than 0, Client more than 0, Crowd not nil", run.Use)
 			}
 			crowds[i] = append(crowds[i], *run.Use.Crowd)
 		}
 	}
 	if more := stats.Median(crowds[0]) - stats.Median(crowds[1]); more < 3 {
-		t.Errorf("six loops are told as %.1f threads: %.1f against %.1f", more, crowds[0], crowds[1])
+		t.Errorf("six loops are told as %.1f threads: %.1f against %.1f, want at least 3", more, crowds[0], crowds[1])
 	}
 	var text strings.Builder
 	if err := r.Text(&text); err != nil || strings.Count(text.String(), "DISTURBED by other programs") < 7 {
-		t.Errorf("%v: a disturbed run is not told so:\n%s", err, text.String())
+		t.Errorf("%v: a disturbed run is not told so; want strings.Count(text.String(), \"DISTURBED by other programs\") at least 7:\n%s",
+			err, text.String())
 	}
 	// What the figures alone would have said.
 	for _, side := range []*Side{&a, &b} {

@@ -17,7 +17,7 @@ type Runner func(ctx context.Context) (*bench.Result, error)
 // The orders of runs.
 const (
 	// Each pair in an order drawn by the seed. Then the test of pairs holds its promise whatever the machine does, for by chance alone
-	// a pair of like runs has either sign (Fisher, The Design of Experiments, 1935): moods that last, trends, rhythms. Where pairs are
+	// a pair of like runs has either sign (Fisher, The Design of Experiments, 1935): moods that last, trends, rhythms. If pairs are
 	// too few to tell anything, and ranks are judged, all runs are shuffled, for the same reason.
 	OrderRandom = "random"
 	// A B B A A B B A …: a steady drift hits both alike and widens no interval; moods that last some runs make it err more often than it
@@ -25,7 +25,7 @@ const (
 	OrderABBA = "abba"
 )
 
-// Order gives the sides of 2n runs: false is A, true is B.
+// Order returns the sides of 2n runs: false is A, true is B.
 func Order(how string, n int, seed uint64) ([]bool, error) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	out := make([]bool, 0, 2*n)
@@ -50,7 +50,7 @@ func Order(how string, n int, seed uint64) ([]bool, error) {
 	return out, nil
 }
 
-// InTurns says for both sides how runs in such an order stand to each other.
+// InTurns says for both sides how runs in such an order are paired.
 func InTurns(how string, n int, sides ...*Side) {
 	for _, s := range sides {
 		s.Shuffled = shuffled(how, n)
@@ -58,7 +58,7 @@ func InTurns(how string, n int, sides ...*Side) {
 	}
 }
 
-// shuffled says whether 2n runs have no pairs: pairs of so few tell nothing.
+// shuffled reports whether 2n runs have no pairs: pairs of so few tell nothing.
 func shuffled(how string, n int) bool { return how == OrderRandom && n < stats.LeastPairs(Confidence) }
 
 // OrderString shows an order as letters.
@@ -75,7 +75,7 @@ func OrderString(order []bool) string {
 }
 
 // Interleave makes the runs in the order given and puts them into the sides. When ctx ends, or a run fails, it stops; a run that
-// was cut off does not count. before is told each run before it begins; nil: nobody asks.
+// was cut off does not count. before is called before each run; may be nil.
 func Interleave(ctx context.Context, order []bool, a, b *Side, runA, runB Runner, before func(i int, second bool)) (interrupted bool, err error) {
 	for i, second := range order {
 		side, run := a, runA

@@ -99,7 +99,7 @@ type Plan struct {
 	B      []string  `json:"b"`
 	Back   []string  `json:"back"`
 	Old    []Setting `json:"old"`
-	// Uncertain are variables for which this server does not tell whether they can be changed.
+	// Uncertain are variables for which this server does not say whether they can be changed.
 	Uncertain []string `json:"uncertain,omitempty"`
 }
 
@@ -161,7 +161,7 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 			}
 		}
 	}
-	// A side runs with what it does not set as it was before, but for what the server changes along with its settings.
+	// A side runs with what it does not set as it was before, except what the server changes along with its settings.
 	s.a, s.b = a, b
 	p.Old = s.old
 	p.A, p.B, p.Back = sqlOf(slices.Concat(s.rest(a), a)), sqlOf(slices.Concat(s.rest(b), b)), sqlOf(s.old)
@@ -257,7 +257,7 @@ func (s *Settings) begin(ctx context.Context, c *mysql.Conn, dir string) error {
 	}
 	return s.loan.Execute(ctx, c, slices.Concat(
 		change.Plan{{What: "read all variables", Do: func(ctx context.Context) (err error) {
-			before, err = globals(ctx, c)
+			before, err = read.StillVariables(ctx, c)
 			return err
 		}}},
 		steps,
@@ -295,13 +295,13 @@ func (s *Settings) set(ctx context.Context, c *mysql.Conn, side []Setting) ([]Se
 	return now, nil
 }
 
-// Stands gives what the server held when A's variables were tried, and B's: it takes some values and keeps others.
+// Stands returns what the server held when A's variables were tried, and B's: it takes some values and keeps others.
 func (s *Settings) Stands() (a, b []Setting) { return s.stands[0], s.stands[1] }
 
 // Same says that the server held the same for both sides.
 func (s *Settings) Same() bool { return slices.Equal(s.stands[0], s.stands[1]) }
 
-// Otherwise names the variables of which the server holds something else than was asked for, in words.
+// Otherwise names the variables of which the server holds something other than was asked for, in words.
 func Otherwise(asked, stands []Setting) (out []string) {
 	for _, v := range asked {
 		for _, is := range stands {
@@ -334,7 +334,7 @@ func sameValue(x, y Setting) bool {
 	return plain(x.Value) == plain(y.Value)
 }
 
-// Apply sets A's variables, or B's, and gives them as the server holds them now.
+// Apply sets A's variables, or B's, and returns them as the server holds them now.
 func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -379,7 +379,7 @@ func nothing([]sqldriver.Value) error { return nil }
 // putBackWithin is how long PutBack tries to reach a server that went away.
 const putBackWithin = 20 * time.Second
 
-// PutBack restores what was there before, whatever became of ctx, and makes sure of it by reading. When it cannot, the journal
+// PutBack restores what was there before, regardless of ctx, and makes sure of it by reading. If it cannot, the journal
 // stays.
 func (s *Settings) PutBack(ctx context.Context) error {
 	if s.loan == nil {
@@ -412,14 +412,14 @@ func borrowed() change.Kind[[]Setting] {
 // Left says what a killed compare left on a server.
 type Left = change.Left[[]Setting]
 
-// Restore puts back what a killed compare left on a server; with dryRun it only says what it would run. It gives nil when there
+// Restore puts back what a killed compare left on a server; with dryRun it only says what it would run. It returns nil if there
 // is nothing.
 func Restore(ctx context.Context, target mysql.Target, dir string, dryRun bool) (*Left, error) {
 	return borrowed().Restore(ctx, target, dir, dryRun)
 }
 
-// CheckLeft says, by an error that wraps ErrLeft, that a compare left its settings on a server, or is at work on it: whatever was
-// measured there would be measured with them. A server that began anew since has its own settings again.
+// CheckLeft says, by an error that wraps ErrLeft, that a compare left its settings on a server, or is at work on it: everything
+// measured there would be measured with them. A server that was restarted since has its own settings again.
 func CheckLeft(ctx context.Context, target mysql.Target, dir string) error {
 	return borrowed().Waits(ctx, target, dir)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -97,7 +98,7 @@ func settingsPutBack(t *testing.T, target mysql.Target) {
 		t.Fatal(err)
 	}
 	if len(plan.A) != 4 || len(plan.B) != 4 || len(plan.Back) != 4 {
-		t.Errorf("plan: %+v", plan)
+		t.Errorf("plan: got %+v; want len(A) 4, len(B) 4, len(Back) 4", plan)
 	}
 	check := func(when string, want ...string) {
 		t.Helper()
@@ -128,7 +129,7 @@ func settingsPutBack(t *testing.T, target mysql.Target) {
 				check("A", "3", "ANSI_QUOTES", before[2], before[3])
 			}
 			if len(now) != 4 {
-				t.Errorf("set: %v", now)
+				t.Errorf("set: got %v, want length 4", now)
 			}
 			if made++; made == 4 {
 				cancel() // Ctrl-C in the middle of a run
@@ -138,14 +139,14 @@ func settingsPutBack(t *testing.T, target mysql.Target) {
 	}
 	interrupted, err := Interleave(ctx, order, &a, &b, run(false), run(true), nil)
 	if err != nil || !interrupted || len(a.Runs)+len(b.Runs) != 3 {
-		t.Errorf("interrupted %v, %d and %d runs, %v", interrupted, len(a.Runs), len(b.Runs), err)
+		t.Errorf("interrupted %v, %d and %d runs, %v; want interrupted true, len(a.Runs) + len(b.Runs) 3", interrupted, len(a.Runs), len(b.Runs), err)
 	}
 	if err := s.PutBack(ctx); err != nil { // ctx is over
 		t.Fatal(err)
 	}
 	check("put back", before...)
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("left behind: got %v, want none", left)
 	}
 }
 
@@ -225,13 +226,13 @@ func settingsCompanions(t *testing.T, target mysql.Target) {
 	}
 }
 
-// Settings with which nobody could log in any more are refused, and put back by the session that is there.
+// Settings with which no session could log in any more are refused, and put back by the session that is there.
 func settingsLockedOut(t *testing.T, n *sandbox.Node) {
 	for _, side := range []Setting{{Name: "require_secure_transport", Value: "ON"}, {Name: "init_connect", Value: "no statement"}} {
 		rights := "ALL"
 		if side.Name == "init_connect" {
 			if strings.HasPrefix(n.Server, "mariadb") {
-				continue // whoever may set it there is exempt from it
+				continue // the account that may set it there is exempt from it
 			}
 			rights = "SELECT, SYSTEM_VARIABLES_ADMIN"
 		}
@@ -257,14 +258,14 @@ func settingsLockedOut(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// A variable of which nobody knew that it moves is put back, and named; what somebody else changed meanwhile stays.
+// A variable that moves unexpectedly is put back, and named; what somebody else changed in the meantime stays.
 func settingsStrays(t *testing.T, target mysql.Target) {
 	c, err := mysql.Connect(t.Context(), target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	before, err := globals(t.Context(), c)
+	before, err := read.StillVariables(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func settingsStrays(t *testing.T, target mysql.Target) {
 	}
 	err = strays(t.Context(), c, before, move)
 	if !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), "max_length_for_sort_data along") {
-		t.Errorf("a variable that moves each time: got %v", err)
+		t.Errorf("a variable that moves each time: got %v; want workload.ErrUsage, \"max_length_for_sort_data along\" in the error", err)
 	}
 	if got, want := variable(t, target, "max_length_for_sort_data"), before["max_length_for_sort_data"]; got != want {
 		t.Errorf("a variable that moves each time: left at %s, want %s", got, want)
@@ -304,17 +305,17 @@ func settingsWrongUse(t *testing.T, target mysql.Target) {
 			err = s.Begin(t.Context(), dir)
 		}
 		if !errors.Is(err, workload.ErrUsage) {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf("%s: got %v, want workload.ErrUsage", bad, err)
 		}
 		if got := variable(t, target, "sync_binlog"); got != before {
-			t.Errorf("%s: sync_binlog is left at %s", bad, got)
+			t.Errorf("%s: sync_binlog is left at %s, want %s", bad, got, before)
 		}
 	}
 	if _, _, err := PlanSettings(t.Context(), target, []Setting{{Name: "sync_binlog", Value: "1"}, {Name: "sync_binlog", Value: "2"}}, nil); !errors.Is(err, workload.ErrUsage) {
-		t.Errorf("twice: %v", err)
+		t.Errorf("twice: got %v, want workload.ErrUsage", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("left behind: got %v, want none", left)
 	}
 }
 
@@ -332,11 +333,11 @@ func settingsKilled(t *testing.T, target mysql.Target, n *sandbox.Node) {
 		}
 		line := make([]byte, 200)
 		if k, _ := out.Read(line); string(line[:k]) != "held\n" {
-			t.Fatalf("the process says %q", line[:k])
+			t.Fatalf("the process says %q, want \"held\\n\"", line[:k])
 		}
-		// While it lives, nobody puts back or begins.
+		// While it lives, no other process puts back or begins.
 		if _, err := Restore(t.Context(), target, dir, false); !errors.Is(err, ErrLeft) {
-			t.Errorf("restore beside a living process: %v", err)
+			t.Errorf("restore beside a living process: got %v, want ErrLeft", err)
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -345,27 +346,27 @@ func settingsKilled(t *testing.T, target mysql.Target, n *sandbox.Node) {
 	}
 	killed()
 	if got := variable(t, target, "sync_binlog"); got != "77" {
-		t.Fatalf("the killed process left sync_binlog at %s", got)
+		t.Fatalf("the killed process left sync_binlog at %s, want \"77\"", got)
 	}
 	s, _, err := PlanSettings(t.Context(), target, []Setting{{Name: "sync_binlog", Value: "2"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Begin(t.Context(), dir); !errors.Is(err, ErrLeft) || !strings.Contains(err.Error(), "--restore") {
-		t.Errorf("begun on what a killed one left: %v", err)
+		t.Errorf("begun on what a killed one left: got %v; want ErrLeft, \"--restore\" in the error", err)
 	}
 	left, err := Restore(t.Context(), target, dir, true)
 	if err != nil || left == nil || len(left.Statements) != 1 || variable(t, target, "sync_binlog") != "77" {
-		t.Fatalf("dry run: %+v, %v", left, err)
+		t.Fatalf("dry run: got %+v, %v; want left not nil, len(Statements) 1, variable(t, target, \"sync_binlog\") \"77\"", left, err)
 	}
 	if left, err = Restore(t.Context(), target, dir, false); err != nil || left == nil || left.Restarted {
-		t.Fatalf("restore: %+v, %v", left, err)
+		t.Fatalf("restore: got %+v, %v; want left not nil, Restarted false", left, err)
 	}
 	if got := variable(t, target, "sync_binlog"); got != before {
 		t.Errorf("sync_binlog is %s, was %s", got, before)
 	}
 	if left, err = Restore(t.Context(), target, dir, false); err != nil || left != nil {
-		t.Errorf("restored twice: %+v, %v", left, err)
+		t.Errorf("restored twice: got %+v, %v; want nil", left, err)
 	}
 	killed()
 	time.Sleep(3 * time.Second) // the two lives must differ by more than the clocks may
@@ -373,7 +374,7 @@ func settingsKilled(t *testing.T, target mysql.Target, n *sandbox.Node) {
 		t.Fatal(err)
 	}
 	if left, err = Restore(t.Context(), target, dir, false); err != nil || left == nil || !left.Restarted {
-		t.Errorf("after a restart: %+v, %v", left, err)
+		t.Errorf("after a restart: got %+v, %v; want left not nil, Restarted true", left, err)
 	}
 	if got := variable(t, target, "sync_binlog"); got != before {
 		t.Errorf("after a restart sync_binlog is %s, was %s", got, before)

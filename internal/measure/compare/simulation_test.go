@@ -85,7 +85,7 @@ func drawn(t *testing.T, how string, n int, rng *rand.Rand) []bool {
 }
 
 // TestFalseAlarms: of comparisons of A with A no more than one in twenty tells a difference, and the intervals hold the truth,
-// whatever the machine does meanwhile.
+// whatever the machine does in the meantime.
 func TestFalseAlarms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: thousands of comparisons of drawn figures, each in one goroutine")
@@ -109,11 +109,11 @@ func TestFalseAlarms(t *testing.T) {
 					}
 				}
 				if share := float64(wolf) / rounds; share > atMost(0.05, rounds) {
-					t.Errorf("%.3f tell a difference that is none", share)
+					t.Errorf("%.3f tell a difference that is none, want at most atMost(0.05, rounds)", share)
 				}
 				p, a, b := played(make([]float64, 2*n), drawn(t, OrderRandom, n, rng), 1)
 				if share := float64(missed) / rounds; share > atMost(1-compared(t, p, a, b, 0.05).Held, rounds) {
-					t.Errorf("%.3f of the intervals miss the truth", share)
+					t.Errorf("got %.3f of the intervals miss the truth, want at most atMost(1-compared(t, p, a, b, 0.05).Held, rounds)", share)
 				}
 			})
 		}
@@ -128,7 +128,7 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 	if wolf < 60 {
-		t.Errorf("a rhythm of four runs defeats ABBA in %d of 200", wolf)
+		t.Errorf("a rhythm of four runs defeats ABBA in %d of 200, want at least 60", wolf)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestFalseAlarmsOfLooks(t *testing.T) {
 				}
 			}
 			if share := float64(wolf) / rounds; share > atMost(0.05, rounds) {
-				t.Errorf("%.3f tell a difference that is none", share)
+				t.Errorf("%.3f tell a difference that is none, want at most atMost(0.05, rounds)", share)
 			}
 			if name == "even" && naive < rounds/12 {
 				t.Errorf("%d of %d without the correction: the test cannot fail", naive, rounds)
@@ -171,7 +171,7 @@ func TestFalseAlarmsOfLooks(t *testing.T) {
 }
 
 // TestPower: what is said to show four times in five does so, and not nearly always; where the noise has few values, or a few that
-// are far away, twelve pairs tell that less well.
+// are far away, twelve pairs show that less well.
 func TestPower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: thousands of comparisons of drawn figures, each in one goroutine")
@@ -205,7 +205,8 @@ func TestPower(t *testing.T) {
 				least = 0.6
 			}
 			if share := float64(found) / float64(promised); share < least || share > 0.95 || promised < rounds*tries/2 {
-				t.Errorf("what is said to show four times in five shows in %.2f of %d", share, promised)
+				t.Errorf("what is said to show four times in five shows in %.2f of %d; want share from %v to 0.95, promised at least %d",
+					share, promised, least, rounds*tries/2)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/bench"
 )
 
-// neighbours is how long after the first run of a pair the second may begin, beside the length of the first: the machine has to
+// neighbours is how long after the first run of a pair the second may begin, in addition to the length of the first: the machine has to
 // be the same for both.
 const neighbours = time.Minute
 

@@ -27,7 +27,7 @@ func (c Cause) String() string {
 	return fmt.Sprintf("%s: %s%s a transaction with A, %s%s with B", c.What, digits.Three(c.A), unit, digits.Three(c.B), unit)
 }
 
-// The causes that are told: at least so much of a difference, no more often by chance than so, of things that happen at least so
+// The causes that are reported: at least so much of a difference, no more often by chance than so, of things that happen at least so
 // often, and no more of them than so.
 const (
 	causeFrom   = 1.2

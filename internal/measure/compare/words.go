@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/stats"
 )
 
-// words say a verdict. A ratio is told from the side on which it is above 1.
+// words put a verdict into words. A ratio is given from the side on which it is above 1.
 func words(m measure, v Verdict) string {
 	c := v.Comparison
 	switch v.Outcome {
@@ -54,13 +54,13 @@ func difference(ratio float64) string {
 	return digits.Ratio(ratio) + " times"
 }
 
-// wholeTimes is from where on a ratio is told in times and not in per cent.
+// wholeTimes is from where on a ratio is given in times and not in percent.
 const wholeTimes = 1.2
 
 // confidence is that of an interval.
 func confidence(c *stats.Comparison) string { return digits.Percent(c.Confidence) }
 
-// tail tells the p, and how the pairs stand.
+// tail returns the p, and how the pairs turned out.
 func tail(v Verdict) string {
 	text := fmt.Sprintf(" (p %s)", digits.Chance(v.P))
 	if v.Pairs > 0 {

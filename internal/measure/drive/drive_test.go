@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// startPostgres starts a server of its own.
+// startPostgres starts a separate server.
 func startPostgres(t *testing.T) Target {
 	t.Helper()
 	target, err := ForPostgres(sandboxtest.Postgres(t).URL(""))
@@ -35,7 +35,7 @@ func TestPostgres(t *testing.T) {
 	}
 	for i := range int64(3) {
 		if r, err := s.Do(in, Int(i), Int(i<<40), Text([]byte("abc")), Null()); err != nil || r.Affected != 1 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, %v; want Affected 1", r, err)
 		}
 	}
 	out, err := s.Prepare(Read, "SELECT id, big, c, n FROM t WHERE id >= $1 ORDER BY id")
@@ -45,10 +45,10 @@ func TestPostgres(t *testing.T) {
 	out.Keep = true
 	r, err := s.Do(out, Int(1))
 	if err != nil || r.Rows != 2 || r.Columns != 4 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, %v; want Rows 2, Columns 4", r, err)
 	}
 	if v := r.Values; v[4].Int != 2 || v[5].Int != 2<<40 || string(v[6].Text) != "abc     " || !v[7].Null {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v; want v[4].Int 2, v[5].Int 2 << 40, string(v[6].Text) \"abc     \", v[7].Null true", v)
 	}
 	var server *ServerError
 	if _, err := s.Do(in, Int(1), Int(1), Null(), Null()); !errors.As(err, &server) || server.State != "23505" {
@@ -58,13 +58,13 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("a table that is not there: %v", err)
 	}
 	if r, err := s.Do(out, Int(2)); err != nil || r.Rows != 1 {
-		t.Errorf("after an error: %+v, %v", r, err)
+		t.Errorf("after an error: got %+v, %v; want Rows 1", r, err)
 	}
 	if *s.Counts() != [3]int64{1, 2, 3} {
-		t.Errorf("counts %v", *s.Counts())
+		t.Errorf("counts %v, want [3]int64{1, 2, 3}", *s.Counts())
 	}
 	go func() { time.Sleep(50 * time.Millisecond); stop.Set() }()
 	if _, err := s.Exec(Read, "SELECT pg_sleep(5)"); !errors.Is(err, ErrStopped) {
-		t.Errorf("a stop while waiting: %v", err)
+		t.Errorf("a stop while waiting: got %v, want ErrStopped", err)
 	}
 }

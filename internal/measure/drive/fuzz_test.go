@@ -27,7 +27,7 @@ func (w *script) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// known says whether an error is one of those that a session may give.
+// known reports whether an error is one of those that a session may give.
 func known(err error) bool {
 	var server *ServerError
 	return err == nil || errors.Is(err, ErrLost) || errors.As(err, &server)
@@ -49,7 +49,7 @@ func FuzzPostgres(f *testing.F) {
 		s.in = s.in[:64]
 		st, err := s.Prepare(Read, "SELECT $1")
 		if !known(err) {
-			t.Fatal(err)
+			t.Fatalf("got %v, want known(err) true", err)
 		}
 		if err != nil {
 			st = &Stmt{cols: []column{{oid: oidInt4}, {}}}
@@ -57,10 +57,10 @@ func FuzzPostgres(f *testing.F) {
 		st.Keep, st.params, st.oids = true, 0, nil
 		for range 3 {
 			if _, err := s.Do(st); !known(err) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want known(err) true", err)
 			}
 			if _, err := s.Exec(Read, "SELECT 1"); !known(err) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want known(err) true", err)
 			}
 		}
 	})

@@ -31,7 +31,7 @@ const (
 )
 
 // ForPostgres is a PostgreSQL server as a target: postgres://user:password@host:port/database. Errors never repeat the
-// address, for it may hold a password.
+// address, because it may contain a password.
 func ForPostgres(address string) (Target, error) {
 	c, err := pgconn.ParseConfig(address)
 	if err != nil {
@@ -98,7 +98,7 @@ func newPostgresSession(w link, process uint32) *postgresSession {
 	return &postgresSession{link: w, process: process, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
 }
 
-// connectError tells why without the address' password, which the library's own error leaves out, too.
+// connectError reports why without the address' password, which the library's own error leaves out, too.
 func (t postgresTarget) connectError(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -112,7 +112,7 @@ type column struct{ oid uint32 }
 
 func unreadable(what string) error { return fmt.Errorf("%w: %s cannot be read", ErrLost, what) }
 
-// grow makes a full buffer larger, up to what is wanted: not at once, for the wish may come from a message that lies.
+// grow makes a full buffer larger, up to what is wanted: step by step, because the length may come from a message that lies.
 func grow(b []byte, wanted int) []byte {
 	return slices.Concat(b, make([]byte, max(1, min(wanted-len(b), max(len(b), 4096)))))
 }
@@ -140,7 +140,7 @@ func (s *postgresSession) Close() error {
 	return s.close()
 }
 
-// begin starts a message in the buffer and gives where its length belongs.
+// begin starts a message in the buffer and returns where its length belongs.
 func (s *postgresSession) begin(kind byte) int {
 	s.out = append(s.out, kind, 0, 0, 0, 0)
 	return len(s.out) - 4
@@ -152,7 +152,7 @@ func (s *postgresSession) finish(at int) {
 
 func (s *postgresSession) append(v string) { s.out = append(append(s.out, v...), 0) }
 
-// message gives the next message; it is valid until the next call.
+// message returns the next message; it is valid until the next call.
 func (s *postgresSession) message() (kind byte, p []byte, err error) {
 	if err := s.need(5); err != nil {
 		return 0, nil, err
@@ -170,7 +170,7 @@ func (s *postgresSession) message() (kind byte, p []byte, err error) {
 	return kind, p, nil
 }
 
-// need waits until n bytes stand in the buffer from s.at on.
+// need waits until n bytes are in the buffer from s.at on.
 func (s *postgresSession) need(n int) error {
 	if s.end-s.at >= n {
 		return nil
@@ -254,7 +254,7 @@ func rowDescription(p []byte) (cols []column, ok bool) {
 	return cols, true
 }
 
-// until hands all messages up to ReadyForQuery to f; it gives the server's error, if there was one, else f's.
+// until hands all messages up to ReadyForQuery to f; it returns the server's error, if there was one, else f's.
 func (s *postgresSession) until(f func(kind byte, p []byte) error) error {
 	var failed error
 	for {

@@ -81,7 +81,7 @@ func postgresSessionWorks(t *testing.T, s Session) {
 		{Null(), Null(), Null(), Null(), Null(), Null(), Null(), Null(), Null()},
 	} {
 		if r, err := s.Do(in, args...); err != nil || r.Affected != 1 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, %v; want Affected 1", r, err)
 		}
 	}
 	out, err := s.Prepare(Read, "SELECT s, i, b, n, f, d, at, c, l FROM v /* $9 */ WHERE id >= $1 AND '$7' <> $2 AND id >= 2 -$1 ORDER BY id")
@@ -92,10 +92,10 @@ func postgresSessionWorks(t *testing.T, s Session) {
 	for range 2 {
 		r, err := s.Do(out, Int(-1), word("x"))
 		if err != nil || r.Rows != 0 {
-			t.Fatalf("%d rows, %v", r.Rows, err)
+			t.Fatalf("got %d rows, %v; want 0", r.Rows, err)
 		}
 		if r, err = s.Do(out, Int(1), word("x")); err != nil || r.Rows != 2 || r.Columns != 9 || len(r.Values) != 18 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, %v; want Rows 2, Columns 9, len(Values) 18", r, err)
 		}
 		v := r.Values
 		if v[0].Int != -7 || v[1].Int != math.MinInt32 || v[2].Int != math.MinInt64+1 || string(v[3].Text) != "-12345678901.2345" || string(v[4].Text) != "0.5" ||
@@ -104,7 +104,7 @@ func postgresSessionWorks(t *testing.T, s Session) {
 		}
 		for _, x := range v[9:] {
 			if !x.Null {
-				t.Errorf("no NULL: %+v", x)
+				t.Errorf("no NULL: got %+v, want Null true", x)
 			}
 		}
 	}
@@ -117,13 +117,13 @@ func postgresSessionWorks(t *testing.T, s Session) {
 		t.Errorf("a duplicate key: %v", err)
 	}
 	if r, err := s.Exec(Write, "UPDATE v SET i = 7"); err != nil || r.Affected != 2 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v; want Affected 2", r, err)
 	}
 	if got := *s.Counts(); got != [3]int64{0, 4, 3} {
-		t.Errorf("counts %v", got)
+		t.Errorf("counts %v, want [3]int64{0, 4, 3}", got)
 	}
 	if r, err := s.Exec(Read, "SELECT repeat('x', 100) FROM generate_series(1, 10000)"); err != nil || r.Rows != 10000 {
-		t.Errorf("%d rows, %v", r.Rows, err)
+		t.Errorf("got %d rows, %v; want 10000", r.Rows, err)
 	}
 }
 
@@ -134,12 +134,12 @@ func postgresEnds(t *testing.T, way Target) {
 	began := time.Now()
 	time.AfterFunc(100*time.Millisecond, stop.Set)
 	if _, err := s.Exec(Read, "SELECT pg_sleep(20)"); !errors.Is(err, ErrStopped) || time.Since(began) > 15*time.Second {
-		t.Errorf("a stop while waiting: %v after %v", err, time.Since(began))
+		t.Errorf("a stop while waiting: got %v after %v; want ErrStopped, time.Since(began) at most 15 * time.Second", err, time.Since(began))
 	}
 	s = opened(t, way, &other)
 	s.SetPatience(300 * time.Millisecond)
 	if _, err := s.Exec(Read, "SELECT pg_sleep(20)"); !errors.Is(err, ErrLost) {
-		t.Errorf("no answer in time: %v", err)
+		t.Errorf("no answer in time: got %v, want ErrLost", err)
 	}
 	s = opened(t, way, &other)
 	st, err := s.Prepare(Read, "SELECT pg_backend_pid()")
@@ -183,7 +183,7 @@ func postgresDies(t *testing.T, pg *postgres.Server, ways map[string]string) {
 			t.Fatal(err)
 		}
 		if err := untilError(func() error { _, err := s.Do(st); return err }); !errors.Is(err, ErrLost) {
-			t.Errorf("%s: a server that hangs: %v", name, err)
+			t.Errorf("%s: a server that hangs: %v, want ErrLost", name, err)
 		}
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 			t.Error(err)
@@ -263,7 +263,7 @@ func portOf(t *testing.T, pg *postgres.Server) string {
 	}
 	lines := strings.Split(string(text), "\n")
 	if len(lines) < 4 {
-		t.Fatalf("postmaster.pid: %s", text)
+		t.Fatalf("postmaster.pid: got %s, want len(lines) at least 4", text)
 	}
 	return lines[3]
 }

@@ -98,7 +98,7 @@ func TestMySQL(t *testing.T) {
 						} else {
 							st.Keep = true
 							if r, err := s.Do(st); err != nil || !strings.HasPrefix(string(r.Values[1].Text), "TLS") {
-								t.Errorf("%+v, %v", r, err)
+								t.Errorf("got %+v, %v; want \"TLS\" at its beginning", r, err)
 							}
 						}
 					}
@@ -124,7 +124,7 @@ func mysqlSessionWorks(t *testing.T, way Target, s Session) {
 	put := func(args ...Arg) {
 		t.Helper()
 		if r, err := s.Do(in, args...); err != nil || r.Affected != 1 || r.InsertID == 0 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, %v; want Affected 1, InsertID not 0", r, err)
 		}
 	}
 	word := func(v string) Arg { return Text([]byte(v)) }
@@ -139,17 +139,20 @@ func mysqlSessionWorks(t *testing.T, way Target, s Session) {
 	for range 3 { // from the second time on definitions of columns may be left out
 		r, err := s.Do(out, Int(1), word("x"))
 		if err != nil || r.Rows != 3 || r.Columns != 10 || len(r.Values) != 30 {
-			t.Fatalf("%d rows, %d columns, %d values, %v", r.Rows, r.Columns, len(r.Values), err)
+			t.Fatalf("got %d rows, %d columns, %d values, %v; want r.Rows 3, r.Columns 10, len(r.Values) 30", r.Rows, r.Columns, len(r.Values), err)
 		}
 		v := r.Values
 		if v[0].Int != -5 || v[1].Int != 255 || uint64(v[2].Int) != math.MaxUint64 || string(v[3].Text) != "-12345678901.2345" || string(v[4].Text) != "0.5" {
-			t.Errorf("numbers: %+v", v[:5])
+			t.Errorf("numbers: got %+v; want v[0].Int -5, v[1].Int 255, uint64(v[2].Int) math.MaxUint64, string(v[3].Text) \"-12345678901.2345\", string(v[4].Text) \"0.5\"",
+				v[:5])
 		}
 		if string(v[5].Text) != "2024-02-29" || string(v[6].Text) != "2024-02-29 23:59:58.123456" || string(v[7].Text) != "-11:22:33" {
-			t.Errorf("times: %s %s %s", v[5].Text, v[6].Text, v[7].Text)
+			t.Errorf("times: got %s %s %s; want string(v[5].Text) \"2024-02-29\", string(v[6].Text) \"2024-02-29 23:59:58.123456\", string(v[7].Text) \"-11:22:33\"",
+				v[5].Text, v[6].Text, v[7].Text)
 		}
 		if string(v[8].Text) != `a'b\c "ü" ?` || !bytes.Equal(v[9].Text, blob) {
-			t.Errorf("texts: %s, %d bytes of %d", v[8].Text, len(v[9].Text), len(blob))
+			t.Errorf("texts: got %s, %d bytes of %d; want string(v[8].Text) \"a'b\\\\c \\\"ü\\\" ?\", v[9].Text %v",
+				v[8].Text, len(v[9].Text), len(blob), blob)
 		}
 		for i, x := range v[10:20] {
 			if !x.Null {
@@ -157,7 +160,8 @@ func mysqlSessionWorks(t *testing.T, way Target, s Session) {
 			}
 		}
 		if v[20].Int != math.MinInt32 || v[29].Null || len(v[29].Text) != 0 || !strings.HasPrefix(string(v[26].Text), "2000-01-01 00:00:00") {
-			t.Errorf("%+v", v[20:])
+			t.Errorf("got %+v; want v[20].Int math.MinInt32, v[29].Null false, no v[29].Text, \"2000-01-01 00:00:00\" at the beginning of string(v[26].Text)",
+				v[20:])
 		}
 	}
 	// An error keeps the session.
@@ -173,15 +177,16 @@ func mysqlSessionWorks(t *testing.T, way Target, s Session) {
 		t.Errorf("a table that is not there: %v", err)
 	}
 	if r, err := s.Exec(Write, "UPDATE v SET i = 7"); err != nil || r.Affected != 3 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v; want Affected 3", r, err)
 	}
 	if got := *s.Counts(); got != [3]int64{0, 3, 4} {
-		t.Errorf("counts %v", got)
+		t.Errorf("counts %v, want [3]int64{0, 3, 4}", got)
 	}
 	// Many rows: more than any buffer.
 	must(t, s, "INSERT INTO v (c) SELECT REPEAT('x', 80) FROM v a, v b, v c, v d, v e, v f, v g") // 3^7
 	if r, err := s.Do(out, Int(0), word("x")); err != nil || r.Rows < 2000 || len(r.Values) != int(r.Rows)*10 || string(r.Values[len(r.Values)-2].Text) != strings.Repeat("x", 80) {
-		t.Errorf("%d rows, %d values, %v", r.Rows, len(r.Values), err)
+		t.Errorf("got %d rows, %d values, %v; want r.Rows at least 2000, len(r.Values) %d, string(r.Values[len(r.Values)-2].Text) %v",
+			r.Rows, len(r.Values), err, int(r.Rows)*10, strings.Repeat("x", 80))
 	}
 	deadlocks(t, way, s)
 }
@@ -217,13 +222,13 @@ func stopsAndLoses(t *testing.T, way Target) {
 	began := time.Now()
 	time.AfterFunc(100*time.Millisecond, stop.Set)
 	if _, err := s.Exec(Read, "SELECT SLEEP(20)"); !errors.Is(err, ErrStopped) || time.Since(began) > 15*time.Second {
-		t.Errorf("a stop while waiting: %v after %v", err, time.Since(began))
+		t.Errorf("a stop while waiting: got %v after %v; want ErrStopped, time.Since(began) at most 15 * time.Second", err, time.Since(began))
 	}
 	s = opened(t, way, &other)
 	s.SetPatience(300 * time.Millisecond)
 	began = time.Now()
 	if _, err := s.Exec(Read, "SELECT SLEEP(20)"); !errors.Is(err, ErrLost) || time.Since(began) > 15*time.Second {
-		t.Errorf("no answer in time: %v after %v", err, time.Since(began))
+		t.Errorf("no answer in time: got %v after %v; want ErrLost, time.Since(began) at most 15 * time.Second", err, time.Since(began))
 	}
 	s = opened(t, way, &other)
 	st, err := s.Prepare(Read, "SELECT CONNECTION_ID()")
@@ -242,7 +247,7 @@ func stopsAndLoses(t *testing.T, way Target) {
 		_, err = s.Do(st) // the server's last words came first
 	}
 	if !errors.Is(err, ErrLost) {
-		t.Errorf("after KILL: %v", err)
+		t.Errorf("after KILL: got %v, want ErrLost", err)
 	}
 }
 
@@ -271,7 +276,8 @@ func TestServerDies(t *testing.T) {
 					_, err = s.Exec(Read, "SELECT 1")
 				}
 				if !errors.Is(err, ErrLost) || time.Since(began) > 20*time.Second {
-					t.Errorf("session %d of a server that hangs: %v after %v", i, err, time.Since(began))
+					t.Errorf("session %d of a server that hangs: got %v after %v; want ErrLost, time.Since(began) at most 20 * time.Second",
+						i, err, time.Since(began))
 				}
 			}
 			goOn()
@@ -284,7 +290,7 @@ func TestServerDies(t *testing.T) {
 			}
 			for i, s := range sessions {
 				if _, err := s.Exec(Read, "SELECT 1"); !errors.Is(err, ErrLost) {
-					t.Errorf("session %d of a server that was killed: %v", i, err)
+					t.Errorf("session %d of a server that was killed: %v, want ErrLost", i, err)
 				}
 			}
 		})
@@ -317,11 +323,11 @@ func TestLogin(t *testing.T) {
 				}
 				s := opened(t, account("geheim"), &stop)
 				if r, err := s.Exec(Read, "SELECT 1"); err != nil || r.Rows != 1 {
-					t.Errorf("%s: %+v, %v", plugin, r, err)
+					t.Errorf("%s: got %+v, %v; want Rows 1", plugin, r, err)
 				}
 				_, err := account("falsch-4711").Open(t.Context(), &stop)
 				if err == nil || strings.Contains(err.Error(), "falsch-4711") || !strings.Contains(err.Error(), "denied") {
-					t.Errorf("%s: a wrong password: %v", plugin, err)
+					t.Errorf("%s: a wrong password: %v; want an error, no \"falsch-4711\" in the error, \"denied\" in the error", plugin, err)
 				}
 			}
 			full := at(t, n.Config(), nil)
@@ -334,7 +340,7 @@ func TestLogin(t *testing.T) {
 				defer s.Close()
 			}
 			if err == nil || mysql.ErrorNumber(err) != errno.TooManyConnections {
-				t.Errorf("a full server: %v", err)
+				t.Errorf("a full server: got %v; want an error, mysql.ErrorNumber(err) errno.TooManyConnections", err)
 			}
 		})
 	}
@@ -367,7 +373,7 @@ func TestDescriptors(t *testing.T) {
 		}
 	}
 	if after := count(); after > before+2 {
-		t.Errorf("%d descriptors before, %d after", before, after)
+		t.Errorf("got %d descriptors before, %d after; want at most %d", before, after, before+2)
 	}
 }
 
@@ -393,16 +399,16 @@ func TestDoAllocatesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); got > 0 {
-			t.Errorf("%s: %v allocations for BEGIN and COMMIT", name, got)
+			t.Errorf("%s: got %v allocations for BEGIN and COMMIT, want at most 0", name, got)
 		}
 		var args [1]Arg
 		if got := testing.AllocsPerRun(200, func() {
 			args[0] = Int(1)
 			if r, err := s.Do(st, args[:]...); err != nil || r.Rows != 1 {
-				t.Fatalf("%+v, %v", r, err)
+				t.Fatalf("got %+v, %v; want Rows 1", r, err)
 			}
 		}); got > 0 {
-			t.Errorf("%s: %v allocations for a statement", name, got)
+			t.Errorf("%s: got %v allocations for a statement, want at most 0", name, got)
 		}
 	}
 }

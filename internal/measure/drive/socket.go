@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// glance is how often a waiting session looks whether it is to stop.
+// glance is how often a waiting session checks whether it must stop.
 const glance = 100 * time.Millisecond
 
-// socket is a connected socket that blocks its thread. The runtime is not told of the waits (RawSyscall): handing the
-// processor over and back costs more than a point select. So GOMAXPROCS has to be no less than the number of sessions.
+// socket is a connected socket that blocks its thread. The runtime does not know of the waits (RawSyscall): handing the
+// processor over and back costs more than a point select. So GOMAXPROCS must be no less than the number of sessions.
 type socket struct {
 	fd       uintptr
 	closed   bool
@@ -25,7 +25,7 @@ type socket struct {
 	patience time.Duration
 }
 
-// newSocket takes f over. The socket gets a descriptor that the runtime does not know: f stands in the runtime's poller,
+// newSocket takes f over. The socket gets a descriptor that the runtime does not know: f is in the runtime's poller,
 // which would wake a thread for every answer, at three times the cost of the answer itself.
 func newSocket(f *os.File, unixSocket bool, stop *Stop, patience time.Duration) (*socket, error) {
 	defer f.Close()
@@ -113,7 +113,7 @@ const (
 	lookEvery = 32
 )
 
-// eager says whether to look before waiting.
+// eager reports whether to look before waiting.
 func (s *socket) eager() bool {
 	if s.unlooked++; s.hits < fairPart && s.unlooked < lookEvery {
 		return false
@@ -122,7 +122,7 @@ func (s *socket) eager() bool {
 	return true
 }
 
-// learn takes how a look ended: it counts for an eighth. One that succeeds after many that did not is believed at once.
+// learn takes how a look ended: it counts for an eighth. One that succeeds after many that did not is believed immediately.
 func (s *socket) learn(found bool) {
 	if found {
 		s.hits = max(s.hits+(256-s.hits)/8, fairPart+fairPart/2)
@@ -150,7 +150,7 @@ func (s *socket) pollAndReceive(b []byte) (uintptr, syscall.Errno) {
 	return s.receive(b, 0)
 }
 
-// again says whether a call that gave errno is to be tried once more: nil, or the error to give up with.
+// again says whether a call that returned errno should be tried once more: nil, or the error to give up with.
 func (s *socket) again(errno syscall.Errno, began *time.Time) error {
 	if errno != syscall.EAGAIN && errno != syscall.EINTR {
 		return fmt.Errorf("%w: %w", ErrLost, errno)

@@ -27,12 +27,12 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s in A, %s in B", d.What, or(d.A), or(d.B))
 }
 
-// loadMatters is by how many threads two load averages must differ to be told.
+// loadMatters is by how many threads two load averages must differ to be reported.
 const loadMatters = 0.5
 
 // Differences lists what differs between two environments: first the machines, then the way to the server, then the server
-// and its variables. Names and places that make nothing faster are left out. Nothing is said of what only one could find
-// out, but that.
+// and its variables. Names and places that make nothing faster are left out. For what only one could find
+// out, only that is said.
 func Differences(a, b *Environment) []Difference {
 	switch {
 	case a == nil && b == nil:
@@ -87,7 +87,7 @@ func facts(a, b *Environment) []pair {
 	return slices.DeleteFunc(out, func(p pair) bool { return passing[p.name] })
 }
 
-// passing are facts that differ from run to run and are told otherwise, or not at all.
+// passing are facts that differ from run to run and are reported elsewhere, or not at all.
 var passing = map[string]bool{"load average before": true, "address": true, "free space": true, "host name": true, "data directory": true, "mounted at": true, "control group": true, "build": true}
 
 // Fact is one line of an environment, for people.
@@ -223,7 +223,7 @@ func swap(bytes, memory int64) string {
 	return size(bytes)
 }
 
-// size is a number of bytes, empty where it is not known.
+// size is a number of bytes, empty if it is not known.
 func size(v int64) string {
 	if v <= 0 {
 		return ""

@@ -45,26 +45,27 @@ func value(s Server, name string) string {
 }
 
 // TestRealServers records each server of this machine over its socket, changes something, records it again over TCP, and
-// expects to be told of these differences and of no others.
+// expects these differences to be reported and no others.
 func TestRealServers(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			node := sandboxtest.Up(t, spec)
 			a := taken(t, MySQL(target(t, "root@unix("+node.Socket+")/")))
 			if !strings.Contains(strings.ToLower(a.Server.Flavour), spec[:5]) || a.Server.Port != node.Port {
-				t.Errorf("the server is %+v", a.Server)
+				t.Errorf("the server is %+v; want spec[:5] in strings.ToLower(a.Server.Flavour), Port %v", a.Server, node.Port)
 			}
 			if a.Connection.Kind != "socket" || !strings.Contains(a.Connection.Network, "same network namespace") {
-				t.Errorf("the connection is %+v", a.Connection)
+				t.Errorf("the connection is %+v; want Kind \"socket\", \"same network namespace\" in Network", a.Connection)
 			}
 			if a.ServerHost == nil || a.ServerHost.Data == nil || a.ServerHost.Data.FileSystem == "" || a.ServerHost.Data.Options == "" || a.ServerHost.Data.SizeBytes == 0 {
-				t.Fatalf("nothing is known of the disk under the data: %+v %+v", a.ServerHost, a.Unknown)
+				t.Fatalf("nothing is known of the disk under the data: %+v %+v; want a.ServerHost not nil, Data not nil, Data.FileSystem not \"\", Data.Options not \"\", Data.SizeBytes not 0",
+					a.ServerHost, a.Unknown)
 			}
 			if spec != "mysql-5.7" && (a.Server.AllVariables || len(a.Server.Changed) > 80) || spec == "mysql-5.7" && !a.Server.AllVariables {
 				t.Errorf("all: %v, %d variables", a.Server.AllVariables, len(a.Server.Changed))
 			}
 			if got := value(a.Server, "innodb_buffer_pool_size"); got != "67108864" { // the sandbox sets it
-				t.Errorf("innodb_buffer_pool_size is %q", got)
+				t.Errorf("innodb_buffer_pool_size is %q, want \"67108864\"", got)
 			}
 			for _, quiet := range []string{"timestamp", "gtid_executed", "min_examined_row_limit"} { // what moves, and what the probe sets
 				if got := value(a.Server, quiet); got != "" && !a.Server.AllVariables {
@@ -76,7 +77,7 @@ func TestRealServers(t *testing.T) {
 				switch d.What {
 				case "innodb_flush_log_at_trx_commit":
 					if d.B != "2" {
-						t.Error(d)
+						t.Errorf("got %v, want B \"2\"", d)
 					}
 				case "connection", "network", "TLS", "load average before the run":
 				default:
@@ -84,7 +85,7 @@ func TestRealServers(t *testing.T) {
 				}
 			}
 			if words := strings.Join(differing(a, b), "\n"); !strings.Contains(words, "innodb_flush_log_at_trx_commit: ") || !strings.Contains(words, "connection: socket in A, TCP in B") {
-				t.Error(words)
+				t.Errorf("got %v; want \"innodb_flush_log_at_trx_commit: \" in it, \"connection: socket in A, TCP in B\" in it", words)
 			}
 		})
 	}
@@ -109,13 +110,13 @@ func changeAndTake(t *testing.T, node *sandbox.Node) *Environment {
 	}
 	e := taken(t, MySQL(target(t, dsn)))
 	if e.Connection.Kind != "TCP" || !strings.HasPrefix(e.Connection.Network, "loopback") {
-		t.Errorf("the connection is %+v", e.Connection)
+		t.Errorf("the connection is %+v; want Kind \"TCP\", \"loopback\" at the beginning of Network", e.Connection)
 	}
 	if strings.HasSuffix(dsn, "verify") && e.Connection.TLS == "" {
 		t.Error("the encrypted connection is not told as such")
 	}
 	if text, err := json.Marshal(e); err != nil || strings.Contains(string(text), "verysecret") {
-		t.Errorf("the password is in the record, or %v", err)
+		t.Errorf("the password is in the record, or %v; want no \"verysecret\" in it", err)
 	}
 	return e
 }
@@ -135,11 +136,11 @@ func TestThisMachine(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if l := h.Limits(0); l.Affinity == "" {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v, want Affinity not \"\"", l)
 	}
 	data, err := h.Storage(0, t.TempDir())
 	if err != nil || data.FileSystem == "" || !strings.HasPrefix(data.Options, "r") {
-		t.Errorf("%+v %v", data, err)
+		t.Errorf("got %+v %v; want FileSystem not \"\", \"r\" at the beginning of Options", data, err)
 	}
 	if h.NetworkNamespace(0) == "" || h.InterfaceKind("lo") != "loopback" {
 		t.Error("the network namespace, or the loopback, is not known")
@@ -155,16 +156,16 @@ func TestPostgres(t *testing.T) {
 	}
 	e := taken(t, Postgres(at))
 	if e.Server.Flavour != "PostgreSQL" || !strings.HasPrefix(e.Server.Version, pg.Version) || e.Connection.Kind != "socket" {
-		t.Errorf("%+v %+v", e.Server, e.Connection)
+		t.Errorf("got %+v %+v; want Flavour \"PostgreSQL\", %q at the beginning of Version, Kind \"socket\"", e.Server, e.Connection, pg.Version)
 	}
 	if got := value(e.Server, "synchronous_commit"); got != "off" {
-		t.Errorf("synchronous_commit is %q of %v", got, e.Server.Changed)
+		t.Errorf("synchronous_commit is %q of %v, want \"off\"", got, e.Server.Changed)
 	}
 	if got := value(e.Server, "archive_command"); got != "(hidden)" {
-		t.Errorf("archive_command is %q", got)
+		t.Errorf("archive_command is %q, want \"(hidden)\"", got)
 	}
 	if e.ServerHost == nil || e.ServerHost.Data == nil || e.ServerHost.Data.Folder != pg.Data {
-		t.Errorf("%+v %+v", e.ServerHost, e.Unknown)
+		t.Errorf("got %+v %+v; want e.ServerHost not nil, Data not nil, Data.Folder %v", e.ServerHost, e.Unknown, pg.Data)
 	}
 }
 
@@ -186,14 +187,15 @@ func TestDifferences(t *testing.T) {
 		t.Error("where the data lies makes nothing faster")
 	}
 	if d := differing(a, a); len(d) != 0 {
-		t.Errorf("one environment differs from itself: %v", d)
+		t.Errorf("one environment differs from itself: got %v, want none", d)
 	}
 	if d := differing(a, nil); len(d) != 1 || !strings.Contains(d[0], "not recorded in B") {
-		t.Errorf("%v", d)
+		t.Errorf("got %v; want len(d) 1, \"not recorded in B\" in d[0]", d)
 	}
 	b.Server.AllVariables = true
 	if d := strings.Join(differing(a, b), "\n"); strings.Contains(d, "the default") || !strings.Contains(d, "sync_binlog: 1 in A, 0 in B") {
-		t.Errorf("a server that tells all variables does not tell which are the default:\n%s", d)
+		t.Errorf("a server that tells all variables does not tell which are the default: want no \"the default\" in it, \"sync_binlog: 1 in A, 0 in B\" in it:\n%s",
+			d)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/host"
 )
 
-// ownAddress says whether an address is one of this network namespace.
+// ownAddress reports whether an address is one of this network namespace.
 func ownAddress(address string) bool {
 	ip := net.ParseIP(address)
 	if ip == nil {
@@ -39,7 +39,7 @@ func interfaceWith(ip net.IP) string {
 	return ""
 }
 
-// network says how client and server stand to each other, as far as it shows.
+// network says how client and server are connected, as far as it shows.
 func network(h *host.Host, e *Environment) string {
 	words := way(h, e)
 	if e.ServerHost == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 )
 
-// Postgres is a PostgreSQL server; it is asked over a session of its own.
+// Postgres is a PostgreSQL server; it is asked over a separate session.
 func Postgres(t drive.Target) Source { return &postgresSource{at: t} }
 
 // postgresFlavour is how an environment calls it.
@@ -28,7 +28,7 @@ type postgresSource struct {
 	here bool
 }
 
-// The questions. pg_settings.source tells where a value comes from; what the program or the session itself brought is no
+// The queries. pg_settings.source says where a value comes from; what the program or the session itself brought is no
 // setting of the server. pg_stat_ssl is 9.5 and newer.
 const (
 	pgFacts = `SELECT /* risso: what server is this? */ version(), current_setting('server_version'), coalesce(host(inet_server_addr()), ''),
@@ -88,7 +88,7 @@ func (s *postgresSource) ask(ctx context.Context, e *Environment) error {
 	return nil
 }
 
-// pgSecret says whether a setting may hold a password or a command with one.
+// pgSecret reports whether a setting may hold a password or a command with one.
 func pgSecret(name string) bool {
 	for _, w := range []string{"conninfo", "passphrase", "password", "_command", "secret", "krb_"} {
 		if strings.Contains(name, w) && name != "password_encryption" {
@@ -98,7 +98,7 @@ func pgSecret(name string) bool {
 	return false
 }
 
-// texts runs a query and gives its rows as texts.
+// texts runs a query and returns its rows as texts.
 func texts(s drive.Session, query string) ([][]string, error) {
 	r, err := drive.Ask(s, query)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/host"
 )
 
-// quotaGroup makes a control group with a fifth of a processor and one below it without a quota of its own, and gives the latter's
+// quotaGroup makes a control group with a fifth of a processor and one below it without its own quota, and returns the latter's
 // folder and a way to lift the quota.
 func quotaGroup(t *testing.T) (inner string, lift func()) {
 	t.Helper()
@@ -69,11 +69,11 @@ func TestQuota(t *testing.T) {
 	}
 	lift()
 	if u := look(func(u *Use) bool { return u.ServerHeld != nil && *u.ServerHeld == 0 }); !strings.Contains(u.Line(), "server 0 %") {
-		t.Errorf("%s", u.Line())
+		t.Errorf("got %s, want \"server 0 %%\" in it", u.Line())
 	}
 }
 
-// TestClocks: a machine that slept, and a clock that was set, are told apart.
+// TestClocks: a machine that slept, and a clock that was set, are distinguished.
 func TestClocks(t *testing.T) {
 	at := func(awake, boot, wall time.Duration) look {
 		return look{when: time.Unix(1000, 0).Add(awake), boot: time.Hour + boot, wall: 1000*time.Hour + wall}
@@ -123,7 +123,8 @@ func TestQuotaUnknown(t *testing.T) {
 		return u.Line(), unknown
 	}
 	if text, unknown := line(); !strings.Contains(text, "stopped by quotas: client not known, server not known") || !strings.Contains(strings.Join(unknown, ";"), "whether a quota stopped the client") {
-		t.Errorf("nothing to be seen: %s, %q", text, unknown)
+		t.Errorf("nothing to be seen: got %s, %q; want \"stopped by quotas: client not known, server not known\" in it, \"whether a quota stopped the client\" in strings.Join(unknown, \";\")",
+			text, unknown)
 	}
 	write("proc/self/cgroup", "0::/a/b\n")
 	write("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
@@ -140,15 +141,16 @@ func TestQuotaUnknown(t *testing.T) {
 	}
 	before := q.Read()
 	if len(before) != 2 || before[1].Stopped != 40 || before[1].Time != 3*time.Second || before[0].Periods != 10 {
-		t.Fatalf("%+v", before)
+		t.Fatalf("got %+v; want len(before) 2, before[1].Stopped 40, before[1].Time 3 * time.Second, before[0].Periods 10", before)
 	}
 	write("sys/fs/cgroup/a/cpu.stat", "usage_usec 5\nnr_periods 110\nnr_throttled 44\nthrottled_usec 3400000\n")
 	if share := held(before, q.Read()); share == nil || *share != 0.4 {
-		t.Errorf("%v", share)
+		t.Errorf("got %v; want share not nil, *share 0.4", share)
 	}
 	write("proc/stat", "cpu  10 0 10 100 0 0 0 0 0 0\ncpu0 10 0 10 100 0 0 0 0 0 0\n")
 	write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor\n")
 	if text, unknown := line(); !strings.Contains(text, "stopped by quotas: client 0 %") || !strings.Contains(text, "stolen not known") || !strings.Contains(strings.Join(unknown, ";"), "what the hypervisor gave to other machines") {
-		t.Errorf("a virtual machine whose hypervisor tells nothing: %s, %q", text, unknown)
+		t.Errorf("a virtual machine whose hypervisor tells nothing: got %s, %q; want \"stopped by quotas: client 0 %%\" in it, \"stolen not known\" in it, \"what the hypervisor gave to other machines\" in strings.Join(unknown, \";\")",
+			text, unknown)
 	}
 }

@@ -68,7 +68,7 @@ type UseSecond struct {
 // disturbed is from which share of the machine on others are worth a warning.
 const disturbed = 0.05
 
-// Left is how much of the machine a thread can count on beside the threads of others, as a share; false where that is not
+// Left is how much of the machine a thread can count on next to the threads of others, as a share; false if that is not
 // known. What others got depends on the run itself, which takes what it can; how many they were does not.
 func (u *Use) Left() (float64, bool) {
 	if u == nil || u.Foreign == nil || u.CPUs == 0 {
@@ -186,7 +186,7 @@ func WatchOf(e *Environment) Watch {
 	return Watch{Elsewhere: e.Remote}
 }
 
-// Watcher looks at this machine while a run goes on. It is for one goroutine; its looks cost some tenths of a millisecond.
+// Watcher watches this machine while a run goes on. It is for one goroutine; each look costs some tenths of a millisecond.
 type Watcher struct {
 	watch   Watch
 	host    *host.Host
@@ -215,7 +215,7 @@ type look struct {
 	boot, wall      time.Duration     // since the machine began, sleep included; since 1970
 }
 
-// NewWatcher opens what there is to see; cpu tells the client's processor time. It never fails: what cannot be seen is told by
+// NewWatcher opens what there is to see; cpu returns the client's processor time. It never fails: what cannot be seen is listed in
 // the Use.
 func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
 	out := &Watcher{watch: w, cpu: cpu, at: map[string]int{}, gaps: map[string]fleet.Trouble{}}
@@ -262,7 +262,7 @@ func (w *Watcher) Close() {
 	}
 }
 
-// Begin begins the measured time anew.
+// Begin restarts the measured time.
 func (w *Watcher) Begin() {
 	if w.crowd != nil {
 		if err := w.crowd.Begin(); err != nil {
@@ -290,7 +290,7 @@ func (w *Watcher) Look() {
 // clientWaited names a figure that may be missing.
 const clientWaited = "how long the client waited for a processor"
 
-// shortestLook is how long a look has to be to stand alone: the kernel counts in hundredths of a second.
+// shortestLook is how long an interval must be to count by itself: the kernel counts in hundredths of a second.
 const shortestLook = 300 * time.Millisecond
 
 // second is what was used between two looks.
@@ -366,7 +366,7 @@ func (w *Watcher) look() look {
 }
 
 // held is in which share of the periods between two looks one of the control groups was stopped, of that one in which it was most
-// often; nil where that is not known.
+// often; nil if that is not known.
 func held(before, after []host.Stopped) *float64 {
 	if len(before) == 0 || len(before) != len(after) {
 		return nil
@@ -390,7 +390,7 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// The least that is told of a sleep, and of a clock that was set: below, it may be a clock that is drawn to the right time.
+// The shortest sleep, and the smallest change of a clock, that is reported: below, it may be a clock that is being adjusted.
 const (
 	leastSleep = 100 * time.Millisecond
 	leastSet   = 500 * time.Millisecond

@@ -21,7 +21,7 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestUse compares what is told of others and of a process that stands for the server with what the kernel billed them.
+// TestUse compares what is reported of others and of a process in the server's role with what the kernel billed them.
 func TestUse(t *testing.T) {
 	start := func() *exec.Cmd {
 		t.Helper()
@@ -51,21 +51,24 @@ func TestUse(t *testing.T) {
 	took := time.Since(began).Seconds()
 	ofServer, ofOther := end(server), end(other)
 	if u.Server == nil || *u.Server*took > ofServer+0.05 || *u.Server*took < 0.5*ofServer-0.1 {
-		t.Errorf("the server took %.2f s in %.2f s, told is %s", ofServer, took, u.Line())
+		t.Errorf("the server took %.2f s in %.2f s, told is %s; want u.Server not nil, *u.Server * took at most %v, *u.Server * took at least %v",
+			ofServer, took, u.Line(), ofServer+0.05, 0.5*ofServer-0.1)
 	}
 	if u.Foreign == nil || *u.Foreign*took < 0.5*ofOther-0.1 || u.Crowd == nil || *u.Crowd < 0.7 || len(u.Seconds) < 2 {
-		t.Errorf("another took %.2f s in %.2f s, told is %s, %+v", ofOther, took, u.Line(), u.Seconds)
+		t.Errorf("another took %.2f s in %.2f s, told is %s, %+v; want u.Foreign not nil, *u.Foreign * took at least %v, u.Crowd not nil, *u.Crowd at least 0.7, len(u.Seconds) at least 2",
+			ofOther, took, u.Line(), u.Seconds, 0.5*ofOther-0.1)
 	}
 	left, ok := u.Left()
 	if !ok || left <= 0 || left > 1 || !strings.HasPrefix(u.Line(), "DISTURBED by other programs") || strings.Contains(u.Line(), "\n") {
-		t.Errorf("left %v, %s", left, u.Line())
+		t.Errorf("left %v, %s; want ok true, left more than 0, left at most 1, \"DISTURBED by other programs\" at its beginning, no \"\\n\" in it",
+			left, u.Line())
 	}
 	if _, err := json.Marshal(u); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestUseUnknown: what cannot be seen is said to be unknown, and is never nothing.
+// TestUseUnknown: what cannot be seen is said to be unknown, and is never 0.
 func TestUseUnknown(t *testing.T) {
 	tree := func(files map[string]string) string {
 		root := t.TempDir()
@@ -93,14 +96,14 @@ func TestUseUnknown(t *testing.T) {
 	} {
 		w := NewWatcher(c.watch, used)
 		if u := w.Use(); u != nil {
-			t.Errorf("%s: a use of nothing: %+v", c.name, u)
+			t.Errorf("%s: a use of nothing: %+v, want nil", c.name, u)
 		}
 		w.Begin()
 		time.Sleep(20 * time.Millisecond)
 		u := w.Use()
 		w.Close()
 		if u == nil {
-			t.Fatalf("%s: nothing is told", c.name)
+			t.Fatalf("%s: nothing is told, want u not nil", c.name)
 		}
 		for _, want := range c.says {
 			if !strings.Contains(u.Line(), want) {
@@ -111,7 +114,7 @@ func TestUseUnknown(t *testing.T) {
 			t.Error(line)
 		}
 		if _, ok := u.Left(); ok != (c.name == "remote") {
-			t.Errorf("%s: what was left is told: %v", c.name, ok)
+			t.Errorf("%s: what was left is told: %v, want %v", c.name, ok, c.name == "remote")
 		}
 		if c.name != "remote" && c.name != "damaged" && len(u.Unknown) == 0 {
 			t.Errorf("%s: no reason is given", c.name)
@@ -122,9 +125,9 @@ func TestUseUnknown(t *testing.T) {
 	}
 	held := 0.3
 	if line := (&Use{CPUs: 4, Foreign: new(0.0), ServerHeld: &held}).Line(); !strings.HasPrefix(line, "DISTURBED by the quota of the server's control group (stopped in 30 % of its periods)") {
-		t.Error(line)
+		t.Errorf("got %v, want \"DISTURBED by the quota of the server's control group (stopped in 30 %% of its periods)\" at its beginning", line)
 	}
 	if line := (*Use)(nil).Line(); !strings.HasPrefix(line, "not known") {
-		t.Error(line)
+		t.Errorf("got %v, want \"not known\" at its beginning", line)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The percentiles that have a column of their own.
+// The percentiles that have a column.
 var columns = []float64{50, 75, 90, 95, 99, 99.9, 99.99}
 
 // CSV writes one line for each run. Times are seconds.

@@ -23,7 +23,7 @@ type page struct {
 	Sweep       *sweepPart
 	Charts      []template.HTML
 	Runs        []runRow
-	Trust       [][2]string // of each run: whether the machine was its own
+	Trust       [][2]string // of each run: whether it had the machine to itself
 	Statements  []statementRow
 	Kinds       []kindRow
 	Errors      []errorRow
@@ -211,7 +211,7 @@ func (p *page) trouble(runs []Run) {
 
 func (p *page) environments(runs []Run) {
 	p.Names, p.Facts = environmentTable(runs)
-	for i := len(p.Facts) - 1; i > 0; i-- { // a group's name stands before its first fact only
+	for i := len(p.Facts) - 1; i > 0; i-- { // a group's name precedes its first fact only
 		if p.Facts[i].Group == p.Facts[i-1].Group {
 			p.Facts[i].Group = ""
 		}

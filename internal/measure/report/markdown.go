@@ -113,7 +113,7 @@ func (m *markdown) runs(runs []Run) {
 	m.table([]string{"", "workload", ">threads", ">time", ">transactions/s", ">queries/s", ">average", ">p50", ">p95", ">p99", ">p99.9", ">slowest", ">errors"}, rows)
 }
 
-// trust tells for each run whether the machine was its own.
+// trust says for each run whether it had the machine to itself.
 func (m *markdown) trust(runs []Run) {
 	var rows [][]string
 	for _, r := range runs {
@@ -137,7 +137,7 @@ func (m *markdown) sweep(s *Sweep) {
 	m.table([]string{">threads", ">measured", ">law", ">95 % interval"}, rows)
 }
 
-// words tells what the law says.
+// words says what the law means.
 func (s *Sweep) words() string {
 	f := s.Fit
 	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %s.", digits.Count(f.Lambda), digits.Three(f.Sigma), digits.Three(f.Kappa), digits.Ratio(f.RSquared))
@@ -210,7 +210,7 @@ type factRow struct {
 	Differs     bool
 }
 
-// oneOfEach gives the first run of each group that has an environment, each environment once.
+// oneOfEach returns the first run of each group that has an environment, each environment once.
 func oneOfEach(runs []Run) []Run {
 	var out []Run
 	for _, g := range groups(runs) {

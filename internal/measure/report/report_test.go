@@ -30,7 +30,7 @@ func recorded(t *testing.T, pattern string) []Run {
 	t.Helper()
 	files, err := filepath.Glob("testdata/" + pattern)
 	if err != nil || len(files) == 0 {
-		t.Fatal("no results", pattern, err)
+		t.Fatalf("no results: got %v, %v; want len(files) not 0", pattern, err)
 	}
 	runs, err := ReadFiles(files, nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestCSV(t *testing.T) {
 	}
 	rows, err := csv.NewReader(&b).ReadAll()
 	if err != nil || len(rows) != len(runs)+1 {
-		t.Fatalf("%d lines for %d runs: %v", len(rows), len(runs), err)
+		t.Fatalf("got %d lines for %d runs: %v; want %d", len(rows), len(runs), err, len(runs)+1)
 	}
 	at := map[string]int{}
 	for i, h := range rows[0] {
@@ -97,10 +97,10 @@ func TestCSV(t *testing.T) {
 	}
 	lines, err := csv.NewReader(&b).ReadAll()
 	if err != nil || len(lines) != len(one[0].Timeline)+1 {
-		t.Fatalf("%d lines for %d seconds: %v", len(lines), len(one[0].Timeline), err)
+		t.Fatalf("got %d lines for %d seconds: %v; want len(one[0].Timeline) + 1", len(lines), len(one[0].Timeline), err)
 	}
 	if lines[1][2] != "-4" || lines[1][4] != "true" {
-		t.Errorf("the warm-up begins 4 s before: %v", lines[1])
+		t.Errorf("the warm-up begins 4 s before: got %v; want lines[1][2] \"-4\", lines[1][4] \"true\"", lines[1])
 	}
 }
 
@@ -135,11 +135,11 @@ func TestHTML(t *testing.T) {
 		text := page1(t, recorded(t, name+"*.json"))
 		closed(t, name, text)
 		if outside := regexp.MustCompile(`(?i)(src|href)=|url\(|@import|https?://`).FindString(text); outside != "" {
-			t.Errorf("%s: %q leads outside", name, outside)
+			t.Errorf("%s: got %q leads outside, want \"\"", name, outside)
 		}
 		svgs := regexp.MustCompile(`(?s)<svg viewBox="0 0 680.*?</svg>`).FindAllString(text, -1)
 		if len(svgs) < charts {
-			t.Errorf("%s: %d charts", name, len(svgs))
+			t.Errorf("%s: got %d charts, want at least %d", name, len(svgs), charts)
 		}
 		for _, s := range svgs {
 			d := xml.NewDecoder(strings.NewReader(s))
@@ -151,7 +151,7 @@ func TestHTML(t *testing.T) {
 				}
 			}
 			if strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
-				t.Errorf("%s: a chart with a number that is none", name)
+				t.Errorf("%s: a chart with a number that is none; want no \"NaN\" in s, no \"Inf\" in s", name)
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func closed(t *testing.T, name, text string) {
 		switch z.Next() {
 		case html.ErrorToken:
 			if z.Err() != io.EOF || len(open) != 0 {
-				t.Errorf("%s: ends with %v, open %v", name, z.Err(), open)
+				t.Errorf("%s: ends with %v, open %v; want z.Err() io.EOF, no open", name, z.Err(), open)
 			}
 			return
 		case html.StartTagToken:
@@ -180,7 +180,7 @@ func closed(t *testing.T, name, text string) {
 			if s := string(tag); void[s] {
 				continue
 			} else if len(open) == 0 || open[len(open)-1] != s {
-				t.Fatalf("%s: </%s> closes %v", name, s, open)
+				t.Fatalf("got %s: </%s> closes %v; want len(open) not 0, open[len(open)-1] %v", name, s, open, s)
 			}
 			open = open[:len(open)-1]
 		}
@@ -240,7 +240,7 @@ func TestOddResults(t *testing.T) {
 		text := page1(t, runs)
 		closed(t, runs[0].Name, text)
 		if strings.Contains(text, "NaN") || len(text) > 1<<20 {
-			t.Errorf("%s: %d bytes, or a number that is none", runs[0].Name, len(text))
+			t.Errorf("%s: %d bytes, or a number that is none; want no \"NaN\" in text, len(text) at most 1 << 20", runs[0].Name, len(text))
 		}
 	}
 }
@@ -271,10 +271,10 @@ func TestGroups(t *testing.T) {
 func TestSplits(t *testing.T) {
 	a := axis{min: -4, max: 20}
 	if got := a.splits(8); len(got) != 5 || got[1] != 5 || 1/got[0] < 0 {
-		t.Errorf("%v", got)
+		t.Errorf("got %v; want len(got) 5, got[1] 5, 1 / got[0] at least 0", got)
 	}
 	if lo, hi := logEnds(0.00012, 2.01); lo != 1e-4 || hi != 5 {
-		t.Errorf("%v %v", lo, hi)
+		t.Errorf("got %v %v; want lo 1e-4, hi 5", lo, hi)
 	}
 	for v, want := range map[float64]float64{4321: 5000, 0: 1, 1.01: 1.5, 60: 60} {
 		if got := niceTop(v); got < v || got > want*1.0001 || got < want*0.9999 {
@@ -283,7 +283,7 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// FuzzHistogram reads histograms that nobody encoded: they must only cost their chart.
+// FuzzHistogram reads histograms that no program wrote: they must only cost their chart.
 func FuzzHistogram(f *testing.F) {
 	f.Add("HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYQ==")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -320,7 +320,7 @@ func TestFoldersApart(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s %d", g.Name, len(g.Runs)))
 	}
 	if got := strings.Join(names, ", "); got != "before/run 2, after/run 2, once 1" {
-		t.Error(got)
+		t.Errorf("got %v, want \"before/run 2, after/run 2, once 1\"", got)
 	}
 }
 
@@ -374,11 +374,12 @@ func TestJudgedAsPairs(t *testing.T) {
 		runs := list(c.change)
 		got := compareGroups(groups(runs))
 		if len(got) != 1 || got[0].Measure != c.measure || got[0].Test != c.test || !strings.Contains(strings.ToLower(got[0].Words), strings.ToLower(c.says)) {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v; want len(got) 1, got[0].Measure %v, got[0].Test %v, %q in strings.ToLower(got[0].Words)",
+				got, c.measure, c.test, strings.ToLower(c.says))
 			continue
 		}
 		if late := strings.Contains(strings.Join(got[0].Notes, " "), "all runs of old were made before those of new"); late != (c.test == "Mann-Whitney U") {
-			t.Errorf("%q", got[0].Notes)
+			t.Errorf("got %q, want late %v", got[0].Notes, c.test == "Mann-Whitney U")
 		}
 		var md, page bytes.Buffer
 		if err := errors.Join(Markdown(&md, runs), HTML(&page, runs, "test")); err != nil || !strings.Contains(md.String(), cell(got[0].Words)) || strings.Contains(page.String(), "NaN") || c.test != "" && !strings.Contains(page.String(), c.test) {
@@ -387,14 +388,15 @@ func TestJudgedAsPairs(t *testing.T) {
 	}
 }
 
-// TestSentence: one is one, and what nobody knows is not told.
+// TestSentence: one is one, and what is unknown is left out.
 func TestSentence(t *testing.T) {
 	r := Run{Result: &bench.Result{Workload: "update_index", Threads: 1, Seconds: 2, Latency: bench.Latency{Percentiles: []bench.Percentile{{Percentile: 50}, {Percentile: 99}}}, Errors: []bench.ErrorCount{{Count: 1}}}}
 	if got := r.sentence(); strings.Contains(got, "half within") || !strings.Contains(got, "1 session ") || !strings.Contains(got, " 1 error.") {
-		t.Error(got)
+		t.Errorf("got %v; want no \"half within\" in it, \"1 session \" in it, \" 1 error.\" in it", got)
 	}
 	r.Unfinished, r.Backlog, r.Latency.Max = 1, &bench.Backlog{NeverStarted: 1}, 3
 	if got := r.sentence(); !strings.Contains(got, "half within") || !strings.Contains(got, " 1 was abandoned") || !strings.Contains(got, " 1 transaction never began: the server, or this number of sessions,") {
-		t.Error(got)
+		t.Errorf("got %v; want \"half within\" in it, \" 1 was abandoned\" in it, \" 1 transaction never began: the server, or this number of sessions,\" in it",
+			got)
 	}
 }

@@ -36,7 +36,7 @@ func told(r *bench.Result) string {
 	return b.String()
 }
 
-// TestFigures: every figure that a program tells is taken, in seconds, and none that it does not tell.
+// TestFigures: every figure that a program prints is taken, in seconds, and no other.
 func TestFigures(t *testing.T) {
 	sysbench := func(old, new string) string { return strings.Replace(sysbenchText, old, new, 1) }
 	const bench1 = "transaction type: <builtin: TPC-B (sort of)>\nnumber of clients: 2\nnumber of transactions actually processed: 100\n"
@@ -67,12 +67,12 @@ func TestFigures(t *testing.T) {
 			t.Errorf("got %s; want %s", got, c.want)
 		}
 		if text, err := json.Marshal(list[0]); err != nil || strings.Contains(string(text), `"timeline":null`) || strings.Contains(string(text), `"percentiles":null`) {
-			t.Errorf("as JSON: got %s, %v", text, err)
+			t.Errorf("as JSON: got %s, %v; want no \"\\\"timeline\\\":null\" in it, no \"\\\"percentiles\\\":null\" in it", text, err)
 		}
 	}
 }
 
-// TestWhichRun: what is wrong is said of the run that it is in.
+// TestWhichRun: an error names the run that it is in.
 func TestWhichRun(t *testing.T) {
 	const slap = "Average number of seconds to run all queries: 0.500 seconds\nNumber of clients running queries: 4\nAverage number of queries per client: 25\n"
 	list, err := Read(slap + "some lines\n" + slap)

@@ -85,7 +85,7 @@ func one(t *testing.T, text string) *bench.Result {
 	t.Helper()
 	list, err := Read(text)
 	if err != nil || len(list) != 1 {
-		t.Fatalf("%d results, %v", len(list), err)
+		t.Fatalf("got %d results, %v; want 1", len(list), err)
 	}
 	return list[0]
 }
@@ -100,7 +100,8 @@ func near(t *testing.T, what string, got, want float64) {
 func TestSysbench(t *testing.T) {
 	r := one(t, sysbenchText)
 	if r.Source != "sysbench 1.0.20" || r.Workload != bench.UnknownWorkload || r.Threads != 2 || r.Transactions != 813 || r.Queries != 13008 || r.Reads != 11382 || r.Others != 1626 || len(r.Errors) != 1 || r.Errors[0].Count != 3 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want Source \"sysbench 1.0.20\", Workload bench.UnknownWorkload, Threads 2, Transactions 813, Queries 13008, Reads 11382, Others 1626, len(Errors) 1, Errors[0].Count 3",
+			r)
 	}
 	near(t, "tps", r.TransactionsPerSecond, 404.94)
 	near(t, "seconds", r.Seconds, 2.0066)
@@ -109,14 +110,15 @@ func TestSysbench(t *testing.T) {
 	near(t, "max", r.Latency.Max, 0.0855)
 	list, err := Read(strings.ReplaceAll(sysbenchText, "\n", "\r\n") + strings.Replace(sysbenchText, "404.94", "0.00", 1))
 	if err != nil || len(list) != 2 || list[0].TransactionsPerSecond != 404.94 || list[1].TransactionsPerSecond != 0 {
-		t.Errorf("two runs: %v, %v", list, err)
+		t.Errorf("two runs: got %v, %v; want len(list) 2, list[0].TransactionsPerSecond 404.94, list[1].TransactionsPerSecond 0", list, err)
 	}
 }
 
 func TestPgbench(t *testing.T) {
 	r := one(t, pgbenchText)
 	if r.Source != "pgbench 15.14" || r.Workload != "pgbench builtin: select only" || r.Threads != 4 || r.Transactions != 18432 || r.Seconds != 2 || len(r.Statements) != 1 || !strings.HasPrefix(r.Statements[0].SQL, "SELECT abalance") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want Source \"pgbench 15.14\", Workload \"pgbench builtin: select only\", Threads 4, Transactions 18432, Seconds 2, len(Statements) 1, \"SELECT abalance\" at the beginning of Statements[0].SQL",
+			r)
 	}
 	near(t, "tps", r.TransactionsPerSecond, 9228.125)
 	near(t, "average", r.Latency.Avg, 0.000433)
@@ -131,7 +133,8 @@ func TestPgbench(t *testing.T) {
 func TestGoTPC(t *testing.T) {
 	r := one(t, tpcText)
 	if r.Workload != "tpcc" || r.Transactions != 880 || len(r.Kinds) != 2 || r.Kinds[0].Name != "new_order" || r.Kinds[0].Transactions != 450 || len(r.Errors) != 1 || r.Headline == nil || r.Threads != 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want Workload \"tpcc\", Transactions 880, len(Kinds) 2, Kinds[0].Name \"new_order\", Kinds[0].Transactions 450, len(Errors) 1, Headline not nil, Threads 0",
+			r)
 	}
 	near(t, "tps", r.TransactionsPerSecond, 44)
 	near(t, "p95", r.Kinds[0].Latency.At(95), 0.0671)
@@ -165,25 +168,26 @@ func TestOthers(t *testing.T) {
 	// Only the statistics, several times, one of them with its head.
 	stats := sysbenchText[strings.Index(sysbenchText, "SQL statistics:"):]
 	if list, err := Read("\ufeff\n" + stats + sysbenchText + newer(stats)); err != nil || len(list) != 3 || list[0].Source != "sysbench" || list[1].Threads != 2 || list[2].Seconds != 2.0066 {
-		t.Errorf("%d runs, %v", len(list), err)
+		t.Errorf("got %d runs, %v; want len(list) 3, list[0].Source \"sysbench\", list[1].Threads 2, list[2].Seconds 2.0066", len(list), err)
 	}
 	r = one(t, slapText)
 	near(t, "queries/s of mysqlslap", r.TransactionsPerSecond, 400)
 	if r.Threads != 20 || r.Transactions != 1000 || r.Seconds != 2.5 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want Threads 20, Transactions 1000, Seconds 2.5", r)
 	}
 	if list, err := Read(slapText + strings.ReplaceAll(slapText, "\n", "\r\n")); err != nil || len(list) != 2 {
-		t.Errorf("%d runs, %v", len(list), err)
+		t.Errorf("got %d runs, %v; want 2", len(list), err)
 	}
 	r = one(t, slowTPCText)
 	near(t, "transactions/s of tpcc-mysql", r.TransactionsPerSecond, 11500.0/60)
 	if len(r.Kinds) != 5 || r.Kinds[0].Transactions != 5000 || r.Kinds[3].Latency.Avg != 0.0119 || len(r.Errors) != 1 || r.Errors[0].Count != 3 || r.Headline.PerMinute != 5000 || r.Workload != "tpcc" {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want len(Kinds) 5, Kinds[0].Transactions 5000, Kinds[3].Latency.Avg 0.0119, len(Errors) 1, Errors[0].Count 3, Headline.PerMinute 5000, Workload \"tpcc\"",
+			r)
 	}
 	near(t, "new orders/s of HammerDB", one(t, hammerText).TransactionsPerSecond, 4220)
 	near(t, "of an older one", one(t, "Vuser 1:TEST RESULT : System achieved 60501 SQL Server TPM at 13200 NOPM\n").TransactionsPerSecond, 220)
 	if list, err := Read(strings.Repeat(hammerText, 3)); err != nil || len(list) != 3 {
-		t.Errorf("%d runs, %v", len(list), err)
+		t.Errorf("got %d runs, %v; want 3", len(list), err)
 	}
 	for _, c := range []struct {
 		text string
@@ -211,7 +215,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestCut: no text that ends early gives figures, and none that is nothing of theirs.
+// TestCut: no text that ends early has figures, and none that is not theirs.
 func TestCut(t *testing.T) {
 	for _, c := range []struct{ whole, marker string }{
 		{sysbenchText, "sum:"}, {newer(sysbenchText), "sum:"}, {pgbenchText, "(without initial"}, {tpcText, "tpmC: "}, {slowTPCText, "5000.000 TpmC"}, {slapText, "per client: 50"}, {hammerText, "MariaDB TPM"},
@@ -227,7 +231,7 @@ func TestCut(t *testing.T) {
 		}
 	}
 	if _, err := Read(tpcText[:strings.Index(tpcText, "[Summary]")]); !errors.Is(err, ErrCut) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrCut", err)
 	}
 	for _, text := range []string{"", "hello", "tps = 5", strings.Replace(sysbenchText, "SQL statistics:", "File operations:", 1), "\x00\xff"} {
 		if _, err := Read(text); err == nil {
@@ -244,7 +248,8 @@ func FuzzRead(f *testing.F) {
 		list, err := Read(text)
 		for _, r := range list {
 			if err != nil || math.IsNaN(r.TransactionsPerSecond) || math.IsInf(r.TransactionsPerSecond, 0) || r.Seconds < 0 || r.Threads < 0 {
-				t.Fatalf("%+v, %v", r, err)
+				t.Fatalf("got %+v, %v; want math.IsNaN(r.TransactionsPerSecond) false, math.IsInf(r.TransactionsPerSecond, 0) false, Seconds at least 0, Threads at least 0",
+					r, err)
 			}
 		}
 	})

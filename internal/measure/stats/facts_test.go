@@ -57,7 +57,7 @@ func TestRankTable(t *testing.T) {
 			t.Errorf("%v: got no error", bad)
 		}
 	}
-	// 30 by 30 pairs are counted, 30 by 31 are not: there the normal distribution stands for it.
+	// 30 by 30 pairs are counted, 30 by 31 are not: there the normal distribution is used.
 	exact, _ := NewRankTest(30, 30, .95)
 	normal, _ := NewRankTest(30, 31, .95)
 	if exact.dist == nil || normal.dist != nil || math.Abs(float64(exact.cut+10-normal.cut)) > 2 || math.Abs(exact.held-normal.held) > 0.004 {
@@ -133,13 +133,14 @@ func TestByHand(t *testing.T) {
 	got, err := p.Compare([]float64{1, 1, 1}, []float64{2, 4, 16})
 	// Logarithms 1, 2 and 4, their means 1.5, 2.5 and 3: the middle of all six is 2.25.
 	if err != nil || math.Abs(got.Ratio-math.Pow(2, 2.25)) > 1e-9 || math.Abs(got.Low-2) > 1e-9 || math.Abs(got.High-16) > 1e-9 || got.P != .25 || got.MedianB != 4 || got.Test != TestPairs {
-		t.Errorf("three pairs: got %+v, %v", got, err)
+		t.Errorf("three pairs: got %+v, %v; want math.Abs(got.Ratio - math.Pow(2, 2.25)) at most 1e-9, math.Abs(got.Low - 2) at most 1e-9, math.Abs(got.High - 16) at most 1e-9, P .25, MedianB 4, Test TestPairs",
+			got, err)
 	}
 	if got, err := p.Compare([]float64{1, 1, 1}, []float64{2, .25, 16}); err != nil || math.Abs(got.P-.75) > 1e-12 {
 		t.Errorf("signs +1 −2 +3: got p %v, %v; want 0.75", got.P, err)
 	}
 	if got, err := p.Compare([]float64{1, 1, 1}, []float64{1, 1, 1}); err != nil || got.P != 1 || got.Ratio != 1 {
-		t.Errorf("no difference: got %+v, %v", got, err)
+		t.Errorf("no difference: got %+v, %v; want P 1, Ratio 1", got, err)
 	}
 	if _, err := p.Compare([]float64{1, 1}, []float64{1, 1, 1}); err == nil {
 		t.Error("two figures passed for three")
@@ -232,8 +233,8 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// TestFigures holds figures that are worked out by many steps, with drawn numbers: they are the same for the same seed. testdata has
-// them; RISSO_WRITE=1 writes them anew.
+// TestFigures checks figures that are computed in many steps, with drawn numbers: they are the same for the same seed. testdata has
+// them; RISSO_WRITE=1 rewrites them.
 func TestFigures(t *testing.T) {
 	var b strings.Builder
 	say := func(what string, figures ...float64) {

@@ -22,13 +22,14 @@ func TestMany(t *testing.T) {
 	}
 	c, err := pairs.Compare(a, b)
 	if err != nil || c.P > 1e-6 || c.Low > truth || c.High < truth || c.High/c.Low > 1.006 || math.Abs(c.Held-0.95) > 0.001 {
-		t.Errorf("%d pairs: %+v, %v", n, c, err)
+		t.Errorf("got %d pairs: %+v, %v; want P at most 1e-6, Low at most %v, High at least %v, High / c.Low at most 1.006, math.Abs(c.Held - 0.95) at most 0.001",
+			n, c, err, truth, truth)
 	}
 	if d := pairs.Detectable(a, b, 1); !(d > 1.002 && d < 1.006) { // by theory 2.87 standard errors of the mean: 1.0037
 		t.Errorf("%d pairs would show %v", n, d)
 	}
 	if p, err := pairs.AlikeWithin(a, b, 0.02); err != nil || p > 1e-6 {
-		t.Errorf("alike within 2 %%: p %v, %v", p, err)
+		t.Errorf("alike within 2 %%: p %v, %v; want at most 1e-6", p, err)
 	}
 	ranks, err := NewRankTest(n, n-500, 0.95)
 	if err != nil {
@@ -36,7 +37,7 @@ func TestMany(t *testing.T) {
 	}
 	c, err = ranks.Compare(a, b[500:])
 	if err != nil || c.Low > truth || c.High < truth || c.High/c.Low > 1.05 {
-		t.Errorf("%d figures: %+v, %v", n, c, err)
+		t.Errorf("got %d figures: %+v, %v; want Low at most %v, High at least %v, High / c.Low at most 1.05", n, c, err, truth, truth)
 	}
 	if d := ranks.Detectable(a, b[500:], 1); !(d > 1.015 && d < 1.04) { // 2.87 standard errors: 1.024
 		t.Errorf("%d figures would show %v", n, d)

@@ -32,13 +32,13 @@ func TestPairedKnown(t *testing.T) {
 		near(t, "P(W)", signedSums([]int{2, 4, 6})[s], want/8, 1e-12)
 	}
 	if n := LeastPairs(0.95); n != 6 {
-		t.Errorf("%d pairs are the least", n)
+		t.Errorf("%d pairs are the least, want 6", n)
 	}
 	if _, err := test.Compare(append([]float64{0}, a[1:]...), b); err == nil {
 		t.Error("a zero was compared")
 	}
 	if c, err := test.Compare(a, a); err != nil || c.P != 1 || c.Ratio != 1 {
-		t.Errorf("equal pairs: %+v, %v", c, err)
+		t.Errorf("equal pairs: got %+v, %v; want P 1, Ratio 1", c, err)
 	}
 }
 
@@ -84,13 +84,15 @@ func TestPairsBeatDrift(t *testing.T) {
 		}
 	}
 	if seen < rounds*9/10 || heaps > rounds/5 {
-		t.Errorf("of %d differences pairs see %d, heaps %d", rounds, seen, heaps)
+		t.Errorf("of %d differences pairs see %d, heaps %d; want seen at least %d, heaps at most %d", rounds, seen, heaps, rounds*9/10, rounds/5)
 	}
 	if wolf > rounds*7/100 || held < rounds*93/100 {
-		t.Errorf("%d of %d cry wolf, %d intervals hold the truth", wolf, rounds, held)
+		t.Errorf("got %d of %d cry wolf, %d intervals hold the truth; want wolf at most %d, held at least %d",
+			wolf, rounds, held, rounds*7/100, rounds*93/100)
 	}
 	if alike < rounds*6/10 || wrongly > rounds*7/100 {
-		t.Errorf("of %d alike pairs %d are proven so; %d wrongly at the edge", rounds, alike, wrongly)
+		t.Errorf("of %d alike pairs %d are proven so; %d wrongly at the edge; want alike at least %d, wrongly at most %d",
+			rounds, alike, wrongly, rounds*6/10, rounds*7/100)
 	}
 }
 
@@ -114,7 +116,7 @@ func TestPairsDetectable(t *testing.T) {
 		a, b := pair(1)
 		by := test.Detectable(a, b, uint64(round))
 		if math.IsInf(by, 1) || by < 1.01 || by > 1.3 {
-			t.Fatalf("detectable is %v", by)
+			t.Fatalf("detectable is %v; want math.IsInf(by, 1) false, by from 1.01 to 1.3", by)
 		}
 		for range 20 {
 			a, b := pair(by)
@@ -125,7 +127,7 @@ func TestPairsDetectable(t *testing.T) {
 		}
 	}
 	if share := float64(hits) / float64(tries); share < 0.7 || share > 0.95 {
-		t.Errorf("what is said to show four times in five shows in %.2f", share)
+		t.Errorf("what is said to show four times in five shows in %.2f, want from 0.7 to 0.95", share)
 	}
 	few, _ := NewPairTest(5, 0.95)
 	if d := few.Detectable([]float64{1, 2, 3, 4, 5}, []float64{2, 3, 4, 5, 6}, 1); !math.IsInf(d, 1) {
@@ -140,7 +142,7 @@ func TestSpendAlpha(t *testing.T) {
 	sum := 0.0
 	for _, a := range levels {
 		if !(a > 0) {
-			t.Errorf("levels %v", levels)
+			t.Errorf("levels %v, want (a > 0) true", levels)
 		}
 		sum += a
 	}
@@ -167,7 +169,8 @@ func TestSpendAlpha(t *testing.T) {
 		}
 	}
 	if corrected > rounds*6/100 || naive < rounds*9/100 {
-		t.Errorf("of %d without a difference %d told one, %d without the correction", rounds, corrected, naive)
+		t.Errorf("of %d without a difference %d told one, %d without the correction; want corrected at most %d, naive at least %d",
+			rounds, corrected, naive, rounds*6/100, rounds*9/100)
 	}
 }
 
@@ -196,13 +199,13 @@ func TestFalseRate(t *testing.T) {
 		return order
 	}
 	if r := FalseRate(calm, 10, 0.05, 1, turns); r > 0.08 {
-		t.Errorf("calm runs err in %v", r)
+		t.Errorf("calm runs err in %v, want at most 0.08", r)
 	}
 	if r := FalseRate(jumping, 10, 0.05, 1, turns); r < 0.1 {
-		t.Errorf("runs of a machine that jumps in the rhythm of the pairs err in %v", r)
+		t.Errorf("runs of a machine that jumps in the rhythm of the pairs err in %v, want at least 0.1", r)
 	}
 	if r := FalseRate(jumping, 10, 0.05, 1, drawn); r > 0.07 {
-		t.Errorf("where the order is drawn they err in %v", r)
+		t.Errorf("where the order is drawn they err in %v, want at most 0.07", r)
 	}
 	if r := FalseRate(calm[:3], 10, 0.05, 1, turns); !math.IsNaN(r) {
 		t.Errorf("three runs tell %v", r)

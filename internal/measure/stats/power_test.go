@@ -34,7 +34,7 @@ func TestDetectable(t *testing.T) {
 		}
 	}
 	if share := float64(found) / rounds; share < 0.7 || share > 0.92 {
-		t.Errorf("a ratio of %.4f was found in %.0f %% of 1,000 trials; 80 %% were promised", ratio, 100*share)
+		t.Errorf("a ratio of %.4f was found in %.0f %% of 1,000 trials; 80 %% were promised; want share from 0.7 to 0.92", ratio, 100*share)
 	}
 	few, err := NewRankTest(3, 3, 0.95)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestDetectable(t *testing.T) {
 		t.Errorf("runs without scatter would show only a ratio of %v", d)
 	}
 	if n := LeastRuns(0.95); n != 4 { // 2 of 70 orders
-		t.Errorf("%d runs at least", n)
+		t.Errorf("got %d runs at least, want 4", n)
 	}
 }
 

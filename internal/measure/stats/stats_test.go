@@ -41,10 +41,10 @@ func TestCompare(t *testing.T) {
 	near(t, "ratio", c.Ratio, 1.6, 0.005)
 	near(t, "p", c.P, 2/184756.0, 1e-9) // 2 of the C(20, 10) orders
 	if !(c.Low < 1.6 && 1.6 < c.High && c.High-c.Low < 0.05) {
-		t.Errorf("interval %v to %v", c.Low, c.High)
+		t.Errorf("interval %v to %v, want (c.Low < 1.6 && 1.6 < c.High && c.High-c.Low < 0.05) true", c.Low, c.High)
 	}
 	if c, err := compare(a[:3], b[:3]); err != nil || math.Abs(c.SmallestP-0.1) > 1e-12 {
-		t.Errorf("three runs: %+v, %v", c, err)
+		t.Errorf("three runs: got %+v, %v; want math.Abs(c.SmallestP - 0.1) at most 1e-12", c, err)
 	}
 	if _, err := compare(a[:1], b); err == nil {
 		t.Error("one run was compared")
@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 		t.Error("a zero was compared")
 	}
 	if c, err := compare([]float64{5, 5, 5}, []float64{5, 5, 5}); err != nil || c.P != 1 || c.Ratio != 1 {
-		t.Errorf("equal figures: %+v, %v", c, err)
+		t.Errorf("equal figures: got %+v, %v; want P 1, Ratio 1", c, err)
 	}
 }
 
@@ -83,10 +83,10 @@ func TestCoverage(t *testing.T) {
 	}
 	// Three standard errors of a share of 0.95 in 4,000 are 0.01.
 	if share := float64(held) / rounds; math.Abs(share-test.held) > 0.01 || test.held < 0.95 {
-		t.Errorf("the interval of 95 %% held the truth in %.1f %%", 100*share)
+		t.Errorf("the interval of 95 %% held the truth in %.1f %%; want math.Abs(share - test.held) at most 0.01, test.held at least 0.95", 100*share)
 	}
 	if share := float64(wolf) / rounds; share > 0.06 || share < 0.02 {
-		t.Errorf("a test at 5 %% found a difference that is not there in %.1f %%", 100*share)
+		t.Errorf("a test at 5 %% found a difference that is not there in %.1f %%; want share at most 0.06, share at least 0.02", 100*share)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		if few := size[0] == 3; few != (test.held < 0.95) { // the extreme orders are 2 of 20
-			t.Errorf("%v figures: the interval holds %.4f", size, test.held)
+			t.Errorf("%v figures: the interval holds %.4f, want few %v", size, test.held, test.held < 0.95)
 		}
 		rounds := 2000
 		if size[0] > 10 {
@@ -163,7 +163,7 @@ func TestTies(t *testing.T) {
 		}
 		near(t, "p with ties", c.P, count/total, 1e-12)
 	}
-	// Where figures are too many to count, the approximation must be near the exact value.
+	// If figures are too many to count, the approximation must be near the exact value.
 	var a, b []float64
 	for range 24 {
 		a = append(a, math.Round(100+8*rng.NormFloat64()))
@@ -191,7 +191,7 @@ func TestSteadyState(t *testing.T) {
 		warm[i] = 1000*(1-math.Exp(-float64(i)/4)) + rng.NormFloat64()*10
 	}
 	if s := SteadyState(warm); !s.Reached || s.From < 6 || s.From > 30 {
-		t.Errorf("a cache that fills with a time constant of 4 s: %+v", s)
+		t.Errorf("a cache that fills with a time constant of 4 s: got %+v; want Reached true, From from 6 to 30", s)
 	}
 	ramp := make([]float64, 60)
 	for i := range ramp {
@@ -202,7 +202,7 @@ func TestSteadyState(t *testing.T) {
 	}
 	flat := []float64{5, 5, 5, 5, 5, 5, 5, 5}
 	if s := SteadyState(flat); !s.Reached || s.From != 0 || s.Drift != 0 {
-		t.Errorf("a constant is not steady from its beginning: %+v", s)
+		t.Errorf("a constant is not steady from its beginning: %+v; want Reached true, From 0, Drift 0", s)
 	}
 	if s := SteadyState(flat[:4]); s.Reached {
 		t.Error("four figures were called steady")
@@ -237,7 +237,7 @@ func TestFitOfKnownLaw(t *testing.T) {
 	}
 	flat := []Point{{1, 10}, {2, 10}, {4, 10}, {8, 10}}
 	if f, err := FitUSL(flat, 1); err != nil || math.Abs(f.Sigma-1) > 1e-6 || !(f.RSquared <= 1) {
-		t.Errorf("throughput that never grows: %+v, %v", f, err)
+		t.Errorf("throughput that never grows: got %+v, %v; want math.Abs(f.Sigma - 1) at most 1e-6, (f.RSquared <= 1) true", f, err)
 	}
 	if _, err := FitUSL(exact[:3], 1); err == nil {
 		t.Error("three points were fitted")
@@ -273,7 +273,7 @@ func TestFitCoverage(t *testing.T) {
 	}
 	for what, n := range held {
 		if share := float64(n) / rounds; share < 0.90 || share > 0.99 {
-			t.Errorf("%s: the interval of 95 %% held the truth in %.1f %%", what, 100*share)
+			t.Errorf("%s: the interval of 95 %% held the truth in %.1f %%, want share from 0.90 to 0.99", what, 100*share)
 		}
 	}
 }
@@ -285,7 +285,8 @@ func TestFitOfPublishedSweep(t *testing.T) {
 	}
 	t.Logf("λ %.1f σ %.5f κ %.3g peak %.0f %+v R² %.4f", f.Lambda, f.Sigma, f.Kappa, f.Peak(), f.Peak95(), f.RSquared)
 	if f.RSquared < 0.97 || f.Peak() < 100 || f.Peak() > 300 {
-		t.Errorf("R² %v, peak at %v sessions; measured was the highest at 192", f.RSquared, f.Peak())
+		t.Errorf("R² %v, peak at %v sessions; measured was the highest at 192; want f.RSquared at least 0.97, f.Peak() from 100 to 300",
+			f.RSquared, f.Peak())
 	}
 }
 

@@ -54,10 +54,10 @@ func TestParseTable(t *testing.T) {
 	}
 	commented, err := define.ParseTable("s", "CREATE TABLE `t` (`a` int, /* ), it's ( */ `b` enum('\\'),(') -- )\n) ENGINE = Aria COMMENT 'it''s' /*!50100 PARTITION BY KEY (`a`) */")
 	if err != nil || len(commented.Columns) != 2 || commented.Columns[1].FullType != `enum('\'),(')` || commented.Engine != "Aria" || !commented.Partitioned {
-		t.Errorf("%+v, %v", commented, err)
+		t.Errorf("got %+v, %v; want len(Columns) 2, Columns[1].FullType \"enum('\\\\'),(')\", Engine \"Aria\", Partitioned true", commented, err)
 	}
 	seq, err := define.ParseTable("s", "CREATE SEQUENCE `q` start with 7 minvalue 1 maxvalue 9 increment by 1 cache 1000 nocycle ENGINE=InnoDB")
 	if err != nil || !seq.Sequence || seq.Name != "q" || seq.Engine != "InnoDB" {
-		t.Errorf("%+v, %v", seq, err)
+		t.Errorf("got %+v, %v; want Sequence true, Name \"q\", Engine \"InnoDB\"", seq, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -24,31 +23,7 @@ func TestActivityOfUncountedLocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			session := func() (*sql.Conn, int64) {
-				c, err := db.Conn(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				var id int64
-				if err := c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
-					t.Fatal(err)
-				}
-				return c, id
-			}
-			run := func(c *sql.Conn, statement string) {
-				if _, err := c.ExecContext(t.Context(), statement); err != nil {
-					t.Fatalf("%s: %v", statement, err)
-				}
-			}
-			target, err := mysql.ParseTarget(fmt.Sprintf("root@unix(%s)/", n.Socket))
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := mysql.Connect(t.Context(), target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := sandboxtest.Connect(t, n)
 			r, err := read.NewActivityReader(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
@@ -69,13 +44,10 @@ func TestActivityOfUncountedLocks(t *testing.T) {
 				}
 				t.Errorf("not found: %s; sessions: %+v", what, list)
 			}
-			numbers, numbersID := session()
-			job, jobID := session()
-			inserter, inserterID := session()
-			locker, lockerID := session()
-			for _, s := range []string{"CREATE DATABASE d", "CREATE TABLE d.ai (id INT AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE=InnoDB", "CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO d.t VALUES (1), (2)", "DO GET_LOCK('job', 1)"} {
-				run(job, s)
-			}
+			numbers, numbersID := session(t, db)
+			job, jobID := session(t, db, "CREATE DATABASE d", "CREATE TABLE d.ai (id INT AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE=InnoDB", "CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO d.t VALUES (1), (2)", "DO GET_LOCK('job', 1)")
+			inserter, inserterID := session(t, db)
+			locker, lockerID := session(t, db)
 			done := make(chan struct{}, 3)
 			background := func(c *sql.Conn, statement string) {
 				go func() {
@@ -91,11 +63,14 @@ func TestActivityOfUncountedLocks(t *testing.T) {
 				return s.ID == inserterID && s.Wait == "row_lock" && s.BlockerID == numbersID
 			})
 			found("the wait for the user lock", func(s read.Session) bool {
-				known := spec != "mysql-8.0" // 8.0.15 finds no pair of user locks where both have no schema; who asks IS_USED_LOCK is told
+				known := spec != "mysql-8.0" // 8.0.15 finds no pair of user locks if both have no schema; IS_USED_LOCK shows them
 				return s.ID == lockerID && s.Wait == "table_lock" && (s.BlockerID == jobID || !known && s.BlockerID == 0)
 			})
-			run(job, fmt.Sprintf("KILL QUERY %d", numbersID))
-			run(job, "DO RELEASE_LOCK('job')")
+			for _, statement := range []string{fmt.Sprintf("KILL QUERY %d", numbersID), "DO RELEASE_LOCK('job')"} {
+				if _, err := job.ExecContext(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
 			for range 3 {
 				<-done
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestBackupLockPairs tries which statements MariaDB lets through beside each stage of a backup and FLUSH TABLES WITH READ LOCK, and
-// holds the table of such pairs against it.
+// TestBackupLockPairs tries which statements MariaDB lets through during each stage of a backup and FLUSH TABLES WITH READ LOCK, and
+// compares the table of such pairs with it.
 func TestBackupLockPairs(t *testing.T) {
 	held := []struct{ mode, prepare, statement string }{
 		{"BACKUP_START", "", "BACKUP STAGE START"},
@@ -103,7 +103,7 @@ func TestBackupLockPairs(t *testing.T) {
 					}
 					if w.mode == "" { // it takes no backup lock, and waits for none
 						if waits {
-							t.Errorf("%s waits beside %s", w.statement, h.statement)
+							t.Errorf("%s waits beside %s, want waits false", w.statement, h.statement)
 						}
 					} else if says := read.LocksCollide("BACKUP", w.mode, h.mode, false); says != waits || waits && !read.LocksCollide("BACKUP", w.mode, has, false) {
 						t.Errorf("%s (%s) beside %s (%s, shown as %s): it waits: %v; the table says: %v", w.statement, w.mode, h.statement, h.mode, has, waits, says)

@@ -16,7 +16,7 @@ import (
 )
 
 // TestBriefLook: while no session runs a statement, servers that are asked for their process list make no table of it; a session that
-// begins to run one is found at the very next reading, with all that there is to know, and from then on all is asked for at once.
+// begins to run one is found at the very next reading, with everything known about it, and from then on all is asked for together.
 func TestBriefLook(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -31,15 +31,7 @@ func TestBriefLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			target, err := mysql.ParseTarget(fmt.Sprintf("root@unix(%s)/", n.Socket))
-			if err != nil {
-				t.Fatal(err)
-			}
-			conn, err := mysql.Connect(t.Context(), target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := sandboxtest.Connect(t, n)
 			r, err := read.NewActivityReader(t.Context(), conn)
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +40,7 @@ func TestBriefLook(t *testing.T) {
 				t.Helper()
 				list, more, err := r.Read(t.Context())
 				if err != nil || more || len(list) != want {
-					t.Fatalf("%d sessions, more %v, %v: %+v", len(list), more, err, list)
+					t.Fatalf("got %d sessions, more %v, %v: %+v; want more false, len(list) %d", len(list), more, err, list, want)
 				}
 				return list
 			}
@@ -82,7 +74,7 @@ func TestBriefLook(t *testing.T) {
 				read(0)
 			}
 			if n := tables() - before; n != 0 {
-				t.Errorf("an idle server made %d tables of its process list", n)
+				t.Errorf("an idle server made %d tables of its process list, want 0", n)
 			}
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
@@ -104,7 +96,7 @@ func TestBriefLook(t *testing.T) {
 				read(1)
 			}
 			if n := tables() - before; n != 30 {
-				t.Errorf("%d of 30 readings asked for all at once", n)
+				t.Errorf("got %d of 30 readings asked for all at once, want 30", n)
 			}
 			if _, err := db.ExecContext(t.Context(), fmt.Sprintf("KILL QUERY %d", s.ID)); err != nil {
 				t.Fatal(err)
@@ -116,7 +108,7 @@ func TestBriefLook(t *testing.T) {
 				read(0)
 			}
 			if n := tables() - before; n != 30 {
-				t.Errorf("%d of 40 readings asked for all when nothing ran any more", n)
+				t.Errorf("got %d of 40 readings asked for all when nothing ran any more, want 30", n)
 			}
 		})
 	}

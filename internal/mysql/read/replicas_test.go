@@ -23,7 +23,7 @@ func TestReplicaFilter(t *testing.T) {
 		{ReplicaFilter{WildIgnore: []string{"a.*"}}, [2]string{"a", "t"}, true},
 	} {
 		if got := c.f.Passes(c.name[0], c.name[1]); got != c.want {
-			t.Errorf("%s: %v is %v", c.f, c.name, got)
+			t.Errorf("%s: %v is %v, want %v", c.f, c.name, got, c.want)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestBeyond(t *testing.T) {
 		{"0-1-11", "0-1-10", []string{"0-1-11"}}, {"", "0-1-10", nil}, {"7-1-1", "0-1-10", []string{"7-1-1"}},
 	} {
 		if got := beyond(c.there, c.here); !slices.Equal(got, c.want) {
-			t.Errorf("%s by %s: %v", c.there, c.here, got)
+			t.Errorf("%s by %s: %v, want %v", c.there, c.here, got, c.want)
 		}
 	}
 }

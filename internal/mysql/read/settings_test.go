@@ -9,8 +9,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestSettingsAtOnce: what somebody sets is known at the next reading, as a number and as text; while nobody sets anything, settings are
-// asked for at one of ten readings.
+// TestSettingsAtOnce: what is set is known at the next reading, as a number and as text; while nothing is set, settings are
+// queried at one of ten readings.
 func TestSettingsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -22,12 +22,8 @@ func TestSettingsAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			target, err := mysql.ParseTarget(fmt.Sprintf("root@unix(%s)/", n.Socket))
-			if err != nil {
-				t.Fatal(err)
-			}
 			var traffic mysql.Traffic
-			conn, err := mysql.Connect(t.Context(), target, &traffic)
+			conn, err := mysql.Connect(t.Context(), sandboxtest.Target(t, n), &traffic)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +47,8 @@ func TestSettingsAtOnce(t *testing.T) {
 				}
 				read()
 				if !r.Fresh || r.Variables[c.name] != c.text {
-					t.Errorf("SET GLOBAL %s: the next reading says %s, read anew %t", c.set, r.Variables[c.name], r.Fresh)
+					t.Errorf("SET GLOBAL %s: the next reading says %s, read anew %t; want r.Fresh true, r.Variables[c.name] %s",
+						c.set, r.Variables[c.name], r.Fresh, c.text)
 				}
 				if v, _ := r.Sample.Value("mysql_global_variables_" + c.name); c.name == "max_connections" && fmt.Sprintf("%.0f", v) != c.text {
 					t.Errorf("SET GLOBAL %s: the next reading says %v", c.set, v)
@@ -72,7 +69,7 @@ func TestSettingsAtOnce(t *testing.T) {
 				}
 			}
 			if asked > 1 {
-				t.Errorf("%d of 10 readings asked for settings that nobody set", asked)
+				t.Errorf("got %d of 10 readings asked for settings that nobody set, want at most 1", asked)
 			}
 		})
 	}

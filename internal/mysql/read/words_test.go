@@ -62,7 +62,7 @@ func TestNumberOf(t *testing.T) {
 		}
 	}
 	if v, ok := numberOf([]byte("Jun  2 07:03:04 2027 GMT")); !ok || v != 1811919784 {
-		t.Errorf("a certificate's date: got %v, %v", v, ok)
+		t.Errorf("a certificate's date: got %v, %v; want ok true, v 1811919784", v, ok)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestClassOfState(t *testing.T) {
 		}
 	}
 	if got := classOfState("query end", false); got != "running" {
-		t.Errorf("query end on MySQL 8: got %s", got)
+		t.Errorf("query end on MySQL 8: got %s, want \"running\"", got)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestInnodbMetricNames(t *testing.T) {
 	} {
 		m, ok := innodbMetric(c.name, c.subsystem, c.typ, "")
 		if !ok || m.Key() != c.key {
-			t.Errorf("%s: got %s", c.name, m.Key())
+			t.Errorf("%s: got %s; want ok true, m.Key() %s", c.name, m.Key(), c.key)
 		}
 	}
 }
@@ -143,13 +143,13 @@ func TestTraceable(t *testing.T) {
 	}
 }
 
-// TestWithBrief: what was over when all was asked for is there as far as it is known, and nothing is there twice.
+// TestWithBrief: what was over when all was queried is there as far as it is known, and nothing is there twice.
 func TestWithBrief(t *testing.T) {
 	whole := []Session{{ID: 1, Text: "SELECT 1 FROM a", Run: 7}}
 	long := strings.Repeat("x", 97)
 	got := withBrief(whole, []Session{{ID: 1, Text: "SELECT 1 FR"}, {ID: 2, Text: "COMMIT", User: "app"}, {ID: 3, Text: long}, {ID: 4, Text: long[1:]}})
 	want := []Session{whole[0], {ID: 2, Text: "COMMIT", User: "app"}, {ID: 4, Text: long[1:]}}
 	if !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

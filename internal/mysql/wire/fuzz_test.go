@@ -35,7 +35,7 @@ func over(said []byte, step, buffer int) (*Conn, *script) {
 	return c, link
 }
 
-// known says whether an error is one of those that a command may give.
+// known reports whether an error is one of those that a command may give.
 func known(err error) bool {
 	var refused *driver.MySQLError
 	var own *SinkError
@@ -85,7 +85,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		st, err := c.Prepare("SELECT ?")
 		if !known(err) {
-			t.Fatal(err)
+			t.Fatalf("got %v, want known(err) true", err)
 		}
 		if err != nil {
 			st = &Statement{execute: make([]byte, 10), Columns: []Column{{Type: TypeLong}, {Type: TypeTime}, {Type: TypeVarString}}}
@@ -97,17 +97,18 @@ func FuzzAnswers(f *testing.F) {
 				binary, text = &sink{st}, c.Each(func([][]byte) error { return nil })
 			}
 			if _, err := c.Execute(st, nil, binary); !known(err) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want known(err) true", err)
 			}
 			if _, err := c.Query("SELECT 1", nil, text); !known(err) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want known(err) true", err)
 			}
 			if err := c.Severally(flags&8 != 0); !known(err) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want known(err) true", err)
 			}
 		}
 		if len(c.in.buf) != 64 || cap(c.in.joined) > 2*len(said)+64 {
-			t.Errorf("buffers of %d and %d bytes for %d that came", len(c.in.buf), cap(c.in.joined), len(said))
+			t.Errorf("buffers of %d and %d bytes for %d that came; want len(c.in.buf) 64, cap(c.in.joined) at most %d",
+				len(c.in.buf), cap(c.in.joined), len(said), 2*len(said)+64)
 		}
 		// As a stream of events.
 		c, _ = over(said, step, 64)

@@ -49,7 +49,8 @@ func TestGreeting(t *testing.T) {
 	whole := hello(allFlags&^capMySQL, pluginCaching)
 	g, err := readGreeting(whole)
 	if err != nil || g.session != 77 || string(g.salt) != salt || g.plugin != pluginCaching || g.ext != extCacheMetadata|extBulk|1 || g.flags != allFlags&^capMySQL {
-		t.Errorf("got %+v, %v", g, err)
+		t.Errorf("got %+v, %v; want session 77, string(g.salt) %v, plugin %v, ext %v, flags %v",
+			g, err, salt, pluginCaching, extCacheMetadata|extBulk|1, allFlags&^capMySQL)
 	}
 	if g, err := readGreeting(hello(allFlags, "p")); err != nil || g.ext != 0 {
 		t.Errorf("of MySQL: got extended flags %#x, %v, want 0", g.ext, err)
@@ -62,10 +63,10 @@ func TestGreeting(t *testing.T) {
 	lies := slices.Clone(whole)
 	lies[len("x9.9-test\x00")+4+8+1+7] = 255 // the salt's length
 	if _, err := readGreeting(lies); !errors.Is(err, driver.ErrMalformPkt) {
-		t.Errorf("a salt longer than the packet: %v", err)
+		t.Errorf("a salt longer than the packet: got %v, want driver.ErrMalformPkt", err)
 	}
 	if _, err := readGreeting(hello(0, "")); !errors.Is(err, driver.ErrOldProtocol) {
-		t.Errorf("the protocol before 4.1: %v", err)
+		t.Errorf("the protocol before 4.1: got %v, want driver.ErrOldProtocol", err)
 	}
 	var refused *driver.MySQLError
 	if _, err := readGreeting([]byte("\xff\x10\x04Too many connections")); !errors.As(err, &refused) || refused.Number != 1040 || refused.Message != "Too many connections" {
@@ -293,17 +294,17 @@ func TestHostile(t *testing.T) {
 				c.Close()
 				t.Error("logged in")
 			} else if strings.Contains(err.Error(), "geheim") {
-				t.Errorf("the error has the password: %v", err)
+				t.Errorf("the error has the password: %v, want no \"geheim\" in it", err)
 			}
 			if all := <-said; bytes.Contains(all, []byte("geheim")) {
-				t.Errorf("the password went out: %q", all)
+				t.Errorf("the password went out: got %q, want no []byte(\"geheim\") in it", all)
 			}
 		})
 	}
 }
 
 // TestLoginEnds: a context and the time-outs end a login on a server that says nothing.
-// TestBeforeTLS: what somebody on the way puts behind the greeting is not taken for the server's word under TLS.
+// TestBeforeTLS: what somebody in between puts after the greeting is not taken for the server's under TLS.
 func TestBeforeTLS(t *testing.T) {
 	cfg := server(t, "tcp", func(s *Conn) {
 		greeting := hello(allFlags, pluginCaching)
@@ -326,7 +327,7 @@ func TestLoginEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := Connect(ctx, cfg, 0); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a context that ends: got %v", err)
+		t.Errorf("a context that ends: got %v, want context.DeadlineExceeded", err)
 	}
 	cfg.ReadTimeout = 20 * time.Millisecond
 	var timeout net.Error
@@ -335,7 +336,7 @@ func TestLoginEnds(t *testing.T) {
 	}
 }
 
-// TestHello: what the client promises is what both sides can, and what it says of itself.
+// TestHello: what the client promises is what both sides can, and what it says about itself.
 func TestHello(t *testing.T) {
 	heard := make(chan []byte, 2)
 	cfg := server(t, "tcp", func(s *Conn) {
@@ -360,18 +361,19 @@ func TestHello(t *testing.T) {
 	flags := binary.LittleEndian.Uint32(first)
 	const yes, no = capCompress | capConnectWithDB | capFoundRows | capDeprecateEOF | capPluginAuth, capMySQL | capSSL | capTransactions
 	if flags&yes != yes || flags&no != 0 || !c.HasBulk() || c.Encrypted() || c.Session() != 77 {
-		t.Errorf("flags %#x, bulk %v, encrypted %v, session %d", flags, c.HasBulk(), c.Encrypted(), c.Session())
+		t.Errorf("flags %#x, bulk %v, encrypted %v, session %d; want flags & yes %v, flags & no 0, c.HasBulk() true, c.Encrypted() false, c.Session() 77",
+			flags, c.HasBulk(), c.Encrypted(), c.Session(), yes)
 	}
 	if ext := binary.LittleEndian.Uint32(first[28:]); ext != extBulk|extCacheMetadata {
 		t.Errorf("extended flags: got %#x, want %#x", ext, extBulk|extCacheMetadata)
 	}
 	for _, want := range []string{"d?b/\x00", "\x0cprogram_name\x05risso", "\x0c_server_host\x09127.0.0.1"} {
 		if !bytes.Contains(first, []byte(want)) {
-			t.Errorf("got %q, which lacks %q", first, want)
+			t.Errorf("got %q, which lacks %q; want []byte(want) in it", first, want)
 		}
 	}
 	if string(set) != "\x03SET sql_mode = ''" {
-		t.Errorf("got %q", set)
+		t.Errorf("got %q, want \"\\x03SET sql_mode = ''\"", set)
 	}
 }
 
@@ -399,11 +401,11 @@ func TestPackets(t *testing.T) {
 	}
 	in, _ := over(framed(3, []byte("x")), 1, 64)
 	if _, err := in.packet(); !errors.Is(err, driver.ErrPktSync) {
-		t.Errorf("packet 3 as the first: got %v", err)
+		t.Errorf("packet 3 as the first: got %v, want driver.ErrPktSync", err)
 	}
 	in, _ = over(framed(3, []byte("\xff\x87\x07gone")), 1, 64)
 	if p, err := in.packet(); err != nil || p[0] != headerError {
-		t.Errorf("an error at any time: got %q, %v", p, err)
+		t.Errorf("an error at any time: got %q, %v; want p[0] %v", p, err, headerError)
 	}
 }
 
@@ -418,14 +420,15 @@ func TestRows(t *testing.T) {
 		var sizes []int
 		each := c.Each(func(row [][]byte) error { sizes = append(sizes, len(row[0])); return nil })
 		if r, err := c.Query("", nil, each); err != nil || r != (Result{Warnings: 1, Columns: 1, Rows: 2, More: true}) || !slices.Equal(sizes, []int{200, 1}) {
-			t.Errorf("a buffer of %d: got %+v, %v, %v", buffer, r, sizes, err)
+			t.Errorf("a buffer of %d: got %+v, %v, %v; want r Result{Warnings: 1, Columns: 1, Rows: 2, More: true}, sizes []int{200, 1}",
+				buffer, r, sizes, err)
 		}
 		var refused *driver.MySQLError
 		if r, err := c.Next(nil, each); !errors.As(err, &refused) || refused.Number != 1040 || len(refused.Message) != 500 || r.Rows != 1 {
 			t.Errorf("a buffer of %d: got %+v, %v", buffer, r, err)
 		}
 		if _, err := c.packet(); err != io.EOF {
-			t.Errorf("a buffer of %d: behind the error: %v", buffer, err)
+			t.Errorf("a buffer of %d: behind the error: got %v, want io.EOF", buffer, err)
 		}
 	}
 	full := errors.New("full")
@@ -441,7 +444,7 @@ func TestNumbers(t *testing.T) {
 	for _, n := range []int{0, 1, 0xfa, 0xfb, 0xffff, 0x10000, 0xffffff, 0x1000000} {
 		b := appendString(nil, make([]byte, n))
 		if v, size, ok := value(b); !ok || len(v) != n || size != len(b) {
-			t.Errorf("%d: got %d bytes of %d, %v", n, len(v), size, ok)
+			t.Errorf("%d: got %d bytes of %d, %v; want ok true, len(v) %d, size %d", n, len(v), size, ok, n, len(b))
 		}
 		if _, _, ok := value(b[:len(b)-1]); ok {
 			t.Errorf("%d: one byte less is read, too", n)
@@ -449,7 +452,7 @@ func TestNumbers(t *testing.T) {
 	}
 	for _, wrong := range []string{"", "\xff", "\xfc\x01", "\xfd\x01\x01", "\xfe\xff\xff\xff\xff\xff\xff\xff\xff", "\xfe\x01\x00\x00\x00\x00\x00\x00"} {
 		if v, _, ok := value([]byte(wrong)); ok {
-			t.Errorf("%q: got %q", wrong, v)
+			t.Errorf("%q: got %q, want ok false", wrong, v)
 		}
 	}
 }
@@ -481,7 +484,8 @@ func TestValues(t *testing.T) {
 		row := append([]byte{0, 0}, raw...)
 		got, err := AppendRow(nil, []Column{col}, row)
 		if err != nil || len(got) != 1 || string(got[0].Text) != c.text || got[0].Int != c.number || got[0].Null {
-			t.Errorf("type %d, %s: got %+v, %v", c.kind, c.bytes, got, err)
+			t.Errorf("type %d, %s: got %+v, %v; want len(got) 1, string(got[0].Text) %v, got[0].Int %v, got[0].Null false",
+				c.kind, c.bytes, got, err, c.text, c.number)
 		}
 		for n := range row {
 			if got, err := AppendRow(nil, []Column{col}, row[:n]); err == nil {

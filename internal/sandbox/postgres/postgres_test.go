@@ -28,7 +28,7 @@ func ask(t *testing.T, s *postgres.Server, sql string) string {
 func gone(t *testing.T, s *postgres.Server) {
 	t.Helper()
 	if _, err := os.Stat(s.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is left: %v", err)
+		t.Errorf("the folder is left: %v, want os.ErrNotExist", err)
 	}
 	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -45,10 +45,10 @@ func gone(t *testing.T, s *postgres.Server) {
 func TestServer(t *testing.T) {
 	s := sandboxtest.Postgres(t, "work_mem=3MB", "cluster_name=it's")
 	if v := ask(t, s, "SHOW server_version"); !strings.HasPrefix(v, s.Version) || s.Version == "" {
-		t.Errorf("version %q, the server says %q", s.Version, v)
+		t.Errorf("version %q, the server says %q; want %q at its beginning, s.Version not \"\"", s.Version, v, s.Version)
 	}
 	if v := ask(t, s, "SELECT current_setting('work_mem') || current_setting('cluster_name') || current_setting('listen_addresses')"); v != "3MBit's" {
-		t.Errorf("settings %q", v)
+		t.Errorf("settings %q, want \"3MBit's\"", v)
 	}
 	ask(t, s, "CREATE TABLE t AS SELECT 42 AS a")
 	for name, end := range map[string]func(context.Context) error{"stop": s.Stop, "kill": s.Kill} {
@@ -56,11 +56,11 @@ func TestServer(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if v := ask(t, s, "SELECT a FROM t"); v != "42" {
-			t.Errorf("after a %s: %q", name, v)
+			t.Errorf("after a %s: got %q, want \"42\"", name, v)
 		}
 	}
 	if st, err := os.Stat(s.Dir); err != nil || st.Mode().Perm() != 0o700 {
-		t.Errorf("others may enter its folder: %v, %v", st.Mode(), err)
+		t.Errorf("others may enter its folder: got %v, %v; want Perm() 0o700", st.Mode(), err)
 	}
 	if err := s.Down(t.Context()); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestServer(t *testing.T) {
 	gone(t, s)
 }
 
-// TestRemove takes away what a killed process left, by its name.
+// TestRemove removes what a killed process left, by its name.
 func TestRemove(t *testing.T) {
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
 		lack.Of(t, "PostgreSQL is not installed: run script/setup")
@@ -88,7 +88,7 @@ func TestRemove(t *testing.T) {
 	if err := postgres.Remove(t.Context(), name); err != nil {
 		t.Errorf("nothing to remove: %v", err)
 	}
-	// What is there under the name, but nobody's server.
+	// What is there under the name, but is no server.
 	if err := os.WriteFile(s.Dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -107,20 +107,20 @@ func TestFails(t *testing.T) {
 	for setting, says := range map[string]string{"shared_buffers=much": "shared_buffers", "no_such_thing=1": "no_such_thing", "x": "name=value", "a=b\nc=d": "name=value"} {
 		_, err := postgres.Up(t.Context(), postgres.Options{Name: "test-fails", Settings: []string{setting}})
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", setting, err)
+			t.Errorf("%s: got %v; want an error, %q in the error, no \"\\n\" in the error", setting, err, says)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := postgres.Up(ctx, postgres.Options{Name: "test-fails"}); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 	if after, _ := filepath.Glob(filepath.Join(os.TempDir(), "risso-postgres-test-fails*")); len(after) != len(before) {
-		t.Errorf("left: %q", after)
+		t.Errorf("left: got %q, want length %v", after, len(before))
 	}
 	for _, spec := range []string{"postgres-1", "postgresql", "postgres-x", "mariadb"} {
 		if _, err := postgres.Find(spec); !errors.Is(err, sandbox.ErrNoServer) {
-			t.Errorf("%s: %v", spec, err)
+			t.Errorf("%s: got %v, want sandbox.ErrNoServer", spec, err)
 		}
 	}
 }

@@ -12,13 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
 // shelf holds the servers of a test program that wait for the next test.
 var shelf struct {
 	mu   sync.Mutex
-	open bool // Main runs the tests, and ends what stands here
+	open bool // Main runs the tests, and ends the servers here
 	free map[string][]lendable
 }
 
@@ -53,8 +55,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Lend gives a test a server that is its alone until it ends, and that another test of the package may have had before: what
-// that one made is gone, schemas, accounts, global variables and what performance_schema noted of statements, but not what else the
+// Lend lends a test a server for itself until it ends, and that another test of the package may have had before: what
+// that one made is gone, schemas, accounts, global variables and what performance_schema noted of statements, but not the rest that the
 // server counts and logs. To start a server takes seconds of a processor; tests that need a fresh one, or break it, call Up. A server
 // whose test fails is not lent again.
 func Lend(t testing.TB, spec string, settings ...string) *sandbox.Node {
@@ -121,7 +123,7 @@ func newLent(ctx context.Context, spec string, settings []string) (*lent, error)
 		if l.users, err = column(ctx, db, accounts); err != nil {
 			return err
 		}
-		if l.variables, err = variables(ctx, db); err != nil {
+		if l.variables, err = l.settings(ctx); err != nil {
 			return err
 		}
 		l.watched, err = watched(ctx, db)
@@ -172,7 +174,7 @@ func (l *lent) clean() error {
 		if _, err = db.ExecContext(ctx, "CREATE DATABASE test"); err != nil {
 			return err
 		}
-		if err := l.reset(ctx, db); err != nil { // behind accounts: partial_revokes, for one, stays on while one needs it
+		if err := l.reset(ctx, db); err != nil { // after accounts: partial_revokes, for one, stays on while one needs it
 			return err
 		}
 		return l.forget(ctx, db)
@@ -188,9 +190,23 @@ func drop(ctx context.Context, db *sql.DB, account string) error {
 	return err
 }
 
+// settings are the global variables that say how the server works, not how far it is.
+func (l *lent) settings(ctx context.Context) (map[string]string, error) {
+	at, err := mysql.ParseTarget(l.box.Primary().DSN)
+	if err != nil {
+		return nil, err
+	}
+	c, err := mysql.Connect(ctx, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return read.StillVariables(ctx, c)
+}
+
 // reset gives global variables the values that they began with.
 func (l *lent) reset(ctx context.Context, db *sql.DB) error {
-	now, err := variables(ctx, db)
+	now, err := l.settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -258,26 +274,6 @@ func (l *lent) ask(f func(db *sql.DB) error) error {
 		return err
 	}
 	return f(db)
-}
-
-// variables are the global variables that say how the server works, not how far it is.
-func variables(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, "SHOW GLOBAL VARIABLES")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	out := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		if !strings.HasPrefix(name, "gtid_") {
-			out[name] = value
-		}
-	}
-	return out, rows.Err()
 }
 
 func column(ctx context.Context, db *sql.DB, query string) (out []string, err error) {

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-// TestLend: whoever borrows a server finds it as it was made, whatever the test before did to it.
+// TestLend: a borrowed server is as it was made, whatever the test before did to it.
 func TestLend(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestLend(t *testing.T) {
 			})
 			n := Lend(t, spec, "performance_schema=ON")
 			if n.Port != port {
-				t.Fatal("it is another server")
+				t.Fatalf("it is another server: got %v, want %v", n.Port, port)
 			}
 			if after := ask(t, n, all); after != before {
 				t.Errorf("there was\n%s\nthere is\n%s", before, after)

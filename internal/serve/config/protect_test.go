@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// protectedBy reads a config file with a protect block for db1, and one for db2 where there is a second.
+// protectedBy reads a config file with a protect block for db1, and one for db2 if there is a second.
 func protectedBy(t *testing.T, blocks ...string) ([]Watched, error) {
 	t.Helper()
 	text := "servers:\n"
@@ -66,20 +66,21 @@ max_rate: 50MB`)
 	}
 	p := list[0].Protect
 	if p == nil || p.maxAge != 26*time.Hour || p.maxLag != 10*time.Second || p.RateLimit != 50_000_000 || p.KeepLogs != 35*24*time.Hour || p.Recipients[0] != identity.Recipient().String() {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want p not nil, maxAge 26 * time.Hour, maxLag 10 * time.Second, RateLimit 50_000_000, KeepLogs 35 * 24 * time.Hour, Recipients[0] identity.Recipient().String()",
+			p)
 	}
 	if got := p.Retention.Policy(); got != (repo.Retention{Last: 2, Daily: 7, Weekly: 4, Monthly: 12}) || p.Retention.Words() != "2 last, 7 daily, 4 weekly, 12 monthly" {
 		t.Errorf("%+v %s", got, p.Retention.Words())
 	}
 	if kinds := p.Kinds(); len(kinds) != 7 {
-		t.Errorf("%v", kinds)
+		t.Errorf("got %v, want length 7", kinds)
 	}
 	if at := p.backup.Next(time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)); at.Day() != 22 || at.Hour() != 2 {
-		t.Error(at)
+		t.Errorf("got %v; want Day() 22, Hour() 2", at)
 	}
 	// The least: a place, all by hand.
 	if list, err = protectedBy(t, "place: /backup"); err != nil || len(list[0].Protect.Kinds()) != 3 {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want len(list[0].Protect.Kinds()) 3", err)
 	}
 }
 
@@ -111,16 +112,16 @@ func TestProtectBlockRefused(t *testing.T) {
 	} {
 		_, err := protectedBy(t, block)
 		if err == nil || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v", block, err)
+			t.Errorf("%q: got %v; want an error, %q in the error, no \"\\n\" in the error", block, err, say)
 			continue
 		}
 		if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), identity.String()) {
-			t.Errorf("a secret stands in: %v", err)
+			t.Errorf("a secret stands in: got %v; want no \"hunter2\" in the error, no %q in the error", err, identity.String())
 		}
 	}
 	_, err = protectedBy(t, "place: /b\nretention: {keep_daily: 7}", "place: /b\nretention: {keep_daily: 8}")
 	if err == nil || !strings.Contains(err.Error(), "db1 and db2 share the place /b") {
-		t.Error(err)
+		t.Errorf("got %v; want an error, \"db1 and db2 share the place /b\" in the error", err)
 	}
 	if _, err = protectedBy(t, "place: /b", "place: /b"); err != nil {
 		t.Error(err)

@@ -107,7 +107,7 @@ func (c *checksumJob) run(primary mysql.Target) {
 	}
 }
 
-// runs waits until so many runs have ended, and gives the last.
+// runs waits until so many runs have ended, and returns the last.
 func (c *checksumJob) runs(n int) state.Run {
 	c.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -121,7 +121,7 @@ func (c *checksumJob) runs(n int) state.Run {
 	}
 }
 
-// findings are what the page says of the server.
+// findings are what the page says about the server.
 func (c *checksumJob) findings() string {
 	c.Helper()
 	list, err := c.facts.Protections(c.Context())
@@ -135,7 +135,7 @@ func (c *checksumJob) findings() string {
 	return words
 }
 
-// TestChecksumJob runs checksums by schedule beside a replica that is equal, differs in one row, and stands still.
+// TestChecksumJob runs checksums by schedule with a replica that is equal, differs in one row, and is stopped.
 func TestChecksumJob(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -143,10 +143,10 @@ func TestChecksumJob(t *testing.T) {
 			where := fmt.Sprintf("risso@127.0.0.1:%d", c.nodes[1].Port)
 			c.set(21, 3, 0)
 			if r := c.runs(1); r.Outcome != state.OutcomeOK || r.Text != "2 tables with 3 rows on 1 replica: all are equal" {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v; want Outcome state.OutcomeOK, Text \"2 tables with 3 rows on 1 replica: all are equal\"", r)
 			}
 			if w := c.findings(); strings.Contains(w, "checksum") {
-				t.Errorf("all is equal, and the page says %q", w)
+				t.Errorf("all is equal, and the page says %q; want no \"checksum\" in it", w)
 			}
 			secretly := "SET sql_log_bin = 0; "
 			if spec == "mysql-9.7" {
@@ -157,30 +157,31 @@ func TestChecksumJob(t *testing.T) {
 			want := "of 2 tables with 3 rows on 1 replica 1 table differs: shop.orders on " + where + ": differs, 1 with other values"
 			r := c.runs(2)
 			if r.Outcome != state.OutcomeFailed || r.Text != want || !strings.Contains(string(r.Result), `"different":1`) || strings.Contains(string(r.Result), `"x"`) {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v; want Outcome state.OutcomeFailed, Text %v, \"\\\"different\\\":1\" in string(r.Result), no \"\\\"x\\\"\" in string(r.Result)",
+					r, want)
 			}
 			c.set(22, 4, 0) // what was found is not looked for again before the next night
 			if w := c.findings(); !strings.Contains(w, "protect.failed_checksum: the last checksum, at 03:00, found: "+want) {
-				t.Errorf("%q", w)
+				t.Errorf("got %q, want %q in it", w, "protect.failed_checksum: the last checksum, at 03:00, found: "+want)
 			}
 			c.mu.Lock()
 			if last := c.events[len(c.events)-1]; last != "warning db1 checksum failed: "+want {
-				t.Errorf("%q", c.events)
+				t.Errorf("got %q, want last %v", c.events, "warning db1 checksum failed: "+want)
 			}
 			c.mu.Unlock()
 			c.do(1, secretly+"UPDATE shop.orders SET state = 'n' WHERE id = 2")
 			c.set(23, 3, 0)
 			if r := c.runs(3); r.Outcome != state.OutcomeOK {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v, want Outcome state.OutcomeOK", r)
 			}
 			if w := c.findings(); strings.Contains(w, "checksum") {
-				t.Errorf("it is mended, and the page says %q", w)
+				t.Errorf("it is mended, and the page says %q; want no \"checksum\" in it", w)
 			}
 		})
 	}
 }
 
-// What could not be told is not called equal, and not called different.
+// What is unknown is not called equal, and not called different.
 func TestCompared(t *testing.T) {
 	on := func(v checksum.Verdict) checksum.Table {
 		return checksum.Table{Schema: "s", Name: "t", On: []checksum.On{{Server: "r", Verdict: v}}}

@@ -21,7 +21,7 @@ import (
 )
 
 // TestServeWithoutIdentity: a server that serves without an identity knows by their signatures which backups drills elsewhere proved, and says that
-// it does not know of a proof that nobody signed; and that the newest backup is damaged.
+// it does not know about an unsigned proof; and that the newest backup is damaged.
 func TestServeWithoutIdentity(t *testing.T) {
 	who, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -45,11 +45,11 @@ func TestServeWithoutIdentity(t *testing.T) {
 	says := func(words string, proven bool, fails error) {
 		t.Helper()
 		if err := p.catalogue(t.Context(), s); !errors.Is(err, fails) {
-			t.Error(err)
+			t.Errorf("got %v, want fails", err)
 		}
 		list, err := facts.Protections(t.Context())
 		if err != nil || len(list) != 1 {
-			t.Fatalf("%+v, %v", list, err)
+			t.Fatalf("got %+v, %v; want length 1", list, err)
 		}
 		v := verdict.Judge(verdict.Facts{Protection: list[0]}, &verdict.Want{Place: place, Newest: p.newest["db1"], Doubt: p.doubt["db1"]}, time.Now())
 		said := ""
@@ -67,11 +67,11 @@ func TestServeWithoutIdentity(t *testing.T) {
 	says("", true, nil)
 	drills, err := facts.Drills(t.Context(), "db1", 0)
 	if err != nil || len(drills) != 1 || !drills[0].Passed || !strings.Contains(drills[0].Text, "cannot be read without an identity") {
-		t.Errorf("%+v, %v", drills, err)
+		t.Errorf("got %+v, %v; want len(drills) 1, drills[0].Passed true, \"cannot be read without an identity\" in drills[0].Text", drills, err)
 	}
 	says("", true, nil)
 	if again, err := facts.Drills(t.Context(), "db1", 0); err != nil || len(again) != 1 {
-		t.Errorf("noted twice: %+v, %v", again, err)
+		t.Errorf("noted twice: got %+v, %v; want length 1", again, err)
 	}
 	manifest := filepath.Join(place, "backups", ids[1], "manifest")
 	if err := errors.Join(os.Chmod(manifest, 0o600), os.Truncate(manifest, 100)); err != nil {

@@ -22,7 +22,7 @@ func TestMove(t *testing.T) {
 		}
 		for _, suffix := range []string{"", "-wal"} {
 			if b, err := os.ReadFile(to + suffix); err != nil || string(b) != "bytes"+suffix {
-				t.Errorf("%s holds %q, %v", to+suffix, b, err)
+				t.Errorf("%s holds %q, %v; want %v", to+suffix, b, err, "bytes"+suffix)
 			}
 			if _, err := os.Stat(path + suffix); err == nil {
 				t.Errorf("%s is still there", path+suffix)

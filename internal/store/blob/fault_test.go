@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestS3Faults: what passes is tried again and the blob is whole; what does not is told, and no blob is there.
+// TestS3Faults: what is temporary is tried again and the blob is whole; what is not is reported, and there is no blob.
 func TestS3Faults(t *testing.T) {
 	server := blobtest.S3(t)
 	big, small := blobtest.Bytes(1, 3*part+100), blobtest.Bytes(2, 3000)
@@ -46,7 +46,7 @@ func TestS3Faults(t *testing.T) {
 		content  []byte
 		stream   bool
 		patience time.Duration
-		wrong    string // part of the error that Put gives; "" for none
+		wrong    string // part of the error that Put returns; "" for none
 	}{
 		{name: "500 to a small blob", kind: "put", times: 3, disturb: pass(blobtest.Broken), content: small},
 		{name: "500 to a part", kind: "put part", times: 3, disturb: pass(blobtest.Broken), content: big},
@@ -79,18 +79,18 @@ func TestS3Faults(t *testing.T) {
 			}
 			_, err := s.Put(t.Context(), "data/x", src, blob.PutOptions{})
 			if n := proxy.Count(c.kind); n < min(c.times, 2) {
-				t.Errorf("%s was asked %d times: the fault did not happen", c.kind, n)
+				t.Errorf("%s was asked %d times: the fault did not happen, want at least %d", c.kind, n, min(c.times, 2))
 			}
 			proxy.Disturb(nil)
 			if left := blobtest.Leftovers(t, s); len(left) > 0 {
-				t.Errorf("left over: %+v", left)
+				t.Errorf("left over: got %+v, want none", left)
 			}
 			if c.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wrong) {
-					t.Errorf("put gives %v, not %q", err, c.wrong)
+					t.Errorf("put gives %v, not %q; want an error, %q in the error", err, c.wrong, c.wrong)
 				}
 				if list := blobtest.Names(t, s, ""); len(list) > 0 {
-					t.Errorf("there is %q all the same", list)
+					t.Errorf("there is %q all the same, want none", list)
 				}
 				return
 			}
@@ -136,7 +136,7 @@ func s3Reading(t *testing.T, server *blobtest.S3Server, big []byte) {
 			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(big), err)
 		}
 		if n := proxy.Count("get") - before; n < 4 {
-			t.Errorf("%s: %d requests, the fault did not happen", name, n)
+			t.Errorf("%s: got %d requests, the fault did not happen; want at least 4", name, n)
 		}
 	}
 	// A list of two pages, of which each fails at first.
@@ -150,7 +150,7 @@ func s3Reading(t *testing.T, server *blobtest.S3Server, big []byte) {
 			next.ServeHTTP(w, r)
 		})
 		if list := blobtest.Names(t, s, "n/"); len(list) != 1200 || list[1199] != "n/1199" {
-			t.Errorf("%s: a list of %d", kind, len(list))
+			t.Errorf("%s: a list of %d; want len(list) 1200, list[1199] \"n/1199\"", kind, len(list))
 		}
 	}
 	// Replaced while it is read: not a mixture of both.
@@ -167,11 +167,11 @@ func s3Reading(t *testing.T, server *blobtest.S3Server, big []byte) {
 	if _, err := io.Copy(io.Discard, r); err == nil {
 		t.Error("half of one blob and half of another were given as one")
 	}
-	// A server that says no: at once, not after minutes.
+	// A server that refuses: reported immediately, not after minutes.
 	proxy.Disturb(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusForbidden) })
 	began := time.Now()
 	if _, err := s.Put(t.Context(), "data/y", bytes.NewReader(nil), blob.PutOptions{}); err == nil || time.Since(began) > 20*time.Second {
-		t.Errorf("forbidden: %v after %s", err, time.Since(began))
+		t.Errorf("forbidden: got %v after %s; want an error, time.Since(began) at most 20 * time.Second", err, time.Since(began))
 	}
 }
 
@@ -205,28 +205,28 @@ func TestS3Resume(t *testing.T) {
 	close(hold)
 	proxy.Disturb(nil)
 	if strings.Contains(said.String(), "ended") {
-		t.Fatalf("it was too fast to be killed: %s", said.String())
+		t.Fatalf("it was too fast to be killed: %s, want no \"ended\" in it", said.String())
 	}
 
 	s := open(t, place, blob.Options{PartSize: part})
 	if list := blobtest.Names(t, s, ""); len(list) != 0 {
-		t.Fatalf("after the kill there is %q", list)
+		t.Fatalf("after the kill there is %q, want none", list)
 	}
 	if left := blobtest.Leftovers(t, s); len(left) != 1 || left[0].Name != "data/big" {
-		t.Fatalf("left over: %+v", left)
+		t.Fatalf("left over: got %+v; want len(left) 1, left[0].Name \"data/big\"", left)
 	}
 	before := proxy.Uploaded.Load()
 	if _, err := s.Put(t.Context(), "data/big", blobtest.Stream(want), blob.PutOptions{Resume: true}); err != nil {
 		t.Fatal(err)
 	}
 	if sent := proxy.Uploaded.Load() - before; sent > 4*part {
-		t.Errorf("%d bytes of %d were sent again", sent, len(want))
+		t.Errorf("%d bytes of %d were sent again, want at most %d", sent, len(want), 4*part)
 	}
 	if got, err := blobtest.Get(t.Context(), s, "data/big"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d are back, %v", len(got), len(want), err)
 	}
 	if left := blobtest.Leftovers(t, s); len(left) > 0 {
-		t.Errorf("left over: %+v", left)
+		t.Errorf("left over: got %+v, want none", left)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestS3ResumeOther(t *testing.T) {
 	proxy.Disturb(nil)
 	left := blobtest.Leftovers(t, s)
 	if len(left) != 1 {
-		t.Fatalf("left over: %+v", left)
+		t.Fatalf("left over: got %+v, want length 1", left)
 	}
 	want := bytes.Clone(old)
 	want[part+5] ^= 1
@@ -258,7 +258,7 @@ func TestS3ResumeOther(t *testing.T) {
 	}
 }
 
-// TestSFTPFaults: a connection that breaks again and again is made anew; nothing is lost, and what does not pass is told.
+// TestSFTPFaults: a connection that breaks again and again is reopened; nothing is lost, and what is permanent is reported.
 func TestSFTPFaults(t *testing.T) {
 	server := blobtest.SFTP(t)
 	proxy := blobtest.NewTCPProxy(t, server.Addr)
@@ -270,17 +270,17 @@ func TestSFTPFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := proxy.Cuts.Load(); n < 2 {
-		t.Errorf("%d cuts: the fault did not happen", n)
+		t.Errorf("got %d cuts: the fault did not happen, want at least 2", n)
 	}
 	if got, err := blobtest.Get(t.Context(), s, "data/x"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
 	}
 	if n := proxy.Cuts.Load(); n < 4 {
-		t.Errorf("%d cuts: the fault did not happen", n)
+		t.Errorf("got %d cuts: the fault did not happen, want at least 4", n)
 	}
 	proxy.CutAfter.Store(0)
 	if left := blobtest.Leftovers(t, s); len(left) > 0 {
-		t.Errorf("left over: %+v", left)
+		t.Errorf("left over: got %+v, want none", left)
 	}
 	for i := range 8 {
 		proxy.CutAll()
@@ -292,23 +292,23 @@ func TestSFTPFaults(t *testing.T) {
 		}
 	}
 	if list := blobtest.Names(t, s, ""); len(list) != 1 {
-		t.Errorf("%q", list)
+		t.Errorf("got %q, want length 1", list)
 	}
 	// A host that is away for good.
 	impatient := open(t, server.Place(proxy.Addr, "x"), blob.Options{Patience: time.Second})
 	proxy.Refuse.Store(true)
 	proxy.CutAll()
 	if _, err := impatient.Put(t.Context(), "data/y", bytes.NewReader(want), blob.PutOptions{}); err == nil || !strings.Contains(err.Error(), "given up") {
-		t.Errorf("a host that is away: %v", err)
+		t.Errorf("a host that is away: %v; want an error, \"given up\" in the error", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := s.Put(ctx, "data/y", bytes.NewReader(want), blob.PutOptions{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a call whose time is over: %v", err)
+		t.Errorf("a call whose time is over: %v, want context.DeadlineExceeded", err)
 	}
 }
 
-// TestFullDisk: a disk that is full is told, and leaves nothing behind.
+// TestFullDisk: a full disk is reported, and nothing is left behind.
 func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -328,10 +328,10 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("a full disk gives %v", err)
 			}
 			if list := blobtest.Names(t, s, ""); len(list) != 1 {
-				t.Errorf("list %q", list)
+				t.Errorf("list %q, want length 1", list)
 			}
 			if left := blobtest.Leftovers(t, s); len(left) > 0 {
-				t.Errorf("left over: %+v", left)
+				t.Errorf("left over: got %+v, want none", left)
 			}
 			blobtest.Put(t, s, "c", blobtest.Bytes(1, 100_000))
 		})

@@ -16,7 +16,7 @@ func addActivity(t *testing.T, s Store, minutes ...ActivityMinute) int {
 	return n
 }
 
-// TestActivity tells what classes were found doing, by whom, from where, and who blocked them; a minute stored twice counts once.
+// TestActivity: what classes were found doing, by whom, from where, and who blocked them; a minute stored twice counts once.
 func TestActivity(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		var list []Minute
@@ -33,7 +33,7 @@ func TestActivity(t *testing.T) {
 		}
 		add(t, s, list...)
 		if n := addActivity(t, s, found[:150]...); n != 150 {
-			t.Errorf("%d stored", n)
+			t.Errorf("got %d stored, want 150", n)
 		}
 		if n := addActivity(t, s, append(found, ActivityMinute{Instance: "db1", Time: at(200)})...); n != 50 {
 			t.Errorf("again: %d stored, want 50", n)
@@ -62,23 +62,23 @@ func TestActivity(t *testing.T) {
 			}
 		}
 		if a, err = s.Class(t.Context(), ClassQuestion{Range: Range{at(300), at(310)}, ID: id(1), Points: 10}); err != nil || len(a.Waits) != 0 || a.Activity.Calls != 0 || a.ByUserFrom != "" {
-			t.Errorf("an empty range: %+v %v", a, err)
+			t.Errorf("an empty range: got %+v %v; want no a.Waits, Activity.Calls 0, ByUserFrom \"\"", a, err)
 		}
 		got := top(t, s, TopQuestion{Range: r})
 		if w := got.Classes[0].Wait; w == nil || *w != (Part{"running", 10, 50}) {
-			t.Errorf("heaviest wait %+v", w)
+			t.Errorf("heaviest wait %+v; want w not nil, *w Part{\"running\", 10, 50}", w)
 		}
 		if w := top(t, s, TopQuestion{Range: r, Schemas: []string{"shop"}}).Classes[0].Wait; w == nil || *w != (Part{"row_lock", 40, 40}) {
-			t.Errorf("heaviest wait in shop %+v", w)
+			t.Errorf("heaviest wait in shop %+v; want w not nil, *w Part{\"row_lock\", 40, 40}", w)
 		}
 		if w := top(t, s, TopQuestion{Range: r, Instances: []string{"db2"}}).Classes[0].Wait; w == nil || w.Value != "commit" {
-			t.Errorf("heaviest wait on db2 %+v", w)
+			t.Errorf("heaviest wait on db2 %+v; want w not nil, Value \"commit\"", w)
 		}
 		if _, err := s.AddActivity(t.Context(), ActivityMinute{"db1", 61, found[0].Rows}); !errors.Is(err, ErrBadQuestion) {
-			t.Errorf("half a minute: %v", err)
+			t.Errorf("half a minute: got %v, want ErrBadQuestion", err)
 		}
 		if _, err := s.AddActivity(t.Context(), ActivityMinute{"db1", at(300), []Activity{{Class: "x"}}}); !errors.Is(err, ErrBadQuestion) {
-			t.Errorf("a bad class: %v", err)
+			t.Errorf("a bad class: got %v, want ErrBadQuestion", err)
 		}
 		// Two months later all of it is older than it is kept, for ClickHouse drops whole months.
 		later := time.Unix(at(0), 0).AddDate(0, 2, 0)
@@ -86,7 +86,7 @@ func TestActivity(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a, err = s.Class(t.Context(), ClassQuestion{Range: r, ID: id(1), Points: 10}); err != nil || len(a.Waits) != 0 {
-			t.Errorf("after pruning: %+v %v", a.Waits, err)
+			t.Errorf("after pruning: got %+v %v; want none", a.Waits, err)
 		}
 	})
 }

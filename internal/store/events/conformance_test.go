@@ -88,7 +88,7 @@ func TestTwiceIsOnce(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		m := Minute{"db1", at(0), []Row{row(1, 10, 2), row(2, 5, 1)}}
 		if n := add(t, s, m); n != 1 {
-			t.Errorf("first time: %d stored", n)
+			t.Errorf("first time: got %d stored, want 1", n)
 		}
 		changed := Minute{"db1", at(0), []Row{row(1, 99, 99)}}
 		if n := add(t, s, m, Minute{"db1", at(1), []Row{row(1, 1, 1)}}, changed, Minute{"db2", at(0), []Row{row(1, 3, 3)}}); n != 2 {
@@ -96,11 +96,11 @@ func TestTwiceIsOnce(t *testing.T) {
 		}
 		a := top(t, s, TopQuestion{Range: Range{at(0), at(60)}})
 		if a.Total.Calls != 19 || !near(a.Total.Seconds, 7) || a.Count != 2 || a.First > at(0) {
-			t.Errorf("total %+v count %d first %d", a.Total, a.Count, a.First)
+			t.Errorf("total %+v count %d first %d; want Calls 19, near(a.Total.Seconds, 7) true, a.Count 2, a.First at most at(0)", a.Total, a.Count, a.First)
 		}
 		a = top(t, s, TopQuestion{Range: Range{at(0), at(60)}, Instances: []string{"db2"}})
 		if a.Total.Calls != 3 || len(a.Classes) != 1 {
-			t.Errorf("db2: %+v", a)
+			t.Errorf("db2: got %+v; want Total.Calls 3, len(Classes) 1", a)
 		}
 	})
 }
@@ -122,7 +122,7 @@ func (s *sum) add(r Row) {
 	}
 }
 
-// fillDays stores some days of two instances, minutes in any order and some very late, and gives them.
+// fillDays stores some days of two instances, minutes in any order and some very late, and returns them.
 func fillDays(t *testing.T, s Store, minutes int) (all []Minute) {
 	t.Helper()
 	var late []Minute
@@ -240,10 +240,12 @@ func TestClassHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.ID != id(1) || a.FirstSeen != at(3) || a.LastSeen != at(170) || a.Fingerprint != "select * from t1 where a = ?" || a.PtID != "PT" || a.Tables != "shop.t1" || a.Instance != "db1" || a.Digest != "d1" {
-			t.Errorf("class %+v", a.Class)
+			t.Errorf("class %+v; want a.ID id(1), a.FirstSeen at(3), a.LastSeen at(170), a.Fingerprint \"select * from t1 where a = ?\", a.PtID \"PT\", a.Tables \"shop.t1\", a.Instance \"db1\", a.Digest \"d1\"",
+				a.Class)
 		}
 		if len(a.Points) == 0 || len(a.Points) > 60 || a.Total.Calls != 180*25 || !near(a.Total.Seconds, 180*3) {
-			t.Errorf("%d points of %d s, total %+v", len(a.Points), a.Step, a.Total)
+			t.Errorf("got %d points of %d s, total %+v; want len(a.Points) not 0, len(a.Points) at most 60, Calls 180 * 25, near(a.Total.Seconds, 180*3) true",
+				len(a.Points), a.Step, a.Total)
 		}
 		sum := int64(0)
 		for i, p := range a.Points {
@@ -256,28 +258,29 @@ func TestClassHistory(t *testing.T) {
 			t.Errorf("points add up to %d calls, total is %d", sum, a.Total.Calls)
 		}
 		if a.Latency == nil || a.Latency.Calls != 3600 {
-			t.Errorf("latency %+v", a.Latency)
+			t.Errorf("latency %+v; want a.Latency not nil, Calls 3600", a.Latency)
 		}
 		if want := []Part{{"db1", 2700, 360}, {"db2", 1800, 180}}; fmt.Sprint(a.ByInstance) != fmt.Sprint(want) {
-			t.Errorf("by instance %v", a.ByInstance)
+			t.Errorf("by instance %v, want %v", a.ByInstance, fmt.Sprint(want))
 		}
 		if want := []Part{{"shop", 3600, 360}, {"crm", 900, 180}}; fmt.Sprint(a.BySchema) != fmt.Sprint(want) {
-			t.Errorf("by schema %v", a.BySchema)
+			t.Errorf("by schema %v, want %v", a.BySchema, fmt.Sprint(want))
 		}
 		if want := []Part{{"", 3600, 360}, {"app", 900, 180}}; fmt.Sprint(a.ByUser) != fmt.Sprint(want) {
-			t.Errorf("by user %v", a.ByUser)
+			t.Errorf("by user %v, want %v", a.ByUser, fmt.Sprint(want))
 		}
 		if len(a.Samples) != 2 || a.Samples[0].Instance != "db2" || a.Samples[1].Text != text || a.Samples[1].Host != "h" || a.Samples[1].Seconds != 0.25 {
-			t.Errorf("samples %+v", a.Samples)
+			t.Errorf("samples %+v; want len(a.Samples) 2, a.Samples[0].Instance \"db2\", a.Samples[1].Text %v, a.Samples[1].Host \"h\", a.Samples[1].Seconds 0.25",
+				a.Samples, text)
 		}
 		got, err := s.Classes(ctx, "db1", 10)
 		if err != nil || len(got) != 2 || got[0].ID != id(1) || got[0].FirstSeen != at(5) || got[0].LastSeen != at(170) || got[1].Digest != "d2" {
-			t.Errorf("classes %+v %v", got, err)
+			t.Errorf("classes %+v %v; want len(got) 2, got[0].ID id(1), got[0].FirstSeen at(5), got[0].LastSeen at(170), got[1].Digest \"d2\"", got, err)
 		}
 	})
 }
 
-// TestSearchAndOrder finds by fingerprint, table and ID, whatever stands in the text, and orders by each word.
+// TestSearchAndOrder finds by fingerprint, table and ID, whatever is in the text, and orders by each word.
 func TestSearchAndOrder(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		slow := row(3, 1, 5)
@@ -302,22 +305,22 @@ func TestSearchAndOrder(t *testing.T) {
 				want = id(1)
 			}
 			if a := top(t, s, TopQuestion{Range: r, Order: o, Limit: 1}); len(a.Classes) != 1 || a.Classes[0].ID != want {
-				t.Errorf("order %s: %+v", o, a.Classes)
+				t.Errorf("order %s: got %+v; want len(a.Classes) 1, a.Classes[0].ID %v", o, a.Classes, want)
 			}
 		}
 		if a := top(t, s, TopQuestion{Range: r, Instances: []string{"db1' OR '1'='1"}}); a.Count != 0 {
-			t.Errorf("a quote in an instance's name found %d classes", a.Count)
+			t.Errorf("a quote in an instance's name found %d classes, want 0", a.Count)
 		}
 		for _, q := range []TopQuestion{{Range: r, Order: "1; DROP TABLE", Limit: 1}, {Range: r, Limit: 0}, {Range: r, Limit: MaxLimit + 1}, {Range: Range{at(1), at(1)}, Limit: 1}, {Range: Range{-1, at(1)}, Limit: 1}} {
 			if _, err := s.Top(t.Context(), q); !errors.Is(err, ErrBadQuestion) {
-				t.Errorf("%+v: %v", q, err)
+				t.Errorf("got %+v: %v, want ErrBadQuestion", q, err)
 			}
 		}
 		if _, err := s.Class(t.Context(), ClassQuestion{Range: r, ID: "nonsense", Points: 5}); !errors.Is(err, ErrBadQuestion) {
-			t.Errorf("a bad ID: %v", err)
+			t.Errorf("a bad ID: got %v, want ErrBadQuestion", err)
 		}
 		if _, err := s.AddMinutes(t.Context(), Minute{"db1", 61, nil}); !errors.Is(err, ErrBadQuestion) {
-			t.Errorf("half a minute: %v", err)
+			t.Errorf("half a minute: got %v, want ErrBadQuestion", err)
 		}
 	})
 }
@@ -335,23 +338,23 @@ func TestPlansFlip(t *testing.T) {
 			return f
 		}
 		if f := see(0, "A", "shop"); f != nil {
-			t.Errorf("the first plan is a flip: %+v", f)
+			t.Errorf("the first plan is a flip: %+v, want nil", f)
 		}
 		if f := see(1, "A", "shop"); f != nil {
-			t.Errorf("the same plan is a flip: %+v", f)
+			t.Errorf("the same plan is a flip: %+v, want nil", f)
 		}
 		if f := see(2, "B", "crm"); f != nil {
-			t.Errorf("another schema's plan is a flip: %+v", f)
+			t.Errorf("another schema's plan is a flip: %+v, want nil", f)
 		}
 		if f := see(3, "B", "shop"); f == nil || f.Old != "A" || f.New != "B" || f.Time != at(3) {
-			t.Errorf("flip %+v", f)
+			t.Errorf("flip %+v; want f not nil, Old \"A\", New \"B\", Time at(3)", f)
 		}
 		if f := see(5, "A", "shop"); f == nil || f.Old != "B" || f.New != "A" {
-			t.Errorf("flip back %+v", f)
+			t.Errorf("flip back %+v; want f not nil, Old \"B\", New \"A\"", f)
 		}
-		for i, m := range []int{3, 4} { // another origin has IDs of its own
+		for i, m := range []int{3, 4} { // another origin has its own IDs
 			if f, err := s.AddPlan(ctx, Plan{Instance: "db1", Class: id(2), Schema: "shop", ID: []string{"A", "table"}[i], LastSeen: at(m), Origin: []string{"explain", "slow log"}[i], Text: "{}"}); err != nil || f != nil {
-				t.Errorf("a plan of another origin is a flip: %+v, %v", f, err)
+				t.Errorf("a plan of another origin is a flip: %+v, %v; want nil", f, err)
 			}
 		}
 		add(t, s, Minute{"db1", at(2), []Row{row(1, 10, 1)}}, Minute{"db1", at(4), []Row{row(1, 10, 9)}})
@@ -360,19 +363,20 @@ func TestPlansFlip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(a.Plans) != 3 || a.Plans[0].ID != "A" || a.Plans[0].FirstSeen != at(0) || a.Plans[0].LastSeen != at(5) || a.Plans[0].Text != `{"plan":"A\n"}` {
-			t.Errorf("plans %+v", a.Plans)
+			t.Errorf("plans %+v; want len(a.Plans) 3, a.Plans[0].ID \"A\", a.Plans[0].FirstSeen at(0), a.Plans[0].LastSeen at(5), a.Plans[0].Text \"{\\\"plan\\\":\\\"A\\\\n\\\"}\"",
+				a.Plans)
 		}
 		if len(a.Flips) != 1 || a.Flips[0].New != "B" {
-			t.Errorf("flips in the range %+v", a.Flips)
+			t.Errorf("flips in the range %+v; want len(a.Flips) 1, a.Flips[0].New \"B\"", a.Flips)
 		}
 		c, err := s.Compare(ctx, CompareQuestion{A: Range{at(0), at(3)}, B: Range{at(3), at(6)}, Limit: 5})
 		if err != nil || len(c.Changes) != 1 || len(c.Changes[0].Flips) != 2 || c.Changes[0].Kind != "slower" {
-			t.Errorf("compare %+v %v", c, err)
+			t.Errorf("compare %+v %v; want len(Changes) 1, len(Changes[0].Flips) 2, Changes[0].Kind \"slower\"", c, err)
 		}
 	})
 }
 
-// TestCompare tells what changed, in the order of its part in the change of the load.
+// TestCompare reports what changed, in the order of its part in the change of the load.
 func TestCompare(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		var list []Minute
@@ -403,12 +407,13 @@ func TestCompare(t *testing.T) {
 			t.Errorf("kinds %v, want %s", got, want)
 		}
 		if !near(sum, a.LoadB-a.LoadA) || a.Count != 7 || !near(a.Changes[0].Delta, 4.0/60) || a.Changes[0].A.Calls != 6000 {
-			t.Errorf("deltas add up to %v, load %v → %v, %+v", sum, a.LoadA, a.LoadB, a.Changes[0])
+			t.Errorf("deltas add up to %v, load %v → %v, %+v; want near(sum, a.LoadB-a.LoadA) true, a.Count 7, near(a.Changes[0].Delta, 4.0/60) true, a.Changes[0].A.Calls 6000",
+				sum, a.LoadA, a.LoadB, a.Changes[0])
 		}
 		// Of unequal lengths, rates are compared.
 		a, err = s.Compare(t.Context(), CompareQuestion{A: Range{at(0), at(60)}, B: Range{at(0), at(30)}, Limit: 10})
 		if err != nil || len(a.Changes) != 6 || a.Changes[0].Kind != "same" || !near(a.Changes[0].Delta, 0) {
-			t.Errorf("half of the same: %+v %v", a, err)
+			t.Errorf("half of the same: got %+v %v; want len(Changes) 6, Changes[0].Kind \"same\", near(a.Changes[0].Delta, 0) true", a, err)
 		}
 	})
 }
@@ -436,21 +441,21 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a := top(t, s, TopQuestion{Range: all}); a.Total.Calls != 900 {
-			t.Errorf("%d calls are left when only minutes went, of 900", a.Total.Calls)
+			t.Errorf("%d calls are left when only minutes went, of 900; want 900", a.Total.Calls)
 		}
 		// An old range asks hours, though it is short.
 		a, err := s.Class(ctx, ClassQuestion{Range: Range{at(60 - 70*day), at(180 - 70*day)}, ID: id(1), Points: 100})
 		if err != nil || a.Total.Calls != 120 || a.Step != hour || len(a.Points) != 2 {
-			t.Errorf("old hours: %+v %v", a, err)
+			t.Errorf("old hours: got %+v %v; want Total.Calls 120, Step %v, len(Points) 2", a, err, hour)
 		}
 		if a, err = s.Class(ctx, ClassQuestion{Range: all, ID: id(1), Points: 100}); err != nil || len(a.Samples) != 1 || a.Samples[0].Text != "new" {
-			t.Errorf("samples: %+v %v", a.Samples, err)
+			t.Errorf("samples: got %+v %v; want len(a.Samples) 1, a.Samples[0].Text \"new\"", a.Samples, err)
 		}
 		if err := s.Prune(ctx, time.Unix(at(-35*day), 0), time.Unix(at(-80*day), 0)); err != nil {
 			t.Fatal(err)
 		}
 		if a := top(t, s, TopQuestion{Range: all}); a.Total.Calls != 600 || a.First < at(-71*day) {
-			t.Errorf("%d calls are left since %d, of 600", a.Total.Calls, a.First)
+			t.Errorf("%d calls are left since %d, of 600; want a.Total.Calls 600, a.First at least at(-71 * day)", a.Total.Calls, a.First)
 		}
 	})
 }
@@ -461,18 +466,18 @@ func TestCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := s.Top(ctx, TopQuestion{Range: Range{at(0), at(1)}, Limit: 1}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want context.Canceled", err)
 		}
 		if _, err := s.AddMinutes(ctx, Minute{"db1", at(0), []Row{row(1, 1, 1)}}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want context.Canceled", err)
 		}
 		if n := add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1)}}); n != 1 {
-			t.Errorf("afterwards %d stored", n)
+			t.Errorf("afterwards %d stored, want 1", n)
 		}
 	})
 }
 
-// TestTimeIsOver: a change whose time is over says so, whatever the database calls it, and the store goes on.
+// TestTimeIsOver: a change whose time is over says so, however the database calls it, and the store goes on.
 func TestTimeIsOver(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		classes := make([]Class, 20_000)

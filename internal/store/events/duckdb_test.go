@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKilled kills a process that writes without a break: all minutes that it was told are stored are there, each whole
+// TestKilled kills a process that writes without a break: all minutes that were reported as stored are there, each whole
 // and once, and the file needs no repair.
 func TestKilled(t *testing.T) {
 	const rows = 40
@@ -75,12 +75,13 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Damage() != nil {
-			t.Fatalf("damage: %+v", s.Damage())
+			t.Fatalf("damage: got %+v, want nil", s.Damage())
 		}
 		a := top(t, s, TopQuestion{Range: Range{at(0), at(100000)}, Limit: 100})
 		stored := a.Total.Calls / rows
 		if a.Total.Calls%rows != 0 || stored < int64(last)+1 || stored > int64(last)+2 {
-			t.Fatalf("%d calls: %d minutes of %d rows; %d were confirmed", a.Total.Calls, stored, rows, last+1)
+			t.Fatalf("%d calls: %d minutes of %d rows; %d were confirmed; want a.Total.Calls %% rows 0, stored from %v to %v",
+				a.Total.Calls, stored, rows, last+1, int64(last)+1, int64(last)+2)
 		}
 		for _, c := range a.Classes {
 			if c.Calls != stored || c.Latency == nil || c.Latency.Calls != stored {
@@ -111,7 +112,7 @@ func TestSecondProcess(t *testing.T) {
 	cmd.Env = append(os.Environ(), "RISSO_SECOND="+path)
 	out, err := cmd.Output()
 	if err != nil || !strings.Contains(string(out), "in use: true") {
-		t.Errorf("the second process: %s %v", out, err)
+		t.Errorf("the second process: got %s %v; want \"in use: true\" in it", out, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -121,11 +122,11 @@ func TestSecondProcess(t *testing.T) {
 	}
 	defer s.Close()
 	if a := top(t, s, TopQuestion{Range: Range{at(0), at(1)}}); a.Total.Calls != 1 || s.Damage() != nil {
-		t.Errorf("afterwards %+v, damage %+v", a.Total, s.Damage())
+		t.Errorf("afterwards %+v, damage %+v; want Calls 1, s.Damage() nil", a.Total, s.Damage())
 	}
 }
 
-// madeStore is a file with 300 minutes of a store that was closed in good order.
+// madeStore is a file with 300 minutes of a store that was closed cleanly.
 func madeStore(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.duckdb")
@@ -175,14 +176,14 @@ func TestDamaged(t *testing.T) {
 			defer s.Close()
 			d := s.Damage()
 			if d == nil || d.Reason == "" {
-				t.Fatalf("damage %+v", d)
+				t.Fatalf("damage %+v; want d not nil, Reason not \"\"", d)
 			}
 			if _, err := os.Stat(d.MovedTo); err != nil {
 				t.Error(err)
 			}
 			add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1)}})
 			if a := top(t, s, TopQuestion{Range: Range{at(0), at(1000)}}); a.Total.Calls != 1 {
-				t.Errorf("the new store holds %d calls", a.Total.Calls)
+				t.Errorf("the new store holds %d calls, want 1", a.Total.Calls)
 			}
 		})
 	}
@@ -193,7 +194,7 @@ func TestDamaged(t *testing.T) {
 		}
 		defer s.Close()
 		if a := top(t, s, TopQuestion{Range: Range{at(0), at(1000)}}); a.Total.Calls != 300 || s.Damage() != nil {
-			t.Errorf("%d calls, damage %+v", a.Total.Calls, s.Damage())
+			t.Errorf("got %d calls, damage %+v; want a.Total.Calls 300, s.Damage() nil", a.Total.Calls, s.Damage())
 		}
 	})
 }
@@ -210,10 +211,10 @@ func TestNewer(t *testing.T) {
 	}
 	s.Close()
 	if _, err := OpenEmbedded(t.Context(), path); !errors.Is(err, ErrNewer) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want ErrNewer", err)
 	}
 	if left, _ := filepath.Glob(path + ".damaged*"); len(left) > 0 {
-		t.Errorf("moved aside: %v", left)
+		t.Errorf("moved aside: got %v, want none", left)
 	}
 }
 
@@ -265,24 +266,24 @@ func TestFullDisk(t *testing.T) {
 			break
 		}
 		if try > 2 {
-			t.Fatalf("with room again: %v", err)
+			t.Fatalf("with room again: got %v, want try at most 2", err)
 		}
 	}
 	if s.Damage() != nil {
-		t.Errorf("damage %+v", s.Damage())
+		t.Errorf("damage %+v, want nil", s.Damage())
 	}
 	var want int64
 	for i := range stored {
 		want += int64(i+1) * rows
 	}
-	// A minute whose confirmation failed may be there all the same, whole.
+	// A minute whose confirmation failed may be there nevertheless, whole.
 	a := top(t, s, TopQuestion{Range: Range{at(0), at(6000)}})
 	if a.Total.Calls < want || a.Total.Calls > want+int64(failed)*rows*2000 {
-		t.Errorf("%d calls, %d were confirmed", a.Total.Calls, want)
+		t.Errorf("%d calls, %d were confirmed; want from %v to %v", a.Total.Calls, want, want, want+int64(failed)*rows*2000)
 	}
 }
 
-// TestPrivate keeps the files from other users' eyes, whatever mode DuckDB gives them.
+// TestPrivate keeps the files unreadable to other users, whatever mode DuckDB sets.
 func TestPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a #dir")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -295,7 +296,7 @@ func TestPrivate(t *testing.T) {
 	add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1)}})
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the folder: %v %v", info.Mode(), err)
+		t.Errorf("the folder: got %v %v; want Perm() 0o700", info.Mode(), err)
 	}
 	s.Close()
 }
@@ -315,12 +316,12 @@ func TestPruneToTheDay(t *testing.T) {
 		}
 		a := top(t, s, TopQuestion{Range: all})
 		if a.Total.Calls != int64(60*step.left) {
-			t.Errorf("%+v: %d calls are left", step, a.Total.Calls)
+			t.Errorf("%+v: %d calls are left, want %d", step, a.Total.Calls, int64(60*step.left))
 		}
 	}
-	// A minute that is older than minutes are kept cannot come any more: its hour could not be made anew.
+	// A minute that is older than minutes are kept cannot come any more: its hour could not be rebuilt.
 	if n := add(t, s, Minute{"db1", at(5), []Row{row(1, 1, 1)}}); n != 0 {
-		t.Error("a minute from before the cut was stored")
+		t.Errorf("a minute from before the cut was stored: got %v, want 0", n)
 	}
 }
 
@@ -349,7 +350,7 @@ func TestManyClassesWithoutDigest(t *testing.T) {
 			}
 			found, err := s.Classes(t.Context(), "db", 100000)
 			if err != nil || len(found) != n || found[0].Digest != "" {
-				t.Errorf("%d classes: %v", len(found), err)
+				t.Errorf("got %d classes: %v; want len(found) %d, found[0].Digest \"\"", len(found), err, n)
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)
@@ -380,7 +381,8 @@ func TestFileWithoutActivity(t *testing.T) {
 	addActivity(t, again, ActivityMinute{"db1", at(0), []Activity{{Class: id(1), Wait: "io", Calls: 1, Seconds: 1}}})
 	a := top(t, again, TopQuestion{Range: Range{at(0), at(60)}})
 	if again.Damage() != nil || len(a.Classes) != 1 || a.Classes[0].Calls != 10 || a.Classes[0].Wait == nil {
-		t.Errorf("damage %v, classes %+v", again.Damage(), a.Classes)
+		t.Errorf("damage %v, classes %+v; want again.Damage() nil, len(a.Classes) 1, a.Classes[0].Calls 10, a.Classes[0].Wait not nil",
+			again.Damage(), a.Classes)
 	}
 }
 

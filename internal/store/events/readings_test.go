@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCovered tells a minute in which nothing ran from one that nobody read.
+// TestCovered distinguishes a minute in which nothing ran from one that was not read.
 func TestCovered(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		busy := func(n int) Minute { return Minute{"db1", at(n), []Row{row(1, 1, 1)}} }
@@ -42,13 +42,13 @@ func TestCovered(t *testing.T) {
 			t.Errorf("%d calls, want 4", a.Total.Calls)
 		}
 		if _, err := s.Covered(t.Context(), Range{5, 1}, nil, 10); !errors.Is(err, ErrBadQuestion) {
-			t.Errorf("a range that ends before it begins: %v", err)
+			t.Errorf("a range that ends before it begins: got %v, want ErrBadQuestion", err)
 		}
 		if err := s.Prune(t.Context(), time.Unix(at(60*24*90), 0), time.Unix(at(60*24*90), 0)); err != nil {
 			t.Fatal(err)
 		}
 		if got := covered(Range{at(0), at(60)}, 60); len(got) != 0 {
-			t.Errorf("after pruning: %v", got)
+			t.Errorf("after pruning: got %v, want none", got)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestOrderByQuantile(t *testing.T) {
 				t.Errorf("%+v: %v, want %v", c, got, want)
 			}
 			if a.Count != 5 {
-				t.Errorf("%+v: %d classes in all", c, a.Count)
+				t.Errorf("got %+v: %d classes in all, want 5", c, a.Count)
 			}
 		}
 	})
@@ -115,7 +115,7 @@ func TestQuantileOrderIsSorted(t *testing.T) {
 		for _, r := range []Range{{at(0), at(3 * 1440)}, {at(61), at(2000)}, {at(5), at(99)}} {
 			a := top(t, s, TopQuestion{Range: r, Order: "p95"})
 			if len(a.Classes) != 5 {
-				t.Fatalf("%d classes", len(a.Classes))
+				t.Fatalf("got %d classes, want 5", len(a.Classes))
 			}
 			for i, c := range a.Classes {
 				if (c.Latency == nil) != (i >= 2) {
@@ -123,13 +123,13 @@ func TestQuantileOrderIsSorted(t *testing.T) {
 				}
 			}
 			if a.Classes[0].Latency.P95 < a.Classes[1].Latency.P95 {
-				t.Errorf("%v: %v before %v", r, a.Classes[0].Latency, a.Classes[1].Latency)
+				t.Errorf("%v: got %v before %v, want P95 at least a.Classes[1].Latency.P95", r, a.Classes[0].Latency, a.Classes[1].Latency)
 			}
 		}
 	})
 }
 
-// TestPlan gives one plan by its ID.
+// TestPlan: one plan by its ID.
 func TestPlan(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		for i, p := range []Plan{{Instance: "db1", ID: "a", Text: "old"}, {Instance: "db1", ID: "a", Text: "new"}, {Instance: "db2", ID: "a", Text: "of db2"}, {Instance: "db1", ID: "b'", Text: "b"}} {
@@ -145,14 +145,14 @@ func TestPlan(t *testing.T) {
 			}
 			if got := ""; p != nil {
 				if got = p.Text; got != c.want {
-					t.Errorf("%+v: %q", c, got)
+					t.Errorf("got %+v: %q, want %q", c, got, c.want)
 				}
 			} else if c.want != "" {
 				t.Errorf("%+v: none", c)
 			}
 		}
 		if _, err := s.Plan(t.Context(), "x", "a", ""); !errors.Is(err, ErrBadQuestion) {
-			t.Errorf("a bad class: %v", err)
+			t.Errorf("a bad class: got %v, want ErrBadQuestion", err)
 		}
 	})
 }

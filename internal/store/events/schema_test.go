@@ -50,10 +50,10 @@ func TestSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d.A.Calls != 5 || d.B.Calls != 5 || len(d.Changes) != 2 || d.Changes[0].Kind != "new" || d.Changes[1].Kind != "gone" {
-			t.Errorf("compared: %+v", d)
+			t.Errorf("compared: got %+v; want A.Calls 5, B.Calls 5, len(Changes) 2, Changes[0].Kind \"new\", Changes[1].Kind \"gone\"", d)
 		}
 		if _, err := s.Top(t.Context(), TopQuestion{Range: r, Limit: 1, Schemas: make([]string, maxSchemas+1)}); !errors.Is(err, ErrBadQuestion) {
-			t.Errorf("too many schemas: %v", err)
+			t.Errorf("too many schemas: got %v, want ErrBadQuestion", err)
 		}
 	})
 }
@@ -72,7 +72,7 @@ func TestFlipsInList(t *testing.T) {
 		}
 		a := top(t, s, TopQuestion{Range: Range{at(0), at(0) + 30}})
 		if len(a.Classes) != 2 || a.Classes[0].Flips != 1 || a.Classes[1].Flips != 0 {
-			t.Errorf("flips: %+v", a.Classes)
+			t.Errorf("flips: got %+v; want len(a.Classes) 2, a.Classes[0].Flips 1, a.Classes[1].Flips 0", a.Classes)
 		}
 	})
 }

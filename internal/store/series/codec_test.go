@@ -75,7 +75,8 @@ func TestColumnsComeBack(t *testing.T) {
 		x, scale := toInts(nil, v)
 		for i := range x {
 			if math.Float64bits(toFloat(x[i], scale)) != math.Float64bits(v[i]) {
-				t.Fatalf("round %d: %v (%x) becomes %v at scale %d", round, v[i], math.Float64bits(v[i]), toFloat(x[i], scale), scale)
+				t.Fatalf("round %d: got %v (%x) becomes %v at scale %d, want math.Float64bits(v[i])",
+					round, v[i], math.Float64bits(v[i]), toFloat(x[i], scale), scale)
 			}
 		}
 		if slices.Max(x) == slices.Min(x) {
@@ -88,7 +89,7 @@ func TestColumnsComeBack(t *testing.T) {
 			t.Fatalf("round %d, method %x: %v", round, c[0], err)
 		}
 		if !slices.Equal(x, y) {
-			t.Fatalf("round %d, method %x: not what was encoded", round, c[0])
+			t.Fatalf("round %d, method %x: not what was encoded; want x %v", round, c[0], y)
 		}
 	}
 }
@@ -192,7 +193,7 @@ func TestReferenceThatDoesNotPay(t *testing.T) {
 			c := in.cursor(key, t0)
 			c.hour(t0)
 			if !slices.Equal(c.vals[1:1+len(v)], v) {
-				t.Errorf("round %d: %s is not what was stored", round, key)
+				t.Errorf("round %d: %s is not what was stored, want c.vals[1 : 1+len(v)] %v", round, key, v)
 			}
 			c.close()
 		}

@@ -21,7 +21,7 @@ import (
 
 const childEnv = "RISSO_SERIES_TEST_CHILD"
 
-// TestMain is also the child process of the crash test: the same binary, told by its environment to append until it is killed.
+// TestMain is also the child process of the crash test: the same binary, which its environment makes append until it is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		if err := child(dir); err != nil {
@@ -167,7 +167,7 @@ func TestKill(t *testing.T) {
 			t.Fatalf("round %d: %d of %d seconds are there\n%v", round, n, last-from+1, ev)
 		}
 		if strings.Contains(ev.String(), "damaged") {
-			t.Fatalf("round %d: a kill is no damage:\n%v", round, ev)
+			t.Fatalf("round %d: a kill is no damage, want no \"damaged\" in it:\n%v", round, ev)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -258,7 +258,7 @@ func TestFullDisk(t *testing.T) {
 	fillDisk(t, ballast)
 	ticks(1500) // 25 minutes in memory
 	if !s.Stats().DiskFull || !strings.Contains(ev.String(), "disk is full") {
-		t.Fatalf("nobody says that the disk is full: %v", ev)
+		t.Fatalf("nobody says that the disk is full: %v; want s.Stats().DiskFull true, \"disk is full\" in it", ev)
 	}
 	if n := checkTruth(t, s, "db", t0, at); int64(n) != at-t0 {
 		t.Fatalf("%d seconds are readable, want %d", n, at-t0)
@@ -268,7 +268,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	for wait := time.Millisecond; !strings.Contains(ev.String(), "Risso can write its data again"); wait *= 2 {
 		if wait > 20*time.Second {
-			t.Fatalf("no recovery: %v, %+v", ev, s.Stats())
+			t.Fatalf("no recovery: got %v, %+v; want wait at most 20 * time.Second", ev, s.Stats())
 		}
 		time.Sleep(wait)
 	}
@@ -309,10 +309,10 @@ func tooFullTooLong(t *testing.T, s *Store, ballast string, at int64) {
 		t.Fatal(err)
 	}
 	if lost := s.Stats().LostFrames; lost < 15 || lost > 25 {
-		t.Fatalf("%d minutes were dropped", lost)
+		t.Fatalf("%d minutes were dropped, want from 15 to 25", lost)
 	}
 	if n := checkTruth(t, s, "db", from, at); n < memFrameMinutes*minuteSeconds-120 {
-		t.Fatalf("only %d seconds are left", n)
+		t.Fatalf("only %d seconds are left, want at least %d", n, memFrameMinutes*minuteSeconds-120)
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)

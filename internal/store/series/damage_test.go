@@ -28,7 +28,7 @@ func small(t testing.TB, s *Store, id string, from, to int64) *model {
 
 // damaged opens a store of which one file was changed, reads all of it, and demands that nothing wrong is served, that the
 // file is named, and that a copy of it is in the damaged folder.
-// It gives the keys of the series that lost something.
+// It returns the keys of the series that lost something.
 func damaged(t *testing.T, m *model, dir, rel string, content []byte, what string, at int) (lost map[string]int) {
 	t.Helper()
 	path := filepath.Join(dir, rel)
@@ -47,14 +47,14 @@ func damaged(t *testing.T, m *model, dir, rel string, content []byte, what strin
 	}
 	for wait := time.Millisecond; !ev.about(path); wait *= 2 {
 		if wait > 10*time.Second {
-			t.Fatalf("%s at byte %d of %d: no event names %s; there are:\n%v", what, at, len(content), path, ev)
+			t.Fatalf("%s at byte %d of %d: no event names %s; there are; want wait at most 10 * time.Second:\n%v", what, at, len(content), path, ev)
 		}
 		time.Sleep(wait)
 	}
 	lost = m.missing(t, s, "db", t0-daySeconds, t0+2*daySeconds, true)
 	aside, _ := filepath.Glob(filepath.Join(dir, "damaged", "db-"+filepath.Base(rel)+"-*"))
 	if len(aside) == 0 {
-		t.Fatalf("%s at byte %d: nothing is in the damaged folder", what, at)
+		t.Fatalf("%s at byte %d: nothing is in the damaged folder, want len(aside) not 0", what, at)
 	}
 	return lost
 }
@@ -94,7 +94,7 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 	}
 }
 
-// recordEnds says whether a record of a log or frames file ends at a byte.
+// recordEnds reports whether a record of a log or frames file ends at a byte.
 func recordEnds(b []byte, at int) bool {
 	for _, r := range scanRecords(b[len(walMagic):]).records {
 		if len(walMagic)+r.off == at {
@@ -185,7 +185,7 @@ func (w *worker) flushForTest(s *Store) error {
 	return nil
 }
 
-// TestDamageWhileOpen changes files behind the back of an open store.
+// TestDamageWhileOpen changes files of an open store.
 func TestDamageWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	ev := &events{}
@@ -207,13 +207,13 @@ func TestDamageWhileOpen(t *testing.T) {
 		missing := m.check(t, s, "db", t0, t0+2*hourSeconds, true)
 		for wait := time.Millisecond; !ev.about(path); wait *= 2 {
 			if wait > 10*time.Second {
-				t.Fatalf("no event names %s", path)
+				t.Fatalf("no event names %s, want wait at most 10 * time.Second", path)
 			}
 			time.Sleep(wait)
 		}
 		s.w.repair()
 		if after := m.check(t, s, "db", t0, t0+2*hourSeconds, true); after > missing+hourSeconds || missing == 0 {
-			t.Fatalf("%d samples are missing before the repair, %d after it", missing, after)
+			t.Fatalf("%d samples are missing before the repair, %d after it; want after at most %d, missing not 0", missing, after, missing+hourSeconds)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestFramesTravel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(frames) != 130 {
-		t.Fatalf("%d frames", len(frames))
+		t.Fatalf("got %d frames, want 130", len(frames))
 	}
 	r := rand.New(rand.NewPCG(5, 6))
 	r.Shuffle(len(frames), func(i, j int) { frames[i], frames[j] = frames[j], frames[i] })
@@ -68,10 +68,10 @@ func TestFramesTravel(t *testing.T) {
 		}
 	}
 	if after := to.Stats(); after.FrameBytes != before.FrameBytes || after.Blocks != 1 {
-		t.Fatalf("frames that were there changed something: %+v, then %+v", before, after)
+		t.Fatalf("frames that were there changed something: %+v, then %+v; want FrameBytes %v, Blocks 1", before, after, before.FrameBytes)
 	}
 	if at, _ := to.Last("db"); at != t0+2*hourSeconds+599 {
-		t.Fatalf("newest tick %d", at)
+		t.Fatalf("newest tick %d, want %d", at, t0+2*hourSeconds+599)
 	}
 }
 
@@ -85,11 +85,11 @@ func TestBadFrames(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	sc := scanRecords(frame)
 	if len(sc.records) != 2 {
-		t.Fatal("not a schema and a frame")
+		t.Fatalf("not a schema and a frame: got %v, want 2", len(sc.records))
 	}
 	alone := frame[sc.records[1].off:]
 	if err := s.PutFrame(alone); !errors.Is(err, ErrUnknownSchema) {
-		t.Errorf("without its schema: %v", err)
+		t.Errorf("without its schema: got %v, want ErrUnknownSchema", err)
 	}
 	for _, b := range [][]byte{nil, frame[:len(frame)-1], bytes.Repeat([]byte{7}, 500)} {
 		if err := s.PutFrame(b); err == nil {
@@ -177,7 +177,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 	if n := s.blocks.open(); n > 0 {
-		t.Fatalf("%d block handles are still held by readers", n)
+		t.Fatalf("%d block handles are still held by readers, want at most 0", n)
 	}
 }
 
@@ -197,7 +197,7 @@ func readAll(t *testing.T, s *Store, id string, r *rand.Rand) {
 			t.Errorf("a second is missing at %d, last %d", at, last)
 		}
 		if p.V[k] != truth(i, at) {
-			t.Errorf("series %d at %d is %v", i, at, p.V[k])
+			t.Errorf("series %d at %d is %v, want truth(i, at)", i, at, p.V[k])
 		}
 	}
 	if _, err := s.Bands(context.Background(), id, []string{truthDesc(1).Key(), truthDesc(2).Key(), "nothing"}, from, from+7200, 60); err != nil {

@@ -35,7 +35,7 @@ func newerVersion(t *testing.T, path string, version byte) {
 }
 
 // TestNewerFiles goes back to an older program in the middle of an hour, and on to the newer one again. What the newer one wrote
-// stays as it is, to the bit; that is told of each file; and in the end everything is there that either of them kept.
+// stays as it is, to the bit; that is reported for each file; and in the end everything is there that either of them kept.
 func TestNewerFiles(t *testing.T) {
 	for _, merged := range []bool{false, true} { // while the older program runs, the hour ends
 		dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestNewerFiles(t *testing.T) {
 		log := filepath.Join(in, "wal-00000099.rsw")
 		logs, err := filepath.Glob(filepath.Join(live, "instances", "db", "wal-*"))
 		if err != nil || len(logs) == 0 {
-			t.Fatalf("no log: %v", err)
+			t.Fatalf("no log: got %v; want len(logs) not 0", err)
 		}
 		if err := os.Rename(logs[len(logs)-1], log); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestNewerFiles(t *testing.T) {
 				break
 			}
 			if wait > 20*time.Second {
-				t.Fatalf("it is not told of all three files: %s", ev)
+				t.Fatalf("it is not told of all three files: %s, want wait at most 20 * time.Second", ev)
 			}
 			time.Sleep(wait)
 		}
@@ -119,11 +119,11 @@ func TestNewerFiles(t *testing.T) {
 		}
 		for path, want := range newer {
 			if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, want) {
-				t.Errorf("merged %v: the older program changed %s (%v)", merged, filepath.Base(path), err)
+				t.Errorf("merged %v: the older program changed %s (%v); want b %v", merged, filepath.Base(path), err, want)
 			}
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, "damaged", "*")); err != nil || len(left) > 0 {
-			t.Errorf("set aside as damaged: %v %v", left, err)
+			t.Errorf("set aside as damaged: got %v %v; want none", left, err)
 		}
 
 		for path, version := range versions {

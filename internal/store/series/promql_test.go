@@ -23,7 +23,7 @@ func newEngine(t testing.TB) *promql.Engine {
 	return e
 }
 
-// reference is what gives Prometheus' engine the same samples by another way: Prometheus' own database (see prometheus_test.go), or plain
+// reference provides Prometheus' engine with the same samples by another way: Prometheus' own database (see prometheus_test.go), or plain
 // lists.
 type reference interface {
 	storage.Queryable
@@ -150,7 +150,7 @@ func TestSameAsPrometheus(t *testing.T) {
 		sameLabels(t, s, db, end)
 	}
 	if points < 3000*rounds {
-		t.Fatalf("only %d points were compared", points)
+		t.Fatalf("only %d points were compared, want at least %d", points, 3000*rounds)
 	}
 }
 
@@ -251,6 +251,6 @@ func sameLabels(t *testing.T, s *Store, db reference, end int64) {
 	}
 	want, got := ask(db), ask(s.Queryable())
 	if fmt.Sprint(want) != fmt.Sprint(got) {
-		t.Fatalf("labels differ:\n%v\n%v", want, got)
+		t.Fatalf("labels differ: want %v:\n%v\n%v", fmt.Sprint(got), want, got)
 	}
 }

@@ -129,7 +129,7 @@ func (m *model) check(t testing.TB, s *Store, id string, from, to int64, lossy b
 	return missing
 }
 
-// missing is check for each series: those that lack samples, by key.
+// missing is check for each series: those with missing samples, by key.
 func (m *model) missing(t testing.TB, s *Store, id string, from, to int64, lossy bool) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -236,7 +236,7 @@ func TestLifeOfASample(t *testing.T) {
 	}
 	m.check(t, s, "db-1", t0, end, false)
 	if err := w.Append(end-500, gen(r, 0), false); !errors.Is(err, ErrOldTick) {
-		t.Fatalf("an old tick gives %v", err)
+		t.Fatalf("an old tick gives %v, want ErrOldTick", err)
 	}
 	if err := s.Compact(context.Background(), time.Unix(end, 0)); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestLifeOfASample(t *testing.T) {
 	w = openWriterT(t, s, "db-1")
 	define(w, descs)
 	if err := w.Append(end-1, gen(r, 0), false); !errors.Is(err, ErrOldTick) {
-		t.Fatalf("after reopening, an old tick gives %v", err)
+		t.Fatalf("after reopening, an old tick gives %v; want ErrOldTick", err)
 	}
 	if err := s.Compact(context.Background(), time.Unix(t0+3*daySeconds, 0)); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestLifeOfASample(t *testing.T) {
 	m.check(t, s, "db-1", t0, end, false)
 	m.checkBands(t, s, "db-1", t0, end, 60)
 	if len(ev.list) != 0 {
-		t.Fatalf("events: %v", ev)
+		t.Fatalf("events: got %v, want none", ev)
 	}
 	if d := s.Descs("db-1", t0, end); len(d) != len(descs) {
 		t.Fatalf("%d descs, want %d", len(d), len(descs))
@@ -297,7 +297,7 @@ func (m *model) checkBand(t testing.TB, got *Bands, d Desc, from, to, step int64
 	t.Helper()
 	vals := m.vals[d.Key()]
 	if got.Type != d.Type || len(got.N) != int((to-from+step-1)/step) {
-		t.Fatalf("%s: type %d, %d buckets", d.Key(), got.Type, len(got.N))
+		t.Fatalf("%s: type %d, %d buckets; want got.Type %d, len(got.N) %d", d.Key(), got.Type, len(got.N), d.Type, int((to-from+step-1)/step))
 	}
 	for k := range got.N {
 		var all, trusted []float64
@@ -325,7 +325,7 @@ func (m *model) checkBand(t testing.TB, got *Bands, d Desc, from, to, step int64
 		}
 		if len(all) == 0 {
 			if got.Avg[k] == got.Avg[k] {
-				t.Fatalf("%s bucket %d: avg %v of nothing", d.Key(), k, got.Avg[k])
+				t.Fatalf("%s bucket %d: avg %v of nothing, want not got.Avg[k]", d.Key(), k, got.Avg[k])
 			}
 			continue
 		}
@@ -352,7 +352,7 @@ func TestSecondOpenerIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
 	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrLocked) {
-		t.Fatalf("second opener gets %v", err)
+		t.Fatalf("second opener gets %v, want ErrLocked", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -364,22 +364,22 @@ func TestNamesOfInstances(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	for _, id := range []string{"", "..", "a/b", ".x", "a b", strings.Repeat("x", 201)} {
 		if _, err := s.Writer(id); !errors.Is(err, ErrInstance) {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("%q: got %v, want ErrInstance", id, err)
 		}
 	}
 	openWriterT(t, s, "db-1.example_2")
 	if _, err := s.Writer("db-1.example_2"); !errors.Is(err, ErrBusy) {
-		t.Errorf("second writer: %v", err)
+		t.Errorf("second writer: got %v, want ErrBusy", err)
 	}
 	if got := s.Instances(); !slices.Equal(got, []string{"db-1.example_2"}) {
-		t.Errorf("instances %v", got)
+		t.Errorf("instances %v, want []string{\"db-1.example_2\"}", got)
 	}
 }
 
 func TestLast(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	if at, _ := s.Last("nobody"); at != 0 {
-		t.Fatal("nobody has a tick")
+		t.Fatalf("nobody has a tick: got %v, want 0", at)
 	}
 	w := openWriterT(t, s, "db")
 	w.Define(Desc{Name: "a"})
@@ -398,7 +398,7 @@ func TestLast(t *testing.T) {
 	b, okB := value("b")
 	_, okC := value("c")
 	if at != t0+399 || a != 399 || !okA || b != 7 || !okB || okC {
-		t.Fatal(at, a, okA, b, okB, okC)
+		t.Fatalf("got %v, %v, %v, %v, %v, %v; want at %v, a 399, okA true, b 7, okB true, okC false", at, a, okA, b, okB, okC, t0+399)
 	}
 }
 
@@ -417,11 +417,11 @@ func TestRetention(t *testing.T) {
 	}
 	p, _ := s.Raw(context.Background(), "db", "a", 0, t0+daySeconds)
 	if len(p.T) == 0 || p.T[0] != t0+3*hourSeconds {
-		t.Fatalf("oldest is %v", p.T[:1])
+		t.Fatalf("oldest is %v; want len(p.T) not 0, p.T[0] %v", p.T[:1], t0+3*hourSeconds)
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, "instances/db/*.rsb"))
 	if len(left) > 2 {
-		t.Fatal(left)
+		t.Fatalf("got %v, want at most 2", left)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "damaged")); !os.IsNotExist(err) {
 		t.Fatal("there is a folder for damaged files")

@@ -31,7 +31,7 @@ func hourFile(t *testing.T) (m *model, dir, rel string) {
 	return m, dir, "instances/db/" + blockName(t0, t0+hourSeconds)
 }
 
-// columnsOf reads all of a block in memory: the bits of each series' values, and what was said of damage.
+// columnsOf reads all of a block in memory: the bits of each series' values, and what was reported of damage.
 func columnsOf(t *testing.T, b []byte) (cols map[string][]uint64, said []error, f *blockFile) {
 	t.Helper()
 	dec, err := newDecompressor()
@@ -72,7 +72,7 @@ func columnsOf(t *testing.T, b []byte) (cols map[string][]uint64, said []error, 
 	return cols, said, f
 }
 
-// needing says which series need the byte at a place of a block: none where it stands twice.
+// needing says which series need the byte at a place of a block: none if it is stored twice.
 func needing(t *testing.T, f *blockFile, at int) (keys []string) {
 	t.Helper()
 	hit := -1
@@ -93,8 +93,8 @@ func needing(t *testing.T, f *blockFile, at int) (keys []string) {
 	return keys
 }
 
-// TestOneBitCostsOneColumn flips bits everywhere in the block of an hour. What all columns need stands twice: a bit costs at
-// most the column that it stands in and those that are told from it, that is said, and nothing wrong is served.
+// TestOneBitCostsOneColumn flips bits everywhere in the block of an hour. What all columns need is stored twice: a bit costs at
+// most the column that it is in and those derived from it, that is reported, and nothing wrong is served.
 func TestOneBitCostsOneColumn(t *testing.T) {
 	m, dir, rel := hourFile(t)
 	good, err := os.ReadFile(filepath.Join(dir, rel))
@@ -103,7 +103,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 	}
 	want, said, whole := columnsOf(t, good)
 	if len(said) > 0 || len(want) != whole.series {
-		t.Fatalf("the file as it was written: %v", said)
+		t.Fatalf("the file as it was written: %v; want no said, len(want) %v", said, whole.series)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	step, stride := max(len(good)/500, 1), 1
@@ -112,7 +112,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 		step, stride = 10*step, 10
 	}
 	for at := 0; at < len(good); at += stride {
-		if at >= blockHead && at < int(whole.tail) { // of what stands twice every byte, of the rest some
+		if at >= blockHead && at < int(whole.tail) { // of what is stored twice every byte, of the rest some
 			at += r.IntN(2 * step)
 		}
 		bad := bytes.Clone(good)
@@ -120,7 +120,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 		bad[at] ^= 1 << r.IntN(8)
 		got, said, _ := columnsOf(t, bad)
 		if len(said) == 0 {
-			t.Errorf("a bit at %d of %d: nothing is said", at, len(good))
+			t.Errorf("a bit at %d of %d: nothing is said, want len(said) not 0", at, len(good))
 		}
 		may := needing(t, whole, at)
 		for key, bits := range want {
@@ -132,12 +132,12 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 			}
 		}
 	}
-	// The same through the store, which says it and mends the file.
+	// The same through the store, which reports it and repairs the file.
 	for _, at := range []int{2, 40, int(whole.tail) + 5, int(whole.tail + whole.sections()), len(good) - 1} {
 		bad := bytes.Clone(good)
 		bad[at] ^= 16
 		if lost := damaged(t, m, copyDir(t, dir), rel, bad, "a flipped bit", at); len(lost) > 0 {
-			t.Errorf("a bit at %d of %d cost %v", at, len(good), lost)
+			t.Errorf("a bit at %d of %d cost %v, want none", at, len(good), lost)
 		}
 	}
 }
@@ -171,7 +171,8 @@ func TestOneBitCostsOneMinute(t *testing.T) {
 	}
 	whole := scan(good)
 	if whole.bad || whole.foreign || len(whole.schemas) != 2 {
-		t.Fatalf("the file as it was written: bad %v, names stand %d times", whole.bad, len(whole.schemas))
+		t.Fatalf("the file as it was written: bad %v, names stand %d times; want whole.bad false, whole.foreign false, len(whole.schemas) 2",
+			whole.bad, len(whole.schemas))
 	}
 	frame := func(at int) bool {
 		return slices.ContainsFunc(whole.records, func(r record) bool {
@@ -188,7 +189,7 @@ func TestOneBitCostsOneMinute(t *testing.T) {
 			may = 1
 		}
 		if lost := len(whole.refs) - len(f.refs); lost > may {
-			t.Errorf("a bit at %d of %d cost %d minutes", at, len(good), lost)
+			t.Errorf("a bit at %d of %d cost %d minutes, want at most %d", at, len(good), lost, may)
 		}
 		if !f.bad && !f.foreign && f.torn == 0 {
 			t.Errorf("a bit at %d of %d: nothing is said", at, len(good))
@@ -198,7 +199,7 @@ func TestOneBitCostsOneMinute(t *testing.T) {
 		bad := bytes.Clone(good)
 		bad[at] ^= 16
 		if lost := damaged(t, m, copyDir(t, dir), rel, bad, "a flipped bit", at); len(lost) > 0 {
-			t.Errorf("a bit at %d of %d cost %v", at, len(good), lost)
+			t.Errorf("a bit at %d of %d cost %v, want none", at, len(good), lost)
 		}
 	}
 }
@@ -213,7 +214,7 @@ func TestVersionOneIsRead(t *testing.T) {
 	}
 	h, err := decodeBlockHeader(b)
 	if err != nil || h.version != 2 {
-		t.Fatalf("version %d, %v", h.version, err)
+		t.Fatalf("version %d, %v; want 2", h.version, err)
 	}
 	h.version = blockOnce
 	old := append(h.encode(), b[blockHead:h.tail+h.sections()]...)
@@ -242,7 +243,7 @@ func TestVersionOneIsRead(t *testing.T) {
 	}
 }
 
-// TestRepairedFileIsWhole: what stood twice and was damaged once is written anew, so that a second damage costs nothing more.
+// TestRepairedFileIsWhole: what is stored twice and was damaged once is rewritten, so that a second damage costs nothing more.
 func TestRepairedFileIsWhole(t *testing.T) {
 	m, dir, rel := hourFile(t)
 	path := filepath.Join(dir, rel)
@@ -253,7 +254,7 @@ func TestRepairedFileIsWhole(t *testing.T) {
 		}
 		b[len(b)-back] ^= 1
 		if lost := damaged(t, m, dir, rel, b, "a flipped bit", len(b)-back); len(lost) > 0 {
-			t.Fatalf("lost %v", lost)
+			t.Fatalf("lost %v, want none", lost)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tok, err := s.VerifyToken(ctx, secret); err != nil || tok.Role != role || !tok.Role.Allows(RoleLook) || tok.Role.Allows(RoleAct) != (role == RoleAct) {
-			t.Errorf("%+v, %v", tok, err)
+			t.Errorf("got %+v, %v; want Role %v, Role.Allows(RoleLook) true, Role.Allows(RoleAct) %v", tok, err, role, role == RoleAct)
 		}
 	}
 	if _, _, err := s.CreateToken(ctx, "x", "root"); err == nil {
@@ -65,17 +65,17 @@ func TestUpgradeToRoles(t *testing.T) {
 	}
 	again := openStore(t, path)
 	if tok, err := again.VerifyToken(ctx, secret); err != nil || tok.Role != RoleAct {
-		t.Errorf("%+v, %v", tok, err)
+		t.Errorf("got %+v, %v; want Role RoleAct", tok, err)
 	}
 	if asked, err := again.TokensAsked(ctx); err != nil || !asked {
-		t.Errorf("asked: %v, %v", asked, err)
+		t.Errorf("asked: got %v, %v; want asked true", asked, err)
 	}
 	if _, err := again.VerifyToken(ctx, secret+"x"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a wrong one: %v", err)
+		t.Errorf("a wrong one: got %v, want ErrNotFound", err)
 	}
 }
 
-// TestDamageKeepsTheDoorShut: nobody knows how many tokens stood in a damaged file.
+// TestDamageKeepsTheDoorShut: it is unknown how many tokens were in a damaged file.
 func TestDamageKeepsTheDoorShut(t *testing.T) {
 	s := newStore(t)
 	path := s.Path()
@@ -90,6 +90,6 @@ func TestDamageKeepsTheDoorShut(t *testing.T) {
 		t.Fatal("the damage was not seen")
 	}
 	if asked, err := again.TokensAsked(t.Context()); err != nil || !asked {
-		t.Errorf("asked: %v, %v", asked, err)
+		t.Errorf("asked: got %v, %v; want asked true", asked, err)
 	}
 }

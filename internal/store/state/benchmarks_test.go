@@ -17,17 +17,17 @@ func TestBenchmarks(t *testing.T) {
 	text := `{"a":"` + strings.Repeat("x", 100000) + `"}`
 	id, fresh, err := s.AddBenchmark(ctx, b, []byte(text))
 	if err != nil || !fresh || id == 0 {
-		t.Fatal(id, fresh, err)
+		t.Fatalf("got %v, %v, %v; want fresh true, id not 0", id, fresh, err)
 	}
 	if again, fresh, err := s.AddBenchmark(ctx, b, []byte(text)); err != nil || fresh || again != id {
 		t.Errorf("the same once more: %d %v %v", again, fresh, err)
 	}
 	got, result, err := s.Benchmark(ctx, id)
 	if err != nil || string(result) != text {
-		t.Fatalf("%d bytes, %v", len(result), err)
+		t.Fatalf("got %d bytes, %v; want string(result) %v", len(result), err, text)
 	}
 	if time.Since(got.Stored) > time.Minute {
-		t.Error("stored at", got.Stored)
+		t.Errorf("stored at: got %v, want at most time.Minute", got.Stored)
 	}
 	b.ID, b.Stored = id, got.Stored
 	if got != b {
@@ -42,22 +42,22 @@ func TestBenchmarks(t *testing.T) {
 	}
 	list, err := s.Benchmarks(ctx, "", 0)
 	if err != nil || len(list) != 4 || list[0].Began.Before(list[1].Began) || list[3].ID != id {
-		t.Errorf("%+v %v", list, err)
+		t.Errorf("got %+v %v; want len(list) 4, list[0].Began.Before(list[1].Began) false, list[3].ID %v", list, err, id)
 	}
 	if list, err := s.Benchmarks(ctx, "db2", 2); err != nil || len(list) != 2 || list[0].Instance != "db2" {
-		t.Errorf("%+v %v", list, err)
+		t.Errorf("got %+v %v; want len(list) 2, list[0].Instance \"db2\"", list, err)
 	}
 	if list, err := s.Benchmarks(ctx, "nobody", 0); err != nil || list == nil || len(list) != 0 {
-		t.Errorf("%+v %v", list, err)
+		t.Errorf("got %+v %v; want list not nil, no list", list, err)
 	}
 	if err := s.RemoveBenchmark(ctx, id); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.RemoveBenchmark(ctx, id); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	if _, _, err := s.Benchmark(ctx, id); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
 
@@ -72,12 +72,12 @@ func TestUpgradeToBenchmarks(t *testing.T) {
 	}
 	again := openStore(t, path)
 	if again.Damage() != nil {
-		t.Fatal(again.Damage())
+		t.Fatalf("got %v, want nil", again.Damage())
 	}
 	if _, _, err := again.AddBenchmark(t.Context(), Benchmark{Workload: "x", Began: time.Now(), Ended: time.Now()}, []byte("{}")); err != nil {
 		t.Error(err)
 	}
 	if list, err := again.Events(t.Context(), EventQuery{}); err != nil || len(list) != 3 {
-		t.Errorf("%d events, %v", len(list), err)
+		t.Errorf("got %d events, %v; want 3", len(list), err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// A process that writes without a break is killed: what it was told is stored is
+// A process that writes without a break is killed: what was reported as stored is
 // there, and the file is whole.
 func TestKilled(t *testing.T) {
 	if path := os.Getenv("RISSO_KILL"); path != "" {
@@ -52,18 +52,18 @@ func TestKilled(t *testing.T) {
 
 		s := openStore(t, path)
 		if s.Damage() != nil {
-			t.Fatalf("damage: %+v", s.Damage())
+			t.Fatalf("damage: got %+v, want nil", s.Damage())
 		}
 		got, err := s.Events(t.Context(), EventQuery{Limit: 10000})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if int64(len(got)) < last || last == 0 {
-			t.Fatalf("%d events are there, %d were confirmed", len(got), last)
+			t.Fatalf("%d events are there, %d were confirmed; want int64(len(got)) at least %v, last not 0", len(got), last, last)
 		}
 		for i, e := range got {
 			if e.ID != int64(i+1) || time.Since(e.Time) > time.Hour {
-				t.Fatalf("event %d: %+v", i, e)
+				t.Fatalf("event %d: got %+v; want ID %v, time.Since(e.Time) at most time.Hour", i, e, int64(i+1))
 			}
 		}
 		last = int64(len(got))

@@ -17,10 +17,10 @@ func TestJobs(t *testing.T) {
 	ctx := t.Context()
 	j, err := s.SaveJob(ctx, Job{Name: "nightly", Kind: JobBackup, Instance: "db1", Place: "/bk", Schedule: "every day at 02:00", Options: json.RawMessage(`{"physical":true}`), Enabled: true, NextDue: day(22)})
 	if err != nil || j.ID == 0 {
-		t.Fatal(j, err)
+		t.Fatalf("got %v, %v; want ID not 0", j, err)
 	}
 	if _, err := s.SaveJob(ctx, Job{Name: "nightly", Kind: JobDrill}); !errors.Is(err, ErrExists) {
-		t.Errorf("a second job of the same name: %v", err)
+		t.Errorf("a second job of the same name: got %v, want ErrExists", err)
 	}
 	j.Place = "s3://bk"
 	if _, err := s.SaveJob(ctx, j); err != nil {
@@ -32,10 +32,10 @@ func TestJobs(t *testing.T) {
 	list, err := s.Jobs(ctx)
 	j.NextDue, j.Created = day(23), j.Created.UTC().Truncate(time.Microsecond)
 	if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], j) {
-		t.Errorf("%+v, not %+v, %v", list, j, err)
+		t.Errorf("got %+v, not %+v, %v; want len(list) 1, list[0] %v", list, j, err, j)
 	}
 	if _, err := s.SaveJob(ctx, Job{ID: 99, Name: "x"}); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	first, err := s.BeginRun(ctx, Run{Job: j.ID, Kind: JobBackup, Instance: "db1", Began: day(20)})
 	if err != nil {
@@ -49,23 +49,24 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := s.InterruptRuns(ctx); err != nil || n != 1 {
-		t.Errorf("%d interrupted, %v", n, err)
+		t.Errorf("got %d interrupted, %v; want 1", n, err)
 	}
 	runs, err := s.Runs(ctx, RunQuery{Job: j.ID})
 	if err != nil || len(runs) != 2 || runs[0].ID != second || runs[0].Outcome != OutcomeInterrupted || runs[0].Ended.IsZero() || runs[1].Text != "no" || !runs[1].Ended.Equal(day(21)) {
-		t.Errorf("%+v, %v", runs, err)
+		t.Errorf("got %+v, %v; want len(runs) 2, runs[0].ID %v, runs[0].Outcome OutcomeInterrupted, runs[0].Ended.IsZero() false, runs[1].Text \"no\", runs[1].Ended.Equal(day(21)) true",
+			runs, err, second)
 	}
 	if runs, err := s.Runs(ctx, RunQuery{Instance: "db2"}); err != nil || len(runs) != 0 {
-		t.Errorf("%+v, %v", runs, err)
+		t.Errorf("got %+v, %v; want none", runs, err)
 	}
 	if err := s.EndRun(ctx, Run{ID: 99}); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	if err := s.RemoveJob(ctx, j.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.RemoveJob(ctx, j.ID); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
 
@@ -94,19 +95,19 @@ func TestProtections(t *testing.T) {
 		list, err := s.Protections(ctx)
 		must(err)
 		if len(list) != 1 || list[0].Instance != "db1" {
-			t.Fatalf("%+v", list)
+			t.Fatalf("got %+v; want len(list) 1, list[0].Instance \"db1\"", list)
 		}
 		return list[0]
 	}
 	if list, err := s.Protections(ctx); err != nil || len(list) != 0 {
-		t.Fatal(list, err)
+		t.Fatalf("got %v, %v; want none", list, err)
 	}
 	must(s.AddBackup(ctx, backupOf(18)))
 	must(s.AddBackup(ctx, backupOf(19)))
 	must(s.AddBackup(ctx, backupOf(20)))
 	p := of()
 	if p.LastBackup == nil || *p.LastBackup != backupOf(20) || p.LastProven != nil || !p.WindowTo.IsZero() || !p.NextDue.IsZero() {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want LastBackup not nil, *p.LastBackup backupOf(20), LastProven nil, WindowTo.IsZero() true, NextDue.IsZero() true", p)
 	}
 	// A drill of an older backup, one of the newest that fails, the old one again, slower.
 	id, err := s.AddDrill(ctx, drillOf(backupOf(19), day(20), true, 30))
@@ -122,13 +123,14 @@ func TestProtections(t *testing.T) {
 	must(err)
 	p = of()
 	if p.LastProven == nil || p.LastProven.ID != backupOf(19).ID || p.Recovery != 40 || !p.ProvenAt.Equal(day(22).Add(time.Minute)) || p.LastDrill.Backup != backupOf(18).ID {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want LastProven not nil, LastProven.ID backupOf(19).ID, Recovery 40, ProvenAt.Equal(day(22).Add(time.Minute)) true, LastDrill.Backup backupOf(18).ID",
+			p)
 	}
 	// The window begins with the oldest backup whose logs are all there.
 	must(s.SaveMirror(ctx, Mirror{Place: "/bk", Instance: "db1", First: day(18).Add(time.Minute), Last: day(22), Checked: day(22), Gap: "binlog.000007"}))
 	p = of()
 	if !p.WindowFrom.Equal(day(19).Add(time.Hour)) || !p.WindowTo.Equal(day(22)) || p.Gap != "binlog.000007" {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want WindowFrom.Equal(day(19).Add(time.Hour)) true, WindowTo.Equal(day(22)) true, Gap \"binlog.000007\"", p)
 	}
 	must(s.SaveMirror(ctx, Mirror{Place: "/bk", Instance: "db1", First: day(21), Last: day(22), Checked: day(22)}))
 	if p = of(); !p.WindowTo.IsZero() {
@@ -146,21 +148,21 @@ func TestProtections(t *testing.T) {
 	}
 	p = of()
 	if !p.NextDue.Equal(day(24)) || p.NextJob == nil || p.NextJob.Name != "a" || len(p.Failing) != 1 || len(p.Running) != 0 {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want NextDue.Equal(day(24)) true, NextJob not nil, NextJob.Name \"a\", len(Failing) 1, no p.Running", p)
 	}
 	r, err := s.BeginRun(ctx, Run{Job: a.ID, Instance: "db1"})
 	must(err)
 	if p = of(); len(p.Failing) != 0 || len(p.Running) != 1 || p.Running[0].ID != r {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want no p.Failing, len(Running) 1, Running[0].ID %v", p, r)
 	}
-	// Pruned backups protect nobody.
+	// Pruned backups protect nothing.
 	must(s.KeepBackups(ctx, "/bk", []string{backupOf(18).ID}))
 	if p = of(); p.LastBackup.ID != backupOf(18).ID || p.LastProven.ID != backupOf(18).ID || p.Recovery != 50 {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want LastBackup.ID backupOf(18).ID, LastProven.ID backupOf(18).ID, Recovery 50", p)
 	}
 	must(s.KeepBackups(ctx, "/bk", nil))
 	if p = of(); p.LastBackup != nil || p.LastProven != nil {
-		t.Fatalf("%+v", p)
+		t.Fatalf("got %+v; want LastBackup nil, LastProven nil", p)
 	}
 }
 
@@ -175,13 +177,13 @@ func TestUpgradeToProtect(t *testing.T) {
 	}
 	again := openStore(t, path)
 	if again.Damage() != nil {
-		t.Fatal(again.Damage())
+		t.Fatalf("got %v, want nil", again.Damage())
 	}
 	if _, err := again.SaveJob(t.Context(), Job{Name: "x"}); err != nil {
 		t.Error(err)
 	}
 	if list, err := again.Events(t.Context(), EventQuery{}); err != nil || len(list) != 3 {
-		t.Errorf("%d events, %v", len(list), err)
+		t.Errorf("got %d events, %v; want 3", len(list), err)
 	}
 }
 

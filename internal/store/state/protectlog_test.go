@@ -35,19 +35,20 @@ func TestRunNotes(t *testing.T) {
 	}
 	p, got, err := s.RunNotes(ctx, ids[0])
 	if err != nil || p.Done != 2 || p.Stage != "read tables" || !p.Time.Equal(at) || len(got) != mostLines || got[0].Text != "line 10" {
-		t.Errorf("%+v, %d lines from %v, %v", p, len(got), got[:1], err)
+		t.Errorf("got %+v, %d lines from %v, %v; want p.Done 2, p.Stage \"read tables\", p.Time.Equal(at) true, len(got) %d, got[0].Text \"line 10\"",
+			p, len(got), got[:1], err, mostLines)
 	}
 	if _, got, err = s.RunNotes(ctx, ids[1]); err != nil || len(got) != 1 {
-		t.Errorf("%v %v", got, err)
+		t.Errorf("got %v %v; want length 1", got, err)
 	}
 	if p, got, err = s.RunNotes(ctx, 99); err != nil || got == nil || len(got) != 0 || p.Stage != "" {
 		t.Errorf("%+v %v %v", p, got, err)
 	}
 	if r, err := s.Run(ctx, ids[0]); err != nil || r.Outcome != OutcomeRunning || !r.Began.Equal(at) {
-		t.Errorf("%+v %v", r, err)
+		t.Errorf("got %+v %v; want Outcome OutcomeRunning, Began.Equal(at) true", r, err)
 	}
 	if _, err := s.Run(ctx, 99); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	// A run that is forgotten takes its notes with it.
 	if _, err := s.write.ExecContext(ctx, "UPDATE sqlite_sequence SET seq = ? WHERE name = 'protect_runs'", mostRuns+int(ids[0])-1); err != nil {
@@ -60,9 +61,9 @@ func TestRunNotes(t *testing.T) {
 		t.Error("the oldest run is still there")
 	}
 	if p, got, err = s.RunNotes(ctx, ids[0]); err != nil || len(got) != 0 || p.Stage != "" {
-		t.Errorf("%+v, %d lines, %v", p, len(got), err)
+		t.Errorf("got %+v, %d lines, %v; want no got, Stage \"\"", p, len(got), err)
 	}
 	if _, got, err = s.RunNotes(ctx, ids[1]); err != nil || len(got) != 1 {
-		t.Errorf("%v %v", got, err)
+		t.Errorf("got %v %v; want length 1", got, err)
 	}
 }

@@ -55,7 +55,7 @@ func TestReopen(t *testing.T) {
 		Subject: "max_connections", Old: "151", New: "500", Text: "max_connections changed from 151 to 500"}
 	stored, err := s.AddEvents(ctx, e)
 	if err != nil || stored[0].ID == 0 {
-		t.Fatal(stored, err)
+		t.Fatalf("got %v, %v; want stored[0].ID not 0", stored, err)
 	}
 	i := fleet.Instance{ID: "db1", Name: "db1", Kind: fleet.KindServer, Address: "db1:3306", Flavour: fleet.FlavourMariaDB, Version: "10.11.6", Role: fleet.RolePrimary, HostID: "h1"}
 	if err := s.SaveInstance(ctx, i, time.Unix(100, 0)); err != nil {
@@ -72,12 +72,12 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("others may read the hashes: %v %v", st.Mode(), err)
+		t.Errorf("others may read the hashes: got %v %v; want Perm() 0o600", st.Mode(), err)
 	}
 
 	s = openStore(t, path)
 	if s.Damage() != nil {
-		t.Errorf("damage: %+v", s.Damage())
+		t.Errorf("damage: got %+v, want nil", s.Damage())
 	}
 	got, err := s.Events(ctx, EventQuery{})
 	if err != nil || len(got) != 1 || got[0] != stored[0] {
@@ -120,11 +120,11 @@ func TestEventQueries(t *testing.T) {
 	}
 	n, err := s.PruneEvents(ctx, at(20))
 	if err != nil || n != 20 {
-		t.Errorf("pruned %d, %v", n, err)
+		t.Errorf("pruned %d, %v; want 20", n, err)
 	}
 	stored, err := s.AddEvents(ctx, fleet.Event{Text: "later"})
 	if err != nil || stored[0].ID != 32 {
-		t.Errorf("id %v after a prune, %v", stored, err)
+		t.Errorf("id %v after a prune, %v; want stored[0].ID 32", stored, err)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestPruneInBatches(t *testing.T) {
 	s := newStore(t)
 	fill(t, s, pruneBatch*2+5)
 	if n, err := s.PruneEvents(t.Context(), time.Unix(1800000000, 0)); err != nil || n != pruneBatch*2+5 {
-		t.Errorf("pruned %d, %v", n, err)
+		t.Errorf("pruned %d, %v; want %d", n, err, pruneBatch*2+5)
 	}
 }
 
@@ -147,26 +147,26 @@ func TestVariables(t *testing.T) {
 		return c
 	}
 	if c := set(s, 100, map[string]string{"a": "1", "sql_mode": "X", "gone": "g"}); len(c) != 0 {
-		t.Errorf("the first sight is a change: %v", c)
+		t.Errorf("the first sight is a change: %v, want none", c)
 	}
 	if c := set(s, 110, map[string]string{"a": "1", "sql_mode": "X", "gone": "g"}); len(c) != 0 {
-		t.Errorf("nothing changed: %v", c)
+		t.Errorf("nothing changed: got %v, want none", c)
 	}
 	if c := set(s, 200, map[string]string{"a": "2", "sql_mode": "", "gone": "g"}); fmt.Sprint(c) != "[{a 1 2} {sql_mode X }]" {
-		t.Errorf("%v", c)
+		t.Errorf("got %v, want \"[{a 1 2} {sql_mode X }]\"", c)
 	}
 	// An upgrade: one goes, one comes; neither is a change that somebody made.
 	if c := set(s, 300, map[string]string{"a": "2", "sql_mode": "", "new": "n"}); len(c) != 0 {
-		t.Errorf("%v", c)
+		t.Errorf("got %v, want none", c)
 	}
 	path := s.Path()
 	s.Close()
 	s = openStore(t, path) // the digest in memory is gone: the file knows
 	if c := set(s, 390, map[string]string{"a": "2", "sql_mode": "", "new": "n"}); len(c) != 0 {
-		t.Errorf("after a reopen: %v", c)
+		t.Errorf("after a reopen: got %v, want none", c)
 	}
 	if c := set(s, 400, map[string]string{"a": "3", "sql_mode": "", "new": "n"}); fmt.Sprint(c) != "[{a 2 3}]" {
-		t.Errorf("%v", c)
+		t.Errorf("got %v, want \"[{a 2 3}]\"", c)
 	}
 	for _, c := range []struct {
 		at   int64
@@ -197,7 +197,7 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	if list, err := s.Variables(ctx, "db2", time.Time{}); err != nil || len(list) != 0 {
-		t.Errorf("of another instance: %v, %v", list, err)
+		t.Errorf("of another instance: got %v, %v; want none", list, err)
 	}
 }
 
@@ -211,20 +211,20 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := s.CreateToken(ctx, "grafana", RoleLook); !errors.Is(err, ErrExists) {
-		t.Errorf("a second one of that name: %v", err)
+		t.Errorf("a second one of that name: got %v, want ErrExists", err)
 	}
 	got, err := s.VerifyToken(ctx, secret)
 	if err != nil || got.ID != tok.ID || got.Name != "grafana" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v; want ID %v, Name \"grafana\"", got, err, tok.ID)
 	}
 	for _, wrong := range []string{"", "x", secret + "x", secret[:len(secret)-1], strings.ToUpper(secret), "risso_" + tok.ID + "_", "risso_00000000_abc", "risso__", "' OR 1=1"} {
 		if _, err := s.VerifyToken(ctx, wrong); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%q: %v", wrong, err)
+			t.Errorf("%q: got %v, want ErrNotFound", wrong, err)
 		}
 	}
 	list, err := s.Tokens(ctx)
 	if err != nil || len(list) != 1 || list[0].LastUsed.IsZero() {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("got %+v, %v; want len(list) 1, list[0].LastUsed.IsZero() false", list, err)
 	}
 	for _, f := range []string{s.Path(), s.Path() + "-wal"} {
 		b, err := os.ReadFile(f)
@@ -232,7 +232,7 @@ func TestTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(b, []byte(secret[len(secret)-20:])) {
-			t.Errorf("the secret stands in %s", f)
+			t.Errorf("the secret stands in %s, want no []byte(secret[len(secret)-20:]) in it", f)
 		}
 	}
 	if any, _ := s.AnyAccess(ctx); !any {
@@ -242,10 +242,10 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.VerifyToken(ctx, secret); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a revoked token: %v", err)
+		t.Errorf("a revoked token: got %v, want ErrNotFound", err)
 	}
 	if err := s.RevokeToken(ctx, "grafana"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("revoked twice: %v", err)
+		t.Errorf("revoked twice: got %v, want ErrNotFound", err)
 	}
 }
 
@@ -271,14 +271,14 @@ func TestDamagedFile(t *testing.T) {
 			s = openStore(t, path)
 			d := s.Damage()
 			if d == nil || d.Reason == "" || !strings.Contains(d.MovedTo, ".damaged-") {
-				t.Fatalf("damage: %+v", d)
+				t.Fatalf("damage: got %+v; want d not nil, Reason not \"\", \".damaged-\" in MovedTo", d)
 			}
 			if _, err := os.Stat(d.MovedTo); err != nil {
 				t.Error(err)
 			}
 			fill(t, s, 10)
 			if got, err := s.Events(t.Context(), EventQuery{}); err != nil || len(got) != 10 {
-				t.Errorf("the new file: %d events, %v", len(got), err)
+				t.Errorf("the new file: got %d events, %v; want 10", len(got), err)
 			}
 			t.Log(d.Reason)
 		})
@@ -304,11 +304,11 @@ func TestForeignFiles(t *testing.T) {
 		before, _ := os.ReadDir(dir)
 		content, _ := os.ReadFile(path)
 		if _, err := Open(t.Context(), path); !errors.Is(err, ErrForeign) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want ErrForeign", name, err)
 		}
 		after, _ := os.ReadDir(dir)
 		if now, _ := os.ReadFile(path); len(after) != len(before) || !bytes.Equal(now, content) {
-			t.Errorf("%s: files before %v, after %v", name, before, after)
+			t.Errorf("%s: files before %v, after %v; want len(after) %v, now %v", name, before, after, len(before), content)
 		}
 	}
 }
@@ -344,7 +344,7 @@ func TestFullDisk(t *testing.T) {
 	for range 50 {
 		if _, err := s.AddEvents(ctx, fleet.Event{Text: strings.Repeat("y", 20000)}); err != nil {
 			if failed++; !errors.Is(err, ErrDiskFull) {
-				t.Errorf("a full disk says: %v", err)
+				t.Errorf("a full disk says: %v, want ErrDiskFull", err)
 			}
 		}
 	}
@@ -352,7 +352,7 @@ func TestFullDisk(t *testing.T) {
 		t.Error("all writes went through on a full disk")
 	}
 	if got, err := s.Events(ctx, EventQuery{Instances: []string{"db0", "db1", "db2"}}); err != nil || len(got) != 100 {
-		t.Errorf("reading on a full disk: %d events, %v", len(got), err)
+		t.Errorf("reading on a full disk: got %d events, %v; want 100", len(got), err)
 	}
 	if _, err := s.VerifyToken(ctx, secret); err != nil {
 		t.Errorf("a token on a full disk: %v", err)
@@ -366,10 +366,10 @@ func TestFullDisk(t *testing.T) {
 	s2 := openStore(t, filepath.Join(dir, "state.db"))
 	defer s2.Close()
 	if s2.Damage() != nil {
-		t.Errorf("damage: %+v", s2.Damage())
+		t.Errorf("damage: got %+v, want nil", s2.Damage())
 	}
 	if got, err := s2.Events(ctx, EventQuery{Instances: []string{"db0", "db1", "db2"}}); err != nil || len(got) != 101 {
-		t.Errorf("afterwards: %d events, %v", len(got), err)
+		t.Errorf("afterwards: got %d events, %v; want 101", len(got), err)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if got, err := s.Events(t.Context(), EventQuery{}); err != nil || len(got) != 90 {
-		t.Errorf("%d events, %v", len(got), err)
+		t.Errorf("got %d events, %v; want 90", len(got), err)
 	}
 }
 
@@ -410,12 +410,12 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.AddEvents(ctx, fleet.Event{Text: "t"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 	if _, err := s.Events(ctx, EventQuery{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
-	// A writer who holds the file does not block a call for good.
+	// A writer who holds the file does not block a call forever.
 	tx, err := s.write.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -424,7 +424,7 @@ func TestCancelled(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := s.AddEvents(short, fleet.Event{Text: "t"}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want context.DeadlineExceeded", err)
 	}
 	if _, err := s.Events(short, EventQuery{}); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
@@ -443,7 +443,7 @@ func resident(t *testing.T) int {
 	return rss * os.Getpagesize()
 }
 
-// An open store is measured in a process of its own, which has used none before.
+// An open store is measured in a separate process, which has used none before.
 func TestMemoryStaysSmall(t *testing.T) {
 	if path := os.Getenv("RISSO_STATE"); path != "" {
 		before := resident(t)
@@ -486,7 +486,7 @@ func TestMemoryStaysSmall(t *testing.T) {
 	st, _ := os.Stat(path)
 	t.Logf("file %d KiB, resident +%d KiB", st.Size()>>10, grown)
 	if grown > 16<<10 {
-		t.Errorf("an open store takes %d KiB", grown)
+		t.Errorf("an open store takes %d KiB, want at most 16 << 10", grown)
 	}
 }
 

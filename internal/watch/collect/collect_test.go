@@ -23,7 +23,7 @@ func TestEverySecondOnce(t *testing.T) {
 				time.Sleep(1200 * time.Millisecond)
 			case 4:
 				if late < 100*time.Millisecond || late > time.Second {
-					t.Errorf("second 4 came %v late", late)
+					t.Errorf("second 4 came %v late, want from 100 * time.Millisecond to time.Second", late)
 				}
 			case 6:
 				time.Sleep(3500 * time.Millisecond)
@@ -49,7 +49,7 @@ func TestEverySecondOnce(t *testing.T) {
 }
 
 // TestClockGoesBack: a collector goes on within a second, however far the machine's clock goes back, and forward again. The
-// times stand for the clock, which a test cannot set back.
+// times replace the clock, which a test cannot set back.
 func TestClockGoesBack(t *testing.T) {
 	const phase = 8 * time.Millisecond
 	begin := time.Now().Truncate(time.Second)
@@ -58,7 +58,7 @@ func TestClockGoesBack(t *testing.T) {
 		now := last.Add(10*time.Millisecond + jump)
 		due := nextDue(now, last, phase)
 		if wait := due.Sub(now); wait > 3*time.Second || wait < -time.Second {
-			t.Errorf("after a jump of %s the next tick comes in %s", jump, wait)
+			t.Errorf("after a jump of %s the next tick comes in %s; want wait at most 3 * time.Second, wait at least -time.Second", jump, wait)
 		}
 		if jump >= -time.Second && !due.After(last) {
 			t.Errorf("after a jump of %s the second %s comes twice", jump, due)

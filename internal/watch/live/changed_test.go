@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestOtherServer: where another server, of another version, answers in the place of one, its settings count at once and those of the old
+// TestOtherServer: if another server, of another version, answers in place of one, its settings count immediately and those of the old
 // one no more; no rate is made of the counters of both.
 func TestOtherServer(t *testing.T) {
 	for _, specs := range [][2]string{{"mysql-5.7", "mysql-9.7"}, {"mysql-9.7", "mariadb"}} {
@@ -39,7 +39,7 @@ func TestOtherServer(t *testing.T) {
 			w.awaitTicks(t, 3)
 			for _, gone := range gone[specs[0]] {
 				if _, ok := w.facts.Value(gone); !ok {
-					t.Errorf("%s has no %s", specs[0], gone)
+					t.Errorf("%s has no %s, want ok true", specs[0], gone)
 				}
 			}
 			if err := os.Symlink(now.Socket, link+"2"); err != nil {
@@ -69,7 +69,7 @@ func TestOtherServer(t *testing.T) {
 			}
 			w.mu.Unlock()
 			if n != 1 {
-				t.Errorf("%d events tell of the other version", n)
+				t.Errorf("got %d events tell of the other version, want 1", n)
 			}
 		})
 	}
@@ -81,8 +81,8 @@ var gone = map[string][]string{
 	"mysql-9.7": {"mysql_global_variables_innodb_redo_log_capacity", "mysql_global_variables_super_read_only"},
 }
 
-// TestGrantsLost: what an account may not read any more is told as a gap with the grant that brings it back, and what was known of
-// it is not told as if it were so still.
+// TestGrantsLost: what an account may no longer read is reported as a gap with the grant that restores it, and what was known of
+// it is not reported as if it were still true.
 func TestGrantsLost(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -110,7 +110,8 @@ func TestGrantsLost(t *testing.T) {
 			w.await(t, "the gap", func() bool { return w.gap("replication status") })
 			w.awaitNone(t, "repl.stopped")
 			if d := w.told(); d.Role != fleet.RoleReplica || strings.Contains(fmt.Sprint(d.Facts), "replicates from") || d.State == "down" {
-				t.Errorf("what cannot be read is told: %s %s %v", d.State, d.Role, d.Facts)
+				t.Errorf("what cannot be read is told: %s %s %v; want d.Role fleet.RoleReplica, no \"replicates from\" in it, d.State not \"down\"",
+					d.State, d.Role, d.Facts)
 			}
 			for _, g := range w.told().Gaps {
 				if g.What == "replication status" {

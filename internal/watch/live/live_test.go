@@ -42,7 +42,7 @@ func (f *feed) row(t *testing.T, now int64) Row {
 	t.Helper()
 	rows := f.board.Fleet(time.Unix(now, 0))
 	if len(rows) != 1 {
-		t.Fatalf("%d rows", len(rows))
+		t.Fatalf("got %d rows, want 1", len(rows))
 	}
 	return rows[0]
 }
@@ -51,19 +51,19 @@ func TestRatesNeedTwoTicks(t *testing.T) {
 	f := newFeed("db1")
 	f.tick(100, 1000, 2)
 	if r := f.row(t, 100); r.QPS != nil || *r.ThreadsRunning != 2 {
-		t.Errorf("after one tick: %v", r.QPS)
+		t.Errorf("after one tick: got %v; want r.QPS nil, *r.ThreadsRunning 2", r.QPS)
 	}
 	f.tick(101, 1050, 2)
 	if r := f.row(t, 101); r.QPS == nil || *r.QPS != 50 {
-		t.Errorf("after two ticks: %v", r.QPS)
+		t.Errorf("after two ticks: got %v; want r.QPS not nil, *r.QPS 50", r.QPS)
 	}
 	f.tick(105, 1250, 2)
 	if r := f.row(t, 105); *r.QPS != 50 {
-		t.Errorf("after a gap the rate is over the gap: %v", *r.QPS)
+		t.Errorf("after a gap the rate is over the gap: %v, want 50", *r.QPS)
 	}
 	f.tick(106, 10, 2)
 	if r := f.row(t, 106); r.QPS != nil {
-		t.Errorf("a reset gave the rate %v", *r.QPS)
+		t.Errorf("a reset gave the rate %v, want r.QPS nil", *r.QPS)
 	}
 }
 
@@ -72,11 +72,11 @@ func TestSilenceIsDown(t *testing.T) {
 	f.tick(100, 1000, 2)
 	f.tick(101, 1010, 2)
 	if r := f.row(t, 103); r.State != rules.StateOK {
-		t.Errorf("two seconds later: %s", r.State)
+		t.Errorf("two seconds later: got %s, want rules.StateOK", r.State)
 	}
 	r := f.row(t, 110)
 	if r.State != rules.StateDown || !strings.Contains(r.Words, "does not answer since") || r.QPS != nil {
-		t.Errorf("nine seconds later: %s, %q, %v", r.State, r.Words, r.QPS)
+		t.Errorf("nine seconds later: got %s, %q, %v; want r.State rules.StateDown, \"does not answer since\" in it, r.QPS nil", r.State, r.Words, r.QPS)
 	}
 }
 
@@ -86,11 +86,11 @@ func TestDownSaysWhy(t *testing.T) {
 	f.down(101, "refuses connections")
 	r := f.row(t, 101)
 	if r.State != rules.StateDown || !strings.Contains(r.Words, "refuses connections") || r.Since != 101 {
-		t.Errorf("%s %q since %d", r.State, r.Words, r.Since)
+		t.Errorf("%s %q since %d; want r.State rules.StateDown, \"refuses connections\" in it, r.Since 101", r.State, r.Words, r.Since)
 	}
 	f.tick(102, 1100, 1)
 	if r := f.row(t, 102); r.State == rules.StateDown {
-		t.Errorf("it is back, and still %s", r.State)
+		t.Errorf("it is back, and still %s; want not rules.StateDown", r.State)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestConstantMetricsAreKnown(t *testing.T) {
 	}
 	m, ok := f.board.Metrics("db1")
 	if !ok || m[0].Constant || !m[1].Constant || m[0].Last != 1002 {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v; want ok true, m[0].Constant false, m[1].Constant true, m[0].Last 1002", m)
 	}
 	if _, ok := f.board.Metrics("db2"); ok {
 		t.Error("an unknown instance has metrics")
@@ -118,11 +118,11 @@ func TestSparkKeepsGaps(t *testing.T) {
 	s := r.spark(1020)
 	n := len(s.Avg)
 	if s.Min[n-1] != 15 || s.Max[n-1] != 19 || !math.IsNaN(s.Avg[n-2]) || s.Avg[n-3] != 7 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v; want Min[n-1] 15, Max[n-1] 19, math.IsNaN(s.Avg[n-2]) true, Avg[n-3] 7", s)
 	}
 	b, err := json.Marshal(s)
 	if err != nil || !strings.Contains(string(b), "null") {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("got %s, %v; want \"null\" in it", b, err)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestCostIsOverAMinute(t *testing.T) {
 	}
 	got := c.cost(7)
 	if got.QueriesPerSecond != 4 || math.Abs(got.ServerMsPerSecond-2) > 1e-9 || got.BytesPerSecond != 500 || got.ValuesPerSecond != 7 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want QueriesPerSecond 4, math.Abs(got.ServerMsPerSecond - 2) at most 1e-9, BytesPerSecond 500, ValuesPerSecond 7", got)
 	}
 	if (&costRing{}).cost(1) != (Cost{}) {
 		t.Error("no ticks, and yet a cost")
@@ -153,6 +153,6 @@ func TestSources(t *testing.T) {
 		b.Observe(v)
 	}
 	if got := b.Sources(); len(got) != 1 || got["b"] != "a" {
-		t.Errorf("%v", got)
+		t.Errorf("got %v; want len(got) 1, got[\"b\"] \"a\"", got)
 	}
 }

@@ -34,7 +34,7 @@ func wordsOf(spec string) words {
 		start:  "START REPLICA FOR CHANNEL '%s'", stop: "STOP REPLICA FOR CHANNEL '%s'", delayed: "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = %[2]d FOR CHANNEL '%[1]s'"}
 }
 
-// TestChannels: of a replica with two channels each is told by its name: the one that is stopped and the other not, the error of the
+// TestChannels: of a replica with two channels each is reported by its name: the one that is stopped and the other not, the error of the
 // one that cannot apply, with a remedy that makes this one go on; what a channel waits for on purpose is no lag, what goes beyond is; and that
 // read_only was switched off is known at once.
 func TestChannels(t *testing.T) {
@@ -69,13 +69,13 @@ func TestChannels(t *testing.T) {
 				return db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'east'").Scan(&n) == nil && n == 1
 			})
 			if list := w.finding("repl.stopped"); len(list) > 0 || w.told().Role != fleet.RoleReplica {
-				t.Errorf("both run, and told is %+v, role %s", list, w.told().Role)
+				t.Errorf("both run, and told is %+v, role %s; want no list, w.told().Role fleet.RoleReplica", list, w.told().Role)
 			}
 			// Stopped by hand.
 			run(t, db, fmt.Sprintf(v.stop, "east"))
 			f := w.awaitFinding(t, "repl.stopped", "channel east: replication from 127.0.0.1:"+fmt.Sprint(east.Port)+" is stopped", "by a command")
 			if list := w.finding("repl.stopped"); len(list) != 1 || f.Severity != fleet.SeverityWarning {
-				t.Errorf("one of two is stopped, and told is %+v", list)
+				t.Errorf("one of two is stopped, and told is %+v; want len(list) 1, f.Severity fleet.SeverityWarning", list)
 			}
 			run(t, db, f.Remedy)
 			w.awaitNone(t, "repl.stopped")
@@ -84,7 +84,7 @@ func TestChannels(t *testing.T) {
 			run(t, ec, "INSERT INTO east.t VALUES (1)")
 			f = w.awaitFinding(t, "repl.stopped", "channel east: ", "error 1062: ", "east.t")
 			if list := w.finding("repl.stopped"); len(list) != 1 {
-				t.Errorf("one of two failed, and told is %+v", list)
+				t.Errorf("one of two failed, and told is %+v; want length 1", list)
 			}
 			run(t, db, strings.Split(f.Remedy[:strings.Index(f.Remedy, " --")], "; ")...)
 			run(t, ec, "INSERT INTO east.t VALUES (2)")
@@ -95,7 +95,7 @@ func TestChannels(t *testing.T) {
 			w.await(t, "the seconds that the server tells", func() bool { return w.behind() >= 900 })
 			w.awaitTicks(t, 6)
 			if d := w.told(); len(w.finding("repl.lag")) > 0 || d.Lag == nil || *d.Lag != 0 {
-				t.Errorf("it waits as it should, and told is %+v, lag %v", d.Findings, d.Lag)
+				t.Errorf("it waits as it should, and told is %+v, lag %v; want no w.finding(\"repl.lag\"), d.Lag not nil, *d.Lag 0", d.Findings, d.Lag)
 			}
 			run(t, c, fmt.Sprintf(v.stop, "east"), fmt.Sprintf(v.delayed, "east", 2), "LOCK TABLES east.t READ")
 			run(t, db, fmt.Sprintf(v.start, "east"))
@@ -117,7 +117,7 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// behind is the most seconds that the server tells of any channel.
+// behind is the most seconds that the server reports for any channel.
 func (w *watched) behind() (most float64) {
 	list, _ := w.Metrics("s")
 	for _, m := range list {

@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestNoted tells what others found as it is: at once, in their words, and no longer than they say it.
+// TestNoted: what others found is reported as it is: immediately, in their words, and no longer than they say it.
 func TestNoted(t *testing.T) {
 	var j Judge
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -17,18 +17,18 @@ func TestNoted(t *testing.T) {
 		return j.Judge(&Snapshot{Now: now, Up: true, Instance: fleet.Instance{ID: "db1", Kind: fleet.KindServer}, Notes: notes})
 	}
 	if v := look(); v.State != StateOK {
-		t.Fatalf("%+v", v)
+		t.Fatalf("got %+v, want State StateOK", v)
 	}
 	v := look(stale)
 	if v.State != StateCritical || v.Words != stale.What || len(v.Findings) != 1 || v.Findings[0] != stale {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v; want State StateCritical, Words %v, len(Findings) 1, Findings[0] %v", v, stale.What, stale)
 	}
 	two := stale
 	two.What, two.Severity = "the last backup is 30 h old", fleet.SeverityWarning
 	if v := look(two); v.Words != two.What || len(v.Findings) != 1 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v; want Words %v, len(Findings) 1", v, two.What)
 	}
 	if v := look(); v.State != StateOK || len(v.Findings) != 0 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v; want State StateOK, no v.Findings", v)
 	}
 }

@@ -161,20 +161,20 @@ func TestOOMKill(t *testing.T) {
 	v := w.tick()
 	f := find(v, "host.oom")
 	if f == nil || f.Severity != fleet.SeverityCritical || v.State != StateCritical {
-		t.Fatalf("%+v", v)
+		t.Fatalf("got %+v; want f not nil, f.Severity fleet.SeverityCritical, State StateCritical", v)
 	}
 	w.rates["node_vmstat_oom_kill"] = 0
 	for range 200 {
 		v = w.tick()
 	}
 	if f := find(v, "host.oom"); f == nil || !strings.Contains(f.What, "since 10:30:02") {
-		t.Errorf("over soon, and must not be missed: %+v", v)
+		t.Errorf("over soon, and must not be missed: got %+v; want f not nil, \"since 10:30:02\" in f.What", v)
 	}
 	for range 200 {
 		v = w.tick()
 	}
 	if find(v, "host.oom") != nil {
-		t.Errorf("it does not end: %+v", v)
+		t.Errorf("it does not end: got %+v, want find(v, \"host.oom\") nil", v)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestDown(t *testing.T) {
 	w := mariadb()
 	w.snap.Up = false
 	if v := w.tick(); v.State != StateNew || len(v.Findings) > 0 {
-		t.Errorf("not reached yet: %+v", v)
+		t.Errorf("not reached yet: got %+v; want State StateNew, no v.Findings", v)
 	}
 	w.snap.Up = true
 	w.tick()
@@ -193,18 +193,19 @@ func TestDown(t *testing.T) {
 		{"dial tcp: lookup nowhere: no such host", "the server cannot be read since 10:20:00: dial tcp: lookup nowhere: no such host"},
 	} {
 		w.snap.Up, w.snap.DownSince, w.snap.Down = false, begin.Add(-10*time.Minute), fleet.Trouble{Why: c.reason, Remedy: "look"}
-		v := w.tick() // at once
+		v := w.tick() // immediately
 		if v.State != StateDown || v.Words != c.words || v.Findings[0].ID != "server.down" || v.Findings[0].Remedy != "look" || !v.Since.Equal(w.snap.DownSince) {
-			t.Errorf("%+v", v)
+			t.Errorf("got %+v; want State StateDown, Words %v, Findings[0].ID \"server.down\", Findings[0].Remedy \"look\", Since.Equal(w.snap.DownSince) true",
+				v, c.words)
 		}
 	}
 	w.snap.Up = true
 	if v := w.tick(); v.State != StateOK || v.Since != w.snap.Now {
-		t.Errorf("back: %+v", v)
+		t.Errorf("back: got %+v; want State StateOK, Since %v", v, w.snap.Now)
 	}
 	w.snap.Up, w.snap.DownSince = false, begin.Add(-30*time.Hour)
 	if v := w.tick(); !strings.HasSuffix(v.Findings[0].What, "since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host") {
-		t.Errorf("another day: %s", v.Findings[0].What)
+		t.Errorf("another day: got %s, want \"since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host\" at its end", v.Findings[0].What)
 	}
 }
 
@@ -212,24 +213,25 @@ func TestHealthyLine(t *testing.T) {
 	w := mariadb()
 	w.values[statusPrefix+"threads_running"] = 2
 	if v := w.tick(); v.Words != "healthy: 1.2 k questions/s, 2 threads running, disk flushes in 1.1 ms" || v.State != StateOK {
-		t.Errorf("%s", v.Words)
+		t.Errorf("got %s; want v.Words \"healthy: 1.2 k questions/s, 2 threads running, disk flushes in 1.1 ms\", v.State StateOK", v.Words)
 	}
 	w.snap.Gaps = []fleet.Trouble{{What: "x"}}
 	replica(w)
 	if v := w.tick(); v.Words != "healthy: 1.2 k questions/s, 2 threads running, 0 s behind db1, disk flushes in 1.1 ms, 1 thing cannot be read" {
-		t.Errorf("%s", v.Words)
+		t.Errorf("got %s, want \"healthy: 1.2 k questions/s, 2 threads running, 0 s behind db1, disk flushes in 1.1 ms, 1 thing cannot be read\"",
+			v.Words)
 	}
 	if v := host().tick(); v.Words != "healthy: 15 % of 2 processors busy, 8 GiB memory available, disk flushes in 1.1 ms" {
-		t.Errorf("%s", v.Words)
+		t.Errorf("got %s, want \"healthy: 15 %% of 2 processors busy, 8 GiB memory available, disk flushes in 1.1 ms\"", v.Words)
 	}
 	bare := newWorld(fleet.KindServer)
 	bare.snap.Value, bare.snap.Rate, bare.snap.Keys, bare.snap.Text = nil, nil, nil, nil
 	if v := bare.tick(); v.Words != "healthy" {
-		t.Errorf("nothing known: %+v", v)
+		t.Errorf("nothing known: got %+v, want Words \"healthy\"", v)
 	}
 }
 
-// A condition that comes and goes within three seconds is never told.
+// A condition that comes and goes within three seconds is never reported.
 func TestFlicker(t *testing.T) {
 	w := mysql97()
 	for n := range 60 {
@@ -238,7 +240,7 @@ func TestFlicker(t *testing.T) {
 			w.values[statusPrefix+"threads_connected"] = 190
 		}
 		if v := w.tick(); len(v.Findings) > 0 {
-			t.Fatalf("second %d: %+v", n, v)
+			t.Fatalf("second %d: got %+v, want none", n, v)
 		}
 	}
 }
@@ -250,12 +252,12 @@ func TestNoGalera(t *testing.T) {
 	w.values[statusPrefix+"wsrep_cluster_size"], w.values[statusPrefix+"wsrep_local_state"] = 0, 0
 	for range 10 {
 		if v := w.tick(); v.State != StateOK {
-			t.Fatalf("%+v", v)
+			t.Fatalf("got %+v, want State StateOK", v)
 		}
 	}
 }
 
-// What sways around a limit is told at its worst.
+// What sways around a limit is reported at its worst.
 func TestSeverityDoesNotFlicker(t *testing.T) {
 	w := mysql97()
 	changes, last := 0, fleet.SeverityInfo
@@ -269,7 +271,7 @@ func TestSeverityDoesNotFlicker(t *testing.T) {
 		}
 	}
 	if changes != 1 || last != fleet.SeverityCritical {
-		t.Errorf("%d changes, %v at last", changes, last)
+		t.Errorf("got %d changes, %v at last; want changes 1, last fleet.SeverityCritical", changes, last)
 	}
 	w.values[statusPrefix+"threads_connected"] = 188
 	var v Verdict
@@ -277,7 +279,7 @@ func TestSeverityDoesNotFlicker(t *testing.T) {
 		v = w.tick()
 	}
 	if f := find(v, "conn.saturation"); f == nil || f.Severity != fleet.SeverityWarning {
-		t.Errorf("it got better: %+v", v)
+		t.Errorf("it got better: %+v; want f not nil, f.Severity fleet.SeverityWarning", v)
 	}
 }
 
@@ -298,14 +300,14 @@ func TestWorstFirstAndClockSetBack(t *testing.T) {
 		ids = append(ids, f.ID)
 	}
 	if got := fmt.Sprint(ids); got != "[repl.stopped conn.saturation repl.writable]" {
-		t.Errorf("order %s", got)
+		t.Errorf("order %s, want \"[repl.stopped conn.saturation repl.writable]\"", got)
 	}
 	if !strings.HasSuffix(v.Words, ": broken; and 2 more findings") || v.State != StateCritical {
-		t.Errorf("%s: %s", v.State, v.Words)
+		t.Errorf("%s: got %s; want \": broken; and 2 more findings\" at its end, v.State StateCritical", v.State, v.Words)
 	}
 	w.snap.Now = w.snap.Now.Add(-time.Hour)
 	if v := w.tick(); len(v.Findings) != 0 {
-		t.Errorf("a clock set back begins anew: %+v", v)
+		t.Errorf("a clock set back begins anew: got %+v, want none", v)
 	}
 }
 
@@ -324,7 +326,7 @@ func TestCompare(t *testing.T) {
 				want = 1
 			}
 			if got := Compare(order[i], order[k]); got != want {
-				t.Errorf("Compare(%d, %d) = %d", i, k, got)
+				t.Errorf("Compare(%d, %d) = %d; want %d", i, k, got, want)
 			}
 		}
 	}
@@ -371,7 +373,7 @@ func TestReadmeListsTheRules(t *testing.T) {
 		}
 		for _, m := range regexp.MustCompile(`(?:id|ID): "([a-z_.]+)"`).FindAllStringSubmatch(string(text), -1) {
 			if found++; !listed[m[1]] || !tried[m[1]] {
-				t.Errorf("%s: listed %v, tried %v", m[1], listed[m[1]], tried[m[1]])
+				t.Errorf("%s: listed %v, tried %v; want listed[m[1]] true, tried[m[1]] true", m[1], listed[m[1]], tried[m[1]])
 			}
 		}
 	}
@@ -388,7 +390,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// What a rule has to tell apart beside its numbers.
+// What a rule has to distinguish besides its numbers.
 func TestRemedies(t *testing.T) {
 	const key = `{channel_name="",connection_name="",master_host="db1",master_uuid=""}`
 	for _, c := range []struct {
@@ -455,7 +457,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// The words in which findings tell what stands beside the number.
+// The words in which findings say what goes with the number.
 func TestTails(t *testing.T) {
 	for _, c := range []struct {
 		name, on, id string
@@ -611,7 +613,7 @@ func TestTimeThatJumps(t *testing.T) {
 	}
 }
 
-// What was pending or told is forgotten with the server.
+// What was pending or reported is forgotten with the server.
 func TestDownForgets(t *testing.T) {
 	w := mysql97()
 	w.values[statusPrefix+"threads_connected"] = 190
@@ -636,7 +638,7 @@ func TestDownForgets(t *testing.T) {
 	h := host()
 	h.snap.Up, h.snap.DownSince, h.snap.Down.Why = false, begin, "zone is odd"
 	if v := h.tick(); v.Words != "the host zone is odd since 10:30:00" {
-		t.Errorf("got %q", v.Words)
+		t.Errorf("got %q, want \"the host zone is odd since 10:30:00\"", v.Words)
 	}
 	h.snap.Down.Why = "a" + strings.Repeat("b", 300) + ":"
 	if v := h.tick(); len([]rune(v.Words)) != len("the host cannot be read since 10:30:00: ")+200 {
@@ -649,7 +651,7 @@ func TestBusiestFlush(t *testing.T) {
 	w := mariadb()
 	h := w.host
 	h.rates[flushCount+`{device="vdb"}`], h.rates[flushTime+`{device="vdb"}`] = 200, 200*0.004
-	h.rates[flushCount+`{device="vdc"}`] = 900 // nobody knows how long these take
+	h.rates[flushCount+`{device="vdc"}`] = 900 // it is unknown how long these take
 	if v := w.tick(); !strings.Contains(v.Words, "disk flushes in 4 ms") {
 		t.Errorf("got %q, want the 4 ms of vdb", v.Words)
 	}
@@ -662,7 +664,7 @@ func TestBusiestFlush(t *testing.T) {
 	}
 }
 
-// What has stood exactly at a limit since the beginning, so that no mean over some seconds lies beside it.
+// What has been exactly at a limit since the beginning, so that no mean over some seconds differs from it.
 func TestAtTheLimit(t *testing.T) {
 	const channel = `{channel_name="c",connection_name="",master_host="",master_uuid=""}`
 	for _, c := range []struct{ on, set, id, want string }{
@@ -711,7 +713,7 @@ func TestAtTheLimit(t *testing.T) {
 	}
 }
 
-// What a server does is told as such, and what an error says as its words.
+// What a server does is reported as such, and what an error says as its words.
 func TestReasons(t *testing.T) {
 	for reason, words := range map[string]string{
 		"answers late": "the server answers late since 10:30:00", "zigzags": "the server zigzags since 10:30:00", "{odd": "the server cannot be read since 10:30:00: {odd", "`odd": "the server cannot be read since 10:30:00: `odd",
@@ -725,7 +727,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The kernel's kill is told for five minutes and no longer, with the second in which it was seen.
+// The kernel's kill is reported for five minutes and no longer, with the second in which it was seen.
 func TestOOMKillEnds(t *testing.T) {
 	w := host()
 	w.rates["node_vmstat_oom_kill"] = 1

@@ -31,7 +31,7 @@ type start struct {
 // that is in the middle of a log.
 func (f *follower) begin(ctx context.Context) (start, error) {
 	from, err := f.find(ctx)
-	if errors.Is(err, fs.ErrNotExist) { // what was listed was finished meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // what was listed has been finished since
 		return f.find(ctx)
 	}
 	return from, err
@@ -44,7 +44,7 @@ func (f *follower) find(ctx context.Context) (start, error) {
 	}
 	defer c.Close()
 	f.identity = c.Server.ID
-	// Whose account may not ask, may not read the logs either; that error is told by what follows.
+	// An account that may not ask may not read the logs either; that error is reported by what follows.
 	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && !f.retrying {
 		f.note(true, "%s", filter)
 	}
@@ -76,7 +76,7 @@ func latest(s Series) time.Time { return s.Logs[len(s.Logs)-1].Last }
 // fresh begins a series with the oldest log that the server has.
 func (f *follower) fresh(ctx context.Context, unique bool, list []Series, logs []mysql.Log) (start, error) {
 	key := f.identity
-	if !unique { // the time at which its oldest log was begun tells a server from a later one with the same number.
+	if !unique { // the time at which its oldest log was begun distinguishes a server from a later one with the same number.
 		head, err := f.serverHead(ctx, logs[0].Name, 1)
 		if err != nil {
 			return start{}, err
@@ -107,7 +107,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 		return f.resumeBehind(ctx, s, newest, logs, i)
 	}
 	if newest.Size == logs[i].Size && i+1 < len(logs) && !newest.Locked {
-		// Complete, and who wrote it may have been killed before it was on disk, or signed.
+		// Complete, but its writer may have been killed before it was on disk, or signed.
 		if err := errors.Join(syncPath(path), f.vouchComplete(ctx, path)); errors.Is(err, binlogevent.ErrDamaged) {
 			return f.replaceDamaged(ctx, s.Key, path, err)
 		} else if err != nil {
@@ -165,7 +165,7 @@ func (f *follower) vouchComplete(ctx context.Context, path string) error {
 	return errors.Join(f.vouch(ctx, w), w.close())
 }
 
-// resumeBehind goes on with the log behind a complete one.
+// resumeBehind goes on with the log after a complete one.
 func (f *follower) resumeBehind(ctx context.Context, s Series, newest Log, logs []mysql.Log, i int) (from start, ok bool, err error) {
 	if logs[i].Size != newest.Size {
 		return from, false, nil
@@ -196,7 +196,7 @@ func (f *follower) pastGap(s Series, newest Log, logs []mysql.Log) (from start, 
 
 func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
-// replaceDamaged sets a log aside that is damaged in front of its end, and fetches it again.
+// replaceDamaged sets a log aside that is damaged before its end, and fetches it again.
 func (f *follower) replaceDamaged(ctx context.Context, key, path string, why error) (start, bool, error) {
 	to := path + setAside + time.Now().UTC().Format("20060102T150405.000Z")
 	if err := os.Rename(path, to); err != nil {
@@ -210,7 +210,7 @@ func (f *follower) replaceDamaged(ctx context.Context, key, path string, why err
 	return start{name: filepath.Base(path), pos: int64(len(binlogevent.Magic))}, true, syncPath(filepath.Dir(path))
 }
 
-// sameTail says whether the last event of a log is the one that the server has there.
+// sameTail reports whether the last event of a log is the one that the server has there.
 func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, error) {
 	if w.last == 0 {
 		return true, nil // nothing in it
@@ -240,7 +240,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	}
 	theirs, err := f.serverEvent(ctx, l.Name, w.last, binlogevent.ParseHeader(ours).Type)
 	if err != nil {
-		// A position that is no event's beginning there, or a log that is no longer what it was. Any other trouble tells nothing.
+		// A position that is no event's beginning there, or a log that is no longer what it was. Any other error means nothing.
 		if mysql.LogRefused(err) || errors.Is(err, wire.ErrEndOfLogs) || errors.Is(err, binlogevent.ErrDamaged) {
 			return false, nil
 		}
@@ -249,7 +249,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	return string(theirs) == string(ours), nil
 }
 
-// patienceOfOne is how long the server may be silent that shall send what it has.
+// patienceOfOne is how long a server that has data to send may be silent.
 const patienceOfOne = 10 * time.Second
 
 // serverEvent fetches the event that begins at a position.

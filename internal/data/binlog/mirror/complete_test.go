@@ -21,7 +21,7 @@ func TestFollowBehindComplete(t *testing.T) {
 	load(t, db, 5, 10)
 	logs, names := serverLogs(t, n), []string{"binlog.000001", "binlog.000002", "binlog.000003"}
 	if len(logs) != len(names) {
-		t.Fatalf("%d logs", len(logs))
+		t.Fatalf("got %d logs, want %d", len(logs), len(names))
 	}
 	first := t.TempDir()
 	if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(first), Dir: first, Once: true}); err != nil {
@@ -29,7 +29,7 @@ func TestFollowBehindComplete(t *testing.T) {
 	}
 	list, err := List(t.Context(), folder(first), first)
 	if err != nil || len(list) != 1 {
-		t.Fatalf("%d series: %v", len(list), err)
+		t.Fatalf("got %d series: %v; want 1", len(list), err)
 	}
 	// killed is a place as the process left it, with so many complete logs and the next one empty.
 	killed := func(t *testing.T, place Place, dir string, complete int) {
@@ -55,7 +55,7 @@ func TestFollowBehindComplete(t *testing.T) {
 		t.Helper()
 		o := Options{Target: target(t, n), Place: place, Dir: dir, Once: true, Note: func(n Note) {
 			if n.Warning {
-				t.Error(n.Text)
+				t.Errorf("got %v, want n.Warning false", n.Text)
 			}
 		}}
 		if err := Follow(t.Context(), o); err != nil {
@@ -63,7 +63,7 @@ func TestFollowBehindComplete(t *testing.T) {
 		}
 		all, err := List(t.Context(), read, dir)
 		if err != nil || len(all) != 1 || len(all[0].Logs) != len(names) {
-			t.Fatalf("%+v: %v", all, err)
+			t.Fatalf("got %+v: %v; want len(all) 1, len(all[0].Logs) %v", all, err, len(names))
 		}
 		sameIn(t, read, dir, serverLogs(t, n)) // MariaDB may have written a checkpoint since
 	}
@@ -85,17 +85,17 @@ func TestFollowBehindComplete(t *testing.T) {
 		writer := keyed(sealed, repo.Keys{CacheDir: cache})
 		grown, err := filepath.Glob(filepath.Join(cache, "growing-*"))
 		if err != nil || len(grown) != 1 {
-			t.Fatalf("%v: %v", grown, err)
+			t.Fatalf("%v: got %v; want length 1", grown, err)
 		}
 		if err := os.RemoveAll(grown[0]); err != nil {
 			t.Fatal(err)
 		}
 		err = Follow(t.Context(), Options{Target: target(t, n), Place: writer, Dir: sealed, Once: true})
 		if !errors.Is(err, repo.ErrNoKey) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want repo.ErrNoKey", err)
 		}
 		if all, err := List(t.Context(), writer, sealed); err != nil || len(all) != 1 {
-			t.Errorf("%d series: %v", len(all), err)
+			t.Errorf("got %d series: %v; want 1", len(all), err)
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 )
 
-// Counted is what counts of a series for who only looks: the newest run of logs that are signed, as far as their indexes tell, by those with
-// whom the place's policy reckons. No restore reads the others. Bytes are not looked at, which Verify does. doubt says what does not count,
+// Counted is what counts of a series for a reader: the newest run of logs that are signed, as far as their indexes say, by keys that
+// the place's policy trusts. No restore reads the others. Bytes are not looked at; Verify does that. doubt says what does not count,
 // and why; "": all does, as without a policy.
 func (s Series) Counted(ctx context.Context, place Place, dir string) (counted Series, doubt string, err error) {
 	if place.Policy == nil {
@@ -30,7 +30,7 @@ func (s Series) Counted(ctx context.Context, place Place, dir string) (counted S
 		}
 		switch {
 		case errors.Is(err, errNotYet):
-		case !errors.Is(err, repo.ErrUnsigned) && !errors.Is(err, repo.ErrForeign) && !errors.Is(err, repo.ErrForged) && !errors.Is(err, repo.ErrDamaged):
+		case !repo.Untrusted(err) && !errors.Is(err, repo.ErrForged) && !errors.Is(err, repo.ErrDamaged):
 			return counted, "", err
 		default:
 			if strange++; strange == 1 {
@@ -42,7 +42,7 @@ func (s Series) Counted(ctx context.Context, place Place, dir string) (counted S
 			end = i
 		}
 	}
-	if len(counted.Logs) == 0 { // all behind the newest strange one, or all of them
+	if len(counted.Logs) == 0 { // all after the newest foreign one, or all of them
 		counted.Logs = s.Logs[:end]
 	}
 	if strange > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// TestCounted: who only looks reckons with no log that no restore would read, wherever in a series it lies, and says so; what has no index is
+// TestCounted: a reader counts no log that no restore would read, wherever in a series it is, and says so; what has no index is
 // named and is none of the logs.
 func TestCounted(t *testing.T) {
 	key := func() ed25519.PrivateKey {
@@ -52,7 +52,7 @@ func TestCounted(t *testing.T) {
 		put(name+extIndex, b)
 	}
 	for i, c := range []struct {
-		by    string // of the logs, in order: m mine, f foreign, n nobody, c changed since
+		by    string // of the logs, in order: m mine, f foreign, n none, c changed since
 		want  string // the numbers of those that count
 		doubt string
 	}{
@@ -80,7 +80,7 @@ func TestCounted(t *testing.T) {
 		}
 		list, err := List(t.Context(), place, dir)
 		if err != nil || len(list) != 1 || len(list[0].Logs) != len(c.by) {
-			t.Fatalf("%d: %+v, %v", i, list, err)
+			t.Fatalf("%d: got %+v, %v; want len(list) 1, len(list[0].Logs) %v", i, list, err, len(c.by))
 		}
 		looks := place
 		looks.Policy = onlyKey{key: repo.PublicOf(mine)}
@@ -93,7 +93,7 @@ func TestCounted(t *testing.T) {
 			t.Errorf("%s: %s count, %q, %v", c.by, got, doubt, err)
 		}
 		if s, doubt, err := list[0].Counted(t.Context(), place, dir); err != nil || doubt != "" || len(s.Logs) != len(c.by) {
-			t.Errorf("%s without a policy: %d count, %q, %v", c.by, len(s.Logs), doubt, err)
+			t.Errorf("%s without a policy: %d count, %q, %v; want doubt \"\", len(s.Logs) %d", c.by, len(s.Logs), doubt, err, len(c.by))
 		}
 	}
 	put("b.000009"+extPacked, nil)
@@ -101,6 +101,7 @@ func TestCounted(t *testing.T) {
 	put("b.000001"+extPacked, nil)
 	list, err := List(t.Context(), place, dir)
 	if err != nil || len(list) != 1 || strings.Join(list[0].Lost, " ") != "b.000009 b.000010" || !strings.Contains(list[0].Lacks(), "2 logs are there (b.000009, b.000010) without an index") {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("got %+v, %v; want len(list) 1, strings.Join(list[0].Lost, \" \") \"b.000009 b.000010\", \"2 logs are there (b.000009, b.000010) without an index\" in list[0].Lacks()",
+			list, err)
 	}
 }

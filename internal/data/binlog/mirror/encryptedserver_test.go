@@ -38,7 +38,7 @@ func TestFollowEncrypted(t *testing.T) {
 	}
 	defer in.Close()
 	if _, err := binlog.Scan(t.Context(), "binlog.000001", in); !errors.Is(err, binlogevent.ErrEncrypted) {
-		t.Errorf("the server's file: %v", err)
+		t.Errorf("the server's file: got %v, want binlogevent.ErrEncrypted", err)
 	}
 	dir := t.TempDir()
 	for range 2 { // the second time it goes on where it was
@@ -54,11 +54,12 @@ func TestFollowEncrypted(t *testing.T) {
 	}
 	own := serverLogs(t, n)
 	if len(list) != 1 || len(list[0].Logs) != len(own) {
-		t.Fatalf("%d series, %d logs, the server has %d", len(list), len(list[0].Logs), len(own))
+		t.Fatalf("%d series, %d logs, the server has %d; want len(list) 1, len(list[0].Logs) %d", len(list), len(list[0].Logs), len(own), len(own))
 	}
 	for _, l := range list[0].Logs {
 		if l.Size != int64(len(own[l.Name])) || !l.Decrypted {
-			t.Errorf("%s: %d bytes, the server has %d; decrypted: %v", l.Name, l.Size, len(own[l.Name]), l.Decrypted)
+			t.Errorf("%s: %d bytes, the server has %d; decrypted: %v; want l.Size int64(len(own[l.Name])), l.Decrypted true",
+				l.Name, l.Size, len(own[l.Name]), l.Decrypted)
 		}
 	}
 	tool, err := exec.LookPath("mariadb-binlog")
@@ -72,7 +73,7 @@ func TestFollowEncrypted(t *testing.T) {
 	same(t, dir, logs)
 }
 
-// readable is a log of MariaDB's with the event passed over that says that it is encrypted, which this one is not.
+// readable is a log of MariaDB's without the event that says that it is encrypted, which this one is not.
 func readable(log []byte) []byte {
 	out := slices.Clone(log[:len(binlogevent.Magic)])
 	for b := log[len(binlogevent.Magic):]; len(b) > 0; {
@@ -106,7 +107,7 @@ func raw(t *testing.T, n *sandbox.Node, tool ...string) map[string][]byte {
 }
 
 // TestFollowEncryptedMySQL mirrors logs that MySQL keeps encrypted: what it decrypts is what mysqlbinlog gets, byte by byte, and
-// the mirror goes on behind a finished log although the server's file is longer.
+// the mirror goes on after a finished log although the server's file is longer.
 func TestFollowEncryptedMySQL(t *testing.T) {
 	n := sandboxtest.Up(t, "mysql-9.7", settings("mysql-9.7")...)
 	tools := withKeyring(t, n)
@@ -125,7 +126,7 @@ func TestFollowEncryptedMySQL(t *testing.T) {
 	once()
 	list, err := List(t.Context(), folder(dir), dir)
 	if err != nil || len(list) != 1 {
-		t.Fatalf("%d series: %v", len(list), err)
+		t.Fatalf("got %d series: %v; want 1", len(list), err)
 	}
 	logs := list[0].Logs
 	if err := os.Remove(filepath.Join(dir, root, list[0].Key, logs[len(logs)-1].Name)); err != nil { // as if it had been killed before it began it
@@ -133,10 +134,10 @@ func TestFollowEncryptedMySQL(t *testing.T) {
 	}
 	once()
 	if list, err = List(t.Context(), folder(dir), dir); err != nil || len(list) != 1 {
-		t.Fatalf("%d series: %v", len(list), err)
+		t.Fatalf("got %d series: %v; want 1", len(list), err)
 	}
 	if got := same(t, dir, raw(t, n, append(slices.Clip(tools[:len(tools)-1]), filepath.Join(filepath.Dir(tools[len(tools)-1]), "../bin/mysqlbinlog"))...)); got < 3 {
-		t.Errorf("%d logs", got)
+		t.Errorf("got %d logs, want at least 3", got)
 	}
 	own, err := os.ReadFile(filepath.Join(n.Datadir, logs[len(logs)-1].Name))
 	if err != nil || !bytes.HasPrefix(own, []byte("\xfdbin")) {
@@ -144,8 +145,8 @@ func TestFollowEncryptedMySQL(t *testing.T) {
 	}
 }
 
-// withKeyring starts a MySQL server again with a keyring in a file, which has to be named beside the program: there a link to the program
-// is made. It gives what leads to the program: its loader, its path.
+// withKeyring starts a MySQL server again with a keyring in a file, which must be named next to the program: a link to the program
+// is made there. It returns what leads to the program: its loader, its path.
 func withKeyring(t *testing.T, n *sandbox.Node) (program []string) {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", n.PID))

@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// address is one under which servers take turns, as behind a proxy or a name that moves.
+// address is one that servers share in turn, as with a proxy or a name that moves.
 type address struct {
 	ln net.Listener
 
@@ -49,7 +49,7 @@ func addressAt(t *testing.T, host string, sockets ...string) *address {
 	return a
 }
 
-// move gives the address to other servers, and cuts what is connected.
+// move points the address at other servers, and cuts existing connections.
 func (a *address) move(sockets ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,8 +113,8 @@ func TestFailover(t *testing.T) {
 			at.move(young.Socket)
 			load(t, sql2, 100, 140)
 			await(t, dir, young)
-			// Nobody knows which is which, and both are written to. The mirror asks who it is over one connection; the next but one, which
-			// is to compare the newest event, goes to the other server.
+			// There is no telling which is which, and both are written to. The mirror identifies the server over one connection; the next
+			// but one, which compares the newest event, goes to the other server.
 			load(t, sql1, 200, 240)
 			load(t, sql2, 400, 440)
 			at.move(old.Socket, young.Socket, young.Socket, old.Socket)

@@ -24,7 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/squeeze"
 )
 
-// finisher puts finished logs in their place, one after the other, in its own goroutine until ctx ends. What fails is tried
+// finisher stores finished logs, one after the other, in its own goroutine until ctx ends. What fails is tried
 // again: the log stays where it was written.
 func (f *follower) finisher(ctx context.Context) {
 	wait, last := time.Second, ""
@@ -53,7 +53,7 @@ func (f *follower) finisher(ctx context.Context) {
 	}
 }
 
-// finishAll finishes every log behind which there is another one, then removes what is too old.
+// finishAll finishes every log that is followed by another one, then removes what is too old.
 func (f *follower) finishAll(ctx context.Context) error {
 	f.finishing.Lock()
 	defer f.finishing.Unlock()
@@ -136,9 +136,9 @@ func removeLocal(path string) error {
 	return nil
 }
 
-// store puts a log in its place, compressed and, if the place is, encrypted, and compares what is there with what was written.
-// An encrypted log cannot be read back by who only writes: what was compressed is unpacked again on the way, and what is stored
-// is compared with what was sent.
+// store stores a log, compressed and, if the place is encrypted, encrypted, and compares what is there with what was written.
+// A process that only has the key to write cannot read an encrypted log back: the compressed log is unpacked again on the way, and what is
+// stored is compared with what was sent.
 func (f *follower) store(ctx context.Context, name, path string) (binlog.Index, error) {
 	p, err := f.pack(ctx, name+f.o.Place.ext(), path)
 	if err != nil {
@@ -331,7 +331,7 @@ func plainSum(in io.ReadCloser) (string, error) {
 }
 
 // Verify reads a finished log and compares it with its index. Of an encrypted one the stored bytes are compared, and what they
-// hold, too, where an identity opens them.
+// hold, too, if an identity opens them.
 func Verify(ctx context.Context, place Place, key string, l Log) error {
 	name := root + key + "/" + l.Name
 	if err := place.accept(place.complete(key, l.Index), l.Signature); err != nil {

@@ -20,17 +20,17 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// Options say what is mirrored and where to.
+// Options say what to mirror and where.
 type Options struct {
 	Target    mysql.Target
 	Place     Place         // of finished logs
 	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
-	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
+	SemiSync  bool          // acknowledge what is on disk, if the server waits for that
 	Once      bool          // end when everything is here that the server has now
 	Patient   bool          // wait also for a server that is not there at the start
 	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
 	Keep      time.Duration // remove finished logs whose last event is older; 0: never
-	Heartbeat time.Duration // how often the server says that it lives; after ten without a word it is asked again; 0: a second
+	Heartbeat time.Duration // how often the server sends a heartbeat; after ten without a word it is asked again; 0: a second
 
 	Note   func(Note)   // what happened, for people; from one goroutine at a time. May be nil.
 	Status func(Status) // how far it is, several times a second. May be nil.
@@ -58,8 +58,8 @@ type Status struct {
 var ErrInUse = errors.New("another process mirrors into this folder")
 
 // Follow mirrors until ctx ends, with Once until everything is here. It survives cuts of the connection and of the server; it
-// ends with an error only where waiting does not help: a wrong account, no binary log, a folder in use; unless it is Patient also
-// an unknown host, or nobody who listens there, at the start. With Once it also ends when the server cannot be reached at all, or
+// ends with an error only if waiting does not help: a wrong account, no binary log, a folder in use; unless it is Patient also
+// an unknown host, or nothing listening there, at the start. With Once it also ends when the server cannot be reached at all, or
 // was gone for a minute.
 func Follow(ctx context.Context, o Options) error {
 	if o.Heartbeat <= 0 {
@@ -130,7 +130,7 @@ type follower struct {
 	storing  string     // path of the log that the finisher has
 	received int64
 	durable  int64 // bytes that were put on disk
-	retrying bool  // nothing was since the last trouble
+	retrying bool  // nothing was since the last error
 	from     start // of the session
 	meter    meter
 	looked   int64 // position at which the clock was asked last
@@ -160,7 +160,7 @@ func (f *follower) loop(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err == nil || errors.Is(err, wire.ErrEndOfLogs):
 			return nil
-		case permanent(err), f.o.Once && errors.Is(err, errDisk): // who follows for good waits for room
+		case permanent(err), f.o.Once && errors.Is(err, errDisk): // a permanent follower waits for space
 			return err
 		case f.identity == "" && !f.o.Patient && notThere(err):
 			return err
@@ -169,7 +169,7 @@ func (f *follower) loop(ctx context.Context) error {
 			wait, lastText = 100*time.Millisecond, ""
 			moved = time.Now()
 		}
-		if f.o.Once && (f.identity == "" || time.Since(moved) > oncePatience) { // a server that never answered, or that stays away
+		if f.o.Once && (f.identity == "" || time.Since(moved) > oncePatience) { // a server that never answered, or does not come back
 			return err
 		}
 		if text := err.Error(); text != lastText {
@@ -187,7 +187,7 @@ func (f *follower) loop(ctx context.Context) error {
 // oncePatience is how long Follow with Once waits for a server that it has reached to come back.
 const oncePatience = time.Minute
 
-// permanent says whether waiting does not help against an error.
+// permanent reports whether waiting does not help against an error.
 func permanent(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:
@@ -196,7 +196,7 @@ func permanent(err error) bool {
 	return errors.Is(err, errNoLog) || errors.Is(err, ErrForeign) || errors.Is(err, repo.ErrNoKey)
 }
 
-// notThere says that nobody can be a server at that address now.
+// notThere reports whether no server can be at that address now.
 func notThere(err error) bool {
 	c := mysql.ClassOf(err)
 	return c == mysql.ClassUnreachable || c == mysql.ClassRefused
@@ -312,8 +312,8 @@ func (f *follower) lull(d *mysql.Dump) error {
 	return f.settle(d, true)
 }
 
-// dueSync says whether it is time to put on disk what came: at once when the server waits for it and nothing more is waiting to
-// be read, or when that much came that the disk shall not rest.
+// dueSync reports whether it is time to put on disk what came: immediately when the server waits for it and nothing more is waiting to
+// be read, or when so much came that the disk must not be idle.
 func (f *follower) dueSync(idle bool) bool {
 	if idle && f.acking || f.w.pos-f.w.synced >= syncBytes {
 		return true
@@ -325,7 +325,7 @@ func (f *follower) dueSync(idle bool) bool {
 	return time.Since(f.w.syncTime) >= every
 }
 
-// came writes what came when no more is waiting to be read. It is synced when it is time: at once when the server waits for that,
+// came writes what came when no more is waiting to be read. It is synced when it is time: immediately if the server waits for that,
 // else while more is taken, so that a slow disk delays nothing but itself. While more is waiting, nothing is looked at for each event.
 func (f *follower) came(d *mysql.Dump, idle bool) error {
 	if f.w == nil || !idle && f.w.pos-f.looked < 64<<10 && f.w.pos >= f.looked {
@@ -352,7 +352,7 @@ func (f *follower) came(d *mysql.Dump, idle bool) error {
 	return err
 }
 
-// gained tells what a sync put on disk.
+// gained reports what a sync put on disk.
 func (f *follower) gained(before int64, idle bool) {
 	n := f.w.synced - before
 	if n <= 0 {
@@ -431,7 +431,7 @@ func (f *follower) rotate(d *mysql.Dump, r binlogevent.Rotate) error {
 	return nil
 }
 
-// isBlank says whether a file has not even the beginning of a log.
+// isBlank reports whether a file has not even the beginning of a log.
 func isBlank(place Place, path string) bool {
 	in, err := openLocal(place, path)
 	if err != nil {
@@ -507,7 +507,7 @@ func (f *follower) wake() {
 // meter measures lag and rate.
 type meter struct {
 	told     time.Time
-	last     int64 // bytes at told
+	last     int64 // bytes when last reported
 	newest   uint32
 	lag      time.Duration
 	lastRate float64
@@ -520,7 +520,7 @@ func (m *meter) event(h *binlogevent.Header) {
 }
 
 // durable computes the lag when the newest event is on disk. A log's times are whole seconds, mostly of a statement's
-// beginning: below a second nothing can be told.
+// beginning: a lag below a second cannot be measured.
 func (m *meter) durable() {
 	m.lag = max(0, time.Since(time.Unix(int64(m.newest)+1, 0)))
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// helperEnv makes the test program a mirror of its own, which a test can kill: folder, folder of keys or nothing, semi-sync or
+// helperEnv makes the test program a separate mirror, which a test can kill: folder, folder of keys or nothing, semi-sync or
 // nothing, DSN.
 const helperEnv = "RISSO_TEST_MIRROR"
 
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testKey signs what tests mirror, in processes of their own, too.
+// testKey signs what tests mirror, in separate processes, too.
 var testKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
 
 // onlyKey is a policy that trusts one key; unsigned: also what is not signed.
@@ -154,12 +154,12 @@ func load(t *testing.T, db *sql.DB, from, to int) {
 	}
 }
 
-// serverLogs are the logs in a server's folder, with the flag cleared that tells that one is being written.
+// serverLogs are the logs in a server's folder, with the flag for a log that is being written cleared.
 func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]")) // beside them MariaDB 11.4 has indexes of GTIDs, .idx
+	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]")) // MariaDB 11.4 also has indexes of GTIDs, .idx
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no binary logs in %s: %v", n.Datadir, err)
+		t.Fatalf("no binary logs in %s: got %v; want len(paths) not 0", n.Datadir, err)
 	}
 	out := map[string][]byte{}
 	for _, p := range paths {
@@ -175,7 +175,7 @@ func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 	return out
 }
 
-// same compares what is mirrored of the newest series of a server with its own files.
+// same compares the mirrored logs of the newest series of a server with the server's own files.
 func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 	t.Helper()
 	return sameIn(t, folder(dir), dir, logs)
@@ -193,7 +193,7 @@ func sameIn(t *testing.T, place Place, dir string, logs map[string][]byte) (comp
 func sameSeries(t *testing.T, s Series, place Place, dir string, logs map[string][]byte) (compared int) {
 	t.Helper()
 	if gaps := s.Gaps(); len(gaps) > 0 {
-		t.Errorf("gaps: %v", gaps)
+		t.Errorf("gaps: got %v, want none", gaps)
 	}
 	place.Policy = onlyKey{key: repo.PublicOf(testKey)} // all of it was signed
 	for i, f := range s.Files(place, dir) {
@@ -228,7 +228,7 @@ func sameSeries(t *testing.T, s Series, place Place, dir string, logs map[string
 	return compared
 }
 
-// onlyCheckpoints says whether there is nothing but what MariaDB writes behind a rotation when it comes to it.
+// onlyCheckpoints reports whether there is nothing but what MariaDB writes after a rotation in its own time.
 func onlyCheckpoints(events []byte) bool {
 	for len(events) >= binlogevent.HeaderLen {
 		h := binlogevent.ParseHeader(events)
@@ -299,7 +299,7 @@ func TestFollow(t *testing.T) {
 			await(t, dir, n)
 			t.Run("second process", func(t *testing.T) {
 				if err := Follow(t.Context(), Options{Target: tg, Place: folder(dir), Dir: dir}); !errors.Is(err, ErrInUse) {
-					t.Errorf("%v", err)
+					t.Errorf("got %v, want ErrInUse", err)
 				}
 			})
 			// The server dies and comes back.
@@ -324,12 +324,12 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// tearTail cuts into the last event of the log that is being written, and puts half an event behind it, as a crash may.
+// tearTail cuts into the last event of the log that is being written, and puts half an event after it, as a crash may.
 func tearTail(t *testing.T, dir string) {
 	t.Helper()
 	logs, err := localLogs(dir)
 	if err != nil || len(logs) == 0 {
-		t.Fatalf("no log is being written: %v", err)
+		t.Fatalf("no log is being written: %v; want len(logs) not 0", err)
 	}
 	p := logs[len(logs)-1].path
 	b, err := os.ReadFile(p)
@@ -362,11 +362,11 @@ func resetKeeps(t *testing.T, db *sql.DB, n *sandbox.Node, dir string) {
 		t.Fatal(err)
 	}
 	if len(after) != len(before)+1 {
-		t.Fatalf("%d series before the reset, %d after it", len(before), len(after))
+		t.Fatalf("got %d series before the reset, %d after it; want %d", len(before), len(after), len(before)+1)
 	}
 	for i, l := range before[0].Logs {
 		if got := after[0].Logs[i]; got.SHA256 != l.SHA256 {
-			t.Errorf("%s was overwritten", l.Name)
+			t.Errorf("%s was overwritten, want got.SHA256 %v", l.Name, l.SHA256)
 		}
 	}
 }
@@ -401,7 +401,7 @@ func TestFollowKilled(t *testing.T) {
 	t.Run("damage", func(t *testing.T) { sealedDamage(t, n, db, sealed, cache, who) })
 }
 
-// encrypted makes an encrypted repository: who reads it, its folder, and that of the keys of the host that writes.
+// encrypted makes an encrypted repository: its reader, its folder, and that of the keys of the host that writes.
 func encrypted(t *testing.T) (who repo.Keys, dir, cache string) {
 	t.Helper()
 	id, err := age.GenerateX25519Identity()
@@ -425,13 +425,13 @@ func noSecrets(t *testing.T, dir string) {
 		b, err := os.ReadFile(path)
 		for _, text := range []string{"INSERT INTO", "xxxxxxxx"} {
 			if bytes.Contains(b, []byte(text)) {
-				t.Errorf("%s has %q in it", path, text)
+				t.Errorf("%s has %q in it, want no []byte(text) in it", path, text)
 			}
 		}
 		return err
 	})
 	if err != nil || files < 3 {
-		t.Fatalf("%d files: %v", files, err)
+		t.Fatalf("got %d files: %v; want at least 3", files, err)
 	}
 }
 
@@ -439,16 +439,16 @@ func noSecrets(t *testing.T, dir string) {
 func withoutKey(t *testing.T, dir string, logs int) {
 	list, err := List(t.Context(), folder(dir), dir)
 	if err != nil || len(list) != 1 || len(list[0].Logs) != logs {
-		t.Fatalf("%+v: %v", list, err)
+		t.Fatalf("got %+v: %v; want len(list) 1, len(list[0].Logs) %v", list, err, logs)
 	}
 	s := list[0]
 	newest := s.Logs[logs-1]
 	if newest.Finished || !newest.Locked || newest.Size == 0 || newest.Last.IsZero() {
-		t.Errorf("the log that is being written: %+v", newest)
+		t.Errorf("the log that is being written: %+v; want Finished false, Locked true, Size not 0, Last.IsZero() false", newest)
 	}
 	for i, f := range s.Files(folder(dir), dir) {
 		if in, err := f.Open(t.Context()); !errors.Is(err, repo.ErrNoKey) {
-			t.Errorf("%s can be opened: %v %v", f.Name, in, err)
+			t.Errorf("%s can be opened: %v %v, want repo.ErrNoKey", f.Name, in, err)
 		}
 		if l := s.Logs[i]; l.Finished {
 			if err := Verify(t.Context(), folder(dir), s.Key, l); err != nil {
@@ -463,7 +463,7 @@ func sealedDamage(t *testing.T, n *sandbox.Node, db *sql.DB, dir, cache string, 
 	writer := keyed(dir, repo.Keys{CacheDir: cache})
 	growing, err := localLogs(dir)
 	if err != nil || len(growing) != 1 {
-		t.Fatalf("%v: %v", growing, err)
+		t.Fatalf("%v: got %v; want length 1", growing, err)
 	}
 	flip := func(path string, from int64) {
 		t.Helper()
@@ -485,10 +485,10 @@ func sealedDamage(t *testing.T, n *sandbox.Node, db *sql.DB, dir, cache string, 
 		}
 	}
 	again(1000)                // a second frame
-	flip(growing[0].path, 600) // behind the head, in the first frame
+	flip(growing[0].path, 600) // after the head, in the first frame
 	again(1010)
 	if aside, _ := filepath.Glob(growing[0].path + setAside + "*"); len(aside) != 1 {
-		t.Errorf("the damaged log was not set aside: %+v", notes)
+		t.Errorf("the damaged log was not set aside: %+v, want len(aside) 1", notes)
 	}
 	sameIn(t, keyed(dir, who), dir, serverLogs(t, n))
 	list, err := List(t.Context(), writer, dir)
@@ -540,9 +540,9 @@ func TestExpired(t *testing.T) {
 		names = append(names, d.Name)
 	}
 	if got := strings.Join(names, " "); got != "b.1 b.2" { // b.4 is old by its clock, but b.3 in front of it stays
-		t.Errorf("%s may go", got)
+		t.Errorf("%s may go, want \"b.1 b.2\"", got)
 	}
 	if got := Expired([]Series{{Logs: []Log{log("b.1", 99, true)}}}, time.Hour, now); len(got) > 0 {
-		t.Errorf("the newest of a series may go: %v", got)
+		t.Errorf("the newest of a series may go: got %v, want none", got)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestNoLog: of a server that writes no binary log a mirror ends and says what mends it; an error whose words have the number of that one is
-// another error.
+// TestNoLog: a mirror of a server that writes no binary log ends with the remedy; an error that only contains that error's number is
+// not mistaken for it.
 func TestNoLog(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
@@ -18,7 +18,7 @@ func TestNoLog(t *testing.T) {
 			n := sandboxtest.Up(t, kind, "skip-log-bin")
 			err := Follow(t.Context(), Options{Target: target(t, n), Dir: t.TempDir(), Once: true, Note: func(Note) {}, Status: func(Status) {}})
 			if !errors.Is(err, errNoLog) {
-				t.Errorf("without a binary log: %v", err)
+				t.Errorf("without a binary log: got %v, want errNoLog", err)
 			}
 		})
 	}

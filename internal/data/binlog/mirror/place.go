@@ -23,7 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 )
 
-// syncPath puts a file or a folder on disk, whoever wrote it.
+// syncPath puts a file or a folder on disk, even if another process wrote it.
 func syncPath(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,7 +40,7 @@ const (
 	setAside  = ".damaged-" // in the names of files that were set aside
 )
 
-// Place is where mirrored logs lie: finished ones for good, beside backups or alone.
+// Place is where mirrored logs are: finished ones for good, next to backups or alone.
 type Place struct {
 	repo.Store
 	Repo *repo.Repo // the repository in the place; nil: there is none. If it is encrypted, so are the logs.
@@ -48,7 +48,7 @@ type Place struct {
 	Signer ed25519.PrivateKey // signs the logs that are mirrored; nil: they are not signed
 	Policy repo.Policy        // whose logs Files opens; nil: all, unchecked
 	Name   string             // by which the policy knows a place without a repository: 32 hexadecimal digits
-	Said   func(string)       // is told what of a log is left out because nobody signed it; nil: nobody
+	Said   func(string)       // is called with what is left out of a log because it is not signed; may be nil
 }
 
 func (p Place) encrypted() bool { return p.Repo != nil && p.Repo.Encrypted() }
@@ -65,7 +65,7 @@ func (p Place) ext() string {
 type Series struct {
 	Key  string // server_uuid, or domain-server-time of MariaDB; with .2 and so on after RESET
 	Logs []Log
-	Lost []string // names of logs that are stored without their index, of which nobody knows what they hold: they are not among Logs
+	Lost []string // names of logs that are stored without their index, whose contents are unknown: they are not among Logs
 }
 
 // Lacks says which logs of the series are there and are not read; "": all are.
@@ -83,10 +83,10 @@ type Log struct {
 	Locked   bool `json:"locked,omitempty"` // it is being written, and no identity opens it: only Name, Size and Last are known, and Last is when it last grew
 }
 
-// List reads which logs are in a place, and in the folder where they are written (the same folder where the place is one).
+// List reads which logs are in a place, and in the folder where they are written (the same folder if the place is one).
 // Unfinished logs are scanned.
 func List(ctx context.Context, place Place, dir string) ([]Series, error) {
-	local, err := localLogs(dir) // first: what is finished meanwhile has its index before it goes
+	local, err := localLogs(dir) // first: a log that is finished in the meantime has its index before it is removed
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 	return list, nil
 }
 
-// unfinished is what is to be listed of a log that is being written, if anything is. What is damaged is listed as far as it is good.
+// unfinished is what to list of a log that is being written, if anything is. What is damaged is listed as far as it is good.
 func unfinished(ctx context.Context, place Place, l localLog) (log Log, listed bool, err error) {
 	x, err := scanFile(ctx, place, l.path)
 	locked := errors.Is(err, repo.ErrNoKey)
@@ -166,7 +166,7 @@ func unfinished(ctx context.Context, place Place, l localLog) (log Log, listed b
 	case err != nil && ctx.Err() != nil:
 		return log, false, context.Cause(ctx)
 	case errors.Is(err, fs.ErrNotExist):
-		// It was finished meanwhile: its index was written before it went.
+		// It has been finished since: its index was written before it went.
 		x, err := readIndex(ctx, place, root+l.key+"/"+l.name+extIndex)
 		if errors.Is(err, fs.ErrNotExist) {
 			return log, false, nil
@@ -178,7 +178,7 @@ func unfinished(ctx context.Context, place Place, l localLog) (log Log, listed b
 		if parts, err := place.signedParts(l.key, l.path); err != nil || len(parts) == 0 {
 			return log, false, err // nothing in it yet
 		}
-		// What was signed of it is gone: whoever reads it is told.
+		// Its signatures are gone: readers are warned.
 	}
 	x.Name = l.name
 	return Log{Index: x, Locked: locked}, true, nil
@@ -193,7 +193,7 @@ func readIndex(ctx context.Context, place Place, name string) (x binlog.Index, e
 	if err := json.NewDecoder(in).Decode(&x); err != nil {
 		return x, fmt.Errorf("read %s: %w", name, err)
 	}
-	if own := strings.TrimSuffix(path.Base(name), extIndex); x.Name != own { // else one log could stand for another
+	if own := strings.TrimSuffix(path.Base(name), extIndex); x.Name != own { // else one log could replace another
 		return x, fmt.Errorf("%s is the index of %q: %w", name, x.Name, repo.ErrDamaged)
 	}
 	return x, nil
@@ -233,7 +233,7 @@ func localLogs(dir string) ([]localLog, error) {
 	return list, nil
 }
 
-// isLog says whether a file's name is that of a log that is being written: it ends in its number.
+// isLog reports whether a file's name is that of a log that is being written: it ends in its number.
 func isLog(name string) bool {
 	return !strings.HasPrefix(name, ".") && !strings.Contains(name, setAside) && binlog.Number(name) > 0
 }
@@ -261,7 +261,7 @@ func scan(ctx context.Context, place Place, name string, in io.Reader) (binlog.I
 	return x, err
 }
 
-// lockedIndex is what can be told of an encrypted log without its key.
+// lockedIndex is what is known of an encrypted log without its key.
 func lockedIndex(p string) (x binlog.Index, err error) {
 	f, err := os.Open(p)
 	if err != nil {
@@ -325,8 +325,8 @@ func openStored(ctx context.Context, place Place, name string) (io.ReadCloser, e
 	return binlog.Uncompressed(in)
 }
 
-// Files gives the logs of a series to read. Where the place has a policy, each is read only as far as it was signed by a trusted key, to
-// the last bit; with an error before the first byte where it was not.
+// Files returns the logs of a series to read. If the place has a policy, each is read only as far as it was signed by a trusted key, to
+// the last bit; otherwise with an error before the first byte.
 func (s Series) Files(place Place, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))
 	for i, l := range s.Logs {
@@ -341,8 +341,8 @@ func (s Series) Files(place Place, dir string) []binlog.File {
 	return list
 }
 
-// least is how many bytes of a log were mirrored, as its index says, or the newest signature of one that grows: of what a disk lost nothing
-// else tells before its mirror goes on.
+// least is how many bytes of a log were mirrored, by its index or the newest signature of one that grows: nothing else shows what a disk lost
+// before its mirror goes on.
 func (p Place) least(key, dir string, l Log) int64 {
 	if l.Finished {
 		return l.Size
@@ -384,7 +384,7 @@ func (s Series) trusted(place Place, dir string, l Log) *trusted {
 				if !errors.Is(err, repo.ErrUnsigned) {
 					return size, sum, err
 				}
-				// Or just now: then it was signed in its index before its own signature went.
+				// Or just now: then it was signed in its index before its own signature was removed.
 				var ierr error
 				if index, ierr = readIndex(ctx, place, name+extIndex); ierr != nil {
 					return size, sum, err

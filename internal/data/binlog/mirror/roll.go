@@ -13,8 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// Of gives those of some series that are a server's, the newest life of it first: the keys of MariaDB's begin with its identity and
-// go on with a time, and after RESET a number follows.
+// Of returns those of some series that are a server's, the newest life of it first: the keys of MariaDB's begin with its identity,
+// followed by a time, and after RESET by a number.
 func Of(all []Series, identity string) []Series {
 	var list []Series
 	for _, s := range all {
@@ -26,7 +26,7 @@ func Of(all []Series, identity string) []Series {
 	return list
 }
 
-// Of says whether a series of logs is of a server.
+// Of reports whether a series of logs is of a server.
 func (s Series) Of(identity string) bool {
 	rest, ok := strings.CutPrefix(s.Key, identity)
 	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
@@ -43,7 +43,7 @@ var (
 type Rolled struct {
 	binlog.RollResult
 	Series Series
-	Newer  string // the key of the series with which the server began its logs anew behind that; nothing of it is applied
+	Newer  string // the key of the series with which the server restarted its logs after that; nothing of it is applied
 }
 
 // Roll plans, and carries that out.
@@ -58,15 +58,15 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 
 // Plan is what would be done, and with which series.
 type Plan struct {
-	*binlog.Plan        // nil where no series was looked at
+	*binlog.Plan        // nil if no series was read
 	Series       Series // as in Rolled
 	Newer        string
 }
 
 // PlanRoll plans to roll a server forward that has a backup, with the one series that goes on from the backup's position: after RESET the newest
-// series is of another history, whose names, places and GTIDs begin anew. Files, From, Own and Moment of o are chosen here. The error wraps
-// ErrNone where nothing is mirrored of the backup's server, binlog.ErrShort where its logs do not yet reach the position, ErrOther where
-// no series is found to continue it, and ErrAnew where the time to stop at lies behind a RESET.
+// series is of another history, whose names, places and GTIDs start over. Files, From, Own and Moment of o are chosen here. The error wraps
+// ErrNone if nothing is mirrored of the backup's server, binlog.ErrShort if its logs do not yet reach the position, ErrOther where
+// no series is found to continue it, and ErrAnew if the time to stop at is after a RESET.
 func PlanRoll(ctx context.Context, place Place, dir string, backup repo.Header, o binlog.RollOptions) (Plan, error) {
 	all, err := List(ctx, place, dir)
 	if err != nil {
@@ -103,26 +103,26 @@ func PlanRoll(ctx context.Context, place Place, dir string, backup repo.Header, 
 	return Plan{Series: list[0]}, fmt.Errorf("%w %s: %w", ErrOther, backup.ID, errors.Join(why...))
 }
 
-// anew refuses a time behind the end of a series, where the server has begun its logs anew since. It is found out before anything is done.
+// anew refuses a time after the end of a series if the server has restarted its logs since. This is found out before anything is done.
 func anew(ctx context.Context, s, newer Series, o binlog.RollOptions) error {
 	begun := newer.Logs[0].First
 	if !o.Stop.Time.After(begun) {
 		return nil
 	}
 	if p, err := binlog.PlanRoll(ctx, o); err != nil || !p.Result.AtEnd {
-		return nil // what is wrong is told by who rolls forward
+		return nil // rolling forward reports what is wrong
 	}
 	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed in between is in neither", ErrAnew, s.Key,
 		latest(s).UTC().Format(time.DateTime+"Z"), newer.Key, begun.UTC().Format(time.DateTime+"Z"))
 }
 
-// beginsBehind says whether it is for its beginning that a series does not continue the backup. One that has a hole further on, or without
+// beginsBehind reports whether a series does not continue the backup because of where it begins. One that has a hole further on, or without
 // GTIDs began before the backup, is the right one, and another that has logs of the same names is not.
 func (s Series) beginsBehind(o binlog.RollOptions, res binlog.RollResult, err error) bool {
 	return errors.Is(err, binlog.ErrGap) && len(res.Stretches) == 0 && (o.From.GTIDSet != "" || s.Logs[0].First.Unix() > o.Moment.Unix())
 }
 
-// doubtful says whether nothing tells that the series was begun before the backup's moment or after it.
+// doubtful reports whether nothing shows if the series was begun before the backup's moment or after it.
 func (s Series) doubtful(o binlog.RollOptions) bool {
 	return o.From.GTIDSet == "" && slices.ContainsFunc(s.Logs, func(l Log) bool { return l.Name == o.From.File && l.First.Unix() == o.Moment.Unix() })
 }

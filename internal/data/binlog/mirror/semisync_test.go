@@ -35,8 +35,8 @@ func number(t *testing.T, db *sql.DB, status string) (n int) {
 	return n
 }
 
-// TestSemiSync lets a server wait for an encrypting mirror: a commit stands while the mirror's process is stopped, and whatever was
-// committed is in the mirror when server and mirror were killed.
+// TestSemiSync lets a server wait for an encrypting mirror: a commit waits while the mirror's process is stopped, and everything that was
+// committed is in the mirror after server and mirror are killed.
 func TestSemiSync(t *testing.T) {
 	for _, c := range []struct{ spec, word, load string }{{"mysql-9.7", "source", "plugin_load_add=semisync_source.so"}, {"mariadb", "master", "max_binlog_size=64K"}} {
 		t.Run(c.spec, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestSemiSync(t *testing.T) {
 				done = append(done, mark(id))
 			}
 			if yes, no := number(t, db, prefix+"_yes_tx"), number(t, db, prefix+"_no_tx"); yes < 20 || no > 0 {
-				t.Errorf("%d transactions were acknowledged, %d were not", yes, no)
+				t.Errorf("%d transactions were acknowledged, %d were not; want yes at least 20, no at most 0", yes, no)
 			}
 			stopped(t, p.Process, db, func() error { return insert(20) })
 			done = append(done, mark(20))
@@ -92,7 +92,7 @@ func TestSemiSync(t *testing.T) {
 			have := contents(t, keyed(dir, who), dir)
 			for _, m := range done {
 				if !bytes.Contains(have, []byte(m)) {
-					t.Errorf("%s was committed and is not in the mirror", m)
+					t.Errorf("%s was committed and is not in the mirror, want []byte(m) in it", m)
 				}
 			}
 			t.Logf("%d commits, all in the mirror", len(done))
@@ -137,12 +137,12 @@ func stopped(t *testing.T, p *os.Process, db *sql.DB, commit func() error) {
 	}
 }
 
-// asleep says whether all threads of a process are stopped: on a starved machine some run on for a while.
+// asleep reports whether all threads of a process are stopped: on a starved machine some run on for a while.
 func asleep(t *testing.T, pid int) bool {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(tasks) == 0 {
-		t.Fatalf("no threads: %v", err)
+		t.Fatalf("no threads: got %v; want len(tasks) not 0", err)
 	}
 	for _, task := range tasks {
 		b, err := os.ReadFile(task)
@@ -156,7 +156,7 @@ func asleep(t *testing.T, pid int) bool {
 	return true
 }
 
-// contents is what is in all logs of a place, one behind the other.
+// contents is what is in all logs of a place, one after the other.
 func contents(t *testing.T, place Place, dir string) []byte {
 	t.Helper()
 	list, err := List(t.Context(), place, dir)

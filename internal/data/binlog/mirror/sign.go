@@ -24,10 +24,10 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// A log that is complete is signed in its index. One that grows is signed as far as it is on disk, each time when more is, beside it: in
-// two records by turns, so that of a process, or a machine, that dies while it writes one the other is whole.
+// A log that is complete is signed in its index. One that grows is signed as far as it is on disk, each time more is, in a file next to it: in
+// two records in turn, so that if a process or a machine dies while it writes one, the other is whole.
 const (
-	extSigned  = ".signed" // of the file beside a log that grows
+	extSigned  = ".signed" // of the file next to a log that grows
 	signedSlot = 1024      // bytes of a record, filled up with blanks
 )
 
@@ -61,7 +61,7 @@ func (p Place) accept(c repo.LogClaim, s *repo.LogSignature) error {
 	return nil
 }
 
-// signedPart is a record beside a log that grows: what is signed of it.
+// signedPart is a record next to a log that grows: what is signed of it.
 type signedPart struct {
 	Size      int64              `json:"size"`
 	Sum       string             `json:"sum"`
@@ -69,7 +69,7 @@ type signedPart struct {
 	slot      int64
 }
 
-// signedParts reads the records beside a log; the longest comes first. What is no record, or is not of that log, is left out.
+// signedParts reads the records next to a log; the longest comes first. Anything else is left out.
 func (p Place) signedParts(key, path string) (list []signedPart, err error) {
 	b, err := os.ReadFile(path + extSigned)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ type notary struct {
 	turn  int64
 }
 
-// newNotary begins to sign a log of which nothing is written yet, in an encrypted file or not; nil where nobody signs.
+// newNotary begins to sign a log of which nothing is written yet, in an encrypted file or not; nil if nothing is signed.
 func newNotary(place Place, path string, encrypted bool) (*notary, error) {
 	if place.Signer == nil {
 		return nil, nil
@@ -133,7 +133,7 @@ func (n *notary) wrote(b []byte) {
 	}
 }
 
-// now is the hash of what was written until now; "" where nobody signs.
+// now is the hash of what was written until now; "" if nothing is signed.
 func (n *notary) now() string {
 	if n == nil {
 		return ""
@@ -141,7 +141,7 @@ func (n *notary) now() string {
 	return hex.EncodeToString(n.sum.Sum(nil))
 }
 
-// sign signs what is on disk. It waits for no disk: what a machine that dies takes of it is compared with the server when the mirror goes on.
+// sign signs what is on disk. It waits for no disk: what a crash of the machine loses is compared with the server when the mirror goes on.
 func (n *notary) sign(size int64, sum string) error {
 	if n == nil || size == n.last {
 		return nil
@@ -166,7 +166,7 @@ func (n *notary) sign(size int64, sum string) error {
 	return nil
 }
 
-// forget takes away what was signed until now.
+// forget removes what was signed until now.
 func (n *notary) forget() error {
 	if n == nil {
 		return nil
@@ -190,8 +190,8 @@ func (n *notary) own() ([]signedPart, error) {
 	return slices.DeleteFunc(list, func(s signedPart) bool { return s.Signature.Key != mine }), err
 }
 
-// again goes on with a log that was left with so many bytes. It gives how many of them are those that were signed; what stands
-// there and was signed otherwise is ErrDamaged: somebody changed the file.
+// again goes on with a log that was left with so many bytes. It returns how many of them were signed; a signature that does not match
+// them is ErrDamaged: somebody changed the file.
 func (n *notary) again(size int64) (signed int64, err error) {
 	list, err := n.own()
 	if err != nil {
@@ -224,7 +224,7 @@ func (n *notary) again(size int64) (signed int64, err error) {
 	return signed, err
 }
 
-// vouch makes sure that a log that a process left is the server's, and signs it: what that process signed, or else what the server
+// vouch makes sure that a log that a process left is the server's, and signs it: what that process signed, else what the server
 // has at that place. ErrDamaged: it is not.
 func (f *follower) vouch(ctx context.Context, w *writer) error {
 	if w.notary == nil {
@@ -319,7 +319,7 @@ func (f *follower) sign(l localLog, x *binlog.Index) error {
 // noticed before anybody gets them.
 type trusted struct {
 	open func(ctx context.Context) (io.ReadCloser, error)
-	// look says what of the log is signed: so many bytes with that sum.
+	// look says what of the log is signed: its length and sum.
 	look func(ctx context.Context) (size int64, sum string, err error)
 	hash func() (hash.Hash, error)
 
@@ -329,10 +329,10 @@ type trusted struct {
 	blocks [][sha256.Size]byte
 }
 
-// trustedBlock is how many bytes are compared at once.
+// trustedBlock is how many bytes are compared at a time.
 const trustedBlock = 1 << 20
 
-// Open reads the log to the end of what is signed. The first time all of that is read beforehand.
+// Open reads the log to the end of what is signed. The first Open reads all of that in advance.
 func (t *trusted) Open(ctx context.Context) (io.ReadCloser, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

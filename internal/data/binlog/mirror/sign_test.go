@@ -18,7 +18,7 @@ import (
 )
 
 // TestSigned forges a mirror in every way: what the mirror did not sign is not read, unless what is unsigned was asked for; and a mirror
-// that goes on signs nothing that the server does not have.
+// that continues signs nothing that the server does not have.
 func TestSigned(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", settings("mariadb")...)
 	db := open(t, n)
@@ -57,7 +57,7 @@ func readLog(t *testing.T, f binlog.File) ([]byte, error) {
 func forgedLogs(t *testing.T, model string, place Place) {
 	list, err := List(t.Context(), place, model)
 	if err != nil || len(list) != 1 || len(list[0].Logs) < 4 {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("got %+v, %v; want len(list) 1, len(list[0].Logs) at least 4", list, err)
 	}
 	s := list[0]
 	first, second, last := s.Logs[0].Name, s.Logs[1].Name, len(s.Logs)-1
@@ -65,7 +65,7 @@ func forgedLogs(t *testing.T, model string, place Place) {
 	put := func(dir, name string, b []byte) {
 		t.Helper()
 		p := filepath.Join(dir, root, s.Key, name)
-		os.Remove(p) // what is put lets nobody change it
+		os.Remove(p) // files put there are not writable
 		if err := os.WriteFile(p, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func forgedLogs(t *testing.T, model string, place Place) {
 		name  string
 		log   int
 		forge func(dir string)
-		want  error // nil: it is read, without what nobody signed
+		want  error // nil: it is read, without what is not signed
 		loose bool  // it is read where what is unsigned may be
 	}{
 		{"as it was", 0, func(string) {}, nil, true},
@@ -134,7 +134,7 @@ func forgedLogs(t *testing.T, model string, place Place) {
 			if list, err := List(t.Context(), p, dir); err == nil {
 				series = list[0]
 			} else if c.log != last {
-				t.Fatal(err)
+				t.Fatalf("got %v, want c.log %v", err, last)
 			}
 			want, wantErr := get(model, growing), c.want
 			if loose && c.loose {
@@ -164,7 +164,7 @@ func changedSince(t *testing.T, model string, place Place, s Series) {
 	p := keyed(dir, repo.Keys{})
 	p.Repo, p.Policy = place.Repo, onlyKey{key: "ed25519:other", unsigned: true}
 	if _, err := readLog(t, s.Files(p, dir)[0]); !errors.Is(err, repo.ErrForeign) {
-		t.Errorf("by another key: %v", err)
+		t.Errorf("by another key: got %v, want repo.ErrForeign", err)
 	}
 	p.Policy = onlyKey{key: repo.PublicOf(testKey)}
 	first := filepath.Join(root, s.Key, s.Logs[0].Name)
@@ -172,7 +172,7 @@ func changedSince(t *testing.T, model string, place Place, s Series) {
 	late.Store = &lateIndex{Store: p.Store, key: first + extIndex}
 	grew := Series{Key: s.Key, Logs: []Log{{Index: binlog.Index{Name: s.Logs[0].Name, Size: s.Logs[0].Size}}}}
 	if got, err := readLog(t, grew.Files(late, dir)[0]); err != nil || int64(len(got)) != s.Logs[0].Size {
-		t.Errorf("finished meanwhile: %d bytes, %v", len(got), err)
+		t.Errorf("finished meanwhile: got %d bytes, %v; want s.Logs[0].Size", len(got), err)
 	}
 	f := s.Files(p, dir)[0]
 	if _, err := readLog(t, f); err != nil {
@@ -183,7 +183,7 @@ func changedSince(t *testing.T, model string, place Place, s Series) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, first+place.ext())
-	os.Remove(file) // what is put lets nobody change it
+	os.Remove(file) // files put there are not writable
 	if err := os.WriteFile(file, other, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func goesOn(t *testing.T, o Options, same, more func()) {
 	newest := func() string {
 		logs, err := localLogs(o.Dir)
 		if err != nil || len(logs) == 0 {
-			t.Fatalf("%v, %v", logs, err)
+			t.Fatalf("got %v, %v; want not 0", logs, err)
 		}
 		return logs[len(logs)-1].path
 	}

@@ -17,7 +17,7 @@ func dataSync(f *os.File) error {
 	}
 }
 
-// dropCached takes what is on disk out of the system's cache, and gives where it ended. A mirror only writes: the room belongs to
+// dropCached takes what is on disk out of the system's cache, and returns where it ended. A mirror only writes: the memory belongs to
 // others, such as a server on the same machine, and pages that are used again and again cost a third of the processor time of
 // new ones.
 func dropCached(f *os.File, from, to int64) int64 {

@@ -17,7 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestTrouble takes away what a mirror stands on: the network, silently, and the room on its disk.
+// TestTrouble removes what a mirror needs: the network, silently, and the space on its disk.
 func TestTrouble(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: network namespaces and mounts need root")
@@ -110,7 +110,7 @@ func TestTrouble(t *testing.T) {
 		defer cancel()
 		err := Follow(ctx, Options{Target: target(t, n), Place: folder(t.TempDir()), Dir: dir, Once: true})
 		if !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "no space left") {
-			t.Errorf("there is no room for the logs: %v", err)
+			t.Errorf("there is no room for the logs: %v; want errDisk, \"no space left\" in the error", err)
 		}
 	})
 }

@@ -17,13 +17,13 @@ import (
 const (
 	flushSize = 1 << 20               // bytes that are gathered before they are written
 	syncEvery = 20 * time.Millisecond // at most so long an acknowledgement is held back while more comes
-	dropSize  = 4 << 20               // bytes on disk that are taken out of the system's cache at once
+	dropSize  = 4 << 20               // bytes on disk that are taken out of the system's cache at a time
 	syncBytes = 16 << 20              // bytes that are not waited with
 	maxBehind = 64 << 20              // bytes that may be written and not yet synced
-	syncBusy  = 50 * time.Millisecond // at most so long after the last sync what is not acknowledged is not yet synced
+	syncBusy  = 50 * time.Millisecond // the longest time after the last sync for which unacknowledged bytes stay unsynced
 )
 
-// writer writes one log. What stands in the file already is never written again.
+// writer writes one log. What is in the file already is never written again.
 type writer struct {
 	path     string
 	file     *os.File
@@ -39,7 +39,7 @@ type writer struct {
 	syncTime time.Time
 	sums     bool // events end in a checksum
 	behind   *behind
-	notary   *notary // nil: nobody signs
+	notary   *notary // nil: nothing is signed
 	broken   bool    // the disk refused something: nothing more is written
 }
 
@@ -70,7 +70,7 @@ func create(place Place, path string) (*writer, error) {
 	return w, nil
 }
 
-// begin makes the key of a log that is to be encrypted and writes the head of its file.
+// begin makes the key of a log that will be encrypted and writes the head of its file.
 func (w *writer) begin(place Place) (err error) {
 	if w.notary == nil {
 		if w.notary, err = newNotary(place, w.path, place.encrypted()); err != nil {
@@ -91,7 +91,7 @@ func (w *writer) begin(place Place) (err error) {
 }
 
 // reopen goes on with a log that a process left. A torn event at its end is cut off: it was never acknowledged, and comes
-// again. torn says how many bytes that were. Damage in front of the end is an error that wraps binlogevent.ErrDamaged.
+// again. torn says how many bytes that were. Damage before the end is an error that wraps binlogevent.ErrDamaged.
 func reopen(ctx context.Context, place Place, path string) (w *writer, torn int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -228,7 +228,7 @@ func (w *writer) reopenPlain(ctx context.Context) (torn int64, err error) {
 	return torn, nil
 }
 
-// reopenSealed cuts an encrypted log behind the last frame that ends with an event: all that was synced ends so.
+// reopenSealed cuts an encrypted log after the last frame that ends with an event: all that was synced ends so.
 func (w *writer) reopenSealed(ctx context.Context, place Place) (torn int64, err error) {
 	if place.Repo == nil {
 		return 0, fmt.Errorf("%s: %w", logName(w.path), repo.ErrNoKey)
@@ -270,8 +270,8 @@ func (w *writer) reopenSealed(ctx context.Context, place Place) (torn int64, err
 	return 0, fmt.Errorf("%w: %s: %w", binlogevent.ErrDamaged, w.path, err)
 }
 
-// tornEnd says whether what is wrong at pos can be what a crash left: an event that the file does not have whole, or
-// bytes that never reached the disk and read as zeros or with a wrong checksum, and nothing good behind them.
+// tornEnd reports whether a fault at pos can be the result of a crash: an event that is not whole, or
+// bytes that never reached the disk and read as zeros or with a wrong checksum, and nothing good after them.
 func tornEnd(ctx context.Context, f *os.File, pos, size int64, err error) bool {
 	if errors.Is(err, binlogevent.ErrTorn) {
 		return true
@@ -284,7 +284,7 @@ func tornEnd(ctx context.Context, f *os.File, pos, size int64, err error) bool {
 		return true
 	}
 	h := binlogevent.ParseHeader(head)
-	// A damaged event in the middle has whole ones behind it: then something else happened.
+	// A damaged event in the middle has whole ones after it: then something else happened.
 	next := pos + int64(h.Length)
 	if h.Length < binlogevent.HeaderLen || next >= size {
 		return true
@@ -341,7 +341,7 @@ func (w *writer) flush() error {
 		out = w.out
 	}
 	if _, err := w.file.WriteAt(out, w.end); err != nil {
-		// What was written of it goes: an event is there whole or not at all. If it stays, the next session removes it.
+		// What was written of it is removed: an event is there whole or not at all. If it stays, the next session removes it.
 		w.broken = true
 		return errors.Join(fmt.Errorf("%w: %w", errDisk, err), w.file.Truncate(w.end))
 	}
@@ -436,7 +436,7 @@ func (w *writer) removeEmpty() error {
 	return nil
 }
 
-// logName is what a log is called among all of a place: SERIES/NAME.
+// logName is the name of a log among all of a place: SERIES/NAME.
 func logName(path string) string {
 	return filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
 }

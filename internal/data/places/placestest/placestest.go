@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
-// KeepBackups puts made up backups into a place, a day apart, and gives their IDs.
+// KeepBackups puts made-up backups into a place, a day apart, and returns their IDs.
 func KeepBackups(t *testing.T, place string, n int, k repo.Keys) (ids []string) {
 	t.Helper()
 	r, closePlace, err := places.Make(t.Context(), place, k)
@@ -54,7 +54,7 @@ func KeepBackups(t *testing.T, place string, n int, k repo.Keys) (ids []string) 
 	return ids
 }
 
-// Prove notes that a drill of a backup went well, by this account's key where it signs.
+// Prove notes that a drill of a backup went well, by this account's key if it signs.
 func Prove(t *testing.T, place, id string, k repo.Keys, signs bool) {
 	t.Helper()
 	b, err := blob.Open(t.Context(), place, blob.Options{})

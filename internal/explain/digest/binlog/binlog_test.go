@@ -100,7 +100,7 @@ func TestStatements(t *testing.T) {
 	got, r := all(t, log)
 	want := []read{{"CREATE TABLE t (a INT)", "shop", -1, 3, 100_123456}, {"INSERT INTO `shop`.`t`", "shop", 5, 0, 101_000000}, {"INSERT INTO t SELECT 1", "shop", 1, 0, 102_000000}}
 	if len(got) != len(want) {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want length %v", got, len(want))
 	}
 	for i := range want {
 		if got[i] != want[i] {
@@ -108,7 +108,7 @@ func TestStatements(t *testing.T) {
 		}
 	}
 	if info := r.Info(); info.Server != "8.4.3" || info.Bytes != int64(len(log)) || info.Events != 3 || len(r.Skipped()) != 0 {
-		t.Errorf("%+v %v", info, r.Skipped())
+		t.Errorf("got %+v %v; want Server \"8.4.3\", Bytes %v, Events 3, no r.Skipped()", info, r.Skipped(), int64(len(log)))
 	}
 }
 
@@ -140,12 +140,12 @@ func TestDamage(t *testing.T) {
 	} {
 		got, r := all(t, c.log)
 		if len(got) != c.reads || r.Skipped()[c.why] == 0 {
-			t.Errorf("%s: %d statements, %v", c.why, len(got), r.Skipped())
+			t.Errorf("%s: got %d statements, %v; want len(got) %d, r.Skipped()[c.why] not 0", c.why, len(got), r.Skipped(), c.reads)
 		}
 	}
 	for head, says := range map[string]string{"": "not a binary log", "\xfdbin": "encrypted", "# Time:": "not a binary log"} {
 		if _, err := New(io.NopCloser(strings.NewReader(head))); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v", head, err)
+			t.Errorf("%q: got %v; want an error, %q in the error", head, err, says)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 )
 
-// event reads the body of one event. What is wrong with it is counted, and ends nothing.
+// event reads the body of one event. Errors in it are counted, and end nothing.
 func (r *Reader) event(e *binlogevent.Event) {
 	var err error
 	switch e.Type {

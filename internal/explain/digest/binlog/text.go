@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxLine     = 1 << 20 // of the text that mysqlbinlog prints, but for statements
+	maxLine     = 1 << 20 // of the text that mysqlbinlog prints, except statements
 	skipNoCount = "changes whose rows were not counted: mysqlbinlog -v prints them"
 	skipForeign = "bytes outside of events"
 )
@@ -45,7 +45,7 @@ type Text struct {
 	line    []byte
 	over    int // bytes of the line that were left out
 	err     error
-	at, end int64 // where the event stands
+	at, end int64 // the place of the event
 	seconds int64 // when it was written, unix
 	what    string
 	db      string
@@ -65,7 +65,7 @@ func NewText(in io.Reader, zone *time.Location) *Text {
 	return &Text{gather: gather{skipped: map[string]int64{}, delay: -1}, in: bufio.NewReaderSize(in, 64<<10), zone: zone, delim: "/*!*/;", tables: map[string][2]string{}}
 }
 
-// Next gives the next statement.
+// Next returns the next statement.
 func (t *Text) Next(e *digest.Event) error {
 	for len(t.queue) == 0 {
 		err := t.read()
@@ -83,7 +83,7 @@ func (t *Text) Next(e *digest.Event) error {
 	return nil
 }
 
-// Info tells what was read.
+// Info returns what was read.
 func (t *Text) Info() digest.SourceInfo {
 	return digest.SourceInfo{Format: digest.FormatBinlogText, Server: t.server, Bytes: t.bytes, Events: t.events}
 }
@@ -187,7 +187,7 @@ func (t *Text) header(m []string) {
 
 func unquoted(name string) string { return strings.ReplaceAll(name, "``", "`") }
 
-// length is the event's in the binary log, as far as its places tell.
+// length is the event's in the binary log, as far as its positions show.
 func (t *Text) length() int64 { return max(0, t.end-t.at) }
 
 func (t *Text) rowsEvent(q []string) {
@@ -213,7 +213,7 @@ func (t *Text) content(line string) {
 	case t.open:
 		t.queryLine()
 	case t.inRows:
-		if m := rowChange().FindStringSubmatch(line); m != nil { // those of all events of a statement stand below its last
+		if m := rowChange().FindStringSubmatch(line); m != nil { // those of all events of a statement follow its last
 			kind := map[string]binlogevent.Kind{"INSERT INTO": binlogevent.Insert, "UPDATE": binlogevent.Update, "DELETE FROM": binlogevent.Delete}[m[1]]
 			t.change(unquoted(m[2]), unquoted(m[3]), kind).rows++
 		}
@@ -235,7 +235,7 @@ func (t *Text) statementLine(line []byte) {
 	t.text, t.textual, t.gather.began = bytes.Clone(line), true, t.seconds*1e6
 }
 
-// queryLine adds a line to the statements that stand below a Query event: what sets the session, and the statement.
+// queryLine adds a line to the statements below a Query event: what sets the session, and the statement.
 func (t *Text) queryLine() {
 	if len(t.body) > 0 {
 		t.body = append(t.body, '\n')

@@ -50,7 +50,7 @@ var synonyms = map[string]string{
 var verbNode = node{kind: kindText, verb: func(e *digest.Event) string { return sqltext.Verb(e.Query) }}
 
 // known are the attributes that slow logs of MySQL, Percona Server and MariaDB hold, as they spell them, and those
-// that Risso's other sources give.
+// that Risso's other sources have.
 var known = func() map[string]knownName {
 	lists := []struct {
 		kind  kind
@@ -79,10 +79,10 @@ type knownName struct {
 	kind kind
 }
 
-// milliseconds are the times that MariaDB writes in milliseconds beside others in seconds.
+// milliseconds are the times that MariaDB writes in milliseconds next to others in seconds.
 var milliseconds = map[string]bool{"engine_time": true, "pages_read_time": true}
 
-// resolve gives the node of a name, or nothing when no server writes such an attribute.
+// resolve returns the node of a name, or nothing if no server writes such an attribute.
 func (p *parser) resolve(name string) (node, bool) {
 	lower := strings.ToLower(name)
 	if s, ok := synonyms[lower]; ok {
@@ -135,7 +135,7 @@ func (a *attribute) truth(e *digest.Event) bool {
 	return x != nil && (x.Num != 0 || x.Kind == digest.AttrText && len(x.Text) > 0)
 }
 
-// flag is a flag's state and whether the event tells it.
+// flag is a flag's state and whether the event has it.
 func (a *attribute) flag(e *digest.Event) (yes, ok bool) {
 	x := a.find(e)
 	return x != nil && x.Num != 0, x != nil

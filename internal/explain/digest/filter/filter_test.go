@@ -71,7 +71,7 @@ func TestKeep(t *testing.T) {
 		`(2 + 3) * 2 == 10`:                    true,
 		`Query_time - Lock_time > 249.5ms`:     false,
 		`Query_time - Lock_time > 248.5ms`:     true,
-		// What is not there compares false, whatever the operator.
+		// A missing attribute compares false, whatever the operator.
 		`Rows_affected == 0`:                 false,
 		`Rows_affected != 0`:                 false,
 		`not (Rows_affected != 0)`:           true,
@@ -103,7 +103,7 @@ func TestKeep(t *testing.T) {
 			continue
 		}
 		if got := f.Keep(e); got != want {
-			t.Errorf("%s: %v", expr, got)
+			t.Errorf("%s: got %v, want %v", expr, got, want)
 		}
 	}
 }
@@ -155,12 +155,12 @@ func TestErrorsPointAtTheColumn(t *testing.T) {
 			continue
 		}
 		if e.Column != c.column || !strings.Contains(e.Reason, c.reason) {
-			t.Errorf("%.60q: column %d: %s", c.expr, e.Column, e.Reason)
+			t.Errorf("got %.60q: column %d: %s; want e.Column %d, %q in it", c.expr, e.Column, e.Reason, c.column, c.reason)
 		}
 	}
 	_, err := Compile(`db == "ä" and ?`)
 	if got := err.(*Error).Pointer(); got != "db == \"ä\" and ?\n              ^" {
-		t.Errorf("points at\n%s", got)
+		t.Errorf("points at: want \"db == \\\"ä\\\" and ?\\n              ^\"\n%s", got)
 	}
 }
 
@@ -172,14 +172,14 @@ func TestNever(t *testing.T) {
 	}
 	f.Keep(event())
 	if got := f.Never(); len(got) != 1 || got[0] != "Rows_affected" {
-		t.Errorf("%v", got)
+		t.Errorf("got %v; want len(got) 1, got[0] \"Rows_affected\"", got)
 	}
 	if f, err = Compile(`Query_time > 1000000 and Rows_examined > 5`); err != nil {
 		t.Fatal(err)
 	}
 	f.Keep(event())
 	if got := f.Never(); len(got) != 0 { // it has Rows_examined, but was not asked for it
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want none", got)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestKeepAllocatesNothing(t *testing.T) {
 		t.Fatal("not kept")
 	}
 	if n := testing.AllocsPerRun(100, func() { f.Keep(e) }); n != 0 {
-		t.Errorf("%v allocations an event", n)
+		t.Errorf("%v allocations an event, want 0", n)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Percentiles come from the histograms that MySQL 8 keeps of each digest (events_statements_histogram_by_digest). They count
 // since the server began to count, so a window needs two readings. A reading costs the server some milliseconds a digest: the
-// first takes the busiest digests of the last minute, as nobody knows which will be the heaviest; a digest that is new
+// first takes the busiest digests of the last minute, as it is unknown which will be the heaviest; a digest that is new
 // in the window needs none.
 const (
 	// bucketsRead bounds the histograms of the first reading.
@@ -122,7 +122,7 @@ const (
 	notOfPrepared = "this server keeps no histograms of prepared statements"
 )
 
-// latency fills in a class's percentiles and histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50); why says what stands
+// latency fills in a class's percentiles and histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50); why says what is
 // in the way, empty: nothing.
 func (r *Reader) latency(ctx context.Context, g *group) (why string, err error) {
 	for _, k := range g.rows {
@@ -152,7 +152,7 @@ func (r *Reader) latency(ctx context.Context, g *group) (why string, err error) 
 			}
 		}
 	}
-	if total == 0 { // emptied meanwhile
+	if total == 0 { // emptied in the meantime
 		return notFilled, nil
 	}
 	numbers := make([]int, 0, len(counts))

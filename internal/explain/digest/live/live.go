@@ -29,7 +29,7 @@ import (
 type Options struct {
 	For     time.Duration // how long to watch; 0: since the server began to count
 	GroupBy string        // fingerprint (default), db or tables
-	OrderBy string        // as digest.Options.OrderBy, but for min, p95, median and stddev
+	OrderBy string        // as digest.Options.OrderBy, except min, p95, median and stddev
 	Samples int           // of each class; 0: none
 	// SampleBytes is how many bytes of a sample are kept; 0 or less: all that the server keeps.
 	SampleBytes int
@@ -55,7 +55,7 @@ type Reader struct {
 	figure  func(*digest.Class) float64
 	base    map[key]read.Digest
 	buckets map[key]map[int]int64 // of the first reading
-	anew    map[key]bool          // of base: what began to be counted anew meanwhile
+	anew    map[key]bool          // of base: what was reset in the meantime
 	notes   []string
 	lost    int64
 	wait    func(context.Context) error // until the window is over
@@ -110,7 +110,7 @@ func orZero(v float64) float64 {
 // Notes are what a reader of the profile has to know.
 func (r *Reader) Notes() []string { return r.notes }
 
-// Read watches as long as it was told and gives the profile. That a server counts nothing is an error with a remedy.
+// Read watches for the given time and returns the profile. That a server counts nothing is an error with a remedy.
 func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 	off, err := read.CountsStatements(ctx, r.conn)
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *Reader) reconnect(ctx context.Context) error {
 // reconnectFor is how long a server that dropped the connection may take to answer again.
 const reconnectFor = 25 * time.Second
 
-// changed reads the digests that were called meanwhile, with what was added to each; first is when counting began.
+// changed reads the digests that were called in the meantime, with what was added to each; first is when counting began.
 func (r *Reader) changed(ctx context.Context) (rows []read.Digest, first time.Time, err error) {
 	r.anew = map[key]bool{}
 	for k := range r.base {
@@ -260,7 +260,7 @@ type group struct {
 	digest.Class
 	rows []key
 	dbs  map[string]int64
-	pts  []string // pt-query-digest's IDs of Samples; empty where one is not whole
+	pts  []string // pt-query-digest's IDs of Samples; empty if one is not whole
 
 	prepared []read.StatementSample // as they were prepared, where executions count that are in no digest
 }

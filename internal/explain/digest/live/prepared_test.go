@@ -25,7 +25,7 @@ func (s *scene) prepare(t *testing.T, query string) *sql.Stmt {
 func execute(t *testing.T, st *sql.Stmt, times int) {
 	t.Helper()
 	for i := range times {
-		var a string // what no row has is no error here
+		var a string // no row is no error here
 		if err := st.QueryRowContext(t.Context(), i).Scan(&a); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			t.Fatal(err)
 		}
@@ -78,16 +78,16 @@ func checkPrepared(t *testing.T, kind string, total, want int64, c *digest.Class
 		told = !strings.Contains(strings.Join(notes, " "), "prepared")
 	}
 	if c.Calls != want || total < want || !told {
-		t.Errorf("%d calls, %d ran, of %d; notes %q", c.Calls, want, total, notes)
+		t.Errorf("got %d calls, %d ran, of %d; notes %q; want c.Calls %d, total at least %d, told true", c.Calls, want, total, notes, want, want)
 	}
 	if q := c.Metric("Query_time"); q.Sum <= 0 || q.Count != want || kind == "mysql-8.0" && !math.IsNaN(q.P95) {
 		t.Errorf("%+v", q)
 	}
 	if n := c.Metric("Rows_sent").Sum; n < 6 {
-		t.Errorf("%g rows were sent", n)
+		t.Errorf("%g rows were sent, want at least 6", n)
 	}
 	if got := fmt.Sprint(c.Values[0].Top); got != fmt.Sprintf("[{other %d}]", want) {
-		t.Errorf("databases %s", got)
+		t.Errorf("databases %s, want %s", got, fmt.Sprintf("[{other %d}]", want))
 	}
 	if len(c.Samples) == 0 {
 		t.Error("no samples")

@@ -111,7 +111,7 @@ func name(statement string) string {
 
 const window = time.Second
 
-// A window is as long as it was told, and ends with its context.
+// A window is as long as requested, and ends with its context.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	s := up(t, "mysql-5.7")
@@ -121,7 +121,7 @@ func TestWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := p.To.Sub(p.From); d < long {
-		t.Errorf("the window was %s long", d)
+		t.Errorf("the window was %s long, want at least %s", d, long)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := New(nil, nil, Options{For: time.Hour})
@@ -130,7 +130,7 @@ func TestWait(t *testing.T) {
 	}
 	cancel()
 	if err := r.wait(ctx); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestWindow(t *testing.T) {
 					s.exec(t, fmt.Sprintf(slow, 1), strings.ReplaceAll(fmt.Sprintf(old, i), "=", " = "))
 				}
 				s.exec(t, fmt.Sprintf(fresh, 0), fmt.Sprintf(fresh, 1))
-				s.exec(t, "DO 0") // a statement counts behind its answer: what was before the last one on a connection has counted
+				s.exec(t, "DO 0") // a statement is counted after its answer: what was before the last one on a connection has counted
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -172,29 +172,30 @@ func checkWindow(t *testing.T, kind string, p *digest.Profile, notes []string, o
 	t.Helper()
 	a, b, c := find(p, fmt.Sprintf(old, 1)), find(p, fmt.Sprintf(slow, 1)), find(p, fmt.Sprintf(fresh, 1))
 	if a == nil || b == nil || c == nil {
-		t.Fatalf("%d classes: %+v", len(p.Classes), p.Classes)
+		t.Fatalf("got %d classes: %+v; want a not nil, b not nil, c not nil", len(p.Classes), p.Classes)
 	}
 	if a.Calls != 50 || b.Calls != 20 || c.Calls != 2 {
-		t.Errorf("%d, %d and %d calls; 50, 20 and 2 ran", a.Calls, b.Calls, c.Calls)
+		t.Errorf("got %d, %d and %d calls; 50, 20 and 2 ran; want a.Calls 50, b.Calls 20, c.Calls 2", a.Calls, b.Calls, c.Calls)
 	}
 	if got := fmt.Sprint(a.Values[0].Top); got != "[{other 30} {test 20}]" {
-		t.Errorf("databases %s", got)
+		t.Errorf("databases %s, want \"[{other 30} {test 20}]\"", got)
 	}
 	if n := a.Metric("Rows_sent").Sum; n != 6 { // ids 1 to 3, in each database
-		t.Errorf("%g rows were sent", n)
+		t.Errorf("%g rows were sent, want 6", n)
 	}
 	if q := b.Metric("Query_time"); q.Sum < 0.2 || q.Sum > 2 || p.Classes[0].ID != b.ID {
-		t.Errorf("20 times 10 ms took %+v", q)
+		t.Errorf("20 times 10 ms took %+v; want Sum from 0.2 to 2, p.Classes[0].ID %v", q, b.ID)
 	}
 	if len(a.Digests) != 1 || len(a.Digests[0]) < 32 {
-		t.Errorf("the server's digests are %q", a.Digests)
+		t.Errorf("the server's digests are %q; want len(a.Digests) 1, len(a.Digests[0]) at least 32", a.Digests)
 	}
 	if len(a.Samples) == 0 || !slices.Contains(append(slices.Clone(a.PtIDs), a.PtID), sqltext.PtID(a.Samples[0].Query)) {
-		t.Errorf("samples %+v, pt-query-digest's names %s %q", a.Samples, a.PtID, a.PtIDs)
+		t.Errorf("samples %+v, pt-query-digest's names %s %q; want len(a.Samples) not 0, sqltext.PtID(a.Samples[0].Query) in append(slices.Clone(a.PtIDs), a.PtID)",
+			a.Samples, a.PtID, a.PtIDs)
 	}
 	for _, x := range p.Classes {
 		if strings.Contains(x.Fingerprint, "performance_schema") {
-			t.Errorf("Risso's own statement is there: %s", x.Fingerprint)
+			t.Errorf("Risso's own statement is there: %s, want no \"performance_schema\" in it", x.Fingerprint)
 		}
 	}
 	if p.Skipped[digest.SkippedOwn] == 0 {
@@ -203,13 +204,14 @@ func checkWindow(t *testing.T, kind string, p *digest.Profile, notes []string, o
 	all := b.Metric("Query_time")
 	if kind != "mysql-9.7" {
 		if !math.IsNaN(all.P95) || !strings.Contains(strings.Join(notes, " "), "no histograms") {
-			t.Errorf("p95 %g, notes %q", all.P95, notes)
+			t.Errorf("p95 %g, notes %q; want math.IsNaN(all.P95) true, \"no histograms\" in strings.Join(notes, \" \")", all.P95, notes)
 		}
 		return
 	}
 	// 10 calls of 50 ms ran before, and must not show.
 	if all.P95 < 0.010 || all.P95 > 0.045 || all.Median < 0.010 || all.Median > all.P95 || math.Abs(p.QuantileError-0.0233) > 0.001 {
-		t.Errorf("p95 %g s, median %g s of 10 ms each, error %g", all.P95, all.Median, p.QuantileError)
+		t.Errorf("p95 %g s, median %g s of 10 ms each, error %g; want all.P95 from 0.010 to 0.045, all.Median from 0.010 to %v, math.Abs(p.QuantileError - 0.0233) at most 0.001",
+			all.P95, all.Median, p.QuantileError, all.P95)
 	}
 	for _, x := range []*digest.Class{a, b, c} {
 		n := int64(0)
@@ -232,10 +234,10 @@ func TestOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := find(p, "SELECT 'x', 7") != nil; got != want {
-			t.Errorf("own %t: the statement of another Risso is there: %t", own, got)
+			t.Errorf("own %t: the statement of another Risso is there: %t, want %t", own, got, want)
 		}
 		if own != (p.Skipped[digest.SkippedOwn] == 0) {
-			t.Errorf("own %t: left out %v", own, p.Skipped)
+			t.Errorf("own %t: left out %v, want p.Skipped[digest.SkippedOwn] == 0", own, p.Skipped)
 		}
 	}
 }
@@ -260,17 +262,18 @@ func TestTableFull(t *testing.T) {
 			}
 			i := slices.IndexFunc(p.Classes, func(c digest.Class) bool { return c.ID == otherID })
 			if i < 0 || p.Classes[i].Calls < 40 {
-				t.Fatalf("no class of what found no room: %+v", p.Classes)
+				t.Fatalf("no class of what found no room: got %+v; want i at least 0, p.Classes[i].Calls at least 40", p.Classes)
 			}
 			said := strings.Join(notes, " ")
 			if !strings.Contains(said, "did not fit into the server's table of 200 digests") || strings.Contains(said, notReadBefore) || strings.Contains(said, notOfOther) == strings.Contains(said, "keeps no histograms of its digests") {
-				t.Errorf("notes %q", notes)
+				t.Errorf("notes %q; want \"did not fit into the server's table of 200 digests\" in said, no %q in said, strings.Contains(said, notOfOther) not strings.Contains(said, \"keeps no histograms of its digests\")",
+					notes, notReadBefore)
 			}
 		})
 	}
 }
 
-// When the table is emptied, or the server restarted, what is counted since is there, and it is said that something is missing.
+// When the table is emptied, or the server restarted, what was counted since is there, and it is reported that something is missing.
 func TestBegunAnew(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -298,12 +301,12 @@ func TestBegunAnew(t *testing.T) {
 					t.Fatalf("%s: %v", what, err)
 				}
 				if c := find(p, fmt.Sprintf(q, 1)); c == nil || c.Calls != 7 {
-					t.Errorf("%s: %+v", what, c)
+					t.Errorf("%s: got %+v; want c not nil, Calls 7", what, c)
 				} else if m := c.Metric("Query_time"); kind == "mysql-9.7" && !(m.P95 > 0 && m.P95 <= m.Max*1.03) {
 					t.Errorf("%s: %+v", what, m)
 				}
 				if !strings.Contains(strings.Join(notes, " "), "were removed or reset") {
-					t.Errorf("%s: notes %q", what, notes)
+					t.Errorf("%s: notes %q, want \"were removed or reset\" in it", what, notes)
 				}
 			}
 		})
@@ -326,7 +329,7 @@ func restart(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// A server that counts nothing is told from one on which nothing ran, and how to fix it.
+// A server that counts nothing is distinguished from one on which nothing ran, and how to fix it.
 func TestOff(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -334,7 +337,7 @@ func TestOff(t *testing.T) {
 			s := up(t, kind, "performance_schema=OFF")
 			_, _, err := s.read(t, Options{For: time.Second}, nil)
 			if !strings.Contains(fleet.RemedyOf(err), "performance_schema=ON") {
-				t.Errorf("%v", err)
+				t.Errorf("got %v, want \"performance_schema=ON\" in it", err)
 			}
 		})
 	}
@@ -345,7 +348,7 @@ func TestOff(t *testing.T) {
 		_, _, err := s.read(t, Options{}, nil)
 		remedy := fleet.RemedyOf(err)
 		if remedy == "" {
-			t.Fatal(err)
+			t.Fatalf("got %v, want remedy not \"\"", err)
 		}
 		s.exec(t, remedy)
 		if _, _, err := s.read(t, Options{}, nil); err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// Counter adds up the write time per schema. It is a digest.Filter that keeps writes only, so that the profile beside
+// Counter adds up the write time per schema. It is a digest.Filter that keeps writes only, so that the profile next to
 // it shows the same statements.
 type Counter struct {
 	inner digest.Filter // what the person filters by; nil: all
@@ -60,7 +60,7 @@ type Schema struct {
 	Seconds float64 `json:"seconds"` // time of statements that touch only this schema
 	Share   float64 `json:"share"`   // share of all write time, 0 to 1
 	Chain   float64 `json:"chain"`   // share including statements that also touch other schemas
-	// Together is the largest share of the replay's time in which this schema and all heavier ones can be worked on at once, 0 to 1.
+	// Together is the largest share of the replay's time in which this schema and all heavier ones can be worked on at the same time, 0 to 1.
 	Together float64 `json:"together_at_most"`
 }
 
@@ -85,7 +85,7 @@ type Plan struct {
 
 var writes = []string{"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "OPTIMIZE", "IMPORT"}
 
-// unjudged may write, but the text does not tell what.
+// unjudged may write, but the text does not say what.
 var unjudged = []string{"CALL", "COMMIT", "XA", "EXECUTE"}
 
 // Keep counts a write and keeps it; all else is left out.
@@ -145,7 +145,7 @@ func schemasOf(e *digest.Event) []string {
 	return slices.Compact(out)
 }
 
-// Plan gives what was counted so far.
+// Plan returns what was counted so far.
 func (c *Counter) Plan() Plan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,7 +216,7 @@ func (p *Plan) bounds() {
 	longest, least := p.Schemas[0].Chain, p.Schemas[0].Share
 	for i := range p.Schemas {
 		s := &p.Schemas[i]
-		// What this schema shares with others is worked on once: only its own part can be beside the heaviest.
+		// What this schema shares with others is worked on once: only its own part can run at the same time as the heaviest.
 		least = min(least, s.Share)
 		if s.Together = least / longest; i == 0 {
 			s.Together = 1

@@ -24,13 +24,14 @@ func TestThreeSchemas(t *testing.T) {
 	}
 	p := c.Plan()
 	if len(p.Schemas) != 3 || p.Schemas[0].Name != "db3" || p.Schemas[1].Name != "db1" || p.Schemas[2].Name != "db2" {
-		t.Fatalf("%+v", p.Schemas)
+		t.Fatalf("got %+v; want len(p.Schemas) 3, p.Schemas[0].Name \"db3\", p.Schemas[1].Name \"db1\", p.Schemas[2].Name \"db2\"", p.Schemas)
 	}
 	if !near(p.Schemas[0].Share, 0.521) || !near(p.Schemas[1].Together, 0.6622) || !near(p.Schemas[2].Together, 0.2572) {
-		t.Errorf("%+v", p.Schemas)
+		t.Errorf("got %+v; want near(p.Schemas[0].Share, 0.521) true, near(p.Schemas[1].Together, 0.6622) true, near(p.Schemas[2].Together, 0.2572) true",
+			p.Schemas)
 	}
 	if a := p.Appliers; len(a) != 3 || a[0].Time != 1 || !near(a[1].Time, 0.521) || !near(a[2].Time, 0.521) || !near(a[2].Speedup, 1.919) {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v; want len(a) 3, a[0].Time 1, near(a[1].Time, 0.521) true, near(a[2].Time, 0.521) true, near(a[2].Speedup, 1.919) true", a)
 	}
 }
 
@@ -49,16 +50,18 @@ func TestCrossing(t *testing.T) {
 	}
 	p := c.Plan()
 	if p.Seconds != 100 || p.Unjudged != 7 || p.UnjudgedCalls != 1 {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v; want Seconds 100, Unjudged 7, UnjudgedCalls 1", p)
 	}
 	if len(p.Crossing) != 1 || len(p.Crossing[0].Schemas) != 2 || !near(p.Crossing[0].Share, 0.2) || p.Crossing[0].Sample == "" {
-		t.Errorf("%+v", p.Crossing)
+		t.Errorf("got %+v; want len(p.Crossing) 1, len(p.Crossing[0].Schemas) 2, near(p.Crossing[0].Share, 0.2) true, p.Crossing[0].Sample not \"\"",
+			p.Crossing)
 	}
 	if !near(p.Schemas[0].Chain, 0.5) || !near(p.Schemas[0].Share, 0.3) || !near(p.Appliers[2].Time, 0.5) {
-		t.Errorf("%+v %+v", p.Schemas, p.Appliers)
+		t.Errorf("got %+v %+v; want near(p.Schemas[0].Chain, 0.5) true, near(p.Schemas[0].Share, 0.3) true, near(p.Appliers[2].Time, 0.5) true",
+			p.Schemas, p.Appliers)
 	}
 	if e := Of(nil); e.Calls != 0 || len(e.Appliers) != 0 {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v; want Calls 0, no e.Appliers", e)
 	}
 }
 
@@ -127,7 +130,7 @@ func TestSchemasOf(t *testing.T) {
 	}
 }
 
-// TestKeep: what is counted, what may write and cannot be judged, and what is not kept.
+// TestKeep: what is counted, what may write and cannot be judged, and what is dropped.
 func TestKeep(t *testing.T) {
 	c := NewCounter(only{"keep"})
 	for _, e := range []struct {

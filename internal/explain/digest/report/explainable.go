@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// showCommands are the statements that tell about a class's tables, ready to be run.
+// showCommands are the statements that describe a class's tables, ready to be run.
 func showCommands(c *digest.Class) []string {
 	db := ""
 	if len(c.Samples) > 0 {
@@ -47,7 +47,7 @@ func likePattern(s string) string {
 
 var versionNumber = pattern.Lazy(`\d+\.\d+\.\d+`)
 
-// serverOf is what the log's header said of the server.
+// serverOf is what the log's header said about the server.
 func serverOf(p *digest.Profile) mysql.Server {
 	for _, s := range p.Sources {
 		if at := versionNumber().FindStringIndex(s.Server); at != nil {
@@ -57,7 +57,7 @@ func serverOf(p *digest.Profile) mysql.Server {
 	return mysql.Server{}
 }
 
-// explainable gives the statements that show a sample's plan, or says why there are none. It executes nothing:
+// explainable returns the statements that show a sample's plan, or says why there are none. It executes nothing:
 // EXPLAIN without ANALYZE only plans.
 func explainable(x digest.Sample, verb string, s mysql.Server, redacted bool) (statements, why string) {
 	query := strings.TrimSpace(x.Query)
@@ -103,7 +103,7 @@ func explainable(x digest.Sample, verb string, s mysql.Server, redacted bool) (s
 	return "", ""
 }
 
-// asSelect gives the SELECT that reads what a write has to read; "" where there is none that is simple.
+// asSelect returns the SELECT that reads what a write has to read; "" if there is no simple one.
 func asSelect(query, verb string) string {
 	words := topWords(query)
 	find := func(from int, name string) int {
@@ -160,12 +160,12 @@ func asSelect(query, verb string) string {
 	}
 }
 
-// word is a bare word of a statement, outside of parentheses, quotes and comments; a quoted name is one that is no keyword.
+// word is a bare word of a statement, outside of parentheses, quotes and comments; a quoted name is a word that is no keyword.
 type word struct{ at, end int }
 
 func (w word) is(query, name string) bool { return strings.EqualFold(query[w.at:w.end], name) }
 
-// several says whether there is anything behind a semicolon.
+// several reports whether there is anything after a semicolon.
 func several(q string) bool {
 	ended := false
 	for _, t := range sqltext.Tokens(q) {

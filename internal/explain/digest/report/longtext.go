@@ -13,16 +13,16 @@ import (
 // longTexts takes long texts out of what is written as JSON and puts them in when that is written, piece by piece: the encoder
 // would hold each several times, and a sample may have megabytes.
 type longTexts struct {
-	mark string // stands for a text, with its number; random, so that no log can hold it
+	mark string // replaces a text, with its number; random, so that no log can hold it
 	list []string
 }
 
-// longText is what is long, and about how much is encoded at once.
+// longText is the length of a long text, and about how much is encoded at a time.
 const longText = 64 << 10
 
 func newLongTexts() *longTexts { return &longTexts{mark: "long-text-" + rand.Text() + "-"} }
 
-// hold gives what stands for a text.
+// hold returns a placeholder for a text.
 func (l *longTexts) hold(s string) string {
 	if len(s) <= longText {
 		return s

@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 )
 
-// TestParallelWords: what is said of appliers follows from the writes, and what is not known of them is not passed over.
+// TestParallelWords: what is said about appliers follows from the writes, and what is not known about them is not ignored.
 func TestParallelWords(t *testing.T) {
 	event := func(db, query string, seconds float64) digest.Event {
 		return digest.Event{DB: []byte(db), Query: []byte(query), QueryTime: seconds}

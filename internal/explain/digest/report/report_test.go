@@ -101,7 +101,7 @@ func TestHostileText(t *testing.T) {
 	for _, form := range Forms {
 		got := written(t, form, profile(t, digest.Options{}), Options{})
 		if strings.Contains(got, "geheim") {
-			t.Errorf("%s: the password shows", form)
+			t.Errorf("%s: the password shows, want no \"geheim\" in it", form)
 		}
 		if form == "csv" || form == "json" {
 			continue // data for programs: as it was
@@ -153,10 +153,11 @@ func TestJSONForm(t *testing.T) {
 		}
 	}
 	if calls != p.Calls || math.Abs(share-1) > 1e-9 || len(got.Classes) != p.Unique {
-		t.Errorf("%d of %d calls, share %v", calls, p.Calls, share)
+		t.Errorf("got %d of %d calls, share %v; want calls %d, math.Abs(share - 1) at most 1e-9, len(got.Classes) %v",
+			calls, p.Calls, share, p.Calls, p.Unique)
 	}
 	if d := got.Classes[1].Databases; len(d) != 1 || d[0] != "shop" {
-		t.Errorf("databases %v", d)
+		t.Errorf("databases %v; want len(d) 1, d[0] \"shop\"", d)
 	}
 }
 
@@ -180,7 +181,8 @@ func TestLimit(t *testing.T) {
 			sum, calls = sum+p.Other.Metric(queryTime).Sum, calls+p.Other.Calls
 		}
 		if len(p.Classes) != c.classes || math.Abs(sum-whole) > 1e-6 || calls != p.Calls {
-			t.Errorf("%s: %d classes, %v of %v s, %d of %d calls", c.limit, len(p.Classes), sum, whole, calls, p.Calls)
+			t.Errorf("%s: got %d classes, %v of %v s, %d of %d calls; want len(p.Classes) %d, math.Abs(sum - whole) at most 1e-6, calls %d",
+				c.limit, len(p.Classes), sum, whole, calls, p.Calls, c.classes, p.Calls)
 		}
 	}
 	for _, bad := range []string{"", "0", "-1", "x", "0%", "101%", "NaN%", "5:5", "50%:", "50%:0", "50%:x"} {
@@ -226,7 +228,7 @@ func TestExplainable(t *testing.T) {
 		"": true,
 	} {
 		if got := serverOf(&digest.Profile{Sources: []digest.SourceInfo{{Server: header}}}).ExplainsWrites(); got != want {
-			t.Errorf("%q: %v", header, got)
+			t.Errorf("%q: got %v, want %v", header, got, want)
 		}
 	}
 }
@@ -244,7 +246,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// The text keeps to its width but for statements to be copied.
+// The text keeps to its width except for statements to be copied.
 func TestWidth(t *testing.T) {
 	for _, width := range []int{80, 100, 160} {
 		p := profile(t, digest.Options{Samples: -1})
@@ -257,7 +259,7 @@ func TestWidth(t *testing.T) {
 	for n := range 12 {
 		for _, l := range wrap("aa bbb c dddddddddddddddd ee 12 % ffff", n+3, 4) {
 			if utf8.RuneCountInString(l) > n+3 {
-				t.Error(fmt.Sprint(n+3), l)
+				t.Errorf("got %v, %v; want at most %v", fmt.Sprint(n+3), l, n+3)
 			}
 		}
 	}
@@ -280,6 +282,6 @@ func TestRankByCalls(t *testing.T) {
 	q := &digest.Profile{Calls: 10, Classes: []digest.Class{{Group: "a", Calls: 3}, {Group: "b", Calls: 6}}, Other: &digest.Class{Calls: 1}}
 	RankByCalls(q)
 	if q.Classes[0].Group != "b" || q.Classes[0].Share != 0.6 || q.Other.Share != 0.1 {
-		t.Errorf("%+v", q)
+		t.Errorf("got %+v; want Classes[0].Group \"b\", Classes[0].Share 0.6, Other.Share 0.1", q)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest"
 )
 
-// Text writes a profile for a terminal, a file or a mail: at most Options.Width columns, but for statements that are
+// Text writes a profile for a terminal, a file or a mail: at most Options.Width columns, except for statements that are
 // there to be copied.
 func Text(w io.Writer, p *digest.Profile, o Options) error {
 	t := &textWriter{width: o.width()}
@@ -136,7 +136,7 @@ func (t *textWriter) profile(v view) {
 	}
 }
 
-// shortID is enough of an ID to tell classes apart in one report.
+// shortID is enough of an ID to distinguish classes in one report.
 func shortID(id string) string { return id[:min(8, len(id))] }
 
 func (t *textWriter) class(c class) {

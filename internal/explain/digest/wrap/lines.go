@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// covers are what tools write in front of each line. A line without it continues the one before: services that keep a whole
+// covers are what tools write before each line. A line without it continues the one before: services that keep a whole
 // event as one message mark only its first line.
 var covers = []struct {
 	name string
@@ -28,11 +28,11 @@ var covers = []struct {
 	{"AWS", pattern.Lazy(`^(?:EVENTS|RESULTS)\t(?:\d+|\S+)\t(?:\d+\t)?`)},
 }
 
-// fields are what JSON calls a log's line: Docker, journalctl, CloudWatch, Loki, Google Cloud.
+// fields are JSON's names of a log's line: Docker, journalctl, CloudWatch, Loki, Google Cloud.
 var fields = []string{"log", "message", "MESSAGE", "@message", "msg", "textPayload", "line"}
 
-// Cover finds what stands around a log's lines, in a beginning that is no log itself: begins tells whether a text is the
-// beginning of one. The answer turns a reader into one of the log; nil: nothing known stands around it.
+// Cover finds what is around a log's lines, in a beginning that is no log itself: begins reports whether a text is the
+// beginning of one. The answer turns a reader into one of the log; nil: nothing known is around it.
 func Cover(head []byte, begins func([]byte) bool) (name string, open func(*bufio.Reader) io.Reader) {
 	if trimmed := bytes.TrimLeft(head, " \t\r\n"); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		inside, _ := io.ReadAll(newMessages(bufio.NewReader(bytes.NewReader(head)))) // the last object may be cut off
@@ -49,7 +49,7 @@ func Cover(head []byte, begins func([]byte) bool) (name string, open func(*bufio
 	return "", nil
 }
 
-// uncovered is a text without what stands in front of its lines.
+// uncovered is a text without the prefixes of its lines.
 type uncovered struct {
 	b      *bufio.Reader
 	re     *regexp.Regexp
@@ -87,7 +87,7 @@ func (u *uncovered) strip(line []byte) []byte {
 	return line[at[1]:]
 }
 
-// mostValue and mostDepth bound what a value of JSON takes, whatever is packed in a file.
+// mostValue and mostDepth bound what a value of JSON takes, whatever a file contains.
 const (
 	mostValue = 64 << 20
 	mostDepth = 1000
@@ -95,7 +95,7 @@ const (
 
 var errValue = errors.New("a value in JSON is longer than 64 MiB, or nested too deeply")
 
-// bounded gives so many bytes.
+// bounded returns at most a number of bytes.
 type bounded struct {
 	r    io.Reader
 	left int

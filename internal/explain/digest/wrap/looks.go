@@ -31,10 +31,10 @@ var known = []struct {
 // captures are the first bytes of pcap and pcapng.
 var captures = []string{"\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\x0a\x0d\x0d\x0a"}
 
-// gtidIndex begins the file that MariaDB 11.4 and later keeps beside each binary log (sql/gtid_index.cc).
+// gtidIndex begins the file that MariaDB 11.4 and later keeps next to each binary log (sql/gtid_index.cc).
 var gtidIndex = []byte("\xfe\xfe\x0c\x01")
 
-// lists are texts of one form of line that servers keep beside binary logs.
+// lists are texts of one form of line that servers keep next to binary logs.
 var lists = []struct {
 	line func() *regexp.Regexp
 	what string
@@ -43,8 +43,8 @@ var lists = []struct {
 	{pattern.Lazy(`\A\d+-\d+-\d+\r?\z`), "the GTIDs at which MariaDB's binary logs end"},
 }
 
-// Companion says what a file that begins so is, where it stands beside logs and is none, so that a pattern of file names
-// catches it as well; empty: it is none of these.
+// Companion says what a file that begins so is, if it is stored next to logs and is none, so that a pattern of file names
+// matches it as well; empty: it is none of these.
 func Companion(head []byte) string {
 	if bytes.HasPrefix(head, gtidIndex) {
 		return "MariaDB's index of the GTIDs in a binary log"

@@ -60,7 +60,7 @@ func TestLongLines(t *testing.T) {
 	} {
 		_, open := Cover([]byte(c.text), isLog)
 		if open == nil {
-			t.Errorf("%.40q: got nothing around it", c.text)
+			t.Errorf("%.40q: got nothing around it, want open not nil", c.text)
 			continue
 		}
 		if got, err := io.ReadAll(open(bufio.NewReaderSize(strings.NewReader(c.text), 64))); err != nil || string(got) != c.want {
@@ -73,7 +73,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestJSON takes lines out of JSON, whoever wrote it.
+// TestJSON takes lines out of JSON, of any tool.
 func TestJSON(t *testing.T) {
 	long := strings.Repeat("x", 16<<10)
 	for _, c := range []struct{ text, want string }{
@@ -93,7 +93,7 @@ func TestJSON(t *testing.T) {
 	} {
 		name, open := Cover([]byte(c.text), func(b []byte) bool { return bytes.Contains(b, []byte("# Time")) })
 		if name != "JSON" {
-			t.Errorf("%.60s: got %q", c.text, name)
+			t.Errorf("%.60s: got %q, want \"JSON\"", c.text, name)
 			continue
 		}
 		if got, err := io.ReadAll(open(bufio.NewReader(strings.NewReader(c.text)))); err != nil || string(got) != c.want {
@@ -144,10 +144,10 @@ func TestUnpack(t *testing.T) {
 		}
 	}
 	if _, _, err := Unpack(bufio.NewReader(strings.NewReader(strings.Repeat("x", 257) + "ustar\x00"))); !errors.Is(err, ErrPacked) {
-		t.Errorf("the least that tells a tar archive: got %v", err)
+		t.Errorf("the least that tells a tar archive: got %v, want ErrPacked", err)
 	}
 	if in, _, err := Unpack(bufio.NewReader(strings.NewReader(strings.Repeat("x", 257) + "ustax "))); err != nil || in == nil {
-		t.Errorf("no tar archive: got %v", err)
+		t.Errorf("no tar archive: got %v; want in not nil", err)
 	}
 	for _, bad := range []string{"\x1f\x8bno", "\xfd7zXZ\x00no"} {
 		if _, _, err := Unpack(bufio.NewReader(strings.NewReader(bad))); err == nil {
@@ -159,7 +159,7 @@ func TestUnpack(t *testing.T) {
 		t.Errorf("got %v, want what reading said", err)
 	}
 	if in, end, err := Unpack(bufio.NewReader(strings.NewReader(""))); err != nil || in == nil {
-		t.Errorf("nothing: got %v", err)
+		t.Errorf("nothing: got %v; want in not nil", err)
 	} else {
 		end()
 	}
@@ -180,7 +180,7 @@ func unpacks(t *testing.T, name string, b []byte) {
 		return
 	}
 	if got, err := io.ReadAll(in); err != nil || string(got) != log {
-		t.Errorf("%s: got %q, %v", name, got, err)
+		t.Errorf("%s: got %q, %v; want %v", name, got, err, log)
 	}
 	end()
 }
@@ -234,7 +234,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestCompanion names files that stand beside logs.
+// TestCompanion names files that are stored next to logs.
 func TestCompanion(t *testing.T) {
 	for text, want := range map[string]string{
 		"\xfe\xfe\x0c\x01": "index of the GTIDs", "./binlog.000001\n./binlog.000002\n": "list of a server's logs", "./binlog.000001\n./binl": "list of a server's logs",

@@ -118,7 +118,7 @@ func (f drillFlags) options() (o drill.Options, err error) {
 var errNotProven = errors.New("the backup is not proven")
 
 func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
-	// Whatever ends the command also throws away what it has restored.
+	// However the command ends, it also removes what it has restored.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	o, err := f.options()
@@ -146,7 +146,7 @@ func runDrill(ctx context.Context, s screen.Streams, f drillFlags) error {
 	if !f.noRoll {
 		o.Logs = &drill.Logs{Place: f.From, Identity: f.Identity, Trust: trust}
 	}
-	debug.SetGCPercent(20) // the buffers are large and live long: they shall not double the memory
+	debug.SetGCPercent(20) // the buffers are large and live long: they must not double the memory
 	line := screen.NewProgress(s.Err)
 	o.Progress = func(p drill.Progress) { line.Stage(p.Stage, p.Unit, p.Done, p.Total) }
 	proof, err := drill.Run(ctx, o)

@@ -115,7 +115,7 @@ func catalogueOf(ctx context.Context, r *repo.Repo) ([]listed, error) {
 		i, ok := at[p.Backup]
 		switch {
 		case !ok:
-		case errors.Is(p.Doubt, repo.ErrNoKey): // of an older version, encrypted: nobody knows
+		case errors.Is(p.Doubt, repo.ErrNoKey): // of an older version, encrypted: unknown
 			list[i].unknown = true
 		case p.Doubt != nil:
 			list[i].Doubt = p.Doubt.Error()

@@ -186,9 +186,9 @@ func verifyLogs(ctx context.Context, from, identity string, trust places.LogTrus
 			}
 			v.Logs++
 			err := mirror.Verify(ctx, trust.Of(place), series.Key, l)
-			if foreign := errors.Is(err, repo.ErrUnsigned) || errors.Is(err, repo.ErrForeign); foreign {
+			if foreign := repo.Untrusted(err); foreign {
 				v.Foreign = append(v.Foreign, err.Error())
-				err = mirror.Verify(ctx, place, series.Key, l) // it may be damaged all the same
+				err = mirror.Verify(ctx, place, series.Key, l) // it may be damaged nevertheless
 			}
 			if ctx.Err() != nil {
 				return v, ctx.Err()

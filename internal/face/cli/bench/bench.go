@@ -57,7 +57,7 @@ type workloadFlags struct {
 	flags.Server
 	workload.Params
 	part    logPart        // of the log that replay runs again
-	yes     bool           // go on beside other data
+	yes     bool           // go on despite other data
 	command *cobra.Command // that was called
 }
 
@@ -101,7 +101,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	f.bindOwn(cmd)
 }
 
-// drawSeed takes another seed each time where none is given.
+// drawSeed takes another seed each time if none is given.
 func (f *workloadFlags) drawSeed() {
 	for f.Params.Seed == 0 {
 		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
@@ -137,7 +137,7 @@ func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, erro
 	return drive.ForMySQL(target), w, nil
 }
 
-// isPostgres says whether a DSN is of PostgreSQL.
+// isPostgres reports whether a DSN is of PostgreSQL.
 func isPostgres(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
@@ -159,7 +159,7 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 	return nil
 }
 
-// guardRun does the same before a run, but for one that is meant for data that are there and changes none of them.
+// guardRun does the same before a run, except for one that is meant for existing data and changes none of it.
 func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload.Workload) error {
 	if !isPostgres(f.Dsn) { // on which compare sets nothing
 		target, err := f.Target()
@@ -179,7 +179,7 @@ func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload
 	return f.guard(ctx, t)
 }
 
-// lacking gives an error that the server gave for want of privileges the statements that fix it; others stay as they are.
+// lacking adds to a server's error about missing privileges the statements that fix it; other errors stay as they are.
 func (f *workloadFlags) lacking(ctx context.Context, err error) error {
 	var told *fault.Error
 	var refused *drive.ServerError

@@ -104,7 +104,7 @@ back what a killed comparison left. --dry-run shows the statements.
 	return cmd
 }
 
-// lacking leaves an error of one of two servers alone: its account was looked at when it came.
+// lacking leaves an error of one of two servers alone: its account was checked when it occurred.
 func (f *compareFlags) lacking(ctx context.Context, err error) error {
 	if f.dsnA != "" {
 		return err
@@ -154,7 +154,7 @@ func runCompare(cmd *cobra.Command, s screen.Streams, f compareFlags, args []str
 	return fault.New(fault.Usage, "risso bench compare --help shows the three forms", errors.New("what to compare? Two files of results, or a workload with --dsn-a and --dsn-b or --set-a and --set-b"))
 }
 
-// onlyFlags refuses flags that one form of a command has no use for: whoever gives one expects something of it.
+// onlyFlags refuses flags that one form of a command has no use for: they are given to have an effect.
 func onlyFlags(cmd *cobra.Command, why string, known ...string) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if err == nil && !slices.Contains(known, f.Name) {
@@ -322,7 +322,7 @@ func (c *comparison) settings(ctx context.Context) error {
 	return c.measure(ctx, runner(false), runner(true), func() error { return set.PutBack(ctx) })
 }
 
-// readBack tells what the server made of the settings: it takes some values and keeps others.
+// readBack reports what the server made of the settings: it takes some values and keeps others.
 func (c *comparison) readBack(set *compare.Settings, asked [2][]compare.Setting) error {
 	var stands [2][]compare.Setting
 	stands[0], stands[1] = set.Stands()

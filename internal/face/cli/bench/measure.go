@@ -106,7 +106,7 @@ func (f *measureFlags) look(ctx context.Context, cmd *cobra.Command, name string
 	return s, nil
 }
 
-// try opens one session and prepares the statements, so that what is missing on the second server is told before the first run.
+// try opens one session and prepares the statements, so that what is missing on the second server is reported before the first run.
 func (f *measureFlags) try(ctx context.Context, t drive.Target, w workload.Workload) error {
 	var stop drive.Stop
 	defer context.AfterFunc(ctx, stop.Set)()
@@ -121,7 +121,7 @@ func (f *measureFlags) try(ctx context.Context, t drive.Target, w workload.Workl
 	return nil
 }
 
-// endOf gives an error of a measuring command its exit code and what mends it.
+// endOf adds to an error of a measuring command its exit code and remedy.
 func endOf(err error, name string) error {
 	if err == nil {
 		return nil
@@ -131,7 +131,7 @@ func endOf(err error, name string) error {
 
 // steps shows on a terminal which run is made, and how long it takes yet.
 type steps struct {
-	out   io.Writer // nil: nobody looks
+	out   io.Writer // nil: no terminal
 	start time.Time
 	total int
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/compare"
 )
 
-// What --precise takes where nothing else is said, and the most runs of each side that are made.
+// Defaults of --precise, and the most runs of each side that are made.
 const (
 	preciseRuns = 60
 	preciseSame = 6
@@ -58,7 +58,7 @@ func (f *compareFlags) checkVerdicts() error {
 	return nil
 }
 
-// verdict gives the exit code that --fail-if asks for.
+// verdict returns the exit code that --fail-if asks for.
 func (f *compareFlags) verdict(r *compare.Report) error {
 	if len(f.failIf) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (c *comparison) measure(ctx context.Context, runA, runB compare.Runner, aft
 		return err
 	}
 	if r == nil || interrupted || err != nil {
-		// An interrupted one was never looked at with what it has now: the last level that was left to it is the strictest.
+		// An interrupted one was never judged with what it has now: the last level that was left to it is the strictest.
 		r = compare.Judge(c.a, c.b, compare.Terms{Seed: c.Seed, Alpha: slices.Min(alpha), Margin: precise.Within})
 	}
 	if c.precise > 0 {
@@ -154,7 +154,7 @@ func (c *comparison) measure(ctx context.Context, runA, runB compare.Runner, aft
 	return err
 }
 
-// samePairs is for how many pairs the smallest visible effect is told where more may be made.
+// samePairs is for how many pairs the smallest visible effect is given if more may be made.
 const samePairs = 20
 
 // refuseSame says that both sides would be the same.

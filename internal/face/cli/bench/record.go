@@ -138,7 +138,7 @@ func unwrapURL(err error) error {
 // verdict turns an answer into an error.
 func (f *recordFlags) verdict(code int, body []byte) error {
 	var said struct{ Error, Remedy string }
-	_ = json.Unmarshal(body, &said) // what is no JSON is no answer of Risso's: the status tells
+	_ = json.Unmarshal(body, &said) // without JSON it is no answer of Risso: the status says enough
 	switch {
 	case code >= 200 && code < 300:
 		return nil

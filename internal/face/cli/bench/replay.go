@@ -92,7 +92,7 @@ func (l logPart) options() (o digest.Options, err error) {
 	return o, nil
 }
 
-// ReplayOf is what of a recording is to be run.
+// ReplayOf is the part of a recording to run.
 type ReplayOf struct {
 	logPart
 	Timeline, Writes bool
@@ -192,7 +192,7 @@ type recorder struct {
 	byID             map[string]int  // place in ids
 	ids              []string
 	statements       []workload.RecordedStatement // Class is a place in ids; Began is since 1970, for a while
-	whole            int                          // of them, whose begin is told in whole seconds
+	whole            int                          // of them, whose begin is recorded in whole seconds
 	bytes            int64
 	rng              *rand.Rand
 	leftOut          map[string]int64
@@ -341,7 +341,7 @@ func (f *benchRunFlags) plan() {
 	f.Threads, f.Time = p.Plan(threads, long)
 }
 
-// writeBenchRecorded sets what the server took for each class beside what it took when they were recorded.
+// writeBenchRecorded sets what the server took for each class next to what it took when they were recorded.
 func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 	t := render.Table{Heads: []string{"CLASS", ">CALLS", ">AS CLIENT", ">SERVER", ">RECORDED", ">95 %", ">RECORDED", ">NOW/THEN"}}
 	server := func(v *workload.ServerTime, of func(*workload.ServerTime) float64) string {

@@ -109,7 +109,7 @@ func benchOutputs() (names []string) {
 	return names
 }
 
-// check finds wrong use before any server is asked, and fills in what flags only say in words.
+// check finds wrong use before any server is asked, and fills in what flags only imply.
 func (f *benchRunFlags) check() (err error) {
 	f.Percentiles = append(f.Percentiles, f.percentiles...)
 	if f.warmup == "auto" {
@@ -228,7 +228,7 @@ func nothingSucceeded(r *bench.Result) error {
 	return fault.New(fault.Failed, "", fmt.Errorf("no transaction succeeded; %s, such as %s", digits.Counted(most.Count, "error"), most.Message))
 }
 
-// begin begins with the first server that answers, where several are named: the run would go on with the next one, too.
+// begin begins with the first server that answers, if several are named: the run would go on with the next one, too.
 func (f *benchRunFlags) begin(ctx context.Context, s screen.Streams) error {
 	if len(f.Failover) == 0 {
 		return nil
@@ -254,7 +254,7 @@ func (f *benchRunFlags) begin(ctx context.Context, s screen.Streams) error {
 	return benchError(fmt.Errorf("no server answers: %w", errors.Join(refused...)), f.Workload.Name())
 }
 
-// benchError gives an error its exit code and how to fix it.
+// benchError adds to an error its exit code and remedy.
 func benchError(err error, name string) error {
 	var known *fault.Error
 	var server *drive.ServerError
@@ -305,7 +305,7 @@ func serverRemedy(e *drive.ServerError, name string) string {
 }
 
 // parametersOf records the flags that say what ran: the workload's size always, the others when they were given. Addresses
-// are not among them, for they may hold passwords, nor what only changes the report.
+// are not among them, because they may contain passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
 	always := append(all.Size(name), "threads", "for", "warmup", "rate", "ledger")
 	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "record-to", "token-file", "report-interval", "same", "precise", "fail-if", "from"}

@@ -19,7 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/postgres"
 )
 
-// localServers gives a matrix throw-away servers of this machine.
+// localServers provides a matrix with throw-away servers of this machine.
 type localServers struct{}
 
 func (localServers) Check(ctx context.Context, spec string, options []string) (err error) {

@@ -107,7 +107,7 @@ func afterWarmup(r *bench.Result) string {
 	return s
 }
 
-// lineFunc writes a name and what there is to say.
+// lineFunc writes a name and its text.
 type lineFunc func(name, format string, args ...any)
 
 func writeBenchErrors(line lineFunc, r *bench.Result) {
@@ -179,7 +179,7 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 	}
 	t := render.Table{Heads: []string{"KIND", ">TRANSACTIONS", ">PER MINUTE", ">MEDIAN", ">95 %", ">MAX"}}
 	for _, k := range r.Kinds {
-		row := []string{k.Name, digits.Thousands(k.Transactions), digits.Count(k.PerMinute), "–", "–", "–"} // nobody knows how long what never ended takes
+		row := []string{k.Name, digits.Thousands(k.Transactions), digits.Count(k.PerMinute), "–", "–", "–"} // it is unknown how long what never ended takes
 		if k.Transactions > 0 {
 			row = append(row[:3], digits.Seconds(k.Latency.At(50)), digits.Seconds(k.Latency.At(95)), digits.Seconds(k.Latency.Max))
 		}
@@ -192,7 +192,7 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 	}
 }
 
-// writeBenchMinutes writes how many of each kind ended in each minute, where there is more than one minute, and how the
+// writeBenchMinutes writes how many of each kind ended in each minute, if there is more than one minute, and how the
 // kind of the headline fared.
 func writeBenchMinutes(b *strings.Builder, r *bench.Result) {
 	if len(r.Kinds[0].Minutes) < 2 {
@@ -227,7 +227,7 @@ func writeBenchMinutes(b *strings.Builder, r *bench.Result) {
 // mostOutages is how many outages the text tells one by one.
 const mostOutages = 10
 
-// writeBenchTrouble tells of outages, backlog, what was not finished, and the ledger.
+// writeBenchTrouble reports outages, backlog, what was not finished, and the ledger.
 func writeBenchTrouble(line lineFunc, r *bench.Result) {
 	for i, o := range r.Outages {
 		name, what := "outage", "nothing succeeded, and there were errors"

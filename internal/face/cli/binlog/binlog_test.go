@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSchemasMeant: a schema may have tables that are meant exactly where a table of some name in it would be.
+// TestSchemasMeant: a schema may have tables that are meant exactly if a table of some name in it would be.
 func TestSchemasMeant(t *testing.T) {
 	for _, c := range []struct {
 		table, schema string
@@ -22,7 +22,7 @@ func TestSchemasMeant(t *testing.T) {
 			continue
 		}
 		if got := f.schema(c.schema); got != c.want {
-			t.Errorf("--table %s, schema %s: %t", c.table, c.schema, got)
+			t.Errorf("--table %s, schema %s: got %t; want %t", c.table, c.schema, got, c.want)
 		}
 	}
 	f := tableFlags{schemas: []string{"sh*"}}

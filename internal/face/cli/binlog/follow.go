@@ -66,7 +66,7 @@ kill; stored logs can be read only with an identity.
 	return cmd
 }
 
-// place opens the place, and makes a repository there when it is to be encrypted.
+// place opens the place, and makes a repository there if it should be encrypted.
 func (f followFlags) place(ctx context.Context) (mirror.Place, func(), error) {
 	if len(f.To) == 0 {
 		return places.OpenLogs(ctx, f.to, f.Encrypt.Identity)

@@ -103,7 +103,7 @@ func (f *searchFlags) damage() (d binlog.Damage, err error) {
 	return d, err
 }
 
-// open finds the logs, and connects to the server that tells what tables look like; live is nil where none was named.
+// open finds the logs, and connects to the server that knows what tables look like; live is nil if none was named.
 func open(ctx context.Context, f flags.Logs, args []string) (src flags.LogSource, live *binlog.Live, done func(), err error) {
 	if src, err = f.Source(ctx, args); err != nil || f.Dsn == "" {
 		return src, nil, src.Close, err
@@ -156,7 +156,7 @@ func runBinlogSearch(ctx context.Context, s screen.Streams, f searchFlags, args 
 		res.Notes, res.Incomplete = append(res.Notes, lacks), true
 	}
 	unmet := f.unmet("no transaction that was read")
-	if unmet != nil && (res.Fit > 0 || !f.misnamed()) { // what fits is of the other names; that a pattern meets nothing is an answer
+	if unmet != nil && (res.Fit > 0 || !f.misnamed()) { // what fits is of the other names; that a pattern matches nothing is an answer
 		res.Notes, unmet = append(res.Notes, unmet.Error()), nil
 	}
 	if res.Incomplete {

@@ -140,7 +140,7 @@ func failed(s screen.Streams, check string, err error) error {
 	return &fault.Told{Code: Unknown}
 }
 
-// noBar takes the character away behind which performance data begin.
+// noBar removes the character after which performance data begin.
 func noBar(text string) string { return strings.ReplaceAll(text, "|", "/") }
 
 func runCheckBackup(ctx context.Context, s screen.Streams, f checkBackupFlags) error {
@@ -198,7 +198,7 @@ func (f *checkBackupFlags) want() (w verdict.Want, names []string, err error) {
 			l.into.Lost = given.Lost
 		}
 	}
-	// A server that writes nothing has no new events, and from here that looks like a mirror that stands still.
+	// A server that writes nothing has no new events, and from here that looks like a mirror that stopped.
 	for _, d := range []*time.Duration{&w.Behind.Late, &w.Behind.Lost} {
 		if *d == 0 {
 			*d = verdict.Never
@@ -243,7 +243,7 @@ type backupFacts struct {
 	strange string // which mirrored logs count for nothing, and why
 }
 
-// look reads what lies at the place, as risso serve does for its catalogue.
+// look reads what is at the place, as risso serve does for its catalogue.
 func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backupFacts, err error) {
 	if f.Source.Policy, err = f.Trust.Policy(f.From, nil); err != nil {
 		return facts, err
@@ -262,7 +262,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 		return facts, err
 	}
 	now := time.Now()
-	const instance = "checked" // all that is looked at is of one server
+	const instance = "checked" // everything checked is of one server
 	var backups []state.Backup
 	var newest repo.Header
 	known := map[string]bool{}
@@ -326,7 +326,7 @@ func judgeBackups(f backupFacts, want verdict.Want, now time.Time) (code int, li
 	return code, "BACKUP " + checkWords[code] + " - " + noBar(fault.Line(words, "")) + " | " + strings.Join(perfData(f, want, now), " ")
 }
 
-// perfData are the numbers behind the bar.
+// perfData are the numbers after the bar.
 func perfData(f backupFacts, want verdict.Want, now time.Time) []string {
 	perf := []string{}
 	b := f.LastBackup

@@ -97,7 +97,7 @@ func TestJudgeBackups(t *testing.T) {
 		}
 		state, line := judgeBackups(c.facts, want, now)
 		if state != c.want || !strings.Contains(line, c.say) || strings.Count(line, "|") != 1 || strings.Contains(line, "\n") {
-			t.Errorf("%s: %d %s", c.name, state, line)
+			t.Errorf("%s: got %d %s; want state %d, %q in it, strings.Count(line, \"|\") 1, no \"\\n\" in it", c.name, state, line, c.want, c.say)
 		}
 		want.Newest, want.Doubt = c.facts.newest, c.facts.doubt // as serve's catalogue says
 		if v := verdict.Judge(c.facts.Facts, &want, now); len(c.facts.Mirrors) == 0 && !strings.Contains(line, noBar(v.Words)) {
@@ -107,11 +107,11 @@ func TestJudgeBackups(t *testing.T) {
 	f := facts([]time.Duration{hour}, mirror, drill(hour, true))
 	f.Short = true
 	if state, line := judgeBackups(f, verdict.Want{}, now); state != Critical || !strings.Contains(line, "before the last backup") {
-		t.Error(state, line)
+		t.Errorf("got %v, %v; want state Critical, \"before the last backup\" in it", state, line)
 	}
 	f.Short, f.Gap = false, "between binlog.000006 and binlog.000008"
 	if state, line := judgeBackups(f, verdict.Want{Behind: off.limits()}, now); state != Warning || !strings.Contains(line, "binary logs are missing: between") {
-		t.Error(state, line)
+		t.Errorf("got %v, %v; want state Warning, \"binary logs are missing: between\" in it", state, line)
 	}
 }
 
@@ -129,13 +129,14 @@ func TestCheckConfig(t *testing.T) {
 	f := checkBackupFlags{config: file, age: levels{0, ageLimit(9 * time.Hour)}}
 	want, names, err := f.want()
 	if err != nil || f.From != "/backup/shop" || want.Backup.String() == "" || want.Age != (verdict.Limits{Late: 7 * time.Hour, Lost: 9 * time.Hour}) || want.Place != f.From || len(names) != 2 || names[0] != "shop" || names[1] != "db1:3306" {
-		t.Errorf("%+v %q %v", want, names, err)
+		t.Errorf("got %+v %q %v; want f.From \"/backup/shop\", Backup.String() not \"\", Age verdict.Limits{Late: 7 * time.Hour, Lost: 9 * time.Hour}, Place %v, len(names) 2, names[0] \"shop\", names[1] \"db1:3306\"",
+			want, names, err, f.From)
 	}
 	for server, say := range map[string]string{"crm": `protects no server called "crm"`, "": "protects 2 servers: name one with --server"} {
 		write("    \n  - name: idle\n    protect: {place: /backup/idle}\n")
 		g := checkBackupFlags{config: file, server: server}
 		if _, _, err := g.want(); err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("%q: %v", server, err)
+			t.Errorf("%q: got %v; want an error, %q in the error", server, err, say)
 		}
 	}
 }
@@ -144,7 +145,7 @@ func TestAgeLimit(t *testing.T) {
 	for text, want := range map[string]string{"26h": "26h", "90m": "1h30m", "8d": "8d", "1.5d": "36h", "0": "0", "24h": "24h", "45s": "45s", "100m": "1h40m", "60m": "1h"} {
 		var a ageLimit
 		if err := a.Set(text); err != nil || a.String() != want {
-			t.Errorf("%s: %s, %v", text, a.String(), err)
+			t.Errorf("%s: got %s, %v; want %s", text, a.String(), err, want)
 		}
 	}
 	for _, text := range []string{"", "x", "-1h", "-1d", "5", "1e9d", "0d"} {

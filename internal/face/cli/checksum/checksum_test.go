@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/data/checksum"
 )
 
-// What is found is said so that a terminal shows it and nothing else happens to the terminal.
+// Findings are printed so that a terminal shows them and nothing else happens to the terminal.
 func TestChecksumWords(t *testing.T) {
 	a, b := "a\x1b[2J", "b"
 	var out bytes.Buffer
@@ -25,6 +25,6 @@ func TestChecksumWords(t *testing.T) {
     extra 3 times: v "b"
 `
 	if out.String() != want {
-		t.Errorf("got\n%s", out.String())
+		t.Errorf("got: want %s\n%s", want, out.String())
 	}
 }

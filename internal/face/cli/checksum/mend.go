@@ -75,7 +75,7 @@ func (f checksumFlags) runMend(ctx context.Context, s screen.Streams, o checksum
 	return f.compareAgain(ctx, out, o, found)
 }
 
-// compareAgain proves what was mended.
+// compareAgain verifies what was repaired.
 func (f checksumFlags) compareAgain(ctx context.Context, out io.Writer, o checksum.Options, found []checksum.Table) error {
 	o.Tables, o.Schemas, o.State, o.Resume = nil, nil, "", false
 	for _, t := range found {

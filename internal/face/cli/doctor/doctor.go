@@ -173,7 +173,7 @@ func ofFolder(dir string) Finding {
 	return f
 }
 
-// leastRoom is the room below which the doctor says something: some months of one server.
+// leastRoom is the free space below which the doctor warns: some months of one server.
 const leastRoom = 2 << 30
 
 func ofAddress(ctx context.Context, address string) Finding {

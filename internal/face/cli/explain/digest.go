@@ -125,7 +125,7 @@ func runDigest(ctx context.Context, s screen.Streams, f digestFlags, files []str
 	j.options.Progress = progress.Set
 	switch {
 	case f.sampleBytes == 0 || f.sampleBytes > 1<<20:
-		debug.SetGCPercent(20) // long samples are copied now and then: that shall not double the memory
+		debug.SetGCPercent(20) // long samples are copied now and then: that must not double the memory
 	case !f.follow:
 		debug.SetGCPercent(400) // a log that is read in a moment is not worth a collection
 		j.options.Progress = func(done, total int64) {
@@ -374,7 +374,7 @@ func (j *digestJob) write(p *digest.Profile) error {
 		}
 	}
 	if err = errors.Join(err, out.Flush()); errors.Is(err, syscall.EPIPE) {
-		return nil // whoever read the pipe had enough
+		return nil // the reader of the pipe had enough
 	}
 	return err
 }

@@ -128,7 +128,7 @@ func explainFile(s screen.Streams, f explainFlags, args []string) (plan.Explaine
 	return plan.Explain(p, nil, ""), nil
 }
 
-// statement is what is to be explained: the argument, or standard input.
+// statement is the statement to explain: the argument, or standard input.
 func (f explainFlags) statement(s screen.Streams, args []string) (string, error) {
 	if f.connection != 0 {
 		if len(args) > 0 {
@@ -197,8 +197,8 @@ func explainLive(ctx context.Context, s screen.Streams, f explainFlags, args []s
 	return e, nil
 }
 
-// explainProgress tells a person on a terminal how long the measured statement has been running, until the function it
-// gives is called.
+// explainProgress shows on a terminal how long the measured statement has been running, until the function it
+// returns is called.
 func explainProgress(s screen.Streams, f explainFlags) (done func()) {
 	if !f.analyze || !screen.OnTerminal(s.Err) {
 		return func() {}

@@ -182,7 +182,7 @@ func writeTrace(w io.Writer, f traceFlags, t *trace.Trace) error {
 	return r.WriteText(w, trace.TextOptions{All: f.all, Width: f.width})
 }
 
-// traceError gives an error what mends it.
+// traceError adds a remedy to an error.
 func traceError(err error) error {
 	switch {
 	case errors.Is(err, trace.ErrNoConnection):

@@ -131,7 +131,7 @@ func (f Logs) pick(list []mirror.Series) (mirror.Series, error) {
 // LocalDir is where the log is that is not finished.
 func (f Logs) LocalDir() string { return places.MirrorDir(f.Dir, f.From) }
 
-// LogFailure gives an error of binary logs, or of the server that has them, with what mends it.
+// LogFailure returns an error of binary logs, or of the server that has them, with its remedy.
 func LogFailure(err error) error {
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:

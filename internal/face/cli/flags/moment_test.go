@@ -33,14 +33,14 @@ func TestMoment(t *testing.T) {
 	} {
 		got, err := Moment(s, now, berlin)
 		if err != nil || !got.Equal(want) {
-			t.Errorf("%q: %v, %v", s, got, err)
+			t.Errorf("%q: got %v, %v; want Equal(want) true", s, got, err)
 		}
 	}
 	for s, says := range map[string]string{"-2h": "", "soon": "", "-1d": "", "2026-13-01": "", "1e300d": "", "NaNd": "",
 		"2026-10-25 02:30":    "exists twice in Europe/Berlin, where clocks are put back then: write 2026-10-25T02:30:00+02:00 or 2026-10-25T02:30:00+01:00",
 		"2026-10-25 02:00:00": "exists twice", "2026-03-29 02:30": "does not exist in Europe/Berlin", "2026-03-29 02:00": "clocks are put forward"} {
 		if got, err := Moment(s, now, berlin); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q is %v: %v", s, got, err)
+			t.Errorf("%q is %v: %v; want an error, %q in the error", s, got, err, says)
 		}
 	}
 }

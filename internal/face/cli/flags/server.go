@@ -25,7 +25,7 @@ func BindSources(f *config.Sources, cmd *cobra.Command) {
 // Server name the one server that a command asks.
 type Server struct{ Dsn, ConfigFile, DefaultsFile string }
 
-// Bind adds the flags to a command; use says what the server is for.
+// Bind adds the flags to a command; use describes the server.
 func (f *Server) Bind(cmd *cobra.Command, use string) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Dsn, "dsn", "", use+": user:password@tcp(host:3306)/database, user@unix(/socket)/database, or the name of a server in --config")
@@ -55,4 +55,16 @@ func (f Server) Target() (mysql.Target, error) {
 		return mysql.Target{}, fault.Usagef("%d servers: name one with --dsn", len(list))
 	}
 	return list[0].Target, nil
+}
+
+// Others are the servers of other DSNs, such as those of replicas, with what the configuration and the option file say of them.
+func (f Server) Others(dsns []string) (list []mysql.Target, err error) {
+	for _, f.Dsn = range dsns {
+		t, err := f.Target()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
 }

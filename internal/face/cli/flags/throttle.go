@@ -27,7 +27,7 @@ func (f *Throttle) Bind(cmd *cobra.Command) {
 	fl.StringVar(&f.maxRate, "max-rate", "", "read or write at most this many bytes a second: 50MB, 1GiB (default: no limit)")
 }
 
-// Gate gives what work has to pass. own is how many sessions of Risso's work on the server. The caller closes it.
+// Gate returns the gate that work has to pass. own is how many sessions of Risso's work on the server. The caller closes it.
 func (f Throttle) Gate(ctx context.Context, own int, server mysql.Target, replicas ...mysql.Target) (*throttle.Gate, error) {
 	limits, err := f.Limits(own)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// TestUntil: where a roll forward ends, as restore and binlog apply are told it.
+// TestUntil: where a roll forward ends, by the flags of restore and binlog apply.
 func TestUntil(t *testing.T) {
 	gtid := mysql.GTID{Domain: 0, Server: 1, Number: 4711}
 	for _, c := range []struct {

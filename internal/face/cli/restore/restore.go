@@ -47,10 +47,10 @@ type Flags struct {
 	filesFlags
 	places.Trust
 	until flags.Until
-	Logs  flags.Logs // beside the backup
+	Logs  flags.Logs // in addition to the backup
 }
 
-// restoredName is what a sandbox is called when nothing is said.
+// restoredName is the default name of a sandbox.
 const restoredName = "restored"
 
 // New is risso restore.
@@ -199,7 +199,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 		return err
 	}
 	o.Roller = roller
-	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they must not double the memory
 	if done, err := f.restorePhysical(ctx, s, r, until); done || err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ type Answer struct {
 	Sandbox string             `json:"sandbox,omitempty"`
 }
 
-// restoreNow runs the restore and shows how far it is. What the server does not know is said before the first change.
+// restoreNow runs the restore and shows how far it is. What the server does not know is reported before the first change.
 func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Result, []load.TableResult, load.Plan, error) {
 	p := screen.NewProgress(s.Err)
 	defer p.End()
@@ -372,7 +372,7 @@ var restoreRemedies = []struct {
 func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
 	code, remedy := fault.Failed, fleet.RemedyOf(err)
 	// Whom to trust is the first thing to say.
-	mistrusted := errors.Is(err, repo.ErrForged) || errors.Is(err, repo.ErrUnsigned) || errors.Is(err, repo.ErrForeign)
+	mistrusted := errors.Is(err, repo.ErrForged) || repo.Untrusted(err)
 	for _, h := range restoreRemedies {
 		if !mistrusted && errors.Is(err, h.is) {
 			remedy = h.remedy
@@ -472,11 +472,11 @@ func restorePlanText(out io.Writer, p load.Plan, some bool) {
 		rollPlanText(out, *p.Roll, some)
 	}
 	fmt.Fprintln(out, "in this order:")
-	screen.Steps(out, p.Stages)
+	screen.Steps(out, p.Steps)
 	fmt.Fprintln(out, "Nothing was changed.")
 }
 
-// runsText tells all that a restore would run beside tables and rows.
+// runsText lists all that a restore would run besides tables and rows.
 func runsText(out io.Writer, p load.Plan) {
 	for _, o := range p.Programs {
 		text := "makes " + o.Kind + " " + mysql.Quote(o.Schema) + "." + mysql.Quote(o.Name)

@@ -60,7 +60,7 @@ func newSandboxUpCmd(output *string) *cobra.Command {
   risso sandbox up mine --servers ~/src/build/bin/mysqld --option innodb_buffer_pool_size=1G`,
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Whatever ends the command also takes down what it has started.
+			// However the command ends, it also takes down what it has started.
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			if len(args) > 0 {

@@ -11,7 +11,7 @@ import (
 
 // Progress shows on a terminal how far a read is, how fast, and how long it takes yet; elsewhere it is silent.
 type Progress struct {
-	out   io.Writer // nil: nobody looks; it does not change
+	out   io.Writer // nil: no terminal; it does not change
 	mu    sync.Mutex
 	ended bool
 	start time.Time

@@ -44,8 +44,8 @@ func terminal(t *testing.T) (*os.File, func() string) {
 	}
 }
 
-// TestProgress: on a terminal a line tells how far it is, from several goroutines, and is gone at the end, however often that is
-// said; a message in between does not end it. (A second end was a crash once.)
+// TestProgress: on a terminal a line shows how far it is, from several goroutines, and is gone at the end, however often End is
+// called; a message in between does not end it. (A second end was a crash once.)
 func TestProgress(t *testing.T) {
 	tty, said := terminal(t)
 	p := NewProgress(tty)
@@ -65,10 +65,10 @@ func TestProgress(t *testing.T) {
 	p.Clear()
 	text := said()
 	if !strings.Contains(text, "25 %, 1 MiB") || !strings.Contains(text, "50 %, 2 MiB") || !strings.Contains(text, " left") {
-		t.Errorf("it said %q", text)
+		t.Errorf("it said %q; want \"25 %%, 1 MiB\" in it, \"50 %%, 2 MiB\" in it, \" left\" in it", text)
 	}
 	if strings.Contains(text, "75 %") || !strings.HasSuffix(text, "\r\x1b[K") {
-		t.Errorf("behind the end it said %q", text)
+		t.Errorf("behind the end it said %q; want no \"75 %%\" in it, \"\\r\\x1b[K\" at its end", text)
 	}
 
 	var pipe bytes.Buffer
@@ -79,6 +79,6 @@ func TestProgress(t *testing.T) {
 	q.End()
 	q.End()
 	if pipe.Len() > 0 {
-		t.Errorf("into a pipe it said %q", pipe.String())
+		t.Errorf("into a pipe it said %q, want pipe.Len() at most 0", pipe.String())
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Progress says nothing where nobody looks.
+// Progress writes nothing without a terminal.
 func TestProgressInAPipe(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(&b)
@@ -14,6 +14,6 @@ func TestProgressInAPipe(t *testing.T) {
 	p.Set(5, 10)
 	p.End()
 	if b.Len() > 0 {
-		t.Errorf("%q", b.String())
+		t.Errorf("got %q, want b.Len() at most 0", b.String())
 	}
 }

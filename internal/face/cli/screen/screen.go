@@ -47,7 +47,7 @@ func ShortTime(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-// Joined puts two remedies behind each other.
+// Joined joins two remedies.
 func Joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -62,7 +62,7 @@ func Tabulate(w io.Writer, write func(io.Writer)) error {
 	return t.Flush()
 }
 
-// OnTerminal tells whether a person watches, or types.
+// OnTerminal reports whether a person watches, or types.
 func OnTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -78,7 +78,7 @@ func Statements(w io.Writer, list []string) error {
 	return nil
 }
 
-// Says tells a person something beside what a command prints.
+// Says tells the user something in addition to what a command prints.
 func Says(w io.Writer) func(string) {
 	return func(text string) { fmt.Fprintln(w, "risso:", text) }
 }

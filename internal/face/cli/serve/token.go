@@ -95,7 +95,7 @@ func (f *tokenFlags) create(s screen.Streams) *cobra.Command {
 				return errors.Join(noted, render.JSON(s.Out, MadeToken{t.Name, t.ID, t.Role, secret}))
 			}
 			_, err = fmt.Fprintln(s.Out, secret)
-			return errors.Join(err, noted) // the secret is told in any case: it is stored nowhere
+			return errors.Join(err, noted) // the secret is printed in any case: it is stored nowhere
 		})}
 	cmd.Flags().StringVar(&role, "role", string(state.RoleLook), "what the token allows: look, or act")
 	return cmd

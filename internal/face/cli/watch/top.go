@@ -160,7 +160,7 @@ func (t *topScreen) lines(ctx context.Context, print func(rows []live.Row) error
 				continue
 			}
 			if err := print(t.board.Fleet(now)); err != nil {
-				return nil // whoever read the pipe went away
+				return nil // the reader of the pipe went away
 			}
 			if n++; t.count > 0 && n >= t.count {
 				return nil

@@ -44,7 +44,7 @@ type File struct {
 	Warmup  duration `yaml:"warmup"`
 	Settle  duration `yaml:"settle"` // rest before each run, for what the run before left to be written
 	Runs    int      `yaml:"runs"`
-	Running int      `yaml:"running"` // servers that run at the same time; the others are stopped meanwhile
+	Running int      `yaml:"running"` // servers that run at the same time; the others are stopped in the meantime
 	Seed    uint64   `yaml:"seed"`
 
 	dir        string                         // of the files that it names
@@ -305,7 +305,7 @@ func slug(s string) string {
 	return s[:min(len(s), 24)]
 }
 
-// Cells gives all combinations, in the order of the file.
+// Cells returns all combinations, in the order of the file.
 func (f *File) Cells() []Cell {
 	var out []Cell
 	for _, server := range f.Servers {

@@ -32,30 +32,31 @@ func TestParse(t *testing.T) {
 	}
 	cells := f.Cells()
 	if len(cells) != 8 || cells[0].Options.Name != "doublewrite on" || cells[4].Options.Lines[0] != "innodb_doublewrite=OFF" || cells[1].Threads != 8 {
-		t.Errorf("%d cells: %+v", len(cells), cells)
+		t.Errorf("got %d cells: %+v; want len(cells) 8, cells[0].Options.Name \"doublewrite on\", cells[4].Options.Lines[0] \"innodb_doublewrite=OFF\", cells[1].Threads 8",
+			len(cells), cells)
 	}
 	ids := map[string]bool{}
 	for _, c := range cells {
 		ids[c.ID] = true
 		if strings.ContainsAny(c.ID, "/ \\.") {
-			t.Errorf("a folder called %q", c.ID)
+			t.Errorf("a folder called %q, want strings.ContainsAny(c.ID, \"/ \\\\.\") false", c.ID)
 		}
 	}
 	if len(ids) != 8 {
-		t.Errorf("%d folders for 8 cells", len(ids))
+		t.Errorf("got %d folders for 8 cells, want 8", len(ids))
 	}
 	// What a run depends on is in its folder's name; more runs or more cells are not.
 	longer, err := Parse([]byte(strings.ReplaceAll(Example, "time: 10s", "time: 20s")), t.TempDir())
 	if err != nil || longer.Cells()[0].ID == cells[0].ID {
-		t.Errorf("runs of another length share a folder: %v", err)
+		t.Errorf("runs of another length share a folder: got %v; want longer.Cells()[0].ID not cells[0].ID", err)
 	}
 	more, err := Parse([]byte(strings.ReplaceAll(strings.ReplaceAll(Example, "runs: 5", "runs: 9"), "threads: [1, 8]", "threads: [1, 8, 64]")), t.TempDir())
 	if err != nil || more.Cells()[0].ID != cells[0].ID {
-		t.Errorf("more runs would make those that are there again: %v", err)
+		t.Errorf("more runs would make those that are there again: %v; want more.Cells()[0].ID cells[0].ID", err)
 	}
 	one, err := Parse([]byte("workloads: point_select"), t.TempDir())
 	if err != nil || len(one.Cells()) != 1 {
-		t.Errorf("%+v, %v", one, err)
+		t.Errorf("got %+v, %v; want length 1", one, err)
 	}
 	for text, want := range map[string]string{
 		"":                                                          "empty",
@@ -98,12 +99,12 @@ func TestParse(t *testing.T) {
 	} {
 		_, err := Parse([]byte(text), t.TempDir())
 		if !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v; it should tell of %q", text, err, want)
+			t.Errorf("%q: got %v; it should tell of %q; want workload.ErrUsage, %q in the error, no \"\\n\" in the error", text, err, want, want)
 		}
 	}
 }
 
-// boxes are sandboxes in a folder of their own, and what was asked of them.
+// boxes are sandboxes in a separate folder, and what was asked of them.
 type boxes struct {
 	dir     string
 	up      []string
@@ -234,10 +235,10 @@ func nothingLeft(t *testing.T, b *boxes, dir string) {
 	t.Helper()
 	list, err := sandbox.List(b.dir)
 	if err != nil || len(list) > 0 {
-		t.Errorf("%d sandboxes are left, %v", len(list), err)
+		t.Errorf("%d sandboxes are left, %v; want none", len(list), err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "servers.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the list of servers is left: %v", err)
+		t.Errorf("the list of servers is left: %v, want os.ErrNotExist", err)
 	}
 }
 
@@ -257,7 +258,7 @@ func TestMatrixOnRealServers(t *testing.T) {
 	f := mustParse(t, small)
 	p, err := PlanFile(f, dir)
 	if err != nil || p.Runs != 16 || len(p.Servers) != 2 || p.Time < 5*time.Second {
-		t.Fatalf("plan: %+v, %v", p, err)
+		t.Fatalf("plan: got %+v, %v; want Runs 16, len(Servers) 2, Time at least 5 * time.Second", p, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -267,7 +268,7 @@ func TestMatrixOnRealServers(t *testing.T) {
 		}
 	}})
 	if err != nil || !r.Interrupted || r.Missing != 11 || len(files(t, dir)) != 5 {
-		t.Fatalf("cut off: %+v, %v; %d files", r, err, len(files(t, dir)))
+		t.Fatalf("cut off: got %+v, %v; %d files; want Interrupted true, Missing 11, len(files(t, dir)) 5", r, err, len(files(t, dir)))
 	}
 	nothingLeft(t, b, dir)
 	before := map[string]time.Time{}
@@ -279,7 +280,7 @@ func TestMatrixOnRealServers(t *testing.T) {
 		before[path] = st.ModTime()
 	}
 	if r, err = Run(t.Context(), f, Options{Dir: dir, Servers: b}); err != nil || r.Missing != 0 || r.Interrupted || len(files(t, dir)) != 16 {
-		t.Fatalf("gone on: %+v, %v", r, err)
+		t.Fatalf("gone on: got %+v, %v; want Missing 0, Interrupted false, len(files(t, dir)) 16", r, err)
 	}
 	for path, at := range before {
 		if st, err := os.Stat(path); err != nil || !st.ModTime().Equal(at) {
@@ -288,17 +289,18 @@ func TestMatrixOnRealServers(t *testing.T) {
 	}
 	nothingLeft(t, b, dir)
 	if b.most != 2 || !strings.Contains(strings.Join(b.up, "\n"), "innodb_buffer_pool_size=32M innodb_flush_log_at_trx_commit=0") {
-		t.Errorf("%d at the same time: %q", b.most, b.up)
+		t.Errorf("got %d at the same time: %q; want b.most 2, \"innodb_buffer_pool_size=32M innodb_flush_log_at_trx_commit=0\" in strings.Join(b.up, \"\\n\")",
+			b.most, b.up)
 	}
 	up := len(b.up)
 	if _, err := Run(t.Context(), f, Options{Dir: dir, Servers: b}); err != nil || len(b.up) != up {
-		t.Errorf("a matrix that is complete started servers: %q, %v", b.up[up:], err)
+		t.Errorf("a matrix that is complete started servers: %q, %v; want len(b.up) %v", b.up[up:], err, up)
 	}
 	var axes []string
 	for _, q := range r.Questions {
 		axes = append(axes, q.Axis)
 		if len(q.Rows) != 4 || len(q.Rows[0].Figures) != 2 || len(q.Rows[0].Verdicts) != 1 || len(q.Rows[0].Latency) != 1 {
-			t.Errorf("%s: %+v", q.Axis, q.Rows)
+			t.Errorf("%s: got %+v; want len(q.Rows) 4, len(q.Rows[0].Figures) 2, len(q.Rows[0].Verdicts) 1, len(q.Rows[0].Latency) 1", q.Axis, q.Rows)
 		}
 		for _, row := range q.Rows {
 			for _, fig := range row.Figures {
@@ -309,7 +311,8 @@ func TestMatrixOnRealServers(t *testing.T) {
 		}
 	}
 	if !slices.Equal(axes, []string{AxisOptions, AxisWorkload, AxisThreads}) || !strings.Contains(strings.Join(r.Notes, "\n"), "too few") {
-		t.Errorf("questions %v, notes %q", axes, r.Notes)
+		t.Errorf("questions %v, notes %q; want axes []string{AxisOptions, AxisWorkload, AxisThreads}, \"too few\" in strings.Join(r.Notes, \"\\n\")",
+			axes, r.Notes)
 	}
 	forms(t, r)
 	var page strings.Builder
@@ -331,7 +334,7 @@ func forms(t *testing.T, r *Report) {
 	}
 	for _, q := range r.Questions {
 		if !strings.Contains(text.String(), q.Title) || !strings.Contains(markdown.String(), "## "+q.Title) {
-			t.Errorf("%q is missing", q.Title)
+			t.Errorf("%q is missing; want %q in text.String(), %q in markdown.String()", q.Title, q.Title, "## "+q.Title)
 		}
 		d := xml.NewDecoder(strings.NewReader(q.SVG()))
 		for {
@@ -354,10 +357,10 @@ func TestOneServerAtATime(t *testing.T) {
 	text := strings.ReplaceAll(small, "threads: [1, 2]", "threads: 1\nrunning: 1")
 	r, err := Run(t.Context(), mustParse(t, text), Options{Dir: dir, Servers: b})
 	if err != nil || r.Missing != 0 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, %v; want Missing 0", r, err)
 	}
 	if b.most != 1 || len(b.up) != 2 || b.started < 1 {
-		t.Errorf("%d at the same time, %d made, %d started again", b.most, len(b.up), b.started)
+		t.Errorf("%d at the same time, %d made, %d started again; want b.most 1, len(b.up) 2, b.started at least 1", b.most, len(b.up), b.started)
 	}
 	nothingLeft(t, b, dir)
 }
@@ -369,7 +372,7 @@ func TestMatrixFails(t *testing.T) {
 	bad := mustParse(t, strings.ReplaceAll(small, "fast: [", "fast: [no_such_option=1, "))
 	r, err := Run(t.Context(), bad, Options{Dir: dir, Servers: b})
 	if err == nil || r == nil || r.Missing == 0 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v; want an error, r not nil, Missing not 0", r, err)
 	}
 	nothingLeft(t, b, dir)
 	// Ctrl-C while a server comes up.
@@ -377,11 +380,11 @@ func TestMatrixFails(t *testing.T) {
 	defer cancel()
 	b.onUp = cancel
 	if r, err := Run(ctx, mustParse(t, small), Options{Dir: t.TempDir(), Servers: b}); err != nil || !r.Interrupted {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v; want Interrupted true", r, err)
 	}
 	nothingLeft(t, b, dir)
 	if _, err := Run(t.Context(), mustParse(t, "workloads: point_select\nservers: no-such-server"), Options{Dir: t.TempDir(), Servers: b}); err == nil || strings.Contains(err.Error(), "\n") {
-		t.Errorf("no such server: %v", err)
+		t.Errorf("no such server: got %v; want an error, no \"\\n\" in the error", err)
 	}
 	// Two in one folder.
 	unlock, err := lock(dir)
@@ -389,7 +392,7 @@ func TestMatrixFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Run(t.Context(), mustParse(t, small), Options{Dir: dir, Servers: b}); !errors.Is(err, ErrBusy) {
-		t.Errorf("two in one folder: %v", err)
+		t.Errorf("two in one folder: got %v, want ErrBusy", err)
 	}
 	unlock()
 	// A killed one left a server.
@@ -410,6 +413,6 @@ func TestMatrixFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := PlanFile(one, dir); err == nil || !strings.Contains(err.Error(), "remove it") {
-		t.Errorf("a broken result: %v", err)
+		t.Errorf("a broken result: got %v; want an error, \"remove it\" in the error", err)
 	}
 }

@@ -28,7 +28,7 @@ transactions:
     statements: [UPDATE item SET stock = stock - 1 WHERE id = :id]
 `
 
-// parsed reads a file with others beside it.
+// parsed reads a file with others next to it.
 func parsed(t *testing.T, text string, beside map[string]string) *File {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,12 +64,12 @@ runs: 1
 	dir, b := t.TempDir(), &boxes{dir: t.TempDir()}
 	r, err := Run(t.Context(), f, Options{Dir: dir, Servers: b})
 	if err != nil || r.Missing != 0 || len(r.Cells) != 24 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, %v; want Missing 0, len(Cells) 24", r, err)
 	}
 	nothingLeft(t, b, dir)
 	for _, c := range r.Cells {
 		if c.Median <= 0 || c.Errors > 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v; want Median more than 0, Errors at most 0", c)
 		}
 	}
 	var axes []string
@@ -77,19 +77,20 @@ runs: 1
 		axes = append(axes, q.Axis)
 	}
 	if !slices.Equal(axes, []string{AxisServer, AxisSize, AxisWorkload, AxisThreads}) {
-		t.Errorf("questions %v", axes)
+		t.Errorf("questions %v, want []string{AxisServer, AxisSize, AxisWorkload, AxisThreads}", axes)
 	}
 	if v := strings.Join(r.Versions, "\n"); len(r.Versions) != 2 || !strings.Contains(v, "mariadb 10.") || !strings.Contains(v, "postgres PostgreSQL ") {
-		t.Errorf("versions %q", v)
+		t.Errorf("versions %q; want len(r.Versions) 2, \"mariadb 10.\" in it, \"postgres PostgreSQL \" in it", v)
 	}
 	if up := strings.Join(b.up, "\n"); strings.Count(up, "innodb_buffer_pool_size=32M") != 2 || strings.Count(up, " shared_buffers=24MB") != 2 || strings.Contains(up, "postgres.") {
-		t.Errorf("options %s", up)
+		t.Errorf("options %s; want strings.Count(up, \"innodb_buffer_pool_size=32M\") 2, strings.Count(up, \" shared_buffers=24MB\") 2, no \"postgres.\" in it",
+			up)
 	}
 	forms(t, r)
 	for _, c := range f.Cells() {
 		runs, err := readRuns(dir, c, 1)
 		if err != nil || runs[0] == nil {
-			t.Fatalf("%s: %v", c.ID, err)
+			t.Fatalf("%s: got %v; want runs[0] not nil", c.ID, err)
 		}
 		p := runs[0].Parameters
 		if own := c.Workload == "script:shop.yaml"; own && (p["file"] != "shop.yaml" || p["table_size"] != nil) || !own && (p["table_size"] != float64(c.TableSize) || p["tables"] != 2.) {
@@ -106,7 +107,7 @@ runs: 1
 	}
 	for i, c := range f.Cells() {
 		if same := c.ID == before[i].ID; same == (c.Workload == "script:shop.yaml") {
-			t.Errorf("%s after its file was changed: the same folder: %v", c.Workload, same)
+			t.Errorf("%s after its file was changed: the same folder: %v, want not %v", c.Workload, same, c.Workload == "script:shop.yaml")
 		}
 	}
 }
@@ -126,10 +127,10 @@ runs: 1
 		"read.yaml": "transactions: [{statements: [SELECT a FROM old.t]}]"})
 	logs := f.Recordings()
 	if len(logs) != 1 || filepath.Base(logs[0]) != "slow.log" {
-		t.Fatalf("recordings %q", logs)
+		t.Fatalf("recordings %q; want len(logs) 1, filepath.Base(logs[0]) \"slow.log\"", logs)
 	}
 	if err := f.SetRecording(logs[0], &workload.Recording{}); !errors.Is(err, workload.ErrUsage) {
-		t.Errorf("an empty recording: %v", err)
+		t.Errorf("an empty recording: got %v, want workload.ErrUsage", err)
 	}
 	class := workload.RecordedClass{Before: workload.Before{Class: "A", Fingerprint: "select a from t", Calls: 5, Avg: 1}, Samples: []workload.RecordedStatement{{SQL: "SELECT a FROM t", Schema: "old"}}}
 	if err := f.SetRecording(logs[0], &workload.Recording{Classes: []workload.RecordedClass{class}}); err != nil {
@@ -138,21 +139,22 @@ runs: 1
 	dir, b := t.TempDir(), &boxes{dir: t.TempDir()}
 	r, err := Run(t.Context(), f, Options{Dir: dir, Servers: b})
 	if err != nil || r.Missing != 0 || len(r.Cells) != 2 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, %v; want Missing 0, len(Cells) 2", r, err)
 	}
 	for _, c := range r.Cells {
 		if c.Median <= 0 || c.Errors > 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v; want Median more than 0, Errors at most 0", c)
 		}
 	}
 	runs, err := readRuns(dir, f.Cells()[0], 1)
 	if err != nil || len(runs[0].Kinds) != 1 || runs[0].Kinds[0].Recorded.Calls != 5 {
-		t.Errorf("%+v, %v", runs[0], err)
+		t.Errorf("got %+v, %v; want len(Kinds) 1, Kinds[0].Recorded.Calls 5", runs[0], err)
 	}
 	nothingLeft(t, b, dir)
 	// PostgreSQL does not understand it: one line, before anything is started.
 	_, err = Parse([]byte("servers: postgres\n"+text), f.dir)
 	if !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), "PostgreSQL does not understand") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("a recording for PostgreSQL: %v", err)
+		t.Errorf("a recording for PostgreSQL: got %v; want workload.ErrUsage, \"PostgreSQL does not understand\" in the error, no \"\\n\" in the error",
+			err)
 	}
 }

@@ -129,7 +129,7 @@ func figureOf(runs []*bench.Result) (f Figure) {
 	return f
 }
 
-// varying gives the values of an axis in the order of the file.
+// varying returns the values of an axis in the order of the file.
 func varying(axis string, cells []Cell) (out []string) {
 	for _, c := range cells {
 		if v := c.Value(axis); !slices.Contains(out, v) {

@@ -31,7 +31,7 @@ type Servers interface {
 	Check(ctx context.Context, spec string, options []string) error
 	// Up starts one under a name. When it fails it has left nothing.
 	Up(ctx context.Context, name, spec string, options []string) (Server, error)
-	// Remove takes away what a killed process left under a name; nothing there is no error.
+	// Remove removes what a killed process left under a name; if there is nothing that is no error.
 	Remove(ctx context.Context, name string) error
 }
 
@@ -42,7 +42,7 @@ type Server interface {
 	Target(database string) (drive.Target, error)
 	// Load has the server run a file of SQL.
 	Load(ctx context.Context, path string) error
-	// Environment is what a run is about to run under; nil where it cannot be told.
+	// Environment is what a run is about to run under; nil if that is unknown.
 	Environment(ctx context.Context) *environ.Environment
 	Stop(ctx context.Context) error  // data stays
 	Start(ctx context.Context) error // after Stop
@@ -57,7 +57,7 @@ type Options struct {
 	Dir     string // of results
 	Servers Servers
 	Prepare int // threads that fill tables
-	// Progress is told each step in words: done of total runs. Nil: nobody asks.
+	// Progress is called with each step in words: done of total runs; may be nil.
 	Progress func(done, total int, what string)
 }
 
@@ -123,14 +123,14 @@ type Planned struct {
 	Want int `json:"want"`
 }
 
-// What an estimate supposes beside the runs themselves.
+// What an estimate assumes besides the runs themselves.
 const (
 	startTime   = 4 * time.Second
 	rowsASecond = 40000
 	overhead    = 300 * time.Millisecond
 )
 
-// PlanFile says what is to be done, given the results that are there.
+// PlanFile says what has to be done, given the results that are there.
 func PlanFile(f *File, dir string) (*Plan, error) {
 	p := &Plan{Name: f.Name, Dir: dir}
 	prepared := map[string]bool{}
@@ -172,7 +172,7 @@ func runPath(dir string, c Cell, i int) string {
 	return filepath.Join(dir, c.ID, fmt.Sprintf("run-%02d.json", i+1))
 }
 
-// readRuns gives the runs of a cell that are there; nil for those that are not.
+// readRuns returns the runs of a cell that exist; nil for those that are not.
 func readRuns(dir string, c Cell, want int) ([]*bench.Result, error) {
 	out := make([]*bench.Result, want)
 	for i := range out {
@@ -208,7 +208,7 @@ func writeFile(path string, v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// Run makes all runs that are missing and gives the report. When ctx ends it takes the servers down and reports what is there; so it
+// Run makes all runs that are missing and returns the report. When ctx ends it takes the servers down and reports what is there; so it
 // does when a run fails, with the error.
 func Run(ctx context.Context, f *File, o Options) (*Report, error) {
 	unlock, err := lock(o.Dir)
@@ -252,7 +252,7 @@ func (m *matrix) work(ctx context.Context) error {
 		}
 	}
 	for round := range m.File.Runs {
-		// The sites in an order of their own each round, and the cells of each: neighbours must not always be the same.
+		// The sites in another order each round, and the cells of each: neighbours must not always be the same.
 		rng := rand.New(rand.NewPCG(m.Seed, uint64(round)))
 		cells := slices.Clone(m.cells)
 		rng.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
@@ -330,7 +330,7 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	return writeFile(runPath(m.Dir, c, round), r)
 }
 
-// open gives a cell's workload, and where its tables lie. What makes none uses those that were loaded, and names their schemas
+// open returns a cell's workload, and where its tables are. What makes none uses those that were loaded, and names their schemas
 // itself.
 func (m *matrix) open(l *live, c Cell) (workload.Workload, drive.Target, error) {
 	w, err := m.workload(c.Workload, m.params(c.Workload, dialectOf(c.Server), c.TableSize, c.Engine, c.Threads))
@@ -345,7 +345,7 @@ func (m *matrix) open(l *live, c Cell) (workload.Workload, drive.Target, error) 
 	return w, target, err
 }
 
-// prepares says whether a workload makes tables; a script may have no setup.
+// prepares reports whether a workload makes tables; a script may have no setup.
 func prepares(w workload.Workload) bool {
 	if x, ok := w.(interface{ HasSetup() bool }); ok {
 		return x.HasSetup()
@@ -392,7 +392,7 @@ func (m *matrix) ready(ctx context.Context, c Cell) (*live, error) {
 
 func (m *matrix) start(ctx context.Context, l *live) (err error) {
 	if l.server == nil {
-		// Its name is on disk before it runs: who comes after a kill finds it.
+		// Its name is on disk before it runs: the next run after a kill finds it.
 		if err := m.note(l.name); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 
 var postgresForm = pattern.Lazy(`^postgres(-[0-9]+)?$`)
 
-// Postgres says whether a server is PostgreSQL.
+// Postgres reports whether a server is PostgreSQL.
 func Postgres(server string) bool { return postgresForm().MatchString(server) }
 
 // postgresLine begins start-up options of PostgreSQL, which others would refuse.
@@ -196,7 +196,7 @@ func (f *File) parameters(c Cell) map[string]any {
 	return out
 }
 
-// database is where the tables of a workload lie: each has its own, so that none finds another's.
+// database is where the tables of a workload are: each has its own, so that none finds another's.
 func database(name string) string {
 	kind, file := split(name)
 	if file == "" {

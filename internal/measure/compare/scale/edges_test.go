@@ -48,7 +48,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestChosen: which thread counts are predicted where nobody asks.
+// TestChosen: which thread counts are predicted by default.
 func TestChosen(t *testing.T) {
 	for _, c := range []struct {
 		ran  []int
@@ -71,7 +71,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestLawWords: what is said of coefficients at their limits.
+// TestLawWords: what is said about coefficients at their limits.
 func TestLawWords(t *testing.T) {
 	peak := func(v float64) *float64 { return &v }
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestLawWords(t *testing.T) {
 	}
 }
 
-// TestProcessors: what is said of thread counts beyond the machine's processors.
+// TestProcessors: what is said about thread counts beyond the machine's processors.
 func TestProcessors(t *testing.T) {
 	for _, c := range []struct {
 		processors int
@@ -120,7 +120,7 @@ func TestProcessors(t *testing.T) {
 			t.Errorf("%d processors, %v threads: got %q, want %q", c.processors, c.ran, got, c.want)
 		}
 		if note := strings.Join(r.Notes, "\n"); strings.Contains(note, "--processors") != (c.processors == 0) {
-			t.Errorf("%d processors: got the note %q", c.processors, note)
+			t.Errorf("%d processors: got the note %q, want strings.Contains(note, \"--processors\") %v", c.processors, note, c.processors == 0)
 		}
 		for _, m := range r.Points {
 			if want := c.processors > 0 && m.Threads > c.processors; m.Beyond != want {
@@ -183,7 +183,7 @@ func TestSweepEnds(t *testing.T) {
 	}
 	for i, n := range order {
 		if told[2*i] != i || told[2*i+1] != n {
-			t.Errorf("got told %v of %v", told, order)
+			t.Errorf("got told %v of %v; want told[2*i] %v, told[2*i+1] %v", told, order, i, n)
 			break
 		}
 	}
@@ -299,14 +299,14 @@ func TestWall(t *testing.T) {
 		}
 	}
 	if got := new(Report).Chart(true); got != nil {
-		t.Errorf("without points: got a chart %q", got)
+		t.Errorf("without points: got a chart %q, want nil", got)
 	}
 	if got := new(Report).SVG(); strings.Contains(got, "<line") || !strings.HasSuffix(got, "</svg>\n") {
 		t.Errorf("without points: got %s, want an empty drawing", got)
 	}
 }
 
-// TestReadErrors: which line is wrong, and what stands there, cut where it is long.
+// TestReadErrors: which line is wrong, and what it contains, cut if it is long.
 func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"1,2\n\n3,x": `line 3: "3" and "x" are not`, "1,2\nx,4\n": `line 2: "x" and "4" are not`, "threads,tps\n1,2\nthreads,tps": `line 3: "threads" and "tps"`, "threads,4": `line 1: "threads" and "4"`, "4,tps": `line 1: "4" and "tps"`, "# 1,2\n5": "line 2: write threads,tps",

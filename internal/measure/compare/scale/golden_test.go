@@ -13,7 +13,7 @@ import (
 )
 
 // TestForms holds what reports look like in each form: of a law that fits, of one that is doubted, of a sweep without a law.
-// testdata has them; RISSO_WRITE=1 writes them anew, and what differs is to be read.
+// testdata has them; RISSO_WRITE=1 rewrites them, and differences must be reviewed.
 func TestForms(t *testing.T) {
 	for name, c := range map[string]struct {
 		points []Point

@@ -68,7 +68,7 @@ func short(s string) string {
 	return s
 }
 
-// entry is an object that tells of one point, or holds a list of them.
+// entry is an object that describes one point, or holds a list of them.
 type entry struct {
 	Threads    *float64        `json:"threads"`
 	N          *float64        `json:"n"`

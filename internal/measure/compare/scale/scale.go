@@ -93,7 +93,7 @@ type Curve struct {
 	High    float64 `json:"high"`
 }
 
-// Options are what is known beside the points.
+// Options are what is known besides the points.
 type Options struct {
 	Source     string
 	Processors int   // of the machine that was measured; 0: not known
@@ -261,8 +261,8 @@ func (r *Report) chosen() (out []int) {
 // Runner makes one run with so many threads.
 type Runner func(ctx context.Context, threads int) (*bench.Result, error)
 
-// Sweep runs all thread counts, round by round; each round in an order of its own drawn by the seed, so that a machine that
-// drifts bends no curve. When ctx ends it gives what there is so far. before is told each run; nil: nobody asks.
+// Sweep runs all thread counts, round by round; each round in another order drawn by the seed, so that a machine that
+// drifts bends no curve. When ctx ends it returns what there is so far. before is called before each run; may be nil.
 func Sweep(ctx context.Context, counts []int, runs int, seed uint64, run Runner, before func(i, threads int)) (points []Point, order []int, interrupted bool, err error) {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	for range runs {

@@ -26,13 +26,13 @@ func published(t *testing.T) []Point {
 	t.Helper()
 	points, err := Read([]byte(strings.ReplaceAll(epyc, " ", "\n")))
 	if err != nil || len(points) != 21 {
-		t.Fatalf("%d points, %v", len(points), err)
+		t.Fatalf("got %d points, %v; want 21", len(points), err)
 	}
 	return points
 }
 
 // TestPublishedSweep fits the published sweep: no other coefficients near may fit better, the peak must lie where the
-// plateau was measured, and the law must be doubted, for it promises half as much again with one thread as was measured.
+// plateau was measured, and the law must be doubted, because it promises half as much again with one thread as was measured.
 func TestPublishedSweep(t *testing.T) {
 	points := published(t)
 	r, err := Fit(points, Options{Source: "EPYC", Processors: 16, Seed: 1})
@@ -53,14 +53,16 @@ func TestPublishedSweep(t *testing.T) {
 		scale := math.Pow(10, -1-4*rng.Float64())
 		u := stats.USL{Lambda: l.Lambda * (1 + scale*rng.NormFloat64()), Sigma: math.Max(0, l.Sigma*(1+scale*rng.NormFloat64())), Kappa: math.Max(0, l.Kappa*(1+scale*rng.NormFloat64()))}
 		if squares(u) < least*(1-1e-6) {
-			t.Fatalf("%+v fits better than %+v", u, l.USL)
+			t.Fatalf("got %+v fits better than %+v, want at least %v", u, l.USL, least*(1-1e-6))
 		}
 	}
 	if l.Peak == nil || *l.Peak < 128 || *l.Peak > 192 || *l.PeakTPS < 22000 || *l.PeakTPS > 23500 {
-		t.Errorf("peak: %v threads, %v tps; 22,389 at 192 was the highest measured", l.Peak, l.PeakTPS)
+		t.Errorf("peak: %v threads, %v tps; 22,389 at 192 was the highest measured; want l.Peak not nil, *l.Peak from 128 to 192, *l.PeakTPS from 22000 to 23500",
+			l.Peak, l.PeakTPS)
 	}
 	if l.RSquared < 0.985 || l.Fits || len(l.Doubts) != 2 || !strings.Contains(l.Doubts[0], "4 runs of one sign") || !strings.Contains(l.Doubts[1], "with 1 thread") {
-		t.Errorf("R² %v, fits %v, doubts %q", l.RSquared, l.Fits, l.Doubts)
+		t.Errorf("R² %v, fits %v, doubts %q; want l.RSquared at least 0.985, l.Fits false, len(l.Doubts) 2, \"4 runs of one sign\" in l.Doubts[0], \"with 1 thread\" in l.Doubts[1]",
+			l.RSquared, l.Fits, l.Doubts)
 	}
 	beyond := 0
 	for _, p := range r.Points {
@@ -69,9 +71,9 @@ func TestPublishedSweep(t *testing.T) {
 		}
 	}
 	if beyond != 15 {
-		t.Errorf("%d of the counts lie beyond 16 processors", beyond)
+		t.Errorf("got %d of the counts lie beyond 16 processors, want 15", beyond)
 	}
-	// Predicted from a part of the sweep: what the law says of counts that it was not told.
+	// Predicted from a part of the sweep: what the law says about counts that it did not see.
 	part := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.Threads > 80 })
 	half, err := Fit(part, Options{Predict: []int{100, 128, 192, 256}, Seed: 1})
 	if err != nil {
@@ -85,7 +87,8 @@ func TestPublishedSweep(t *testing.T) {
 		}
 	}
 	if half.Law.Fits || !strings.Contains(strings.Join(half.Notes, "\n"), "outside") {
-		t.Errorf("the law of the part below 80 foretells half of what was measured with 256 threads, and nobody warns: %+v, %q", half.Law, half.Notes)
+		t.Errorf("the law of the part below 80 foretells half of what was measured with 256 threads, and nobody warns: %+v, %q; want Fits false, \"outside\" in strings.Join(half.Notes, \"\\n\")",
+			half.Law, half.Notes)
 	}
 	// Within the sweep the law foretells well from where it bends on.
 	for _, p := range r.Points {
@@ -115,11 +118,12 @@ func TestLawThatFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.Law.Fits || math.Abs(r.Law.Sigma/0.03-1) > 0.1 || math.Abs(*r.Law.Peak/u.Peak()-1) > 0.1 || r.Law.TypicalError > 0.02 {
-		t.Errorf("%+v", r.Law)
+		t.Errorf("got %+v; want Fits true, math.Abs(r.Law.Sigma/0.03 - 1) at most 0.1, math.Abs(*r.Law.Peak/u.Peak() - 1) at most 0.1, TypicalError at most 0.02",
+			r.Law)
 	}
 	for _, p := range r.Predictions {
 		if truth := u.At(float64(p.Threads)); math.Abs(p.TPS/truth-1) > 0.03 || p.Outside != (p.Threads == 96) {
-			t.Errorf("%+v, the truth is %v", p, truth)
+			t.Errorf("%+v, the truth is %v; want math.Abs(p.TPS/truth - 1) at most 0.03, Outside %v", p, truth, p.Threads == 96)
 		}
 	}
 	all := strings.Join(r.Words, "\n")
@@ -129,26 +133,26 @@ func TestLawThatFits(t *testing.T) {
 		}
 	}
 	if strings.Contains(all, "Beyond") {
-		t.Errorf("nothing is beyond 128 processors: %q", all)
+		t.Errorf("nothing is beyond 128 processors: %q, want no \"Beyond\" in it", all)
 	}
 }
 
 func TestSweepsOfOtherShapes(t *testing.T) {
 	linear, err := Fit(lawful(stats.USL{Lambda: 10}, 0, powers, 1), Options{Processors: 4})
 	if err != nil || !strings.Contains(strings.Join(linear.Words, " "), "Beyond the machine's 4 processors lie 8, 16, 32, 64 threads") {
-		t.Errorf("%v %q", err, linear.Words)
+		t.Errorf("got %v %q; want \"Beyond the machine's 4 processors lie 8, 16, 32, 64 threads\" in it", err, linear.Words)
 	}
 	few, err := Fit([]Point{{1, 10}, {2, 20}, {4, 30}}, Options{})
 	if err != nil || few.Law != nil || !strings.Contains(strings.Join(few.Notes, " "), "at least four are needed") {
-		t.Errorf("three counts: %v, %+v", err, few)
+		t.Errorf("three counts: got %v, %+v; want Law nil, \"at least four are needed\" in strings.Join(few.Notes, \" \")", err, few)
 	}
 	// A cliff that no law of this form has.
 	cliff, err := Fit([]Point{{1, 100}, {2, 200}, {4, 400}, {8, 800}, {16, 100}, {32, 90}, {64, 95}}, Options{})
 	if err != nil || cliff.Law.Fits {
-		t.Errorf("a cliff fits: %v %+v", err, cliff.Law)
+		t.Errorf("a cliff fits: got %v %+v; want Fits false", err, cliff.Law)
 	}
 	if _, err := Fit([]Point{{1, 10}, {0, 20}}, Options{}); !errors.Is(err, workload.ErrUsage) {
-		t.Errorf("no threads: %v", err)
+		t.Errorf("no threads: got %v, want workload.ErrUsage", err)
 	}
 	for _, r := range []*Report{linear, few, cliff} {
 		forms(t, r)
@@ -164,7 +168,7 @@ func forms(t *testing.T, r *Report) {
 	}
 	again, err := Read(b)
 	if err != nil || len(again) != len(r.Points) {
-		t.Errorf("its own JSON gives %d points, %v", len(again), err)
+		t.Errorf("its own JSON gives %d points, %v; want %d", len(again), err, len(r.Points))
 	}
 	var text, markdown, csv, page bytes.Buffer
 	if err := errors.Join(r.Text(&text, true), r.Markdown(&markdown), r.CSV(&csv), r.HTML(&page)); err != nil {
@@ -176,7 +180,7 @@ func forms(t *testing.T, r *Report) {
 		}
 	}
 	if n := strings.Count(csv.String(), ",yes\n"); n < len(r.Points) {
-		t.Errorf("CSV has %d measured lines:\n%s", n, csv.String())
+		t.Errorf("CSV has %d measured lines, want at least %d:\n%s", n, len(r.Points), csv.String())
 	}
 	for _, w := range r.Words {
 		if !strings.Contains(text.String(), w) || !strings.Contains(markdown.String(), w) {
@@ -198,7 +202,7 @@ func forms(t *testing.T, r *Report) {
 		}
 	}
 	if circles < len(r.Points) || strings.Contains(r.SVG(), "NaN") || strings.Contains(r.SVG(), "Inf") {
-		t.Errorf("SVG has %d circles:\n%s", circles, r.SVG())
+		t.Errorf("SVG has %d circles; want circles at least %d, no \"NaN\" in it, no \"Inf\" in it:\n%s", circles, len(r.Points), r.SVG())
 	}
 }
 
@@ -213,12 +217,12 @@ func TestRead(t *testing.T) {
 	} {
 		got, err := Read([]byte(text))
 		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: %v, %v", text, got, err)
+			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, bad := range []string{"", "threads,tps\n", "tps,threads\n943,1\n1859,2\n", "1,2\nx,y\n", "1\n2\n", "{}", "[1,2]", `[{"threads":1.5,"tps":2}]`, "[", `{"threads":1}`} {
 		if got, err := Read([]byte(bad)); !errors.Is(err, workload.ErrUsage) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v, %v", bad, got, err)
+			t.Errorf("%q: got %v, %v; want workload.ErrUsage, no \"\\n\" in the error", bad, got, err)
 		}
 	}
 }
@@ -256,12 +260,12 @@ func TestSweepIsInterleavedAndEnds(t *testing.T) {
 	}
 	points, order, interrupted, err := Sweep(ctx, powers, 3, 5, run, nil)
 	if err != nil || !interrupted || len(points) != 9 || len(order) != 9 {
-		t.Errorf("%d points, order %v, interrupted %v, %v", len(points), order, interrupted, err)
+		t.Errorf("got %d points, order %v, interrupted %v, %v; want interrupted true, len(points) 9, len(order) 9", len(points), order, interrupted, err)
 	}
 	if first := slices.Clone(order[:7]); slices.IsSorted(first) {
 		t.Errorf("the first round is in order: %v", first)
 	} else if slices.Sort(first); !slices.Equal(first, powers) {
-		t.Errorf("the first round leaves counts out: %v", first)
+		t.Errorf("the first round leaves counts out: %v, want %v", first, powers)
 	}
 	boom := errors.New("boom")
 	points, _, interrupted, err = Sweep(t.Context(), powers, 1, 5, func(_ context.Context, n int) (*bench.Result, error) {
@@ -271,7 +275,7 @@ func TestSweepIsInterleavedAndEnds(t *testing.T) {
 		return &bench.Result{TransactionsPerSecond: 1}, nil
 	}, nil)
 	if !errors.Is(err, boom) || interrupted || len(points) > 6 {
-		t.Errorf("%v, %v, %v", points, interrupted, err)
+		t.Errorf("got %v, %v, %v; want boom, interrupted false, len(points) at most 6", points, interrupted, err)
 	}
 }
 

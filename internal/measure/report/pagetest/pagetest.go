@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/lack"
 )
 
-// script looks at frames, each with a page at one width: how wide it is, and which words lie upon each other.
+// script looks at frames, each with a page at one width: how wide it is, and which words overlap.
 const script = `addEventListener('load', () => {
   const all = [];
   for (const f of document.querySelectorAll('iframe')) {
@@ -45,11 +45,11 @@ const script = `addEventListener('load', () => {
   document.body.textContent = 'LOOKED\n' + all.join('\n') + '\nEND';
 });`
 
-// Fits fails the test when one of the pages is wider than the window, when words lie upon each other, or when some cannot be
+// Fits fails the test when one of the pages is wider than the window, if words overlap, or when some cannot be
 // widths are those of screens, and of a telephone, in pixels.
 var widths = []int{1600, 1280, 1024, 800, 390}
 
-// read, on a screen and on a telephone. It skips where there is no Chromium.
+// read, on a screen and on a telephone. It skips if there is no Chromium.
 func Fits(t *testing.T, pages map[string]string) {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")
@@ -87,11 +87,11 @@ func Fits(t *testing.T, pages map[string]string) {
 	}
 	lines := strings.Split(html.UnescapeString(text), "\n")
 	if len(lines) != len(widths)*len(pages) {
-		t.Errorf("%d looks at %d pages", len(lines), len(pages))
+		t.Errorf("got %d looks at %d pages, want %d", len(lines), len(pages), len(widths)*len(pages))
 	}
 	for _, line := range lines {
 		if !strings.HasSuffix(line, ": fits") {
-			t.Error(line)
+			t.Errorf("got %v, want \": fits\" at its end", line)
 		}
 	}
 }

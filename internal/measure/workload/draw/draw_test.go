@@ -44,7 +44,7 @@ func fits(t *testing.T, what string, counts []int, expected []float64) {
 		}
 	}
 	if c > 0 {
-		t.Errorf("%s: %v draws where none is expected", what, c)
+		t.Errorf("%s: %v draws where none is expected, want at most 0", what, c)
 	}
 	if limit := chiSquareLimit(cells - 1); stat > limit {
 		t.Errorf("%s: chi-square %.1f with %d degrees of freedom, limit %.1f", what, stat, cells-1, limit)
@@ -136,7 +136,7 @@ func TestPareto(t *testing.T) {
 		}
 	}
 	if share := float64(inside) / draws; math.Abs(share-0.8) > 0.002 {
-		t.Errorf("pareto: %.4f of the draws in the first fifth, expected 0.8", share)
+		t.Errorf("pareto: got %.4f of the draws in the first fifth, expected 0.8; want math.Abs(share - 0.8) at most 0.002", share)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestTestsReject(t *testing.T) {
 	a := sample(t, "pareto", map[string]float64{"pareto-h": 0.2}, 1, 1000, draws)
 	b := sample(t, "pareto", map[string]float64{"pareto-h": 0.203}, 1, 1000, draws)
 	if limit := math.Sqrt(-math.Log(errorLevel/2)/2) * math.Sqrt(2.0/draws); distance(a, b) <= limit {
-		t.Errorf("pareto 0.2 and 0.203 are not told apart: %v", distance(a, b))
+		t.Errorf("pareto 0.2 and 0.203 are not told apart: %v, want more than %v", distance(a, b), limit)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestAlone(t *testing.T) {
 	for _, name := range names {
 		for _, v := range sample(t, name, nil, 7, 7, 100) {
 			if v != 7 {
-				t.Fatalf("%s: %d from 7 to 7", name, v)
+				t.Fatalf("%s: got %d from 7 to 7, want 7", name, v)
 			}
 		}
 		sample(t, name, nil, 1, 2, 1000)
@@ -230,7 +230,7 @@ func TestWrong(t *testing.T) {
 		{"special", map[string]float64{"spec-iter": 0}}, {"zipfian", map[string]float64{"zipfian-exp": -1}}, {"zipfian", map[string]float64{"exp": 1}},
 	} {
 		if _, err := New(c.name, c.params); !errors.Is(err, ErrUnknown) {
-			t.Errorf("%v: %v", c, err)
+			t.Errorf("%v: got %v, want ErrUnknown", c, err)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestNoAllocation(t *testing.T) {
 		d, _ := New(name, nil)
 		r := d.Over(1, 10000)
 		if n := testing.AllocsPerRun(1000, func() { r.Draw(rng) }); n != 0 {
-			t.Errorf("%s: %v allocations a draw", name, n)
+			t.Errorf("%s: got %v allocations a draw, want 0", name, n)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestSysbench(t *testing.T) {
 			ours := sample(t, c.name, c.params, 1, top, n)
 			agree(t, c.name, ours, theirs)
 			if other := sample(t, map[bool]string{true: "uniform", false: "gaussian"}[c.name != "uniform"], nil, 1, top, n); distance(other, theirs) < 0.05 {
-				t.Errorf("%s cannot be told from another distribution", c.name)
+				t.Errorf("%s cannot be told from another distribution, want distance(other, theirs) at least 0.05", c.name)
 			}
 		})
 	}

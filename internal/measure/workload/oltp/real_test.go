@@ -304,10 +304,10 @@ func TestSameStatements(t *testing.T) {
 				if !slices.Equal(a, b) {
 					for i := range min(len(a), len(b)) {
 						if a[i] != b[i] {
-							t.Fatalf("statement %d: sysbench\n%s\nrisso\n%s", i, a[i], b[i])
+							t.Fatalf("statement %d: sysbench, want b[i]\n%s\nrisso\n%s", i, a[i], b[i])
 						}
 					}
-					t.Fatalf("sysbench ran %d statements, risso %d", len(a), len(b))
+					t.Fatalf("sysbench ran %d statements, risso %d; want a %v", len(a), len(b), b)
 				}
 				samePrepared(t, theirs, ours)
 				if c.name == "read_only" {
@@ -332,7 +332,7 @@ func samePrepared(t *testing.T, theirs, ours []entry) {
 		return out
 	}
 	if a, b := list(theirs), list(ours); !slices.Equal(a, b) {
-		t.Errorf("sysbench prepared\n%s\nrisso\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+		t.Errorf("sysbench prepared: want a %v\n%s\nrisso\n%s", b, strings.Join(a, "\n"), strings.Join(b, "\n"))
 	}
 }
 
@@ -354,6 +354,6 @@ func oneTable(t *testing.T, who string, log []entry) {
 		}
 	}
 	if len(seen) != 3 {
-		t.Errorf("%s: point selects of 40 transactions on %d tables of 3", who, len(seen))
+		t.Errorf("%s: point selects of 40 transactions on %d tables of 3, want 3", who, len(seen))
 	}
 }

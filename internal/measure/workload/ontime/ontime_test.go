@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
-// target gives an empty database on a server.
+// target returns an empty database on a server.
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {
@@ -81,7 +81,7 @@ func TestServers(t *testing.T) {
 			var most atomic.Int64
 			po := workload.PrepareOptions{Target: to, Threads: 3, Progress: func(done, total int64) {
 				if total != 34300 {
-					t.Errorf("%d rows in all", total)
+					t.Errorf("got %d rows in all, want 34300", total)
 				}
 				for old := most.Load(); done > old && !most.CompareAndSwap(old, done); old = most.Load() {
 				}
@@ -90,10 +90,10 @@ func TestServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if most.Load() != 34300 {
-				t.Errorf("progress ended at %d", most.Load())
+				t.Errorf("progress ended at %d, want 34300", most.Load())
 			}
 			if err := o.Prepare(t.Context(), po); err == nil || !strings.Contains(err.Error(), "exists") {
-				t.Errorf("a second prepare: %v", err)
+				t.Errorf("a second prepare: got %v; want an error, \"exists\" in the error", err)
 			}
 			check(t, o, to, true, true)
 			for _, unprepared := range []bool{false, true} {
@@ -103,7 +103,8 @@ func TestServers(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(r.Kinds) != 2 || r.Kinds[0].Name != "q1" || r.Kinds[0].Transactions == 0 || r.Kinds[1].Transactions == 0 || len(r.Errors) > 0 || r.Writes > 0 {
-					t.Errorf("%+v", r)
+					t.Errorf("got %+v; want len(Kinds) 2, Kinds[0].Name \"q1\", Kinds[0].Transactions not 0, Kinds[1].Transactions not 0, no r.Errors, Writes at most 0",
+						r)
 				}
 			}
 			s := open(t, to)
@@ -120,7 +121,7 @@ func TestServers(t *testing.T) {
 			}
 			exec(t, s, "CREATE TABLE ontime (a INTEGER)")
 			if err := o.Cleanup(t.Context(), po); err == nil || !strings.Contains(err.Error(), "left alone") {
-				t.Errorf("cleanup of somebody else's table: %v", err)
+				t.Errorf("cleanup of somebody else's table: got %v; want an error, \"left alone\" in the error", err)
 			}
 			exec(t, s, "DROP TABLE ontime") // it is still there
 			ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +144,7 @@ func check(t *testing.T, o *ontime, to drive.Target, want ...bool) {
 	}
 	for i, f := range findings {
 		if f.OK != want[i] {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v, want OK want[i]", f)
 		}
 	}
 }
@@ -155,7 +156,7 @@ func TestQuestions(t *testing.T) {
 		t.Error("the questions differ where they need not")
 	}
 	if strings.Contains(pg[1], "if(") || !strings.Contains(pg[1], "HAVING count(*) > 100000 and max(yeard) > 1990 ORDER by rate DESC, cnt desc LIMIT 1000") {
-		t.Error(pg[1])
+		t.Errorf("got %v; want no \"if(\" in it, \"HAVING count(*) > 100000 and max(yeard) > 1990 ORDER by rate DESC, cnt desc LIMIT 1000\" in it", pg[1])
 	}
 }
 
@@ -167,13 +168,13 @@ func TestDistributions(t *testing.T) {
 	for n := range g.chunks() {
 		g.each(n, func(x *flight) {
 			if x.id != last+1 {
-				t.Fatalf("row %d follows row %d", x.id, last)
+				t.Fatalf("row %d follows row %d, want %d", x.id, last, last+1)
 			}
 			last = x.id
 			perYear[x.date.Year()]++
 			c := carriers[x.carrier]
 			if y := x.date.Year(); y < c.first || y > c.last {
-				t.Fatalf("%s flies in %d", c.code, y)
+				t.Fatalf("%s flies in %d, want from %v to %v", c.code, y, c.first, c.last)
 			}
 			carrier[c.code]++
 			state[airports[x.origin].state]++
@@ -190,7 +191,7 @@ func TestDistributions(t *testing.T) {
 		})
 	}
 	if len(perYear) != 27 || perYear[2007] < perYear[1988]*13/10 {
-		t.Errorf("flights per year %v", perYear)
+		t.Errorf("flights per year %v; want len(perYear) 27, perYear[2007] at least perYear[1988] * 13 / 10", perYear)
 	}
 	for y, n := range g.perYear() {
 		if perYear[y] != n {
@@ -211,11 +212,11 @@ func TestDistributions(t *testing.T) {
 	share("Delta", int64(carrier["DL"]), 1e6, 0.11, 0.16)
 	share("from outside the states", int64(state["AK"]+state["HI"]+state["PR"]+state["VI"]), 1e6, 0.015, 0.04)
 	if len(carrier) != len(carriers) || len(state) < 35 {
-		t.Errorf("%d carriers, %d states", len(carrier), len(state))
+		t.Errorf("got %d carriers, %d states; want len(carrier) %d, len(state) at least 35", len(carrier), len(state), len(carriers))
 	}
 }
 
-// TestSeed makes the same rows from the same seed, whoever makes them, and others from another.
+// TestSeed makes the same rows from the same seed, whichever session makes them, and others from another.
 func TestSeed(t *testing.T) {
 	row := func(seed uint64, n int64) (b []byte) {
 		newGenerator(25000, seed).each(n, func(x *flight) { b = x.appendRow(b) })
@@ -231,7 +232,7 @@ func TestUsage(t *testing.T) {
 		p := workload.Defaults()
 		p.Scale = scale
 		if _, err := New("ontime", p); !errors.Is(err, workload.ErrUsage) {
-			t.Errorf("--scale %v: %v", scale, err)
+			t.Errorf("--scale %v: got %v, want workload.ErrUsage", scale, err)
 		}
 	}
 }

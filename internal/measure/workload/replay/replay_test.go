@@ -101,7 +101,8 @@ func TestMix(t *testing.T) {
 			}
 			one, two := n["select b from t where a = ?"], n["select a from t"]
 			if share := float64(one) / float64(one+two); one+two < 200 || math.Abs(share-2.0/3) > 4*math.Sqrt(2.0/9/float64(one+two)) {
-				t.Errorf("%d and %d of classes with 600 and 300 calls", one, two)
+				t.Errorf("got %d and %d of classes with 600 and 300 calls; want one + two at least 200, math.Abs(share - 2.0/3) at most 4 * math.Sqrt(2.0/9/float64(one+two))",
+					one, two)
 			}
 			if n["select x from gone"]+n["select 1 from t"]+n["select hidden()"] != 0 || len(r.Kinds) != 5 {
 				t.Errorf("%v", n)
@@ -111,13 +112,14 @@ func TestMix(t *testing.T) {
 				errs[e.Label] = e.Count
 			}
 			if errs["1146"] == 0 || errs["1049"] == 0 || errs["1792"] == 0 || len(errs) != 3 || r.Reconnects != 0 {
-				t.Errorf("errors %v, %d reconnects", errs, r.Reconnects)
+				t.Errorf("errors %v, %d reconnects; want errs[\"1146\"] not 0, errs[\"1049\"] not 0, errs[\"1792\"] not 0, len(errs) 3, r.Reconnects 0",
+					errs, r.Reconnects)
 			}
 			if got := count(t, node, "SELECT count(*) FROM one.t"); got != "2" || r.Writes != 0 {
 				t.Errorf("%s rows, %d writes", got, r.Writes)
 			}
 			if notes := strings.Join(r.Notes, " "); !strings.Contains(notes, "12 calls that "+LeftWrites) {
-				t.Error(notes)
+				t.Errorf("got %v, want \"12 calls that \" + LeftWrites in it", notes)
 			}
 		})
 	}
@@ -130,7 +132,7 @@ func TestNothingFits(t *testing.T) {
 	began := time.Now()
 	_, err := bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 1, Time: 30 * time.Second})
 	if err == nil || !strings.Contains(err.Error(), "gone") || time.Since(began) > 20*time.Second {
-		t.Errorf("%v after %v", err, time.Since(began))
+		t.Errorf("%v after %v; want an error, \"gone\" in the error, time.Since(began) at most 20 * time.Second", err, time.Since(began))
 	}
 }
 
@@ -141,7 +143,7 @@ func TestTimeline(t *testing.T) {
 	add := func(at time.Duration, session int64, class int, sql string) {
 		rec.Statements = append(rec.Statements, workload.RecordedStatement{SQL: sql, Schema: "one", Class: class, Session: session, Began: at})
 	}
-	// Three sessions; the third comes when the first has gone. All of session 2's work is rolled back but the last part.
+	// Three sessions; the third comes when the first has gone. All of session 2's work is rolled back except the last part.
 	for i := range 10 {
 		at := time.Duration(i) * 100 * time.Millisecond
 		add(at, map[bool]int64{true: 1, false: 3}[i < 5], 0, fmt.Sprintf("INSERT INTO log (who, what) VALUES (1, %d)", i))
@@ -156,30 +158,31 @@ func TestTimeline(t *testing.T) {
 	w := made(t, rec, func(p *workload.Params) { p.ReplayMode, p.ReplaySpeed, p.ReplayWrites = "timeline", 0.5, true })
 	sessions, long := w.Plan(0, 0)
 	if sessions != 2 || long < time.Minute || long > 2*time.Minute {
-		t.Fatalf("%d sessions, %v", sessions, long)
+		t.Fatalf("got %d sessions, %v; want sessions 2, long from time.Minute to 2 * time.Minute", sessions, long)
 	}
 	r, err := bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: sessions, Time: long})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Transactions != int64(len(rec.Statements)) || len(r.Errors) > 0 || r.Seconds < 1.7 || r.Seconds > 30 {
-		t.Errorf("%d transactions in %v s, errors %v", r.Transactions, r.Seconds, r.Errors)
+		t.Errorf("got %d transactions in %v s, errors %v; want r.Transactions %d, no r.Errors, r.Seconds from 1.7 to 30",
+			r.Transactions, r.Seconds, r.Errors, int64(len(rec.Statements)))
 	}
 	if got := count(t, node, "SELECT group_concat(what ORDER BY id) FROM one.log WHERE who = 1"); got != "0,1,2,3,4,5,6,7,8,9" {
-		t.Errorf("the order is %s", got)
+		t.Errorf("the order is %s, want \"0,1,2,3,4,5,6,7,8,9\"", got)
 	}
 	if got := count(t, node, "SELECT group_concat(what ORDER BY id) FROM one.log WHERE who = 2"); got != "8,9" {
-		t.Errorf("after the rollbacks there are %s", got)
+		t.Errorf("after the rollbacks there are %s, want \"8,9\"", got)
 	}
 	if got := count(t, node, "SELECT max(unix_timestamp(at)) - min(unix_timestamp(at)) BETWEEN 1.7 AND 20 FROM one.log WHERE who = 1"); got != "1" {
-		t.Error("the gaps are not those of the recording at half its speed")
+		t.Errorf("the gaps are not those of the recording at half its speed: got %v, want \"1\"", got)
 	}
 	if notes := strings.Join(r.Notes, " "); !strings.Contains(notes, "followed with 2 sessions") {
-		t.Error(notes)
+		t.Errorf("got %v, want \"followed with 2 sessions\" in it", notes)
 	}
-	// With one session for all, transactions of one would end those of another: they are left out, and it is said.
+	// With one session for all, transactions of one would end those of another: they are left out, and that is reported.
 	if n, _ := w.Plan(1, time.Second); n != 1 || !w.shared || w.left[LeftControl] != 16 {
-		t.Errorf("%d sessions, left out %v", n, w.left)
+		t.Errorf("got %d sessions, left out %v; want n 1, w.shared true, w.left[LeftControl] 16", n, w.left)
 	}
 }
 
@@ -199,7 +202,7 @@ func TestUsage(t *testing.T) {
 		{workload.Params{Recording: &workload.Recording{}, ReplayMode: "timeline", ReplaySpeed: 1}, "it is empty"},
 	} {
 		if _, err := New("replay", c.p); !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v; expected %q", err, c.want)
+			t.Errorf("got %v; expected %q; want workload.ErrUsage, %q in the error", err, c.want, c.want)
 		}
 	}
 }
@@ -235,7 +238,7 @@ func TestRunnable(t *testing.T) {
 	}
 }
 
-// TestSlowTimeLine: a speed that puts a statement beyond all time does not make it begin at once.
+// TestSlowTimeLine: a speed that puts a statement beyond all time does not make it begin immediately.
 func TestSlowTimeLine(t *testing.T) {
 	list := []workload.RecordedStatement{{SQL: "SELECT 1", Session: 1}, {SQL: "SELECT 2", Session: 1, Began: time.Second}}
 	w, err := New("replay", workload.Params{Recording: &workload.Recording{Classes: []workload.RecordedClass{class(2, 1, "x")}, Statements: list}, ReplayMode: "timeline", ReplaySpeed: 1e-300, Clients: 1})
@@ -246,11 +249,11 @@ func TestSlowTimeLine(t *testing.T) {
 	for i, least := range []time.Duration{0, 50 * 365 * 24 * time.Hour} {
 		due, ok := c.Next(time.Second)
 		if !ok || due < time.Second+least {
-			t.Errorf("statement %d is due at %v, %t", i, due, ok)
+			t.Errorf("statement %d is due at %v, %t; want ok true, due at least %v", i, due, ok, time.Second+least)
 		}
 	}
 	c.ran.Add(1) // the first
 	if notes := w.(*replay).Notes(); !strings.Contains(strings.Join(notes, " "), "1 of 2 statements in the recording not begun") {
-		t.Error(notes)
+		t.Errorf("got %v, want \"1 of 2 statements in the recording not begun\" in it", notes)
 	}
 }

@@ -40,11 +40,11 @@ func TestTenants(t *testing.T) {
 		for _, s := range w.Timings() {
 			counts[s.Step] = s.Count
 			if s.Mean <= 0 || s.Median > s.P95 || s.P95 > s.Max {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v; want Mean more than 0, Median at most %v, P95 at most %v", s, s.P95, s.Max)
 			}
 		}
 		if counts[makeTable] != 20 || counts[fillTable] != 20 || counts[makeSchema] != 4 {
-			t.Errorf("steps %v", counts)
+			t.Errorf("steps %v; want counts[makeTable] 20, counts[fillTable] 20, counts[makeSchema] 4", counts)
 		}
 		var stop drive.Stop
 		s, err := target.Open(t.Context(), &stop)
@@ -64,10 +64,10 @@ func TestTenants(t *testing.T) {
 			kinds[c.(workload.KindedClient).Kind()]++
 		}
 		if kinds != [2]int{20, 480} {
-			t.Errorf("first and later accesses of 20 tables: %v", kinds)
+			t.Errorf("first and later accesses of 20 tables: got %v, want [2]int{20, 480}", kinds)
 		}
 		if n, first, err := workload.Others(t.Context(), target); n != 0 || err != nil {
-			t.Errorf("the guard sees %d, %s, %v", n, first, err)
+			t.Errorf("the guard sees %d, %s, %v; want 0", n, first, err)
 		}
 		if err := w.Cleanup(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -80,10 +80,10 @@ func TestTenants(t *testing.T) {
 			}
 		}
 		if err := w.Prepare(ctx, o); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "has been removed") {
-			t.Errorf("interrupted: %v", err)
+			t.Errorf("interrupted: got %v; want context.Canceled, \"has been removed\" in the error", err)
 		}
 		if left, err := there(s); err != nil || len(left) != 0 {
-			t.Errorf("left: %v, %v", left, err)
+			t.Errorf("left: got %v, %v; want none", left, err)
 		}
 	}
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {

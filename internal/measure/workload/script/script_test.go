@@ -107,7 +107,7 @@ func number(t *testing.T, s drive.Session, sql string) int64 {
 	st.Keep = true
 	r, err := s.Do(st)
 	if err != nil || r.Rows != 1 {
-		t.Fatalf("%s: %d rows, %v", sql, r.Rows, err)
+		t.Fatalf("%s: got %d rows, %v; want 1", sql, r.Rows, err)
 	}
 	return r.Values[0].Int
 }
@@ -128,11 +128,11 @@ func TestServers(t *testing.T) {
 				var calls atomic.Int64
 				o := workload.PrepareOptions{Target: to, Threads: 2, Progress: func(n, total int64) {
 					if calls.Add(1); n < 1 || n > total || total != 3002 {
-						t.Errorf("%d of %d", n, total)
+						t.Errorf("got %d of %d; want n from 1 to %v, total 3002", n, total, total)
 					}
 				}}
 				if err := w.Prepare(t.Context(), o); !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), "--yes") {
-					t.Errorf("prepare without --yes: %v", err)
+					t.Errorf("prepare without --yes: got %v; want workload.ErrUsage, \"--yes\" in the error", err)
 				}
 				o.Yes = true
 				if err := w.Prepare(t.Context(), o); err != nil {
@@ -140,20 +140,20 @@ func TestServers(t *testing.T) {
 				}
 				sums[i] = number(t, s, "SELECT CAST(sum(100 * balance) AS DECIMAL(20,0)) - 0 AS x FROM account WHERE id BETWEEN 1 AND 3000") + number(t, s, "SELECT count(*) FROM account WHERE city = 'St. John''s'")
 				if n := number(t, s, "SELECT count(*) FROM account WHERE born BETWEEN '2024-01-01' AND '2024-12-31' AND balance BETWEEN 0.01 AND 99.99"); n != 3000 {
-					t.Errorf("%d rows", n)
+					t.Errorf("got %d rows, want 3000", n)
 				}
 				run(t, w, to, s)
 				if calls.Load() != 5 {
-					t.Errorf("progress was told %d times", calls.Load())
+					t.Errorf("progress was told %d times, want 5", calls.Load())
 				}
 				var done atomic.Int64
 				o.Progress = func(n, _ int64) { done.Store(n) }
 				if err := w.Cleanup(t.Context(), o); err != nil || done.Load() != 2 {
-					t.Fatalf("%d statements, %v", done.Load(), err)
+					t.Fatalf("got %d statements, %v; want 2", done.Load(), err)
 				}
 			}
 			if sums[0] != sums[1] {
-				t.Errorf("setup made other rows as text: %v", sums)
+				t.Errorf("setup made other rows as text: %v, want sums[0] sums[1]", sums)
 			}
 		})
 	}
@@ -172,19 +172,19 @@ func run(t *testing.T, w *script, to drive.Target, s drive.Session) {
 	}
 	book := r.Kinds[1].Transactions
 	if len(r.Kinds) != 3 || book == 0 || r.Kinds[2].Transactions == 0 || r.Kinds[0].Transactions < book {
-		t.Errorf("%+v", r.Kinds)
+		t.Errorf("got %+v; want len(r.Kinds) 3, book not 0, r.Kinds[2].Transactions not 0, r.Kinds[0].Transactions at least %v", r.Kinds, book)
 	}
 	// Transactions that ended after the measured time are on the server, too.
 	n := number(t, s, "SELECT count(*) FROM booking")
 	if n < book || n > book+5 {
-		t.Errorf("%d bookings on the server, %d measured", n, book)
+		t.Errorf("got %d bookings on the server, %d measured; want from %v to %v", n, book, book, book+5)
 	}
 	if m := number(t, s, "SELECT count(*) FROM booking b JOIN account a ON a.id = b.account AND a.born = b.born WHERE length(b.uuid) = 36 AND length(b.code) = 8 AND b.session BETWEEN 0 AND 2"); m != n {
 		t.Errorf("%d of %d bookings are as they should be", m, n)
 	}
 }
 
-// TestReadOnly runs what only reads in sessions that cannot write, whatever the functions do that it calls.
+// TestReadOnly runs what only reads in sessions that cannot write, whatever the functions that it calls do.
 func TestReadOnly(t *testing.T) {
 	to := target(t, "mariadb")
 	s, err := to.Open(t.Context(), new(drive.Stop))
@@ -203,10 +203,10 @@ func TestReadOnly(t *testing.T) {
 	}
 	_, err = bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 1, Time: 10 * time.Second})
 	if err == nil || !strings.Contains(err.Error(), "mix.yaml:1: the statement's text shows no write") {
-		t.Error(err)
+		t.Errorf("got %v; want an error, \"mix.yaml:1: the statement's text shows no write\" in the error", err)
 	}
 	if n := number(t, s, "SELECT count(*) FROM t"); n != 0 {
-		t.Errorf("%d rows were written", n)
+		t.Errorf("%d rows were written, want 0", n)
 	}
 	if !made(t, "transactions: [{statements: [DELETE FROM t]}]", drive.MySQL, false).Writes() ||
 		!made(t, "transactions: [{statements: [SELECT pg_terminate_backend(1)]}]", drive.Postgres, false).Writes() {
@@ -220,11 +220,11 @@ func TestSenseless(t *testing.T) {
 	w := made(t, "transactions:\n  - statements:\n    - SELECT 1\n    - SELECT a FROM nowhere\n", drive.MySQL, false)
 	_, err := bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 1, Time: time.Second})
 	if err == nil || !strings.Contains(err.Error(), "mix.yaml:4: ") || !strings.Contains(err.Error(), "nowhere") {
-		t.Error(err)
+		t.Errorf("got %v; want an error, \"mix.yaml:4: \" in the error, \"nowhere\" in the error", err)
 	}
 }
 
-// TestWrong tells of each mistake in one line, with the line of the file.
+// TestWrong reports each mistake in one line, with the line of the file.
 func TestWrong(t *testing.T) {
 	ok := "transactions: [{statements: [SELECT 1]}]\n"
 	for _, c := range []struct{ text, want string }{
@@ -273,14 +273,15 @@ func TestWrong(t *testing.T) {
 	} {
 		_, err := parse("mix.yaml", []byte(c.text), drive.MySQL, true)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || !errors.Is(err, workload.ErrUsage) {
-			t.Errorf("%q: %v; expected %q", c.text, err, c.want)
+			t.Errorf("%q: got %v; expected %q; want an error, %q at the beginning of the error, no \"\\n\" in the error, workload.ErrUsage",
+				c.text, err, c.want, c.want)
 		}
 	}
 	if _, err := New("script", workload.Params{}); !errors.Is(err, workload.ErrUsage) {
-		t.Error(err)
+		t.Errorf("got %v, want workload.ErrUsage", err)
 	}
 	if _, err := New("script", workload.Params{File: "/nowhere.yaml"}); !errors.Is(err, workload.ErrUsage) {
-		t.Error(err)
+		t.Errorf("got %v, want workload.ErrUsage", err)
 	}
 }
 
@@ -293,7 +294,7 @@ func FuzzParse(f *testing.F) {
 		if err == nil {
 			newScript(got)
 		} else if !errors.Is(err, workload.ErrUsage) {
-			t.Error(err)
+			t.Errorf("got %v, want workload.ErrUsage", err)
 		}
 	})
 }
@@ -316,7 +317,7 @@ func TestSplit(t *testing.T) {
 	} {
 		p, err := split(c.sql, c.d)
 		if err != nil || p.parameters(c.d) != c.want {
-			t.Errorf("%s: %q, %v", c.sql, p.parameters(c.d), err)
+			t.Errorf("%s: got %q, %v; want %q", c.sql, p.parameters(c.d), err, c.want)
 		}
 	}
 }
@@ -341,7 +342,7 @@ func TestValues(t *testing.T) {
 		}
 		for v := range seen {
 			if !form.MatchString(v) {
-				t.Errorf("%s: %s", name, v)
+				t.Errorf("%s: got %s, want form.MatchString(v) true", name, v)
 			}
 		}
 		if n := seen["'Paris'"]; name == "city" && (n < 1100 || n > 1300) {
@@ -352,9 +353,9 @@ func TestValues(t *testing.T) {
 		}
 	}
 	if v := string((&decimals{lo: -205, hi: -205, digits: 2}).draw(g).text); v != "-2.05" {
-		t.Error(v)
+		t.Errorf("got %v, want \"-2.05\"", v)
 	}
 	if v := string(value{text: []byte(`a\b`), kind: isText}.appendLiteral(nil, drive.Postgres)); v != `convert_from('\x615c62', 'UTF8')` {
-		t.Error(v)
+		t.Errorf("got %v, want \"convert_from('\\\\x615c62', 'UTF8')\"", v)
 	}
 }

@@ -27,7 +27,7 @@ import (
 // servers are those that the tests run on.
 var servers = []string{"mariadb", "mysql-9.7", "postgres"}
 
-// start gives an empty database on a server that is the test's alone.
+// start returns an empty database on a server that is the test's alone.
 func start(t *testing.T, spec string) drive.Target {
 	t.Helper()
 	target, _ := startWithAddress(t, spec)
@@ -72,7 +72,7 @@ func made(t *testing.T, p workload.Params) *tpcc {
 	return w.(*tpcc)
 }
 
-// on runs f on a session of its own.
+// on runs f on a separate session.
 func on(t *testing.T, target drive.Target, f func(s drive.Session)) {
 	t.Helper()
 	var stop drive.Stop
@@ -85,13 +85,13 @@ func on(t *testing.T, target drive.Target, f func(s drive.Session)) {
 	f(s)
 }
 
-// number is the one number that a statement gives.
+// number is the single number that a statement returns.
 func number(t *testing.T, target drive.Target, sql string) (n int64) {
 	t.Helper()
 	on(t, target, func(s drive.Session) {
 		rows, err := workload.Ask(s, sql)
 		if err != nil || len(rows) != 1 {
-			t.Fatalf("%s: %v, %v", sql, rows, err)
+			t.Fatalf("%s: got %v, %v; want length 1", sql, rows, err)
 		}
 		if n = rows[0][0].Int; rows[0][0].Text != nil {
 			n = decimal(rows[0][0].Text, 0)
@@ -105,11 +105,11 @@ func consistent(t *testing.T, w *tpcc, target drive.Target) {
 	t.Helper()
 	found, err := w.Check(t.Context(), target)
 	if err != nil || len(found) != 12 {
-		t.Fatalf("%d checks, %v", len(found), err)
+		t.Fatalf("got %d checks, %v; want 12", len(found), err)
 	}
 	for _, f := range found {
 		if !f.OK {
-			t.Errorf("%s: %s", f.Name, f.Detail)
+			t.Errorf("%s: got %s, want f.OK true", f.Name, f.Detail)
 		}
 	}
 }
@@ -120,11 +120,11 @@ func TestReal(t *testing.T) {
 			target := start(t, spec)
 			w := made(t, workload.Params{Seed: 7})
 			if _, err := w.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "0 of 9 tables exist") {
-				t.Errorf("a check without tables: %v", err)
+				t.Errorf("a check without tables: got %v; want an error, \"0 of 9 tables exist\" in the error", err)
 			}
 			_, err := bench.Run(t.Context(), bench.Options{Target: target, Workload: w, Threads: 1, Time: time.Second})
 			if err == nil || !strings.Contains(err.Error(), "run risso bench prepare tpcc") {
-				t.Errorf("a run without tables: %v", err)
+				t.Errorf("a run without tables: got %v; want an error, \"run risso bench prepare tpcc\" in the error", err)
 			}
 			load(t, w, target)
 			population(t, target)
@@ -163,7 +163,7 @@ func load(t *testing.T, w *tpcc, target drive.Target) {
 		t.Errorf("progress ended at %d of %d rows", most.Load(), rows)
 	}
 	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "(warehouses: 1); risso bench cleanup tpcc") {
-		t.Errorf("a second prepare: %v", err)
+		t.Errorf("a second prepare: got %v; want an error, \"(warehouses: 1); risso bench cleanup tpcc\" in the error", err)
 	}
 }
 
@@ -201,16 +201,16 @@ func population(t *testing.T, target drive.Target) {
 		"SELECT COUNT(*) FROM customer WHERE c_credit = 'BC'":       30000,
 	} {
 		if got := float64(number(t, target, sql)); math.Abs(got-n/10) > 5*math.Sqrt(n*0.09) {
-			t.Errorf("%s: %.0f of %.0f", sql, got, n)
+			t.Errorf("%s: got %.0f of %.0f, want math.Abs(got - n/10) at most 5 * math.Sqrt(n*0.09)", sql, got, n)
 		}
 	}
 	// The lengths of orders are uniform from 5 to 15: mean 10, variance 10.
 	if n := number(t, target, "SELECT COUNT(*) FROM order_line"); math.Abs(float64(n)-300000) > 5*math.Sqrt(30000*10) {
-		t.Errorf("%d order lines", n)
+		t.Errorf("got %d order lines, want math.Abs(float64(n) - 300000) at most 5 * math.Sqrt(30000*10)", n)
 	}
 }
 
-// damage breaks each condition by hand, in a way that as few others as possible notice, and mends it again.
+// damage breaks each condition by hand, in a way that as few others as possible notice, and repairs it again.
 func damage(t *testing.T, w *tpcc, target drive.Target) {
 	t.Helper()
 	list := checks()
@@ -243,7 +243,7 @@ func damage(t *testing.T, w *tpcc, target drive.Target) {
 			}
 			f, err := list[i].run(s)
 			if err != nil || f.OK || !strings.Contains(f.Detail, d.says) {
-				t.Errorf("%s after %s: %+v, %v", d.clause, d.harm, f, err)
+				t.Errorf("%s after %s: %+v, %v; want f.OK false, %q in f.Detail", d.clause, d.harm, f, err, d.says)
 			}
 			if _, err := s.Exec(drive.Write, d.mend); err != nil {
 				t.Fatalf("%s: %v", d.mend, err)
@@ -261,7 +261,7 @@ func damage(t *testing.T, w *tpcc, target drive.Target) {
 		for _, f := range found {
 			clause, _, _ := strings.Cut(f.Name, " ")
 			if wrong := clause == "3.3.2.1" || clause == "3.3.2.8"; f.OK == wrong {
-				t.Errorf("after a damage to w_ytd: %+v", f)
+				t.Errorf("after a damage to w_ytd: got %+v, want OK not %v", f, wrong)
 			}
 		}
 		if _, err := s.Exec(drive.Write, "UPDATE warehouse SET w_ytd = w_ytd - 1"); err != nil {
@@ -301,7 +301,7 @@ func retry(t *testing.T, target drive.Target) {
 				t.Errorf("tried again after %v", r)
 			}
 			if n := number(t, target, "SELECT COUNT(*) FROM history"); n != paid+1 {
-				t.Errorf("%d payments instead of 1", n-paid)
+				t.Errorf("got %d payments instead of 1, want n %v", n-paid, paid+1)
 			}
 		})
 	})
@@ -330,28 +330,31 @@ func run(t *testing.T, w *tpcc, target drive.Target) {
 			t.Errorf("%d of %d are %s, not %.0f", k.Transactions, r.Transactions, k.Name, share)
 		}
 		if len(k.Minutes) != 1 || k.Minutes[0].Transactions != k.Transactions || k.PerMinute <= 0 {
-			t.Errorf("minutes of %s: %+v of %+v", k.Name, k.Minutes, k)
+			t.Errorf("minutes of %s: got %+v of %+v; want len(Minutes) 1, Minutes[0].Transactions %v, PerMinute more than 0",
+				k.Name, k.Minutes, k, k.Transactions)
 		}
 	}
 	if h := r.Headline; h == nil || h.Unit != "TpmC" || h.PerMinute != by["new_order"].PerMinute || h.PerMinute <= 0 {
-		t.Errorf("headline %+v", h)
+		t.Errorf("headline %+v; want h not nil, Unit \"TpmC\", PerMinute by[\"new_order\"].PerMinute, PerMinute more than 0", h)
 	}
 	if n := after[1] - before[1]; n != by["payment"].Transactions {
-		t.Errorf("%d payments are in the table, %d in the result", n, by["payment"].Transactions)
+		t.Errorf("%d payments are in the table, %d in the result; want by[\"payment\"].Transactions", n, by["payment"].Transactions)
 	}
 	if n := after[2] - before[2]; n != districts*by["delivery"].Transactions {
-		t.Errorf("%d deliveries are in the table, 10 times %d in the result", n, by["delivery"].Transactions)
+		t.Errorf("%d deliveries are in the table, 10 times %d in the result; want districts * by[\"delivery\"].Transactions",
+			n, by["delivery"].Transactions)
 	}
 	// One in a hundred is rolled back, within five standard deviations.
 	orders := float64(by["new_order"].Transactions)
 	if back := orders - float64(after[0]-before[0]); back < 0 || math.Abs(back-orders/100) > 5*math.Sqrt(orders*0.0099)+1 {
-		t.Errorf("%.0f of %.0f new orders were rolled back", back, orders)
+		t.Errorf("%.0f of %.0f new orders were rolled back; want back at least 0, math.Abs(back - orders/100) at most 5*math.Sqrt(orders*0.0099) + 1",
+			back, orders)
 	}
 	if n := number(t, target, "SELECT SUM(d_next_o_id) - 10 - 30000 FROM district"); n != after[0]-30000 {
-		t.Errorf("the districts count %d new orders, the table has %d", n, after[0]-30000)
+		t.Errorf("the districts count %d new orders, the table has %d; want after[0] - 30000", n, after[0]-30000)
 	}
 	if n := number(t, target, "SELECT SUM(s_order_cnt) FROM stock"); n != number(t, target, "SELECT COUNT(*) FROM order_line WHERE ol_o_id > 3000") {
-		t.Errorf("the stock was taken from %d times", n)
+		t.Errorf("the stock was taken from %d times, want number(t, target, \"SELECT COUNT(*) FROM order_line WHERE ol_o_id > 3000\")", n)
 	}
 }
 
@@ -369,10 +372,10 @@ func cleanup(t *testing.T, w *tpcc, target drive.Target) {
 	exec("DROP TABLE history")
 	exec("CREATE TABLE history (id INT PRIMARY KEY)")
 	if err := w.Cleanup(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not create history") {
-		t.Errorf("a cleanup beside somebody's table: %v", err)
+		t.Errorf("a cleanup beside somebody's table: got %v; want an error, \"risso did not create history\" in the error", err)
 	}
 	if left := there(t, target); len(left) != 9 {
-		t.Errorf("left are %v", left)
+		t.Errorf("left are %v, want length 9", left)
 	}
 	exec("DROP TABLE history")
 	exec("CREATE TABLE unrelated (id INT PRIMARY KEY)")
@@ -380,12 +383,12 @@ func cleanup(t *testing.T, w *tpcc, target drive.Target) {
 		t.Error(err)
 	}
 	if left := there(t, target); len(left) != 1 || left[0] != "unrelated" {
-		t.Errorf("left are %v", left)
+		t.Errorf("left are %v; want len(left) 1, left[0] \"unrelated\"", left)
 	}
 	exec("DROP TABLE unrelated")
 	exec("CREATE TABLE stock (id INT PRIMARY KEY)")
 	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "risso did not create: stock") {
-		t.Errorf("a prepare beside somebody's table: %v", err)
+		t.Errorf("a prepare beside somebody's table: got %v; want an error, \"risso did not create: stock\" in the error", err)
 	}
 	exec("DROP TABLE stock")
 }
@@ -444,16 +447,17 @@ func TestDeath(t *testing.T) {
 			o := workload.PrepareOptions{Target: target, Threads: 2}
 			err := w.Prepare(t.Context(), o)
 			if err == nil || !strings.Contains(err.Error(), "did not finish (or is still running): 9 of 9 tables, no indexes (complete warehouses: 1)") {
-				t.Errorf("a prepare after kill -9: %v", err)
+				t.Errorf("a prepare after kill -9: got %v; want an error, \"did not finish (or is still running): 9 of 9 tables, no indexes (complete warehouses: 1)\" in the error",
+					err)
 			}
 			if _, err := bench.Run(t.Context(), bench.Options{Target: target, Workload: w, Threads: 2, Time: time.Second}); err == nil || !strings.Contains(err.Error(), "the load was not finished") {
-				t.Errorf("a run after kill -9: %v", err)
+				t.Errorf("a run after kill -9: got %v; want an error, \"the load was not finished\" in the error", err)
 			}
 			if err := w.Cleanup(t.Context(), o); err != nil {
 				t.Error(err)
 			}
 			if left := there(t, target); len(left) > 0 {
-				t.Errorf("left are %v", left)
+				t.Errorf("left are %v, want none", left)
 			}
 			interrupted(t, w, target)
 			foreign(t, target)
@@ -481,7 +485,7 @@ func killed(t *testing.T, dsn string) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if line != "now\n" {
-		t.Fatalf("the load said %q", line)
+		t.Fatalf("the load said %q, want \"now\\n\"", line)
 	}
 }
 
@@ -496,10 +500,10 @@ func interrupted(t *testing.T, w *tpcc, target drive.Target) {
 		}
 	}})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("an interrupted load: %v", err)
+		t.Errorf("an interrupted load: got %v, want context.Canceled", err)
 	}
 	if left := there(t, target); len(left) > 0 {
-		t.Errorf("after an interrupted load there are %v", left)
+		t.Errorf("after an interrupted load there are %v, want none", left)
 	}
 }
 
@@ -518,15 +522,15 @@ func foreign(t *testing.T, target drive.Target) {
 		sql += "DATABASE()"
 	}
 	if n := number(t, target, sql); n != 10 {
-		t.Errorf("%d foreign keys", n)
+		t.Errorf("got %d foreign keys, want 10", n)
 	}
 	r, err := bench.Run(t.Context(), bench.Options{Target: target, Workload: w, Threads: 4, Time: 2 * time.Second})
 	if err != nil || r.Transactions == 0 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, %v; want Transactions not 0", r, err)
 	}
 	for _, e := range r.Errors {
 		if e.Count != e.Retried {
-			t.Errorf("error %+v", e)
+			t.Errorf("error %+v, want Count %v", e, e.Retried)
 		}
 	}
 	consistent(t, w, target)
@@ -534,6 +538,6 @@ func foreign(t *testing.T, target drive.Target) {
 		t.Error(err)
 	}
 	if left := there(t, target); len(left) > 0 {
-		t.Errorf("left are %v", left)
+		t.Errorf("left are %v, want none", left)
 	}
 }

@@ -66,10 +66,10 @@ func TestNURandFollowsItsLaw(t *testing.T) {
 			counts[x.draw()-x.x]++
 		}
 		if z := chiSquare(counts, weights(x.a, x.c, x.x, x.y)); math.Abs(z) > 5 {
-			t.Errorf("%s: chi-square is %.1f standard deviations off", name, z)
+			t.Errorf("%s: chi-square is %.1f standard deviations off, want at most 5", name, z)
 		}
 		if z := chiSquare(counts, slices.Repeat([]float64{1}, len(counts))); z < 100 {
-			t.Errorf("%s look uniform: %.1f", name, z)
+			t.Errorf("%s look uniform: %.1f, want at least 100", name, z)
 		}
 	}
 }
@@ -102,7 +102,8 @@ func TestItemsAreAsSkewedAsPublished(t *testing.T) {
 			hits += counts[v]
 		}
 		if got := hits / draws; math.Abs(got-want) > 0.015 {
-			t.Errorf("the hottest %.0f %% of the items get %.3f of the draws, published is %.2f", share*100, got, want)
+			t.Errorf("the hottest %.0f %% of the items get %.3f of the draws, published is %.2f; want math.Abs(got - want) at most 0.015",
+				share*100, got, want)
 		}
 	}
 }
@@ -111,7 +112,8 @@ func TestItemsAreAsSkewedAsPublished(t *testing.T) {
 func TestConstantsOfLastNames(t *testing.T) {
 	d := int64(lastNameRunC - lastNameLoadC)
 	if d < 65 || d > 119 || d == 96 || d == 112 || lastNameRunC > lastNameA || customerC > customerA || itemC > itemA {
-		t.Errorf("constants %d and %d", lastNameLoadC, lastNameRunC)
+		t.Errorf("constants %d and %d; want d from 65 to 119, d not 96, d not 112, lastNameRunC at most %d, customerC at most %v, itemC at most %v",
+			lastNameLoadC, lastNameRunC, lastNameA, customerA, itemA)
 	}
 }
 
@@ -137,7 +139,7 @@ func TestDeckDealsTheMixExactly(t *testing.T) {
 			order = append(order, k)
 		}
 		if n != mix {
-			t.Fatalf("hand %d has %v", hand, n)
+			t.Fatalf("hand %d has %v, want %v", hand, n, mix)
 		}
 		if first == nil {
 			first = order
@@ -146,7 +148,7 @@ func TestDeckDealsTheMixExactly(t *testing.T) {
 		}
 	}
 	if len(hands) > 0 {
-		t.Errorf("hands %v are in the order of the first", hands)
+		t.Errorf("hands %v are in the order of the first, want none", hands)
 	}
 }
 
@@ -168,7 +170,7 @@ func TestInputs(t *testing.T) {
 			}
 		}
 		if o.local != wantLocal {
-			t.Fatalf("o_all_local is %d: %+v", o.local, o)
+			t.Fatalf("o_all_local is %d: %+v, want %d", o.local, o, wantLocal)
 		}
 		local += float64(o.local)
 		if o.lines[len(o.lines)-1].item == noItem {
@@ -184,7 +186,7 @@ func TestInputs(t *testing.T) {
 			named++
 		}
 		if p.cents < 100 || p.cents > 500000 {
-			t.Fatalf("payment %+v", p)
+			t.Fatalf("payment %+v, want cents from 100 to 500000", p)
 		}
 	}
 	for name, x := range map[string]struct{ got, of, share float64 }{
@@ -199,7 +201,7 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	if mean := lines / n; math.Abs(mean-10) > 5*math.Sqrt(10.0/n) {
-		t.Errorf("%.3f lines an order", mean)
+		t.Errorf("got %.3f lines an order, want math.Abs(mean - 10) at most 5 * math.Sqrt(10.0/n)", mean)
 	}
 }
 
@@ -210,7 +212,7 @@ func TestOtherWarehouse(t *testing.T) {
 		seen[c.other(2)]++
 	}
 	if len(seen) != 2 || seen[1] < 1300 || seen[3] < 1300 {
-		t.Errorf("others than 2 of 3: %v", seen)
+		t.Errorf("others than 2 of 3: got %v; want len(seen) 2, seen[1] at least 1300, seen[3] at least 1300", seen)
 	}
 	if c.warehouses = 1; c.other(1) != 1 {
 		t.Error("the only warehouse has no other")
@@ -232,7 +234,7 @@ func TestDecimals(t *testing.T) {
 		}
 	}
 	if got := string(appendDecimal(nil, 1234, 4)); got != "0.1234" {
-		t.Error(got)
+		t.Errorf("got %v, want \"0.1234\"", got)
 	}
 }
 
@@ -243,7 +245,7 @@ func TestData(t *testing.T) {
 	for range n {
 		s := string(appendData(nil, rng))
 		if len(s) < 26 || len(s) > 50 || strings.Trim(s, alphanumeric) != "" {
-			t.Fatalf("data %q", s)
+			t.Fatalf("data %q; want len(s) from 26 to 50, strings.Trim(s, alphanumeric) \"\"", s)
 		}
 		if i := strings.Index(s, "ORIGINAL"); i >= 0 {
 			original++
@@ -251,23 +253,24 @@ func TestData(t *testing.T) {
 		}
 	}
 	if math.Abs(original-n/10) > 5*math.Sqrt(n*0.09) || len(at) < 40 {
-		t.Errorf("%.0f of %d are ORIGINAL, at %d places", original, n, len(at))
+		t.Errorf("%.0f of %d are ORIGINAL, at %d places; want math.Abs(original - n/10) at most 5 * math.Sqrt(n*0.09), len(at) at least 40",
+			original, n, len(at))
 	}
 }
 
 func TestUsage(t *testing.T) {
 	for _, p := range []workload.Params{{Warehouses: -1}, {Warehouses: maxWarehouses + 1}, {Unprepared: true}} {
 		if _, err := New("tpcc", p); !errors.Is(err, workload.ErrUsage) {
-			t.Errorf("%+v: %v", p, err)
+			t.Errorf("got %+v: %v, want workload.ErrUsage", p, err)
 		}
 	}
 }
 
 func TestPlaceholders(t *testing.T) {
 	if got := placeholders(drive.Postgres, "a = ? AND b = ?"); got != "a = $1 AND b = $2" {
-		t.Error(got)
+		t.Errorf("got %v, want \"a = $1 AND b = $2\"", got)
 	}
 	if got := placeholders(drive.MySQL, "a = ?"); got != "a = ?" {
-		t.Error(got)
+		t.Errorf("got %v, want \"a = ?\"", got)
 	}
 }

@@ -31,7 +31,7 @@ func Bytes(seed uint64, n int) []byte {
 // Stream hides that a source could be read again.
 func Stream(b []byte) io.Reader { return struct{ io.Reader }{bytes.NewReader(b)} }
 
-// Run holds an adapter to the interface. open gives a store in an empty place, the same place for each name; size is one that
+// Run tests an adapter of the interface. open returns a store in an empty place, the same place for each name; size is one that
 // the adapter moves in several pieces.
 func Run(t *testing.T, size int, open func(t *testing.T, name string) blob.Store) {
 	for name, f := range map[string]func(*testing.T, int, blob.Store){
@@ -97,7 +97,7 @@ func roundTrip(t *testing.T, size int, s blob.Store) {
 			name := fmt.Sprintf("trip/%d", n)
 			put, err := s.Put(t.Context(), name, r, blob.PutOptions{})
 			if err != nil || put.Size != int64(n) || put.Name != name {
-				t.Fatalf("put %d bytes of %s: %+v, %v", n, kind, put, err)
+				t.Fatalf("put %d bytes of %s: got %+v, %v; want put.Size %v, put.Name %v", n, kind, put, err, int64(n), name)
 			}
 			got, err := Get(t.Context(), s, name)
 			if err != nil || !bytes.Equal(got, want) {
@@ -105,21 +105,21 @@ func roundTrip(t *testing.T, size int, s blob.Store) {
 			}
 			st, err := s.Stat(t.Context(), name)
 			if err != nil || st.Size != int64(n) || st.Name != name || time.Since(st.Modified).Abs() > time.Minute {
-				t.Fatalf("stat %+v, %v", st, err)
+				t.Fatalf("stat %+v, %v; want Size %v, Name %v, time.Since(st.Modified).Abs() at most time.Minute", st, err, int64(n), name)
 			}
 		}
 	}
 	if left := Leftovers(t, s); len(left) > 0 {
-		t.Errorf("left over: %v", left)
+		t.Errorf("left over: got %v, want none", left)
 	}
-	// Part of a source that was read already belongs to nobody.
+	// The part of a source that was read already is not stored.
 	r := bytes.NewReader([]byte("headbody"))
 	r.Seek(4, io.SeekStart)
 	if _, err := s.Put(t.Context(), "trip/rest", r, blob.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := Get(t.Context(), s, "trip/rest"); err != nil || string(got) != "body" {
-		t.Errorf("the rest of a source is %q, %v", got, err)
+		t.Errorf("the rest of a source is %q, %v; want \"body\"", got, err)
 	}
 }
 
@@ -166,7 +166,7 @@ func names(t *testing.T, _ int, s blob.Store) {
 		want := []byte("content of " + name)
 		Put(t, s, name, want)
 		if got, err := Get(t.Context(), s, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%q: %q, %v", name, got, err)
+			t.Errorf("%q: got %q, %v; want %q", name, got, err, want)
 		}
 		if list := Names(t, s, name); !slices.Contains(list, name) {
 			t.Errorf("%q is not in its list %q", name, list)
@@ -195,13 +195,13 @@ func replace(t *testing.T, size int, s blob.Store) {
 		}
 	}
 	if list := Names(t, s, ""); !slices.Equal(list, []string{"one"}) {
-		t.Errorf("list %q", list)
+		t.Errorf("list %q, want []string{\"one\"}", list)
 	}
 }
 
 func list(t *testing.T, _ int, s blob.Store) {
 	if list := Names(t, s, ""); len(list) != 0 {
-		t.Errorf("an empty place lists %q", list)
+		t.Errorf("an empty place lists %q, want none", list)
 	}
 	all := []string{"a", "a-b", "a.b", "a/a", "a/b/c", "a0", "ab/c", "b/%2F", "b/a", "b/a/", "c"}
 	all = slices.DeleteFunc(all, func(s string) bool { return blob.ValidName(s) != nil || s == "a" })
@@ -224,7 +224,7 @@ func list(t *testing.T, _ int, s blob.Store) {
 	}
 	for i, err := range s.List(t.Context(), "n/01/") {
 		if err != nil || i.Size != int64(len(i.Name)) || time.Since(i.Modified).Abs() > time.Minute {
-			t.Errorf("%+v, %v", i, err)
+			t.Errorf("got %+v, %v; want Size %v, time.Since(i.Modified).Abs() at most time.Minute", i, err, int64(len(i.Name)))
 		}
 	}
 	n := 0
@@ -234,7 +234,7 @@ func list(t *testing.T, _ int, s blob.Store) {
 		}
 	}
 	if n != 3 {
-		t.Errorf("a list that was left after three gave %d", n)
+		t.Errorf("a list that was left after three gave %d, want 3", n)
 	}
 }
 
@@ -248,11 +248,11 @@ func remove(t *testing.T, _ int, s blob.Store) {
 		}
 	}
 	if list := Names(t, s, ""); !slices.Equal(list, []string{"d/h"}) {
-		t.Errorf("left: %q", list)
+		t.Errorf("left: got %q, want []string{\"d/h\"}", list)
 	}
 	Put(t, s, "d/e/f", []byte("again"))
 	if got, err := Get(t.Context(), s, "d/e/f"); err != nil || string(got) != "again" {
-		t.Errorf("put again: %q, %v", got, err)
+		t.Errorf("put again: got %q, %v; want \"again\"", got, err)
 	}
 }
 
@@ -260,12 +260,12 @@ func notFound(t *testing.T, _ int, s blob.Store) {
 	Put(t, s, "dir/file", []byte("x"))
 	for _, name := range []string{"nothing", "dir", "dir/other", "no/such/folder"} {
 		if _, err := s.Stat(t.Context(), name); !errors.Is(err, blob.ErrNotFound) {
-			t.Errorf("stat %s: %v", name, err)
+			t.Errorf("stat %s: got %v, want blob.ErrNotFound", name, err)
 		}
 		for _, length := range []int64{-1, 0, 5} {
 			r, err := s.Get(t.Context(), name, 0, length)
 			if !errors.Is(err, blob.ErrNotFound) {
-				t.Errorf("get %s: %v", name, err)
+				t.Errorf("get %s: got %v, want blob.ErrNotFound", name, err)
 			}
 			if err == nil {
 				r.Close()
@@ -274,7 +274,7 @@ func notFound(t *testing.T, _ int, s blob.Store) {
 	}
 }
 
-// failing gives n bytes and then an error.
+// failing returns n bytes and then an error.
 type failing struct {
 	r   io.Reader
 	err error
@@ -294,18 +294,18 @@ func brokenSource(t *testing.T, size int, s blob.Store) {
 	for _, n := range []int{0, 10, size, 2*size + 10} {
 		for _, name := range []string{"there", "new"} {
 			if _, err := s.Put(t.Context(), name, &failing{Stream(Bytes(1, n)), broken}, blob.PutOptions{}); !errors.Is(err, broken) {
-				t.Errorf("%d bytes, then an error: %v", n, err)
+				t.Errorf("got %d bytes, then an error: %v; want broken", n, err)
 			}
 		}
 	}
 	if got, err := Get(t.Context(), s, "there"); err != nil || string(got) != "old" {
-		t.Errorf("what was there is now %d bytes, %v", len(got), err)
+		t.Errorf("what was there is now %d bytes, %v; want string(got) \"old\"", len(got), err)
 	}
 	if list := Names(t, s, ""); !slices.Equal(list, []string{"there"}) {
-		t.Errorf("list %q", list)
+		t.Errorf("list %q, want []string{\"there\"}", list)
 	}
 	if left := Leftovers(t, s); len(left) > 0 {
-		t.Errorf("left over: %+v", left)
+		t.Errorf("left over: got %+v, want none", left)
 	}
 }
 
@@ -321,15 +321,15 @@ func cancelled(t *testing.T, size int, s blob.Store) {
 			return k, err
 		})
 		if _, err := s.Put(ctx, "never", r, blob.PutOptions{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("a put that was cancelled ends with %v", err)
+			t.Errorf("a put that was cancelled ends with %v, want context.Canceled", err)
 		}
 		cancel()
 	}
 	if list := Names(t, s, ""); len(list) != 0 {
-		t.Errorf("list %q", list)
+		t.Errorf("list %q, want none", list)
 	}
 	if left := Leftovers(t, s); len(left) > 0 {
-		t.Errorf("left over: %+v", left)
+		t.Errorf("left over: got %+v, want none", left)
 	}
 	Put(t, s, "big", Bytes(3, 2*size))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -343,7 +343,7 @@ func cancelled(t *testing.T, size int, s blob.Store) {
 	}
 	cancel()
 	if _, err := io.Copy(io.Discard, r); !errors.Is(err, context.Canceled) {
-		t.Errorf("a get that was cancelled ends with %v", err)
+		t.Errorf("a get that was cancelled ends with %v, want context.Canceled", err)
 	}
 	if _, err := s.Stat(t.Context(), "big"); err != nil {
 		t.Errorf("another call after that: %v", err)
@@ -354,7 +354,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Parallel runs f n times at once and gives the first error.
+// Parallel runs f n times concurrently and returns the first error.
 func Parallel(n int, f func(i int) error) error {
 	errs := make(chan error, n)
 	for i := range n {
@@ -393,7 +393,7 @@ func atOnce(t *testing.T, size int, s blob.Store) {
 		t.Fatal(err)
 	}
 	if n := len(Names(t, s, "p/")); n != 36 {
-		t.Errorf("%d blobs", n)
+		t.Errorf("got %d blobs, want 36", n)
 	}
 }
 
@@ -451,6 +451,6 @@ func freshAtOnce(t *testing.T, _ int, s blob.Store) {
 		t.Fatalf("%d won, and its bytes are not there: %v", won.Load(), err)
 	}
 	if list := Leftovers(t, s); len(list) > 0 {
-		t.Errorf("left: %v", list)
+		t.Errorf("left: got %v, want none", list)
 	}
 }
