@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/rissodb/risso/"
 
-// layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
+// layer orders the house from the ground up; a package imports only what is lower, or in its own wing.
 var layer = map[string]int{
 	"internal/lack":        -1,
 	"internal/pattern":     -1,

@@ -21,7 +21,7 @@ type Defaults struct {
 	tls     *tls.Config // made of options; nil: they ask for nothing
 }
 
-// UserDefaultsFile is ~/.my.cnf, or "" where there is no home.
+// UserDefaultsFile is ~/.my.cnf, or "" if there is no home.
 func UserDefaultsFile() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -110,7 +110,7 @@ func optionValue(v string) string {
 	return strings.NewReplacer(`\\`, `\`, `\s`, " ", `\t`, "\t", `\n`, "\n").Replace(v)
 }
 
-// Target is the server that the option file names; it reports false where it names none.
+// Target is the server that the option file names; it reports false if it names none.
 func (d Defaults) Target() (Target, bool) {
 	var t Target
 	var err error

@@ -129,7 +129,7 @@ func (r *reader) idents() []Ident {
 	return several(r.ident, func() bool { return r.accept(",") })
 }
 
-// several reads names by one as long as next passes over what is between two of them.
+// several reads names by one as long as next skips what is between two of them.
 func several(one func() (Ident, bool), next func() bool) (out []Ident) {
 	for {
 		n, ok := one()

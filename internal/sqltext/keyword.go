@@ -340,7 +340,7 @@ func skipRows(s []byte, i int) int {
 	}
 }
 
-// skipLiteralRows passes over rows that hold literals only.
+// skipLiteralRows skips rows that hold literals only.
 func skipLiteralRows(s []byte, i int) int {
 	for {
 		j, ok := nextRow(s, i)

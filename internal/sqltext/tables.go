@@ -355,7 +355,7 @@ func (p *tableReader) statement(l *level, w string) {
 	}
 }
 
-// atQuery reports whether a query that is no SELECT can begin at the word at hand: in parentheses, behind WITH and its tables, in a UNION.
+// atQuery reports whether a query that is no SELECT can begin at the current word: in parentheses, after WITH and its tables, in a UNION.
 func (p *tableReader) atQuery(l *level) bool {
 	if p.sign(p.prev, '(') || l.with && p.sign(p.prev, ')') {
 		return true
@@ -363,7 +363,7 @@ func (p *tableReader) atQuery(l *level) bool {
 	return p.is(p.prev, "union") || p.is(p.prev, "except") || p.is(p.prev, "intersect") || p.is(p.prev, "all") || p.is(p.prev, "distinct")
 }
 
-// indexOrTrigger reports whether the ON at hand names the table of an index or trigger.
+// indexOrTrigger reports whether this ON names the table of an index or trigger.
 func (p *tableReader) indexOrTrigger() bool {
 	return len(p.found) == 0 && (p.peek.kind == tkWord || p.peek.kind == tkTick) && !p.is(p.peek, "schedule") && !p.is(p.peek, "completion")
 }

@@ -46,7 +46,7 @@ func (t *table) refusedByCheck(err error) bool {
 	return errors.Is(err, errUnseen) || mysql.ErrorNumber(err) != 0 && !passes(err)
 }
 
-// loosen lets a table's checks be broken, where they may have kept rows out. It is true once none is in the way.
+// loosen relaxes a table's checks if they may have kept rows out. It is true once none is in the way.
 func (r *run) loosen(ctx context.Context, s *session, t *table) (loose bool, err error) {
 	if !t.checked || !t.loose.Load() {
 		return !t.checked, nil

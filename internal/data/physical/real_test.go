@@ -23,7 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// openRepo opens the repository in a folder, and makes it where there is none.
+// openRepo opens the repository in a folder, and makes it if there is none.
 func openRepo(t *testing.T, dir string) *repo.Repo {
 	t.Helper()
 	store, err := blob.Open(t.Context(), dir, blob.Options{})
@@ -44,7 +44,7 @@ func newRepo(t *testing.T) (*repo.Repo, string) {
 	return openRepo(t, dir), dir
 }
 
-// files counts what lies in a folder.
+// files counts what is in a folder.
 func files(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

@@ -88,7 +88,7 @@ func pretty(s string) string {
 	for i, x := range t {
 		if gap := s[at:x.Begin]; !strings.Contains(gap, "/*") {
 			b.WriteString(gap)
-		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a step of its own
+		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a separate step
 			b.WriteByte(' ')
 		}
 		at = x.End
