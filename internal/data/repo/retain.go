@@ -32,7 +32,7 @@ type Candidate struct {
 	Server string
 	Parent string // that it cannot be restored without; "" for none
 	Proven bool   // a drill restored it
-	// Unread says that whether a drill restored it cannot be read: it may be the newest that was proven, and causes none that was to be removed.
+	// Unread says that it is unknown whether a drill restored it: it may be the newest proven one, and causes no proven one to be removed.
 	Unread bool
 	// Vouched says that a trusted key signed what the drill found. A proof without such a key never replaces one that has it.
 	Vouched bool

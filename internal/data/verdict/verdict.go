@@ -92,7 +92,7 @@ type Uncounted struct {
 type UncountedKind int
 
 const (
-	// Hollow is one that holds too little to protect anybody: see repo.Hollow.
+	// Hollow is one that holds too little to protect anything: see repo.Hollow.
 	Hollow UncountedKind = iota
 	// Part is a backup of only a part of its server. It matters only if there is no other.
 	Part
