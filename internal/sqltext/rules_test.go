@@ -32,9 +32,10 @@ func TestRules(t *testing.T) {
 		// rows
 		"insert into t values (1)": "insert into t values(?+)", "insert into t values (1),(2)": "insert into t values(?+)", "insert into t values (1), (now()) , (2)": "insert into t values(?+)", "insert into t values (now()),(1)": "insert into t values (now())", "insert into t values (now(),(1)),((2),3) on duplicate key update a=1": "insert into t values (now(),(?)) on duplicate key update a=?", "insert into t value (1),(2)": "insert into t value(?+)", "insert into t (a)values(1),(2)": "insert into t (a)values(?+)", "insert into `t`values(1),(a)": "insert into `t`values(?+)", "insert into t values (a),('),('),(2) x": "insert into t values (a) x", "insert into t values (a),(`)`), (/* ) */b), (-- )\n c),(# )\n d),(1-1),(2/2) x": "insert into t values (a) x", "insert into t values (a),(b": "insert into t values (a)", "insert into t values (a) (b)": "insert into t values (a) (b)", "insert into t values (a), b": "insert into t values (a), b", "insert into t values": "insert into t values", "insert into t values (": "insert into t values(?+)",
 		"values row(1,2),row(3,4)": "values row(?+)", "values row (1,a), row(3,4) order by 1": "values row (?,a) order by ?", "values row": "values row", "values rows(1)": "values rows(?)", "values (1),(2)": "values(?+)", "values(a)": "values(a)", "values (a),(b)": "values (a)", "select values(a), values(b)": "select values(a), values(b)", "a = values(1), (b)": "a = values(?+), (b)", "a = values(1), (2)": "a = values(?+)", "set a=values(b),(c)": "set a=values(b),(c)", "/*! values (a),(b) */": "/*! values (a),(b) */", "/* x */ values (a),(b)": "values (a)", "select values (a),(b)": "select values (a),(b)", "t.values (1),(a)": "t.values (?),(a)", "valuesx (1),(2)": "valuesx (?),(?)", "select (values (a),(b))": "select (values (a),(b))",
+		"values row(a) order by (b), (c)": "values row(a) order by (b), (c)", "insert into t (a) values (b),(c)": "insert into t (a) values (b)", "insert into `t` values (b),(c)": "insert into `t` values (b)", "/*! insert */ values (b),(c)": "/*! insert */ values (b)", "insert into t values (1),": "insert into t values(?+),", "insert into t values (a),": "insert into t values (a),", "xsql_no_cache -1": "xsql_no_cache -?", "xsql_no_cache values (a),(b)": "xsql_no_cache values (a)", "sql_no_cache values (a),(b)": "sql_no_cache values (a),(b)", "a /*repeat union" + long + long + "*/ b": "a b", "select /*ab.:1/2*/ 1": "select ?", "select /*.bc:1/2*/ 1": "select ?", "select /*.:1/2*/ 1": "select ?", "select _utf8 0": "select ?", "order by": "order by",
 		// limit, order, asc
 		"limit 5": "limit ?", "limit 5,6": "limit ?", "limit 5 , 6": "limit ?", "limit 5 offset 6": "limit ?", "limit 5 OFFSET 6": "limit ?", "limit 5 offsets": "limit ? offsets", "limit 5,a": "limit ?,a", "limit 5 offset a": "limit ? offset a", "limit a": "limit a", "limit": "limit", "limit ?": "limit ?", "limit ?,?": "limit ?", "limit\n5": "limit ?", "limit 5 /* x */ , 6": "limit ?", "limit (5)": "limit (?)", "limit5": "limit5", "t.limit 5": "t.limit ?", "limits 5": "limits ?", "limit 5 for update": "limit ? for update", "limit 5,": "limit ?,", "limit 5,6,7": "limit ?,?",
-		"order by a asc": "order by a", "order by a ASC, b asc": "order by a, b", "order by a desc": "order by a desc", "a asc": "a asc", "order a asc": "order a asc", "order  by a asc": "order by a", "order/* x */by a asc": "order by a", "order by(a)asc": "order by(a)", "order bya asc": "order bya asc", "order by a ascii": "order by a ascii", "order by t.asc": "order by t.asc", "`order` by a asc": "`order` by a asc", "order": "order", "order b": "order b", "order by": "order by",
+		"order by a asc": "order by a", "order by a ASC, b asc": "order by a, b", "order by a desc": "order by a desc", "a asc": "a asc", "order a asc": "order a asc", "order  by a asc": "order by a", "order/* x */by a asc": "order by a", "order by(a)asc": "order by(a)", "order bya asc": "order bya asc", "order by a ascii": "order by a ascii", "order by t.asc": "order by t.asc", "`order` by a asc": "`order` by a asc", "order": "order", "order b": "order b",
 		// blanks, ends
 		" \t\n\v\f\r a  \n b ;\n; ": "a b", "a;b": "a;b", ";": "", "a ; b": "a ; b", "a( b )": "a( b )", "\x00a": "\x00a", "a=1": "a=?", "A\nB": "a b",
 	} {
@@ -50,6 +51,17 @@ func TestRules(t *testing.T) {
 			if got, want := Fingerprint("x."+w+sign+"1"), "x."+w+strings.ReplaceAll(sign, "  ", " ")+"?"; got != want { // a column of that name: it is an operator
 				t.Errorf("x.%s%s1: got %s, want %s", w, sign, got, want)
 			}
+		}
+	}
+	for c := 0x80; c < 0x100; c++ { // the last byte of a letter that is not ASCII
+		if got, want := Fingerprint("a"+string([]byte{byte(c)})+" -1"), "a"+string([]byte{byte(c)})+" -?"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for n, want := range map[int]string{maxToolkit: "percona-toolkit", maxToolkit + 1: "select ?"} {
+		comment := "/*a." + strings.Repeat("b", n-10) + ":1/2*/"
+		if got := Fingerprint("select " + comment + " 1"); got != want || len(comment) != n {
+			t.Errorf("a comment of %d bytes, %d: got %s, want %s", n, len(comment), got, want)
 		}
 	}
 	for name := range charsets {
