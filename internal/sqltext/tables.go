@@ -306,7 +306,7 @@ func (p *tableReader) statement(l *level, w string) {
 	case "table", "tables", "view":
 		if w == "table" && p.atQuery(l) {
 			p.start(w)
-			*l = level{query: true, expect: true, reads: true}
+			*l = level{expect: true, reads: true}
 		}
 		if !root || p.verb == "load" && p.is(p.prev, "character") {
 			return
