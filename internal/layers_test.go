@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/rissodb/risso/"
 
-// layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
+// layer orders the house from the ground up; a package imports only what is lower, or in its own wing.
 var layer = map[string]int{
 	"internal/lack":        -1,
 	"internal/pattern":     -1,
@@ -104,7 +104,7 @@ func TestImportsGoDown(t *testing.T) {
 // alone has the folders whose rooms do not know each other, and in them those that all may know.
 var alone = map[string][]string{"internal/face/cli": {"flags", "screen"}}
 
-// sideways says whether an import goes from one room of such a folder to its neighbour.
+// sideways reports whether an import goes from one room of such a folder to its neighbour.
 func sideways(from, to string) bool {
 	for dir, shared := range alone {
 		a, in := strings.CutPrefix(from, module+dir+"/")

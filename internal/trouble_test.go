@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// ownWords are the files with structs that have a reason or a remedy of their own, and why it is no fleet.Trouble.
+// ownWords are the files with structs that have their own reason or remedy, and why it is no fleet.Trouble.
 var ownWords = map[string]string{
 	"change/plan.go":                  "why a step is in a plan: nothing is wrong",
 	"data/binlog/mirror/finish.go":    "why a log may go: nothing is wrong",
@@ -40,7 +40,7 @@ var ownWords = map[string]string{
 
 var wordOfTrouble = regexp.MustCompile(`(?i)^(hint|remedy|why|reason)$`)
 
-// TestTroubleIsFleets: what is wrong, why, and what mends it is a fleet.Trouble, or an error with fleet.WithRemedy: no struct spells it
+// TestTroubleIsFleets: what is wrong, why, and its remedy is a fleet.Trouble, or an error with fleet.WithRemedy: no struct spells it
 // by itself.
 func TestTroubleIsFleets(t *testing.T) {
 	found := map[string][]string{}

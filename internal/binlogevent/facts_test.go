@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// within says whether a number is in a list of ranges: "1-16 18".
+// within reports whether a number is in a list of ranges: "1-16 18".
 func within(t *testing.T, ranges string, n uint32) bool {
 	t.Helper()
 	for _, r := range strings.Fields(ranges) {
@@ -61,7 +61,7 @@ func TestUUIDs(t *testing.T) {
 		"\x95\x64\x5b\x8c\x65\x60\x95\x64\x10\x26\xba\xba\x6c\xcd\x78\x0c": "6ccd780c-baba-1026-9564-95645b8c6560",
 		"\x42\x66\x14\x17\x40\x00\xa4\x56\x42\xd3\xe8\x9b\x12\x3e\x45\x67": "123e4567-e89b-42d3-a456-426614174000",
 		"\x42\x66\x14\x17\x40\x00\xa4\x56\x50\xd3\xe8\x9b\x12\x3e\x45\x67": "123e4567-e89b-50d3-a456-426614174000",
-		"\x42\x66\x14\x17\x40\x00\xa4\x56\x60\xd3\xe8\x9b\x12\x3e\x45\x67": "42661417-4000-a456-60d3-e89b123e4567", // version 6 and 7 stand as they are
+		"\x42\x66\x14\x17\x40\x00\xa4\x56\x60\xd3\xe8\x9b\x12\x3e\x45\x67": "42661417-4000-a456-60d3-e89b123e4567", // version 6 and 7 are written as they are
 		"\x42\x66\x14\x17\x40\x00\xa4\x56\x0f\xd3\xe8\x9b\x12\x3e\x45\x67": "42661417-4000-a456-0fd3-e89b123e4567",
 		"\x42\x66\x14\x17\x40\x00\x74\x56\x40\xd3\xe8\x9b\x12\x3e\x45\x67": "42661417-4000-7456-40d3-e89b123e4567",
 		"": "00000000-0000-0000-0000-000000000000", // zeros at the end are not logged

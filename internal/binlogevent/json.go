@@ -72,7 +72,7 @@ func JSONText(b []byte) (string, error) {
 	return n.text, err
 }
 
-// Exact says whether the literal of a value is the value in every respect, on the server that wrote the log. What is not are bytes
+// Exact reports whether the literal of a value is the value in every respect, on the server that wrote the log. What is not are bytes
 // within a JSON document: a literal of bytes is a BIT there before MySQL 8.0, and a VARCHAR since, whatever column they came from.
 func (c *Column) Exact(f Format, v Value) bool {
 	if c.typ != typeJSON || v.Null || !v.Present || v.Partial || len(v.Raw) == 0 {

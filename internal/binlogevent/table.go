@@ -45,7 +45,7 @@ const (
 	typeGeometry   = 255
 )
 
-// Table is what a table map event says of a table.
+// Table is what a table map event says about a table.
 type Table struct {
 	ID           uint64
 	Schema, Name string
@@ -80,10 +80,10 @@ type Column struct {
 	numeric bool // counted among those with a sign
 }
 
-// JSON says whether the column is MySQL's type JSON.
+// JSON reports whether the column is MySQL's type JSON.
 func (c Column) JSON() bool { return c.typ == typeJSON }
 
-// Temporal says whether it is a TIMESTAMP or DATETIME, which the server may set by itself.
+// Temporal reports whether it is a TIMESTAMP or DATETIME, which the server may set by itself.
 func (c Column) Temporal() bool {
 	switch c.typ {
 	case typeTimestamp, typeTimestamp2, typeDatetime, typeDatetime2:
@@ -92,7 +92,7 @@ func (c Column) Temporal() bool {
 	return false
 }
 
-// Fits says whether a column of a type that a server declares (DATA_TYPE of INFORMATION_SCHEMA.COLUMNS) is logged as this one
+// Fits reports whether a column of a type that a server declares (DATA_TYPE of INFORMATION_SCHEMA.COLUMNS) is logged as this one
 // was. A type that is not known here fits.
 func (c Column) Fits(declared string) bool {
 	types, ok := loggedAs[strings.ToLower(declared)]
@@ -111,7 +111,7 @@ var loggedAs = map[string][]byte{
 
 var blobTypes = []byte{typeBlob, typeTinyBlob, typeMediumBlob, typeLongBlob, typeBlobZip}
 
-// Approximate says whether it is a FLOAT or DOUBLE.
+// Approximate reports whether it is a FLOAT or DOUBLE.
 func (c Column) Approximate() bool { return c.typ == typeFloat || c.typ == typeDouble }
 
 // ParseTable reads a table map event.
@@ -162,7 +162,7 @@ func idLen(f Format) int {
 	return 6
 }
 
-// columnOf reads a column's metadata (libs/mysql/binlog/event/rows_event.h, Table_map_event, tells what each type has).
+// columnOf reads a column's metadata (libs/mysql/binlog/event/rows_event.h, Table_map_event, says what each type has).
 func columnOf(typ byte, meta *cursor) (Column, bool) {
 	col := Column{typ: typ, fixed: -1}
 	switch typ {
@@ -310,7 +310,7 @@ func (t *Table) key(i int) {
 	}
 }
 
-// hasCharset says whether a column is counted among those with a character set; MariaDB counts geometries.
+// hasCharset reports whether a column is counted among those with a character set; MariaDB counts geometries.
 func (t *Table) hasCharset(f Format, i int) bool {
 	return t.Columns[i].charset || f.server.MariaDB() && t.Columns[i].typ == typeGeometry
 }
@@ -356,7 +356,7 @@ const (
 // String is the kind as statements name it.
 func (k Kind) String() string { return [...]string{"INSERT", "UPDATE", "DELETE"}[k] }
 
-// IsRows says whether an event is one of rows.
+// IsRows reports whether an event is one of rows.
 func (t Type) IsRows() bool {
 	return t >= TypeWriteRowsV1 && t <= TypeDeleteRowsV1 || t >= TypeWriteRows && t <= TypeDeleteRows || t == TypePartialUpdateRows ||
 		t >= TypeWriteRowsZipV1 && t <= TypeDeleteRowsZip
@@ -373,10 +373,10 @@ func (t Type) Kind() Kind {
 	return Update
 }
 
-// zipped says whether a rows event is compressed by MariaDB (log_bin_compress).
+// zipped reports whether a rows event is compressed by MariaDB (log_bin_compress).
 func (t Type) zipped() bool { return t >= TypeWriteRowsZipV1 && t <= TypeDeleteRowsZip }
 
-// second says whether a rows event is of the second version, with extra data.
+// second reports whether a rows event is of the second version, with extra data.
 func (t Type) second() bool {
 	return t >= TypeWriteRows && t <= TypeDeleteRows || t == TypePartialUpdateRows || t >= TypeWriteRowsZip && t <= TypeDeleteRowsZip
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// ErrSign says that a number's highest bit is set and that the log does not tell whether the column has a sign.
+// ErrSign says that a number's highest bit is set and that the log does not say whether the column has a sign.
 var ErrSign = errors.New("the log does not say whether the column is UNSIGNED")
 
 // Literal is a value as an expression in SQL which, assigned to its column or compared with it, is exactly that value.
@@ -73,8 +73,8 @@ func (c *Column) Literal(v Value) (string, error) {
 	return "'" + s + "'", err
 }
 
-// Shown is a value for people to read: the literal, but a text whose character set the log does not tell is taken for UTF-8
-// where it reads as that, and a JSON document is its text.
+// Shown is a value for people to read: the literal, but a text whose character set the log does not say is taken for UTF-8
+// if it is valid, and a JSON document is its text.
 func (c *Column) Shown(v Value) (string, error) {
 	switch {
 	case v.Null || !v.Present || v.Partial:
@@ -116,7 +116,7 @@ func doubleText(bits uint64, single bool) string {
 }
 
 // decimalText reads MySQL's packed DECIMAL: groups of nine digits in four bytes, big-endian, the highest bit inverted, all
-// bits inverted where it is negative (strings/decimal.cc, decimal2bin).
+// bits inverted if it is negative (strings/decimal.cc, decimal2bin).
 func decimalText(b []byte, precision, scale int) (string, error) {
 	if len(b) != decimalBytes(precision, scale) || len(b) == 0 {
 		return "", errShort
@@ -195,7 +195,7 @@ func (c *Column) text(b []byte) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(string(b)) + "'"
 }
 
-// readable says whether a text may be quoted: letters and the like, in ASCII unless its column has UTF-8.
+// readable reports whether a text may be quoted: letters and the like, in ASCII unless its column has UTF-8.
 func readable(b []byte, unicode bool) bool {
 	if unicode && !utf8.Valid(b) {
 		return false
@@ -208,7 +208,7 @@ func readable(b []byte, unicode bool) bool {
 	return true
 }
 
-// utf8Collation says whether a collation's number belongs to utf8mb3 or utf8mb4 (INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7 and
+// utf8Collation reports whether a collation's number belongs to utf8mb3 or utf8mb4 (INFORMATION_SCHEMA.COLLATIONS of MySQL 9.7 and
 // MariaDB 11.8).
 func utf8Collation(id uint32) bool {
 	if id >= 2048 { // MariaDB's uca1400: utf8mb3 from 2048, utf8mb4 from 2304, ucs2 from 2560
@@ -224,7 +224,7 @@ func utf8Collation(id uint32) bool {
 	return false
 }
 
-// wideCollation says whether a collation's number belongs to a character set whose letters are no ASCII bytes, or not all of
+// wideCollation reports whether a collation's number belongs to a character set whose letters are no ASCII bytes, or not all of
 // them: ucs2, utf16, utf16le, utf32, and what Risso does not know.
 func wideCollation(id uint32) bool {
 	narrow := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 34, 36, 37, 38, 39, 40, 41, 42, 43,

@@ -115,7 +115,7 @@ func sweep(dir, kind string) {
 	}
 }
 
-// anyOf says whether there is a journal of a kind, of any server.
+// anyOf reports whether there is a journal of a kind, of any server.
 func anyOf(dir, kind string) bool {
 	return len(files(dir, kind+"-", ".json")) > 0
 }
@@ -152,7 +152,7 @@ func take[T any](dir, kind string, s mysql.Server) (*file, record[T], error) {
 	return &file{path: f.Name(), file: f}, c, nil
 }
 
-// sameStart says whether two readings of when a server began are of the same start: the two clocks are read one after the
+// sameStart reports whether two readings of when a server began are of the same start: the two clocks are read one after the
 // other. A server that was restarted has its own settings, and nothing has to be put back.
 func sameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }
 

@@ -6,5 +6,5 @@ import "time"
 // than an hour, by which a wrong time zone is off.
 const ClockSlack = 30 * time.Minute
 
-// Ahead says whether something is dated so far in the future that a clock must have been wrong.
+// Ahead reports whether something is dated so far in the future that a clock must have been wrong.
 func Ahead(t, now time.Time) bool { return t.Sub(now) > ClockSlack }

@@ -34,7 +34,7 @@ func ParseVersion(text string) Version {
 // Series is the first two numbers, within which the files of servers fit each other: 8.0, 10.11.
 func (v Version) Series() string { return fmt.Sprintf("%d.%d", v/10000, v/100%100) }
 
-// SameSeries says whether the first two numbers are the same.
+// SameSeries reports whether the first two numbers are the same.
 func (v Version) SameSeries(w Version) bool { return v/100 == w/100 }
 
 // Server is which server something is about: what it is, and which one. Either may be unknown.
@@ -60,10 +60,10 @@ func ServerOf(version, comment string) Server {
 // String is the flavour and the version, for people.
 func (s Server) String() string { return strings.TrimSpace(string(s.Flavour) + " " + s.Version) }
 
-// MariaDB says whether the server is a MariaDB.
+// MariaDB reports whether the server is a MariaDB.
 func (s Server) MariaDB() bool { return s.Flavour == FlavourMariaDB }
 
-// AtLeast says whether the server has a version or a newer one: mysql of MySQL and Percona Server, mariadb of MariaDB. Never is for a
+// AtLeast reports whether the server has a version or a newer one: mysql of MySQL and Percona Server, mariadb of MariaDB. Never is for a
 // family that never got there.
 func (s Server) AtLeast(mysql, mariadb Version) bool {
 	if s.MariaDB() {
@@ -75,7 +75,7 @@ func (s Server) AtLeast(mysql, mariadb Version) bool {
 // Never is newer than every version.
 const Never Version = 1 << 30
 
-// SameKind says whether two servers read the same SQL and the same files, apart from their versions: MySQL and Percona Server do.
+// SameKind reports whether two servers read the same SQL and the same files, apart from their versions: MySQL and Percona Server do.
 func (s Server) SameKind(o Server) bool { return s.MariaDB() == o.MariaDB() }
 
 // Seat is which server it is, among all. Behind one address may be several, in turn, and one has several addresses; so it is what the
@@ -87,7 +87,7 @@ type Seat struct {
 	DataDir  string
 }
 
-// SeatOf reads a seat from the server's variables, by name; what they do not tell stays empty.
+// SeatOf reads a seat from the server's variables, by name; what they do not say stays empty.
 func SeatOf(variable func(name string) string) Seat {
 	s := Seat{ID: variable("server_uuid"), Hostname: variable("hostname"), DataDir: variable("datadir")}
 	s.Port, _ = strconv.Atoi(variable("port"))
@@ -100,7 +100,7 @@ func SeatOf(variable func(name string) string) Seat {
 // Place is where the server has its seat, without its ID: what journals and states of runs keep.
 func (s Seat) Place() string { return fmt.Sprintf("%s:%d/%s", s.Hostname, s.Port, s.DataDir) }
 
-// SamePlace says whether two seats are one except for their IDs, of which either may not be known.
+// SamePlace reports whether two seats are one except for their IDs, of which either may not be known.
 func (s Seat) SamePlace(o Seat) bool {
 	s.ID = o.ID
 	return s == o

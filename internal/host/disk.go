@@ -45,7 +45,7 @@ var diskColumns = [...]diskColumn{
 type disks struct {
 	h    *Host
 	tick uint64
-	at   map[string]*disk // nil for a device that is passed over
+	at   map[string]*disk // nil for a device that is skipped
 }
 
 type disk struct {
@@ -146,7 +146,7 @@ func (d *disks) define(name string, cols int) *disk {
 	return k
 }
 
-// wanted tells whether a device is kept: whole disks, except loop devices, RAM
+// wanted reports whether a device is kept: whole disks, except loop devices, RAM
 // disks, floppies and CD drives; and partitions that hold a mounted file system,
 // where the disk holds another one too, so that the whole does not show the part.
 func (d *disks) wanted(name string) bool {
@@ -176,7 +176,7 @@ func (d *disks) wanted(name string) bool {
 	return false
 }
 
-// sameDisk tells whether two partitions are on one disk.
+// sameDisk reports whether two partitions are on one disk.
 func sameDisk(sys, a, b string) bool {
 	found, err := filepath.Glob(filepath.Join(sys, "*", globEscape(a)))
 	return err == nil && len(found) == 1 && exists(filepath.Join(filepath.Dir(found[0]), b))

@@ -156,7 +156,7 @@ func (f *finder) owner(inodes map[string]bool, what string, also func(pid int) b
 	return 0, nil
 }
 
-// holds tells whether a process has one of the sockets open.
+// holds reports whether a process has one of the sockets open.
 func (f *finder) holds(pid int, inodes map[string]bool) bool {
 	dir := f.h.path(fmt.Sprintf("/proc/%d/fd", pid))
 	entries, err := os.ReadDir(dir)

@@ -34,7 +34,7 @@ func (h *Host) RunQueue(pid int) *RunQueue {
 	return &RunQueue{dir: h.path("/proc/" + who + "/task"), buf: make([]byte, 256), last: map[int][2]uint64{}}
 }
 
-// Read gives both times since the first Read, summed over the threads. For threads that ended the time until the previous Read
+// Read returns both times since the first Read, summed over the threads. For threads that ended the time until the previous Read
 // counts. Kernels that were built or booted without scheduling statistics cause an error, or nothing but zeros.
 func (q *RunQueue) Read() (ran, waited time.Duration, err error) {
 	entries, err := os.ReadDir(q.dir)
@@ -86,7 +86,7 @@ func (q *RunQueue) thread(tid string) (v [2]uint64, err error) {
 // mostClocks is how many processors are asked for their frequency: on some machines each of them has to be woken for it.
 const mostClocks = 16
 
-// MHz is the mean frequency of the processors now, of an even part of many; 0 where the host does not tell: most virtual
+// MHz is the mean frequency of the processors now, of an even part of many; 0 if the host does not say: most virtual
 // machines do not.
 func (h *Host) MHz() float64 {
 	files, err := filepath.Glob(h.path("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"))

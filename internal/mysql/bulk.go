@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// Bulk is an INSERT that is prepared on the server and gets many rows at once: the server neither parses them nor looks for their
+// Bulk is an INSERT that is prepared on the server and gets many rows at a time: the server neither parses them nor looks for their
 // ends. MariaDB has that since 10.2.4. It ends with its session or by Close.
 type Bulk struct {
 	s    *Stream
@@ -17,7 +17,7 @@ type Bulk struct {
 	head []byte // of each execution
 }
 
-// HasBulk says whether the server takes rows by Bulk in this session.
+// HasBulk reports whether the server takes rows by Bulk in this session.
 func (s *Stream) HasBulk() bool { return s.conn.HasBulk() }
 
 // PrepareBulk prepares an INSERT with a ? for each of the values of a row.

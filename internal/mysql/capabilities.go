@@ -6,8 +6,8 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// This file answers what the rooms above ask of a server, so that none of them asks for its flavour: what it is able to do, what its
-// things are called, and the statements in its words. Of makes a Server of whatever tells flavour and version.
+// This file answers what the packages above ask about a server, so that none of them asks for its flavour: what it is able to do, what its
+// things are called, and the statements in its words. Of makes a Server from its flavour and version.
 
 // StartReplica is the statement that starts a replication channel; "" is the only one.
 func (s Server) StartReplica(channel string) string {
@@ -33,7 +33,7 @@ func (s Server) ApplyModeVariable() string {
 }
 
 // Appliers are the variables that say with how many threads a replica applies, and the word for a replica in statements that goes with
-// each: a server has one of them, or the older one beside it.
+// each: a server has one of them, or the older one as well.
 func (s Server) Appliers() []struct{ Variable, Word string } {
 	if s.MariaDB() {
 		return []struct{ Variable, Word string }{{"slave_parallel_threads", "SLAVE"}}
@@ -49,21 +49,21 @@ func (s Server) ReadOnlyVariable() string {
 	return "super_read_only"
 }
 
-// OldJSONTypes says whether its JSON documents have the types of MySQL 5.7: later ones show DOUBLE with a point, and have numbers and VARCHAR in
-// place of YEAR and VAR_STRING.
+// OldJSONTypes reports whether its JSON documents have the types of MySQL 5.7: later ones show DOUBLE with a point, and have numbers and
+// VARCHAR in place of YEAR and VAR_STRING.
 func (s Server) OldJSONTypes() bool { return s.TypesJSON() && !s.atLeast(80000) }
 
-// ResizesRedo says whether innodb_log_file_size can be set while the server runs: MariaDB since 10.9.
+// ResizesRedo reports whether innodb_log_file_size can be set while the server runs: MariaDB since 10.9.
 func (s Server) ResizesRedo() bool { return s.AtLeast(fleet.Never, 100900) }
 
-// CountsAllDeadlocks says whether the counter of deadlocks leaves none out. MySQL 5.7 leaves out those that it ends by sending away the
+// CountsAllDeadlocks reports whether the counter of deadlocks leaves none out. MySQL 5.7 leaves out those that it ends by sending away the
 // transaction that came last, which it does when the others have done as much (check_and_resolve in its lock0lock.cc; seen on 5.7.22).
 func (s Server) CountsAllDeadlocks() bool { return s.AtLeast(80000, 0) }
 
-// RecordsMetadataLocks says whether performance_schema, where it is on, tells who holds metadata locks without being told to.
+// RecordsMetadataLocks reports whether performance_schema, if it is on, shows who holds metadata locks by default.
 func (s Server) RecordsMetadataLocks() bool { return s.atLeast(80001) }
 
-// MetadataLockPlugin makes information_schema.METADATA_LOCK_INFO tell who holds metadata locks; "" where there is none.
+// MetadataLockPlugin makes information_schema.METADATA_LOCK_INFO tell who holds metadata locks; "" if there is none.
 func (s Server) MetadataLockPlugin() string {
 	if s.MariaDB() {
 		return "metadata_lock_info"
@@ -84,13 +84,13 @@ func (s Server) RowLockStatement(instrumented bool) string {
 	return "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"
 }
 
-// GTIDsByDomain says whether GTIDs are domain-server-number: a set of them is how far each domain has come, and numbers may have holes. The
+// GTIDsByDomain reports whether GTIDs are domain-server-number: a set of them is how far each domain has come, and numbers may have holes. The
 // others are uuid:number, and a set has each of them.
 func (s Server) GTIDsByDomain() bool { return s.MariaDB() }
 
-// SetGTIDs are the statements that make a server say of itself that it has all transactions of a set: after a restore it can
-// then follow the server that the backup is of. MySQL before 8.0 takes a set only where it has none of its own, so what it
-// wrote is forgotten first. So it is on MariaDB, which with gtid_strict_mode refuses a position behind transactions of its own in the
+// SetGTIDs are the statements that make a server record that it has all transactions of a set: after a restore it can
+// then follow the server that the backup is of. MySQL before 8.0 takes a set only if it has none of its own, so what it
+// wrote is forgotten first. So it is on MariaDB, which with gtid_strict_mode refuses a position after its own transactions in the
 // same domain (error 1947), and without it could follow, but not be followed any more. Sources: MySQL manual, "gtid_purged" and "RESET MASTER Statement"; MariaDB documentation,
 // "gtid_slave_pos".
 func (s Server) SetGTIDs(set string) []string {
@@ -104,7 +104,7 @@ func (s Server) SetGTIDs(set string) []string {
 	}
 }
 
-// TakesPosition are statements by which a server that has no GTIDs of its own takes a set for what it has applied.
+// TakesPosition are statements by which a server without its own GTIDs takes a set for what it has applied.
 func (s Server) TakesPosition(set GTIDSet) string {
 	if s.GTIDsByDomain() {
 		return "RESET MASTER; SET GLOBAL gtid_binlog_state = '" + set.String() + "' on a server without replicas"
@@ -112,30 +112,30 @@ func (s Server) TakesPosition(set GTIDSet) string {
 	return "SET GLOBAL gtid_purged = '" + set.String() + "' on a server that has no GTIDs yet"
 }
 
-// LogsFilledTables says whether the binary log has the CREATE TABLE of a CREATE TABLE … SELECT and its rows as one transaction, and the
+// LogsFilledTables reports whether the binary log has the CREATE TABLE of a CREATE TABLE … SELECT and its rows as one transaction, and the
 // statement as it is. MySQL logs two, or marks the one (8.0.21).
 func (s Server) LogsFilledTables() bool { return s.MariaDB() }
 
-// LogsDefaults says whether statements in the binary log come with default_collation_for_utf8mb4, sql_require_primary_key,
+// LogsDefaults reports whether statements in the binary log come with default_collation_for_utf8mb4, sql_require_primary_key,
 // default_table_encryption and explicit_defaults_for_timestamp.
 func (s Server) LogsDefaults() bool { return !s.MariaDB() }
 
-// HasSequences says whether there are sequences, and packages of programs.
+// HasSequences reports whether there are sequences, and packages of programs.
 func (s Server) HasSequences() bool { return s.MariaDB() }
 
-// HasHistory says whether tables can keep rows of the past (WITH SYSTEM VERSIONING). Temporary ones cannot.
+// HasHistory reports whether tables can keep rows of the past (WITH SYSTEM VERSIONING). Temporary ones cannot.
 func (s Server) HasHistory() bool { return s.MariaDB() }
 
-// HasTablespaces says whether tables can lie in general tablespaces.
+// HasTablespaces reports whether tables can lie in general tablespaces.
 func (s Server) HasTablespaces() bool { return !s.MariaDB() }
 
-// RolesAreAccounts says whether a role is an account that is locked, with a host in its name.
+// RolesAreAccounts reports whether a role is an account that is locked, with a host in its name.
 func (s Server) RolesAreAccounts() bool { return !s.MariaDB() }
 
-// SeveralLogins says whether an account can have several ways to log in, of which one does.
+// SeveralLogins reports whether an account can have several ways to log in, of which one does.
 func (s Server) SeveralLogins() bool { return s.MariaDB() }
 
-// IdentifiedBy are the words of CREATE USER for a way to log in; what stands behind them is its secret, without which the last word goes.
+// IdentifiedBy are the words of CREATE USER for a way to log in; what follows them is its secret, without which the last word goes.
 func (s Server) IdentifiedBy(plugin string) string {
 	if s.MariaDB() {
 		return " IDENTIFIED VIA " + plugin + " USING "
@@ -143,20 +143,20 @@ func (s Server) IdentifiedBy(plugin string) string {
 	return " IDENTIFIED WITH '" + plugin + "' AS "
 }
 
-// RevokesPartially says whether partial_revokes may make names of schemas in a GRANT, which are patterns else, mean what they say.
+// RevokesPartially reports whether partial_revokes may make names of schemas in a GRANT, which are patterns else, mean what they say.
 func (s Server) RevokesPartially() bool { return s.atLeast(80016) }
 
-// ChecksBySchema says whether the name of a CHECK is there once in a schema, and not once in a table; that of a foreign key is everywhere.
+// ChecksBySchema reports whether the name of a CHECK is there once in a schema, and not once in a table; that of a foreign key is everywhere.
 // Sources: MySQL manual, "CHECK Constraints" and "FOREIGN KEY Constraints"; MariaDB documentation, "CONSTRAINT".
 func (s Server) ChecksBySchema() bool { return s.atLeast(80016) }
 
-// AlwaysChecks says whether a CHECK holds for every session. MariaDB lets a session switch checks off, MySQL before 8.0.16 has none.
+// AlwaysChecks reports whether a CHECK holds for every session. MariaDB lets a session switch checks off, MySQL before 8.0.16 has none.
 func (s Server) AlwaysChecks() bool { return s.atLeast(80016) }
 
-// RefusesOldNames says whether no name may begin with #mysql50#, the sign of one that MySQL 5.0 wrote.
+// RefusesOldNames reports whether no name may begin with #mysql50#, the sign of one that MySQL 5.0 wrote.
 func (s Server) RefusesOldNames() bool { return !s.MariaDB() && !s.atLeast(80000) }
 
-// HiddenKey are the words for a key that is kept and not used; "" where there are none.
+// HiddenKey are the words for a key that is kept and not used; "" if there are none.
 func (s Server) HiddenKey() string {
 	switch {
 	case !s.MariaDB():
@@ -175,40 +175,41 @@ const (
 	mariadbHiddenKey = " IGNORED"
 )
 
-// TextDefaultsPlain says whether the default of a TEXT or BLOB stands without parentheses. Source: MySQL manual, "Data Type Default Values".
+// TextDefaultsPlain reports whether the default of a TEXT or BLOB is written without parentheses. Source: MySQL manual, "Data Type Default
+// Values".
 func (s Server) TextDefaultsPlain() bool { return s.MariaDB() }
 
-// CompressesColumns says whether a column can be compressed by itself; the others read over the comment in which that stands.
+// CompressesColumns reports whether a column can be compressed by itself; the others ignore the comment that says so.
 func (s Server) CompressesColumns() bool { return s.MariaDB() }
 
-// PartitionsAnyEngine says whether an engine need not know of partitions to have them. Source: MySQL manual, "Partitioning Limitations
+// PartitionsAnyEngine reports whether an engine need not know of partitions to have them. Source: MySQL manual, "Partitioning Limitations
 // Relating to Storage Engines".
 func (s Server) PartitionsAnyEngine() bool { return !s.atLeast(80000) }
 
-// CommentsSchemas says whether a schema can have a COMMENT.
+// CommentsSchemas reports whether a schema can have a COMMENT.
 func (s Server) CommentsSchemas() bool { return s.MariaDB() }
 
-// TypesJSON says whether values in JSON documents have types that their text does not tell. On MariaDB JSON is text.
+// TypesJSON reports whether values in JSON documents have types that their text does not show. On MariaDB JSON is text.
 func (s Server) TypesJSON() bool { return !s.MariaDB() }
 
-// GrowsRows says whether LOAD DATA reads a row into a buffer that grows a little at a time and is copied each time: 15 seconds for a row
+// GrowsRows reports whether LOAD DATA reads a row into a buffer that grows a little at a time and is copied each time: 15 seconds for a row
 // of 16 MB (8.0.15), minutes for 60 MB.
 func (s Server) GrowsRows() bool { return !s.MariaDB() }
 
-// NamesUTF8MB4 says whether default_collation_for_utf8mb4 lets a session say which collation utf8mb4 alone means.
+// NamesUTF8MB4 reports whether default_collation_for_utf8mb4 lets a session say which collation utf8mb4 alone means.
 func (s Server) NamesUTF8MB4() bool { return !s.MariaDB() }
 
-// NewUTF8MB4 says whether utf8mb4's collation is one that older servers do not have, and is always named.
+// NewUTF8MB4 reports whether utf8mb4's collation is one that older servers do not have, and is always named.
 func (s Server) NewUTF8MB4() bool { return s.atLeast(80000) }
 
-// FoldsNamesAnywhere says whether lower_case_table_names can be given to a data directory that is there.
+// FoldsNamesAnywhere reports whether lower_case_table_names can be given to a data directory that is there.
 func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
 
-// HasUUID says whether the server has an ID of its own that no other has.
+// HasUUID reports whether the server has a unique ID.
 func (s Server) HasUUID() bool { return !s.MariaDB() }
 
-// KnowsCRC32C says whether the server has CRC32C() beside CRC32(): MariaDB since 10.8.
+// KnowsCRC32C reports whether the server has CRC32C() in addition to CRC32(): MariaDB since 10.8.
 func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
 
-// CombinesBinary says whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
+// CombinesBinary reports whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
 func (s Server) CombinesBinary() bool { return s.atLeast(80000) }

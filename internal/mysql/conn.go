@@ -43,7 +43,7 @@ func (t *Traffic) NoteDoing(counts map[string]float64) {
 	t.doing, t.doingAt = counts, time.Now()
 }
 
-// Doing gives what NoteDoing was told within the last second; nil if it was told nothing.
+// Doing returns what NoteDoing got within the last second; nil if it got nothing.
 func (t *Traffic) Doing() map[string]float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *Traffic) Doing() map[string]float64 {
 	return t.doing
 }
 
-// doingFresh is how old that may be to stand for the present: activity is read half a second before the numbers.
+// doingFresh is how old that may be to count as the present: activity is read half a second before the numbers.
 const doingFresh = 900 * time.Millisecond
 
 // Limits of the texts that Traffic remembers: Risso asks the same few questions again and again.
@@ -157,7 +157,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 func (c *Conn) Close() error { return c.conn.Close() }
 
 // Query runs a statement and hands each row to f; the values are valid only during the call. The
-// text protocol gives []byte, int64, float64 or nil. A context that ends while a query runs
+// text protocol yields []byte, int64, float64 or nil. A context that ends while a query runs
 // closes the connection: a watched server must not be asked twice.
 func (c *Conn) Query(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
 	c.traffic.Note(query)
@@ -289,12 +289,12 @@ func (c *Conn) Text(ctx context.Context, query string) (string, error) {
 	return out, err
 }
 
-// Exec runs a statement that gives no rows.
+// Exec runs a statement that returns no rows.
 func (c *Conn) Exec(ctx context.Context, statement string) error {
 	return c.Query(ctx, statement, IgnoreRow)
 }
 
-// Kill ends another connection to a server over a connection of its own. Otherwise the statement of a client that gave up
+// Kill ends another connection to a server over a separate connection. Otherwise the statement of a client that gave up
 // waiting would go on running.
 func Kill(ctx context.Context, t Target, connectionID int64) error {
 	c, err := Connect(ctx, t, nil)

@@ -24,7 +24,7 @@ type Class string
 
 // The classes of error.
 const (
-	ClassRefused     Class = "refused"     // nobody listens there
+	ClassRefused     Class = "refused"     // nothing listens there
 	ClassTimeout     Class = "timeout"     // no answer in time: hung, or a network that swallows
 	ClassUnreachable Class = "unreachable" // no such host, no route
 	ClassDropped     Class = "dropped"     // the connection broke midway
@@ -37,7 +37,7 @@ const (
 	ClassOther       Class = "other"
 )
 
-// Error is trouble with a server: what was tried, and what kind it is; fleet.RemedyOf says what mends it.
+// Error is a problem with a server: what was tried, and its kind; fleet.RemedyOf returns its remedy.
 type Error struct {
 	Target string // user@address
 	Class  Class
@@ -60,14 +60,14 @@ func (e *Error) Reason() string {
 	return e.Err.Error()
 }
 
-// OfAccount says whether it is the account that has no room for another connection, by its own limit or max_user_connections, and not
+// OfAccount reports whether it is the account that may have no other connection, by its own limit or max_user_connections, and not
 // the server.
 func (e *Error) OfAccount() bool {
 	me, ok := errors.AsType[*driver.MySQLError](e.Err)
 	return ok && (me.Number == errno.TooManyUserConnections || me.Number == errno.UserLimitReached)
 }
 
-// Unwrap gives the driver's or the system's error.
+// Unwrap returns the driver's or the system's error.
 func (e *Error) Unwrap() error { return e.Err }
 
 func classify(t Target, err error) error {
@@ -106,7 +106,7 @@ func classify(t Target, err error) error {
 	return &Error{Target: t.String(), Class: class, Err: fleet.WithRemedy(err, r)}
 }
 
-// ClassOf tells what kind of trouble a driver's error is; "" for none.
+// ClassOf reports what kind of trouble a driver's error is; "" for none.
 func ClassOf(err error) Class {
 	if err == nil {
 		return ""
@@ -196,7 +196,7 @@ func remedy(c Class, t Target) string {
 	return ""
 }
 
-// DefinitionChanged says that a table was altered, truncated or made anew since the snapshot, which cannot read it any more.
+// DefinitionChanged says that a table was altered, truncated or recreated since the snapshot, which cannot read it any more.
 func DefinitionChanged(err error) bool {
 	var refused *driver.MySQLError
 	return errors.As(err, &refused) && refused.Number == errno.TableChanged

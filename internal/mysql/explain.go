@@ -10,7 +10,7 @@ import (
 type Explain struct {
 	Name    string // "json", "json2", "tree" or "table"
 	Session string // a statement that has to run first in the session, or ""
-	Prefix  string // what stands before the statement to explain
+	Prefix  string // what precedes the statement to explain
 	Rows    bool   // the answer is tabular, a row a table, and not one text
 }
 
@@ -39,7 +39,7 @@ func (s Server) Explains() []Explain {
 	return append(list, Explain{Name: "table", Prefix: "EXPLAIN /* risso: plan */ FORMAT=TRADITIONAL ", Rows: true})
 }
 
-// ExplainsWrites says whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3, MariaDB since 10.0.5. A server of
+// ExplainsWrites reports whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3, MariaDB since 10.0.5. A server of
 // unknown version is assumed to be new. (https://dev.mysql.com/doc/refman/5.7/en/explain.html, https://mariadb.com/kb/en/explain/)
 func (s Server) ExplainsWrites() bool { return s.Number == 0 || s.AtLeast(50600, 100000) }
 
@@ -82,7 +82,7 @@ func (s Server) ExplainConnection(id int64) []Explain {
 	return list
 }
 
-// NamesSubqueries says whether the JSON plan of this server tells dependent and uncacheable subqueries apart; MariaDB
+// NamesSubqueries reports whether the JSON plan of this server distinguishes dependent and uncacheable subqueries; MariaDB
 // tells them in tabular EXPLAIN only.
 func (s Server) NamesSubqueries() bool { return !s.MariaDB() }
 
@@ -109,15 +109,15 @@ func (s Server) FreshStatistics() string {
 	return ""
 }
 
-// ServesDates says whether DATE(column) and YEAR(column), compared with a constant, are read as a range of an index on the
+// ServesDates reports whether DATE(column) and YEAR(column), compared with a constant, are read as a range of an index on the
 // column: MariaDB since 11.1 (https://jira.mariadb.org/browse/MDEV-8320).
 func (s Server) ServesDates() bool { return s.MariaDB() && s.Number >= 110101 }
 
-// ServesUpper says whether UPPER(column), compared with constants by = or IN, is looked up in an index on the column, where the
+// ServesUpper reports whether UPPER(column), compared with constants by = or IN, is looked up in an index on the column, where the
 // column's collation allows it: MariaDB since 11.3 (https://jira.mariadb.org/browse/MDEV-31496).
 func (s Server) ServesUpper() bool { return s.MariaDB() && s.Number >= 110300 }
 
-// DescendingIndexes says whether an index of this server can keep a column in descending order; others read DESC in
+// DescendingIndexes reports whether an index of this server can keep a column in descending order; others read DESC in
 // CREATE INDEX and forget it (https://dev.mysql.com/doc/refman/8.0/en/descending-indexes.html, https://mariadb.com/kb/en/descending-indexes/).
 func (s Server) DescendingIndexes() bool {
 	if s.MariaDB() {

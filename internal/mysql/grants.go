@@ -37,12 +37,12 @@ type privileges struct {
 // Privileges that are not like the others.
 const (
 	allPrivileges = "ALL PRIVILEGES" // it has all of them but the next
-	grantOption   = "GRANT OPTION"   // stands at the end of a statement
+	grantOption   = "GRANT OPTION"   // goes at the end of a statement
 )
 
-// Grants are the statements that give the account (quoted, as QuotedAccount gives it) what the jobs need on this server, and no
+// Grants are the statements that give the account (quoted, as QuotedAccount returns it) what the jobs need on this server, and no
 // more: one for each object. schema is where bench works. Sources: "Privileges Provided by MySQL" in MySQL's manual, "GRANT" in
-// MariaDB's Knowledge Base; a test runs every job but physical with just these.
+// MariaDB's Knowledge Base; a test runs every job but physical with only these.
 func (s Server) Grants(account, schema string, jobs ...Job) []string {
 	var out []string
 	for _, p := range s.merged(schema, jobs) {
@@ -61,7 +61,7 @@ func (s Server) GrantPerformanceSchema() string {
 	return privileges{"performance_schema", []string{"SELECT"}}.statement(s.QuotedAccount())
 }
 
-// statement gives them to an account.
+// statement grants them to an account.
 func (p privileges) statement(account string) string {
 	on := "*.*"
 	switch p.schema {
@@ -160,7 +160,7 @@ func (s Server) formatPrivilege() string {
 	return "SUPER"
 }
 
-// canonicalPrivilege gives one name to those that MariaDB has two for: https://mariadb.com/kb/en/grant/#replica-monitor.
+// canonicalPrivilege returns one name for those that MariaDB has two for: https://mariadb.com/kb/en/grant/#replica-monitor.
 func canonicalPrivilege(p string) string {
 	switch p {
 	case "SLAVE MONITOR":
@@ -171,7 +171,7 @@ func canonicalPrivilege(p string) string {
 	return p
 }
 
-// allOf stands for ALL PRIVILEGES: an account with these everywhere has all that a restore needs.
+// allOf means ALL PRIVILEGES: an account with these everywhere has all that a restore needs.
 var allOf = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "PROCESS", "REFERENCES", "INDEX", "ALTER", "SUPER", "LOCK TABLES", "EXECUTE",
 	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", grantOption}
 

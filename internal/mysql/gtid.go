@@ -17,7 +17,7 @@ var ErrGTID = errors.New("not a GTID")
 
 // GTID names one transaction. MySQL: the UUID of the server where it was committed first, perhaps a tag (8.3), and a number.
 // MariaDB: domain, server and number. Source: "GTID Format and Storage" in MySQL's manual; "Global Transaction ID" in
-// MariaDB's Knowledge Base. The zero GTID stands for a transaction without one.
+// MariaDB's Knowledge Base. The zero GTID means a transaction without one.
 type GTID struct {
 	Source string // MySQL: uuid or uuid:tag, in lower case; "" at MariaDB's
 	Domain uint32 // MariaDB
@@ -64,10 +64,10 @@ func parseMaria(s string) (GTID, error) {
 	return GTID{Domain: uint32(domain), Server: uint32(server), Number: n}, nil
 }
 
-// ByDomain says whether it is domain-server-number, as MariaDB's are.
+// ByDomain reports whether it is domain-server-number, as MariaDB's are.
 func (g GTID) ByDomain() bool { return g.Source == "" && !g.IsZero() }
 
-// IsZero says whether there is no GTID.
+// IsZero reports whether there is no GTID.
 func (g GTID) IsZero() bool { return g == GTID{} }
 
 // String is the GTID as the server writes it; "" for none.
@@ -85,7 +85,7 @@ func (g GTID) String() string {
 type interval struct{ from, to uint64 }
 
 // GTIDSet is a set of transactions. MySQL: intervals of numbers by source. MariaDB: the last transaction of each domain,
-// which stands for all before it in that domain; there is no algebra beyond that. The zero set is empty and usable; Add
+// which includes all before it in that domain; there is no algebra beyond that. The zero set is empty and usable; Add
 // changes a set, the other methods do not.
 type GTIDSet struct {
 	sources map[string][]interval // MySQL: sorted, not touching
@@ -93,7 +93,7 @@ type GTIDSet struct {
 }
 
 // ParseGTIDSet reads a set as gtid_executed, gtid_purged, gtid_binlog_pos or gtid_slave_pos show it. Blanks and line breaks
-// may stand around commas. "" is the empty set.
+// may surround commas. "" is the empty set.
 func ParseGTIDSet(text string) (GTIDSet, error) {
 	var s GTIDSet
 	for part := range strings.SplitSeq(text, ",") {
@@ -156,13 +156,13 @@ func (s *GTIDSet) parseSource(part string) error {
 	return nil
 }
 
-// ByDomain says whether the set is one of GTIDs by domain, MariaDB's; an empty set is neither.
+// ByDomain reports whether the set is one of GTIDs by domain, MariaDB's; an empty set is neither.
 func (s GTIDSet) ByDomain() bool { return len(s.domains) > 0 }
 
-// Empty says whether no transaction is in it.
+// Empty reports whether no transaction is in it.
 func (s GTIDSet) Empty() bool { return len(s.sources) == 0 && len(s.domains) == 0 }
 
-// Add puts a transaction in. Of MariaDB's, the greater number of a domain stands.
+// Add puts a transaction in. Of MariaDB's, the greater number of a domain wins.
 func (s *GTIDSet) Add(g GTID) {
 	switch {
 	case g.IsZero():
@@ -188,7 +188,7 @@ func (s *GTIDSet) addInterval(source string, v interval) {
 		list[n-1].to = v.to
 		return
 	}
-	// The first interval that v touches, and the first behind it that it does not.
+	// The first interval that v touches, and the first after it that it does not.
 	i, _ := slices.BinarySearchFunc(list, v.from, func(x interval, from uint64) int { return cmp.Compare(x.to+1, from) })
 	j := i
 	for ; j < len(list) && list[j].from <= v.to+1; j++ {
@@ -216,7 +216,7 @@ func (s GTIDSet) Clone() GTIDSet {
 	return out
 }
 
-// Contains says whether a transaction is in the set. Of MariaDB's: whether its domain has come that far.
+// Contains reports whether a transaction is in the set. Of MariaDB's: whether its domain has come that far.
 func (s GTIDSet) Contains(g GTID) bool {
 	if g.Source == "" {
 		have, ok := s.domains[g.Domain]
@@ -227,7 +227,7 @@ func (s GTIDSet) Contains(g GTID) bool {
 	return i < len(list) && list[i].from <= g.Number
 }
 
-// Last says whether a transaction that is in the set is the last one there of its source, of MariaDB's of its domain; alone: and there is no
+// Last reports whether a transaction that is in the set is the last one there of its source, of MariaDB's of its domain; alone: and there is no
 // other source or domain, so that it is the last of all.
 func (s GTIDSet) Last(g GTID) (last, alone bool) {
 	if g.Source == "" {
@@ -239,10 +239,10 @@ func (s GTIDSet) Last(g GTID) (last, alone bool) {
 	return last, last && len(s.sources) == 1
 }
 
-// ContainsSet says whether all of o is in s.
+// ContainsSet reports whether all of o is in s.
 func (s GTIDSet) ContainsSet(o GTIDSet) bool { return o.Subtract(s).Empty() }
 
-// Equal says whether both hold the same transactions.
+// Equal reports whether both hold the same transactions.
 func (s GTIDSet) Equal(o GTIDSet) bool { return s.ContainsSet(o) && o.ContainsSet(s) }
 
 // Union is what is in either. Of MariaDB's: the farther of each domain.
@@ -292,7 +292,7 @@ func (s GTIDSet) Subtract(o GTIDSet) GTIDSet {
 	return out
 }
 
-// Count is how many transactions the set has; of MariaDB's it cannot be told and is 0.
+// Count is how many transactions the set has; for MariaDB's it is unknown and 0.
 func (s GTIDSet) Count() uint64 {
 	var n uint64
 	for _, list := range s.sources {
@@ -310,7 +310,7 @@ func (s GTIDSet) Domains() []GTID {
 	return list
 }
 
-// String is the set as its servers read it, sorted; tags stand behind their UUID.
+// String is the set as its servers read it, sorted; tags follow their UUID.
 func (s GTIDSet) String() string {
 	var b strings.Builder
 	for _, g := range s.Domains() {

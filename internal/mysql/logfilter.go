@@ -15,7 +15,7 @@ type LogFilter struct {
 	Ignore []string // what is changed in these is not
 }
 
-// LogFilterOf reads the filter from what the server says of its binary log, where names stand between commas.
+// LogFilterOf reads the filter from what the server says about its binary log, a list of names with commas.
 func LogFilterOf(status map[string]string) LogFilter {
 	names := func(text string) (list []string) {
 		for name := range strings.SplitSeq(text, ",") {

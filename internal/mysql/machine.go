@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Local says whether the server runs on this machine, as far as the address tells: a socket, or an address of ours.
+// Local reports whether the server runs on this machine, as far as the address shows: a socket, or an address of ours.
 func (t Target) Local() bool {
 	if t.Socket() != "" {
 		return true
@@ -40,8 +40,8 @@ func (t Target) Local() bool {
 	return false
 }
 
-// SameMachine says whether the server runs on this machine and not behind a tunnel or in a container with files of its own;
-// if not, why. The address alone does not tell: an SSH tunnel ends on a local port.
+// SameMachine reports whether the server runs on this machine and not behind a tunnel or in a container with its own files;
+// if not, why. The address alone does not show that: an SSH tunnel ends on a local port.
 func (c *Conn) SameMachine(ctx context.Context, t Target) (yes bool, why string, err error) {
 	here, err := os.Hostname()
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Conn) SameMachine(ctx context.Context, t Target) (yes bool, why string,
 	if !t.Local() {
 		return false, "the server's address " + t.Address() + " is not one of this machine", nil
 	}
-	// The server sees the very port that this connection has here, unless something stands between.
+	// The server sees the very port that this connection has here, unless there is something in between.
 	local, ok := c.local.(*net.TCPAddr)
 	if !ok {
 		return false, "", nil

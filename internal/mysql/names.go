@@ -79,7 +79,7 @@ func inRanges(c rune, ranges [][2]rune) bool {
 // systemSchemas belong to the server and are made by it.
 var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys", "ndbinfo"}
 
-// SystemSchema says whether a schema belongs to the server itself.
+// SystemSchema reports whether a schema belongs to the server itself.
 func SystemSchema(name string) bool { return slices.Contains(systemSchemas, strings.ToLower(name)) }
 
 // Literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.

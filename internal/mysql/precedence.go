@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// precedence lets the connection that reads a server's numbers go before the other ones of this process, where a server or an account
-// has no room for all of them. It is shared by those who share a Traffic; where nobody goes first, it holds nobody up.
+// precedence lets the connection that reads a server's numbers go before the other ones of this process, if a server or an account
+// has no room for all of them. It is shared by those that share a Traffic; if none goes first, it delays none.
 type precedence struct {
 	mu      sync.Mutex
 	first   bool          // somebody goes first
-	closed  bool          // whoever goes first has no connection for want of room, or did not try yet
-	account string        // quoted, of whoever goes first; empty until it connected
+	closed  bool          // the one that goes first has no connection because there was no room, or did not try yet
+	account string        // quoted, of the one that goes first; empty until it connected
 	others  int           // connections that the others have, or are making
 	change  chan struct{} // closed when something of this changes
 }
@@ -25,8 +25,8 @@ const (
 	enoughConnections = ServeConnections + 1
 )
 
-// MoreConnections is the statement that lets an account (quoted) have as many connections at once as risso serve needs. An account's own
-// limit goes before the global max_user_connections.
+// MoreConnections is the statement that lets an account (quoted) have as many connections as risso serve needs. An account's own
+// limit takes precedence over the global max_user_connections.
 func MoreConnections(account string) string {
 	return fmt.Sprintf("ALTER USER %s WITH MAX_USER_CONNECTIONS %d", account, enoughConnections)
 }
@@ -45,7 +45,7 @@ func (p *precedence) awaited() <-chan struct{} {
 	return p.change
 }
 
-// GoesFirst says that somebody is going to connect who goes before all others; these wait until Settled.
+// GoesFirst announces a connection that takes precedence over all others; these wait until Settled.
 func (t *Traffic) GoesFirst() {
 	p := &t.precedence
 	p.mu.Lock()
@@ -54,7 +54,7 @@ func (t *Traffic) GoesFirst() {
 	p.changed()
 }
 
-// Settled says how whoever goes first fares: account is its account, quoted, where it is connected; wants that there was no room for it.
+// Settled returns the state of the one that goes first: account is its account, quoted, if it is connected; wants, that there was no room for it.
 func (t *Traffic) Settled(account string, wants bool) {
 	p := &t.precedence
 	p.mu.Lock()
@@ -90,7 +90,7 @@ func (t *Traffic) MakeRoom(ctx context.Context) bool {
 	return true
 }
 
-// Enter says whether one of the others may connect; it has to call Leave when it has no connection any more.
+// Enter reports whether one of the others may connect; it has to call Leave when it has no connection any more.
 func (t *Traffic) Enter() bool {
 	p := &t.precedence
 	p.mu.Lock()
@@ -151,7 +151,7 @@ func (t *Traffic) Rest(ctx context.Context, d time.Duration) (yield bool) {
 	}
 }
 
-// FirstAccount is the account, quoted, of whoever goes first and is connected; empty when nobody is.
+// FirstAccount is the account, quoted, of the one that goes first, if it is connected; else empty.
 func (t *Traffic) FirstAccount() string {
 	p := &t.precedence
 	p.mu.Lock()
@@ -162,7 +162,7 @@ func (t *Traffic) FirstAccount() string {
 	return p.account
 }
 
-// UserLimit is how many connections the account may have at once by its own limit or the global one; 0 when there is no limit.
+// UserLimit is how many connections the account may have by its own limit or the global one; 0 if there is no limit.
 // Source: MySQL manual, "max_user_connections": the session's value is the account's.
 func (c *Conn) UserLimit(ctx context.Context) (int, error) {
 	rows, err := c.Maps(ctx, "SELECT /* risso: how many connections may the account have? */ @@SESSION.max_user_connections AS most")

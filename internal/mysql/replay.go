@@ -14,7 +14,7 @@ type ReplayWords struct {
 	Versions    bool   // original_server_version can be set (MySQL 8.0.14)
 }
 
-// Replay gives the words of a server.
+// Replay returns the words of a server.
 func (s Server) Replay() ReplayWords {
 	w := ReplayWords{SQLModeMask: 1<<64 - 1}
 	// The session has no time zone, character set or sql_mode of its own: each statement brings those it ran under.
@@ -54,7 +54,7 @@ func ClientCharset(collation uint16) uint16 {
 	return utf8mb4GeneralCI
 }
 
-// NextGTID is the statement that gives the next transaction its GTID; of none, the server's own numbering.
+// NextGTID is the statement that sets the next transaction's GTID; for none, the server's own numbering.
 func (s Server) NextGTID(g GTID) string {
 	switch {
 	case s.MariaDB() && g.IsZero():
@@ -67,7 +67,7 @@ func (s Server) NextGTID(g GTID) string {
 	return "SET gtid_next = '" + g.String() + "'"
 }
 
-// KeepsGTIDs says whether the server keeps the GTIDs that NextGTID gives, so that they tell what was replayed.
+// KeepsGTIDs reports whether the server keeps the GTIDs that NextGTID sets, so that they show what was replayed.
 func KeepsGTIDs(ctx context.Context, c *Conn) (bool, error) {
 	statement := "SELECT /* risso: are GTIDs kept? */ @@GLOBAL.gtid_mode IN ('ON', 'ON_PERMISSIVE') AS k"
 	if c.Server.MariaDB() {

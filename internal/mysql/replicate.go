@@ -24,7 +24,7 @@ type Log struct {
 	Encrypted bool  // said by MySQL only
 }
 
-// encryptedHead is the length of what stands in front of an encrypted log in MySQL's file: Rpl_encryption_header::HEADER_SIZE,
+// encryptedHead is the length of the header of an encrypted log in MySQL's file: Rpl_encryption_header::HEADER_SIZE,
 // sql/rpl_log_encryption.h. The size in SHOW BINARY LOGS counts it.
 const encryptedHead = 512
 
@@ -78,7 +78,7 @@ func LoggedGTIDs(ctx context.Context, c *Conn) (GTIDSet, error) {
 
 // DumpOptions say what a server is to send of its binary logs.
 type DumpOptions struct {
-	Identity  string // of the server that is meant, as fleet.Seat has it; "": any. Behind one address may be several, and a failover moves it.
+	Identity  string // of the intended server, as in fleet.Seat; "": any. There may be several behind one address, and a failover moves it.
 	File      string
 	Pos       int64         // at least 4
 	ServerID  uint32        // of the replica that we claim to be; 0: one is drawn. No two replicas may have the same.
@@ -94,7 +94,7 @@ type Dump struct {
 	stop func() bool
 }
 
-// dumpBuffer is how many bytes of binary logs are read at once.
+// dumpBuffer is how many bytes of binary logs are read at a time.
 const dumpBuffer = 1 << 20
 
 // Dump asks a server for its binary logs from a position on. The account needs REPLICATION SLAVE. When ctx ends the stream
@@ -127,7 +127,7 @@ func (t Target) Dump(ctx context.Context, o DumpOptions) (*Dump, error) {
 	return d, nil
 }
 
-// semiSyncSource says whether the server's side of semi-synchronous replication is on; its plugin has three names.
+// semiSyncSource reports whether the server's side of semi-synchronous replication is on; its plugin has three names.
 func semiSyncSource(ctx context.Context, c *Conn) bool {
 	rows, _ := c.Maps(ctx, "SHOW /* risso: semi-sync? */ GLOBAL VARIABLES WHERE Variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')")
 	for _, r := range rows {
@@ -138,10 +138,10 @@ func semiSyncSource(ctx context.Context, c *Conn) bool {
 	return false
 }
 
-// ErrOtherServer says that another server answers at the address than the one that was meant.
+// ErrOtherServer says that a server other than the intended one answers at the address.
 var ErrOtherServer = errors.New("another server answers at this address")
 
-// same makes sure that it is the server that is meant: asked on this very connection.
+// same makes sure that it is the intended server: asked on this very connection.
 func (d *Dump) same(server Server, want string) error {
 	var got string
 	_, err := d.conn.Query(server.ownID(), nil, d.conn.Each(func(row [][]byte) error {

@@ -15,7 +15,7 @@ import (
 // capital letters, as the server names them.
 type Rights struct {
 	granted []grant
-	revoked []grant  // MySQL, partial_revokes: of what stands for all schemas, not for these
+	revoked []grant  // MySQL, partial_revokes: of what is for all schemas, not for these
 	Roles   []string // that the account was granted, quoted as the server writes them; those that are not active give nothing
 	all     bool     // the server runs without privileges
 }
@@ -59,7 +59,7 @@ func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", J
 // WithGrantOption ends lines of SHOW GRANTS.
 const WithGrantOption = " WITH GRANT OPTION"
 
-// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
+// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are skipped.
 func (r *Rights) add(line string) {
 	dialect := sqltext.Dialect{ANSIQuotes: true} // strings have single quotes there, names either of the others
 	read, err := dialect.ReadGrant(line)
@@ -78,7 +78,7 @@ func (r *Rights) add(line string) {
 			r.Roles = append(r.Roles, role.Name)
 		}
 		return
-	case read.Object.End == 0: // PROCEDURE `a`.`b`, a user that is stood in for, a default role
+	case read.Object.End == 0: // PROCEDURE `a`.`b`, a user that is proxied, a default role
 		return
 	}
 	g := grant{schema: read.Object.Schema, table: read.Object.Name, literal: read.Verb == "REVOKE"}
@@ -97,7 +97,7 @@ func (r *Rights) add(line string) {
 	}
 }
 
-// Have says whether the account has any of some privileges on a table; "" for table: on all tables of the schema; "" for
+// Have reports whether the account has any of some privileges on a table; "" for table: on all tables of the schema; "" for
 // schema: on all schemas, also those that are yet to be made.
 func (r Rights) Have(schema, table string, any ...string) bool {
 	has := func(g grant) bool {
@@ -122,7 +122,7 @@ func (r Rights) Have(schema, table string, any ...string) bool {
 	})
 }
 
-// of says whether a grant is for a schema. Its name is a pattern where it is for the whole schema.
+// of reports whether a grant is for a schema. Its name is a pattern if it is for the whole schema.
 func (g grant) of(schema string) bool {
 	if g.literal || g.table != "*" {
 		return g.schema == schema
@@ -153,27 +153,38 @@ func QuoteGrantSchema(schema string) string {
 	return Quote(sqltext.SchemaPattern(schema))
 }
 
-// InnoDBTables counts the InnoDB tables of users and their schemas that the server has, whoever asks; known is false for an
+// InnoDBTables counts all InnoDB tables of users and their schemas, even those that the account may not see; known is false for an
 // account without PROCESS.
 func (s *Stream) InnoDBTables(ctx context.Context, server Server) (tables, schemas int, known bool, err error) {
+	return readInnoDBTables(s.QueryMaps(ctx, server.innoDBTables()))
+}
+
+// innoDBTables is the question of InnoDBTables. The table that answers it was given another name in MySQL 8.0.
+func (s Server) innoDBTables() string {
 	from := "INNODB_SYS_TABLES"
-	if !server.MariaDB() && server.Number >= 80000 {
+	if !s.MariaDB() && s.Number >= 80000 {
 		from = "INNODB_TABLES"
 	}
 	// One line for each partition (t#P#p0), each index of words (FTS_…) and each table that is being altered (#sql…).
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: how many tables are there, seen or not? */ COUNT(DISTINCT SUBSTRING_INDEX(LOWER(NAME), '#p#', 1)) AS t, COUNT(DISTINCT SUBSTRING_INDEX(NAME, '/', 1)) AS s FROM information_schema."+from+
-		` WHERE NAME LIKE '%/%' AND NAME NOT LIKE 'mysql/%' AND NAME NOT LIKE 'sys/%' AND NAME NOT LIKE '%/FTS\_%' AND NAME NOT LIKE '%/#sql%'`)
+	return "SELECT /* risso: how many tables are there, seen or not? */ COUNT(DISTINCT SUBSTRING_INDEX(LOWER(NAME), '#p#', 1)) AS t, COUNT(DISTINCT SUBSTRING_INDEX(NAME, '/', 1)) AS s FROM information_schema." + from +
+		` WHERE NAME LIKE '%/%' AND NAME NOT LIKE 'mysql/%' AND NAME NOT LIKE 'sys/%' AND NAME NOT LIKE '%/FTS\_%' AND NAME NOT LIKE '%/#sql%'`
+}
+
+func readInnoDBTables(rows []map[string]string, err error) (tables, schemas int, known bool, _ error) {
 	if ClassOf(err) == ClassPrivilege {
 		return 0, 0, false, nil
 	}
-	if err != nil || len(rows) != 1 {
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("%d rows", len(rows))
+	}
+	if err != nil {
 		return 0, 0, false, fmt.Errorf("count the InnoDB tables: %w", err)
 	}
 	_, err = fmt.Sscan(rows[0]["t"]+" "+rows[0]["s"], &tables, &schemas)
 	return tables, schemas, true, err
 }
 
-// SeesAllTables says whether the account may read every table, so that information_schema shows it all of them.
+// SeesAllTables reports whether the account may read every table, so that information_schema shows it all of them.
 func (c *Conn) SeesAllTables(ctx context.Context) (bool, error) {
 	r, err := c.Rights(ctx)
 	return r.Have("", "", "SELECT"), err

@@ -14,14 +14,14 @@ import (
 
 // Server is what a server is: found out once at each connect.
 type Server struct {
-	fleet.Server             // the Version as VERSION() gives it
+	fleet.Server             // the Version as VERSION() returns it
 	Comment           string // @@version_comment
 	Account           string // CURRENT_USER(): the account that the privileges belong to
 	ConnectionID      int64
 	Socket            string
 	PidFile           string
 	PerformanceSchema bool
-	SQLMode           string // @@sql_mode as sessions have it here, or as the DSN sets it: what statements of others are meant for
+	SQLMode           string // @@sql_mode as sessions have it here, or as the DSN sets it: the mode that others' statements expect
 }
 
 // probe asks what the server is and makes the session a quiet guest: its statements stay out of the slow log.
@@ -53,28 +53,28 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 			return s, fmt.Errorf("prepare the session: %w", err)
 		}
 	}
-	// A statement below min_examined_row_limit is not logged, whatever log_queries_not_using_indexes says.
+	// A statement below min_examined_row_limit is not logged, regardless of log_queries_not_using_indexes.
 	if err := c.Query(ctx, `SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295`, IgnoreRow); err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
 		return s, fmt.Errorf("prepare the session: %w", err)
 	}
 	return s, nil
 }
 
-// plainSession undoes what sessions inherit from a server's global variables, or its init_connect, and what changes the meaning of any
+// plainSession undoes what sessions inherit from a server's global variables, or its init_connect, and that changes the meaning of any
 // statement: answers cut at so many rows, without an error (sql_select_limit), or refused for their size; "id IS NULL" that finds the
-// last row inserted; transactions that nobody began, or whose end is the connection's; writes refused for want of a key.
+// last row inserted; transactions that were never begun, or whose end is the connection's; writes refused for want of a key.
 // DEFAULT would be the global value again. No privilege is needed. Source: MySQL manual, "Server System Variables".
 const plainSession = `SET SESSION /* risso: whole answers, and a session like any other */ sql_select_limit = 18446744073709551615, sql_big_selects = 1,
   sql_auto_is_null = 0, sql_safe_updates = 0, autocommit = 1, completion_type = 0`
 
-// readsOtherwise are the modes under which a server reads, or shows, the same SQL otherwise. ORACLE and its like stand for several.
+// readsOtherwise are the modes under which a server reads, or shows, the same SQL otherwise. ORACLE and its like include several.
 // Source: MySQL manual, "Server SQL Modes"; MariaDB documentation, "SQL_MODE".
 var readsOtherwise = map[string]bool{"ANSI": true, "ANSI_QUOTES": true, "DB2": true, "EMPTY_STRING_IS_NULL": true, "HIGH_NOT_PRECEDENCE": true, "IGNORE_SPACE": true,
 	"MAXDB": true, "MSSQL": true, "MYSQL323": true, "MYSQL40": true, "NO_BACKSLASH_ESCAPES": true, "NO_FIELD_OPTIONS": true, "NO_KEY_OPTIONS": true,
 	"NO_TABLE_OPTIONS": true, "NO_UNSIGNED_SUBTRACTION": true, "ORACLE": true, "PAD_CHAR_TO_FULL_LENGTH": true, "PIPES_AS_CONCAT": true, "POSTGRESQL": true,
 	"REAL_AS_FLOAT": true, "SIMULTANEOUS_ASSIGNMENT": true, "TIME_ROUND_FRACTIONAL": true, "TIME_TRUNCATE_FRACTIONAL": true}
 
-// ownMode is the sql_mode for Risso's own SQL, in the place of another: what rows may hold stays the server's, how SQL is read is not.
+// ownMode is the sql_mode for Risso's own SQL, in place of another: what rows may hold stays the server's, how SQL is read is not.
 func ownMode(mode string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(mode, ","), func(m string) bool { return readsOtherwise[m] }), ",")
 }
@@ -88,7 +88,7 @@ func setMode(mode string) string {
 	return "SET SESSION /* risso: SQL as it is meant */ sql_mode = " + Literal(mode)
 }
 
-// InTheirMode runs f, which gives the server a statement that is not Risso's, under the sql_mode that it is meant for: Server.SQLMode.
+// InTheirMode runs f, which sends the server a statement that is not Risso's, under the sql_mode that it expects: Server.SQLMode.
 func (c *Conn) InTheirMode(ctx context.Context, f func() error) error {
 	own := ownMode(c.Server.SQLMode)
 	if own == c.Server.SQLMode {
@@ -126,13 +126,13 @@ func (s Server) ownID() string {
 	return "SELECT /* risso: who is it? */ @@server_uuid"
 }
 
-// atLeast says whether a MySQL or Percona Server has this version or a newer one.
+// atLeast reports whether a MySQL or Percona Server has this version or a newer one.
 func (s Server) atLeast(number fleet.Version) bool { return s.AtLeast(number, fleet.Never) }
 
-// GrantsToPublic says whether something can be granted to everybody: MariaDB since 10.11.
+// GrantsToPublic reports whether something can be granted to everybody: MariaDB since 10.11.
 func (s Server) GrantsToPublic() bool { return s.MariaDB() && s.Number >= 101100 }
 
-// KeepsHistory says whether rows of the past (WITH SYSTEM VERSIONING) can be put back as they were: MariaDB since 10.11.1, by
+// KeepsHistory reports whether rows of the past (WITH SYSTEM VERSIONING) can be put back as they were: MariaDB since 10.11.1, by
 // system_versioning_insert_history.
 func (s Server) KeepsHistory() bool { return s.MariaDB() && s.Number >= 101101 }
 

@@ -31,7 +31,7 @@ type Stream struct {
 type StreamOptions struct {
 	// Patience is how long the server may be silent in the middle of an answer; 0 is streamPatience.
 	Patience time.Duration
-	// Buffer is how many bytes are read at once; 0 is streamBuffer.
+	// Buffer is how many bytes are read at a time; 0 is streamBuffer.
 	Buffer int
 }
 
@@ -41,7 +41,7 @@ const (
 	streamBuffer   = 256 << 10
 )
 
-// ConnectStream opens a session over whatever the target's DSN says: a socket, TCP, TLS, with compress=true compressed.
+// ConnectStream opens a session as the target's DSN says: a socket, TCP, TLS, with compress=true compressed.
 // Errors are of type *Error.
 func (t Target) ConnectStream(ctx context.Context, o StreamOptions) (*Stream, error) {
 	if o.Patience <= 0 {
@@ -63,8 +63,8 @@ func (t Target) ConnectStream(ctx context.Context, o StreamOptions) (*Stream, er
 	return s, nil
 }
 
-// ConnectWire logs in; the caller speaks the protocol on the connection. It reads buffer bytes at once; 0: as many as are
-// usual. Errors are of type *Error.
+// ConnectWire logs in; the caller speaks the protocol on the connection. It reads buffer bytes at a time; 0: the
+// default. Errors are of type *Error.
 func (t Target) ConnectWire(ctx context.Context, buffer int) (*wire.Conn, error) {
 	if t.cfg == nil {
 		return nil, fmt.Errorf("%w: no address", ErrDSN)
@@ -83,7 +83,7 @@ func (s *Stream) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for the connection ID: %w", err)
 	}
-	s.id = id // who kills the session asks for it
+	s.id = id // for killing the session
 	if err := s.Exec(ctx, plainSession); err != nil {
 		return fmt.Errorf("prepare the session: %w", err)
 	}
@@ -123,13 +123,13 @@ func (s *Stream) Select(ctx context.Context, statement string, to wire.RowSink) 
 	return s.query(ctx, statement, nil, to)
 }
 
-// Load runs a LOAD DATA LOCAL, whatever file it names, with the bytes of data. Where reading them fails the server is told
-// nothing more than that they end, so that the caller has to roll back.
+// Load runs a LOAD DATA LOCAL, whatever file it names, with the bytes of data. If reading them fails the server only sees
+// their end, so that the caller must roll back.
 func (s *Stream) Load(ctx context.Context, statement string, data io.Reader) error {
 	return s.query(ctx, statement, data, wire.Discard{})
 }
 
-// Query runs a statement of few and small rows and gives f each row's values, nil for NULL. They are valid during the call.
+// Query runs a statement of few and small rows and calls f with each row's values, nil for NULL. They are valid during the call.
 func (s *Stream) Query(ctx context.Context, statement string, f func(row [][]byte) error) error {
 	return s.query(ctx, statement, nil, s.conn.Each(f))
 }
@@ -144,7 +144,7 @@ func (s *Stream) query(ctx context.Context, statement string, data io.Reader, to
 // Columns are those of the last statement.
 func (s *Stream) Columns() []wire.Column { return s.conn.Columns() }
 
-// QueryMaps runs a statement of few and small rows and gives them as maps from column name to text; NULL is left out.
+// QueryMaps runs a statement of few and small rows and returns them as maps from column name to text; NULL is left out.
 func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]string, error) {
 	var out []map[string]string
 	err := s.Query(ctx, statement, func(row [][]byte) error {
@@ -161,7 +161,7 @@ func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]
 }
 
 // QuerySeveral runs statements of few and small rows with one packet, so that neither side waits for the other in between, and
-// gives f the rows with the place of their statement. What follows a statement that the server refuses does not run.
+// calls f with the rows and the place of their statement. What follows a statement that the server refuses does not run.
 func (s *Stream) QuerySeveral(ctx context.Context, statements []string, f func(i int, row [][]byte) error) error {
 	if err := s.run(ctx, func() error { return s.conn.Severally(true) }); err != nil {
 		return fmt.Errorf("ask for several statements at once: %w", err)
@@ -240,8 +240,8 @@ func (s *Stream) run(ctx context.Context, exchange func() error) error {
 // KillTime is how long it may take to kill an abandoned statement.
 const KillTime = 5 * time.Second
 
-// kill ends the session on the server, which would notice only when it sends the next row. Its errors are of no use to
-// anybody: the session may have ended meanwhile.
+// kill ends the session on the server, which would notice only when it sends the next row. Its errors are useless:
+// the session may have ended in the meantime.
 func (s *Stream) kill() {
 	if s.id == 0 {
 		return
@@ -259,7 +259,7 @@ func (s *Stream) kill() {
 // Quote is a name as SQL takes it.
 func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// sendBuffer is how much a server shall collect before it sends. Rows of sysbench cost the client 0.10 instead of 0.27
+// sendBuffer is how much a server should collect before it sends. Rows of sysbench cost the client 0.10 instead of 0.27
 // microseconds of processor time each (medians, MariaDB 10.11, Unix socket) and the server 0.45 instead of 0.62: it sends, and
 // both change places on a processor, an eighth as often. Twice as much brings no more.
 const sendBuffer = 128 << 10

@@ -174,7 +174,7 @@ func readAll(t *testing.T, s *mysql.Stream, encrypted bool) {
 	}
 }
 
-// several asks several things at once; a refusal leaves the session as it was.
+// several sends several queries in one packet; a refusal leaves the session as it was.
 func several(t *testing.T, s *mysql.Stream) {
 	var got string
 	note := func(i int, row [][]byte) error { got += fmt.Sprintf("%d:%.9s ", i, row[len(row)-1]); return nil }

@@ -21,6 +21,7 @@ var ErrDSN = errors.New("not a usable DSN")
 // Target is where a server is and as whom to log in. Its String never holds the password.
 type Target struct {
 	cfg *driver.Config
+	tls *tlsOptions // of an option file; nil: it has none, or the DSN says something about TLS
 }
 
 // Default time-outs of a connection, in a DSN that sets none.
@@ -31,7 +32,7 @@ const (
 
 // ParseTarget reads a DSN in go-sql-driver's form, user:password@tcp(host:port)/db or
 // user@unix(/path/socket)/. A bare host, host:port or /path/to/socket is taken too. Errors never
-// repeat the DSN, for it may hold a password.
+// repeat the DSN, because it may hold a password.
 func ParseTarget(dsn string) (Target, error) {
 	if !strings.Contains(dsn, "/") || (strings.HasPrefix(dsn, "/") && !strings.ContainsAny(dsn, "@()")) {
 		return bareTarget(dsn)
@@ -56,7 +57,7 @@ func ParseTarget(dsn string) (Target, error) {
 	return newTarget(cfg), nil
 }
 
-// errPort never shows what stands behind the colon: it may be a password.
+// errPort never shows what follows the colon: it may be a password.
 var errPort = fmt.Errorf("%w: the port is not a number from 1 to 65535; write it as user:password@tcp(host:3306)/", ErrDSN)
 
 func isPort(s string) bool {
@@ -159,18 +160,23 @@ func (t Target) WithFallback(d Defaults) Target {
 	if cfg.User == "" {
 		cfg.User = os.Getenv("USER")
 	}
-	d.encrypt(cfg)
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	if cfg.TLS == nil && cfg.TLSConfig == "" {
+		t.tls = &d.options
+		d.encrypt(cfg)
+	}
+	return t
 }
 
 // WithPassword is the target with another password.
 func (t Target) WithPassword(p string) Target {
 	cfg := t.cfg.Clone()
 	cfg.Passwd = p
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }
 
-// dialer gives the driver a network connection whose traffic is counted.
+// dialer provides the driver with a network connection whose traffic is counted.
 func (t Target) dialer(tr *Traffic) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	timeout := t.cfg.Timeout
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -203,7 +209,8 @@ func (t Target) Database() string { return t.cfg.DBName }
 func (t Target) WithDatabase(name string) Target {
 	cfg := t.cfg.Clone()
 	cfg.DBName = name
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }
 
 // Patience is how long an answer is waited for.
@@ -213,12 +220,14 @@ func (t Target) Patience() time.Duration { return t.cfg.ReadTimeout }
 func (t Target) WithAddress(address string) Target {
 	cfg := t.cfg.Clone()
 	cfg.Net, cfg.Addr = "tcp", address
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }
 
 // WithPatience is the target with another limit for the wait for an answer; statements that may run long need it.
 func (t Target) WithPatience(d time.Duration) Target {
 	cfg := t.cfg.Clone()
 	cfg.ReadTimeout = d
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }

@@ -108,7 +108,7 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
-// TestClientCharset: collations of UCA 14 stand for their character set, all others for themselves. What MariaDB 11.8 gives:
+// TestClientCharset: collations of UCA 14 map to their character set, all others to themselves. What MariaDB 11.8 returns:
 // SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY.
 func TestClientCharset(t *testing.T) {
 	for collation, want := range map[uint16]uint16{8: 8, 33: 33, 45: 45, 63: 63, 255: 255, 2047: 2047, 2048: 33, 2303: 33, 2304: 45, 2559: 45, 2560: 2560} {

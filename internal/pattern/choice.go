@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Name takes schema.table apart, as all commands have names of tables: a name with dots, or one that begins with a backtick, stands in
+// Name splits schema.table, as all commands write names of tables: a name with dots, or one that begins with a backtick, is in
 // backticks. Without a dot the table is empty.
 func Name(s string) (schema, table string, err error) {
 	first, rest, ok := unquote(s)
@@ -35,7 +35,7 @@ func Name(s string) (schema, table string, err error) {
 	return first, second, nil
 }
 
-// Cut is strings.Cut at the first sep that does not stand in backticks. Other quotes are characters of a name.
+// Cut is strings.Cut at the first sep that is not in backticks. Other quotes are characters of a name.
 func Cut(s string, sep byte) (before, after string, found bool) {
 	quoted := false
 	for i := range len(s) {
@@ -100,7 +100,7 @@ func (t Table) Names() (schema, name string, exact bool) {
 	return t.schema, t.name, !strings.Contains(t.schema+t.name, "*") && (t.quoted || !strings.Contains(t.name, "."))
 }
 
-// Match says whether a table is meant.
+// Match reports whether a table matches.
 func (t Table) Match(schema, name string) bool {
 	if t.quoted {
 		return Stars(t.schema, schema) && Stars(t.name, name)
@@ -108,12 +108,12 @@ func (t Table) Match(schema, name string) bool {
 	return Stars(t.text, schema+"."+name)
 }
 
-// MatchSchema says whether a schema may have tables that are meant.
+// MatchSchema reports whether a schema may have tables that match.
 func (t Table) MatchSchema(schema string) bool {
 	if t.quoted {
 		return Stars(t.schema, schema)
 	}
-	for i := range len(t.text) + 1 { // names may have dots, but behind a star none is looked for in a table's
+	for i := range len(t.text) + 1 { // names may have dots, but after a star none is looked for in a table's
 		if Stars(t.text[:i], schema+".") && !(strings.Contains(t.text[:i], "*") && strings.Contains(t.text[i:], ".")) {
 			return true
 		}
@@ -121,7 +121,7 @@ func (t Table) MatchSchema(schema string) bool {
 	return false
 }
 
-// Choice is what schemas and tables are asked for, and which of the patterns were met by a name. The zero value is everything. Its methods
+// Choice is which schemas and tables are asked for, and which of the patterns matched a name. The zero value is everything. Its methods
 // may be called by several goroutines.
 type Choice struct {
 	schemas, texts []string
@@ -150,7 +150,7 @@ func NewChoice(schemas, tables []string) (*Choice, error) {
 	return c, nil
 }
 
-// All says whether everything is meant.
+// All reports whether everything is chosen.
 func (c *Choice) All() bool { return len(c.texts) == 0 }
 
 // look notes whether a pattern was met by a name, or nearly.
@@ -164,7 +164,7 @@ func (c *Choice) look(i int, name string, is bool) bool {
 	return is
 }
 
-// Schema says whether a whole schema is meant.
+// Schema reports whether a whole schema is chosen.
 func (c *Choice) Schema(name string) bool {
 	is := c.All()
 	for i, p := range c.schemas {
@@ -173,7 +173,7 @@ func (c *Choice) Schema(name string) bool {
 	return is
 }
 
-// Table says whether a table is meant, by its own name or by its schema's.
+// Table reports whether a table is chosen, by its own name or by its schema's.
 func (c *Choice) Table(schema, name string) bool {
 	is := c.Schema(schema)
 	return c.listed(schema, name) || is
@@ -186,13 +186,13 @@ func (c *Choice) listed(schema, name string) (is bool) {
 	return is
 }
 
-// Both says whether a table is meant where schemas and tables narrow each other.
+// Both reports whether a table is chosen if schemas and tables narrow each other.
 func (c *Choice) Both(schema, name string) bool {
 	is := len(c.schemas) == 0 || c.Schema(schema)
 	return is && (c.listed(schema, name) || len(c.tables) == 0)
 }
 
-// May says whether a schema may have tables that are meant; both: where schemas and tables narrow each other.
+// May reports whether a schema may have tables that are chosen; both: if schemas and tables narrow each other.
 func (c *Choice) May(schema string, both bool) bool {
 	whole := len(c.schemas) > 0 && slices.ContainsFunc(c.schemas, func(p string) bool { return Stars(p, schema) })
 	some := slices.ContainsFunc(c.tables, func(t Table) bool { return t.MatchSchema(schema) })
@@ -228,7 +228,7 @@ func (c *Choice) Unmet() error {
 	return u
 }
 
-// UnmetError says that there is nothing of some names that were asked for.
+// UnmetError says that some names that were asked for do not exist.
 type UnmetError struct {
 	Names []string
 	Near  []string // what is there and is called nearly so
@@ -250,7 +250,7 @@ func (u *UnmetError) Exact() *UnmetError {
 	return e
 }
 
-// Remedy is a guess at what was meant; empty where there is none.
+// Remedy is a guess at what was meant; may be empty.
 func (u *UnmetError) Remedy() string {
 	if len(u.Near) == 0 {
 		return ""
@@ -258,7 +258,7 @@ func (u *UnmetError) Remedy() string {
 	return "did you mean " + strings.Join(u.Near, " or ") + "?"
 }
 
-// Near says whether two names are at most two characters apart, or differ in case.
+// Near reports whether two names are at most two characters apart, or differ in case.
 func Near(a, b string) bool {
 	const most = 2
 	return strings.EqualFold(a, b) || min(len(a), len(b)) > most && Distance(a, b, most) <= most

@@ -72,7 +72,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestChoices: what is meant by schemas and tables together, and where they narrow each other.
+// TestChoices: what schemas and tables choose together, and if they narrow each other.
 func TestChoices(t *testing.T) {
 	for _, c := range []struct {
 		name            string

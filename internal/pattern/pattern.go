@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// Lazy gives a function that gives the expression, which must be right: a test over the source compiles all of them.
+// Lazy returns a function that returns the expression, which must be valid: a test over the source compiles all of them.
 func Lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// Stars tells whether a name fits a pattern in which * stands for any text.
+// Stars reports whether a name fits a pattern in which * matches any text.
 func Stars(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {

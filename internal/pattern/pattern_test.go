@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestAllCompile compiles every expression that Risso's source gives to Lazy.
+// TestAllCompile compiles every expression that Risso's source passes to Lazy.
 func TestAllCompile(t *testing.T) {
 	n := 0
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {

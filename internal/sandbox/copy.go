@@ -60,7 +60,7 @@ func copyDense(out, in *os.File, size int64) error {
 			return err
 		}
 		if n == 0 {
-			break // it became shorter meanwhile
+			break // it became shorter in the meantime
 		}
 		if !bytes.Equal(buf[:n], zero[:n]) {
 			if _, err := out.WriteAt(buf[:n], at); err != nil {

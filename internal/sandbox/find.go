@@ -24,13 +24,13 @@ type Family string
 const (
 	FamilyMariaDB Family = "mariadb"
 	FamilyMySQL   Family = "mysql"
-	FamilyPercona Family = "percona" // starts like MySQL, is named apart
+	FamilyPercona Family = "percona" // starts like MySQL, has its own name
 )
 
 // flavours are what servers of the families say they are.
 var flavours = map[Family]fleet.Flavour{FamilyMariaDB: fleet.FlavourMariaDB, FamilyMySQL: fleet.FlavourMySQL, FamilyPercona: fleet.FlavourPercona}
 
-// FamilyOf is the family of servers of a flavour; of one that is not known, FamilyMySQL.
+// FamilyOf is the family of servers of a flavour; FamilyMySQL if unknown.
 func FamilyOf(f fleet.Flavour) Family {
 	for family, flavour := range flavours {
 		if flavour == f {
@@ -117,7 +117,7 @@ func places() (binaries, looked []string) {
 	return binaries, looked
 }
 
-// fetchedDir is the folder, with a slash, of the servers that script/setup fetched; "" where there is none.
+// fetchedDir is the folder, with a slash, of the servers that script/setup fetched; "" if there is none.
 func fetchedDir() string {
 	cache, err := DefaultCacheDir()
 	if err != nil {
@@ -137,7 +137,7 @@ func executable(p string) bool {
 
 // Servers finds the servers installed on this machine, the best of a kind
 // first: MariaDB before MySQL, what is installed before what script/setup
-// fetched beside it (that one is of another series than the programs on PATH),
+// fetched in addition (that one is of another series than the programs on PATH),
 // newer before older. Looked says where it looked.
 func Servers(ctx context.Context) (found []Server, looked []string, err error) {
 	binaries, looked := places()
@@ -270,9 +270,9 @@ func inspect(ctx context.Context, binary string) (Server, error) {
 // basedir is the folder above bin, sbin or libexec.
 func basedir(binary string) string { return filepath.Dir(filepath.Dir(binary)) }
 
-// environ is what a server program inherits. A tarball brings libraries of its
-// own; those of the system need no telling. Variables that would change a
-// server behind the sandbox's back are left out.
+// environ is what a server program inherits. A tarball brings its own
+// libraries; those of the system are found anyway. Variables that would change a
+// server's behaviour are left out.
 func environ(base string) []string {
 	var env []string
 	for _, e := range os.Environ() {

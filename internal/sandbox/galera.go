@@ -66,7 +66,7 @@ func (t template) foundCluster(ctx context.Context, work, data string) error {
 	}
 	defer out.Close()
 	args := append([]string{"--no-defaults", "--datadir=" + data, "--basedir=" + t.server.Basedir, "--tmpdir=" + work,
-		// Nobody connects: the log tells. A relative path is never too long.
+		// Nothing connects: the log shows it. A relative path is never too long.
 		"--socket=cluster.sock", "--skip-networking",
 		"--wsrep-on=ON", "--wsrep-provider=" + lib, "--wsrep-cluster-address=gcomm://", newCluster,
 		fmt.Sprintf("--wsrep-node-address=127.0.0.1:%d", hold.Port),
@@ -85,12 +85,12 @@ func (t template) foundCluster(ctx context.Context, work, data string) error {
 		return err
 	}
 	watchErr := awaitLog(ctx, log, cmd.Process.Pid, "Synchronized with group")
-	// A shutdown in good order writes the position to its file.
+	// A clean shutdown writes the position to its file.
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && watchErr == nil {
 		watchErr = err
 	}
 	if err := cmd.Wait(); err != nil || watchErr != nil {
-		b, _ := os.ReadFile(log) // the reason, where there is one
+		b, _ := os.ReadFile(log) // the reason, if there is one
 		return fmt.Errorf("%w: %s", errors.Join(watchErr, err), lastErrors(string(b)))
 	}
 	// What the next start would take for the members of before.
@@ -118,7 +118,7 @@ func awaitLog(ctx context.Context, path string, pid int, word string) error {
 	}
 }
 
-// startCluster starts the nodes one after the other: two that join at once
+// startCluster starts the nodes one after the other: two that join at the same time
 // wait for each other's state transfer, which takes longer.
 func (s *Sandbox) startCluster(ctx context.Context, p *plan) error {
 	var holds []*portHold
@@ -175,7 +175,7 @@ func (s *Sandbox) clusterSettings(n *Node) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// rsync started by root gives up its rights and then cannot read a private folder.
+	// rsync started by root drops its privileges and then cannot read a private folder.
 	method := "mariabackup"
 	if _, ok := n.Program.tool("mariabackup", "mariadb-backup"); !ok {
 		if os.Geteuid() == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/delay"
 )
 
-// LoadOptions say how much work a Load gives a sandbox.
+// LoadOptions say how much load to put on a sandbox.
 type LoadOptions struct {
 	Connections int           // that write to the primary; 4 when zero. Each node has one reader besides
 	Rate        float64       // transactions a second on the primary, on average; 80 when zero
@@ -41,9 +41,9 @@ const (
 	loadKeep      = 200_000 // orders; older ones are deleted
 )
 
-// Load gives a sandbox a shop's work: orders on the primary in waves of about a minute, a reader on
+// Load puts a shop's load on a sandbox: orders on the primary in waves of about a minute, a reader on
 // every node, now and then a heavy report, so that every chart has something to show. It returns when its
-// time is over or ctx ends. Servers that go away meanwhile are waited for.
+// time is over or ctx ends. Servers that go away in the meantime are waited for.
 func (s *Sandbox) Load(ctx context.Context, o LoadOptions, stats *LoadStats) error {
 	if o.Connections <= 0 {
 		o.Connections = 4

@@ -16,7 +16,7 @@ import (
 // server is bootstrapped once.
 var cacheDir string
 
-// helperEnv makes the test program an up of its own, which a test can kill.
+// helperEnv makes the test program a separate up, which a test can kill.
 const helperEnv = "RISSO_TEST_SANDBOX_UP"
 
 func TestMain(m *testing.M) {
@@ -115,7 +115,7 @@ func mustBeClean(t *testing.T, root string) {
 	}
 }
 
-// query runs one statement that gives one value, as root.
+// query runs one statement that returns one value, as root.
 func query(t *testing.T, n *Node, statement string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -131,7 +131,7 @@ func query(t *testing.T, n *Node, statement string) string {
 	return *last.Rows[0][len(last.Columns)-1]
 }
 
-// eventually tries for a while until a statement gives want.
+// eventually tries for a while until a statement returns want.
 func eventually(t *testing.T, n *Node, statement, want string) {
 	t.Helper()
 	var got string

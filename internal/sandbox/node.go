@@ -74,7 +74,7 @@ func (n *Node) plainConfig() *mysql.Config {
 	return c
 }
 
-// TCPConfig is for a connection over TCP with the sandbox's own account.
+// TCPConfig is for a connection over TCP with the sandbox's account.
 func (n *Node) TCPConfig() (*mysql.Config, error) {
 	password, err := n.sandbox.Password()
 	if err != nil {
@@ -146,7 +146,7 @@ func (n *Node) startWith(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// launch runs the server as a process of its own session, so that it outlives
+// launch runs the server as a process in its own session, so that it outlives
 // Risso and a Ctrl-C in the terminal does not reach it.
 func (n *Node) launch(args []string) error {
 	console, err := os.OpenFile(filepath.Join(n.dir(), "console.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -154,7 +154,7 @@ func (n *Node) launch(args []string) error {
 		return err
 	}
 	defer console.Close()
-	// The folder stands in the arguments: that is how a process is known as ours.
+	// The folder is in the arguments: that is how a process is recognized as ours.
 	args = append([]string{"--defaults-file=" + n.configPath(), "--datadir=" + n.Datadir}, args...)
 	cmd := exec.Command(n.Program.Binary, args...)
 	cmd.Env = environ(n.Program.Basedir)
@@ -171,7 +171,7 @@ func (n *Node) launch(args []string) error {
 	// Ends with the server. Without it, a dead server would stay as a zombie.
 	go func() {
 		defer close(exited)
-		_ = cmd.Wait() // why it ended stands in its log, and how in the command
+		_ = cmd.Wait() // why it ended is in its log, and how in the command
 	}()
 	p, err := identify(cmd.Process.Pid)
 	if err != nil {
@@ -210,13 +210,13 @@ func (n *Node) awaitAnswer(ctx context.Context) error {
 	}
 }
 
-// Ended gives a channel that is closed when the server that this process started is gone; nil for another's.
+// Ended returns a channel that is closed when the server that this process started is gone; nil for another's.
 func (n *Node) Ended() <-chan struct{} { return n.exited }
 
 // ErrKilled says that something else than itself ended a server.
 var ErrKilled = errors.New("something else stopped the server: it was killed, as the kernel does when memory runs out, or shut down")
 
-// Killed says whether the server that this process started was ended by something else than itself. Until it has ended it was not.
+// Killed reports whether the server that this process started was ended by something else than itself. Until it has ended it was not.
 func (n *Node) Killed() bool {
 	if n.exited == nil {
 		return false
@@ -229,10 +229,10 @@ func (n *Node) Killed() bool {
 	}
 }
 
-// Killed says whether something else than itself ended a program: a signal that no fault of its own raises, or, of a server, a shutdown in
-// good order. Servers end with a number above 0 when they fall over, or with the signal that they fell over by.
+// Killed reports whether a program was ended from outside: a signal that no fault of its own raises, or, for a server, an orderly
+// shutdown. Servers end with a number above 0 when they crash, or with the signal that they crashed by.
 func Killed(st *os.ProcessState) bool {
-	if st == nil { // nobody could wait for it
+	if st == nil { // it could not be waited for
 		return false
 	}
 	w, ok := st.Sys().(syscall.WaitStatus)
@@ -245,7 +245,7 @@ func Killed(st *os.ProcessState) bool {
 	return w.ExitStatus() == 0
 }
 
-// LastErrors are the last errors in the server's log, in a line; "" where there are none.
+// LastErrors are the last errors in the server's log, in a line; "" if there are none.
 func (n *Node) LastErrors() string { return n.logErrors() }
 
 // deathReason says, from the log, why a server ended while it started.
@@ -275,7 +275,7 @@ func (n *Node) logErrors() string {
 	return ""
 }
 
-// Stop shuts the server down in good order and returns when it is gone.
+// Stop shuts the server down cleanly and returns when it is gone.
 func (n *Node) Stop(ctx context.Context) error {
 	if err := n.Kill(syscall.SIGTERM); err != nil {
 		return err

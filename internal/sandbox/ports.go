@@ -14,7 +14,7 @@ import (
 //
 // The socket is bound but never listens, and says SO_REUSEADDR. Linux then lets
 // a server that says so too (all of them do) bind and listen on the same port,
-// while the kernel gives the port to nobody who asks for any free one. So there
+// while the kernel gives the port to no one that asks for any free one. So there
 // is no moment in which a second up could take it.
 type portHold struct {
 	fd   int
@@ -22,7 +22,7 @@ type portHold struct {
 }
 
 // Free ports are looked for between lowestPort and the range that the kernel gives to outgoing connections.
-// From that range a stranger could borrow the port of a node while it is stopped.
+// From that range another program could borrow the port of a node while it is stopped.
 const (
 	lowestPort = 16384
 	portTries  = 64
@@ -58,7 +58,7 @@ func holdPort(port int) (*portHold, error) {
 	}
 }
 
-// holdNew takes the given port if nobody has it.
+// holdNew takes the given port if it is free.
 func holdNew(port int) (*portHold, error) { return hold(port, false) }
 
 // hold binds a port. again allows one on which old connections have not died yet.

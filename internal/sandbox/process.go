@@ -63,7 +63,7 @@ func argv(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
-// serves tells whether these arguments are those of a server, or of a helper
+// serves reports whether these arguments are those of a server, or of a helper
 // that it started, that works on a data directory at or under dir. A person's
 // `tail -f` or client in the same folder does not count.
 func serves(args []string, dir string) bool {
@@ -85,7 +85,7 @@ func serves(args []string, dir string) bool {
 	return false
 }
 
-// alive tells whether this very run still exists and works on dir. The letter
+// alive reports whether this very run still exists and works on dir. The letter
 // is that of /proc/PID/stat: 'T' for a stopped process.
 func (p process) alive(dir string) (letter byte, ok bool) {
 	if p.PID <= 1 || p.Boot != bootID() {

@@ -81,7 +81,7 @@ func checkAccess(t *testing.T, s *Sandbox) {
 	}
 }
 
-// checkSecrets: the password stands in private files only, and nobody else can
+// checkSecrets: the password is in private files only, and nobody else can
 // look into the folder.
 func checkSecrets(t *testing.T, s *Sandbox) {
 	t.Helper()
@@ -187,7 +187,7 @@ func TestGalera(t *testing.T) {
 	}
 	eventually(t, s.Nodes[1], "SELECT SUM(a) FROM test.t", "15")
 
-	// The whole cluster stops in good order; the last one founds it anew.
+	// The whole cluster stops cleanly; the last one founds it again.
 	for _, n := range s.Nodes {
 		if err := n.Stop(ctx); err != nil {
 			t.Fatal(err)
@@ -317,7 +317,7 @@ func TestNoAIO(t *testing.T) {
 }
 
 // takeAIO takes what fs.aio-max-nr leaves, also what others give back, until the test ends: all but so little that a MySQL, which
-// does without where there is nothing, sees some and then has too little.
+// does without if there is nothing, sees some and then has too little.
 func takeAIO(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

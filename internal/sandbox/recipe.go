@@ -8,14 +8,14 @@ import (
 )
 
 // This file is the one place of the sandbox where server families differ: how
-// a data directory is made, what stands in the configuration, and the
+// a data directory is made, what is in the configuration, and the
 // statements that set up an account and replication. What differs in a running
 // server that Risso watches lives in internal/mysql; a sandbox starts servers
 // before there is anything to ask.
 
 // recipe is how the servers of one family, from one version on, are made. In
 // statements, {user}, {password}, {native} (its hash of mysql_native_password)
-// and {port} stand for what is only known later.
+// and {port} are replaced by what is only known later.
 type recipe struct {
 	families []Family
 	from     fleet.Version // the first version that it fits

@@ -29,8 +29,8 @@ const (
 // ErrBusy is the reason when another process works on the sandbox.
 var ErrBusy = errors.New("another risso is using this sandbox")
 
-// lockFile takes an exclusive lock on a file, which it makes when needed, and
-// gives back what unlocks it. The kernel unlocks when the process dies, however
+// lockFile takes an exclusive lock on a file, which it makes if needed, and
+// returns what unlocks it. The kernel unlocks when the process dies, however
 // it dies. Wait 0 tries once.
 func lockFile(ctx context.Context, path string, wait time.Duration) (unlock func(), err error) {
 	return flock(ctx, path, unix.LOCK_EX, wait)
@@ -188,7 +188,7 @@ func List(dir string) ([]*Sandbox, error) {
 		}
 		s, err := read(filepath.Join(root, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // went down meanwhile
+			continue // went down in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -248,7 +248,7 @@ func read(dir string) (*Sandbox, error) {
 	return s, nil
 }
 
-// Refresh reads anew which nodes run.
+// Refresh reads again which nodes run.
 func (s *Sandbox) Refresh() {
 	running, paused := 0, 0
 	for _, n := range s.Nodes {
@@ -273,7 +273,7 @@ func (s *Sandbox) Refresh() {
 	}
 }
 
-// beingWorkedOn tells whether an up or a down of a live process holds the sandbox.
+// beingWorkedOn reports whether an up or a down of a live process holds the sandbox.
 func (s *Sandbox) beingWorkedOn() bool {
 	path := filepath.Join(s.Dir, busyFile)
 	if _, err := os.Stat(path); err != nil {

@@ -1,6 +1,6 @@
 // Package sandbox starts throw-away database servers on this machine: one
 // server, a primary with replicas, or a Galera cluster. Everything a sandbox
-// is made of lies in one folder, and everything it runs can be found again from
+// is made of is in one folder, and everything it runs can be found again from
 // that folder, so that nothing is left behind after Down, after a killed Up or
 // after a reboot.
 //
@@ -64,8 +64,8 @@ type Options struct {
 	// Find finds the servers. Nil: the function Find, which asks each program on this machine for its version.
 	Find func(ctx context.Context, spec string) (Server, error)
 
-	// Data fills the data directory of a single server, which is then started on what is there instead of on an empty one,
-	// and gives further settings that these files need. Root logs in as ever; what the data itself would do by itself,
+	// Data fills the data directory of a single server, which is then started on that instead of on an empty one,
+	// and returns further settings that these files need. Root logs in as always; what the data would do by itself,
 	// replicate or run events, it does not. No account for TCP is made. Nil: an empty server.
 	Data func(ctx context.Context, dir string) (settings []string, err error)
 

@@ -129,7 +129,7 @@ func (t template) bootstrap(ctx context.Context, work, data string) error {
 		return err
 	}
 	if os.Geteuid() == 0 {
-		args = append(args, "--user=root") // servers refuse root unless told
+		args = append(args, "--user=root") // servers refuse root without it
 	}
 	args = append(args, "--tmpdir="+work)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

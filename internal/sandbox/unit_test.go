@@ -106,8 +106,8 @@ func TestFindsServersByFolderAndPath(t *testing.T) {
 	}
 }
 
-// What the system has goes before what was fetched beside it, although that is newer: its programs (mariadb-backup, clients)
-// stand on PATH.
+// What the system has goes before what was fetched in addition, although that is newer: its programs (mariadb-backup, clients)
+// are on PATH.
 func TestInstalledServerGoesFirst(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
@@ -160,7 +160,7 @@ func TestHeldPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.release()
-	// Nobody who asks for any free port gets it.
+	// No one that asks for any free port gets it.
 	for range 200 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

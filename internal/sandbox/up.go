@@ -274,7 +274,7 @@ func (s *Sandbox) ready() error {
 	return s.save()
 }
 
-// startNodes starts all nodes at once; replicas then wait for the primary.
+// startNodes starts all nodes at the same time; replicas then wait for the primary.
 func (s *Sandbox) startNodes(ctx context.Context, p *plan) error {
 	accountMade := make(chan struct{})
 	g, ctx := errgroup.WithContext(ctx)
@@ -306,7 +306,7 @@ func (s *Sandbox) startNodes(ctx context.Context, p *plan) error {
 	return g.Wait()
 }
 
-// templates makes sure of a template for each kind of server, and gives their
+// templates makes sure of a template for each kind of server, and returns their
 // folders by the server's program.
 func (s *Sandbox) templates(ctx context.Context, p *plan) (map[string]string, error) {
 	scratch := filepath.Join(s.Dir, "bootstrap")
@@ -402,7 +402,7 @@ func (n *Node) writeConfig(p *plan, lines []string) error {
 		fmt.Sprintf("report_port=%d", n.Port),
 	}
 	if os.Geteuid() == 0 {
-		own = append(own, "user=root") // servers refuse root unless told
+		own = append(own, "user=root") // servers refuse root without it
 	}
 	all := slices.Concat(own, common, lines, p.settings)
 	if n.Galera != nil {

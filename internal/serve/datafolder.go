@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// FolderFailure gives an error of the data folder what mends it.
+// FolderFailure adds a remedy to an error of the data folder.
 func FolderFailure(dir string, err error) error {
 	remedy := ""
 	switch {

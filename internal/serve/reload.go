@@ -19,10 +19,10 @@ import (
 	"github.com/rissodb/risso/internal/serve/protect"
 )
 
-// configLook is how often the config file is looked at. It is read when it was the same twice: nobody writes it any more.
+// configLook is how often the config file is looked at. It is read when it was the same twice: then it is no longer being written.
 const configLook = 2 * time.Second
 
-// configWatch reads the protect blocks of the config file anew when it changes, or at SIGHUP. Without a config file it hears
+// configWatch reads the protect blocks of the config file again when it changes, or at SIGHUP. Without a config file it hears
 // SIGHUP and says that there is nothing to do.
 type configWatch struct {
 	flags  config.Flags
@@ -56,8 +56,8 @@ func markOf(path string) (m fileMark, ok bool) {
 	return m, true
 }
 
-// hearHangup takes SIGHUP, which ends other commands, and keeps a pipe that nobody reads any more, such as that of standard
-// error behind a closed terminal, from ending Risso.
+// hearHangup takes SIGHUP, which ends other commands, and keeps a pipe that is no longer read, such as that of standard
+// error after a terminal was closed, from ending Risso.
 func hearHangup() chan os.Signal {
 	hup := make(chan os.Signal, 1)
 	signal.Reset(syscall.SIGHUP)
@@ -73,7 +73,7 @@ func newConfigWatch(f config.Flags, list []config.Watched, guard *protect.Guard,
 	return c
 }
 
-// hasTerminal says whether this process belongs to a terminal.
+// hasTerminal reports whether this process belongs to a terminal.
 func hasTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *configWatch) run(ctx context.Context) error {
 				continue
 			}
 			now, there := markOf(c.flags.ConfigFile)
-			if there && now == c.seen && now != c.read { // one that is gone for a moment is being written anew
+			if there && now == c.seen && now != c.read { // one that is gone for a moment is being rewritten
 				c.read = now
 				c.again(ctx, false)
 			}
@@ -108,8 +108,8 @@ func (c *configWatch) run(ctx context.Context) error {
 	}
 }
 
-// hangup takes SIGHUP: who sends it to a server wants it to read its files anew, and one that watches does not end because
-// somebody closed a window.
+// hangup takes SIGHUP: sent to a server it means to reread its files, and a server that watches does not end because
+// a window was closed.
 func (c *configWatch) hangup(ctx context.Context) {
 	if c.tty && !hasTerminal() {
 		c.tty = false
@@ -123,7 +123,7 @@ func (c *configWatch) hangup(ctx context.Context) {
 	c.again(ctx, true)
 }
 
-// again reads the file. What is wrong with it is told, and nothing changes then.
+// again reads the file. Errors in it are reported, and nothing changes then.
 func (c *configWatch) again(ctx context.Context, asked bool) {
 	now, list, err := c.flags.Resolve()
 	if err == nil {
@@ -150,8 +150,8 @@ func (c *configWatch) again(ctx context.Context, asked bool) {
 	}
 }
 
-// keep gives the servers that are watched, with the protection that the file says now. One that the file does not name any
-// more stays as it is: it is watched until the next start.
+// keep returns the servers that are watched, with the protection in the file now. One that the file no longer names
+// stays as it is: it is watched until the next start.
 func (c *configWatch) keep(list []config.Watched) []config.Watched {
 	out := slices.Clone(c.list)
 	for i := range out {

@@ -32,7 +32,7 @@ import (
 // gcPercent is how much the heap may grow between two collections of garbage.
 const gcPercent = 50
 
-// Parts are what the daemon keeps running, for who shows them.
+// Parts are what the daemon keeps running, for those that show them.
 type Parts struct {
 	Settings   config.Settings
 	Numbers    *series.Store
@@ -49,8 +49,8 @@ type Parts struct {
 // Face shows the parts to those who connect to ln, until ctx ends.
 type Face func(ctx context.Context, ln net.Listener, p Parts) error
 
-// Run is the story of risso serve: open what is kept, take the address, watch, serve, and end in order. What is to be told to who
-// started it goes to out.
+// Run is the story of risso serve: open what is kept, take the address, watch, serve, and end in order. Messages for the
+// user who started it go to out.
 func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	set, err := f.Settings()
 	if err != nil {
@@ -76,7 +76,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	// Risso makes little garbage: to collect it at half the usual growth costs next to nothing and keeps the process small.
 	debug.SetGCPercent(gcPercent)
 	// Questions take as many of Go's processors as may be worked on at once. So many more let collectors begin at once; the
-	// system shares the machine's own among them, and favours who slept.
+	// system shares the machine's own among them, and favours those that slept.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + max(set.Limits.AtOnce, 2))
 	w := newWatch(logger)
 	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.Data, "series"), Retention: set.Retention, Logger: logger, OnEvent: w.Event})
@@ -118,7 +118,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	c := newConfigWatch(f, set.Servers, guard, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
-	case <-w.begun: // whoever asks now is told of every server
+	case <-w.begun: // requests now see every server
 	case <-gctx.Done():
 		return inOrder(ctx, g.Wait())
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestInOrder: a stop that was asked for is no failure, whatever was under way; all else stays one.
+// TestInOrder: a stop that was asked for is no failure, whatever was under way; everything else stays one.
 func TestInOrder(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()

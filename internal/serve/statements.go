@@ -23,7 +23,7 @@ const keepMinutes = 35 * 24 * time.Hour
 // statements follows what runs on all watched servers.
 type statements struct {
 	store   events.Store  // nil: there is none
-	missing fleet.Trouble // why there is none, and what mends it
+	missing fleet.Trouble // why there is none, and its remedy
 	list    []history.Source
 }
 
@@ -93,7 +93,7 @@ func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch,
 	group.Go(ctx, c)
 }
 
-// begin tells what is to be told about the store, and keeps it small while ctx lasts.
+// begin reports what there is to report about the store, and keeps it small while ctx lasts.
 func (s *statements) begin(ctx context.Context, group *collect.Group, w *watch, set config.Settings) {
 	if s.missing.Why != "" && set.Statements.Mode != string(history.Off) {
 		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Text: "statements are not kept: " + s.missing.Why})

@@ -33,7 +33,7 @@ type watch struct {
 	queue  chan func(context.Context, *state.Store) error // what the journal still has to write
 	self   *selfMeter
 	pulse  *collect.Pulse
-	begun  chan struct{} // closed when all that is watched stands on the board
+	begun  chan struct{} // closed when all that is watched is on the board
 }
 
 // journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
@@ -47,7 +47,7 @@ func newWatch(logger *slog.Logger) *watch {
 	return w
 }
 
-// notLooked tells that Risso itself was late: what servers did meanwhile is not known.
+// notLooked reports that Risso itself was late: what servers did meanwhile is not known.
 func (w *watch) notLooked(from, to time.Time) {
 	form := "15:04:05"
 	if to.Sub(from) > 12*time.Hour {
@@ -109,7 +109,7 @@ func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
 const pruneEvery = time.Hour
 
 // journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again for
-// a while, for a full disk may be emptied.
+// a while, because a full disk may be emptied.
 func (w *watch) journal(ctx context.Context, facts *state.Store, retention time.Duration) {
 	prune := time.NewTicker(pruneEvery)
 	defer prune.Stop()
@@ -238,7 +238,7 @@ func (w *watch) watchHost(ctx context.Context, group *collect.Group, set config.
 	id := h.Identity()
 	instance := fleet.Instance{ID: id.ID(), Name: id.Hostname, Kind: fleet.KindHost, Address: id.Hostname, Version: id.OS}
 	for _, s := range set.Servers {
-		if s.Instance.ID == instance.ID { // a server that bears the host's name
+		if s.Instance.ID == instance.ID { // a server with the host's name
 			instance.ID = "host-" + instance.ID
 		}
 	}
@@ -289,7 +289,7 @@ func (s *seriesSink) Append(t int64, metrics []fleet.Metric, values []float64, l
 // firstContactTime is how long servers have to answer at the start.
 const firstContactTime = 3 * time.Second
 
-// FirstContact tries each server once, all at the same time, so that a wrong password is told at once and not
+// FirstContact tries each server once, all at the same time, so that a wrong password is reported immediately and not
 // found on a page. It fails only when the trouble of every server is hopeless.
 func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, hopeless func(mysql.Class) bool) error {
 	errs := make([]error, len(servers))

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Classes of bytes, as the main loop tells them apart.
+// Classes of bytes, as the main loop distinguishes them.
 const (
 	clOther = iota // copied as it is
 	clWord         // letters, $, and all bytes from 0x80 (UTF-8 or latin1 identifiers)
@@ -63,8 +63,8 @@ const (
 	high = 0x8080808080808080
 )
 
-// words8 tells which of the eight bytes of x can be part of an identifier or number (letters, digits, _, $ and
-// all from 0x80), which are digits, and gives x with its ASCII letters in lower case.
+// words8 reports which of the eight bytes of x can be part of an identifier or number (letters, digits, _, $ and
+// all from 0x80), which are digits, and returns x with its ASCII letters in lower case.
 func words8(x uint64) (word, digit, low uint64) {
 	y := x &^ high
 	t := y | 0x20*ones
@@ -77,19 +77,19 @@ func words8(x uint64) (word, digit, low uint64) {
 	return word, digit, low
 }
 
-// has8 tells which bytes of x equal c; only the lowest one set is sure.
+// has8 reports which bytes of x equal c; only the lowest one set is sure.
 func has8(x uint64, c byte) uint64 {
 	y := x ^ uint64(c)*ones
 	return (y - ones) &^ y & high
 }
 
-// digits8 tells how many of the eight bytes of x, from the first, are digits.
+// digits8 reports how many of the eight bytes of x, from the first, are digits.
 func digits8(x uint64) int {
-	y := x ^ '0'*ones // a digit's byte is 0 to 9 now; behind the first other byte nothing is sure
+	y := x ^ '0'*ones // a digit's byte is 0 to 9 now; after the first other byte nothing is sure
 	return bits.TrailingZeros64((y+(0x80-10)*ones|y)&high) >> 3
 }
 
-// load8 gives the eight bytes from i, zeros where s ends before.
+// load8 returns the eight bytes from i, zeros where s ends before.
 func load8(s []byte, i int) uint64 {
 	if i+8 <= len(s) {
 		return binary.LittleEndian.Uint64(s[i:])
@@ -108,7 +108,7 @@ func loadEnd(s []byte, i int) uint64 {
 	return x
 }
 
-// stringEnd gives the place after the closing quote of the string, or quoted identifier, that opens at i.
+// stringEnd returns the place after the closing quote of the string, or quoted identifier, that opens at i.
 // A doubled quote is a quote; a backslash escapes, except between backticks. Without an end it is len(s).
 func stringEnd(s []byte, i int) int {
 	esc := byte('\\')
@@ -119,8 +119,8 @@ func stringEnd(s []byte, i int) int {
 	return end
 }
 
-// quoteEnd gives the place after the quote that closes the one at i, and whether there is one. esc escapes what follows
-// it; where nothing does, it is the quote itself.
+// quoteEnd returns the place after the quote that closes the one at i, and whether there is one. esc escapes what follows
+// it; if nothing does, it is the quote itself.
 func quoteEnd(s []byte, i int, esc byte) (end int, closed bool) {
 	q := s[i]
 	i++
@@ -157,7 +157,7 @@ func quoteEnd(s []byte, i int, esc byte) (end int, closed bool) {
 	return len(s), false
 }
 
-// numberEnd gives the place after the number or the identifier that begins with the digit at i.
+// numberEnd returns the place after the number or the identifier that begins with the digit at i.
 // `2fa` is an identifier, `1e5`, `1.`, `0x1F` and `0b01` are numbers, as the servers have it.
 func numberEnd(s []byte, i int) (end int, number bool) {
 	j := i
@@ -194,14 +194,14 @@ func numberEnd(s []byte, i int) (end int, number bool) {
 	return j, true
 }
 
-// fractionEnd gives the place after the fraction, and its exponent, whose point is at i.
+// fractionEnd returns the place after the fraction, and its exponent, whose point is at i.
 func fractionEnd(s []byte, i int) int {
 	for i++; i < len(s) && isDigit(s[i]); i++ {
 	}
 	return exponentEnd(s, i)
 }
 
-// exponentEnd gives the place after an exponent at i, or i.
+// exponentEnd returns the place after an exponent at i, or i.
 func exponentEnd(s []byte, i int) int {
 	if i+1 >= len(s) || s[i]|0x20 != 'e' {
 		return i
@@ -227,7 +227,7 @@ func wordEnd(s []byte, i int) int {
 	return i
 }
 
-// commentEnd gives the place after the comment that opens at i, and whether one does.
+// commentEnd returns the place after the comment that opens at i, and whether one does.
 // An executable comment (/*! and MariaDB's /*M!) is code, not a comment.
 func commentEnd(s []byte, i int) (int, bool) {
 	switch s[i] {
@@ -245,7 +245,7 @@ func commentEnd(s []byte, i int) (int, bool) {
 	return i, false
 }
 
-// lineEnd gives the place of the line end after i.
+// lineEnd returns the place of the line end after i.
 func lineEnd(s []byte, i int) int {
 	if k := bytes.IndexByte(s[i:], '\n'); k >= 0 {
 		return i + k
@@ -253,7 +253,7 @@ func lineEnd(s []byte, i int) int {
 	return len(s)
 }
 
-// blockEnd gives the place after the next */ from i.
+// blockEnd returns the place after the next */ from i.
 func blockEnd(s []byte, i int) int {
 	for {
 		k := bytes.IndexByte(s[min(i, len(s)):], '/')
@@ -267,8 +267,8 @@ func blockEnd(s []byte, i int) int {
 	}
 }
 
-// execEnd gives the place after the opening of an executable comment at i with its version (/*!80013, /*M!101100),
-// or 0 where none opens.
+// execEnd returns the place after the opening of an executable comment at i with its version (/*!80013, /*M!101100),
+// or 0 if none opens.
 func execEnd(s []byte, i int) int {
 	j := i + 2
 	if j < len(s) && (s[j] == 'M' || s[j] == 'm') {
@@ -282,7 +282,7 @@ func execEnd(s []byte, i int) int {
 	return j
 }
 
-// skipBlank gives the place of the first byte from i that is neither blank nor in a comment.
+// skipBlank returns the place of the first byte from i that is neither blank nor in a comment.
 func skipBlank(s []byte, i int) int {
 	for i < len(s) {
 		switch classOf[s[i]] {

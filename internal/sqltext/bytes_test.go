@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// letter tells what an unquoted name may hold. Source: MySQL manual, "Schema Object Names"; bytes from 0x80 are parts of letters.
+// letter reports what an unquoted name may hold. Source: MySQL manual, "Schema Object Names"; bytes from 0x80 are parts of letters.
 func letter(c byte) bool {
 	return strings.IndexByte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$", c) >= 0 || c >= 0x80
 }

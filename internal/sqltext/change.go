@@ -26,7 +26,7 @@ type Change struct {
 	Checks      []Ident // that it adds under a name
 }
 
-// InSchema tells whether what is changed belongs to a schema: to the session's where its name has none.
+// InSchema reports whether what is changed belongs to a schema: to the session's where its name has none.
 func (c Change) InSchema() bool {
 	switch c.Kind {
 	case "TABLE", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SEQUENCE", "PACKAGE", "PACKAGE BODY", "LIBRARY":
@@ -35,10 +35,10 @@ func (c Change) InSchema() bool {
 	return false
 }
 
-// ReadChange reads what a statement changes; ok is false where that is neither a definition nor rows (SET, GRANT, ANALYZE),
-// or where it says not what. Unlike ReadCreate it does not check the rest of the statement: it is for texts that a server ran.
-// Tables and programs that a view, a trigger or a routine uses are not changed by making it; of a DELETE or UPDATE of several
-// tables those that it only reads may be among the names. Places of names are told of definitions, not of rows. Sources: MySQL
+// ReadChange reads what a statement changes; ok is false if that is neither a definition nor rows (SET, GRANT, ANALYZE),
+// or if it does not say what. Unlike ReadCreate it does not check the rest of the statement: it is for texts that a server ran.
+// Making a view, a trigger or a routine does not change the tables and programs that it uses; for a DELETE or UPDATE of several
+// tables those that it only reads may be among the names. Names have places in definitions, not in changes of rows. Sources: MySQL
 // manual, "Data Definition Statements"; MariaDB documentation, "Data Definition".
 func (d Dialect) ReadChange(text string) (c Change, ok bool) {
 	verb := Verb([]byte(text))
@@ -129,7 +129,7 @@ func (r *reader) idents() []Ident {
 	return several(r.ident, func() bool { return r.accept(",") })
 }
 
-// several reads names by one as long as next passes over what is between two of them.
+// several reads names by one as long as next skips what is between two of them.
 func several(one func() (Ident, bool), next func() bool) (out []Ident) {
 	for {
 		n, ok := one()
@@ -142,7 +142,7 @@ func several(one func() (Ident, bool), next func() bool) (out []Ident) {
 	}
 }
 
-// readRenames reads RENAME TABLE and RENAME USER from behind the verb.
+// readRenames reads RENAME TABLE and RENAME USER from after the verb.
 func (r *reader) readRenames(c *Change) {
 	one := r.ident
 	switch {
@@ -170,10 +170,10 @@ func (r *reader) readRenames(c *Change) {
 	}
 }
 
-// otherKinds are what definitions are about beside those in kinds.
+// otherKinds are what definitions are about besides those in kinds.
 var otherKinds = [][]string{{"TABLES"}, {"INDEX"}, {"SPATIAL", "REFERENCE", "SYSTEM"}, {"RESOURCE", "GROUP"}, {"UNDO", "TABLESPACE"}, {"TABLESPACE"}, {"LOGFILE", "GROUP"}, {"SERVER"}, {"LIBRARY"}, {"INSTANCE"}}
 
-// readDefinition reads CREATE, ALTER and DROP from behind the verb.
+// readDefinition reads CREATE, ALTER and DROP from after the verb.
 func (r *reader) readDefinition(c *Change) {
 	c.OrReplace = r.accept("OR", "REPLACE")
 	ignore := r.definedAs(c)
@@ -261,7 +261,7 @@ func (r *reader) definedAs(c *Change) (ignore bool) {
 	return ignore
 }
 
-// readAlter reads what ALTER TABLE says behind the table's name.
+// readAlter reads what ALTER TABLE says after the table's name.
 func (r *reader) readAlter(c *Change) {
 	also := func() {
 		c.More, c.Moves = true, true
@@ -333,7 +333,7 @@ func (r *reader) readConstraint(c *Change) {
 	r.i = max(begin, r.i-1)
 }
 
-// filled tells whether a query follows in the definition of a table.
+// filled reports whether a query follows in the definition of a table.
 func (r *reader) filled() bool {
 	for depth := 0; r.i < len(r.t); r.i++ {
 		switch {
@@ -357,7 +357,7 @@ func (r *reader) accountName() (Ident, bool) {
 // accounts reads a list of accounts, each with what may be said of it.
 func (r *reader) accounts() []Ident { return several(r.accountName, r.toNextAccount) }
 
-// toNextAccount passes over how an account is identified, to the next one of the list; what follows the list is for all of them.
+// toNextAccount skips how an account is identified, to the next one of the list; what follows the list is for all of them.
 func (r *reader) toNextAccount() bool {
 	for depth := 0; r.i < len(r.t); r.i++ {
 		switch {

@@ -7,8 +7,8 @@ import "bytes"
 // them in literals, lists, rows and comments only is named by comparing the text between; any other goes through a
 // Fingerprinter. Both ways give the same number, which a fuzz test holds.
 //
-// The zero value is ready; it belongs to one goroutine. The tree is bounded (a few megabytes, then it is begun anew);
-// the fingerprints are kept all, since their numbers were given out.
+// The zero value is ready; it belongs to one goroutine. The tree is bounded (a few megabytes, then it is started over);
+// all fingerprints are kept, since their numbers were handed out.
 type Classifier struct {
 	// MergeNumbered is that of Fingerprinter. It must not change once a statement was classified.
 	MergeNumbered bool
@@ -22,8 +22,8 @@ type Classifier struct {
 	buf    []byte
 }
 
-// Classify gives the number of the statement's fingerprint: 0 for the first, then 1 and so on, so that classes can be
-// kept in a slice. Where the answer equals what Len was before, the fingerprint is new.
+// Classify returns the number of the statement's fingerprint: 0 for the first, then 1 and so on, so that classes can be
+// kept in a slice. If the result equals what Len was before, the fingerprint is new.
 func (c *Classifier) Classify(stmt []byte) int {
 	i := skipBlank(stmt, 0)
 	if i > 0 && c.f.leading(stmt, i) == 0 {
@@ -56,7 +56,7 @@ func (c *Classifier) Classify(stmt []byte) int {
 // Len is how many fingerprints have a number.
 func (c *Classifier) Len() int { return len(c.prints) }
 
-// Fingerprint gives the fingerprint of a number that Classify gave.
+// Fingerprint returns the fingerprint of a number that Classify returned.
 func (c *Classifier) Fingerprint(n int) string { return c.prints[n] }
 
 func (c *Classifier) known(fp []byte) int {
@@ -78,7 +78,7 @@ func (c *Classifier) known(fp []byte) int {
 
 const (
 	maxTemplate = 16 << 10 // bytes between the literals of a statement that is put into the tree
-	maxTree     = 8 << 20  // bytes of the tree, at which it is begun anew
+	maxTree     = 8 << 20  // bytes of the tree, at which it is started over
 )
 
 // Kinds of what may differ between statements of one class.
@@ -148,7 +148,7 @@ func (r *recorder) literal(s []byte, start, end int, out []byte) {
 	r.marks = append(r.marks, mark{kind, at, end})
 }
 
-// mayPrecede tells whether any literal can stand at i without being read as one with the byte before it.
+// mayPrecede reports whether any literal can stand at i without being read as one with the byte before it.
 func mayPrecede(s []byte, i int) bool {
 	if i == 0 {
 		return false
@@ -174,7 +174,7 @@ func mayFollow(s []byte, i int) bool {
 	return false
 }
 
-// contextual tells whether what stands before a literal gives some literals another meaning: IS NULL, LIMIT m, n,
+// contextual reports whether what precedes a literal gives some literals another meaning: IS NULL, LIMIT m, n,
 // _utf8 'x', and a sign, which belongs to a number (plain) but not to NULL.
 func contextual(out []byte, plain bool) bool {
 	if endsIn(out, "is ") || endsIn(out, "not ") || endsIn(out, "limit ") || endsIn(out, "limit") {
@@ -212,7 +212,7 @@ type elem struct {
 	next *node
 }
 
-// find gives the class of a statement, or -1 where the tree does not know it.
+// find returns the class of a statement, or -1 if the tree does not know it.
 func (n *node) find(s []byte) int {
 	i := 0
 walk:
@@ -241,7 +241,7 @@ walk:
 	}
 }
 
-// match gives the place after what of a kind is at i, if it is.
+// match returns the place after what of a kind is at i, if it is.
 func match(kind uint8, s []byte, i int) (int, bool) {
 	if kind == elRows {
 		return skipRows(s, i), true
@@ -306,12 +306,12 @@ func anyLiteral(s []byte, i int) (int, bool) {
 	return literalEnd(s, i)
 }
 
-// plainComment tells whether a comment is one like any other, and not one with a meaning to Append.
+// plainComment reports whether a comment is one like any other, and not one with a meaning to Append.
 func plainComment(c []byte) bool {
 	return !isToolkit(c) && !bytes.HasPrefix(c, []byte("/*repeat union"))
 }
 
-// insert puts a statement into the tree and gives how many bytes that took, roughly.
+// insert puts a statement into the tree and returns how many bytes that took, roughly.
 func (n *node) insert(s []byte, marks []mark, class int) (size int) {
 	at := 0
 	for _, m := range marks {
@@ -337,7 +337,7 @@ func (n *node) elem(kind uint8, size *int) *node {
 	return next
 }
 
-// after gives the node after text, which it makes where there is none.
+// after returns the node after text, which it makes if there is none.
 func (n *node) after(text []byte, size *int) *node {
 	for len(text) > 0 {
 		k := bytes.IndexByte(n.first, text[0])

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// otherLiterals are put in the place of literals; some are none, and must be seen as such.
+// otherLiterals replace literals; some are none, and must be seen as such.
 var otherLiterals = []string{"5", "-5", "'x'", "null", "_utf8'x'", "x'0f'", ".5", "1e5", "?", "''", "- 7", "true", "@a", "0x1g", "+.5e3", "--5", "-- 5\n", "n'x'",
 	"...", "5.", "(1,2)", "/*c*/5", "/*a.b:1/1*/", "\"y\"", "b'1'", "a", "5 ", " 6", "7,8", "5 offset 6", "not", "is null", "1e5e5", "2fa", "- - 5", "'it''s'", "'\\''", "(1),(2)", "*/", "/*!5", "'", "`", ")", "#\n", "_latin1", "limit 5"}
 
-// vary gives stmt with some of its literals and comments replaced.
+// vary returns stmt with some of its literals and comments replaced.
 func vary(stmt []byte, r *rand.Rand) []byte {
 	lx := lexer{s: stmt}
 	var out []byte

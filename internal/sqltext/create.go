@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ErrStatement is what errors about a statement that is not of the form that was asked for wrap.
+// ErrStatement is wrapped by errors about a statement that is not of the expected form.
 var ErrStatement = errors.New("this is no such statement")
 
-// Ident is a name as a statement has it; Schema is empty where it is left out.
+// Ident is a name as a statement has it; Schema is empty if it is left out.
 type Ident struct {
 	Schema, Name string
 	Begin, End   int // its place in the text; End 0: there is none
@@ -31,7 +31,7 @@ func (a Account) String() string {
 	return a.User + "@" + a.Host
 }
 
-// Create is what a CREATE says of itself.
+// Create is what a CREATE says about itself.
 type Create struct {
 	Kind        string // TABLE, VIEW, PACKAGE BODY and so on
 	Name        Ident  // of an account: the user as Name, see Account
@@ -49,7 +49,7 @@ type Create struct {
 	text        string
 	t           []Token // what is code
 	statements  []int   // of t: where the statements of a program begin
-	afterCreate int     // place in the text behind CREATE [OR REPLACE]
+	afterCreate int     // place in the text after CREATE [OR REPLACE]
 }
 
 // reader walks over a statement's code.
@@ -76,7 +76,7 @@ func (d Dialect) newReader(text string) (*reader, error) {
 	return r, nil
 }
 
-// at gives the token at i, or one that is nothing.
+// at returns the token at i, or one that is nothing.
 func (r *reader) at(i int) Token {
 	if i < 0 || i >= len(r.t) {
 		return Token{}
@@ -84,7 +84,7 @@ func (r *reader) at(i int) Token {
 	return r.t[i]
 }
 
-// is tells whether the token at i is a word, given in upper case.
+// is reports whether the token at i is a word, given in upper case.
 func (r *reader) is(i int, upper string) bool {
 	t := r.at(i)
 	return t.Kind == TokenWord && strings.EqualFold(t.Text, upper)
@@ -92,7 +92,7 @@ func (r *reader) is(i int, upper string) bool {
 
 func (r *reader) sign(i int, s string) bool { t := r.at(i); return t.Kind == TokenSign && t.Text == s }
 
-// accept passes over words where all of them follow.
+// accept skips words where all of them follow.
 func (r *reader) accept(words ...string) bool {
 	for k, w := range words {
 		if !r.is(r.i+k, w) && !r.sign(r.i+k, w) {
@@ -103,7 +103,7 @@ func (r *reader) accept(words ...string) bool {
 	return true
 }
 
-// acceptAny passes over one of several words.
+// acceptAny skips one of several words.
 func (r *reader) acceptAny(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return r.accept(w) })
 }
@@ -145,13 +145,13 @@ func (r *reader) account() (Account, bool) {
 	return a, true
 }
 
-// Value gives a string without its quotes and escapes, and any other token as it is.
+// Value returns a string without its quotes and escapes, and any other token as it is.
 func (d Dialect) Value(t Token) string {
 	if t.Kind != TokenString {
 		return t.Text
 	}
 	from := 0
-	if t.Text[0] == '_' { // a comment may stand behind the character set
+	if t.Text[0] == '_' { // a comment may follow the character set
 		from = skipBlank([]byte(t.Text), wordEnd([]byte(t.Text), 0))
 	}
 	i := from + strings.IndexAny(t.Text[from:], `'"`)
@@ -188,7 +188,7 @@ func (d Dialect) Value(t Token) string {
 	return b.String()
 }
 
-// group passes over the parentheses that open at the token at hand.
+// group skips the parentheses that open at the current token.
 func (r *reader) group() {
 	for depth := 0; r.i < len(r.t); {
 		switch {
@@ -203,7 +203,7 @@ func (r *reader) group() {
 	}
 }
 
-// Replace gives the edit that puts another definer in, or, where definer is empty, none at all: whoever makes it is it.
+// Replace returns the edit that puts another definer in, or, if definer is empty, none at all: then it is the account that makes it.
 func (c *Create) Replace(definer string) Edit {
 	if definer != "" {
 		definer = "DEFINER=" + definer
@@ -266,7 +266,7 @@ func (r *reader) shown(i int) string {
 	}
 }
 
-// modifiers reads from behind CREATE [OR REPLACE] to what it makes.
+// modifiers reads from after CREATE [OR REPLACE] to what it makes.
 func (r *reader) modifiers(c *Create) bool {
 	for {
 		switch {
@@ -363,7 +363,7 @@ func (r *reader) readRest(c *Create) error {
 	return nil
 }
 
-// past passes over all up to a word of this statement, each token of which f sees, and over that.
+// past skips everything up to and including a word of this statement; f sees each token.
 func (r *reader) past(word string, f func()) bool {
 	for r.i < len(r.t) && !r.sign(r.i, ";") {
 		if r.accept(word) {
@@ -375,7 +375,7 @@ func (r *reader) past(word string, f func()) bool {
 	return false
 }
 
-// characteristics passes over the parameters of a routine, what it returns, and what is said about it.
+// characteristics skips the parameters of a routine, what it returns, and what is said about it.
 func (r *reader) characteristics(c *Create) {
 	if r.sign(r.i, "(") {
 		r.group()
@@ -400,7 +400,7 @@ func (r *reader) characteristics(c *Create) {
 	}
 }
 
-// dataType passes over a type.
+// dataType skips a type.
 func (r *reader) dataType() {
 	for r.acceptAny("NATIONAL", "LONG", "ROW", "TYPE", "OF") {
 	}
@@ -425,7 +425,7 @@ func (r *reader) dataType() {
 }
 
 // readTable makes sure that nothing but columns, keys and options follow the name of a table: no rows of a query, no other
-// table's form, and notes folders of its own.
+// table's form, and notes its folders.
 func (r *reader) readTable(c *Create) error {
 	if !r.sign(r.i, "(") || r.is(r.i+1, "LIKE") || r.is(r.i+1, "SELECT") || r.sign(r.i+1, "(") {
 		return fmt.Errorf("%w: it has no list of columns, but %s", ErrStatement, r.shown(r.i))

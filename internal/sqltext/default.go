@@ -3,7 +3,7 @@ package sqltext
 import "strings"
 
 // ForDefault is a statement of this dialect as a server of the same flavour reads it at its default sql_mode: names in double quotes
-// stand in backticks, and a backslash that is one is doubled. What a mode changes besides quotes (|| with PIPES_AS_CONCAT) stays.
+// are put in backticks, and a literal backslash is doubled. What a mode changes besides quotes (|| with PIPES_AS_CONCAT) stays.
 func (d Dialect) ForDefault(text string) string {
 	if d.Postgres || !d.ANSIQuotes && !d.NoBackslash {
 		return text

@@ -13,7 +13,7 @@ type Dialect struct {
 	Oracle      bool // programs are written as MariaDB's sql_mode=ORACLE has them
 }
 
-// WithMode is the dialect under a sql_mode, as @@sql_mode gives it. Modes that stand for several count as these do.
+// WithMode is the dialect under a sql_mode, as @@sql_mode returns it. Combination modes count as their members.
 // Source: MySQL 5.7 manual and MariaDB documentation, "SQL Modes", combination modes.
 func (d Dialect) WithMode(mode string) Dialect {
 	d.ANSIQuotes, d.NoBackslash, d.Oracle = false, false, false
@@ -29,7 +29,7 @@ func (d Dialect) WithMode(mode string) Dialect {
 	return d
 }
 
-// escape is the byte that escapes what follows it behind the quote q; where nothing does, it is the quote itself.
+// escape is the byte that escapes what follows it after the quote q; if nothing does, it is the quote itself.
 func (d Dialect) escape(q byte) byte {
 	if q == '`' || d.NoBackslash || d.Postgres || q == '"' && d.ANSIQuotes {
 		return q
@@ -37,8 +37,8 @@ func (d Dialect) escape(q byte) byte {
 	return '\\'
 }
 
-// opening tells about the executable comment that opens at i: the place after its mark and version, 0 where none opens,
-// and whether the server runs it. MySQL reads five digits or, since 8.1, six; MariaDB passes over what is meant for MySQL
+// opening examines the executable comment that opens at i: the place after its mark and version, 0 if none opens,
+// and whether the server runs it. MySQL reads five digits or, since 8.1, six; MariaDB skips what is meant for MySQL
 // 5.7 to 9.x, and knows marks of its own. Source: sql/sql_lex.cc of both.
 func (d Dialect) opening(s []byte, i int) (end int, runs bool) {
 	if d.Postgres || i+2 >= len(s) || s[i] != '/' || s[i+1] != '*' {
@@ -66,5 +66,5 @@ func (d Dialect) opening(s []byte, i int) (end int, runs bool) {
 	return j + digits, d.Version == 0 || version <= d.Version && (!d.MariaDB || own || version < 50700 || version > 99999)
 }
 
-// readsM tells whether /*M! is executable.
+// readsM reports whether /*M! is executable.
 func (d Dialect) readsM() bool { return d.MariaDB || d.Version == 0 }

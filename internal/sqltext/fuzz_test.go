@@ -52,8 +52,8 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// settles tells whether a fingerprint made anew stays as it is. What the first one made of broken text (a quote that is
-// not closed, half an operator) may be read otherwise once more; then it must stay.
+// settles reports whether the fingerprint of a fingerprint stays as it is. What the first one made of broken text (a quote that is
+// not closed, half an operator) may be read differently the second time; then it must stay.
 func settles(f *Fingerprinter, fp []byte) bool {
 	for range 4 {
 		again := f.Append(nil, fp)
@@ -135,7 +135,7 @@ func TestFingerprintOfFingerprint(t *testing.T) {
 	}
 }
 
-// FuzzRename holds that readers of definitions take any text, that a renamed text is the text but for the names, and that
+// FuzzRename holds that readers of definitions take any text, that a renamed text is the text except for the names, and that
 // nothing is left to rename in it.
 func FuzzRename(f *testing.F) {
 	seeds(f)

@@ -12,7 +12,7 @@ type Grant struct {
 	Privileges []Ident // what is given, as it is written: Name; a column list belongs to it
 	On         int     // place of ON in the text; 0: roles are given
 	Object     Ident   // on which tables, with * for all; End is 0 of routines, proxies and roles
-	Schema     Ident   // of what is given on all of a schema: a pattern, see Like; End is 0 where it is not
+	Schema     Ident   // of what is granted on all of a schema: a pattern, see Like; End is 0 if it is not
 	To         Account
 	Grantable  bool // WITH GRANT OPTION
 }
@@ -57,7 +57,7 @@ func (d Dialect) ReadGrant(text string) (*Grant, error) {
 	}
 }
 
-// readObject reads what stands behind ON.
+// readObject reads what follows ON.
 func (r *reader) readObject(g *Grant) {
 	schema, table := r.at(r.i+1), r.at(r.i+3)
 	all := r.sign(r.i+3, "*")
@@ -70,7 +70,7 @@ func (r *reader) readObject(g *Grant) {
 	}
 }
 
-// toWord tells whether the word before the account stands here.
+// toWord reports whether the word before the account is here.
 func (r *reader) toWord(verb string) bool {
 	if verb == "REVOKE" {
 		return r.is(r.i, "FROM")
@@ -97,11 +97,11 @@ func (r *reader) readGrantee(g *Grant) error {
 	return nil
 }
 
-// Like tells whether a name is like the pattern of a GRANT on all of a schema, or of a replica's filter: _ stands for any letter and %
-// for any text, unless \ stands before it. Sources: MySQL manual and MariaDB documentation, "GRANT", database privileges, and
+// Like reports whether a name is like the pattern of a GRANT on all of a schema, or of a replica's filter: _ matches any letter and %
+// any text, unless \ precedes it. Sources: MySQL manual and MariaDB documentation, "GRANT", database privileges, and
 // "replicate_wild_do_table".
 func Like(pattern, name string) bool {
-	rest, from := "", "" // what is behind the last %, and of the name what it may begin with
+	rest, from := "", "" // what is after the last %, and of the name what it may begin with
 	open := false        // there was one
 	for {
 		p, n := oneLike(pattern, name)
@@ -115,7 +115,7 @@ func Like(pattern, name string) bool {
 			return true
 		case !open || from == "":
 			return false
-		default: // the % stands for more
+		default: // the % matches more
 			_, n = utf8.DecodeRuneInString(from) // by whole letters: a part of one is none
 			from = from[n:]
 			pattern, name = rest, from
@@ -123,7 +123,7 @@ func Like(pattern, name string) bool {
 	}
 }
 
-// oneLike gives how many bytes of a pattern stand for how many of a name: a letter, or \ with the letter behind it; 0 where they do not.
+// oneLike returns how many bytes of a pattern match how many of a name: a letter, or \ with the letter after it; 0 if they do not.
 func oneLike(pattern, name string) (p, n int) {
 	switch {
 	case pattern == "" || name == "":
@@ -140,7 +140,7 @@ func oneLike(pattern, name string) (p, n int) {
 	return p + 1, 1
 }
 
-// ExactSchema gives the one name that is like a pattern; ok is false where there are more.
+// ExactSchema returns the one name that is like a pattern; ok is false if there are more.
 func ExactSchema(pattern string) (name string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -157,13 +157,13 @@ func ExactSchema(pattern string) (name string, ok bool) {
 	return b.String(), true
 }
 
-// SchemaPattern gives the pattern that only one name is like.
+// SchemaPattern returns the pattern that matches only one name.
 func SchemaPattern(name string) string {
 	return strings.NewReplacer("_", `\_`, "%", `\%`, `\`, `\\`).Replace(name)
 }
 
-// Find gives the place in a text of words, or signs, that follow each other outside of quotes, comments and
-// parentheses; -1 where they do not.
+// Find returns the place in a text of words, or signs, that follow each other outside of quotes, comments and
+// parentheses; -1 if they do not.
 func (d Dialect) Find(text string, words ...string) (begin, end int) {
 	r := reader{d: d, text: text, t: d.Tokens(text)}
 	for depth := 0; r.i < len(r.t); r.i++ {
@@ -182,7 +182,7 @@ func (d Dialect) Find(text string, words ...string) (begin, end int) {
 	return -1, -1
 }
 
-// Has tells whether words follow each other in a text, as Find finds them.
+// Has reports whether words follow each other in a text, as Find finds them.
 func (d Dialect) Has(text string, words ...string) bool {
 	begin, _ := d.Find(text, words...)
 	return begin >= 0

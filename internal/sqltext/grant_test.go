@@ -46,7 +46,7 @@ func TestReadGrant(t *testing.T) {
 	}
 }
 
-// TestLike: what a name may be in a GRANT on all of a schema; a pattern of many % is no way to keep Risso busy.
+// TestLike: what a name may be in a GRANT on all of a schema; a pattern with many % cannot keep Risso busy.
 func TestLike(t *testing.T) {
 	for _, c := range []struct {
 		pattern, name string

@@ -2,7 +2,7 @@ package sqltext
 
 import "bytes"
 
-// The words that the main loop looks at more closely. All have at most eight bytes, so that a word is told by one
+// The words that the main loop looks at more closely. All have at most eight bytes, so that a word is recognized by one
 // comparison of 64 bits.
 const (
 	kwNone = iota
@@ -33,7 +33,7 @@ func pack(s string) uint64 { return loadEnd([]byte(s), 0) }
 // keywordHash spreads the words above over 256 places without a collision; a test holds it.
 const keywordHash = 0x9E3779B97F4A7C15
 
-// keywordOf gives for the hash of a word which keyword it may be.
+// keywordOf maps the hash of a word to the keyword that it may be.
 var keywordOf = func() (t [256]uint8) {
 	for k := 1; k < kwCount; k++ {
 		t[keywords[k]*keywordHash>>56] = uint8(k)
@@ -57,7 +57,7 @@ func setOf(words ...string) map[string]bool {
 	return m
 }
 
-// keyword does what keyword k asks for. The word was copied to out[start:o] and i stands after it.
+// keyword does what keyword k asks for. The word was copied to out[start:o] and i is after it.
 func (st *state) keyword(k uint8, s []byte, i int, out []byte, o, start, base int) (int, int) {
 	if start > base && (out[start-1] == '.' || out[start-1] == '@') {
 		return i, o // a name
@@ -119,7 +119,7 @@ func (st *state) keyword(k uint8, s []byte, i int, out []byte, o, start, base in
 	return i, o
 }
 
-// endsIn tells whether out ends in the words; they must begin where a word can.
+// endsIn reports whether out ends in the words; they must begin where a word can.
 func endsIn(out []byte, words string) bool {
 	n := len(out) - len(words)
 	return n >= 0 && string(out[n:]) == words && (n == 0 || !isWord(out[n-1]))
@@ -131,7 +131,7 @@ func (st *state) values(s []byte, i int, out []byte, o, start, base int) (int, i
 	if j >= len(s) || s[j] != '(' {
 		return i, o
 	}
-	constructor := false // of rows: it stands where a function cannot
+	constructor := false // of rows: it is where a function cannot be
 	if before := bytes.TrimRight(out[base:start], " "); len(before) == 0 {
 		constructor = true
 	} else if c := before[len(before)-1]; c == ')' || c == '`' || c == '/' || isWord(c) && !operatorWord(before) {
@@ -159,7 +159,7 @@ func (st *state) values(s []byte, i int, out []byte, o, start, base int) (int, i
 	return i, o
 }
 
-// rowsAt gives the place of what should be the parenthesis after VALUES, and whether MySQL's ROW stands before it:
+// rowsAt returns the place of what should be the parenthesis after VALUES, and whether MySQL's ROW precedes it:
 // VALUES ROW(1,2), ROW(3,4).
 func rowsAt(s []byte, i int) (int, bool) {
 	j := skipBlank(s, i)
@@ -171,7 +171,7 @@ func rowsAt(s []byte, i int) (int, bool) {
 	return j, false
 }
 
-// operatorWord tells whether out ends in a word that an expression follows.
+// operatorWord reports whether out ends in a word that an expression follows.
 func operatorWord(out []byte) bool {
 	k := len(out)
 	for k > 0 && len(out)-k <= maxKeyword && isWord(out[k-1]) {
@@ -180,7 +180,7 @@ func operatorWord(out []byte) bool {
 	return len(out)-k <= maxKeyword && beforeExpr[string(out[k:])]
 }
 
-// limitEnd gives the place after the literals of LIMIT n, LIMIT m, n or LIMIT n OFFSET m, where they are literals.
+// limitEnd returns the place after the literals of LIMIT n, LIMIT m, n or LIMIT n OFFSET m, if they are literals.
 func limitEnd(s []byte, i int) (int, bool) {
 	end, ok := literalEnd(s, skipBlank(s, i))
 	if !ok {
@@ -200,7 +200,7 @@ func limitEnd(s []byte, i int) (int, bool) {
 	return end, true
 }
 
-// literalEnd gives the place after the literal at i, without a sign.
+// literalEnd returns the place after the literal at i, without a sign.
 func literalEnd(s []byte, i int) (int, bool) {
 	if i >= len(s) {
 		return i, false
@@ -246,7 +246,7 @@ func literalEnd(s []byte, i int) (int, bool) {
 	return i, false
 }
 
-// literalList gives the place after the list in parentheses at i, when all in it is literals, commas and
+// literalList returns the place after the list in parentheses at i, when all in it is literals, commas and
 // parentheses. A list without its end ends with the statement.
 func literalList(s []byte, i int) (int, bool) {
 	depth, operand := 0, false
@@ -314,7 +314,7 @@ func literalList(s []byte, i int) (int, bool) {
 	return i, true
 }
 
-// nextRow gives the place of the parenthesis of the row after a comma at i.
+// nextRow returns the place of the parenthesis of the row after a comma at i.
 func nextRow(s []byte, i int) (int, bool) {
 	j := skipBlank(s, i)
 	if j >= len(s) || s[j] != ',' {
@@ -329,7 +329,7 @@ func nextRow(s []byte, i int) (int, bool) {
 	return j, j < len(s) && s[j] == '('
 }
 
-// skipRows passes over rows, whatever is in them.
+// skipRows skips rows, whatever is in them.
 func skipRows(s []byte, i int) int {
 	for {
 		j, ok := nextRow(s, i)
@@ -340,7 +340,7 @@ func skipRows(s []byte, i int) int {
 	}
 }
 
-// skipLiteralRows passes over rows that hold literals only.
+// skipLiteralRows skips rows that hold literals only.
 func skipLiteralRows(s []byte, i int) int {
 	for {
 		j, ok := nextRow(s, i)
@@ -354,7 +354,7 @@ func skipLiteralRows(s []byte, i int) int {
 	}
 }
 
-// groupEnd gives the place after the parenthesis that closes the one at i.
+// groupEnd returns the place after the parenthesis that closes the one at i.
 func groupEnd(s []byte, i int) int {
 	for depth := 0; i < len(s); {
 		switch classOf[s[i]] {
@@ -381,13 +381,13 @@ func groupEnd(s []byte, i int) int {
 	return i
 }
 
-// charsets are the names that may stand before a string with an underscore: all of MySQL 5.7 to 9 and MariaDB.
+// charsets are the names that may precede a string with an underscore: all of MySQL 5.7 to 9 and MariaDB.
 var charsets = setOf("armscii8", "ascii", "big5", "binary", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852",
 	"cp866", "cp932", "dec8", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "geostd8", "greek", "hebrew", "hp8",
 	"keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman", "sjis", "swe7", "tis620",
 	"ucs2", "ujis", "utf16", "utf16le", "utf32", "utf8", "utf8mb3", "utf8mb4")
 
-// charsetLiteral gives the place after a string with its character set, such as _utf8mb4'x' or _binary 0x0F, at i.
+// charsetLiteral returns the place after a string with its character set, such as _utf8mb4'x' or _binary 0x0F, at i.
 func charsetLiteral(s []byte, i int) (int, bool) {
 	end := i + 1
 	var name [maxKeyword]byte

@@ -12,15 +12,15 @@ type token struct {
 const (
 	tkEnd    = iota
 	tkWord   // a word without quotes
-	tkTick   // a name in backticks, or in double quotes where these are for names
+	tkTick   // a name in backticks, or in double quotes if these are for names
 	tkString // a string, with its character set
 	tkNumber
-	tkVariable // the name behind @: of a user's variable, or the host of an account
+	tkVariable // the name after @: of a user's variable, or the host of an account
 	tkParam    // $1; PostgreSQL
 	tkSign     // one byte of anything else
 	tkBlank    // from here on, what is no code
 	tkComment
-	tkMark // what opens an executable comment, with its version, or closes it: what stands between is code
+	tkMark // what opens an executable comment, with its version, or closes it: what is between is code
 )
 
 // lexer cuts a text into tokens: all of them together are the text.
@@ -31,7 +31,7 @@ type lexer struct {
 	exec bool // within an executable comment
 }
 
-// next gives the next token that is code.
+// next returns the next token that is code.
 func (lx *lexer) next() token {
 	for {
 		for lx.i < len(lx.s) && isSpace(lx.s[lx.i]) {
@@ -43,7 +43,7 @@ func (lx *lexer) next() token {
 	}
 }
 
-// any gives the next token; at the end an empty one of the kind tkEnd, again and again.
+// any returns the next token; at the end an empty one of the kind tkEnd, again and again.
 func (lx *lexer) any() token {
 	i, s := lx.i, lx.s
 	if i >= len(s) {
@@ -99,7 +99,7 @@ func (lx *lexer) comment(t *token) {
 		t.kind = tkComment
 		nested := 0
 		if mark > 0 {
-			nested = 1 // one level, where the comment is passed over for its version
+			nested = 1 // one level, where the comment is skipped for its version
 		} else if lx.d.Postgres {
 			nested = len(s)
 		}
@@ -107,7 +107,7 @@ func (lx *lexer) comment(t *token) {
 	}
 }
 
-// nestedEnd gives the place after the */ that closes a comment whose text begins at i, in which others may stand.
+// nestedEnd returns the place after the */ that closes a comment whose text begins at i, which may contain others.
 func nestedEnd(s []byte, i, most int) (end int, open bool) {
 	for depth := 0; i+1 < len(s); {
 		switch {
@@ -136,12 +136,12 @@ func (lx *lexer) quoted(t *token, i int) {
 	}
 }
 
-// behindAt tells whether an @ that is no part of @@ stands right before i.
+// behindAt reports whether an @ that is not part of @@ is right before i.
 func (lx *lexer) behindAt(i int) bool {
 	return i > 0 && lx.s[i-1] == '@' && (i < 2 || lx.s[i-2] != '@')
 }
 
-// word reads a word, a number, a string with what stands before its quote, or a variable's name.
+// word reads a word, a number, a string with what precedes its quote, or a variable's name.
 func (lx *lexer) word(t *token) {
 	s, i := lx.s, t.start
 	c := s[i]
@@ -204,7 +204,7 @@ func (lx *lexer) introduced(t *token) {
 	}
 }
 
-// dollarQuotes tells whether $$ quotes: MySQL 9 has it for programs in other languages, PostgreSQL for all strings.
+// dollarQuotes reports whether $$ quotes: MySQL 9 has it for programs in other languages, PostgreSQL for all strings.
 func (d Dialect) dollarQuotes() bool { return d.Postgres || !d.MariaDB && d.Version >= 90000 }
 
 // dollar reads $1 of PostgreSQL, or a string between dollars: $$…$$, $tag$…$tag$.
@@ -232,13 +232,13 @@ func (lx *lexer) dollar(t *token) bool {
 	return false
 }
 
-// text gives the bytes of a token.
+// text returns the bytes of a token.
 func (lx *lexer) text(t token) []byte { return lx.s[t.start:t.end] }
 
-// is tells whether a token is the word, given in lower case.
+// is reports whether a token is the word, given in lower case.
 func (lx *lexer) is(t token, low string) bool {
 	return t.kind == tkWord && equalFold(lx.text(t), low)
 }
 
-// sign tells whether a token is the byte c.
+// sign reports whether a token is the byte c.
 func (lx *lexer) sign(t token, c byte) bool { return t.kind == tkSign && lx.s[t.start] == c }

@@ -1,7 +1,7 @@
 package sqltext
 
-// Group gives what stands between the parenthesis with which t begins and the one that closes it, and what follows; ok is
-// false where t begins otherwise, or ends before.
+// Group returns what is between the parenthesis with which t begins and the one that closes it, and what follows; ok is
+// false if t begins otherwise, or ends before.
 func Group(t []Token) (inside, rest []Token, ok bool) {
 	depth := 0
 	for i, x := range t {
@@ -41,7 +41,7 @@ func Elements(t []Token) (list [][]Token) {
 	return append(list, t[from:])
 }
 
-// Words gives the words outside of parentheses that are not quoted.
+// Words returns the words outside of parentheses that are not quoted.
 func Words(t []Token) (words []string) {
 	depth := 0
 	for _, x := range t {

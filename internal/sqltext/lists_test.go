@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLists: parentheses, commas outside of them, words, and where they stand.
+// TestLists: parentheses, commas outside of them, words, and their places.
 func TestLists(t *testing.T) {
 	join := func(list []Token) string {
 		var words []string
@@ -127,7 +127,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestDefinitions: what may stand in a definition of a table, and what makes it more than one.
+// TestDefinitions: what may be in a definition of a table, and what makes it more than one.
 func TestDefinitions(t *testing.T) {
 	for text, good := range map[string]bool{
 		"CREATE TABLE t (a INT)": true, "CREATE TABLE t (a INT) ENGINE=InnoDB COMMENT='SELECT'": true, "CREATE TABLE t (a INT) WITH SYSTEM VERSIONING": true, "CREATE TABLE t (a INT, FULLTEXT KEY (a) WITH PARSER ngram)": true, "CREATE TABLE t (a INT) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1))": true,

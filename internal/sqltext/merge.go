@@ -3,7 +3,7 @@ package sqltext
 import "bytes"
 
 // MergeTables is a fingerprint in which tables and schemas whose names differ in numbers or hashes only have one name:
-// orders_1, orders_2 and orders_202601 are orders_?, and so is orders_ with an MD5 behind it. All else stays.
+// orders_1, orders_2 and orders_202601 are orders_?, and so is orders_ followed by an MD5. All else stays.
 func MergeTables(fingerprint []byte) []byte {
 	out := fingerprint
 	done := map[string]bool{}
@@ -24,7 +24,7 @@ func MergeTables(fingerprint []byte) []byte {
 // hashLen is how many hexadecimal digits a part of a name has at least that is taken for a hash: those of a CRC32.
 const hashLen = 8
 
-// mergedName is a name with "?" in the place of each number and each hash.
+// mergedName is a name with "?" in place of each number and each hash.
 func mergedName(name string) string {
 	var out []byte
 	for i := 0; i < len(name); {
@@ -48,7 +48,7 @@ func mergedName(name string) string {
 
 func isWordPart(c byte) bool { return c >= 0x80 || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// isHash tells a part of a name that is of hexadecimal digits, long enough, and no word.
+// isHash recognizes a part of a name that is of hexadecimal digits, long enough, and no word.
 func isHash(s string) bool {
 	digits := 0
 	for i := range len(s) {
@@ -73,7 +73,7 @@ func appendWithoutNumbers(out []byte, s string) []byte {
 	return out
 }
 
-// replaceName replaces a name where it stands as a whole.
+// replaceName replaces a name where it occurs as a whole.
 func replaceName(text, name, with []byte) []byte {
 	var out []byte
 	for i := 0; ; {

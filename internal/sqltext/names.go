@@ -2,8 +2,8 @@ package sqltext
 
 import "strings"
 
-// NamesIn gives a statement's first word and all the names in it, in lower case. Texts in double quotes, which may be names,
-// give some too many.
+// NamesIn returns a statement's first word and all the names in it, in lower case. Texts in double quotes, which may be names,
+// may add too many.
 func NamesIn(statement string) (first string, names map[string]bool) {
 	names = map[string]bool{}
 	for _, t := range Tokens(statement) {

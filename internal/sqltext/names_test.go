@@ -2,7 +2,7 @@ package sqltext
 
 import "testing"
 
-// TestNamesIn: who waits for a table is known by the first word and the names of its statement, whatever comments stand before it.
+// TestNamesIn: who waits for a table is known by the first word and the names of its statement, whatever comments precede it.
 func TestNamesIn(t *testing.T) {
 	for statement, want := range map[string]string{
 		"-- it's\nALTER TABLE `a``b`.c ADD d INT":       "alter",

@@ -1,6 +1,6 @@
 package sqltext
 
-// HasPlaceholders says whether a statement has ? for values that are not in it, as the text of a prepared statement has. Those
+// HasPlaceholders reports whether a statement has ? for values that are not in it, as the text of a prepared statement has. Those
 // within strings, quoted names and comments are none.
 func HasPlaceholders(stmt []byte) bool {
 	for i := 0; i < len(stmt); {

@@ -4,7 +4,7 @@ import "bytes"
 
 // AppendPlain appends the plain form of a fingerprint: what is left of it when the spelling that the server's own
 // digest does not keep is taken away. It has one way to set blanks, no quotes around plain names, one word where the
-// servers know several (DISTINCT for DISTINCTROW), and ?+ for literals in a row. Two statements that differ only in
+// servers know several (DISTINCT for DISTINCTROW), and ?+ for several literals in a row. Two statements that differ only in
 // these have one plain form. ClassID of it is the name of a statement in all tools: it is the same from a slow log,
 // and from performance_schema by AppendDigestText.
 func AppendPlain(dst, fingerprint []byte) []byte {
@@ -192,7 +192,7 @@ func (p *plain) variable(s []byte, i int) int {
 	return i
 }
 
-// placeholder gives the length of (_charset), which a digest has before a string with a character set, and of
+// placeholder returns the length of (_charset), which a digest has before a string with a character set, and of
 // MariaDB's (unknown), which it has for N'…'.
 func placeholder(s []byte) int {
 	for _, w := range []string{"(_charset)", "( _charset )", "(unknown)"} {
@@ -203,7 +203,7 @@ func placeholder(s []byte) int {
 	return 0
 }
 
-// operatorLen gives the length of the operator with which s begins.
+// operatorLen returns the length of the operator with which s begins.
 func operatorLen(s []byte) int {
 	for _, op := range []string{"<=>", "->>", "->", "<=", ">=", "!=", "<>", ":=", "||", "&&", "<<", ">>"} {
 		if bytes.HasPrefix(s, []byte(op)) {
@@ -230,7 +230,7 @@ func unquoteName(b []byte) []byte {
 
 var quotedWords = setOf("null", "true", "false", "in", "values", "limit", "union", "asc", "order", "select")
 
-// oneWord gives one word for words that are one token to the servers (sql/lex.h), of which a digest has the last in
+// oneWord returns one word for words that are one token to the servers (sql/lex.h), of which a digest has the last in
 // their list.
 var oneWord = map[string]string{
 	"distinctrow": "distinct", "substr": "substring", "mid": "substring", "schema": "database", "schemas": "databases",

@@ -17,7 +17,7 @@ const (
 	expression              // CASE … END, a value
 	waits                   // WHILE and FOR before their DO
 	loops                   // LOOP, REPEAT, WHILE and FOR … END
-	declares                // of Oracle's mode: what stands before BEGIN
+	declares                // of Oracle's mode: what comes before BEGIN
 	packs                   // PACKAGE … END
 )
 
@@ -30,8 +30,8 @@ func (p *program) top() block {
 	return p.stack[len(p.stack)-1]
 }
 
-// split reads one statement, which may be a block of others, from the token at hand to its end, a semicolon behind it
-// included, and gives the places of all that are in it. Sources: MySQL manual, "Compound Statement Syntax"; MariaDB
+// split reads one statement, which may be a block of others, from the current token to its end, a semicolon after it
+// included, and returns the places of all that are in it. Sources: MySQL manual, "Compound Statement Syntax"; MariaDB
 // documentation, "Programmatic and Compound Statements" and "sql_mode=ORACLE".
 func (p *program) split() []int {
 	for start := true; p.i < len(p.t); p.i++ {
@@ -65,7 +65,7 @@ func (p *program) begin() bool {
 	return true
 }
 
-// label passes over the label before a block.
+// label skips the label before a block.
 func (p *program) label() bool {
 	if p.at(p.i).Name() && p.sign(p.i+1, ":") {
 		p.i++
@@ -112,7 +112,7 @@ func (p *program) statement() bool {
 		p.open(cases)
 	case p.is(p.i, "WHILE"), p.is(p.i, "FOR"):
 		p.open(waits)
-	case p.is(p.i, "DECLARE") && p.d.Oracle && p.top() != declares: // it stands before BEGIN there, and behind it elsewhere
+	case p.is(p.i, "DECLARE") && p.d.Oracle && p.top() != declares: // it comes before BEGIN there, and after it elsewhere
 		p.open(declares)
 	}
 	return false
@@ -155,7 +155,7 @@ func (p *program) end() {
 	}
 }
 
-// handler passes over DECLARE … HANDLER FOR and its conditions; its statement follows.
+// handler skips DECLARE … HANDLER FOR and its conditions; its statement follows.
 func (p *program) handler() {
 	p.begin()
 	for p.i += 4; ; p.i++ { // DECLARE CONTINUE HANDLER FOR
@@ -172,7 +172,7 @@ func (p *program) handler() {
 	}
 }
 
-// routine passes over the head of a routine of a package, or of one inside of another.
+// routine skips the head of a routine of a package, or of one inside of another.
 func (p *program) routine() bool {
 	p.i++
 	p.ident()

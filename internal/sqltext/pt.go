@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// PtID gives the identity that pt-query-digest 3.7.1 prints for a statement, without its "0x".
+// PtID returns the identity that pt-query-digest 3.7.1 prints for a statement, without its "0x".
 func PtID(stmt string) string { return ClassID(ptFingerprint([]byte(stmt))) }
 
 // The patterns work on bytes: that program does not decode. (?s-i) and so on are as there.
@@ -37,10 +37,10 @@ var (
 	ptQuestion = []byte("?")
 )
 
-// ptFingerprint gives the fingerprint that pt-query-digest 3.7.1 makes of a statement, by that program's own rules
+// ptFingerprint returns the fingerprint that pt-query-digest 3.7.1 makes of a statement, by that program's own rules
 // and with all of their faults, so that a class can be found under the name it has there. The rules are those its
 // manual lists under "fingerprint" and its code follows (QueryRewriter); versions up to 3.5.1 read some strings in
-// another way, which docs/fingerprints.md tells. It is for one sample of a class, not for each statement: it is slow.
+// another way, as docs/fingerprints.md explains. It is for one sample of a class, not for each statement: it is slow.
 func ptFingerprint(q []byte) []byte {
 	switch {
 	case bytes.HasPrefix(q, []byte("SELECT /*!40001 SQL_NO_CACHE */ * FROM `")):
@@ -93,7 +93,7 @@ func lowerAll(b []byte) []byte {
 	return b
 }
 
-// ptLineComments removes from -- and # to the line end, where no quote stands between.
+// ptLineComments removes from -- and # to the line end, if there is no quote in between.
 func ptLineComments(q []byte) []byte {
 	out := make([]byte, 0, len(q))
 	quote := -1 // where the next quote of this line is, so that a line is searched once

@@ -59,12 +59,12 @@ func (pt ptProgram) says(stmt, newest string) string {
 	return newest
 }
 
-// fingerprints runs the real pt-query-digest over a slow log with the statements and gives its fingerprint and ID of
-// each. Statements are told apart by a query time of their own.
+// fingerprints runs the real pt-query-digest over a slow log with the statements and returns its fingerprint and ID for
+// each. Statements are distinguished by their query times.
 func (pt ptProgram) fingerprints(t *testing.T, stmts []string) (fps, ids []string) {
 	t.Helper()
 	fps, ids = make([]string, len(stmts)), make([]string, len(stmts))
-	// The filter prints what the program itself calls the class, before statements of one class are put together.
+	// The filter prints what the program itself calls the class, before statements of one class are combined.
 	code := `do { my $fp = QueryRewriter->new()->fingerprint($event->{arg}); ` +
 		`print "\x01", $event->{Query_time} + 0, "\x02", $fp, "\x02", Transformers::make_checksum($fp), "\x03"; 0 }`
 	var log bytes.Buffer
@@ -263,7 +263,7 @@ var differences = []struct{ stmt, pt, risso, why string }{
 		"select a from t where b in(?+)", "or in a list"},
 }
 
-// parted are pairs of statements that pt-query-digest gives two classes, although they are one to the server, with their
+// parted are pairs of statements that pt-query-digest puts in two classes, although they are one to the server, with their
 // plain form, which names the one class that Risso has. docs/fingerprints.md shows them in the same table.
 var parted = []struct{ one, other, plain, why string }{
 	{"select a from t where b=1", "select a from t where b = 1", "select a from t where b = ?", "blanks do not make another statement"},

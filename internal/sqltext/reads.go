@@ -10,19 +10,19 @@ import (
 // ErrWrites is what ReadsOnly's answers wrap.
 var ErrWrites = errors.New("the statement does more than read")
 
-// ReadsOnly tells why a statement may do more than read tables, or nil when it only reads. It is asked before Risso
+// ReadsOnly returns why a statement may do more than read tables, or nil if it only reads. It is called before Risso
 // runs a statement of somebody else, and so it knows only what it can be sure of:
 //
 //   - one statement, a semicolon at its end at most; SELECT, TABLE, VALUES, or WITH before a SELECT, in parentheses or not;
 //   - no INTO (OUTFILE, DUMPFILE, variables), no FOR UPDATE, FOR SHARE or LOCK IN SHARE MODE, no := ;
 //   - no executable comment, since which server runs it is not known, and no string or comment without its end;
-//   - no function that changes, waits or tells a file: GET_LOCK and its kin, SLEEP, BENCHMARK, LOAD_FILE, NEXTVAL,
-//     LASTVAL, SETVAL, LAST_INSERT_ID with a value, MASTER_POS_WAIT and its kin, and the functions that steer
+//   - no function that changes, waits or reveals a file: GET_LOCK and its kin, SLEEP, BENCHMARK, LOAD_FILE, NEXTVAL,
+//     LASTVAL, SETVAL, LAST_INSERT_ID with a value, MASTER_POS_WAIT and its kin, and the functions that control
 //     group replication or the audit log; no NEXT VALUE FOR of a sequence;
 //   - no function with the name of a schema before it, which is a stored one and may do anything.
 //
-// A stored or loadable function without a schema cannot be told from one of the server's by the text alone. Who runs
-// the statement does so in a transaction that is READ ONLY; ReadsOnly does not replace that.
+// A stored or loadable function without a schema cannot be distinguished from one of the server's by the text alone. Callers run
+// the statement in a transaction that is READ ONLY; ReadsOnly does not replace that.
 func ReadsOnly(stmt []byte) error {
 	if err := complete(stmt); err != nil {
 		return err
@@ -74,7 +74,7 @@ func ReadsOnly(stmt []byte) error {
 	return nil
 }
 
-// complete tells of what a text alone leaves open.
+// complete reports what a text alone leaves open.
 func complete(stmt []byte) error {
 	for i := 0; i < len(stmt); {
 		switch c := stmt[i]; classOf[c] {
@@ -111,7 +111,7 @@ func complete(stmt []byte) error {
 	return nil
 }
 
-// closed tells whether the quoted text ends in its closing quote and not in an escaped one.
+// closed reports whether the quoted text ends in its closing quote and not in an escaped one.
 func closed(q []byte) bool {
 	c, i := q[0], 1
 	for i < len(q) {
@@ -132,7 +132,7 @@ func closed(q []byte) bool {
 	return false
 }
 
-// function tells why the function, whose name t is, is not one that only reads.
+// function reports why the function, whose name t is, is not one that only reads.
 func (lx *lexer) function(before, t token) error {
 	name := string(bytes.ToLower(unquote(lx.text(t))))
 	if lx.sign(before, '.') {
@@ -144,7 +144,7 @@ func (lx *lexer) function(before, t token) error {
 	return nil
 }
 
-// Steers says whether a function of the server, or of its known plugins, changes the server itself or runs programs
+// Steers reports whether a function of the server, or of its known plugins, changes the server itself or runs programs
 // on its host. Not even a read-only transaction holds one back, and servers may call one while they plan a statement.
 func Steers(function string) bool {
 	name := strings.ToLower(function)

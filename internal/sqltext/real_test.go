@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// pieces are what a text is made of in TestServersAgree: whatever opens, closes, hides or escapes something.
+// pieces are what a text is made of in TestServersAgree: everything that opens, closes, hides or escapes something.
 var pieces = []string{" + ", "2", "'a'", "'it''s'", `'x\'y'`, `"q"`, `"q\"r"`, "`v`", "`v``w`", "/* c */", "/* /* c */", "/*!50003 ", "/*!99999 ", "/*!100100 ",
 	"/*!080000 ", "/*!80000 ", "/*!50701 ", "/*M!100100 ", "/*m!50003 ", "/*! ", "/*!123 ", "*/", "*", "/", " -- c\n", " --c\n", "--\x7fc\n", "--", "# c ' \n", "# c\x00 + 4\n", "-- c\x00 + 5\n",
 	"_utf8mb4", "_nope", "N", "x", "'41'", "b'1'", "0x41", "0X41", "1e5", "1.5", ".5", "2fa", "@u", "@u.v", "@`u`", "@'u'", "@@port", "@@global.port", ":=", "<=>", "||", "&&",

@@ -2,9 +2,9 @@ package sqltext
 
 import "bytes"
 
-// Redact appends stmt to dst without its values: each literal becomes ?, comments are left out (what stands in one is
+// Redact appends stmt to dst without its values: each literal becomes ?, comments are left out (what is in one is
 // anyone's guess), and a statement that sets a password is cut after the word that announces it. All else stays as it
-// was written, so that the statement can still be read, and explained where ? may stand.
+// was written, so that the statement can still be read, and explained where ? is allowed.
 func Redact(dst, stmt []byte) []byte {
 	lx := lexer{s: stmt}
 	_, cut := passwordAt(stmt)
@@ -29,7 +29,7 @@ func Redact(dst, stmt []byte) []byte {
 	}
 }
 
-// appendGap appends what stands between two tokens without its comments: its blanks, and the marks of executable
+// appendGap appends what is between two tokens without its comments: its blanks, and the marks of executable
 // comments.
 func appendGap(dst, gap []byte) []byte {
 	for i := 0; i < len(gap); {
@@ -60,7 +60,7 @@ func appendGap(dst, gap []byte) []byte {
 	return dst
 }
 
-// SetsPassword tells whether a statement sets or carries a password: CREATE or ALTER USER … IDENTIFIED,
+// SetsPassword reports whether a statement sets or carries a password: CREATE or ALTER USER … IDENTIFIED,
 // GRANT … IDENTIFIED, SET PASSWORD, PASSWORD(…), CHANGE MASTER and CHANGE REPLICATION SOURCE … PASSWORD,
 // START REPLICA and START GROUP_REPLICATION … PASSWORD, CREATE SERVER … PASSWORD, IDENTIFIED … USING PASSWORD, the
 // CONNECTION of a federated table, wsrep_sst_auth; and any statement on a column called password, whose value is a
@@ -71,7 +71,7 @@ func SetsPassword(stmt []byte) bool {
 	return found
 }
 
-// passwordAt tells whether stmt carries a password, and after which place Redact cuts it off; -1: nowhere, it hides
+// passwordAt reports whether stmt carries a password, and after which place Redact cuts it off; -1: nowhere, it hides
 // literals only.
 func passwordAt(stmt []byte) (found bool, cut int) {
 	if !mayHold(stmt) {

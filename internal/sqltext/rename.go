@@ -29,7 +29,7 @@ func CopyName(constraint, table, copied string) string {
 // Left is what Rename could not rename.
 type Left struct {
 	Reason LeftReason
-	Text   string // the string, or the words, as they stand there
+	Text   string // the string, or the words, as they are there
 }
 
 // LeftReason says why a name may have stayed as it was.
@@ -65,11 +65,11 @@ func Apply(text string, edits []Edit) string {
 	return b.String()
 }
 
-// Rename gives the edits after which a CREATE, a GRANT or any other statement names schemas by other names. to gives the
+// Rename returns the edits after which a CREATE, a GRANT or any other statement names schemas by other names. to returns the
 // other name, and whether there is one. Names are resolved as the servers do: of a.b.c the first is a schema, of f.g( too;
-// a.b is a table of a schema where a table can stand, else a column of the table or alias a. Where no table, alias or
-// variable is called so, a.b can only be of a schema. What stands in strings and in SQL that is put together stays, and is
-// told in left; comments stay as they are. Sources: MySQL manual, "Identifier Qualifiers"; MariaDB documentation,
+// a.b is a table of a schema where there can be a table, else a column of the table or alias a. If no table, alias or
+// variable has that name, a.b can only be of a schema. What is in strings and in SQL that is put together stays, and is
+// reported in left; comments stay as they are. Sources: MySQL manual, "Identifier Qualifiers"; MariaDB documentation,
 // "Identifier Qualifiers".
 func (d Dialect) Rename(text string, to func(schema string) (string, bool)) (edits []Edit, left []Left) {
 	r := &reader{d: d, text: text, t: d.Tokens(text)}
@@ -97,13 +97,13 @@ type renamer struct {
 	kind       string
 	grant      bool
 	statements []int           // of t
-	fixed      []int           // places of schemas that stand before tables
+	fixed      []int           // places of schemas before tables
 	tables     map[string]bool // what a column may be qualified by
 	edits      []Edit
 	left       []Left
 }
 
-// learn finds where tables stand, and what they are called.
+// learn finds where tables are, and their names.
 func (n *renamer) learn() {
 	n.tables = map[string]bool{}
 	for _, t := range n.t {
@@ -135,7 +135,7 @@ func (n *renamer) learn() {
 	slices.Sort(n.fixed)
 }
 
-// alias tells whether a name that stands alone can be an alias, or a variable with fields.
+// alias reports whether a name by itself can be an alias, or a variable with fields.
 func (n *renamer) alias(i int) bool {
 	before := n.at(i - 1)
 	switch {
@@ -159,7 +159,7 @@ func (n *renamer) run() {
 			n.left = append(n.left, Left{LeftPrepared, n.words(i)})
 		case t.Name() && !n.sign(i-1, ".") && !n.sign(i-1, "@"):
 			name, whole := t.Text, n.grant && n.is(0, "GRANT") && n.is(i-1, "ON") && n.sign(i+1, ".") && n.sign(i+2, "*")
-			if whole { // a pattern: as it stands it is for all names that are like it
+			if whole { // a pattern: unchanged it is for all names that match it
 				var one bool
 				if name, one = ExactSchema(t.Text); !one {
 					n.left = append(n.left, Left{LeftPattern, n.text[t.Begin:t.End]})
@@ -184,7 +184,7 @@ func (n *renamer) quote(t Token, name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }
 
-// schema tells whether the name at i is a schema's.
+// schema reports whether the name at i is a schema's.
 func (n *renamer) schema(i int) bool {
 	if !n.sign(i+1, ".") {
 		return n.alone(i)
@@ -206,10 +206,10 @@ func (n *renamer) schema(i int) bool {
 	return !n.tables[n.t[i].Text]
 }
 
-// beforeObject holds the words after which what belongs to a schema is named.
+// beforeObject holds the words after which an object of a schema is named.
 var beforeObject = setOf("REFERENCES", "CALL", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "VIEW", "PACKAGE", "SEQUENCE", "TABLE", "TABLES", "JOIN", "HANDLER", "TRUNCATE")
 
-// alone tells whether a name without a point behind it is a schema's.
+// alone reports whether a name without a dot after it is a schema's.
 func (n *renamer) alone(i int) bool {
 	before := i - 1
 	if n.is(before, "EXISTS") {
@@ -253,12 +253,12 @@ func (n *renamer) inString(i int) {
 	}
 }
 
-// prepares tells whether a statement that runs SQL from a text begins at i.
+// prepares reports whether a statement that runs SQL from a text begins at i.
 func (n *renamer) prepares(i int) bool {
 	return n.is(i, "PREPARE") && n.at(i+1).Name() && n.is(i+2, "FROM") || n.is(i, "EXECUTE") && n.is(i+1, "IMMEDIATE")
 }
 
-// words gives the beginning of the statement at i.
+// words returns the beginning of the statement at i.
 func (n *renamer) words(i int) string {
 	end := i
 	for end+1 < len(n.t) && end < i+5 && !n.sign(end+1, ";") {

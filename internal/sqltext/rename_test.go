@@ -48,7 +48,8 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// TestCopyName: a constraint of a copy has a name that follows from its own and from the copy's, is as long as names may be, and is another one for each.
+// TestCopyName: a constraint of a copy has a name that follows from its own and from the copy's, is no longer than names may be, and
+// differs for each.
 func TestCopyName(t *testing.T) {
 	long := strings.Repeat("ü", 60)
 	seen := map[string]bool{}

@@ -63,7 +63,7 @@ func TestSetsPassword(t *testing.T) {
 	}
 }
 
-// TestHard feeds what logs of real life hold; the time limit of the test would catch what is not linear.
+// TestHard feeds what real logs hold; the time limit of the test would catch what is not linear.
 func TestHard(t *testing.T) {
 	n := 1 << 18
 	if testing.Short() {

@@ -5,7 +5,7 @@ import "bytes"
 // Table is a table, or a view, as a statement names it; Schema is empty where the statement leaves it out.
 type Table struct{ Schema, Name string }
 
-// Tables gives the tables that a statement names, in order, each once. Names of common table expressions, aliases,
+// Tables returns the tables that a statement names, in order, each once. Names of common table expressions, aliases,
 // derived tables, table functions and stored programs are none; nor are the parents of foreign keys.
 func Tables(stmt []byte) []Table { return Dialect{}.tables(stmt).found }
 
@@ -33,7 +33,7 @@ type level struct {
 // writtenTable is a table that an UPDATE or DELETE names outside of queries.
 type writtenTable struct {
 	Table
-	alias string // what stands behind it: its alias, where it has one
+	alias string // what follows it: its alias, if it has one
 }
 
 type tableReader struct {
@@ -53,7 +53,7 @@ type tableReader struct {
 	settings  bool // in SET STATEMENT … FOR
 }
 
-// maxLevels is how deep parentheses are told apart; what is deeper shares the last level.
+// maxLevels is how deep parentheses are distinguished; deeper ones share the last level.
 const maxLevels = 4096
 
 func (p *tableReader) advance() {
@@ -163,7 +163,7 @@ func (p *tableReader) name() {
 	}
 }
 
-// alias is what stands behind a table's name, if it can be its alias.
+// alias is what follows a table's name, if it can be its alias.
 func (p *tableReader) alias() string {
 	t := p.tok
 	if p.is(t, "as") {
@@ -175,7 +175,7 @@ func (p *tableReader) alias() string {
 	return string(unquote(p.text(t)))
 }
 
-// deletes takes what was named since DELETE for the tables whose rows go; those that follow tell which they are.
+// deletes takes what was named since DELETE for the tables whose rows are deleted; those that follow say which they are.
 func (p *tableReader) deletes() {
 	for _, t := range p.written {
 		p.targets = append(p.targets, t.Table)
@@ -248,7 +248,7 @@ func (p *tableReader) start(w string) bool {
 	return true
 }
 
-// changes notes the verb of a statement that may stand behind EXPLAIN, or behind WITH, whose SELECTs came first.
+// changes notes the verb of a statement that may follow EXPLAIN, or WITH, whose SELECTs came first.
 func (p *tableReader) changes(l *level, w string) bool {
 	return p.start(w) || p.verb == "explain" || l.with && p.verb == "select"
 }
@@ -346,7 +346,7 @@ func (p *tableReader) statement(l *level, w string) {
 	}
 }
 
-// atQuery tells whether a query that is no SELECT can begin at the word at hand: in parentheses, behind WITH and its tables, in a UNION.
+// atQuery reports whether a query that is no SELECT can begin at the current word: in parentheses, after WITH and its tables, in a UNION.
 func (p *tableReader) atQuery(l *level) bool {
 	if p.sign(p.prev, '(') || l.with && p.sign(p.prev, ')') {
 		return true
@@ -354,12 +354,12 @@ func (p *tableReader) atQuery(l *level) bool {
 	return p.is(p.prev, "union") || p.is(p.prev, "except") || p.is(p.prev, "intersect") || p.is(p.prev, "all") || p.is(p.prev, "distinct")
 }
 
-// indexOrTrigger tells whether the ON at hand names the table of an index or trigger.
+// indexOrTrigger reports whether this ON names the table of an index or trigger.
 func (p *tableReader) indexOrTrigger() bool {
 	return len(p.found) == 0 && (p.peek.kind == tkWord || p.peek.kind == tkTick) && !p.is(p.peek, "schedule") && !p.is(p.peek, "completion")
 }
 
-// skippedBefore holds the words that may stand between a verb and its table.
+// skippedBefore holds the words that may come between a verb and its table.
 var skippedBefore = setOf("low_priority", "high_priority", "delayed", "ignore", "quick", "into", "only", "if", "exists", "not",
 	"table", "tables", "lateral", "from", "local", "concurrent", "no_write_to_binlog")
 
@@ -370,7 +370,7 @@ var clauses = setOf("select", "set", "values", "value", "where", "with", "using"
 var explained = setOf("select", "insert", "replace", "update", "delete", "with", "table", "tables", "format", "extended", "partitions",
 	"analyze", "for", "values", "connection", "local", "no_write_to_binlog", "into")
 
-// unquote gives a name without its quotes.
+// unquote returns a name without its quotes.
 func unquote(b []byte) []byte {
 	if len(b) < 2 || b[0] != '`' && b[0] != '"' || b[len(b)-1] != b[0] {
 		return bytes.TrimLeft(b, "`")

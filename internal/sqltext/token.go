@@ -9,7 +9,7 @@ const (
 	TokenName      TokenKind = tkTick   // a name in quotes
 	TokenString    TokenKind = tkString // a string, with the character set or type before it
 	TokenNumber    TokenKind = tkNumber
-	TokenVariable  TokenKind = tkVariable // the name behind @: of a user's variable, or the host of an account
+	TokenVariable  TokenKind = tkVariable // the name after @: of a user's variable, or the host of an account
 	TokenParameter TokenKind = tkParam    // $1 of PostgreSQL; the ? of the others is a sign
 	TokenSign      TokenKind = tkSign     // an operator or another sign
 	TokenBlank     TokenKind = tkBlank
@@ -21,18 +21,18 @@ const (
 type Token struct {
 	Kind       TokenKind
 	Open       bool   // its closing quote or mark is missing
-	Text       string // as it stands there; of a name without its quotes
+	Text       string // as it is there; a name without its quotes
 	Begin, End int    // its place in the text, in bytes
 }
 
-// Name tells whether the token can be the name of a table or column.
+// Name reports whether the token can be the name of a table or column.
 func (t Token) Name() bool { return t.Kind == TokenName || t.Kind == TokenWord }
 
 // operators are those of more than one byte, the longest first.
 var operators = []string{"<=>", "->>", "<=", ">=", "<>", "!=", ":=", "->", "||", "&&", "::"}
 
 // Tokens cuts a statement, or a part of one, into tokens, as Dialect's zero value reads it. Blanks and comments are left
-// out. What is not closed ends with the text.
+// out. What is not closed extends to the end of the text.
 func Tokens(text string) []Token { return Dialect{}.Tokens(text) }
 
 // Tokens cuts a text into tokens without its blanks, its comments and the marks of executable comments.

@@ -4,7 +4,7 @@ import "bytes"
 
 // unions finds UNIONs that repeat one arm. Its buffers are kept.
 type unions struct {
-	arm   []int // per depth of parentheses, where the SELECT of the arm at hand begins; -1: none yet
+	arm   []int // per depth of parentheses, where the SELECT of the current arm begins; -1: none yet
 	group []int // per depth, where the last parenthesis opened
 	buf   []byte
 }
@@ -59,7 +59,7 @@ func (u *unions) collapse(t []byte, base int) []byte {
 	return append(t[:base], u.buf...)
 }
 
-// repeats gives the place after the arms that, from the UNION at i, repeat the arm before it (i: none), and of which
+// repeats returns the place after the arms that, from the UNION at i, repeat the arm before it (i: none), and of which
 // kind the last of these UNIONs is: "", " all" or " distinct".
 func (u *unions) repeats(t []byte, i, after, depth, base int) (end int, kind string) {
 	start := u.arm[depth]
@@ -97,7 +97,7 @@ func spaces(t []byte, i int) int {
 	return i
 }
 
-// endsArm tells whether an arm of a UNION can end before rest.
+// endsArm reports whether an arm of a UNION can end before rest.
 func endsArm(rest []byte) bool {
 	k := spaces(rest, 0)
 	if k == len(rest) {

@@ -2,8 +2,8 @@ package sqltext
 
 import "bytes"
 
-// Verb gives the first word of a statement in upper case: SELECT, INSERT, CREATE and so on. Comments and opening
-// parentheses are passed over, and so is WITH with its tables: the verb is that of the statement after it. What the
+// Verb returns the first word of a statement in upper case: SELECT, INSERT, CREATE and so on. Comments and opening
+// parentheses are skipped, and so is WITH with its tables: the verb is that of the statement after it. What the
 // server logs as "administrator command" is ADMIN; a statement without a word has none.
 func Verb(stmt []byte) string {
 	if bytes.HasPrefix(stmt, []byte("administrator command: ")) {

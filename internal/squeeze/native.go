@@ -22,7 +22,7 @@ type frames struct{ ctx zstd.Ctx }
 func newFrames() (*frames, error) { return &frames{zstd.NewCtx()}, nil }
 
 func (f *frames) append(to, raw []byte) ([]byte, error) {
-	// With room for the worst case it writes where it is told to, and makes no slice of its own.
+	// With room for the worst case it writes into the given slice, and makes none of its own.
 	to = slices.Grow(to, zstd.CompressBound(len(raw)))
 	frame, err := f.ctx.CompressLevel(to[len(to):], raw, level)
 	runtime.KeepAlive(f)

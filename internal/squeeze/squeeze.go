@@ -17,7 +17,7 @@ type Encoder struct {
 	streams *zstd.Encoder // nil until there is one
 }
 
-// NewEncoder gives an encoder.
+// NewEncoder returns an encoder.
 func NewEncoder() (*Encoder, error) {
 	f, err := newFrames()
 	if err != nil {

@@ -128,7 +128,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestWriterFails: trouble of the writer below is told, at the latest by Close, and the encoder is of use afterwards.
+// TestWriterFails: errors of the underlying writer are returned, at the latest by Close, and the encoder is usable afterwards.
 func TestWriterFails(t *testing.T) {
 	e, err := NewEncoder()
 	if err != nil {

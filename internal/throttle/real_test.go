@@ -57,7 +57,7 @@ func (p *pair) gate(l throttle.Limits) *throttle.Gate {
 	return g
 }
 
-// says waits until the gate gives a reason that contains a word; "": until it is open.
+// says waits until the gate returns a reason that contains a word; "": until it is open.
 func (p *pair) says(g *throttle.Gate, word string) {
 	p.Helper()
 	why := ""
@@ -69,7 +69,7 @@ func (p *pair) says(g *throttle.Gate, word string) {
 	p.Fatalf("the gate says %q, not %q", why, word)
 }
 
-// closed holds that nobody passes now.
+// closed checks that nothing passes now.
 func (p *pair) closed(g *throttle.Gate) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), 50*time.Millisecond)
@@ -192,7 +192,7 @@ func endSleepers(p *pair) {
 	}
 }
 
-// testHung stops the replica's process: what cannot be asked cannot be spared, so nobody passes until it answers again.
+// testHung stops the replica's process: what cannot be asked cannot be spared, so nothing passes until it answers again.
 func testHung(p *pair, lag *throttle.Gate) {
 	goOn := sandboxtest.Pause(p, p.nodes[1])
 	p.says(lag, "cannot be queried")
@@ -202,7 +202,7 @@ func testHung(p *pair, lag *throttle.Gate) {
 	p.open(lag)
 }
 
-// A server that cannot be asked is said at once, not waited for.
+// A server that cannot be asked is reported immediately, not waited for.
 func TestUnreachable(t *testing.T) {
 	target, err := mysql.ParseTarget("x@tcp(127.0.0.1:1)/?timeout=1s")
 	if err != nil {
@@ -212,7 +212,7 @@ func TestUnreachable(t *testing.T) {
 		g.Close()
 		t.Error("a gate before a server that is not there")
 	}
-	g, err := throttle.New(t.Context(), throttle.Limits{MaxRate: 1 << 40}, target) // nobody has to be asked
+	g, err := throttle.New(t.Context(), throttle.Limits{MaxRate: 1 << 40}, target) // no server has to be asked
 	if err != nil {
 		t.Fatal(err)
 	}

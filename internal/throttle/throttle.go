@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// Limits are what a server bears. A zero value is no limit.
+// Limits are what a server can take. A zero value is no limit.
 type Limits struct {
 	MaxLag            time.Duration // of any replica, and of the server itself where it is one
 	MaxThreadsRunning int           // Threads_running of the server, without Risso's own
@@ -33,8 +33,8 @@ type Gate struct {
 	done   sync.WaitGroup
 
 	mu      sync.Mutex
-	reasons map[string]string // why it is closed, by who says so
-	changed chan struct{}     // closed and made anew when reasons change
+	reasons map[string]string // why it is closed, by the name of the source
+	changed chan struct{}     // closed and replaced when reasons change
 	next    time.Time         // when the next bytes may pass
 	held    time.Duration
 
@@ -42,7 +42,7 @@ type Gate struct {
 	sleep func(context.Context, time.Duration) error
 }
 
-// New gives a gate that looks at a server and at its replicas until Close. Without limits it asks nobody. It fails when a
+// New returns a gate that looks at a server and at its replicas until Close. Without limits it asks no server. It fails if a
 // server cannot be asked.
 func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
 	return newGate(ctx, limits, connect, append([]mysql.Target{server}, replicas...))
@@ -65,7 +65,7 @@ func connect(ctx context.Context, t mysql.Target) (session, error) {
 	return server{c}, err
 }
 
-// newGate is New; the first of the servers is the one that bears the load.
+// newGate is New; the first of the servers is the one under load.
 func newGate(ctx context.Context, limits Limits, connect func(context.Context, mysql.Target) (session, error), servers []mysql.Target) (*Gate, error) {
 	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: delay.For}
 	ctx, g.stop = context.WithCancel(ctx)
@@ -155,7 +155,7 @@ func (g *Gate) Held() (time.Duration, string) {
 	return g.held, ""
 }
 
-// set says why the gate is closed; "" opens it as far as who is concerned.
+// set says why the gate is closed; "" opens it as far as this source is concerned.
 func (g *Gate) set(who, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,7 +169,7 @@ func (g *Gate) set(who, reason string) {
 	g.changed = make(chan struct{})
 }
 
-// watch asks a server for its figures now, and again and again until ctx ends; end is called behind the last time, and where a
+// watch asks a server for its figures now, and again and again until ctx ends; end is called after the last time, and if a
 // server could not be asked. The error is that of the first time.
 func (g *Gate) watch(ctx context.Context, address string, ask func(context.Context) (figures, error), end func()) error {
 	look := func() error {
@@ -244,16 +244,16 @@ func (a *asker) ask(ctx context.Context) (f figures, err error) {
 	return f, nil
 }
 
-// figures are what a server says of itself.
+// figures are what a server says about itself.
 type figures struct {
 	lag     time.Duration // below 0: it does not replicate
 	lags    bool          // it is a replica
 	running int           // Threads_running; 0: not asked
 }
 
-// reason says why a server bears no load now; "": it does.
+// reason says why a server can take no load now; "": it can.
 func (l Limits) reason(address string, f figures) string {
-	n := f.running - 1 - l.Own // Risso asks by a session of its own
+	n := f.running - 1 - l.Own // Risso asks in a separate session
 	switch {
 	case l.MaxThreadsRunning > 0 && n > l.MaxThreadsRunning:
 		return fmt.Sprintf("%s runs %s at once", address, digits.Counted(n, "statement"))

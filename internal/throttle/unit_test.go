@@ -82,7 +82,7 @@ func TestNoCredit(t *testing.T) {
 	}
 }
 
-// Without a limit nobody waits, a nil gate included.
+// Without a limit nothing waits, a nil gate included.
 func TestOpen(t *testing.T) {
 	g, _, now := clocked(t, Limits{})
 	var none *Gate
@@ -96,7 +96,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Who waits is let go when all reasons are gone, when the context ends with its cause, and when the gate is closed.
+// A waiter is released when all reasons are gone, when the context ends with its cause, and when the gate is closed.
 func TestReasons(t *testing.T) {
 	g, _, _ := clocked(t, Limits{})
 	g.set("a", "a lags")
@@ -147,7 +147,7 @@ func TestReasons(t *testing.T) {
 	passes(c, nil)
 }
 
-// What a server says of itself closes the gate where a limit is passed, and not where it is reached.
+// What a server says about itself closes the gate where a limit is passed, and not where it is reached.
 func TestReason(t *testing.T) {
 	both := Limits{MaxLag: 5 * time.Second, MaxThreadsRunning: 8, Own: 3}
 	for _, c := range []struct {
@@ -176,7 +176,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestWatch: what a server says closes and opens the gate, each time that it is asked; one that cannot be asked closes it, and is left.
+// TestWatch: what a server says closes and opens the gate, each time that it is asked; one that cannot be asked closes it, and is dropped.
 func TestWatch(t *testing.T) {
 	g, err := New(t.Context(), Limits{}, mysql.Target{})
 	if err != nil {
@@ -249,7 +249,7 @@ func TestWatch(t *testing.T) {
 	g.Close()
 }
 
-// TestNew: a server that is not there is an error where something is to be asked of it, and nobody is asked without a limit.
+// TestNew: a missing server is an error if it has to be asked, and none is asked without a limit.
 func TestNew(t *testing.T) {
 	nobody, err := mysql.ParseTarget("u:p@tcp(127.0.0.1:1)/")
 	if err != nil {
@@ -295,7 +295,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// fake is a server that says what it is told to.
+// fake is a server with given answers.
 type fake struct {
 	lag         time.Duration
 	lags        bool
@@ -322,7 +322,7 @@ func (f *fake) Maps(context.Context, string) ([]map[string]string, error) {
 
 func (f *fake) Close() error { f.ends++; return nil }
 
-// TestAsk: which servers are asked what, by the limits; a server that goes away is left, and asked anew.
+// TestAsk: which servers are asked what, by the limits; a server that goes away is dropped, and asked again.
 func TestAsk(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -354,7 +354,7 @@ func TestAsk(t *testing.T) {
 			}
 		}
 	}
-	// The replica cannot be asked: nobody is asked any more.
+	// The replica cannot be asked: no server is asked any more.
 	gone := errors.New("gone")
 	list := targets("s", "r")
 	servers := map[string]*fake{"s": {}, "r": {fail: gone}}
@@ -418,7 +418,7 @@ func name(list []mysql.Target, t mysql.Target) string {
 	return "r"
 }
 
-// TestClosed: behind Close nobody waits, and Held says how long those waited that did.
+// TestClosed: after Close nothing waits, and Held says how long those that waited did.
 func TestClosed(t *testing.T) {
 	g, work, _ := clocked(t, Limits{MaxRate: 1})
 	g.set("a", "lags")
@@ -435,7 +435,7 @@ func TestClosed(t *testing.T) {
 	if held, why := g.Held(); held != 3*time.Second || why != "" {
 		t.Errorf("got held for %v, %q; want 3s", held, why)
 	}
-	// Who does not wait is not held, however long his own work takes.
+	// Work that does not wait is not held, however long it takes.
 	g, work, _ = clocked(t, Limits{})
 	now := g.now
 	g.now = func() time.Time { work(time.Second); return now() }

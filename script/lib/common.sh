@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Helpers of the scripts: words on the terminal, packages, a report at the end. Who sources this has
+# Helpers of the scripts: words on the terminal, packages, a report at the end. The script that sources this must
 # set `here` to the folder script/.
 : "${here:?}"
 
 # Where things that no package manager keeps are put.
-# shellcheck disable=SC2034 # for who sources this
+# shellcheck disable=SC2034 # for scripts that source this
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/risso
 failed=0
 report=()
@@ -22,7 +22,7 @@ note() {
   if [ "$2" = failed ]; then failed=1; fi
 }
 
-# retry COMMAND…: three times, with a pause between. It tells how far it is; the output is shown only when all fail.
+# retry COMMAND…: three times, with a pause between. It shows its progress; the output is shown only when all fail.
 retry() {
   local try log status=1
   log=$(mktemp) || return 1
@@ -35,7 +35,7 @@ retry() {
   return $status
 }
 
-# watched LOG COMMAND…: runs a command with all that it says in LOG. What takes long tells how far it is: in one line that is
+# watched LOG COMMAND…: runs a command with all that it says in LOG. What takes long shows its progress: in one line that is
 # renewed each second on a terminal, else in a line each 15 seconds. The variable `doing` names it, the function that `far`
 # names makes a few words of LOG.
 watched() {
@@ -51,7 +51,7 @@ watched() {
   return $status
 }
 
-# tell_progress LOG NAME WORDS goes on until it is ended, or the script is gone.
+# tell_progress LOG NAME WORDS goes on until it is ended, or the script has ended.
 tell_progress() {
   local log=$1 name=$2 words=$3 began=$SECONDS passed pause
   trap 'kill "$pause" 2>/dev/null; exit' TERM
@@ -74,7 +74,7 @@ far_apt() { tail -c 2000 "$1" | awk -F: '/^(dl|pm)status:/ {n = int($3); w = $1 
 # apt_words LOG: what apt and others say, without the lines of status.
 apt_words() { grep -vE '^(dl|pm)(status|conffile):' "$1"; }
 
-# as_root COMMAND…: with sudo where that needs no password.
+# as_root COMMAND…: with sudo if that needs no password.
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
@@ -98,7 +98,7 @@ apt_install() {
   retry as_root env DEBIAN_FRONTEND=noninteractive apt-get -o APT::Status-Fd=1 install -y -qq --no-install-recommends "$package"
 }
 
-# no_services keeps a freshly installed server package from starting a service that nobody asked for,
+# no_services keeps a freshly installed server package from starting a service that was not asked for,
 # until the script ends, however it ends.
 no_services() {
   if [ -n "$policy_made" ] || [ -e $policy ]; then return; fi

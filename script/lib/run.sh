@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# Commands that end with their script, together with all that they have started: a server that runs in a session of its own
-# (a sandbox) does not hear Ctrl-C, and is nobody's child when the test that started it is gone.
+# Commands that end with their script, together with all that they have started: a server that runs in its own session
+# (a sandbox) does not hear Ctrl-C, and has no parent when the test that started it is gone.
 #
 #   . script/lib/run.sh
 #   run COMMAND…
 
-# The mark stands in the environment of every process that is started from here: by that they are known, and no other is ended.
+# The mark is in the environment of every process that is started from here: it identifies them, and no other is ended.
 export RISSO_TEST_RUN="$$-$RANDOM-$EPOCHREALTIME"
 runs=
 
-# run COMMAND… waits for a command that reads nothing, and hears signals meanwhile. It has a process group of its own: jobs
-# of a script would ignore Ctrl-C else, and so would all that they start.
+# run COMMAND… waits for a command that reads nothing, and receives signals meanwhile. It has its own process group: jobs
+# of a script would otherwise ignore Ctrl-C, and so would all that they start.
 run() {
   local status
   set -m

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Database servers that the system's packages do not have. Each goes to a folder of its own
+# Database servers that the system's packages do not have. Each goes to a separate folder
 # under the cache, made under another name and renamed when it is whole.
 
 servers=${cache:?}/servers
@@ -38,7 +38,7 @@ galera_report() {
   fi
 }
 
-# unstable_server NAME TITLE MB LACK PROGRAM PACKAGE…: a server from Debian's unstable suite, beside the system and not in it: with
+# unstable_server NAME TITLE MB LACK PROGRAM PACKAGE…: a server from Debian's unstable suite, next to the system and not in it: with
 # its own C library and loader, in a folder. Nothing of the host changes. PROGRAM is the server itself, NAME ends in its
 # series, MB is what it costs to fetch, and LACK is what it means that it cannot be had: failed or missing.
 unstable_server() {

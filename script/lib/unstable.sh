@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Packages of Debian's unstable suite, beside the system and not in it. apt gets lists and state of its own, so that it takes
+# Packages of Debian's unstable suite, next to the system and not in it. apt gets its own lists and state, so that it takes
 # nothing on the host for granted and changes nothing there.
 
 unstable=${cache:?}/apt-sid
@@ -56,7 +56,7 @@ debian_unstable() {
 forget_unstable() { rm -rf "${unstable:?}"; }
 
 # wrap_tree DIR: programs in DIR/bin that run those in DIR/tree with their own loader. They exec, so that the process is the
-# program itself. What belongs to a server stands beside them, where programs of a basedir look for it.
+# program itself. What belongs to a server is next to them, where programs of a basedir look for it.
 wrap_tree() {
   local dir=$1 program name places share base machine
   machine=$(uname -m)-linux-gnu
@@ -84,7 +84,7 @@ wrap_tree() {
     case $name in
       mysqld | mariadbd)
         # Last, because --defaults-file must be the first argument. The packages compiled in paths of
-        # the system. They do not exist here, so the server is told where its parts are.
+        # the system. They do not exist here, so the server is given their places.
         places="--basedir=\"$base\" --lc-messages-dir=\"\$tree/usr/share/$share\" --character-sets-dir=\"\$tree/usr/share/$share/charsets\" --plugin-dir=\"\$tree/usr/lib/mysql/plugin\""
         ;;
     esac

@@ -62,7 +62,7 @@ type room struct {
 	faults    []*fault
 	file      *ast.File // being read
 	depth     int
-	unseen    map[ast.Expr]bool // what is passed over
+	unseen    map[ast.Expr]bool // what is skipped
 }
 
 // load reads a package and thinks of its faults.
@@ -116,7 +116,7 @@ func load(dir string, only []string) (*room, error) {
 	return r, nil
 }
 
-// write writes the files with their faults, and the overlay that puts them in the place of the room's.
+// write writes the files with their faults, and the overlay that replaces the room's with them.
 func (r *room) write(scratch string) (string, error) {
 	replace := map[string]string{}
 	put := func(name string, text []byte) error {
@@ -174,7 +174,7 @@ func (r *room) write(scratch string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// add notes a fault at a place, and gives its number.
+// add notes a fault at a place, and returns its number.
 func (r *room) add(at token.Pos, change string) *fault {
 	p := r.fset.Position(at)
 	line := strings.Split(string(r.sources[p.Filename]), "\n")[p.Line-1]
@@ -183,14 +183,14 @@ func (r *room) add(at token.Pos, change string) *fault {
 	return f
 }
 
-// wrap puts text before and behind a node. Of two wraps of one node the later one is inside.
+// wrap puts text before and after a node. Of two wraps of one node the later one is inside.
 func (r *room) wrap(f *fault, n ast.Node, before, behind string) {
 	r.depth++
 	from, to := r.fset.Position(n.Pos()).Offset, r.fset.Position(n.End()).Offset
 	f.edits = append(f.edits, edit{from, from, true, r.depth, before}, edit{to, to, false, r.depth, behind})
 }
 
-// replace puts other text in the place of an operator or a name.
+// replace puts other text in place of an operator or a name.
 func (r *room) replace(f *fault, at token.Pos, old, text string) {
 	from := r.fset.Position(at).Offset
 	f.edits = append(f.edits, edit{from, from + len(old), true, 1 << 30, text})
@@ -233,7 +233,7 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 	return v
 }
 
-// composite passes over what has to be constant: the indexes of an array's elements.
+// composite skips what has to be constant: the indexes of an array's elements.
 func (v visitor) composite(n *ast.CompositeLit) ast.Visitor {
 	switch v.info.Types[n].Type.Underlying().(type) {
 	case *types.Array, *types.Slice:
@@ -249,7 +249,7 @@ func (v visitor) composite(n *ast.CompositeLit) ast.Visitor {
 	return nil
 }
 
-// failure passes over a number that is returned beside an error, or beside the word that there is none: nobody looks at it.
+// failure skips a number that is returned together with an error, or with a false: it is not used.
 func (v visitor) failure(n *ast.ReturnStmt) {
 	if len(n.Results) < 2 {
 		return

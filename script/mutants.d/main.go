@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// run tries the faults of a room, or a sample of them, and gives the percentage that survives.
+// run tries the faults of a room, or a sample of them, and returns the percentage that survives.
 func run(ctx context.Context, sample int, tests string, short bool, room string, files []string) (float64, error) {
 	only, err := regexp.Compile(tests)
 	if err != nil {
@@ -109,7 +109,7 @@ type test struct {
 // learn runs every test once by itself, without a fault.
 func (s *suite) learn(ctx context.Context, scratch string) error {
 	if _, err := os.Stat(s.bin); errors.Is(err, os.ErrNotExist) {
-		return nil // go test -c makes none where there are no tests
+		return nil // go test -c makes none if there are no tests
 	}
 	cmd := exec.Command(s.bin, "-test.list", ".")
 	cmd.Dir = s.dir
@@ -174,7 +174,7 @@ type limit struct{ clock, cpu time.Duration }
 
 var errHung = errors.New("it did not end")
 
-// run runs the tests whose names match, within a limit, and gives the time of processors that they took.
+// run runs the tests whose names match, within a limit, and returns the processor time that they took.
 func (s *suite) run(ctx context.Context, most limit, names, env string) (time.Duration, []byte, error) {
 	timed, cancel := context.WithTimeout(ctx, most.clock)
 	defer cancel()
@@ -195,7 +195,7 @@ func (s *suite) run(ctx context.Context, most limit, names, env string) (time.Du
 }
 
 // try runs, for each fault, the tests that reach it; with a sample above 0, for so many. When ctx ends, the rest stays untried.
-// They come in no order, so that those tried tell of all, but always in the same one.
+// They come in no order, so that those tried represent all, but always in the same one.
 func (s *suite) try(ctx context.Context, faults []*fault, sample int) {
 	work := make(chan *fault)
 	var workers sync.WaitGroup

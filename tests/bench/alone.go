@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
-// nothing is a server that answers at once.
+// nothing is a server that answers immediately.
 type nothing struct{}
 
 func (nothing) Open(context.Context, *drive.Stop) (drive.Session, error) {

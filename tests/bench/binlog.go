@@ -19,7 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// binlogServer starts a server that writes many small events and syncs nothing: what is measured is the mirror.
+// binlogServer starts a server that writes many small events and syncs nothing: the mirror is measured.
 func (b *bench) binlogServer(ctx context.Context) (*sandbox.Node, *sql.DB, func(), error) {
 	dir, err := os.MkdirTemp("", "rb-")
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *bench) mirrorSpeed(ctx context.Context, s *section) error {
 	return nil
 }
 
-// fillLogs writes at least so many bytes of binary logs and gives how many there are.
+// fillLogs writes at least so many bytes of binary logs and returns how many there are.
 func fillLogs(ctx context.Context, db *sql.DB, size int64) (int64, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (b *bench) followOnce(ctx context.Context, node *sandbox.Node) (spent, stri
 	return u, dir, err
 }
 
-// sameBytes makes sure that what is timed is right: the server's bytes, but for the flag that the log is being written.
+// sameBytes makes sure that what is timed is right: the server's bytes, except the flag that the log is being written.
 func sameBytes(ctx context.Context, b *bench, node *sandbox.Node) error {
 	_, dir, err := b.followOnce(ctx, node)
 	if err != nil {

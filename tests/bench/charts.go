@@ -17,9 +17,9 @@ import (
 // question is one request that is timed.
 type question struct {
 	name  string
-	limit float64 // ms; 0: no goal of its own
+	limit float64 // ms; 0: no separate goal
 	hours int
-	// ask gives path and query for a series.
+	// ask returns path and query for a series.
 	ask func(p *prefilled, key string) string
 	// chart says that only Risso has it.
 	chart bool
@@ -173,7 +173,7 @@ func measure(ctx context.Context, base string, pid int, p *prefilled, q question
 	return m, err
 }
 
-// fetch reads an answer as a browser does, and gives its length unpacked; an answer without data is an error.
+// fetch reads an answer as a browser does, and returns its length unpacked; an answer without data is an error.
 func fetch(ctx context.Context, address string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -260,7 +260,7 @@ func (b *bench) chartPeers(ctx context.Context, s *section, p *prefilled) error 
 	return nil
 }
 
-// eachKey gives the charted series of the last seconds, one after the other.
+// eachKey calls f with the charted series of the last seconds, one after the other.
 func (p *prefilled) eachKey(seconds int64, f func(i int, t []int64, v []float64) error) error {
 	row := make([]float64, len(p.loop.metrics))
 	var ts []int64

@@ -110,7 +110,7 @@ func (b *bench) checkRounds(ctx context.Context, sb *sandbox.Sandbox, tools []*c
 	return nil
 }
 
-// checkReport makes a table of what the programs took, and gives how much faster than the first each was.
+// checkReport makes a table of what the programs took, and returns how much faster than the first each was.
 func (b *bench) checkReport(s *section, what string, tools []*checkTool, rows int) map[string][]float64 {
 	t := s.table(fmt.Sprintf("%s, median of %d rounds (least to most)", what, b.rounds), "program", "rows/s", "times pt-table-checksum", "all processor time, µs a row", "its own", "primary's", "replica's", "bytes a row from both servers")
 	ratios := map[string][]float64{}
@@ -137,7 +137,7 @@ func (b *bench) checkReport(s *section, what string, tools []*checkTool, rows in
 }
 
 // ptChecksum runs pt-table-checksum. 3.7.1 knows MariaDB by its version_comment, which in Debian does not name it, and then uses
-// statements that only MySQL has: beside MariaDB runs Debian's own, which is older.
+// statements that only MySQL has: for MariaDB Debian's own is used, which is older.
 func (b *bench) ptChecksum(primary *sandbox.Node, schema string) func(context.Context) (spent, int64, error) {
 	program := "pt-table-checksum"
 	if strings.HasPrefix(primary.Server, "mariadb") {

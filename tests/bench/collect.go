@@ -29,7 +29,7 @@ type turn struct {
 	samples               float64   // that Prometheus gets each second
 }
 
-// single starts a server of its own with all InnoDB metrics switched on.
+// single starts a separate server with all InnoDB metrics switched on.
 func (b *bench) single(ctx context.Context) (*sandbox.Sandbox, error) {
 	return sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(b.work, "sb"), Servers: []string{"mariadb"},
 		Settings: []string{"innodb_monitor_enable=all", "max_connections=" + strconv.Itoa(max(b.idle, b.many*2)+200)}})
@@ -158,7 +158,7 @@ func (b *bench) rissoRound(ctx context.Context, n *sandbox.Node, t *turn) error 
 	return nil
 }
 
-// floorRound measures what nobody who reads the global status each second can go below.
+// floorRound measures the least that reading the global status each second can cost.
 func (b *bench) floorRound(ctx context.Context, n *sandbox.Node, t *turn) error {
 	c, tid, end, err := session(ctx, n)
 	if err != nil {
@@ -281,7 +281,7 @@ func openIdle(ctx context.Context, n *sandbox.Node, count int) (closeAll func(),
 	return closeAll, nil
 }
 
-// connections gives the thread of the operating system that serves each connection, by the connection's id.
+// connections returns the thread of the operating system that serves each connection, by the connection's id.
 func connections(ctx context.Context, n *sandbox.Node) (map[int]int, error) {
 	res, err := n.Query(ctx, "SELECT ID, TID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()")
 	if err != nil {

@@ -33,7 +33,7 @@ type stored struct {
 
 func (s stored) perSample() float64 { return float64(s.bytes) / float64(s.samples) }
 
-// disk gives the same samples to three stores and compares the sizes of their files, all indexes included.
+// disk feeds the same samples to three stores and compares the sizes of their files, all indexes included.
 func (b *bench) disk(ctx context.Context, s *section) error {
 	rec, err := b.recorded(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *recording) series() (n int) {
 	return n
 }
 
-// diskRisso gives the samples to the store of numbers, tick by tick as collectors do.
+// diskRisso feeds the samples to the store of numbers, tick by tick as collectors do.
 func (b *bench) diskRisso(ctx context.Context, rec *recording, base int64, s *section) ([]stored, error) {
 	say("disk: Risso")
 	dir := filepath.Join(b.work, "disk-risso")
@@ -180,7 +180,7 @@ func feed(ctx context.Context, store *series.Store, rec *recording, shift int64)
 	return nil
 }
 
-// readBack compares what the store gives with what it was given, and counts.
+// readBack compares what the store returns with what it got, and counts.
 func readBack(ctx context.Context, store *series.Store, rec *recording, base int64) (total int64, err error) {
 	for _, id := range rec.instances {
 		for i, m := range rec.metrics[id] {
@@ -215,7 +215,7 @@ func ownTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// eachSeries gives every series of the recording that has values: its labels in two forms, its times and values.
+// eachSeries calls f with every series of the recording that has values: its labels in two forms, its times and values.
 func (r *recording) eachSeries(f func(id string, m fleet.Metric, t []int64, v []float64) error) error {
 	var ts []int64
 	var vs []float64
@@ -289,7 +289,7 @@ func post(ctx context.Context, address string, write func(io.Writer) error) erro
 	return err
 }
 
-// diskVictoria gives the samples to VictoriaMetrics and lets it merge all parts.
+// diskVictoria feeds the samples to VictoriaMetrics and lets it merge all parts.
 func (b *bench) diskVictoria(ctx context.Context, rec *recording, base int64, _ *section) ([]stored, error) {
 	say("disk: VictoriaMetrics")
 	dir := filepath.Join(b.work, "disk-victoria")

@@ -198,7 +198,7 @@ func (b *bench) memoryMany(ctx context.Context, s *section) error {
 	return missed(ctx, s, r.url, until.Unix(), int64(seconds))
 }
 
-// starved watches how late this program is woken, until the function that it gives is called: a machine that
+// starved watches how late this program is woken, until the function that it returns is called: a machine that
 // others keep busy makes Risso miss seconds, too.
 func starved(ctx context.Context) func() (longest time.Duration, often int) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -226,7 +226,7 @@ func starved(ctx context.Context) func() (longest time.Duration, often int) {
 	}
 }
 
-// missed notes in which seconds values are missing: all servers at once speak for Risso or the machine, one for itself.
+// missed notes in which seconds values are missing: all servers at the same time point to Risso or the machine, one to itself.
 func missed(ctx context.Context, s *section, base string, until, seconds int64) error {
 	q := url.Values{"query": {"count(mysql_global_status_questions)"}, "start": {strconv.FormatInt(until-seconds+1, 10)}, "end": {strconv.FormatInt(until, 10)}, "step": {"1"}, "lookback_delta": {"1s"}}
 	var a struct {

@@ -41,7 +41,7 @@ func (b *bench) launch(name string, env []string, path string, args ...string) (
 	}
 	go func() {
 		defer close(p.done)
-		p.cmd.Wait() // how it ended is seen by who waits for something of it
+		p.cmd.Wait() // those that wait for something from it see how it ended
 	}()
 	return p, nil
 }
@@ -164,7 +164,7 @@ func resident(pid int) (float64, error) {
 	return n * float64(os.Getpagesize()), err
 }
 
-// freePort is a TCP port of loopback that nobody listens on now.
+// freePort is a TCP port of loopback that is free now.
 func freePort() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -22,7 +22,7 @@ type risso struct {
 
 var readyLine = regexp.MustCompile(`ready on (http://\S+)`)
 
-// serve starts risso serve with a data folder of its own and waits until it is ready.
+// serve starts risso serve with its own data folder and waits until it is ready.
 func (b *bench) serve(ctx context.Context, data string, args ...string) (*risso, error) {
 	p, err := b.launch("risso", nil, b.risso, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *bench) prometheus(ctx context.Context, data, scrape string) (p *process
 }
 
 // exporter starts prometheus-mysqld-exporter with its default collectors and that of the InnoDB metrics. Before 0.15 it takes the
-// account from the environment, and since then from a file.
+// account from the environment, and from then on from a file.
 func (b *bench) exporter(ctx context.Context, socket string) (p *process, addr string, err error) {
 	if addr, err = freePort(); err != nil {
 		return nil, "", err

@@ -192,7 +192,7 @@ func (r *report) json(w io.Writer) error {
 // median is the middle of the values, or the mean of the two in the middle.
 func median(v []float64) float64 { return quantile(v, 0.5) }
 
-// quantile is linear between the two values beside it.
+// quantile is linear between the two values next to it.
 func quantile(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return 0

@@ -20,7 +20,7 @@ type loaded struct {
 }
 
 // restore compares putting the same tables back into a second server, round by round. Neither writes the target's binary log, which
-// is what myloader does when nothing is said. Risso reads all rows back and compares them; myloader does not.
+// is myloader's default. Risso reads all rows back and compares them; myloader does not.
 func (b *bench) restore(ctx context.Context, s *section) error {
 	settings := []string{"innodb_buffer_pool_size=1G", "innodb_flush_log_at_trx_commit=0", "sync_binlog=0", "local_infile=1"}
 	up := func(name string) (*sandbox.Sandbox, error) {

@@ -25,7 +25,7 @@ func (b *bench) sandboxes(ctx context.Context, s *section) error {
 	}
 	t := s.table(fmt.Sprintf("risso sandbox up, a primary and two replicas, in seconds; %d runs after the first", runs), "server", "first time, empty cache", "median", "least", "most", "runs")
 	for _, server := range []string{"mariadb", "mysql-9.7"} {
-		// Templates are made anew in an empty cache; servers that script/setup put into the real one are found there.
+		// Templates are made from scratch in an empty cache; servers that script/setup put into the real one are found there.
 		env := append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(b.work, "cache-"+server), "RISSO_SANDBOX_DIR="+filepath.Join(b.work, "sandboxes"),
 			"RISSO_SERVERS="+filepath.Join(cache, "servers"))
 		var times []float64

@@ -12,7 +12,7 @@ import (
 
 // slowLog writes slow logs as the servers do, always the same ones for the same size. In turns of some thousand
 // events it takes the forms of MySQL 8 and 9, MySQL with log_slow_extra=ON, Percona Server with all verbosities,
-// and MariaDB with all verbosities, whose "# Time:" stands only where the second changes.
+// and MariaDB with all verbosities, whose "# Time:" occurs only where the second changes.
 type slowLog struct {
 	w      *bufio.Writer
 	rng    *rand.Rand

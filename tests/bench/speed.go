@@ -30,7 +30,7 @@ type rate struct {
 // pair are the rounds of the other program and of risso.
 type pair struct{ other, risso []rate }
 
-// ratios gives risso's figures by the other's, round by round.
+// ratios returns risso's figures by the other's, round by round.
 func (p pair) ratios() (each, cpu []float64) {
 	for i := range p.other {
 		each = append(each, p.risso[i].each/p.other[i].each)
@@ -39,7 +39,7 @@ func (p pair) ratios() (each, cpu []float64) {
 	return each, cpu
 }
 
-// turns lets both programs run in turns; who begins changes from round to round.
+// turns lets both programs run in turns; the first one changes from round to round.
 func (b *bench) turns(ctx context.Context, what string, other, risso func(context.Context) (rate, error)) (p pair, err error) {
 	for i := range b.rounds {
 		say("%s: round %d of %d", what, i+1, b.rounds)
@@ -68,7 +68,7 @@ type endpoint struct {
 	dsn      string
 }
 
-// speed compares with sysbench on a server of its own.
+// speed compares with sysbench on a separate server.
 func (b *bench) speed(ctx context.Context, s *section) error {
 	settings := []string{"innodb_buffer_pool_size=1G", "max_connections=400", "innodb_flush_log_at_trx_commit=2", "sync_binlog=0"}
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(b.work, "sb"), Servers: []string{b.server}, Settings: settings})

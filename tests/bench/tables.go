@@ -20,7 +20,7 @@ import (
 
 const (
 	tablesEach = 65   // of a schema
-	peersUpTo  = 30   // schemas: with 300 neither of the others came to an end in minutes
+	peersUpTo  = 30   // schemas: with 300 neither of the others finished in minutes
 	tablesGoal = 600. // seconds for 10,000 schemas
 )
 
@@ -107,7 +107,7 @@ func sameTables(said []byte, count float64) error {
 	return nil
 }
 
-// manyTables gives a server that has them, and what ends it.
+// manyTables returns a server that has them, and what ends it.
 func (b *bench) manyTables(ctx context.Context) (socket string, pid int, end func(), err error) {
 	if b.socket != "" {
 		pid, err = pidOf(ctx, b.socket)
@@ -177,7 +177,7 @@ func makeTables(ctx context.Context, dsn string, schemas int) error {
 	return g.Wait()
 }
 
-// askSocket gives a single value.
+// askSocket returns a single value.
 func askSocket(ctx context.Context, socket, query string) (value string, err error) {
 	to, err := mysql.ParseTarget("root@unix(" + socket + ")/")
 	if err != nil {

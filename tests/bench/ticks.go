@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// A tick file holds what collectors read, so that the same samples can be given to several stores. It is a
+// A tick file holds what collectors read, so that the same samples can be fed to several stores. It is a
 // sequence of records: a length, then JSON (new metrics of an instance) or a tick (values as float64).
 
 type tickHead struct {

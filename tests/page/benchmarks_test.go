@@ -85,7 +85,7 @@ func sbtest(ctx context.Context, t *testing.T, socket string) {
 	}
 }
 
-// TestReportInBrowser opens the page that risso bench report writes in the browser: it must stand alone and complain of
+// TestReportInBrowser opens the page that risso bench report writes in the browser: it must be self-contained and complain of
 // nothing, in light and dark and on paper.
 func TestReportInBrowser(t *testing.T) {
 	needBrowser(t)

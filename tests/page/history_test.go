@@ -13,8 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// TestStatementsHistoryInBrowser looks at what takes an hour to come about: an hour of statements with a hole in which
-// nobody read, a plan that flipped, and a class that makes hardly any load and takes longest.
+// TestStatementsHistoryInBrowser looks at what takes an hour to come about: an hour of statements with a gap that
+// was not read, a plan that flipped, and a class that makes hardly any load and takes longest.
 func TestStatementsHistoryInBrowser(t *testing.T) {
 	needBrowser(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -23,13 +23,13 @@ func TestStatementsHistoryInBrowser(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	now := time.Now().Unix() / 60 * 60
 	remember(ctx, t, filepath.Join(data, "events", "statements.duckdb"), now)
-	// Its server is away: what is shown is what was kept.
+	// Its server is away: the history is shown.
 	url := serve(t, binary(t, dir, "RISSO_BIN", "1"), data, "watched=root@tcp(127.0.0.1:1)/")
 	playwright(ctx, t, []string{"history.spec.ts"}, "RISSO_URL="+url, "RISSO_INSTANCE=watched", fmt.Sprintf("RISSO_HISTORY=%d", now),
 		"RISSO_SLOW="+classOf(slowest), "RISSO_FLIPPED="+classOf(flipped))
 }
 
-// Classes of the history; 1 to 60 make the load and nobody counted their latency.
+// Classes of the history; 1 to 60 make the load and their latency was not counted.
 const (
 	flipped = 61
 	slowest = 62

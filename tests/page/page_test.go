@@ -104,13 +104,13 @@ func binary(t *testing.T, dir, env, cgo string) string {
 	return bin
 }
 
-// serve starts the real binary on any free port and gives the address of the page.
+// serve starts the real binary on any free port and returns the address of the page.
 func serve(t *testing.T, bin, data, dsn string) string {
 	t.Helper()
 	return serveWith(t, bin, "--data", data, "--dsn", dsn)
 }
 
-// serveWith is the same with flags of one's own.
+// serveWith is the same with further flags.
 func serveWith(t *testing.T, bin string, flags ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
@@ -130,7 +130,7 @@ func serveWith(t *testing.T, bin string, flags ...string) string {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		if _, rest, ok := strings.Cut(lines.Text(), "ready on "); ok {
-			go func() { // whatever else it says must not block it
+			go func() { // further output must not block it
 				for lines.Scan() {
 				}
 			}()

@@ -142,7 +142,7 @@ func keepBackup(ctx context.Context, t *testing.T, place, server string, began t
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := repo.SigningKey(filepath.Join(config, "risso"), true) // this account's: what nobody signed counts for nothing
+	signer, err := repo.SigningKey(filepath.Join(config, "risso"), true) // this account's: unsigned backups count for nothing
 	if err != nil {
 		t.Fatal(err)
 	}

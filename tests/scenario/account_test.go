@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestLimitedAccount: an account without privileges sees what it may, and each remedy mends its gap as it stands.
+// TestLimitedAccount: an account without privileges sees what it may, and each remedy fixes its gap as printed.
 func TestLimitedAccount(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {
@@ -47,7 +47,7 @@ func TestLimitedAccount(t *testing.T) {
 				t.Logf("%s (%s): %s", g.What, g.Why, g.Remedy)
 				execSQL(t, n, g.Remedy) // verbatim
 			}
-			// Its connections are cut, so that Risso asks again at once and not after a minute.
+			// Its connections are cut, so that Risso asks again immediately and not after a minute.
 			cutSessions(t, n, "USER = 'lim-ited'")
 			r.awaitTicks(t, "db", 2)
 			await(t, "the mended gaps vanish", func() bool {
@@ -78,8 +78,8 @@ func has(gaps []fleet.Trouble, word string) bool {
 	return false
 }
 
-// TestFewConnections: with an account that may have one connection, or two, the numbers are read as ever, also after its connections were
-// cut; that statements or sessions cannot be followed is a note, with a statement that mends it.
+// TestFewConnections: with an account that may have one connection, or two, the numbers are read as always, also after its connections were
+// cut; that statements or sessions cannot be followed is a note, with a statement that fixes it.
 func TestFewConnections(t *testing.T) {
 	t.Parallel()
 	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {

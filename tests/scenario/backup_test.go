@@ -153,7 +153,7 @@ func (p place) bothEncoders(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// wrongUse: one line that says what is wrong, and the code that stands for it.
+// wrongUse: one line that says what is wrong, and its exit code.
 func (p place) wrongUse(t *testing.T) {
 	before := len(p.whole(t))
 	for _, c := range []struct {

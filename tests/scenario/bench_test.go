@@ -162,7 +162,7 @@ func TestBenchRun(t *testing.T) {
 	})
 }
 
-// interrupt runs the program, sends it signals at these times, and gives what it wrote, its exit code (-1: it was killed by
+// interrupt runs the program, sends it signals at these times, and returns what it wrote, its exit code (-1: it was killed by
 // the signal) and how long it took.
 func interrupt(t *testing.T, after []time.Duration, meanwhile func(), args ...string) (out, said string, code int, took time.Duration) {
 	t.Helper()

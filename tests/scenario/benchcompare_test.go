@@ -116,7 +116,7 @@ func TestCompareSettings(t *testing.T) {
 			}
 			write(t, a, join(r.A.Runs))
 			write(t, b, join(r.B.Runs))
-			first, _, _ := strings.Cut(r.Verdicts[0].Words, ";") // what would show is an estimate, drawn anew
+			first, _, _ := strings.Cut(r.Verdicts[0].Words, ";") // what would show is an estimate, drawn again
 			again, said, code := runRisso(t, nil, "bench", "compare", a, b)
 			if code != 0 || !strings.Contains(again, first) {
 				t.Errorf("from files: code %d, %s, %q is not in; want code 0, %q in it:\n%s", code, said, first, first, again)

@@ -63,7 +63,7 @@ func titles(t *testing.T, r *risso) (end func()) {
 	return func() { close(quit); <-done }
 }
 
-// TestTLSRemedies: what is said of a certificate that this machine does not trust, and to an account that may come by TLS only, mends it.
+// TestTLSRemedies: the remedies for a certificate that this machine does not trust, and for an account that may connect by TLS only, work.
 func TestTLSRemedies(t *testing.T) {
 	t.Parallel()
 	settings, _ := sandboxtest.TLS(t)
@@ -164,7 +164,7 @@ func TestExitCodes(t *testing.T) {
 	first.stop(t, syscall.SIGTERM)
 }
 
-// oneLine fails where a program said more or less than one line of its own.
+// oneLine fails if a program said more or less than one line.
 func oneLine(t *testing.T, said string) {
 	t.Helper()
 	var lines []string
@@ -178,7 +178,7 @@ func oneLine(t *testing.T, said string) {
 	}
 }
 
-// TestTLS: what a server that wants TLS, or shows a certificate that nobody signed, makes of a DSN.
+// TestTLS: how a server that requires TLS, or has a self-signed certificate, treats a DSN.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	n := single(t, "mysql-9.7", "require_secure_transport=ON")
@@ -320,7 +320,7 @@ func TestAccess(t *testing.T) {
 	r.stop(t, syscall.SIGTERM)
 }
 
-// TestForeignPages: an open Risso on loopback answers to nobody who comes by another name.
+// TestForeignPages: an open Risso on loopback does not answer under another name.
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	r := serve(t, dataDir(t), "--host-only")

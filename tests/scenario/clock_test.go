@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/lack"
 )
 
-// TestClockJump: a server whose clock jumps is told so; it is neither a restart nor a reset, and no second is lost.
+// TestClockJump: a jump of a server's clock is reported; it is neither a restart nor a reset, and no second is lost.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
 	libs, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")

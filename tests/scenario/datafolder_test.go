@@ -56,7 +56,7 @@ func serveAs(t *testing.T, uid uint32, home, data string) *risso {
 	return launchCommand(t, cmd, environment(home))
 }
 
-// TestDataFolder: a data folder that cannot be used is told in one line, and how to fix it.
+// TestDataFolder: a data folder that cannot be used is reported in one line, with how to fix it.
 func TestDataFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -150,7 +150,7 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	return found
 }
 
-// TestNewerFacts: facts of a newer Risso are left as they are, and that is said.
+// TestNewerFacts: facts of a newer Risso are left as they are, and that is reported.
 func TestNewerFacts(t *testing.T) {
 	t.Parallel()
 	data := dataDir(t)
@@ -281,7 +281,7 @@ func TestCopyWhileServing(t *testing.T) {
 	r.stop(t, syscall.SIGTERM)
 }
 
-// held says whether all threads of a process are stopped.
+// held reports whether all threads of a process are stopped.
 func held(t *testing.T, pid int) bool {
 	t.Helper()
 	list, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))

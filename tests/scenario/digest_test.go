@@ -72,7 +72,7 @@ func (r digestReport) class(t *testing.T, begin string) digestClass {
 	return found[0]
 }
 
-// runRisso runs the program to its end and gives what it wrote and its exit code.
+// runRisso runs the program to its end and returns what it wrote and its exit code.
 func runRisso(t *testing.T, in []byte, args ...string) (out, said string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -281,7 +281,7 @@ func TestDigestBinlog(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     string
 		settings []string
-		texts    bool // statements are logged beside rows
+		texts    bool // statements are logged along with rows
 		rows     bool
 	}{
 		"mariadb rows":         {"mariadb", []string{"binlog_format=ROW"}, true, true},
@@ -383,7 +383,7 @@ func allTypes(t *testing.T, n *sandbox.Node, kind string) int {
 	return 4
 }
 
-// damaged reads the log cut in the middle and with bytes changed: no crash, and what is lost is told.
+// damaged reads the log cut in the middle and with bytes changed: no crash, and what is lost is reported.
 func damaged(t *testing.T, path string) {
 	t.Helper()
 	whole, err := os.ReadFile(path)

@@ -121,7 +121,7 @@ var digestStatements = []string{
 }
 
 // digestLoses are the statements of which a server's digest is of something else: MySQL 8.0 digests the query on its
-// data dictionary that stands behind a SHOW, MySQL 9.7 the statement inside of PREPARE; MariaDB 11.8 writes LOCALTIME as CURTIME.
+// data dictionary that is behind a SHOW, MySQL 9.7 the statement inside of PREPARE; MariaDB 11.8 writes LOCALTIME as CURTIME.
 var digestLoses = map[string][]string{
 	"mysql-8.0": {"show tables", "show index", "show keys", "show fields", "show full columns", "show variables"},
 	"mysql-9.7": {"prepare "},
@@ -130,7 +130,7 @@ var digestLoses = map[string][]string{
 	"mariadb-11.8": {"select now(), current_timestamp, curdate(), current_date, localtime"},
 }
 
-// TestDigestText: one statement has one name in all tools, whoever tells of it.
+// TestDigestText: one statement has one name in all tools, whatever its source.
 func TestDigestText(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestDigestSentences: what the digest of a log says beside its figures is so, and is not said where it is not.
+// TestDigestSentences: what the digest of a log says besides its figures is true, and is left out if it is not.
 func TestDigestSentences(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)

@@ -119,7 +119,7 @@ func TestFullDisk(t *testing.T) {
 	fill(t, ballast)
 	r.awaitLog(t, "isk is full")
 	filled := time.Now().Unix()
-	// The newest seconds are there, though they cannot be written. It lasts long enough that nobody tries just once more.
+	// The newest seconds are there, though they cannot be written. It lasts long enough for more than one retry.
 	at := r.awaitTicks(t, "db", 9)
 	if m := missing(r.raw(t, of(questions, "db"), begin, at), begin, at); len(m) > 0 {
 		t.Errorf("with a full disk the seconds %v of %d to %d are missing; it was full at %d; want none", m, begin, at, filled)
@@ -180,7 +180,7 @@ func TestDamagedFile(t *testing.T) {
 	end := r.awaitTicks(t, "db", 2)
 	r.stop(t, syscall.SIGTERM)
 
-	// A second run makes a second set of files beside the first, or minutes behind the first ones.
+	// A second run makes a second set of files next to the first, or minutes after the first ones.
 	r = serve(t, data, args...)
 	begin2 := r.awaitTicks(t, "db", 1)
 	end2 := r.awaitTicks(t, "db", 2)
@@ -234,7 +234,7 @@ func flip(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	old := bytes.Clone(b)
-	b[len(b)-len(b)/8] ^= 0x10 // behind the descriptions, within values
+	b[len(b)-len(b)/8] ^= 0x10 // after the descriptions, within values
 	if bytes.Equal(old, b) {
 		t.Fatal("nothing was flipped")
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// explain runs the command with standard input and gives what it wrote and its exit code.
+// explain runs the command with standard input and returns what it wrote and its exit code.
 func explain(t *testing.T, stdin string, args ...string) (out, errors string, code int) {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"explain"}, args...)...)

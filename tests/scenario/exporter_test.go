@@ -49,7 +49,7 @@ func TestExporterNames(t *testing.T) {
 	})
 }
 
-// exporterKeys asks the exporter once and lists what it gives.
+// exporterKeys asks the exporter once and lists what it returns.
 func exporterKeys(t *testing.T, path, socket string) (keys []string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

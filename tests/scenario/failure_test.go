@@ -73,7 +73,7 @@ func TestShortHang(t *testing.T) {
 	n := single(t, "mariadb")
 	r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+n.DSN)
 	r.awaitTicks(t, "db", 3)
-	// Just before a second begins, so that the tick meets the pause at once.
+	// Just before a second begins, so that the tick meets the pause immediately.
 	await(t, "the end of a second", func() bool { return time.Now().Nanosecond() > 850e6 })
 	begin := time.Now()
 	goOn := sandboxtest.Pause(t, n)
@@ -96,7 +96,7 @@ func noEvent(t *testing.T, r *risso, instance string, kinds ...fleet.EventKind) 
 	}
 }
 
-// TestRestart: a crash, an orderly restart and a stop are told, and invent no rates.
+// TestRestart: a crash, an orderly restart and a stop are reported, and invent no rates.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	eachKind(t, []string{"mariadb", "mysql-9.7", "mysql-5.7"}, func(t *testing.T, kind string) {
@@ -225,7 +225,7 @@ func TestVariableAndReset(t *testing.T) {
 		r.awaitEvent(t, "db", fleet.EventReset, nil)
 		end := r.awaitTicks(t, "db", 2)
 		checkRates(t, r, "db", begin, end, 400)
-		if !strings.HasPrefix(kind, "mariadb") { // one kind waits for the minute, the others are asked anew by a new connection
+		if !strings.HasPrefix(kind, "mariadb") { // one kind waits for the minute, the others are asked again by a new connection
 			killRisso(t, n)
 		}
 		e := r.awaitEvent(t, "db", fleet.EventVariable, func(e fleet.Event) bool { return e.Subject == "max_connections" })
@@ -245,7 +245,7 @@ func killRisso(t *testing.T, n *sandbox.Node) {
 	cutSessions(t, n, "USER = 'root' AND COMMAND = 'Sleep'")
 }
 
-// cutSessions kills the sessions that fit a condition of the process list. Risso has several, and each may end by itself meanwhile.
+// cutSessions kills the sessions that fit a condition of the process list. Risso has several, and each may end by itself in the meantime.
 func cutSessions(t *testing.T, n *sandbox.Node, where string) {
 	t.Helper()
 	rows := execSQL(t, n, "SELECT ID FROM information_schema.processlist WHERE ID <> CONNECTION_ID() AND "+where)[0].Rows
@@ -259,7 +259,7 @@ func cutSessions(t *testing.T, n *sandbox.Node, where string) {
 	}
 }
 
-// TestVersionChange: behind one address stands another version, then another flavour.
+// TestVersionChange: one address leads to another version, then to another flavour.
 func TestVersionChange(t *testing.T) {
 	t.Parallel()
 	spec := []string{"mysql-8.0", "mysql-9.7", "mariadb"}

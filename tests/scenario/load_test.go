@@ -80,7 +80,7 @@ func largeStore(t *testing.T, dir string, servers, count int) (from, to int64) {
 	return from, to
 }
 
-// largest are the questions that cost most, each in its own way.
+// largest are the queries that cost most, each in its own way.
 func largest(from, to int64) []string {
 	all := `{__name__=~".+"}`
 	prom := func(path string, form ...string) string {
@@ -108,7 +108,7 @@ func largest(from, to int64) []string {
 	return append(list, "/api/chart?"+chart.Encode())
 }
 
-// TestLargestQuestions asks all that is large at once, also by readers that are slow. Risso stays within its memory, answers or
+// TestLargestQuestions asks all large queries at the same time, also by slow readers. Risso stays within its memory, answers or
 // refuses in good form, and goes on watching: no healthy server is called down, or its clock wrong.
 func TestLargestQuestions(t *testing.T) {
 	n := single(t, "mariadb")
@@ -233,7 +233,7 @@ func TestRissoStoodStill(t *testing.T) {
 	}
 }
 
-// TestHangupWithoutConfig: a closed terminal and logrotate send SIGHUP to who has nothing to read anew; watching goes on.
+// TestHangupWithoutConfig: a closed terminal and logrotate send SIGHUP even if there is nothing to reread; watching goes on.
 func TestHangupWithoutConfig(t *testing.T) {
 	t.Parallel()
 	r := serve(t, dataDir(t), "--host-only")

@@ -13,8 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/watch/rules"
 )
 
-// TestLockRemedies: what the findings about locks say to ask names the session that holds the lock, whatever lock that is, on servers
-// as they come (MySQL with performance_schema, MariaDB without) and the other way round; the KILL of that session lets the other go on.
+// TestLockRemedies: the query in findings about locks names the session that holds the lock, whatever lock that is, on servers
+// with default settings (MySQL with performance_schema, MariaDB without) and the other way round; the KILL of that session lets the other go on.
 func TestLockRemedies(t *testing.T) {
 	t.Parallel()
 	for setting, list := range map[string][]string{"": kinds, "performance_schema=ON": {"mariadb"}, "performance_schema=OFF": {"mysql-9.7"}} {

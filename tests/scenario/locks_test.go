@@ -29,7 +29,7 @@ type lockCase struct {
 	kind    read.LockKind
 	object  string // schema.name, or a name
 	index   string
-	maybe   bool   // the server does not tell the holder
+	maybe   bool   // the server does not show the holder
 	words   string // that the trace says
 	weak    bool   // of a lock of the whole server: the holder is a statement
 	release string
@@ -46,7 +46,7 @@ func (c lockCase) last() string {
 var lockCases = []lockCase{
 	{name: "row", holds: []string{"BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 1",
 		kind: read.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
-	// The lock of an inserted row is made by who waits for it; its holder is told by the transaction.
+	// The lock of an inserted row is made by the session that waits for it; its holder is known by the transaction.
 	{name: "inserted row", holds: []string{"BEGIN", "INSERT INTO shop.orders VALUES (99, 1, 'new')"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 99",
 		kind: read.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
 	{name: "metadata", holds: []string{"BEGIN", "SELECT note FROM shop.orders WHERE id = 2"}, waits: "ALTER TABLE shop.orders COMMENT 'changed'",
@@ -76,7 +76,7 @@ var lockCases = []lockCase{
 		kind: read.LockUser, object: "the job", words: "the user lock 'the job'", release: "SELECT RELEASE_LOCK('the job')"},
 }
 
-// lockCopy is longer than MySQL 5.7 and MariaDB answer from an old copy to who asks again and again.
+// lockCopy is longer than MySQL 5.7 and MariaDB answer from an old copy when asked repeatedly.
 const lockCopy = 300 * time.Millisecond
 
 // lockServer is a server with a table, a session that holds and one that waits: the one that is traced.
@@ -185,7 +185,7 @@ func (s *lockServer) kill(t *testing.T, r *mysql.Conn) {
 		ask(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d", s.holderID))
 		return !there
 	})
-	_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that nobody is given it again
+	_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that it is not reused
 	s.holder, s.holderID = s.session(t)
 }
 
@@ -203,7 +203,7 @@ func lockReader(t *testing.T, n *sandbox.Node, account string) *mysql.Conn {
 	return c
 }
 
-// end interrupts a trace and gives what it says.
+// end interrupts a trace and returns what it says.
 func (s *lockServer) end(t *testing.T, trace *risso) string {
 	t.Helper()
 	if err := trace.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -213,7 +213,7 @@ func (s *lockServer) end(t *testing.T, trace *risso) string {
 	return strings.Join(append(res.Words, res.Notes...), " ")
 }
 
-// TestLockWaits: whom a session waits for is told by LockWaits and by a trace, for each kind of lock.
+// TestLockWaits: whom a session waits for is shown by LockWaits and by a trace, for each kind of lock.
 func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {
@@ -343,7 +343,7 @@ func (s *lockServer) prepared(t *testing.T) {
 	}
 }
 
-// queue: who waits behind one that waits itself is told both.
+// queue: a session that waits behind one that waits itself is shown both.
 func (s *lockServer) queue(t *testing.T) {
 	r := lockReader(t, s.node, "root")
 	middle, middleID := s.session(t)
@@ -396,7 +396,7 @@ func (s *lockServer) queue(t *testing.T) {
 	}
 }
 
-// fewPrivileges: what an account may not see is said with the GRANT that lets it, and with that GRANT it is seen.
+// fewPrivileges: what an account may not see is reported with the GRANT that allows it, and with that GRANT it is seen.
 func (s *lockServer) fewPrivileges(t *testing.T) {
 	execSQL(t, s.node, "CREATE USER low@localhost IDENTIFIED BY 'x'; GRANT SELECT ON shop.* TO low@localhost")
 	root := lockReader(t, s.node, "root")
@@ -434,7 +434,7 @@ func (s *lockServer) fewPrivileges(t *testing.T) {
 	}
 }
 
-// TestLockWaitsAsTheyCome: servers that record no metadata locks as they come tell less, and what they do not tell is said.
+// TestLockWaitsAsTheyCome: servers that record no metadata locks by default show less, and what they do not show is reported.
 func TestLockWaitsAsTheyCome(t *testing.T) {
 	t.Parallel()
 	eachKind(t, []string{"mariadb", "mysql-5.7"}, func(t *testing.T, kind string) {
@@ -458,7 +458,7 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 						t.Errorf("%s: got %+v %v; want len(list) 1, list[0].Blocker.ID %v, no gaps, list[0].Maybe false", c.name, list, gaps, s.holderID)
 					}
 					return
-				case read.LockGlobal: // nobody has a transaction open; MariaDB has the plugin now
+				case read.LockGlobal: // no session has a transaction open; MariaDB has the plugin now
 					if kind == "mariadb" {
 						if len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
 							t.Errorf("got %s, with the plugin: %+v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe false, no gaps", c.name, list, gaps, s.holderID)

@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	watchStalls()
-	// The tests wait most of the time: more of them than processors may run at once.
+	// The tests wait most of the time: more of them than processors may run at the same time.
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("5"); err != nil {
@@ -84,7 +84,7 @@ func program() (string, error) {
 	return out, nil
 }
 
-// leftovers lists processes that work under root or beside servers, and what lies there.
+// leftovers lists processes that work under root or next to servers, and what is there.
 func leftovers() (left []string) {
 	proc, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -171,7 +171,7 @@ func execSQL(t *testing.T, n *sandbox.Node, statements string) []sandbox.Result 
 	return r
 }
 
-// value runs a statement that gives one value.
+// value runs a statement that returns one value.
 func value(t *testing.T, n *sandbox.Node, statement string) string {
 	t.Helper()
 	r := execSQL(t, n, statement)
@@ -182,8 +182,8 @@ func value(t *testing.T, n *sandbox.Node, statement string) string {
 	return *last.Rows[0][0]
 }
 
-// patience is how long a test waits for what must come. It says nothing of how fast that is: a machine that runs all tests
-// at once with the race detector takes its time.
+// patience is how long a test waits for what must come. It says nothing about how fast that is: a machine that runs all tests
+// at the same time with the race detector takes its time.
 const patience = 3 * time.Minute
 
 // await waits until f says that it is so.

@@ -108,7 +108,7 @@ func blackHole(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// occupy keeps a statement running on a connection, until the function that it gives is called.
+// occupy keeps a statement running on a connection, until the function that it returns is called.
 func occupy(t *testing.T, c *mysql.Config) (stop func()) {
 	t.Helper()
 	connector, err := mysql.NewConnector(c)

@@ -28,7 +28,7 @@ import (
 // its account, its data, a place with a backup and mirrored logs, results of benchmarks, and what it answered.
 const olderFile = "testdata/written-by-2b61116.tar.gz"
 
-// olderAnswers are the answers of the older program, by what was asked.
+// olderAnswers are the answers of the older program, by request.
 type olderAnswers struct {
 	Killed int64 // unix seconds
 	Token  string
@@ -38,7 +38,7 @@ type olderAnswers struct {
 	Asked  map[string]map[string]any // by path, what of the answer does not change with time
 }
 
-// unchanging is what of each answer is compared; of lists only these fields, where some are named. Others change with time, or
+// unchanging is what of each answer is compared; of lists only these fields, if some are named. Others change with time, or
 // with what a newer program makes of the same facts.
 var unchanging = map[string]map[string][]string{
 	"/api/events":      {"events": nil},
@@ -186,7 +186,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// lacks says what of an older answer a newer one has not, or has otherwise; a newer one may say more.
+// lacks says what of an older answer is missing in a newer one, or differs; a newer one may have more.
 func lacks(got, want any, path string) string {
 	switch w := want.(type) {
 	case map[string]any:

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The observer does not observe itself: a server is watched, asked for plans and digested by an account of Risso's while it
+// The observer does not observe itself: a server is watched, asked for plans and digested by Risso's account while it
 // logs everything, and no statement of that account is in a digest of any log, unless they are asked for.
 func TestOwnStatements(t *testing.T) {
 	t.Parallel()
@@ -35,8 +35,8 @@ func TestOwnStatements(t *testing.T) {
 				t.Errorf("%s: exit %d, %s; want 0", args[0], code, said)
 			}
 		}
-		r.stop(t, syscall.SIGTERM) // the logs shall not grow any more
-		// What Risso sends belongs in no binary log, so a statement with its mark stands in for one.
+		r.stop(t, syscall.SIGTERM) // the logs must not grow any more
+		// What Risso sends belongs in no binary log, so a statement with its mark replaces one.
 		execSQL(t, n, "INSERT /* risso: a test */ INTO shop.orders (note) VALUES ('own'); FLUSH BINARY LOGS")
 		logs, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]"))
 		if err != nil || len(logs) == 0 {

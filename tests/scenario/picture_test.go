@@ -47,13 +47,13 @@ func tryClient(t *testing.T, n *sandbox.Node, schema, statements string, args ..
 	return out.String(), nil
 }
 
-// askAll runs questions in one session of the client, and gives what each answers: an error's number where it is refused.
+// askAll runs questions in one session of the client, and returns what each answers: an error's number if it is refused.
 func askAll(t *testing.T, n *sandbox.Node, schema string, questions []string) []string {
 	t.Helper()
 	if len(questions) == 0 {
 		return nil
 	}
-	// Views were made under many modes: what they answer shall not hang on this session's.
+	// Views were made under many modes: what they answer must not depend on this session's.
 	all := "SET time_zone = '+00:00', sql_mode = '', group_concat_max_len = 1000000;\n"
 	for i, q := range questions {
 		all += fmt.Sprintf("SELECT '-- question %d';\n%s;\n", i, q)
@@ -149,7 +149,7 @@ var (
 	oldModes  = regexp.MustCompile(`(?i),?\b(NO_AUTO_CREATE_USER|NO_FIELD_OPTIONS|NO_KEY_OPTIONS|NO_TABLE_OPTIONS)\b`)
 )
 
-// normal gives a value one form on all servers.
+// normal converts a value to one form on all servers.
 func normal(s string) string {
 	s = intWidth.ReplaceAllString(s, "$1")
 	s = utf8Three.ReplaceAllString(s, "utf8mb3$1")
@@ -157,7 +157,7 @@ func normal(s string) string {
 	return strings.TrimPrefix(oldModes.ReplaceAllString(s, ""), ",")
 }
 
-// tidyColumn gives defaults and extras one form: MariaDB quotes, and writes calls with parentheses.
+// tidyColumn converts defaults and extras to one form: MariaDB quotes, and writes calls with parentheses.
 func tidyColumn(f []string) []string {
 	d := strings.TrimSuffix(strings.ReplaceAll(strings.ToLower(f[1]), "current_timestamp()", "current_timestamp"), "()")
 	if len(d) > 1 && strings.HasPrefix(d, "'") && strings.HasSuffix(d, "'") {
@@ -241,7 +241,7 @@ func rowsOf(table string, columns [][2]string) string {
 	return "SELECT " + strings.Join(list, ", ") + " FROM " + backticked(table)
 }
 
-// sameJSON gives a document one form: servers keep other blanks and another order of names.
+// sameJSON converts a document to one form: servers keep other blanks and another order of names.
 func sameJSON(v string) string {
 	var doc any
 	d := json.NewDecoder(strings.NewReader(strings.ReplaceAll(v, `\\`, `\`)))
@@ -256,7 +256,7 @@ func sameJSON(v string) string {
 	return string(b)
 }
 
-// sumOfLines is the number of rows and a sum of what they hold, in whatever order.
+// sumOfLines is the number of rows and a sum of what they hold, in any order.
 func sumOfLines(answer string) string {
 	lines := slices.Collect(strings.Lines(answer))
 	for i, row := range lines {

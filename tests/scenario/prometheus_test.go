@@ -18,7 +18,7 @@ type answer struct {
 	Data                     json.RawMessage
 }
 
-// ask sends a form with GET and with POST, as Grafana may, and gives the answer, which has to be the same.
+// ask sends a form with GET and with POST, as Grafana may, and returns the answer, which must be the same.
 func (r *risso) ask(t *testing.T, path string, form url.Values, want int) answer {
 	t.Helper()
 	var first answer
@@ -61,7 +61,7 @@ func TestPrometheusAPI(t *testing.T) {
 	r := serve(t, dataDir(t), "--dsn", "db="+n.DSN, "--dsn", "zwei="+n.DSN)
 	r.awaitTicks(t, "zwei", 2)
 	end := r.awaitTicks(t, "db", 3)
-	// An instant query takes the newest value there is: it stands still once both have their sample of that second.
+	// An instant query takes the newest value there is: it no longer changes once both have their sample of that second.
 	await(t, fmt.Sprintf("second %d of zwei", end), func() bool { return r.newest(t, questions, "zwei") >= end })
 	t.Run("query", func(t *testing.T) { checkQuery(t, r, end) })
 	t.Run("series and labels", func(t *testing.T) { checkLabels(t, r, end) })
@@ -130,7 +130,7 @@ func checkQuery(t *testing.T, r *risso, end int64) {
 		t.Errorf("a range of 3 s in steps of 1 s: got %+v; want ResultType \"matrix\", len(Result) 1, len(Result[0].Values) 3", matrix)
 	}
 
-	// What is read more seldom than every second is there at every second all the same.
+	// What is read less often than every second is there at every second nevertheless.
 	for _, name := range []string{"node_filesystem_avail_bytes", "mysql_global_variables_max_connections", "risso_replicas_connected"} {
 		if len(r.prom(t, "query", q("query", name, "time", sec(end)))) == 0 {
 			t.Errorf("at %d there is no %s, want len(r.prom(t, \"query\", q(\"query\", name, \"time\", sec(end)))) not 0", end, name)

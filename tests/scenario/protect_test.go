@@ -51,8 +51,8 @@ func (r *risso) start(t *testing.T, job string) {
 	}
 }
 
-// TestProtectPlugPulled: a backup that risso serve takes is killed, begun anew by itself, and ended by Ctrl-C; never is there
-// a backup that looks whole and is not. Then the place goes away.
+// TestProtectPlugPulled: a backup that risso serve takes is killed, restarted by itself, and ended by Ctrl-C; there is never
+// a backup that looks complete but is not. Then the place goes away.
 func TestProtectPlugPulled(t *testing.T) {
 	t.Parallel()
 	n := single(t, "mariadb")
@@ -136,7 +136,7 @@ func TestProtectConfigWrong(t *testing.T) {
 	}
 }
 
-// TestProtectConfigReread: a change of the config file is taken while Risso runs, a mistake in it is told and changes nothing.
+// TestProtectConfigReread: a change of the config file is taken while Risso runs, a mistake in it is reported and changes nothing.
 func TestProtectConfigReread(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
@@ -162,7 +162,7 @@ func TestProtectConfigReread(t *testing.T) {
 		if p.Server.Plan == nil {
 			return p.Server.State
 		}
-		out := filepath.Base(p.Server.Plan.Place) // the state changes by itself once the jobs find that nobody is at this port
+		out := filepath.Base(p.Server.Plan.Place) // the state changes by itself once the jobs find that nothing listens on this port
 		for _, j := range p.Server.Jobs {
 			out += " " + strings.TrimSpace(j.Kind+" "+j.Schedule)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// TestReplicationErrors: a replica that lacks a row, or has one too many, is told with number, table and row, and the remedy as it stands
+// TestReplicationErrors: a replica with a missing row, or one too many, is reported with number, table and row, and the remedy as printed
 // makes it follow and have what the primary has.
 func TestReplicationErrors(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// buffer takes what a process writes and can be read meanwhile.
+// buffer takes what a process writes and can be read at the same time.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -97,7 +97,7 @@ func (r *risso) kill(t *testing.T) {
 	<-r.done
 }
 
-// code waits for the end and gives the exit code.
+// code waits for the end and returns the exit code.
 func (r *risso) code(t *testing.T) int {
 	t.Helper()
 	select {
@@ -109,7 +109,7 @@ func (r *risso) code(t *testing.T) int {
 	}
 }
 
-// stop ends the program in good order.
+// stop ends the program cleanly.
 func (r *risso) stop(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	start := time.Now()
@@ -164,7 +164,7 @@ func (r *risso) awaitReady(t *testing.T) {
 	})
 }
 
-// request asks the API and gives status and body.
+// request asks the API and returns status and body.
 func (r *risso) request(t *testing.T, method, path string, form url.Values, change func(*http.Request)) (int, []byte, http.Header) {
 	t.Helper()
 	var body io.Reader
@@ -274,7 +274,7 @@ func (r *risso) prom(t *testing.T, what string, form url.Values) []line {
 	return out
 }
 
-// at reads all series that a selector names, as they stood at one second and not before.
+// at reads all series that a selector names, as they were at one second and not before.
 func (r *risso) at(t *testing.T, selector string, second int64) []line {
 	t.Helper()
 	return r.prom(t, "query", url.Values{"query": {selector}, "time": {strconv.FormatInt(second, 10)}, "lookback_delta": {"1s"}})
@@ -323,7 +323,7 @@ func (r *risso) newest(t *testing.T, metric, instance string) int64 {
 // questions is a counter that each server has.
 const questions = "mysql_global_status_questions"
 
-// awaitTicks waits until an instance has values of n further seconds, and gives the newest.
+// awaitTicks waits until an instance has values of n further seconds, and returns the newest.
 func (r *risso) awaitTicks(t *testing.T, instance string, n int64) int64 {
 	t.Helper()
 	var at int64
@@ -335,7 +335,7 @@ func (r *risso) awaitTicks(t *testing.T, instance string, n int64) int64 {
 	return at
 }
 
-// missing lists the seconds within [from, to] that have no point, without those in which this machine stood still.
+// missing lists the seconds within [from, to] that have no point, without those in which this machine stalled.
 func missing(p []point, from, to int64) (list []int64) {
 	have := map[int64]bool{}
 	for _, x := range p {
@@ -362,7 +362,7 @@ func (r *risso) events(t *testing.T, instance string, kind fleet.EventKind) (lis
 	return list
 }
 
-// awaitEvent waits for an event and gives it.
+// awaitEvent waits for an event and returns it.
 func (r *risso) awaitEvent(t *testing.T, instance string, kind fleet.EventKind, fits func(fleet.Event) bool) fleet.Event {
 	t.Helper()
 	var found fleet.Event
@@ -423,10 +423,10 @@ var (
 	stalls  []stall
 )
 
-// stall is a time in which this process was not run: nobody can ask for more of Risso.
+// stall is a time in which this process did not run: no more can be expected of Risso.
 type stall struct{ from, to time.Time }
 
-// watchStalls notes, until the process ends, when this machine stood still.
+// watchStalls notes, until the process ends, when this machine stalled.
 func watchStalls() {
 	go func() {
 		last := time.Now()
@@ -442,7 +442,7 @@ func watchStalls() {
 	}()
 }
 
-// stood says whether the machine stood still in a second or just before or behind it.
+// stood reports whether the machine stalled in a second or just before or after it.
 func stood(second int64) bool {
 	stallMu.Lock()
 	defer stallMu.Unlock()
@@ -454,7 +454,7 @@ func stood(second int64) bool {
 	return false
 }
 
-// stalled is for how long the machine stood still since a moment.
+// stalled is for how long the machine stalled since a moment.
 func stalled(since time.Time) (d time.Duration) {
 	stallMu.Lock()
 	defer stallMu.Unlock()

@@ -17,7 +17,7 @@ import (
 )
 
 // TestScriptEnds sends signals to a script that runs as script/test does, while a server runs that it has started, in a session
-// of its own: nothing may be left, and a process of somebody else's goes on.
+// of its own: nothing may be left, and another's process goes on.
 func TestScriptEnds(t *testing.T) {
 	t.Parallel()
 	sandboxtest.Need(t, "mariadb")

@@ -41,7 +41,7 @@ func TestServiceUnit(t *testing.T) {
 	}
 }
 
-// TestStrictSystem runs Risso as ProtectSystem=strict does: all of the disk is read-only, but for its own folder and what
+// TestStrictSystem runs Risso as ProtectSystem=strict does: all of the disk is read-only, except its own folder and what
 // ReadWritePaths names.
 func TestStrictSystem(t *testing.T) {
 	t.Parallel()

@@ -82,7 +82,7 @@ func TestStatementsSurviveKill(t *testing.T) {
 			}
 		}
 		r.kill(t)
-		run(20) // nobody looks
+		run(20) // no reading
 		r = serve(t, data, "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")
 		if got := calls(); got != 50 {
 			t.Errorf("after the kill %d calls are stored, not 50", got)
@@ -134,7 +134,7 @@ func TestStatementsWhyNot(t *testing.T) {
 	}
 }
 
-// TestStatementsWithoutCgo: the program that was built without cgo watches as ever and says what it has not.
+// TestStatementsWithoutCgo: the program that was built without cgo watches as always and says what is missing.
 func TestStatementsWithoutCgo(t *testing.T) {
 	t.Parallel()
 	pure := os.Getenv("RISSO_PURE_BIN")
@@ -187,7 +187,7 @@ func TestStatementsFromSlowLog(t *testing.T) {
 	run(40)
 	time.Sleep(3 * time.Second) // they are read, their minute is open
 	r.kill(t)
-	run(25) // nobody looks, the log does
+	run(25) // no reading, but the log
 	r = serve(t, data, "--no-host", "--dsn", dsn)
 	await(t, "the minutes are stored", func() bool { return calls() == 65 })
 	var q struct {

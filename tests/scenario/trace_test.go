@@ -462,7 +462,7 @@ func (s *traced) forms(t *testing.T) {
 	}
 }
 
-// notEnabled: without --enable nothing is changed, and what is off is said.
+// notEnabled: without --enable nothing is changed, and what is off is reported.
 func (s *traced) notEnabled(t *testing.T) {
 	before := s.setup(t)
 	r := s.launch(t, s.id, "--for", "1500ms", "--output", "json")
@@ -691,7 +691,7 @@ func (s *traced) candidates(t *testing.T) {
 	}
 }
 
-// TestTraceWithoutPerformanceSchema: the exact option is said.
+// TestTraceWithoutPerformanceSchema: the exact option is named.
 func TestTraceWithoutPerformanceSchema(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// countersAgree: of a connection that is busy all the time nothing is said to be missing that is not.
+// countersAgree: for a connection that is busy all the time nothing is reported missing that is not.
 func (s *traced) countersAgree(t *testing.T) {
 	r := s.launch(t, s.id, "--enable", "--for", "2s", "--output", "json")
 	for ended := false; !ended; {
@@ -61,8 +61,8 @@ func (s *traced) switchedOff(t *testing.T) {
 	}
 }
 
-// cutTexts: of texts that the server cut it is said, of others not: neither of one that is as long as may be, nor of one that only
-// grew when it was told in UTF-8.
+// cutTexts: texts that the server cut are marked, others not: neither of one that is as long as may be, nor of one that only
+// grew when it was converted to UTF-8.
 func (s *traced) cutTexts(t *testing.T) {
 	var limit int
 	if _, err := fmt.Sscan(value(t, s.node, "SELECT @@performance_schema_max_sql_text_length"), &limit); err != nil {
@@ -98,7 +98,7 @@ func (s *traced) cutTexts(t *testing.T) {
 	}
 }
 
-// begunBefore: of a statement that had begun before the trace that is said, whether the server has an event of it or not.
+// begunBefore: a statement that had begun before the trace is marked as such, whether the server has an event of it or not.
 func (s *traced) begunBefore(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
@@ -197,9 +197,9 @@ func (s *traced) notPutBack(t *testing.T) {
 	s.connect(t)
 }
 
-// closedWithoutRings: what a connection did last is gone with it where the server keeps no ring for all; that is said.
+// closedWithoutRings: what a connection did last is gone with it if the server keeps no ring for all; that is reported.
 func (s *traced) closedWithoutRings(t *testing.T) {
-	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing as it comes
+	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing by default
 		return
 	}
 	polled := "SELECT COUNT(*) FROM performance_schema.events_statements_history WHERE SQL_TEXT LIKE 'SELECT /* risso: does the connection live%'"

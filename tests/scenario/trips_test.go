@@ -40,7 +40,7 @@ func samples(t *testing.T) []string {
 	return list
 }
 
-// programs are asked for what they answer, in samples that have some.
+// programs are called for their answers, in samples that have some.
 var programs = map[string][]string{
 	"sakila": {
 		"SET @n = 0; CALL film_in_stock(1, 1, @n); SELECT @n", "SET @n = 0; CALL film_not_in_stock(2, 2, @n); SELECT @n",
@@ -51,7 +51,7 @@ var programs = map[string][]string{
 	"employees": {"SELECT emp_name(10001), emp_dept_name(10005), current_manager('d009')", "CALL show_departments()"},
 }
 
-// journey is a server with the samples, what its client told of them, and a backup.
+// journey is a server with the samples, what its client said about them, and a backup.
 type journey struct {
 	kind, place string
 	node        *sandbox.Node
@@ -76,7 +76,7 @@ func TestPublishedSamples(t *testing.T) {
 			continue
 		}
 		wait.Go(func() {
-			// What a server gives a schema that says nothing is not what is tested.
+			// What a server sets for a schema without options is not tested.
 			j := &journey{kind: kind, place: filepath.Join(tempDir(t), "place"), node: single(t, kind, "local_infile=1", "log_bin_trust_function_creators=1", "event_scheduler=OFF", "character_set_server=utf8mb4", "collation_server=utf8mb4_unicode_ci", "loose_information_schema_stats_expiry=0")}
 			j.begin(t, list)
 			mu.Lock()
@@ -108,7 +108,7 @@ func (j *journey) begin(t *testing.T, list []string) {
 			if err != nil {
 				return err
 			}
-			// Samples know their schema, or go to one of their folder's name. What a server does not know of them is not its to travel.
+			// Samples know their schema, or go to one of their folder's name. What a server does not know is not tested on it.
 			_, err = tryClient(t, j.node, "", "CREATE DATABASE IF NOT EXISTS "+backticked(name)+";\nUSE "+backticked(name)+";\n"+string(b), "--force")
 			if err != nil && os.Getenv("RISSO_SAMPLES") == "" {
 				t.Errorf("%s: %s: %v", j.kind, path, err)
@@ -158,8 +158,8 @@ func (j *journey) clear(t *testing.T) {
 // newCollation is one that older servers, or those of the other flavour, do not have.
 var newCollation = regexp.MustCompile(`\b(?:utf8mb4|utf8mb3)_(?:0900|uca1400)_\w+`)
 
-// excused says whether a difference is none of the restore's: views without ORDER BY in GROUP_CONCAT answer as a server likes, and a
-// collation that the target does not have became another one, which the restore has told.
+// excused reports whether a difference is none of the restore's: views without ORDER BY in GROUP_CONCAT answer as a server likes, and a
+// collation that the target does not have became another one, which the restore has reported.
 func excused(difference, told string) bool {
 	if strings.HasPrefix(difference, "rows of view ") {
 		return true
@@ -168,7 +168,7 @@ func excused(difference, told string) bool {
 	return c != "" && strings.Contains(told, "collation "+c+" is not known here")
 }
 
-// isNamed says whether a restore told of the thing that a difference is about: a search by hand looks for what is lost in silence.
+// isNamed reports whether a restore named the thing that a difference is about: the rest is lost silently.
 func isNamed(named, schema, difference string) bool {
 	key, _, _ := strings.Cut(difference, ":\n")
 	for _, kind := range []string{"rows of view ", "rows of ", "view column ", "answer of ", "table ", "column ", "index ", "key ", "rule ", "partition ", "view ", "trigger ", "routine PROCEDURE.", "routine FUNCTION.", "parameter ", "event "} {

@@ -37,7 +37,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := environment(home, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="+cacheHome(t), "TMPDIR="+temp)
-	t.Cleanup(func() { // where the test ends before it comes to that
+	t.Cleanup(func() { // if the test ends before that
 		down := exec.Command(binary, "sandbox", "down", "--all")
 		down.Env = env
 		if out, err := down.CombinedOutput(); err != nil {

@@ -24,7 +24,7 @@ type row struct {
 	number     bool
 }
 
-// show runs a statement in the mariadb or mysql client and gives name and value of each row.
+// show runs a statement in the mariadb or mysql client and returns name and value of each row.
 func show(t *testing.T, n *sandbox.Node, statement string) []row {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -53,7 +53,7 @@ func show(t *testing.T, n *sandbox.Node, statement string) []row {
 	return rows
 }
 
-// numeric reads a value as mysqld_exporter does: numbers, words that stand for yes and no, dates, and the numbers of logs.
+// numeric reads a value as mysqld_exporter does: numbers, words that mean yes and no, dates, and the numbers of logs.
 func numeric(s string) (float64, bool) {
 	if v, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) && !strings.ContainsAny(s, "xX_") {
 		return v, true
@@ -180,7 +180,7 @@ func checkValues(t *testing.T, n *sandbox.Node) *risso {
 		innodb = strings.Replace(innodb, "STATUS = 'enabled'", "ENABLED = 1", 1)
 	}
 	status, metrics := show(t, n, "SHOW GLOBAL STATUS"), show(t, n, innodb)
-	second := r.awaitTicks(t, "db", 1) // was begun behind the first look, ended before the second
+	second := r.awaitTicks(t, "db", 1) // was begun after the first look, ended before the second
 	status2, metrics2 := show(t, n, "SHOW GLOBAL STATUS"), show(t, n, innodb)
 
 	compare(t, r.now(t, "mysql_global_status_", second), status, status2, func(b row) string { return statusKey(b.name) })
@@ -259,7 +259,7 @@ func checkVariables(t *testing.T, r *risso, n *sandbox.Node) {
 	}
 }
 
-// TestReplication: roles, status under the old words on all servers, and a stopped thread is told.
+// TestReplication: roles, status under the old words on all servers, and a stopped thread is reported.
 func TestReplication(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {

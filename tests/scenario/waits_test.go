@@ -73,7 +73,7 @@ func TestWaitsOverHTTP(t *testing.T) {
 		}
 		waited := time.Since(began).Seconds() // at the most
 		r.get(t, "/api/queries", nil, &q)
-		step := q.Sources[0].Activity.Step // on a busy machine Risso looks more rarely: each look stands for so many seconds
+		step := q.Sources[0].Activity.Step // on a busy machine Risso looks more rarely: each look represents so many seconds
 		id := sqltext.ClassID(sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(waiting))))
 		var a classWaits
 		await(t, "the minute is stored, or the two over which it was waited", func() bool {
@@ -95,7 +95,7 @@ func TestWaitsOverHTTP(t *testing.T) {
 				a.ByUser, a.ByHost)
 		}
 		blocker := "update shop.t set a = a + ? where id = ?"
-		if kind == "mariadb" { // its performance_schema is off: it does not tell what an idle session ran last
+		if kind == "mariadb" { // its performance_schema is off: it does not say what an idle session ran last
 			blocker = ""
 		}
 		if len(a.BlockedBy) != 1 || a.BlockedBy[0].Wait != "row_lock" || a.BlockedBy[0].Fingerprint != blocker {

@@ -14,7 +14,7 @@ test.describe('benchmarks', () => {
     page.on('request', (r) => loaded.push(new URL(r.url()).pathname));
     await page.goto('/');
     await expect(page.locator(`[data-instance="${id}"]`)).toBeVisible();
-    expect(loaded).not.toContain('/app-benchmarks.js'); // who comes for the charts does not pay for it
+    expect(loaded).not.toContain('/app-benchmarks.js'); // visitors of the charts do not pay for it
     await page.getByRole('link', { name: 'Benchmarks' }).click();
     const row = page.locator(`[data-benchmark="${FIRST}"]`);
     await expect(row).toContainText('point_select');
@@ -28,7 +28,7 @@ test.describe('benchmarks', () => {
       await hasValue(chart(page, c));
       expect(await painted(chart(page, c))).toBeGreaterThan(300);
     }
-    // The cursor goes through the run's and the server's charts at once, and both count the same work.
+    // The cursor goes through the run's and the server's charts at the same time, and both count the same work.
     const own = chart(page, 'b-transactions');
     await own.scrollIntoViewIfNeeded();
     const box = (await own.locator('.u-over').boundingBox())!;
@@ -57,7 +57,7 @@ test.describe('benchmarks', () => {
     await expect(chart(page, 'throughput')).toHaveCount(2);
     await expect(page.locator('.figures thead')).toContainText('B / A');
     const [head, body] = await Promise.all(['thead', 'tbody'].map((part) => page.locator(`.figures ${part}`).boundingBox()));
-    expect(head!.y + head!.height).toBeLessThanOrEqual(body!.y + 1); // a table, not beside each other
+    expect(head!.y + head!.height).toBeLessThanOrEqual(body!.y + 1); // a table, not side by side
     await page.goBack();
     await expect(chart(page, 'b-transactions')).toHaveCount(1);
     expect(errors).toEqual([]);

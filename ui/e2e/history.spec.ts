@@ -1,7 +1,7 @@
 import { expect, test, type Locator } from '@playwright/test';
 import { chart, complaints } from './helpers';
 
-// An hour of statements that ended at RISSO_HISTORY, with ten minutes that nobody read from 30 minutes before its end.
+// An hour of statements that ended at RISSO_HISTORY, with ten minutes that were not read from 30 minutes before its end.
 const END = Number(process.env.RISSO_HISTORY);
 const SLOW = process.env.RISSO_SLOW!;
 const FLIPPED = process.env.RISSO_FLIPPED!;

@@ -12,7 +12,7 @@ const tooWide = (page: Page): Promise<string[]> =>
     return out.map((e) => `${e.tagName}.${e.getAttribute('class') ?? ''} ${e.getBoundingClientRect().right.toFixed(1)} ${(e.textContent ?? '').slice(0, 30)}`);
   });
 
-// Where screenshots go, for who wants to look.
+// Where screenshots go, if wanted.
 const shot = async (page: Page, name: string, fullPage = false): Promise<void> => {
   if (process.env.RISSO_SHOTS) await page.screenshot({ path: `${process.env.RISSO_SHOTS}/${name}.png`, fullPage });
 };
@@ -31,7 +31,7 @@ test.describe('protection, a month of it', () => {
     expect(loaded).not.toContain('/app-protect.js');
     await page.getByRole('link', { name: 'Protect' }).click();
     await expect(page.locator('.loud')).toHaveText('1 server was never backed up (idle); 1 last backup is too old (crm); 1 drill failed (crm); 1 server has no proven backup (blog).');
-    // The worst stand first, the one that is well last.
+    // The worst come first, the one that is well last.
     await expect(page.locator('[data-protected]')).toHaveCount(4);
     expect(await page.locator('[data-protected]').evaluateAll((list) => list.map((e) => e.getAttribute('data-protected')))).toEqual(['crm', 'idle', 'blog', 'shop']);
     await expect(row(page, 'shop')).toContainText(/backed up 3 h ago, proven .* any moment of the last 1\d d/);
@@ -56,7 +56,7 @@ test.describe('protection, a month of it', () => {
     const [bar, now] = [await page.locator('.pitr').boundingBox(), await page.locator('.lane.over i.now').boundingBox()];
     expect(bar!.width).toBeGreaterThan(200);
     expect(Math.abs(bar!.x + bar!.width - now!.x)).toBeLessThan(12);
-    // Checks come behind the recovery and do not count.
+    // Checks come after the recovery and do not count.
     await expect(page.locator('.stages .sum')).toContainText('13 min 32 s');
     await expect(page.locator('.stages .after')).toContainText('check tables');
     const kept = page.locator('.backups .c-kept');
@@ -123,7 +123,7 @@ test.describe('protection, a month of it', () => {
           expect(box.left).toBeGreaterThanOrEqual(0);
           expect(box.right).toBeLessThanOrEqual(width);
         }
-        // What lies over a tab would take its clicks.
+        // What is over a tab would take its clicks.
         await page.getByRole('link', { name: 'Protect', exact: true }).click({ trial: true });
         expect(await tooWide(page), path).toEqual([]);
         await shot(page, `phone-${width}${path.replaceAll('/', '-')}`);
@@ -166,7 +166,7 @@ test.describe('protection of a real server', () => {
     await expect(page.locator('.stages')).toContainText('load');
     await expect(page.locator('.c-kept').first()).toContainText('the newest');
     await shot(page, 'real', true);
-    // What happened stands among the events of the server, too.
+    // What happened is among the events of the server, too.
     await page.goto('/server/shop/events');
     await expect(page.locator('.events')).toContainText('is proven');
     expect(errors).toEqual([]);

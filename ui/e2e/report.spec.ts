@@ -24,7 +24,7 @@ test.describe('the page of risso bench report', () => {
         });
         expect(Math.abs(ink - ground)).toBeGreaterThan(450);
       }
-      // Nothing stands out of its chart, and the page is not wider than its window.
+      // Nothing sticks out of its chart, and the page is not wider than its window.
       const outside = await page.evaluate(() => [...document.querySelectorAll('figure svg')].filter((svg) => {
         const box = svg.getBoundingClientRect();
         return [...svg.querySelectorAll('text, path, rect, circle')].some((e) => {

@@ -12,7 +12,7 @@ test('the page survives a restart of the watched server', async ({ page, request
   const c = chart(page, 'throughput');
   await hasValue(c);
   execSync(command!, { stdio: 'inherit', timeout: 45_000 });
-  // The gap passes, the numbers come back, and the restart stands among the events.
+  // The gap passes, the numbers come back, and the restart is among the events.
   await expect(c.locator('[data-v="0"]')).not.toHaveText('–', { timeout: 30_000 });
   await expect
     .poll(async () => {

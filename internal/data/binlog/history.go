@@ -50,7 +50,7 @@ func (h *history) absent(ctx context.Context) error {
 	return fmt.Errorf("%w: the last one is %s, the position is %s:%d", ErrShort, last.Name, h.o.From.File, h.o.From.Offset)
 }
 
-// sameStem says whether two logs were named by one value of log_bin.
+// sameStem reports whether two logs were named by one value of log_bin.
 func sameStem(a, b string) bool {
 	return strings.TrimSuffix(a, filepath.Ext(a)) == strings.TrimSuffix(b, filepath.Ext(b))
 }
@@ -77,7 +77,7 @@ func begunAt(ctx context.Context, f File) (time.Time, error) {
 	return time.Unix(int64(e.Seconds), 0).UTC(), nil
 }
 
-// later says whether a log was begun after the moment of the position. Logs tell whole seconds.
+// later reports whether a log was begun after the moment of the position. Logs have whole seconds.
 func (h *history) later(begun time.Time) bool {
 	return !h.o.Moment.IsZero() && begun.Unix() > h.o.Moment.Unix()
 }

@@ -159,7 +159,7 @@ func (t *gtids) event(e binlogevent.Event) (ended bool) {
 	return ended
 }
 
-// mayHave says whether the log may have a transaction of a set.
+// mayHave reports whether the log may have a transaction of a set.
 func (x *Index) mayHave(set mysql.GTIDSet) bool {
 	left := set.Subtract(x.Before)
 	if set.ByDomain() || x.After.Empty() { // there a set is what came up to a number

@@ -89,7 +89,7 @@ func (s *searcher) run(f File) error {
 	}
 }
 
-// lost notes what cannot be read: a damaged log is searched as far as it goes, for what is looked for may be in the rest.
+// lost notes what cannot be read: a damaged log is searched as far as it goes, because what is looked for may be in the rest.
 func (s *searcher) lost(err error, bytes int64) {
 	s.hole = true
 	switch {
@@ -160,7 +160,7 @@ func (s *searcher) event(e *binlogevent.Event) error {
 	return err
 }
 
-// may says whether a transaction fits by what is known when it begins.
+// may reports whether a transaction fits by what is known when it begins.
 func (d *Damage) may(f *Found) bool {
 	switch {
 	case !d.From.IsZero() && f.Time.Before(d.From), !d.To.IsZero() && !f.Time.Before(d.To):
@@ -183,7 +183,7 @@ func (s *searcher) table(e *binlogevent.Event) error {
 	return t.Err
 }
 
-// state is what the log tells of a wanted table.
+// state is what the log says about a wanted table.
 func (s *searcher) state(schema, table string) *tableState {
 	name := schema + "." + table
 	st := s.states[name]
@@ -223,7 +223,7 @@ func containsFold(text []byte, part string) bool {
 // maxLooked is how long a statement may be that is looked at for a WHERE.
 const maxLooked = 1 << 20
 
-// hasWhere says whether a statement has the word WHERE or LIMIT outside of literals and comments, or is too long to be looked at.
+// hasWhere reports whether a statement has the word WHERE or LIMIT outside of literals and comments, or is too long to be looked at.
 func hasWhere(text []byte) bool {
 	if len(text) > maxLooked {
 		return true
@@ -296,7 +296,7 @@ func (s *searcher) query(e *binlogevent.Event) error {
 	return nil
 }
 
-// object is what something is called that a statement changes, and whether it is wanted.
+// object is the name of something that a statement changes, and whether it is wanted.
 func (s *searcher) object(change sqltext.Change, n sqltext.Ident, schema string) (name string, matches bool) {
 	switch {
 	case change.InSchema():
@@ -462,7 +462,7 @@ func (s *searcher) keep(f Found) {
 	}
 }
 
-// fits says whether the changes of the transaction are those that are looked for.
+// fits reports whether the changes of the transaction are those that are looked for.
 func (s *searcher) fits() bool {
 	d, rows := s.d, int64(0)
 	hit := len(d.Kinds) == 0 && d.Tables == nil && d.Rows == 0
@@ -475,7 +475,7 @@ func (s *searcher) fits() bool {
 	return hit && (rows >= d.Rows || s.cur.destroys())
 }
 
-// keepTexts puts in the statements, and what they tell by themselves.
+// keepTexts puts in the statements, and what they say by themselves.
 func (s *searcher) keepTexts(f *Found) {
 	for _, text := range s.texts {
 		verb := sqltext.Verb(text)

@@ -91,7 +91,7 @@ func neverLogged(q binlogevent.Query) string {
 	return ""
 }
 
-// setsServer says whether a statement is about the server itself.
+// setsServer reports whether a statement is about the server itself.
 func setsServer(d sqltext.Dialect, text string) bool {
 	var words [2]string // the first ones
 	n := 0
@@ -114,7 +114,7 @@ func setsServer(d sqltext.Dialect, text string) bool {
 	return false
 }
 
-// notInZone says whether a letter occurs in no time zone's name: the name goes into a statement of Risso.
+// notInZone reports whether a letter occurs in no time zone's name: the name goes into a statement of Risso.
 func notInZone(r rune) bool {
 	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_+-:/.", r)
 }
@@ -148,7 +148,7 @@ func (a *applier) createFilled(ctx context.Context, q binlogevent.Query, e binlo
 	return nil
 }
 
-// wantsStatement says whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
+// wantsStatement reports whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
 // where only some tables are wanted.
 func (a *applier) wantsStatement(q binlogevent.Query) bool {
 	if ofJournal(q) {
@@ -173,7 +173,7 @@ func (a *applier) wantsStatement(q binlogevent.Query) bool {
 	return false
 }
 
-// ofJournal says whether a statement changes nothing but a journal of Risso's.
+// ofJournal reports whether a statement changes nothing but a journal of Risso's.
 func ofJournal(q binlogevent.Query) bool {
 	if all := changedTables(q); len(all) > 0 {
 		return !slices.ContainsFunc(all, func(t sqltext.Table) bool { return !repo.Journals(t.Schema) })
@@ -430,7 +430,7 @@ func rollID(from repo.Position) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Forget takes away what a server has noted of how far a Roll from a position came: the next one begins there. What is noted of another one stays.
+// Forget removes what a server has noted of how far a Roll from a position came: the next one begins there. What is noted of another one stays.
 func Forget(ctx context.Context, into mysql.Target, from repo.Position) error {
 	c, err := mysql.Connect(ctx, into, nil)
 	if err != nil {
@@ -513,7 +513,7 @@ func (a *applier) unclear(ctx context.Context, pending string) error {
 	return fmt.Errorf("%w: %s: %.300s; %s, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text, look)
 }
 
-// has says whether the transaction that begins at a position was done.
+// has reports whether the transaction that begins at a position was done.
 func (j *rollJournal) has(file string, pos int64) bool {
 	if c := CompareNames(file, j.saved.File); j.saved.File == "" || c != 0 {
 		return j.saved.File != "" && c < 0

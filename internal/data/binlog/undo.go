@@ -20,7 +20,7 @@ type UndoOptions struct {
 	GTID    mysql.GTID                                               // of the transaction
 	Place   Place                                                    // or where it begins
 	Tables  TableFilter                                              // only changes of these tables; nil: all
-	Columns Columns                                                  // of the tables as they are now; nil: what the log tells
+	Columns Columns                                                  // of the tables as they are now; nil: what the log says
 	Hazards func(ctx context.Context, schema, table string) []string // what else a change of a table causes; may be nil
 	Ready   func() error                                             // called when all tables were seen, before anything is written; may be nil
 	Dir     string                                                   // for a temporary file; "": the system's
@@ -87,7 +87,7 @@ func setOf(g mysql.GTID) (s mysql.GTIDSet) {
 	return s
 }
 
-// undoer gathers the rows events of a transaction in a temporary file, for they are read backwards.
+// undoer gathers the rows events of a transaction in a temporary file, because they are read backwards.
 type undoer struct {
 	o       UndoOptions
 	result  UndoResult
@@ -424,7 +424,7 @@ func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
 	return nil
 }
 
-// inexact gives a line that says what of a row's values no literal makes, once for each column.
+// inexact returns a line that says what of a row's values no literal makes, once for each column.
 func (u *undoer) inexact(t *undoTable, images ...[]binlogevent.Value) (line string) {
 	if t.told == nil {
 		t.told = make([]bool, len(t.Columns))

@@ -18,12 +18,12 @@ type cell struct {
 	head []byte
 }
 
-// equal says whether two values have the same bytes.
+// equal reports whether two values have the same bytes.
 func (c cell) equal(o cell) bool {
 	return c.null == o.null && c.size == o.size && c.hash == o.hash
 }
 
-// whole says whether all of the value is in head.
+// whole reports whether all of the value is in head.
 func (c cell) whole() bool { return int64(len(c.head)) == c.size }
 
 var errRow = errors.New("a row that cannot be read")

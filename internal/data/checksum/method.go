@@ -176,7 +176,7 @@ func rowPart(c define.TableColumn) string {
 	return value
 }
 
-// fits says whether a row's word is surely smaller than a server's max_allowed_packet, above which CONCAT_WS returns NULL, which
+// fits reports whether a row's word is surely smaller than a server's max_allowed_packet, above which CONCAT_WS returns NULL, which
 // is left out of the sum.
 func fits(columns []define.TableColumn) bool {
 	long := 0

@@ -120,7 +120,7 @@ func alike(t []string) (out []string) {
 	return singly(out)
 }
 
-// singly takes away parentheses around parentheses: MySQL has more of them around expressions.
+// singly removes parentheses around parentheses: MySQL has more of them around expressions.
 func singly(t []string) []string {
 	for i := 0; i+1 < len(t); i++ {
 		if t[i] != "(" || t[i+1] != "(" {
@@ -151,7 +151,7 @@ func parting(a, b string) string {
 	return show(x) + " here, " + show(y) + " there"
 }
 
-// quotedNumber says whether a text in quotes is a number: MySQL shows DEFAULT '0' where MariaDB shows DEFAULT 0.
+// quotedNumber reports whether a text in quotes is a number: MySQL shows DEFAULT '0' where MariaDB shows DEFAULT 0.
 func quotedNumber(s string) bool {
 	body, ok := strings.CutPrefix(s, "'")
 	body = strings.TrimSuffix(body, "'")

@@ -22,7 +22,7 @@ type job struct {
 type plan struct {
 	job
 	here  define.Table
-	key   chunk.Key // by which it is cut, with Cuts 0 where it cannot be
+	key   chunk.Key // by which it is cut, with Cuts 0 if it cannot be
 	uniq  bool      // the key names single rows
 	text  bool      // character sets differ: values are compared in utf8mb4
 	order []int     // of here.Columns in a row's word
@@ -33,7 +33,7 @@ type plan struct {
 // peer is the table on another server.
 type peer struct {
 	table define.Table
-	key   chunk.Key // Name "" where there is no such index
+	key   chunk.Key // Name "" if there is no such index
 	skip  Verdict   // why it is not compared; "": it is
 	fail  error
 	notes []string
@@ -136,7 +136,7 @@ func match(p *plan, primary *side, others []*side) {
 	}
 }
 
-// asText is columns as the session gives them.
+// asText is columns as the session returns them.
 func asText(list []define.TableColumn, text bool) []define.TableColumn {
 	out := slices.Clone(list)
 	for i := range out {
@@ -174,7 +174,7 @@ func sharedCuts(p *plan, key chunk.Key, primary *side, others []*side) int {
 
 func isText(c define.TableColumn) bool { return c.Charset != "" }
 
-// transactional says whether reading does not lock writers out.
+// transactional reports whether reading does not lock writers out.
 func transactional(engine string) bool {
 	switch strings.ToLower(engine) {
 	case "innodb", "rocksdb", "tokudb", "ndbcluster", "columnstore":
@@ -265,10 +265,10 @@ func plainType(c define.TableColumn) string {
 	return full
 }
 
-// chosen says whether a table is one that was asked for.
+// chosen reports whether a table is one that was asked for.
 func (o *Options) chosen(schema, name string) bool { return o.choice.Both(schema, name) }
 
-// chosenSchema says whether a schema can have tables that were asked for.
+// chosenSchema reports whether a schema can have tables that were asked for.
 func (o *Options) chosenSchema(schema string) bool { return o.choice.May(schema, true) }
 
 // clusterSchema is what MySQL Shell keeps of an InnoDB cluster: each member's own business.

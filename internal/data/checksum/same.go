@@ -14,7 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// same says whether two values mean the same, though servers write them differently: a float as 1e20 or as
+// same reports whether two values mean the same, though servers write them differently: a float as 1e20 or as
 // 100000000000000000000, a time with or without a fraction of zeros, JSON with other spaces and another order of its keys.
 func same(c define.TableColumn, a, b cell) bool {
 	if a.equal(b) {
@@ -40,7 +40,7 @@ func sameNumber(a, b []byte) bool {
 	return ok && okY && x.Cmp(y) == 0
 }
 
-// withoutZeros takes away the zeros of a time's fraction.
+// withoutZeros removes the zeros of a time's fraction.
 func withoutZeros(t []byte) []byte {
 	if bytes.IndexByte(t, '.') < 0 {
 		return t
@@ -126,7 +126,7 @@ func ascii(b []byte) bool {
 	return true
 }
 
-// isBinary says whether a column's values are no text.
+// isBinary reports whether a column's values are no text.
 func isBinary(c define.TableColumn) bool {
 	switch c.Type {
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "geometry", "point", "linestring", "polygon",

@@ -120,7 +120,7 @@ func (s *state) write(l line) error {
 	return err
 }
 
-// has says whether an earlier run compared a table to its end.
+// has reports whether an earlier run compared a table to its end.
 func (s *state) has(schema, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *state) at(p *plan, b chunk.Bound, n counts) error {
 	return nil
 }
 
-// resume gives where an earlier run was in a table, and counts what it had read.
+// resume returns where an earlier run was in a table, and counts what it had read.
 func (s *state) resume(p *plan, t *Table) chunk.Bound {
 	s.mu.Lock()
 	defer s.mu.Unlock()

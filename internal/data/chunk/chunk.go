@@ -61,7 +61,7 @@ func keyFrom(t define.Table, k define.TableKey) (Key, bool) {
 		return key, true
 	}
 	// Rows that are equal in the first columns must not fall on both sides of a cut: where a collation decides what is equal
-	// their bytes do not tell.
+	// their bytes do not show.
 	for i, c := range key.Order[:key.Cuts] {
 		if c.Charset != "" {
 			key.Cuts = i
@@ -71,7 +71,7 @@ func keyFrom(t define.Table, k define.TableKey) (Key, bool) {
 	return key, true
 }
 
-// Whole says whether cuts name all columns of the key, so that no two rows share a boundary.
+// Whole reports whether cuts name all columns of the key, so that no two rows share a boundary.
 func (k Key) Whole() bool { return k.Cuts == len(k.Order) }
 
 // Bound is where a table is cut: the values of the key's first columns as SQL literals. One with fewer values comes after all
@@ -234,7 +234,7 @@ func Columns(t define.Table) []define.TableColumn {
 	return out
 }
 
-// Expression is how a column is read: a FLOAT as the DOUBLE that it is, for its own text has six digits of it. Source: MySQL
+// Expression is how a column is read: a FLOAT as the DOUBLE that it is, because its own text has six digits of it. Source: MySQL
 // manual, "Problems with Floating-Point Values"; FLT_DIG in the servers' my_gcvt. Where an ENUM or SET has the empty string as a
 // member, it and no member at all have the same text: then a SET is read by its number, and the ENUM's value 0 as zeros, with so
 // many digits that they are no member. A server that loads them takes them for what they are.
@@ -253,7 +253,7 @@ func Expression(c define.TableColumn) string {
 	return mysql.Quote(c.Name)
 }
 
-// emptyMember says whether an ENUM or SET has the empty string among its members.
+// emptyMember reports whether an ENUM or SET has the empty string among its members.
 func emptyMember(fullType string) bool {
 	return slices.ContainsFunc(sqltext.Tokens(fullType), func(t sqltext.Token) bool {
 		return t.Kind == sqltext.TokenString && sqltext.Dialect{}.Value(t) == ""

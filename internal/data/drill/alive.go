@@ -106,7 +106,7 @@ func (r *run) whileAlive(ctx context.Context, do func(context.Context) error) er
 // endTime is how long a server that no longer answers may take to end, giving back its memory.
 const endTime = 30 * time.Second
 
-// gone says whether the server has ended. Connections break a moment before it has.
+// gone reports whether the server has ended. Connections break a moment before it has.
 func (r *run) gone(ctx context.Context, err error) bool {
 	wait := time.Duration(0)
 	c, n := mysql.ClassOf(err), mysql.ErrorNumber(err)
@@ -133,7 +133,7 @@ func killed(err error) error {
 		"repeat the drill; if the kernel ran out of memory (dmesg), free some, or give the server less: --option innodb_buffer_pool_size=64M")
 }
 
-// killedTool says whether an error is that something else ended a program that works on the files.
+// killedTool reports whether an error is that something else ended a program that works on the files.
 func killedTool(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.ExitCode() != 0 && sandbox.Killed(exit.ProcessState)

@@ -100,7 +100,7 @@ func operator(e string) (op, rest string) {
 	return "", e
 }
 
-// meets says whether an answer is the expected one.
+// meets reports whether an answer is the expected one.
 func meets(expect string, rows [][]*string) bool {
 	answer := answerOf(rows)
 	firstValue, isNull := "", true

@@ -110,7 +110,7 @@ func sweepOne(ctx context.Context, dir, path string) error {
 	return os.Remove(path)
 }
 
-// gone says whether there was no such sandbox: the drill was killed before it made one, or after it removed it.
+// gone reports whether there was no such sandbox: the drill was killed before it made one, or after it removed it.
 func gone(err error) bool {
 	return fault.Code(err) == fault.Usage || errors.Is(err, fs.ErrNotExist)
 }

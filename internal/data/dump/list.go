@@ -52,7 +52,7 @@ func (s Selection) Check() error {
 	return nil
 }
 
-// whole says whether everything of a schema is taken, not only some of its tables.
+// whole reports whether everything of a schema is taken, not only some of its tables.
 func (s Selection) whole(schema string) bool {
 	if s.excluded(schema, "") {
 		return false
@@ -60,7 +60,7 @@ func (s Selection) whole(schema string) bool {
 	return len(s.Schemas) == 0 && len(s.Tables) == 0 || matchesAny(s.Schemas, schema)
 }
 
-// some says whether anything of a schema may be taken.
+// some reports whether anything of a schema may be taken.
 func (s Selection) some(schema string) bool {
 	if s.whole(schema) {
 		return true
@@ -68,7 +68,7 @@ func (s Selection) some(schema string) bool {
 	return !s.excluded(schema, "") && slices.ContainsFunc(s.Tables, func(p string) bool { return matchesTable(p, schema, "") })
 }
 
-// table says whether a table is taken.
+// table reports whether a table is taken.
 func (s Selection) table(schema, name string) bool {
 	if s.excluded(schema, name) {
 		return false
@@ -76,7 +76,7 @@ func (s Selection) table(schema, name string) bool {
 	return s.whole(schema) || slices.ContainsFunc(s.Tables, func(p string) bool { return matchesTable(p, schema, name) })
 }
 
-// excluded says whether a schema (table "") or a table is left out.
+// excluded reports whether a schema (table "") or a table is left out.
 func (s Selection) excluded(schema, table string) bool {
 	return slices.ContainsFunc(s.Exclude, func(p string) bool {
 		return matches(pattern.Schema(p), schema) || table != "" && matchesTable(p, schema, table)
@@ -143,7 +143,7 @@ type listing struct {
 	whole   map[string]bool   // schemas of which all is taken
 	bytes   int64
 	blind   *define.BlindError // what the account may not see; nil: it sees all
-	rights  *mysql.Rights      // the account's, where a part will do; nil: all is wanted
+	rights  *mysql.Rights      // the account's, if a part will do; nil: all is wanted
 	unread  []string           // with Partial: what it may not read, of what is there or was named
 	at      define.Moment      // when it was read, by the server's clock
 	unmet   unmet              // patterns that nothing has met until now

@@ -178,7 +178,7 @@ func (q *queue) empty() bool {
 	return len(q.parts) == 0 && q.next >= len(q.infos)
 }
 
-// outweighs says whether a table that was just taken is more than one worker's share of what is left: then several should read
+// outweighs reports whether a table that was just taken is more than one worker's share of what is left: then several should read
 // it. Otherwise a worker reads it as a whole, which costs the server less.
 func (q *queue) outweighs(info define.TableInfo, workers int) bool {
 	q.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// exact says whether a pattern names one thing only.
+// exact reports whether a pattern names one thing only.
 func exact(pattern string) bool { return !strings.ContainsAny(pattern, `*?[\`) }
 
 // lookAround says what of a selection the account may not see; nil when it sees all of it. Where a part will do what the account may not
@@ -50,7 +50,7 @@ func lookAround(ctx context.Context, st *mysql.Stream, server mysql.Server, opts
 	return b, nil
 }
 
-// hides says whether the account is missing a privilege on a table, or a schema, where a part will do.
+// hides reports whether the account is missing a privilege on a table, or a schema, if a part will do.
 func (l *listing) hides(schema, table, privilege string) bool {
 	return l.rights != nil && !l.rights.Have(schema, table, privilege)
 }
@@ -79,7 +79,7 @@ func (l *listing) leaveUnread() {
 	}
 }
 
-// named takes a selection apart: schemas and tables that it names, and whether it asks for what it does not name, so that all that
+// named splits a selection: schemas and tables that it names, and whether it asks for what it does not name, so that all that
 // there is has to be seen.
 func (s Selection) named() (schemas []string, tables []mysql.TableName, open bool) {
 	if len(s.Schemas)+len(s.Tables) == 0 {

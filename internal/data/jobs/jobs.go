@@ -28,7 +28,7 @@ import (
 // Task does the work of a job. It ends soon after ctx does, and then leaves nothing behind.
 type Task func(ctx context.Context, r *Report) (Result, error)
 
-// Result is what came of a task.
+// Result is the outcome of a task.
 type Result struct {
 	Text   string // one sentence
 	Backup string // the backup that was made, proven, verified or copied; empty: none
@@ -59,12 +59,12 @@ type Job struct {
 	Task     Task
 }
 
-// heavy says whether a kind of job burdens its server: of these one runs at a time.
+// heavy reports whether a kind of job burdens its server: of these one runs at a time.
 func heavy(k state.JobKind) bool {
 	return k != state.JobMirror && k != state.JobPrune && k != state.JobCopy
 }
 
-// lasting says whether a kind of job runs as long as Risso does.
+// lasting reports whether a kind of job runs as long as Risso does.
 func lasting(k state.JobKind) bool { return k == state.JobMirror }
 
 // order is the order in which jobs that are due together begin: those first that make safe.
@@ -197,7 +197,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.end(context.WithoutCancel(ctx))
 }
 
-// end waits for what runs, but not for ever.
+// end waits for what runs, but not forever.
 func (r *Runner) end(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { r.tasks.Wait(); close(done) }()

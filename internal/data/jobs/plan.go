@@ -86,7 +86,7 @@ func failuresInARow(runs []state.Run) int {
 	return len(runs)
 }
 
-// cutShort says whether the last run was, and the one before was not.
+// cutShort reports whether the last run was, and the one before was not.
 func cutShort(runs []state.Run) bool {
 	return len(runs) > 0 && runs[0].Outcome == state.OutcomeInterrupted && runs[0].Text != textStopped &&
 		(len(runs) == 1 || runs[1].Outcome != state.OutcomeInterrupted)

@@ -81,7 +81,7 @@ func (r *Report) log(now time.Time, text string) {
 	}
 }
 
-// fill tells how far it is.
+// fill reports how far it is.
 func (r *Report) fill(p *Progress, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

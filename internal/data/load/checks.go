@@ -20,7 +20,7 @@ var errUnseen = errors.New("the server had more warnings than it reports")
 // function, date out of range, no JSON for a CAST.
 var ofValues = map[string]bool{"1292": true, "1264": true, warnTruncated: true, "1366": true, "1365": true, "1411": true, "1441": true, "3156": true}
 
-// computes says whether a server computes something of each row of a table: for a CHECK, a generated column, a key over an expression, a
+// computes reports whether a server computes something of each row of a table: for a CHECK, a generated column, a key over an expression, a
 // partition. It then warns each time about the values; the comparison shows whether the rows are as they were.
 func (d definition) computes() bool {
 	return partitioning(d.tail) >= 0 || slices.ContainsFunc(d.items, func(item string) bool {
@@ -31,7 +31,7 @@ func (d definition) computes() bool {
 	})
 }
 
-// hasChecks says whether the target may refuse rows of a table for a CHECK.
+// hasChecks reports whether the target may refuse rows of a table for a CHECK.
 func (r *run) hasChecks(d definition) bool {
 	return r.server.AlwaysChecks() && slices.ContainsFunc(d.items, func(item string) bool { return asDefault.Has(item, "CHECK") })
 }
@@ -46,7 +46,7 @@ func (t *table) refusedByCheck(err error) bool {
 	return errors.Is(err, errUnseen) || mysql.ErrorNumber(err) != 0 && !passes(err)
 }
 
-// loosen lets a table's checks be broken, where they may have kept rows out. It is true once none is in the way.
+// loosen relaxes a table's checks if they may have kept rows out. It is true once none is in the way.
 func (r *run) loosen(ctx context.Context, s *session, t *table) (loose bool, err error) {
 	if !t.checked || !t.loose.Load() {
 		return !t.checked, nil
@@ -58,7 +58,7 @@ func (r *run) loosen(ctx context.Context, s *session, t *table) (loose bool, err
 	return true, s.Exec(ctx, "ALTER TABLE "+mark+" "+t.quoted()+" ALTER CHECK "+strings.Join(names, " NOT ENFORCED, ALTER CHECK ")+" NOT ENFORCED")
 }
 
-// checksOf gives the quoted names of a table's checks in the target: of those that are enforced, or of those that are not.
+// checksOf returns the quoted names of a table's checks in the target: of those that are enforced, or of those that are not.
 func (r *run) checksOf(ctx context.Context, s *session, t *table, enforced bool) (names []string, err error) {
 	there, err := r.defined(ctx, s, t.schema, t.name)
 	if err != nil {

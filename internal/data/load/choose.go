@@ -177,7 +177,7 @@ func (c choice) unmet() (missing, idle []string) {
 	return slices.Compact(missing), slices.Compact(idle)
 }
 
-// all says whether everything is wanted.
+// all reports whether everything is wanted.
 func (c choice) all() bool { return len(c.schemas) == 0 && len(c.tables) == 0 }
 
 func (c choice) schema(name string) bool {
@@ -192,7 +192,7 @@ func (c choice) schema(name string) bool {
 	return false
 }
 
-// table says whether a table, or a view, is wanted.
+// table reports whether a table, or a view, is wanted.
 func (c choice) table(schema, name string) bool {
 	if c.schema(schema) {
 		return true

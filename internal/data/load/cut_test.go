@@ -119,7 +119,7 @@ func TestStagesAsPlanned(t *testing.T) {
 	o.Into, o.DryRun = target(t, node), true
 	var want, got []string
 	o.Confirm = func(p load.Plan) error {
-		for _, st := range p.Stages {
+		for _, st := range p.Steps {
 			want = append(want, st.What)
 		}
 		return nil
@@ -147,7 +147,7 @@ func TestStagesAsPlanned(t *testing.T) {
 	}
 }
 
-// TestServerCutOff: the same where the server is killed each time, and the restore gives up.
+// TestServerCutOff: the same if the server is killed each time, and the restore gives up.
 func TestServerCutOff(t *testing.T) {
 	o := tellingBackup(t)
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// isProgram says whether objects of a kind contain code.
+// isProgram reports whether objects of a kind contain code.
 func isProgram(k repo.ObjectKind) bool {
 	switch k {
 	case repo.Function, repo.Procedure, repo.Package, repo.PackageBody, repo.Trigger, repo.Event:
@@ -176,7 +176,7 @@ func (r *run) forgedSchema(m *repo.Schema) string {
 	return ""
 }
 
-// named says whether a name is that of a schema's object.
+// named reports whether a name is that of a schema's object.
 func named(n sqltext.Ident, schema, name string) bool {
 	return strings.EqualFold(n.Name, name) && (n.Schema == "" || strings.EqualFold(n.Schema, schema))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// Forgotten is what is known of a restore that was cut off, whose journal Forget takes away.
+// Forgotten is what is known of a restore that was cut off, whose journal Forget removes.
 type Forgotten struct {
 	Found   bool     `json:"found"`
 	Backup  string   `json:"backup,omitempty"`  // ID
@@ -20,7 +20,7 @@ type Forgotten struct {
 	Schemas []Lent   `json:"schemas,omitempty"` // that get the default collation back which it had changed for a while
 	Rolling bool     `json:"rolling"`           // it was applying binary logs: tables are as of some moment after the backup
 
-	Steps change.Plan `json:"-"` // that remove the journal
+	Steps change.Plan `json:"steps"` // that remove the journal, in this order
 }
 
 // Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are; schemas get back

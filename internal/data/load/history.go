@@ -19,7 +19,7 @@ import (
 // "System-Versioned Tables"; TIMESTAMP in "MariaDB 11.5 Changes".
 var now = []string{"2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999"}
 
-// dropsHistory says whether of a table with rows of the past those of now come back only.
+// dropsHistory reports whether of a table with rows of the past those of now come back only.
 func (r *run) dropsHistory(t *repo.Table) bool {
 	return t.History && (!r.server.HasHistory() || r.strangeHistory(t) != "")
 }

@@ -73,7 +73,7 @@ func (r *run) lentCollations(ctx context.Context, s *session, behind bool) (list
 	return list, nil
 }
 
-// left says whether the schema is there and has another one.
+// left reports whether the schema is there and has another one.
 func (l Lent) left(ctx context.Context, s *session) (bool, error) {
 	s.schema = "" // USE reads the collation again
 	err := s.use(ctx, l.Schema)

@@ -41,7 +41,7 @@ func TestGenerated(t *testing.T) {
 			if _, err := dump.Run(t.Context(), r, dump.Options{Target: target(t, node), Threads: 2, ChunkAim: 3000}); err != nil {
 				t.Fatal(err)
 			}
-			bulkFrom := int64(seed % 2) // in half of all runs each row goes in by a prepared INSERT, where there is that
+			bulkFrom := int64(seed % 2) // in half of all runs each row goes in by a prepared INSERT, if there is that
 			before := g.picture(node)
 			exec(t, g.s, "USE mysql")
 			for _, s := range g.schemas {
@@ -199,7 +199,7 @@ func (g *maker) kinds() []column {
 	return list
 }
 
-// eight says whether the server is a MySQL of 8.0 or later.
+// eight reports whether the server is a MySQL of 8.0 or later.
 func (g *maker) eight() bool { return g.spec == "mysql-8.0" || g.spec == "mysql-9.7" }
 
 // extras are keys and constraints that some servers have. auto: id counts by itself, so no expression may name it; made: there are

@@ -55,7 +55,7 @@ func (r *run) say(x told) {
 	}
 }
 
-// tell says of a table what the run that goes on would not find out again, and notes it in the journal.
+// tell reports about a table what the next run would not find out again, and notes it in the journal.
 func (r *run) tell(ctx context.Context, s *session, t *table, x told) error {
 	r.say(x)
 	return keepTold(ctx, s, t, x)
@@ -90,7 +90,7 @@ func (r *run) otherwise(f Finding) {
 	}
 }
 
-// earlier is what the journal tells of the runs before this one, by ids in it.
+// earlier is what the journal says about the runs before this one, by ids in it.
 type earlier struct {
 	begun map[string]bool // that were claimed, or got further
 	told  map[string][]told
@@ -126,8 +126,8 @@ func (r *run) readEarlier(ctx context.Context, s *session) error {
 // stageMark represents in the journal what is made in one stage, after all that comes before.
 func stageMark(kind repo.ObjectKind) *table { return &table{id: tableID("", "stage "+string(kind))} }
 
-// ours says whether what has a name on the target is of an earlier run of this restore: a table that it began, or something of a kind whose turn
-// had come.
+// ours reports whether what has a name on the target is of an earlier run of this restore: a table that it began, or something of a kind
+// whose turn had come.
 func (r *run) ours(kind repo.ObjectKind, schema, name string) bool {
 	switch {
 	case !r.resumed:
@@ -174,7 +174,7 @@ func (r *run) takeUp(ctx context.Context, s *session, t *table, st *state) error
 	return nil
 }
 
-// stillThere says whether a table that an earlier run made is there, and has rows if it loaded some.
+// stillThere reports whether a table that an earlier run made is there, and has rows if it loaded some.
 func (r *run) stillThere(ctx context.Context, s *session, t *table, st state) (there bool, err error) {
 	rows := false
 	err = s.Query(ctx, "SELECT /* risso: is it still there? */ 1 FROM "+t.quoted()+" LIMIT 1", func([][]byte) error {

@@ -231,7 +231,7 @@ const (
 	typeString     = 254
 )
 
-// canType says whether the target can make such a value, and shows it as the backup does.
+// canType reports whether the target can make such a value, and shows it as the backup does.
 func (r *run) canType(v chunk.Typed) bool {
 	kind, _, isBytes := bytesOf(v)
 	switch v.Type {

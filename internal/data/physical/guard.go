@@ -125,7 +125,7 @@ func (g *guard) look(ctx context.Context) (waiting *waiter, older []waiter, err 
 	return waiting, older, nil
 }
 
-// isLock says whether a statement is one of the tool's that others wait for.
+// isLock reports whether a statement is one of the tool's that others wait for.
 func (g *guard) isLock(text string) bool {
 	up := strings.ToUpper(strings.TrimSpace(text))
 	for _, s := range g.job.server.BackupLockStatements() {

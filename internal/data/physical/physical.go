@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -30,7 +31,7 @@ type Options struct {
 	Threads int            // that compress; 0: 2
 
 	// Incremental builds on the newest physical backup of the same server: only pages that were changed since are stored.
-	// Where there is none, or the tool cannot, the backup is whole, and a note says why.
+	// If there is none, or the tool cannot, the backup is whole, and a note says why.
 	Incremental bool
 
 	LockWait        time.Duration // how long a lock request of the tool may keep others waiting; 0: 5 s
@@ -55,7 +56,7 @@ type Progress struct {
 	Total int64  // 0: unknown
 }
 
-// Errors that a caller may want to tell apart.
+// Errors that a caller may want to distinguish.
 var (
 	// ErrNoTool says that nothing on this machine can copy the server's files.
 	ErrNoTool = errors.New("no tool for a physical backup")
@@ -96,7 +97,7 @@ type Plan struct {
 	Server   string         `json:"server"`
 	Parent   string         `json:"parent,omitempty"` // the backup that it builds on
 	Bytes    int64          `json:"bytes"`            // size of the files, if known
-	Steps    []string       `json:"steps"`
+	Steps    change.Plan    `json:"steps"`
 	Changes  []string       `json:"changes"` // changes to the server, put back at the end
 	Needs    string         `json:"needs"`   // the privileges that the account needs, as a GRANT
 	Notes    []string       `json:"notes"`
@@ -144,7 +145,7 @@ func newJob(ctx context.Context, o Options) (*job, error) {
 }
 
 func (j *job) prepare(ctx context.Context) error {
-	j.plan = Plan{Server: j.server.String(), Changes: []string{}, Steps: []string{}, Notes: []string{}}
+	j.plan = Plan{Server: j.server.String(), Changes: []string{}, Notes: []string{}}
 	if err := j.sameDisk(ctx); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -43,6 +44,24 @@ type Restored struct {
 	Settings []string      `json:"settings"` // key=value settings that the server needs to read these files
 }
 
+// RestorePlan is what Restore would do.
+type RestorePlan struct {
+	Header  repo.Header `json:"backup"`
+	Chain   []string    `json:"chain"`   // backups that are combined, the full one first
+	Datadir string      `json:"datadir"` // the directory that would be filled
+	Bytes   int64       `json:"bytes"`   // about as much is written
+	Steps   change.Plan `json:"steps"`   // what is done, in this order
+}
+
+// PrepareRestore says what Restore would do, and changes nothing. It fails where Restore would before its first change.
+func PrepareRestore(ctx context.Context, o RestoreOptions) (RestorePlan, error) {
+	r, err := newRestore(ctx, o)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	return RestorePlan{Header: r.out.Header, Chain: r.out.Chain, Datadir: r.Datadir, Bytes: r.total, Steps: r.steps()}, nil
+}
+
 // The files that Restore leaves in a data directory.
 const (
 	unfinishedFile = "risso_restore_unfinished" // while it works: what is there is no data directory yet
@@ -56,15 +75,12 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if err != nil {
 		return Restored{}, err
 	}
-	if err := r.begin(); err != nil {
-		return Restored{}, err
-	}
-	err = r.run(ctx)
-	if err == nil {
-		err = r.finish()
+	done, err := change.Execute(ctx, r.steps(), change.Log{})
+	if err != nil && done > 0 {
+		err = errors.Join(err, r.clear())
 	}
 	if err != nil {
-		return Restored{}, errors.Join(err, r.clear())
+		return Restored{}, err
 	}
 	return r.out, nil
 }
@@ -72,11 +88,12 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 type restore struct {
 	RestoreOptions
 	chain  []link
-	tool   string // path of the program
+	tool   string // path of the program; empty: the server recovers the files
 	out    Restored
 	total  int64
 	done   int64
 	made   bool   // the directory was not there before
+	left   bool   // in it is what an interrupted Restore left
 	beside string // where incremental backups are unpacked
 }
 
@@ -107,7 +124,10 @@ func newRestore(ctx context.Context, o RestoreOptions) (*restore, error) {
 		r.out.Chain = append(r.out.Chain, l.header.ID)
 	}
 	r.out.Header = r.chain[len(r.chain)-1].header
-	return r, r.findTool(ctx)
+	if err := r.findTool(ctx); err != nil {
+		return nil, err
+	}
+	return r, r.look()
 }
 
 // readChain reads the manifests of a backup and of those that it builds on, the whole one first.
@@ -191,36 +211,86 @@ func (r *restore) findTool(ctx context.Context) error {
 	return mended(packages(tool), "%w: %s has to prepare the files, and is not on PATH", ErrNoTool, tool)
 }
 
-// begin makes sure of an empty directory and marks it.
-func (r *restore) begin() error {
-	marker := filepath.Join(r.Datadir, unfinishedFile)
+// look makes sure of an empty directory, or of one that an interrupted Restore left, in which there is room.
+func (r *restore) look() error {
 	entries, err := os.ReadDir(r.Datadir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.made = true
-		if err := os.MkdirAll(r.Datadir, 0o750); err != nil {
-			return err
-		}
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		if _, err := os.Stat(marker); err != nil {
+		if _, err := os.Stat(filepath.Join(r.Datadir, unfinishedFile)); err != nil {
 			return mended("give an empty directory; a server's data is never overwritten", "%w: %s", ErrNotEmpty, r.Datadir)
 		}
-		if err := r.empty(); err != nil { // a Restore that was killed
+		r.left = true
+		return nil // there is more room when that is gone
+	}
+	return r.room()
+}
+
+// room makes sure that the backup fits.
+func (r *restore) room() error {
+	dir := r.Datadir
+	var st unix.Statfs_t
+	err := unix.Statfs(dir, &st)
+	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) { // the disk is that of the first folder that is there
+		dir = filepath.Dir(dir)
+		err = unix.Statfs(dir, &st)
+	}
+	if free := int64(st.Bavail) * st.Bsize; err == nil && free < r.total {
+		return mended("free some, or give another --datadir", "%w: %s has room for %s, the backup needs %s", ErrNoRoom, r.Datadir, digits.Bytes(free), digits.Bytes(r.total))
+	}
+	return nil
+}
+
+// steps are all that changes the disk, in this order.
+func (r *restore) steps() change.Plan {
+	first := change.Step{What: "make data directory", Where: r.Datadir, Do: func(context.Context) error { return r.begin() }}
+	if r.left {
+		first.What, first.Why = "empty directory", "an interrupted restore left files there"
+	}
+	p := change.Plan{first}
+	for i, l := range r.chain {
+		dir := r.Datadir
+		if i > 0 {
+			dir = r.beside
+		}
+		p = append(p, change.Step{What: "fetch backup", Where: l.header.ID, Why: digits.Bytes(l.header.Bytes) + " into " + dir, Do: func(ctx context.Context) error {
+			if i > 0 {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					return err
+				}
+			}
+			return r.fetch(ctx, l, dir)
+		}})
+		if r.tool == "" {
+			continue
+		}
+		p = append(p, change.Step{What: "apply redo log", Where: l.header.ID, Why: "by " + filepath.Base(r.tool), Do: func(ctx context.Context) error {
+			if err := r.prepare(ctx, i); err != nil {
+				return err
+			}
+			return os.RemoveAll(r.beside)
+		}})
+	}
+	return append(p, change.Step{What: "finish data directory", Where: r.Datadir, Why: "the tool's own files are removed, all others belong to the owner of the folder and are synced", Do: func(context.Context) error { return r.finish() }})
+}
+
+// begin makes the directory, or empties it, and marks it.
+func (r *restore) begin() error {
+	if r.left { // by a Restore that was killed
+		if err := r.empty(); err != nil {
+			return err
+		}
+		if err := r.room(); err != nil {
 			return err
 		}
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(r.Datadir, &st); err == nil {
-		if free := int64(st.Bavail) * st.Bsize; free < r.total {
-			if r.made {
-				_ = os.Remove(r.Datadir) // empty, as it was made here
-			}
-			return mended("free some, or give another --datadir", "%w: %s has room for %s, the backup needs %s", ErrNoRoom, r.Datadir, digits.Bytes(free), digits.Bytes(r.total))
-		}
+	if err := os.MkdirAll(r.Datadir, 0o750); err != nil {
+		return err
 	}
-	return os.WriteFile(marker, []byte("risso restore works here, or was ended: this is not a data directory yet\n"), 0o600)
+	return os.WriteFile(filepath.Join(r.Datadir, unfinishedFile), []byte("risso restore works here, or was ended: this is not a data directory yet\n"), 0o600)
 }
 
 // empty removes what an interrupted Restore left, the marker last.
@@ -250,28 +320,6 @@ func (r *restore) clear() error {
 	}
 	if r.made {
 		return os.Remove(r.Datadir)
-	}
-	return nil
-}
-
-func (r *restore) run(ctx context.Context) error {
-	for i, l := range r.chain {
-		dir := r.Datadir
-		if i > 0 {
-			dir = r.beside
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				return err
-			}
-		}
-		if err := r.fetch(ctx, l, dir); err != nil {
-			return err
-		}
-		if err := r.prepare(ctx, i); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(r.beside); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -319,9 +367,6 @@ func prepareArgs(tool mysql.CopyTool, target, incremental string, last bool, mem
 // prepare applies the nth backup of the chain.
 func (r *restore) prepare(ctx context.Context, n int) error {
 	tool := mysql.CopyTool(r.out.Header.Stream.Tool)
-	if tool == mysql.ToolClone {
-		return nil
-	}
 	began := time.Now()
 	r.Progress(Progress{Stage: "preparing", Done: r.done, Total: r.total})
 	incremental := ""

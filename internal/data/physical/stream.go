@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -33,7 +34,7 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 		// watches them.
 		return args
 	}
-	// The guard comes first; this holds where it cannot look.
+	// The guard comes first; this is for what it cannot see.
 	wait := strconv.Itoa(5 + int(2*lockWait.Seconds()))
 	args = append(args, "--lock-ddl-timeout="+wait, "--ftwrl-wait-timeout="+wait)
 	if server.Number >= 80400 {
@@ -55,10 +56,10 @@ func (j *job) planStream(ctx context.Context) error {
 		what = fmt.Sprintf("copy pages changed since backup %s (LSN %d)", j.parent.ID, j.parent.Stream.ToLSN)
 	}
 	j.plan.Steps = append(j.plan.Steps,
-		"run "+j.plan.Path+" "+strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP", j.replica), " "),
-		what+" while the server keeps running, and the redo log written in the meantime",
-		fmt.Sprintf("then lock for a moment: tables without transactions are copied, the position in the binary log is read; a lock request that keeps others waiting for %s is withdrawn", j.LockWait),
-		"store the stream in parts, compressed")
+		change.Step{What: "run " + j.plan.Path + " " + strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP", j.replica), " ")},
+		change.Step{What: what + " while the server keeps running, and the redo log written in the meantime"},
+		change.Step{What: fmt.Sprintf("then lock for a moment: tables without transactions are copied, the position in the binary log is read; a lock request that keeps others waiting for %s is withdrawn", j.LockWait)},
+		change.Step{What: "store the stream in parts, compressed"})
 	if j.plan.Untested {
 		j.plan.Notes = append(j.plan.Notes, "xtrabackup was not available to the developers of Risso: its command line follows the manual and has never been run")
 	}
@@ -72,11 +73,7 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 		return err
 	}
 	defer remove()
-	group := "mariadb-backup"
-	if j.plan.Tool == mysql.ToolXtraBackup {
-		group = "xtrabackup"
-	}
-	options, err := j.Target.OptionFile(group)
+	options, err := j.Target.OptionFile(j.plan.Tool)
 	if err != nil {
 		return err
 	}
@@ -142,7 +139,7 @@ func (g *gated) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// toolFile tells the small files in which a tool says what it did.
+// toolFile recognizes the small files in which a tool says what it did.
 // mariadb-backup calls them xtrabackup_… up to 10.11 and mariadb_backup_… from 11.1.
 func toolFile(path string) bool {
 	name, ok := strings.CutPrefix(path, "xtrabackup_")

@@ -130,7 +130,7 @@ func TestStreamDamaged(t *testing.T) {
 	}
 }
 
-// placeByte says whether a byte is one of a payload's offset.
+// placeByte reports whether a byte is one of a payload's offset.
 func placeByte(stream []byte, i int) bool {
 	for at := range stream {
 		if bytes.HasPrefix(stream[at:], []byte(chunkMagic+"\x00P")) {
@@ -143,7 +143,7 @@ func placeByte(stream []byte, i int) bool {
 	return false
 }
 
-// pathByte says whether a byte is one of the name of a file, which has no checksum: where names differ, one has no end.
+// pathByte reports whether a byte is one of the name of a file, which has no checksum: where names differ, one has no end.
 func pathByte(stream []byte, i int) bool {
 	return stream[i] == 'a' || stream[i] == 'b' || stream[i] == 'c'
 }

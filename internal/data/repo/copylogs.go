@@ -122,7 +122,7 @@ func (c *copier) log(ctx context.Context, name string, missing []string) (done b
 	return c.came(ctx, name, err)
 }
 
-// came says whether there was no error with a log. One that concerns nothing else is noted.
+// came reports whether there was no error with a log. An error that concerns nothing else is noted.
 func (c *copier) came(ctx context.Context, name string, err error) (bool, error) {
 	switch {
 	case err == nil:
@@ -138,7 +138,7 @@ func (c *copier) came(ctx context.Context, name string, err error) (bool, error)
 // logWords names a mirrored log for people.
 func logWords(name string) string { return "mirrored log " + strings.TrimPrefix(name, LogPrefix) }
 
-// fits says whether the one part of a log that the other place has is the same as here: what comes has to belong to it.
+// fits reports whether the one part of a log that the other place has is the same as here: what comes has to belong to it.
 func (c *copier) fits(ctx context.Context, log, index, missing string) (bool, error) {
 	there := log
 	if missing == log {

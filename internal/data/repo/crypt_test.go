@@ -239,7 +239,7 @@ func otherRecipients(t *testing.T, dir, id string, write Keys) {
 	}
 }
 
-// zstdHolds says whether bytes hold a word, as they are or unpacked.
+// zstdHolds reports whether bytes hold a word, as they are or unpacked.
 func zstdHolds(t *testing.T, b []byte, word string) bool {
 	t.Helper()
 	if bytes.Contains(b, []byte(word)) {

@@ -30,7 +30,7 @@ type journal struct {
 
 const journalHead = "risso verify 1 "
 
-// full says whether an error is that nothing more can be written: then nothing is noted, and an interrupted run starts over.
+// full reports whether an error is that nothing more can be written: then nothing is noted, and an interrupted run starts over.
 func full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
@@ -93,7 +93,7 @@ func (j *journal) read(head string) error {
 	return err
 }
 
-// has says whether an earlier run verified an object.
+// has reports whether an earlier run verified an object.
 func (j *journal) has(key string) bool {
 	if j == nil {
 		return false

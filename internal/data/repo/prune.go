@@ -17,13 +17,13 @@ import (
 
 // PruneOptions say what is removed.
 type PruneOptions struct {
-	Retention Retention      // empty: all backups stay, and only what none of them needs goes
+	Retention Retention      // empty: all backups stay, and only what none of them needs is removed
 	Zone      *time.Location // whose days count; nil: UTC
 	// Trusted are the keys whose backups may replace all others; those of another key replace only each other, and those that nobody
 	// signed only each other, whichever keys are trusted.
 	Trusted []PublicKey
 	// Remove names backups that go, instead of those that Retention leaves out. The newest that was proven and what others
-	// build on stay all the same.
+	// build on stay nevertheless.
 	Remove []string
 	DryRun bool // say what would happen
 	// Progress is called now and then with how many objects are removed.
@@ -40,6 +40,8 @@ type Pruned struct {
 	Objects   int64      `json:"objects"`   // removed because no backup needs them
 	Bytes     int64      `json:"bytes"`
 	Leftovers int64      `json:"leftovers"` // interrupted uploads that were removed
+
+	Steps change.Plan `json:"steps,omitempty"` // in a dry run: what would be done, in this order
 }
 
 // leftoverAge is the age from which an upload without a name is taken for that of a killed process.
@@ -67,6 +69,7 @@ func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	p := &pruner{r: r, o: o}
 	if o.DryRun {
 		err := p.plan(ctx)
+		p.res.Steps = p.steps()
 		if err == nil && len(p.res.Running) == 0 {
 			err = p.count(ctx)
 		}
@@ -163,7 +166,7 @@ func (p *pruner) steps() (plan change.Plan) {
 		change.Step{What: "remove interrupted uploads", Do: func(ctx context.Context) error { return p.leftovers(ctx, false) }})
 }
 
-// giveUp says that a backup that was killed is lost, and takes its note away. The word comes first, before manifests are read: see Finish.
+// giveUp says that a backup that was killed is lost, and removes its note. The mark comes first, before manifests are read: see Finish.
 func (p *pruner) giveUp(ctx context.Context, id string) error {
 	if err := p.r.putWord(ctx, lostKey(id), []byte("{}\n")); err != nil {
 		return err

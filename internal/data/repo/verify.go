@@ -61,11 +61,11 @@ type Problem struct {
 	Aside   string      `json:"aside,omitempty"` // where it was moved to
 }
 
-// Taken says whether the next backup that holds the same takes the object as it is, because it is named by what it holds; a part of a
+// Taken reports whether the next backup that holds the same takes the object as it is, because it is named by what it holds; a part of a
 // physical backup is that backup's alone.
 func (p Problem) Taken() bool { return p.Kind == Damaged && strings.HasPrefix(p.Key, dataPrefix) }
 
-// Movable says whether VerifyOptions.SetAside puts it away.
+// Movable reports whether VerifyOptions.SetAside puts it away.
 func (p Problem) Movable() bool { return p.Kind == Damaged && immutable(p.Key) }
 
 // Verified is what a verification found.
@@ -81,7 +81,7 @@ type Verified struct {
 	Broken      []string  `json:"broken"` // backups that cannot be restored in full
 }
 
-// Whole says whether nothing is wrong.
+// Whole reports whether nothing is wrong.
 func (v *Verified) Whole() bool { return len(v.Problems) == 0 }
 
 // maxProblems bounds the list of problems, not their count: a place that lost everything is described in a page.
@@ -415,7 +415,7 @@ func (v *verifier) progress(bytes int64) {
 	}
 }
 
-// missing tells what is needed and was not found.
+// missing reports what is needed and was not found.
 func (v *verifier) missing(ctx context.Context) error {
 	if len(v.needed) == 0 {
 		return nil
@@ -449,7 +449,7 @@ func (v *verifier) problem(kind ProblemKind, key, what string) {
 	v.res.Problems = append(v.res.Problems, Problem{Kind: kind, Key: key, What: what, Backups: []string{}})
 }
 
-// blame tells which backups each problem concerns.
+// blame says which backups each problem concerns.
 func (v *verifier) blame(ctx context.Context) error {
 	if len(v.bad) == 0 {
 		return nil

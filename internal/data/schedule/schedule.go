@@ -31,7 +31,7 @@ type Schedule struct {
 	months   uint16 // bit n: the nth month
 	weekdays uint8  // bit n: time.Weekday(n)
 	either   bool   // a day fits when the day of the month or that of the week does, as cron has it where both are given
-	each     int    // every so many days, counted from Monday, 5 January 1970; 0 and 1: every day
+	each     int    // every n days, counted from Monday, 5 January 1970; 0 and 1: every day
 }
 
 const (
@@ -83,7 +83,7 @@ func onDay(day time.Time, minute int, loc *time.Location) time.Time {
 	return start
 }
 
-// fits says whether a day is one of the schedule's.
+// fits reports whether a day is one of the schedule's.
 func (s Schedule) fits(day time.Time) bool {
 	if s.months&(1<<day.Month()) == 0 {
 		return false

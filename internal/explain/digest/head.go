@@ -11,7 +11,7 @@ var headNames = map[string]bool{
 	"Merge_passes": true, "Engine_time": true, "Pages_read_time": true, "Query_id": true, "Id": true,
 }
 
-// isHead tells whether a line of an event's header begins at b[i:], a line's start. The line must be whole. It looks closer
+// isHead reports whether a line of an event's header begins at b[i:], a line's start. The line must be whole. It looks closer
 // at the lines that people write in comments, too.
 func isHead(b []byte, i int) bool {
 	if len(b)-i < len("# Id: 1\n") || b[i] != '#' || b[i+1] != ' ' {

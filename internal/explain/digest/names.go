@@ -196,7 +196,7 @@ func (n *names) slot(a *attrName, kind AttrKind) int16 {
 	return i
 }
 
-// isValue tells whether a dimension counts values, not buckets.
+// isValue reports whether a dimension counts values, not buckets.
 func (n *names) isValue(dim uint32) bool {
 	if dim < dimFirstFree {
 		return dim <= dimHost

@@ -30,7 +30,7 @@ const maxBase = 100000
 // begin forgets all: the next reading is compared with nothing.
 func (c *counters) begin() { c.base = nil }
 
-// begun says whether there was a reading.
+// begun reports whether there was a reading.
 func (c *counters) begun() bool { return c.base != nil }
 
 // first takes a row of the first reading, which covers all digests.
@@ -97,7 +97,7 @@ type histogram struct {
 	calls map[int]int64
 }
 
-// What latencies keeps: histograms of so many digests, and for so many seconds. A digest that was not among the heaviest for
+// What latencies keeps: histograms of this many digests, and for this many seconds. A digest that was not among the heaviest for
 // longer starts over: its calls of long ago are not those of this minute.
 const (
 	maxHistograms = 200

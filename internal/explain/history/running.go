@@ -13,7 +13,7 @@ import (
 // nothing to EXPLAIN.
 const NotCaught = "a prepared statement; its plan is taken while it runs, and it has not been caught running yet"
 
-// NeedsRunning says whether the plan of a statement can only be taken while it runs: its text does not have the values.
+// NeedsRunning reports whether the plan of a statement can only be taken while it runs: its text does not have the values.
 func NeedsRunning(text string) bool { return sqltext.HasPlaceholders([]byte(text)) }
 
 // explained is shared by the two that take plans: the collector each minute, from samples, and the sampler, of what runs.
@@ -119,7 +119,7 @@ func (s *sampler) catch(ctx context.Context, at int64, list []read.Session) erro
 // explainable are the statements of which a server tells a plan while they run.
 var explainable = map[string]bool{"SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true}
 
-// take takes one plan. MariaDB tells it of the running statement; MySQL refuses that for prepared ones ("Obtaining Execution Plan
+// take takes one plan. MariaDB shows it for the running statement; MySQL refuses that for prepared ones ("Obtaining Execution Plan
 // Information for a Named Connection", error 3012), but from 8.0 on shows their text with the values in it (seen with the
 // binary log on), and that can be explained. That a server refuses is no error.
 func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, f *read.Session) error {

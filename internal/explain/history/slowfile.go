@@ -33,7 +33,7 @@ type logPlace struct {
 }
 
 const (
-	headBytes = 1024      // of a log tell which one it is
+	headBytes = 1024      // of a log identify it
 	lookBack  = 256 << 10 // how much of a log is read to know its current database
 	mostFiles = 5000      // in a folder that are looked at
 )
@@ -191,7 +191,7 @@ func headOf(f io.ReaderAt, n int64) (string, int64, error) {
 	return hex.EncodeToString(sum[:]), int64(got), nil
 }
 
-// same says whether a file begins as the log of the place does.
+// same reports whether a file begins as the log of the place does.
 func (p logPlace) same(f io.ReaderAt, size int64) bool {
 	if size < p.HeadLen || size < p.Offset {
 		return false
@@ -327,7 +327,7 @@ func isSlowLog(f io.ReaderAt) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && digest.FormatOf(b[:n]) == digest.FormatSlow
 }
 
-// sameHead says whether two files begin alike: one is a copy of the other.
+// sameHead reports whether two files begin alike: one is a copy of the other.
 func sameHead(a, b *os.File) bool {
 	if b == nil {
 		return false
@@ -339,7 +339,7 @@ func sameHead(a, b *os.File) bool {
 
 var bannerSocket = pattern.Lazy(`(?m)^T(?:cp|CP) (?:port|Port): \d+ +(?:Unix|Named) (?:socket|Pipe): (.*?)\r?$`)
 
-// isLogOf says whether the log at path is that of the server with this socket, as far as its banners tell: a server writes one
+// isLogOf reports whether the log at path is that of the server with this socket, as far as its banners tell: a server writes one
 // when it opens the log. A log without a banner was cut.
 func isLogOf(path, socket string) error {
 	f, err := os.Open(path)

@@ -19,14 +19,14 @@ type block struct {
 	order    [][]token
 	rollup   bool
 	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: unknown
-	limited  bool  // it has a LIMIT that ends it, though the text may not tell after how many rows
+	limited  bool  // it has a LIMIT that ends it, though the text may not say after how many rows
 	member   bool  // it is part of a UNION or its like
 	parts    bool  // it is part of a UNION ALL that has a LIMIT
 	exists   bool  // only whether it has a row matters
 	in       bool  // only whether it has a value matters
 }
 
-// aggregates are functions that need all rows before they give one.
+// aggregates are functions that need all rows before they return one.
 var aggregates = wordSet("COUNT SUM AVG MIN MAX GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG BIT_AND BIT_OR BIT_XOR STD STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE OVER")
 
 // gathers reports whether the block needs all its rows before it returns the first.
@@ -69,7 +69,7 @@ func writtenBy(sql string) map[string]bool {
 	return out
 }
 
-// assigns says whether the column that ends at a place is at the beginning of an assignment, and not in its value.
+// assigns reports whether the column that ends at a place is at the beginning of an assignment, and not in its value.
 func assigns(t []token, i int) bool {
 	for i >= 2 && sign(t[i-1], ".") {
 		i -= 2
@@ -108,7 +108,7 @@ func blocksOf(sql string) []block {
 	return out
 }
 
-// unionAll says whether the statement is one UNION ALL of SELECTs: its rows are sent as they come.
+// unionAll reports whether the statement is one UNION ALL of SELECTs: its rows are sent as they come.
 func unionAll(t []token) bool {
 	depth, found := 0, false
 	for i, x := range t {
@@ -128,7 +128,7 @@ func unionAll(t []token) bool {
 	return found
 }
 
-// word tells whether a token is this word, given in upper case.
+// word reports whether a token is this word, given in upper case.
 func word(t token, upper string) bool {
 	return t.Kind == sqltext.TokenWord && strings.EqualFold(t.Text, upper)
 }
@@ -387,7 +387,7 @@ func (b *block) extreme(name string, f *TableFacts) (string, bool) {
 	return col, ok && len(rest) == 0
 }
 
-// within says whether each of the columns is one of a list.
+// within reports whether each of the columns is one of a list.
 func within(cols, list []sortColumn) bool {
 	for _, c := range cols {
 		found := false

@@ -11,7 +11,7 @@ import (
 // ErrStatement is what the errors about the form of a statement wrap.
 var ErrStatement = errors.New("not a statement to explain")
 
-// check says whether a statement may go to a server after EXPLAIN, or after EXPLAIN ANALYZE, and returns it without
+// check reports whether a statement may go to a server after EXPLAIN, or after EXPLAIN ANALYZE, and returns it without
 // the semicolon at its end.
 func check(sql string, analyze bool) (string, error) {
 	sql = strings.TrimRight(strings.TrimSpace(sql), "; \t\r\n")

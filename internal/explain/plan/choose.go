@@ -28,7 +28,7 @@ type proposal struct {
 	entries  float64 // of the index, that one execution reads
 }
 
-// has says whether a column is in the index, with its whole value.
+// has reports whether a column is in the index, with its whole value.
 func (p *proposal) has(column string) bool {
 	for _, x := range p.parts {
 		if strings.EqualFold(x.column, column) && x.prefix == 0 {
@@ -97,7 +97,7 @@ func (c *candidate) total() float64 {
 	return per * c.runs
 }
 
-// unwritten takes away the columns that the statement writes: each row that it changes would move in the index by
+// unwritten removes the columns that the statement writes: each row that it changes would move in the index by
 // which it was found.
 func (a *adviser) unwritten(n *Node, w wanted, ad *Advice) wanted {
 	for _, c := range append(append(append([]string(nil), w.equal...), w.in...), w.ranges...) {
@@ -109,13 +109,13 @@ func (a *adviser) unwritten(n *Node, w wanted, ad *Advice) wanted {
 	return w
 }
 
-// writesTo says whether the statement sets a column of a table.
+// writesTo reports whether the statement sets a column of a table.
 func (a *adviser) writesTo(n *Node, column string) bool {
 	column = strings.ToLower(column)
 	return a.written[column] || a.written[strings.ToLower(n.Name())+"."+column]
 }
 
-// candidates are the indexes that are considered: each by itself and, where it is small, with all else that is needed.
+// candidates are the indexes that are considered: each by itself and, if it is small, with everything else that is needed.
 func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order ordering) []candidate {
 	var heads []candidate
 	buffered := n.JoinBuffer != "" || a.hashed(n)
@@ -185,7 +185,7 @@ func (a *adviser) used(n *Node, f *TableFacts) []string {
 	return columnsOf(a.sql, n.Name(), f)
 }
 
-// writes says whether the statement changes rows: the rows themselves are needed then.
+// writes reports whether the statement changes rows: the rows themselves are needed then.
 func (a *adviser) writes() bool {
 	switch sqltext.Verb([]byte(a.sql)) {
 	case "UPDATE", "DELETE":
@@ -194,13 +194,13 @@ func (a *adviser) writes() bool {
 	return false
 }
 
-// sortsFound says whether the statement changes rows that an index finds: then servers sort them, and look at no index that has the
+// sortsFound reports whether the statement changes rows that an index finds: then servers sort them, and look at no index that has the
 // order (counted by Handler_read on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8).
 func (a *adviser) sortsFound(n *Node) bool {
 	return a.writes() && n.Access != AccessAll && n.Access != AccessIndex && n.Key != ""
 }
 
-// hashed says whether a table is read for a hash join, which uses no index of it to find partners.
+// hashed reports whether a table is read for a hash join, which uses no index of it to find partners.
 func (a *adviser) hashed(n *Node) bool {
 	for p := a.parents[n]; p != nil; p = a.parents[p] {
 		switch p.Kind {
@@ -226,7 +226,7 @@ func (w wanted) alone() wanted {
 	return out
 }
 
-// joined says whether a column is compared for equality with another table's.
+// joined reports whether a column is compared for equality with another table's.
 func (w wanted) joined() bool {
 	for _, c := range w.all {
 		if c.kind == "equal" && c.join {
@@ -236,7 +236,7 @@ func (w wanted) joined() bool {
 	return false
 }
 
-// holds says whether an index has all these columns; those of the primary key are in every one.
+// holds reports whether an index has all these columns; those of the primary key are in every one.
 func (t *TableFacts) holds(p proposal, used []string) bool {
 	for _, name := range used {
 		in := p.has(name)
@@ -309,7 +309,7 @@ func (a *adviser) rangePages(f *TableFacts, p proposal) float64 {
 // allButFew is the part of the rows from which on a range finds nothing.
 const allButFew = 0.98
 
-// narrowest is the range that leaves the fewest rows; "" where none leaves clearly fewer than all.
+// narrowest is the range that leaves the fewest rows; "" if none leaves clearly fewer than all.
 func (a *adviser) narrowest(f *TableFacts, w wanted) []string {
 	best, least := "", allButFew
 	for _, column := range w.ranges {
@@ -360,7 +360,7 @@ func (t *TableFacts) extending(equal []string) []string {
 	return equal
 }
 
-// heads are the columns that find rows and those that order them. Where a range and an order compete for the place
+// heads are the columns that find rows and those that order them. If a range and an order compete for the place
 // after the columns compared for equality, both are proposed, and the one that takes fewer steps says why.
 func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, runs float64) []candidate {
 	ranges := a.narrowest(f, w)
@@ -500,7 +500,7 @@ func (a *adviser) compete(ad *Advice, o ordering, out []candidate, ordered candi
 	return []candidate{ordered}
 }
 
-// ordering is the order that the statement wants of a table's rows, where an index could give it: the rows of that
+// ordering is the order that the statement wants of a table's rows, if an index could provide it: the rows of that
 // table have to come first in the join, and nothing between may lose their order.
 func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 	b := a.blockFor(n)
@@ -526,7 +526,7 @@ func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 	return o
 }
 
-// blockFor is the SELECT that reads a table, in the statement or in the server's words; nil where that is not certain.
+// blockFor is the SELECT that reads a table, in the statement or in the server's words; nil if that is not certain.
 func (a *adviser) blockFor(n *Node) *block {
 	if a.named[n.Name()] != 1 {
 		return nil
@@ -552,7 +552,7 @@ func (a *adviser) joined(n *Node) []*Node {
 	return out
 }
 
-// leads says whether a table is read first, and nothing between it and the result loses the order of its rows.
+// leads reports whether a table is read first, and nothing between it and the result loses the order of its rows.
 func (a *adviser) leads(n *Node) bool {
 	for c, p := n, a.parents[n]; p != nil && p.Kind != KindQuery; c, p = p, a.parents[p] {
 		switch p.Kind {
@@ -572,7 +572,7 @@ func (a *adviser) leads(n *Node) bool {
 	return true
 }
 
-// sorts says whether the plan sorts, or fills a temporary table, in the block of an access.
+// sorts reports whether the plan sorts, or fills a temporary table, in the block of an access.
 func (a *adviser) sorts(n *Node) bool {
 	for p := n; p != nil; p = a.parents[p] {
 		if p.Kind == KindBuffer {
@@ -598,7 +598,7 @@ func (t *TableFacts) columnsOfKey(name string) []string {
 	return nil
 }
 
-// holdsExpressions says whether an index of the table is of an expression: what looks unusable may be served by it.
+// holdsExpressions reports whether an index of the table is of an expression: what looks unusable may be served by it.
 func (t *TableFacts) holdsExpressions() bool {
 	for _, i := range t.Indexes {
 		for _, c := range i.Columns {
@@ -610,7 +610,7 @@ func (t *TableFacts) holdsExpressions() bool {
 	return false
 }
 
-// served says whether an index that is there does what the proposed one would.
+// served reports whether an index that is there does what the proposed one would.
 func (t *TableFacts) served(p proposal) bool {
 	head := p.equality + p.ranges
 	if len(p.order) > 0 {
@@ -687,7 +687,7 @@ func (t *TableFacts) whole(name string) bool {
 	return c != nil && c.keyable() && !c.long() && c.keyBytes() <= t.columnBytes()
 }
 
-// covering adds to the head of an index what else the statement needs of the table; it is empty where that does not
+// covering adds to the head of an index what else the statement needs of the table; it is empty if that does not
 // fit. The primary key is in every secondary index anyhow.
 func (t *TableFacts) covering(head proposal, used []string) proposal {
 	p := head

@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// converted says whether a comparison of a bare column with another table's column, or with another collation, makes
+// converted reports whether a comparison of a bare column with another table's column, or with another collation, makes
 // the server convert the values of the column: an index on them does not find them then. A string compared with a
 // number becomes a number (https://dev.mysql.com/doc/refman/9.4/en/type-conversion.html), a string of a smaller
 // character set one of the larger (https://dev.mysql.com/doc/refman/9.4/en/charset-collation-expressions.html).
@@ -71,7 +71,7 @@ func finds(index, asked string) bool {
 	return strings.EqualFold(index, asked) || strings.EqualFold(charset+"_bin", asked)
 }
 
-// number says whether values of the column are numbers.
+// number reports whether values of the column are numbers.
 func (c *ColumnFacts) number() bool {
 	switch c.Type {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year":
@@ -80,7 +80,7 @@ func (c *ColumnFacts) number() bool {
 	return false
 }
 
-// widens says whether strings of one character set are converted when they meet those of another.
+// widens reports whether strings of one character set are converted when they meet those of another.
 func widens(from, to string) bool {
 	rank := func(s string) int {
 		switch strings.ToLower(s) {

@@ -36,7 +36,7 @@ type answer struct {
 	tail  []string
 }
 
-// matches says whether columns are those of the answer.
+// matches reports whether columns are those of the answer.
 func (a answer) matches(table string, columns []string) bool {
 	if a.table != table {
 		return false
@@ -214,7 +214,7 @@ func TestAdviceCorpus(t *testing.T) {
 	})
 }
 
-// ask takes the advice on a statement, without running it and, where the server can, by running it.
+// ask takes the advice on a statement, without running it and, if the server can, by running it.
 func (s *server) ask(c *mysql.Conn, one advised) *trial {
 	s.t.Helper()
 	x := &trial{advised: one, right: true}
@@ -350,7 +350,7 @@ func statements(list []plan.Advice) string {
 	return strings.Join(out, "; ")
 }
 
-// answered says whether the indexes advised are those of the answer.
+// answered reports whether the indexes advised are those of the answer.
 func answered(want []answer, list []plan.Advice) bool {
 	if len(want) != len(list) {
 		return false
@@ -452,7 +452,7 @@ func (s *server) useless(c *mysql.Conn, list []*trial) {
 	}
 }
 
-// clearly says whether a third of the rows read at least is spared, and not at the price of more
+// clearly reports whether a third of the rows read at least is spared, and not at the price of more
 // pages, unless nine rows of ten are spared.
 func clearly(before, after work, spares string) bool {
 	less := func(before, after float64) bool { return after <= before*2/3 }
@@ -515,7 +515,7 @@ func (s *server) status(c *mysql.Conn, scope, name string) float64 {
 	return v
 }
 
-// tabular is the plan as the server tells it now.
+// tabular is the plan as the server shows it now.
 func (s *server) tabular(sql string) string {
 	taken, _, err := s.take(plan.Request{SQL: sql, Database: "sale"})
 	if err != nil {

@@ -27,7 +27,7 @@ func spoken(s string) string {
 	return s
 }
 
-// innerAt is the name between < and > at a place in the tokens, in lower case, and how many tokens that is; "" where none is.
+// innerAt is the name between < and > at a place in the tokens, in lower case, and how many tokens that is; "" if there is none.
 func innerAt(t []token, i int) (name string, n int) {
 	if word(t[i], "TRIGCOND") && i+1 < len(t) && sign(t[i+1], "(") {
 		return "trigcond", 1
@@ -116,7 +116,7 @@ func closing(t []token, open int) int {
 	return -1
 }
 
-// unusual says whether a comparison is written in the optimizer's notation: then it is none of columns with values.
+// unusual reports whether a comparison is written in the optimizer's notation: then it is none of columns with values.
 func unusual(t []token) bool {
 	for i := range outer(t) {
 		if name, _ := innerAt(t, i); name != "" && name != "cache" {

@@ -121,7 +121,7 @@ func harmful(sql string, write bool) string {
 	return ""
 }
 
-// assigned says whether the GLOBAL at a place in a SET is of a variable that is set, and not of one that is read.
+// assigned reports whether the GLOBAL at a place in a SET is of a variable that is set, and not of one that is read.
 func assigned(t []token, i int) bool {
 	b := i - 1
 	for b >= 0 && sign(t[b], "@") {
@@ -135,7 +135,7 @@ type program struct{ kind, schema, title, body string }
 
 func (o program) name() string { return o.schema + "." + o.title }
 
-// calls are the names in front of parentheses, with the schema where one is given.
+// calls are the names before parentheses, with the schema if one is given.
 func calls(schema, sql string) []tableName {
 	var out []tableName
 	seen := map[tableName]bool{}

@@ -35,7 +35,7 @@ var ordered = []struct {
 	{"alias in the order", "SELECT placed AS moment, total FROM big WHERE status = 7 ORDER BY moment", "status,placed,total", true, nil},
 }
 
-// sorts says whether a plan has a filesort or a temporary table.
+// sorts reports whether a plan has a filesort or a temporary table.
 func sorts(p *plan.Plan) bool {
 	return has(p, func(n *plan.Node) bool {
 		return n.Filesort || n.Temporary || n.Kind == plan.KindSort || n.Kind == plan.KindTemporary

@@ -22,11 +22,11 @@ type wanted struct {
 type conjunct struct {
 	column string // the one that an index could serve, or ""
 	kind   string // "equal", "in", "range", or "other" where no index serves it
-	sample string // the comparison as it can be asked of a sample of the table; "" where that cannot be
+	sample string // the comparison as it can be asked of a sample of the table; "" if that cannot be
 	text   string // as a person would write it
 	join   bool   // it compares with another table
 	wide   bool   // it leaves out some values only: most rows pass, unless something else is known
-	why    string // why no index serves it, where kind is "other" and no more is known of it
+	why    string // why no index serves it, if kind is "other" and nothing else is known about it
 	vague  bool   // an index of an expression may serve it
 }
 
@@ -68,7 +68,7 @@ func predicates(conditions []string, name string, f *TableFacts, others map[stri
 	return w
 }
 
-// joins says whether a comparison names another table.
+// joins reports whether a comparison names another table.
 func joins(t []token, name string) bool {
 	for i := 0; i+2 < len(t); i++ {
 		if t[i].Name() && sign(t[i+1], ".") && t[i+2].Name() && !strings.EqualFold(t[i].Text, name) && !(i+4 < len(t) && sign(t[i+3], ".")) && (i == 0 || !sign(t[i-1], ".")) {
@@ -81,7 +81,7 @@ func joins(t []token, name string) bool {
 	return false
 }
 
-// add keeps a comparison, and its column where it is the first of its kind.
+// add keeps a comparison, and its column if it is the first of its kind.
 func (w *wanted) add(c conjunct, seen map[string]bool) {
 	w.all = append(w.all, c)
 	if c.kind == "other" || seen["column "+c.column] {
@@ -122,7 +122,7 @@ func outerJoined(t []token) []token {
 	return t
 }
 
-// conjuncts cuts a condition at the ANDs of its outermost level. Where that level has an OR it is one piece.
+// conjuncts cuts a condition at the ANDs of its outermost level. If that level has an OR it is one piece.
 func conjuncts(t []token) [][]token {
 	t = outerJoined(unwrap(t))
 	out := conjoined(t)
@@ -162,7 +162,7 @@ func conjoined(t []token) [][]token {
 	return append(out, t[begin:])
 }
 
-// spanned reads a range as MySQL's tree tells it, 1 <= a <= 5: what it says of its begin, and of its end. NULL < a says
+// spanned reads a range as MySQL's tree writes it, 1 <= a <= 5: what it says of its begin, and of its end. NULL < a says
 // nothing of the begin.
 func spanned(t []token) (low, high []token, ok bool) {
 	var at []int
@@ -200,7 +200,7 @@ func outer(t []token) iter.Seq2[int, token] {
 	}
 }
 
-// either says whether the outermost level has an OR.
+// either reports whether the outermost level has an OR.
 func either(t []token) bool {
 	for _, x := range outer(t) {
 		if word(x, "OR") || word(x, "XOR") || sign(x, "||") {
@@ -339,7 +339,7 @@ func ownColumn(t []token, name string, f *TableFacts) (column string, rest []tok
 	return col.Name, rest, true
 }
 
-// operatorKind says what a comparison after a column is: "equal", "in", "range", or "" where it is none of them.
+// operatorKind says what a comparison after a column is: "equal", "in", "range", or "" if it is none of them.
 func operatorKind(rest []token) string {
 	switch strings.ToUpper(rest[0].Text) {
 	case "=", "<=>":
@@ -380,17 +380,17 @@ func leavesOut(rest []token) bool {
 	return word(rest[1], "BETWEEN")
 }
 
-// exceptional says whether a comparison wants all but some values.
+// exceptional reports whether a comparison wants all but some values.
 func exceptional(t []token) bool {
 	return slices.ContainsFunc(t, func(x token) bool { return sign(x, "<>") || sign(x, "!=") || word(x, "NOT") })
 }
 
-// hasNumber says whether a number is written there: strings that are compared with one are converted.
+// hasNumber reports whether a number is written there: strings that are compared with one are converted.
 func hasNumber(t []token) bool {
 	return slices.ContainsFunc(t, func(x token) bool { return x.Kind == sqltext.TokenNumber })
 }
 
-// leadsOpen says whether a pattern of LIKE begins with a wildcard, or is none that can be read.
+// leadsOpen reports whether a pattern of LIKE begins with a wildcard, or is none that can be read.
 func leadsOpen(t token) bool {
 	s := strings.TrimLeft(strings.TrimPrefix(t.Text, "N"), "'\"")
 	return s == "" || sign(t, "?") || s[0] == '%' || s[0] == '_'
@@ -399,7 +399,7 @@ func leadsOpen(t token) bool {
 // comparisons are the operators for which an index on a bare column could be used.
 var comparisons = map[string]bool{"=": true, "<=>": true, "<": true, ">": true, "<=": true, ">=": true, "BETWEEN": true, "IN": true, "LIKE": true}
 
-// unusableIn says whether a conjunct compares something made of a column, which an index on the column does not hold.
+// unusableIn reports whether a conjunct compares something made of a column, which an index on the column does not hold.
 func unusableIn(t []token, name string, f *TableFacts) (unusable, bool) {
 	t = unwrap(t)
 	if either(t) || len(t) == 0 || sign(t[0], "<") || unusual(t) { // "<in_optimizer>" and its like are the server's own
@@ -431,7 +431,7 @@ func unusableIn(t []token, name string, f *TableFacts) (unusable, bool) {
 	return unusable{}, false
 }
 
-// madeOf says whether one side of a comparison is made of a column of the table, and the other has none of it.
+// madeOf reports whether one side of a comparison is made of a column of the table, and the other has none of it.
 func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	if len(side) == 0 || len(other) == 0 || len(commas(side)) > 1 || word(side[0], "MATCH") || mentions(other, name, f) || !mentions(side, name, f) {
 		return unusable{}, false
@@ -449,7 +449,7 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	return unusable{}, false
 }
 
-// serves is the column of which a comparison compares DATE, YEAR or UPPER with constants, where this server finds them by an
+// serves is the column of which a comparison compares DATE, YEAR or UPPER with constants, if this server finds them by an
 // index on the column nevertheless, and the kind of comparison that it then is.
 func (t *TableFacts) serves(comparison []token, name string) (column, kind string) {
 	for i, x := range outer(comparison) {
@@ -481,7 +481,7 @@ func (t *TableFacts) serves(comparison []token, name string) (column, kind strin
 	return "", ""
 }
 
-// within is the column of the table in an expression; nil where there is none.
+// within is the column of the table in an expression; nil if there is none.
 func (t *TableFacts) within(side []token, name string) *ColumnFacts {
 	for i, x := range side {
 		if c := t.column(x.Text); c != nil && x.Name() && mentions(side[i:i+1], name, t) {
@@ -491,7 +491,7 @@ func (t *TableFacts) within(side []token, name string) *ColumnFacts {
 	return nil
 }
 
-// literals says whether values are written there, and no function: MariaDB makes no range of DATE(c) = CURDATE().
+// literals reports whether values are written there, and no function: MariaDB makes no range of DATE(c) = CURDATE().
 func literals(t []token) bool {
 	for i, x := range t {
 		if x.Kind == sqltext.TokenWord && !(word(x, "DATE") && i+1 < len(t) && t[i+1].Kind == sqltext.TokenString) {
@@ -501,7 +501,7 @@ func literals(t []token) bool {
 	return len(t) > 0
 }
 
-// upper says whether an expression is UPPER or UCASE of the column and of nothing else, in a collation in which MariaDB
+// upper reports whether an expression is UPPER or UCASE of the column and of nothing else, in a collation in which MariaDB
 // finds such by an index: tried on 11.8 with all collations that are a character set's default somewhere.
 func (c *ColumnFacts) upper(side []token) bool {
 	last := len(side) - 1
@@ -516,7 +516,7 @@ func (c *ColumnFacts) upper(side []token) bool {
 	return strings.EqualFold(side[last-1].Text, c.Name)
 }
 
-// dateOrYear says whether an expression is DATE or YEAR of the column and of nothing else. The server writes DATE(c) as
+// dateOrYear reports whether an expression is DATE or YEAR of the column and of nothing else. The server writes DATE(c) as
 // CAST(c AS DATE).
 func (c *ColumnFacts) dateOrYear(side []token) bool {
 	last := len(side) - 1
@@ -555,7 +555,7 @@ func (c *ColumnFacts) instead(side []token) string {
 	return s + "; leave the column bare on its side of the comparison"
 }
 
-// text says whether values of the column are strings.
+// text reports whether values of the column are strings.
 func (c *ColumnFacts) text() bool {
 	switch c.Type {
 	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
@@ -584,7 +584,7 @@ func mentions(t []token, name string, f *TableFacts) bool {
 	return false
 }
 
-// columnsOf finds the columns of a table that a statement names, for servers that do not tell them. A star is all.
+// columnsOf finds the columns of a table that a statement names, for servers that do not show them. A star is all.
 func columnsOf(sql, name string, f *TableFacts) []string {
 	t := lex(sql)
 	if len(t) == 0 {

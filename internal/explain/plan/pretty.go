@@ -56,7 +56,7 @@ func (p *Plan) namesInBackticks() {
 	})
 }
 
-// sign tells whether a token is this operator or sign.
+// sign reports whether a token is this operator or sign.
 func sign(t token, text string) bool { return t.Kind == sqltext.TokenSign && t.Text == text }
 
 // redact puts ? in place of every literal.
@@ -88,7 +88,7 @@ func pretty(s string) string {
 	for i, x := range t {
 		if gap := s[at:x.Begin]; !strings.Contains(gap, "/*") {
 			b.WriteString(gap)
-		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a step of its own
+		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a separate step
 			b.WriteByte(' ')
 		}
 		at = x.End

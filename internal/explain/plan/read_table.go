@@ -192,7 +192,7 @@ func unionOf(blocks map[string]*Node, id string) string {
 	return id
 }
 
-// below says whether n is in the tree of b.
+// below reports whether n is in the tree of b.
 func below(b, n *Node) bool {
 	found := false
 	b.Walk(func(m, _ *Node, _ int) { found = found || m == n })

@@ -93,7 +93,7 @@ func (s *server) value(sql string) string {
 
 func (s *server) mariadb() bool { return strings.HasPrefix(s.kind, "mariadb") }
 
-// can says whether the server is as new as one of MySQL of that number; MariaDB is new enough for all.
+// can reports whether the server is as new as one of MySQL of that number; MariaDB is new enough for all.
 func (s *server) can(number int) bool {
 	have := map[string]int{"mysql-5.7": 57, "mysql-8.0": 80, "mysql-9.7": 97, "mariadb": 100, "mariadb-11.8": 118}
 	return have[s.kind] >= number

@@ -44,7 +44,7 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 	}
 	for _, x := range a.joined(n) {
 		if x.Kind == KindTable && !x.Inner() && x.Temporary && !distinct {
-			return ending{}, false // tabular EXPLAIN tells it of the first table, for all
+			return ending{}, false // tabular EXPLAIN shows it at the first table, for all
 		}
 	}
 	own := a.blockFor(n)
@@ -85,7 +85,7 @@ func (a *adviser) askedOnce(n *Node) (exists, in bool) {
 	return exists, false
 }
 
-// hashes says whether a table is read whole into memory before the join begins.
+// hashes reports whether a table is read whole into memory before the join begins.
 func (a *adviser) hashes(n *Node) bool {
 	for p := n; p != nil; p = a.parents[p] {
 		if p.Kind == KindHash || p.Role == "hash" {
@@ -153,7 +153,7 @@ func (a *adviser) reads(n *Node) (rows float64, known bool) {
 // sampleSure is how many rows of a sample must match for the number of rows to be known by them.
 const sampleSure = 5
 
-// first says whether a table is read first in its join.
+// first reports whether a table is read first in its join.
 func (a *adviser) first(n *Node) bool {
 	for c, p := n, a.parents[n]; p != nil; c, p = p, a.parents[p] {
 		switch p.Kind {
@@ -170,7 +170,7 @@ func (a *adviser) first(n *Node) bool {
 	return true
 }
 
-// tested says whether rows of a table are tested when they are read.
+// tested reports whether rows of a table are tested when they are read.
 func (a *adviser) tested(n *Node) bool {
 	if n.Condition != "" || n.IndexCondition != "" {
 		return true
@@ -179,7 +179,7 @@ func (a *adviser) tested(n *Node) bool {
 	return p != nil && (p.Kind == KindFilter || p.Kind == KindHashJoin)
 }
 
-// aggregates says whether an item of the select list needs all rows.
+// aggregates reports whether an item of the select list needs all rows.
 func (b *block) aggregates() bool {
 	plain := *b
 	plain.group, plain.distinct = nil, false

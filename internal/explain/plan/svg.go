@@ -128,7 +128,7 @@ func escape(s string) string {
 	return html.EscapeString(s)
 }
 
-// barred says whether a box has a bar: it does when the node has a figure of its own.
+// barred reports whether a box has a bar: it does when the node has a figure of its own.
 func (d *svgDrawing) barred(n *Node) bool {
 	if d.analyzed {
 		return d.sum > 0 && n.OwnTime.Known()

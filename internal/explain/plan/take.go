@@ -19,14 +19,14 @@ type Request struct {
 	Connection int64         // or else: what this connection runs just now
 	Database   string        // default database; "": the session's
 	Analyze    bool          // run the statement and measure
-	Form       string        // "json", "json2", "tree", "table"; "": what tells most
+	Form       string        // "json", "json2", "tree", "table"; "": the most detailed
 	Timeout    time.Duration // of each statement; 0: ten seconds
 }
 
 // Taken is what a server answered.
 type Taken struct {
 	Plan  *Plan
-	Text  string   // the plan as the server gave it; "" where it was tabular
+	Text  string   // the plan as the server returned it; "" if it was tabular
 	Notes []string // what could not be asked, in words
 	SQL   string   // the statement in the words of the default sql_mode, as all else here reads it
 }
@@ -146,7 +146,7 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	return nil, "", fmt.Errorf("%s %s does not give this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
-// writing says whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
+// writing reports whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
 // that only reads.
 func writing(sql string) bool {
 	switch sqltext.Verb([]byte(sql)) {

@@ -143,7 +143,7 @@ func padLeft(s string, width int) string {
 	return s
 }
 
-// cut shortens s to so many characters.
+// cut shortens s to at most a number of characters.
 func cut(s string, width int) string {
 	if width <= 1 || utf8.RuneCountInString(s) <= width {
 		return s

@@ -87,7 +87,7 @@ type teller struct {
 	out     []Sentence
 }
 
-// weight is a node's own time where it was measured, else its own cost.
+// weight is a node's own time if it was measured, else its own cost.
 func (t *teller) weight(n *Node) float64 {
 	if t.plan.Analyzed {
 		return n.OwnTime.Or(0)
@@ -106,7 +106,7 @@ func (t *teller) say(n *Node, kind, severity, format string, args ...any) {
 	t.out = append(t.out, Sentence{Node: n.ID, Kind: kind, Severity: severity, Share: t.share(n), Text: fmt.Sprintf(format, args...)})
 }
 
-// graded gives the severity for so many rows of work.
+// graded returns the severity for so many rows of work.
 func graded(rows float64) string {
 	switch {
 	case rows >= 100*many:
@@ -271,7 +271,7 @@ func (t *teller) message(n *Node) {
 func (t *teller) runs(n *Node) (string, float64) {
 	loops := n.Loops
 	if !loops.Known() && len(n.Children) > 0 {
-		loops = n.Children[0].Loops // a heading has no figures of its own
+		loops = n.Children[0].Loops // a heading has no figures
 	}
 	if loops.Known() {
 		return amount(float64(loops), "time", "times") + " (counted)", float64(loops)
@@ -283,7 +283,7 @@ func (t *teller) runs(n *Node) (string, float64) {
 	return "about " + amount(times, "time", "times"), times
 }
 
-// endsAbove says whether a subquery is asked by rows of a table whose reading may end early.
+// endsAbove reports whether a subquery is asked by rows of a table whose reading may end early.
 func (t *teller) endsAbove(n *Node) bool {
 	p := t.parents[n]
 	if p == nil || n.Executions.Or(1) <= 1 {
@@ -321,7 +321,7 @@ func (t *teller) readRows(n *Node) float64 {
 	return once * n.Executions.Or(1)
 }
 
-// early says whether the reading of a table at or below a node may end early, and was not counted.
+// early reports whether the reading of a table at or below a node may end early, and was not counted.
 func (t *teller) early(n *Node) bool {
 	found := false
 	n.Walk(func(m, _ *Node, _ int) {
@@ -429,7 +429,7 @@ func (t *teller) union(n *Node) {
 	}
 }
 
-// unionAll says whether every union of the statement keeps duplicates, as far as the text is known.
+// unionAll reports whether every union of the statement keeps duplicates, as far as the text is known.
 func (t *teller) unionAll() bool {
 	return strings.Contains(t.sql, "UNION ALL") && strings.Count(t.sql, "UNION") == strings.Count(t.sql, "UNION ALL")
 }
@@ -475,7 +475,7 @@ func (t *teller) materialise(n *Node) {
 	t.say(n, "materialised", graded(rows), "%s is materialised: %s put in a temporary table%s%s.", what, held, map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent && !(p != nil && p.Name() == "<materialized_subquery>")], more) // 5.7 calls that dependent, and makes it once
 }
 
-// shares says whether a step only reads the temporary table that another one fills: a CTE that is used twice.
+// shares reports whether a step only reads the temporary table that another one fills: a CTE that is used twice.
 func shares(n *Node) bool {
 	if n.Kind != KindMaterialise {
 		return false
@@ -523,7 +523,7 @@ func (t *teller) limitOf(n *Node) float64 {
 	return limit
 }
 
-// recursive says whether a step fills its temporary table from itself: no plan tells how often.
+// recursive reports whether a step fills its temporary table from itself: no plan says how often.
 func recursive(n *Node) bool {
 	found := false
 	n.Walk(func(x, _ *Node, _ int) { found = found || x.Recursive })
@@ -555,7 +555,7 @@ func (t *teller) reaching(n *Node) (rows float64, fewer bool) {
 	return t.input(n), fewer
 }
 
-// buffer says what a buffer_result is, or a temporary table whose reason the plan does not tell.
+// buffer says what a buffer_result is, or a temporary table whose reason the plan does not give.
 func (t *teller) buffer(n *Node) {
 	asked := t.words["SQL_BUFFER_RESULT"] && !t.words["INSERT"] && !t.words["REPLACE"]
 	p := t.parents[n]
@@ -638,7 +638,7 @@ func (t *teller) sort(n *Node) {
 	case fewer:
 		t.say(n, "filesort", Note, "Filesort: what the steps below have collected is sorted%s; how many rows is unknown, at most about %s.", by, digits.Count(rows))
 	default:
-		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
+		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it returned
 			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
 		}
 		spare := ""
@@ -649,7 +649,7 @@ func (t *teller) sort(n *Node) {
 	}
 }
 
-// orderable says whether what is sorted are the rows of one table by its bare columns: the order an index can have.
+// orderable reports whether what is sorted are the rows of one table by its bare columns: the order an index can have.
 func (t *teller) orderable(n *Node) bool {
 	tables, found := 0, false
 	n.Walk(func(x, _ *Node, _ int) { found = found || x.Kind == KindTable && t.a.sortsFound(x) })
@@ -703,7 +703,7 @@ func (t *teller) sorted(n *Node) (rows float64, fewer bool) {
 	return rows, fewer
 }
 
-// offBy is how many times more rows were expected than came; 1 where that is unknown.
+// offBy is how many times more rows were expected than came; 1 if that is unknown.
 func offBy(n *Node) float64 {
 	if !n.Rows.Known() || !n.ActualRows.Known() {
 		return 1
@@ -773,7 +773,7 @@ func (t *teller) made(n *Node) bool {
 	return made
 }
 
-// stops says whether a LIMIT of its SELECT may end the reading of a table early, and whether the statement is known,
+// stops reports whether a LIMIT of its SELECT may end the reading of a table early, and whether the statement is known,
 // so that this can be said.
 func (t *teller) stops(n *Node) (stops, told bool) {
 	for p := t.parents[n]; p != nil; p = t.parents[p] {

@@ -270,7 +270,7 @@ func withoutVersions(x plan.Sentence) string {
 }
 
 // filesort: as many rows are sorted as is said. Only a measured plan knows; another one may be off by the optimiser's
-// estimate, but not by orders of magnitude where it says "at most".
+// estimate, but not by orders of magnitude if it says "at most".
 func (s *server) filesort(c *mysql.Conn, e plan.Explained, sql, text string, bad func(string, ...any)) {
 	s.t.Helper()
 	m := sortedRows.FindStringSubmatch(text)
@@ -372,7 +372,7 @@ func figuresOf(p *plan.Plan) figureSet {
 	return f
 }
 
-// has says whether a number of a sentence of that kind is one of the tree: to the digits that are written, or as a
+// has reports whether a number of a sentence of that kind is one of the tree: to the digits that are written, or as a
 // share or a factor.
 func (f figureSet) has(v float64, kind string) bool {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= math.Max(0.5, 0.001*math.Abs(b)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 )
 
-// worth says whether a proposed index reads clearly fewer rows than the plan does and no more pages, or spares a sort
+// worth reports whether a proposed index reads clearly fewer rows than the plan does and no more pages, or spares a sort
 // or many look-ups. What it says of a proposal that does not is kept in ad.refused.
 func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o ordering) bool {
 	bytes := indexBytes(f, p.columns())
@@ -73,7 +73,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	return false
 }
 
-// thinned says whether conditions on other tables of the join leave fewer rows to be sorted than a table returns; how many is not known.
+// thinned reports whether conditions on other tables of the join leave fewer rows to be sorted than a table returns; how many is not known.
 func (a *adviser) thinned(n *Node) bool {
 	for _, other := range a.joined(n) {
 		if other.Condition != "" {
@@ -89,7 +89,7 @@ const (
 	worthAny   = 0.02
 )
 
-// Comparing a pair of rows in a join buffer is reckoned as a tenth of reading a row; from so many on it takes seconds.
+// Comparing a pair of rows in a join buffer counts as a tenth of reading a row; from this many on it takes seconds.
 const (
 	pairShare    = 0.1
 	manyCompared = 2000 * many
@@ -141,7 +141,7 @@ func (a *adviser) pagesNow(n *Node, f *TableFacts, ad *Advice, once, runs float6
 	return math.Min(math.Max(1, pages)*math.Max(1, runs), math.Max(whole, 1))
 }
 
-// btree says whether an index is one, with nothing but whole columns.
+// btree reports whether an index is one, with nothing but whole columns.
 func (t *TableFacts) btree(key string) bool {
 	for _, i := range t.Indexes {
 		if i.Name == key {

@@ -126,7 +126,7 @@ func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err e
 	return r, err
 }
 
-// doubtful says whether the server may count elsewhere by now: somebody switched a consumer on or off.
+// doubtful reports whether the server may count elsewhere by now: somebody switched a consumer on or off.
 func (c *Counters) doubtful() bool {
 	n := len(c.tallies)
 	return c.Counting.Why != "" || n > 0 && float64(c.tallies[n-1].all-c.tallies[n-1].found) > remedyShare*float64(c.tallies[n-1].all)
@@ -180,7 +180,7 @@ func (c *Counters) Next(r Reading) []Executions {
 	return out
 }
 
-// own says whether Risso prepared this, which it does to find out where executions are counted.
+// own reports whether Risso prepared this, which it does to find out where executions are counted.
 func own(text string) bool {
 	i := strings.Index(text, "/* risso:")
 	return i >= 0 && i < 16
@@ -196,7 +196,7 @@ func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Executions) []byte {
 	return dst
 }
 
-// CutExecute takes the word away by which MySQL 9's digest texts tell executions of prepared statements from the same statement run as
+// CutExecute removes the word by which MySQL 9's digest texts distinguish executions of prepared statements from the same statement run as
 // text. EXECUTE `name` of the text protocol stays: digests quote names, so a verb is none.
 func CutExecute(digestText string) string {
 	rest, ok := strings.CutPrefix(digestText, "EXECUTE ")

@@ -46,7 +46,7 @@ func (d *drawing) rect(x, y, w, h, round float64, class, title string) {
 	d.f(`<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" rx="%.1f" class="%s"><title>%s</title></rect>`, x, y, w, h, round, class, esc(title))
 }
 
-// paragraph writes sentences in lines of at most so many characters and returns the y below them.
+// paragraph writes sentences in lines of limited length and returns the y below them.
 func (d *drawing) paragraph(x, y float64, class string, width int, sentences []string) float64 {
 	for _, s := range sentences {
 		line := ""

@@ -102,10 +102,10 @@ type Event struct {
 	State string `json:"state,omitempty"` // ACTIVE, COMMITTED, ROLLED BACK
 }
 
-// Timed says whether the server measured the event's time.
+// Timed reports whether the server measured the event's time.
 func (e *Event) Timed() bool { return e.Start != 0 }
 
-// Ended says whether the event was over when it was read.
+// Ended reports whether the event was over when it was read.
 func (e *Event) Ended() bool { return e.End != 0 }
 
 // Duration is how long the event took; of one that has not ended, until now (picoseconds since the server started).
@@ -126,10 +126,10 @@ func (e *Event) stop(now uint64) uint64 {
 	}
 }
 
-// Idle says whether the connection waited for its client.
+// Idle reports whether the connection waited for its client.
 func (e *Event) Idle() bool { return e.Name == "idle" }
 
-// Instruction says whether the event is an instruction of a stored program.
+// Instruction reports whether the event is an instruction of a stored program.
 func (e *Event) Instruction() bool { return strings.HasPrefix(e.Name, "statement/sp/") }
 
 // Short is the instrument's name without what every event of its kind has in front: Opening tables, sp/set, io/table/handler.

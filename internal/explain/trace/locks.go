@@ -30,7 +30,7 @@ type LockWait struct {
 	look      int    // the last one that saw it
 }
 
-// same says whether two looks saw one lock and one blocker.
+// same reports whether two looks saw one lock and one blocker.
 func (w *LockWait) same(o *read.LockWait) bool {
 	return w.Kind == o.Kind && w.Type == o.Type && w.Schema == o.Schema && w.Name == o.Name && w.Index == o.Index && w.Data == o.Data && w.Blocker.ID == o.Blocker.ID
 }

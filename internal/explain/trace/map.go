@@ -74,7 +74,7 @@ type Map struct {
 	Idle  uint64     `json:"idle_ps"`
 }
 
-// NewMap makes the map of a tree. bodies are the source texts of stored programs by "FUNCTION schema.name"; they may lack.
+// NewMap makes the map of a tree. bodies are the source texts of stored programs by "FUNCTION schema.name"; may be missing.
 func NewMap(t *Tree, bodies map[string]string) *Map {
 	m := &Map{}
 	m.Busy, m.Idle = t.Busy()
@@ -163,7 +163,7 @@ func (g *MapNode) below() {
 	g.Children = gather(children, g.nodes[0].Program)
 }
 
-// conditions sums up the conditions among the instructions of a program; nil where there are none.
+// conditions sums up the conditions among the instructions of a program; nil if there are none.
 func conditions(instructions []*MapNode) *Conditions {
 	var c Conditions
 	for _, g := range instructions {
@@ -184,7 +184,7 @@ func conditions(instructions []*MapNode) *Conditions {
 	return &c
 }
 
-// words says what the conditions of a program cost, or "" where nothing is known of it.
+// words says what the conditions of a program cost, or "" if nothing is known about it.
 func (c *Conditions) words(program *MapNode) string {
 	if c == nil || program.Total == 0 {
 		return ""
@@ -305,7 +305,7 @@ func (n *Node) touched() (opened, used map[string]bool, texts []string) {
 	return opened, used, texts
 }
 
-// silent says whether an instruction in a statement ran a query of which neither text nor rows were recorded: an expression
+// silent reports whether an instruction in a statement ran a query of which neither text nor rows were recorded: an expression
 // such as (SELECT COUNT(*) FROM t), for which InnoDB of MySQL 8 counts rows without reporting them. Any table may be its.
 func (n *Node) silent() (found bool) {
 	n.Walk(func(x *Node, _ int) bool {
@@ -336,7 +336,7 @@ func (n *Node) statement() *Node {
 	return nil
 }
 
-// named says whether one of the texts has the table's name as a word.
+// named reports whether one of the texts has the table's name as a word.
 func named(texts []string, table string) bool {
 	_, name, _ := strings.Cut(table, ".")
 	for _, s := range texts {
@@ -347,7 +347,7 @@ func named(texts []string, table string) bool {
 	return false
 }
 
-// wordAt finds a name in a text where it is not part of a longer one, in any case of letters: -1 when it is not there.
+// wordAt finds a name in a text that is not part of a longer one, in any case of letters: -1 when it is not there.
 func wordAt(text, name string) int {
 	if name == "" {
 		return -1

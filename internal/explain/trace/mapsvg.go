@@ -65,7 +65,7 @@ func (g *MapNode) calls() (out []*MapNode) {
 	return out
 }
 
-// dead says whether a group or anything below it opened tables for nothing.
+// dead reports whether a group or anything below it opened tables for nothing.
 func (g *MapNode) dead() bool {
 	return g.deadTables() > 0 || slices.ContainsFunc(g.Children, (*MapNode).dead)
 }

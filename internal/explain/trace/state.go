@@ -96,7 +96,7 @@ func matches(pattern, name string) bool {
 	return name == pattern
 }
 
-// allStatements says whether every statement of a connection is recorded.
+// allStatements reports whether every statement of a connection is recorded.
 func (st *State) allStatements(who Connection) bool {
 	if !who.Instrumented || !st.consumers["global_instrumentation"] || !st.consumers["thread_instrumentation"] || !st.consumers["events_statements_current"] {
 		return false

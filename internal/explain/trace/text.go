@@ -136,7 +136,7 @@ func (t *timeline) node(n, root *Node, depth int) {
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }
 
-// bar shows where in the root's span a node lies.
+// bar shows where in the root's span a node is.
 func bar(n, root *Node) string {
 	cells := []rune(strings.Repeat("·", barWidth))
 	if root.Idle() {
@@ -159,7 +159,7 @@ func bar(n, root *Node) string {
 	return string(cells)
 }
 
-// label is what a node is called: its SQL, or its instrument.
+// label is the name of a node: its SQL, or its instrument.
 func (n *Node) label() string {
 	switch {
 	case n.Lost:

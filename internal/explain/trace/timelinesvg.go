@@ -108,7 +108,7 @@ func (r *Report) span() (lo, hi uint64) {
 	return lo, max(r.Tree.Now, lo)
 }
 
-// sleeps says whether nearly all of a statement was a sleep that it asked for.
+// sleeps reports whether nearly all of a statement was a sleep that it asked for.
 func (n *Node) sleeps() bool {
 	for _, c := range n.Children {
 		if c.Kind == KindStage && phaseOf(c.Name) == phaseSleep && c.Took()*10 > n.Took()*9 {

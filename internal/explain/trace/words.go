@@ -336,7 +336,7 @@ func (r *Report) missing() string {
 	return fmt.Sprintf("%s of %s %s overwritten before %s could be read, or not recorded", digits.Thousands(n), digits.Counted(n+uint64(r.Tree.Events), "event"), wasWere(n), they)
 }
 
-// lossy says whether so many events are missing that sums over those that were seen say little.
+// lossy reports whether so many events are missing that sums over those that were seen say little.
 func (t *Tree) lossy() bool { return t.Missing*100 > uint64(t.Events) }
 
 // counters are the dearest of the server's own counters, in words.

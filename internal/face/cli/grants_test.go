@@ -107,7 +107,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 	}
 }
 
-// copies says whether this server's files can be copied here, and prepares it.
+// copies reports whether this server's files can be copied here, and prepares it.
 func copies(t *testing.T, db *sql.DB, n *sandbox.Node) bool {
 	if n.Program.Family == sandbox.FamilyMariaDB {
 		// The mariadb-backup on PATH is that of 10.11, which takes no server of another series.

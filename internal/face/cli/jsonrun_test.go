@@ -70,6 +70,7 @@ var answerRuns = []answerRun{
 	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},
 	{"backup --physical", "backup --physical --dsn DSN --to DIR/files", 0},
 	{"backup list", "backup list --from DIR/files", 0},
+	{"restore --datadir --dry-run", "restore --from DIR/files --datadir DIR/datadir --dry-run", 0},
 	{"restore --datadir", "restore --from DIR/files --datadir DIR/datadir", 0},
 	{"restore --sandbox of a physical backup", "restore --from DIR/files --sandbox files", 0},
 	{"sandbox down", "sandbox down files", 0},

@@ -52,7 +52,7 @@ type askedFor struct {
 // askedEvery is how old that may be: a new token takes effect immediately for people.
 const askedEvery = time.Second
 
-// tokensAsked says whether a token is asked for: beyond loopback always, on loopback since there is one. What comes from
+// tokensAsked reports whether a token is asked for: beyond loopback always, on loopback since there is one. What comes from
 // this machine may be a proxy, through which everybody comes.
 func (s *server) tokensAsked(ctx context.Context) (bool, error) {
 	if !s.Open {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// takesGzip says whether a client takes an answer that gzip has packed (RFC 9110, 12.5.3): it names gzip or all codings, with a
+// takesGzip reports whether a client takes an answer that gzip has packed (RFC 9110, 12.5.3): it names gzip or all codings, with a
 // weight above 0. What it says about gzip counts more than what it says about all. A weight that is no number is one of 0.
 func takesGzip(r *http.Request) bool {
 	named, all := -1.0, 0.0 // negative: not named

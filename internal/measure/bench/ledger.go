@@ -97,7 +97,7 @@ func (l *ledger) drop(ctx context.Context) error {
 	return removeLedger(s)
 }
 
-// tooMany says whether a server refused a session because it has too many.
+// tooMany reports whether a server refused a session because it has too many.
 func tooMany(err error) bool {
 	var e *drive.ServerError
 	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == drive.StateTooManyConnections

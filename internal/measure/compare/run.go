@@ -58,7 +58,7 @@ func InTurns(how string, n int, sides ...*Side) {
 	}
 }
 
-// shuffled says whether 2n runs have no pairs: pairs of so few tell nothing.
+// shuffled reports whether 2n runs have no pairs: pairs of so few tell nothing.
 func shuffled(how string, n int) bool { return how == OrderRandom && n < stats.LeastPairs(Confidence) }
 
 // OrderString shows an order as letters.

@@ -60,7 +60,7 @@ const wholeTimes = 1.2
 // confidence is that of an interval.
 func confidence(c *stats.Comparison) string { return digits.Percent(c.Confidence) }
 
-// tail gives the p, and how the pairs turned out.
+// tail returns the p, and how the pairs turned out.
 func tail(v Verdict) string {
 	text := fmt.Sprintf(" (p %s)", digits.Chance(v.P))
 	if v.Pairs > 0 {

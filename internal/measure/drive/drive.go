@@ -33,12 +33,12 @@ type Session interface {
 	Do(st *Stmt, args ...Arg) (Result, error)
 	// Exec runs a statement as text.
 	Exec(kind Kind, sql string) (Result, error)
-	// Dialect tells how this server's SQL is written.
+	// Dialect reports how this server's SQL is written.
 	Dialect() Dialect
 	// Counts are the statements that succeeded, by kind, since the session began.
 	Counts() *[3]int64
 	// SetPatience sets how long the session waits for an answer, where its target's time-out is too short: an index of a
-	// large table takes minutes. A stop ends the wait all the same.
+	// large table takes minutes. A stop ends the wait nevertheless.
 	SetPatience(d time.Duration)
 	// Close ends the connection.
 	Close() error
@@ -146,7 +146,7 @@ type Target interface {
 	String() string
 }
 
-// Senseless says whether the statement can never succeed: a table that is not there, a syntax error, a privilege that is
+// Senseless reports whether the statement can never succeed: a table that is not there, a syntax error, a privilege that is
 // missing. A run that meets one ends.
 func (e *ServerError) Senseless() bool {
 	switch e.Code {
@@ -158,7 +158,7 @@ func (e *ServerError) Senseless() bool {
 	return false
 }
 
-// Gone says whether the server is about to close the session, or no longer takes its work: it shuts down, was killed, or
+// Gone reports whether the server is about to close the session, or no longer takes its work: it shuts down, was killed, or
 // has become a replica.
 func (e *ServerError) Gone() bool {
 	switch e.Code {

@@ -27,7 +27,7 @@ func (w *script) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// known says whether an error is one of those that a session may give.
+// known reports whether an error is one of those that a session may give.
 func known(err error) bool {
 	var server *ServerError
 	return err == nil || errors.Is(err, ErrLost) || errors.As(err, &server)

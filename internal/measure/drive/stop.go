@@ -8,5 +8,5 @@ type Stop struct{ set atomic.Bool }
 // Set ends every wait, also those to come.
 func (s *Stop) Set() { s.set.Store(true) }
 
-// IsSet says whether Set was called.
+// IsSet reports whether Set was called.
 func (s *Stop) IsSet() bool { return s.set.Load() }

@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/host"
 )
 
-// ownAddress says whether an address is one of this network namespace.
+// ownAddress reports whether an address is one of this network namespace.
 func ownAddress(address string) bool {
 	ip := net.ParseIP(address)
 	if ip == nil {

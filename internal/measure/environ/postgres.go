@@ -88,7 +88,7 @@ func (s *postgresSource) ask(ctx context.Context, e *Environment) error {
 	return nil
 }
 
-// pgSecret says whether a setting may hold a password or a command with one.
+// pgSecret reports whether a setting may hold a password or a command with one.
 func pgSecret(name string) bool {
 	for _, w := range []string{"conninfo", "passphrase", "password", "_command", "secret", "krb_"} {
 		if strings.Contains(name, w) && name != "password_encryption" {

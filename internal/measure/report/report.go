@@ -26,8 +26,8 @@ type Run struct {
 	*bench.Result
 }
 
-// ReadFiles reads results from files; "-" is stdin. Runs are named after their files, and after the folders of these where files of
-// several folders are called alike: before/run-1.json and after/run-1.json are two things.
+// ReadFiles reads results from files; "-" is stdin. Runs are named after their files, and after their folders if files of
+// several folders have the same name: before/run-1.json and after/run-1.json are two things.
 func ReadFiles(paths []string, stdin io.Reader) ([]Run, error) {
 	var out []Run
 	for _, p := range paths {
@@ -74,7 +74,7 @@ type Group struct {
 	Runs []Run
 }
 
-// groups puts runs of the same thing together: those of files that are called alike but for a number at the end, with the
+// groups puts runs of the same thing together: those of files whose names differ only in a number at the end, with the
 // same workload, threads and rate.
 func groups(runs []Run) []Group {
 	type key struct {
@@ -140,7 +140,7 @@ func stem(name string) string {
 	return name
 }
 
-// Comparison says how the runs of a group stand to those of the first one.
+// Comparison compares the runs of a group with those of the first one.
 type Comparison struct {
 	Of, With  string
 	RunsA     int
@@ -278,7 +278,7 @@ func sweep(list []Group) *Sweep {
 	return &s
 }
 
-// steadyLeast is from how many seconds on it is told whether a run was steady.
+// steadyLeast is from how many seconds on a run is judged steady or not.
 const steadyLeast = 10
 
 // sentence tells one run in a sentence.
@@ -288,7 +288,7 @@ func (r Run) sentence() string {
 		s += fmt.Sprintf(" at %s transactions/s", digits.Count(r.Rate))
 	}
 	s += fmt.Sprintf(" for %s: %s transactions/s, %s queries/s", digits.Seconds(r.Seconds), digits.Count(r.TransactionsPerSecond), digits.Count(r.QueriesPerSecond))
-	if len(r.Latency.Percentiles) > 0 && r.Latency.Max > 0 { // where nothing ended nobody knows how long it takes
+	if len(r.Latency.Percentiles) > 0 && r.Latency.Max > 0 { // if nothing ended it is unknown how long it takes
 		s += fmt.Sprintf("; half within %s, 99 of 100 within %s, the slowest %s", digits.Seconds(r.Latency.At(50)), digits.Seconds(r.Latency.At(99)), digits.Seconds(r.Latency.Max))
 	}
 	if r.Headline != nil {

@@ -283,7 +283,7 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// FuzzHistogram reads histograms that nobody encoded: they must only cost their chart.
+// FuzzHistogram reads histograms that no program wrote: they must only cost their chart.
 func FuzzHistogram(f *testing.F) {
 	f.Add("HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYQ==")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -388,7 +388,7 @@ func TestJudgedAsPairs(t *testing.T) {
 	}
 }
 
-// TestSentence: one is one, and what nobody knows is not told.
+// TestSentence: one is one, and what is unknown is left out.
 func TestSentence(t *testing.T) {
 	r := Run{Result: &bench.Result{Workload: "update_index", Threads: 1, Seconds: 2, Latency: bench.Latency{Percentiles: []bench.Percentile{{Percentile: 50}, {Percentile: 99}}}, Errors: []bench.ErrorCount{{Count: 1}}}}
 	if got := r.sentence(); strings.Contains(got, "half within") || !strings.Contains(got, "1 session ") || !strings.Contains(got, " 1 error.") {

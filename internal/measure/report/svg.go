@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The size of a chart in its own units, and the room around the plot.
+// The size of a chart in its own units, and the space around the plot.
 const (
 	chartWidth  = 680.0
 	chartHeight = 230.0

@@ -17,13 +17,13 @@ import (
 var (
 	// ErrUnknown is a text of none of these programs.
 	ErrUnknown = errors.New("not output of sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap or HammerDB (in English: LC_ALL=C)")
-	// ErrCut is the text of a run that did not come to its end.
+	// ErrCut is the text of a run that did not finish.
 	ErrCut = errors.New("without the figures at the end: the run did not finish, or the text is truncated")
 	// ErrComma is a text whose numbers are not written as these programs write them.
 	ErrComma = errors.New("numbers with a comma: it is unclear which of them are fractions; write them with a decimal point")
 	// ErrMixed is a text with results of several programs.
 	ErrMixed = errors.New("results of several programs: keep those of each in a separate file")
-	// ErrShort is a run so short that its time is told as nothing.
+	// ErrShort is a run so short that its time is printed as 0.
 	ErrShort = errors.New("too short: its figures are 0")
 )
 
@@ -38,7 +38,7 @@ func Read(text string) ([]*bench.Result, error) {
 		for rest := text; p.begin().MatchString(rest); {
 			fail := func(err error) error { return fmt.Errorf("run %d of %s: %w", len(out)+1, p.name, err) }
 			end := p.end().FindStringIndex(rest)
-			if end == nil || twice(p.begin(), rest[:end[1]]) { // another run begins before this one is told
+			if end == nil || twice(p.begin(), rest[:end[1]]) { // another run begins before this one is reported
 				if commas().MatchString(rest) {
 					return nil, fail(ErrComma)
 				}
@@ -80,7 +80,7 @@ func programs() []program {
 	}
 }
 
-// twice says whether something begins a second time.
+// twice reports whether something begins a second time.
 func twice(begin *regexp.Regexp, text string) bool {
 	seen := map[string]bool{}
 	for _, m := range begin.FindAllString(text, -1) {
@@ -96,7 +96,7 @@ func twice(begin *regexp.Regexp, text string) bool {
 // commas finds a figure written with a decimal comma where these programs write a point.
 var commas = pattern.Lazy(`(?m)\([0-9.]*[0-9],[0-9]+ per sec|^\s*(?:sum|avg):\s+[0-9]+,[0-9]+$|^tps = [0-9]+,[0-9]|seconds to run all queries: [0-9]+,[0-9]|^\s*[0-9]+,[0-9]+ TpmC`)
 
-// find gives the first group of a pattern.
+// find returns the first group of a pattern.
 func find(text, expression string) (string, bool) {
 	m := regexp.MustCompile(expression).FindStringSubmatch(text)
 	if m == nil {
@@ -105,7 +105,7 @@ func find(text, expression string) (string, bool) {
 	return m[1], true
 }
 
-// number gives the first group as a number; 0 where it is not there.
+// number returns the first group as a number; 0 if there is none.
 func number(text, expression string) float64 {
 	s, _ := find(text, expression)
 	v, err := strconv.ParseFloat(s, 64)
@@ -194,7 +194,7 @@ func pgbench(text string) (*bench.Result, error) {
 		Timeline: []bench.Second{}, Latency: bench.Latency{Avg: number(text, `(?m)^latency average = ([0-9.]+) ms`) / 1e3, Stddev: number(text, `(?m)^latency stddev = ([0-9.]+) ms`) / 1e3, Percentiles: []bench.Percentile{}},
 	}
 	if strings.Contains(text, "rate limit schedule lag: ") {
-		r.Rate = r.TransactionsPerSecond // it was given (-R), and is not told
+		r.Rate = r.TransactionsPerSecond // it was given (-R), but is not printed
 	}
 	if r.Seconds = number(text, `(?m)^duration: ([0-9.]+) s`); r.Seconds == 0 && r.TransactionsPerSecond > 0 {
 		r.Seconds = float64(r.Transactions) / r.TransactionsPerSecond
@@ -258,7 +258,7 @@ var (
 	slowTPCLine  = pattern.Lazy(`(?m)^\s*\[([0-4])\] sc:\s*([0-9]+)\s+lt:\s*([0-9]+)\s+rt:\s*[0-9]+\s+fl:\s*([0-9]+)\s+avg_rt: ([0-9.]+)`)
 )
 
-// slowTPC reads the report of Percona's tpcc-mysql. Its response times are told for each interval only, and averages for each kind.
+// slowTPC reads the report of Percona's tpcc-mysql. It prints response times for each interval only, and averages for each kind.
 func slowTPC(text string) (*bench.Result, error) {
 	r := &bench.Result{Source: "tpcc-mysql", Workload: "tpcc", Seconds: number(text, `(?m)^\s*in ([0-9.]+) sec\.`), Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}
 	names := []string{"new_order", "payment", "order_status", "delivery", "stock_level"}
@@ -300,7 +300,7 @@ func slap(text string) (*bench.Result, error) {
 	}
 	r := &bench.Result{Source: "mysqlslap", Workload: bench.UnknownWorkload, Threads: int(number(text, clients)), Seconds: number(text, took), Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}
 	r.Transactions = int64(number(text, clients)) * int64(number(text, queries))
-	if r.Seconds == 0 || r.Transactions == 0 { // fewer queries than clients are told as 0 for each
+	if r.Seconds == 0 || r.Transactions == 0 { // fewer queries than clients are printed as 0 for each
 		return nil, ErrShort
 	}
 	r.Queries = r.Transactions
@@ -316,7 +316,7 @@ var (
 	hammerOrders = `([0-9]+) NOPM`
 )
 
-// hammer reads HammerDB's TPROC-C. Only new orders compare (NOPM): its TPM counts whatever the server counts as a transaction.
+// hammer reads HammerDB's TPROC-C. Only new orders compare (NOPM): its TPM counts what the server counts as a transaction.
 func hammer(text string) (*bench.Result, error) {
 	orders := number(text, hammerOrders)
 	if orders == 0 {

@@ -215,7 +215,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestCut: no text that ends early gives figures, and none that is nothing of theirs.
+// TestCut: no text that ends early has figures, and none that is not theirs.
 func TestCut(t *testing.T) {
 	for _, c := range []struct{ whole, marker string }{
 		{sysbenchText, "sum:"}, {newer(sysbenchText), "sum:"}, {pgbenchText, "(without initial"}, {tpcText, "tpmC: "}, {slowTPCText, "5000.000 TpmC"}, {slapText, "per client: 50"}, {hammerText, "MariaDB TPM"},

@@ -18,7 +18,7 @@ const (
 	TestPairs = "Wilcoxon signed rank" // of figures in pairs
 )
 
-// Comparison says how the figures of B stand to those of A.
+// Comparison compares the figures of B with those of A.
 type Comparison struct {
 	Test    string  `json:"test"`
 	MedianA float64 `json:"median_a"`
@@ -113,7 +113,7 @@ type ordered struct {
 // mostWritten is how many numbers are written down and sorted.
 const mostWritten = 1 << 14
 
-// at gives the number at a place, from 0.
+// at returns the number at a place, from 0.
 func (o ordered) at(place int) float64 {
 	if o.all != nil {
 		return o.all[place]
@@ -253,7 +253,7 @@ func (t uTable) twoSided(u float64) float64 {
 }
 
 // tiedP is the exact two-sided probability of u where figures are equal: of all ways to choose which of the figures are
-// B's, the share that lies at least as far from the middle.
+// B's, the share that is at least as far from the middle.
 func tiedP(all []float64, m, n int, u float64) float64 {
 	// Twice the rank keeps the middle ranks of equal figures whole. ways[k][s]: k figures are B's, their doubled ranks sum
 	// up to s.

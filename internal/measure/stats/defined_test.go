@@ -45,7 +45,7 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// TestManyCuts: where the normal distribution stands for the exact one, what is left out is the same, or one less of pairs. The exact
+// TestManyCuts: where the normal distribution replaces the exact one, what is left out is the same, or one less of pairs. The exact
 // figures are R's: qwilcox(0.025, m, n) - 1 and qsignrank(0.025, n) - 1.
 func TestManyCuts(t *testing.T) {
 	for _, c := range []struct{ m, n, want int }{{30, 31, 328}, {25, 60, 546}, {50, 50, 965}, {20, 100, 721}, {60, 60, 1426}} {
@@ -291,7 +291,7 @@ func TestLinearForm(t *testing.T) {
 	}
 }
 
-// TestPivots: equations are solved in whatever order they come.
+// TestPivots: equations are solved in any order.
 func TestPivots(t *testing.T) {
 	rows := [3][3]float64{{2, 0, 0}, {0, 3, 0}, {0, 0, 4}}
 	right := [3]float64{2, 6, 12}

@@ -57,7 +57,7 @@ func TestRankTable(t *testing.T) {
 			t.Errorf("%v: got no error", bad)
 		}
 	}
-	// 30 by 30 pairs are counted, 30 by 31 are not: there the normal distribution stands for it.
+	// 30 by 30 pairs are counted, 30 by 31 are not: there the normal distribution is used.
 	exact, _ := NewRankTest(30, 30, .95)
 	normal, _ := NewRankTest(30, 31, .95)
 	if exact.dist == nil || normal.dist != nil || math.Abs(float64(exact.cut+10-normal.cut)) > 2 || math.Abs(exact.held-normal.held) > 0.004 {
@@ -233,8 +233,8 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// TestFigures holds figures that are worked out by many steps, with drawn numbers: they are the same for the same seed. testdata has
-// them; RISSO_WRITE=1 writes them anew.
+// TestFigures checks figures that are computed in many steps, with drawn numbers: they are the same for the same seed. testdata has
+// them; RISSO_WRITE=1 rewrites them.
 func TestFigures(t *testing.T) {
 	var b strings.Builder
 	say := func(what string, figures ...float64) {

@@ -21,7 +21,7 @@ type PairTest struct {
 	held       float64
 }
 
-// mostPairs is for how many pairs all is worked out exactly; above, the normal distribution is close.
+// mostPairs is for how many pairs everything is computed exactly; above, the normal distribution is close.
 const mostPairs = 200
 
 // NewPairTest prepares a test of n pairs.
@@ -265,7 +265,7 @@ func (t *PairTest) AlikeWithin(a, b []float64, margin float64) (float64, error) 
 }
 
 // SpendAlpha divides the error that may be made over looks at growing numbers of pairs, the last of them most: at each look
-// a test may err by what it gives, and all of them together by no more than alpha. Nothing is taken back for looks seeing
+// a test may err by what it returns, and all of them together by no more than alpha. Nothing is taken back for looks seeing
 // some of the same pairs, so that the true error is below.
 //
 // Source: Lan and DeMets, Discrete sequential boundaries for clinical trials (1983), the spending function near Pocock's.
@@ -278,7 +278,7 @@ func SpendAlpha(alpha float64, looks []int) []float64 {
 	return out
 }
 
-// FalseRate estimates how often so many pairs of runs of one and the same thing tell a difference at p below alpha: the runs,
+// FalseRate estimates how often so many pairs of runs of one and the same thing show a difference at p below alpha: the runs,
 // in the order in which they were made, are drawn again in blocks of neighbours, so that a machine's drift and moods stay in
 // them, and deal gives for each place whose it is: true is B's.
 //

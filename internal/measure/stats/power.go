@@ -87,7 +87,7 @@ func detectable(scatter []float64, seed uint64, test func(draw func(n int, at fl
 	return math.Exp(high)
 }
 
-// residuals are the logarithms of the figures less the median of their own side, widened by what the median takes away.
+// residuals are the logarithms of the figures less the median of their own side, widened by what the median removes.
 func residuals(sides ...[]float64) (out []float64) {
 	n := 0
 	for _, side := range sides {
@@ -132,7 +132,7 @@ func LeastRuns(confidence float64) int {
 }
 
 // Runs tests whether the signs of the residuals of a fit change as often as chance would have it: few changes mean that the
-// law misses a bend. It gives the number of stretches of one sign and the probability of so few or fewer; zeros are left out.
+// law misses a bend. It returns the number of stretches of one sign and the probability of so few or fewer; zeros are left out.
 //
 // Source: Wald and Wolfowitz, On a test whether two samples are from the same population (1940), exact distribution.
 func Runs(residuals []float64) (stretches int, p float64) {

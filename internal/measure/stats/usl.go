@@ -104,7 +104,7 @@ func checkPoints(points []Point) error {
 	return nil
 }
 
-// Predict gives the throughput with n sessions and bounds the law there with 95 % confidence.
+// Predict returns the throughput with n sessions and bounds the law there with 95 % confidence.
 func (f *Fit) Predict(n float64) (float64, Interval) {
 	return f.At(n), f.interval(func(u USL) float64 { return u.At(n) })
 }

@@ -13,13 +13,13 @@ import (
 // lookPatience is how long a look into the catalogue may take: MariaDB opens every table for it.
 const lookPatience = 5 * time.Minute
 
-// TenantPrefix begins the names of the schemas that workload schemas makes. Nobody else's are called so.
+// TenantPrefix begins the names of the schemas that workload schemas makes. No others are named so.
 const TenantPrefix = "risso_tenant_"
 
 // ErrNoDatabase says that an address names no database.
 var ErrNoDatabase = errors.New("the address names no database")
 
-// Ask runs a query and gives its rows. It is for looks at the catalogue, not for measuring.
+// Ask runs a query and gives its rows. It is for queries on the catalogue, not for measuring.
 func Ask(s drive.Session, sql string, args ...drive.Arg) ([][]drive.Value, error) {
 	r, err := drive.Ask(s, sql, args...)
 	if err != nil {
@@ -32,7 +32,7 @@ func Ask(s drive.Session, sql string, args ...drive.Arg) ([][]drive.Value, error
 	return rows, nil
 }
 
-// Tables gives the tables and views of the session's database whose names begin with prefix, and whether each of them was
+// Tables returns the tables and views of the session's database whose names begin with prefix, and whether each of them was
 // made by Prepare.
 func Tables(s drive.Session, prefix string) (map[string]bool, error) {
 	sql := "SELECT /* risso: whose are the tables? */ table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE ?"
@@ -101,13 +101,13 @@ func Others(ctx context.Context, t drive.Target) (n int, first string, err error
 	return n, first, nil
 }
 
-// sysbenchName says whether a table is called sbtest and a number.
+// sysbenchName reports whether a table is called sbtest and a number.
 func sysbenchName(table string) bool {
 	digits, ok := strings.CutPrefix(table, "sbtest")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// sysbenchShape says whether a table has the columns of sysbench's: those of bulk_insert lack c and pad.
+// sysbenchShape reports whether a table has the columns of sysbench's: those of bulk_insert have no c and pad.
 func sysbenchShape(s drive.Session, schema, table string) (bool, error) {
 	sql := "SELECT /* risso: whose data are here? */ column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"
 	if s.Dialect() == drive.Postgres {

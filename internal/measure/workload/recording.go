@@ -2,7 +2,7 @@ package workload
 
 import "time"
 
-// Recording is what workload replay runs again. Whoever reads logs fills it in.
+// Recording is what workload replay runs again. The reader of the logs fills it in.
 type Recording struct {
 	Classes []RecordedClass
 	// Statements are the single ones in the order of their begin; none where the recording has only classes.
@@ -28,6 +28,6 @@ type RecordedStatement struct {
 
 // Planned is a workload that knows how many sessions it wants and how long it takes.
 type Planned interface {
-	// Plan is told before a run what the user asked for, zero where that was left open, and gives what is to be.
+	// Plan is called before a run with what the user asked for, zero if that was left open, and returns what will be done.
 	Plan(sessions int, time time.Duration) (int, time.Duration)
 }

@@ -14,7 +14,7 @@ import (
 // systemAccounts are made by the servers themselves.
 var systemAccounts = []string{"mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"}
 
-// Accounts gives users and roles with their grants. ignored are the accounts that stand in mysql.user and that the server does
+// Accounts returns users and roles with their grants. ignored are the accounts that are in mysql.user but that the server does
 // not know, and so cannot show: with skip_name_resolve those whose host is a name.
 func Accounts(ctx context.Context, s *mysql.Stream, server mysql.Server) (out []Definition, ignored []string, err error) {
 	role := "'N'"
@@ -97,7 +97,7 @@ func cutDefaultRole(create string) (rest, roles string) {
 	return strings.TrimRight(create[:c.Roles.Begin], " ") + create[c.Roles.End:], c.Roles.Name
 }
 
-// QuoteGrant gives a line of SHOW GRANTS of MySQL as a statement: 5.7, and 8.0 where one account stands in for another, write names
+// QuoteGrant returns a line of SHOW GRANTS of MySQL as a statement: 5.7, and 8.0 if one account is a proxy for another, write names
 // of accounts between quotes as they are, with the quotes and backslashes in them. A line that is not for this account stays as it is.
 func QuoteGrant(line, user, host string) string {
 	account := mysql.Literal(user) + "@" + mysql.Literal(host)
@@ -115,8 +115,8 @@ func QuoteGrant(line, user, host string) string {
 	return line
 }
 
-// quoteRequired gives MySQL's CREATE USER with the certificate that it asks for as a statement has it: MySQL up to 9.7 writes it
-// between quotes as it is.
+// quoteRequired returns MySQL's CREATE USER with the certificate that it asks for as a statement has it: MySQL up to 9.7 writes it
+// between quotes unescaped.
 func quoteRequired(create, subject, issuer, cipher string) string {
 	shown, quoted := " REQUIRE", " REQUIRE"
 	for _, p := range [][2]string{{"SUBJECT", subject}, {"ISSUER", issuer}, {"CIPHER", cipher}} {
@@ -131,7 +131,7 @@ func quoteRequired(create, subject, issuer, cipher string) string {
 	return strings.Replace(create, shown, quoted, 1)
 }
 
-// quoteColumns gives a line of SHOW GRANTS of MySQL 5.7 that is about columns with their names quoted, from where the server keeps them.
+// quoteColumns returns a line of SHOW GRANTS of MySQL 5.7 that is about columns with their names quoted, from where the server keeps them.
 func quoteColumns(ctx context.Context, s *mysql.Stream, line, user, host string) (string, error) {
 	of := " WHERE User = " + mysql.Literal(user) + " AND Host = " + mysql.Literal(host)
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: accounts */ p.Db AS d, p.Table_name AS t, c.Column_name AS c, UPPER(p.Table_priv) AS p, UPPER(c.Column_priv) AS cp FROM (SELECT * FROM mysql.tables_priv"+of+") p"+

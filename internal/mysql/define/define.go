@@ -20,7 +20,7 @@ import (
 // ObjectKind is what a definition defines. The values are those of repo.ObjectKind.
 type ObjectKind string
 
-// The kinds of objects beside schemas and tables.
+// The kinds of objects besides schemas and tables.
 const (
 	KindSequence    ObjectKind = "sequence"
 	KindView        ObjectKind = "view"
@@ -114,7 +114,7 @@ func TablesAtMost(ctx context.Context, s *mysql.Stream) (n int, err error) {
 	return n, nil
 }
 
-// CreateSchema gives a schema's definition.
+// CreateSchema returns a schema's definition.
 func CreateSchema(ctx context.Context, s *mysql.Stream, name string) (create string, err error) {
 	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE DATABASE "+mysql.Quote(name), func(row [][]byte) error { create = string(row[1]); return nil })
 	if err != nil {
@@ -154,7 +154,7 @@ func tableOf(schema, engine string, row [][]byte) TableInfo {
 	return t
 }
 
-// Table gives one table, nil where there is none; comment is why the server cannot open it, where it names no engine.
+// Table returns one table, nil if there is none; comment is why the server cannot open it, if it names no engine.
 func FindTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (t *TableInfo, comment string, err error) {
 	err = s.Query(ctx, "SELECT /* risso: can the server open it? */ "+tableColumns+", TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(name.Schema)+" AND TABLE_NAME = "+mysql.Literal(name.Name),
 		func(row [][]byte) error {
@@ -168,7 +168,7 @@ func FindTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (t *T
 	return t, comment, nil
 }
 
-// CreateTable gives a table's definition.
+// CreateTable returns a table's definition.
 func CreateTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (create string, err error) {
 	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = definitionText(string(row[1])); return nil })
 	if err != nil {
@@ -194,7 +194,7 @@ func definitionText(create string) string {
 	return b.String() + create[at:]
 }
 
-// CreateTables gives the definitions of several tables at the cost of one question. The first that the server refuses ends it.
+// CreateTables returns the definitions of several tables at the cost of one query. The first that the server refuses ends it.
 func CreateTables(ctx context.Context, s *mysql.Stream, names []mysql.TableName) ([]string, error) {
 	statements, creates := make([]string, len(names)), make([]string, len(names))
 	for i, n := range names {
@@ -207,7 +207,7 @@ func CreateTables(ctx context.Context, s *mysql.Stream, names []mysql.TableName)
 	return creates, nil
 }
 
-// show asks for one definition and gives its row by the names of its columns, which differ in the first letters' case only.
+// show asks for one definition and returns its row by the names of its columns, which differ in the first letters' case only.
 func show(ctx context.Context, s *mysql.Stream, statement string) (map[string]string, error) {
 	rows, err := s.QueryMaps(ctx, statement)
 	if err != nil || len(rows) == 0 {
@@ -216,7 +216,7 @@ func show(ctx context.Context, s *mysql.Stream, statement string) (map[string]st
 	return rows[0], nil
 }
 
-// View gives a view's definition with its columns.
+// View returns a view's definition with its columns.
 func View(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
 	row, fault, err := createView(ctx, s, name)
@@ -236,7 +236,7 @@ func View(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Definitio
 	return d, nil
 }
 
-// ViewFault says why a view does not work, in the server's words: it selects from what is not there, its definer is not there or may not read
+// ViewFault says why a view does not work, in the server's words: it selects from what does not exist, its definer does not exist or may not read
 // it. nil: it works, as far as the server knows without reading a row.
 func ViewFault(ctx context.Context, s *mysql.Stream, name mysql.TableName) (fault, err error) {
 	_, fault, err = createView(ctx, s, name)
@@ -246,7 +246,7 @@ func ViewFault(ctx context.Context, s *mysql.Stream, name mysql.TableName) (faul
 	return fault, nil
 }
 
-// createView is what SHOW CREATE VIEW says; nil where the server does not open the view, for that fault.
+// createView is what SHOW CREATE VIEW says; nil if the server does not open the view, for that fault.
 func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row map[string]string, fault, err error) {
 	row, err = show(ctx, s, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
 	if unopened[mysql.ErrorNumber(err)] {
@@ -267,7 +267,7 @@ func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row
 	if c, _ := (sqltext.Dialect{}).ReadCreate(row["Create View"]); c == nil || c.Definer.End == 0 || c.Invoker {
 		return row, nil, nil // what it may read depends on the account
 	}
-	// Whether its definer may read what is below it is asked when it is used: to prepare it is to ask, and runs nothing.
+	// Whether its definer may read what is below it is checked when it is used: preparing it checks that, and runs nothing.
 	switch err := s.Exec(ctx, "PREPARE risso_view FROM "+mysql.Literal("SELECT /* risso: does the view work? */ * FROM "+name.String())); {
 	case err == nil:
 		return row, nil, s.Exec(ctx, "DEALLOCATE PREPARE risso_view")
@@ -280,11 +280,11 @@ func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row
 }
 
 // unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is
-// gone (seen on MySQL 5.7, 8.0 and MariaDB), or of columns whose collations were made others (seen on MySQL 5.7). Source: MySQL manual,
+// gone (seen on MySQL 5.7, 8.0 and MariaDB), or of columns whose collations were changed (seen on MySQL 5.7). Source: MySQL manual,
 // "Server Error Message Reference".
 var unopened = map[int]bool{1449: true, 1267: true, 1270: true, 1271: true}
 
-// hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
+// hiddenView is what SHOW CREATE VIEW would say about a view, put together of what information_schema has of it; refused where that has not
 // its text either.
 func hiddenView(ctx context.Context, s *mysql.Stream, name mysql.TableName, refused error) (map[string]string, error) {
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+mysql.Literal(name.Schema)+" AND TABLE_NAME = "+mysql.Literal(name.Name))
@@ -303,7 +303,7 @@ func hiddenView(ctx context.Context, s *mysql.Stream, name mysql.TableName, refu
 	return map[string]string{"Create View": create, "character_set_client": v["CHARACTER_SET_CLIENT"], "collation_connection": v["COLLATION_CONNECTION"]}, nil
 }
 
-// definerOf reads the account behind DEFINER= of a CREATE statement.
+// definerOf reads the account after DEFINER= of a CREATE statement.
 func definerOf(create, mode string) string {
 	c, _ := sqltext.Dialect{}.WithMode(mode).ReadCreate(create) // an error is about what follows
 	if c == nil || c.Definer.End == 0 {
@@ -312,7 +312,7 @@ func definerOf(create, mode string) string {
 	return c.Definer.String()
 }
 
-// Sequence gives a sequence's definition and state (https://mariadb.com/kb/en/setval/).
+// Sequence returns a sequence's definition and state (https://mariadb.com/kb/en/setval/).
 func Sequence(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Definition, error) {
 	d := Definition{Kind: KindSequence, Schema: name.Schema, Name: name.Name}
 	row, err := show(ctx, s, "SHOW /* risso: backup */ CREATE SEQUENCE "+name.String())
@@ -328,12 +328,12 @@ func Sequence(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Defin
 	return d, nil
 }
 
-// Triggers gives a schema's triggers in the order in which they fire.
+// Triggers returns a schema's triggers in the order in which they fire.
 func Triggers(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
 	return TriggersOf(ctx, s, schema, func(string) bool { return true })
 }
 
-// TriggersOf gives those of the tables that are wanted.
+// TriggersOf returns those of the wanted tables.
 func TriggersOf(ctx context.Context, s *mysql.Stream, schema string, wants func(table string) bool) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t, DEFINER AS d FROM information_schema.TRIGGERS
  WHERE TRIGGER_SCHEMA = `+mysql.Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
@@ -355,7 +355,7 @@ func TriggersOf(ctx context.Context, s *mysql.Stream, schema string, wants func(
 	return out, nil
 }
 
-// circumstances reads what SHOW CREATE tells beside the statement.
+// circumstances reads what SHOW CREATE shows besides the statement.
 func circumstances(d Definition, row map[string]string, comment, definer string) Definition {
 	d.SQLMode, d.Charset, d.Collation, d.Database = row["sql_mode"], row["character_set_client"], row["collation_connection"], row["Database Collation"]
 	d.TimeZone = row["time_zone"]
@@ -416,7 +416,7 @@ func hidden(what, name string) error {
 	return fmt.Errorf("the account may not see the definition of %s %s: %w", what, name, ErrHidden)
 }
 
-// Routines gives a schema's functions, procedures and packages.
+// Routines returns a schema's functions, procedures and packages.
 func Routines(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k, ROUTINE_COMMENT AS c, DEFINER AS d FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+mysql.Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
 	if err != nil {
@@ -444,7 +444,7 @@ func Routines(ctx context.Context, s *mysql.Stream, schema string) ([]Definition
 	return out, nil
 }
 
-// Events gives a schema's events.
+// Events returns a schema's events.
 func Events(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ EVENT_NAME AS n, EVENT_COMMENT AS c, DEFINER AS d FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+mysql.Literal(schema)+" ORDER BY EVENT_NAME")
 	if err != nil {
@@ -461,7 +461,7 @@ func Events(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, 
 	return out, nil
 }
 
-// Holds counts what a schema has beside tables, so that 10,000 schemas without any need no question each: it gives for each
+// Holds counts what a schema has besides tables, so that 10,000 schemas without any need no query each: it returns for each
 // schema the kinds that it has.
 func Holds(ctx context.Context, s *mysql.Stream) (map[string][]ObjectKind, error) {
 	out := map[string][]ObjectKind{}

@@ -14,7 +14,7 @@ import (
 type BlindError struct {
 	Account string   // quoted, as GRANT takes it
 	What    []string // that may be missing, in words
-	Counted string   // what the server counts beside what the account sees; "" where nothing differs
+	Counted string   // what the server counts compared with what the account sees; "" if nothing differs
 	Grants  []string // the statements that fix it
 	Part    bool     // some of it is visible and readable: a part can be taken as it is
 }
@@ -57,7 +57,7 @@ type Scope struct {
 	Views   []mysql.TableName // whose definitions are wanted
 	// Programs says of which schemas triggers, events and routines are wanted, too; nil: of none.
 	Programs func(schema string) bool
-	Seen     []TableInfo // tables that were seen: where all is wanted the server's own count is put beside them; nil: it is not
+	Seen     []TableInfo // tables that were seen: if all is wanted they are compared with the server's own count; nil: they are not
 }
 
 // Blind says what of a scope the session's account may not see; nil when it sees all of it.
@@ -87,7 +87,7 @@ func Blind(ctx context.Context, s *mysql.Stream, server mysql.Server, o Scope) (
 	return b, nil
 }
 
-// tableGrants are the statements that let the account have all of one table, or view, and no more.
+// tableGrants are the statements that let the account have all of one table, or view, and nothing else.
 func tableGrants(r mysql.Rights, server mysql.Server, t mysql.TableName, o Scope) []string {
 	privileges, account := "SELECT", server.QuotedAccount()
 	i := slices.IndexFunc(o.Seen, func(s TableInfo) bool { return s.TableName == t })

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// Table is what a SHOW CREATE TABLE says of a table, as far as who copies its rows has to know.
+// Table is what a SHOW CREATE TABLE says about a table, as far as it matters for copying its rows.
 type Table struct {
 	Schema, Name string
 	Engine       string
@@ -22,7 +22,7 @@ type Table struct {
 	Keys         []TableKey
 	Sequence     bool // a MariaDB sequence: one row, which is no row of a table
 	Versioned    bool // MariaDB keeps old rows of it: WITH SYSTEM VERSIONING
-	Past         bool // its rows of the past are meant too: WithHistory
+	Past         bool // including its rows of the past: WithHistory
 	Partitioned  bool
 	Foreign      bool // it has foreign keys
 	Create       string
@@ -69,8 +69,8 @@ func (t *Table) Column(name string) (TableColumn, bool) {
 	return TableColumn{}, false
 }
 
-// WithHistory is a versioned table with its rows of the past: the times from and to which each row was so are columns as others are,
-// and the end is part of each key (InnoDB appends it). Without names of their own they are row_start and row_end. ok is false where
+// WithHistory is a versioned table with its rows of the past: the times from and to which each row was so are ordinary columns,
+// and the end is part of each key (InnoDB appends it). Without names of their own they are row_start and row_end. ok is false if
 // there is no history, or where it is kept by transactions instead of times: those numbers mean nothing elsewhere. Source: MariaDB
 // documentation, "System-Versioned Tables".
 func (t Table) WithHistory() (_ Table, ok bool) {
@@ -147,7 +147,7 @@ func ParseTable(schema, create string) (Table, error) {
 	return t, nil
 }
 
-// options reads what stands behind the columns.
+// options reads what follows the columns.
 func (t *Table) options(code []sqltext.Token) {
 	depth := 0
 	for i, x := range code {
@@ -237,7 +237,7 @@ func (t *Table) column(e []sqltext.Token) (TableColumn, error) {
 	return c, nil
 }
 
-// isText says whether values of a type have a character set.
+// isText reports whether values of a type have a character set.
 func isText(kind string) bool {
 	switch kind {
 	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set":

@@ -20,9 +20,9 @@ type Session struct {
 	ID                 int64 // connection ID
 	User, Host, Schema string
 	Text               string // the statement as the server shows it, at most maxActivityText bytes
-	DigestText         string // the server's normalised text; empty where it is not told while a statement runs
+	DigestText         string // the server's normalised text; empty if the server does not show it while a statement runs
 	Prepared           bool   // a prepared statement is executed
-	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not tell (MySQL 5.7)
+	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not say (MySQL 5.7)
 	Seconds            float64
 	State              string // as the server names it
 	Wait               string // one of StatementWaits
@@ -123,7 +123,7 @@ func processListStatement(s mysql.Server) string {
  FROM information_schema.PROCESSLIST WHERE COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND ID <> CONNECTION_ID() AND INFO IS NOT NULL LIMIT %d`, maxActivityText, run, seconds, maxSessions+1)
 }
 
-// Read gives the sessions that run a statement; those of Risso are left out. more says that there were others for which there
+// Read returns the sessions that run a statement; those of Risso are left out. more reports whether there were others for which there
 // was no room.
 func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, err error) {
 	var brief []Session
@@ -169,12 +169,12 @@ func noteDoing(t *mysql.Traffic, list []Session) {
 	t.NoteDoing(counts)
 }
 
-// wholeFor is how many readings after one that found a session ask for all there is to know at once: what takes less time than
-// lies between two questions would else be found by both, or by neither.
+// wholeFor is how many readings after one that found a session ask for everything together: what takes less time than
+// there is between two queries would else be found by both, or by neither.
 const wholeFor = 30
 
-// brief gives the sessions that run a statement, with the beginning of the statement, where mostly none does. A table of
-// information_schema is filled with a row for each connection before its WHERE leaves them away, which costs MariaDB 3.4
+// brief returns the sessions that run a statement, with the beginning of the statement, if mostly none does. A table of
+// information_schema is filled with a row for each connection before its WHERE drops them, which costs MariaDB 3.4
 // milliseconds for a thousand that sleep; SHOW PROCESSLIST costs 0.3 (10.11, 1,000 connections; the client 0.2 for their rows).
 func (r *ActivityReader) brief(ctx context.Context) (list []Session, err error) {
 	atEnd := commitsAtQueryEnd(r.c.Server)
@@ -201,7 +201,7 @@ const (
 	briefMost = 4000 // connections; of more the rows would be a burden to the network
 )
 
-// runs says whether a session's command is a statement.
+// runs reports whether a session's command is a statement.
 func runs(command string) bool {
 	switch command {
 	case "Query", "Execute", "Prepare", "Fetch":
@@ -248,7 +248,7 @@ func (r *ActivityReader) running(ctx context.Context) (list []Session, more bool
 	return list, more, err
 }
 
-// isOwnText says whether a statement is one that Risso sent: all of them carry its mark.
+// isOwnText reports whether a statement is one that Risso sent: all of them carry its mark.
 func isOwnText(s string) bool { return strings.Contains(s[:min(len(s), 200)], "/* risso") }
 
 func sessionOf(row []sqldriver.Value, commitAtQueryEnd bool) Session {
@@ -290,7 +290,7 @@ func statementWait(state, event string, commitAtQueryEnd bool) string {
 // tmpDiskStates are the states in which a statement moves or copies an internal temporary table on disk.
 var tmpDiskStates = []string{"converting heap to ", "copying to tmp table on disk"}
 
-// classOfEvent tells the class of a wait event. Waits for a table's handler stand for all that the engine does.
+// classOfEvent returns the class of a wait event. Waits for a table's handler include all that the engine does.
 var classOfEvent = []struct{ prefix, class string }{
 	{"wait/io/file/", "io"},
 	{"wait/io/socket/", "network"},
@@ -323,7 +323,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		}
 		block(list, pairs, waitRowLock)
 	}
-	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
+	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off by default: then the answer is empty
 		var held, queued []lockPair
 		err := r.refusable(ctx, "metadata locks", metadataLockPairs(r.c.Server), func(row []sqldriver.Value) error {
 			if w, ok := lockPairOf(row); ok && w.Queued {
@@ -341,8 +341,8 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	return r.lastStatements(ctx, list)
 }
 
-// mayWaitUnseen says whether a session may wait for InnoDB's lock of a table or of its AUTO_INCREMENT value, which no state shows and
-// InnoDB does not count among current waits: what writes and stands still.
+// mayWaitUnseen reports whether a session may wait for InnoDB's lock of a table or of its AUTO_INCREMENT value, which no state shows and
+// InnoDB does not count among current waits: what writes and makes no progress.
 func mayWaitUnseen(s Session) bool {
 	if s.Wait != waitRunning || s.Seconds < 1 {
 		return false
@@ -351,7 +351,7 @@ func mayWaitUnseen(s Session) bool {
 	return !slices.Contains([]string{"select", "with", "show", "explain", "analyze", "do", "set"}, first)
 }
 
-// waitsForServerLock says whether the state of a session shows a wait for a lock that is not InnoDB's.
+// waitsForServerLock reports whether the state of a session shows a wait for a lock that is not InnoDB's.
 func waitsForServerLock(s Session) bool {
 	return s.Wait == waitMetadata || slices.ContainsFunc(stuckStates, func(k stuckState) bool { return k.like == s.State })
 }
@@ -410,7 +410,7 @@ func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, sta
 	return err
 }
 
-// Gaps are what the reader could not be told.
+// Gaps are what the reader could not find out.
 func (r *ActivityReader) Gaps() []fleet.Trouble {
 	list := []fleet.Trouble{}
 	for _, what := range []string{"row locks", "metadata locks", "statements"} {
@@ -454,7 +454,7 @@ func (r *ActivityReader) lastStatements(ctx context.Context, list []Session) err
 	return err
 }
 
-// StillRuns says whether a session still runs what it ran when it was seen.
+// StillRuns reports whether a session still runs what it ran when it was seen.
 func (r *ActivityReader) StillRuns(ctx context.Context, s Session) (bool, error) {
 	q := `SELECT /* risso: does it still run? */ s.EVENT_ID FROM performance_schema.threads t JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID
  WHERE s.END_EVENT_ID IS NULL AND t.PROCESSLIST_ID = `

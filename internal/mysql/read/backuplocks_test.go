@@ -14,8 +14,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestBackupLockPairs tries which statements MariaDB lets through beside each stage of a backup and FLUSH TABLES WITH READ LOCK, and
-// holds the table of such pairs against it.
+// TestBackupLockPairs tries which statements MariaDB lets through during each stage of a backup and FLUSH TABLES WITH READ LOCK, and
+// compares the table of such pairs with it.
 func TestBackupLockPairs(t *testing.T) {
 	held := []struct{ mode, prepare, statement string }{
 		{"BACKUP_START", "", "BACKUP STAGE START"},

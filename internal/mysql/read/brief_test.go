@@ -16,7 +16,7 @@ import (
 )
 
 // TestBriefLook: while no session runs a statement, servers that are asked for their process list make no table of it; a session that
-// begins to run one is found at the very next reading, with all that there is to know, and from then on all is asked for at once.
+// begins to run one is found at the very next reading, with everything known about it, and from then on all is asked for together.
 func TestBriefLook(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ type Changed struct {
 }
 
 // identityVariables name this server and its files; they differ between any two servers and make neither faster. What kind
-// of disk is behind a path is for the host to tell.
+// of disk is behind a path is the host's to say.
 var identityVariables = map[string]bool{
 	"datadir": true, "port": true, "socket": true, "pid_file": true, "server_id": true, "server_uuid": true, "server_uid": true, "hostname": true, "report_host": true,
 	"report_port": true, "log_error": true, "general_log_file": true, "slow_query_log_file": true, "tmpdir": true, "slave_load_tmpdir": true,
@@ -33,11 +33,11 @@ var identityVariables = map[string]bool{
 	"sha256_password_private_key_path": true, "sha256_password_public_key_path": true, "build_id": true,
 }
 
-// IdentityVariable says whether a variable names a server or its files, and so says nothing about how fast it is.
+// IdentityVariable reports whether a variable names a server or its files, and so says nothing about how fast it is.
 func IdentityVariable(name string) bool { return identityVariables[name] }
 
-// changedStatement asks for the variables that do not have their compiled-in value. all says that this server does not tell
-// which, so that all of them are given. If the session has a value of its own, variables_info is about that: ours has some from
+// changedStatement asks for the variables that do not have their compiled-in value. all says that this server does not show
+// which, so that all of them are returned. If the session has its own value, variables_info is about that: ours has some from
 // connecting, and of foreign_key_checks from the server's start. These count only if the global value is not the default.
 // The table exists since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
 func changedStatement(s mysql.Server) (query string, all bool) {
@@ -56,8 +56,8 @@ func changedStatement(s mysql.Server) (query string, all bool) {
 	}
 }
 
-// ChangedVariables gives the global variables that do not have their compiled-in value, in the server's order of names; all says
-// that this server does not tell which those are, so that every variable is given. Secrets are hidden, and variables that
+// ChangedVariables returns the global variables that do not have their compiled-in value, in the server's order of names; all says
+// that this server does not show which those are, so that every variable is returned. Secrets are hidden, and variables that
 // change by themselves are left out.
 func ChangedVariables(ctx context.Context, c *mysql.Conn) (list []Changed, all bool, err error) {
 	query, all := changedStatement(c.Server)

@@ -15,7 +15,7 @@ import (
 type Digest struct {
 	Schema string
 	ID     string // DIGEST; empty: the row that takes all statements for which the table had no room
-	First  string // FIRST_SEEN in UTC, as text; another one means that counting began anew
+	First  string // FIRST_SEEN in UTC, as text; another one means that counting restarted
 
 	fleet.Cost
 }
@@ -27,7 +27,7 @@ type StatementSample struct {
 	Cut            bool  // the server kept only its beginning
 	Time           int64 // unix seconds; 0: within the last minutes
 	Seconds        float64
-	User, Host     string // empty where the server does not tell
+	User, Host     string // empty if the server does not say
 }
 
 // digestTable is the table of digests (MySQL manual, "Statement Summary Tables"; MariaDB has it with fewer columns).
@@ -47,7 +47,7 @@ func ServerNow(ctx context.Context, c *mysql.Conn) (now string, err error) {
 
 // Digests reads the counters of all classes of statements that ran since a time of ServerNow; "" reads all. d is valid
 // during the call only. Reading 5,000 of them costs the server 24 ms (MySQL 9.7) or 12 ms (MariaDB 10.11), measured, most of
-// it for walking through the table, whatever is asked of it.
+// it for walking through the table, regardless of what is asked of it.
 func Digests(ctx context.Context, c *mysql.Conn, since string, f func(d *Digest) error) error {
 	where := ""
 	if since != "" {
@@ -144,14 +144,14 @@ func quoteHex(ids []string) string {
 	return b.String()
 }
 
-// KeepsSamples says whether the table of digests holds a statement of each class (MySQL 8.0.3).
+// KeepsSamples reports whether the table of digests holds a statement of each class (MySQL 8.0.3).
 func KeepsSamples(s mysql.Server) bool { return s.AtLeast(80003, fleet.Never) }
 
-// KeepsLatency says whether the server keeps a latency histogram for each class (MySQL 8.0.3).
+// KeepsLatency reports whether the server keeps a latency histogram for each class (MySQL 8.0.3).
 func KeepsLatency(s mysql.Server) bool { return s.AtLeast(80003, fleet.Never) }
 
-// Samples reads statements of digests: those that threads ran last, with who ran them, as far as the server remembers
-// them (consumer events_statements_history, or events_statements_current where only that is on), and then, where the server
+// Samples reads statements of digests: those that threads ran last, with the users who ran them, as far as the server remembers
+// them (consumer events_statements_history, or events_statements_current if only that is on), and then, where the server
 // has it, the one that the table of digests keeps.
 func Samples(ctx context.Context, c *mysql.Conn, ids []string, f func(StatementSample) error) error {
 	if len(ids) == 0 {

@@ -15,7 +15,7 @@ var ErrNoInstruments = errors.New("performance_schema cannot show what a connect
 
 // Traceable says whether performance_schema records what this package's readers of events need: nested statements with the
 // stored program they belong to, transactions, and threads.HISTORY (MySQL 5.7.8; MariaDB took them over in 10.5). The error's
-// second half is what a person must do.
+// second half is what the user must do.
 func Traceable(s mysql.Server) error {
 	switch {
 	case s.MariaDB() && s.Number < 100500:
@@ -36,7 +36,7 @@ func optionGroup(s mysql.Server) string {
 	return "mysqld"
 }
 
-// Started is when the server process began, in unix seconds of the server's clock. It stays the same within a second or two
+// Started is when the server process began, in Unix seconds of the server's clock. It stays the same within a second or two
 // as long as the process lives, whatever happens to the clock.
 func Started(ctx context.Context, c *mysql.Conn) (int64, error) {
 	var up, now int64

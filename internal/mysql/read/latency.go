@@ -12,7 +12,7 @@ const picosecond = 1e-12 // performance_schema's timers count picoseconds
 
 // latencyReader reads how long statements take, where performance_schema tells.
 type latencyReader struct {
-	buckets []bucket // as they stood at the last read
+	buckets []bucket // as they were at the last read
 }
 
 type bucket struct {
@@ -94,7 +94,7 @@ func quantile(before, now []bucket, q float64) (float64, bool) {
 	return 0, false
 }
 
-// hasStatementHistogram says whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
+// hasStatementHistogram reports whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
 func hasStatementHistogram(_ *Reader, s mysql.Server) bool {
 	return s.PerformanceSchema && s.AtLeast(80003, fleet.Never)
 }

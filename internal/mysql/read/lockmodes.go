@@ -45,7 +45,7 @@ var backupLocks = map[string]struct{ held, queued []string }{
 }
 
 // laterBackupLocks are what becomes of the locks with which a backup and FLUSH TABLES WITH READ LOCK begin. performance_schema shows
-// them under their first name to the end, and so does not tell the stage.
+// them under their first name to the end, and so does not show the stage.
 var laterBackupLocks = map[string][]string{"BACKUP_BLOCK_DDL": backupStages, "BACKUP_FTWRL1": {"BACKUP_FTWRL1", "BACKUP_FTWRL2"}}
 
 var backupStages = []string{"BACKUP_START", "BACKUP_FLUSH", "BACKUP_WAIT_FLUSH", "BACKUP_WAIT_DDL", "BACKUP_WAIT_COMMIT"}
@@ -55,12 +55,12 @@ func both(modes ...string) struct{ held, queued []string } {
 	return struct{ held, queued []string }{modes, modes}
 }
 
-// backupBlocks says whether a backup lock is one that holds statements up, and not that of a statement.
+// backupBlocks reports whether a backup lock is one that holds statements up, and not that of a statement.
 func backupBlocks(mode string) bool {
 	return slices.Contains(backupStages, mode) || slices.Contains([]string{"BACKUP_FTWRL1", "BACKUP_FTWRL2", "BACKUP_BLOCK_DDL"}, mode)
 }
 
-// locksCollide says whether a lock that one session has, or wants before another (queued), keeps the other waiting for its own.
+// locksCollide reports whether a lock that one session has, or wants before another (queued), keeps the other waiting for its own.
 func locksCollide(object, wanted, other string, queued bool) bool {
 	var modes struct{ held, queued []string }
 	switch object {

@@ -22,7 +22,7 @@ const (
 	LockMetadata LockKind = "metadata_lock" // of a table, schema, program
 	LockGlobal   LockKind = "global_lock"   // FLUSH TABLES WITH READ LOCK, BACKUP STAGE, LOCK INSTANCE FOR BACKUP
 	LockUser     LockKind = "user_lock"     // GET_LOCK
-	LockFlush    LockKind = "table_flush"   // no lock: a table that is to be closed, and that others still use
+	LockFlush    LockKind = "table_flush"   // no lock: a table that must be closed, but that others still use
 )
 
 // LockWait is a session that waits for a lock, and a session that blocks it.
@@ -38,7 +38,7 @@ type LockWait struct {
 	Held   string   `json:"held,omitempty"` // mode that the blocker has, or wants before the waiter
 	// Queued says that the blocker does not hold the lock, but is ahead of the waiter in the queue.
 	Queued bool `json:"queued,omitempty"`
-	// Maybe says that the server does not tell who holds the lock: the blocker has an open transaction and may be the one.
+	// Maybe says that the server does not say who holds the lock: the blocker has an open transaction and may be the one.
 	Maybe   bool    `json:"maybe,omitempty"`
 	Blocker Blocker `json:"blocker"` // ID 0: no connection holds it, as with prepared XA transactions
 }
@@ -51,18 +51,18 @@ type Blocker struct {
 	Command   string  `json:"command,omitempty"` // Sleep: it is idle
 	State     string  `json:"state,omitempty"`
 	Seconds   float64 `json:"seconds"`               // since it entered its current state, or became idle
-	Statement string  `json:"statement,omitempty"`   // the statement it runs, or ran last; empty: the server does not tell
+	Statement string  `json:"statement,omitempty"`   // the statement it runs, or ran last; empty: the server does not say
 	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: none, or not known
 }
 
-// Idle says whether the session waits for its client.
+// Idle reports whether the session waits for its client.
 func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 
-// LockWaits tells who waits for which lock, and for whom; waiter is a connection, or 0 for all. gaps are what the server does not
-// tell, and how to fix it. Row locks are told by data_lock_waits from MySQL 8.0.1 on and by INNODB_LOCK_WAITS elsewhere; all
+// LockWaits returns who waits for which lock, and for whom; waiter is a connection, or 0 for all. gaps are what the server does not show,
+// and how to fix that. Row locks come from data_lock_waits from MySQL 8.0.1 on and by INNODB_LOCK_WAITS elsewhere; all
 // others by performance_schema.metadata_locks, MariaDB's plugin metadata_lock_info, and IS_USED_LOCK.
 //
-// MySQL 5.7 and MariaDB copy what they tell of row locks, and make the copy anew only when it was not read for 0.1 s (Source:
+// MySQL 5.7 and MariaDB copy what they show of row locks, and refresh the copy only if it was not read for 0.1 s (Source:
 // CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): asking more often than that returns the old state.
 func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
 	rows, gap, err := rowLockWaits(ctx, c, waiter)
@@ -75,7 +75,7 @@ func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWai
 		return nil, nil, err
 	}
 	gaps = append(gaps, gap...)
-	list = slices.DeleteFunc(rows, func(w LockWait) bool { // a copy may be old: nobody waits for two locks
+	list = slices.DeleteFunc(rows, func(w LockWait) bool { // a copy may be old: no session waits for two locks
 		return slices.ContainsFunc(sessions, func(s stuck) bool { return s.id == w.Waiter })
 	})
 	if len(sessions) > 0 {
@@ -104,11 +104,11 @@ func allowed(ctx context.Context, c *mysql.Conn, what, remedy, statement string,
 	return nil, err
 }
 
-// tellsDataLocks says whether performance_schema tells InnoDB's locks.
+// tellsDataLocks reports whether performance_schema tells InnoDB's locks.
 func tellsDataLocks(s mysql.Server) bool { return s.AtLeast(80001, fleet.Never) && s.PerformanceSchema }
 
-// rowLockTables are the tables that tell who (rt) waits for whom (bt). The owner of a lock is told by its transaction: the thread of a
-// lock is who made it, and that of an implicit lock is made by who waits for it.
+// rowLockTables are the tables that tell who (rt) waits for whom (bt). The owner of a lock is that of its transaction: the thread of a
+// lock is the one that made it, and an implicit lock is made by the one that waits for it.
 func rowLockTables(s mysql.Server) string {
 	if tellsDataLocks(s) {
 		return `performance_schema.data_lock_waits w
@@ -120,7 +120,7 @@ func rowLockTables(s mysql.Server) string {
  JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.blocking_trx_id`
 }
 
-// openSeconds is how long a transaction of INNODB_TRX is open. Servers show its begin in the system's time zone, whatever that of the
+// openSeconds is how long a transaction of INNODB_TRX is open. Servers show its begin in the system's time zone, regardless of that of the
 // session is (field_store_time_t in their i_s.cc).
 func openSeconds(trx string) string {
 	return "TIMESTAMPDIFF(SECOND, " + trx + ".trx_started, CONVERT_TZ(NOW(), @@SESSION.time_zone, 'SYSTEM'))"
@@ -147,7 +147,7 @@ func rowLockPairs(s mysql.Server) string {
 	return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT rt.trx_mysql_thread_id, bt.trx_mysql_thread_id FROM %s LIMIT %d", rowLockTables(s), maxLockPairs)
 }
 
-// rowLockWaits tells who waits for a lock of InnoDB. Whether somebody does is asked of the transactions: the server's counters of
+// rowLockWaits returns who waits for a lock of InnoDB. Whether somebody does comes from the transactions: the server's counters of
 // current waits leave out those for locks of tables and for AUTO_INCREMENT.
 func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
 	const what = "who holds a row lock"
@@ -178,7 +178,7 @@ func rowLockWaitOf(row []sqldriver.Value) LockWait {
 	open, _ := number(row[9])
 	w := LockWait{Waiter: whole(row[0]), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
 		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: whole(row[1]), Open: open}}
-	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ behind it
+	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ after it
 		name, _, _ := strings.Cut(w.Name, " /*")
 		if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
 			w.Schema, w.Name = strings.ReplaceAll(parts[0], "``", "`"), strings.ReplaceAll(parts[1], "``", "`")
@@ -233,7 +233,7 @@ func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stu
 	return list, gaps, err
 }
 
-// otherLockWaits finds who stands in the way of sessions that wait for locks of the server.
+// otherLockWaits finds who blocks sessions that wait for locks of the server.
 func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	if hasMetadataLocks(c.Server) {
 		if list, gaps, err = metadataLockWaits(ctx, c); err != nil {
@@ -256,12 +256,12 @@ func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list 
 	return list, gaps, nil
 }
 
-// hasMetadataLocks says whether performance_schema can tell metadata locks.
+// hasMetadataLocks reports whether performance_schema can tell metadata locks.
 func hasMetadataLocks(s mysql.Server) bool {
 	return s.PerformanceSchema && !(s.MariaDB() && s.Number < 100502)
 }
 
-// weakLocks never keep one another waiting, of whatever object: a queue of hundreds has tens of thousands of such pairs.
+// weakLocks never keep one another waiting, whatever the object: a queue of hundreds has tens of thousands of such pairs.
 const weakLocks = "('SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_WRITE', 'SHARED_WRITE_LOW_PRIO', 'INTENTION_EXCLUSIVE')"
 
 // metadataLockPairs asks for the locks that sessions want, each with those of others on the same thing, had or wanted. A prepared XA
@@ -275,8 +275,8 @@ func metadataLockPairs(s mysql.Server) string {
   AND NOT (p.LOCK_TYPE IN `+weakLocks+` AND g.LOCK_TYPE IN `+weakLocks+`) LIMIT %d`, 4*maxLockPairs)
 }
 
-// metadataLockWaits tells who waits for whose metadata, global and user locks, as far as performance_schema records them: those who
-// hold a lock that does not go with the wanted one; where there is none, those who want such a one, too, and stand before.
+// metadataLockWaits returns who waits for whose metadata, global and user locks, as far as performance_schema records them: those who
+// hold a lock incompatible with the wanted one; if there is none, those who want such a lock, too, and are ahead.
 func metadataLockWaits(ctx context.Context, c *mysql.Conn) (list []LockWait, gaps []fleet.Trouble, err error) {
 	var queued []LockWait
 	gaps, err = allowed(ctx, c, "who holds a metadata lock", c.Server.GrantPerformanceSchema(), metadataLockPairs(c.Server), func(row []sqldriver.Value) error {
@@ -317,7 +317,7 @@ func kindOfObject(object string) LockKind {
 	return LockMetadata
 }
 
-// lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not tell.
+// lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not say.
 func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	switch {
 	case s.kind == LockUser:
@@ -345,7 +345,7 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 	return list, []fleet.Trouble{gap}, err
 }
 
-// flushWait tells who uses tables that a session waits to be closed. The server does not tell which tables those are: the ones that its
+// flushWait tells who uses tables that a session waits to be closed. The server does not say which tables those are: the ones that its
 // statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
 // LOCK TABLES; those that wait for the same are no hindrance.
 func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
@@ -359,7 +359,7 @@ func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, ga
 	return namedTables(list, s.text), gaps, err
 }
 
-// namedTables are those waits that are for a table that the statement names; where there is none, all.
+// namedTables are those waits for a table that the statement names; if there is none, all.
 func namedTables(list []LockWait, statement string) (named []LockWait) {
 	_, names := sqltext.NamesIn(statement)
 	for _, w := range list {
@@ -402,8 +402,8 @@ func userLockName(statement string) (string, bool) {
 	return name, ok && !strings.Contains(name, `\`)
 }
 
-// pluginLockWaits asks MariaDB's plugin metadata_lock_info, which tells the locks that are held, and by whom; known says that it is
-// there (https://mariadb.com/kb/en/metadata-lock-info-plugin/). Which of them the session waits for is told by its state and its text.
+// pluginLockWaits asks MariaDB's plugin metadata_lock_info, which lists the locks that are held, and by whom; known says that it is
+// there (https://mariadb.com/kb/en/metadata-lock-info-plugin/). Its state and its text show which of them the session waits for.
 func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, known bool, err error) {
 	first, names := sqltext.NamesIn(s.text)
 	gaps, err := allowed(ctx, c, "", "", fmt.Sprintf("SELECT /* risso: who holds metadata locks */ THREAD_ID, LOCK_MODE, LOCK_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_INFO WHERE THREAD_ID NOT IN (%d, CONNECTION_ID())", s.id), func(row []sqldriver.Value) error {
@@ -434,7 +434,7 @@ func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWa
 	return list, len(gaps) == 0 && len(list) > 0, err
 }
 
-// openTransactions are the sessions of which one may hold a metadata lock, for all locks of a transaction are held to its end.
+// openTransactions are the sessions of which one may hold a metadata lock, because all locks of a transaction are held to its end.
 func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, err error) {
 	_, err = allowed(ctx, c, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
  WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestOpenInZones: how long a blocking transaction is open is so whatever the server's time_zone is.
+// TestOpenInZones: how long a blocking transaction is open is right in any time_zone of the server.
 func TestOpenInZones(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {

@@ -42,7 +42,7 @@ func ExplainJSON(ctx context.Context, c *mysql.Conn, schema, statement string, l
 	return plan, err
 }
 
-// ExplainRunning gives the plan, in JSON, of the statement that another session runs; "" if the server does not tell it: MariaDB
+// ExplainRunning returns the plan, in JSON, of the statement that another session runs; "" if the server does not show it: MariaDB
 // before 10.9, and MySQL for prepared statements (EXPLAIN FOR CONNECTION refuses them with error 3012).
 func ExplainRunning(ctx context.Context, c *mysql.Conn, s Session, limit time.Duration) (plan string, err error) {
 	ways := c.Server.ExplainConnection(s.ID)

@@ -34,16 +34,16 @@ type PreparedCounting struct {
 // 5.7, 8.0, 9.7 and MariaDB 10.11.
 const preparedTextLimit = 1024
 
-// preparedTable has named rows for PREPARE by the text protocol; their executions are statements with a digest of their own. The
+// preparedTable has named rows for PREPARE by the text protocol; their executions are statements with their own digest. The
 // name is compared by an expression: MySQL 8.0.15 finds nothing for IS NULL, for which it takes the table's index.
 const preparedTable = "performance_schema.prepared_statements_instances"
 
-// hasPreparedInstances says whether there is that table (MySQL 5.7.4; MariaDB 10.5.2).
+// hasPreparedInstances reports whether there is that table (MySQL 5.7.4; MariaDB 10.5.2).
 func hasPreparedInstances(s mysql.Server) bool {
 	return s.PerformanceSchema && (s.MariaDB() && s.Number >= 100502 || s.AtLeast(50704, fleet.Never))
 }
 
-// CountsPrepared finds out where the server counts executions of prepared statements: it runs one and looks whether the table of
+// CountsPrepared finds out where the server counts executions of prepared statements: it runs one and checks whether the table of
 // digests shows it. MySQL 9.7 counts them there; MySQL 5.7 and 8.0.15 and MariaDB 10.11 do not.
 func CountsPrepared(ctx context.Context, c *mysql.Conn) (PreparedCounting, error) {
 	on, err := executeOne(ctx, c)
@@ -133,7 +133,7 @@ func PreparedStatements(ctx context.Context, c *mysql.Conn, limit int, ranked bo
 }
 
 // PreparedExecutions reads how many statements were executed by the binary protocol since the server started or the table was
-// emptied, whatever became of them (MySQL manual, "Statement Summary Tables"; MariaDB's bulk executions are apart).
+// emptied, whatever their outcome (MySQL manual, "Statement Summary Tables"; MariaDB's bulk executions are apart).
 func PreparedExecutions(ctx context.Context, c *mysql.Conn) (n int64, err error) {
 	err = c.Query(ctx, "SELECT /* risso: executions of prepared statements */ COALESCE(SUM(COUNT_STAR), 0) FROM performance_schema.events_statements_summary_global_by_event_name WHERE EVENT_NAME IN ('statement/com/Execute', 'statement/com/Bulk_execute')", func(row []sqldriver.Value) error {
 		n = whole(row[0])

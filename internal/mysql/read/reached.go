@@ -21,7 +21,7 @@ type Mark struct {
 	Offset int64
 }
 
-// ErrNoMark says that a server writes no binary log, so that nobody replicates from it.
+// ErrNoMark says that a server writes no binary log, so that nothing can replicate from it.
 var ErrNoMark = errors.New("the server writes no binary log")
 
 // MarkOf reads how far the server has written.
@@ -70,7 +70,7 @@ func Reach(ctx context.Context, c *mysql.Conn, m Mark, wait time.Duration) (bool
 		if time.Until(end) <= 0 {
 			return false, nil
 		}
-		if answer == "" { // NULL comes at once: the applier thread is not running
+		if answer == "" { // NULL comes immediately: the applier thread is not running
 			if err := delay.For(ctx, min(left, 200*time.Millisecond)); err != nil {
 				return false, err
 			}
@@ -97,8 +97,8 @@ func reachStatement(c *mysql.Conn, m Mark, wait time.Duration) string {
 	return fmt.Sprintf("SELECT /* risso: wait for the primary's place */ MASTER_POS_WAIT(%s, %d, %s)", quoted(m.File), m.Offset, seconds)
 }
 
-// OwnWrites gives the transactions that a replica has and its primary does not, as a set of GTIDs; "" for none. known is false if
-// this cannot be told because GTIDs are not in use.
+// OwnWrites returns the transactions that a replica has and its primary does not, as a set of GTIDs; "" for none. known is false if
+// this is unknown because GTIDs are not in use.
 func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, known bool, err error) {
 	if replica.Server.MariaDB() != primary.Server.MariaDB() {
 		return "", false, nil
@@ -131,7 +131,7 @@ func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, k
 	return strings.Join(beyond(there, here), ","), true, nil
 }
 
-// beyond gives the entries of a MariaDB gtid_binlog_state, which has one for each domain and server, that another one does not cover.
+// beyond returns the entries of a MariaDB gtid_binlog_state, which has one for each domain and server, that another one does not cover.
 func beyond(there, here string) (out []string) {
 	known := map[string]uint64{}
 	point := func(g string) (string, uint64) {

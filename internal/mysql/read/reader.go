@@ -21,7 +21,7 @@ type Reader struct {
 	Fresh     bool              // this tick read the variables
 	StatusAt  time.Time         // when the global status was last answered
 
-	StatusAsked time.Time // and when it was asked for
+	StatusAsked time.Time // and when it was queried
 
 	status  statusReader
 	innodb  innodbReader
@@ -106,7 +106,7 @@ func (r *Reader) readReplication(ctx context.Context, c *mysql.Conn) error {
 // newChannel are the counters of the statements that give a server its first channel, in all servers' words.
 var newChannel = []string{"change_master", "change_replication_source", "start_slave", "start_all_slaves", "slave_start", "replica_start", "group_replication_start"}
 
-// mayReplicate says whether there is replication to be asked for: there was some, a statement that starts it was
+// mayReplicate reports whether there is replication to be asked for: there was some, a statement that starts it was
 // counted since, or it is time to look anyway. So a server that does not replicate is spared a statement each second.
 func (r *Reader) mayReplicate(mysql.Server) bool {
 	if r.started == nil {
@@ -168,7 +168,7 @@ func (r *Reader) readWaits(ctx context.Context, c *mysql.Conn) error {
 	return r.waits.read(ctx, c, &r.Sample, locks)
 }
 
-// Connected tells the reader that a new connection is in use: what depends on the server is asked again.
+// Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
 	r.latency.buckets = nil
@@ -182,7 +182,7 @@ func (r *Reader) Connected() {
 }
 
 // Read reads all that is due at tick t (unix seconds) into the Sample, which is cleared first. An
-// error means that the connection is of no more use; what was read before it is in the Sample. A
+// error means that the connection is useless; what was read before it is in the Sample. A
 // question that the server refuses is no error but a gap.
 func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	r.Sample.Clear()
@@ -257,7 +257,7 @@ func (r *Reader) Role() fleet.Role {
 	return fleet.RoleStandalone
 }
 
-// Gaps is what could not be read, and what this server would tell if it were asked to.
+// Gaps is what could not be read, and what this server would show if it were configured to.
 func (r *Reader) Gaps(s mysql.Server) []fleet.Trouble {
 	var out []fleet.Trouble
 	for i := range r.groups {

@@ -22,7 +22,7 @@ type ReplicaChannel struct {
 	IORunning  bool
 	SQLRunning bool
 	LastError  string
-	Behind     int  // Seconds_Behind_Source; -1: the server does not tell
+	Behind     int  // Seconds_Behind_Source; -1: the server does not say
 	Delay      int  // seconds that it is configured to stay behind
 	GTID       bool // it finds its position by GTID
 	Filter     ReplicaFilter
@@ -33,7 +33,7 @@ type ReplicaFilter struct {
 	DoDB, IgnoreDB, DoTable, IgnoreTable, WildDo, WildIgnore, Rewrite []string
 }
 
-// None says whether everything passes the filter.
+// None reports whether everything passes the filter.
 func (f ReplicaFilter) None() bool { return f.String() == "" }
 
 // String names the settings that are set.
@@ -51,7 +51,7 @@ func (f ReplicaFilter) String() string {
 	return strings.Join(set, " ")
 }
 
-// Passes says whether row events of a table pass the filter.
+// Passes reports whether row events of a table pass the filter.
 func (f ReplicaFilter) Passes(schema, table string) bool {
 	full := schema + "." + table
 	switch {
@@ -130,7 +130,7 @@ func channelOf(old map[string]string) ReplicaChannel {
 	return ch
 }
 
-// lacking adds a GRANT of the privilege to an error that is about a missing one.
+// lacking adds a GRANT of the privilege to an error about a missing one.
 func lacking(c *mysql.Conn, err error, privilege string) error {
 	if mysql.ClassOf(err) != mysql.ClassPrivilege {
 		return err

@@ -126,7 +126,7 @@ func Lag(ctx context.Context, c *mysql.Conn) (lag time.Duration, known bool, err
 	return lag, len(rows) > 0, nil
 }
 
-// IsReplica says whether the server is configured to replicate from another.
+// IsReplica reports whether the server is configured to replicate from another.
 func IsReplica(ctx context.Context, c *mysql.Conn) (bool, error) {
 	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
 	return len(rows) > 0, err

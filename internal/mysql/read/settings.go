@@ -25,7 +25,7 @@ type settingsReader struct {
 	lookIn int     // readings until they are read anyway: some change without a SET, such as read_only on a member of a group
 }
 
-// mayBeSet says whether a setting may have changed: the server has counted a SET, or it is time to look anyway.
+// mayBeSet reports whether a setting may have changed: the server has counted a SET, or it is time to look anyway.
 func (r *Reader) mayBeSet(mysql.Server) bool {
 	w := &r.watched
 	if w.key == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestSettingsAtOnce: what somebody sets is known at the next reading, as a number and as text; while nobody sets anything, settings are
-// asked for at one of ten readings.
+// TestSettingsAtOnce: what is set is known at the next reading, as a number and as text; while nothing is set, settings are
+// queried at one of ten readings.
 func TestSettingsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {

@@ -13,7 +13,7 @@ import (
 // settingPrefix begins the names of metrics that are global variables.
 const settingPrefix = "mysql_global_variables_"
 
-// IsSetting says whether a metric is a global variable.
+// IsSetting reports whether a metric is a global variable.
 func IsSetting(metric string) bool { return strings.HasPrefix(metric, settingPrefix) }
 
 const variableSource = "SHOW GLOBAL VARIABLES"
@@ -28,7 +28,7 @@ var movingVariables = map[string]bool{
 	"gtid_seq_no": true, "last_gtid": true, "pseudo_thread_id": true, "external_user": true, "proxy_user": true, "innodb_purge_rseg_truncate_frequency": false, "in_transaction": true,
 }
 
-// Moving says whether a variable changes by itself, so that a change of it is not an event.
+// Moving reports whether a variable changes by itself, so that a change of it is not an event.
 func Moving(variable string) bool { return movingVariables[variable] }
 
 // readVariables reads all global variables as text; those that are numbers go into the sample too.
@@ -43,7 +43,7 @@ func readVariables(ctx context.Context, c *mysql.Conn, s *fleet.Sample) (map[str
 	return out, err
 }
 
-// eachVariable gives f the variables that a SHOW GLOBAL VARIABLES answers with, their names in lower case.
+// eachVariable calls f with the variables that a SHOW GLOBAL VARIABLES answers with, their names in lower case.
 func eachVariable(ctx context.Context, c *mysql.Conn, show string, f func(name string, value sqldriver.Value)) error {
 	return c.Query(ctx, show, func(row []sqldriver.Value) error {
 		f(strings.ToLower(mysql.Text(row[0])), row[1])
@@ -88,7 +88,7 @@ func variableUnit(name string) string {
 	return ""
 }
 
-// Dynamic says whether SET GLOBAL can change a variable. known is false if the server does not tell, as MySQL does not.
+// Dynamic reports whether SET GLOBAL can change a variable. known is false if the server does not say, as MySQL does not.
 func Dynamic(ctx context.Context, c *mysql.Conn, variable string) (dynamic, known bool, err error) {
 	if !c.Server.MariaDB() {
 		return false, false, nil

@@ -46,7 +46,7 @@ var wordsOfState = []struct{ word, class string }{
 	{"waiting", "other"},
 }
 
-// commitsAtQueryEnd says whether the server shows an autocommit's write of the logs as query end: MySQL 5.7 and MariaDB do.
+// commitsAtQueryEnd reports whether the server shows an autocommit's write of the logs as query end: MySQL 5.7 and MariaDB do.
 func commitsAtQueryEnd(s mysql.Server) bool { return s.MariaDB() || s.Number < 80000 }
 
 func classOfState(state string, commitAtQueryEnd bool) string {

@@ -143,7 +143,7 @@ func TestTraceable(t *testing.T) {
 	}
 }
 
-// TestWithBrief: what was over when all was asked for is there as far as it is known, and nothing is there twice.
+// TestWithBrief: what was over when all was queried is there as far as it is known, and nothing is there twice.
 func TestWithBrief(t *testing.T) {
 	whole := []Session{{ID: 1, Text: "SELECT 1 FROM a", Run: 7}}
 	long := strings.Repeat("x", 97)

@@ -20,7 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// Guard watches a request for a lock that others would queue behind: it is withdrawn rather than stall the server.
+// Guard watches a request for a lock that others would wait behind: it is withdrawn rather than stall the server.
 type Guard struct {
 	KillLong  bool             // end the statements that the lock would wait for
 	LongQuery time.Duration    // from when on a statement is long; 0: a second
@@ -28,7 +28,7 @@ type Guard struct {
 
 	target  mysql.Target
 	wait    time.Duration
-	handled map[int64]bool // sessions whose statements were said or ended
+	handled map[int64]bool // sessions whose statements were reported or ended
 	saying  *sync.Mutex    // a snapshot's guard and the watch over tables that are held speak in turn
 }
 
@@ -39,7 +39,7 @@ type GuardAction string
 const (
 	GuardWaits     GuardAction = "waits"     // the lock will wait for this statement; KillLong would end it
 	GuardKilled    GuardAction = "killed"    // this statement was ended
-	GuardWithdrawn GuardAction = "withdrawn" // our own request was taken back: others queued behind it, or its time was over
+	GuardWithdrawn GuardAction = "withdrawn" // our own request was taken back: others waited behind it, or its time was over
 	GuardGaveWay   GuardAction = "gave way"  // tables are no longer kept from being altered: this statement waited, or others behind it
 )
 
@@ -54,7 +54,7 @@ type GuardEvent struct {
 	Queued  int           `json:"queued,omitempty"`
 }
 
-// How a guard looks: every guardTick; others may queue behind the request for guardStall, which is shorter than what most
+// How a guard looks: every guardTick; others may wait behind the request for guardStall, which is shorter than what most
 // applications wait for a connection.
 const (
 	guardTick  = 50 * time.Millisecond
@@ -77,22 +77,22 @@ type request struct {
 	statement string
 }
 
-// requests are asked for at once, and had together or not at all.
+// requests are asked for together, and had together or not at all.
 type requests struct {
 	list    []request
 	flushes bool          // see Guard.ask
-	stall   time.Duration // how long others may queue behind them; 0 is guardStall
+	stall   time.Duration // how long others may wait behind them; 0 is guardStall
 
 	mu      sync.Mutex
 	waiting map[uint64]bool // sessions that have no answer yet
 }
 
-// own says whether a session is one of those that ask.
+// own reports whether a session is one of those that ask.
 func (r *requests) own(id int64) bool {
 	return slices.ContainsFunc(r.list, func(q request) bool { return int64(q.st.ID()) == id })
 }
 
-// run asks in all sessions at once and gives the first error.
+// run asks in all sessions at the same time and returns the first error.
 func (r *requests) run(ctx context.Context) error {
 	r.mu.Lock()
 	r.waiting = map[uint64]bool{}
@@ -127,9 +127,9 @@ func (r *requests) takeKills(ctx context.Context) {
 	}
 }
 
-// ask runs statements that ask for locks, and says when it sent them. It gives ErrLocks when they were withdrawn: some of the
-// sessions may have theirs then. Requests that flush mark tables as old, which lasts beyond their own end and keeps everybody
-// out of a table until those who use it have finished: they are not run at all while a long statement runs.
+// ask runs statements that ask for locks, and says when it sent them. It returns ErrLocks if they were withdrawn: some of the
+// sessions may have theirs then. Requests that flush mark tables as old, which lasts beyond their own end and keeps all others
+// out of a table until its current users have finished: they are not run at all while a long statement runs.
 func (g *Guard) ask(ctx context.Context, r *requests) (sent time.Time, err error) {
 	watcher, err := mysql.Connect(ctx, g.target, nil)
 	if err != nil {
@@ -227,8 +227,8 @@ func (g *Guard) handle(ctx context.Context, c *mysql.Conn, p process) error {
 	return nil
 }
 
-// watch looks who queues behind the requests, and withdraws them in time.
-// before are those who waited already.
+// watch checks who waits behind the requests, and withdraws them in time.
+// before are those that waited already.
 func (g *Guard) watch(ctx context.Context, c *mysql.Conn, r *requests, before map[int64]bool) error {
 	began := time.Now()
 	stall := min(guardStall, g.wait)
@@ -291,7 +291,7 @@ func waitingOf(list []process) map[int64]bool {
 	return out
 }
 
-// queuesBehindLock knows the states of who waits for a lock of the kinds that backups ask for. Source: both servers' manuals,
+// queuesBehindLock knows the states of sessions that wait for a lock of the kinds that backups ask for. Source: both servers' manuals,
 // "General Thread States" and "Metadata Lock".
 func queuesBehindLock(state string) bool {
 	switch state {

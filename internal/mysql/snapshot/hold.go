@@ -17,14 +17,14 @@ import (
 )
 
 // Where a server cannot keep all schema changes waiting (LOCK INSTANCE FOR BACKUP), one more session of the snapshot is in
-// reserve: its transaction has a shared metadata lock on each table that has not been read. Who alters such a table waits,
-// and who comes later queues behind him, the backup's own sessions too; only a session that has the lock already gets through.
-// So the reserve reads at once what somebody wants to alter, and lets it go.
+// reserve: its transaction has a shared metadata lock on each table that has not been read. A session that alters such a table waits,
+// and later ones wait behind it, the backup's own sessions too; only a session that has the lock already gets through.
+// So the reserve immediately reads what another session wants to alter, and lets it go.
 const (
 	holdMost   = 1000                   // tables: each is opened, and servers other than MySQL 8 go through all that a session holds for each more
 	holdSingly = 16                     // the first tables, which are the largest, are let go one by one, the others by openAtOnce
 	holdTick   = 250 * time.Millisecond // how often is looked who waits
-	holdPing   = 100                    // looks: the reserve is asked whether it lives
+	holdPing   = 100                    // looks: the reserve is pinged
 )
 
 // ErrStalls says that reading was given up because others waited for it.
@@ -36,7 +36,7 @@ type hold struct {
 	o       Options
 	st      *mysql.Stream // belongs to the caller of Next
 	poke    chan struct{} // there is something to do
-	over    chan struct{} // closed when no more is to be read
+	over    chan struct{} // closed when there is no more to read
 	end     context.CancelFunc
 	done    chan struct{} // the watch has ended
 	pinged  time.Time
@@ -70,10 +70,10 @@ func stepsOf(n int) (steps []int) {
 	return steps
 }
 
-// mayHold says whether a reserve is of use: the server does not keep changes waiting by itself, and the account sees who waits.
+// mayHold reports whether a reserve is of use: the server does not keep changes waiting by itself, and the account sees who waits.
 func (s *Snapshot) mayHold(ctx context.Context) bool { return !s.DDLBlocked && s.seesOthers(ctx) }
 
-// openReserve opens the session in reserve, nil where there is none. It is the last of the sessions until the snapshot is there.
+// openReserve opens the session in reserve, nil if there is none. It is the last of the sessions until the snapshot is there.
 func (s *Snapshot) openReserve(ctx context.Context, o Options) (*mysql.Stream, error) {
 	if !s.mayHold(ctx) {
 		return nil, nil
@@ -201,7 +201,7 @@ func (h *hold) take(ctx context.Context, last int) error {
 	return nil
 }
 
-// stepEnd is the place behind a step.
+// stepEnd is the place after a step.
 func (h *hold) stepEnd(i int) int {
 	if i+1 < len(h.steps) {
 		return h.steps[i+1]
@@ -230,7 +230,7 @@ func holdSome(ctx context.Context, st *mysql.Stream, tables []mysql.TableName) e
 	return nil
 }
 
-// Reserve is the session that holds tables, nil where none does. Who reads with it calls Next in between.
+// Reserve is the session that holds tables, nil if none does. Who reads with it calls Next in between.
 func (s *Snapshot) Reserve() *mysql.Stream {
 	if s.held == nil {
 		return nil
@@ -241,7 +241,7 @@ func (s *Snapshot) Reserve() *mysql.Stream {
 // ErrReserve says that the session that held tables is gone.
 var ErrReserve = errors.New("the session that kept tables from being altered until they were read was lost")
 
-// Lost says why the session in reserve is of no more use, nil while it is, or where there is none. Nobody reads with it then.
+// Lost says why the session in reserve is useless, nil while it works, or if there is none. It is no longer used then.
 func (s *Snapshot) Lost() error {
 	h := s.held
 	if h == nil {
@@ -259,8 +259,8 @@ func (h *hold) lose(err error) {
 	}
 }
 
-// Next waits until somebody wants to alter tables that nobody has begun to read, and gives them, or until Poke; more is
-// false after Over. Meanwhile it lets go of what has been read. Where the reserve is lost, Lost says so from then on.
+// Next waits until a session wants to alter tables that no session has begun to read, and returns them, or until Poke; more is
+// false after Over. Meanwhile it lets go of what has been read. If the reserve is lost, Lost says so from then on.
 func (s *Snapshot) Next(ctx context.Context) (wanted []mysql.TableName, more bool, err error) {
 	h := s.held
 	select {
@@ -400,18 +400,18 @@ func (s *Snapshot) Read(t mysql.TableName) {
 	}
 }
 
-// Held says whether none of the tables can have been altered between the snapshot and the time when it had been read. It is
+// Held reports whether none of the tables can have been altered between the snapshot and the time when it had been read. It is
 // asked when all have been.
 func (s *Snapshot) Held() bool {
 	return s.kept(func(h *hold) bool { return len(h.tables)+len(s.lists.Plain) == s.tables })
 }
 
-// Kept says whether a table cannot have been altered until it had been read. It is asked when all have been.
+// Kept reports whether a table cannot have been altered until it had been read. It is called when all have been.
 func (s *Snapshot) Kept(t mysql.TableName) bool {
 	return s.kept(func(h *hold) bool { _, held := h.at[t]; return held })
 }
 
-// kept says whether nothing could be altered, or those are held that a question is about.
+// kept reports whether nothing could be altered, or those are held that a question is about.
 func (s *Snapshot) kept(held func(*hold) bool) bool {
 	if s.DDLBlocked {
 		return true
@@ -425,7 +425,7 @@ func (s *Snapshot) kept(held func(*hold) bool) bool {
 	return held(h) && !h.broken && h.st.Broken() == nil
 }
 
-// seesOthers says whether the account may see who waits: it has PROCESS.
+// seesOthers reports whether the account may see who waits: it has PROCESS.
 func (s *Snapshot) seesOthers(ctx context.Context) bool {
 	sees := false
 	err := s.control.Query(ctx, "SHOW /* risso: may it see who waits? */ GRANTS", func(row [][]byte) error {

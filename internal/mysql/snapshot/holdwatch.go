@@ -47,7 +47,7 @@ func waiters(ctx context.Context, c *mysql.Conn) (changers []waiter, queued int,
 	return changers, queued, nil
 }
 
-// concerns says whether a statement names a table, or drops its schema.
+// concerns reports whether a statement names a table, or drops its schema.
 func (w waiter) concerns(t mysql.TableName) bool {
 	schema := strings.EqualFold(w.schema, t.Schema) || w.names[strings.ToLower(t.Schema)]
 	switch {
@@ -116,8 +116,8 @@ func (h *hold) reconnect(ctx context.Context, c **mysql.Conn) bool {
 	return true
 }
 
-// judge sees what a session that wants to change something has to do with us: tables that nobody reads yet are wanted, tables
-// that have been read can go.
+// judge sees what a session that wants to change something has to do with us: tables that no session reads yet are wanted, tables
+// that have been read can be released.
 func (h *hold) judge(w waiter) (concerned mysql.TableName, ours bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

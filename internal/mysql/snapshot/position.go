@@ -127,7 +127,7 @@ func (s *Snapshot) appliedGTIDs(ctx context.Context) error {
 	return nil
 }
 
-// outOfOrder says whether several appliers commit as they please: a transaction may then be there, and one before it not yet.
+// outOfOrder reports whether several appliers commit as they please: a transaction may then be there, and one before it not yet.
 // Source: MySQL manual, "replica_preserve_commit_order"; 5.7.5 was the first that had it.
 func (s *Snapshot) outOfOrder(ctx context.Context) (bool, error) {
 	workers, ordered := 0, false
@@ -180,8 +180,8 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 	return nil
 }
 
-// ownLogOnly says whether a server may apply sources' transactions without writing them into its own binary log, as MariaDB
-// does by default: the place in that log then does not tell snapshots apart.
+// ownLogOnly reports whether a server may apply sources' transactions without writing them into its own binary log, as MariaDB
+// does by default: the place in that log then does not distinguish snapshots.
 func (s *Snapshot) ownLogOnly(ctx context.Context) (bool, error) {
 	var logs bool
 	err := s.control.Query(ctx, "SELECT /* risso: does its binary log tell all? */ @@GLOBAL.log_slave_updates", func(row [][]byte) error { logs = string(row[0]) == "1"; return nil })
@@ -259,7 +259,7 @@ func (s *Snapshot) Variables(ctx context.Context) (map[string]string, error) {
 	return out, err
 }
 
-// LogFilter asks what the server leaves out of its binary logs; nothing of an account that may not ask, whose position is not known either.
+// LogFilter asks what the server leaves out of its binary logs; nothing for an account that may not ask, whose position is not known either.
 func (s *Snapshot) LogFilter(ctx context.Context) (mysql.LogFilter, error) {
 	rows, err := s.control.QueryMaps(ctx, s.Server.LogStatusStatement())
 	switch {

@@ -40,14 +40,14 @@ type Snapshot struct {
 	Notes      []string
 
 	held    *hold
-	control *mysql.Stream // asks for locks and positions; its transaction, if any, is of no moment
+	control *mysql.Stream // asks for locks and positions; its transaction, if any, is irrelevant
 	lists   Lists
 	tables  int              // of lists.Tables, which are let go when the snapshot is there: there may be 650,000
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
 	newest  int64            // see newestTable
 }
 
-// Method is how sessions came to see the same moment.
+// Method is how sessions get to see the same moment.
 type Method string
 
 // The methods. All but ByBinlog, and ByComparison, hold a lock for the time of a few statements.
@@ -73,7 +73,7 @@ type SourcePlace struct {
 	LogPlace
 }
 
-// DefaultLockWait is how long a lock is waited for where nothing was said.
+// DefaultLockWait is how long a lock is waited for by default.
 const DefaultLockWait = 5 * time.Second
 
 // Options are how a snapshot is taken.
@@ -281,7 +281,7 @@ func (s *Snapshot) Close() {
 }
 
 // Methods are those that may work on a server, the least burdensome first. plain: there are tables without
-// transactions. An account may lack the privileges for them.
+// transactions. The account may not have the privileges for them.
 func Methods(server mysql.Server, plain bool, only Method) []Method {
 	if only != "" {
 		return []Method{only}
@@ -330,7 +330,7 @@ func lockTables(tables []mysql.TableName) string {
 // startTransaction gives a session its moment. Source: MySQL manual, "START TRANSACTION": the snapshot is that of InnoDB.
 const startTransaction = "START TRANSACTION /* risso: backup */ WITH CONSISTENT SNAPSHOT"
 
-// start begins the transactions of some sessions at once.
+// start begins the transactions of some sessions at the same time.
 func start(ctx context.Context, sessions []*mysql.Stream) error {
 	var g errgroup.Group
 	for _, st := range sessions {
@@ -345,7 +345,7 @@ type locking struct {
 	begin   string // has to succeed right before each try
 	lock    string
 	unlock  string
-	spread  []request // instead of lock, in several sessions at once: shorter, and tried first
+	spread  []request // instead of lock, in several sessions at the same time: shorter, and tried first
 }
 
 // requests are what is asked for at a try. Locks that several sessions ask for may wait for each other by way of a transaction
@@ -371,7 +371,7 @@ func (s *Snapshot) locking(m Method, o Options) locking {
 	return locking{flushes: true, lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: unlockTables}
 }
 
-// byLock takes the snapshots while nobody can commit.
+// byLock takes the snapshots while no session can commit.
 func (s *Snapshot) byLock(ctx context.Context, o Options, l locking) error {
 	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {
 		return err
@@ -384,7 +384,7 @@ func (s *Snapshot) byLock(ctx context.Context, o Options, l locking) error {
 				return err
 			}
 		}
-		// A FLUSH TABLES beforehand would make the lock shorter, and mark tables as old that a statement uses: everybody
+		// A FLUSH TABLES first would make the lock shorter, but mark tables as old that a statement uses: everybody
 		// else would then wait for that statement, however soon our own request is withdrawn.
 		asked = s.requests(l, s.Tries)
 		var err error
@@ -400,7 +400,7 @@ func (s *Snapshot) byLock(ctx context.Context, o Options, l locking) error {
 		if s.Tries >= o.Tries {
 			return fmt.Errorf("%w: asked %s, for up to %s each", ErrLocks, digits.Counted(s.Tries, "time"), o.LockWait)
 		}
-		wait := o.LockWait // who queued behind us gets his turn
+		wait := o.LockWait // sessions that waited behind us get their turn
 		if asked.stall > 0 {
 			wait = min(wait, 4*asked.stall)
 		}
@@ -422,7 +422,7 @@ func outOfTime(err error) bool {
 	return errors.Is(err, ErrLocks) || errors.As(err, &refused) && refused.Number == errno.LockWaitTimeout
 }
 
-// underLock is what has to happen while nobody can commit: as little as possible.
+// underLock is what has to happen while no session can commit: as little as possible.
 func (s *Snapshot) underLock(ctx context.Context, o Options) error {
 	var g errgroup.Group
 	g.Go(func() error { return start(ctx, s.Sessions) })
@@ -522,7 +522,7 @@ func (s *Snapshot) afterBinlog(ctx context.Context) error {
 	return s.readSources(ctx)
 }
 
-// byComparison hopes that nothing is committed meanwhile, and looks whether it was.
+// byComparison hopes that nothing is committed meanwhile, and checks whether it was.
 func (s *Snapshot) byComparison(ctx context.Context, o Options) error {
 	for s.Tries = 1; s.Tries <= 20*o.Tries; s.Tries++ {
 		if err := s.readPosition(ctx); err != nil {

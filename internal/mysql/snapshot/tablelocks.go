@@ -17,10 +17,10 @@ import (
 
 const unlockTables = "UNLOCK /* risso */ TABLES"
 
-// Where accounts may not lock the server, all tables are locked. That takes as long as the server needs to open those that
+// If accounts may not lock the server, all tables are locked. That takes as long as the server needs to open those that
 // its table cache does not have: 0.4 ms each on MySQL 9.7, which reads their definitions from tables. Each session uses one
 // of table_open_cache_instances parts of the cache (Table_cache_manager::get_cache in sql/table_cache.h: by the session's
-// number), so that one session alone can have few of them open beforehand. Several sessions can have all.
+// number), so that one session alone can have few of them open in advance. Several sessions can have all.
 const (
 	spreadMost  = 16                     // sessions
 	spreadTable = 500                    // tables of a session at most: to look whether it has a lock already, a server other than MySQL 8 goes through all
@@ -36,7 +36,7 @@ func closeAll(list []*mysql.Stream) {
 	}
 }
 
-// each runs a statement in all sessions at once.
+// each runs a statement in all sessions at the same time.
 func (r *requests) each(ctx context.Context, statement string) error {
 	var g errgroup.Group
 	for _, q := range r.list {
@@ -66,7 +66,7 @@ func readTableCache(ctx context.Context, st *mysql.Stream) (c tableCache, err er
 	return c, nil
 }
 
-// spreadOver is by how many sessions tables are locked, and whether they can all be open beforehand.
+// spreadOver is by how many sessions tables are locked, and whether they can all be open in advance.
 func (c tableCache) spreadOver(tables int) (sessions int, fits bool) {
 	each := max(1, min(spreadTable, c.size/c.parts*4/5)) // others have tables open, too
 	sessions = min((tables+each-1)/each, c.parts, spreadMost)

@@ -11,9 +11,9 @@ import (
 )
 
 // Before 8.0 MySQL's TRUNCATE TABLE keeps a table's CREATE_TIME, and an older snapshot then sees no row of it, without the error
-// 1412 that other servers give (seen with 5.7.22). What tells is the table's number in InnoDB, which is another one afterwards.
+// 1412 that other servers give (seen with 5.7.22). The table's number in InnoDB shows it: it changes.
 
-// quietTruncate says whether a server empties tables without a trace that every account sees.
+// quietTruncate reports whether a server empties tables without a trace that every account sees.
 func quietTruncate(s mysql.Server) bool { return !s.MariaDB() && !s.AtLeast(80000, fleet.Never) }
 
 // newestTable is the highest number of a table in InnoDB; -1: the account may not see it, for which it takes PROCESS.
@@ -31,7 +31,7 @@ func newestTable(ctx context.Context, st *mysql.Stream) (n int64, err error) {
 	return n, nil
 }
 
-// Emptied tells of a table whether it may have been emptied since the snapshot without a trace. nil: of none.
+// Emptied reports whether a table may have been emptied since the snapshot without a trace. nil: of none.
 func (s *Snapshot) Emptied(ctx context.Context) (func(mysql.TableName) bool, error) {
 	if !quietTruncate(s.Server) {
 		return nil, nil
@@ -53,7 +53,7 @@ func (s *Snapshot) Emptied(ctx context.Context) (func(mysql.TableName) bool, err
 	}, nil
 }
 
-// plainFileName leaves of a name the beginning that stands for itself in the name of a file. Names that differ behind it only are
+// plainFileName returns the beginning of a name that is unchanged in the name of a file. Names that differ only after it are
 // taken for the same. Source: MySQL manual, "Mapping of Identifiers to File Names".
 func plainFileName(name string) string {
 	for i := 0; i < len(name); i++ {

@@ -16,7 +16,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// The plugins by which accounts are proved. Which of them may be used, and where a server's public key comes from, is as with
+// The plugins that authenticate accounts. Which of them may be used, and where a server's public key comes from, is as with
 // the driver: the server is asked for its key, and a password in clear needs TLS, a Unix socket (caching_sha2_password only), or
 // allowCleartextPasswords (mysql_clear_password).
 // https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_authentication_methods.html
@@ -102,7 +102,7 @@ func (a *auth) clear() []byte { return append([]byte(a.cfg.Passwd), 0) }
 
 // finish talks to the server until it lets the client in.
 func (a *auth) finish() error {
-	const rounds = 8 // more than any plugin needs: a server could go on for ever
+	const rounds = 8 // more than any plugin needs: a server could go on forever
 	switched := false
 	for range rounds {
 		p, err := a.conn.packet()

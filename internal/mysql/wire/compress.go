@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// inflater is a link under compression. What Risso sends is framed and not compressed: it is small, or data of its own making.
+// inflater is a link under compression. What Risso sends is framed and not compressed: it is small, or generated data.
 // Source: MySQL's "Compressed Packet".
 type inflater struct {
 	link     io.ReadWriter
@@ -22,7 +22,7 @@ type inflater struct {
 	z        io.ReadCloser
 }
 
-// Read gives what the compressed packets hold.
+// Read returns what the compressed packets hold.
 func (f *inflater) Read(b []byte) (int, error) {
 	for f.body.Len() == 0 {
 		if err := f.next(); err != nil {

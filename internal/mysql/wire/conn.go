@@ -13,7 +13,7 @@ import (
 // Conn is a connection on which a client is logged in. It belongs to one goroutine; only Close may come from another.
 //
 // Errors of a command: a *MySQLError of the driver is a refusal by the server, after which the next command may follow. After
-// a *SinkError rows of the answer are still on their way, and after any other error nothing is known: the connection is to be
+// a *SinkError rows of the answer are still on their way, and after any other error nothing is known: the connection must be
 // closed.
 type Conn struct {
 	raw        net.Conn // the socket
@@ -26,7 +26,7 @@ type Conn struct {
 	session    uint32
 	flags, ext uint32 // agreed capabilities
 	columns    []Column
-	severally  bool // the server takes several statements at once
+	severally  bool // the server takes several statements in a packet
 }
 
 // timed is a connection each of whose reads and writes has a limit; 0: none.
@@ -58,14 +58,14 @@ func (t *timed) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
-// SetPatience sets how long the server may be silent in the middle of an answer, and how long it may take none of what is
-// sent. A link that was exchanged has limits of its own.
+// SetPatience sets how long the server may be silent in the middle of an answer, and how long it may accept none of what is
+// sent. A link that was exchanged has its own limits.
 func (c *Conn) SetPatience(d time.Duration) { c.timed.read, c.timed.write = d, d }
 
 // Session is the server's number for the connection, of which the handshake has the lower 32 bits.
 func (c *Conn) Session() int64 { return int64(c.session) }
 
-// Encrypted says whether the connection uses TLS.
+// Encrypted reports whether the connection uses TLS.
 func (c *Conn) Encrypted() bool { return c.flags&capSSL != 0 }
 
 // NetConn is what carries the packets: the socket, or TLS over it.
@@ -80,8 +80,8 @@ func (c *Conn) Over(link io.ReadWriter) {
 	c.in.from, c.link = link, link
 }
 
-// File gives the socket under a descriptor of its own, in blocking mode, and closes the one that this process's poller knows.
-// The connection is of use only with another link. TLS cannot be given away.
+// File returns the socket under a new descriptor, in blocking mode, and closes the one that this process's poller knows.
+// The connection is usable only with another link. TLS cannot be given away.
 func (c *Conn) File() (*os.File, error) {
 	sock, ok := c.conn.(interface{ File() (*os.File, error) })
 	if !ok {
@@ -108,7 +108,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// send sends a command that lies in two pieces; the first is small.
+// send sends a command that is in two pieces; the first is small.
 func (c *Conn) send(head, payload []byte) error {
 	c.in.sequence = 0
 	if c.zip != nil {
@@ -164,8 +164,8 @@ type Result struct {
 }
 
 // Query runs a statement as text and hands its rows on; a nil sink has them counted only, and then Columns is empty. data is
-// what a LOAD DATA LOCAL gets, whatever file it names; nil refuses to give it any. Where reading data fails the server is told
-// nothing more than that they end, so that the caller has to roll back.
+// what a LOAD DATA LOCAL gets, whatever file it names; nil refuses to send any. If reading data fails the server only sees
+// its end, so that the caller must roll back.
 func (c *Conn) Query(statement string, data io.Reader, to RowSink) (Result, error) {
 	c.body = append(append(c.body[:0], comQuery), statement...)
 	if err := c.send(nil, c.body); err != nil {
@@ -286,7 +286,7 @@ func (c *Conn) sendFile(data io.Reader) (Result, error) {
 	return r, err
 }
 
-// Severally lets statements stand in one packet, separated by semicolons, or no longer. Source: MySQL's "COM_SET_OPTION".
+// Severally allows several statements in one packet, separated by semicolons, or no longer. Source: MySQL's "COM_SET_OPTION".
 func (c *Conn) Severally(yes bool) error {
 	if c.severally == yes {
 		return nil
@@ -308,7 +308,7 @@ func (c *Conn) Severally(yes bool) error {
 	return err
 }
 
-// Each is a sink that gives the values of each row of the text protocol to f, nil for NULL; rows should be small. They are
+// Each is a sink that passes the values of each row of the text protocol to f, nil for NULL; rows should be small. They are
 // valid during the call.
 func (c *Conn) Each(f func(row [][]byte) error) RowSink { return &splitter{conn: c, f: f} }
 
@@ -338,7 +338,7 @@ func (p *splitter) Piece(b []byte, last bool) error {
 	return p.f(p.row)
 }
 
-// Discard is a sink that drops rows; Columns tells of them all the same.
+// Discard is a sink that drops rows; Columns tells of them nevertheless.
 type Discard struct{}
 
 // Piece drops what it gets.

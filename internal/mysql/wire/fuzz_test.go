@@ -35,7 +35,7 @@ func over(said []byte, step, buffer int) (*Conn, *script) {
 	return c, link
 }
 
-// known says whether an error is one of those that a command may give.
+// known reports whether an error is one of those that a command may give.
 func known(err error) bool {
 	var refused *driver.MySQLError
 	var own *SinkError

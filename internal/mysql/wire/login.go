@@ -19,11 +19,11 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// DefaultBuffer is how many bytes a connection reads at once, unless it is told otherwise.
+// DefaultBuffer is how many bytes a connection reads at a time by default.
 const DefaultBuffer = 32 << 10
 
 // Connect dials, logs in and sets what the configuration sets: TLS, compression, character set, variables. buffer is how many
-// bytes are read at once; 0: DefaultBuffer. The session is as the driver's own for the same configuration. Its patience
+// bytes are read at a time; 0: DefaultBuffer. The session is as the driver's own for the same configuration. Its patience
 // is the time-out for reading. Errors are those of the net and tls packages and of the driver.
 func Connect(ctx context.Context, cfg *driver.Config, buffer int) (*Conn, error) {
 	d := net.Dialer{Timeout: cfg.Timeout, KeepAlive: 15 * time.Second}
@@ -137,7 +137,7 @@ func readGreeting(p []byte) (greeting, error) {
 		return g, driver.ErrOldProtocol
 	}
 	rest = rest[fixed+more:]
-	second := max(13, size-saltLen) // with a zero behind it
+	second := max(13, size-saltLen) // followed by a zero
 	if len(rest) < second {
 		return g, malformed("the server's greeting")
 	}
@@ -214,8 +214,8 @@ func attributes(cfg *driver.Config) (list []byte) {
 	return list
 }
 
-// encrypt puts TLS over the socket. What came behind the greeting was not encrypted, and would be taken for what comes under TLS: anybody
-// on the way may have put it there (libpq had that fault: CVE-2021-23222).
+// encrypt puts TLS over the socket. What came after the greeting was not encrypted, and would be taken for what comes under TLS: anybody
+// in between may have put it there (libpq had that fault: CVE-2021-23222).
 func (c *Conn) encrypt(ctx context.Context, cfg *driver.Config, secure *tls.Config) error {
 	if c.in.r != c.in.w {
 		return fmt.Errorf("%w: data arrived before TLS began", driver.ErrMalformPkt)

@@ -7,7 +7,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// packets reads a server's packets through one buffer. It never makes room for more than what has come, whatever length a
+// packets reads a server's packets through one buffer. It never allocates more than what has come, whatever length a
 // packet claims to have.
 type packets struct {
 	from     io.Reader
@@ -18,7 +18,7 @@ type packets struct {
 	joined   []byte
 }
 
-// fill reads more, which makes room first. It gives at least one byte.
+// fill reads more, which makes room first. It gets at least one byte.
 func (p *packets) fill() error {
 	if p.r == p.w {
 		p.r, p.w = 0, 0
@@ -157,7 +157,7 @@ type SinkError struct{ Err error }
 
 func (e *SinkError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error as the sink gave it.
+// Unwrap returns the error as the sink returned it.
 func (e *SinkError) Unwrap() error { return e.Err }
 
 func hand(to RowSink, b []byte, last bool) error {
@@ -169,7 +169,7 @@ func hand(to RowSink, b []byte, last bool) error {
 	return nil
 }
 
-// rows hands rows on until their end. It gives their number and the packet that ends them.
+// rows hands rows on until their end. It returns their number and the packet that ends them.
 func (p *packets) rows(to RowSink, deprecateEOF bool) (n int64, end []byte, err error) {
 	for ; ; n++ {
 		size, err := p.header()
@@ -203,7 +203,7 @@ func (p *packets) rows(to RowSink, deprecateEOF bool) (n int64, end []byte, err 
 		switch {
 		case b[0] == headerError:
 			return n, nil, errorPacket(b)
-		case b[0] == headerEOF && (deprecateEOF || size <= 5): // a value's length of 8 bytes begins likewise, but in a full packet only
+		case b[0] == headerEOF && (deprecateEOF || size <= 5): // a value's length of 8 bytes begins the same way, but in a full packet only
 			return n, b, nil
 		}
 		if err := hand(to, b, true); err != nil {

@@ -51,7 +51,7 @@ func (c *Conn) Events(from EventsFrom) (*Events, error) {
 	if err := c.send(nil, append(dump, from.File...)); err != nil {
 		return nil, err
 	}
-	// A server counts packets anew behind each event that wants an acknowledgement.
+	// A server restarts counting packets after each event that wants an acknowledgement.
 	c.in.anyOrder = c.in.anyOrder || from.SemiSync
 	return &Events{conn: c, semiSync: from.SemiSync}, nil
 }
@@ -59,7 +59,7 @@ func (c *Conn) Events(from EventsFrom) (*Events, error) {
 // ErrEndOfLogs says that the server has no more, of Events that do not wait.
 var ErrEndOfLogs = errors.New("end of the binary logs")
 
-// Next gives the next event; its bytes are valid until the next call. ack says that the server waits for an acknowledgement
+// Next returns the next event; its bytes are valid until the next call. ack says that the server waits for an acknowledgement
 // of it. patience is how long it is waited for; the server's heartbeats count as life.
 func (e *Events) Next(patience time.Duration) (event []byte, ack bool, err error) {
 	e.conn.timed.read = patience
@@ -84,7 +84,7 @@ func (e *Events) Next(patience time.Duration) (event []byte, ack bool, err error
 // maxEvent is more than an event can be: its own length has 32 bits.
 const maxEvent = 1 << 33
 
-// SemiSync says whether the server takes acknowledgements.
+// SemiSync reports whether the server takes acknowledgements.
 func (e *Events) SemiSync() bool { return e.semiSync }
 
 // Ready waits until something came that Next did not give out yet, but no longer than wait.

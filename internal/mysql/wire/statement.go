@@ -115,10 +115,10 @@ func (st *Statement) appendArgs(out []byte, args []Arg) []byte {
 	return out
 }
 
-// HasBulk says whether the server takes rows by Bulk: MariaDB does, since 10.2.4.
+// HasBulk reports whether the server takes rows by Bulk: MariaDB does, since 10.2.4.
 func (c *Conn) HasBulk() bool { return c.ext&extBulk != 0 }
 
-// What stands before a value of Bulk's rows.
+// The prefix of a value of Bulk's rows.
 const (
 	BulkValue = 0 // a length-encoded string follows
 	BulkNull  = 1
@@ -135,7 +135,7 @@ func (st *Statement) BulkHead() []byte {
 	return head
 }
 
-// Bulk executes a prepared INSERT for many rows at once: the server neither parses them nor looks for their ends. Of each row
+// Bulk executes a prepared INSERT for many rows at a time: the server neither parses them nor looks for their ends. Of each row
 // there is, value by value, BulkValue and a length-encoded string, or BulkNull.
 func (c *Conn) Bulk(head, rows []byte) (Result, error) {
 	if err := c.send(head, rows); err != nil {
@@ -152,7 +152,7 @@ func (c *Conn) SendPiece(st *Statement, param int, b []byte) error {
 }
 
 // ExecuteStrings executes a prepared statement whose values are strings: those of the set of NULLs (a bit for each parameter) are
-// none, others were sent in pieces, and the rest stand in values, length-encoded.
+// none, others were sent in pieces, and the rest are in values, length-encoded.
 func (c *Conn) ExecuteStrings(st *Statement, nulls, values []byte) (Result, error) {
 	c.body = append(append(append(c.body[:0], st.execute...), nulls...), 1)
 	for range st.Params {

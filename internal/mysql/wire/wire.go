@@ -66,7 +66,7 @@ const (
 // https://mariadb.com/docs/server/reference/clientserver-protocol/1-connecting/connection#capabilities
 const (
 	extBulk          = 1 << 2 // MARIADB_CLIENT_STMT_BULK_OPERATIONS
-	extCacheMetadata = 1 << 4 // a byte behind the number of columns says whether their definitions follow
+	extCacheMetadata = 1 << 4 // a byte after the number of columns says whether their definitions follow
 )
 
 // statusMore is SERVER_MORE_RESULTS_EXISTS.
@@ -111,7 +111,7 @@ func errorPacket(p []byte) error {
 	return e
 }
 
-// okPacket reads an OK packet, or what ends a result in the form of one.
+// okPacket reads an OK packet, or what ends a result in the same form.
 func okPacket(p []byte) (Result, error) {
 	var r Result
 	rest := p[1:]
@@ -130,7 +130,7 @@ func okPacket(p []byte) (Result, error) {
 	return r, nil
 }
 
-// eofPacket reads what ends a result where capDeprecateEOF is not agreed to.
+// eofPacket reads what ends a result if capDeprecateEOF is not agreed on.
 func eofPacket(p []byte) Result {
 	if len(p) < 5 {
 		return Result{}

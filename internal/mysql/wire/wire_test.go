@@ -304,7 +304,7 @@ func TestHostile(t *testing.T) {
 }
 
 // TestLoginEnds: a context and the time-outs end a login on a server that says nothing.
-// TestBeforeTLS: what somebody on the way puts behind the greeting is not taken for the server's word under TLS.
+// TestBeforeTLS: what somebody in between puts after the greeting is not taken for the server's under TLS.
 func TestBeforeTLS(t *testing.T) {
 	cfg := server(t, "tcp", func(s *Conn) {
 		greeting := hello(allFlags, pluginCaching)
@@ -336,7 +336,7 @@ func TestLoginEnds(t *testing.T) {
 	}
 }
 
-// TestHello: what the client promises is what both sides can, and what it says of itself.
+// TestHello: what the client promises is what both sides can, and what it says about itself.
 func TestHello(t *testing.T) {
 	heard := make(chan []byte, 2)
 	cfg := server(t, "tcp", func(s *Conn) {

@@ -50,7 +50,7 @@ var (
 	versionForm = pattern.Lazy(`[0-9]+\.[0-9]+`)
 )
 
-// Find gives the folder of the programs that a spec names, the newest where it leaves the version open. Its error wraps
+// Find returns the folder of the programs that a spec names, the newest if it leaves the version open. Its error wraps
 // sandbox.ErrNoServer when there are none.
 func Find(spec string) (bin string, err error) {
 	m := specForm().FindStringSubmatch(cmp.Or(spec, "postgres"))
@@ -208,7 +208,7 @@ func (s *Server) reason(said []byte) string {
 			for _, level := range wanted {
 				_, text, ok := strings.Cut(line, level)
 				if ok && strings.HasSuffix(text, "contains errors") {
-					wanted = []string{"LOG:"} // which error, stands before
+					wanted = []string{"LOG:"} // which error comes first
 				} else if ok {
 					return strings.TrimSpace(text)
 				}
@@ -256,7 +256,7 @@ func (s *Server) Down(ctx context.Context) error {
 	return nil
 }
 
-// lives says whether the process in the pid file is there; one that a crash left names none.
+// lives reports whether the process in the pid file is there; one that a crash left names none.
 func (s *Server) lives() bool {
 	b, err := os.ReadFile(filepath.Join(s.Data, "postmaster.pid"))
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *Server) lives() bool {
 	return pid > 1 && syscall.Kill(pid, 0) == nil
 }
 
-// Remove takes away what a killed process left under a name; nothing there is no error.
+// Remove removes what a killed process left under a name; if there is nothing that is no error.
 func Remove(ctx context.Context, name string) error {
 	if !nameForm().MatchString(name) {
 		return fmt.Errorf("%q is not a name for a server", name)

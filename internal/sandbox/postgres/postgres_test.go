@@ -68,7 +68,7 @@ func TestServer(t *testing.T) {
 	gone(t, s)
 }
 
-// TestRemove takes away what a killed process left, by its name.
+// TestRemove removes what a killed process left, by its name.
 func TestRemove(t *testing.T) {
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
 		lack.Of(t, "PostgreSQL is not installed: run script/setup")
@@ -88,7 +88,7 @@ func TestRemove(t *testing.T) {
 	if err := postgres.Remove(t.Context(), name); err != nil {
 		t.Errorf("nothing to remove: %v", err)
 	}
-	// What is there under the name, but nobody's server.
+	// What is there under the name, but is no server.
 	if err := os.WriteFile(s.Dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // shelf holds the servers of a test program that wait for the next test.
 var shelf struct {
 	mu   sync.Mutex
-	open bool // Main runs the tests, and ends what stands here
+	open bool // Main runs the tests, and ends the servers here
 	free map[string][]lendable
 }
 
@@ -55,8 +55,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Lend gives a test a server that is its alone until it ends, and that another test of the package may have had before: what
-// that one made is gone, schemas, accounts, global variables and what performance_schema noted of statements, but not what else the
+// Lend lends a test a server for itself until it ends, and that another test of the package may have had before: what
+// that one made is gone, schemas, accounts, global variables and what performance_schema noted of statements, but not the rest that the
 // server counts and logs. To start a server takes seconds of a processor; tests that need a fresh one, or break it, call Up. A server
 // whose test fails is not lent again.
 func Lend(t testing.TB, spec string, settings ...string) *sandbox.Node {
@@ -174,7 +174,7 @@ func (l *lent) clean() error {
 		if _, err = db.ExecContext(ctx, "CREATE DATABASE test"); err != nil {
 			return err
 		}
-		if err := l.reset(ctx, db); err != nil { // behind accounts: partial_revokes, for one, stays on while one needs it
+		if err := l.reset(ctx, db); err != nil { // after accounts: partial_revokes, for one, stays on while one needs it
 			return err
 		}
 		return l.forget(ctx, db)

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-// TestLend: whoever borrows a server finds it as it was made, whatever the test before did to it.
+// TestLend: a borrowed server is as it was made, whatever the test before did to it.
 func TestLend(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {

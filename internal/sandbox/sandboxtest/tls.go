@@ -17,7 +17,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// TLS makes a certificate and gives the settings by which a server of any kind uses it. With anyTLS as the tls parameter of its
+// TLS makes a certificate and returns the settings by which a server of any kind uses it. With anyTLS as the tls parameter of its
 // DSN a client takes whatever such a server can.
 func TLS(t testing.TB) (settings []string, anyTLS string) {
 	t.Helper()

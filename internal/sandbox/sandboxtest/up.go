@@ -20,7 +20,7 @@ import (
 const patience = 5 * time.Minute
 
 // plain lets InnoDB of MySQL make do without the kernel's asynchronous I/O: what a machine has of it (fs.aio-max-nr) is enough for
-// some 25 servers, and tests of several packages run at once. A test may set it otherwise.
+// some 25 servers, and tests of several packages run at the same time. A test may set it differently.
 func plain(specs, settings []string) []string {
 	if slices.ContainsFunc(specs, func(s string) bool { return strings.HasPrefix(s, "mysql") }) {
 		return append([]string{"innodb_use_native_aio=OFF"}, settings...)
@@ -86,7 +86,7 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// Postgres starts a PostgreSQL of its own and ends it with the test, which is skipped where PostgreSQL is not installed. It
+// Postgres starts a PostgreSQL server and ends it with the test, which is skipped if PostgreSQL is not installed. It
 // does not wait for its disk, unless settings ("name=value") say otherwise.
 func Postgres(t testing.TB, settings ...string) *postgres.Server {
 	t.Helper()

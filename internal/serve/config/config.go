@@ -1,4 +1,4 @@
-// Package config reads what is to be watched and how: flags, environment, the config file and the option file of the mysql
+// Package config reads what to watch and how: flags, environment, the config file and the option file of the mysql
 // clients.
 package config
 
@@ -44,7 +44,7 @@ type Server struct {
 	Protect *Protect `yaml:"protect,omitempty"` // how it is backed up and the like
 }
 
-// Named gives the server of that name, if there is one.
+// Named returns the server of that name, if there is one.
 func (c File) Named(name string) []Server {
 	for _, s := range c.Servers {
 		if name != "" && s.Name == name {
@@ -54,7 +54,7 @@ func (c File) Named(name string) []Server {
 	return nil
 }
 
-// Read reads a config file; "" gives an empty one. What is wrong with it is wrong use: fault.Usage.
+// Read reads a config file; "" gives an empty one. Errors in it are wrong use: fault.Usage.
 func Read(path string) (File, error) {
 	var c File
 	if path == "" {
@@ -93,7 +93,7 @@ func yamlProblem(err error, text []byte) string {
 		}
 		near, _ := strconv.Atoi(m[1]) // digits
 		for _, tab := range yamlTab().FindAllIndex(text, -1) {
-			if line := 1 + bytes.Count(text[:tab[0]], []byte("\n")); line >= near-1 && line <= near+1 { // elsewhere it may stand in a text
+			if line := 1 + bytes.Count(text[:tab[0]], []byte("\n")); line >= near-1 && line <= near+1 { // elsewhere it may be in a text
 				return fmt.Sprintf("line %d: it begins with a tab; YAML requires blanks", line)
 			}
 		}

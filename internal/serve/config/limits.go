@@ -9,28 +9,28 @@ import (
 
 // Limits bound what questions may cost Risso, so that watching goes first. A field that is zero has its default.
 type Limits struct {
-	Samples     int           // that one PromQL question may hold at once; default 3,000,000
+	Samples     int           // that one PromQL question may hold at a time; default 3,000,000
 	Series      int           // that one PromQL question may touch; default 50,000
 	Answer      int64         // bytes of one answer, before it is packed; default 64,000,000
 	Memory      int64         // bytes that all questions together may take, garbage included; default 200,000,000
 	Time        time.Duration // of working on one question; default 30 s
 	Write       time.Duration // of sending one answer; default 30 s
 	Body        time.Duration // of receiving the body of a request; default 30 s
-	AtOnce      int           // questions of one kind (charts, PromQL, statements) at once; default 2
+	AtOnce      int           // questions of one kind (charts, PromQL, statements) at the same time; default 2
 	Wait        time.Duration // for a place among them, before a question is refused with 503; default 5 s
 	Connections int           // that are open at once; default 512
 }
 
 // limitsConfig bounds what questions over HTTP may cost; what is left out has its default. docs/watch.md lists them.
 type limitsConfig struct {
-	Samples     int    `yaml:"samples,omitempty"`     // that one PromQL question may hold at once
+	Samples     int    `yaml:"samples,omitempty"`     // that one PromQL question may hold at a time
 	Series      int    `yaml:"series,omitempty"`      // that one PromQL question may touch
 	Answer      string `yaml:"answer,omitempty"`      // size of one answer, such as 64MB
 	Memory      string `yaml:"memory,omitempty"`      // of all questions together, such as 200MB
 	Time        string `yaml:"time,omitempty"`        // of working on one question, such as 30s
 	Write       string `yaml:"write,omitempty"`       // of sending one answer
 	Body        string `yaml:"body,omitempty"`        // of receiving the body of a request
-	AtOnce      int    `yaml:"at_once,omitempty"`     // questions of one kind at once
+	AtOnce      int    `yaml:"at_once,omitempty"`     // questions of one kind at the same time
 	Wait        string `yaml:"wait,omitempty"`        // for a place among them
 	Connections int    `yaml:"connections,omitempty"` // open at once
 }

@@ -24,7 +24,7 @@ type Protect struct {
 	Schedule     string    `yaml:"schedule,omitempty"`      // of backups, such as 'daily at 02:00'
 	Kind         string    `yaml:"kind,omitempty"`          // logical (the default) or physical
 	Retention    Retention `yaml:"retention,omitempty"`     // what is kept; nothing said: all
-	CopyTo       string    `yaml:"copy_to,omitempty"`       // a second place, copied to behind each backup
+	CopyTo       string    `yaml:"copy_to,omitempty"`       // a second place, copied to after each backup
 	Drill        string    `yaml:"drill,omitempty"`         // schedule
 	Verify       string    `yaml:"verify,omitempty"`        // schedule
 	Checksum     string    `yaml:"checksum,omitempty"`      // schedule, of a replica
@@ -33,7 +33,7 @@ type Protect struct {
 	MaxAge       string    `yaml:"max_age,omitempty"`       // how old the last backup may be, such as 26h; default: as the schedule says
 	EncryptTo    []string  `yaml:"encrypt_to,omitempty"`    // recipients (age1…) or files of them
 	IdentityFile string    `yaml:"identity_file,omitempty"` // to read what was encrypted: for drills, verify and copies
-	Trust        []string  `yaml:"trust,omitempty"`         // keys (ed25519:…) or files of them whose backups drills and verify read, beside Risso's own
+	Trust        []string  `yaml:"trust,omitempty"`         // keys (ed25519:…) or files of them whose backups drills and verify read, besides Risso's own
 	Unsigned     bool      `yaml:"allow_unsigned,omitempty"`
 	Threads      int       `yaml:"threads,omitempty"`
 	MaxLag       string    `yaml:"max_lag,omitempty"`             // the backup waits while a replica is further behind
@@ -50,7 +50,7 @@ type Retention struct {
 	Yearly  int `yaml:"keep_yearly,omitempty"`
 }
 
-// Any says whether anything is to be kept by rule; else all is kept.
+// Any reports whether anything is kept by rule; else all is kept.
 func (r Retention) Any() bool { return r != Retention{} }
 
 // Policy is what data/repo reads.
@@ -212,7 +212,7 @@ func (c *Protection) Sessions() int {
 	return 2
 }
 
-// Limits are what the server bears.
+// Limits are what the server can take.
 func (c *Protection) Limits() throttle.Limits {
 	return throttle.Limits{MaxLag: c.maxLag, MaxThreadsRunning: c.MaxRunning, MaxRate: c.RateLimit, Own: c.Sessions() + 1}
 }

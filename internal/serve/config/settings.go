@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/home"
 )
 
-// DefaultListen is where the page is when nothing else is said.
+// DefaultListen is the default address of the page.
 const DefaultListen = "127.0.0.1:8306"
 
 // Flags are what was given on the command line of risso serve.

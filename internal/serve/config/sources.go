@@ -18,7 +18,7 @@ type Sources struct {
 // ErrNoServer is when neither flags nor files name a server to watch.
 var ErrNoServer = errors.New("no server to watch")
 
-// Resolve gives the config file and the servers to watch.
+// Resolve returns the config file and the servers to watch.
 func (f Sources) Resolve() (File, []Watched, error) {
 	c, err := Read(f.ConfigFile)
 	if err != nil || f.HostOnly {

@@ -18,7 +18,7 @@ type Statements struct {
 	Redact       bool
 }
 
-// AnyStatements says whether the statements of some server are asked for by the config file.
+// AnyStatements reports whether the statements of some server are asked for by the config file.
 func (s Settings) AnyStatements() bool {
 	for _, srv := range s.Servers {
 		if srv.Statements != "" && srv.Statements != string(history.Off) {

@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// catalogue notes what lies at a server's place: its backups, and what drills found of them. What was pruned is forgotten;
+// catalogue notes what is at a server's place: its backups, and what drills found of them. What was pruned is forgotten;
 // when the place cannot be read, or holds no repository any more, what was known of it stays known.
 func (p *Guard) catalogue(ctx context.Context, s config.Watched) error {
 	place := s.Protect.Place
@@ -51,7 +51,7 @@ func (p *Guard) catalogue(ctx context.Context, s config.Watched) error {
 		case !e.Whole:
 		case e.Err != nil && strangers[e.ID] == "":
 			all, damaged = append(all, e.ID), errors.Join(damaged, e.Err)
-		case hollow[e.ID] == "" && strangers[e.ID] == "": // others protect nobody
+		case hollow[e.ID] == "" && strangers[e.ID] == "": // others protect nothing
 			all = append(all, e.ID)
 		}
 	}
@@ -173,7 +173,7 @@ func (p *Guard) retention(ctx context.Context, r *repo.Repo, s config.Watched) e
 	return nil
 }
 
-// isOf says whether a backup is of a server. Several servers may share a place, and somebody may have called one by its
+// isOf reports whether a backup is of a server. Several servers may share a place, and somebody may have called one by its
 // address.
 func (p *Guard) isOf(h repo.Header, s config.Watched) bool {
 	if h.Server.Name == s.Instance.Name || h.Server.Name == s.Instance.Address {
@@ -183,7 +183,7 @@ func (p *Guard) isOf(h repo.Header, s config.Watched) bool {
 	if id == "" || id != h.Server.Identity {
 		return false
 	}
-	// Two MariaDB may have the same number: then only the name tells them apart.
+	// Two MariaDB may have the same number: then only the name distinguishes them.
 	return !slices.ContainsFunc(p.list(), func(o config.Watched) bool {
 		return o.Instance.ID != s.Instance.ID && (p.identity(o.Instance.ID) == id || o.Instance.Name == h.Server.Name)
 	})

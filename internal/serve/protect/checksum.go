@@ -54,7 +54,7 @@ func (p *Guard) checksumTask(s config.Watched) jobs.Task {
 // compared sums up what a job found.
 type compared struct {
 	definition string   // the first difference of a table's definition
-	bad, open  []string // tables that differ, or of which not all could be told, with what was found
+	bad, open  []string // tables that differ, or of which not all could be determined, with what was found
 	unknown    int      // of the open those that were not compared, other than by their rows' changing
 }
 

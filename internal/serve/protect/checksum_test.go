@@ -107,7 +107,7 @@ func (c *checksumJob) run(primary mysql.Target) {
 	}
 }
 
-// runs waits until so many runs have ended, and gives the last.
+// runs waits until so many runs have ended, and returns the last.
 func (c *checksumJob) runs(n int) state.Run {
 	c.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -121,7 +121,7 @@ func (c *checksumJob) runs(n int) state.Run {
 	}
 }
 
-// findings are what the page says of the server.
+// findings are what the page says about the server.
 func (c *checksumJob) findings() string {
 	c.Helper()
 	list, err := c.facts.Protections(c.Context())
@@ -135,7 +135,7 @@ func (c *checksumJob) findings() string {
 	return words
 }
 
-// TestChecksumJob runs checksums by schedule beside a replica that is equal, differs in one row, and stands still.
+// TestChecksumJob runs checksums by schedule with a replica that is equal, differs in one row, and is stopped.
 func TestChecksumJob(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestChecksumJob(t *testing.T) {
 	}
 }
 
-// What could not be told is not called equal, and not called different.
+// What is unknown is not called equal, and not called different.
 func TestCompared(t *testing.T) {
 	on := func(v checksum.Verdict) checksum.Table {
 		return checksum.Table{Schema: "s", Name: "t", On: []checksum.On{{Server: "r", Verdict: v}}}

@@ -21,7 +21,7 @@ import (
 )
 
 // TestServeWithoutIdentity: a server that serves without an identity knows by their signatures which backups drills elsewhere proved, and says that
-// it does not know of a proof that nobody signed; and that the newest backup is damaged.
+// it does not know about an unsigned proof; and that the newest backup is damaged.
 func TestServeWithoutIdentity(t *testing.T) {
 	who, err := age.GenerateX25519Identity()
 	if err != nil {

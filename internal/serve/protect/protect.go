@@ -24,7 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/watch/live"
 )
 
-// Guard is the part of risso serve that protects servers: jobs, the catalogue of what lies at their places, and the
+// Guard is the part of risso serve that protects servers: jobs, the catalogue of what is at their places, and the
 // verdicts on them.
 type Guard struct {
 	facts   *state.Store
@@ -48,8 +48,8 @@ type Guard struct {
 const (
 	judgeEvery     = 10 * time.Second
 	catalogueEvery = 10 * time.Minute
-	catalogueLimit = 2 * time.Minute // of one look at one place
-	toldAgainAfter = 24 * time.Hour  // what stands in the list of events is not told again at each start before
+	catalogueLimit = 2 * time.Minute // of one read of one place
+	toldAgainAfter = 24 * time.Hour  // what is in the list of events is not reported again at each start before
 )
 
 // New makes the part from what is configured. Without any protection it does nothing but judge.
@@ -108,7 +108,7 @@ func (p *Guard) Replace(ctx context.Context, list []config.Watched) error {
 	return nil
 }
 
-// list gives the protected servers.
+// list returns the protected servers.
 func (p *Guard) list() []config.Watched {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +177,7 @@ func (p *Guard) readSince(ctx context.Context) error {
 	return nil
 }
 
-// done takes the end of a run: what lies at the server's place may have changed. A look that is lost comes with the next of all.
+// done takes the end of a run: what is at the server's place may have changed. A look that is lost comes with the next of all.
 func (p *Guard) done(r state.Run) {
 	if r.Kind == state.JobMirror {
 		return
@@ -188,7 +188,7 @@ func (p *Guard) done(r state.Run) {
 	}
 }
 
-// server gives the protected server of an instance.
+// server returns the protected server of an instance.
 func (p *Guard) server(instance string) (config.Watched, bool) {
 	list := p.list()
 	i := slices.IndexFunc(list, func(s config.Watched) bool { return s.Instance.ID == instance })
@@ -198,7 +198,7 @@ func (p *Guard) server(instance string) (config.Watched, bool) {
 	return list[i], true
 }
 
-// Want says how an instance is to be protected; nil: nothing is configured for it.
+// Want says how an instance should be protected; nil: nothing is configured for it.
 func (p *Guard) Want(instance string) *verdict.Want {
 	s, ok := p.server(instance)
 	if !ok {
@@ -221,14 +221,14 @@ func (p *Guard) Plan(instance string) Plan {
 	return Plan{Place: c.Place, CopyTo: c.CopyTo, Kind: cmp.Or(c.Kind, "logical"), Retention: c.Retention.Words(), Encrypted: len(c.EncryptTo) > 0, Mirror: c.Mirror}
 }
 
-// Kept says of each backup of an instance, by place and ID, why retention keeps it; nil where nothing is configured.
+// Kept says about each backup of an instance, by place and ID, why retention keeps it; nil if nothing is configured.
 func (p *Guard) Kept(_ context.Context, instance string) map[BackupKey]Kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.kept[instance]
 }
 
-// Running gives the jobs that run.
+// Running returns the jobs that run.
 func (p *Guard) Running() []jobs.Progress { return p.runner.Running() }
 
 // Start starts a job now; by names who asked for it.
@@ -297,7 +297,7 @@ func (p *Guard) judge(ctx context.Context, before map[string]verdict.Verdict, no
 	return nil
 }
 
-// toldLately says whether an event stands in the list already: Risso was started anew since.
+// toldLately reports whether an event is in the list already: Risso was restarted since.
 func (p *Guard) toldLately(ctx context.Context, e fleet.Event) bool {
 	list, err := p.facts.Events(ctx, state.EventQuery{Instances: []string{e.Instance}, Kinds: []fleet.EventKind{e.Kind}, From: e.Time.Add(-toldAgainAfter)})
 	return err == nil && slices.ContainsFunc(list, func(o fleet.Event) bool { return o.Subject == e.Subject && o.Severity == e.Severity })
@@ -326,8 +326,8 @@ func (p *Guard) sweep(ctx context.Context) {
 	}
 }
 
-// catalogues looks at what lies at the places: at the start and every now and then at all, for a backup may be made by hand
-// and from elsewhere; behind a job at its server's.
+// catalogues reads what is at the places: at the start and every now and then at all, because a backup may be made by hand
+// and from elsewhere; after a job at its server's.
 func (p *Guard) catalogues(ctx context.Context) {
 	tick := time.NewTicker(catalogueEvery)
 	defer tick.Stop()

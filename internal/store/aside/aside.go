@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Damage tells of a file that could not be used and was moved aside.
+// Damage reports a file that could not be used and was moved aside.
 type Damage struct {
 	MovedTo string // where it is now
 	Reason  string
 }
 
-// Move renames a file to path.damaged-TIME and tells the new name. Files that belong to it, path with each suffix
-// behind it, move along where they exist. A name that is taken gets a number.
+// Move renames a file to path.damaged-TIME and returns the new name. Files that belong to it, path with each suffix
+// appended, are renamed too if they exist. A name that is taken gets a number.
 func Move(path string, now time.Time, suffixes ...string) (string, error) {
 	name := path + ".damaged-" + now.UTC().Format("20060102T150405Z")
 	to := name

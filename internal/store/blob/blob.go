@@ -21,7 +21,7 @@ var ErrExists = errors.New("there is one already")
 // errDamagedUpload says that a server keeps something else than what it was sent.
 var errDamagedUpload = errors.New("the server did not store what it was sent")
 
-// Info describes a blob. List leaves nothing out of it, so nobody has to ask for each one.
+// Info describes a blob. List leaves nothing out of it, so there is no need to ask for each one.
 type Info struct {
 	Name     string
 	Size     int64     // bytes
@@ -32,11 +32,11 @@ type Info struct {
 type PutOptions struct {
 	// Resume lets an interrupted Put of the same name go on where it was cut, where the place can (S3: finished parts
 	// are not sent again). The caller promises that the bytes of a name never change. What was sent before is compared
-	// with the bytes at hand, by hash, before it is used.
+	// with the given bytes, by hash, before it is used.
 	Resume bool
-	// Fresh lets Put fail with ErrExists where there is a blob of that name, in one step: of several who put one at the same time
-	// one wins, and after a broken connection it may be the caller that it speaks of. The blob fits into one request. A place that
-	// knows no such step (S3 without If-None-Match, a file system without links) is asked beforehand.
+	// Fresh makes Put fail with ErrExists if there is a blob of that name, atomically: of several that put one at the same time
+	// one wins, and after a broken connection the existing blob may be the caller's own. The blob fits into one request. A place that
+	// has no such operation (S3 without If-None-Match, a file system without links) is asked first.
 	Fresh bool
 }
 
@@ -48,18 +48,18 @@ type Store interface {
 	// r need not say its size. If it is an io.ReaderAt with a Size (bytes.Reader, io.SectionReader), it is read from
 	// there without a copy in memory, again when the network makes that necessary.
 	Put(ctx context.Context, name string, r io.Reader, o PutOptions) (Info, error)
-	// Get reads length bytes from offset on; a negative length means to the end. Where the blob ends earlier, so does the
-	// reader, without an error. A connection that breaks on the way is made anew and reading goes on.
+	// Get reads length bytes from offset on; a negative length means to the end. If the blob ends earlier, so does the
+	// reader, without an error. A connection that breaks is reopened and reading goes on.
 	Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 	// Stat describes one blob.
 	Stat(ctx context.Context, name string) (Info, error)
-	// List gives all blobs whose names begin with prefix ("" for all), in the order of the bytes of their names, as they
-	// come: the list is never whole in memory. It gives no blob that is only half there. After an error it ends.
+	// List returns all blobs whose names begin with prefix ("" for all), in the order of the bytes of their names, as they
+	// come: the list is never whole in memory. It lists no blob that is only half there. After an error it ends.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	// Delete takes a blob away. One that is not there is no error, so it may be repeated.
 	Delete(ctx context.Context, name string) error
-	// Leftovers gives what uploads that began before a time have left without a name, for instance of a killed process.
-	// They cost room and money, and Discard takes one away. An upload that still runs is cut by that: choose the time well.
+	// Leftovers lists what uploads that began before a time have left without a name, for instance of a killed process.
+	// They cost space and money, and Discard removes one. An upload that still runs is cut by that: choose the time well.
 	Leftovers(ctx context.Context, before time.Time) iter.Seq2[Leftover, error]
 	Discard(ctx context.Context, l Leftover) error
 	// Place is where this is, as Open reads it, without secrets.
@@ -113,7 +113,7 @@ type sized interface {
 	Size() int64
 }
 
-// again gives a source that can be read more than once, from where r stands; nil when r cannot.
+// again returns a source that can be read more than once, from where r is; nil if r cannot.
 func again(r io.Reader) *io.SectionReader {
 	s, ok := r.(sized)
 	if !ok {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestS3Faults: what passes is tried again and the blob is whole; what does not is told, and no blob is there.
+// TestS3Faults: what is temporary is tried again and the blob is whole; what is not is reported, and there is no blob.
 func TestS3Faults(t *testing.T) {
 	server := blobtest.S3(t)
 	big, small := blobtest.Bytes(1, 3*part+100), blobtest.Bytes(2, 3000)
@@ -46,7 +46,7 @@ func TestS3Faults(t *testing.T) {
 		content  []byte
 		stream   bool
 		patience time.Duration
-		wrong    string // part of the error that Put gives; "" for none
+		wrong    string // part of the error that Put returns; "" for none
 	}{
 		{name: "500 to a small blob", kind: "put", times: 3, disturb: pass(blobtest.Broken), content: small},
 		{name: "500 to a part", kind: "put part", times: 3, disturb: pass(blobtest.Broken), content: big},
@@ -167,7 +167,7 @@ func s3Reading(t *testing.T, server *blobtest.S3Server, big []byte) {
 	if _, err := io.Copy(io.Discard, r); err == nil {
 		t.Error("half of one blob and half of another were given as one")
 	}
-	// A server that says no: at once, not after minutes.
+	// A server that refuses: reported immediately, not after minutes.
 	proxy.Disturb(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusForbidden) })
 	began := time.Now()
 	if _, err := s.Put(t.Context(), "data/y", bytes.NewReader(nil), blob.PutOptions{}); err == nil || time.Since(began) > 20*time.Second {
@@ -258,7 +258,7 @@ func TestS3ResumeOther(t *testing.T) {
 	}
 }
 
-// TestSFTPFaults: a connection that breaks again and again is made anew; nothing is lost, and what does not pass is told.
+// TestSFTPFaults: a connection that breaks again and again is reopened; nothing is lost, and what is permanent is reported.
 func TestSFTPFaults(t *testing.T) {
 	server := blobtest.SFTP(t)
 	proxy := blobtest.NewTCPProxy(t, server.Addr)
@@ -308,7 +308,7 @@ func TestSFTPFaults(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a disk that is full is told, and leaves nothing behind.
+// TestFullDisk: a full disk is reported, and nothing is left behind.
 func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -49,7 +49,7 @@ func (f *folder) path(name string) (string, error) {
 	return filepath.Join(f.dir, filepath.FromSlash(name)), nil
 }
 
-// Put writes a file without a name of its own into the blob's folder, syncs it, renames it and syncs the folder.
+// Put writes a file without a name into the blob's folder, syncs it, renames it and syncs the folder.
 func (f *folder) Put(ctx context.Context, name string, r io.Reader, o PutOptions) (Info, error) {
 	path, err := f.path(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func (f *folder) put(ctx context.Context, path string, r io.Reader, fresh bool) 
 	return Info{Size: n, Modified: st.ModTime()}, syncFolder(dir)
 }
 
-// publish gives a file its name. A link fails where there is one, in one step; a file system that knows no links is asked beforehand.
+// publish gives a file its name. A link fails if the name exists, atomically; a file system without links is asked first.
 func publish(tmp, path string, fresh bool) error {
 	if !fresh {
 		return os.Rename(tmp, path)
@@ -119,7 +119,7 @@ func publish(tmp, path string, fresh bool) error {
 	return err
 }
 
-// copyTo writes what r gives, in large pieces: each costs a call of the system, and Go's scheduler another thread.
+// copyTo writes what r returns, in large pieces: each costs a call of the system, and Go's scheduler another thread.
 func copyTo(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
 	if all, ok := r.(io.WriterTo); ok {
 		return all.WriteTo(writer{ctx, f})
@@ -146,7 +146,7 @@ func (f *folder) makeDir(dir string) error {
 		if err := f.makeDir(parent); err != nil {
 			return err
 		}
-		// What a backup holds is for its owner alone.
+		// The content of a backup is for its owner alone.
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -184,7 +184,7 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// notFound gives the store's own error for a file that is not there. A folder is no blob.
+// notFound returns the store's own error for a file that is not there. A folder is no blob.
 func notFound(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrNotFound
@@ -285,7 +285,7 @@ func (f *folder) Discard(_ context.Context, l Leftover) error {
 	return fail("discard", f.dir, l.Name, ignoreNotExist(os.Remove(path)))
 }
 
-// readDir gives what is in a folder of the store.
+// readDir returns what is in a folder of the store.
 func (f *folder) readDir(_ context.Context, dir string) ([]entry, error) {
 	list, err := os.ReadDir(filepath.Join(f.dir, filepath.FromSlash(dir)))
 	if err != nil {
@@ -299,7 +299,7 @@ func (f *folder) readDir(_ context.Context, dir string) ([]entry, error) {
 		}
 		st, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone meanwhile
+			continue // removed in the meantime
 		}
 		if err != nil {
 			return nil, err

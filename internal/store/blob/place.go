@@ -18,11 +18,11 @@ type Options struct {
 	// Patience is how long an operation is tried again when the cause may pass: the server is busy (500, 503, SlowDown),
 	// the connection broke, the host is away. 0 means 3 minutes; negative means one try.
 	Patience time.Duration
-	// Idle is how long a connection may stand still before it is taken for dead. 0 means a minute.
+	// Idle is how long a connection may be idle before it is considered dead. 0 means a minute.
 	Idle time.Duration
-	// Notice is told of each failed try that is followed by another. It may be called from several goroutines.
+	// Notice is called for each failed try that is followed by another. It may be called from several goroutines.
 	Notice func(op string, err error, wait time.Duration)
-	// PartSize is how much of a blob S3 gets at once, in bytes, at least 5 MiB; 0 means 8 MiB. See s3parts.go.
+	// PartSize is how much of a blob S3 gets at a time, in bytes, at least 5 MiB; 0 means 8 MiB. See s3parts.go.
 	PartSize int64
 }
 
@@ -57,8 +57,8 @@ func (e *PlaceError) ExitCode() int { return 2 }
 // Forms are the places that Open knows, for the help of commands.
 const Forms = `DIR | s3://BUCKET/PREFIX?endpoint=HOST&region=REGION | sftp://USER@HOST:PORT/DIR`
 
-// Open opens a place. It makes nothing there: a folder is made by the first Put, a bucket has to exist. A place that
-// cannot be read is a *PlaceError; one that cannot be reached is another error, told soon whatever Patience says.
+// Open opens a place. It creates nothing there: a folder is created by the first Put, a bucket must exist. A place that
+// cannot be read is a *PlaceError; one that cannot be reached is another error, returned soon whatever Patience says.
 //
 //	DIR or file:///DIR       a folder of this machine
 //	s3://BUCKET/PREFIX?…     see s3Params
@@ -132,7 +132,7 @@ func plainURLError(err error) string {
 }
 
 // redact takes out what may be a password: all between the first colon of the user's part and the @.
-// An @ behind the question mark is one too many: all of that is left out.
+// An @ after the question mark is one too many: all of that is left out.
 func redact(place string) string {
 	if before, question, ok := strings.Cut(place, "?"); ok && strings.Contains(question, "@") {
 		place = before + "?…"
@@ -379,7 +379,7 @@ func sftpPlace(u *url.URL) (sftpConfig, error) {
 	return c, nil
 }
 
-// homeFile is a file below the user's home, "" when nobody knows where that is.
+// homeFile is a file below the user's home, "" if that is unknown.
 func homeFile(parts ...string) string {
 	home, err := os.UserHomeDir()
 	if err != nil {

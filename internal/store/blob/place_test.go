@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
-// TestPlaces: a place that cannot be read as one is wrong use, said at once, and never with a secret in it.
+// TestPlaces: a place that cannot be read as one is wrong use, reported immediately, and never with a secret in it.
 func TestPlaces(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -53,7 +53,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestAway: what cannot be reached, or is not what it should be, is told soon, with what to do.
+// TestAway: what cannot be reached, or is not what it should be, is reported soon, with what to do.
 func TestAway(t *testing.T) {
 	s3, sftp := blobtest.S3(t), blobtest.SFTP(t)
 	other := blobtest.SFTP(t)
@@ -92,7 +92,7 @@ func TestAway(t *testing.T) {
 }
 
 // TestS3Headers: encryption, tags and class are asked for with every object, small or in parts, and the keys of SSE-C with
-// every reading. versitygw itself does not encrypt, so the requests are looked at.
+// every read. versitygw itself does not encrypt, so the requests are inspected.
 func TestS3Headers(t *testing.T) {
 	server := blobtest.S3(t)
 	for name, c := range map[string]struct {
@@ -123,7 +123,7 @@ func TestS3Headers(t *testing.T) {
 	}
 }
 
-// TestS3TLS: a server with a certificate of its own is trusted by ca-file only, and SSE-C works over it.
+// TestS3TLS: a server with its own certificate is trusted by ca-file only, and SSE-C works over it.
 func TestS3TLS(t *testing.T) {
 	server := blobtest.S3TLS(t)
 	place := server.Place(t, "secure", "x")

@@ -20,8 +20,8 @@ type retry struct {
 	notice   func(op string, err error, wait time.Duration)
 }
 
-// The pauses between tries: the first, doubled each time, up to the last. Half of each is drawn, so that many workers that
-// were sent away at once do not come back at once.
+// The pauses between tries: the first, doubled each time, up to the last. Half of each is random, so that many workers that
+// were rejected together do not come back together.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 10 * time.Second
@@ -66,7 +66,7 @@ func (r retry) do(ctx context.Context, op string, passes func(error) bool, try f
 	}
 }
 
-// networkPasses says whether an error of a connection may be gone at the next try. What is wrong with names,
+// networkPasses reports whether an error of a connection may be gone at the next try. What is wrong with names,
 // certificates and addresses stays wrong.
 func networkPasses(err error) bool {
 	var dns *net.DNSError
@@ -85,13 +85,13 @@ func networkPasses(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// resuming reads on after a connection broke: it opens the rest anew.
+// resuming reads on after a connection broke: it reopens the rest.
 type resuming struct {
 	ctx    context.Context
 	retry  retry
 	op     string
 	passes func(error) bool
-	// open gives the bytes from an offset on and how many they will be.
+	// open returns the bytes from an offset on and how many they will be.
 	open func(ctx context.Context, offset int64) (io.ReadCloser, int64, error)
 	at   int64 // of the blob
 	left int64
@@ -101,7 +101,7 @@ type resuming struct {
 	closed bool
 }
 
-// newResuming opens the first piece, so that a blob that is not there is told at once.
+// newResuming opens the first piece, so that a missing blob is reported immediately.
 func newResuming(ctx context.Context, r *resuming, offset int64) (*resuming, error) {
 	r.ctx, r.at = ctx, offset
 	err := r.retry.do(ctx, r.op, r.passes, func(ctx context.Context) (err error) {
@@ -211,7 +211,7 @@ func (c idleConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write also gives the reader time: while much is sent, nothing need come.
+// Write also extends the reader's time: while much is sent, nothing need come.
 func (c idleConn) Write(p []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.idle)); err != nil {
 		return 0, err

@@ -97,7 +97,7 @@ func openS3(ctx context.Context, c s3Config, o Options) (Store, error) {
 	return s, nil
 }
 
-// check asks for the bucket, so that a wrong place is told before work begins.
+// check asks for the bucket, so that a wrong place is reported before work begins.
 func (s *s3) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTime+10*time.Second, fmt.Errorf("no answer in %s", openTime+10*time.Second))
 	defer cancel()
@@ -117,7 +117,7 @@ func (s *s3) check(ctx context.Context) error {
 	return nil
 }
 
-// serverSide is the encryption that is asked of S3.
+// serverSide is the encryption requested from S3.
 func (c s3Config) serverSide() (encrypt.ServerSide, error) {
 	switch c.sse {
 	case "s3":
@@ -166,8 +166,8 @@ func (s *s3) Close() error {
 	return nil
 }
 
-// s3Passes says whether an error may be gone at the next try. The codes are those of
-// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html that name a moment, not a mistake; the digests
+// s3Passes reports whether an error may be gone at the next try. The codes are those of
+// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html that are temporary, not a mistake; the digests
 // are wrong when a bit flipped on the way.
 func s3Passes(err error) bool {
 	var e minio.ErrorResponse
@@ -257,7 +257,7 @@ func (s *s3) Get(ctx context.Context, name string, offset, length int64) (io.Rea
 		}
 		body, info, _, err := s.core.GetObject(ctx, s.c.bucket, key, o)
 		if s3Is(err, "InvalidRange") && etag == "" {
-			return io.NopCloser(bytes.NewReader(nil)), 0, nil // it begins behind the end
+			return io.NopCloser(bytes.NewReader(nil)), 0, nil // it begins after the end
 		}
 		if err != nil {
 			return nil, 0, err
@@ -339,7 +339,7 @@ func (s *s3) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	}
 }
 
-// Leftovers are uploads in parts that nobody completed. S3 keeps their parts, and charges for them, until they are aborted.
+// Leftovers are uploads in parts that were never completed. S3 keeps their parts, and charges for them, until they are aborted.
 func (s *s3) Leftovers(ctx context.Context, before time.Time) iter.Seq2[Leftover, error] {
 	return func(yield func(Leftover, error) bool) {
 		err := s.uploads(ctx, s.c.prefix, func(u minio.ObjectMultipartInfo) bool {
@@ -355,7 +355,7 @@ func (s *s3) Leftovers(ctx context.Context, before time.Time) iter.Seq2[Leftover
 	}
 }
 
-// uploads gives the unfinished uploads of keys with a prefix.
+// uploads passes the unfinished uploads of keys with a prefix to give.
 func (s *s3) uploads(ctx context.Context, prefix string, give func(minio.ObjectMultipartInfo) bool) error {
 	key, id := "", ""
 	for {

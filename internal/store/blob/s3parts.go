@@ -24,7 +24,7 @@ const (
 	maxParts = 10000
 )
 
-// How many parts of one blob travel at once: of a source that can be read again, and of a stream, whose parts have to be in
+// How many parts of one blob are sent at the same time: of a source that can be read again, and of a stream, whose parts have to be in
 // memory while another one fills.
 const (
 	partsInFlight       = 3
@@ -44,7 +44,7 @@ type part struct {
 	free   func() // gives the buffer back
 }
 
-// sum reads a part once and fills its hash in. With md5 it gives that hash too, in hex.
+// sum reads a part once and fills its hash in. With md5 it returns that hash too, in hex.
 func (p *part) sum(withMD5 bool) (string, error) {
 	h, m := sha256.New(), md5.New()
 	var w io.Writer = h
@@ -65,7 +65,7 @@ func (p *part) sum(withMD5 bool) (string, error) {
 }
 
 // send hands the body from its beginning to one try. When the server answers early, the library goes on reading the body
-// although the try has ended; from then on it gets nothing, for the bytes may be used for something else.
+// although the try has ended; from then on it gets nothing, because the bytes may be used for something else.
 func (p *part) send(try func(io.Reader) error) error {
 	b := &lent{r: io.NewSectionReader(p.body, 0, p.body.Size())}
 	defer b.takeBack()
@@ -120,7 +120,7 @@ func (s *s3) Put(ctx context.Context, name string, r io.Reader, o PutOptions) (I
 	return Info{Name: name, Size: size, Modified: time.Now()}, nil
 }
 
-// parts cuts a source: what it returns gives part after part, and whether it was the last one.
+// parts cuts a source: what it returns yields part after part, and whether it was the last one.
 func (s *s3) parts(ctx context.Context, r io.Reader) func() (*part, bool, error) {
 	if src := again(r); src != nil {
 		n, at := 0, int64(0)
@@ -184,7 +184,7 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// readFull reads up to n bytes into b, which grows as they come. At the end of the stream it gives io.EOF with what was left.
+// readFull reads up to n bytes into b, which grows as they come. At the end of the stream it returns io.EOF with what was left.
 func readFull(r io.Reader, b []byte, n int64) ([]byte, error) {
 	for int64(len(b)) < n {
 		if len(b) == cap(b) {
@@ -240,7 +240,7 @@ func (s *s3) putWhole(ctx context.Context, key, name string, p *part, fresh bool
 	}
 	options := s.options(name)
 	if fresh {
-		// A server that does not know the header does as if it were not there, so it is asked beforehand, too.
+		// A server that does not know the header ignores it, so it is asked first, too.
 		if _, err := s.Stat(ctx, name); !errors.Is(err, ErrNotFound) {
 			return cmp.Or(err, ErrExists)
 		}
@@ -349,7 +349,7 @@ func (u *upload) listed(ctx context.Context) (map[int]minio.ObjectPart, error) {
 	}
 }
 
-// send sends the parts, some at once.
+// send sends the parts, some at the same time.
 func (u *upload) send(ctx context.Context, first *part, next func() (*part, bool, error)) (size int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -435,7 +435,7 @@ func (u *upload) transmit(ctx context.Context, p *part) (etag string, err error)
 	return etag, err
 }
 
-// complete makes the object of its parts, and looks whether it is as long as what was sent.
+// complete makes the object of its parts, and checks whether it is as long as what was sent.
 func (u *upload) complete(ctx context.Context, size int64) error {
 	err := u.tryComplete(ctx)
 	if s3Is(err, "InvalidPart", "InvalidPartOrder") {

@@ -18,7 +18,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// sftpStore keeps each blob as a file on another host. It has one connection, made anew when it breaks.
+// sftpStore keeps each blob as a file on another host. It has one connection, which is reopened when it breaks.
 type sftpStore struct {
 	c     sftpConfig
 	idle  time.Duration
@@ -30,7 +30,7 @@ type sftpStore struct {
 	made   map[string]bool // folders that are there
 }
 
-// sftpBlock is how much of a blob is sent or asked for at once; it is in memory until the host has confirmed it.
+// sftpBlock is how much of a blob is sent or requested at a time; it is in memory until the host has confirmed it.
 const sftpBlock = 2 << 20
 
 func openSFTP(ctx context.Context, c sftpConfig, o Options) (Store, error) {
@@ -65,7 +65,7 @@ func (s *sftpStore) Close() error {
 	return nil
 }
 
-// current is the connection, made where there is none.
+// current is the connection, made if there is none.
 func (s *sftpStore) current(ctx context.Context) (*sftpConn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +92,8 @@ func (s *sftpStore) drop(c *sftpConn) {
 	}
 }
 
-// do asks the host. When ctx ends meanwhile the connection is closed, for the protocol has no other way to end a question;
-// others who use it make a new one.
+// do asks the host. When ctx ends in the meantime the connection is closed, because the protocol has no other way to cancel a request;
+// its other users open a new one.
 func (s *sftpStore) do(ctx context.Context, op string, ask func(*sftp.Client) error) error {
 	return s.retry.do(ctx, op, sftpPasses, func(ctx context.Context) error {
 		return s.once(ctx, ask)
@@ -114,7 +114,7 @@ func (s *sftpStore) once(ctx context.Context, ask func(*sftp.Client) error) erro
 	return sftpExplain(err)
 }
 
-// sftpPasses says whether an error may be gone at the next try: that is so for broken connections.
+// sftpPasses reports whether an error may be gone at the next try: that is so for broken connections.
 func sftpPasses(err error) bool {
 	return errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, sftp.ErrSSHFxNoConnection) || networkPasses(err)
 }
@@ -167,7 +167,7 @@ type sftpWriter struct {
 	made bool
 }
 
-// open gives the file on this connection.
+// open returns the file on this connection.
 func (w *sftpWriter) open(c *sftp.Client) (*sftp.File, error) {
 	if w.file != nil && w.conn == c {
 		return w.file, nil
@@ -186,7 +186,7 @@ func (w *sftpWriter) open(c *sftp.Client) (*sftp.File, error) {
 		return nil, err
 	}
 	if !w.made {
-		// What a backup holds is for its owner alone.
+		// The content of a backup is for its owner alone.
 		if err := f.Chmod(0o600); err != nil {
 			f.Close()
 			return nil, err
@@ -224,7 +224,7 @@ func (w *sftpWriter) copy(r io.Reader) error {
 	}
 }
 
-// publish makes the file safe against a loss of power, where the host can, and gives it its name in one step.
+// publish makes the file safe against a loss of power, if the host can, and gives it its name atomically.
 func (w *sftpWriter) publish(to string, fresh bool) error {
 	renamed := false
 	return w.s.do(w.ctx, w.op, func(c *sftp.Client) error {
@@ -283,15 +283,15 @@ func rename(c *sftp.Client, from, to string) error {
 	return c.Rename(from, to)
 }
 
-// name gives a file a name that there is not yet, in one step: by OpenSSH's extension for links, else by plain SFTP's rename,
-// which fails where there is one.
+// name gives a file a name that does not exist yet, atomically: by OpenSSH's extension for links, else by plain SFTP's rename,
+// which fails if it exists.
 func name(c *sftp.Client, from, to string) error {
 	var err error
 	if _, ok := c.HasExtension("hardlink@openssh.com"); ok {
 		if err = c.Link(from, to); err == nil {
 			return c.Remove(from)
 		}
-	} else if _, err = c.Stat(to); errors.Is(err, fs.ErrNotExist) { // some hosts replace all the same
+	} else if _, err = c.Stat(to); errors.Is(err, fs.ErrNotExist) { // some hosts replace nevertheless
 		if err = c.Rename(from, to); err == nil {
 			return nil
 		}
@@ -400,7 +400,7 @@ func (s *sftpStore) Get(ctx context.Context, name string, offset, length int64) 
 	return r, nil
 }
 
-// sftpReader reads a file in blocks, for each of which several requests travel at once.
+// sftpReader reads a file in blocks, for each of which several requests are sent at the same time.
 type sftpReader struct {
 	s       *sftpStore
 	ctx     context.Context
@@ -525,7 +525,7 @@ func (s *sftpStore) Discard(ctx context.Context, l Leftover) error {
 	}))
 }
 
-// readDir gives what is in a folder of the store.
+// readDir returns what is in a folder of the store.
 func (s *sftpStore) readDir(ctx context.Context, dir string) ([]entry, error) {
 	var list []fs.FileInfo
 	err := s.do(ctx, "list "+dir, func(c *sftp.Client) (err error) {

@@ -30,7 +30,7 @@ type sftpConn struct {
 	once   sync.Once
 }
 
-// close ends the connection at once; what runs on it fails.
+// close ends the connection immediately; what runs on it fails.
 func (c *sftpConn) close() {
 	c.once.Do(func() {
 		close(c.done)
@@ -118,7 +118,7 @@ type hostKeyError struct{ what string }
 
 func (e *hostKeyError) Error() string { return e.what }
 
-// hostKeys gives the check of the host's key, and the kinds of keys to ask for: those that are known, or a host with several
+// hostKeys returns the check of the host's key, and the kinds of keys to ask for: those that are known, because a host with several
 // would show one that is not.
 func hostKeys(c sftpConfig) (ssh.HostKeyCallback, []string, error) {
 	files := []string{c.knownHosts}
@@ -185,7 +185,7 @@ func knownAlgorithms(known ssh.HostKeyCallback, addr string) []string {
 	return list
 }
 
-// userKeys gives the keys to try: the one that is named, or the agent's and those of ~/.ssh. release ends the talk with the
+// userKeys returns the keys to try: the one that is named, or the agent's and those of ~/.ssh. release closes the connection to the
 // agent, which signs until then.
 func userKeys(ctx context.Context, c sftpConfig) (keys []ssh.Signer, release func(), err error) {
 	release = func() {}

@@ -10,14 +10,14 @@ import (
 
 // entry is what a folder holds: a folder, or a file that is a blob or a temporary one.
 type entry struct {
-	name     string // in its folder; what walk gives is the whole name
+	name     string // in its folder; walk returns the whole name
 	dir      bool
 	temp     bool // set by walk
 	size     int64
 	modified time.Time
 }
 
-// walk gives all files below a folder whose names begin with prefix, in the order of the bytes of their whole names, until
+// walk passes on all files below a folder whose names begin with prefix, in the order of the bytes of their whole names, until
 // give says false. Only the folders on the way are in memory.
 func walk(ctx context.Context, prefix string, readDir func(ctx context.Context, dir string) ([]entry, error), give func(entry) bool) error {
 	top, _ := path.Split(prefix)
@@ -36,7 +36,7 @@ func walkDir(ctx context.Context, dir, prefix string, readDir func(ctx context.C
 	if err != nil {
 		return false, err
 	}
-	// A folder stands where the names below it do: "a/b" comes after "a-b".
+	// A folder is sorted where the names below it are: "a/b" comes after "a-b".
 	key := func(e entry) string {
 		if e.dir {
 			return e.name + "/"

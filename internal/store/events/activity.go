@@ -37,8 +37,8 @@ type Blocker struct {
 	Seconds     float64 `json:"seconds"`
 }
 
-// blockable are the waits that always have a blocker: where it is not known, that is told. Of other waits, such as for user locks, a
-// blocker is told where it is known.
+// blockable are the waits that always have a blocker: if it is unknown, that is reported. For other waits, such as for user locks, a
+// blocker is reported if it is known.
 var blockable = map[string]bool{"row_lock": true, "metadata_lock": true}
 
 const activityColumns = "instance, time, class, wait, db, account, host, blocker, calls, seconds"
@@ -166,7 +166,7 @@ func heaviestParts(m map[string]Part) []Part {
 	return list[:min(len(list), maxParts)]
 }
 
-// heaviestWaits gives each class of a list what it was found doing longest.
+// heaviestWaits sets for each class of a list what it was found doing longest.
 func (a asker) heaviestWaits(ctx context.Context, q TopQuestion, out *TopAnswer, keys []int64) error {
 	where, args := inSchemas(q.Schemas)
 	f := filter{instances: q.Instances, classes: keys}

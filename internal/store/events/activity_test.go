@@ -16,7 +16,7 @@ func addActivity(t *testing.T, s Store, minutes ...ActivityMinute) int {
 	return n
 }
 
-// TestActivity tells what classes were found doing, by whom, from where, and who blocked them; a minute stored twice counts once.
+// TestActivity: what classes were found doing, by whom, from where, and who blocked them; a minute stored twice counts once.
 func TestActivity(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		var list []Minute

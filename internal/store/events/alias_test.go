@@ -23,7 +23,7 @@ func TestAliases(t *testing.T) {
 		named := Class{Instance: "db1", ID: one.ID, Digest: mine, PtID: pt, FirstSeen: at(0), LastSeen: at(0)}
 		second := named
 		second.PtID = "11111111111111111111111111111111"
-		// Known later; the first stays; a process that begins anew does not know it and takes nothing away.
+		// Known later; the first stays; a new process does not know it and removes nothing.
 		for _, c := range []Class{named, second, one} {
 			if err := s.AddClasses(ctx, c); err != nil {
 				t.Fatal(err)

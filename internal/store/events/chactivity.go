@@ -9,7 +9,7 @@ import (
 const chActivity = `CREATE TABLE IF NOT EXISTS risso_activity (instance String, time Int64, class Int64, wait String, db String, account String, host String, blocker Int64, calls Int64, seconds Float64)
  ENGINE = ReplacingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (class, instance, time, wait, db, account, host, blocker)`
 
-// AddActivity stores what sessions were found doing. A minute that is asked for again while its block is on the way is one,
+// AddActivity stores what sessions were found doing. A minute that is stored again while its block is on the way counts once,
 // because the key of the table is the whole row.
 func (s *server) AddActivity(ctx context.Context, minutes ...ActivityMinute) (stored int, err error) {
 	list, err := checkActivity(minutes)

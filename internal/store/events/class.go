@@ -21,7 +21,7 @@ const (
 	maxCompared = 20000 // classes of one range
 )
 
-// Class gives the history of one class.
+// Class returns the history of one class.
 func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (a asker) parts(ctx context.Context, q ClassQuestion, f filter, out *ClassA
 	return wrap("read the class by instance, schema and user", err)
 }
 
-// instanceWhere is a condition on the instance, beside others.
+// instanceWhere is a condition on the instance, in addition to others.
 func instanceWhere(instances []string) string {
 	if len(instances) == 0 {
 		return ""
@@ -161,7 +161,7 @@ func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *Clas
 		out.Samples = append(out.Samples, s)
 		return nil
 	})
-	if out.ByUserFrom == "" { // nothing else told: the samples do, a little
+	if out.ByUserFrom == "" { // there is nothing else: the samples show a little
 		if out.ByUser = usersOf(out.Samples); len(out.ByUser) > 0 {
 			out.ByUserFrom = "samples"
 		}
@@ -224,7 +224,7 @@ func (a asker) flips(ctx context.Context, r Range, f filter) (map[int64][]Flip, 
 	return out, wrap("read the changes of plan", err)
 }
 
-// Compare gives what changed between two ranges.
+// Compare returns what changed between two ranges.
 func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error) {
 	if err := q.A.check(); err != nil {
 		return nil, err
@@ -341,7 +341,7 @@ func (a asker) Classes(ctx context.Context, instance string, limit int) ([]Class
 	return out, wrap("list the classes", err)
 }
 
-// digestOf is the server's digest of a class as it was told. Where there is none, the embedded store keeps the class' ID in its
+// digestOf is the server's digest of a class as it was reported. If there is none, the embedded store keeps the class's ID in its
 // place: DuckDB 1.5.0 corrupts its heap, and ends the program, when it closes a file whose primary key of more than some 10,000 rows ends in
 // a short text that is the same in all of them. No server's digest is like an ID of ours: theirs are lower case.
 func digestOf(stored, id string) string {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openClickHouse opens a store in a database of its own.
+// openClickHouse opens a store in a separate database.
 func openClickHouse(t *testing.T) Store {
 	t.Helper()
 	s, err := OpenClickHouse(t.Context(), clickHouseURL(t))
@@ -50,7 +50,7 @@ func openClickHouse(t *testing.T) Store {
 	return s
 }
 
-// clickHouseURL makes a database and gives its URL.
+// clickHouseURL makes a database and returns its URL.
 func clickHouseURL(t *testing.T) string {
 	t.Helper()
 	clickHouse.once.Do(func() {
@@ -85,7 +85,7 @@ func clickHouseURL(t *testing.T) string {
 	return clickHouse.url + "/" + name
 }
 
-// startClickHouse starts a server in a folder of its own; "" when there is none on this machine.
+// startClickHouse starts a server in a separate folder; "" when there is none on this machine.
 func startClickHouse() (url string, stop func(), err error) {
 	binary, err := exec.LookPath("clickhouse-server")
 	if err != nil {
@@ -146,7 +146,7 @@ func freePorts(n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// TestClickHouseRefused gives errors that say what is wrong, and no password.
+// TestClickHouseRefused: errors say what is wrong, and contain no password.
 func TestClickHouseRefused(t *testing.T) {
 	for _, url := range []string{"clickhouse://risso:geheim@127.0.0.1:1/x", "nonsense://risso:geheim@/", "clickhouse://risso:geheim@127.0.0.1:99999999/x"} {
 		_, err := OpenClickHouse(t.Context(), url)

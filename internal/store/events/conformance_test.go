@@ -122,7 +122,7 @@ func (s *sum) add(r Row) {
 	}
 }
 
-// fillDays stores some days of two instances, minutes in any order and some very late, and gives them.
+// fillDays stores some days of two instances, minutes in any order and some very late, and returns them.
 func fillDays(t *testing.T, s Store, minutes int) (all []Minute) {
 	t.Helper()
 	var late []Minute
@@ -280,7 +280,7 @@ func TestClassHistory(t *testing.T) {
 	})
 }
 
-// TestSearchAndOrder finds by fingerprint, table and ID, whatever stands in the text, and orders by each word.
+// TestSearchAndOrder finds by fingerprint, table and ID, whatever is in the text, and orders by each word.
 func TestSearchAndOrder(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		slow := row(3, 1, 5)
@@ -352,7 +352,7 @@ func TestPlansFlip(t *testing.T) {
 		if f := see(5, "A", "shop"); f == nil || f.Old != "B" || f.New != "A" {
 			t.Errorf("flip back %+v; want f not nil, Old \"B\", New \"A\"", f)
 		}
-		for i, m := range []int{3, 4} { // another origin has IDs of its own
+		for i, m := range []int{3, 4} { // another origin has its own IDs
 			if f, err := s.AddPlan(ctx, Plan{Instance: "db1", Class: id(2), Schema: "shop", ID: []string{"A", "table"}[i], LastSeen: at(m), Origin: []string{"explain", "slow log"}[i], Text: "{}"}); err != nil || f != nil {
 				t.Errorf("a plan of another origin is a flip: %+v, %v; want nil", f, err)
 			}
@@ -376,7 +376,7 @@ func TestPlansFlip(t *testing.T) {
 	})
 }
 
-// TestCompare tells what changed, in the order of its part in the change of the load.
+// TestCompare reports what changed, in the order of its part in the change of the load.
 func TestCompare(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		var list []Minute
@@ -477,7 +477,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestTimeIsOver: a change whose time is over says so, whatever the database calls it, and the store goes on.
+// TestTimeIsOver: a change whose time is over says so, however the database calls it, and the store goes on.
 func TestTimeIsOver(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		classes := make([]Class, 20_000)

@@ -29,10 +29,10 @@ type embedded struct {
 	asker
 	path string
 
-	use    sync.RWMutex // held for reading while the database is in use, for writing while it is opened anew
+	use    sync.RWMutex // held for reading while the database is in use, for writing while it is reopened
 	db     *sql.DB
 	damage *aside.Damage
-	broken atomic.Bool // DuckDB gave up on the database, as after a full disk: it has to be opened anew
+	broken atomic.Bool // DuckDB gave up on the database, as after a full disk: it must be reopened
 
 	mu sync.Mutex // held by the one that writes
 
@@ -86,7 +86,7 @@ var macros = []string{
 	"CREATE OR REPLACE TEMP MACRO uniqExact(x) AS count(DISTINCT x)",
 }
 
-// OpenEmbedded opens the store in the file at path and makes it where there is none. Its folder is for nothing else: only
+// OpenEmbedded opens the store in the file at path and creates it if there is none. Its folder is for nothing else: only
 // its owner may enter it. A damaged file is moved aside, a
 // new one is begun, and Damage says so. A file that another process has open is ErrInUse.
 func OpenEmbedded(ctx context.Context, path string) (Store, error) {
@@ -121,7 +121,7 @@ func openOrSetAside(ctx context.Context, path string) (*embedded, error) {
 	return s, err
 }
 
-// revive opens a database anew that DuckDB gave up on. What was confirmed is in the file and its log.
+// revive reopens a database that DuckDB gave up on. What was confirmed is in the file and its log.
 func (s *embedded) revive(ctx context.Context) error {
 	s.use.Lock()
 	defer s.use.Unlock()
@@ -231,7 +231,7 @@ func (s *embedded) prepare(ctx context.Context) error {
 	return s.prepareReadings(ctx)
 }
 
-// damaged tells whether an error of opening means that the file itself is broken. DuckDB has no error class for that.
+// damaged reports whether an error of opening means that the file itself is broken. DuckDB has no error class for that.
 func damaged(err error) bool {
 	if errors.Is(err, ErrNewer) || errors.Is(err, ErrInUse) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -271,7 +271,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// Damage tells of the damaged file that was moved aside; nil when there was none.
+// Damage reports the damaged file that was moved aside; nil when there was none.
 func (s *embedded) Damage() *aside.Damage {
 	s.use.RLock()
 	defer s.use.RUnlock()

@@ -4,7 +4,7 @@ package events
 
 import "context"
 
-// OpenEmbedded gives ErrNotBuilt: DuckDB is a library in C++, and this program was built without cgo.
+// OpenEmbedded returns ErrNotBuilt: DuckDB is a library in C++, and this program was built without cgo.
 func OpenEmbedded(context.Context, string) (Store, error) { return nil, ErrNotBuilt }
 
 // Embedded says whether this build has the embedded store.

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKilled kills a process that writes without a break: all minutes that it was told are stored are there, each whole
+// TestKilled kills a process that writes without a break: all minutes that were reported as stored are there, each whole
 // and once, and the file needs no repair.
 func TestKilled(t *testing.T) {
 	const rows = 40
@@ -126,7 +126,7 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
-// madeStore is a file with 300 minutes of a store that was closed in good order.
+// madeStore is a file with 300 minutes of a store that was closed cleanly.
 func madeStore(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.duckdb")
@@ -276,14 +276,14 @@ func TestFullDisk(t *testing.T) {
 	for i := range stored {
 		want += int64(i+1) * rows
 	}
-	// A minute whose confirmation failed may be there all the same, whole.
+	// A minute whose confirmation failed may be there nevertheless, whole.
 	a := top(t, s, TopQuestion{Range: Range{at(0), at(6000)}})
 	if a.Total.Calls < want || a.Total.Calls > want+int64(failed)*rows*2000 {
 		t.Errorf("%d calls, %d were confirmed; want from %v to %v", a.Total.Calls, want, want, want+int64(failed)*rows*2000)
 	}
 }
 
-// TestPrivate keeps the files from other users' eyes, whatever mode DuckDB gives them.
+// TestPrivate keeps the files unreadable to other users, whatever mode DuckDB sets.
 func TestPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a #dir")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -319,7 +319,7 @@ func TestPruneToTheDay(t *testing.T) {
 			t.Errorf("%+v: %d calls are left, want %d", step, a.Total.Calls, int64(60*step.left))
 		}
 	}
-	// A minute that is older than minutes are kept cannot come any more: its hour could not be made anew.
+	// A minute that is older than minutes are kept cannot come any more: its hour could not be rebuilt.
 	if n := add(t, s, Minute{"db1", at(5), []Row{row(1, 1, 1)}}); n != 0 {
 		t.Errorf("a minute from before the cut was stored: got %v, want 0", n)
 	}

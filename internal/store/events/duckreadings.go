@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// createReadings also stands for files that were made before this table: it is made where it is missing. It has no key, which
+// createReadings is also for files that were made before this table: it is created if it is missing. It has no key, which
 // DuckDB would hold in memory.
 const createReadings = `CREATE TABLE IF NOT EXISTS risso_readings (instance VARCHAR NOT NULL, time BIGINT NOT NULL)`
 

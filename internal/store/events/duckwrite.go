@@ -115,7 +115,7 @@ func appendRow(a *duckdb.Appender, m Minute, r *Row) error {
 }
 
 // roll brings risso_hours and risso_days up to date: hours and days that are over are added, those that a late minute belongs
-// to are made anew. It is one transaction with the minutes; how far it got is told to questions after the commit.
+// to are rebuilt. It is one transaction with the minutes; how far it got is visible to queries after the commit.
 func (s *embedded) roll(ctx context.Context, c *sql.Conn, fresh []Minute) error {
 	if len(fresh) == 0 {
 		return nil
@@ -174,7 +174,7 @@ func (s *embedded) roll(ctx context.Context, c *sql.Conn, fresh []Minute) error 
 	return nil
 }
 
-// rollAgain makes the hour or day of one instance anew.
+// rollAgain rebuilds the hour or day of one instance.
 func rollAgain(ctx context.Context, c *sql.Conn, from, to string, width int64, id minuteID) error {
 	if _, err := c.ExecContext(ctx, "DELETE FROM "+to+" WHERE instance = ? AND time = ?", id.instance, id.time); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/store/aside"
 )
 
-// The errors that a caller may want to tell apart.
+// The errors that a caller may want to distinguish.
 var (
 	// ErrNotBuilt says that this program was built without cgo and so has no embedded columnar store.
 	ErrNotBuilt = errors.New("the embedded columnar store (DuckDB) is not in this build of Risso, which was built without cgo")
@@ -45,13 +45,13 @@ const Buckets = 450
 type Row struct {
 	Class  string // class ID, 32 upper-case hex digits
 	Schema string // the default schema they ran in; empty when there was none
-	User   string // who ran them, where the source tells; else empty
+	User   string // who ran them, if the source says; else empty
 
 	fleet.Cost
 	Latency []Bucket // of as many calls as the source tells, ascending; nil when it does not
 }
 
-// UnmarshalJSON reads what older versions wrote, too: their costs had no names of their own in JSON.
+// UnmarshalJSON reads what older versions wrote, too: their costs had other names in JSON.
 func (r *Row) UnmarshalJSON(b []byte) error {
 	type row Row
 	var old struct {
@@ -87,7 +87,7 @@ type Class struct {
 	LastSeen    int64
 }
 
-// Sample is one statement as it was run. Its text is stored as it comes: who must not keep literals hides them first.
+// Sample is one statement as it was run. Its text is stored unchanged: a caller that must not keep literals hides them first.
 type Sample struct {
 	Instance string  `json:"instance"`
 	Class    string  `json:"-"`
@@ -122,7 +122,7 @@ type Flip struct {
 }
 
 // Store keeps the statements of all instances. All methods may be called from any goroutine; each is bounded in time
-// and memory, and gives ErrBadQuestion for a question that makes no sense.
+// and memory, and returns ErrBadQuestion for a question that makes no sense.
 type Store interface {
 	// AddMinutes stores minutes; each is stored whole or not at all. One that is there already stays as it is: twice is
 	// once. Those older than minutes are kept are left out. It tells how many were new. A minute without rows says that the
@@ -135,8 +135,8 @@ type Store interface {
 	AddClasses(ctx context.Context, classes ...Class) error
 	// AddSamples stores samples; the same class at the same second of the same instance is stored once.
 	AddSamples(ctx context.Context, samples ...Sample) error
-	// AddPlan notes that a class was seen with a plan at p.LastSeen. When its last plan of the same origin was another one, it
-	// gives the flip: one plan has different IDs in different formats.
+	// AddPlan notes that a class was seen with a plan at p.LastSeen. If its last plan of the same origin was another one, it
+	// returns the flip: one plan has different IDs in different formats.
 	AddPlan(ctx context.Context, p Plan) (*Flip, error)
 	// Classes lists what is known of the classes of an instance, most recently seen first; at most limit.
 	Classes(ctx context.Context, instance string, limit int) ([]Class, error)
@@ -144,22 +144,22 @@ type Store interface {
 	// rolled up yet stays, and ClickHouse deletes a month when all of it is older.
 	Prune(ctx context.Context, minutes, everything time.Time) error
 
-	// Top gives the classes that cost most in a range.
+	// Top returns the classes that cost most in a range.
 	Top(ctx context.Context, q TopQuestion) (*TopAnswer, error)
-	// Class gives the history of one class.
+	// Class returns the history of one class.
 	Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
-	// Schemas gives what ran in each default schema in a range, the most costly first; no instances stand for all.
+	// Schemas returns what ran in each default schema in a range, the most costly first; no instances means all.
 	Schemas(ctx context.Context, r Range, instances []string) ([]Part, error)
-	// Covered tells when each instance was read in a range, by instance and time, as finely as about so many points; no
-	// instances stand for all.
+	// Covered returns when each instance was read in a range, by instance and time, as finely as about so many points; no
+	// instances means all.
 	Covered(ctx context.Context, r Range, instances []string, points int) ([]Covered, error)
-	// Plan gives one plan of a class, the newest when several instances or schemas have it; "" stands for any instance. nil
+	// Plan returns one plan of a class, the newest when several instances or schemas have it; "" means any instance. nil
 	// when there is none.
 	Plan(ctx context.Context, class, id, instance string) (*Plan, error)
-	// Compare gives what changed between two ranges.
+	// Compare returns what changed between two ranges.
 	Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error)
 
-	// Damage tells what was set aside when the store was opened; nil when nothing was.
+	// Damage reports what was set aside when the store was opened; nil when nothing was.
 	Damage() *aside.Damage
 	// Name says what the store is, for people; without a password.
 	Name() string
@@ -175,7 +175,7 @@ const (
 	day       = 24 * hour
 )
 
-// key is how a class stands in the tables: the first 16 digits of its ID as a number. Two of a million classes share
+// key is how a class is stored in the tables: the first 16 digits of its ID as a number. Two of a million classes share
 // one with a chance of one in forty million.
 func key(id string) (int64, error) {
 	if len(id) != 32 {
@@ -189,7 +189,7 @@ func key(id string) (int64, error) {
 }
 
 // checkMinutes refuses what cannot be stored and leaves out minutes in which nothing ran and those from before pruned: their
-// hours cannot be made anew, because the other minutes are gone.
+// hours cannot be rebuilt, because the other minutes are gone.
 func checkMinutes(minutes []Minute, pruned int64) ([]Minute, error) {
 	list := make([]Minute, 0, len(minutes))
 	for _, m := range minutes {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Plan gives one plan of a class, as it was seen last.
+// Plan returns one plan of a class, as it was seen last.
 func (a asker) Plan(ctx context.Context, class, id, instance string) (*Plan, error) {
 	k, err := key(class)
 	if err != nil {

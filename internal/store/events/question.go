@@ -47,7 +47,7 @@ type ClassLoad struct {
 	Flips   int       // how often its plan flipped in the range
 }
 
-// orders are the words that a list may be ordered by, and the sum that each stands for.
+// orders are the words that a list may be ordered by, and the sum that each means.
 var orders = map[string]string{
 	"load":                   "sum(seconds)",
 	"calls":                  "sum(calls)",
@@ -95,7 +95,7 @@ type TopAnswer struct {
 	Total   fleet.Cost // of all classes in the range, also those not listed and not found by Search or Schemas
 	Count   int64      // classes that ran in the range
 	First   int64      // the earliest minute of the instances that is kept; 0 when there is none
-	Step    int64      // seconds that a point of a spark stands for
+	Step    int64      // seconds per point of a spark
 	Begin   int64      // the time of the first point
 }
 
@@ -130,7 +130,7 @@ type ClassAnswer struct {
 	Total                fleet.Cost
 	Latency              *Latency
 	ByInstance, BySchema []Part
-	ByUser               []Part // who ran it, as far as ByUserFrom tells
+	ByUser               []Part // who ran it, as far as ByUserFrom shows
 	ByUserFrom           string // statements: all of them, by the source; activity: as sampled; samples: of the kept samples; empty: nothing
 	Waits                []Part // what it was found doing; Calls are how often it was found, Seconds that times the seconds between two readings
 	ByHost               []Part // where it was run from, as sampled
@@ -174,7 +174,7 @@ type CompareAnswer struct {
 // sameWithin is the factor within which a class counts as unchanged.
 const sameWithin = 1.1
 
-// change tells what became of a class; the ranges' lengths are in seconds.
+// change reports what became of a class; the ranges' lengths are in seconds.
 func change(c *Change, lengthA, lengthB float64) {
 	rateA, rateB := float64(c.A.Calls)/lengthA, float64(c.B.Calls)/lengthB
 	loadA, loadB := c.A.Seconds/lengthA, c.B.Seconds/lengthB

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCovered tells a minute in which nothing ran from one that nobody read.
+// TestCovered distinguishes a minute in which nothing ran from one that was not read.
 func TestCovered(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		busy := func(n int) Minute { return Minute{"db1", at(n), []Row{row(1, 1, 1)}} }
@@ -129,7 +129,7 @@ func TestQuantileOrderIsSorted(t *testing.T) {
 	})
 }
 
-// TestPlan gives one plan by its ID.
+// TestPlan: one plan by its ID.
 func TestPlan(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		for i, p := range []Plan{{Instance: "db1", ID: "a", Text: "old"}, {Instance: "db1", ID: "a", Text: "new"}, {Instance: "db2", ID: "a", Text: "of db2"}, {Instance: "db1", ID: "b'", Text: "b"}} {

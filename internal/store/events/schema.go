@@ -21,7 +21,7 @@ func inSchemas(schemas []string) (string, []any) {
 	return " WHERE db IN (" + strings.Trim(strings.Repeat("?,", len(schemas)), ",") + ")", args
 }
 
-// Schemas gives what ran in each default schema.
+// Schemas returns what ran in each default schema.
 func (a asker) Schemas(ctx context.Context, r Range, instances []string) ([]Part, error) {
 	if err := r.check(); err != nil {
 		return nil, err

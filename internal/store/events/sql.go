@@ -21,15 +21,15 @@ type backend interface {
 	// query runs a statement with ? for arguments (int64, float64, string) and calls row for each row; scan takes
 	// pointers to int64, float64 or string.
 	query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) error
-	// rolled are the times up to which whole hours and days stand in their tables.
+	// rolled are the times up to which whole hours and days are in their tables.
 	rolled() (hours, days int64)
 	// sumColumns are the columns of the tables of hours and days, by the names that minutes have.
 	sumColumns() string
-	// once makes a statement in which a sub-query is used several times, and gives what comes before it and what stands for it.
+	// once makes a statement in which a sub-query is used several times, and returns what comes before it and what replaces it.
 	once(subquery string) (prefix, name string)
-	// latency is a statement that gives class, slot, bucket and counted, the calls in it.
+	// latency is a statement that returns class, slot, bucket and counted, the calls in it.
 	latency(table, where, slot string) string
-	// quantile is a statement that gives class, the bucket that its quantile reached, and of how many calls it is, from
+	// quantile is a statement that returns class, the bucket that its quantile reached, and of how many calls it is, from
 	// rows with class, bucket and counted.
 	quantile(counted string, level float64) string
 	// contains is a condition that column holds the text of one argument, in lower case.
@@ -39,7 +39,7 @@ type backend interface {
 // asker answers questions by SQL.
 type asker struct {
 	b      backend
-	gate   chan struct{} // how many questions may run at once
+	gate   chan struct{} // how many queries may run at the same time
 	pruned *atomic.Int64 // the time before which minutes were deleted; hours are kept longer
 }
 
@@ -53,7 +53,7 @@ func newAsker(b backend) asker {
 	return asker{b: b, gate: make(chan struct{}, atOnce), pruned: new(atomic.Int64)}
 }
 
-// enter waits for a place; leave gives it back and ends the time-out.
+// enter waits for a place; leave returns it and ends the timeout.
 func (a asker) enter(ctx context.Context) (context.Context, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	select {
@@ -92,7 +92,7 @@ type piece struct {
 // sums is the step of questions that want one sum over the whole range.
 const sums = day
 
-// pieces cuts a range: whole days and hours that are rolled up come from tables of their own, as far as step allows, and the
+// pieces cuts a range: whole days and hours that are rolled up come from separate tables, as far as step allows, and the
 // rest from minutes. A range of few hours is read from minutes, as long as those are kept.
 func (a asker) pieces(r Range, step int64) []piece {
 	hours, days := a.b.rolled()
@@ -132,7 +132,7 @@ func (f filter) where(r Range) string {
 	return w
 }
 
-// source is a FROM clause that gives the rows of a range with the columns of minutes.
+// source is a FROM clause that yields the rows of a range with the columns of minutes.
 func (a asker) source(list []piece, f filter) string {
 	parts := make([]string, len(list))
 	for i, p := range list {
@@ -163,7 +163,7 @@ func quoteList(list []string) string {
 	return strings.Join(q, ",")
 }
 
-// Top gives the classes that cost most in a range.
+// Top returns the classes that cost most in a range.
 func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -300,7 +300,7 @@ func (a asker) first(ctx context.Context, instances []string) (int64, error) {
 	return first, nil
 }
 
-// dress gives the classes of a list their names, latencies and sparks.
+// dress adds to the classes of a list their names, latencies and sparks.
 func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []int64) error {
 	names, err := a.names(ctx, keys, q.Instances)
 	if err != nil {
@@ -313,7 +313,7 @@ func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []
 			c := &out.Classes[i]
 			c.ID, c.Fingerprint, c.Verb, c.Tables, c.FirstSeen, c.LastSeen = n.ID, n.Fingerprint, n.Verb, n.Tables, n.FirstSeen, n.LastSeen
 		} else {
-			out.Classes[i].ID = fmt.Sprintf("%016X", uint64(k)) + strings.Repeat("0", 16) // its name came to nothing in a crash
+			out.Classes[i].ID = fmt.Sprintf("%016X", uint64(k)) + strings.Repeat("0", 16) // its name was lost in a crash
 		}
 	}
 	f := filter{instances: q.Instances, classes: keys}
@@ -371,7 +371,7 @@ func (a asker) step(r Range, points int) int64 {
 	return steps[len(steps)-1]
 }
 
-// buckets gives the latency buckets by class and slot.
+// buckets returns the latency buckets by class and slot.
 func (a asker) buckets(ctx context.Context, list []piece, f filter, slot string) (map[int64]map[int64][]Bucket, error) {
 	out := map[int64]map[int64][]Bucket{}
 	for _, p := range list {
@@ -414,7 +414,7 @@ func joinBuckets(l []Bucket) []Bucket {
 	return out
 }
 
-// names tells what classes are.
+// names reports what classes are.
 func (a asker) names(ctx context.Context, keys []int64, instances []string) (map[int64]Class, error) {
 	out := make(map[int64]Class, len(keys))
 	err := a.b.query(ctx, "SELECT class, max(id), max(pt_id), max(fingerprint), max(verb), max(tables) FROM risso_classes WHERE class IN ("+numbers(keys)+") GROUP BY class", nil,
@@ -447,7 +447,7 @@ func (a asker) names(ctx context.Context, keys []int64, instances []string) (map
 	return out, wrap("tell when the classes were seen", err)
 }
 
-// ask gives each row of a statement's answer to row.
+// ask passes each row of a statement's answer to row.
 func ask(ctx context.Context, db *sql.DB, statement string, args []any, row func(scan func(dest ...any) error) error) error {
 	rows, err := db.QueryContext(ctx, statement, args...)
 	if err != nil {

@@ -15,9 +15,9 @@ type Type uint8
 
 // The types of series.
 const (
-	// Gauge is a value of its own: threads running, bytes free.
+	// Gauge is a value in itself: threads running, bytes free.
 	Gauge Type = iota
-	// Counter only grows, but for a reset; what is shown of it is its rate a second.
+	// Counter only grows, except for a reset; its rate per second is shown.
 	Counter
 )
 

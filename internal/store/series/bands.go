@@ -19,7 +19,7 @@ type Bands struct {
 
 	N   []int     // rates or values in the bucket
 	Avg []float64 // mean of all N
-	// Extremes and percentiles (nearest rank). Rates beside a late tick are left out of these, unless there are no others.
+	// Extremes and percentiles (nearest rank). Rates next to a late tick are left out of these, unless there are no others.
 	Min, P5, P50, P95, Max []float64
 }
 
@@ -27,7 +27,7 @@ type Bands struct {
 const maxBuckets = 200_000
 
 // Bands gives, for each key, the buckets [from+i*step, from+(i+1)*step) up to and without to. A counter's rate at second t is
-// value(t) - value(t-1): a gap, and a counter that went backwards, give no rate. Where buckets are whole hours, the stored rollups
+// value(t) - value(t-1): a gap, and a counter that went backwards, have no rate. Where buckets are whole hours, the stored rollups
 // of finished hours are used: N, Avg, Min and Max are exact, the percentiles of several hours are those of a mixture of
 // the hours' distributions, each taken as linear between its five known points.
 func (s *Store) Bands(ctx context.Context, instance string, keys []string, from, to, step int64) ([]Bands, error) {
@@ -91,7 +91,7 @@ type bander struct {
 	work    []float64 // trusted rates or values of the bucket
 	late    []float64 // the others
 	rolled  []rollup  // hours that came as rollups
-	prevEnd int64     // end of the hour read last; vals[0] of the next is its last value if that follows at once
+	prevEnd int64     // end of the hour read last; vals[0] of the next is its last value if that follows directly
 	prev    float64   // value of the last second read
 	prevLat bool
 }

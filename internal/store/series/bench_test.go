@@ -14,7 +14,7 @@ import (
 )
 
 // loaded makes the values of a MySQL server under load, 1,300 series a second of which four in five do not change:
-// counters that follow a common load with noise of their own, gauges, pages, seconds of processor time, variables once a minute.
+// counters that follow a common load with their own noise, gauges, pages, seconds of processor time, variables once a minute.
 type loaded struct {
 	r     *rand.Rand
 	descs []Desc
@@ -41,7 +41,7 @@ func newLoaded(seed uint64) *loaded {
 	return l
 }
 
-// next gives the values of a second.
+// next returns the values of a second.
 func (l *loaded) next(t int64) []float64 {
 	l.load = max(50, l.load+l.r.NormFloat64()*20)
 	q := math.Floor(l.load + l.r.NormFloat64()*30)
@@ -53,7 +53,7 @@ func (l *loaded) next(t int64) []float64 {
 			if i%3 == 1 {
 				*s += float64(l.r.IntN(4))
 			}
-		case i < 120: // counters with noise of their own
+		case i < 120: // counters with their own noise
 			*s += math.Floor(max(0, q*float64(i-59)/20+l.r.NormFloat64()*float64(i-50)/4))
 		case i < 160: // bytes
 			*s += math.Floor(q*1234 + l.r.NormFloat64()*300)

@@ -11,7 +11,7 @@ import (
 //
 //	header | segment of every series | schema | hours | directory | the same three again | header again | footer
 //
-// What all columns need stands twice, so that no single damage takes more than one column with it. Files of version 1 have it
+// What all columns need is stored twice, so that no single damage takes more than one column with it. Files of version 1 have it
 // once, and no header at the end.
 const (
 	blockVersion  = 2
@@ -38,7 +38,7 @@ type blockHeader struct {
 	hours     int
 	series    int
 	schema    schemaHash
-	tail      uint64 // where the sections behind the segments begin
+	tail      uint64 // where the sections after the segments begin
 	schemaLen uint32 // lengths of the sections, without their checksums
 	hoursLen  uint32
 	dirLen    uint32
@@ -108,7 +108,7 @@ type hourInfo struct {
 	pres  []runs
 }
 
-// presence gives the seconds an entry has values for: 0 is every tick.
+// presence returns the seconds an entry has values for: 0 is every tick.
 func (h *hourInfo) presence(id int) (runs, error) {
 	if id == 0 {
 		return h.ticks, nil

@@ -20,7 +20,7 @@ type damageError struct {
 func (e *damageError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.path, e.err) }
 func (e *damageError) Unwrap() error { return e.err }
 
-// blockFile is an open block. It is immutable and may be read by many at once.
+// blockFile is an open block. It is immutable and may be read by many at the same time.
 type blockFile struct {
 	blockHeader
 	path    string
@@ -29,7 +29,7 @@ type blockFile struct {
 	hourTab []hourInfo
 	offs    []uint32 // segment i is the bytes offs[i] to offs[i+1]
 	dec     *zstd.Decoder
-	hurt    error // what is damaged of that which stands twice; nil: nothing
+	hurt    error // what is damaged of the sections stored twice; nil: nothing
 	refs    int   // guarded by the cache
 	closer  io.Closer
 }
@@ -123,7 +123,7 @@ func (b *blockFile) header(size int64) error {
 	return nil
 }
 
-// readSections gives what stands behind the segments: of each that which is whole. What is not is noted.
+// readSections returns what follows the segments: of each the undamaged copy. Damage is noted.
 func (b *blockFile) readSections(tail []byte) (packed, hours, dir []byte, err error) {
 	copies := 2
 	if b.version == blockOnce {
@@ -199,7 +199,7 @@ func (b *blockFile) directory(dir []byte) error {
 	return nil
 }
 
-// has says whether series i has any value in the file.
+// has reports whether series i has any value in the file.
 func (b *blockFile) has(i int) bool { return b.offs[i] != b.offs[i+1] }
 
 // segment is what a block has of one series, with or without the chunks.
@@ -284,7 +284,7 @@ func (b *blockFile) parseSegment(s *segment, raw []byte, n int) (bool, error) {
 	return true, nil
 }
 
-// chunk gives the checked bytes of an hour's chunk.
+// chunk returns the checked bytes of an hour's chunk.
 func (s *segment) chunk(h int) ([]byte, error) {
 	at, n := s.offs[h], s.entries[h].size
 	if at+n+4 > len(s.raw) {
@@ -440,7 +440,7 @@ func (b *blockFile) values(sc *scratch, s *segment, h int, dst []float64, fresh 
 	return nil
 }
 
-// convert gives the values that integers stand for.
+// convert returns the values that integers encode.
 func convert(dst []float64, x []int64, scale uint8) {
 	dst = dst[:len(x)]
 	switch {
@@ -460,7 +460,7 @@ func convert(dst []float64, x []int64, scale uint8) {
 	}
 }
 
-// fill converts integers where there is no value yet.
+// fill converts integers if there is no value yet.
 func fill(dst []float64, x []int64, scale uint8) {
 	for i, v := range x {
 		if d := dst[i]; d != d {

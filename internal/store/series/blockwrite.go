@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/home"
 )
 
-// blockWriter writes a block file beside its final name; finish puts it in place in one step.
+// blockWriter writes a block file next to its final name; finish puts it in place atomically.
 type blockWriter struct {
 	f     *os.File
 	path  string
@@ -75,7 +75,7 @@ func (w *blockWriter) segment(entries []entry, chunks [][]byte) error {
 	return nil
 }
 
-// finish writes what stands behind the segments, then the header, makes all of it durable
+// finish writes what follows the segments, then the header, makes all of it durable
 // and renames the file to its name. It returns the file's size.
 func (w *blockWriter) finish(start int64, hours []hourInfo, s *schema) (int64, error) {
 	size, err := w.complete(start, hours, s)

@@ -27,7 +27,7 @@ func newFrameCache(limit int) *frameCache {
 	return &frameCache{limit: limit, items: map[*frameRef]*list.Element{}, order: list.New()}
 }
 
-// get gives a frame, reading it if need be. Many who want the same frame wait for one to read it.
+// get returns a frame, reading it if need be. Many that want the same frame wait for one to read it.
 func (c *frameCache) get(f *framesFile, r *frameRef, s *Store) (*frame, error) {
 	c.mu.Lock()
 	e := c.items[r]
@@ -86,7 +86,7 @@ func (c *frameCache) bytes() int64 {
 	return int64(c.used)
 }
 
-// openBlocks is how many block files are open at a time when nobody reads.
+// openBlocks is how many block files are open at a time while nothing is read.
 const openBlocks = 64
 
 // blockCache keeps block files open, the most recently used ones.
@@ -125,7 +125,7 @@ func (c *blockCache) get(r *blockRef, s *Store) (*blockFile, error) {
 		return nil, &damageError{r.path, errors.New("its time is not the one in its name")}
 	}
 	r.schema.Store(b.sch)
-	if b.hurt != nil { // all of it can be read; it is written anew before it is damaged once more
+	if b.hurt != nil { // all of it can be read; it is rewritten before it is damaged again
 		r.in.damagedBlock(r, &damageError{r.path, b.hurt})
 	}
 	c.mu.Lock()
@@ -164,7 +164,7 @@ func (c *blockCache) removeLocked(r *blockRef) {
 	}
 }
 
-// drop closes a block that is replaced or removed, as soon as nobody reads it.
+// drop closes a block that is replaced or removed, as soon as it is no longer read.
 func (c *blockCache) drop(r *blockRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

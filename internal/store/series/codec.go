@@ -41,7 +41,7 @@ func toInts(x []int64, v []float64) ([]int64, uint8) {
 	return x, scale
 }
 
-// scaled gives v*10^scale when that is an integer from which v comes back bit by bit.
+// scaled returns v*10^scale if that is an integer from which v comes back bit by bit.
 func scaled(v float64, scale uint8) (int64, bool) {
 	if scale == 0 {
 		if !(v >= -1<<63 && v < 1<<63) {
@@ -89,7 +89,7 @@ const (
 	methodHuff   = 6 // as methodFSE, the symbols by Huffman coding in four streams: reads three times as fast
 )
 
-// Predictors; every one starts from the first value of the chunk, which stands in the index.
+// Predictors; every one starts from the first value of the chunk, which is in the index.
 const (
 	orderLevel  = 0 // distance to first value + base
 	orderDelta  = 1 // distance to the previous value, less base

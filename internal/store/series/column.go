@@ -7,12 +7,12 @@ import (
 )
 
 // hourEncoder turns the columns of one hour into entries and chunks. It remembers columns that
-// others may be told from: counters of one cause move together.
+// others may be derived from: counters of one cause move together.
 type hourEncoder struct {
 	enc   *encoder
 	quant quantiler
 	hour  *hourInfo
-	bases []base // columns of this hour that stand on their own
+	bases []base // columns of this hour that are independent
 	ints  []int64
 	rest  []int64
 	own   []byte
@@ -157,8 +157,8 @@ func sampleOf(x []int64) (s [sampleDeltas]int64) {
 	return s
 }
 
-// byReference looks for a column of which this one is, nearly, a multiple; own is the chunk without one. It gives the chunk to
-// store, own or the better one: own itself lies in the encoder's buffer, which an attempt writes over.
+// byReference looks for a column of which this one is, nearly, a multiple; own is the chunk without one. It returns the chunk to
+// store, own or the better one: own itself is in the encoder's buffer, which an attempt writes over.
 func (h *hourEncoder) byReference(e *entry, x []int64, own []byte) ([]byte, bool) {
 	s := sampleOf(x)
 	best, bestMul, bestCost := -1, int64(0), 0

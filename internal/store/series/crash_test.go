@@ -21,7 +21,7 @@ import (
 
 const childEnv = "RISSO_SERIES_TEST_CHILD"
 
-// TestMain is also the child process of the crash test: the same binary, told by its environment to append until it is killed.
+// TestMain is also the child process of the crash test: the same binary, which its environment makes append until it is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		if err := child(dir); err != nil {

@@ -23,8 +23,8 @@ type badHour struct {
 	hour int64
 }
 
-// damagedBlock notes a block whose bytes are not what was written; the worker sets it aside. One that a newer program wrote is
-// told once, and left alone. It may be called while files are read.
+// damagedBlock notes a block whose bytes are not what was written; the worker sets it aside. One written by a newer program is
+// reported once, and left alone. It may be called while files are read.
 func (in *instance) damagedBlock(r *blockRef, err error) {
 	if errors.Is(err, errVersion) && r.newer.Swap(true) {
 		return
@@ -66,7 +66,7 @@ func (w *worker) repair() {
 	}
 }
 
-// salvage moves a damaged block to the damaged folder and writes its good columns anew. The caller holds write.
+// salvage moves a damaged block to the damaged folder and rewrites its good columns. The caller holds write.
 func (in *instance) salvage(ref *blockRef, why error) error {
 	in.files.RLock()
 	there := slices.Contains(in.blocks, ref)
@@ -98,7 +98,7 @@ func (in *instance) salvage(ref *blockRef, why error) error {
 	return nil
 }
 
-// replaceDamaged puts what was saved in the place of a block whose file was moved away.
+// replaceDamaged puts what was saved in place of a block whose file was moved away.
 func (in *instance) replaceDamaged(ref, saved *blockRef) {
 	in.files.Lock()
 	defer in.files.Unlock()

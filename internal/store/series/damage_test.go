@@ -28,7 +28,7 @@ func small(t testing.TB, s *Store, id string, from, to int64) *model {
 
 // damaged opens a store of which one file was changed, reads all of it, and demands that nothing wrong is served, that the
 // file is named, and that a copy of it is in the damaged folder.
-// It gives the keys of the series that lost something.
+// It returns the keys of the series that lost something.
 func damaged(t *testing.T, m *model, dir, rel string, content []byte, what string, at int) (lost map[string]int) {
 	t.Helper()
 	path := filepath.Join(dir, rel)
@@ -94,7 +94,7 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 	}
 }
 
-// recordEnds says whether a record of a log or frames file ends at a byte.
+// recordEnds reports whether a record of a log or frames file ends at a byte.
 func recordEnds(b []byte, at int) bool {
 	for _, r := range scanRecords(b[len(walMagic):]).records {
 		if len(walMagic)+r.off == at {
@@ -185,7 +185,7 @@ func (w *worker) flushForTest(s *Store) error {
 	return nil
 }
 
-// TestDamageWhileOpen changes files behind the back of an open store.
+// TestDamageWhileOpen changes files of an open store.
 func TestDamageWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	ev := &events{}

@@ -200,7 +200,7 @@ func (f *frame) skip(in *input) {
 	}
 }
 
-// has says whether column i has any value.
+// has reports whether column i has any value.
 func (f *frame) has(i int) bool { return f.body[f.offs[i]]&3 != columnAbsent }
 
 // column writes the values of column i to dst[base+second], where dst has none yet.

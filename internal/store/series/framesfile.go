@@ -24,7 +24,7 @@ type framesFile struct {
 	modified time.Time    // when the newest frame came
 }
 
-// frameRef is one frame. It is immutable but for mem.
+// frameRef is one frame. It is immutable except for mem.
 type frameRef struct {
 	start  int64
 	ticks  uint64
@@ -83,7 +83,7 @@ func (f *framesFile) append(refs []*frameRef) (written int64, err error) {
 		}
 		offs[i] = f.size + int64(len(buf)) + recordHead
 		buf = appendRecord(buf, recordFrame, r.mem)
-		if first { // again, behind a frame: without names all frames of the hour say nothing
+		if first { // again, after a frame: without names all frames of the hour say nothing
 			buf = appendRecord(buf, recordSchema, r.schema.packed)
 		}
 	}
@@ -117,7 +117,7 @@ func (f *framesFile) unsaved() (list []*frameRef) {
 	return list
 }
 
-// scannedFrames is what stands in a frames file.
+// scannedFrames is what is in a frames file.
 type scannedFrames struct {
 	scanned
 	schemas []schemaHash

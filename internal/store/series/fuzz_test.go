@@ -58,7 +58,7 @@ func seedFiles(f *testing.F) (blocks, frames, wals [][]byte) {
 	return append(blocks, read("*.rsb")...), frames, wals
 }
 
-// reseal makes the checksums of a block right again where it can, so that the fuzzer gets behind them.
+// reseal makes the checksums of a block right again where it can, so that the fuzzer gets past them.
 func reseal(b []byte) {
 	if len(b) < blockHead+blockFoot {
 		return

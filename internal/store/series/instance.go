@@ -24,7 +24,7 @@ type instance struct {
 	id  string
 	dir string
 
-	// write is held by whoever changes files: one at a time.
+	// write is held while files are changed.
 	write sync.Mutex
 
 	// mu guards what is in memory. It is never held over input or output.
@@ -79,7 +79,7 @@ type blockRef struct {
 	size   int64
 	made   time.Time              // when this process wrote it; zero when an earlier one did
 	schema atomic.Pointer[schema] // set when the file was open once
-	newer  atomic.Bool            // it was told that a newer program wrote it
+	newer  atomic.Bool            // it was reported that a newer program wrote it
 }
 
 func newInstance(s *Store, id string) *instance {
@@ -102,7 +102,7 @@ func (in *instance) open() error {
 			os.Remove(path)
 		case strings.HasSuffix(name, ".rsb"):
 			in.addBlock(path, e)
-		case strings.HasSuffix(name, framesSuffix): // what stands beside a file comes before it
+		case strings.HasSuffix(name, framesSuffix): // companions of a file come before it
 			if err := in.openFrames(path); err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ func (in *instance) openFrames(path string) error {
 	return nil
 }
 
-// join takes the frames into an hour's file that an older Risso wrote beside it; nil: there are none. What cannot be done now
+// join takes the frames into an hour's file that an older Risso wrote next to it; nil: there are none. What cannot be done now
 // is done when the store is opened the next time: until then the frames wait in memory, and are still where they were.
 func (in *instance) join(f, beside *framesFile) {
 	if beside == nil {
@@ -229,7 +229,7 @@ func (in *instance) join(f, beside *framesFile) {
 	os.Remove(beside.path)
 }
 
-// newer tells of a file that a newer Risso wrote. It is left alone.
+// newer reports a file that a newer Risso wrote. It is left alone.
 func (in *instance) newer(path string, err error) {
 	in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("%s is not read: %v. A newer Risso wrote it.", path, err))
 }
@@ -247,7 +247,7 @@ func (in *instance) torn(path string, size int64, tail []byte) {
 	in.s.event(in.id, fleet.SeverityInfo, path, text)
 }
 
-// rescueFrames sets a damaged frames file aside and writes its good frames anew.
+// rescueFrames sets a damaged frames file aside and rewrites its good frames.
 func (in *instance) rescueFrames(f *framesFile, b []byte, why error) error {
 	refs := f.refs
 	for _, r := range refs {
@@ -309,7 +309,7 @@ func (in *instance) keepAside(errs []error) {
 			err = os.Link(d.path, to)
 		}
 		if errors.Is(err, os.ErrNotExist) {
-			continue // it was set aside, and told, before
+			continue // it was set aside, and reported, before
 		}
 		if err != nil {
 			to = "nothing: " + err.Error()

@@ -15,8 +15,8 @@ type hourSource struct {
 	frames *framesFile
 }
 
-// mergeHour makes one block of everything there is of an hour and puts it in the place of that. The caller holds write.
-// What is damaged is left out and told; the damaged files are kept aside.
+// mergeHour makes one block of everything there is of an hour and replaces that with it. The caller holds write.
+// What is damaged is left out and reported; the damaged files are kept aside.
 func (in *instance) mergeHour(hour int64) error {
 	in.files.RLock()
 	f := in.hours[hour]
@@ -54,7 +54,7 @@ func (in *instance) mergeHour(hour int64) error {
 	return nil
 }
 
-// replace puts a block in the place of others and of a frames file. The new file may have the name of an old one.
+// replace replaces others and a frames file with a block. The new file may have the name of an old one.
 func (in *instance) replace(ref *blockRef, old []*blockRef, f *framesFile) {
 	in.files.Lock()
 	in.blocks = slices.DeleteFunc(in.blocks, func(r *blockRef) bool { return slices.Contains(old, r) })
@@ -175,7 +175,7 @@ func (b *blockFile) hourOf(sc *scratch, seg *segment, key string, hour int64, ds
 	return b.values(sc, seg, h, dst, false)
 }
 
-// marks gives the seconds of an hour that have ticks, and those that were late.
+// marks returns the seconds of an hour that have ticks, and those that were late.
 func (src hourSource) marks(hour int64) (ticks, late runs) {
 	var t, l [hourSeconds]bool
 	for _, b := range src.blocks {
@@ -354,7 +354,7 @@ func copyHour(from *dayHour, i int, sc *scratch, segs map[*blockFile]*segment, e
 	return nil
 }
 
-// mapSchemas says where the series of one schema stand in the other, and back.
+// mapSchemas maps the positions of series in one schema to those in the other, and back.
 func mapSchemas(all, part *schema) (back, fore []int) {
 	back, fore = make([]int, len(all.series)), make([]int, len(part.series))
 	k := 0

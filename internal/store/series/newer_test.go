@@ -35,7 +35,7 @@ func newerVersion(t *testing.T, path string, version byte) {
 }
 
 // TestNewerFiles goes back to an older program in the middle of an hour, and on to the newer one again. What the newer one wrote
-// stays as it is, to the bit; that is told of each file; and in the end everything is there that either of them kept.
+// stays as it is, to the bit; that is reported for each file; and in the end everything is there that either of them kept.
 func TestNewerFiles(t *testing.T) {
 	for _, merged := range []bool{false, true} { // while the older program runs, the hour ends
 		dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// asked names who gives the answers that this store's are compared with.
+// asked names the source of the answers that this store's are compared with.
 const asked = "Prometheus' engine over plain lists"
 
 // How much is compared: a third of the questions, and all with -tags tsdb.
@@ -26,7 +26,7 @@ const (
 	rounds = 1
 )
 
-// newReference makes lists of samples for Prometheus' engine: what a querier returns is all that lies within its limits.
+// newReference makes lists of samples for Prometheus' engine: what a querier returns is all that is within its limits.
 func newReference(*testing.T) reference { return &lists{by: map[string]*listed{}} }
 
 type lists struct{ by map[string]*listed }

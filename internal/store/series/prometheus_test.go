@@ -15,7 +15,7 @@ import (
 // Prometheus' database brings 360 packages (the SDKs of all clouds whose services it discovers), half of all that Risso's tests would
 // be compiled and checked with. So it is here by a build tag, which script/test sets where it tests without the race detector.
 
-// asked names who gives the answers that this store's are compared with.
+// asked names the source of the answers that this store's are compared with.
 const asked = "Prometheus' own database"
 
 // How much is compared.

@@ -23,7 +23,7 @@ func newEngine(t testing.TB) *promql.Engine {
 	return e
 }
 
-// reference is what gives Prometheus' engine the same samples by another way: Prometheus' own database (see prometheus_test.go), or plain
+// reference provides Prometheus' engine with the same samples by another way: Prometheus' own database (see prometheus_test.go), or plain
 // lists.
 type reference interface {
 	storage.Queryable

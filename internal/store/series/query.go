@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// InstanceLabel is the label that tells instances apart in PromQL. A series that has such a label itself shows it as exported_instance.
+// InstanceLabel is the label that distinguishes instances in PromQL. A series that has such a label itself shows it as exported_instance.
 const (
 	InstanceLabel    = "instance"
 	exportedInstance = "exported_instance"
@@ -44,7 +44,7 @@ type querier struct {
 	open []interface{ close() }
 }
 
-// seconds gives the range of whole seconds within a range of milliseconds; to is exclusive.
+// seconds returns the range of whole seconds within a range of milliseconds; to is exclusive.
 func seconds(mint, maxt int64) (from, to int64) {
 	mint, maxt = max(mint, 0), min(maxt, maxTime*1000)
 	if maxt < mint {
@@ -181,7 +181,7 @@ func (in *instance) descsWithin(from, to int64) (list [][]*seriesID) {
 	return list
 }
 
-// schemaOfBlock gives the schema of a block, opening it if it never was. The caller holds files.
+// schemaOfBlock returns the schema of a block, opening it if it never was. The caller holds files.
 func (in *instance) schemaOfBlock(r *blockRef) *schema {
 	if s := r.schema.Load(); s != nil {
 		return s
@@ -216,7 +216,7 @@ func (s *schema) match(matchers []*labels.Matcher) []*seriesID {
 	return filter(s.series, matchers)
 }
 
-// filter lists the series that matchers allow, but for the instance label, which the instance has to match.
+// filter lists the series that matchers allow, except the instance label, which the instance has to match.
 func filter(list []*seriesID, matchers []*labels.Matcher) (out []*seriesID) {
 	for _, d := range list {
 		ok := true
@@ -233,7 +233,7 @@ func filter(list []*seriesID, matchers []*labels.Matcher) (out []*seriesID) {
 	return out
 }
 
-// label gives the value of a label as PromQL sees it, "" for none.
+// label returns the value of a label as PromQL sees it, "" for none.
 func (d *seriesID) label(name string) string {
 	if name == prom.MetricNameLabel {
 		return d.Name
@@ -397,7 +397,7 @@ type iterator struct {
 	next int   // index in s.hours of the hour to be read next
 	hour int64 // that is in the cursor
 	at   int   // second of it; hourSeconds when there is none
-	end  int   // first second behind the range
+	end  int   // first second after the range
 }
 
 func (it *iterator) close() { it.c.close() }
@@ -413,7 +413,7 @@ func (it *iterator) Next() chunkenc.ValueType {
 	return it.settle()
 }
 
-// settle goes to the next second that has a value, the one at hand included.
+// settle goes to the next second that has a value, including the current one.
 func (it *iterator) settle() chunkenc.ValueType {
 	for {
 		if it.at < it.end {
@@ -447,7 +447,7 @@ func (it *iterator) load() bool {
 	return false
 }
 
-// millis is int64 under a name of its own: go vet takes a Seek(int64) for a wrong io.Seeker.
+// millis is int64 under another name: go vet takes a Seek(int64) for a wrong io.Seeker.
 type millis = int64
 
 // Seek implements chunkenc.Iterator.

@@ -17,8 +17,8 @@ type Points struct {
 	V []float64
 }
 
-// Raw gives the samples of a series from a time, inclusive, to a time, exclusive.
-// A series or instance that is not there has no samples.
+// Raw returns the samples of a series from a time, inclusive, to a time, exclusive.
+// A series or instance that does not exist has no samples.
 func (s *Store) Raw(ctx context.Context, instance, key string, from, to int64) (Points, error) {
 	var p Points
 	in := s.instance(instance)
@@ -264,7 +264,7 @@ func (c *cursor) open(in *instance, key string, from int64) {
 	}
 }
 
-// close gives the cursor's memory back.
+// close returns the cursor's memory.
 func (c *cursor) close() {
 	if c.file != nil {
 		c.in.s.blocks.release(c.file)
@@ -276,7 +276,7 @@ func (c *cursor) close() {
 	}
 }
 
-// hour fills vals with an hour and says whether it has any value. What is damaged reads as absent and is told to the worker.
+// hour fills vals with an hour and says whether it has any value. What is damaged reads as absent and is reported to the worker.
 func (c *cursor) hour(hour int64) bool {
 	vals := c.vals[1:]
 	if c.anyLate {

@@ -10,9 +10,9 @@ import (
 //
 //	marker(4) type(1) length(4) crc32c(4) payload
 //
-// The checksum covers type, length and payload. The marker lets a reader go on behind damage.
+// The checksum covers type, length and payload. The marker lets a reader go on after damage.
 const (
-	recordSchema = 1 // a packed schema; frames behind it may refer to it
+	recordSchema = 1 // a packed schema; frames after it may refer to it
 	recordFrame  = 2 // one minute of one instance
 	recordDefine = 3 // write-ahead log: descriptions of further series
 	recordTick   = 4 // write-ahead log: the values of one second
@@ -56,7 +56,7 @@ type record struct {
 
 func (r record) size() int { return recordHead + len(r.payload) }
 
-// scanned is what stands in a sequence of records.
+// scanned is what is in a sequence of records.
 type scanned struct {
 	records []record
 	end     int  // end of the last good record
@@ -64,7 +64,7 @@ type scanned struct {
 	torn    int  // bytes at the end that begin a record and were never finished
 }
 
-// scanRecords reads as many good records as there are; behind a bad one it looks for the next marker.
+// scanRecords reads as many good records as there are; after a bad one it looks for the next marker.
 func scanRecords(b []byte) scanned {
 	var s scanned
 	at := 0

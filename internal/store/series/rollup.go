@@ -8,7 +8,7 @@ import (
 
 // rollup is what an hour of a series looked like: of the rate a second for a counter, of the
 // value for a gauge. Only pairs of ticks within the hour count; what happened between
-// two hours is added by whoever joins them.
+// two hours is added when they are joined.
 type rollup struct {
 	n       int // how many rates or values
 	trusted int // how many of them no late tick touches; the extremes are of these
@@ -37,7 +37,7 @@ type quantiler struct {
 // rank is the index of the nearest-rank percentile in n sorted values.
 func rank(percent, n int) int { return (percent*n+99)/100 - 1 }
 
-// band gives minimum, 5th, 50th and 95th percentile (nearest rank) and maximum of v, of which there is at least one.
+// band returns minimum, 5th, 50th and 95th percentile (nearest rank) and maximum of v, of which there is at least one.
 // It may change the order of v.
 func (q *quantiler) band(v []float64) (b [5]float64) {
 	n := len(v)
@@ -111,7 +111,7 @@ func (q *quantiler) count(v []float64, lo, f float64, ranks [3]int) (before [3]i
 	return before
 }
 
-// selectRank finds the value that would stand at index r if v were sorted; it changes the order of v.
+// selectRank finds the value that would be at index r if v were sorted; it changes the order of v.
 func selectRank(v []float64, r int) float64 {
 	for len(v) > 16 {
 		a, m, b := v[0], v[len(v)/2], v[len(v)-1]
@@ -219,7 +219,7 @@ func (in *input) rollup(wide bool) (r rollup) {
 	return r
 }
 
-// rollup gives the rollup of a varying column as rates or values.
+// rollup returns the rollup of a varying column as rates or values.
 func (e *entry) rollup() rollup {
 	r := e.unit
 	if e.wide || e.scale == 0 {

@@ -38,7 +38,7 @@ type schema struct {
 	packed []byte      // compressed encoding, as files carry it
 }
 
-// find gives the position of a key, or -1.
+// find returns the position of a key, or -1.
 func (s *schema) find(key string) int {
 	i, ok := slices.BinarySearchFunc(s.series, key, func(d *seriesID, key string) int { return strings.Compare(d.key, key) })
 	if !ok {
@@ -141,18 +141,15 @@ func (c *catalog) parse(packed []byte) (*schema, error) {
 	for i, d := range descs {
 		s.series[i] = c.internLocked(d)
 	}
-	if !slices.IsSortedFunc(s.series, func(a, b *seriesID) int {
-		if a.key < b.key {
-			return -1
+	for i := 1; i < len(s.series); i++ {
+		if s.series[i-1].key >= s.series[i].key { // each key once
+			return nil, errSchema
 		}
-		return 1 // equal keys count as unsorted, too
-	}) {
-		return nil, errSchema
 	}
 	return c.addLocked(s), nil
 }
 
-// union is the schema of everything that stands in any of the given ones; of one key in two
+// union is the schema of everything in any of the given ones; for one key with two
 // types the type of the last is taken.
 func (c *catalog) union(list []*schema) *schema {
 	if len(list) == 1 {
@@ -238,7 +235,7 @@ func appendText(b []byte, s string) []byte {
 
 func (in *input) text() string { return string(in.bytes(in.length(len(in.b)))) }
 
-// unzip decompresses into dst; b has to say beforehand that it holds at most limit bytes.
+// unzip decompresses into dst; b must announce that it holds at most limit bytes.
 func unzip(dec *zstd.Decoder, b, dst []byte, limit int) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(b); err != nil {

@@ -85,7 +85,7 @@ func (in *instance) seal(m *pendingMinute) error {
 	return in.addFrame(h, in.schema, payload, true)
 }
 
-// sameDescs says whether two lists are the same; they only grow or are replaced.
+// sameDescs reports whether two lists are the same; they only grow or are replaced.
 func sameDescs(a, b []*seriesID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
@@ -218,9 +218,9 @@ func (in *instance) boundMemory() {
 	}
 }
 
-// PutFrame takes frames that another store sealed: records as Options.OnFrame gives them, in any order, also for
+// PutFrame takes frames that another store sealed: records as Options.OnFrame gets them, in any order, also for
 // hours and days long finished. Seconds that are there already stay as they are, so the same frame twice is the same as once.
-// A frame whose schema record was never sent gives ErrUnknownSchema. After nil the frame is on disk; after an error the sender keeps it.
+// A frame whose schema record was never sent causes ErrUnknownSchema. After nil the frame is on disk; after an error the sender keeps it.
 func (s *Store) PutFrame(data []byte) error {
 	sc := scanRecords(data)
 	if sc.bad || sc.torn > 0 || len(sc.records) == 0 {

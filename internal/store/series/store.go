@@ -19,7 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Errors that callers may want to tell apart.
+// Errors that callers may want to distinguish.
 var (
 	// ErrLocked says that another process, or another Store of this one, has the directory open.
 	ErrLocked = errors.New("the data directory is in use by another process; stop that one, or give this one another directory")
@@ -52,7 +52,7 @@ type Options struct {
 	Retention time.Duration
 	// Logger gets messages for debugging; nil: none.
 	Logger *slog.Logger
-	// OnEvent is told of damage, of a full disk and of recovery. It is called from Open, Append and the store's goroutine. It must return
+	// OnEvent is called for damage, of a full disk and of recovery. It is called from Open, Append and the store's goroutine. It must return
 	// soon, and may read from the store but not write to it.
 	OnEvent func(fleet.Event)
 	// OnFrame gets every sealed minute as bytes that another store's PutFrame takes: a schema record and a frame record.
@@ -64,7 +64,7 @@ type Options struct {
 	now func() time.Time // for tests
 }
 
-// Store keeps numbers of many instances in one directory. All its methods may be called at once from any goroutine.
+// Store keeps numbers of many instances in one directory. All its methods may be called concurrently.
 type Store struct {
 	opts   Options
 	log    *slog.Logger
@@ -194,7 +194,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Close seals what is in memory, ends the store's goroutine and gives the directory free. Writers are closed with it.
+// Close seals what is in memory, ends the store's goroutine and releases the directory. Writers are closed with it.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -219,7 +219,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// list gives the instances by id; the caller holds the lock.
+// list returns the instances by id; the caller holds the lock.
 func (s *Store) list() []*instance {
 	list := make([]*instance, 0, len(s.instances))
 	for _, in := range s.instances {
@@ -262,7 +262,7 @@ func validInstance(id string) bool {
 	return true
 }
 
-// ensure gives the instance, making its directory if it is new.
+// ensure returns the instance, making its directory if it is new.
 func (s *Store) ensure(id string) (*instance, error) {
 	if !validInstance(id) {
 		return nil, fmt.Errorf("%q: %w", id, ErrInstance)
@@ -298,7 +298,7 @@ func (s *Store) Compact(ctx context.Context, now time.Time) error {
 	return s.w.compact(ctx, now)
 }
 
-// Stats gives the store's own figures, cheaply.
+// Stats returns the store's own figures, cheaply.
 func (s *Store) Stats() Stats {
 	c := &s.stats
 	st := Stats{
@@ -314,7 +314,7 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// event tells of something that happened to files.
+// event reports something that happened to files.
 func (s *Store) event(instance string, sev fleet.Severity, subject, text string) {
 	level := slog.LevelInfo
 	if sev > fleet.SeverityInfo {
@@ -359,7 +359,7 @@ func (d *diskState) recovered(now time.Time) bool {
 	return true
 }
 
-// writeFailed tells of a failed write, once until writing works again.
+// writeFailed reports a failed write, once until writing works again.
 func (s *Store) writeFailed(instance string, err error) {
 	if !s.full.failed(time.Now()) {
 		return

@@ -129,7 +129,7 @@ func (m *model) check(t testing.TB, s *Store, id string, from, to int64, lossy b
 	return missing
 }
 
-// missing is check for each series: those that lack samples, by key.
+// missing is check for each series: those with missing samples, by key.
 func (m *model) missing(t testing.TB, s *Store, id string, from, to int64, lossy bool) map[string]int {
 	t.Helper()
 	out := map[string]int{}

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// A rate over an hour is told by its first and last sample and by those on both sides of a reset; the engine would walk
+// A rate over an hour is determined by its first and last sample and by those on both sides of a reset; the engine would walk
 // over the 3,600. What follows leaves out the samples between, and only where the answer stays the same to the last bit:
 //
 //   - rate and increase add up prev for every cur < prev, and take last - first. A window that keeps its first sample, its
@@ -25,7 +25,7 @@ const (
 	thinRange = daySeconds * 1000
 )
 
-// QueryableFor is Queryable for one expression. It may leave out samples that cannot change what the expression gives.
+// QueryableFor is Queryable for one expression. It may leave out samples that cannot change what the expression returns.
 func (s *Store) QueryableFor(expr parser.Expr) storage.Queryable {
 	thin := true
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
@@ -41,7 +41,7 @@ func (s *Store) QueryableFor(expr parser.Expr) storage.Queryable {
 	return queryable{s, thin}
 }
 
-// windows are the ranges that a rate is asked over: (end-length, end] for every end from first to last by step; milliseconds.
+// windows are the ranges that a rate is computed over: (end-length, end] for every end from first to last by step; milliseconds.
 type windows struct {
 	first, last, step, length int64
 }
@@ -81,10 +81,10 @@ type thinIterator struct {
 	ahead  []*hourVals // hours read and not yet thinned, ascending
 	free   []*hourVals
 	end    int64     // of the next window that is not in active
-	active []stretch // windows that reach into the hour at hand
-	prev   float64   // the sample before the hour at hand; NaN for none
+	active []stretch // windows that reach into the current hour
+	prev   float64   // the sample before the current hour; NaN for none
 
-	ts []int64 // what is left of the hour at hand
+	ts []int64 // what is left of the current hour
 	vs []float64
 	at int
 }
@@ -204,7 +204,7 @@ func (it *thinIterator) mark(keep *[hourSeconds]bool, h *hourVals) {
 	it.active = left
 }
 
-// present says whether there is a sample at a second of the hour at hand or a later one.
+// present reports whether there is a sample at a second of the current hour or a later one.
 func (it *thinIterator) present(sec int64) bool {
 	hour := floorTo(sec, hourSeconds)
 	for it.ahead[len(it.ahead)-1].hour < hour {

@@ -31,7 +31,7 @@ func hourFile(t *testing.T) (m *model, dir, rel string) {
 	return m, dir, "instances/db/" + blockName(t0, t0+hourSeconds)
 }
 
-// columnsOf reads all of a block in memory: the bits of each series' values, and what was said of damage.
+// columnsOf reads all of a block in memory: the bits of each series' values, and what was reported of damage.
 func columnsOf(t *testing.T, b []byte) (cols map[string][]uint64, said []error, f *blockFile) {
 	t.Helper()
 	dec, err := newDecompressor()
@@ -72,7 +72,7 @@ func columnsOf(t *testing.T, b []byte) (cols map[string][]uint64, said []error, 
 	return cols, said, f
 }
 
-// needing says which series need the byte at a place of a block: none where it stands twice.
+// needing says which series need the byte at a place of a block: none if it is stored twice.
 func needing(t *testing.T, f *blockFile, at int) (keys []string) {
 	t.Helper()
 	hit := -1
@@ -93,8 +93,8 @@ func needing(t *testing.T, f *blockFile, at int) (keys []string) {
 	return keys
 }
 
-// TestOneBitCostsOneColumn flips bits everywhere in the block of an hour. What all columns need stands twice: a bit costs at
-// most the column that it stands in and those that are told from it, that is said, and nothing wrong is served.
+// TestOneBitCostsOneColumn flips bits everywhere in the block of an hour. What all columns need is stored twice: a bit costs at
+// most the column that it is in and those derived from it, that is reported, and nothing wrong is served.
 func TestOneBitCostsOneColumn(t *testing.T) {
 	m, dir, rel := hourFile(t)
 	good, err := os.ReadFile(filepath.Join(dir, rel))
@@ -112,7 +112,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 		step, stride = 10*step, 10
 	}
 	for at := 0; at < len(good); at += stride {
-		if at >= blockHead && at < int(whole.tail) { // of what stands twice every byte, of the rest some
+		if at >= blockHead && at < int(whole.tail) { // of what is stored twice every byte, of the rest some
 			at += r.IntN(2 * step)
 		}
 		bad := bytes.Clone(good)
@@ -132,7 +132,7 @@ func TestOneBitCostsOneColumn(t *testing.T) {
 			}
 		}
 	}
-	// The same through the store, which says it and mends the file.
+	// The same through the store, which reports it and repairs the file.
 	for _, at := range []int{2, 40, int(whole.tail) + 5, int(whole.tail + whole.sections()), len(good) - 1} {
 		bad := bytes.Clone(good)
 		bad[at] ^= 16
@@ -243,7 +243,7 @@ func TestVersionOneIsRead(t *testing.T) {
 	}
 }
 
-// TestRepairedFileIsWhole: what stood twice and was damaged once is written anew, so that a second damage costs nothing more.
+// TestRepairedFileIsWhole: what is stored twice and was damaged once is rewritten, so that a second damage costs nothing more.
 func TestRepairedFileIsWhole(t *testing.T) {
 	m, dir, rel := hourFile(t)
 	path := filepath.Join(dir, rel)

@@ -31,7 +31,7 @@ var (
 	errWAL      = errors.New("write-ahead log content does not match its header")
 )
 
-// fileMagic is how a file of records begins: a name, a version and a checksum of both, so that a newer version is told from damage.
+// fileMagic is how a file of records begins: a name, a version and a checksum of both, so that a newer version is distinguished from damage.
 func fileMagic(name string, version byte) (m [8]byte) {
 	copy(m[:], name)
 	m[4] = version
@@ -40,7 +40,7 @@ func fileMagic(name string, version byte) (m [8]byte) {
 	return m
 }
 
-// checkMagic says whether b begins with the magic; torn is true when it ends within it.
+// checkMagic reports whether b begins with the magic; torn is true when it ends within it.
 func checkMagic(b []byte, want [8]byte) (torn bool, err error) {
 	if len(b) < len(want) {
 		if string(want[:len(b)]) == string(b) {

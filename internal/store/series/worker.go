@@ -113,7 +113,7 @@ func (w *worker) run() {
 	}
 }
 
-// rest gives the processor to others for as long as the work before took, so that a hundred instances make no burst.
+// rest leaves the processor to others for as long as the work before took, so that a hundred instances make no burst.
 // It says whether to go on.
 func (w *worker) rest(since time.Time) bool {
 	t := time.NewTimer(min(time.Since(since), time.Second))
@@ -162,7 +162,7 @@ func (w *worker) saveWaiting() {
 	}
 	for _, in := range w.s.all() {
 		in.write.Lock()
-		in.saveFrames() // a failure was told when the frame came, and is tried again in a second
+		in.saveFrames() // a failure was reported when the frame came, and is tried again in a second
 		in.write.Unlock()
 	}
 }
@@ -219,7 +219,7 @@ func (in *instance) mergeFailed(err error) error {
 	return err
 }
 
-// hourDue says whether an hour's frames are to become a block.
+// hourDue reports whether an hour's frames are to become a block.
 func (in *instance) hourDue(f *framesFile, now time.Time, atOnce bool) bool {
 	end := f.hour + hourSeconds
 	in.mu.RLock()

@@ -34,7 +34,7 @@ func (in *instance) openWriter() (*Writer, error) {
 	return w, nil
 }
 
-// Define gives the position of a series in the values of Append. The same Desc always has the same position, as long as the
+// Define returns the position of a series in the values of Append. The same Desc always has the same position, as long as the
 // Writer is open; positions count up from 0. A key that comes again with another type keeps its position and has the new type from then on.
 func (w *Writer) Define(d Desc) int {
 	in := w.in
@@ -57,8 +57,8 @@ func (w *Writer) Define(d Desc) int {
 }
 
 // Append takes the values of one tick, t in Unix seconds; values[i] belongs to the series at position i, NaN is "no value".
-// A late tick is one whose collection took too long to trust the rates beside it. The values are copied.
-// What was appended is read at once, and survives the end of the process; a full disk is no error here, see Options.OnEvent.
+// A late tick is one whose collection took too long to trust the rates next to it. The values are copied.
+// What was appended can be read immediately, and survives the end of the process; a full disk is no error here, see Options.OnEvent.
 func (w *Writer) Append(t int64, values []float64, late bool) error {
 	if t < 0 || t > maxTime {
 		return fmt.Errorf("append at %d: %w", t, ErrTime)
@@ -217,7 +217,7 @@ func (in *instance) waiting() (n int) {
 	return n
 }
 
-// Close seals what was appended and gives the instance free for another Writer.
+// Close seals what was appended and releases the instance for another Writer.
 func (w *Writer) Close() error {
 	if !w.in.closeWriter() {
 		return ErrClosed
@@ -239,9 +239,9 @@ func (in *instance) closeWriter() bool {
 	return true
 }
 
-// Last gives the newest tick of an instance and its values. The function knows the newest value of each
+// Last returns the newest tick of an instance and its values. The function knows the newest value of each
 // series, as long as it is at most five minutes older than the tick: what is collected once a minute is there, too.
-// Without a writer there are no values. t is 0 where nothing was ever stored.
+// Without a writer there are no values. t is 0 if nothing was ever stored.
 func (s *Store) Last(instance string) (t int64, value func(key string) (float64, bool)) {
 	none := func(string) (float64, bool) { return 0, false }
 	in := s.instance(instance)
@@ -266,5 +266,5 @@ func (s *Store) Last(instance string) (t int64, value func(key string) (float64,
 	}
 }
 
-// lastWindow is how much older than the newest tick a value may be that Last gives, in seconds.
+// lastWindow is how much older than the newest tick a value that Last returns may be, in seconds.
 const lastWindow = 300

@@ -23,10 +23,10 @@ const (
 	RoleAct  Role = "act"  // start and stop jobs, keep and delete results
 )
 
-// Allows says whether this role includes another.
+// Allows reports whether this role includes another.
 func (r Role) Allows(needed Role) bool { return r == RoleAct || r == needed && r == RoleLook }
 
-// Token is an access token as it is listed; the secret is told once, when it is made.
+// Token is an access token as it is listed; the secret is shown once, when it is made.
 type Token struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
@@ -74,7 +74,7 @@ func (s *Store) CreateToken(ctx context.Context, name string, role Role) (Token,
 	return t, text, nil
 }
 
-// VerifyToken tells whose token a secret is; ErrNotFound when it is nobody's. The
+// VerifyToken returns whose token a secret is; ErrNotFound if it is no token. The
 // id in it is public and finds the row; the hashes are compared in constant time.
 func (s *Store) VerifyToken(ctx context.Context, secret string) (Token, error) {
 	hash := sha256.Sum256([]byte(secret))
@@ -125,7 +125,7 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	return out, err
 }
 
-// RevokeToken makes a token worthless at once. It is known by its id or name.
+// RevokeToken makes a token worthless immediately. It is known by its id or name.
 func (s *Store) RevokeToken(ctx context.Context, idOrName string) error {
 	return s.remove(ctx, "revoke token "+idOrName, `DELETE FROM tokens WHERE id=?1 OR name=?1`, idOrName)
 }
@@ -143,7 +143,7 @@ func (s *Store) remove(ctx context.Context, what, query string, args ...any) err
 	})
 }
 
-// AnyAccess tells whether there is any token. A server that listens beyond
+// AnyAccess reports whether there is any token. A server that listens beyond
 // loopback must not start without one.
 func (s *Store) AnyAccess(ctx context.Context) (bool, error) {
 	n := 0
@@ -151,7 +151,7 @@ func (s *Store) AnyAccess(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// TokensAsked tells whether a token is asked for on loopback, too: since the first one
+// TokensAsked reports whether a token is asked for on loopback, too: since the first one
 // was made, or a damaged file with an unknown number of them was set aside. To revoke the
 // last token opens no door.
 func (s *Store) TokensAsked(ctx context.Context) (bool, error) {

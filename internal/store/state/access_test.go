@@ -75,7 +75,7 @@ func TestUpgradeToRoles(t *testing.T) {
 	}
 }
 
-// TestDamageKeepsTheDoorShut: nobody knows how many tokens stood in a damaged file.
+// TestDamageKeepsTheDoorShut: it is unknown how many tokens were in a damaged file.
 func TestDamageKeepsTheDoorShut(t *testing.T) {
 	s := newStore(t)
 	path := s.Path()

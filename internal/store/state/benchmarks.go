@@ -16,14 +16,14 @@ import (
 type Benchmark struct {
 	ID          int64     `json:"id"`
 	Stored      time.Time `json:"stored"`
-	Began       time.Time `json:"began"` // the warm-up, where there was one
+	Began       time.Time `json:"began"` // the warm-up, if there was one
 	Ended       time.Time `json:"ended"`
 	Instance    string    `json:"instance"` // empty: the server is not watched
 	Workload    string    `json:"workload"`
 	Server      string    `json:"server"` // its address, as the run had it
 	Version     string    `json:"version"`
 	Threads     int       `json:"threads"`
-	Rate        float64   `json:"rate"` // transactions a second that were asked for; 0: as many as could be
+	Rate        float64   `json:"rate"` // transactions a second that were asked for; 0: as many as possible
 	Throughput  float64   `json:"transactions_per_second"`
 	Queries     float64   `json:"queries_per_second"`
 	P95         float64   `json:"p95"` // seconds
@@ -41,8 +41,8 @@ const (
 
 const benchmarkColumns = `id, stored, began, ended, instance, workload, server, version, threads, rate, throughput, queries, p95, p99, errors, outage, interrupted`
 
-// AddBenchmark keeps a run with its whole result and gives its id; that of the first time when the same was sent before,
-// which fresh tells.
+// AddBenchmark stores a run with its whole result and returns its id; that of the first time if the same was sent before,
+// as fresh reports.
 func (s *Store) AddBenchmark(ctx context.Context, b Benchmark, result []byte) (id int64, fresh bool, err error) {
 	if len(result) > maxBenchmark {
 		return 0, false, fmt.Errorf("store a benchmark: %d bytes are too many", len(result))
@@ -106,7 +106,7 @@ func (b *Benchmark) scan(r *sql.Rows, also ...any) error {
 	return err
 }
 
-// Benchmark gives one run with its whole result; ErrNotFound when there is none of that id.
+// Benchmark returns one run with its whole result; ErrNotFound when there is none of that id.
 func (s *Store) Benchmark(ctx context.Context, id int64) (b Benchmark, result []byte, err error) {
 	err = s.each(ctx, "read a benchmark", func(r *sql.Rows) error {
 		var packed []byte

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// A process that writes without a break is killed: what it was told is stored is
+// A process that writes without a break is killed: what was reported as stored is
 // there, and the file is whole.
 func TestKilled(t *testing.T) {
 	if path := os.Getenv("RISSO_KILL"); path != "" {

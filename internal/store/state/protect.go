@@ -154,7 +154,7 @@ func (s *Store) RemoveJob(ctx context.Context, id int64) error {
 	})
 }
 
-// BeginRun notes that a run begins, with the outcome running, and gives its id.
+// BeginRun notes that a run begins, with the outcome running, and returns its id.
 func (s *Store) BeginRun(ctx context.Context, r Run) (id int64, err error) {
 	if r.Began.IsZero() {
 		r.Began = time.Now()
@@ -190,7 +190,7 @@ func (s *Store) EndRun(ctx context.Context, r Run) error {
 	})
 }
 
-// InterruptRuns marks what is still noted as running: serve does so at its start, when nothing can run. It gives how many.
+// InterruptRuns marks what is still noted as running: serve does so at its start, when nothing can run. It returns how many.
 func (s *Store) InterruptRuns(ctx context.Context) (n int64, err error) {
 	err = s.change(ctx, "mark interrupted runs", func(ctx context.Context, tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, `UPDATE protect_runs SET outcome=?, ended=?, text='Risso ended while it ran' WHERE outcome=?`,
@@ -239,7 +239,7 @@ func scanRun(r *sql.Rows) (Run, error) {
 	return n, err
 }
 
-// Backup is a whole backup that lies in a repository.
+// Backup is a whole backup that is in a repository.
 type Backup struct {
 	Place    string    `json:"place"`
 	ID       string    `json:"id"` // as the repository calls it; sorts by time
@@ -309,7 +309,7 @@ type Drill struct {
 	Proof    json.RawMessage `json:"proof"` // as in the repository
 }
 
-// AddDrill notes a drill and gives its id; that of the first time when it is known already.
+// AddDrill notes a drill and returns its id; that of the first time if it is known already.
 func (s *Store) AddDrill(ctx context.Context, d Drill) (id int64, err error) {
 	err = s.change(ctx, "note a drill", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO protect_drills (place, backup, instance, began, ended, passed, recovery, reached, text, proof)
@@ -377,7 +377,7 @@ func (s *Store) Mirrors(ctx context.Context) ([]Mirror, error) {
 // Protection is how well one instance is protected: a line of the page.
 type Protection struct {
 	Instance   string    `json:"instance"`
-	LastBackup *Backup   `json:"last_backup"` // the newest whole one that is not dated ahead; where there is no other, one that is
+	LastBackup *Backup   `json:"last_backup"` // the newest whole one that is not dated ahead; if there is no other, one that is
 	Ahead      *Backup   `json:"ahead"`       // the newest that is dated ahead of now: a clock was wrong
 	LastProven *Backup   `json:"last_proven"` // the newest that a drill restored and found good
 	ProvenAt   time.Time `json:"proven_at"`   // when that drill ended
@@ -392,7 +392,7 @@ type Protection struct {
 	Running    []Run     `json:"running"`
 }
 
-// Protections gives how every instance is protected that has a backup, a job or a mirror, by instance.
+// Protections returns how every instance is protected that has a backup, a job or a mirror, by instance.
 func (s *Store) Protections(ctx context.Context) ([]Protection, error) {
 	backups, err := s.Backups(ctx, "", 0)
 	if err != nil {
@@ -417,7 +417,7 @@ func (s *Store) Protections(ctx context.Context) ([]Protection, error) {
 	return Protect(backups, drills, mirrors, jobs, last, time.Now()), nil
 }
 
-// lastRuns gives the last run of every job that there is, and every run that goes on.
+// lastRuns returns the last run of every job that there is, and every run that goes on.
 func (s *Store) lastRuns(ctx context.Context) ([]Run, error) {
 	var out []Run
 	err := s.each(ctx, "list runs", func(r *sql.Rows) error {
@@ -498,7 +498,7 @@ func (p *Protection) prove(d Drill, backups []Backup) {
 	}
 	i := slices.IndexFunc(backups, func(b Backup) bool { return b.ID == d.Backup && b.Place == d.Place })
 	if i < 0 || p.LastProven != nil && !backups[i].Began.After(p.LastProven.Began) {
-		return // pruned since, so that it protects nobody any more; or not the newest
+		return // pruned since, so that it protects nothing any more; or not the newest
 	}
 	p.LastProven, p.ProvenAt, p.Recovery = &backups[i], d.Ended, d.Recovery
 }
@@ -507,7 +507,7 @@ func (p *Protection) prove(d Drill, backups []Backup) {
 // backup of that place whose following logs are all there, to the newest event. Both are zero where no backup fits.
 func Window(backups []Backup, m Mirror) (from, to time.Time) {
 	for _, b := range backups {
-		// The snapshot lies between the two; which of them it is near to depends on the kind of the backup.
+		// The snapshot is between the two; which of them it is near to depends on the kind of the backup.
 		if b.Place != m.Place || b.Instance != m.Instance || b.Began.Before(m.First) || b.Ended.After(m.Last) {
 			continue
 		}

@@ -155,7 +155,7 @@ func TestProtections(t *testing.T) {
 	if p = of(); len(p.Failing) != 0 || len(p.Running) != 1 || p.Running[0].ID != r {
 		t.Fatalf("got %+v; want no p.Failing, len(Running) 1, Running[0].ID %v", p, r)
 	}
-	// Pruned backups protect nobody.
+	// Pruned backups protect nothing.
 	must(s.KeepBackups(ctx, "/bk", []string{backupOf(18).ID}))
 	if p = of(); p.LastBackup.ID != backupOf(18).ID || p.LastProven.ID != backupOf(18).ID || p.Recovery != 50 {
 		t.Fatalf("got %+v; want LastBackup.ID backupOf(18).ID, LastProven.ID backupOf(18).ID, Recovery 50", p)

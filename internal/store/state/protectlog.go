@@ -50,7 +50,7 @@ func (s *Store) NoteRun(ctx context.Context, p RunProgress, lines ...RunLine) er
 	})
 }
 
-// Run gives one run; ErrNotFound when there is none of that id.
+// Run returns one run; ErrNotFound when there is none of that id.
 func (s *Store) Run(ctx context.Context, id int64) (Run, error) {
 	var out *Run
 	err := s.each(ctx, "read a run", func(r *sql.Rows) error {
@@ -67,7 +67,7 @@ func (s *Store) Run(ctx context.Context, id int64) (Run, error) {
 	return *out, nil
 }
 
-// RunNotes gives how far a run came, as it was noted last, and its log, the oldest line first. Nothing noted is no error.
+// RunNotes returns how far a run came, as it was noted last, and its log, the oldest line first. Nothing noted is no error.
 func (s *Store) RunNotes(ctx context.Context, run int64) (RunProgress, []RunLine, error) {
 	p := RunProgress{Run: run}
 	err := s.each(ctx, "read a run's progress", func(r *sql.Rows) error {

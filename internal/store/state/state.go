@@ -23,7 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/store/aside"
 )
 
-// The errors that a caller may want to tell apart.
+// The errors that a caller may want to distinguish.
 var (
 	// ErrDiskFull says that a write found no room. The store works again once there is.
 	ErrDiskFull = errors.New("the disk that holds Risso's state is full")
@@ -43,14 +43,14 @@ const callLimit = 10 * time.Second
 type Store struct {
 	path   string
 	write  *sql.DB // one connection: writers queue here and not in SQLite's busy loop
-	read   *sql.DB // readers, which WAL lets go on beside the writer
+	read   *sql.DB // readers, which WAL lets go on during writes
 	damage *aside.Damage
 
 	mu   sync.Mutex
 	seen map[string]uint64 // per instance, a digest of the variables that are stored
 }
 
-// Open opens the state file at path and makes it where there is none. A damaged
+// Open opens the state file at path and makes it if there is none. A damaged
 // file is moved aside, a new one is begun, and Damage says so. An empty store
 // after damage knows no token: callers must keep access closed.
 func Open(ctx context.Context, path string) (*Store, error) {
@@ -81,7 +81,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// Damage tells of the damaged file that Open moved aside; nil when there was none.
+// Damage reports the damaged file that Open moved aside; nil when there was none.
 func (s *Store) Damage() *aside.Damage { return s.damage }
 
 // Path is the state file.
@@ -98,7 +98,7 @@ func (e *damagedError) Error() string { return "damaged: " + e.reason }
 func open(ctx context.Context, path string) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // the check of a large file takes its time
 	defer cancel()
-	// Made here first, so that nobody else can read the hashes in it.
+	// Created here first, so that others cannot read the hashes in it.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
@@ -226,7 +226,7 @@ func check(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// damaged tells whether an error means that the file itself is broken.
+// damaged reports whether an error means that the file itself is broken.
 func damaged(err error) (string, bool) {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -238,7 +238,7 @@ func damaged(err error) (string, bool) {
 	return "", false
 }
 
-// explain gives the errors that have a cure their name.
+// explain names the errors that have a remedy.
 func explain(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -258,7 +258,7 @@ func explain(err error) error {
 	return err
 }
 
-// limit gives a context a deadline where it has none.
+// limit gives a context a deadline if it has none.
 func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}

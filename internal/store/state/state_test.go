@@ -415,7 +415,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := s.Events(ctx, EventQuery{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	// A writer who holds the file does not block a call for good.
+	// A writer who holds the file does not block a call forever.
 	tx, err := s.write.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -443,7 +443,7 @@ func resident(t *testing.T) int {
 	return rss * os.Getpagesize()
 }
 
-// An open store is measured in a process of its own, which has used none before.
+// An open store is measured in a separate process, which has used none before.
 func TestMemoryStaysSmall(t *testing.T) {
 	if path := os.Getenv("RISSO_STATE"); path != "" {
 		before := resident(t)

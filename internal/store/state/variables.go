@@ -14,8 +14,8 @@ type VariableChange struct{ Name, Old, New string }
 
 // SetVariables stores all global variables of an instance as they are at a time,
 // and returns those that changed, by name. The first sight of a variable is no
-// change, and neither is one that a new version no longer has, or has anew: the
-// map must hold all of them. Variables that tell a state and no setting
+// change, and neither is one that a new version no longer has, or has again: the
+// map must hold all of them. Variables that are a state and no setting
 // (gtid_executed, timestamp) change all the time; the caller leaves them out.
 func (s *Store) SetVariables(ctx context.Context, instance string, at time.Time, now map[string]string) ([]VariableChange, error) {
 	sum := digest(now)
@@ -137,7 +137,7 @@ func (s *Store) Variables(ctx context.Context, instance string, at time.Time) ([
 	}
 	var out []Variable
 	// The value at a time is what the first change after it replaced, or what
-	// stands now where there is none.
+	// is there now if there is none.
 	err := s.each(ctx, "read variables of "+instance, func(r *sql.Rows) error {
 		var v Variable
 		var value sql.NullString

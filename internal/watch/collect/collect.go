@@ -1,6 +1,6 @@
 // Package collect reads servers and hosts every second and hands what it read to a sink.
 //
-// Each instance has a goroutine of its own, so that one that hangs does not delay others. A tick is
+// Each instance has its own goroutine, so that one that hangs does not delay others. A tick is
 // stamped with the second it was due, or with the second it was read if that is later. If Risso itself
 // was late, nothing is concluded about the server.
 package collect
@@ -26,7 +26,7 @@ type Sink interface {
 // Recorder takes what happens. Its methods must not block for long and may be called by many goroutines.
 type Recorder interface {
 	Event(fleet.Event)
-	// Variables takes all global variables of an instance as they stood at a time.
+	// Variables takes all global variables of an instance as they were at a time.
 	Variables(instance string, at time.Time, values map[string]string)
 }
 
@@ -37,7 +37,7 @@ type Extra interface {
 	Close()
 }
 
-// between gives the seconds between two readings: those of their ticks, unless one of them was late.
+// between returns the seconds between two readings: those of their ticks, unless one of them was late.
 func between(prevTick, tick int64, prevAt, at time.Time) float64 {
 	if prevTick == 0 || prevAt.IsZero() {
 		return 0
@@ -99,7 +99,7 @@ func (v View) Rate(key string) (float64, bool) {
 	return (now - v.Prev[i]) / v.Elapsed(), true
 }
 
-// Observer is told the state of an instance after each tick, in the collector's own goroutine.
+// Observer is called with the state of an instance after each tick, in the collector's own goroutine.
 type Observer interface{ Observe(View) }
 
 // Options are what every collector needs.
@@ -108,7 +108,7 @@ type Options struct {
 	Recorder Recorder
 	Observer Observer
 	Logger   *slog.Logger
-	Phase    time.Duration  // how far into the second this instance is read, so that many are not read at once
+	Phase    time.Duration  // how far into the second this instance is read, so that many are not read at the same time
 	Extra    Extra          // may be nil
 	Pulse    *Pulse         // knows when Risso itself was late; may be nil
 	Traffic  *mysql.Traffic // counts what is sent to a server; nil: nothing else queries the server
@@ -116,7 +116,7 @@ type Options struct {
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the
 // next one late, which is still better than none; seconds that are over by then are left out.
-// tick gives the moment that it stands for: later than due, when its answer came in a later second.
+// tick returns the moment that it represents: later than due, when its answer came in a later second.
 func Every(ctx context.Context, phase time.Duration, tick func(due time.Time) time.Time) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -134,13 +134,13 @@ func Every(ctx context.Context, phase time.Duration, tick func(due time.Time) ti
 	}
 }
 
-// nextDue is the moment at which a tick is due, with last the one that the tick before stands for; zero: there was none.
+// nextDue is the moment at which a tick is due, with last the one that the previous tick represents; zero: there was none.
 func nextDue(now, last time.Time, phase time.Duration) time.Time {
 	due := now.Truncate(interval).Add(phase)
 	if due.After(now) {
 		due = due.Add(-interval)
 	}
-	// due is the newest second that has begun: it is either done or to be done at once.
+	// due is the newest second that has begun: it is either done or to be done now.
 	if last.Sub(due) > 2*interval { // this machine's clock went back: do not wait until it has caught up
 		last = time.Time{}
 	}

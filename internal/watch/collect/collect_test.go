@@ -49,7 +49,7 @@ func TestEverySecondOnce(t *testing.T) {
 }
 
 // TestClockGoesBack: a collector goes on within a second, however far the machine's clock goes back, and forward again. The
-// times stand for the clock, which a test cannot set back.
+// times replace the clock, which a test cannot set back.
 func TestClockGoesBack(t *testing.T) {
 	const phase = 8 * time.Millisecond
 	begin := time.Now().Truncate(time.Second)

@@ -31,7 +31,7 @@ func (h *Host) Run(ctx context.Context) { Every(ctx, h.opts.Phase, h.tick) }
 func (h *Host) tick(due time.Time) time.Time {
 	h.sample.Clear()
 	var at time.Time
-	for range 3 { // all values are to be of one moment: what came between is read again
+	for range 3 { // all values should be of one moment: what came between is read again
 		at = time.Now()
 		h.mapped = copyInto(&h.sample, h.mapped, h.host.Metrics, h.host.Read())
 		if time.Since(at) < lateAfter {
@@ -71,7 +71,7 @@ func copyInto(s *fleet.Sample, mapped []int, metrics func() []fleet.Metric, valu
 // findEvery is how many ticks pass between two searches for a server's process.
 const findEvery = 15
 
-// Process reads the process of a server that runs on this machine. It finds it by socket or port, and anew
+// Process reads the process of a server that runs on this machine. It finds it by socket or port, and again
 // after a restart.
 type Process struct {
 	host   *host.Host
@@ -93,7 +93,7 @@ func (p *Process) Read(s *fleet.Sample) {
 		return
 	}
 	values, err := p.proc.Read()
-	if err != nil { // it ended: look for its successor at once
+	if err != nil { // it ended: look for its successor now
 		p.proc.Close()
 		p.proc, p.wait = nil, 0
 		return

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Pulse knows when Risso itself stood still: it had no processor, or its machine slept. What it did not see then says
-// nothing of the servers. A nil Pulse never stood still.
+// Pulse knows when Risso itself stalled: it had no processor, or its machine slept. What it did not see then says
+// nothing about the servers. A nil Pulse never stalled.
 type Pulse struct {
-	// Tell is told of each time that Risso did not look, by the calendar, when it looks again; nil: nobody is.
+	// Tell is called for each time that Risso did not look, by the calendar, when it looks again; may be nil.
 	Tell func(from, to time.Time)
-	// Slept is how long the machine has slept since it was started. Go's clock stands still meanwhile. nil: the system is asked.
+	// Slept is how long the machine has slept since it was started. Go's clock stops meanwhile. nil: the system is asked.
 	Slept func() time.Duration
 
 	mu    sync.Mutex
 	last  time.Time     // beat
 	slept time.Duration // up to the last beat
 	still []stillness
-	open  stillness // not told yet; zero: there is none
+	open  stillness // not reported yet; zero: there is none
 	lost  time.Duration
 }
 
@@ -67,7 +67,7 @@ func (p *Pulse) asleep() time.Duration {
 	return machineSlept()
 }
 
-// pause is what lies between the last beat and now, but for a beat; ok is false when that is nothing unusual. The caller holds mu.
+// pause is the time between the last beat and now, less a beat; ok is false if that is nothing unusual. The caller holds mu.
 func (p *Pulse) pause(now time.Time, slept time.Duration) (s stillness, ok bool) {
 	if p.last.IsZero() {
 		return s, false
@@ -105,7 +105,7 @@ func (p *Pulse) beat(now time.Time) {
 	}
 }
 
-// Still is for how long Risso stood still within a span of the last minutes.
+// Still is for how long Risso stalled within a span of the last minutes.
 func (p *Pulse) Still(from, to time.Time) (sum time.Duration) {
 	if p == nil {
 		return 0

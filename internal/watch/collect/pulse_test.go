@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// TestPulseKnowsWhenItStoodStill: pauses between beats are what Risso did not see, joined and told once when it goes on.
+// TestPulseKnowsWhenItStoodStill: pauses between beats are what Risso did not see, joined and reported once when it goes on.
 func TestPulseKnowsWhenItStoodStill(t *testing.T) {
 	begin := time.Now()
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
@@ -33,7 +33,7 @@ func TestPulseKnowsWhenItStoodStill(t *testing.T) {
 	if d := p.Still(at(0), at(5)); d != 0 {
 		t.Errorf("it beat as it should and stood still for %s, want 0", d)
 	}
-	now = 9 // stood still from 5.0
+	now = 9 // stalled from 5.0
 	run(10)
 	now = 12 // and from 10.0
 	run(13)
@@ -71,7 +71,7 @@ func TestPulseKnowsWhenItStoodStill(t *testing.T) {
 	}
 }
 
-// TestPulseRuns: with a clock that is kept, nothing stands still.
+// TestPulseRuns: with a steady clock, nothing stalls.
 func TestPulseRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pulse{Tell: func(from, to time.Time) { t.Errorf("told %s to %s", from, to) }}
@@ -101,7 +101,7 @@ func TestSecondsBetweenReadings(t *testing.T) {
 	}
 }
 
-// TestSleepIsNoticed: a machine that slept was not looked at, though its own clock stood still. How long it slept is injected: a test
+// TestSleepIsNoticed: a machine that slept was not looked at, though its own clock stopped. How long it slept is injected: a test
 // cannot send its machine to sleep.
 func TestSleepIsNoticed(t *testing.T) {
 	var slept time.Duration
@@ -140,7 +140,7 @@ func TestSleepIsNoticed(t *testing.T) {
 	}
 }
 
-// TestClockJumpIsCertain: only what no delay of Risso's explains is a jump of the server's clock.
+// TestClockJumpIsCertain: only what no delay of Risso explains is a jump of the server's clock.
 func TestClockJumpIsCertain(t *testing.T) {
 	begin := time.Now()
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
@@ -169,13 +169,13 @@ func newTestReader(asked, told time.Time) *read.Reader {
 	return r
 }
 
-// TestLateOurselves: while Risso stood still itself, nobody is blamed who did not answer in time, the name server neither; a host that
-// is not known is not known all the same.
+// TestLateOurselves: while Risso itself stalled, no one that did not answer in time is blamed, not the name server either; a host that
+// is not known is not known nevertheless.
 func TestLateOurselves(t *testing.T) {
 	p := &Pulse{Slept: func() time.Duration { return 0 }}
 	begin := time.Now().Add(-10 * time.Second)
 	p.beat(begin)
-	p.beat(begin.Add(8 * time.Second)) // stood still meanwhile
+	p.beat(begin.Add(8 * time.Second)) // stalled meanwhile
 	s := &Server{opts: Options{Pulse: p}, up: true}
 	for _, c := range []struct {
 		err  error

@@ -128,7 +128,7 @@ func forgetCounters(sample *fleet.Sample) {
 	}
 }
 
-// lateOurselves says whether a failure is none of the server's: it hung up or seemed to hang while Risso itself stood still.
+// lateOurselves reports whether a failure is none of the server's: it hung up or seemed to hang while Risso itself stalled.
 func (s *Server) lateOurselves(begin time.Time, err error) bool {
 	class := mysql.ClassOf(err)
 	ne, ok := errors.AsType[net.Error](err) // a name server may seem to hang, too
@@ -136,7 +136,7 @@ func (s *Server) lateOurselves(begin time.Time, err error) bool {
 }
 
 // read connects if need be and reads all that is due. A connection that served before and is found broken says
-// nothing yet: somebody may have killed it, or a time-out between. It is made anew, once, before the server counts as down.
+// nothing yet: somebody may have killed it, or a timeout in between. It is reopened, once, before the server counts as down.
 func (s *Server) read(ctx context.Context, t int64) error {
 	s.renewed = false
 	if s.conn != nil {
@@ -207,7 +207,7 @@ func (s *Server) connectLater(ctx context.Context, err error) (*mysql.Conn, erro
 
 func (s *Server) disconnect() {
 	if s.conn != nil {
-		s.conn.Close() // the connection is of no more use, whatever Close says
+		s.conn.Close() // the connection is useless now, whatever Close returns
 		s.conn = nil
 	}
 }
@@ -222,7 +222,7 @@ func (s *Server) failed(t int64, err error) {
 	s.up = false
 }
 
-// explain gives the reason of a failure, and what mends it.
+// explain returns the reason of a failure, and its remedy.
 func explain(err error) fleet.Trouble {
 	var e *mysql.Error
 	if errors.As(err, &e) {
@@ -265,7 +265,7 @@ func (s *Server) answered(t int64) {
 	}
 }
 
-// passed gives the least and the most seconds that lie between the moments in which the server looked at its clock, the last
+// passed returns the least and the most seconds between the moments in which the server looked at its clock, the last
 // time and now: each time between question and answer, however long Risso took to ask and to read. A machine that slept
 // knows it by its calendar only, so the most is by the clock that says more.
 func (s *Server) passed() (least, most float64) {
@@ -287,7 +287,7 @@ func (s *Server) clockJump(uptime float64) float64 {
 	return 0
 }
 
-// startedAnew says whether the server that answers again is another run of itself. The id of the newest connection
+// startedAnew reports whether the server that answers again is another run of itself. The id of the newest connection
 // never goes back while a server runs, whatever its clock does; a server that few connect to may have reached
 // the old id again, but then it has not run for as long as the old one would have by now.
 func (s *Server) startedAnew(connections, uptime float64) bool {

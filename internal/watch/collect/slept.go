@@ -11,8 +11,8 @@ import (
 func machineSlept() time.Duration {
 	var boot, awake unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
-		return 0 // a system without them: what it slept is not known
+		return 0 // a system without them: how long it slept is unknown
 	}
-	// The two are asked one after the other: a processor that was taken away between looks like sleep, and is as still.
+	// The two are asked one after the other: a processor that was taken away between looks like sleep, and is no different.
 	return time.Duration(boot.Nano() - awake.Nano())
 }

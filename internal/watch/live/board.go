@@ -127,7 +127,7 @@ func (e *entry) snapshot() *rules.Snapshot {
 		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
 }
 
-// Note says what others found of an instance, until they say something else. It stands among its findings.
+// Note sets what others found about an instance, until they set something else. It is among its findings.
 func (b *Board) Note(id string, findings []fleet.Finding) {
 	e := b.entry(id)
 	if e == nil {
@@ -282,7 +282,7 @@ func (e *entry) View() Summary {
 	return e.summary
 }
 
-// Value is a metric's value: of the newest tick, or the newest there was for what is read more seldom.
+// Value is a metric's value: of the newest tick, or the newest there was for what is read less often.
 func (e *entry) Value(key string) (float64, bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -343,14 +343,14 @@ func (e *entry) Text(name string) string {
 	return e.texts[name]
 }
 
-// Facts is what is known of an instance at its newest tick.
+// Facts is what is known about an instance at its newest tick.
 type Facts interface {
 	Value(key string) (float64, bool)
 	Rate(key string) (float64, bool)
 	Text(name string) string
 }
 
-// Facts is what is known of an instance; false when it is not watched.
+// Facts is what is known about an instance; false if it is not watched.
 func (b *Board) Facts(id string) (Facts, bool) {
 	e := b.entry(id)
 	if e == nil {

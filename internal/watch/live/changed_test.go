@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestOtherServer: where another server, of another version, answers in the place of one, its settings count at once and those of the old
+// TestOtherServer: if another server, of another version, answers in place of one, its settings count immediately and those of the old
 // one no more; no rate is made of the counters of both.
 func TestOtherServer(t *testing.T) {
 	for _, specs := range [][2]string{{"mysql-5.7", "mysql-9.7"}, {"mysql-9.7", "mariadb"}} {
@@ -81,8 +81,8 @@ var gone = map[string][]string{
 	"mysql-9.7": {"mysql_global_variables_innodb_redo_log_capacity", "mysql_global_variables_super_read_only"},
 }
 
-// TestGrantsLost: what an account may not read any more is told as a gap with the grant that brings it back, and what was known of
-// it is not told as if it were so still.
+// TestGrantsLost: what an account may no longer read is reported as a gap with the grant that restores it, and what was known of
+// it is not reported as if it were still true.
 func TestGrantsLost(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {

@@ -34,7 +34,7 @@ func wordsOf(spec string) words {
 		start:  "START REPLICA FOR CHANNEL '%s'", stop: "STOP REPLICA FOR CHANNEL '%s'", delayed: "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = %[2]d FOR CHANNEL '%[1]s'"}
 }
 
-// TestChannels: of a replica with two channels each is told by its name: the one that is stopped and the other not, the error of the
+// TestChannels: of a replica with two channels each is reported by its name: the one that is stopped and the other not, the error of the
 // one that cannot apply, with a remedy that makes this one go on; what a channel waits for on purpose is no lag, what goes beyond is; and that
 // read_only was switched off is known at once.
 func TestChannels(t *testing.T) {
@@ -117,7 +117,7 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// behind is the most seconds that the server tells of any channel.
+// behind is the most seconds that the server reports for any channel.
 func (w *watched) behind() (most float64) {
 	list, _ := w.Metrics("s")
 	for _, m := range list {

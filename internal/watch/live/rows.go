@@ -131,7 +131,7 @@ func (e *entry) state(now time.Time) (rules.State, int64) {
 	return e.verdict.State, e.verdict.Since.Unix()
 }
 
-// staleWords is what to say of an instance whose tick is overdue: its collector waits for an answer.
+// staleWords is what to say about an instance whose tick is overdue: its collector waits for an answer.
 func (e *entry) staleWords(now time.Time) string {
 	if e.summary.Tick == 0 {
 		if now.Sub(e.added) < staleAfter {
@@ -187,18 +187,18 @@ func (e *entry) busy() (float64, bool) {
 	return 1 - head/total, true
 }
 
-// Detail is all that the page of one instance begins with.
+// Detail is what the page of one instance starts with.
 type Detail struct {
 	Row
 	Uptime *float64          `json:"uptime"` // seconds
 	Gaps   []fleet.Trouble   `json:"gaps"`
-	Down   fleet.Trouble     `json:"down"` // why the server is down, and what mends it
+	Down   fleet.Trouble     `json:"down"` // why the server is down, and the remedy
 	Cost   Cost              `json:"cost"`
 	Facts  map[string]string `json:"facts"`
 	Host   string            `json:"host"` // the host's instance ID
 }
 
-// Detail is what is known of one instance now; false when it is not watched.
+// Detail is what is known about one instance now; false if it is not watched.
 func (b *Board) Detail(id string) (Detail, bool) {
 	e := b.entry(id)
 	if e == nil {
@@ -263,7 +263,7 @@ type ring struct {
 	vals [sparkSeconds]float32
 }
 
-// slot is where second t stands; a clock before 1970 is no reason to fail.
+// slot is the position of second t; a clock before 1970 is no reason to fail.
 func slot(t int64) int64 { return (t%sparkSeconds + sparkSeconds) % sparkSeconds }
 
 func (r *ring) put(t int64, v float64) {

@@ -31,7 +31,7 @@ func redoSize(s *Snapshot) (size float64, remedy string, ok bool) {
 
 // checkpointAge is how much redo a crash would have to replay: MariaDB and Percona
 // Server tell it, MySQL from 8.0.30 on tells the two ends of it, and older ones
-// have a metric that is switched off as it comes.
+// have a metric that is off by default.
 func checkpointAge(s *Snapshot) (float64, bool) {
 	if v, ok := s.value(statusPrefix + "innodb_checkpoint_age"); ok {
 		return v, true
@@ -55,7 +55,7 @@ func redoWritten(r *round) (float64, bool) {
 }
 
 // redoUsable is the share of innodb_redo_log_capacity at whose age all writes wait for pages to be flushed. The rest is kept for files to
-// come, and for what threads write meanwhile. MySQL 9.7 tells it as log_max_modified_age_sync, a metric that is off as it comes: 0.811 of
+// come, and for what threads write meanwhile. MySQL 9.7 shows it as log_max_modified_age_sync, a metric that is off by default: 0.811 of
 // 8 MB, 0.827 of 32 MB, 0.831 of 100 MB.
 const redoUsable = 0.83
 
@@ -67,7 +67,7 @@ const (
 )
 
 // redoPressure finds a redo log that is nearly full of pages not yet written, while so much is written that the rest would soon be full:
-// InnoDB then stops all writes to flush pages. A log that stands at a high mark while little is written is as it should be: MariaDB
+// InnoDB then stops all writes to flush pages. A log that stays nearly full while little is written is normal: MariaDB
 // flushes eagerly only from seven eighths of the limit on (log_set_capacity in its log0log.cc: max_modified_age_async), and leaves
 // the age of the checkpoint where the last burst left it.
 func redoPressure(r *round) {
@@ -173,7 +173,7 @@ func deadlocks(r *round) {
 	r.add(c)
 }
 
-// atLeastWord stands before a number of deadlocks where not all are counted.
+// atLeastWord precedes a number of deadlocks if not all are counted.
 func atLeastWord(s *Snapshot) string {
 	if !s.server().CountsAllDeadlocks() {
 		return "at least "

@@ -6,7 +6,7 @@ import (
 )
 
 // level is what is usual for a number on an instance: a mean that forgets slowly
-// and is not led astray by a peak.
+// and is not misled by a peak.
 type level struct {
 	mean  float64
 	known time.Duration // how much time it has seen
@@ -72,7 +72,7 @@ func (r *round) within(name string, rate float64, span time.Duration) float64 {
 	return n
 }
 
-// wrong tells whether a finding stands or is pending.
+// wrong reports whether there is a finding, active or pending.
 func (r *round) wrong(id string) bool {
 	for key := range r.j.entries {
 		if len(key) > len(id) && key[:len(id)] == id && key[len(id)] == 0 {

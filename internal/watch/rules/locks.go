@@ -21,8 +21,8 @@ func metadataLocks(r *round) {
 	r.add(c)
 }
 
-// metadataHolders is a statement that lists sessions that may hold what others wait for, most likely first. sys.schema_table_lock_waits tells it
-// of tables alone: not of FLUSH TABLES WITH READ LOCK, backups, schemas and programs, nor of tables that are to be closed.
+// metadataHolders is a statement that lists sessions that may hold what others wait for, most likely first. sys.schema_table_lock_waits
+// shows that for tables only: not for FLUSH TABLES WITH READ LOCK, backups, schemas and programs, nor for tables that must be closed.
 func metadataHolders(s *Snapshot) string {
 	switch {
 	case s.text("performance_schema") != "ON":
@@ -43,8 +43,8 @@ func metadataHolders(s *Snapshot) string {
 		" WHERE h.LOCK_STATUS = 'GRANTED' AND NOT t.PROCESSLIST_ID <=> CONNECTION_ID() AND COALESCE(t.PROCESSLIST_STATE, '') NOT LIKE 'Waiting for%' ORDER BY waiting DESC, seconds DESC LIMIT 20"
 }
 
-// processHolders is metadataHolders where performance_schema is off: nothing tells locks there, but who sits on an open transaction is
-// told, and who does nothing for how long.
+// processHolders is metadataHolders if performance_schema is off: nothing shows locks there, but it lists who has an open
+// transaction, and who is idle for how long.
 func processHolders(s *Snapshot) string {
 	return "SELECT p.id, p.user, p.host, p.command, p.time, x.trx_started, LEFT(p.info, 100) AS runs FROM information_schema.PROCESSLIST p LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.id" +
 		" WHERE p.command IN ('Sleep', 'Query', 'Execute') AND p.id <> CONNECTION_ID() AND COALESCE(p.state, '') NOT LIKE 'Waiting for%' ORDER BY x.trx_started IS NULL, x.trx_started, p.time DESC LIMIT 50" + plugin(s)
@@ -59,7 +59,7 @@ func plugin(s *Snapshot) string {
 	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO shows who holds which lock"
 }
 
-// rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are daily life; they are told when they last.
+// rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are normal; they are reported when they last.
 // The server's counter leaves out waits for its locks of tables and of AUTO_INCREMENT; the reader of statements sees those, too.
 func rowLocks(r *round) {
 	n, ok := r.value(statusPrefix + "innodb_row_lock_current_waits")

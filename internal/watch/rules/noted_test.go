@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestNoted tells what others found as it is: at once, in their words, and no longer than they say it.
+// TestNoted: what others found is reported as it is: immediately, in their words, and no longer than they say it.
 func TestNoted(t *testing.T) {
 	var j Judge
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

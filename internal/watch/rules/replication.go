@@ -54,8 +54,8 @@ func replicationStopped(r *round) {
 }
 
 // goOn is how a channel that an error stopped goes on. Starting it alone ends at the same transaction with the same error. Rows that an
-// event finds otherwise than it expects are passed over, or overwritten, where the server is told to; then they have to be compared and
-// mended, which goes through the primary and so needs a replica that applies. Source: MySQL manual, "replica_exec_mode"; MariaDB
+// event finds changed are skipped, or overwritten, if the server is told to; then they must be compared and
+// repaired, which goes through the primary and so needs a replica that applies. Source: MySQL manual, "replica_exec_mode"; MariaDB
 // documentation, "slave_exec_mode".
 func goOn(s *Snapshot, ch fleet.Channel) string {
 	start, mode := s.server().StartReplica(ch.Name), s.server().ApplyModeVariable()
@@ -87,7 +87,7 @@ func worstLag(s *Snapshot) (lag float64, key string, ok bool) {
 	return lag, key, ok
 }
 
-// Lag is the longest delay of any channel in seconds, without what is wanted of it; false where no channel tells one.
+// Lag is the longest delay of any channel in seconds, without what is wanted of it; false if no channel has one.
 func Lag(s *Snapshot) (float64, bool) {
 	lag, _, ok := worstLag(s)
 	return lag, ok
@@ -123,7 +123,7 @@ func replicationLag(r *round) {
 	}
 	c.tail = ", now " + digits.Age(lag)
 	if seen && r.dt > 0 {
-		// Mean over some seconds: the delay is told in whole seconds.
+		// Mean over some seconds: the delay is reported in whole seconds.
 		switch gain := r.smooth("lag gain", (lag-before)/r.dt.Seconds()); {
 		case gain < -0.05:
 			c.tail += fmt.Sprintf("; it catches up in about %s", digits.Age(lag/-gain))
@@ -171,7 +171,7 @@ func replicaWritable(r *round) {
 	r.add(c)
 }
 
-// inGalera tells whether a server is a member of a cluster.
+// inGalera reports whether a server is a member of a cluster.
 func inGalera(s *Snapshot) bool {
 	if s.Instance.Role == fleet.RoleGalera || strings.EqualFold(s.text("wsrep_on"), "ON") {
 		return true

@@ -12,10 +12,10 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Snapshot is what is known of an instance at its newest tick. Functions may be
+// Snapshot is what is known about an instance at its newest tick. Functions may be
 // nil, values may be absent: a rule without its metric says nothing.
 type Snapshot struct {
-	Now      time.Time // in the zone that times are told in
+	Now      time.Time // in the zone that times are shown in
 	Instance fleet.Instance
 
 	Up        bool
@@ -30,7 +30,7 @@ type Snapshot struct {
 
 	Channels []fleet.Channel
 	Gaps     []fleet.Trouble
-	Notes    []fleet.Finding // what others found of it, such as a backup that is too old; told as it is
+	Notes    []fleet.Finding // what others found about it, such as a backup that is too old; reported as it is
 	Host     *Snapshot       // the host it runs on, where Risso watches that too
 }
 
@@ -84,7 +84,7 @@ const (
 	StateDown     State = "down"
 )
 
-// Verdict is what is to be said of an instance now.
+// Verdict is what to say about an instance now.
 type Verdict struct {
 	State    State
 	Words    string          // one sentence
@@ -94,7 +94,7 @@ type Verdict struct {
 
 // The times that keep findings from flickering.
 const (
-	holdToBegin = 3 * time.Second  // a rule must hold so long before it is told
+	holdToBegin = 3 * time.Second  // a rule must hold so long before it is reported
 	holdToEnd   = 10 * time.Second // and must have been quiet so long before it is dropped
 )
 
@@ -110,7 +110,7 @@ type Judge struct {
 	since   time.Time
 }
 
-// entry is a finding that is pending, told, or about to end.
+// entry is a finding that is pending, reported, or about to end.
 type entry struct {
 	first, last time.Time
 	told        bool
@@ -123,7 +123,7 @@ type entry struct {
 // candidate is a rule that holds at this moment.
 type candidate struct {
 	id       string
-	subject  string // tells findings of one id apart: the channel, the disk
+	subject  string // distinguishes findings of one id: the channel, the disk
 	severity fleet.Severity
 	head     string // the words before "since 10:32:07"
 	tail     string // the words after it
@@ -131,7 +131,7 @@ type candidate struct {
 	chart    string
 	hold     time.Duration // how long it must hold; zero is holdToBegin
 	at       time.Time     // since when, where that is known; else since it was first seen
-	now      bool          // begins and ends at once
+	now      bool          // begins and ends immediately
 	whole    bool          // head is the whole sentence
 }
 
@@ -149,7 +149,7 @@ type round struct {
 
 func (r *round) add(c candidate) { r.found = append(r.found, c) }
 
-// rulesOf lists the rules in the order in which their findings stand among equals:
+// rulesOf lists the rules in the order in which findings of equal severity are listed:
 // what explains the others comes first.
 func rulesOf(kind fleet.Kind) []func(*round) {
 	if kind == fleet.KindHost {
@@ -186,7 +186,7 @@ func (j *Judge) begin(now time.Time) {
 }
 
 // down says that the instance cannot be read. Nothing else is known of it then;
-// what held before begins anew when it is back.
+// what held before starts over when it is back.
 func (j *Judge) down(s *Snapshot) Verdict {
 	clear(j.entries)
 	if s.DownSince.IsZero() {
@@ -254,20 +254,20 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		case e.told && (quiet == 0 || !e.instant && quiet < holdToEnd):
 			out = append(out, e)
 		case quiet > 0:
-			delete(j.entries, key) // a pending one that broke off, or a told one that ended
+			delete(j.entries, key) // a pending one that broke off, or a reported one that ended
 		}
 	}
 	return sorted(out)
 }
 
-// noted tells what others found.
+// noted reports what others found.
 func noted(r *round) {
 	for _, f := range r.Notes {
 		r.add(candidate{id: f.ID, severity: f.Severity, head: f.What, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
 	}
 }
 
-// severity lets a finding get worse at once, and better only when it has been so
+// severity lets a finding get worse immediately, and better only when it has been so
 // for a while: one that sways around a limit must not flicker.
 func (e *entry) severity(s fleet.Severity, now time.Time) fleet.Severity {
 	e.severe[s] = now

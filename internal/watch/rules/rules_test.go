@@ -193,7 +193,7 @@ func TestDown(t *testing.T) {
 		{"dial tcp: lookup nowhere: no such host", "the server cannot be read since 10:20:00: dial tcp: lookup nowhere: no such host"},
 	} {
 		w.snap.Up, w.snap.DownSince, w.snap.Down = false, begin.Add(-10*time.Minute), fleet.Trouble{Why: c.reason, Remedy: "look"}
-		v := w.tick() // at once
+		v := w.tick() // immediately
 		if v.State != StateDown || v.Words != c.words || v.Findings[0].ID != "server.down" || v.Findings[0].Remedy != "look" || !v.Since.Equal(w.snap.DownSince) {
 			t.Errorf("got %+v; want State StateDown, Words %v, Findings[0].ID \"server.down\", Findings[0].Remedy \"look\", Since.Equal(w.snap.DownSince) true",
 				v, c.words)
@@ -231,7 +231,7 @@ func TestHealthyLine(t *testing.T) {
 	}
 }
 
-// A condition that comes and goes within three seconds is never told.
+// A condition that comes and goes within three seconds is never reported.
 func TestFlicker(t *testing.T) {
 	w := mysql97()
 	for n := range 60 {
@@ -257,7 +257,7 @@ func TestNoGalera(t *testing.T) {
 	}
 }
 
-// What sways around a limit is told at its worst.
+// What sways around a limit is reported at its worst.
 func TestSeverityDoesNotFlicker(t *testing.T) {
 	w := mysql97()
 	changes, last := 0, fleet.SeverityInfo
@@ -390,7 +390,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// What a rule has to tell apart beside its numbers.
+// What a rule has to distinguish besides its numbers.
 func TestRemedies(t *testing.T) {
 	const key = `{channel_name="",connection_name="",master_host="db1",master_uuid=""}`
 	for _, c := range []struct {
@@ -457,7 +457,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// The words in which findings tell what stands beside the number.
+// The words in which findings say what goes with the number.
 func TestTails(t *testing.T) {
 	for _, c := range []struct {
 		name, on, id string
@@ -613,7 +613,7 @@ func TestTimeThatJumps(t *testing.T) {
 	}
 }
 
-// What was pending or told is forgotten with the server.
+// What was pending or reported is forgotten with the server.
 func TestDownForgets(t *testing.T) {
 	w := mysql97()
 	w.values[statusPrefix+"threads_connected"] = 190
@@ -651,7 +651,7 @@ func TestBusiestFlush(t *testing.T) {
 	w := mariadb()
 	h := w.host
 	h.rates[flushCount+`{device="vdb"}`], h.rates[flushTime+`{device="vdb"}`] = 200, 200*0.004
-	h.rates[flushCount+`{device="vdc"}`] = 900 // nobody knows how long these take
+	h.rates[flushCount+`{device="vdc"}`] = 900 // it is unknown how long these take
 	if v := w.tick(); !strings.Contains(v.Words, "disk flushes in 4 ms") {
 		t.Errorf("got %q, want the 4 ms of vdb", v.Words)
 	}
@@ -664,7 +664,7 @@ func TestBusiestFlush(t *testing.T) {
 	}
 }
 
-// What has stood exactly at a limit since the beginning, so that no mean over some seconds lies beside it.
+// What has been exactly at a limit since the beginning, so that no mean over some seconds differs from it.
 func TestAtTheLimit(t *testing.T) {
 	const channel = `{channel_name="c",connection_name="",master_host="",master_uuid=""}`
 	for _, c := range []struct{ on, set, id, want string }{
@@ -713,7 +713,7 @@ func TestAtTheLimit(t *testing.T) {
 	}
 }
 
-// What a server does is told as such, and what an error says as its words.
+// What a server does is reported as such, and what an error says as its words.
 func TestReasons(t *testing.T) {
 	for reason, words := range map[string]string{
 		"answers late": "the server answers late since 10:30:00", "zigzags": "the server zigzags since 10:30:00", "{odd": "the server cannot be read since 10:30:00: {odd", "`odd": "the server cannot be read since 10:30:00: `odd",
@@ -727,7 +727,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The kernel's kill is told for five minutes and no longer, with the second in which it was seen.
+// The kernel's kill is reported for five minutes and no longer, with the second in which it was seen.
 func TestOOMKillEnds(t *testing.T) {
 	w := host()
 	w.rates["node_vmstat_oom_kill"] = 1

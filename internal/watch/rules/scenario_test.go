@@ -24,7 +24,7 @@ type scenario struct {
 	told       string // "warning: words", with the times in it
 	remedy     string
 	part       bool // remedy is only a part of it
-	after      int  // seconds until it is told
+	after      int  // seconds until it is reported
 	ends       int  // seconds until it is dropped
 	with       []string
 	rows       [][2]string // a number, and what it leads to
@@ -176,7 +176,7 @@ func (s scenario) run(t *testing.T) {
 	}
 }
 
-// limits tries numbers, each on an instance of its own, for so long that means over some seconds have settled.
+// limits tries numbers, each on a separate instance, for so long that means over some seconds have settled.
 func (s scenario) limits(t *testing.T) {
 	for _, row := range s.rows {
 		w := s.healthy(t)
@@ -214,7 +214,7 @@ func worldOf(name string) (*world, error) {
 	return nil, fmt.Errorf("no such role as %q", role)
 }
 
-// remember gives what puts the numbers back as they are now.
+// remember returns what restores the numbers as they are now.
 func (w *world) remember() func() {
 	var back []func()
 	for _, w := range []*world{w, w.host} {

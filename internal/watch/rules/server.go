@@ -148,7 +148,7 @@ func pileUp(r *round) {
 }
 
 // commitWaits finds threads that wait for their commit to be on disk, which
-// processor figures call idle; the disk's flush latency stands beside it.
+// processor figures call idle; the disk's flush latency is given with it.
 func commitWaits(r *round) {
 	disk, measured := r.busiestFlush()
 	usual, known := 0.0, false
@@ -260,7 +260,7 @@ func memoryLimit(r *round) {
 	r.add(c)
 }
 
-// collectionLate tells of Risso's own trouble: figures that took too long to read
+// collectionLate reports Risso's own trouble: figures that took too long to read
 // are marked and not trusted.
 func collectionLate(r *round) {
 	rate := 0.0

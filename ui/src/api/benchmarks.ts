@@ -93,7 +93,7 @@ export interface Benchmark {
   /** unix seconds, with the warm-up */
   from: number;
   to: number;
-  /** who used the machine of the load driver, in words; empty where nobody looked */
+  /** who used the machine of the load driver, in words; empty if that was not watched */
   machine?: string;
   result: BenchmarkResult;
 }

@@ -31,7 +31,7 @@ export function serverNow(): number {
 /** Takes the server's time of an answer. */
 export function setClock(now: number): void {
   const seen = now - Date.now() / 1000;
-  // Follow big differences at once, small ones slowly: jitter of the network is no clock.
+  // Follow big differences immediately, small ones slowly: jitter of the network is no clock.
   skew = Math.abs(seen - skew) > 1 ? seen : skew + (seen - skew) / 8;
 }
 
@@ -73,10 +73,10 @@ export interface Span {
   to: number;
 }
 
-/** What stands behind the ? of an address. */
+/** What follows the ? of an address. */
 export type Pairs = [string, string | number][];
 
-/** A pair, where there is a value. */
+/** A pair, if there is a value. */
 export const only = (name: string, value: string): Pairs => (value === '' ? [] : [[name, value]]);
 
 /** Trades the token for a cookie. */

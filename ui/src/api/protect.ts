@@ -51,7 +51,7 @@ export interface ProtectJob {
   last: ProtectRun | null;
 }
 
-/** A run that goes on, or a job that waits for its turn (run 0). */
+/** A current run, or a job that waits for its turn (run 0). */
 export interface ProtectRunning {
   run: number;
   job: string;
@@ -123,7 +123,7 @@ export interface ProtectDrill {
   proof: DrillProof | null;
 }
 
-/** What a drill wrote down, as it lies beside the backup. */
+/** What a drill wrote down, as stored next to the backup. */
 export interface DrillProof {
   on?: string;
   of?: string;
@@ -180,7 +180,7 @@ export function startJob(job: string): Promise<unknown> {
   return request<unknown>(`/api/protect/start?job=${encodeURIComponent(job)}`, { method: 'POST' });
 }
 
-/** Ends a run that goes on. */
+/** Ends a current run. */
 export function stopRun(id: number): Promise<unknown> {
   return request<unknown>(`/api/protect/stop?id=${id}`, { method: 'POST' });
 }

@@ -30,7 +30,7 @@ export interface Latency {
   calls: number;
 }
 
-/** How collecting statements from one server goes. */
+/** How well statements are collected from one server. */
 export interface StatementSource {
   instance: string;
   source: string;
@@ -66,7 +66,7 @@ export interface QueryRow extends Cost {
   last_seen: number;
   new: boolean;
   spark: (number | null)[] | null;
-  /** plan flips in the range, where the server tells */
+  /** plan flips in the range, if the server says */
   flips?: number;
   /** its heaviest wait class in the range; null where nothing was sampled */
   wait?: Part | null;
@@ -78,7 +78,7 @@ export interface Covered {
   spans: [number, number][];
 }
 
-/** No statements are kept; why, and what mends it. */
+/** No statements are kept; why, and the remedy. */
 export interface Unavailable {
   available: false;
   why: string;
@@ -179,7 +179,7 @@ export interface Query {
   /** sampled seconds by wait class */
   waits: Part[] | null;
   by_host?: Part[] | null;
-  /** what told who ran it: statements, activity, samples or nothing */
+  /** the source of who ran it: statements, activity, samples or nothing */
   by_user_from?: string;
   blocked_by?: Blocker[] | null;
   activity?: { calls: number; seconds: number; note: string };

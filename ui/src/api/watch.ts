@@ -6,7 +6,7 @@ export type State = 'ok' | 'warning' | 'critical' | 'down' | 'new';
 /** How bad a finding or an event is. */
 export type Severity = 'info' | 'warning' | 'critical';
 
-/** Something wrong now, in words, with the command that mends it. */
+/** Something wrong now, in words, with the command that fixes it. */
 export interface Finding {
   id: string;
   severity: Severity;
@@ -18,7 +18,7 @@ export interface Finding {
   chart?: string;
 }
 
-/** Something that is wrong or missing, why, and what mends it. */
+/** Something that is wrong or missing, why, and the remedy. */
 export interface Trouble {
   what?: string;
   why?: string;
@@ -74,7 +74,7 @@ export interface InstanceDetail extends Instance {
     values_per_second: number | null;
   } | null;
   facts: Record<string, string> | null;
-  /** why a server is down, and what mends it */
+  /** why a server is down, and the remedy */
   down: Trouble;
   host?: string;
 }
@@ -144,7 +144,7 @@ export interface Self {
   started: number;
 }
 
-/** Everything watched, worst first. Also sets the clock that serverNow tells. */
+/** Everything watched, worst first. Also sets the clock of serverNow. */
 export async function fetchFleet(): Promise<Fleet> {
   const fleet = await get<Fleet>('/api/fleet');
   setClock(fleet.now);
@@ -184,7 +184,7 @@ export async function fetchEvents(id: string, from: number, to: number, limit = 
   return events.sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
 }
 
-/** The global variables as they stood at a moment. */
+/** The global variables as they were at a moment. */
 export async function fetchVariables(id: string, at: number): Promise<Variable[]> {
   const q: [string, string | number][] = [['instance', id], ['at', Math.floor(at)]];
   return (await get<{ variables: Variable[] | null }>('/api/variables', q)).variables ?? [];

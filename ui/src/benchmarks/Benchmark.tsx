@@ -80,11 +80,11 @@ function name(b: BenchmarkRow): string {
   return `${when(unix(b.began), serverNow())}: ${b.workload} on ${where}, ${counted(b.threads, 'thread')}, ${human(b.transactions_per_second, '/s')}`;
 }
 
-/** Chooses the run to stand beside this one. */
+/** Chooses the run to show next to this one. */
 function Beside({ run }: { run: Kept }) {
   const { data } = useAsked(`beside ${run.id}`, (s) => fetchBenchmarks('', s));
   const others = (data ?? []).filter((b) => b.id !== run.id);
-  // Those of the same workload are what one mostly wants to see beside it.
+  // Those of the same workload are mostly what one wants to see next to it.
   others.sort((a, b) => Number(b.workload === run.result.workload) - Number(a.workload === run.result.workload));
   if (others.length === 0 && !view.value.beside) return null;
   return (
@@ -185,7 +185,7 @@ function Runs({ runs }: { runs: Kept[] }) {
   const two = runs.length > 1;
   const own = useMemo(() => desks.map((d) => ownCharts(d, desks)), [desks]);
   const server = useMemo(() => desks.map((d, i) => (runs[i].instance ? serverCharts(d, runs[i].instance, known[runs[i].instance], hostOf(runs[i].instance), known[hostOf(runs[i].instance)]) : [])), [desks, known]);
-  // Side by side a chart stands in the same row for both.
+  // Side by side a chart is in the same row for both.
   const rows = (lists: typeof own): typeof own => (two ? [...new Set(lists.flat().map((m) => m.id))].map((id) => lists.map((l) => l.find((m) => m.id === id)!)) : lists.map((l) => l));
   const grid = (lists: typeof own) => (
     <div class={two ? 'grid pair' : 'grid'}>

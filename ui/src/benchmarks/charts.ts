@@ -7,7 +7,7 @@ import { topOf } from './timeline';
 
 const SOURCE = 'risso bench run, second by second';
 
-/** Charts of the server page that tell why a run went as it did. */
+/** Charts of the server page that show why a run went as it did. */
 const SERVER = ['throughput', 'threads_running', 'waits', 'row_locks', 'row_lock_time', 'redo', 'log_flush', 'process_cpu', 'cpu', 'psi', 'disk_write_latency', 'flush_latency', 'disk_iops', 'disk_throughput', 'buffer_pool_reads'];
 
 /** A run's own charts; all desks on the page share the scales. */

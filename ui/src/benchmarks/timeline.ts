@@ -8,7 +8,7 @@ import { human, unix } from '../common/format';
 export const BUCKETS = 600;
 
 /**
- * Where the first measured second stands: a number of the server tells of the second before it, and so must the run's,
+ * The place of the first measured second: a number of the server is for the second before it, and so must the run's,
  * lest one seem to follow the other.
  */
 export function beganAt(r: BenchmarkResult): number {
@@ -63,7 +63,7 @@ export function toChart(r: BenchmarkResult): ChartData {
   return { from, to: from + buckets * step, step, series };
 }
 
-/** The largest value of some columns of some runs: charts that stand side by side share a scale. */
+/** The largest value of some columns of some runs: charts side by side share a scale. */
 export function topOf(charts: ChartData[], keys: string[]): number {
   let top = 0;
   for (const c of charts) {

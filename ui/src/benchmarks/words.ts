@@ -2,7 +2,7 @@
 import type { BenchmarkEnvironment, BenchmarkLatency, BenchmarkLimits, BenchmarkResult } from '../api';
 import { count, counted, human, ratio, three } from '../common/format';
 
-/** A percentile of a run; null where it has none. */
+/** A percentile of a run; null if it has none. */
 export function at(l: BenchmarkLatency, percentile: number): number | null {
   return l.percentiles?.find((p) => p.percentile === percentile)?.seconds ?? null;
 }
@@ -13,7 +13,7 @@ export function tell(r: BenchmarkResult): string {
   const rate = r.rate ? ` of ${count(r.rate)}/s requested` : '';
   let first = `${count(r.transactions_per_second)} transactions/s${rate} over ${human(r.seconds, 's')}`;
   const [p50, p99] = [at(r.latency, 50), at(r.latency, 99)];
-  // Where nothing ended nobody knows how long it takes.
+  // If nothing ended it is unknown how long it takes.
   if (p50 !== null && p99 !== null && r.latency.max > 0) first += `; half within ${human(p50, 's')}, 99 of 100 within ${human(p99, 's')}, the slowest ${human(r.latency.max, 's')}`;
   out.push(first);
   const failed = (r.errors ?? []).reduce((n, e) => n + e.count, 0);
@@ -28,7 +28,7 @@ export function tell(r: BenchmarkResult): string {
   return `${out.join('; ')}.`;
 }
 
-/** How a second run stands to the first. One run each: said as such. */
+/** How a second run compares with the first. One run each: this is pointed out. */
 export function versus(a: BenchmarkResult, b: BenchmarkResult): string {
   if (a.workload !== b.workload) return `They did different work, ${a.workload} and ${b.workload}: their transactions are not comparable.`;
   const [x, y] = [a.transactions_per_second, b.transactions_per_second];

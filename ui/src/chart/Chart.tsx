@@ -16,7 +16,7 @@ export interface Line {
   label: string;
   expr: Expr;
   colour: Colour;
-  /** seconds up to its own that each value tells of, where it is more than one */
+  /** seconds up to its own that each value covers, if more than one */
   covers?: number;
 }
 
@@ -29,14 +29,14 @@ export interface ChartModel {
   stacked: boolean;
   /** a fixed top of the scale */
   top?: number;
-  /** what it tells, in a sentence or two */
+  /** what it shows, in a sentence or two */
   explain: string;
   /** where the numbers come from */
   source: string;
   limit?: { label: string; key: string };
   /** a number of its own in the title, such as head-room */
   sum?: { label: string; expr: Expr };
-  /** numbers of what is over: the last one stands in the title, however long before the window's end */
+  /** numbers of what is over: the last one is in the title, however long before the window's end */
   past?: boolean;
   feed: Feed;
 }
@@ -44,7 +44,7 @@ export interface ChartModel {
 /** What all charts of a page share. */
 export interface ChartDesk {
   marks(): Mark[];
-  /** parts of time that nobody read, where the page knows of such */
+  /** parts of time that were not read, if the page knows of such */
   holes?(): Hole[];
   pinned(): number | null;
   now(): number;
@@ -138,7 +138,7 @@ class Readout {
   }
 }
 
-/** Shows what stands at a place of the plot: the time and the marks near it. */
+/** Shows what is at a place of the plot: the time and the marks near it. */
 class Tip {
   constructor(private el: HTMLElement, private desk: ChartDesk) {}
 
@@ -231,7 +231,7 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
   };
 }
 
-/** The hover on a title: what it tells, where it comes from, the exact keys. */
+/** The hover on a title: what it shows, where it comes from, the exact keys. */
 function About({ model }: { model: ChartModel }) {
   const one = model.lines.length === 1;
   return (

@@ -18,7 +18,7 @@ export function alignDown(t: number, step: number): number {
   return Math.floor(t / step) * step;
 }
 
-/** The end of the bucket that holds t, or t where a bucket begins. */
+/** The end of the bucket that holds t, or t if a bucket begins there. */
 export function alignUp(t: number, step: number): number {
   return Math.ceil(t / step) * step;
 }

@@ -22,7 +22,7 @@ export function keysOf(e: Expr): string[] {
 }
 
 /**
- * The expression with only the series that exist: a sum goes on without some of its terms, all
+ * The expression with only the series that exist: a sum works without some of its terms, everything
  * else needs all of its parts. Null when nothing is left.
  */
 export function resolve(e: Expr, has: (key: string) => boolean): Expr | null {
@@ -68,7 +68,7 @@ export function evaluate(e: Expr, column: (key: string) => Column | null, n: num
   return fill(n, (i) => (a[i] === null || b[i] === null ? null : a[i]! - b[i]!));
 }
 
-/** Values that each tell of several buckets, put into those before them too: a quantile of ten seconds holds for all ten. */
+/** Values that each cover several buckets, put into those before them too: a quantile of ten seconds holds for all ten. */
 export function stretch(c: Column, buckets: number): Column {
   if (buckets < 2) return c;
   return fill(c.length, (i) => {

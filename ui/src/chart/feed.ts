@@ -63,7 +63,7 @@ export class Feed {
     return () => void this.watchers.delete(w);
   }
 
-  /** Another window: what is held is drawn at once under the new scale, then replaced. */
+  /** Another window: what is held is drawn immediately under the new scale, then replaced. */
   show(window: Window, buckets: number): void {
     this.abort.abort();
     this.abort = new AbortController();

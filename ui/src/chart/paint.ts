@@ -131,7 +131,7 @@ function vertical(u: uPlot, t: number, style: string, dash: number[]): void {
 
 const RANK: Record<Mark['tone'], number> = { info: 0, warning: 1, critical: 2 };
 const NEAR_PX = 5;
-// More lines than these would hide the numbers they explain: pointers on top then stand for them.
+// More lines than these would hide the numbers they explain: then pointers on top replace them.
 const MANY = 8;
 
 interface Spot {
@@ -178,7 +178,7 @@ export function paintPin(u: uPlot, at: number | null): void {
   if (at !== null) vertical(u, at, css('--accent'), []);
 }
 
-/** Paints a limit, such as max_connections, where it is within the scale. */
+/** Paints a limit, such as max_connections, if it is within the scale. */
 export function paintLimit(u: uPlot, v: number): void {
   const { max } = u.scales.y;
   if (max === undefined || max === null || v > max) return;

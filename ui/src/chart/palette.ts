@@ -1,5 +1,5 @@
 /**
- * Colours by meaning. They are CSS variables, so that a theme changes all charts at once; the
+ * Colours by meaning. They are CSS variables, so that a theme changes all charts together; the
  * canvas reads them from here. Red and amber are not among them: they belong to rules.
  */
 

@@ -78,7 +78,7 @@ export class Plot {
     if (this.picture) this.u.redraw(false, false);
   }
 
-  /** Draws anew, in the colours of the theme. */
+  /** Redraws, in the colours of the theme. */
   redraw(): void {
     this.u.redraw(false, true);
   }
@@ -111,7 +111,7 @@ export class Plot {
     // A part of the time is at most all of it, give or take the clocks of two readings.
     if (unit === '%' && max > 0.8 && max < 1.2) return [0, 1];
     const min = minOf(p.stacked ? [] : [...p.lines, p.band?.min ?? null]);
-    // A limit far above would press the line to the floor: it then stands in the legend only.
+    // A limit far above would press the line to the floor: then it is in the legend only.
     const reach = p.limit !== null && p.limit < max * 3 ? Math.max(max, p.limit) : max;
     return [min < 0 ? -niceTop(-min) : 0, niceTop(reach, isBytes(unit))];
   }

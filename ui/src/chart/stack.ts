@@ -47,7 +47,7 @@ export function niceTop(max: number, binary = false): number {
   const v = max / unit;
   const decade = 10 ** Math.floor(Math.log10(v));
   for (const m of [1, 1.5, 2, 3, 4, 5, 6, 8, 10]) {
-    // A line that lies on the very top cannot be told from the edge: leave it a little room.
+    // A line at the very top cannot be distinguished from the edge: leave it a little room.
     // 1000 KiB is no round number where the next unit begins at 1024.
     if (m * decade >= v * 1.02) return (binary && m * decade >= 1000 ? 1024 : m * decade) * unit;
   }

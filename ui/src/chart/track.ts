@@ -35,8 +35,8 @@ export function toTrack(data: ChartData, s: ChartSeries): Track {
 }
 
 /**
- * Joins new buckets to old ones: where both have a bucket the new one stands, for the last one was
- * unfinished. Buckets between the two that nobody has are gaps. Tracks of different steps do not
+ * Joins new buckets to old ones: if both have a bucket the new one wins, because the last one was
+ * unfinished. Buckets between the two that neither has are gaps. Tracks of different steps do not
  * join: the new one is returned alone.
  */
 export function merge(old: Track | undefined, fresh: Track): Track {

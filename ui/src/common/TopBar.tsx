@@ -1,4 +1,4 @@
-/** The bar on top: where one is, search, time, theme. */
+/** The bar on top: the place, search, time, theme. */
 import { Search } from '../search/Search';
 import { Tabs } from '../server/Header';
 import { helpOpen } from './keys';

@@ -22,7 +22,7 @@ export abstract class Desk implements ChartDesk {
 
   abstract marks(): Mark[];
 
-  /** Marks, pinned cursor or theme changed: the charts draw them anew. */
+  /** Marks, pinned cursor or theme changed: the charts redraw them. */
   changed(what: 'marks' | 'theme'): void {
     for (const l of this.listeners) l(what);
   }
@@ -37,7 +37,7 @@ export abstract class Desk implements ChartDesk {
     go({ range: pan(this.range, part, serverNow()) }, 'pan');
   }
 
-  /** Shows more or less time, around the cursor where there is one. */
+  /** Shows more or less time, around the cursor if there is one. */
   scale(factor: number): void {
     const at = this.hovered ?? undefined;
     go({ range: zoom(this.range, factor, serverNow(), this.range.live ? undefined : at) }, 'zoom');

@@ -1,4 +1,4 @@
-/** The order of the fleet table: what needs a person stands on top. */
+/** The order of the fleet table: what needs attention comes first. */
 import type { Instance, State } from '../api';
 
 const RANK: Record<State, number> = { down: 0, critical: 1, warning: 2, new: 3, ok: 4 };

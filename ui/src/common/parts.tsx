@@ -51,7 +51,7 @@ async function toClipboard(text: string): Promise<boolean> {
   }
 }
 
-/** A command beside its copy button. */
+/** A command next to its copy button. */
 export function Remedy({ text }: { text: string }) {
   return <span class="remedy"><code>{text}</code><Copy text={text} /></span>;
 }
@@ -67,7 +67,7 @@ export function Since({ t, words, now }: { t: number; words: string; now: number
   return <span class="quiet"> since <Moment t={t} now={now} /></span>;
 }
 
-/** What is wrong, each with what mends it; onChart leads to the chart that shows it. */
+/** What is wrong, each with its remedy; onChart leads to the chart that shows it. */
 export function Findings({ list, now, onChart }: { list: Finding[]; now: number; onChart: (id: string) => void }) {
   if (list.length === 0) return null;
   return (
@@ -88,7 +88,7 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
   );
 }
 
-/** What could not be collected, why, and what mends it. */
+/** What could not be collected, why, and the remedy. */
 export function Gaps({ list }: { list: Trouble[] }) {
   if (list.length === 0) return null;
   const one = list.length === 1;

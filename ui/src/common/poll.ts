@@ -1,4 +1,4 @@
-/** Asking again and again, politely: never two at once, not while nobody looks. */
+/** Polling, politely: never two requests at a time, and none while the page is hidden. */
 import { useEffect, useRef } from 'preact/hooks';
 
 /** Runs f now and then every so many milliseconds after it ended, while the page is visible. */

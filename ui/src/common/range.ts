@@ -1,6 +1,6 @@
 /** Ranges of time: live windows and fixed ones, as typed by people and kept in links. */
 
-/** A window that follows now, or one that stands still. Unix seconds. */
+/** A window that follows now, or a fixed one. Unix seconds. */
 export type Range = { live: true; span: number } | { live: false; from: number; to: number };
 
 /** The live windows on offer. */
@@ -58,7 +58,7 @@ export function parseTime(text: string, now: number): number | null {
   return off ? base - (off[1] === '+' ? 1 : -1) * (+off[2] * 3600 + +off[3] * 60) : base;
 }
 
-// A clock time later than now means yesterday's: nobody looks at the future.
+// A clock time later than now means yesterday's: there is nothing to see in the future.
 function clockToday(h: number, m: number, s: number, now: number): number | null {
   if (h > 23 || m > 59 || s > 60) return null;
   const d = new Date(now * 1000);

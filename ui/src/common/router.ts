@@ -43,7 +43,7 @@ export function unzoom(): boolean {
   return true;
 }
 
-/** Follows links inside of the page without loading it anew. */
+/** Follows links inside of the page without reloading it. */
 export function startRouter(): void {
   addEventListener('popstate', () => (view.value = parseView(location.pathname, location.search)));
   document.addEventListener('click', (e) => {

@@ -11,7 +11,7 @@ export const catalogues = signal<Record<string, Catalogue>>({});
 const loaded = new Map<string, number>();
 const loading = new Map<string, Promise<void>>();
 
-/** Asks for the fleet anew. */
+/** Asks for the fleet again. */
 export async function loadFleet(): Promise<void> {
   fleet.value = await fetchFleet();
 }

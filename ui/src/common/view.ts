@@ -16,7 +16,7 @@ export interface View {
   /** the instance; empty on the fleet page */
   id: string;
   range: Range;
-  /** keys of metrics pinned as charts of their own */
+  /** keys of metrics pinned as separate charts */
   pins: string[];
   /** the pinned cursor, unix seconds */
   at: number | null;
@@ -26,7 +26,7 @@ export interface View {
   q: string;
   /** the class of statements or the number of the benchmark, on its own page */
   cls: string;
-  /** the number of the benchmark beside it */
+  /** the number of the benchmark next to it */
   beside: string;
   /** the schema that statements are filtered by */
   schema: string;

@@ -9,7 +9,7 @@ export interface Said {
   text: string;
 }
 
-/** Healthy is said quietly; else the worst instance is named, and how many more need a look. */
+/** Health is stated quietly; else the worst instance is named, and how many more need a look. */
 export function fleetSentence(fleet: Fleet): Said {
   const all = fleet.instances ?? [];
   const bad = all.filter((i) => i.state === 'down' || i.state === 'critical' || i.state === 'warning').sort(worstFirst);

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { KEYS, helpOpen } from '../common/keys';
 
-/** Shown by "?"; Escape or a click beside it closes it. */
+/** Shown by "?"; Escape or a click outside closes it. */
 export function Help() {
   const box = useRef<HTMLDialogElement>(null);
   const open = helpOpen.value;

@@ -1,4 +1,4 @@
-/** Shown when the server asks who is there. */
+/** Shown when the server asks for a token. */
 import { useState } from 'preact/hooks';
 import { ApiError, login } from '../api';
 

@@ -19,7 +19,7 @@ function Row({ s, now }: { s: Protected; now: number }) {
   };
   const runs = (s.running ?? []).filter((r) => r.kind !== 'mirror');
   const b = s.last_backup;
-  // What else is critical is said, the rest counted.
+  // Other critical things are named, the rest is counted.
   const also = (s.findings ?? []).slice(1).filter((f) => f.severity === 'critical').slice(0, 3);
   const more = (s.findings ?? []).length - 1 - also.length;
   return (

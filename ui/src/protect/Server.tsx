@@ -88,7 +88,7 @@ function Recovery({ drills, now }: { drills: ProtectDrill[]; now: number }) {
   const stages = (d?.proof?.stages ?? []).filter((x) => x.seconds > 0);
   if (!d || stages.length === 0) return null;
   const most = Math.max(...stages.map((x) => x.seconds));
-  // What comes behind the recovery looks whether all is well: a server in need would answer meanwhile.
+  // What follows the recovery checks whether all is well: a server in trouble would answer in the meantime.
   const { recovery, checks } = parted(stages, d.recovery);
   const row = (x: DrillStage, after: boolean) => (
     <tr key={x.name} class={after ? 'after' : ''}>

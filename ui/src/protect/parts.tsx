@@ -4,7 +4,7 @@ import { ApiError, mayAct, NO_ACT, startJob, stopRun, type ProtectJob, type Prot
 import { age } from '../common/format';
 import { NOW, part, progress } from './words';
 
-/** A run that goes on: what it does, how far it is, how long it takes yet. */
+/** A current run: what it does, how far it is, how long it will still take. */
 export function Progress({ r, now }: { r: ProtectRunning; now: number }) {
   const done = part(r);
   if (r.waits) return <span class="progress waits">{r.kind} waits for {r.waits}</span>;

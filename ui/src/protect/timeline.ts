@@ -1,4 +1,4 @@
-/** Where things stand on the timeline of a server's protection. */
+/** Where things are on the timeline of a server's protection. */
 import type { ProtectDetail } from '../api';
 import { day, human, stamp } from '../common/format';
 
@@ -48,7 +48,7 @@ export function timelineOf(d: ProtectDetail, now: number, all: boolean): Timelin
     if (r.kind === 'backup') {
       if (bad) backups.push(p);
     } else if (r.kind === 'drill') {
-      // One that found the backup bad stands there already.
+      // One that found the backup bad is there already.
       if (bad && !(d.drills ?? []).some((x) => Math.abs(x.began - r.began) < 60 && !x.passed)) drills.push(p);
     } else others.push(p);
   }
@@ -82,7 +82,7 @@ export function ticks(from: number, to: number, most = 9): { t: number; text: st
   return out;
 }
 
-/** How far from the left a moment stands, as CSS. */
+/** How far from the left a moment is, as CSS. */
 export function left(t: number, from: number, to: number): string {
   return `${(Math.min(1, Math.max(0, (t - from) / (to - from))) * 100).toFixed(3)}%`;
 }

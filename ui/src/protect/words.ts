@@ -3,7 +3,7 @@ import type { DrillStage, JobKind, ProtectBackup, ProtectDrill, Protected, Prote
 import { age, counted, human } from '../common/format';
 import type { Said } from '../fleet/sentence';
 
-/** What a job of a kind is called on a button. */
+/** The name of a kind of job on a button. */
 export const NOW: Record<JobKind, string> = {
   backup: 'Back up now', copy: 'Copy now', prune: 'Prune now', mirror: 'Start', drill: 'Drill now', verify: 'Verify now', checksum: 'Compare now',
 };
@@ -70,7 +70,7 @@ export function progress(p: Pick<ProtectRunning, 'done' | 'total' | 'unit' | 'ra
   return out.join(', ');
 }
 
-/** The part that is done, 0 to 1; null when nobody knows. */
+/** The part that is done, 0 to 1; null if unknown. */
 export function part(p: Pick<ProtectRunning, 'done' | 'total'>): number | null {
   return p.total > 0 ? Math.min(1, p.done / p.total) : null;
 }
@@ -97,7 +97,7 @@ export interface Elsewhere {
   text: string;
 }
 
-/** What lies at the place and is newer than the last run of a job: a backup, or what a drill found. Other work leaves nothing there. */
+/** What is at the place and is newer than the last run of a job: a backup, or what a drill found. Other work leaves nothing there. */
 export function elsewhere(j: ProtectJob, backups: ProtectBackup[], drills: ProtectDrill[]): Elsewhere | null {
   if (j.last && j.last.ended === null) return null;
   const since = j.last?.ended ?? -Infinity;
@@ -110,7 +110,7 @@ export function elsewhere(j: ProtectJob, backups: ProtectBackup[], drills: Prote
   return d ? { began: d.began, ended: d.ended, good: d.passed, text: d.passed ? d.text : `failed: ${d.text}` } : null;
 }
 
-/** What is said of a job that this serve never ran: only backups and drills leave something at the place that would show others' work. */
+/** What is said about a job that this serve never ran: only backups and drills leave something at the place that would show others' work. */
 export function neverRan(kind: JobKind): string {
   return kind === 'backup' || kind === 'drill' ? 'never' : 'never by this risso serve';
 }
@@ -141,7 +141,7 @@ export function configBlock(name: string): string {
 /** The stages of a drill that make up its recovery, and the checks, during which a server in need would answer already. */
 export function parted(stages: DrillStage[], recovery: number): { recovery: DrillStage[]; checks: DrillStage[] } {
   if (stages.some((x) => x.check)) return { recovery: stages.filter((x) => !x.check), checks: stages.filter((x) => x.check) };
-  // A proof of before checks were told apart: they come last.
+  // A proof from before checks were distinguished: they come last.
   let sum = 0;
   let n = 0;
   while (n < stages.length && sum + stages[n].seconds <= recovery * 1.01 + 0.01) sum += stages[n++].seconds;

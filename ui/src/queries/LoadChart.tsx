@@ -17,7 +17,7 @@ function modelOf(rows: QueryRow[], tinted: Map<string, Colour>, desk: GivenDesk)
   const top = rows.filter((r) => tinted.has(r.id)).sort((a, b) => b.seconds - a.seconds);
   const others = rows.length - top.length;
   const names = new Map<string, number>();
-  // Two classes may be called the same; a legend needs names that differ.
+  // Two classes may have the same name; a legend needs names that differ.
   const label = (r: QueryRow): string => {
     const name = nameOf(r.fingerprint, r.verb, r.tables);
     const n = (names.get(name) ?? 0) + 1;
@@ -56,7 +56,7 @@ export function LoadChart({ data, rows, tinted, range, points }: Props) {
   useEffect(() => desk.follow(range), [range]);
   useEffect(() => desk.changed('marks'), [view.value.at]);
   useEffect(() => desk.changed('theme'), [themeChanges.value]);
-  // The chart's frame is drawn anew only when other classes lead.
+  // The chart's frame is redrawn only when other classes lead.
   const key = [...rows].filter((r) => tinted.has(r.id)).sort((a, b) => b.seconds - a.seconds).map((r) => r.id + tinted.get(r.id)).join() + (rows.length - tinted.size);
   const model = useMemo(() => modelOf(rows, tinted, desk), [key]);
   useEffect(() => desk.show(loadSeries(data, rows, tinted, points), data, points.holes), [data, tinted, points]);

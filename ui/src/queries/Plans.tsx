@@ -1,4 +1,4 @@
-/** The plans that a class had, and what changed where it went from one to another. */
+/** The plans that a class had, and what changed when it switched. */
 import { useState } from 'preact/hooks';
 import { planImage, serverNow, type Flip, type PlanWord, type QueryPlan } from '../api';
 import { human } from '../common/format';
@@ -67,7 +67,7 @@ function Words({ list }: { list: PlanWord[] }) {
   );
 }
 
-/** The drawing, as an image: it opens large, with the words, in a tab of its own. */
+/** The drawing, as an image: it opens large, with the words, in a separate tab. */
 function Drawing({ cls, p }: { cls: string; p: QueryPlan }) {
   const [failed, setFailed] = useState(false);
   const dark = (themeChanges.value, theme());

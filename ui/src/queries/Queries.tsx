@@ -34,7 +34,7 @@ function useLater<T>(value: T, ms: number): T {
   return late;
 }
 
-// Whole quarters of an hour: a live range then asks anew only now and then.
+// Whole quarters of an hour: a live range then asks again only now and then.
 function schemaSpan(span: Span): Span {
   const step = 900;
   return { from: Math.floor(span.from / step) * step, to: Math.ceil(span.to / step) * step };
@@ -140,7 +140,7 @@ export function Queries() {
   const ask = { ...span, instance: id, order: columnOf(sort), limit, search, schema, points: POINTS };
   const top = useAnswer(JSON.stringify(ask), (s) => fetchQueries(ask, s));
   const plain = ask.order === 'load' && search === '' && schema === '';
-  // The sentence is of all statements, whatever the list shows.
+  // The sentence is about all statements, whatever the list shows.
   const whole = { ...ask, order: 'load', limit: LIMIT, search: '', schema: '', points: 1 };
   const heavy = useAnswer(plain ? '' : JSON.stringify(whole), (s) => fetchQueries(whole, s));
 

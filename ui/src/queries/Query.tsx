@@ -76,7 +76,7 @@ function Sentence({ q, share, against, vs }: { q: Answered; share: number | null
 
 const DIGEST_SQL = (digest: string): string => `SELECT * FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST = '${digest}'`;
 
-/** What the class is called, here and elsewhere. */
+/** The name of the class, here and elsewhere. */
 function Names({ q }: { q: Answered }) {
   const digests = [...new Map((q.digests ?? []).filter((d) => d.digest !== '').map((d) => [d.digest, d])).values()];
   return (
@@ -212,7 +212,7 @@ export function Query() {
   );
 }
 
-// A flip is of one schema of one server: figures of several together do not tell what it did.
+// A flip is of one schema of one server: figures of several together do not show what it did.
 function onePlace(q: Answered): boolean {
   return (q.by_instance ?? []).length <= 1 && (q.by_schema ?? []).length <= 1;
 }

@@ -25,7 +25,7 @@ interface Props {
   span: Span;
   tinted: Map<string, Colour>;
   column: Column;
-  /** plan flips in the range by class, where the rows do not tell */
+  /** plan flips in the range by class, if the rows do not say */
   flips: Map<string, number>;
   fleetWide: boolean;
   waiting: boolean;

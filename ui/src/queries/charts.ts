@@ -10,7 +10,7 @@ interface Def {
   unit: Unit;
   lines: Line[];
   explain: string;
-  /** shown only where some value is larger; otherwise always */
+  /** shown only if some value is larger; otherwise always */
   above?: number;
 }
 

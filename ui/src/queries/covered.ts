@@ -1,4 +1,4 @@
-/** Which parts of a range were read: a minute without load is not a minute that nobody looked at. */
+/** Which parts of a range were read: a minute without load is not a minute that was not read. */
 import type { Covered, Span } from '../api';
 
 /** Buckets of time, the first of which begins at from. */
@@ -9,7 +9,7 @@ export interface Grid {
 
 /** What is known of the buckets of a range. */
 export interface Known {
-  /** whether a bucket's value tells anything */
+  /** whether a bucket's value means anything */
   read: boolean[];
   /** the parts of time that were not read, joined */
   holes: Span[];
@@ -19,8 +19,8 @@ export interface Known {
 const LATE = 120;
 
 /**
- * Says which of n buckets were read, on any of the instances; none stand for all. A bucket in which something ran was read,
- * whatever the store knows of it. Without covered all were.
+ * Says which of n buckets were read, on any of the instances; none means all. A bucket in which something ran was read,
+ * whatever the store knows about it. Without covered all were.
  */
 export function knownOf(covered: Covered[] | null | undefined, grid: Grid, n: number, span: Span, now: number, ran: (i: number) => boolean, instances?: Set<string>): Known {
   const read = new Array<boolean>(n).fill(true);

@@ -34,7 +34,7 @@ export class GivenDesk extends Desk {
     this.range = range;
   }
 
-  /** Draws other numbers; holes are what nobody read. */
+  /** Draws other numbers; gaps are what was not read. */
   show(data: ChartData, span: { from: number; to: number }, holes: Hole[] = []): void {
     this.unread = holes;
     this.changed('marks');

@@ -19,7 +19,7 @@ export function nextSort(sort: string, column: Column): string {
   return sort === `-${column}` ? column : sort === column ? '' : `-${column}`;
 }
 
-/** Rows examined per row sent or changed, as the server orders by it; where there was none, all that were examined. */
+/** Rows examined per row sent or changed, as the server orders by it; if there was none, all that were examined. */
 export function examinedPerRow(r: QueryRow): number {
   return r.rows_examined / Math.max(1, r.rows_sent + r.rows_affected);
 }
@@ -49,7 +49,7 @@ export function colours(rows: QueryRow[], before: Map<string, Colour>): Map<stri
   return new Map(top.map((id) => [id, before.get(id) ?? free.shift() ?? 'slate']));
 }
 
-/** The key under which the chart has all classes without a colour of their own. */
+/** The key under which the chart has all classes without their own colour. */
 export const OTHERS = 'others';
 
 /** Which points of the sparks were read, on the servers that the list is of. */
@@ -58,7 +58,7 @@ export function knownPoints(a: Queries, rows: QueryRow[], now: number): Known {
   return knownOf(a.covered, a.spark, n, a, now, (i) => rows.some((r) => (r.spark?.[i] ?? 0) > 0));
 }
 
-/** A row's load over time; what nobody read, and what is before the first minute that is kept, is a gap. */
+/** A row's load over time; what was not read, and what is before the first minute that is kept, is a gap. */
 export function sparkOf(r: QueryRow, a: Queries, points?: Known): (number | null)[] {
   const grid = a.spark;
   const known = (r.spark ?? []).map((v, i) => (grid.from + (i + 1) * grid.step <= a.first || points?.read[i] === false ? null : v));

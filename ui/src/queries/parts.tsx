@@ -34,7 +34,7 @@ export function Tag({ children, title }: { children: ComponentChildren; title: s
   return <span class="tag" title={title}>{children}</span>;
 }
 
-/** A statement with its clauses in lines of their own; its text is only ever text. */
+/** A statement with each clause on its own line; its text is only ever text. */
 export function Sql({ text }: { text: string }) {
   return <pre class="sql">{layout(text).map((p, i) => (p.keyword ? <b key={i}>{p.text}</b> : p.text))}</pre>;
 }
@@ -82,7 +82,7 @@ export function Failed({ error }: { error: ApiError }) {
   );
 }
 
-/** Which servers' statements are missing, why, and what mends it. */
+/** Which servers' statements are missing, why, and the remedy. */
 export function Sources({ list }: { list: StatementSource[] }) {
   const bad = list.flatMap((s) => {
     const name = instanceOf(s.instance)?.name ?? s.instance;

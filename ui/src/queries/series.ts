@@ -2,7 +2,7 @@
 import type { ChartData, ChartSeries, Query, QuerySeries, Span } from '../api';
 import { knownOf, type Known } from './covered';
 
-/** Columns that tell of a whole step: they are drawn per second. */
+/** Columns for a whole step: they are drawn per second. */
 const PER_STEP = new Set(['errors', 'tmp_disk_tables']);
 /** Sums over a step, divided by its length. */
 const RATES = new Set(['calls_per_second', 'load', 'lock', 'rows_sent', 'rows_examined', 'rows_affected', 'errors', 'tmp_disk_tables']);
@@ -28,7 +28,7 @@ export function knownSteps(q: Query, now: number): Known {
   return knownOf(q.covered, { from: time[0] ?? q.from, step: q.step }, time.length, q, now, (i) => (ran[i] ?? 0) > 0, here.size > 0 ? here : undefined);
 }
 
-/** A class's columns as series; a moment that nobody read, and one before the first minute that is kept, is a gap, not a zero. */
+/** A class's columns as series; a moment that was not read, and one before the first minute that is kept, is a gap, not a zero. */
 export function toChart(q: Pick<Query, 'from' | 'to' | 'step'> & { series: QuerySeries }, first: number, steps?: Known): ChartData {
   const { time, ...columns } = q.series;
   const from = time[0] ?? q.from;

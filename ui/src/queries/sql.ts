@@ -1,6 +1,6 @@
 /** Statements as text for people: short ones for lists and sentences, whole ones broken into lines. */
 
-/** The class that stands for all statements for which the server's table of digests had no room. */
+/** The class of all statements for which the server's table of digests had no room. */
 export const NO_ROOM = '0'.repeat(32);
 
 const LONGEST_IN_LIST = 400;
@@ -8,7 +8,7 @@ const HEAD = /^((?:execute|prepare|deallocate)\s+)?(select\s+(?:distinct\s+|sql_
 
 /**
  * A statement in one line for a list: blanks joined, and a long list of columns left out, for the
- * tables behind it say more.
+ * tables after it say more.
  */
 export function short(text: string): string {
   let s = text.slice(0, 4 * LONGEST_IN_LIST).replace(/\s+/g, ' ').replace(/\( | (?=\))/g, (b) => b.trim()).trim();
@@ -25,7 +25,7 @@ export function short(text: string): string {
   return s.length > LONGEST_IN_LIST ? `${s.slice(0, LONGEST_IN_LIST)}…` : s;
 }
 
-/** Where a word stands outside of brackets and quotes; the end of the text where it does not. */
+/** Where a word is outside of brackets and quotes; the end of the text if it is not. */
 function clauseAt(s: string, from: number, word: string): number {
   for (const t of tokens(s.slice(from))) {
     if (t.depth === 0 && t.kind === 'word' && t.text.toLowerCase() === word) return from + t.at;
@@ -92,8 +92,8 @@ export interface Piece {
 const LONGEST_LAID_OUT = 20_000;
 
 /**
- * A statement broken into lines, a clause each, what stands in brackets one step further in. Only
- * blanks change. One that is very long, or has lines of its own, stays as it is.
+ * A statement broken into lines, a clause each, what is in brackets one step further in. Only
+ * blanks change. One that is very long, or has several lines, stays as it is.
  */
 export function layout(s: string): Piece[] {
   if (s.length > LONGEST_LAID_OUT || s.split('\n', 4).filter((l) => l.trim() !== '').length > 2) return [{ text: s, keyword: false }];

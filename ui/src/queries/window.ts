@@ -47,7 +47,7 @@ export function earlier(span: Span, vs: Versus, first: number): Span | null {
   return lengthOf(part) * 4 >= lengthOf(then) ? part : null;
 }
 
-/** What the page compares with when nobody chose: the same hours yesterday tell most, the time before is next. */
+/** What the page compares with by default: the same hours yesterday tell most, the time before is next. */
 export function bestVersus(span: Span, first: number): Versus {
   return (['day', 'before'] as const).find((vs) => earlier(span, vs, first) !== null) ?? '';
 }

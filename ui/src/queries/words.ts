@@ -83,7 +83,7 @@ export function changeWords(c: QueryChange, before: Span, after: Span): string {
   return said.join(', ') || 'about the same';
 }
 
-/** "plan flipped at 10:32:07"; with how often, or on how many servers, where it was more than once. */
+/** "plan flipped at 10:32:07"; with how often, or on how many servers, if it was more than once. */
 export function flipWords(flips: Flip[] | null): string {
   if (!flips || flips.length === 0) return '';
   const last = flips.reduce((t, f) => Math.max(t, f.time), 0);
@@ -96,7 +96,7 @@ export function flipWords(flips: Flip[] | null): string {
 // A change below this part of the load before or after is no news.
 const NEWS = 0.03;
 
-/** The change that matters most: what adds load goes before what takes it away; null when nothing is news. */
+/** The change that matters most: what adds load goes before what removes it; null when nothing is news. */
 export function news(changes: QueryChange[], a: Cost, b: Cost, before: Span, after: Span): QueryChange | null {
   const all = Math.max(loadOf(a, lengthOf(before)), loadOf(b, lengthOf(after)));
   const big = changes.filter((c) => c.kind !== 'same' && Math.abs(c.delta) >= NEWS * all);
@@ -151,7 +151,7 @@ export function nameOfChange(c: QueryChange): string {
   return nameOf(c.fingerprint, c.verb, tablesIn(c.fingerprint));
 }
 
-// The comparison names no tables: the first behind FROM, INTO, UPDATE or JOIN is a name good enough for a sentence.
+// The comparison names no tables: the first after FROM, INTO, UPDATE or JOIN is a name good enough for a sentence.
 function tablesIn(fingerprint: string): string {
   return /\b(?:from|into|update|join|table)\s+([`\w$.]+)/i.exec(fingerprint)?.[1].replaceAll('`', '') ?? '';
 }

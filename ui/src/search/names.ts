@@ -29,7 +29,7 @@ export function nameOf(key: string): string {
 
 const capital = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1);
 
-/** What people call a series: MySQL's own name where it has one, else a short form of the key. */
+/** The usual name of a series: MySQL's own if it has one, else a short form of the key. */
 export function humanName(key: string): string {
   const name = nameOf(key);
   const labels = labelsOf(key);

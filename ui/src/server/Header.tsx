@@ -1,4 +1,4 @@
-/** The head of a server's pages: what goes on in a sentence, what is wrong, what is missing. */
+/** The head of a server's pages: what is happening, in a sentence, what is wrong, what is missing. */
 import { serverNow, type InstanceDetail } from '../api';
 import { age, human, shortVersion } from '../common/format';
 import { Findings, Gaps, Remedy, Since, StateMark, Stale } from '../common/parts';
@@ -38,7 +38,7 @@ export function Header({ id, detail: seen, onChart }: Props) {
   const host = detail?.host || detail?.host_id;
   const hostName = host ? (instanceOf(host)?.name ?? host) : '';
   const findings = detail?.findings ?? [];
-  // The sentence is most often the first finding's: its remedy then stands beside it, not below once more.
+  // The sentence is most often the first finding's: then its remedy is next to it, not repeated below.
   const said = findings.find((f) => f.what === d?.words);
   return (
     <header class="page-head">

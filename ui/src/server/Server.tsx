@@ -118,7 +118,7 @@ export function showChart(id: string): boolean {
   return true;
 }
 
-/** Follows an instance's state, which the head of all its pages shows; 'missing' where there is no such instance. */
+/** Follows an instance's state, which the head of all its pages shows; 'missing' if there is no such instance. */
 export function useDetail(id: string): InstanceDetail | 'missing' | null {
   const [detail, setDetail] = useState<InstanceDetail | 'missing' | null>(null);
   usePoll(async () => {

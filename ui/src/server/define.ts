@@ -11,12 +11,12 @@ export interface First {
   first: (string | RegExp)[];
 }
 
-/** One line with a place of its own. */
+/** One line with its own place. */
 export interface LineDef {
   label: string;
   expr: Expr | First;
   colour?: Colour;
-  /** seconds up to its own that each value tells of, where it is more than one */
+  /** seconds up to its own that each value covers, if more than one */
   covers?: number;
 }
 
@@ -26,7 +26,7 @@ export interface EachDef {
   each: string;
   /** label that names the line */
   by: string;
-  /** what the line shows, given the series' labels as they stand in its key: {device="sda"} */
+  /** what the line shows, given the series' labels as they are in its key: {device="sda"} */
   expr: (labels: string) => Expr;
   /** put before the label's value where a chart has several families */
   prefix?: string;
@@ -49,7 +49,7 @@ export interface ChartDef {
   lines: (LineDef | EachDef)[];
   limit?: { label: string; key: string };
   sum?: { label: string; expr: Expr };
-  /** shown even while it stands at zero: that it does is news enough */
+  /** shown even while it is zero: that is news enough */
   always?: boolean;
   /** a key without which the chart says nothing, though some of its series exist */
   needs?: string;
@@ -89,7 +89,7 @@ export class Catalogue {
     for (const k of f.first) {
       if (typeof k === 'string') {
         if (this.byKey.has(k)) return k;
-        // A key without labels also stands for the only series of its name.
+        // A key without labels also means the only series of its name.
         const only = this.family(k);
         if (only.length > 0) return only[0].key;
       } else {
@@ -119,7 +119,7 @@ function expand(def: ChartDef, l: LineDef | EachDef, c: Catalogue): Omit<Line, '
     return expr === null ? [] : [{ label: l.label, expr, covers: l.covers }];
   }
   const family = c.family(l.each).filter((m) => !NOISE.test(m.labels?.[l.by] ?? ''));
-  // Unchanging series are most often devices without work; where all stand still, all are shown.
+  // Unchanging series are most often devices without work; if none changes, all are shown.
   const moving = family.filter((m) => l.still || !m.constant);
   const out: Omit<Line, 'colour'>[] = [];
   for (const m of moving.length > 0 ? moving : family.slice(0, 1)) {
@@ -141,7 +141,7 @@ export function build(def: ChartDef, c: Catalogue, feed: Feed): ChartModel | nul
     }
   }
   if (lines.length === 0) return null;
-  // One line needs no colour to be told apart: grey is normal.
+  // One line needs no colour to be distinguished: grey is normal.
   if (lines.length === 1 && !def.stacked) lines[0].colour = 'line';
   const sum = def.sum ? resolve(def.sum.expr, c.has) : null;
   return {
@@ -152,7 +152,7 @@ export function build(def: ChartDef, c: Catalogue, feed: Feed): ChartModel | nul
   };
 }
 
-/** Whether a chart would draw nothing but a line at zero: all its series stood at zero ever since. */
+/** Whether a chart would draw nothing but a line at zero: all its series have always been zero. */
 export function isQuiet(m: ChartModel, c: Catalogue): boolean {
   return m.lines.every((l) => keysOf(l.expr).every((k) => {
     const metric = c.get(k);

@@ -1,4 +1,4 @@
-/** The global variables as they stood at the end of the range, and when each changed. */
+/** The global variables as they were at the end of the range, and when each changed. */
 import { useMemo, useState } from 'preact/hooks';
 import { fetchVariables, serverNow, type Variable } from '../api';
 import { age, stamp } from '../common/format';

@@ -20,12 +20,12 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// Options say what is mirrored and where to.
+// Options say what to mirror and where.
 type Options struct {
 	Target    mysql.Target
 	Place     Place         // of finished logs
 	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
-	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
+	SemiSync  bool          // acknowledge what is on disk, if the server waits for that
 	Once      bool          // end when everything is here that the server has now
 	Patient   bool          // wait also for a server that is not there at the start
 	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
@@ -130,7 +130,7 @@ type follower struct {
 	storing  string     // path of the log that the finisher has
 	received int64
 	durable  int64 // bytes that were put on disk
-	retrying bool  // nothing was since the last trouble
+	retrying bool  // nothing was since the last error
 	from     start // of the session
 	meter    meter
 	looked   int64 // position at which the clock was asked last
@@ -160,7 +160,7 @@ func (f *follower) loop(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err == nil || errors.Is(err, wire.ErrEndOfLogs):
 			return nil
-		case permanent(err), f.o.Once && errors.Is(err, errDisk): // who follows for good waits for room
+		case permanent(err), f.o.Once && errors.Is(err, errDisk): // a permanent follower waits for space
 			return err
 		case f.identity == "" && !f.o.Patient && notThere(err):
 			return err
@@ -169,7 +169,7 @@ func (f *follower) loop(ctx context.Context) error {
 			wait, lastText = 100*time.Millisecond, ""
 			moved = time.Now()
 		}
-		if f.o.Once && (f.identity == "" || time.Since(moved) > oncePatience) { // a server that never answered, or that stays away
+		if f.o.Once && (f.identity == "" || time.Since(moved) > oncePatience) { // a server that never answered, or does not come back
 			return err
 		}
 		if text := err.Error(); text != lastText {
@@ -187,7 +187,7 @@ func (f *follower) loop(ctx context.Context) error {
 // oncePatience is how long Follow with Once waits for a server that it has reached to come back.
 const oncePatience = time.Minute
 
-// permanent says whether waiting does not help against an error.
+// permanent reports whether waiting does not help against an error.
 func permanent(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:
@@ -312,7 +312,7 @@ func (f *follower) lull(d *mysql.Dump) error {
 	return f.settle(d, true)
 }
 
-// dueSync says whether it is time to put on disk what came: immediately when the server waits for it and nothing more is waiting to
+// dueSync reports whether it is time to put on disk what came: immediately when the server waits for it and nothing more is waiting to
 // be read, or when so much came that the disk must not be idle.
 func (f *follower) dueSync(idle bool) bool {
 	if idle && f.acking || f.w.pos-f.w.synced >= syncBytes {
@@ -352,7 +352,7 @@ func (f *follower) came(d *mysql.Dump, idle bool) error {
 	return err
 }
 
-// gained tells what a sync put on disk.
+// gained reports what a sync put on disk.
 func (f *follower) gained(before int64, idle bool) {
 	n := f.w.synced - before
 	if n <= 0 {
@@ -431,7 +431,7 @@ func (f *follower) rotate(d *mysql.Dump, r binlogevent.Rotate) error {
 	return nil
 }
 
-// isBlank says whether a file has not even the beginning of a log.
+// isBlank reports whether a file has not even the beginning of a log.
 func isBlank(place Place, path string) bool {
 	in, err := openLocal(place, path)
 	if err != nil {

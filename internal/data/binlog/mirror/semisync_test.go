@@ -137,7 +137,7 @@ func stopped(t *testing.T, p *os.Process, db *sql.DB, commit func() error) {
 	}
 }
 
-// asleep says whether all threads of a process are stopped: on a starved machine some run on for a while.
+// asleep reports whether all threads of a process are stopped: on a starved machine some run on for a while.
 func asleep(t *testing.T, pid int) bool {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))

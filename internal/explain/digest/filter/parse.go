@@ -15,7 +15,7 @@ type (
 	textFn func(*digest.Event) (v []byte, ok bool)
 )
 
-// node is a compiled part. Which functions it has goes by its kind; kindAny has all but flag.
+// node is a compiled part. Which functions it has depends on its kind; kindAny has all but flag.
 type node struct {
 	kind    kind
 	bool    boolFn
@@ -55,7 +55,7 @@ func (p *parser) parse() (node, error) {
 	return p.condition(n)
 }
 
-// is says whether the current token is one of these operators or words.
+// is reports whether the current token is one of these operators or words.
 func (p *parser) is(words ...string) bool {
 	if p.tok.kind != tokOp && p.tok.kind != tokName {
 		return false

@@ -69,7 +69,7 @@ func hostile(r rune) bool {
 // line is text on one line: blanks collapsed.
 func line(s string) string { return plain(strings.Join(strings.Fields(s), " ")) }
 
-// shorten cuts text at so many characters, with an ellipsis.
+// shorten cuts text at a number of characters, with an ellipsis.
 func shorten(s string, n int) string {
 	if n <= 0 || utf8.RuneCountInString(s) <= n {
 		return s

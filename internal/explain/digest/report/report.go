@@ -1,5 +1,5 @@
 // Package report writes a digest.Profile for people (text, Markdown, an HTML page that opens by itself) and for
-// programs (JSON, CSV). All of them render the same result; none computes anything of its own.
+// programs (JSON, CSV). All of them render the same result; none computes anything itself.
 //
 // Statements come from anyone who can reach the server: text shows control characters as escapes, HTML escapes
 // everything and loads nothing.
@@ -120,7 +120,7 @@ type class struct {
 	Statement, Fingerprint, When string
 	Share                        string
 	Part                         float64
-	Once                         bool // one call: of all figures the total tells enough
+	Once                         bool // one call: the total says enough
 	Figures                      grid
 	Values                       []pair
 	Histogram                    []bucket
@@ -248,7 +248,7 @@ func zone(o Options, t time.Time) string {
 	return name
 }
 
-// grouped says whether a class is something else than a statement.
+// grouped reports whether a class is something else than a statement.
 func grouped(p *digest.Profile) bool { return p.GroupBy != "" && p.GroupBy != "fingerprint" }
 
 func classes(p *digest.Profile) string {
@@ -416,7 +416,7 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 		if c.Metric(queryTime).Max > 0 {
 			s.Histogram = histogram(c.Histogram)
 		}
-	} else { // of one call the total tells all
+	} else { // for one call the total says it all
 		for i, f := range s.Figures {
 			s.Figures[i] = figures{Name: f.Name, Pct: f.Pct, Total: f.Total}
 		}

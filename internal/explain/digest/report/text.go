@@ -136,7 +136,7 @@ func (t *textWriter) profile(v view) {
 	}
 }
 
-// shortID is enough of an ID to tell classes apart in one report.
+// shortID is enough of an ID to distinguish classes in one report.
 func shortID(id string) string { return id[:min(8, len(id))] }
 
 func (t *textWriter) class(c class) {

@@ -21,7 +21,6 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/snapshot"
 	"github.com/rissodb/risso/internal/release"
@@ -151,6 +150,10 @@ func runBackup(ctx context.Context, s screen.Streams, f backupFlags) error {
 	if err != nil {
 		return err
 	}
+	replicas, err := f.Others(f.replicas)
+	if err != nil {
+		return err
+	}
 	keys, err := f.Keys()
 	if err != nil {
 		return err
@@ -166,7 +169,7 @@ func runBackup(ctx context.Context, s screen.Streams, f backupFlags) error {
 		fmt.Fprintln(s.Err, "risso:", guardWords(e))
 	}
 	if f.physicalFlags.on {
-		return f.runPhysical(ctx, s, o, keys)
+		return f.runPhysical(ctx, s, o, replicas, keys)
 	}
 	if f.dryRun {
 		plan, err := dump.MakePlan(ctx, o)
@@ -178,14 +181,6 @@ func runBackup(ctx context.Context, s screen.Streams, f backupFlags) error {
 		}
 		planText(s.Out, plan, f.to)
 		return nil
-	}
-	var replicas []mysql.Target
-	for _, dsn := range f.replicas {
-		t, err := flags.Server{Dsn: dsn, ConfigFile: f.ConfigFile, DefaultsFile: f.DefaultsFile}.Target()
-		if err != nil {
-			return err
-		}
-		replicas = append(replicas, t)
 	}
 	r, closePlace, err := places.Make(ctx, f.to, keys)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// physicalHelp is what the help of risso backup says of --physical.
+// physicalHelp is what the help of risso backup says about --physical.
 const physicalHelp = `With --physical the server's own files are copied, on the server's machine: by
 mariadb-backup (MariaDB), by the CLONE plug-in (MySQL 8.0.17 and later), or by xtrabackup if it
 is installed, which is untested with this version of Risso. --incremental stores only the pages
@@ -57,7 +57,7 @@ func (f *physicalFlags) bind(cmd *cobra.Command) {
 
 // check refuses flags of --physical without it, and those that go by rows with it.
 func (f physicalFlags) check(cmd *cobra.Command) error {
-	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "no-history", "snapshot", "long-query"}
+	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "no-history", "snapshot", "long-query", "partial", "accept-smaller", "compress"}
 	for _, name := range with {
 		if !f.on && cmd.Flags().Changed(name) {
 			return fault.Usagef("--%s needs --physical", name)
@@ -65,14 +65,14 @@ func (f physicalFlags) check(cmd *cobra.Command) error {
 	}
 	for _, name := range without {
 		if f.on && cmd.Flags().Changed(name) {
-			return fault.Usagef("--%s does not work with --physical: files are copied in full", name)
+			return fault.Usagef("--%s does not work with --physical: all files are copied, and compressed", name)
 		}
 	}
 	return nil
 }
 
 // runPhysical is risso backup --physical, for what the other flags of risso backup say.
-func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.Options, keys repo.Keys) error {
+func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.Options, replicas []mysql.Target, keys repo.Keys) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	limits, err := f.Limits(1)
@@ -102,7 +102,7 @@ func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.O
 	if err := o.Repo.Idle(ctx, waitsFor(screen.NewProgress(s.Err), s.Err)); err != nil {
 		return backupFailure(ctx, err)
 	}
-	gate, err := f.Gate(ctx, 1, o.Target)
+	gate, err := f.Gate(ctx, 1, o.Target, replicas...)
 	if err != nil {
 		return err
 	}

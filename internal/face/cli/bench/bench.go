@@ -101,7 +101,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	f.bindOwn(cmd)
 }
 
-// drawSeed takes another seed each time where none is given.
+// drawSeed takes another seed each time if none is given.
 func (f *workloadFlags) drawSeed() {
 	for f.Params.Seed == 0 {
 		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
@@ -137,7 +137,7 @@ func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, erro
 	return drive.ForMySQL(target), w, nil
 }
 
-// isPostgres says whether a DSN is of PostgreSQL.
+// isPostgres reports whether a DSN is of PostgreSQL.
 func isPostgres(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }

@@ -106,7 +106,7 @@ func (f *measureFlags) look(ctx context.Context, cmd *cobra.Command, name string
 	return s, nil
 }
 
-// try opens one session and prepares the statements, so that what is missing on the second server is told before the first run.
+// try opens one session and prepares the statements, so that what is missing on the second server is reported before the first run.
 func (f *measureFlags) try(ctx context.Context, t drive.Target, w workload.Workload) error {
 	var stop drive.Stop
 	defer context.AfterFunc(ctx, stop.Set)()

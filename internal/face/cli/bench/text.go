@@ -192,7 +192,7 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 	}
 }
 
-// writeBenchMinutes writes how many of each kind ended in each minute, where there is more than one minute, and how the
+// writeBenchMinutes writes how many of each kind ended in each minute, if there is more than one minute, and how the
 // kind of the headline fared.
 func writeBenchMinutes(b *strings.Builder, r *bench.Result) {
 	if len(r.Kinds[0].Minutes) < 2 {
@@ -227,7 +227,7 @@ func writeBenchMinutes(b *strings.Builder, r *bench.Result) {
 // mostOutages is how many outages the text tells one by one.
 const mostOutages = 10
 
-// writeBenchTrouble tells of outages, backlog, what was not finished, and the ledger.
+// writeBenchTrouble reports outages, backlog, what was not finished, and the ledger.
 func writeBenchTrouble(line lineFunc, r *bench.Result) {
 	for i, o := range r.Outages {
 		name, what := "outage", "nothing succeeded, and there were errors"

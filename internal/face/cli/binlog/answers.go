@@ -1,6 +1,7 @@
 package binlog
 
 import (
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 )
@@ -11,8 +12,15 @@ type UndoneAnswer struct {
 	SQL string `json:"sql"` // the statements
 }
 
+// AppliedAnswer is what was applied, or would be.
+type AppliedAnswer struct {
+	binlog.RollResult
+	Steps change.Plan `json:"steps"` // what was done, or would be, in this order
+}
+
 // PurgedAnswer lists the mirrored logs that were removed.
 type PurgedAnswer struct {
 	DryRun bool              `json:"dry_run"`
 	Logs   []mirror.Decision `json:"logs"`
+	Steps  change.Plan       `json:"steps"` // what was done, or would be, in this order
 }

@@ -156,7 +156,7 @@ func runBinlogApply(ctx context.Context, s screen.Streams, f applyFlags, args []
 		return ended(ctx, err)
 	}
 	if f.output == "json" {
-		return render.JSON(s.Out, res)
+		return render.JSON(s.Out, AppliedAnswer{res, plan.Steps()})
 	}
 	rolledText(s.Out, res, plan.Steps())
 	return nil

@@ -77,7 +77,7 @@ func (f *tableFlags) filter() (binlog.TableFilter, error) {
 	return f.choice.Table, nil
 }
 
-// schema says whether a schema may have tables that are meant.
+// schema reports whether a schema may have tables that are meant.
 func (f *tableFlags) schema(name string) bool { return f.choice.May(name, false) }
 
 // unmet is an error that says which names nothing has been called that was read; in are the events in which there is none.
@@ -89,7 +89,7 @@ func (f *tableFlags) unmet(in string) error {
 	return fault.New(fault.Failed, unmet.Remedy(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
 }
 
-// misnamed says whether one of these names is no pattern.
+// misnamed reports whether one of these names is no pattern.
 func (f *tableFlags) misnamed() bool {
 	var unmet *pattern.UnmetError
 	return f.choice != nil && errors.As(f.choice.Unmet(), &unmet) && unmet.Exact() != nil
@@ -296,13 +296,14 @@ func runBinlogPurge(ctx context.Context, s screen.Streams, f flags.Logs, keep ti
 	}
 	defer closeIt()
 	gone := mirror.Expired(list, keep, time.Now())
+	steps := mirror.Purge(place, f.LocalDir(), gone)
 	if !dryRun {
-		if _, err := change.Execute(ctx, mirror.Purge(place, f.LocalDir(), gone), change.Log{}); err != nil {
+		if _, err := change.Execute(ctx, steps, change.Log{}); err != nil {
 			return ended(ctx, err)
 		}
 	}
 	if output == "json" {
-		return render.JSON(s.Out, PurgedAnswer{dryRun, gone})
+		return render.JSON(s.Out, PurgedAnswer{dryRun, gone, steps})
 	}
 	verb := map[bool]string{true: "would remove", false: "removed"}[dryRun]
 	for _, d := range gone {

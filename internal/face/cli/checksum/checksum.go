@@ -121,16 +121,8 @@ func (f checksumFlags) options(ctx context.Context, s screen.Streams) (o checksu
 	if f.against != "" {
 		names = []string{f.against}
 	}
-	for _, n := range names {
-		other := flags.Server{Dsn: n, ConfigFile: f.ConfigFile, DefaultsFile: f.DefaultsFile}
-		t, err := other.Target()
-		if err != nil {
-			return o, err
-		}
-		o.Others = append(o.Others, t)
-	}
-	if len(o.Others) > 0 {
-		return o, nil
+	if o.Others, err = f.Others(names); err != nil || len(o.Others) > 0 {
+		return o, err
 	}
 	found, notes, err := checksum.FindReplicas(ctx, o.Primary)
 	if err != nil {

@@ -56,3 +56,15 @@ func (f Server) Target() (mysql.Target, error) {
 	}
 	return list[0].Target, nil
 }
+
+// Others are the servers of other DSNs, such as those of replicas, with what the configuration and the option file say of them.
+func (f Server) Others(dsns []string) (list []mysql.Target, err error) {
+	for _, f.Dsn = range dsns {
+		t, err := f.Target()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}

@@ -472,7 +472,7 @@ func restorePlanText(out io.Writer, p load.Plan, some bool) {
 		rollPlanText(out, *p.Roll, some)
 	}
 	fmt.Fprintln(out, "in this order:")
-	screen.Steps(out, p.Stages)
+	screen.Steps(out, p.Steps)
 	fmt.Fprintln(out, "Nothing was changed.")
 }
 

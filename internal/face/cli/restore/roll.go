@@ -62,7 +62,7 @@ func (r Roller) Roll(ctx context.Context, what load.Roll) (load.Rolled, error) {
 	return out, nil
 }
 
-// Forget takes away what the server has noted of them.
+// Forget removes what the server has noted of them.
 func (r Roller) Forget(ctx context.Context, what load.Roll) error {
 	return binlog.Forget(ctx, what.Into, what.Backup.Position)
 }
@@ -104,7 +104,7 @@ func (r Roller) plan(ctx context.Context, what load.Roll) (p *binlog.Plan, sourc
 	return p, source, src.Close, err
 }
 
-// own says whether logs are of the backup's server.
+// own reports whether logs are of the backup's server.
 func (r Roller) own(ctx context.Context, backup repo.Header, src flags.LogSource, logs flags.Logs) (bool, error) {
 	if !src.Live {
 		return src.Series.Of(backup.Server.Identity), nil

@@ -62,7 +62,7 @@ func Tabulate(w io.Writer, write func(io.Writer)) error {
 	return t.Flush()
 }
 
-// OnTerminal tells whether a person watches, or types.
+// OnTerminal reports whether a person watches, or types.
 func OnTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

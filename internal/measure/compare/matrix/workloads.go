@@ -20,7 +20,7 @@ import (
 
 var postgresForm = pattern.Lazy(`^postgres(-[0-9]+)?$`)
 
-// Postgres says whether a server is PostgreSQL.
+// Postgres reports whether a server is PostgreSQL.
 func Postgres(server string) bool { return postgresForm().MatchString(server) }
 
 // postgresLine begins start-up options of PostgreSQL, which others would refuse.

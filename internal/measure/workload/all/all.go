@@ -22,7 +22,7 @@ type Entry struct {
 	Size          []string // the flags that say how much data there is and which of it is used, for every result to record
 }
 
-// List gives all workloads, in the order in which help shows them.
+// List returns all workloads, in the order in which help shows them.
 func List() []Entry {
 	var list []Entry
 	for _, s := range oltp.Summaries() {
@@ -45,7 +45,7 @@ func Canonical(name string) string {
 	return name
 }
 
-// Size gives the flags that say how much data a workload has.
+// Size returns the flags that say how much data a workload has.
 func Size(name string) []string {
 	for _, e := range List() {
 		if e.Name == Canonical(name) {

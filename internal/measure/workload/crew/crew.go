@@ -64,7 +64,7 @@ func (c *Crew) Close() {
 }
 
 // Work lets all sessions do jobs, from 0 to jobs-1, in that order. The first error, or the end of ctx, ends it: what the
-// server does for the others is killed. An end of ctx gives its error.
+// server does for the others is killed. If ctx ends, its error is returned.
 func (c *Crew) Work(ctx context.Context, jobs int, do func(s drive.Session, job int) error) error {
 	var group errgroup.Group
 	defer context.AfterFunc(ctx, c.stop.Set)()
@@ -100,7 +100,7 @@ type interrupted struct{ error }
 func (interrupted) Error() string   { return "interrupted" }
 func (i interrupted) Unwrap() error { return i.error }
 
-// Undo runs f on a session of its own, after the server was told to give up what the crew's sessions do. It is not ended
+// Undo runs f on a separate session, after the server was told to give up what the crew's sessions do. It is not ended
 // by the end of ctx, but takes at most limit.
 func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Session) error) error {
 	c.stop.Set()
@@ -120,7 +120,7 @@ func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Ses
 	return f(s)
 }
 
-// backWithin is how long a server is waited for that went away: a full disk crashes PostgreSQL, which recovers by itself.
+// backWithin is how long to wait for a server that went away: a full disk crashes PostgreSQL, which recovers by itself.
 const backWithin = 10 * time.Second
 
 // reopen opens a session to a server that may just be coming back.

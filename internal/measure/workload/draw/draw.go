@@ -109,7 +109,7 @@ type Range struct {
 	bottom, depth float64 // zipfian: where the integral of the law begins, and its length
 }
 
-// Over gives the distribution over lo to hi; hi is at least lo.
+// Over returns the distribution over lo to hi; hi is at least lo.
 func (d Distribution) Over(lo, hi int64) Range {
 	r := Range{d: d, lo: lo, hi: max(lo, hi)}
 	r.width = float64(r.hi-lo) + 1
@@ -118,7 +118,7 @@ func (d Distribution) Over(lo, hi int64) Range {
 	return r
 }
 
-// Draw gives one number.
+// Draw returns one number.
 func (r *Range) Draw(rng *rand.Rand) int64 {
 	switch r.d.kind {
 	case special:

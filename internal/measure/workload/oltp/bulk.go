@@ -9,7 +9,7 @@ import (
 // bulkSize is the largest INSERT of many rows. Source: sysbench.
 const bulkSize = 512 << 10
 
-// bulk is a session of bulk_insert: each transaction is one row of its own table; the server hears of them when they fill
+// bulk is a session of bulk_insert: each transaction is one row of its own table; the server gets them when they fill
 // a statement, and at the end of the run.
 type bulk struct {
 	session drive.Session

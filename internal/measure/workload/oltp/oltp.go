@@ -19,7 +19,7 @@ import (
 // tablePrefix is how sysbench calls its tables; their numbers begin at 1.
 const tablePrefix = "sbtest"
 
-// The limits of the tables: an INTEGER holds the ids, and a table in a name of its own.
+// The limits of the tables: an INTEGER holds the ids, and tables have numbered names.
 const (
 	maxTables = 1_000_000
 	maxRows   = 1<<31 - 1
@@ -46,7 +46,7 @@ type oltp struct {
 	name   string
 	p      workload.Params
 	ids    draw.Distribution
-	unique *sequence // ids of new rows, where the client gives them
+	unique *sequence // ids of new rows, if the client assigns them
 	look   sync.Once // at the tables
 	looked error
 	notes  []string     // what was found there
@@ -113,7 +113,7 @@ func total(steps []step) (n int) {
 
 func (o *oltp) Name() string { return o.name }
 
-// Writes says whether the workload changes rows.
+// Writes reports whether the workload changes rows.
 func (o *oltp) Writes() bool { return plans()[o.name].writes }
 
 // Client prepares the statements of one session: each statement for each table, as sysbench does.
@@ -146,7 +146,7 @@ func (o *oltp) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 	return c, nil
 }
 
-// keyless says whether nothing but the order of the heap finds an id.
+// keyless reports whether nothing but the order of the heap finds an id.
 func keyless(p workload.Params) bool { return p.NoPrimaryKey && !p.Secondary }
 
 // sequence gives each 32-bit number once, in an order that looks random, to all sessions of a run. Source: J. Preshing,
@@ -176,7 +176,7 @@ func newSequence() *sequence {
 	return s
 }
 
-// take gives a number in the range of INTEGER.
+// take returns a number in the range of INTEGER.
 func (s *sequence) take() int64 {
 	return int64(permute(permute(s.next.Add(1))+s.offset)) - 1<<31
 }

@@ -182,7 +182,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestInterrupted: an end of the context, at whatever moment, leaves no table and no session.
+// TestInterrupted: an end of the context, at any moment, leaves no table and no session.
 func TestInterrupted(t *testing.T) {
 	eachServer(t, func(s *server) {
 		for _, at := range []float64{0, 0.1, 0.6, 1} {
@@ -275,7 +275,7 @@ func TestErrors(t *testing.T) {
 		if err := w.Transaction(); err != nil {
 			s.t.Errorf("after the lock is gone: %v", err)
 		}
-		// Nothing of the transaction that failed may be left locked: another session gets the row at once.
+		// Nothing of the transaction that failed may be left locked: another session gets the row immediately.
 		s.do(s.s, "BEGIN", "UPDATE sbtest1 SET pad='mine' WHERE id=1", "COMMIT")
 		if n := s.count(s.s, "SELECT COUNT(*) FROM sbtest1"); n != 1 {
 			s.t.Errorf("%d rows", n)
@@ -326,7 +326,7 @@ func TestBulkInsert(t *testing.T) {
 		if len(ours) < 2 || len(theirs) != len(ours)+1 || strings.Join(theirs[:len(ours)], "") != strings.Join(ours, "") {
 			s.t.Errorf("sysbench sent %d statements, the first of %d bytes, risso %d of %d", len(theirs), size(theirs), len(ours), size(ours))
 		}
-		s.run(s.s, "bulk_insert", params(nil), rows) // goes on behind the rows that are there
+		s.run(s.s, "bulk_insert", params(nil), rows) // goes on after the rows that are there
 		s.cleanup()
 	})
 }

@@ -34,7 +34,7 @@ type flight struct {
 type generator struct {
 	rows       int64
 	seed       uint64
-	yearEnd    []int64     // first row behind each year
+	yearEnd    []int64     // first row after each year
 	dayEnd     [][]float64 // for each year, the share of its rows up to the end of each day
 	carrierEnd [][]float64 // for each year, the share of the flights up to each carrier
 	airportEnd []float64
@@ -69,7 +69,7 @@ func newGenerator(rows int64, seed uint64) *generator {
 	return g
 }
 
-// shares gives for each item which share of all weights comes up to its end.
+// shares returns for each item which share of all weights comes up to its end.
 func shares[T any](items []T, weight func(T) float64) []float64 {
 	var sum float64
 	var out []float64
@@ -83,7 +83,7 @@ func shares[T any](items []T, weight func(T) float64) []float64 {
 	return out
 }
 
-// pick gives the item in whose share x falls, x in [0, 1).
+// pick returns the item in whose share x falls, x in [0, 1).
 func pick(ends []float64, x float64) int {
 	i, _ := slices.BinarySearchFunc(ends, x, func(end, x float64) int {
 		if end <= x {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
-// target gives an empty database on a server.
+// target returns an empty database on a server.
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {
@@ -216,7 +216,7 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-// TestSeed makes the same rows from the same seed, whoever makes them, and others from another.
+// TestSeed makes the same rows from the same seed, whichever session makes them, and others from another.
 func TestSeed(t *testing.T) {
 	row := func(seed uint64, n int64) (b []byte) {
 		newGenerator(25000, seed).each(n, func(x *flight) { b = x.appendRow(b) })

@@ -56,7 +56,7 @@ func (o *ontime) Prepare(ctx context.Context, po workload.PrepareOptions) (err e
 	return nil
 }
 
-// create gives the statements that make the table with its mark.
+// create returns the statements that make the table with its mark.
 func (o *ontime) create(d drive.Dialect) []string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE " + table + " (")

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	mostKinds   = 30 // classes with figures of their own; the others are one kind
+	mostKinds   = 30 // classes with separate figures; the others are one kind
 	nameLength  = 72
 	patience    = time.Hour // for one statement
 	senseless   = 100       // errors without any success after which the recording does not fit the server
@@ -49,8 +49,8 @@ type replay struct {
 	once   sync.Once
 
 	times             serverTimes
-	unprofiled        atomic.Bool  // a session's server does not tell its times
-	empty             atomic.Int64 // ns: what the server takes for an empty statement, by its own word
+	unprofiled        atomic.Bool  // a session's server does not say its times
+	empty             atomic.Int64 // ns: what the server takes for an empty statement, by its own account
 	trip              atomic.Int64 // ns: the way to the server and back
 	succeeded, failed atomic.Int64
 	behind            atomic.Int64 // ns: how late a session was at most
@@ -103,7 +103,7 @@ func (r *replay) weigh() bool {
 	return sum > 0
 }
 
-// nameKinds gives the classes that took most time a kind each.
+// nameKinds makes each of the classes that took most time a kind.
 func (r *replay) nameKinds() {
 	var order []int
 	used := make([]bool, len(r.Classes))
@@ -144,7 +144,7 @@ func (r *replay) nameKinds() {
 func (r *replay) Name() string        { return "replay" }
 func (r *replay) KindNames() []string { return r.names }
 
-// Recorded gives what the classes took when they were recorded.
+// Recorded returns what the classes took when they were recorded.
 func (r *replay) Recorded() []*workload.Before {
 	for i, kind := range r.kind {
 		if b := r.before[kind]; b != nil && b.Class == r.Classes[i].Class {
@@ -157,7 +157,7 @@ func (r *replay) Recorded() []*workload.Before {
 	return r.before
 }
 
-// Writes says whether any statement may write.
+// Writes reports whether any statement may write.
 func (r *replay) Writes() bool { return r.writes }
 
 // writesNothing is the server's answer to a statement that writes in a transaction that may not.
@@ -215,12 +215,12 @@ func (r *replay) Plan(sessions int, d time.Duration) (int, time.Duration) {
 	return len(r.lines), d
 }
 
-// at is when a moment of the recording comes, since the time line began: at most 73 years later, for a Duration holds no more.
+// at is when a moment of the recording comes, since the time line began: at most 73 years later, because a Duration holds no more.
 func (r *replay) at(began time.Duration) time.Duration {
 	return time.Duration(min(float64(began)/r.speed, float64(math.MaxInt64/4)))
 }
 
-// divide gives each recorded session to one of n of ours; 0: as many as were there at a time. A session of ours goes on
+// divide assigns each recorded session to one of n of ours; 0: as many as were there at a time. A session of ours goes on
 // with another recorded one when one has ended.
 func (r *replay) divide(n int) {
 	type span struct {
@@ -335,7 +335,7 @@ type client struct {
 	class   int                         // of next
 	refused error                       // the schema of next cannot be used
 	last    int                         // kind
-	profile *profile                    // nil: the server does not tell its times
+	profile *profile                    // nil: the server does not say its times
 }
 
 func (c *client) Kind() int { return c.last }
@@ -345,7 +345,7 @@ func (c *client) Next(last time.Duration) (time.Duration, bool) {
 	began := time.Now()
 	if c.profile != nil && len(c.profile.pending) >= fetchAfter {
 		if err := c.fetch(); err != nil {
-			c.refused = err // the session is gone: its next statement will tell so
+			c.refused = err // the session is gone: its next statement will report it
 		}
 	}
 	if !c.choose() {

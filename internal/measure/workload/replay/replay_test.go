@@ -143,7 +143,7 @@ func TestTimeline(t *testing.T) {
 	add := func(at time.Duration, session int64, class int, sql string) {
 		rec.Statements = append(rec.Statements, workload.RecordedStatement{SQL: sql, Schema: "one", Class: class, Session: session, Began: at})
 	}
-	// Three sessions; the third comes when the first has gone. All of session 2's work is rolled back but the last part.
+	// Three sessions; the third comes when the first has gone. All of session 2's work is rolled back except the last part.
 	for i := range 10 {
 		at := time.Duration(i) * 100 * time.Millisecond
 		add(at, map[bool]int64{true: 1, false: 3}[i < 5], 0, fmt.Sprintf("INSERT INTO log (who, what) VALUES (1, %d)", i))
@@ -180,7 +180,7 @@ func TestTimeline(t *testing.T) {
 	if notes := strings.Join(r.Notes, " "); !strings.Contains(notes, "followed with 2 sessions") {
 		t.Errorf("got %v, want \"followed with 2 sessions\" in it", notes)
 	}
-	// With one session for all, transactions of one would end those of another: they are left out, and it is said.
+	// With one session for all, transactions of one would end those of another: they are left out, and that is reported.
 	if n, _ := w.Plan(1, time.Second); n != 1 || !w.shared || w.left[LeftControl] != 16 {
 		t.Errorf("got %d sessions, left out %v; want n 1, w.shared true, w.left[LeftControl] 16", n, w.left)
 	}
@@ -238,7 +238,7 @@ func TestRunnable(t *testing.T) {
 	}
 }
 
-// TestSlowTimeLine: a speed that puts a statement beyond all time does not make it begin at once.
+// TestSlowTimeLine: a speed that puts a statement beyond all time does not make it begin immediately.
 func TestSlowTimeLine(t *testing.T) {
 	list := []workload.RecordedStatement{{SQL: "SELECT 1", Session: 1}, {SQL: "SELECT 2", Session: 1, Began: time.Second}}
 	w, err := New("replay", workload.Params{Recording: &workload.Recording{Classes: []workload.RecordedClass{class(2, 1, "x")}, Statements: list}, ReplayMode: "timeline", ReplaySpeed: 1e-300, Clients: 1})

@@ -51,7 +51,7 @@ func (t *serverTimes) add(class int, seconds float64, rng *rand.Rand) {
 	}
 }
 
-// of gives the figures of a class; nil where the server told nothing.
+// of returns the figures of a class; nil if the server reported nothing.
 func (t *serverTimes) of(class int) *workload.ServerTime {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +113,7 @@ func (p *profile) note(sql string, class int) {
 }
 
 // fetch asks for the times of what was sent. The server's texts are beginnings of the statements, in their order; what does not
-// fit is passed over.
+// fit is skipped.
 func (p *profile) fetch(s drive.Session, add func(class int, seconds float64)) error {
 	r, err := s.Do(p.tails)
 	if err != nil {
@@ -160,7 +160,7 @@ func decimal(v drive.Value) float64 {
 	return f
 }
 
-// emptyStatement does next to nothing: what the server takes for it is what being profiled costs, and some more.
+// emptyStatement does next to nothing: what the server takes for it is what being profiled costs, and a little more.
 const emptyStatement = "SELECT 1"
 
 // emptyTime is the median of what the server takes for an empty statement.

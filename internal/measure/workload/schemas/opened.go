@@ -19,7 +19,7 @@ const (
 	cacheOverflow = "Table_open_cache_overflows"
 )
 
-// openings are what the server says of opening tables, from the begin of a run to its end.
+// openings are what the server says about opening tables, from the begin of a run to its end.
 type openings struct {
 	mu            sync.Mutex
 	begun         bool
@@ -45,7 +45,7 @@ func readOpenings(s drive.Session) (map[string]int64, error) {
 	return out, nil
 }
 
-// begin takes the counters before the run. After a reconnect the server may be another one: nothing is told then.
+// begin takes the counters before the run. After a reconnect the server may be another one: then nothing is reported.
 func (o *openings) begin(s drive.Session) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -42,7 +42,7 @@ func (w *schemas) timed(step string, f func() error) error {
 	return err
 }
 
-// Timings tells how long the steps of the last Prepare or Cleanup took.
+// Timings reports how long the steps of the last Prepare or Cleanup took.
 func (w *schemas) Timings() []workload.Timing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *schemas) Timings() []workload.Timing {
 
 // there lists the schemas of tenants on the server.
 func there(s drive.Session) ([]string, error) {
-	// Not by LIKE: whether \ stands before what is no joker depends on the sql_mode.
+	// Not by LIKE: whether \ may precede what is no wildcard depends on the sql_mode.
 	sql := "SELECT /* risso: which tenants are here? */ schema_name FROM information_schema.schemata WHERE LEFT(schema_name, 13) = '" + workload.TenantPrefix + "'"
 	if s.Dialect() == drive.Postgres {
 		sql = "SELECT /* risso: which tenants are here? */ nspname::text FROM pg_namespace WHERE left(nspname::text, 13) = '" + workload.TenantPrefix + "'"
@@ -80,7 +80,7 @@ func there(s drive.Session) ([]string, error) {
 	return names, nil
 }
 
-// Prepare makes the schemas, each by one session. It refuses where one of them exists. After an error it takes away what
+// Prepare makes the schemas, each by one session. It refuses where one of them exists. After an error it removes what
 // it made.
 func (w *schemas) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	c, err := crew.Hire(ctx, o.Target, o.Threads)
@@ -109,7 +109,7 @@ func (w *schemas) Prepare(ctx context.Context, o workload.PrepareOptions) error 
 			var server *drive.ServerError
 			if err == nil || !errors.As(err, &server) {
 				mu.Lock()
-				made = append(made, name) // also when nobody knows whether it was made
+				made = append(made, name) // also if it is unknown whether it was made
 				mu.Unlock()
 			}
 			for t := 1; t <= w.p.SchemaTables && err == nil; t++ {

@@ -36,7 +36,7 @@ type transaction struct {
 	think      [2]time.Duration
 	begin      bool
 	statements []statement
-	saves      int // values saved, numbered behind those that are drawn
+	saves      int // values saved, numbered after those that are drawn
 }
 
 type statement struct {
@@ -361,7 +361,7 @@ func (p *parser) readStatement(n *yaml.Node, what string, repeat int64) (stateme
 	return st, nil
 }
 
-// place finds the placeholders of a statement and what they stand for.
+// place finds the placeholders of a statement and what they mean.
 func (p *parser) place(st *statement, n *yaml.Node) (err error) {
 	lineOf := func(offset int) int {
 		if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
@@ -438,7 +438,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// readsOnly tells why a statement may do more than read. PostgreSQL has functions that change things under names that
+// readsOnly reports why a statement may do more than read. PostgreSQL has functions that change things under names that
 // sqltext, which knows MySQL, has not heard of: all but a few of the server's own are taken to write.
 func readsOnly(sql string, d drive.Dialect) error {
 	if err := sqltext.ReadsOnly([]byte(sql)); err != nil || d == drive.MySQL {

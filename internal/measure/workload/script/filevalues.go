@@ -149,7 +149,7 @@ func (p *parser) numbers(n *yaml.Node, what string, f map[string]*yaml.Node) (ge
 	return &numbers{d.Over(lo, hi)}, nil
 }
 
-// decimals reads [0.01, 99.99]: the digits behind the point are those of the bound that has more.
+// decimals reads [0.01, 99.99]: the digits after the point are those of the bound that has more.
 func (p *parser) decimals(n *yaml.Node, what string) (generator, error) {
 	a, b, err := p.pair(n, what)
 	if err != nil {

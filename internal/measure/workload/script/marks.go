@@ -23,7 +23,7 @@ func quoted(t sqltext.Table, statement string, d drive.Dialect) string {
 			return ""
 		case d == drive.MySQL:
 			return mysql.Quote(name)
-		case !strings.Contains(statement, `"`+name+`"`): // PostgreSQL folds what stands without quotes
+		case !strings.Contains(statement, `"`+name+`"`): // PostgreSQL folds unquoted names
 			name = strings.ToLower(name)
 		}
 		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -46,7 +46,7 @@ func words(sql string, n int) []string {
 	return out
 }
 
-// createdBy gives the table that a statement makes for good; "" where it makes none.
+// createdBy returns the table that a statement makes permanently; "" if it makes none.
 func createdBy(st statement, d drive.Dialect) string {
 	list := words(st.sql, 4)
 	at := slices.Index(list, "table")
@@ -63,7 +63,7 @@ func createdBy(st statement, d drive.Dialect) string {
 // changing are the verbs of statements that take something away from a table.
 var changing = []string{"DROP", "TRUNCATE", "DELETE", "UPDATE", "ALTER", "REPLACE", "RENAME"}
 
-// state is what the catalogue says of a table.
+// state is what the catalogue says about a table.
 type state struct{ there, marked bool }
 
 // lookAt asks for a base table by its name in SQL.
@@ -86,7 +86,7 @@ func lookAt(s drive.Session, name string) (state, error) {
 	return state{there: true, marked: string(rows[0][0].Text) == workload.Mark}, nil
 }
 
-// mark gives a table the mark.
+// mark marks a table.
 func (w *script) mark(s drive.Session, st statement, name string) error {
 	sql := "ALTER /* risso: made by a benchmark */ TABLE " + name + " COMMENT = '" + workload.Mark + "'"
 	if s.Dialect() == drive.Postgres {

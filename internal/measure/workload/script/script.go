@@ -21,7 +21,7 @@ type script struct {
 	counters map[int][]int64 // of each session's sequences, which go on after a reconnect
 }
 
-// New reads Params.File. What is wrong with it is told with its line.
+// New reads Params.File. Errors name the line.
 func New(_ string, p workload.Params) (workload.Workload, error) {
 	if p.File == "" {
 		return nil, fmt.Errorf("%w: script: name the file with --file", workload.ErrUsage)
@@ -48,7 +48,7 @@ func newScript(f *file) *script {
 
 func (w *script) Name() string { return "script" }
 
-// HasSetup says whether there is anything to prepare.
+// HasSetup reports whether there is anything to prepare.
 func (w *script) HasSetup() bool { return len(w.setup) > 0 }
 
 // Counts says that setup and teardown are counted by statements.
@@ -68,7 +68,7 @@ func (w *script) KindNames() []string {
 	return out
 }
 
-// Writes says whether any statement of a transaction may do more than read.
+// Writes reports whether any statement of a transaction may do more than read.
 func (w *script) Writes() bool {
 	for _, t := range w.transactions {
 		for _, st := range t.statements {
@@ -123,7 +123,7 @@ func (w *script) mostSaves() (n int) {
 	return n
 }
 
-// countersOf gives the counters of a session, the same to each of its clients.
+// countersOf returns the counters of a session, the same to each of its clients.
 func (w *script) countersOf(id int) []int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +219,7 @@ func (c *client) undo(t *transaction, err error) error {
 	return err
 }
 
-// run runs one statement as often as it is to be repeated.
+// run runs one statement as often as it must be repeated.
 func (c *client) run(st *statement, p *drive.Stmt) error {
 	for n := range st.repeat {
 		if n > 0 {
@@ -256,7 +256,7 @@ func (w *script) told(st statement, err error) error {
 	return err
 }
 
-// saved copies a value of the first row; NULL where there is none.
+// saved copies a value of the first row; NULL if there is none.
 func saved(r drive.Result, column int) value {
 	if r.Rows == 0 || column >= r.Columns || r.Values[column].Null {
 		return value{kind: isNull}
@@ -284,7 +284,7 @@ func (c *client) do(st *statement, p *drive.Stmt) (drive.Result, error) {
 	return c.session.Do(p, c.args...)
 }
 
-// value gives the value of this transaction, and draws it where it was not drawn yet.
+// value returns the value of this transaction, and draws it if it was not drawn yet.
 func (c *client) value(n int) value {
 	if n < len(c.drawn) && !c.drawn[n] {
 		c.values[n] = c.script.values[n].draw(&c.source)

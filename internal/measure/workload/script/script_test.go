@@ -184,7 +184,7 @@ func run(t *testing.T, w *script, to drive.Target, s drive.Session) {
 	}
 }
 
-// TestReadOnly runs what only reads in sessions that cannot write, whatever the functions do that it calls.
+// TestReadOnly runs what only reads in sessions that cannot write, whatever the functions that it calls do.
 func TestReadOnly(t *testing.T) {
 	to := target(t, "mariadb")
 	s, err := to.Open(t.Context(), new(drive.Stop))
@@ -224,7 +224,7 @@ func TestSenseless(t *testing.T) {
 	}
 }
 
-// TestWrong tells of each mistake in one line, with the line of the file.
+// TestWrong reports each mistake in one line, with the line of the file.
 func TestWrong(t *testing.T) {
 	ok := "transactions: [{statements: [SELECT 1]}]\n"
 	for _, c := range []struct{ text, want string }{

@@ -30,7 +30,7 @@ func (n *numbers) draw(g *source) value {
 	return value{num: n.over.Draw(g.rng)}
 }
 
-// decimals are numbers with a fixed number of digits behind the point.
+// decimals are numbers with a fixed number of digits after the point.
 type decimals struct {
 	lo, hi int64 // in units of the last digit
 	digits int
@@ -80,7 +80,7 @@ type choice struct {
 
 func (c *choice) draw(g *source) value { return c.items[pick(c.ends, g.rng.Float64())] }
 
-// pick gives the item in whose share x falls.
+// pick returns the item in whose share x falls.
 func pick(ends []float64, x float64) int {
 	for i, end := range ends {
 		if x < end {

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
-// check is one condition that must hold at all times: a statement that gives a row for each place where it does not.
+// check is one condition that must hold at all times: a statement that returns a row for each place where it does not.
 type check struct {
 	clause  string // of the specification
 	words   string
@@ -131,7 +131,7 @@ WHERE c_balance + c_ytd_payment <> COALESCE(delivered, 0)`},
 	}
 }
 
-// Check looks whether the conditions hold. All statements see the same moment, so it may run beside a benchmark.
+// Check verifies that the conditions hold. All statements see the same moment, so it may run during a benchmark.
 func (w *tpcc) Check(ctx context.Context, t drive.Target) ([]workload.Finding, error) {
 	var out []workload.Finding
 	err := alone(ctx, t, func(s drive.Session) error {

@@ -64,10 +64,10 @@ type client struct {
 // Kind is the kind of the last transaction.
 func (c *client) Kind() int { return c.kind }
 
-// Retried gives the errors after which the last transaction was tried again.
+// Retried returns the errors after which the last transaction was tried again.
 func (c *client) Retried() []*drive.ServerError { return c.retried }
 
-// Transaction runs the next card's. What it is about is drawn once; a deadlock, a lock that took too long or a
+// Transaction runs the next card's. Its values are drawn once; a deadlock, a lock that took too long or a
 // serialization failure rolls it back, and it is tried again with the same values, within its own time.
 func (c *client) Transaction() error {
 	c.retried = c.retried[:0]
@@ -93,7 +93,7 @@ func (c *client) Transaction() error {
 	}
 }
 
-// conflict says whether the error comes from other transactions, and the same one may succeed the next time.
+// conflict reports whether the error comes from other transactions, and the same one may succeed the next time.
 func conflict(e *drive.ServerError) bool {
 	switch e.Code {
 	case 0:
@@ -145,7 +145,7 @@ func (c *client) attempt(run func() error) error {
 // home is the warehouse of a transaction. As the peers do, each transaction draws one.
 func (c *client) home() int64 { return between(c.rng, 1, c.warehouses) }
 
-// other is a warehouse that is not w, where there is another.
+// other is a warehouse that is not w, if there is another.
 func (c *client) other(w int64) int64 {
 	if c.warehouses == 1 {
 		return w

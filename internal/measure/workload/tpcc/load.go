@@ -44,7 +44,7 @@ func alone(ctx context.Context, t drive.Target, f func(s drive.Session) error) e
 	return c.Work(ctx, 1, func(s drive.Session, _ int) error { return f(s) })
 }
 
-// Prepare makes the tables, fills them by clause 4.3.3 and adds the indexes. When it fails or ctx ends, it takes away
+// Prepare makes the tables, fills them by clause 4.3.3 and adds the indexes. When it fails or ctx ends, it removes
 // what it made.
 func (w *tpcc) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	l := &loader{p: w.p, o: o}
@@ -77,7 +77,7 @@ func (w *tpcc) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	return nil
 }
 
-// undo takes away what was made, and says what it could not take away.
+// undo removes what was made, and says what it could not remove.
 func (l *loader) undo(ctx context.Context, why error) error {
 	if len(l.made) == 0 {
 		return why
@@ -106,7 +106,7 @@ func (l *loader) create(s drive.Session) error {
 			_, err = s.Exec(drive.Other, t.create(s.Dialect(), l.p, true))
 		}
 		if err == nil || !errors.As(err, &server) {
-			l.made = append(l.made, t.name) // also when nobody knows whether it was made
+			l.made = append(l.made, t.name) // also if it is unknown whether it was made
 		}
 		if err != nil {
 			return fmt.Errorf("make table %s: %w", t.name, err)
@@ -129,8 +129,8 @@ func (l *loader) rows() int64 {
 }
 
 // write writes one part of the data: items first, then warehouse by warehouse. Its random numbers depend on the seed and
-// on which part it is, not on the threads: the same seed gives the same data. Who ends the last part of a warehouse writes
-// the warehouse's own row, so that the table of warehouses tells which are complete.
+// on which part it is, not on the threads: the same seed gives the same data. The session that ends the last part of a warehouse writes
+// the warehouse's own row, so that the table of warehouses shows which are complete.
 func (l *loader) write(s drive.Session, job int) error {
 	b := l.batches.Get().(*batch)
 	defer l.batches.Put(b)
@@ -187,7 +187,7 @@ func (l *loader) index(ctx context.Context) error {
 	return l.alter(ctx, statements)
 }
 
-// byTable gives one statement for the indexes of each table.
+// byTable returns one statement for the indexes of each table.
 func byTable(d drive.Dialect, list []index) (statements []string) {
 	at := map[string]int{}
 	for _, x := range list {
@@ -232,7 +232,7 @@ type batch struct {
 	session drive.Session
 	loader  *loader
 	sql     []byte
-	head    int // length of what stands before the rows
+	head    int // length of what precedes the rows
 	rows    int64
 }
 

@@ -70,7 +70,7 @@ func appendZip(dst []byte, rng *rand.Rand) []byte {
 	return append(appendDigits(dst, rng, 4), "11111"...)
 }
 
-// appendData adds 26 to 50 random letters and digits; in a tenth of the cases ORIGINAL stands somewhere among them.
+// appendData adds 26 to 50 random letters and digits; in a tenth of the cases ORIGINAL is somewhere among them.
 // Source: clause 4.3.3.1, I_DATA and S_DATA.
 func appendData(dst []byte, rng *rand.Rand) []byte {
 	from := len(dst)
@@ -82,7 +82,7 @@ func appendData(dst []byte, rng *rand.Rand) []byte {
 	return dst
 }
 
-// appendDecimal writes n as a decimal number with so many digits behind the point.
+// appendDecimal writes n as a decimal number with so many digits after the point.
 func appendDecimal(dst []byte, n int64, digits int) []byte {
 	if n < 0 {
 		dst, n = append(dst, '-'), -n

@@ -27,7 +27,7 @@ import (
 // servers are those that the tests run on.
 var servers = []string{"mariadb", "mysql-9.7", "postgres"}
 
-// start gives an empty database on a server that is the test's alone.
+// start returns an empty database on a server that is the test's alone.
 func start(t *testing.T, spec string) drive.Target {
 	t.Helper()
 	target, _ := startWithAddress(t, spec)
@@ -72,7 +72,7 @@ func made(t *testing.T, p workload.Params) *tpcc {
 	return w.(*tpcc)
 }
 
-// on runs f on a session of its own.
+// on runs f on a separate session.
 func on(t *testing.T, target drive.Target, f func(s drive.Session)) {
 	t.Helper()
 	var stop drive.Stop
@@ -85,7 +85,7 @@ func on(t *testing.T, target drive.Target, f func(s drive.Session)) {
 	f(s)
 }
 
-// number is the one number that a statement gives.
+// number is the single number that a statement returns.
 func number(t *testing.T, target drive.Target, sql string) (n int64) {
 	t.Helper()
 	on(t, target, func(s drive.Session) {
@@ -210,7 +210,7 @@ func population(t *testing.T, target drive.Target) {
 	}
 }
 
-// damage breaks each condition by hand, in a way that as few others as possible notice, and mends it again.
+// damage breaks each condition by hand, in a way that as few others as possible notice, and repairs it again.
 func damage(t *testing.T, w *tpcc, target drive.Target) {
 	t.Helper()
 	list := checks()

@@ -15,7 +15,7 @@ type table struct {
 	name, columns, key string
 }
 
-// tables stand in the order in which they can be dropped when foreign keys point from one to another.
+// tables are in the order in which they can be dropped when foreign keys point from one to another.
 func tables() []table {
 	return []table{
 		{"history", `h_c_id INT NOT NULL, h_c_d_id INT NOT NULL, h_c_w_id INT NOT NULL, h_d_id INT NOT NULL, h_w_id INT NOT NULL,
@@ -94,7 +94,7 @@ func indexes(foreign bool) (plain, keys []index) {
 // state is which of the tables are there.
 type state struct {
 	marked, foreign []string // names of tables: made by Prepare, and by somebody else
-	indexed         bool     // customers can be found by their last names: the load came to its end
+	indexed         bool     // customers can be found by their last names: the load was completed
 }
 
 // readState looks which of the nine tables exist in this database or schema, and what their comments say.

@@ -127,7 +127,7 @@ func (c *client) drawBuyer(w, d int64) buyer {
 	return b
 }
 
-// find gives the customer's number: of those who share a last name the one in the middle, by first name.
+// find returns the customer's number: of those who share a last name the one in the middle, by first name.
 func (c *client) find(b buyer) (int64, error) {
 	if b.number > 0 {
 		return b.number, nil

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// HTTPProxy stands in front of an HTTP server and lets a test disturb what passes.
+// HTTPProxy is a proxy before an HTTP server that lets a test disturb what passes.
 type HTTPProxy struct {
 	Addr string
 	// Requests counts what passed, by "METHOD" and by "METHOD what" with what as in kind.
@@ -189,12 +189,12 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TCPProxy stands in front of any server and breaks connections on demand.
+// TCPProxy is a proxy before any server that breaks connections on demand.
 type TCPProxy struct {
 	Addr     string
 	CutAfter atomic.Int64 // a connection breaks when that many bytes passed from now on; 0: none does
 	Cuts     atomic.Int64 // how many broke so
-	Refuse   atomic.Bool  // new connections are closed at once
+	Refuse   atomic.Bool  // new connections are closed immediately
 	passed   atomic.Int64
 
 	mu    sync.Mutex

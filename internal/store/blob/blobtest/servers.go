@@ -59,7 +59,7 @@ func (s *S3Server) PlaceBy(t testing.TB, addr, bucket, prefix string, params ...
 // S3 starts an S3 server for a test, and sets its keys in the environment. It skips the test where versitygw is not installed.
 func S3(t testing.TB) *S3Server { return startS3(t, false) }
 
-// S3TLS is S3 with TLS, by a certificate of its own.
+// S3TLS is S3 with TLS, with its own certificate.
 func S3TLS(t testing.TB) *S3Server { return startS3(t, true) }
 
 // findS3 is where script/setup puts versitygw.
@@ -144,7 +144,7 @@ func start(t testing.TB, addr string, env []string, bin string, args ...string) 
 	}
 }
 
-// freeAddr is a port of this machine that nobody uses.
+// freeAddr is a port of this machine that is not in use.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -194,7 +194,7 @@ type SFTPServer struct {
 	HostKey    ssh.PublicKey
 }
 
-// Place is a folder on the server, by way of an address: its own, or a proxy's (then known hosts must know that too, see Know).
+// Place is a folder on the server, at an address: its own, or a proxy's (then known hosts must know that too, see Know).
 func (s *SFTPServer) Place(addr, dir string) string {
 	return fmt.Sprintf("sftp://%s@%s%s?key-file=%s&known-hosts=%s", s.User, addr, filepath.Join(s.Dir, dir), s.KeyFile, s.KnownHosts)
 }
@@ -212,7 +212,7 @@ func (s *SFTPServer) Know(t testing.TB, addr string) {
 	}
 }
 
-// SFTP starts OpenSSH's server for a test on a port of its own. It skips the test where sshd is not installed.
+// SFTP starts OpenSSH's server for a test on a separate port. It skips the test if sshd is not installed.
 func SFTP(t testing.TB) *SFTPServer {
 	t.Helper()
 	const sshd = "/usr/sbin/sshd" // it has to be called by its whole path

@@ -31,7 +31,7 @@ func Bytes(seed uint64, n int) []byte {
 // Stream hides that a source could be read again.
 func Stream(b []byte) io.Reader { return struct{ io.Reader }{bytes.NewReader(b)} }
 
-// Run holds an adapter to the interface. open gives a store in an empty place, the same place for each name; size is one that
+// Run tests an adapter of the interface. open returns a store in an empty place, the same place for each name; size is one that
 // the adapter moves in several pieces.
 func Run(t *testing.T, size int, open func(t *testing.T, name string) blob.Store) {
 	for name, f := range map[string]func(*testing.T, int, blob.Store){
@@ -112,7 +112,7 @@ func roundTrip(t *testing.T, size int, s blob.Store) {
 	if left := Leftovers(t, s); len(left) > 0 {
 		t.Errorf("left over: got %v, want none", left)
 	}
-	// Part of a source that was read already belongs to nobody.
+	// The part of a source that was read already is not stored.
 	r := bytes.NewReader([]byte("headbody"))
 	r.Seek(4, io.SeekStart)
 	if _, err := s.Put(t.Context(), "trip/rest", r, blob.PutOptions{}); err != nil {
@@ -274,7 +274,7 @@ func notFound(t *testing.T, _ int, s blob.Store) {
 	}
 }
 
-// failing gives n bytes and then an error.
+// failing returns n bytes and then an error.
 type failing struct {
 	r   io.Reader
 	err error
@@ -354,7 +354,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Parallel runs f n times at once and gives the first error.
+// Parallel runs f n times concurrently and returns the first error.
 func Parallel(n int, f func(i int) error) error {
 	errs := make(chan error, n)
 	for i := range n {
