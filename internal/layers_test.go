@@ -18,12 +18,13 @@ import (
 
 const module = "github.com/rissodb/risso/"
 
-// layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
+// layer orders the house from the ground up; a package imports only what is lower, or in its own wing.
 var layer = map[string]int{
 	"internal/await":       -1,
 	"internal/lack":        -1,
 	"internal/pattern":     -1,
 	"internal/delay":       -1,
+	"internal/oneline":     -1,
 	"internal/fleet":       -1,
 	"internal/digits":      0,
 	"internal/mysql":       1,

@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	// SIGQUIT, which Ctrl-\ sends, would end the program at once, with settings of a server still changed.
+	// SIGQUIT, which Ctrl-\ sends, would end the program immediately, with settings of a server still changed.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	code := cli.Main(ctx, cli.WipePasswords(os.Args[1:]), screen.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()

@@ -63,7 +63,7 @@ func (c *cursor) err() error {
 	return nil
 }
 
-// Format is what a format description event says of the log.
+// Format is what a format description event says about the log.
 type Format struct {
 	Version  string // the server's, as it calls itself
 	Created  uint32 // unix time of the server's start, in the first log after it; else 0
@@ -135,15 +135,15 @@ func PlainFormat(raw []byte) []byte {
 // GTID is what a GTID event of either flavour says; it begins a transaction.
 type GTID struct {
 	ID         mysql.GTID // zero of an anonymous transaction (gtid_mode=OFF)
-	Committed  time.Time  // on the server that wrote the log (MySQL 8.0.1); zero where it does not say
-	Original   time.Time  // on the server where it was committed first; zero where it does not say
-	Length     uint64     // of the transaction in bytes (MySQL 8.0.2); 0 where it does not say
+	Committed  time.Time  // on the server that wrote the log (MySQL 8.0.1); zero if it does not say
+	Original   time.Time  // on the server where it was committed first; zero if it does not say
+	Length     uint64     // of the transaction in bytes (MySQL 8.0.2); 0 if it does not say
 	Standalone bool       // MariaDB: one statement, with neither BEGIN nor COMMIT
 	DDL        bool       // MariaDB
 	XA         bool       // MariaDB: XA PREPARE, or the end of a prepared one
 	Prepares   *XID       // MariaDB: what comes is this XA transaction, up to its XA PREPARE
 	AlterPhase bool       // MariaDB 10.8: half of an ALTER (binlog_alter_two_phase)
-	Thread     uint32     // MariaDB 11.5: of the connection; 0 where it does not say
+	Thread     uint32     // MariaDB 11.5: of the connection; 0 if it does not say
 
 	ServerVersion, OriginalVersion uint32 // MySQL 8.0.14: 80036 for 8.0.36
 }
@@ -385,7 +385,7 @@ func ParseGTIDs(e Event) (mysql.GTIDSet, error) {
 	return s, c.err()
 }
 
-// Rotate tells the log that follows.
+// Rotate names the log that follows.
 type Rotate struct {
 	Pos  uint64
 	Name string

@@ -79,7 +79,7 @@ const (
 const (
 	// HeaderLen is the length of every event's header.
 	HeaderLen = 19
-	// ChecksumLen is the length of the CRC-32 at an event's end, where the format description says that there is one.
+	// ChecksumLen is the length of the CRC-32 at an event's end, if the format description says that there is one.
 	ChecksumLen = 4
 	// maxLength is more than any server writes: max_allowed_packet of a replica is 1 GiB at most.
 	maxLength = 1<<30 + 1<<26
@@ -137,9 +137,9 @@ type Event struct {
 type Options struct {
 	// MaxBody is how many bytes of an event are kept; 0: all. A format description is kept whole; checksums are of all bytes.
 	MaxBody int
-	// KeepPayload gives compressed transactions (MySQL 8.0.20) as one event instead of the events within.
+	// KeepPayload returns compressed transactions (MySQL 8.0.20) as one event instead of the events within.
 	KeepPayload bool
-	// Skip, where it is set, says of which events only the header is wanted; their checksums are verified all the same.
+	// Skip, if set, says of which events only the header is wanted; their checksums are verified nevertheless.
 	Skip func(Header) bool
 	// Old takes logs of servers from before checksums, too (MySQL 5.6.1, MariaDB 5.3): a damaged version would turn them off.
 	Old bool
@@ -328,7 +328,7 @@ func (r *Reader) pass(crc uint32, from, n, sum int) (uint32, []byte, error) {
 	return crc, last[:], nil
 }
 
-// crcOf is the checksum of an event's beginning. The flag that tells that a file is being written does not count.
+// crcOf is the checksum of an event's beginning. The flag that marks a file as being written does not count.
 func crcOf(b []byte) uint32 {
 	if len(b) < HeaderLen || Type(b[4]) != TypeFormatDescription || b[17]&FlagInUse == 0 {
 		return crc32.ChecksumIEEE(b)
@@ -488,7 +488,7 @@ func (r *Reader) nextInner() error {
 
 func (r *Reader) innerError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		// Either the file ends or the compressed bytes do: what is left of them tells.
+		// Either the file ends or the compressed bytes do: the rest of them shows which.
 		if _, rest := io.Copy(io.Discard, r.left); rest == nil {
 			if _, err := r.in.Peek(1); errors.Is(err, io.EOF) {
 				return fmt.Errorf("%w: position %d", ErrTorn, r.pos)
@@ -538,7 +538,7 @@ func Readable(raw []byte, checksum bool) []byte {
 	return Ignorable(h, h.Length, h.EndPos, checksum)
 }
 
-// Ignorable is an event that every server passes over, of a given length with its checksum.
+// Ignorable is an event that every server skips, of a given length with its checksum.
 func Ignorable(like Header, length, endPos uint32, checksum bool) []byte {
 	b := make([]byte, length)
 	binary.LittleEndian.PutUint32(b, like.Seconds)

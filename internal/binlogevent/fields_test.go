@@ -119,7 +119,7 @@ func TestMariaGTID(t *testing.T) {
 	}
 }
 
-// TestMySQLGTID: what each version's GTID event tells.
+// TestMySQLGTID: what each version's GTID event contains.
 func TestMySQLGTID(t *testing.T) {
 	const source = "01010101-0202-0303-0404-050505050505"
 	const old = "01 01010101 0202 0303 0404 050505050505 09 00 00 00 00 00 00 00"

@@ -15,7 +15,7 @@ func (r *Reader) wrongSum(n int) error {
 	return err
 }
 
-// survive tells of what cannot be read, and finds where reading goes on. An error of it ends the reading: io.EOF where nothing
+// survive reports what cannot be read, and finds where reading goes on. An error of it ends the reading: io.EOF where nothing
 // can be read any more.
 func (r *Reader) survive(err error) error {
 	switch {

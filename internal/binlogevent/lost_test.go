@@ -106,7 +106,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestOldServers reads logs from before checksums, where that is wanted.
+// TestOldServers reads logs from before checksums, if that is wanted.
 func TestOldServers(t *testing.T) {
 	good := inner(TypeRand, make([]byte, 16))
 	for version, refused := range map[string]bool{"5.5.62-log": true, "5.2.14-MariaDB": true, "5.6.1": false, "5.3.1-MariaDB": false} {

@@ -70,7 +70,7 @@ func TestPlainEvents(t *testing.T) {
 	}
 }
 
-// TestOldFormats: MySQL 5.6 tells of 35 types of events, which is fewer than later versions know; 19 are the least.
+// TestOldFormats: MySQL 5.6 announces 35 types of events, which is fewer than later versions know; 19 are the least.
 func TestOldFormats(t *testing.T) {
 	for types, good := range map[int]bool{18: false, 19: true, 27: true, 35: true, 171: true} {
 		body := append([]byte{4, 0}, make([]byte, 50)...)
@@ -86,7 +86,7 @@ func TestOldFormats(t *testing.T) {
 	}
 }
 
-// TestSigns: which servers count YEAR among the numbers with a sign; where that is not known, what both readings say.
+// TestSigns: which servers count YEAR among the numbers with a sign; if that is unknown, what both readings say.
 func TestSigns(t *testing.T) {
 	for _, c := range []struct {
 		version string

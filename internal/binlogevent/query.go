@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Query is a statement that was logged as text, with what held in its session. Fields that the log does not tell are nil or -1.
+// Query is a statement that was logged as text, with what held in its session. Fields that the log does not have are nil or -1.
 type Query struct {
 	Thread      uint32
 	ExecSeconds uint32
@@ -54,7 +54,7 @@ func ParseQuery(e Event) (Query, error) {
 	return q, err
 }
 
-// ParseQueryText reads of a query event all but what held in its session, which Moment tells. Where MariaDB compressed it, a
+// ParseQueryText reads everything in a query event except what held in its session. Where MariaDB compressed it, a
 // text of more than limit bytes is an error.
 func ParseQueryText(e Event, limit int) (Query, error) {
 	q, status, err := parseQuery(e, limit)
@@ -63,7 +63,7 @@ func ParseQueryText(e Event, limit int) (Query, error) {
 }
 
 // Moment is the microsecond of the second at which a statement began, if the log has it; else 0. It is for what
-// ParseQueryText gave.
+// ParseQueryText returned.
 func (q *Query) Moment() int {
 	x := Query{}
 	x.status(q.rest)
@@ -150,7 +150,7 @@ func (q *Query) status(status []byte) {
 	}
 }
 
-// names passes over a list of names that end in zeros.
+// names skips a list of names that end in zeros.
 func (c *cursor) names() {
 	n := c.uint(1)
 	if n == 254 { // too many to be listed

@@ -225,7 +225,7 @@ func queryText(t *testing.T, e Event) string {
 		q.Schema, bytes.ReplaceAll(q.Text, []byte("\n"), []byte(" ")), q.ErrorCode, q.Flags2, show(q.SQLMode), show(q.AutoIncrement), show(q.Charset), show(q.TimeZone), q.LCTimeNames, q.CharsetDatabase, q.Micros, q.ExplicitTS, q.DefaultUTF8MB4, q.RequirePK, q.TableEncryption, q.User, q.Host)
 }
 
-// rowsText tells rows, and holds that they can be counted, made plain and cut.
+// rowsText prints rows, and checks that they can be counted, made plain and cut.
 func rowsText(t *testing.T, f Format, e Event, tables *Tables[int]) string {
 	t.Helper()
 	id, flags, err := RowsHead(f, e)

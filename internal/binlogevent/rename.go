@@ -5,7 +5,7 @@ import "fmt"
 // RenameTable puts another table's name into a table map event without checksum. The rows events after it name the table by
 // number and stay as they are.
 func RenameTable(f Format, raw []byte, schema, name string) ([]byte, error) {
-	const longest = 250 // what one byte can tell; a name has at most 64 characters of three bytes
+	const longest = 250 // what one byte can hold; a name has at most 64 characters of three bytes
 	if len(schema) > longest || len(name) > longest {
 		return nil, fmt.Errorf("%s.%s is too long a name", schema, name)
 	}

@@ -147,7 +147,7 @@ func (r *Rows) Count() (n int64, err error) {
 	return n, nil
 }
 
-// skip passes over the next row.
+// skip skips the next row.
 func (r *Rows) skip() error {
 	left := len(r.c.b)
 	for i := range r.images {
@@ -163,7 +163,7 @@ func (r *Rows) skip() error {
 
 var errNoColumns = errors.New("rows without columns")
 
-// skip passes over the image of one row; false: it is shorter than it says.
+// skip skips the image of one row; false: it is shorter than it says.
 func (m *image) skip(c *cursor, t *Table) bool {
 	if m.partial && c.packed()&1 != 0 {
 		c.take((t.json + 7) / 8)

@@ -45,7 +45,7 @@ const (
 	typeGeometry   = 255
 )
 
-// Table is what a table map event says of a table.
+// Table is what a table map event says about a table.
 type Table struct {
 	ID           uint64
 	Schema, Name string
@@ -162,7 +162,7 @@ func idLen(f Format) int {
 	return 6
 }
 
-// columnOf reads a column's metadata (libs/mysql/binlog/event/rows_event.h, Table_map_event, tells what each type has).
+// columnOf reads a column's metadata (libs/mysql/binlog/event/rows_event.h, Table_map_event, says what each type has).
 func columnOf(typ byte, meta *cursor) (Column, bool) {
 	col := Column{typ: typ, fixed: -1}
 	switch typ {

@@ -2,7 +2,7 @@ package binlogevent
 
 import "bytes"
 
-// maxTables is how many table maps are remembered beyond the statement that is being read: a server gives a table another
+// maxTables is how many table maps are remembered beyond the statement that is being read: a server assigns a table another
 // number whenever it opens it again.
 const (
 	maxTables    = 4096

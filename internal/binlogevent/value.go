@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// ErrSign says that a number's highest bit is set and that the log does not tell whether the column has a sign.
+// ErrSign says that a number's highest bit is set and that the log does not say whether the column has a sign.
 var ErrSign = errors.New("the log does not say whether the column is UNSIGNED")
 
 // Literal is a value as an expression in SQL which, assigned to its column or compared with it, is exactly that value.
@@ -73,8 +73,8 @@ func (c *Column) Literal(v Value) (string, error) {
 	return "'" + s + "'", err
 }
 
-// Shown is a value for people to read: the literal, but a text whose character set the log does not tell is taken for UTF-8
-// where it reads as that, and a JSON document is its text.
+// Shown is a value for people to read: the literal, but a text whose character set the log does not say is taken for UTF-8
+// if it is valid, and a JSON document is its text.
 func (c *Column) Shown(v Value) (string, error) {
 	switch {
 	case v.Null || !v.Present || v.Partial:
@@ -116,7 +116,7 @@ func doubleText(bits uint64, single bool) string {
 }
 
 // decimalText reads MySQL's packed DECIMAL: groups of nine digits in four bytes, big-endian, the highest bit inverted, all
-// bits inverted where it is negative (strings/decimal.cc, decimal2bin).
+// bits inverted if it is negative (strings/decimal.cc, decimal2bin).
 func decimalText(b []byte, precision, scale int) (string, error) {
 	if len(b) != decimalBytes(precision, scale) || len(b) == 0 {
 		return "", errShort

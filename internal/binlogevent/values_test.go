@@ -139,7 +139,7 @@ func TestEquals(t *testing.T) {
 	}
 }
 
-// TestJSONDocuments: binary JSON by hand, as MySQL's json_binary.h tells it: the small and the large form.
+// TestJSONDocuments: binary JSON by hand, as MySQL's json_binary.h describes it: the small and the large form.
 func TestJSONDocuments(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "null", "04 00": "null", "04 01": "true", "04 02": "false", "05 ff ff": "-1", "05 00 80": "-32768", "06 ff ff": "65535", "07 ff ff ff ff": "-1", "08 ff ff ff ff": "4294967295",

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Diary is a file of JSON lines that tells what is changed for good, and what was there: each line is on disk before the change.
+// Diary is a file of JSON lines that says what is changed permanently, and what was there: each line is on disk before the change.
 type Diary struct{ f *os.File }
 
-// NewDiary begins a file of a kind in a folder, under a name that tells when and which process.
+// NewDiary begins a file of a kind in a folder, under a name with the time and the process.
 func NewDiary(dir, kind string) (*Diary, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create a folder for the journal: %w", err)

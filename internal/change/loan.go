@@ -23,7 +23,7 @@ type Kind[T any] struct {
 	Back func(ctx context.Context, c *mysql.Conn, old T) error
 	// Final says that an error of Back is the server's answer: others are tried again, on a new connection.
 	Final func(error) bool
-	// Stays says that it outlives a restart of the server: then it is given back all the same.
+	// Stays says that it outlives a restart of the server: then it is still given back.
 	Stays bool
 	// Check looks at what a journal says before it goes into statements; nil: Back takes whatever the file says.
 	Check func(old T) error
@@ -33,7 +33,7 @@ type Kind[T any] struct {
 	Statements func(old T) []string
 }
 
-// Loan is what this process has borrowed of a server, and has to give back.
+// Loan is what this process has borrowed from a server, and has to give back.
 type Loan[T any] struct {
 	kind   Kind[T]
 	target mysql.Target
@@ -61,7 +61,8 @@ func (k Kind[T]) left(err error) error {
 	return fmt.Errorf("%w, or was killed: %w; run %s", k.Busy, err, k.Command)
 }
 
-// found takes what a killed process borrowed of a server and did not give back: nil when there is nothing. It wraps Busy when that process lives.
+// found takes what a killed process borrowed from a server and did not give back: nil when there is nothing. It wraps Busy when that
+// process lives.
 func (k Kind[T]) found(dir string, target mysql.Target, s mysql.Server) (*Loan[T], error) {
 	f, r, err := take[T](dir, k.Name, s)
 	if errors.Is(err, errHeld) {
@@ -170,7 +171,7 @@ func (l *Loan[T]) Execute(ctx context.Context, c *mysql.Conn, p Plan, log Log) e
 // retryAfter is how long Return waits before it reconnects.
 const retryAfter = 300 * time.Millisecond
 
-// Return gives back what was borrowed, whatever became of ctx and of the connection, which may be nil. It returns the connection that works, or
+// Return gives back what was borrowed, regardless of ctx and of the connection, which may be nil. It returns the connection that works, or
 // the last one. If it fails the journal stays, for Command or the next borrower.
 func (l *Loan[T]) Return(ctx context.Context, c *mysql.Conn) (*mysql.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.kind.Within)

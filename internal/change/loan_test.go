@@ -115,7 +115,7 @@ func TestGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // it is given back all the same
+		cancel() // it is given back nevertheless
 		began := time.Now()
 		err = loan.Execute(ctx, nil, Plan{{What: "x"}}, Log{})
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, errKept) || !strings.Contains(err.Error(), loan.file.path+": run risso give back") {

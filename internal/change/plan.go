@@ -43,7 +43,7 @@ func (p Plan) Words() []string {
 
 // Log follows a plan while it is carried out. The zero value notes nothing.
 type Log struct {
-	// Did says that an earlier run, which was cut off, has done a step: it is passed over.
+	// Did says that an earlier run, which was cut off, has done a step: it is skipped.
 	Did func(Step) bool
 	// Before is called before each step: i of them were done or skipped. An error ends the execution; nothing of the step was done then.
 	Before func(i int, s Step) error
@@ -52,7 +52,7 @@ type Log struct {
 }
 
 // Execute carries out a plan, and stops at the first error, or between two steps when ctx ends. It says how many steps were done
-// or passed over.
+// or skipped.
 func Execute(ctx context.Context, p Plan, log Log) (done int, err error) {
 	for i, s := range p {
 		if log.Did != nil && log.Did(s) {

@@ -27,7 +27,7 @@ const Unknown = "–"
 
 func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// fixed writes a number with so many digits after the point, halves away from zero: strconv's exact rounding of binary
+// fixed writes a number with a number of digits after the point, halves away from zero: strconv's exact rounding of binary
 // fractions and JavaScript's differ.
 func fixed(v float64, decimals int) string {
 	p := math.Pow10(decimals)

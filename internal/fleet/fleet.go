@@ -53,7 +53,7 @@ type Instance struct {
 	HostID  string  `json:"host_id,omitempty"` // the host it runs on, if Risso watches it as well
 }
 
-// Server is what the instance says it is, where it is a server.
+// Server is what the instance says it is, if it is a server.
 func (i Instance) Server() Server {
 	return Server{Flavour: i.Flavour, Version: i.Version, Number: ParseVersion(i.Version)}
 }

@@ -14,7 +14,7 @@ func (m Metric) Key() string { return Key(m.Name, m.Labels) }
 var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // Key is the identity of a metric, or of a series within its instance, as text: name{a="b",c="d"}, labels sorted by name, values escaped as
-// Prometheus does; the name alone where there are no labels.
+// Prometheus does; the name alone if there are no labels.
 func Key(name string, labels []Label) string {
 	if len(labels) == 0 {
 		return name

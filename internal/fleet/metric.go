@@ -18,7 +18,7 @@ type Metric struct {
 }
 
 // Sample is the numbers of one instance at one tick: a list of metrics that only grows, and a
-// value for each, NaN where this tick has none. It belongs to one goroutine.
+// value for each, NaN if this tick has none. It belongs to one goroutine.
 type Sample struct {
 	Metrics []Metric
 	Values  []float64

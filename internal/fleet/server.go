@@ -87,7 +87,7 @@ type Seat struct {
 	DataDir  string
 }
 
-// SeatOf reads a seat from the server's variables, by name; what they do not tell stays empty.
+// SeatOf reads a seat from the server's variables, by name; what they do not say stays empty.
 func SeatOf(variable func(name string) string) Seat {
 	s := Seat{ID: variable("server_uuid"), Hostname: variable("hostname"), DataDir: variable("datadir")}
 	s.Port, _ = strconv.Atoi(variable("port"))

@@ -5,7 +5,7 @@ package fleet
 type Trouble struct {
 	What   string `json:"what,omitempty"`   // what is wrong, or what it is about: "InnoDB metrics"
 	Why    string `json:"why,omitempty"`    // why it is so: "the account needs PROCESS"
-	Remedy string `json:"remedy,omitempty"` // a statement or command to copy, where there is one
+	Remedy string `json:"remedy,omitempty"` // a statement or command to copy, if there is one
 }
 
 // remedied is an error that knows its remedy.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Exists reports whether there is something of that name; where that cannot be seen, there is.
+// Exists reports whether there is something of that name; if that cannot be seen, it says yes.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
@@ -37,7 +37,7 @@ func OtherOwner(dir string) (name string, ok bool) {
 	return AccountName(int(st.Uid)), true
 }
 
-// AccountName is the name of an account, or its number where it has none.
+// AccountName is the name of an account, or its number if it has none.
 func AccountName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

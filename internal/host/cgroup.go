@@ -12,7 +12,7 @@ import (
 )
 
 // cgroup reads the control group of a process: what a container or a systemd unit
-// may use, and uses. Version 2 is read where it has the controller, else version 1.
+// may use, and uses. Version 2 is read if it has the controller, else version 1.
 type cgroup struct {
 	r      *reader // of the process: its values and buffer
 	root   string
@@ -154,7 +154,7 @@ func (c *cgroup) slot(scale float64, kind Kind, name, unit, source, help string,
 	return slot{c.position(Metric{Name: "risso_cgroup_" + name, Labels: labels, Counter: kind == Counter, Unit: unit, Help: help, Source: source}), scale}
 }
 
-// add opens a file of the group where it is there.
+// add opens a file of the group if it exists.
 func (c *cgroup) add(dir, name string, parse func([]byte)) *group {
 	path := filepath.Join(dir, name)
 	if !exists(path) {
@@ -383,7 +383,7 @@ func (c *cgroup) setIO(device, what []byte, v uint64) {
 	c.r.values[at] = float64(v)
 }
 
-// deviceName turns 8:0 into sda; where that cannot be done, the numbers stay.
+// deviceName turns 8:0 into sda; if that cannot be done, the numbers stay.
 func (c *cgroup) deviceName(numbers string) string {
 	if target, err := os.Readlink(filepath.Join(c.root, "/sys/dev/block", numbers)); err == nil {
 		return strings.ReplaceAll(filepath.Base(target), "!", "/")

@@ -45,7 +45,7 @@ var diskColumns = [...]diskColumn{
 type disks struct {
 	h    *Host
 	tick uint64
-	at   map[string]*disk // nil for a device that is passed over
+	at   map[string]*disk // nil for a device that is skipped
 }
 
 type disk struct {

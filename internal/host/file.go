@@ -22,7 +22,7 @@ const maxFile = 8 << 20
 // errTooBig says that a file holds more than maxFile.
 var errTooBig = errors.New("file is larger than 8 MiB")
 
-// read returns the whole file in *buf, which it grows where that is needed. The
+// read returns the whole file in *buf, which it grows if needed. The
 // result is good until *buf is used again.
 func (f *procFile) read(buf *[]byte) ([]byte, error) {
 	if f.fd < 0 {
@@ -112,7 +112,7 @@ func (c *cursor) field() []byte {
 // uint reads the next field as an unsigned number.
 func (c *cursor) uint() (uint64, bool) { return parseUint(c.field()) }
 
-// skip passes over n fields.
+// skip skips n fields.
 func (c *cursor) skip(n int) {
 	for range n {
 		c.field()

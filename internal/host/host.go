@@ -37,7 +37,7 @@ type Host struct {
 	closed bool
 }
 
-// New opens a host. It fails only where there is no /proc at all; what else is
+// New opens a host. It fails only if there is no /proc at all; what else is
 // missing is reported by Gaps.
 func New(o Options) (*Host, error) {
 	if o.Root == "" {

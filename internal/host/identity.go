@@ -10,7 +10,7 @@ import (
 // Identity says which host this is.
 type Identity struct {
 	Hostname  string // as the kernel has it
-	MachineID string // /etc/machine-id; stays over a reboot; empty where there is none
+	MachineID string // /etc/machine-id; stays over a reboot; empty if there is none
 	BootID    string // new at every boot
 	Kernel    string // release: 6.1.0-18-amd64
 	OS        string // PRETTY_NAME of /etc/os-release
@@ -59,7 +59,7 @@ func (h *Host) Identity() Identity {
 	return id
 }
 
-// text reads a small file; it is empty where it cannot be read.
+// text reads a small file; it is empty if it cannot be read.
 func (h *Host) text(path string) string {
 	b, err := os.ReadFile(h.path(path))
 	if err != nil {

@@ -45,7 +45,7 @@ func (s *set) clear() {
 	}
 }
 
-// template is a metric whose labels (but for the fixed one) come from the device.
+// template is a metric whose labels (except the fixed one) come from the device.
 type template struct {
 	name, unit, help string
 	kind             Kind

@@ -48,10 +48,10 @@ func (h *Host) addNetwork() {
 // netDev parses /proc/net/dev.
 type netDev struct {
 	h  *Host
-	at map[string]int // first position by name; -1 for an interface that is passed over
+	at map[string]int // first position by name; -1 for an interface that is skipped
 }
 
-// skipInterface passes over the host's ends of container networks, which come and
+// skipInterface skips the host's ends of container networks, which come and
 // go by the hundred.
 func skipInterface(name string) bool {
 	for _, p := range []string{"veth", "cali", "lxc", "tap"} {

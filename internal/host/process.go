@@ -44,7 +44,7 @@ var processTemplates = []template{
 	{name: "risso_process_start_time_seconds", unit: "seconds", help: "When the process began, Unix time."},
 }
 
-// Process opens the reader of a process. It returns ErrGone where there is none.
+// Process opens the reader of a process. It returns ErrGone if there is none.
 func (h *Host) Process(pid int) (*Process, error) {
 	dir := h.path(fmt.Sprintf("/proc/%d", pid))
 	p := &Process{pid: pid, stat: newProcFile(dir + "/stat"), page: float64(os.Getpagesize()), reader: reader{buf: make([]byte, 16<<10)}}
@@ -98,7 +98,7 @@ func (h *Host) bootTime() float64 {
 // PID is the number of the process.
 func (p *Process) PID() int { return p.pid }
 
-// Started is when the process began; the zero time where the host does not tell.
+// Started is when the process began; the zero time if the host does not say.
 func (p *Process) Started() time.Time {
 	if p.boot == 0 {
 		return time.Time{}
@@ -198,7 +198,7 @@ type fdCount struct {
 }
 
 // countEvery is at how many reads the folder is walked on kernels before 6.2,
-// which do not tell its size.
+// which do not say its size.
 const countEvery = 10
 
 func (f *fdCount) read(r *reader) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Quotas tells how often the control groups that a process is in were stopped for having used up their quota of processor time: the
+// Quotas reports how often the control groups that a process is in were stopped for having used up their quota of processor time: the
 // group's own and those above it, as far as they are seen from here.
 type Quotas struct{ files []string }
 

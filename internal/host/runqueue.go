@@ -86,7 +86,7 @@ func (q *RunQueue) thread(tid string) (v [2]uint64, err error) {
 // mostClocks is how many processors are asked for their frequency: on some machines each of them has to be woken for it.
 const mostClocks = 16
 
-// MHz is the mean frequency of the processors now, of an even part of many; 0 where the host does not tell: most virtual
+// MHz is the mean frequency of the processors now, of an even part of many; 0 if the host does not say: most virtual
 // machines do not.
 func (h *Host) MHz() float64 {
 	files, err := filepath.Glob(h.path("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"))

@@ -310,12 +310,12 @@ func (l *Limits) memory(text string) {
 	}
 }
 
-// ContainerOf names the container that a process runs in, as far as its control group tells; empty: none seen.
+// ContainerOf names the container that a process runs in, as far as its control group shows; empty: none seen.
 func (h *Host) ContainerOf(pid int) string {
 	return containerOf(h.text("/proc/" + strconv.Itoa(pid) + "/cgroup"))
 }
 
-// NetworkNamespace identifies the network namespace of a process (0: this one); empty where it may not be seen.
+// NetworkNamespace identifies the network namespace of a process (0: this one); empty if it may not be seen.
 func (h *Host) NetworkNamespace(pid int) string {
 	proc := "/proc/self"
 	if pid > 0 {
@@ -351,7 +351,7 @@ func (h *Host) InterfaceKind(name string) string {
 	return "a virtual interface"
 }
 
-// Command is the name of a process' program; empty where there is no such process.
+// Command is the name of a process' program; empty if there is no such process.
 func (h *Host) Command(pid int) string {
 	if pid <= 0 {
 		return ""
@@ -359,7 +359,7 @@ func (h *Host) Command(pid int) string {
 	return h.text("/proc/" + strconv.Itoa(pid) + "/comm")
 }
 
-// Parent is the process that started another; 0 where it is not known.
+// Parent is the process that started another; 0 if it is not known.
 func (h *Host) Parent(pid int) int {
 	if pid <= 0 {
 		return 0

@@ -28,7 +28,7 @@ type Storage struct {
 	On         []string `json:"on,omitempty"` // devices underlying a mapped one (LVM, RAID)
 }
 
-// Storage finds what lies under a folder as the process pid sees it, which may be in a container; pid 0 is this process.
+// Storage finds what is under a folder as the process pid sees it, which may be in a container; pid 0 is this process.
 func (h *Host) Storage(pid int, folder string) (Storage, error) {
 	proc := "/proc/self"
 	if pid > 0 {

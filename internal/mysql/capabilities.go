@@ -60,10 +60,10 @@ func (s Server) ResizesRedo() bool { return s.AtLeast(fleet.Never, 100900) }
 // transaction that came last, which it does when the others have done as much (check_and_resolve in its lock0lock.cc; seen on 5.7.22).
 func (s Server) CountsAllDeadlocks() bool { return s.AtLeast(80000, 0) }
 
-// RecordsMetadataLocks reports whether performance_schema, where it is on, shows who holds metadata locks by default.
+// RecordsMetadataLocks reports whether performance_schema, if it is on, shows who holds metadata locks by default.
 func (s Server) RecordsMetadataLocks() bool { return s.atLeast(80001) }
 
-// MetadataLockPlugin makes information_schema.METADATA_LOCK_INFO tell who holds metadata locks; "" where there is none.
+// MetadataLockPlugin makes information_schema.METADATA_LOCK_INFO tell who holds metadata locks; "" if there is none.
 func (s Server) MetadataLockPlugin() string {
 	if s.MariaDB() {
 		return "metadata_lock_info"
@@ -156,7 +156,7 @@ func (s Server) AlwaysChecks() bool { return s.atLeast(80016) }
 // RefusesOldNames reports whether no name may begin with #mysql50#, the sign of one that MySQL 5.0 wrote.
 func (s Server) RefusesOldNames() bool { return !s.MariaDB() && !s.atLeast(80000) }
 
-// HiddenKey are the words for a key that is kept and not used; "" where there are none.
+// HiddenKey are the words for a key that is kept and not used; "" if there are none.
 func (s Server) HiddenKey() string {
 	switch {
 	case !s.MariaDB():
@@ -189,7 +189,7 @@ func (s Server) PartitionsAnyEngine() bool { return !s.atLeast(80000) }
 // CommentsSchemas reports whether a schema can have a COMMENT.
 func (s Server) CommentsSchemas() bool { return s.MariaDB() }
 
-// TypesJSON reports whether values in JSON documents have types that their text does not tell. On MariaDB JSON is text.
+// TypesJSON reports whether values in JSON documents have types that their text does not show. On MariaDB JSON is text.
 func (s Server) TypesJSON() bool { return !s.MariaDB() }
 
 // GrowsRows reports whether LOAD DATA reads a row into a buffer that grows a little at a time and is copied each time: 15 seconds for a row

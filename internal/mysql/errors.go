@@ -106,7 +106,7 @@ func classify(t Target, err error) error {
 	return &Error{Target: t.String(), Class: class, Err: fleet.WithRemedy(err, r)}
 }
 
-// ClassOf tells what kind of trouble a driver's error is; "" for none.
+// ClassOf reports what kind of trouble a driver's error is; "" for none.
 func ClassOf(err error) Class {
 	if err == nil {
 		return ""

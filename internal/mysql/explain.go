@@ -82,7 +82,7 @@ func (s Server) ExplainConnection(id int64) []Explain {
 	return list
 }
 
-// NamesSubqueries reports whether the JSON plan of this server tells dependent and uncacheable subqueries apart; MariaDB
+// NamesSubqueries reports whether the JSON plan of this server distinguishes dependent and uncacheable subqueries; MariaDB
 // tells them in tabular EXPLAIN only.
 func (s Server) NamesSubqueries() bool { return !s.MariaDB() }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Local reports whether the server runs on this machine, as far as the address tells: a socket, or an address of ours.
+// Local reports whether the server runs on this machine, as far as the address shows: a socket, or an address of ours.
 func (t Target) Local() bool {
 	if t.Socket() != "" {
 		return true

@@ -45,7 +45,7 @@ func (p *precedence) awaited() <-chan struct{} {
 	return p.change
 }
 
-// GoesFirst says that somebody is going to connect who goes before all others; these wait until Settled.
+// GoesFirst announces a connection that takes precedence over all others; these wait until Settled.
 func (t *Traffic) GoesFirst() {
 	p := &t.precedence
 	p.mu.Lock()

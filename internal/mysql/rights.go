@@ -59,7 +59,7 @@ func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", J
 // WithGrantOption ends lines of SHOW GRANTS.
 const WithGrantOption = " WITH GRANT OPTION"
 
-// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
+// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are skipped.
 func (r *Rights) add(line string) {
 	dialect := sqltext.Dialect{ANSIQuotes: true} // strings have single quotes there, names either of the others
 	read, err := dialect.ReadGrant(line)
@@ -156,17 +156,28 @@ func QuoteGrantSchema(schema string) string {
 // InnoDBTables counts all InnoDB tables of users and their schemas, even those that the account may not see; known is false for an
 // account without PROCESS.
 func (s *Stream) InnoDBTables(ctx context.Context, server Server) (tables, schemas int, known bool, err error) {
+	return readInnoDBTables(s.QueryMaps(ctx, server.innoDBTables()))
+}
+
+// innoDBTables is the question of InnoDBTables. The table that answers it was given another name in MySQL 8.0.
+func (s Server) innoDBTables() string {
 	from := "INNODB_SYS_TABLES"
-	if !server.MariaDB() && server.Number >= 80000 {
+	if !s.MariaDB() && s.Number >= 80000 {
 		from = "INNODB_TABLES"
 	}
 	// One line for each partition (t#P#p0), each index of words (FTS_…) and each table that is being altered (#sql…).
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: how many tables are there, seen or not? */ COUNT(DISTINCT SUBSTRING_INDEX(LOWER(NAME), '#p#', 1)) AS t, COUNT(DISTINCT SUBSTRING_INDEX(NAME, '/', 1)) AS s FROM information_schema."+from+
-		` WHERE NAME LIKE '%/%' AND NAME NOT LIKE 'mysql/%' AND NAME NOT LIKE 'sys/%' AND NAME NOT LIKE '%/FTS\_%' AND NAME NOT LIKE '%/#sql%'`)
+	return "SELECT /* risso: how many tables are there, seen or not? */ COUNT(DISTINCT SUBSTRING_INDEX(LOWER(NAME), '#p#', 1)) AS t, COUNT(DISTINCT SUBSTRING_INDEX(NAME, '/', 1)) AS s FROM information_schema." + from +
+		` WHERE NAME LIKE '%/%' AND NAME NOT LIKE 'mysql/%' AND NAME NOT LIKE 'sys/%' AND NAME NOT LIKE '%/FTS\_%' AND NAME NOT LIKE '%/#sql%'`
+}
+
+func readInnoDBTables(rows []map[string]string, err error) (tables, schemas int, known bool, _ error) {
 	if ClassOf(err) == ClassPrivilege {
 		return 0, 0, false, nil
 	}
-	if err != nil || len(rows) != 1 {
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("%d rows", len(rows))
+	}
+	if err != nil {
 		return 0, 0, false, fmt.Errorf("count the InnoDB tables: %w", err)
 	}
 	_, err = fmt.Sscan(rows[0]["t"]+" "+rows[0]["s"], &tables, &schemas)

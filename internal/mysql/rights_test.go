@@ -36,6 +36,20 @@ func TestRights(t *testing.T) {
 		{[]string{"GRANT SELECT ON *.* TO 'o'dd@na`me\"'@'localhost'"}, "", "", "SELECT", true}, // MySQL 5.7
 		{[]string{"GRANT ALL PRIVILEGES ON *.* TO 'o'job8'@'localhost' WITH GRANT OPTION"}, "", "", "GRANT OPTION", true},
 		{[]string{"GRANT SELECT ON `shop`.* TO 'o'job8'@'localhost'"}, "other", "", "SELECT", false},
+		{[]string{"GRANT ALL PRIVILEGES ON *.* TO `r`@`%`"}, "shop", "t", "GRANT OPTION", false},
+		{[]string{"GRANT ALL PRIVILEGES ON `shop`.* TO `r`@`%` WITH GRANT OPTION"}, "shop", "t", "GRANT OPTION", true},
+		{[]string{"GRANT USAGE ON *.* TO `r`@`%` WITH GRANT OPTION"}, "", "", "SELECT", false},
+		{[]string{"GRANT SLAVE MONITOR ON *.* TO `r`@`%`"}, "", "", "REPLICA MONITOR", true}, // MariaDB 10.5 writes both
+		{[]string{"GRANT REPLICATION REPLICA ON *.* TO `r`@`%`"}, "", "", "REPLICATION SLAVE", true},
+		{[]string{"GRANT SELECT ON `sh_p`.`t` TO `r`@`%`"}, "shop", "t", "SELECT", false}, // of a table the schema is no pattern
+		{[]string{"GRANT SELECT ON `sh_p`.`t` TO `r`@`%`"}, "sh_p", "t", "SELECT", true},
+		{[]string{"GRANT SELECT ON `shop`.* TO `r`@`%`"}, "", "", "SELECT", false},
+		{[]string{"GRANT SELECT ON `%`.* TO `r`@`%`"}, "shop", "", "SELECT", true},
+		{[]string{"GRANT SELECT ON `shop`.* TO `r`@`%`", "REVOKE SELECT ON `shop`.* FROM `r`@`%`"}, "shop", "", "SELECT", true}, // revoked of what stands for all schemas
+		{[]string{"GRANT SELECT ON *.* TO `r`@`%`", "REVOKE SELECT ON `sh_p`.* FROM `r`@`%`"}, "shop", "", "SELECT", true},
+		{[]string{"GRANT SELECT, INSERT ON *.* TO `r`@`%`", "REVOKE INSERT ON `shop`.* FROM `r`@`%`"}, "shop", "t", "SELECT", true},
+		{[]string{"GRANT SELECT ON *.* TO 'o'job8'@'localhost'"}, "", "", "GRANT OPTION", false},
+		{[]string{"SET DEFAULT ROLE `dba` FOR `r`@`%`"}, "", "", "SELECT", false},
 		{[]string{"", "GRANT", "GRANT SELECT ON", "GRANT  ON `"}, "", "", "SELECT", false},
 	} {
 		var r Rights

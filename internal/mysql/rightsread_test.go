@@ -59,6 +59,31 @@ func TestSchemaGrants(t *testing.T) {
 	}
 }
 
+// TestInnoDBTables: the table that is asked, by version (MySQL 8.0's manual: INNODB_SYS_TABLES became INNODB_TABLES), and what is read of
+// the answer: an account without PROCESS gets error 1227.
+func TestInnoDBTables(t *testing.T) {
+	for version, want := range map[string]string{"5.7.44": "INNODB_SYS_TABLES", "8.0.0": "INNODB_TABLES", "9.7.0": "INNODB_TABLES", "10.6.1-MariaDB": "INNODB_SYS_TABLES", "11.8.2-MariaDB": "INNODB_SYS_TABLES"} {
+		if got := (Server{Server: fleet.ServerOf(version, "")}).innoDBTables(); !strings.Contains(got, " FROM information_schema."+want+" WHERE ") {
+			t.Errorf("%s: got %s, want %s", version, got, want)
+		}
+	}
+	row := map[string]string{"t": "12", "s": "3"}
+	gone := errors.New("gone")
+	for _, c := range []struct {
+		rows            []map[string]string
+		err             error
+		tables, schemas int
+		known, fails    bool
+	}{
+		{[]map[string]string{row}, nil, 12, 3, true, false}, {nil, &driver.MySQLError{Number: 1227}, 0, 0, false, false}, {nil, gone, 0, 0, false, true}, {nil, nil, 0, 0, false, true}, {[]map[string]string{row, row}, nil, 0, 0, false, true}, {[]map[string]string{{"t": "many"}}, nil, 0, 0, true, true},
+	} {
+		tables, schemas, known, err := readInnoDBTables(c.rows, c.err)
+		if tables != c.tables || schemas != c.schemas || known != c.known || (err != nil) != c.fails || c.err == gone && !errors.Is(err, gone) {
+			t.Errorf("%v, %v: got %d, %d, %t, %v; want %d, %d, %t", c.rows, c.err, tables, schemas, known, err, c.tables, c.schemas, c.known)
+		}
+	}
+}
+
 // TestGTIDsOfMany: numbers of more than one digit, equal sets, and sets that hold one another.
 func TestGTIDsOfMany(t *testing.T) {
 	for _, text := range []string{uuidA + ":12", uuidA + ":1234567890123"} {

@@ -83,7 +83,7 @@ func (s *Stream) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for the connection ID: %w", err)
 	}
-	s.id = id // who kills the session asks for it
+	s.id = id // for killing the session
 	if err := s.Exec(ctx, plainSession); err != nil {
 		return fmt.Errorf("prepare the session: %w", err)
 	}

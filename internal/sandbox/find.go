@@ -117,7 +117,7 @@ func places() (binaries, looked []string) {
 	return binaries, looked
 }
 
-// fetchedDir is the folder, with a slash, of the servers that script/setup fetched; "" where there is none.
+// fetchedDir is the folder, with a slash, of the servers that script/setup fetched; "" if there is none.
 func fetchedDir() string {
 	cache, err := DefaultCacheDir()
 	if err != nil {

@@ -85,12 +85,12 @@ func (t template) foundCluster(ctx context.Context, work, data string) error {
 		return err
 	}
 	watchErr := awaitLog(ctx, log, cmd.Process.Pid, "Synchronized with group")
-	// A shutdown in good order writes the position to its file.
+	// A clean shutdown writes the position to its file.
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && watchErr == nil {
 		watchErr = err
 	}
 	if err := cmd.Wait(); err != nil || watchErr != nil {
-		b, _ := os.ReadFile(log) // the reason, where there is one
+		b, _ := os.ReadFile(log) // the reason, if there is one
 		return fmt.Errorf("%w: %s", errors.Join(watchErr, err), lastErrors(string(b)))
 	}
 	// What the next start would take for the members of before.

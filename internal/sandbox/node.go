@@ -245,7 +245,7 @@ func Killed(st *os.ProcessState) bool {
 	return w.ExitStatus() == 0
 }
 
-// LastErrors are the last errors in the server's log, in a line; "" where there are none.
+// LastErrors are the last errors in the server's log, in a line; "" if there are none.
 func (n *Node) LastErrors() string { return n.logErrors() }
 
 // deathReason says, from the log, why a server ended while it started.

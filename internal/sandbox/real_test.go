@@ -314,7 +314,7 @@ func TestNoAIO(t *testing.T) {
 }
 
 // takeAIO takes what fs.aio-max-nr leaves, also what others give back, until the test ends: all but so little that a MySQL, which
-// does without where there is nothing, sees some and then has too little.
+// does without if there is nothing, sees some and then has too little.
 func takeAIO(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

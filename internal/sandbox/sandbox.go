@@ -1,6 +1,6 @@
 // Package sandbox starts throw-away database servers on this machine: one
 // server, a primary with replicas, or a Galera cluster. Everything a sandbox
-// is made of lies in one folder, and everything it runs can be found again from
+// is made of is in one folder, and everything it runs can be found again from
 // that folder, so that nothing is left behind after Down, after a killed Up or
 // after a reboot.
 //

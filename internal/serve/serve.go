@@ -49,8 +49,8 @@ type Parts struct {
 // Face shows the parts to those who connect to ln, until ctx ends.
 type Face func(ctx context.Context, ln net.Listener, p Parts) error
 
-// Run is the story of risso serve: open what is kept, take the address, watch, serve, and end in order. What must be reported to whoever
-// started it goes to out.
+// Run is the story of risso serve: open what is kept, take the address, watch, serve, and end in order. Messages for the
+// user who started it go to out.
 func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	set, err := f.Settings()
 	if err != nil {

@@ -109,7 +109,7 @@ func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
 const pruneEvery = time.Hour
 
 // journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again for
-// a while, for a full disk may be emptied.
+// a while, because a full disk may be emptied.
 func (w *watch) journal(ctx context.Context, facts *state.Store, retention time.Duration) {
 	prune := time.NewTicker(pruneEvery)
 	defer prune.Stop()

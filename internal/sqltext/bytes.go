@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Classes of bytes, as the main loop tells them apart.
+// Classes of bytes, as the main loop distinguishes them.
 const (
 	clOther = iota // copied as it is
 	clWord         // letters, $, and all bytes from 0x80 (UTF-8 or latin1 identifiers)
@@ -63,7 +63,7 @@ const (
 	high = 0x8080808080808080
 )
 
-// words8 tells which of the eight bytes of x can be part of an identifier or number (letters, digits, _, $ and
+// words8 reports which of the eight bytes of x can be part of an identifier or number (letters, digits, _, $ and
 // all from 0x80), which are digits, and returns x with its ASCII letters in lower case.
 func words8(x uint64) (word, digit, low uint64) {
 	y := x &^ high
@@ -77,13 +77,13 @@ func words8(x uint64) (word, digit, low uint64) {
 	return word, digit, low
 }
 
-// has8 tells which bytes of x equal c; only the lowest one set is sure.
+// has8 reports which bytes of x equal c; only the lowest one set is sure.
 func has8(x uint64, c byte) uint64 {
 	y := x ^ uint64(c)*ones
 	return (y - ones) &^ y & high
 }
 
-// digits8 tells how many of the eight bytes of x, from the first, are digits.
+// digits8 reports how many of the eight bytes of x, from the first, are digits.
 func digits8(x uint64) int {
 	y := x ^ '0'*ones // a digit's byte is 0 to 9 now; after the first other byte nothing is sure
 	return bits.TrailingZeros64((y+(0x80-10)*ones|y)&high) >> 3

@@ -129,7 +129,7 @@ func (r *reader) idents() []Ident {
 	return several(r.ident, func() bool { return r.accept(",") })
 }
 
-// several reads names by one as long as next passes over what is between two of them.
+// several reads names by one as long as next skips what is between two of them.
 func several(one func() (Ident, bool), next func() bool) (out []Ident) {
 	for {
 		n, ok := one()
@@ -367,7 +367,7 @@ func (r *reader) toNextAccount() bool {
 			depth--
 		case depth == 0 && r.accept(","):
 			return true
-		case r.sign(r.i, ";"), r.is(r.i, "WITH") && !r.is(r.i-1, "IDENTIFIED"), r.is(r.i, "PASSWORD") && (r.is(r.i+1, "EXPIRE") || r.is(r.i+1, "HISTORY") || r.is(r.i+1, "REUSE") || r.is(r.i+1, "REQUIRE")),
+		case r.sign(r.i, ";"), r.is(r.i, "WITH") && !r.is(r.i-1, "IDENTIFIED"), r.is(r.i, "PASSWORD") && (r.is(r.i+1, "EXPIRE") || r.is(r.i+1, "HISTORY") || r.is(r.i+1, "REUSE")),
 			r.is(r.i, "DEFAULT"), r.is(r.i, "REQUIRE"), r.is(r.i, "ACCOUNT"), r.is(r.i, "ATTRIBUTE"), r.is(r.i, "COMMENT"):
 			return false
 		}

@@ -10,7 +10,7 @@ import (
 // ErrStatement is wrapped by errors about a statement that is not of the expected form.
 var ErrStatement = errors.New("this is no such statement")
 
-// Ident is a name as a statement has it; Schema is empty where it is left out.
+// Ident is a name as a statement has it; Schema is empty if it is left out.
 type Ident struct {
 	Schema, Name string
 	Begin, End   int // its place in the text; End 0: there is none
@@ -31,7 +31,7 @@ func (a Account) String() string {
 	return a.User + "@" + a.Host
 }
 
-// Create is what a CREATE says of itself.
+// Create is what a CREATE says about itself.
 type Create struct {
 	Kind        string // TABLE, VIEW, PACKAGE BODY and so on
 	Name        Ident  // of an account: the user as Name, see Account
@@ -92,7 +92,7 @@ func (r *reader) is(i int, upper string) bool {
 
 func (r *reader) sign(i int, s string) bool { t := r.at(i); return t.Kind == TokenSign && t.Text == s }
 
-// accept passes over words where all of them follow.
+// accept skips words where all of them follow.
 func (r *reader) accept(words ...string) bool {
 	for k, w := range words {
 		if !r.is(r.i+k, w) && !r.sign(r.i+k, w) {
@@ -103,7 +103,7 @@ func (r *reader) accept(words ...string) bool {
 	return true
 }
 
-// acceptAny passes over one of several words.
+// acceptAny skips one of several words.
 func (r *reader) acceptAny(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return r.accept(w) })
 }
@@ -188,7 +188,7 @@ func (d Dialect) Value(t Token) string {
 	return b.String()
 }
 
-// group passes over the parentheses that open at the token at hand.
+// group skips the parentheses that open at the current token.
 func (r *reader) group() {
 	for depth := 0; r.i < len(r.t); {
 		switch {
@@ -363,7 +363,7 @@ func (r *reader) readRest(c *Create) error {
 	return nil
 }
 
-// past passes over all up to a word of this statement, each token of which f sees, and over that.
+// past skips everything up to and including a word of this statement; f sees each token.
 func (r *reader) past(word string, f func()) bool {
 	for r.i < len(r.t) && !r.sign(r.i, ";") {
 		if r.accept(word) {
@@ -400,7 +400,7 @@ func (r *reader) characteristics(c *Create) {
 	}
 }
 
-// dataType passes over a type.
+// dataType skips a type.
 func (r *reader) dataType() {
 	for r.acceptAny("NATIONAL", "LONG", "ROW", "TYPE", "OF") {
 	}

@@ -37,7 +37,7 @@ func (d Dialect) escape(q byte) byte {
 	return '\\'
 }
 
-// opening examines the executable comment that opens at i: the place after its mark and version, 0 where none opens,
+// opening examines the executable comment that opens at i: the place after its mark and version, 0 if none opens,
 // and whether the server runs it. MySQL reads five digits or, since 8.1, six; MariaDB skips what is meant for MySQL
 // 5.7 to 9.x, and knows marks of its own. Source: sql/sql_lex.cc of both.
 func (d Dialect) opening(s []byte, i int) (end int, runs bool) {

@@ -190,7 +190,7 @@ func (f *Fingerprinter) finish(st *state, out []byte, base int) []byte {
 	return out
 }
 
-// leading looks at the comments before the first word, which were passed over, for those that name a class.
+// leading looks at the comments before the first word, which were skipped, for those that name a class.
 func (f *Fingerprinter) leading(s []byte, i int) int {
 	for j := 0; j < i; {
 		if end, ok := commentEnd(s, j); ok {
@@ -250,7 +250,7 @@ func copyLower(out []byte, o int, s []byte) (int, []byte) {
 	return o + len(s), out
 }
 
-// digits passes over a number, or copies a name that begins with digits.
+// digits skips a number, or copies a name that begins with digits.
 func digits(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []byte) {
 	start := i
 	word, digit, _ := words8(load8(s, i))
@@ -270,7 +270,7 @@ func digits(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, 
 	return i, o + 1, out
 }
 
-// under passes over a string with its character set, or copies a name that begins with _.
+// under skips a string with its character set, or copies a name that begins with _.
 func under(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []byte) {
 	if end, ok := charsetLiteral(s, i); ok {
 		rec.literal(s, i, end, out[base:o])
@@ -291,7 +291,7 @@ func (st *state) star(s []byte, i int, out []byte, o int) (int, int) {
 	return i + 1, o + 1
 }
 
-// dot copies a point that separates names, with a name of digits after it, or passes over a number such as .5.
+// dot copies a point that separates names, with a name of digits after it, or skips a number such as .5.
 func dot(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []byte) {
 	switch {
 	case bytes.HasPrefix(s[i:], []byte("...")):
@@ -389,7 +389,7 @@ func operandBefore(out []byte) bool {
 	return len(out)-k > maxKeyword || k > 0 && out[k-1] == '.' || !beforeExpr[string(out[k:])]
 }
 
-// comment passes over the comment at i; an executable one is code, of which only the version is hidden.
+// comment skips the comment at i; an executable one is code, of which only the version is hidden.
 func (st *state) comment(s []byte, i int, out []byte, o, base int) (int, int) {
 	end, ok := commentEnd(s, i)
 	if !ok {
@@ -437,7 +437,7 @@ func (st *state) comment(s []byte, i int, out []byte, o, base int) (int, int) {
 
 const maxToolkit = 256
 
-// isToolkit tells the comment /*schema.table:chunk/chunks*/ of pt-table-checksum and its kin, one digit each.
+// isToolkit recognizes the comment /*schema.table:chunk/chunks*/ of pt-table-checksum and its kin, one digit each.
 func isToolkit(c []byte) bool {
 	n := len(c)
 	if n < 11 || n > maxToolkit || c[0] != '/' || c[n-1] != '/' || !isDigit(c[n-3]) || c[n-4] != '/' || !isDigit(c[n-5]) || c[n-6] != ':' {

@@ -288,7 +288,7 @@ func literalList(s []byte, i int) (int, bool) {
 				return i, false
 			}
 			i++
-		case clOther, clStar, clTick:
+		case clOther:
 			if c == ',' {
 				operand = false
 				i++
@@ -340,7 +340,7 @@ func skipRows(s []byte, i int) int {
 	}
 }
 
-// skipLiteralRows passes over rows that hold literals only.
+// skipLiteralRows skips rows that hold literals only.
 func skipLiteralRows(s []byte, i int) int {
 	for {
 		j, ok := nextRow(s, i)

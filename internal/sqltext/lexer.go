@@ -99,7 +99,7 @@ func (lx *lexer) comment(t *token) {
 		t.kind = tkComment
 		nested := 0
 		if mark > 0 {
-			nested = 1 // one level, where the comment is passed over for its version
+			nested = 1 // one level, where the comment is skipped for its version
 		} else if lx.d.Postgres {
 			nested = len(s)
 		}

@@ -48,7 +48,7 @@ func mergedName(name string) string {
 
 func isWordPart(c byte) bool { return c >= 0x80 || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// isHash tells a part of a name that is of hexadecimal digits, long enough, and no word.
+// isHash recognizes a part of a name that is of hexadecimal digits, long enough, and no word.
 func isHash(s string) bool {
 	digits := 0
 	for i := range len(s) {

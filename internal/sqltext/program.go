@@ -65,7 +65,7 @@ func (p *program) begin() bool {
 	return true
 }
 
-// label passes over the label before a block.
+// label skips the label before a block.
 func (p *program) label() bool {
 	if p.at(p.i).Name() && p.sign(p.i+1, ":") {
 		p.i++
@@ -155,7 +155,7 @@ func (p *program) end() {
 	}
 }
 
-// handler passes over DECLARE … HANDLER FOR and its conditions; its statement follows.
+// handler skips DECLARE … HANDLER FOR and its conditions; its statement follows.
 func (p *program) handler() {
 	p.begin()
 	for p.i += 4; ; p.i++ { // DECLARE CONTINUE HANDLER FOR

@@ -74,7 +74,7 @@ func ReadsOnly(stmt []byte) error {
 	return nil
 }
 
-// complete tells of what a text alone leaves open.
+// complete reports what a text alone leaves open.
 func complete(stmt []byte) error {
 	for i := 0; i < len(stmt); {
 		switch c := stmt[i]; classOf[c] {
@@ -132,7 +132,7 @@ func closed(q []byte) bool {
 	return false
 }
 
-// function tells why the function, whose name t is, is not one that only reads.
+// function reports why the function, whose name t is, is not one that only reads.
 func (lx *lexer) function(before, t token) error {
 	name := string(bytes.ToLower(unquote(lx.text(t))))
 	if lx.sign(before, '.') {

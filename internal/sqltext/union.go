@@ -4,7 +4,7 @@ import "bytes"
 
 // unions finds UNIONs that repeat one arm. Its buffers are kept.
 type unions struct {
-	arm   []int // per depth of parentheses, where the SELECT of the arm at hand begins; -1: none yet
+	arm   []int // per depth of parentheses, where the SELECT of the current arm begins; -1: none yet
 	group []int // per depth, where the last parenthesis opened
 	buf   []byte
 }

@@ -244,7 +244,7 @@ func (a *asker) ask(ctx context.Context) (f figures, err error) {
 	return f, nil
 }
 
-// figures are what a server says of itself.
+// figures are what a server says about itself.
 type figures struct {
 	lag     time.Duration // below 0: it does not replicate
 	lags    bool          // it is a replica

@@ -148,7 +148,7 @@ func TestReasons(t *testing.T) {
 	passes(c, nil)
 }
 
-// What a server says of itself closes the gate where a limit is passed, and not where it is reached.
+// What a server says about itself closes the gate where a limit is passed, and not where it is reached.
 func TestReason(t *testing.T) {
 	both := Limits{MaxLag: 5 * time.Second, MaxThreadsRunning: 8, Own: 3}
 	for _, c := range []struct {

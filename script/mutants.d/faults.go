@@ -233,7 +233,7 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 	return v
 }
 
-// composite passes over what has to be constant: the indexes of an array's elements.
+// composite skips what has to be constant: the indexes of an array's elements.
 func (v visitor) composite(n *ast.CompositeLit) ast.Visitor {
 	switch v.info.Types[n].Type.Underlying().(type) {
 	case *types.Array, *types.Slice:

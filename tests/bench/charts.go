@@ -19,7 +19,7 @@ type question struct {
 	name  string
 	limit float64 // ms; 0: no separate goal
 	hours int
-	// ask gives path and query for a series.
+	// ask returns path and query for a series.
 	ask func(p *prefilled, key string) string
 	// chart says that only Risso has it.
 	chart bool

@@ -24,7 +24,7 @@ var chartKeys = []string{
 	"mysql_global_status_handlers_total{handler=\"update\"}", "mysql_global_status_commands_total{command=\"update\"}", "mysql_global_status_innodb_data_written",
 }
 
-// loop repeats the ticks of one instance of a recording for ever: counters go on from where they were, gauges start over.
+// loop repeats the ticks of one instance of a recording forever: counters go on from where they were, gauges start over.
 type loop struct {
 	metrics []fleet.Metric
 	columns []int // positions in the recording

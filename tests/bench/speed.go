@@ -39,7 +39,7 @@ func (p pair) ratios() (each, cpu []float64) {
 	return each, cpu
 }
 
-// turns lets both programs run in turns; who begins changes from round to round.
+// turns lets both programs run in turns; the first one changes from round to round.
 func (b *bench) turns(ctx context.Context, what string, other, risso func(context.Context) (rate, error)) (p pair, err error) {
 	for i := range b.rounds {
 		say("%s: round %d of %d", what, i+1, b.rounds)

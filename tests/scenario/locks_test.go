@@ -29,7 +29,7 @@ type lockCase struct {
 	kind    read.LockKind
 	object  string // schema.name, or a name
 	index   string
-	maybe   bool   // the server does not tell the holder
+	maybe   bool   // the server does not show the holder
 	words   string // that the trace says
 	weak    bool   // of a lock of the whole server: the holder is a statement
 	release string

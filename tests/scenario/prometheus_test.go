@@ -130,7 +130,7 @@ func checkQuery(t *testing.T, r *risso, end int64) {
 		t.Errorf("a range of 3 s in steps of 1 s: got %+v; want ResultType \"matrix\", len(Result) 1, len(Result[0].Values) 3", matrix)
 	}
 
-	// What is read more seldom than every second is there at every second all the same.
+	// What is read less often than every second is there at every second nevertheless.
 	for _, name := range []string{"node_filesystem_avail_bytes", "mysql_global_variables_max_connections", "risso_replicas_connected"} {
 		if len(r.prom(t, "query", q("query", name, "time", sec(end)))) == 0 {
 			t.Errorf("at %d there is no %s, want len(r.prom(t, \"query\", q(\"query\", name, \"time\", sec(end)))) not 0", end, name)

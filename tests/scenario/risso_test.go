@@ -109,7 +109,7 @@ func (r *risso) code(t *testing.T) int {
 	}
 }
 
-// stop ends the program in good order.
+// stop ends the program cleanly.
 func (r *risso) stop(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	start := time.Now()

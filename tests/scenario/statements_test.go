@@ -134,7 +134,7 @@ func TestStatementsWhyNot(t *testing.T) {
 	}
 }
 
-// TestStatementsWithoutCgo: the program that was built without cgo watches as ever and says what it has not.
+// TestStatementsWithoutCgo: the program that was built without cgo watches as always and says what is missing.
 func TestStatementsWithoutCgo(t *testing.T) {
 	t.Parallel()
 	pure := os.Getenv("RISSO_PURE_BIN")

@@ -199,7 +199,7 @@ func (s *traced) notPutBack(t *testing.T) {
 
 // closedWithoutRings: what a connection did last is gone with it if the server keeps no ring for all; that is reported.
 func (s *traced) closedWithoutRings(t *testing.T) {
-	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing as it comes
+	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing by default
 		return
 	}
 	polled := "SELECT COUNT(*) FROM performance_schema.events_statements_history WHERE SQL_TEXT LIKE 'SELECT /* risso: does the connection live%'"

@@ -95,7 +95,7 @@ func TestWaitsOverHTTP(t *testing.T) {
 				a.ByUser, a.ByHost)
 		}
 		blocker := "update shop.t set a = a + ? where id = ?"
-		if kind == "mariadb" { // its performance_schema is off: it does not tell what an idle session ran last
+		if kind == "mariadb" { // its performance_schema is off: it does not say what an idle session ran last
 			blocker = ""
 		}
 		if len(a.BlockedBy) != 1 || a.BlockedBy[0].Wait != "row_lock" || a.BlockedBy[0].Fingerprint != blocker {

@@ -19,7 +19,7 @@ import (
 const (
 	// batchTransactions are sent together if they have no rows.
 	batchTransactions = 200
-	// chunkBytes of events are in one BINLOG statement, where a statement has so many rows.
+	// chunkBytes of events are in one BINLOG statement, if a statement has that many rows.
 	chunkBytes = 1 << 20
 )
 
@@ -29,7 +29,7 @@ type applier struct {
 	plan   *Plan
 	s      *replayer
 	words  mysql.ReplayWords
-	j      *rollJournal // nil: the GTIDs of the server tell what was done
+	j      *rollJournal // nil: the GTIDs of the server show what was done
 	had    mysql.GTIDSet
 	result RollResult
 
@@ -50,7 +50,7 @@ type applier struct {
 	wanted  bool   // of the open transaction something was applied
 	own     bool   // it changes a journal of Risso's, which is left out
 	xa      string // the statement that began the XA transaction that is open
-	xaLater string // the same before it has changed anything that is wanted
+	xaLater string // the same, before it has changed anything wanted
 	ctas    bool   // a CREATE TABLE … SELECT is open, which takes its rows and nothing else (MySQL 8.0.21)
 	since   string // where the first statement in sql comes from
 }
@@ -278,7 +278,7 @@ func (a *applier) event(ctx context.Context, e binlogevent.Event) error {
 	return nil
 }
 
-// describe tells the server in which format the events are.
+// describe tells the server the format of the events.
 func (a *applier) describe(ctx context.Context, e binlogevent.Event) error {
 	if err := a.flush(ctx); err != nil {
 		return err
@@ -633,7 +633,7 @@ func (a *applier) commit(place Place, g binlogevent.GTID) error {
 	return nil
 }
 
-// close reads the logs to their end, and takes the journal away; without one it asserts that the server says it has what it should.
+// close reads the logs to their end, and removes the journal; without one it asserts that the server says it has what it should.
 func (a *applier) close(ctx context.Context) error {
 	if err := a.finish(ctx); err != nil {
 		return err

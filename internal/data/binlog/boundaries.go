@@ -6,7 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 )
 
-// boundaries tells where transactions begin and end in a log of either flavour, with GTIDs or without.
+// boundaries finds where transactions begin and end in a log of either flavour, with GTIDs or without.
 //
 // A GTID event begins one. With BEGIN or XA START (MariaDB: without the flag "standalone") it lasts until COMMIT, ROLLBACK,
 // an XID event or XA PREPARE; else it is one statement.

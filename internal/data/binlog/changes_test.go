@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// TestChanges: of each statement in a server's log a search tells what it changes, and nothing else.
+// TestChanges: for each statement in a server's log a search says what it changes, and nothing else.
 func TestChanges(t *testing.T) {
 	for _, spec := range flavours {
 		t.Run(spec, func(t *testing.T) {

@@ -71,10 +71,10 @@ func (b *backupCounts) read(ctx context.Context, h repo.Header) error {
 	})
 }
 
-// maxCounted is how many rows are counted before the server's estimate has to do.
+// maxCounted is how many rows are counted before the server's estimate is used.
 const maxCounted = 100_000
 
-// Rows tells how many rows a table has now: counted where they are few, else as the server estimates.
+// Rows returns how many rows a table has now: counted if they are few, else as the server estimates.
 func (l *Live) Rows(ctx context.Context, schema, table string) (Count, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *Live) Rows(ctx context.Context, schema, table string) (Count, bool) {
 	if n <= maxCounted || err != nil {
 		return c, err == nil
 	}
-	// MySQL 8 keeps what INFORMATION_SCHEMA.TABLES says for a day (information_schema_stats_expiry): InnoDB's own table knows better.
+	// MySQL 8 keeps what INFORMATION_SCHEMA.TABLES says for a day (information_schema_stats_expiry): InnoDB's own table is newer.
 	c.Exact, c.Source = false, "the server's current estimate"
 	for _, q := range []string{
 		"SELECT /* risso: how many rows are left? */ MAX(n_rows) AS n FROM mysql.innodb_table_stats WHERE database_name = " + mysql.Literal(schema) + " AND table_name = " + mysql.Literal(table),

@@ -32,7 +32,7 @@ type File struct {
 	Size int64  // uncompressed; 0: not known
 	// Least is how many bytes were there when it was mirrored: with fewer it was cut. 0: unknown.
 	Least int64
-	// Index is what is known of it when it will not grow; else nil.
+	// Index is what is known about it when it will not grow; else nil.
 	Index *Index
 	Open  func(ctx context.Context) (io.ReadCloser, error)
 }
@@ -40,7 +40,7 @@ type File struct {
 // ErrCut says that a compressed file ends in its middle.
 var ErrCut = errors.New("the compressed file is truncated: its copy was interrupted, or is still running")
 
-// short is the error of a log of which only so many bytes are there.
+// short is the error of a log of which only this many bytes are there.
 func (f File) short(pos int64) error {
 	return fmt.Errorf("%w: %s ends at byte %d, but %d were mirrored: it has been truncated since", ErrContents, f.Name, pos, f.Least)
 }
@@ -81,7 +81,7 @@ func CompareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// Number is the number at the end of a log's name: 17 of binlog.000017; 0 where there is none.
+// Number is the number at the end of a log's name: 17 of binlog.000017; 0 if there is none.
 func Number(name string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimPrefix(filepath.Ext(name), "."), 10, 64)
 	return n
@@ -93,7 +93,7 @@ type packed struct {
 	close func() error
 }
 
-// Read tells a compressed file that is cut from a log that ends in the middle of an event, as one does that is being written.
+// Read distinguishes a compressed file that is cut from a log that ends in the middle of an event, as one does that is being written.
 func (p packed) Read(b []byte) (int, error) {
 	n, err := p.in.Read(b)
 	if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -77,7 +77,7 @@ func begunAt(ctx context.Context, f File) (time.Time, error) {
 	return time.Unix(int64(e.Seconds), 0).UTC(), nil
 }
 
-// later reports whether a log was begun after the moment of the position. Logs tell whole seconds.
+// later reports whether a log was begun after the moment of the position. Logs have whole seconds.
 func (h *history) later(begun time.Time) bool {
 	return !h.o.Moment.IsZero() && begun.Unix() > h.o.Moment.Unix()
 }

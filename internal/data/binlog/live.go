@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Live tells what tables look like now, on a server. Its methods may be called from several goroutines.
+// Live returns what tables look like now, on a server. Its methods may be called from several goroutines.
 type Live struct {
 	mu      sync.Mutex
 	conn    *mysql.Conn

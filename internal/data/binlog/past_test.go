@@ -119,8 +119,8 @@ func twice(t *testing.T, n *sandbox.Node, from mysql.GTIDSet) {
 	}
 }
 
-// TestDisorder: where several servers write in one domain of MariaDB its numbers do not rise, and do not tell what a position has: nothing is
-// passed over and nothing is applied twice. The place in the log tells.
+// TestDisorder: if several servers write in one domain of MariaDB its numbers do not rise, and do not show what a position has: nothing is
+// skipped and nothing is applied twice. The place in the log decides.
 func TestDisorder(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", "gtid_strict_mode=OFF")
 	c := conn(t, openDB(t, n))

@@ -55,7 +55,7 @@ func (o RollOptions) renamed(q binlogevent.Query) (_ binlogevent.Query, ok bool)
 }
 
 // copied is a statement that renamed takes, in which constraints of a table with another name have the names that they have there: those of
-// a restored table (sqltext.CopyName), where the table has such, and those of checks that are added, which are there once in a schema (MySQL).
+// a restored table (sqltext.CopyName), if the table has such, and those of checks that are added, which are unique in a schema (MySQL).
 func (a *applier) copied(ctx context.Context, q binlogevent.Query) (binlogevent.Query, error) {
 	was := changedTables(q)[0]
 	schema, table := a.o.Names(was.Schema, was.Name)

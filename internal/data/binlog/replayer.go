@@ -44,7 +44,7 @@ func (r *replayer) Exec(ctx context.Context, statements string) error {
 	return r.exec(ctx, statements, true)
 }
 
-// ExecOne runs a statement that somebody else wrote. The server reads it as one, whatever is in it: if another one follows it, it is
+// ExecOne runs a statement from elsewhere. The server reads it as one, whatever is in it: if another one follows it, it is
 // refused as a syntax error.
 func (r *replayer) ExecOne(ctx context.Context, statement string) error {
 	return r.exec(ctx, statement, false)
@@ -57,7 +57,7 @@ func (r *replayer) exec(ctx context.Context, statements string, several bool) er
 	return r.s.ExecText(ctx, statements, several)
 }
 
-// Value runs one statement and gives the first value of its first row; "" for NULL or no row.
+// Value runs one statement and returns the first value of its first row; "" for NULL or no row.
 func (r *replayer) Value(ctx context.Context, statement string) (string, error) {
 	list, err := r.Values(ctx, statement)
 	if err != nil || len(list) == 0 {
@@ -66,7 +66,7 @@ func (r *replayer) Value(ctx context.Context, statement string) (string, error) 
 	return list[0], nil
 }
 
-// Values runs one statement and gives the first value of each row; "" for NULL.
+// Values runs one statement and returns the first value of each row; "" for NULL.
 func (r *replayer) Values(ctx context.Context, statement string) (list []string, err error) {
 	err = r.s.Query(ctx, statement, func(row [][]byte) error {
 		list = append(list, string(row[0]))

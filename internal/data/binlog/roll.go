@@ -24,7 +24,7 @@ type RollOptions struct {
 	Skip  []mysql.GTID   // transactions that are left out; with KeepGTIDs replaced by empty ones
 	Into  mysql.Target   // the server
 	Only  TableFilter    // only what changes these tables; nil: everything
-	Names TableNames     // the names of those tables on the server, where they have others; needs Only; nil: they have the same
+	Names TableNames     // the names of those tables on the server, if they differ; needs Only; nil: they have the same
 	Keep  bool           // transactions keep their GTIDs
 	Again PendingPolicy  // what to do about a statement of which it is unknown whether it ran
 	Leave bool           // what the server has noted of how far it came stays at the end, until Forget: called again, nothing is applied
@@ -33,8 +33,8 @@ type RollOptions struct {
 	// Lacks says what is stored with the logs and cannot be read; "": nothing. It is a note, and an error if the logs end before Stop.Time.
 	Lacks string
 
-	// Own says that the logs are of the server that From is of: then its file and offset have to lie in them, too, else ErrHistory or ErrShort tells
-	// why not. Without, they may be another server's, and file and offset count only where there are no GTIDs.
+	// Own says that the logs are of the server that From is of: then its file and offset must be in them, too, else ErrHistory or ErrShort says
+	// why not. Without, they may be another server's, and file and offset count only if there are no GTIDs.
 	Own    bool
 	Moment time.Time // with Own: when the server was at From, by its clock; a log of that name begun later is of another history. Zero: unknown
 }
@@ -42,7 +42,7 @@ type RollOptions struct {
 // TableFilter says whether a table is wanted.
 type TableFilter func(schema, table string) bool
 
-// TableNames gives the name that a table of the logs has on the server.
+// TableNames returns the name on the server of a table in the logs.
 type TableNames func(schema, table string) (string, string)
 
 // renames reports whether a table has another name on the server.
@@ -55,7 +55,7 @@ func (o RollOptions) renames(schema, table string) bool {
 }
 
 // PendingPolicy says what to do when a process was killed during a statement that no transaction protects (DDL) and the
-// server's GTIDs do not tell whether it was done.
+// server's GTIDs do not show whether it was done.
 type PendingPolicy string
 
 // The policies.
@@ -401,7 +401,7 @@ func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err er
 	return s, false, nil
 }
 
-// walker passes over the logs and decides about each transaction what rolling forward would do.
+// walker skips the logs and decides about each transaction what rolling forward would do.
 type walker struct {
 	o       RollOptions
 	p       *Plan
@@ -542,7 +542,7 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 func (w *walker) stretch() *Stretch { return &w.p.Result.Stretches[len(w.p.Result.Stretches)-1] }
 
 // follows makes sure that nothing is missing between a log and the one that was read before it. Where transactions have no
-// GTIDs only the logs' numbers tell.
+// GTIDs only the logs' numbers show it.
 func (w *walker) follows(f File, before mysql.GTIDSet, first bool) error {
 	if first {
 		return nil
@@ -619,7 +619,7 @@ func (p *Plan) count(o RollOptions, g binlogevent.GTID, when uint32) bool {
 	return true
 }
 
-// commitTime is when a transaction was committed, as precisely as the log tells: where it tells no more, the time of its first event.
+// commitTime is when a transaction was committed, as precisely as the log has it: at least the time of its first event.
 func commitTime(g binlogevent.GTID, first uint32) time.Time {
 	if !g.Committed.IsZero() {
 		return g.Committed

@@ -20,18 +20,18 @@ type Damage struct {
 	Tables  TableFilter
 	Schemas func(schema string) bool // whether it may have wanted tables; nil: as Tables says of "*" in it
 	Kinds   []string                 // of delete, update, insert, drop, truncate, alter, create, rename, other
-	Rows    int64                    // at least so many rows of one transaction
+	Rows    int64                    // at least this many rows in one transaction
 	From    time.Time
 	To      time.Time // before then
 	GTID    mysql.GTIDSet
 	Thread  uint32 // of the connection
-	User    string // who ran it, where the log tells
+	User    string // who ran it, if the log says
 	Text    string // part of the statement's text, in any case
 	Images  int    // rows to show of each change, as they were before; negative: all
 	Limit   int    // transactions to keep, the worst; 0: all
 	Workers int    // logs that are read at the same time; 0: processors
 	Columns Columns
-	Counts  Counts                                                        // how many rows tables had, for the share that went; nil: unknown
+	Counts  Counts                                                        // how many rows tables had, for the share that was removed; nil: unknown
 	Now     func(ctx context.Context, schema, table string) (Count, bool) // and how many they have, after the logs
 	Tell    func(Progress)
 }
@@ -71,7 +71,7 @@ type Change struct {
 	state   *tableState
 	renamed *tableState // of the table that is called To
 	effect  effect      // of statements
-	was     tally       // of the table's rows before the transaction, as far as the log itself tells
+	was     tally       // of the table's rows before the transaction, as far as the log itself shows
 }
 
 // Statement is the text of a statement.
@@ -99,7 +99,7 @@ type SearchResult struct {
 	Notes        []string `json:"notes,omitempty"`
 }
 
-// Search reads logs and gives the transactions that fit the description: statements that destroy everything first, then by
+// Search reads logs and returns the transactions that fit the description: statements that destroy everything first, then by
 // rows. Logs are read at the same time, and not at all if their index says that nothing in them fits; rows are counted,
 // and decoded only if they are shown.
 func Search(ctx context.Context, files []File, d Damage) (SearchResult, error) {
@@ -168,7 +168,7 @@ func (f *Found) weight() int64 {
 	return w
 }
 
-// FillColumns puts in what a log does not tell and the table, as it is now, does.
+// FillColumns adds what a log does not have but the table, as it is now, does.
 func FillColumns(ctx context.Context, t *binlogevent.Table, columns Columns) {
 	if columns == nil {
 		return
@@ -196,7 +196,7 @@ func FillColumns(ctx context.Context, t *binlogevent.Table, columns Columns) {
 	t.Named = true
 }
 
-// unneeded says which files need not be read, for their indexes tell that no transaction in them fits.
+// unneeded says which files need not be read, because their indexes show that no transaction in them fits.
 func (d *Damage) unneeded(files []File) []bool {
 	out := make([]bool, len(files))
 	for i, f := range files {

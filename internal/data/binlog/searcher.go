@@ -89,7 +89,7 @@ func (s *searcher) run(f File) error {
 	}
 }
 
-// lost notes what cannot be read: a damaged log is searched as far as it goes, for what is looked for may be in the rest.
+// lost notes what cannot be read: a damaged log is searched as far as it goes, because what is looked for may be in the rest.
 func (s *searcher) lost(err error, bytes int64) {
 	s.hole = true
 	switch {
@@ -183,7 +183,7 @@ func (s *searcher) table(e *binlogevent.Event) error {
 	return t.Err
 }
 
-// state is what the log tells of a wanted table.
+// state is what the log says about a wanted table.
 func (s *searcher) state(schema, table string) *tableState {
 	name := schema + "." + table
 	st := s.states[name]
@@ -296,7 +296,7 @@ func (s *searcher) query(e *binlogevent.Event) error {
 	return nil
 }
 
-// object is what something is called that a statement changes, and whether it is wanted.
+// object is the name of something that a statement changes, and whether it is wanted.
 func (s *searcher) object(change sqltext.Change, n sqltext.Ident, schema string) (name string, matches bool) {
 	switch {
 	case change.InSchema():
@@ -475,7 +475,7 @@ func (s *searcher) fits() bool {
 	return hit && (rows >= d.Rows || s.cur.destroys())
 }
 
-// keepTexts puts in the statements, and what they tell by themselves.
+// keepTexts puts in the statements, and what they say by themselves.
 func (s *searcher) keepTexts(f *Found) {
 	for _, text := range s.texts {
 		verb := sqltext.Verb(text)

@@ -16,7 +16,7 @@ import (
 // next value, and the last, how often it went round. A replica sets the two (Rows_log_event::update_sequence); a session that
 // writes a binary log takes the columns that are not there for the sequence's options, and refuses them with error 4085. So they
 // are set by the function, one row after the other: a statement that takes several numbers may log several. An ordinary table may be logged
-// just so: the server is asked which it is. set is false when it is none.
+// the same way: the server is asked which it is. set is false when it is none.
 func (a *applier) setval(ctx context.Context, t *binlogevent.Table, e binlogevent.Event) (set bool, err error) {
 	if t == nil || e.Type.Kind() != binlogevent.Insert {
 		return false, nil

@@ -22,7 +22,7 @@ type Count struct {
 	Before mysql.GTIDSet // else: transactions that had changed it already
 }
 
-// Counts tells how many rows a table had, the newest count first. It may be called from several goroutines.
+// Counts returns how many rows a table had, the newest count first. It may be called from several goroutines.
 type Counts func(ctx context.Context, schema, table string) []Count
 
 // Sureness is how sure a finding is.
@@ -72,7 +72,7 @@ func (t tally) then(o tally) tally {
 	return o
 }
 
-// tableState is what one log tells of a wanted table.
+// tableState is what one log says about a wanted table.
 type tableState struct {
 	schema, table string
 	counts        []Count
@@ -208,7 +208,7 @@ func (w weigh) share(f *Found, c *Change) *Share {
 		had += own
 		switch {
 		case had >= c.Rows:
-		case 5*had < 4*c.Rows: // it grew since, by more than an estimate errs: this tells nothing
+		case 5*had < 4*c.Rows: // it grew since, by more than an estimate errs: this means nothing
 			return nil
 		default: // an estimate, or cascades that were not logged
 			had = c.Rows

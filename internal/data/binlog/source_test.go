@@ -165,7 +165,7 @@ func tagged(t *testing.T, n *sandbox.Node) {
 	}
 }
 
-// unnumbered takes a log away from a server whose transactions have no GTIDs: only the logs' numbers tell.
+// unnumbered takes a log away from a server whose transactions have no GTIDs: only the logs' numbers show it.
 func unnumbered(t *testing.T, n *sandbox.Node) {
 	c := conn(t, openDB(t, n))
 	for _, mode := range []string{"ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"} {

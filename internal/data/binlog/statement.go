@@ -430,7 +430,7 @@ func rollID(from repo.Position) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Forget takes away what a server has noted of how far a Roll from a position came: the next one begins there. What is noted of another one stays.
+// Forget removes what a server has noted of how far a Roll from a position came: the next one begins there. What is noted of another one stays.
 func Forget(ctx context.Context, into mysql.Target, from repo.Position) error {
 	c, err := mysql.Connect(ctx, into, nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package checksum tells whether tables are the same on two servers: a primary and its replicas, or any two. It reads both in
+// Package checksum finds out whether tables are the same on two servers: a primary and its replicas, or any two. It reads both in
 // ranges of the key and compares checksums of rows; where they differ it finds the rows, and reads them again until it is sure
 // that they do not merely differ because they were being changed. It writes nothing. Mend repairs differences through the primary.
 package checksum
@@ -44,7 +44,7 @@ type Options struct {
 	mostLoose int // different rows of a table without a key whose hashes are in memory; 0: a million
 
 	Each     func(Table)    // receives each table as it is done, one call at a time; may be nil
-	Progress func(Progress) // may be called from several goroutines; nil: nobody
+	Progress func(Progress) // may be called from several goroutines; may be nil
 }
 
 // Method is how the sums of a chunk are made.
@@ -74,7 +74,7 @@ type Progress struct {
 	Differ int64  // tables that differ
 }
 
-// Errors that a caller may want to tell apart.
+// Errors that a caller may want to distinguish.
 var (
 	ErrNothing = errors.New("no table to compare")
 	ErrState   = errors.New("the state file cannot be used")
@@ -155,7 +155,7 @@ type Side struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Table is what was found of one table.
+// Table is what was found about one table.
 type Table struct {
 	Schema  string   `json:"schema"`
 	Name    string   `json:"table"`

@@ -27,7 +27,7 @@ type run struct {
 	others  []*side
 	state   *state
 
-	slots chan struct{} // one for each that works: so many tables, or parts of them, are read at a time
+	slots chan struct{} // one for each that works: this many tables, or parts of them, are read at a time
 
 	mu     sync.Mutex
 	result *Result
@@ -141,7 +141,7 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 	})
 }
 
-// there is what a schema is called on a server.
+// there is the name of a schema on a server.
 func (r *run) there(s *side, schema string) string {
 	if s == r.primary {
 		return schema
@@ -188,7 +188,7 @@ func (r *run) begin() error {
 	return nil
 }
 
-// identity tells a server from others.
+// identity distinguishes a server from others.
 func (s *side) identity() string {
 	return s.server.Place() + "#" + s.id
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// dense is how many values of a key there may be for one row where chunks are cut by counting: a chunk has at most so many
+// dense is how many values of a key there may be for one row where chunks are cut by counting: a chunk has at most this many
 // times the rows that it should have.
 const dense = 4
 

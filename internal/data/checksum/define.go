@@ -112,7 +112,7 @@ func (w *worker) defines(ctx context.Context, p *plan, i int, pr *pair, on *On) 
 	return nil
 }
 
-// schemaKey stands for the schema itself, by its default character set and collation.
+// schemaKey represents the schema itself, by its default character set and collation.
 const schemaKey = "schema"
 
 // objectsOf reads the definitions of a schema's objects besides tables, by kind and name.
@@ -271,7 +271,7 @@ func compareObjects(d, o define.Definition, primary, other *side) (differs, open
 	}
 	switch {
 	case here == there:
-	case d.Kind == schemaKey && !exact: // each version has defaults of its own
+	case d.Kind == schemaKey && !exact: // each version has its own defaults
 	case d.Kind == define.KindView && !exact:
 		open = append(open, "other versions format its statement differently")
 	case d.Kind == define.KindAccount && !exact:
@@ -347,7 +347,7 @@ func appendGrants(differs, open []string, d, o define.Definition, exact bool) (_
 	return differs, open
 }
 
-// accounts compares users, roles and their grants, where all is compared and they may be seen.
+// accounts compares users, roles and their grants, if all is compared and they may be seen.
 func (r *run) accounts(ctx context.Context, here *link, there []*link) error {
 	if len(r.Schemas)+len(r.Tables) > 0 {
 		return nil

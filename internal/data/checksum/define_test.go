@@ -76,7 +76,7 @@ func TestDefinitions(t *testing.T) {
 }
 
 // TestDefinitionsAcross: one schema on servers of other flavours and versions is one; what cannot be compared is reported as such, and a
-// difference is found all the same.
+// difference is still found.
 func TestDefinitionsAcross(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}

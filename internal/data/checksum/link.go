@@ -31,7 +31,7 @@ type side struct {
 	late       atomic.Int64 // how often in a row it did not reach the primary's place
 }
 
-// link is what one goroutine uses to talk to a server: a session for rows, and one for short questions. It connects when it
+// link is what one goroutine uses to talk to a server: a session for rows, and one for short queries. It connects when it
 // is used, and again when a session breaks.
 type link struct {
 	*side
@@ -81,7 +81,7 @@ func (l *link) rows(ctx context.Context, f func(*mysql.Stream) error) error {
 	})
 }
 
-// setText makes the session give text as asText says.
+// setText makes the session return text as asText says.
 func (l *link) setText(ctx context.Context) error {
 	charset := "NULL"
 	if l.asText {
@@ -148,7 +148,7 @@ func (l *link) again(ctx context.Context, f func() error) error {
 	}
 }
 
-// lost reports whether an error means that the server is not there, in contrast to one that it gave.
+// lost reports whether an error means that the server is not there, in contrast to one that it returned.
 func lost(err error) bool {
 	switch mysql.ClassOf(err) {
 	case mysql.ClassRefused, mysql.ClassTimeout, mysql.ClassDropped, mysql.ClassUnreachable, mysql.ClassFull:
@@ -180,7 +180,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 	}
 	if s.channels, err = read.ReplicaChannels(ctx, c); err != nil {
 		var e *mysql.Error
-		if errors.As(err, &e) { // it can be compared all the same
+		if errors.As(err, &e) { // it can still be compared
 			s.notes = append(s.notes, "whether it replicates, and what its filters leave out, cannot be determined: "+fault.Line(e.Reason(), fleet.RemedyOf(e)))
 			return s, nil
 		}
@@ -233,7 +233,7 @@ func (s *side) passes(schema, table string) bool {
 	return len(s.channels) == 0
 }
 
-// mark reads the primary's place; have is false where it writes no binary log.
+// mark reads the primary's place; have is false if it writes no binary log.
 func (l *link) mark(ctx context.Context) (m read.Mark, have bool, err error) {
 	err = l.ask(ctx, func(c *mysql.Conn) (err error) {
 		m, err = read.MarkOf(ctx, c)

@@ -12,7 +12,7 @@ import (
 )
 
 // How often a chunk without a key is read before it is said to differ: its rows by their hashes; or, where they are too many to
-// be held in memory at once, those of some shelves, or its sums alone, which must be the same on the primary before and after.
+// be held in memory together, those of some shelves, or its sums alone, which must be the same on the primary before and after.
 const (
 	looseRounds = 8
 	totalRounds = 3
@@ -138,7 +138,7 @@ func (v *visit) surplus(ctx context.Context, r chunk.Range, only map[uint16]bool
 	return counts, read(v.far, v.peer.table, v.peer.key, -1)
 }
 
-// looseTotals tells by sums alone whether a chunk differs: steady on both sides, and unequal.
+// looseTotals finds out by sums alone whether a chunk differs: steady on both sides, and unequal.
 func (v *visit) looseTotals(ctx context.Context, s span) error {
 	sum := func(l *link, t define.Table, k chunk.Key) (o span, err error) {
 		err = l.rows(ctx, func(st *mysql.Stream) error {

@@ -34,7 +34,7 @@ type Plan struct {
 	Notes   []string
 }
 
-// Step writes one row of the primary once more, as it is there, or deletes it where it is not there, so that this replicates.
+// Step writes one row of the primary once more, as it is there, or deletes it if it is not there, so that this replicates.
 type Step struct {
 	Schema string   `json:"schema"`
 	Table  string   `json:"table"`

@@ -120,7 +120,7 @@ func alike(t []string) (out []string) {
 	return singly(out)
 }
 
-// singly takes away parentheses around parentheses: MySQL has more of them around expressions.
+// singly removes parentheses around parentheses: MySQL has more of them around expressions.
 func singly(t []string) []string {
 	for i := 0; i+1 < len(t); i++ {
 		if t[i] != "(" || t[i+1] != "(" {

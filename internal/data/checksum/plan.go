@@ -22,7 +22,7 @@ type job struct {
 type plan struct {
 	job
 	here  define.Table
-	key   chunk.Key // by which it is cut, with Cuts 0 where it cannot be
+	key   chunk.Key // by which it is cut, with Cuts 0 if it cannot be
 	uniq  bool      // the key names single rows
 	text  bool      // character sets differ: values are compared in utf8mb4
 	order []int     // of here.Columns in a row's word
@@ -33,7 +33,7 @@ type plan struct {
 // peer is the table on another server.
 type peer struct {
 	table define.Table
-	key   chunk.Key // Name "" where there is no such index
+	key   chunk.Key // Name "" if there is no such index
 	skip  Verdict   // why it is not compared; "": it is
 	fail  error
 	notes []string
@@ -136,7 +136,7 @@ func match(p *plan, primary *side, others []*side) {
 	}
 }
 
-// asText is columns as the session gives them.
+// asText is columns as the session returns them.
 func asText(list []define.TableColumn, text bool) []define.TableColumn {
 	out := slices.Clone(list)
 	for i := range out {

@@ -337,7 +337,7 @@ func testMend(t *testing.T, s *servers) {
 	s.do(0, "DROP TABLE ck.child, ck.parent, ck.trig, ck.ci, ck.enumed")
 }
 
-// sums is what a server says of all its rows, column by column. CHECKSUM TABLE of MySQL 5.7 gave another number after rows
+// sums is what a server says about all its rows, column by column. CHECKSUM TABLE of MySQL 5.7 gave another number after rows
 // were replaced by themselves, though no value had changed.
 func (s *servers) sums(i int) string {
 	s.t.Helper()

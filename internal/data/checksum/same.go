@@ -40,7 +40,7 @@ func sameNumber(a, b []byte) bool {
 	return ok && okY && x.Cmp(y) == 0
 }
 
-// withoutZeros takes away the zeros of a time's fraction.
+// withoutZeros removes the zeros of a time's fraction.
 func withoutZeros(t []byte) []byte {
 	if bytes.IndexByte(t, '.') < 0 {
 		return t

@@ -42,7 +42,7 @@ const (
 // says nothing: taken for a measure it would end with a scan of the table for each row.
 const blindParts = 4
 
-// newPace starts with a guess for a table that so many share.
+// newPace starts with a guess for a table that several share.
 func newPace(p *plan, lanes int) *pace {
 	blind := false
 	for _, e := range p.peers {
@@ -67,7 +67,7 @@ func (p *pace) next() int64 {
 	return p.rows
 }
 
-// read notes that so many rows more were read.
+// read notes that more rows were read.
 func (p *pace) read(rows int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int
 		s.Upper, err = p.key.Bound(p.here, tail.row)
 		return err
 	}
-	// The index alone tells the bound; the rows are read once more, up to it.
+	// The index alone has the bound; the rows are read once more, up to it.
 	if s.Upper, err = bound(ctx, st, p, s.Range, limit); err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (v *visit) check(ctx context.Context, s *span) (same bool, err error) {
 		began := time.Now()
 		if err := o.total(ctx, st, v.plan, v.peer.table, v.peer.key, v.hash()); err != nil {
 			if s.method == MethodServer && !lost(err) && ctx.Err() == nil {
-				return nil // it does not know the functions: the rows tell
+				return nil // it does not know the functions: compare the rows
 			}
 			return err
 		}

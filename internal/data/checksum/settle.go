@@ -237,7 +237,7 @@ func (p *plan) byKeys(t define.Table, k chunk.Key, keys [][][]byte) (string, err
 		or[i] = "(" + where + ")"
 	}
 	statement := chunk.Select(t, k, chunk.Range{}, purpose)
-	// Select orders by the key where there is one: the condition belongs before that.
+	// Select orders by the key if there is one: the condition belongs before that.
 	order := " ORDER BY " + k.OrderBy()
 	return strings.TrimSuffix(statement, order) + " WHERE " + strings.Join(or, " OR "), nil
 }
@@ -263,7 +263,7 @@ type suspect struct {
 	streak      int
 }
 
-// confirm looks at rows again and again until each is equal, or was unequal in so many rounds without a change on any side.
+// confirm looks at rows again and again until each is equal, or was unequal in several rounds without a change on any side.
 // The replica is always read between two readings of the primary, after it has what the first of them saw: a row that the two
 // readings agree on, and the replica not, was either changed twice in between, back to what it was, or differs.
 func (v *visit) confirm(ctx context.Context, keys [][][]byte) error {

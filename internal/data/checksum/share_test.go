@@ -70,7 +70,7 @@ func testShared(t *testing.T, s *servers) {
 			t.Errorf("three found %+v, one %+v; want Verdict() checksum.Equal, Rows %v, Sum not \"\", Sum %v, Bytes %v",
 				shared, alone, rows, alone.Sum, alone.Bytes)
 		}
-		for _, m := range []checksum.Method{checksum.MethodRows, checksum.MethodServer} { // a rate holds for what is read, also where nothing is sent
+		for _, m := range []checksum.Method{checksum.MethodRows, checksum.MethodServer} { // a rate holds for what is read, also if nothing is sent
 			var read scale
 			o.Method, o.Gate = m, &read
 			_, tables = s.compare(o)

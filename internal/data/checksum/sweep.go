@@ -39,7 +39,7 @@ type task struct {
 	open  bool // its end is still to be found
 }
 
-// A table of so many rows or bytes is shared by sessions that have nothing else to do.
+// A table with this many rows or bytes is shared by sessions that have nothing else to do.
 const (
 	shareRows  = 50_000
 	shareBytes = 32 << 20
@@ -180,7 +180,7 @@ func (r *run) giveBack(w *worker) {
 	r.spare = append(r.spare, w)
 }
 
-// prepare makes a borrowed worker's sessions give text as the table needs it.
+// prepare makes a borrowed worker's sessions return text as the table needs it.
 func (l *lane) prepare(ctx context.Context) error {
 	if err := l.primary.text(ctx, l.plan.text); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (w *worker) deal(ctx context.Context, sw *sweep, tasks chan<- task) error {
 	}
 }
 
-// run reads the chunks of a channel, or the whole table where there is none.
+// run reads the chunks of a channel, or the whole table if there is none.
 func (l *lane) run(ctx context.Context, tasks <-chan task) error {
 	g, ctx := errgroup.WithContext(ctx)
 	feeds := make([]chan span, len(l.peers))

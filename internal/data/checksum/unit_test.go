@@ -322,7 +322,7 @@ func TestResumeOfAnotherOrder(t *testing.T) {
 	}
 }
 
-// TestExactKeys: rows are named one by one by exactly those keys that the reason for a refusal speaks of.
+// TestExactKeys: rows are named one by one by exactly those keys that the reason for a refusal names.
 func TestExactKeys(t *testing.T) {
 	for key, exact := range map[string]bool{
 		"PRIMARY KEY (`i`)": true, "PRIMARY KEY (`d`)": true, "PRIMARY KEY (`dt`)": true, "PRIMARY KEY (`b`)": true, "PRIMARY KEY (`v`,`i`)": true, "UNIQUE KEY `u` (`i`)": true,

@@ -61,7 +61,7 @@ func keyFrom(t define.Table, k define.TableKey) (Key, bool) {
 		return key, true
 	}
 	// Rows that are equal in the first columns must not fall on both sides of a cut: where a collation decides what is equal
-	// their bytes do not tell.
+	// their bytes do not show.
 	for i, c := range key.Order[:key.Cuts] {
 		if c.Charset != "" {
 			key.Cuts = i
@@ -234,7 +234,7 @@ func Columns(t define.Table) []define.TableColumn {
 	return out
 }
 
-// Expression is how a column is read: a FLOAT as the DOUBLE that it is, for its own text has six digits of it. Source: MySQL
+// Expression is how a column is read: a FLOAT as the DOUBLE that it is, because its own text has six digits of it. Source: MySQL
 // manual, "Problems with Floating-Point Values"; FLT_DIG in the servers' my_gcvt. Where an ENUM or SET has the empty string as a
 // member, it and no member at all have the same text: then a SET is read by its number, and the ENUM's value 0 as zeros, with so
 // many digits that they are no member. A server that loads them takes them for what they are.

@@ -144,7 +144,7 @@ func holds(t *testing.T, where string, row []int) bool {
 	return value(e) != 0
 }
 
-// TestEven cuts what lies between two numbers at round places.
+// TestEven cuts what is between two numbers at round places.
 func TestEven(t *testing.T) {
 	for _, c := range []struct {
 		low, high int64

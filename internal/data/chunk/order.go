@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// Order tells in which order a table's rows are by the first columns of its key, so far as that can change: bounds that were found
+// Order says in which order a table's rows are by the first columns of its key, so far as that can change: bounds that were found
 // under another order would cut it into ranges that overlap, and leave none out. series is what servers with the same default
 // collations have in common. "" if the table does not have one of the columns.
 func Order(t define.Table, columns []string, series string) string {
@@ -34,7 +34,7 @@ func Order(t define.Table, columns []string, series string) string {
 	return b.String()
 }
 
-// Columns are the names of those by which a table is cut; nil where it is not.
+// Columns are the names of those by which a table is cut; nil if it is not.
 func (k Key) Columns() []string {
 	var out []string
 	for _, c := range k.Order[:k.Cuts] {

@@ -6,7 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// TestOrder: what changes the order of a key makes another one, what does not does not; what the server decides goes by the server.
+// TestOrder: what changes the order of a key makes another one, what does not does not; what the server decides depends on the server.
 func TestOrder(t *testing.T) {
 	order := func(create, series string) string {
 		t.Helper()

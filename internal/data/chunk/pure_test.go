@@ -41,7 +41,7 @@ func field(v string) []byte {
 	return append(appendSize(nil, len(v)), v...)
 }
 
-// pointOf is POINT(x, 0) as servers give it: SRID, byte order, the type Point, two numbers.
+// pointOf is POINT(x, 0) as servers return it: SRID, byte order, the type Point, two numbers.
 func pointOf(x float64) string {
 	b := []byte{0, 0, 0, 0, 1, 1, 0, 0, 0}
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))

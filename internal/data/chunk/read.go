@@ -74,7 +74,7 @@ type numbers struct {
 	left  uint64 // bytes of the value that are to come and pass through
 }
 
-// Lengths of a point: SRID, byte order, type and two numbers; and where the first number lies.
+// Lengths of a point: SRID, byte order, type and two numbers; and the position of the first number.
 const (
 	pointSize = 4 + 1 + 4 + 8 + 8
 	pointX    = 4 + 1 + 4
@@ -213,7 +213,7 @@ func appendNumber(to, point []byte) []byte {
 	return to
 }
 
-// appendDouble appends the shortest digits that tell a number from all others, as servers do: with an exponent, and without a
+// appendDouble appends the shortest digits that distinguish a number from all others, as servers do: with an exponent, and without a
 // plus sign, from 1e15 on (unless there are digits after the point) and below 1e-15. Source: my_gcvt of MySQL and
 // MariaDB, seen at each power of two and ten and a million random numbers.
 func appendDouble(to []byte, x float64) []byte {

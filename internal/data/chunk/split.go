@@ -16,7 +16,7 @@ type Querier interface {
 	Query(ctx context.Context, statement string, f func(row [][]byte) error) error
 }
 
-// Split finds bounds that cut a table into about so many parts, without reading it: evenly between the least and the greatest
+// Split finds bounds that cut a table into about n parts, without reading it: evenly between the least and the greatest
 // value of the key's first column. It finds none if that is no integer, time or bytes, or if most parts would have no row;
 // then Next finds them by walking, which reads the whole table once more. The distances are powers of two, so that the bounds
 // stay the same when the table grows.
@@ -58,7 +58,7 @@ func Split(ctx context.Context, q Querier, t define.Table, k Key, parts int, pur
 	return out, nil
 }
 
-// even returns the multiples of a power of two that cut what lies between two numbers into so many parts, or up to twice as many.
+// even returns the multiples of a power of two that cut the range between two numbers into n parts, or up to twice as many.
 func even(low, high *big.Int, parts int) (out []*big.Int) {
 	width := new(big.Int).Sub(high, low)
 	if width.Cmp(big.NewInt(int64(parts))) < 0 {

@@ -19,13 +19,13 @@ import (
 // loaded from that text would be of another type than it was. So what has such a type is stored with its place, next to the rows.
 // MariaDB's JSON is text.
 
-// Place is where in the JSON documents of a table something lies.
+// Place is a place in the JSON documents of a table.
 type Place struct {
 	Column string
 	Path   string // as JSON_EXTRACT takes it, without wildcards
 }
 
-// Typed is a value in a JSON document whose type its text does not tell.
+// Typed is a value in a JSON document whose type its text does not show.
 type Typed struct {
 	Key  Bound // of the row
 	At   Place
@@ -33,7 +33,7 @@ type Typed struct {
 	Text string // without quotes
 }
 
-// JSONTypes are the types that a document's text does not tell. A DOUBLE is one where it is shown without a point, as MySQL 5.7
+// JSONTypes are the types that a document's text does not show. A DOUBLE is one where it is shown without a point, as MySQL 5.7
 // does. (UNSIGNED INTEGER is left out: it is equal to the same INTEGER, wherever the two are compared.) Source: MySQL manual,
 // "JSON_TYPE".
 var JSONTypes = []string{"DECIMAL", "DATE", "TIME", "DATETIME", "TIMESTAMP", "BLOB", "BIT", "OPAQUE", "DOUBLE"}
@@ -73,7 +73,7 @@ func NewPlaces(t define.Table, to wire.RowSink) *Places {
 	return p
 }
 
-// List is all places, in order. whole is false where there are more.
+// List is all places, in order. whole is false if there are more.
 func (p *Places) List() (list []Place, whole bool) {
 	for i, found := range p.found {
 		var paths []string
@@ -305,12 +305,12 @@ func looksTyped(s []byte) bool {
 	return colons == 2 || dashes == 2 && len(s) == 10
 }
 
-// extract is the expression for what lies at a place.
+// extract is the expression for what is at a place.
 func (p Place) extract() string {
 	return "JSON_EXTRACT(" + mysql.Quote(p.Column) + ", " + mysql.Literal(p.Path) + ")"
 }
 
-// typed is the condition that what lies there has one of JSONTypes.
+// typed is the condition that what is there has one of JSONTypes.
 func (p Place) typed() string {
 	x := p.extract()
 	last := len(JSONTypes) - 1
@@ -344,7 +344,7 @@ func TypedPlaces(ctx context.Context, q Querier, t define.Table, list []Place, p
 	return typed, counts, nil
 }
 
-// ReadTyped hands on the values at places whose type their text does not tell. The key has to be Whole.
+// ReadTyped hands on the values at places whose type their text does not show. The key must be Whole.
 func ReadTyped(ctx context.Context, q Querier, t define.Table, k Key, list []Place, purpose string, f func(Typed) error) error {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {

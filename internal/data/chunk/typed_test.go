@@ -10,7 +10,7 @@ import (
 )
 
 // TestPlaces: the places of all numbers, and of strings that can be something else, are found, whether a row comes whole or in
-// pieces; text that is no JSON ends the search and no more.
+// pieces; text that is no JSON only ends the search.
 func TestPlaces(t *testing.T) {
 	table := define.Table{Columns: []define.TableColumn{{Name: "id", Type: "int"}, {Name: "a", Type: "json"}, {Name: "t", Type: "text"}, {Name: "b", Type: "json"}}}
 	rows := [][]string{{"1", `{"n": 1.50, "s": "x", "d": "2020-01-01", "l": [true, {"q\"}": -3}, [], "base64:type15:YQ=="], "z": null}`, "7", `12`}, {"2", `"10:00:00.000000"`, `{"not": 1}`, "NULL"},

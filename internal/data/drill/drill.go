@@ -228,7 +228,7 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	return unknown(err, "risso sandbox up shows whether a server starts on this machine; nothing is recorded about the backup")
 }
 
-// unreachable reports whether an error is that the network did not give what the place holds, or that this machine had not enough of
+// unreachable reports whether an error is that the network did not return what the place holds, or that this machine had not enough of
 // something: then nothing is known of the backup.
 func unreachable(err error) bool {
 	_, op := errors.AsType[*net.OpError](err)
@@ -248,7 +248,7 @@ const (
 	filled
 )
 
-// prove puts rows into the server where they are not there yet, rolls forward, and looks at what came of it.
+// prove puts rows into the server if they are not there yet, rolls forward, and checks the result.
 func (r *run) prove(ctx context.Context) error {
 	if r.header.Kind == repo.Logical {
 		if err := r.load(ctx); err != nil {
@@ -353,7 +353,7 @@ func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 		switch {
 		case p.Doubt != nil:
 			proof.Passed, proof.Doubt = false, p.Doubt.Error()
-		case p.JSON == nil: // encrypted: what was signed tells no more
+		case p.JSON == nil: // encrypted: what was signed says nothing else
 			proof.sealed = true
 			if !proof.Passed {
 				proof.Failures = []string{"what was wrong cannot be read without an identity"}

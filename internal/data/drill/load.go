@@ -51,7 +51,7 @@ func (r *run) load(ctx context.Context) error {
 	return nil
 }
 
-// missing tells views and programs that the drill's server should have taken from what is only noted.
+// missing lists views and programs that the drill's server should have taken from what is only noted.
 func missing(got load.Result) (leftOut, notes []string) {
 	accounts := false // some are missing
 	for _, f := range got.LeftOut {

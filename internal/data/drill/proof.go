@@ -90,7 +90,7 @@ func (p *Proof) fail(format string, args ...any) {
 	p.Failures = append(p.Failures, fmt.Sprintf(format, args...))
 }
 
-// Reached is the moment that the data was rolled forward to; the zero time where it was not.
+// Reached is the moment that the data was rolled forward to; the zero time if it was not.
 func (p *Proof) Reached() time.Time {
 	if p.Rolled == nil {
 		return time.Time{}

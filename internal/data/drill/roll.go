@@ -12,7 +12,7 @@ import (
 
 // Logs say where the mirrored binary logs are that a drill rolls its server forward with.
 type Logs struct {
-	Place    string // where they lie
+	Place    string // where they are
 	Identity string // file of the age identity that opens an encrypted repository; empty: there is none
 	Trust    places.LogTrust
 }

@@ -47,8 +47,8 @@ exec '` + real + `' "$@"
 	return dir, binary
 }
 
-// TestServerNeverStarts: where no server starts nothing is recorded of the backup; where one starts and not with the backup's files, the backup is at
-// fault.
+// TestServerNeverStarts: if no server starts nothing is recorded about the backup; if one starts but not with the backup's files, the
+// backup is at fault.
 func TestServerNeverStarts(t *testing.T) {
 	base, binary := beside(t)
 	n := sandboxtest.Up(t, "mariadb")

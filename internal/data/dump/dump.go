@@ -42,7 +42,7 @@ type Options struct {
 	NoRows     bool // definitions only
 	NoHistory  bool // of tables WITH SYSTEM VERSIONING only the rows of now
 
-	NoCompression bool // for places that are faster than the processor; large rows are compressed all the same
+	NoCompression bool // for places that are faster than the processor; large rows are compressed nevertheless
 
 	Progress func(Progress)    // may be nil; called from several goroutines
 	Waiting  func(repo.Holder) // called when a prune is waited for; nil: silence
@@ -111,7 +111,7 @@ type job struct {
 	chunks   int64
 	fresh    int64
 	notes    []string
-	types    map[string]int64 // values in JSON documents whose types their text does not tell, by type
+	types    map[string]int64 // values in JSON documents whose types their text does not show, by type
 	hollow   string
 }
 
@@ -274,7 +274,7 @@ func (j *job) work(ctx context.Context) (err error) {
 	return j.queue.unfinished()
 }
 
-// putsAtOnce is how many small chunks wait for the place's disk at once: it makes many safe in about the time of one.
+// putsAtOnce is how many small chunks wait for the place's disk at a time: it makes many safe in about the time of one.
 const putsAtOnce = 32
 
 // later stores a small chunk while its worker goes on: the backup has it when all work is done. A worker of the job calls it.
@@ -358,7 +358,7 @@ func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
 		}
 		for _, n := range now {
 			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t define.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
-			// The server tells seconds: of a table that was made in the second of the list, it does not tell.
+			// The server has seconds only: for a table that was made in the second of the list, that is not enough.
 			if there && !j.snap.Kept(n.TableName) && (n.Created != tables[i].Created || n.Created >= j.list.at) {
 				return fmt.Errorf("table %s was altered after the snapshot: %w", n.TableName, ErrChanged)
 			}

@@ -212,7 +212,7 @@ func splitRows(t *testing.T, raw []byte, columns int) (rows [][]byte) {
 	return rows
 }
 
-// objects looks for all that is no table.
+// objects looks for everything except tables.
 func objects(t *testing.T, r *repo.Repo, flavour string) {
 	t.Helper()
 	m, err := r.Manifest(t.Context(), "")
@@ -280,7 +280,7 @@ func TestTrouble(t *testing.T) {
 			}
 		}
 		exec(t, s, "RENAME TABLE d.m TO d.n")
-		time.Sleep(1100 * time.Millisecond) // of what was made in the second of its beginning a backup cannot tell
+		time.Sleep(1100 * time.Millisecond) // a backup cannot know that of what was made in the second of its beginning
 		// What is made and emptied in the meantime does not matter.
 		o.Gate, o.Threads = &gate{at: 3, do: func() { exec(t, s, "CREATE TABLE d.later (n INT PRIMARY KEY)", "TRUNCATE TABLE d.later") }}, 1
 		defer exec(t, s, "DROP TABLE d.later")

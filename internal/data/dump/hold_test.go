@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/snapshot"
 )
 
-// TestHeld alters tables while a backup runs, where the server does not keep schema changes waiting by itself: either the
+// TestHeld alters tables while a backup runs, if the server does not keep schema changes waiting by itself: either the
 // backup is right and the change waited, or the backup says so; and no other session waits for long.
 func TestHeld(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-5.7"} { // MySQL 9.7 is in TestGuard, which has a server
@@ -272,7 +272,7 @@ func (h held) waited(t *testing.T, behind *mysql.Stream) {
 	t.Error("nobody waits for the table")
 }
 
-// emptied truncates a table that nothing holds, for the account needs PROCESS, on a server where that leaves no trace: the
+// emptied truncates a table that nothing holds, because the account needs PROCESS, on a server where that leaves no trace: the
 // snapshot then sees no row of it.
 func emptied(t *testing.T, dsn string) {
 	s := stream(t, target(t, dsn))

@@ -143,7 +143,7 @@ type listing struct {
 	whole   map[string]bool   // schemas of which all is taken
 	bytes   int64
 	blind   *define.BlindError // what the account may not see; nil: it sees all
-	rights  *mysql.Rights      // the account's, where a part will do; nil: all is wanted
+	rights  *mysql.Rights      // the account's, if a part will do; nil: all is wanted
 	unread  []string           // with Partial: what it may not read, of what is there or was named
 	at      define.Moment      // when it was read, by the server's clock
 	unmet   unmet              // patterns that nothing has met until now

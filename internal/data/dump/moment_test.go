@@ -261,7 +261,7 @@ func follow(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p re
 	if !maria && server.Number >= 80000 {
 		change += ", GET_" + words[0] + "_PUBLIC_KEY = 1"
 	}
-	if !maria { // a transaction whose GTID it has had before, of another backup, would be passed over in silence
+	if !maria { // a transaction whose GTID it has had before, of another backup, would be silently skipped
 		reset := "RESET MASTER"
 		if server.Number >= 80400 {
 			reset = "RESET BINARY LOGS AND GTIDS"

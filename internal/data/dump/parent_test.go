@@ -11,7 +11,7 @@ import (
 )
 
 // TestCutsOfAnotherOrder: where the order of a key has changed since the backup before, by another collation or type, each row is in the
-// backup once all the same; what changed nothing of the order costs no new chunks.
+// backup once nevertheless; what changed nothing of the order costs no new chunks.
 func TestCutsOfAnotherOrder(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
 		t.Run(flavour, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestReplica takes backups of a replica while it applies what its source commits: from the position of the source that the
-// backup tells, a new server must become what the source is.
+// backup has, a new server must become what the source is.
 func TestReplica(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(flavour, func(t *testing.T) {

@@ -50,7 +50,7 @@ func lookAround(ctx context.Context, st *mysql.Stream, server mysql.Server, opts
 	return b, nil
 }
 
-// hides reports whether the account is missing a privilege on a table, or a schema, where a part will do.
+// hides reports whether the account is missing a privilege on a table, or a schema, if a part will do.
 func (l *listing) hides(schema, table, privilege string) bool {
 	return l.rights != nil && !l.rights.Have(schema, table, privilege)
 }
@@ -79,7 +79,7 @@ func (l *listing) leaveUnread() {
 	}
 }
 
-// named takes a selection apart: schemas and tables that it names, and whether it asks for what it does not name, so that all that
+// named splits a selection: schemas and tables that it names, and whether it asks for what it does not name, so that all that
 // there is has to be seen.
 func (s Selection) named() (schemas []string, tables []mysql.TableName, open bool) {
 	if len(s.Schemas)+len(s.Tables) == 0 {

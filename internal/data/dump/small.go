@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// tables reads several tables that the server believes to be empty. Where there are 10,000 schemas of 65 such tables, all the
+// tables reads several tables that the server believes to be empty. If there are 10,000 schemas of 65 such tables, all the
 // time goes into asking: so their definitions are asked for together, and which of them have rows after all. Those, and what the
 // server refuses, are read one by one, which shows what the server means.
 func (w *worker) tables(ctx context.Context, infos []define.TableInfo) error {

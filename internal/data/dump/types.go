@@ -40,7 +40,7 @@ func (w *worker) gather(t *table) (wire.RowSink, func()) {
 // typesBytes is how much of what types takes goes into one chunk.
 const typesBytes = 4 << 20
 
-// types asks for the types in a table's JSON documents that their text does not tell, and keeps them.
+// types asks for the types in a table's JSON documents that their text does not show, and keeps them.
 func (w *worker) types(ctx context.Context, t *table) error {
 	t.typed = nil
 	places := slices.SortedFunc(maps.Keys(t.places), func(a, b chunk.Place) int { return strings.Compare(a.Column+"\x00"+a.Path, b.Column+"\x00"+b.Path) })

@@ -18,7 +18,7 @@ func TestUnmetPatterns(t *testing.T) {
 	for _, c := range []struct {
 		sel     dump.Selection
 		told    string // of patterns
-		left    string // of what is to be left out
+		left    string // of what should be left out
 		refused string
 	}{
 		{sel: dump.Selection{}},

@@ -68,7 +68,7 @@ func TestWaitForPrune(t *testing.T) {
 	}
 }
 
-// processOf is what a lease says of a process of this machine: proc(5).
+// processOf is what a lease says about a process of this machine: proc(5).
 func processOf(t *testing.T, pid int) repo.Process {
 	t.Helper()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -158,7 +158,7 @@ func (w *worker) rows(ctx context.Context, t *table) (err error) {
 	return w.part(ctx, parts[0])
 }
 
-// history makes rows of the past part of a table, where they can be put back.
+// history makes rows of the past part of a table, if they can be put back.
 func (w *worker) history(t *table) {
 	why := "--no-history"
 	if w.job.NoRows {
@@ -288,7 +288,7 @@ func (w *worker) toHand(err error) bool {
 	return mysql.LockRefused(err) && !w.alone && w.job.snap.Reserve() != nil
 }
 
-// setAside puts away a part that is not available now: for the session in reserve, or where that is lost for later, as long as
+// setAside puts away a part that is not available now: for the session in reserve, or if that is lost for later, as long as
 // any lock is waited for.
 func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
 	if !w.toHand(err) {
@@ -313,7 +313,7 @@ func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
 }
 
 // reserve reads what another session waits to alter, with the session that keeps it from being altered until then. When that is lost,
-// the others read all: what was altered meanwhile is found.
+// the others read all: what was altered in the meantime is found.
 func (j *job) reserve(ctx context.Context) error {
 	var w *worker // its buffers are large, and mostly nothing is altered
 	defer func() {

@@ -28,7 +28,7 @@ import (
 // Task does the work of a job. It ends soon after ctx does, and then leaves nothing behind.
 type Task func(ctx context.Context, r *Report) (Result, error)
 
-// Result is what came of a task.
+// Result is the outcome of a task.
 type Result struct {
 	Text   string // one sentence
 	Backup string // the backup that was made, proven, verified or copied; empty: none
@@ -197,7 +197,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.end(context.WithoutCancel(ctx))
 }
 
-// end waits for what runs, but not for ever.
+// end waits for what runs, but not forever.
 func (r *Runner) end(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { r.tasks.Wait(); close(done) }()

@@ -300,7 +300,7 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 }
 
 // TestCutShort ends Risso twice while a backup runs: once by Ctrl-C and once by a crash, after which it is restarted, but
-// not for ever.
+// not forever.
 func TestCutShort(t *testing.T) {
 	s := newShop(t)
 	job := s.job("backup", state.JobBackup, "daily at 02:00")
@@ -365,7 +365,7 @@ func TestMirrorGoesOn(t *testing.T) {
 	}
 }
 
-// TestFullDisk closes the store under the runner: backups are made all the same.
+// TestFullDisk closes the store under the runner: backups are made nevertheless.
 func TestFullDisk(t *testing.T) {
 	s := newShop(t)
 	r := s.runner(s.job("backup", state.JobBackup, "daily at 02:00"))
@@ -482,7 +482,7 @@ func TestReplace(t *testing.T) {
 	if err := r.Replace(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	goOn <- struct{}{} // the backup, for the mirror was stopped
+	goOn <- struct{}{} // the backup, because the mirror was stopped
 	r.tasks.Wait()
 	r.step(t.Context())
 	r.tasks.Wait()

@@ -69,7 +69,7 @@ func (r *Runner) replace(ctx context.Context, list []*entry) error {
 			continue
 		}
 		if err := r.note(ctx, e, known, now); err != nil {
-			// It runs all the same: what the store does not know costs at most a run too many.
+			// It runs nevertheless: what the store does not know costs at most a run too many.
 			r.o.Logger.Warn("a job could not be noted", "job", e.Name, "err", err)
 		}
 	}

@@ -122,7 +122,7 @@ func (a *account) identified(rest []string) {
 // loginTwins are ways to log in that have another name in the other flavour.
 var loginTwins = map[string]string{"auth_socket": "unix_socket", "unix_socket": "auth_socket"}
 
-// rehearseAccounts puts accounts into the target's words, and finds out which cannot come along.
+// rehearseAccounts translates accounts for the target, and finds out which cannot be restored.
 func (r *run) rehearseAccounts(ctx context.Context, s *session) error {
 	there := map[string]bool{}
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: which accounts are there? */ User AS u, Host AS h FROM mysql.user")
@@ -335,7 +335,7 @@ func (r *run) writeGrant(g string, granted map[string]bool) (out string, lost []
 	return "GRANT " + strings.Join(keep, ", ") + " " + g[read.On:], lost
 }
 
-// privilege is what a privilege is called by the target, or "".
+// privilege is the target's name of a privilege, or "".
 func (r *run) privilege(name string) string {
 	known := r.known.privileges
 	if len(known) == 0 || known[name] || name == "ALL PRIVILEGES" {

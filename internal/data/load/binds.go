@@ -11,7 +11,7 @@ import (
 // bulkBytes is the default of Options.BulkBytes: to prepare a statement for less is not worth it.
 const bulkBytes = 64 << 10
 
-// bulkRow is the largest row that is held to be sent so: LOAD DATA holds none, where the server lets it.
+// bulkRow is the largest row that is held to be sent so: LOAD DATA holds none, if the server allows it.
 const bulkRow = 8 << 20
 
 // binds turns the raw rows of a feed into what mysql.Bulk takes: their values are length-encoded already.

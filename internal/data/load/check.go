@@ -334,7 +334,7 @@ func wordsOf(s string) map[string]int {
 	return out
 }
 
-// setPosition tells the target that it has what the backup's server had done.
+// setPosition makes the target record that it has what the backup's server had done.
 func (r *run) setPosition(ctx context.Context, s **session) error {
 	if !r.o.SetGTID {
 		return nil

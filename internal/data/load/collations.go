@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// collation is what a collation's name says of it.
+// collation is what a collation's name says about it.
 type collation struct {
 	charset  string
 	language string // MariaDB's word for it; "" for the root, which belongs to no language
-	kind     string // what it tells apart: ai_ci, as_ci, as_cs and so on; bin
-	noPad    bool   // it tells 'a' from 'a '
+	kind     string // what it distinguishes: ai_ci, as_ci, as_cs and so on; bin
+	noPad    bool   // it distinguishes 'a' from 'a '
 }
 
 // codes are MySQL's names of languages in its collations of UCA 9.0, by the older words that both flavours have. Several have no word of their own;
@@ -79,7 +79,7 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	if name == "utf8" && known["utf8mb3"] {
 		return "utf8mb3", true
 	}
-	if rest, ok := strings.CutSuffix(name, "_croatian_mysql561_ci"); ok && known[rest+"_croatian_ci"] { // which MariaDB has of its own
+	if rest, ok := strings.CutSuffix(name, "_croatian_mysql561_ci"); ok && known[rest+"_croatian_ci"] { // which only MariaDB has
 		return rest + "_croatian_ci", true
 	}
 	if charset, kind, ok := strings.Cut(name, "_uca1400_"); ok && charset != "utf8mb4" { // MariaDB's default of every set of Unicode since 11.5
@@ -91,7 +91,7 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	return oneOf(known, readCollation(name).nearest()...), false
 }
 
-// nearest are the collations of utf8mb4 that may replace one, the best first. What tells fewer strings apart may break unique keys: so a
+// nearest are the collations of utf8mb4 that may replace one, the best first. One that distinguishes fewer strings may break unique keys: so a
 // language goes before what a blank at the end means, and if no collation has the language its letters are distinguished by their accents.
 // MySQL's collations of UCA 9.0 and MariaDB's of UCA 14.0 compare alike except for new scripts; both differ from UCA 5.2 in little, which
 // every server has.
@@ -103,7 +103,7 @@ func (c collation) nearest() (names []string) {
 		return append(names, "utf8mb4_bin")
 	}
 	kinds := map[string][]string{"ai_ci": {"ai_ci"}, "as_ci": {"as_ci", "as_cs"}, "ai_cs": {"ai_cs", "as_cs"}}[c.kind]
-	if kinds == nil { // as_cs, also where it tells more apart, such as two ways to write Japanese
+	if kinds == nil { // as_cs, even if it distinguishes more, such as two ways to write Japanese
 		kinds = []string{"as_cs"}
 	}
 	if c.language != "" {
@@ -151,8 +151,8 @@ func (c collation) ofLanguage(language string, kinds []string) (names []string) 
 	return append(pad, noPad...)
 }
 
-// ofUnicode returns a replacement for a collation of UCA 14 (charset_uca1400_kind) in a set that is not utf8mb4. What tells fewer
-// strings apart would break unique keys, so kinds that tell case or accents apart become binary, or nothing.
+// ofUnicode returns a replacement for a collation of UCA 14 (charset_uca1400_kind) in a set that is not utf8mb4. One that distinguishes fewer
+// strings would break unique keys, so kinds that distinguish case or accents become binary, or nothing.
 func ofUnicode(charset, kind string, known map[string]bool) string {
 	kind, noPad := strings.CutPrefix(kind, "nopad_")
 	pad := map[bool]string{true: "nopad_"}[noPad]

@@ -44,7 +44,7 @@ func (r *run) checkNames() error {
 		}
 		name := r.choice.targetSchema(l.Schema.Name)
 		if _, renamed := r.choice.rename[[2]string{l.Schema.Name, ""}]; renamed && !r.folds {
-			continue // two schemas may become one, while what is in them has names of its own
+			continue // two schemas may become one, while what is in them has its own names
 		}
 		if err := claim("schema", name, "", "schema "+mysql.Quote(l.Schema.Name)); err != nil {
 			return err

@@ -147,7 +147,7 @@ func TestStagesAsPlanned(t *testing.T) {
 	}
 }
 
-// TestServerCutOff: the same where the server is killed each time, and the restore gives up.
+// TestServerCutOff: the same if the server is killed each time, and the restore gives up.
 func TestServerCutOff(t *testing.T) {
 	o := tellingBackup(t)
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// oddDefaults are what a server may give new sessions, and change what a statement means or whether it is taken at all.
+// oddDefaults are what new sessions may inherit from a server, and change what a statement means or whether it is taken at all.
 var oddDefaults = []string{
 	"sql_select_limit = 1", "max_join_size = 1", "sql_big_selects = 0", "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,HIGH_NOT_PRECEDENCE,IGNORE_SPACE,PAD_CHAR_TO_FULL_LENGTH,REAL_AS_FLOAT,STRICT_ALL_TABLES'",
 	"autocommit = 0", "completion_type = 2", "sql_safe_updates = 1", "sql_auto_is_null = 1", "transaction_isolation = 'READ-UNCOMMITTED'", "tx_isolation = 'READ-UNCOMMITTED'",
@@ -55,7 +55,7 @@ func TestOddDefaults(t *testing.T) {
 	}
 }
 
-// rentalSays is what a server answers of the schema rental.
+// rentalSays is what a server answers about the schema rental.
 func rentalSays(t *testing.T, node *sandbox.Node) string {
 	t.Helper()
 	s := stream(t, node)

@@ -72,7 +72,7 @@ func (r *run) tellBoth(note string) {
 	r.notef("%s", note)
 }
 
-// accountsThen are the accounts that will be there at the end: those of the target, and those that come back. Where the account that restores may
+// accountsThen are the accounts that will be there at the end: those of the target, and those that are restored. If the account that restores may
 // not read the first there are the others, with the error.
 func (r *run) accountsThen(ctx context.Context, s *session) (map[string]bool, error) {
 	there := map[string]bool{accountKey(r.server.Account): true}

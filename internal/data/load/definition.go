@@ -137,7 +137,7 @@ func isKey(item string) bool {
 	return strings.HasPrefix(item, "KEY ") || strings.HasPrefix(item, "UNIQUE KEY ")
 }
 
-// firstPart is the first column of a key, or "" where that is an expression.
+// firstPart is the first column of a key, or "" if that is an expression.
 func firstPart(item string) string {
 	t := sqltext.Tokens(item)
 	open := slices.IndexFunc(t, func(x sqltext.Token) bool { return x.Kind == sqltext.TokenSign && x.Text == "(" })

@@ -36,7 +36,7 @@ const (
 	endValue                  // its separator is due
 )
 
-// window is how much of a large chunk is held at once.
+// window is how much of a large chunk is held at a time.
 const window = 256 << 10
 
 // feedBytes reads rows that are in memory.
@@ -110,7 +110,7 @@ func (f *feed) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n := 0
-	for len(p)-n >= 2 { // an escaped byte, \N and a separator need no more
+	for len(p)-n >= 2 { // an escaped byte, \N and a separator need nothing else
 		switch f.state {
 		case atValue:
 			if f.col == 0 && f.rows > 0 && f.raw >= f.limit {

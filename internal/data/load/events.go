@@ -9,7 +9,7 @@ import (
 )
 
 // heldState is the state in which an event waits for the end of the restore, in place of ENABLE. If binary logs follow it is one that
-// nothing else gives an event here: a different one at the end comes from the logs.
+// nothing else sets for an event here: a different one at the end comes from the logs.
 func (r *run) heldState() string {
 	if !r.o.Until.IsZero() {
 		return r.server.DisableOnReplica()
@@ -21,7 +21,7 @@ func (r *run) heldState() string {
 var heldStatus = map[string]bool{"SLAVESIDE_DISABLED": true, "REPLICA_SIDE_DISABLED": true}
 
 // makeEvent makes an event. One that the server does not make because all its times are over is noted: its original server drops it
-// too, once it checks. If binary logs follow, which may alter or drop it, it is made all the same, as if it were long ago. Source: MySQL
+// too, once it checks. If binary logs follow, which may alter or drop it, it is made nevertheless, as if it were long ago. Source: MySQL
 // manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
 func (r *run) makeEvent(ctx context.Context, s *session, o *repo.Object, statement string) error {
 	past, err := s.tryEvent(ctx, statement)
@@ -60,7 +60,7 @@ func (s *session) tryEvent(ctx context.Context, statement string) (past bool, er
 	return past, err
 }
 
-// leavePast notes an event that is not there, for its times are over.
+// leavePast notes an event that is not there, because its times are over.
 func (r *run) leavePast(o *repo.Object) {
 	if !r.leftOut[objectKey(o)] {
 		r.leftOut[objectKey(o)] = true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -31,7 +32,7 @@ type form struct {
 const withoutIt = "the same without it"
 
 // fit finds what of a definition the server takes, leaving as little of it away as can be. The clauses are those that are not there as
-// they were, lost the words that the server reads over. The server's error comes back where it takes none of it.
+// they were, lost the words that the server ignores. The server's error is returned if it takes none of it.
 func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition, _ []clause, lost []string, err error) {
 	lost, err = r.takes(ctx, s, def)
 	if err == nil || mysql.ErrorNumber(err) == 0 {
@@ -52,7 +53,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition
 }
 
 // choose finds the forms of clauses with which a definition is taken, leaving as little of it away as can be; the clauses are those that are not
-// there as they were. ok is false where it is taken with none. An error is trouble that says nothing about the definition.
+// there as they were. ok is false if it is taken with none. An error says nothing about the definition.
 func choose(def definition, list []clause, takes func(definition) error) (_ definition, changed []clause, ok bool, err error) {
 	trouble := func(err error) bool { return mysql.ErrorNumber(err) == 0 || passes(err) }
 	with := func() definition {
@@ -324,7 +325,7 @@ func generatedAt(rest string) int {
 	return -1
 }
 
-// defaultOf is a column's default where that is an expression, and "" where it is a value or the time of now.
+// defaultOf is a column's default if that is an expression, and "" if it is a value or the time of now.
 func defaultOf(rest string) string {
 	const word = " DEFAULT "
 	at := placeOf(rest, word)
@@ -472,7 +473,7 @@ type fitting struct {
 	def     definition // in the server's words; then as it takes them
 	clauses []clause   // that are not there as they were
 	lost    []string   // words that the server reads over
-	err     error      // the server's where it takes none of it
+	err     error      // the server's if it takes none of it
 }
 
 // beginFit readies a table for the server, and notes what needs no asking.
@@ -505,7 +506,7 @@ func (r *run) endFit(f *fitting) (bool, error) {
 	case f.err != nil && mysql.ErrorNumber(f.err) == 0:
 		return false, f.err
 	case f.err != nil:
-		r.find(f.where, "the server rejects its definition: "+oneLine(f.err), "")
+		r.find(f.where, "the server rejects its definition: "+oneline.Of(f.err.Error()), "")
 		return false, nil
 	}
 	for _, c := range f.clauses {

@@ -159,7 +159,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// testDefiner: a dry run tells all that will run, and --definer says for whom.
+// testDefiner: a dry run lists all that will run, and --definer says for whom.
 func testDefiner(t *testing.T, into mysql.Target, s *mysql.Stream, server mysql.Server) {
 	r, _ := emptyRepo(t)
 	proc := object(repo.Procedure, "p", "CREATE PROCEDURE p() SELECT 1")

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// Forgotten is what is known of a restore that was cut off, whose journal Forget takes away.
+// Forgotten is what is known of a restore that was cut off, whose journal Forget removes.
 type Forgotten struct {
 	Found   bool     `json:"found"`
 	Backup  string   `json:"backup,omitempty"`  // ID

@@ -50,7 +50,7 @@ func hashOf(schema, table string) [16]byte {
 	return [16]byte(h[:16])
 }
 
-// asked tells restores apart: another one may not go on where this one was.
+// asked distinguishes restores: another one may not go on where this one was.
 func (r *run) asked() string {
 	h := sha256.Sum256([]byte(strings.Join([]string{r.o.Repo.ID, r.header.ID, strings.Join(r.o.Schemas, "\x00"), strings.Join(r.o.Tables, "\x00"), strings.Join(r.o.Rename, "\x00")}, "\x01")))
 	return hex.EncodeToString(h[:])

@@ -21,7 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// childEnv tells the test program to be a restore that can be killed: DSN and place.
+// childEnv makes the test program a restore that can be killed: DSN and place.
 const childEnv = "RISSO_LOAD_TEST_CHILD"
 
 func TestMain(m *testing.M) {

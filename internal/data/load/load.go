@@ -20,7 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// The errors that a caller may want to tell apart.
+// The errors that a caller may want to distinguish.
 var (
 	ErrExists       = errors.New("there is data in the way")
 	ErrIncompatible = errors.New("the server does not support everything in the backup")
@@ -120,7 +120,7 @@ type RollLog struct {
 // Roller applies the binary logs after a backup's position, up to a point.
 type Roller interface {
 	// Check says, before anything is changed, what would be applied. It is an error when the logs do not reach from the position
-	// to the point; the plan then tells how far they do.
+	// to the point; the plan then says how far they do.
 	Check(ctx context.Context, r Roll) (RollPlan, error)
 	// Roll applies them. After a kill it is called again with the same, and applies nothing twice: the server notes how far it came.
 	Roll(ctx context.Context, r Roll) (Rolled, error)
@@ -151,7 +151,7 @@ type Plan struct {
 	Accounts []PlannedAccount `json:"accounts,omitempty"`
 	Settings []string         `json:"settings,omitempty"` // session settings while some of them are created
 
-	Steps change.Plan `json:"steps"` // what is done, in this order; those that an interrupted restore has done are passed over
+	Steps change.Plan `json:"steps"` // what is done, in this order; those that an interrupted restore has done are skipped
 
 	Notes []string `json:"notes,omitempty"`
 }
@@ -230,7 +230,7 @@ type Result struct {
 
 	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
-	Broken  []Finding `json:"broken,omitempty"`  // restored views that do not work, but did where the backup was taken
+	Broken  []Finding `json:"broken,omitempty"`  // restored views that do not work, but did on the backup's server
 	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that were not restored that refer to rows that no longer exist
 
 	Seconds        float64 `json:"seconds"`         // from the first query to the last answer

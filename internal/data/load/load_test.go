@@ -239,8 +239,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestLargeRows: rows that fill an INSERT each go by INSERT; one that is larger than the server takes is refused before anything
-// is changed, or goes by LOAD DATA where that is allowed.
+// TestLargeRows: rows that fill an INSERT each are loaded by INSERT; one that is larger than the server takes is refused before anything
+// is changed, or is loaded by LOAD DATA if that is allowed.
 func TestLargeRows(t *testing.T) {
 	node := lend(t, "mariadb")
 	s := stream(t, node)

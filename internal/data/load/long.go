@@ -9,8 +9,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Where LOAD DATA is slow with long rows (mysql.Server.GrowsRows), rows from longRow on go in by a prepared INSERT, in pieces; a chunk that is larger than chunks are
-// cut ends with a row that is large, and goes in by INSERT.
+// If LOAD DATA is slow with long rows (mysql.Server.GrowsRows), rows from longRow on go in by a prepared INSERT, in pieces; a chunk that is
+// larger than chunks are cut ends with a row that is large, and goes in by INSERT.
 const (
 	longRow   = 256 << 10
 	longChunk = 10 << 20

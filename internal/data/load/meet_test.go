@@ -18,7 +18,7 @@ func planOf(t *testing.T, o load.Options) (plan load.Plan, err error) {
 }
 
 // TestMeet: where a collation becomes another one the plan names the unique keys over it; rows that are one to such a key end the restore with
-// that key, the cause and how to fix it, and do; the rows of a language whose collation has another name here come along.
+// that key, the cause and how to fix it, and do; the rows of a language whose collation has another name here are restored.
 func TestMeet(t *testing.T) {
 	type journey struct{ from, into, schema, collation, to, values, mend string }
 	pairs := map[[2]string][]journey{}

@@ -14,7 +14,7 @@ import (
 // byServer replaces a name that cannot be kept.
 const byServer = "a name that the server gives it"
 
-// constraintName is the name of an item's constraint, and the item without it; "" where it has none.
+// constraintName is the name of an item's constraint, and the item without it; "" if it has none.
 func constraintName(item string) (name, rest string) {
 	t := sqltext.Tokens(item)
 	if len(t) < 3 || t[0].Kind != sqltext.TokenWord || t[0].Text != "CONSTRAINT" || t[1].Kind != sqltext.TokenName {
@@ -90,7 +90,7 @@ func (r *run) pointed(was, now, schema, own string) string {
 	return now[:begin+to[0].Begin] + table + now[begin+to[last].End:]
 }
 
-// tellNames says which constraints of a table get other names, for it comes back under another one.
+// tellNames says which constraints of a table get other names, because it is restored under another one.
 func (r *run) tellNames(t *repo.Table, def definition) {
 	_, copied := r.choice.target(t.Schema, t.Name)
 	if copied == t.Name {
@@ -104,7 +104,7 @@ func (r *run) tellNames(t *repo.Table, def definition) {
 	}
 }
 
-// tellOrphans says which foreign keys point at tables that stay away.
+// tellOrphans says which foreign keys refer to tables that are left out.
 func (r *run) tellOrphans() (notes []string, err error) {
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(r.leftOut)), func(key string) bool { return strings.HasPrefix(key, "table\x00") }) {
 		return nil, nil

@@ -79,7 +79,7 @@ func (r *run) beginStage(ctx context.Context, s **session, kinds ...repo.ObjectK
 	return r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, marks...) })
 }
 
-// makeAgain makes an object, and again where the session broke: the server may have made it all the same.
+// makeAgain makes an object, and again if the session broke: the server may have made it nevertheless.
 func (r *run) makeAgain(ctx context.Context, s **session, o *repo.Object) error {
 	clears := r.resumed || r.o.Overwrite
 	return r.again(ctx, s, func(s *session) error {
@@ -116,7 +116,7 @@ func objectKey(o *repo.Object) string {
 	return string(o.Kind) + "\x00" + o.Schema + "\x00" + o.Name
 }
 
-// makeObject makes an object as it was: with its sql_mode, character sets and definer. clears: what has its name goes.
+// makeObject makes an object as it was: with its sql_mode, character sets and definer. clears: what has its name is dropped.
 func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object, clears bool) error {
 	schema, name := r.choice.objectTarget(o)
 	create, err := r.written(o)
@@ -137,7 +137,7 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object, clears
 		return err
 	}
 	err = r.create(ctx, s, o, schema, create)
-	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errno.TableExists { // only now: for a view that cannot be made nothing goes
+	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errno.TableExists { // only now: for a view that cannot be made nothing is dropped
 		if err := r.clear(ctx, s, o.Kind, schema, name); err != nil {
 			return err
 		}
@@ -299,7 +299,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// eachAccount hands the accounts that come along to f, in the target's words.
+// eachAccount calls f with the accounts that are restored, in the target's words.
 func (r *run) eachAccount(f func(*repo.Object) error) error {
 	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
 		if r.leftOut[objectKey(o)] {
@@ -381,7 +381,7 @@ func accountKind(create string) string {
 	return "USER"
 }
 
-// accountThere reports whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
+// accountThere reports whether an account is there and stays as it is. With Overwrite it is dropped, unless it is the account that restores.
 func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
 	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+mysql.QuoteAccount(o.Name))
 	switch n := mysql.ErrorNumber(err); {
@@ -434,7 +434,7 @@ func (r *run) grant(ctx context.Context, s **session, early bool) error {
 	})
 }
 
-// withoutSecret cuts a GRANT off before what tells a password.
+// withoutSecret cuts a GRANT off before what reveals a password.
 func withoutSecret(g string) string {
 	if i := strings.Index(g, " IDENTIFIED "); i >= 0 {
 		return g[:i]

@@ -14,17 +14,17 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
-// referer is a table whose foreign keys point at another one, where one of both comes back and the other stays as it is.
+// referer is a table whose foreign keys point at another one, if one of them is restored and the other stays as it is.
 type referer struct {
 	schema, name     string
 	toSchema, toName string
-	back             bool // the one that refers comes back
+	back             bool // the referring one is restored
 }
 
 func (f referer) from() string { return mysql.Quote(f.schema) + "." + mysql.Quote(f.name) }
 func (f referer) to() string   { return mysql.Quote(f.toSchema) + "." + mysql.Quote(f.toName) }
 
-// planReferers finds the foreign keys between what comes back and what does not, and names those tables that are not restored and may lose
+// planReferers finds the foreign keys between what is restored and what is not, and names those tables that are not restored and may lose
 // the rows that they refer to: servers do not look at them while foreign_key_checks is off.
 func (r *run) planReferers(ctx context.Context, s *session) error {
 	if err := r.ownReferers(); err != nil {
@@ -56,7 +56,7 @@ func (r *run) nameKey(schema, name string) string {
 	return schema + "\x00" + name
 }
 
-// ownReferers are tables that come back and refer to tables that do not.
+// ownReferers are tables that are restored and refer to tables that are not.
 func (r *run) ownReferers() error {
 	if r.choice.all() {
 		return nil
@@ -87,7 +87,7 @@ func (r *run) ownReferers() error {
 	return nil
 }
 
-// otherReferers are tables of the target that do not come back and refer to tables that do.
+// otherReferers are tables of the target that are not restored and refer to tables that are.
 func (r *run) otherReferers(ctx context.Context, s *session) (list []referer, err error) {
 	err = s.Query(ctx, "SELECT /* risso: who refers to what? */ DISTINCT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS", func(row [][]byte) error {
 		list = append(list, referer{schema: string(row[0]), name: string(row[1]), toSchema: string(row[2]), toName: string(row[3])})

@@ -61,7 +61,7 @@ func TestOrphans(t *testing.T) {
 				}
 			}
 			check(o, others...)
-			// The table was dropped: nothing is in the way, and rows refer to it all the same.
+			// The table was dropped: nothing is in the way, and rows refer to it nevertheless.
 			exec(t, s, "SET foreign_key_checks = 0", "DROP TABLE shop.customers", "SET foreign_key_checks = 1")
 			alone := o
 			alone.Schemas, alone.Tables, alone.Overwrite = nil, []string{"shop.customers"}, false

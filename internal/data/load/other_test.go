@@ -22,7 +22,7 @@ var programs = []string{
 	"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.v = CONCAT(NEW.v, '!')", "CREATE EVENT ev ON SCHEDULE EVERY 1 DAY DO DELETE FROM p.t",
 }
 
-// accounts are such that some come along everywhere, some not.
+// accounts are such that some can be restored everywhere, some not.
 var accountsOf = map[string][]string{
 	"mysql-9.7": {"CREATE USER open@'%' REQUIRE SSL WITH MAX_USER_CONNECTIONS 7", "CREATE USER sha2@'%' IDENTIFIED BY 'secret'", "CREATE ROLE reader", "GRANT SELECT ON p.* TO reader",
 		"GRANT reader TO open@'%'", "SET DEFAULT ROLE reader TO open@'%'", "GRANT REPLICATION CLIENT, CREATE ROLE, INSERT ON *.* TO open@'%' WITH GRANT OPTION", "GRANT BINLOG_ADMIN, CLONE_ADMIN ON *.* TO open@'%'",

@@ -50,8 +50,8 @@ func (r *run) notePointers(t *repo.Table, def definition) error {
 }
 
 // checkPointers finds the tables with foreign keys that a server may refuse: over other types than those that they point at, or columns
-// with which no key there begins. Where such a key is there first, MySQL refuses the other table (seen on 9.7), and MariaDB
-// the key where it comes later (10.11). The plan names those that no server takes while it looks.
+// with which no key there begins. If such a key exists first, MySQL refuses the other table (seen on 9.7), and MariaDB
+// the key if it comes later (10.11). The plan names those that no server takes while it looks.
 func (r *run) checkPointers() error {
 	if len(r.pointers) == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -19,7 +20,7 @@ var programKinds = []repo.ObjectKind{repo.Function, repo.Package, repo.Procedure
 var elsewhere = map[int]bool{
 	1295: true,                                                                                     // this statement cannot be prepared: said when it was understood (seen on MySQL 5.7.22, 8.0.15, 9.7; MariaDB 10.6.2 prepares all)
 	1146: true, 1049: true, 1046: true, 1054: true, 1305: true, 1356: true, 1347: true, 4091: true, // what it needs does not exist yet
-	1050: true, 1304: true, 1359: true, 1537: true, // what has its name goes before
+	1050: true, 1304: true, 1359: true, 1537: true, // what has its name is dropped first
 	1465: true, 1044: true, 1142: true, 1227: true, 1370: true, 1419: true, 1418: true, 4217: true, // it is prepared in a schema of the server's own
 }
 
@@ -89,7 +90,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 			}
 			return nil
 		}
-		leave("the server rejects its definition: " + oneLine(err))
+		leave("the server rejects its definition: " + oneline.Of(err.Error()))
 		return nil
 	})
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 	return s.Exec(ctx, r.setup[0])
 }
 
-// leaveOrphans leaves away the views whose tables or views stay away.
+// leaveOrphans leaves out the views whose tables or views are left out.
 func (r *run) leaveOrphans() error {
 	left := map[[2]string]bool{}
 	for key := range r.leftOut {

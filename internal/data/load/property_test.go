@@ -41,7 +41,7 @@ func TestGenerated(t *testing.T) {
 			if _, err := dump.Run(t.Context(), r, dump.Options{Target: target(t, node), Threads: 2, ChunkAim: 3000}); err != nil {
 				t.Fatal(err)
 			}
-			bulkFrom := int64(seed % 2) // in half of all runs each row goes in by a prepared INSERT, where there is that
+			bulkFrom := int64(seed % 2) // in half of all runs each row goes in by a prepared INSERT, if there is that
 			before := g.picture(node)
 			exec(t, g.s, "USE mysql")
 			for _, s := range g.schemas {

@@ -41,7 +41,7 @@ type run struct {
 	known         vocabulary
 	mapped        map[string]string // words of definitions that are replaced
 
-	fitted   map[string]definition   // by leftTable: definitions of which something stays away
+	fitted   map[string]definition   // by leftTable: definitions of which something is left out
 	checks   map[string]bool         // tableKey of names of checks that tables have
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
@@ -54,13 +54,13 @@ type run struct {
 	keysLater map[string]bool      // tableKey of tables whose keys are made after their rows
 	pointers  map[string][]pointer // foreign keys, by tableKey of what they point at, until they are looked at
 	unsure    map[string]bool      // tableKey of tables whose foreign keys the server may refuse
-	leftOut   map[string]bool      // objectKey of what cannot come along
+	leftOut   map[string]bool      // objectKey of what cannot be restored
 	plan      Plan
 	resumed   bool
-	earlier   earlier   // what its journal tells
+	earlier   earlier   // what its journal says
 	changed   bool      // something was
 	alone     bool      // the target holds nothing of users
-	refers    []referer // foreign keys between what comes back and what does not
+	refers    []referer // foreign keys between what is restored and what is not
 
 	began   time.Time
 	bytes   atomic.Int64
@@ -82,7 +82,7 @@ type run struct {
 
 	forged     []string // what must not run; the first of them
 	forgeries  int
-	unused     int64     // programs that stay away by --no-programs
+	unused     int64     // programs that --no-programs leaves out
 	later      []Finding // what was restored in a different form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
@@ -91,7 +91,7 @@ type run struct {
 	stage      string
 }
 
-// Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
+// Restore puts a backup, or a part of it, into a server. If it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
 	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, pointers: map[string][]pointer{}, unsure: map[string]bool{}, leftOut: map[string]bool{},
 		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, checks: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
@@ -179,7 +179,7 @@ func (r *run) leave(f Finding) {
 	}
 }
 
-// lost is an object that does not come along.
+// lost is an object that is not restored.
 func lost(o *repo.Object, reason string) Finding {
 	f := Finding{Trouble: fleet.Trouble{What: string(o.Kind) + " " + objectName(o), Why: reason}, Create: o.Create}
 	if o.Kind == repo.Account {
@@ -453,7 +453,7 @@ func (r *run) learn(ctx context.Context, s *session) error {
 
 // read reads the manifest to its end and keeps what is wanted.
 func (r *run) read(ctx context.Context) error {
-	if !r.o.Repo.Readable() { // the host that took a backup knows its manifest all the same, but reads no rows
+	if !r.o.Repo.Readable() { // the host that took a backup still knows its manifest, but reads no rows
 		return repo.ErrNoKey
 	}
 	id, err := r.newest(ctx)
@@ -556,7 +556,7 @@ func (r *run) met() error {
 	return nil
 }
 
-// keep keeps a line where it is wanted.
+// keep keeps a line if it is wanted.
 func (r *run) keep(l repo.Line, needed map[string]bool) error {
 	switch {
 	case l.Table != nil:
@@ -651,7 +651,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 			return fmt.Errorf("make schema %s: %w", mysql.Quote(name), err)
 		}
 	}
-	// Tables that come back in a schema that is not in the backup.
+	// Tables that are restored into a schema that is not in the backup.
 	for from, to := range r.choice.rename {
 		if from[1] == "" || !r.choice.used[from] {
 			continue

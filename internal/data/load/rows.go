@@ -173,8 +173,8 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, 
 	return err
 }
 
-// loadRows sends the rows of a batch as a file. Where the server refuses that way what it takes as INSERT, the table's rows are
-// INSERTed from now on: every session whose chunk is under way meets it, not only the first.
+// loadRows sends the rows of a batch as a file. If the server refuses that way what it takes as INSERT, the table's rows are
+// INSERTed from now on: every session whose chunk is under way gets that, not only the first.
 func (r *run) loadRows(ctx context.Context, s *session, t *table, f *feed) error {
 	err := s.Load(ctx, t.statement, f)
 	if err == nil {
@@ -198,7 +198,7 @@ const (
 	warnTruncated = "1265"
 )
 
-// harmless are warnings that say nothing about rows: what the server's next version will not have any more.
+// harmless are warnings that say nothing about rows: what the server's next version will no longer have.
 var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778": true}
 
 // errAgain asks for the same once more.
@@ -213,7 +213,7 @@ func (w *warned) Error() string {
 
 func (w *warned) Unwrap() error { return ErrNotKept }
 
-// complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
+// complaints turns warnings into an error: without strict modes a server skips rows that it cannot take, or changes
 // them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
 func (s *session) complaints(ctx context.Context, t *table) error {
 	var warnings int64
@@ -249,7 +249,7 @@ func (s *session) complaints(ctx context.Context, t *table) error {
 	return nil
 }
 
-// noteOnce keeps what may tell why a table differs, should it.
+// noteOnce keeps what may explain why a table differs, if it does.
 func (t *table) noteOnce(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -329,7 +329,7 @@ func (r *run) checkChunk(ctx context.Context, t *table, c repo.Chunk) error {
 // tries is how often a place is asked for a chunk. Its adapter tries again by itself; this is for a stream that breaks off.
 const tries = 4
 
-// patient asks the place again where it failed, but not where it gave damaged bytes.
+// patient asks the place again if it failed, but not if it returned damaged bytes.
 func (r *run) patient(ctx context.Context, f func() error) error {
 	pause := firstPause
 	for i := 1; ; i++ {

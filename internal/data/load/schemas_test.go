@@ -286,7 +286,7 @@ func testWarningRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	}
 }
 
-// testBrokenChecks: rows that break a check, or for which it cannot be computed, are restored all the same; those checks are named, the
+// testBrokenChecks: rows that break a check, or for which it cannot be computed, are restored nevertheless; those checks are named, the
 // others are enforced.
 func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
@@ -422,7 +422,7 @@ func testOddKeys(t *testing.T, from, into *sandbox.Node) {
 	exec(t, stream(t, into), "DROP DATABASE o")
 }
 
-// testLostKey: rows of a table whose primary key stays away, for it is over a column that is computed, are compared all the same.
+// testLostKey: rows of a table whose primary key stays away, because it is over a computed column, are compared nevertheless.
 func testLostKey(t *testing.T, from, into *sandbox.Node) {
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE p", "USE p", "CREATE TABLE g (a INT, b INT AS (a + 1) STORED PRIMARY KEY)", "INSERT INTO g (a) VALUES (1), (5)")

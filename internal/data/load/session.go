@@ -22,8 +22,8 @@ type session struct {
 // TCP keep-alive.
 const patienceOfStatement = 24 * time.Hour
 
-// needed are settings without which rows would not come back as they were. Strict modes are off: they would refuse what
-// other modes let in before, such as an ENUM's value 0; instead each warning is looked at.
+// needed are settings without which rows would not be restored as they were. Strict modes are off: they would refuse what
+// other modes let in before, such as an ENUM's value 0; instead each warning is examined.
 var needed = []string{
 	"sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'",
 	"time_zone = '+00:00'",
@@ -32,7 +32,7 @@ var needed = []string{
 	"autocommit = 1",
 }
 
-// wanted are settings that some servers do not have, or not for everybody. Sources: MySQL manual, "Server System Variables";
+// wanted are settings that some servers do not have, or not for all accounts. Sources: MySQL manual, "Server System Variables";
 // MariaDB documentation, "Server System Variables".
 var wanted = []string{
 	"explicit_defaults_for_timestamp = 1",    // a TIMESTAMP gets no attributes that its definition does not show
@@ -132,7 +132,7 @@ func (s *session) use(ctx context.Context, schema string) error {
 	return nil
 }
 
-// passes reports whether trouble is of the kind that goes away: the same may be tried again.
+// passes reports whether an error is temporary: the same may be tried again.
 func passes(err error) bool {
 	switch mysql.ErrorNumber(err) {
 	case errno.Deadlock, errno.LockWaitTimeout, errno.ServerShutdown, errno.QueryInterrupted, errno.ConnectionKilled, errno.UnknownCommand, // Galera: not in the primary component
@@ -156,7 +156,7 @@ const (
 	giveUp     = 10 * time.Minute
 )
 
-// again runs f with a session, and runs it again after trouble that passes, with a new session where the old one broke. f has
+// again runs f with a session, and runs it again after a temporary error, with a new session if the old one broke. f has
 // to find out by itself how far it came before. The session that works is left in *s.
 func (r *run) again(ctx context.Context, s **session, f func(*session) error) error {
 	pause, since := firstPause, time.Now()

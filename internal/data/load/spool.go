@@ -21,7 +21,7 @@ type spool struct {
 	buf  []byte
 }
 
-// ref is where a line lies.
+// ref is the place of a line.
 type ref struct {
 	at    int64
 	size  int32

@@ -179,7 +179,7 @@ func (r *run) foreignLater(t *repo.Table) (bool, error) {
 // tableKey names a table for a set; names that differ in their letters' case only are taken for one.
 func tableKey(schema, name string) string { return strings.ToLower(schema + "\x00" + name) }
 
-// makeTables makes those tables that are not there, and tells how far the others are.
+// makeTables makes those tables that are not there, and finds out how far the others are.
 func (r *run) makeTables(ctx context.Context, s *session, list []*table, states []state) error {
 	began := time.Now()
 	defer func() { r.spent(&r.phases.Create, began) }()
@@ -381,7 +381,7 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 	return nil
 }
 
-// forgetKey has a table read as one without a key where its key stays away.
+// forgetKey has a table read as one without a key if its key is left out.
 func (t *table) forgetKey() {
 	if !slices.ContainsFunc(slices.Concat(t.def.items, t.later), func(item string) bool {
 		return strings.HasPrefix(item, "PRIMARY KEY ") && t.key.Name == "PRIMARY" || keyName(item) == t.key.Name
@@ -423,7 +423,7 @@ func (r *run) defined(ctx context.Context, s *session, schema, name string) (def
 	return parseTable(create)
 }
 
-// keyName is what a key is called; "" for what is no key.
+// keyName is the name of a key; "" for what is no key.
 func keyName(item string) string {
 	item, _ = strings.CutPrefix(item, "UNIQUE ")
 	rest, ok := strings.CutPrefix(item, "KEY ")

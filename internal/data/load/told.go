@@ -55,7 +55,7 @@ func (r *run) say(x told) {
 	}
 }
 
-// tell says of a table what the run that goes on would not find out again, and notes it in the journal.
+// tell reports about a table what the next run would not find out again, and notes it in the journal.
 func (r *run) tell(ctx context.Context, s *session, t *table, x told) error {
 	r.say(x)
 	return keepTold(ctx, s, t, x)
@@ -90,7 +90,7 @@ func (r *run) otherwise(f Finding) {
 	}
 }
 
-// earlier is what the journal tells of the runs before this one, by ids in it.
+// earlier is what the journal says about the runs before this one, by ids in it.
 type earlier struct {
 	begun map[string]bool // that were claimed, or got further
 	told  map[string][]told

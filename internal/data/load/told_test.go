@@ -37,7 +37,7 @@ func TestManyFindings(t *testing.T) {
 	}
 }
 
-// TestFindingOfEarlierVersions reads a journal that was begun when why was called reason.
+// TestFindingOfEarlierVersions reads a journal that was begun when the field why was named reason.
 func TestFindingOfEarlierVersions(t *testing.T) {
 	want := Finding{Trouble: fleet.Trouble{What: "view v", Why: "no table"}, Mapped: "m"}
 	for _, text := range []string{`{"what":"view v","reason":"no table","mapped":"m"}`, `{"what":"view v","why":"no table","mapped":"m"}`} {

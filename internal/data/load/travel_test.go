@@ -157,7 +157,7 @@ func testPairs(t *testing.T, nodes map[string]*sandbox.Node) {
 }
 
 // testDefaultCollations: a character set that is named alone means the collation that it meant where it was written, on servers with other
-// defaults, too: keys go by it.
+// defaults, too: keys depend on it.
 func testDefaultCollations(t *testing.T, nodes map[string]*sandbox.Node) {
 	const columns = "SELECT TABLE_NAME, COLUMN_NAME, REPLACE(COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'k' AND TABLE_NAME <> 'v' ORDER BY 1, 2"
 	const others = "SELECT REPLACE(DEFAULT_COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'k' UNION ALL SELECT REPLACE(COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.PARAMETERS WHERE SPECIFIC_SCHEMA = 'k'"
@@ -185,7 +185,7 @@ func testDefaultCollations(t *testing.T, nodes map[string]*sandbox.Node) {
 }
 
 // testLongRows: rows that are large go in by a prepared INSERT, in pieces, where LOAD DATA takes a time that grows with the square of
-// their size; what the server takes in no INSERT goes by LOAD DATA all the same.
+// their size; what the server takes in no INSERT is still loaded by LOAD DATA.
 func testLongRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	for from, node := range nodes {
 		if strings.HasPrefix(from, "mariadb") { // it has bulk operations

@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// typed are documents with values whose types their text does not tell: at the top, in objects and arrays, under odd names.
+// typed are documents with values whose types their text does not show: at the top, in objects and arrays, under odd names.
 var typed = []string{
 	"CREATE DATABASE j CHARACTER SET utf8mb4", "USE j",
 	"CREATE TABLE made (id INT PRIMARY KEY, de DECIMAL(30,10), d DATE, t TIME(3), dt DATETIME(6), ts TIMESTAMP NULL, b BLOB, vb VARBINARY(20), bi BINARY(4), bt BIT(12), tb TINYBLOB, lb LONGBLOB)",

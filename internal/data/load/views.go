@@ -166,7 +166,7 @@ func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) e
 }
 
 // brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
-// is no failure of the restore. What has such a view's name on the target stays.
+// is no failure of the restore. Whatever has such a view's name on the target stays.
 func (r *run) brokenViews(list []ref, why map[ref]error) error {
 	for _, at := range list {
 		l, err := r.spool.get(at)
@@ -185,7 +185,7 @@ func (r *run) brokenViews(list []ref, why map[ref]error) error {
 }
 
 // checkViews opens all views that were made: a server makes one whose definer is not there, or may not read what is below it. One that
-// could be opened where the backup was taken has to be here, too.
+// could be opened on the backup's server must work here, too.
 func (r *run) checkViews(ctx context.Context, s **session) error {
 	unseen := 0
 	var denied error

@@ -13,12 +13,12 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// vocabulary is what the target knows of words in definitions.
+// vocabulary is what the target knows about words in definitions.
 type vocabulary struct {
 	collations, charsets, engines, logins, privileges map[string]bool
 	parsers                                           map[string]bool // of full-text keys, in small letters
 	tablespaces                                       map[string]bool // general ones; MySQL
-	partialRevokes                                    bool            // MySQL 8.0.16: privileges but for some schemas
+	partialRevokes                                    bool            // MySQL 8.0.16: privileges except for some schemas
 	keyring                                           bool            // MySQL: it can encrypt
 }
 
@@ -65,7 +65,7 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 	return nil
 }
 
-// readMySQL asks for what only some versions of MySQL have, or tell.
+// readMySQL asks for what only some versions of MySQL have, or show.
 func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 	k.tablespaces = map[string]bool{}
 	if !r.server.HasTablespaces() {
@@ -87,7 +87,7 @@ func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 	return nil
 }
 
-// tablespace is the general tablespace in which a table lies, with the words that say so; "" where it has its own. Source: MySQL manual,
+// tablespace is the general tablespace that contains a table, with the words that say so; "" if it has its own. Source: MySQL manual,
 // "General Tablespaces".
 func (d definition) tablespace() (name, clause string) {
 	at, end := asDefault.Find(d.tail, "TABLESPACE")
@@ -118,7 +118,7 @@ func (r *run) withoutTablespace(d definition) definition {
 }
 
 // foreignServer reports whether the backup is of another flavour or series than the target, or of a newer release of its series: then its
-// words have to be looked at.
+// words must be examined.
 func (r *run) foreignServer() bool {
 	h := r.header.Server
 	return !h.SameKind(r.server.Server) || !h.Number.SameSeries(r.server.Number) || h.Number > r.server.Number
@@ -214,8 +214,8 @@ func (r *run) translate(create, mode string) (string, error) {
 // since MariaDB 11.5 (character_set_collations).
 var otherDefault = map[string]bool{"utf8mb4": true, "utf8": true, "utf8mb3": true, "ucs2": true, "utf16": true, "utf32": true}
 
-// nameCollations writes down the collation that a definition of a table or schema means where it names a character set alone. Servers
-// leave it out where it is the set's default, which is another one elsewhere: keys would sort, and tell values apart, in another way.
+// nameCollations writes down the collation that a definition of a table or schema means if it names a character set alone. Servers
+// leave it out if it is the set's default, which is another one elsewhere: keys would sort, and distinguish values, in another way.
 func (r *run) nameCollations(create string) string {
 	if !r.foreignServer() {
 		return create
@@ -267,7 +267,7 @@ func (r *run) withoutAria(d definition) definition {
 
 var ariaOptions = pattern.Lazy(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
 
-// find notes what cannot come along as it is.
+// find notes what cannot be restored as it is.
 func (r *run) find(what, reason, mapped string) {
 	r.note(Finding{Trouble: fleet.Trouble{What: what, Why: reason}, Mapped: mapped})
 }
@@ -363,12 +363,12 @@ func (r *run) inspectTable(t *repo.Table) error {
 // knownCharset gives a table a character set that every server has.
 const knownCharset = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 
-// strangeHistory says why rows of the past cannot come along, or "".
+// strangeHistory says why rows of the past cannot be restored, or "".
 func (r *run) strangeHistory(t *repo.Table) string {
 	const longer = 110500 // from 11.5 on the last moment that a TIMESTAMP knows, which marks rows of now, is in 2106 instead of 2038
 	switch {
 	case !t.History || !r.server.HasHistory():
-		return "" // what has no versions refuses the definition
+		return "" // an unversioned table refuses the definition
 	case !r.server.KeepsHistory():
 		return "it has historical rows, which MariaDB can restore since 10.11; a backup taken with --no-history has none"
 	case (r.header.Server.Number >= longer) != (r.server.Number >= longer):
@@ -430,7 +430,7 @@ func (r *run) schemaWords(m *repo.Schema) (string, error) {
 	return r.nameCollations(words), err
 }
 
-// inspectObject looks whether the target can have an object.
+// inspectObject checks whether the target can have an object.
 func (r *run) inspectObject(o *repo.Object) {
 	where := string(o.Kind) + " " + objectName(o)
 	leave := func(reason string) {

@@ -112,7 +112,7 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 	return nil
 }
 
-// eachRelation hands f all tables, sequences and views that come back, by the names that they get.
+// eachRelation calls f with all tables, sequences and views that are restored, by the names that they get.
 func (r *run) eachRelation(f func(kind repo.ObjectKind, schema, name string)) error {
 	for _, at := range r.tables {
 		l, err := r.spool.get(at)
@@ -131,7 +131,7 @@ func (r *run) eachRelation(f func(kind repo.ObjectKind, schema, name string)) er
 	})
 }
 
-// hit notes what goes, where something of the backup gets its name.
+// hit notes what is dropped because something of the backup gets its name.
 func (w *around) hit(kind repo.ObjectKind, schema, name string) {
 	key := w.key(kind, schema, name)
 	is, ok := w.there[key]
@@ -163,7 +163,7 @@ func (w *around) drops(text string) {
 	}
 }
 
-// hitTriggers notes which triggers go: those whose names the backup has, and those of tables that go. It refuses to drop one that has a
+// hitTriggers notes which triggers are dropped: those whose names the backup has, and those of dropped tables. It refuses to drop one that has a
 // name of the backup and belongs to a table that stays as it is.
 func (w *around) hitTriggers() error {
 	r := w.r

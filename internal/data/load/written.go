@@ -31,7 +31,7 @@ func (r *run) sourceDialect(o *repo.Object) sqltext.Dialect {
 // source is what the server of the backup was able to do.
 func (r *run) source() mysql.Server { return mysql.Of(r.header.Server.Server) }
 
-// renamed is the name under which a schema comes back, where that is another one.
+// renamed is the name under which a schema is restored, if that is another one.
 func (r *run) renamed(schema string) (string, bool) {
 	if to, ok := r.choice.rename[[2]string{schema, ""}]; ok {
 		return to[0], true
@@ -47,7 +47,7 @@ func (r *run) renamed(schema string) (string, bool) {
 	return "", false
 }
 
-// renames reports whether a schema comes back under another name.
+// renames reports whether a schema is restored under another name.
 func (r *run) renames() bool {
 	for from := range r.choice.rename {
 		if from[1] == "" {
@@ -141,7 +141,7 @@ func (r *run) writtenTable(t *repo.Table) (string, error) {
 }
 
 // literalThere says that the backup's server took what a GRANT says of a schema for its name, and no pattern: it had partial_revokes
-// (MySQL 8.0.16). Of other servers, and in backups of versions that did not note it, this is not known, and patterns are what they are by
+// (MySQL 8.0.16). For other servers, and in backups of versions that did not note it, this is not known, and patterns are what they are by
 // default.
 func (r *run) literalThere() bool { return r.header.Server.Variables[partialRevokes] == "ON" }
 
@@ -242,7 +242,7 @@ func stateOf(after, name string) (string, error) {
 	return "DO SETVAL(" + name + ", " + strings.Join(numbers, ", ") + ")", nil
 }
 
-// unrenamed tells what of programs and grants may still name a schema that comes back under another name.
+// unrenamed lists what of programs and grants may still name a schema that is restored under another name.
 func (r *run) unrenamed() error {
 	if !r.renames() {
 		return nil
@@ -347,7 +347,7 @@ func (r *run) planPrograms() error {
 	})
 }
 
-// staysAway reports whether a trigger's table does not come back under its name.
+// staysAway reports whether a trigger's table is not restored under its name.
 func (r *run) staysAway(o *repo.Object) bool {
 	_, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]
 	return renamed || r.leftOut[leftTable(o.Schema, o.Table)]

@@ -25,7 +25,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before; where
+// cloneOld is what has to be put back: the directory of the copy is removed, and the plug-in if it was not there before; where
 // it was, its limit is as it was.
 type cloneOld struct {
 	Dir       string `json:"dir"`
@@ -228,7 +228,7 @@ func (j *job) cloneSteps(dir string, parts *sink) change.Plan {
 // errCopying says that another process copies the server.
 var errCopying = errors.New("another risso copies this server")
 
-// lent is what a backup by CLONE changes on a server for its time. All of it but the limit outlives a restart.
+// lent is what a backup by CLONE changes on a server for its time. All of it except the limit outlives a restart.
 func (j *job) lent() change.Kind[cloneOld] {
 	return change.Kind[cloneOld]{
 		Name: "clone", Busy: errCopying, Within: time.Minute, Stays: true, Back: j.putBack,

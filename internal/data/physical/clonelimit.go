@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// cloneBandwidth limits what CLONE copies, in MiB a second; 0: no limit. Its manual speaks of remote clones; MySQL 9.7 obeys it
+// cloneBandwidth limits what CLONE copies, in MiB a second; 0: no limit. Its manual mentions remote clones; MySQL 9.7 obeys it
 // in a local one, too (240 MiB at 20 took 9.9 s, without a limit 0.9 s).
 // Source: https://dev.mysql.com/doc/refman/8.4/en/clone-plugin-options-variables.html
 const cloneBandwidth = "clone_max_data_bandwidth"

@@ -31,7 +31,7 @@ type Options struct {
 	Threads int            // that compress; 0: 2
 
 	// Incremental builds on the newest physical backup of the same server: only pages that were changed since are stored.
-	// Where there is none, or the tool cannot, the backup is whole, and a note says why.
+	// If there is none, or the tool cannot, the backup is whole, and a note says why.
 	Incremental bool
 
 	LockWait        time.Duration // how long a lock request of the tool may keep others waiting; 0: 5 s
@@ -56,7 +56,7 @@ type Progress struct {
 	Total int64  // 0: unknown
 }
 
-// Errors that a caller may want to tell apart.
+// Errors that a caller may want to distinguish.
 var (
 	// ErrNoTool says that nothing on this machine can copy the server's files.
 	ErrNoTool = errors.New("no tool for a physical backup")

@@ -24,7 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// openRepo opens the repository in a folder, and makes it where there is none.
+// openRepo opens the repository in a folder, and makes it if there is none.
 func openRepo(t *testing.T, dir string) *repo.Repo {
 	t.Helper()
 	store, err := blob.Open(t.Context(), dir, blob.Options{})
@@ -45,7 +45,7 @@ func newRepo(t *testing.T) (*repo.Repo, string) {
 	return openRepo(t, dir), dir
 }
 
-// files counts what lies in a folder.
+// files counts what is in a folder.
 func files(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -183,6 +183,47 @@ func TestMariaDB(t *testing.T) {
 			t.Errorf("the empty schema is gone: got %v, want \"1\"", got)
 		}
 	})
+}
+
+// TestMariaDBTLS: a server that takes encrypted connections only, and an account that needs a certificate, are backed up over TCP as
+// the option file or the DSN says.
+func TestMariaDBTLS(t *testing.T) {
+	settings, _ := sandboxtest.TLS(t)
+	n := sandboxtest.Up(t, "mariadb", append(settings, "require_secure_transport=ON")...)
+	run(t, n, shop+`; CREATE USER any@'127.0.0.1' IDENTIFIED BY 'p'; GRANT ALL ON *.* TO any@'127.0.0.1'; CREATE USER known@'127.0.0.1' IDENTIFIED BY 'p' REQUIRE X509; GRANT ALL ON *.* TO known@'127.0.0.1'`)
+	cert, key := strings.TrimPrefix(settings[0], "ssl_cert="), strings.TrimPrefix(settings[1], "ssl_key=")
+	for _, c := range []struct{ user, parameter, lines string }{
+		{"any", "?tls=skip-verify", ""},
+		{"any", "", "ssl-mode=REQUIRED"},
+		{"any", "", "ssl-ca=" + cert},
+		{"any", "", "ssl-verify-server-cert\nssl-ca=" + cert},
+		{"known", "", "ssl-ca=" + cert + "\nssl-cert=" + cert + "\nssl-key=" + key},
+	} {
+		path := filepath.Join(t.TempDir(), "my.cnf")
+		if err := os.WriteFile(path, []byte("[client]\n"+c.lines+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := mysql.ReadDefaults(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := mysql.ParseTarget(fmt.Sprintf("%s:p@tcp(127.0.0.1:%d)/%s", c.user, n.Port, c.parameter))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := newRepo(t)
+		if h, err := Take(t.Context(), Options{Target: to.WithFallback(d), Repo: r, Name: "db1"}); err != nil || h.Stream.Files == 0 {
+			t.Errorf("%s %s%q: got %v", c.user, c.parameter, c.lines, err)
+		}
+	}
+	plain, err := mysql.ParseTarget(fmt.Sprintf("any:p@tcp(127.0.0.1:%d)/?tls=false", n.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := newRepo(t)
+	if _, err := Take(t.Context(), Options{Target: plain, Repo: r, Name: "db1"}); err == nil {
+		t.Error("in plain text: got no error")
+	}
 }
 
 func TestClone(t *testing.T) {

@@ -23,7 +23,7 @@ type program struct {
 	args    []string
 	options string // of an option file, whose path replaces optionFilePath in args; "": none
 	dir     string // where it runs
-	soft    bool   // it may end in good order (SIGTERM); else it is killed: mariadb-backup takes no notice of less
+	soft    bool   // it may end cleanly (SIGTERM); else it is killed: mariadb-backup takes no notice of less
 	line    func(string)
 }
 
@@ -41,7 +41,7 @@ func (p program) run(ctx context.Context, consume func(io.Reader) error) error {
 	cmd.Env = quietEnviron()
 	tail := &lines{each: p.line}
 	cmd.Stderr = tail
-	// A process group of its own: Ctrl-C in the terminal reaches Risso only, which ends things in its own order.
+	// A separate process group: Ctrl-C in the terminal reaches Risso only, which ends things in its own order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	sig := syscall.SIGKILL
 	if p.soft {
@@ -62,7 +62,7 @@ func (p program) run(ctx context.Context, consume func(io.Reader) error) error {
 		return err
 	}
 	widen(out)
-	// PR_SET_PDEATHSIG goes by the thread that started the program: it must not end before.
+	// PR_SET_PDEATHSIG depends on the thread that started the program: it must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
@@ -87,7 +87,7 @@ func (p program) run(ctx context.Context, consume func(io.Reader) error) error {
 	return cerr
 }
 
-// widen lets a pipe hold more, so that both ends are woken less often. Where that is not allowed it is as narrow as ever.
+// widen lets a pipe hold more, so that both ends are woken less often. If that is not allowed it stays as it is.
 func widen(out io.Reader) {
 	if f, ok := out.(*os.File); ok {
 		if c, err := f.SyscallConn(); err == nil {
@@ -127,7 +127,7 @@ func memoryFile(text string) (*os.File, error) {
 	return f, nil
 }
 
-// lines cuts what a program writes to its standard error into lines, and keeps those that tell why it failed.
+// lines cuts what a program writes to its standard error into lines, and keeps those that say why it failed.
 type lines struct {
 	each  func(string)
 	rest  []byte
@@ -191,7 +191,7 @@ func isComplaint(s string) bool {
 
 func (l *lines) bad() bool { return len(l.wrong) > 0 }
 
-// said is what a person should read of it: the complaints, else the last lines.
+// said is what the user should read of it: the complaints, else the last lines.
 func (l *lines) said() string {
 	list := l.wrong
 	if len(list) == 0 {

@@ -40,7 +40,7 @@ func readable(dir string) error {
 	return f.Close()
 }
 
-// sizeOf adds up the files of a data directory that a backup holds; 0 where they cannot be seen.
+// sizeOf adds up the files of a data directory that a backup holds; 0 if they cannot be seen.
 func sizeOf(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // an estimate: what cannot be seen is left out
 		if err != nil {
@@ -58,7 +58,7 @@ func sizeOf(dir string) (sum int64) {
 
 var logForm = pattern.Lazy(`\.[0-9]{6,}$|^ib_logfile|^#ib_redo|^ibtmp|^ib_buffer_pool|\.(log|pid|sock|err)$`)
 
-// logFile tells binary logs, redo logs and what else belongs to the running server only.
+// logFile recognizes binary logs, redo logs and what else belongs to the running server only.
 func logFile(name string) bool { return logForm().MatchString(name) }
 
 // toolNames are the names of a tool's program.
@@ -234,7 +234,7 @@ func (j *job) describe(ctx context.Context) error {
 	return nil
 }
 
-// userName is the name of a user, or its number where it has none.
+// userName is the name of a user, or its number if it has none.
 func userName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {
@@ -261,7 +261,7 @@ func privateDir() (dir string, remove func(), err error) {
 		return "", nil, errors.Join(err, os.Remove(dir))
 	}
 	return dir, func() {
-		_ = os.RemoveAll(dir) // what cannot be removed lies where temporary files lie
+		_ = os.RemoveAll(dir) // what cannot be removed is where temporary files are
 		f.Close()
 	}, nil
 }

@@ -34,7 +34,7 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 		// watches them.
 		return args
 	}
-	// The guard comes first; this holds where it cannot look.
+	// The guard comes first; this is for what it cannot see.
 	wait := strconv.Itoa(5 + int(2*lockWait.Seconds()))
 	args = append(args, "--lock-ddl-timeout="+wait, "--ftwrl-wait-timeout="+wait)
 	if server.Number >= 80400 {
@@ -73,11 +73,7 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 		return err
 	}
 	defer remove()
-	group := "mariadb-backup"
-	if j.plan.Tool == mysql.ToolXtraBackup {
-		group = "xtrabackup"
-	}
-	options, err := j.Target.OptionFile(group)
+	options, err := j.Target.OptionFile(j.plan.Tool)
 	if err != nil {
 		return err
 	}
@@ -143,7 +139,7 @@ func (g *gated) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// toolFile tells the small files in which a tool says what it did.
+// toolFile recognizes the small files in which a tool says what it did.
 // mariadb-backup calls them xtrabackup_… up to 10.11 and mariadb_backup_… from 11.1.
 func toolFile(path string) bool {
 	name, ok := strings.CutPrefix(path, "xtrabackup_")

@@ -153,7 +153,7 @@ func (s *streamReader) mismatch() error {
 	return fmt.Errorf("file %q in the stream: its checksum does not match: %w", s.path, repo.ErrDamaged)
 }
 
-// skip goes over the rest of the payload, and looks at its checksum, where it lies.
+// skip skips the rest of the payload, and verifies its checksum in place.
 func (s *streamReader) skip() error {
 	for s.left > 0 {
 		if s.r.Buffered() == 0 {

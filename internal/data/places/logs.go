@@ -36,7 +36,7 @@ func MirrorDir(dir, place string) string {
 	return filepath.Join(home.State("mirror"), clean)
 }
 
-// OpenLogs opens a place for mirrored logs, and the repository that lies there, if one does.
+// OpenLogs opens a place for mirrored logs, and the repository there, if there is one.
 func OpenLogs(ctx context.Context, place, identity string) (mirror.Place, func(), error) {
 	var p mirror.Place
 	if err := blob.Check(place); err != nil {
@@ -64,7 +64,7 @@ func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]
 	return mirror.Of(all, identity), err
 }
 
-// Mirrored looks how far the mirrored logs of a backup's server reach that count by a policy, nil where there are none; short: they end
+// Mirrored looks how far the mirrored logs of a backup's server reach that count by a policy, nil if there are none; short: they end
 // before the backup's position; doubt: what is there and does not count, and why.
 func Mirrored(ctx context.Context, at, identity string, newest repo.Header, policy repo.Policy) (m *state.Mirror, short bool, doubt string, err error) {
 	place, closePlace, err := OpenLogs(ctx, at, identity)
@@ -106,7 +106,7 @@ func Mirrored(ctx context.Context, at, identity string, newest repo.Header, poli
 }
 
 // lockedFirst is when a log begins at the latest that cannot be read here: it is encrypted, being written, and no identity is given. Logs
-// before it are missing, or there are none. Where the backup's position lies in it, it begins before the backup.
+// before it are missing, or there are none. If the backup's position is in it, it begins before the backup.
 func lockedFirst(l mirror.Log, newest repo.Header) time.Time {
 	if l.Name == newest.Position.File {
 		return newest.Began

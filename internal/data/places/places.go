@@ -29,7 +29,7 @@ func Keys(recipients []string, identity string) (k repo.Keys, err error) {
 	return k, nil
 }
 
-// Make opens the repository in a place, and makes one where there is none. What is taken into it is signed.
+// Make opens the repository in a place, and makes one if there is none. What is taken into it is signed.
 func Make(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), error) {
 	k, err := Sign(k)
 	if err != nil {

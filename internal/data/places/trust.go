@@ -35,13 +35,13 @@ func (f Trust) Known(r *repo.Repo, place string) ([]repo.PublicKey, error) {
 	return t.Known(r.ID)
 }
 
-// LogPolicy is what the flags say of the logs that are mirrored in a place.
+// LogPolicy is what the flags say about the logs that are mirrored in a place.
 func (f Trust) LogPolicy(place string, said func(string)) (LogTrust, error) {
 	p, err := f.Policy(place, said)
 	return LogTrust{p, said}, err
 }
 
-// LogTrust says which mirrored logs are read, and who is told which are not.
+// LogTrust says which mirrored logs are read, and reports which are not.
 type LogTrust struct {
 	Policy repo.Policy
 	said   func(string)

@@ -40,7 +40,7 @@ func (nowhere) Put(_ context.Context, _ string, r io.Reader) error {
 	return err
 }
 
-// cpu reports how many bytes of raw rows a second of processor time takes: on a busy machine the time of the day tells little.
+// cpu reports how many bytes of raw rows a second of processor time takes: on a busy machine elapsed time says little.
 func cpu(b *testing.B, bytes int) func() {
 	used := func() float64 {
 		var u syscall.Rusage

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Entry is what a catalogue says of a backup.
+// Entry is what a catalogue says about a backup.
 type Entry struct {
 	ID     string
 	Whole  bool   // it has a manifest
@@ -40,8 +40,8 @@ func (e Entry) Lives(now time.Time) bool { return !e.Whole && !dead(e.process, e
 // Killed reports whether a backup that is not whole will never be: its process was of this machine and has ended, or its note is old.
 func (e Entry) Killed(now time.Time) bool { return !e.Whole && !e.Lives(now) }
 
-// Before orders two backups by when they began, below 0 when e did first. IDs tell seconds, headers the rest; of those whose header cannot be read
-// only the ID is known.
+// Before orders two backups by when they began, below 0 when e did first. IDs have seconds, headers the rest; of those whose header cannot
+// be read only the ID is known.
 func (e Entry) Before(o Entry) int {
 	return cmp.Or(strings.Compare(secondOf(e.ID), secondOf(o.ID)), e.Header.Began.Compare(o.Header.Began), strings.Compare(e.ID, o.ID))
 }
@@ -181,8 +181,8 @@ type ranged interface {
 	GetFrom(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
 }
 
-// sealed looks whether an object of a size ends with a seal: one that was cut does not. Whether the seal agrees with what is before it,
-// Verify tells.
+// sealed checks whether an object of a size ends with a seal: one that was cut does not. Whether the seal agrees with what is before it,
+// is for Verify to find out.
 func (r *Repo) sealed(ctx context.Context, key string, size int64) error {
 	from, ok := r.store.(ranged)
 	if size < sealSize {
@@ -248,7 +248,7 @@ func (r *Repo) head(ctx context.Context, id string) (h Header, err error) {
 	return h, nil
 }
 
-// shown is what of a header anybody may see who sees the place.
+// shown is the part of a header visible to anyone who can see the place.
 func (r *Repo) shown(h Header) Header {
 	if r.cipher != nil {
 		h.Notes, h.Server.Variables, h.Server.LogDo, h.Server.LogIgnore = nil, nil, nil, nil
@@ -256,7 +256,7 @@ func (r *Repo) shown(h Header) Header {
 	return h
 }
 
-// ref is a line of the list of objects of a backup: what it needs of the place.
+// ref is a line of the list of objects of a backup: what it needs from the place.
 type ref struct {
 	Key  string `json:"o,omitempty"` // a chunk
 	Part int    `json:"p,omitempty"` // or the number of a part of this backup, counted from 1
@@ -278,7 +278,7 @@ func refsOf(l Line) []ref {
 	return nil
 }
 
-// writePlain packs and seals what anybody may read who sees the place: prune and copy need no identity.
+// writePlain packs and seals what everyone who sees the place may read: prune and copy need no identity.
 func writePlain(w io.Writer, write func(io.Writer) error) error {
 	sealed := newSealWriter(w)
 	zw, err := zstd.NewWriter(sealed, zstd.WithEncoderConcurrency(1))
@@ -295,7 +295,7 @@ func writePlain(w io.Writer, write func(io.Writer) error) error {
 	return sealed.seal()
 }
 
-// readPlain reads what writePlain wrote: JSON of at most so many bytes. name is its name for messages.
+// readPlain reads what writePlain wrote: JSON of limited size. name is its name for messages.
 func (r *Repo) readPlain(ctx context.Context, key, name string, most int64, to any) error {
 	rc, err := r.store.Get(ctx, key)
 	if err != nil {

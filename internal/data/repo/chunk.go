@@ -21,7 +21,7 @@ type Keeper struct {
 	out    []byte
 	packed []byte // compressed, on the way to be encrypted
 
-	// Plain leaves rows as they are, for places that are faster than the processor: in a zstd frame all the same.
+	// Plain leaves rows as they are, for places that are faster than the processor: still in a zstd frame.
 	Plain bool
 }
 
@@ -71,7 +71,7 @@ func (r *Repo) NewKeeper() (*Keeper, error) {
 	return &Keeper{repo: r, zw: zw}, nil
 }
 
-// Kept is what became of a chunk.
+// Kept is the result of storing a chunk.
 type Kept struct {
 	Hash   string
 	Stored int64 // size of the object, in bytes
@@ -199,7 +199,7 @@ func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write fun
 }
 
 // Chunk reads the raw rows of a chunk. The reader fails with ErrDamaged at the end when they are not those that were stored:
-// who must not act on damaged rows reads to the end first. The caller closes it.
+// a caller that must not act on damaged rows reads to the end first. The caller closes it.
 func (r *Repo) Chunk(ctx context.Context, schema, table, hash string) (io.ReadCloser, error) {
 	rc, err := r.store.Get(ctx, chunkKey(schema, table, hash))
 	if errors.Is(err, fs.ErrNotExist) {

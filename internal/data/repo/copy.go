@@ -95,11 +95,12 @@ func (d Difference) String() string {
 // ErrOther says that a place holds another repository.
 var ErrOther = errors.New("the place contains a different repository, not a copy of this one")
 
-// CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
-// one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
-// seal of each object is checked on the way, and with an identity what it holds. An incomplete backup there gets its missing objects. Nothing that is there is
-// ever replaced: what is otherwise there is in the result, and so is each backup and log that is damaged, or refused by the policy that the repository was
-// opened with; the others are copied. A copy that is cut goes on when it is started again; a backup is seen at the other place when it is whole there.
+// CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the
+// first time: the same one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is
+// needed; the seal of each object is checked on the way, and with an identity what it holds. An incomplete backup there gets its missing
+// objects. Nothing that is there is ever replaced: what differs there is in the result, and so is each backup and log that is damaged, or
+// refused by the policy that the repository was opened with; the others are copied. A copy that is cut goes on when it is started again; a
+// backup is seen at the other place when it is whole there.
 func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, error) {
 	if o.Threads <= 0 {
 		o.Threads = min(16, 2*runtime.GOMAXPROCS(0))
@@ -189,7 +190,7 @@ func sizes(ctx context.Context, s Store, prefix string) (map[string]int64, error
 	return list, err
 }
 
-// target opens the repository at the other place; make are the steps that make it where there is none.
+// target opens the repository at the other place; make are the steps that make it if there is none.
 func (r *Repo) target(ctx context.Context, to Store) (t *Repo, make change.Plan, err error) {
 	t, err = Open(ctx, to)
 	if err == nil && t.ID != r.ID {
@@ -531,7 +532,7 @@ func (c *copier) object(ctx context.Context, key string, size int64) error {
 	return nil
 }
 
-// send copies an object as it is, and checks its seal on the way, and what it holds where that can be read: what is damaged does
+// send copies an object as it is, and checks its seal on the way, and what it holds if that can be read: what is damaged does
 // not arrive.
 func (c *copier) send(ctx context.Context, key string) error {
 	rc, err := c.from.store.Get(ctx, key)

@@ -220,7 +220,7 @@ func TestCopyBesidePrune(t *testing.T) {
 	}
 }
 
-// TestCopyLogs: finished mirrored logs come along, each once; one that is being written does not.
+// TestCopyLogs: finished mirrored logs are copied, each once; one that is being written does not.
 func TestCopyLogs(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	r := made(t, from, Keys{})

@@ -122,7 +122,7 @@ func (c *copier) log(ctx context.Context, name string, missing []string) (done b
 	return c.came(ctx, name, err)
 }
 
-// came reports whether there was no error with a log. One that concerns nothing else is noted.
+// came reports whether there was no error with a log. An error that concerns nothing else is noted.
 func (c *copier) came(ctx context.Context, name string, err error) (bool, error) {
 	switch {
 	case err == nil:

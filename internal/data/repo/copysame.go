@@ -136,7 +136,7 @@ type beside struct {
 	err  error
 }
 
-// readBeside hands what is read of in to check as well: its error takes the place of the end. The caller closes it.
+// readBeside hands what is read of in to check as well: its error replaces the end. The caller closes it.
 func readBeside(in io.Reader, check func(io.ReadCloser) error) *beside {
 	out, to := io.Pipe()
 	b := &beside{in: in, to: to, done: make(chan error, 1)}
@@ -172,7 +172,7 @@ func (b *beside) wait() error {
 	return b.err
 }
 
-// close lets go of what was not read to its end, too.
+// close releases what was not read to its end, too.
 func (b *beside) close() {
 	b.to.CloseWithError(io.ErrUnexpectedEOF)
 	_ = b.wait() // reported by Read

@@ -40,7 +40,7 @@ func sealedBytes(t *testing.T, text string) []byte {
 	return appendSeal(zw.EncodeAll([]byte(text), nil))
 }
 
-// mirroredLog puts a finished log into a place, signed where there is a signer.
+// mirroredLog puts a finished log into a place, signed if there is a signer.
 func mirroredLog(t *testing.T, dir, id, name, text string, by ed25519.PrivateKey) {
 	t.Helper()
 	zw, err := zstd.NewWriter(nil)
@@ -286,7 +286,7 @@ func TestCopyLostLogs(t *testing.T) {
 	}
 	put("b.000001", func(x *MirroredLog) { x.Stored = 40 })
 	remove("b.000001" + LogPacked)
-	put("b.000002", func(*MirroredLog) {}) // it lies where it is mirrored
+	put("b.000002", func(*MirroredLog) {}) // it is where it is mirrored
 	remove("b.000002" + LogPacked)
 	put("b.000003", func(*MirroredLog) {})
 	b, err := os.ReadFile(filepath.Join(from, "binlog", "s1", "b.000003"+LogPacked))

@@ -31,7 +31,7 @@ import (
 var (
 	// ErrNoKey says that something is encrypted and no identity was given that opens it.
 	ErrNoKey = errors.New("it is encrypted, and no identity opens it: give --identity FILE")
-	// errOtherKey is ErrNoKey where identities were given.
+	// errOtherKey is ErrNoKey if identities were given.
 	errOtherKey error = otherKey{}
 	// ErrRecipients says that a repository is encrypted to other recipients than those that were named.
 	ErrRecipients = errors.New("the repository's recipients are different")
@@ -154,7 +154,7 @@ func newCipher(recipients []string, identities []age.Identity) (*cipher, error) 
 // Encrypted reports whether what the repository holds is encrypted.
 func (r *Repo) Encrypted() bool { return r.cipher != nil }
 
-// Readable reports whether what the repository holds can be read with the keys at hand.
+// Readable reports whether what the repository holds can be read with the available keys.
 func (r *Repo) Readable() bool { return r.cipher == nil || len(r.cipher.identities) > 0 }
 
 // newHash makes the hash that names chunks: SHA-256, in an encrypted repository HMAC-SHA-256 with a separate key, so that
@@ -322,12 +322,12 @@ func (r *Repo) findNames(ctx context.Context, k Keys, recipients []string) error
 	key, err := r.openNames(ctx)
 	switch r.fits = err == nil; {
 	case cached && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged)):
-		return nil // Verify tells it
+		return nil // Verify reports it
 	case err != nil:
 		return err
 	case cached:
 		r.otherNames = !bytes.Equal(key, r.cipher.names)
-		return nil // Verify tells it
+		return nil // Verify reports it
 	}
 	r.cipher.names = key
 	return r.cacheNames(k, recipients)
@@ -356,7 +356,7 @@ func (r *Repo) cachedNames(k Keys, recipients []string) (bool, error) {
 	return true, err
 }
 
-// openNames opens the key of names that lies in the place.
+// openNames opens the key of names stored in the place.
 func (r *Repo) openNames(ctx context.Context) ([]byte, error) {
 	rc, err := r.store.Get(ctx, namesKey)
 	if err != nil {

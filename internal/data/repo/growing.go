@@ -48,11 +48,11 @@ func (r *Repo) Encrypt(w io.Writer) (io.WriteCloser, error) { return r.cipher.en
 // Decrypt reads what Encrypt wrote. Without an identity the first read is ErrNoKey.
 func (r *Repo) Decrypt(in io.Reader) io.Reader { return r.cipher.decrypt(in) }
 
-// NewHash makes a hash for what lies in the repository: SHA-256, in an encrypted one HMAC-SHA-256 under the key of names, so
-// that the hash of little does not tell what that was.
+// NewHash makes a hash for what is in the repository: SHA-256, in an encrypted one HMAC-SHA-256 under the key of names, so
+// that the hash of a short text does not reveal it.
 func (r *Repo) NewHash() (hash.Hash, error) { return r.newHash() }
 
-// Grow makes the key of a new growing file of an encrypted repository. Its head has to be written first of all.
+// Grow makes the key of a new growing file of an encrypted repository. Its head must be written first.
 func (r *Repo) Grow(name string) (*Growing, error) {
 	key := make([]byte, chacha20poly1305.KeySize)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
@@ -217,7 +217,7 @@ func frameLength(head [4]byte, pos int64) int {
 	return n
 }
 
-// GrowingReader reads what a growing file holds. Where the file ends within a frame, it is io.EOF, with Torn telling so; a frame
+// GrowingReader reads what a growing file holds. If the file ends within a frame, it is io.EOF, and Torn is true; a frame
 // that is there and cannot be opened is ErrDamaged.
 type GrowingReader struct {
 	g        *Growing

@@ -109,7 +109,7 @@ func (f fullPlace) Put(ctx context.Context, key string, r io.Reader) error {
 	return f.place.Put(ctx, key, r)
 }
 
-// TestPruneFullPlace: where there is no room for a byte prune makes some, and puts killed backups away; a backup does not begin.
+// TestPruneFullPlace: if there is no room for a byte prune makes some, and puts killed backups away; a backup does not begin.
 func TestPruneFullPlace(t *testing.T) {
 	dir := t.TempDir()
 	ids := five(t, made(t, dir, Keys{}))

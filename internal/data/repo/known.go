@@ -24,7 +24,7 @@ const (
 	knownFile = "known-keys"
 )
 
-// SigningKey reads the key by which this account signs its backups from a folder. create: where there is none one is made, for
+// SigningKey reads the key by which this account signs its backups from a folder. create: if there is none one is made, for
 // this account's eyes only; else it is fs.ErrNotExist.
 func SigningKey(dir string, create bool) (ed25519.PrivateKey, error) {
 	path := filepath.Join(dir, keyFile)
@@ -105,7 +105,7 @@ func ReadPublicKeys(specs ...string) (list []PublicKey, err error) {
 // of a repository is written down, as ssh does with hosts. From then on another one must be confirmed.
 type Trust struct {
 	Dir      string      // of the account's signing key and its known keys
-	Place    string      // where the repository lies, as people call it
+	Place    string      // the repository's place, as shown to users
 	Keys     []PublicKey // to be trusted from now on
 	Unsigned bool        // read also what is unsigned, or signed by others
 	// Said is called with what is trusted from now on, and what is read without trust. It may be called from several goroutines, and may be nil.

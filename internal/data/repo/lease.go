@@ -44,7 +44,7 @@ type lease struct {
 
 	mu     sync.Mutex
 	beaten time.Time
-	say    func() []byte // what to put; nil: what was put at first
+	say    func() []byte // what to put; nil: what was put first
 }
 
 // content is what to put next.
@@ -147,7 +147,7 @@ type aged interface {
 	Modified(ctx context.Context, key string) (time.Time, error)
 }
 
-// modified is when an object was put. Where the place does not tell, it is now: then all leases live.
+// modified is when an object was put. If the place does not say, it is now: then all leases live.
 func (r *Repo) modified(ctx context.Context, key string) (time.Time, error) {
 	if a, ok := r.store.(aged); ok {
 		return a.Modified(ctx, key)
@@ -225,7 +225,7 @@ type beginning struct {
 	Process *Process `json:"process,omitempty"` // that takes it
 }
 
-// Tell lets the note of a backup that runs say how far it is, each time when it is renewed: soon after Begin, then each minute.
+// Tell sets how the note of a running backup says how far it is, each time it is renewed: soon after Begin, then each minute.
 // now is called from a goroutine of the repository until Finish or Abandon.
 func (r *Repo) Tell(id string, now func() Header) {
 	process := ownProcess()
@@ -252,7 +252,7 @@ func (r *Repo) tell(id string, say func() []byte) *lease {
 	return l
 }
 
-// Note writes down what is known by now of a backup that runs. When it returns prune keeps the backup that this one builds on. What h points at
+// Note stores what is known so far about a running backup. When it returns prune keeps the backup that this one builds on. What h points at
 // may change afterwards.
 func (r *Repo) Note(ctx context.Context, h Header) error {
 	b, err := json.Marshal(beginning{r.shown(h), ownProcess()})
@@ -270,7 +270,7 @@ func (r *Repo) Note(ctx context.Context, h Header) error {
 }
 
 // dead reports whether a lease is that of a process that has ended: for certain on this machine, else by its age at a time by the
-// clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it so, too.
+// clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it the same way.
 func dead(p *Process, put, now time.Time) bool { return p.gone() || now.Sub(put) >= LeaseLife }
 
 // pruning finds a prune that is at work ("": none is), by its process, or by the age of its lease compared with one that was put just now,
@@ -330,7 +330,7 @@ func (r *Repo) holder(ctx context.Context, key string) (h Holder, err error) {
 		return h, err
 	}
 	var note pruneNote
-	if json.Unmarshal(b, &note) == nil { // else its age tells
+	if json.Unmarshal(b, &note) == nil { // else its age decides
 		h.Process = note.Process
 	}
 	return h, nil

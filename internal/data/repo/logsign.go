@@ -21,13 +21,13 @@ type LogClaim struct {
 
 func (c LogClaim) String() string { return "mirrored log " + c.Series + "/" + c.Name }
 
-// MirroredLog is what the index of a complete log says of its bytes; data/binlog writes it.
+// MirroredLog is what the index of a complete log says about its bytes; data/binlog writes it.
 type MirroredLog struct {
 	Name         string        `json:"name"`
 	Size         int64         `json:"size"`
 	SHA256       string        `json:"sha256"`
 	HMAC         string        `json:"hmac"`   // of an encrypted one
-	Stored       int64         `json:"stored"` // bytes in the place; 0: it lies where it is mirrored
+	Stored       int64         `json:"stored"` // bytes in the place; 0: it is where it is mirrored
 	StoredSHA256 string        `json:"stored_sha256"`
 	Before       string        `json:"gtids_before"`
 	Signature    *LogSignature `json:"signature"`

@@ -116,7 +116,7 @@ type Table struct {
 	Bytes         int64    `json:"bytes"`
 	Sum           string   `json:"sum"` // chunk.Sum of all rows, hex
 	Chunks        []Chunk  `json:"chunks,omitempty"`
-	Typed         []Chunk  `json:"typed,omitempty"` // values in JSON documents whose types their text does not tell: see FORMAT.md
+	Typed         []Chunk  `json:"typed,omitempty"` // values in JSON documents whose types their text does not show: see FORMAT.md
 }
 
 // Column is a column of a table as far as a loader has to know it.
@@ -162,7 +162,7 @@ type Object struct {
 	Create    string     `json:"create"`
 	After     []string   `json:"after,omitempty"`   // further statements: the grants of an account, the state of a sequence
 	Columns   []string   `json:"columns,omitempty"` // of a view: for the table that replaces it until all views are there
-	Broken    bool       `json:"broken,omitempty"`  // a view whose server said that it selects from what is not there
+	Broken    bool       `json:"broken,omitempty"`  // a view whose server said that it selects from what does not exist
 	SQLMode   string     `json:"sql_mode,omitempty"`
 	Charset   string     `json:"charset,omitempty"`   // character_set_client
 	Collation string     `json:"collation,omitempty"` // collation_connection
@@ -205,7 +205,7 @@ type Line struct {
 	End    *Trailer `json:"end,omitempty"`
 }
 
-// rank orders lines as they have to be restored: what others need comes first.
+// rank orders lines as they must be restored: what others need comes first.
 func (l Line) rank() int {
 	switch {
 	case l.Schema != nil:

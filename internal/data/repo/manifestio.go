@@ -104,7 +104,7 @@ func newSpool() (*spool, error) {
 	return &spool{file: f, zw: zw}, nil
 }
 
-// Close lets go of what was collected.
+// Close releases what was collected.
 func (d *Draft) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,7 +233,7 @@ func newManifest(r io.ReadCloser, sig *signature) (*Manifest, error) {
 	return m, nil
 }
 
-// Signer is the key that signed the backup; "" where it is not signed.
+// Signer is the key that signed the backup; "" if it is not signed.
 func (m *Manifest) Signer() PublicKey {
 	if m.signature == nil {
 		return ""

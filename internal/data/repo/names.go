@@ -42,7 +42,7 @@ func NewID(t time.Time) string {
 	return t.UTC().Format(idTime) + "-" + hex.EncodeToString(r[:])
 }
 
-// secondOf is the part of an ID that tells when the backup began, to the second.
+// secondOf is the part of an ID that says when the backup began, to the second.
 func secondOf(id string) string {
 	second, _, _ := strings.Cut(id, "-")
 	return second
@@ -50,14 +50,14 @@ func secondOf(id string) string {
 
 // timeOf is when a backup began by its ID, to the second; zero when it is no ID.
 func timeOf(id string) time.Time {
-	t, _ := time.Parse(idTime, secondOf(id)) // zero where it fails
+	t, _ := time.Parse(idTime, secondOf(id)) // zero if it fails
 	return t
 }
 
 // JournalSchema is where a restore keeps its journal on the server that it loads. No backup has it.
 const JournalSchema = "risso_restore"
 
-// RollSchema is where a roll forward keeps its journal on a server whose GTIDs do not tell how far it is. No backup has it.
+// RollSchema is where a roll forward keeps its journal on a server whose GTIDs do not show how far it is. No backup has it.
 const RollSchema = "risso_roll_forward"
 
 // Journals reports whether a schema is one of Risso's own journals. What a log says about those belongs to a past restore: it is applied to no

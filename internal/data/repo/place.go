@@ -22,7 +22,7 @@ func (p place) Put(ctx context.Context, key string, r io.Reader) error {
 	return err
 }
 
-// Create puts an object that there is not yet, in one step; fs.ErrExist where there is one.
+// Create puts an object that does not exist yet, atomically; fs.ErrExist if it does.
 func (p place) Create(ctx context.Context, key string, r io.Reader) error {
 	_, err := p.blobs.Put(ctx, key, r, blob.PutOptions{Fresh: true})
 	if errors.Is(err, blob.ErrExists) {

@@ -14,10 +14,10 @@ type Process struct {
 	Space   string `json:"space"` // in which the number counts: /proc/self/ns/pid
 	PID     int    `json:"pid"`
 	Started string `json:"started"`        // in ticks since the machine began: proc(5), /proc/PID/stat, field 22
-	Host    string `json:"host,omitempty"` // as people call the machine; nothing is judged by it
+	Host    string `json:"host,omitempty"` // the machine's name for display; nothing is judged by it
 }
 
-// ownProcess is this process; nil where the system does not tell.
+// ownProcess is this process; nil if the system does not say.
 func ownProcess() *Process {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -60,5 +60,5 @@ func (p *Process) gone() bool {
 	if started := startOf(p.PID); started != "" {
 		return started != p.Started
 	}
-	return errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) // else it is there, but hidden from us (hidepid): its age tells
+	return errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) // else it is there, but hidden from us (hidepid): its age decides
 }

@@ -24,7 +24,7 @@ const (
 type Proof struct {
 	Backup string
 	Time   time.Time // when the drill began
-	JSON   []byte    // nil where it cannot be read, as without an identity: then Passed goes by what was signed
+	JSON   []byte    // nil if it cannot be read, as without an identity: then Passed depends on what was signed
 	Signer PublicKey // the key that signed it; "": none
 	// Doubt is why it counts for nothing: it is damaged (ErrDamaged), or not what was signed (ErrForged), or the repository's policy does not
 	// accept its signer. nil: it counts.
@@ -94,7 +94,7 @@ func (r *Repo) AddProof(ctx context.Context, p Proof) error {
 	return nil
 }
 
-// proofSigner reads the signature of a proof; nil where there is none.
+// proofSigner reads the signature of a proof; nil if there is none.
 func (r *Repo) proofSigner(ctx context.Context, id, at string) (*proofSignature, error) {
 	var s proofSignature
 	err := r.readPlain(ctx, proofPrefix+id+"/"+at+proofSigned, "its signature", 1<<16, &s)
@@ -193,7 +193,7 @@ func (r *Repo) proof(ctx context.Context, id, at string) (p Proof, err error) {
 	return p, nil
 }
 
-// ofBackup makes sure that a proof is one, and tells of no other backup.
+// ofBackup makes sure that a proof is one, and is about this backup.
 func ofBackup(proof []byte, id string) error {
 	var x struct {
 		Backup string `json:"backup"`

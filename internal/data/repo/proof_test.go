@@ -75,7 +75,7 @@ func packed(t *testing.T, r *Repo, text string) []byte {
 	return bytes.Clone(b)
 }
 
-// TestDamagedProof: a proof that cannot be read, or its signature, takes no other's proof away, and no backup that it may have proven.
+// TestDamagedProof: a proof that cannot be read, or its signature, removes no other's proof, and no backup that it may have proven.
 func TestDamagedProof(t *testing.T) {
 	mine := signer(t)
 	for _, signs := range []bool{true, false} {
@@ -209,7 +209,7 @@ func TestProofSigned(t *testing.T) {
 					t.Errorf("who only looks writes down %v, %v; want none", left, err)
 				}
 			}
-			// A proof that is not what was signed, where it can be read.
+			// A proof that is not what was signed, if it can be read.
 			put := slices.Collect(maps.Keys(files(t, dir)))
 			slices.Sort(put)
 			prove(own, a, time.Minute, "false")

@@ -17,13 +17,13 @@ import (
 
 // PruneOptions say what is removed.
 type PruneOptions struct {
-	Retention Retention      // empty: all backups stay, and only what none of them needs goes
+	Retention Retention      // empty: all backups stay, and only what none of them needs is removed
 	Zone      *time.Location // whose days count; nil: UTC
 	// Trusted are the keys whose backups may replace all others; those of another key replace only each other, and those that nobody
 	// signed only each other, whichever keys are trusted.
 	Trusted []PublicKey
 	// Remove names backups that go, instead of those that Retention leaves out. The newest that was proven and what others
-	// build on stay all the same.
+	// build on stay nevertheless.
 	Remove []string
 	DryRun bool // say what would happen
 	// Progress is called now and then with how many objects are removed.
@@ -166,7 +166,7 @@ func (p *pruner) steps() (plan change.Plan) {
 		change.Step{What: "remove interrupted uploads", Do: func(ctx context.Context) error { return p.leftovers(ctx, false) }})
 }
 
-// giveUp says that a backup that was killed is lost, and takes its note away. The word comes first, before manifests are read: see Finish.
+// giveUp says that a backup that was killed is lost, and removes its note. The mark comes first, before manifests are read: see Finish.
 func (p *pruner) giveUp(ctx context.Context, id string) error {
 	if err := p.r.putWord(ctx, lostKey(id), []byte("{}\n")); err != nil {
 		return err

@@ -208,7 +208,7 @@ func (r *Repo) takers(ctx context.Context, entries []Entry) (map[string]taker, e
 	return out, nil
 }
 
-// proof says by whose word a backup was restored.
+// proof says who vouches that a backup was restored.
 type proof int
 
 const (

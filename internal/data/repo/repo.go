@@ -25,11 +25,11 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Store is what a repository needs of the place it lies in. Keys are paths with slashes.
+// Store is what a repository needs from its place. Keys are paths with slashes.
 type Store interface {
 	// Put writes an object, whole or not at all, durable when it returns. What was there is replaced.
 	Put(ctx context.Context, key string, r io.Reader) error
-	// Create puts a small object where there is none, in one step: of several who do so one wins, the others get fs.ErrExist.
+	// Create puts a small object if there is none, atomically: of several that do so one wins, the others get fs.ErrExist.
 	Create(ctx context.Context, key string, r io.Reader) error
 	// Get reads an object; an error is fs.ErrNotExist when there is none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
@@ -37,7 +37,7 @@ type Store interface {
 	Size(ctx context.Context, key string) (int64, error)
 	// List returns the objects whose keys begin with prefix, in the order of their keys.
 	List(ctx context.Context, prefix string, f func(key string, size int64) error) error
-	// Delete removes an object; that there is none is no error.
+	// Delete removes an object; a missing one is no error.
 	Delete(ctx context.Context, key string) error
 }
 
@@ -45,7 +45,7 @@ type Store interface {
 var (
 	ErrNoRepository = errors.New("there is no backup repository")
 	ErrNoBackup     = fleet.WithRemedy(errors.New("there is no such backup"), "risso backup list shows those that are there")
-	// ErrHeadless says that a place holds what belongs to a repository, and not the file that says which.
+	// ErrHeadless says that a place holds what belongs to a repository, but not the file that says which.
 	ErrHeadless = errors.New("its " + configKey + " is lost; a new one would make everything there unreadable for good: " +
 		"put it back (every copy of the place has the same file), or use another place")
 )
@@ -55,7 +55,7 @@ type config struct {
 	Format  int       `json:"format"`
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
-	// Recipients are whom everything is encrypted to; empty: nothing is.
+	// Recipients are those everything is encrypted to; empty: nothing is.
 	Recipients []string `json:"recipients,omitempty"`
 	// Check is the SHA-256 of the file with an empty check.
 	Check string `json:"check"`
@@ -146,7 +146,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	return r, r.findNames(ctx, k, c.Recipients)
 }
 
-// CreateWith opens a repository, and makes one where there is none, encrypted when there are recipients.
+// CreateWith opens a repository, and makes one if there is none, encrypted when there are recipients.
 func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	r, err := OpenWith(ctx, s, k)
 	if !errors.Is(err, ErrNoRepository) {
@@ -177,7 +177,7 @@ func ignore(err, what error) error {
 	return err
 }
 
-// initialize writes the repository's own file last: until then there is none. Of several who do so at the same time one wins, and
+// initialize writes the repository's own file last: until then there is none. Of several that do so at the same time one wins, and
 // the others take what it made.
 func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	c := config{Format: Format, ID: randomHex(16), Created: time.Now().UTC().Truncate(time.Second), Recipients: k.Recipients}
@@ -189,7 +189,7 @@ func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	var names []byte
 	if r.cipher != nil {
 		names, err = r.makeNames(ctx)
-		if errors.Is(err, fs.ErrExist) { // somebody else was the first
+		if errors.Is(err, fs.ErrExist) { // somebody else was first
 			return OpenWith(ctx, s, k)
 		}
 		if err != nil {
@@ -371,7 +371,7 @@ func (r *Repo) ahead(ctx context.Context, now time.Time) (ids []string, err erro
 	return ids, err
 }
 
-// AheadNote says which whole backups are dated ahead of now, where one was taken for the newest; "" when there are none. A clock was
+// AheadNote says which whole backups are dated ahead of now, if one was taken for the newest; "" when there are none. A clock was
 // wrong when they were taken, or is wrong here.
 func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (string, error) {
 	ids, err := r.ahead(ctx, now)

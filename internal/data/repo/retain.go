@@ -13,8 +13,8 @@ import (
 // Retention says which backups stay. Counts are of periods that have a backup: Daily 7 keeps the last backup of each of the
 // last 7 days on which there was one, so that a server that is off for a month does not lose what it has.
 type Retention struct {
-	Last    int           // the newest so many
-	Within  time.Duration // all that are younger, counted from the newest; where nothing else is that young, also from the one before it
+	Last    int           // this many of the newest
+	Within  time.Duration // all that are younger, counted from the newest; if nothing else is that young, also from the one before it
 	Daily   int
 	Weekly  int // weeks begin on Monday (ISO 8601)
 	Monthly int
@@ -32,7 +32,7 @@ type Candidate struct {
 	Server string
 	Parent string // that it cannot be restored without; "" for none
 	Proven bool   // a drill restored it
-	// Unread says that whether a drill restored it cannot be read: it may be the newest that was proven, and makes none go that was.
+	// Unread says that it is unknown whether a drill restored it: it may be the newest proven one, and causes no proven one to be removed.
 	Unread bool
 	// Vouched says that a trusted key signed what the drill found. A proof without such a key never replaces one that has it.
 	Vouched bool
@@ -87,7 +87,7 @@ type Decision struct {
 }
 
 // Decide applies the rules; without any, only the following stays. Days, weeks, months and years are those of a time zone. Beyond the rules
-// stay: the newest backup of each group (where there are rules), the newest of each server that was proven, whatever a backup that stays
+// stay: the newest backup of each group (if there are rules), the newest of each server that was proven, whatever a backup that stays
 // builds on, and what is dated ahead of now: a clock was wrong, and such a backup decides nothing about others. Each is judged among those
 // that may replace it: see Candidate.Signer.
 func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) []Decision {

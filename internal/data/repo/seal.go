@@ -12,7 +12,7 @@ import (
 )
 
 // An object is a zstd frame, encrypted or not, followed by a skippable frame with the SHA-256 of all bytes before it (RFC 8878, 3.1.2): so any
-// changed bit is found, also one that makes no difference to the decoder, and zstd -d reads an object that is not encrypted all the same.
+// changed bit is found, also one that makes no difference to the decoder, and zstd -d still reads an object that is not encrypted.
 var sealHead = []byte{0x5D, 0x2A, 0x4D, 0x18, sha256.Size, 0, 0, 0}
 
 const sealSize = 8 + sha256.Size
@@ -109,7 +109,7 @@ func openObject(name string, rc io.ReadCloser, c *cipher) (*object, error) {
 	return &object{name: name, inner: u, zr: zr, rc: rc}, nil
 }
 
-// Read returns what was put into the object. Bytes that the decoder or the seal refuses are ErrDamaged; trouble on the way is not.
+// Read returns what was put into the object. Bytes that the decoder or the seal refuses are ErrDamaged; read errors are not.
 func (o *object) Read(b []byte) (int, error) {
 	n, err := o.zr.Read(b)
 	switch {

@@ -21,13 +21,13 @@ var (
 	// ErrForged says that a backup, or a mirrored log, is not what its taker signed.
 	ErrForged = fleet.WithRemedy(errors.New("it is not what was signed"),
 		"somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place")
-	// ErrUnsigned says that something is not signed: its taker did not, or somebody took the signature away.
+	// ErrUnsigned says that something is not signed: its taker did not, or somebody removed the signature.
 	ErrUnsigned = fleet.WithRemedy(errors.New("it is not signed, so it is unknown who made it"), TrustRemedy)
 	// ErrForeign says that something is signed by a key that is not trusted.
 	ErrForeign = fleet.WithRemedy(errors.New("it is signed by a key that is not trusted"), TrustRemedy)
 )
 
-// Untrusted reports whether an error is that nobody who is trusted has signed something: ErrUnsigned or ErrForeign.
+// Untrusted reports whether an error is that no trusted key has signed something: ErrUnsigned or ErrForeign.
 func Untrusted(err error) bool { return errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) }
 
 // TrustRemedy says how to read a backup whose taker is not trusted.
@@ -67,7 +67,7 @@ func signed(key ed25519.PrivateKey, message []byte) string {
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(key, message))
 }
 
-// check says whether the key signed a message: ErrDamaged where the signature, or the key, is none, ErrForged where it is one of something else.
+// check says whether the key signed a message: ErrDamaged if the signature, or the key, is none, ErrForged if it is one of something else.
 func (k PublicKey) check(message []byte, signature string) error {
 	key := k.bytes()
 	raw, err := base64.StdEncoding.DecodeString(signature)
@@ -163,7 +163,7 @@ func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	return m.Header, nil
 }
 
-// Strangers says which whole backups count for nothing, and why, by ID: those that the repository's policy does not reckon with, and those that
+// Strangers says which whole backups count for nothing, and why, by ID: those that the repository's policy does not count, and those that
 // are not what was signed. Without a policy there are none.
 func (r *Repo) Strangers(ctx context.Context, list []Entry) (map[string]string, error) {
 	out := map[string]string{}
@@ -193,7 +193,7 @@ func (r *Repo) Strangers(ctx context.Context, list []Entry) (map[string]string, 
 	return out, nil
 }
 
-// signed reads the signature of a backup and asks the policy; nil where there is none.
+// signed reads the signature of a backup and asks the policy; nil if there is none.
 func (r *Repo) signed(ctx context.Context, id string) (*signature, error) {
 	s, err := r.signature(ctx, id)
 	if err != nil {

@@ -309,7 +309,7 @@ func TestFirstUse(t *testing.T) {
 	}
 }
 
-// TestSigningKey: it is made once, for the account's eyes only, also by several processes at once.
+// TestSigningKey: it is made once, for the account's eyes only, also by several processes at the same time.
 func TestSigningKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "risso")
 	if _, err := SigningKey(dir, false); !errors.Is(err, os.ErrNotExist) {

@@ -415,7 +415,7 @@ func (v *verifier) progress(bytes int64) {
 	}
 }
 
-// missing tells what is needed and was not found.
+// missing reports what is needed and was not found.
 func (v *verifier) missing(ctx context.Context) error {
 	if len(v.needed) == 0 {
 		return nil
@@ -449,7 +449,7 @@ func (v *verifier) problem(kind ProblemKind, key, what string) {
 	v.res.Problems = append(v.res.Problems, Problem{Kind: kind, Key: key, What: what, Backups: []string{}})
 }
 
-// blame tells which backups each problem concerns.
+// blame says which backups each problem concerns.
 func (v *verifier) blame(ctx context.Context) error {
 	if len(v.bad) == 0 {
 		return nil

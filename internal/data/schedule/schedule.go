@@ -31,7 +31,7 @@ type Schedule struct {
 	months   uint16 // bit n: the nth month
 	weekdays uint8  // bit n: time.Weekday(n)
 	either   bool   // a day fits when the day of the month or that of the week does, as cron has it where both are given
-	each     int    // every so many days, counted from Monday, 5 January 1970; 0 and 1: every day
+	each     int    // every n days, counted from Monday, 5 January 1970; 0 and 1: every day
 }
 
 const (

@@ -190,7 +190,7 @@ func TestEdges(t *testing.T) {
 	if got := (Schedule{}).Next(time.Now()); !got.IsZero() {
 		t.Errorf("no schedule: got %v, want no time", got)
 	}
-	// 29 February on a Sunday comes 28 years later, or 40 where a century that is no leap year lies between.
+	// 29 February on a Sunday comes 28 years later, or 40 if there is a century that is no leap year in between.
 	if s, err := Parse("0 0 29 2 */7"); err != nil {
 		t.Error(err)
 	} else if got := s.Next(time.Date(2076, 3, 1, 0, 0, 0, 0, time.UTC)); got.Format("2006-01-02") != "2104-02-29" && got.IsZero() {

@@ -92,9 +92,9 @@ type Uncounted struct {
 type UncountedKind int
 
 const (
-	// Hollow is one that holds too little to protect anybody: see repo.Hollow.
+	// Hollow is one that holds too little to protect anything: see repo.Hollow.
 	Hollow UncountedKind = iota
-	// Part is one that was to hold only a part of its server. It is of interest only where there is no other.
+	// Part is a backup of only a part of its server. It matters only if there is no other.
 	Part
 	// Strange is one not signed by a trusted key: see repo.Repo.Strangers. No restore would read it.
 	Strange
@@ -102,7 +102,7 @@ const (
 	Broken
 )
 
-// Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
+// Judge says how a server is protected; a want of nil: nothing is configured for it, and only what exists counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
 	if want == nil && f.LastBackup == nil && f.Source != "" {
@@ -229,7 +229,7 @@ func (r *round) fresh() {
 func (r *round) uncounted() {
 	const words = "the newest backup, %s, does not count: %s"
 	switch u := r.want.Newest; {
-	case u.ID == "" || u.Kind == Part: // fresh tells of that
+	case u.ID == "" || u.Kind == Part: // fresh reports that
 	case u.Kind == Strange:
 		r.add("strange", fleet.SeverityWarning, time.Time{}, words, u.ID, u.Why)
 	case u.Kind == Broken:
@@ -261,7 +261,7 @@ func (r *round) dueAfter(began, otherwise time.Time) time.Time {
 func zero(s schedule.Schedule) bool { return s.String() == "" }
 
 // overdue says when something that was last done at a time is late, and when it is lost: late a second time. A plan lets it
-// come later than it says by a quarter of the time between two, at least 15 minutes and at most 4 hours, for it takes time.
+// come later than it says by a quarter of the time between two, at least 15 minutes and at most 4 hours, because it takes time.
 func overdue(plan schedule.Schedule, last time.Time, limits Limits, otherwise time.Duration) (late, lost time.Time) {
 	if zero(plan) {
 		late, lost = last.Add(otherwise), last.Add(2*otherwise)
@@ -444,7 +444,7 @@ func orNothing(s, otherwise string) string {
 
 // verdict sums up.
 func (r *round) verdict() Verdict {
-	// Of two that are as bad a backup that failed stands first: it says why.
+	// Of two that are as bad a failed backup comes first: it says why.
 	slices.SortStableFunc(r.found, func(a, b fleet.Finding) int {
 		first := func(f fleet.Finding) int {
 			if f.ID == failedBackup {
@@ -500,7 +500,7 @@ func (r *round) since(t time.Time) string {
 	return strings.TrimPrefix(strings.TrimPrefix(r.clock(t), "at "), "on ")
 }
 
-// ago writes how old something is; what lies a moment ahead is of now.
+// ago writes how old something is; what is a moment ahead counts as now.
 func ago(d time.Duration) string { return digits.Age(max(0, d.Seconds())) }
 
 // Changes returns the events of what is found now and was not before: an overdue backup, a mirror that is behind. What

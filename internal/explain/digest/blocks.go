@@ -107,7 +107,7 @@ func (r *blocks) next(buf []byte) (block, []byte, error) {
 	}
 }
 
-// long makes a block of the beginning of an event that is over the limit, and passes over its rest.
+// long makes a block of the beginning of an event that is over the limit, and skips its rest.
 func (r *blocks) long(b block, buf []byte, n int) (block, []byte, error) {
 	b.data = buf[:statementLimit]
 	piece := make([]byte, n-statementLimit+256<<10)
@@ -200,7 +200,7 @@ func lastWhole(b []byte) int {
 }
 
 // nextHeader returns where the next event starts in the rest of a statement, or -1: after a line ended by ";", or where nothing but a
-// whole header tells.
+// whole header shows it.
 func nextHeader(b []byte) int {
 	end := nextEvent(b, 0, false)
 	nl := bytes.IndexByte(b, '\n')

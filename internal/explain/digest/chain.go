@@ -38,7 +38,7 @@ func (c *chain) wait(block int64) (lineContext, bool) {
 	return c.cur.clone(), c.next == block
 }
 
-// publish tells what was current at the end of a block, as far as the block says.
+// publish says what was current at the end of a block, as far as the block says.
 func (c *chain) publish(block int64, l lineContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

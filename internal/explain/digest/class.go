@@ -127,7 +127,7 @@ func (w *worker) sampleLimit(old *sample, n int) int {
 	return n
 }
 
-// histBucket is the power of ten that a number of micros is in, as far as the histogram tells them apart: 0 is
+// histBucket is the power of ten that a number of micros is in, as far as the histogram distinguishes them: 0 is
 // under 10, 7 is 10 seconds and more. 1233/4096 is log10(2), about.
 func histBucket(v uint64) int {
 	i := bits.Len64(min(v, 10_000_000)) * 1233 >> 12

@@ -36,7 +36,7 @@ func key(dim, id uint32) uint64 { return uint64(dim<<dimShift|id) + 1 }
 
 func place(k uint64, mask uint64) uint64 { return (k * 0x9E3779B97F4A7C15) >> 40 & mask }
 
-// bump adds 1 to a counter that is in a page and over 0; it tells whether there is such a one.
+// bump adds 1 to a counter that is in a page and over 0; it reports whether there is one.
 func (c *counts) bump(dim, id uint32) bool {
 	if int(dim) >= len(c.pages) {
 		return false
@@ -52,7 +52,7 @@ func (c *counts) bump(dim, id uint32) bool {
 	return false
 }
 
-// add adds n and tells whether the key is new.
+// add adds n and reports whether the key is new.
 func (c *counts) add(dim, id uint32, n uint64) bool {
 	if c.pages == nil {
 		return c.addSlot(dim, id, n)

@@ -148,7 +148,7 @@ func onlyDigits(b []byte) bool {
 	return len(b) > 0
 }
 
-// isGeneral tells the line of a general log that has a time, and whether it is one of the loose forms.
+// isGeneral recognizes the line of a general log that has a time, and whether it is one of the loose forms.
 func isGeneral(line []byte) (loose, ok bool) {
 	if _, ok := parseGeneralLine(line, false); ok {
 		return false, true
@@ -202,7 +202,7 @@ func (g *general) next() error {
 			return err
 		}
 		if loose, ok := isGeneral(g.line); !g.known && ok {
-			g.loose, g.known = loose, true // the first event tells the form of all
+			g.loose, g.known = loose, true // the first event shows the form of all
 		}
 		if _, ok := parseGeneralLine(g.line, g.loose); ok {
 			g.have = true

@@ -57,7 +57,7 @@ func (w *worker) joined(all []*class) []*class {
 	return out
 }
 
-// ptIDs are what pt-query-digest calls the classes, each once; a class without a sample has none.
+// ptIDs are pt-query-digest's IDs of the classes, each once; a class without a sample has none.
 func ptIDs(list []*class) []string {
 	var ids []string
 	for _, c := range list {
@@ -74,7 +74,7 @@ func ptIDs(list []*class) []string {
 // ownMark begins the comment in each statement that Risso sends, after its first words.
 var ownMark = []byte("/* risso")
 
-// IsOwn tells a statement that Risso sent: it has "/* risso: why */" after its first words.
+// IsOwn recognizes a statement that Risso sent: it has "/* risso: why */" after its first words.
 func IsOwn(query []byte) bool {
 	i := bytes.IndexByte(query[:min(len(query), 32)], '/')
 	if i < 0 || !bytes.HasPrefix(query[i:], ownMark) || len(query) == i+len(ownMark) {

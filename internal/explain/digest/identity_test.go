@@ -85,7 +85,7 @@ func checkJoined(t *testing.T, c *Class, calls int64) {
 	}
 }
 
-// What is over the bytes that are kept of a fingerprint still tells classes apart, and names them.
+// What is over the bytes that are kept of a fingerprint still distinguishes classes, and names them.
 func TestNameOfLongFingerprint(t *testing.T) {
 	var b bytes.Buffer
 	column := func(n int) string {

@@ -50,7 +50,7 @@ var losses = []string{skipInside, skipHeadOnly, skipMixed, skipTimeless, skipNoT
 var unmade = []string{skipInside, skipHeadOnly, skipMixed}
 
 // Lost says in a sentence what of the sources is missing in the profile though it should be there; empty: nothing. Every
-// line "# Query_time: " of a slow log is held against the events that were made.
+// line "# Query_time: " of a slow log is compared with the events that were made.
 func (p *Profile) Lost() string {
 	parts := lost(p.Skipped, p.Calls)
 	for _, s := range p.Sources {
@@ -86,7 +86,7 @@ func lost(skipped map[string]int64, events int64) (parts []string) {
 			parts = append(parts, fmt.Sprintf("%d %s", n, why))
 		}
 	}
-	// Where no statement has an end, a tool took them away, and the last is no worse than the others.
+	// If no statement has an end, a tool removed them, and the last is no worse than the others.
 	if n := skipped[skipTailText]; n > 0 && (events < 2 || n+skipped[skipCutOff] < events) {
 		parts = append(parts, fmt.Sprintf("%d %s", n, skipTailText))
 	}

@@ -256,7 +256,7 @@ func (r *run) describe(out *Class, c *class) {
 	for i := range c.samples {
 		s := &c.samples[i]
 		if i == 0 {
-			head := s.query[:min(len(s.query), keepText)] // of a long statement its beginning tells enough
+			head := s.query[:min(len(s.query), keepText)] // the beginning of a long statement is enough
 			out.Tables = sqltext.Tables(head)
 			if r.group == groupFingerprint {
 				out.Verb = sqltext.Verb(head)

@@ -109,7 +109,7 @@ func TestSampleBytes(t *testing.T) {
 	}
 }
 
-// Whole samples have a bound of their own: they neither fill the memory nor push classes out.
+// Whole samples have their own bound: they neither fill the memory nor push classes out.
 func TestSampleBytesBound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: a log of 60 MB, which one goroutine reads")

@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// ptClass is what pt-query-digest says of a class.
+// ptClass is what pt-query-digest says about a class.
 type ptClass struct {
 	calls     int64
 	sum       float64
@@ -167,7 +167,7 @@ func TestLikePt(t *testing.T) {
 	}
 }
 
-// settings switch on all that each server can tell.
+// settings switch on all that each server can log.
 var settings = map[string][]string{
 	"mariadb":   {"log_slow_verbosity=full", "log_slow_admin_statements=ON"},
 	"mysql-9.7": {"log_slow_extra=ON", "log_slow_admin_statements=ON"},

@@ -409,7 +409,7 @@ func (w *worker) offer(e *Event, offset int64) {
 		ev.attrs = pushed(ev.attrs, &n.refs[a.Kind], num)
 	}
 	ev.block = w.texts
-	if ev.time == 0 { // nothing will tell it later
+	if ev.time == 0 { // nothing will report it later
 		w.timeless(ev)
 		return
 	}

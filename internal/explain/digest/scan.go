@@ -58,7 +58,7 @@ func (s *Scanner) Offset() int64 { return s.used }
 // Server is what the newest of the server's banners in the log says; empty if there was none.
 func (s *Scanner) Server() string { return s.w.server }
 
-// Skipped tells what was not understood so far: why → how many.
+// Skipped returns what was not understood so far: why → how many.
 func (s *Scanner) Skipped() map[string]int64 { return maps.Clone(s.w.skipped) }
 
 // Next yields each event of the next part of the log, some hundred KiB at most, unless one event is larger; of an event

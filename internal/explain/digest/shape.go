@@ -116,7 +116,7 @@ func (p *slowParser) follow(b []byte, i int, ev *raw) int {
 		}
 		if ok && b[at+n] <= ' ' {
 			i = at + n
-		} else if v, n, ok = parseMicros(b, at); ok && v < maxMicros { // attrLine tells what cannot be
+		} else if v, n, ok = parseMicros(b, at); ok && v < maxMicros { // attrLine says what cannot be
 			i = n
 		} else {
 			break

@@ -41,7 +41,7 @@ type rawAttr struct {
 	attrRef
 }
 
-// attrRef tells where an attribute is counted.
+// attrRef says where an attribute is counted.
 type attrRef struct {
 	slot   int16
 	kind   AttrKind
@@ -88,7 +88,7 @@ const (
 // Statements are written as they came, so nothing in the text marks their end for sure. An event is held to
 // begin at a line of a header (isHead) after a line that ends in ";". This looks only at
 // the two lines, so every worker sees the same events wherever its block begins. Two more beginnings are
-// known inside of what lies between: after a server's banner (the statement before it may be cut off), and at
+// known in between: after a server's banner (the statement before it may be cut off), and at
 // whole headers (lines of which one has Query_time) after a statement that lost its end.
 // The limit: a statement that holds such lines itself is taken apart there, which openQuote finds out. Each line
 // "# Query_time: " is compared with the events, so that what is lost is reported (lost.go).
@@ -314,7 +314,7 @@ func brokenAt(text []byte, nl int) int {
 	}
 }
 
-// isBannerLine tells the second and third line of what a server writes when it opens the log.
+// isBannerLine recognizes the second and third line of what a server writes when it opens the log.
 func isBannerLine(b []byte) bool {
 	if bytes.HasPrefix(b, []byte("Tcp port: ")) || bytes.HasPrefix(b, []byte("TCP Port: ")) {
 		return true
@@ -363,7 +363,7 @@ func wholeHeader(b []byte) bool {
 }
 
 // junk steps over what is no event at i: a banner, or bytes that belong to nothing. It returns the next line
-// start where a header may begin. What is passed over is counted as where says.
+// start where a header may begin. What is skipped is counted as where says.
 func (p *slowParser) junk(b []byte, i int, where string) int {
 	first := true
 	for i < len(b) {
@@ -394,7 +394,7 @@ func (p *slowParser) junk(b []byte, i int, where string) int {
 	return i
 }
 
-// finish checks the event and gives it on. last says that the log ends with it.
+// finish checks the event and passes it on. last says that the log ends with it.
 func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
 	if last && !ev.stamped && headerRest(ev.query, ev.torn) {
 		ev.query, ev.ended = nil, false

@@ -55,7 +55,7 @@ func Reader(name string, r io.Reader) Source {
 	return Source{Name: name, Open: func(ctx context.Context) (io.ReadCloser, error) { return newPatient(ctx, r), nil }}
 }
 
-// FormatOf tells what kind of log begins with head (some KiB are enough): one of the formats above, or empty when it looks
+// FormatOf says what kind of log begins with head (some KiB are enough): one of the formats above, or empty when it looks
 // like none.
 func FormatOf(head []byte) string {
 	switch {

@@ -21,7 +21,7 @@ const (
 	generalColumns = 6
 )
 
-// tableOf tells whether a text begins as one of the tables: FormatSlowTable, FormatGeneralTable or empty.
+// tableOf reports whether a text begins as one of the tables: FormatSlowTable, FormatGeneralTable or empty.
 func tableOf(head []byte) string {
 	t := &tableReader{r: bufio.NewReaderSize(bytes.NewReader(head), len(head)+16)}
 	t.day.zone = time.UTC
@@ -61,7 +61,7 @@ func newTable(r *bufio.Reader, format string, zone *time.Location, read func(int
 	return t
 }
 
-// formatOfRow tells which table a row is of.
+// formatOfRow says which table a row is of.
 func (t *tableReader) formatOfRow() string {
 	if len(t.fields) < generalColumns {
 		return ""

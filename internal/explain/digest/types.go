@@ -16,9 +16,9 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// Event is one statement as a source tells it. Its slices are valid until the next event.
+// Event is one statement as a source describes it. Its slices are valid until the next event.
 type Event struct {
-	// Time is when the statement ended or, if the source tells only that, when it started, in
+	// Time is when the statement ended or, if the source has only that, when it started, in
 	// microseconds since 1970 UTC; 0: unknown.
 	Time int64
 	// Query is the text without the closing semicolon.
@@ -69,7 +69,7 @@ func (e *Event) Attr(name string) (Attr, bool) {
 	return Attr{}, false
 }
 
-// Filter says which events count. It may be called by several goroutines at once, and must not keep the event.
+// Filter says which events count. It may be called by several goroutines concurrently, and must not keep the event.
 type Filter interface{ Keep(*Event) bool }
 
 // Options say what of the sources makes the profile, and how it is ordered.
@@ -93,7 +93,7 @@ type Options struct {
 	// Samples is how many of the slowest statements a class keeps. Default 1; negative: none.
 	Samples int
 	// SampleBytes is how many bytes of a sample are kept; 0: 16 KiB; negative: all that is read of a statement, which is
-	// 8 MiB. When samples take 24 MiB in all, no more than 16 KiB of each are kept. Sample.Cut tells what is left out.
+	// 8 MiB. When samples take 24 MiB in all, no more than 16 KiB of each are kept. Sample.Cut says what is left out.
 	SampleBytes int
 	// Redact replaces literals in samples by ?. What sets a password is always cut.
 	Redact bool
@@ -112,7 +112,7 @@ type Options struct {
 	Location *time.Location
 	// Follow goes on reading at the end of a file, also when it is rotated or cut, until the context ends.
 	Follow bool
-	// FromEnd, with Follow: what files hold already is passed over.
+	// FromEnd, with Follow: what files hold already is skipped.
 	FromEnd bool
 	// Every and Each, with Follow: Each is called about Every so often with the profile of what came since
 	// the last call. Run then returns what came after the last call.
@@ -143,9 +143,9 @@ type Stream interface {
 	// Next fills in the next event; io.EOF after the last. The event's slices stay valid until the next
 	// call. Next resets all fields that it does not set.
 	Next(e *Event) error
-	// Info tells, after the last event, what was read: format, server, bytes. Events may stay 0.
+	// Info returns, after the last event, what was read: format, server, bytes. Events may stay 0.
 	Info() SourceInfo
-	// Skipped tells, after the last event, what was left out: why → how many. nil: nothing.
+	// Skipped returns, after the last event, what was left out: why → how many. nil: nothing.
 	Skipped() map[string]int64
 	Close() error
 }
@@ -172,7 +172,7 @@ type Profile struct {
 	Other   *Class `json:"other,omitempty"`
 	GroupBy string `json:"group_by"`
 	OrderBy string `json:"order_by"`
-	// Skipped tells what was not understood or left out: why → how many.
+	// Skipped says what was not understood or left out: why → how many.
 	Skipped map[string]int64 `json:"skipped,omitempty"`
 	// Folded is how many classes lost figures to Other because there were too many for memory; FoldedTime
 	// is the most Query_time, in seconds, that may be missing from one class. 0: all figures are exact.
@@ -255,12 +255,12 @@ type Class struct {
 	// ID is the one name of the statement, whatever it was read from: sqltext.ClassID of the plain form of the
 	// fingerprint, 32 upper-case hex digits. Of another GroupBy it is ClassID of the group.
 	ID string `json:"id"`
-	// PtID is what pt-query-digest 3.7.1 calls the class, by its slowest sample; empty without a sample, and unless
+	// PtID is pt-query-digest 3.7.1's ID of the class, by its slowest sample; empty without a sample, and unless
 	// grouped by fingerprint. Where statements of one plain form are spelled in several ways, which are classes of
 	// their own there, PtIDs are the IDs of all of them, and PtID is that of the spelling that took the most time.
 	PtID  string   `json:"pt_id,omitempty"`
 	PtIDs []string `json:"pt_ids,omitempty"`
-	// Digests are the server's own DIGEST of the class, where that was read.
+	// Digests are the server's own DIGEST of the class, if that was read.
 	Digests []string `json:"digests,omitempty"`
 	// Group is the value of GroupBy: the fingerprint, or a user's name.
 	Group string `json:"group"`

@@ -2,7 +2,7 @@ package digest
 
 import "bytes"
 
-// isWarning tells the lines that MariaDB writes with log_slow_verbosity=warnings: "# Warnings", and then one for each, such as
+// isWarning recognizes the lines that MariaDB writes with log_slow_verbosity=warnings: "# Warnings", and then one for each, such as
 // "# Warning 1062 Duplicate entry" or "# Note 1050 Table exists".
 func isWarning(b []byte, i int) bool {
 	line := b[i:lineEnd(b, i)]

@@ -27,7 +27,7 @@ type whoSet struct {
 }
 
 // whoHash is the hash of what is at b[i:] up to the second "]", which is the end of what is remembered of a line
-// unless the user's name has brackets; 0: there is none, or none that is sure to be in b. It looks at eight bytes at once.
+// unless the user's name has brackets; 0: there is none, or none that is sure to be in b. It examines eight bytes at a time.
 func whoHash(b []byte, i int) (h uint64) {
 	const shut = ']' * 0x0101010101010101
 	last := min(len(b)-8, i+maxWho)

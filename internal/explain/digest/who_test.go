@@ -21,7 +21,7 @@ func TestWho(t *testing.T) {
 	for _, line := range lines {
 		b := []byte(line + "  Id: 8\n# Query_time: 2\n")
 		e := p.who(b, 0)
-		if line == "x[]" { // has no second ]: nothing tells where it ends
+		if line == "x[]" { // has no second ]: nothing shows where it ends
 			if e != nil {
 				t.Errorf("%q is remembered as %q, want e nil", line, e.text)
 			}

@@ -82,7 +82,7 @@ func newWorker(p *plan) *worker {
 	return w
 }
 
-// serverName is what a log's first line says of the server.
+// serverName is what a log's first line says about the server.
 func serverName(line []byte) string {
 	s := strings.TrimRight(string(line), "\r\n")
 	return strings.TrimSuffix(strings.TrimSuffix(s, " started with:"), ".")
@@ -158,7 +158,7 @@ func (w *worker) forget() {
 	w.byNumber, w.prints = nil, 0
 }
 
-// groupOf is what the event's class is called.
+// groupOf is the name of the event's class.
 func (w *worker) groupOf(ev *raw) ([]byte, bool) {
 	switch w.group {
 	case groupDB:
@@ -350,7 +350,7 @@ func (w *worker) valueID(c *class, dim, id uint32, n uint64) {
 	}
 }
 
-// tally adds to a counter of the class, and to the memory that takes; it tells whether the counter is new.
+// tally adds to a counter of the class, and to the memory that takes; it reports whether the counter is new.
 func (w *worker) tally(c *class, dim, id uint32, n uint64) bool {
 	before := c.counts.bytes()
 	isNew := c.counts.add(dim, id, n)

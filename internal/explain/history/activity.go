@@ -31,7 +31,7 @@ const (
 	maxClasses      = 20000
 	activityTimeout = 5 * time.Second
 	readerLife      = 10 * time.Minute // then the server is asked again what it offers
-	otherValue      = "(other)"        // stands for the users, hosts and schemas beyond maxFound
+	otherValue      = "(other)"        // replaces the users, hosts and schemas beyond maxFound
 )
 
 // sampler looks each second which sessions run a statement, and adds up by minute what they were found doing. It has its own
@@ -304,7 +304,7 @@ func (s *sampler) store(ctx context.Context) error {
 	return nil
 }
 
-// bounded returns the heaviest rows, at most so many; what is beyond is added up by class and wait, and beyond twice as many by
+// bounded returns the heaviest rows, up to a limit; what is beyond is added up by class and wait, and beyond twice as many by
 // wait alone, so that no second is lost.
 func bounded(found map[events.Activity]*events.Activity, most int) []events.Activity {
 	rows := make([]events.Activity, 0, len(found))

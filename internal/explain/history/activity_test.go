@@ -205,7 +205,7 @@ func TestPreparedPlan(t *testing.T) {
 		if origin != "" && note != "" {
 			t.Errorf("note %q", note)
 		}
-		// Before MySQL 9, servers count no executions over the binary protocol by class; the statement is found all the same.
+		// Before MySQL 9, servers count no executions over the binary protocol by class; the statement is still found.
 		if c := s.top()[classOf(crossJoin)]; kind == "mysql-9.7" && c.Calls == 0 || c.Calls == 0 && secondsOf(a.Waits, "running") < 2 {
 			for _, c := range s.top() {
 				t.Logf("%s %d %s", c.ID, c.Calls, c.Fingerprint)

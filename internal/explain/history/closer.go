@@ -55,7 +55,7 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 		if when == 0 {
 			when = at
 		}
-		if !s.Cut && !c.named[k.class] { // only a statement tells what pt-query-digest calls its class
+		if !s.Cut && !c.named[k.class] { // pt-query-digest's ID of a class needs a statement
 			c.named[k.class] = true
 			named = append(named, events.Class{Instance: c.instance.ID, ID: k.class, Digest: s.Digest, PtID: sqltext.PtID(s.Text), FirstSeen: at, LastSeen: at})
 		}
@@ -70,7 +70,7 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 	return c.takePlans(ctx, at, best)
 }
 
-// better reports whether a sample tells more than another one: whole before cut, with a user before without, slower before faster.
+// better reports whether a sample is better than another one: whole before cut, with a user before without, slower before faster.
 func better(a, b read.StatementSample) bool {
 	if a.Cut != b.Cut {
 		return !a.Cut

@@ -97,7 +97,7 @@ type histogram struct {
 	calls map[int]int64
 }
 
-// What latencies keeps: histograms of so many digests, and for so many seconds. A digest that was not among the heaviest for
+// What latencies keeps: histograms of this many digests, and for this many seconds. A digest that was not among the heaviest for
 // longer starts over: its calls of long ago are not those of this minute.
 const (
 	maxHistograms = 200

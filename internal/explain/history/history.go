@@ -1,6 +1,6 @@
 // Package history records the cost of classes of statements on a server, minute by minute, with samples and plans.
 //
-// It reads performance_schema's table of digests once a minute, on a connection of its own, so that the reading of every
+// It reads performance_schema's table of digests once a minute, on a separate connection, so that the reading of every
 // second is never delayed, and stores the differences.
 package history
 
@@ -504,7 +504,7 @@ func (c *Collector) note(ctx context.Context, found []events.Class, forget func(
 	return nil
 }
 
-// full tells when the server's table of digests has no more room.
+// full reports when the server's table of digests has no more room.
 func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
 	i := slices.IndexFunc(list, func(d cost) bool { return d.id == "" })
 	if i < 0 {

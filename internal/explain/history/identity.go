@@ -34,7 +34,7 @@ const maxTablesText = 1000
 
 // of names the class of a digest's text.
 func (i *identifier) of(digestText string) identity {
-	// MySQL 9 tells the executions of prepared statements by a word before their text: the same class as without.
+	// MySQL 9 marks the executions of prepared statements by a word before their text: the same class as without.
 	digestText = prepared.CutExecute(digestText)
 	i.buf = sqltext.AppendDigestText(i.buf[:0], []byte(digestText))
 	fp := string(i.buf)

@@ -79,7 +79,7 @@ var everybodys = map[string]bool{"COMMIT": true, "ROLLBACK": true, "USE": true, 
 func (c *Collector) marked(ctx context.Context) map[string]bool {
 	ids := map[string]bool{}
 	if read.KeepsSamples(c.conn.Server) {
-		return ids // they tell, and of all statements
+		return ids // they have, and of all statements
 	}
 	c.optional(ctx, c.readAt, optionalMarks, func(ctx context.Context) error {
 		return read.MarkedDigests(ctx, c.conn, func(id string) error { ids[id] = true; return nil })

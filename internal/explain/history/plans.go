@@ -17,7 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// What taking plans may cost a server: so many in a minute, each of so long at most, and none again for so long after one
+// What taking plans may cost a server: a number per minute, each with a time limit, and a pause after one
 // that failed.
 const (
 	plansPerMinute = 5
@@ -87,7 +87,7 @@ func (c *Collector) takePlan(ctx context.Context, at int64, k sampleKey, s read.
 	return c.keepPlan(ctx, at, k, id, "explain", text, string(c.names.f.Append(nil, []byte(s.Text))))
 }
 
-// keepPlan stores a plan, and tells when it is another one than before.
+// keepPlan stores a plan, and reports when it differs from the one before.
 func (c *Collector) keepPlan(ctx context.Context, at int64, k sampleKey, id, origin, text, fingerprint string) error {
 	if c.Redact {
 		text = redactPlan(text)
@@ -100,7 +100,7 @@ func (c *Collector) keepPlan(ctx context.Context, at int64, k sampleKey, id, ori
 	return nil
 }
 
-// flipped tells that the plan of a class is another one.
+// flipped reports that the plan of a class has changed.
 func (c *Collector) flipped(at int64, class string, flip events.Flip, fingerprint string) {
 	c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventPlan, Severity: fleet.SeverityInfo, Subject: class, Old: flip.Old, New: flip.New,
 		Text: "the plan of a class of statements changed: " + shorten(fingerprint)})

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// follower follows executions of prepared statements, where the server's table of digests leaves them out.
+// follower follows executions of prepared statements, if the server's table of digests leaves them out.
 type follower struct {
 	prepared.Counters
 	classes map[string]*known // by text

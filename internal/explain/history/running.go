@@ -119,7 +119,7 @@ func (s *sampler) catch(ctx context.Context, at int64, list []read.Session) erro
 // explainable are the statements of which a server tells a plan while they run.
 var explainable = map[string]bool{"SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true}
 
-// take takes one plan. MariaDB tells it of the running statement; MySQL refuses that for prepared ones ("Obtaining Execution Plan
+// take takes one plan. MariaDB shows it for the running statement; MySQL refuses that for prepared ones ("Obtaining Execution Plan
 // Information for a Named Connection", error 3012), but from 8.0 on shows their text with the values in it (seen with the
 // binary log on), and that can be explained. That a server refuses is no error.
 func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, f *read.Session) error {

@@ -283,7 +283,7 @@ func TestSlowLogFlip(t *testing.T) {
 	}
 }
 
-// TestSlowLogChoice takes performance_schema where it counts and the slow log where it does not, and says what keeps both.
+// TestSlowLogChoice takes performance_schema if it counts and the slow log if it does not, and says what keeps both.
 func TestSlowLogChoice(t *testing.T) {
 	s := newSlowScene(t, "mariadb")
 	s.log.leave()
@@ -481,7 +481,7 @@ func TestSlowLogMinutes(t *testing.T) {
 	if got, total := f.minutes(); total != 28 {
 		t.Errorf("after the clock jumped back: calls by minute %v, %d in all; want 28", got, total)
 	}
-	// Two days of sleep: what is older than a day is passed over, and said.
+	// Two days of sleep: what is older than a day is skipped, and that is reported.
 	f.s.leave()
 	event(time.Hour, 2)
 	event(47*time.Hour, 2)
@@ -505,7 +505,7 @@ func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	rotate := func() {
 		must(t, os.Rename(f.path+".1", f.path+".2"))
 		must(t, os.Rename(f.path, f.path+".1"))
-		time.Sleep(20 * time.Millisecond) // times of files tell the order
+		time.Sleep(20 * time.Millisecond) // times of files show the order
 		f.write("mysqld, Version: 5.7.44-log (MySQL). started with:\n" + fmt.Sprintf("# Time: %s\n# User@Host: b[b] @ h []\n# Query_time: 1 Lock_time: 0\nSELECT %d, 2;\n", f.now.UTC().Format(time.RFC3339Nano), f.now.Nanosecond()))
 	}
 	must(t, os.WriteFile(f.path+".1", []byte(slowEvent(begin.Add(-time.Hour), "old")), 0o600))

@@ -33,7 +33,7 @@ type logPlace struct {
 }
 
 const (
-	headBytes = 1024      // of a log tell which one it is
+	headBytes = 1024      // of a log identify it
 	lookBack  = 256 << 10 // how much of a log is read to know its current database
 	mostFiles = 5000      // in a folder that are looked at
 )
@@ -339,7 +339,7 @@ func sameHead(a, b *os.File) bool {
 
 var bannerSocket = pattern.Lazy(`(?m)^T(?:cp|CP) (?:port|Port): \d+ +(?:Unix|Named) (?:socket|Pipe): (.*?)\r?$`)
 
-// isLogOf says whether the log at path is that of the server with this socket, as far as its banners tell: a server writes one
+// isLogOf reports whether the log at path is that of the server with this socket, as far as its banners tell: a server writes one
 // when it opens the log. A log without a banner was cut.
 func isLogOf(path, socket string) error {
 	f, err := os.Open(path)

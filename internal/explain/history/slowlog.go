@@ -21,11 +21,11 @@ import (
 const (
 	slowPause    = time.Second            // between two looks at a log that has nothing new
 	slowTurn     = 200 * time.Millisecond // reading at a stretch
-	slowShare    = 3                      // rest so many times as long as was read: a quarter of a core at most
+	slowShare    = 3                      // rest this many times as long as was read: a quarter of a core at most
 	slowAsk      = time.Minute            // between two questions to the server
 	slowLate     = 3                      // seconds after its end until a minute is closed: statements that just ended are still written
 	slowAhead    = 5                      // seconds that a time may be ahead of ours
-	slowOldest   = 24 * 3600              // seconds: what ran earlier while Risso was down is passed over
+	slowOldest   = 24 * 3600              // seconds: what ran earlier while Risso was down is skipped
 	slowJump     = 120                    // seconds that our clock may jump back before minutes start over
 	slowPlans    = 50                     // plans of explain lines that are looked at in a minute
 	planRecent   = 300                    // seconds: plans are asked for what ran this recently
@@ -35,7 +35,7 @@ const (
 // SlowLog follows one server by its slow log, which it reads as a file of this machine.
 //
 // Each event counts once: where reading goes on is written down together with what was read and not stored yet, so
-// that a Risso that is stopped or killed goes on where it was. A minute is that in which a statement ended; what the log tells
+// that a Risso that is stopped or killed goes on where it was. A minute is that in which a statement ended; what the log has
 // late, or with a time that cannot be, belongs to the minute that is open.
 type SlowLog struct {
 	c      *Collector // the connection, the status, samples and plans
@@ -56,7 +56,7 @@ type SlowLog struct {
 	lost       string     // what could not be read, and why
 	lostUntil  time.Time
 	lostRemedy string // what would have kept it
-	old        int64  // events that were passed over because they are too old
+	old        int64  // events that were skipped because they are too old
 	worked     time.Duration
 
 	slowOpen
@@ -222,7 +222,7 @@ func (s *SlowLog) askServer(ctx context.Context) error {
 	}
 	s.allowed = true
 	if off != nil {
-		return off // what is in the file is read all the same, and what comes once the log is on
+		return off // what is in the file is still read, and what comes once the log is on
 	}
 	size := s.file.Offset + s.file.behind()
 	s.idleFile = before.File == log.File && log.Written-s.grown[1] > 10 && size == s.grown[0] && s.log.RateLimit <= 1
@@ -598,7 +598,7 @@ func (s *SlowLog) logPlans(ctx context.Context, list []slowTaken) error {
 	return nil
 }
 
-// notes says what the log does not tell.
+// notes says what the log does not have.
 func (s *SlowLog) notes() []fleet.Trouble {
 	list := []fleet.Trouble{}
 	if s.log.Seconds > 0 {

@@ -89,7 +89,7 @@ func (m *slowMinute) add(ev *digest.Event, at, time int64) {
 	}
 }
 
-// isOwnText tells Risso's own statements by their mark. They stay out of the slow log by themselves, unless a server counts
+// isOwnText recognizes Risso's own statements by their mark. They stay out of the slow log by themselves, unless a server counts
 // otherwise than its manual says.
 func isOwnText(q []byte) bool {
 	q = q[:min(len(q), 300)]

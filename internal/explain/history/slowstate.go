@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
-// slowState is what is written down of a slow log: each event before Place is stored, or in Waiting, or in Open.
+// slowState is what is stored about a slow log: each event before Place is stored, or in Waiting, or in Open.
 type slowState struct {
 	Version int             `json:"version"`
 	Place   logPlace        `json:"place"`

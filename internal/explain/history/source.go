@@ -17,7 +17,7 @@ type Mode string
 
 // The modes.
 const (
-	Auto              Mode = "auto"               // performance_schema where it counts, else the slow log
+	Auto              Mode = "auto"               // performance_schema if it counts, else the slow log
 	PerformanceSchema Mode = "performance_schema" // that only
 	SlowLogFile       Mode = "slow-log"           // that only
 	Off               Mode = "off"                // none
@@ -26,7 +26,7 @@ const (
 // Modes are all modes, in the order in which they are shown.
 func Modes() []Mode { return []Mode{Auto, PerformanceSchema, SlowLogFile, Off} }
 
-// Either is performance_schema or, where that does not count statements, the slow log.
+// Either is performance_schema or, if that does not count statements, the slow log.
 type Either struct {
 	counters *Collector
 	log      *SlowLog

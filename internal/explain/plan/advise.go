@@ -19,7 +19,7 @@ import (
 //     P × (1 − (1 − 1/P)^k) different pages (Cardenas 1975, Analysis and performance of inverted data base structures);
 //     with a cold cache as many reads at least.
 //   - By pages, an index that is not covering pays while k < P: below one row for each page of the table.
-//   - Where an order is wanted and a range, too, only one of the two can follow the columns compared for equality.
+//   - If both an order and a range are wanted, only one of the two can follow the columns compared for equality.
 //     Reading a row is one step and comparing two in a sort half of one, as in the servers' own cost constants
 //     (row_evaluate_cost 0.1, key_compare_cost 0.05: https://dev.mysql.com/doc/refman/9.4/en/cost-model.html): the
 //     range of k rows takes k × (1 + ½ log2 k) steps, the order as many as it reads entries.
@@ -72,7 +72,7 @@ const (
 
 // Advise works out, for each table that is not read by a covering index, what it reads and which index would save
 // it. It is a pure function: tables are the facts. Without facts for a table, or where the plan and the statement do
-// not tell its columns, it says nothing about it. An index is advised only where it would read clearly fewer rows,
+// not tell its columns, it says nothing about it. An index is advised only if it would read clearly fewer rows,
 // spare a sort or a temporary table of many rows, or many look-ups; else the advice has the reason and no Statement.
 func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 	a := newAdviser(p, tables, sql)
@@ -160,7 +160,7 @@ type adviser struct {
 	rewritten []block  // of these
 	tables    map[string]*TableFacts
 	parents   map[*Node]*Node
-	named     map[string]int  // how many accesses have a name: columns of the statement's text cannot tell them apart
+	named     map[string]int  // how many accesses have a name: columns of the statement's text cannot distinguish them
 	written   map[string]bool // columns that an UPDATE sets, in lower case
 }
 

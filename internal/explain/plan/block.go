@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -19,14 +20,14 @@ type block struct {
 	order    [][]token
 	rollup   bool
 	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: unknown
-	limited  bool  // it has a LIMIT that ends it, though the text may not tell after how many rows
+	limited  bool  // it has a LIMIT that ends it, though the text may not say after how many rows
 	member   bool  // it is part of a UNION or its like
 	parts    bool  // it is part of a UNION ALL that has a LIMIT
 	exists   bool  // only whether it has a row matters
 	in       bool  // only whether it has a value matters
 }
 
-// aggregates are functions that need all rows before they give one.
+// aggregates are functions that need all rows before they return one.
 var aggregates = wordSet("COUNT SUM AVG MIN MAX GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG BIT_AND BIT_OR BIT_XOR STD STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE OVER")
 
 // gathers reports whether the block needs all its rows before it returns the first.
@@ -468,5 +469,5 @@ func textOf(t []token) string {
 		}
 		b.WriteString(x.Text)
 	}
-	return oneLine(b.String())
+	return oneline.Of(b.String())
 }

@@ -97,7 +97,7 @@ func (c *candidate) total() float64 {
 	return per * c.runs
 }
 
-// unwritten takes away the columns that the statement writes: each row that it changes would move in the index by
+// unwritten removes the columns that the statement writes: each row that it changes would move in the index by
 // which it was found.
 func (a *adviser) unwritten(n *Node, w wanted, ad *Advice) wanted {
 	for _, c := range append(append(append([]string(nil), w.equal...), w.in...), w.ranges...) {
@@ -115,7 +115,7 @@ func (a *adviser) writesTo(n *Node, column string) bool {
 	return a.written[column] || a.written[strings.ToLower(n.Name())+"."+column]
 }
 
-// candidates are the indexes that are considered: each by itself and, where it is small, with all else that is needed.
+// candidates are the indexes that are considered: each by itself and, if it is small, with everything else that is needed.
 func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order ordering) []candidate {
 	var heads []candidate
 	buffered := n.JoinBuffer != "" || a.hashed(n)
@@ -309,7 +309,7 @@ func (a *adviser) rangePages(f *TableFacts, p proposal) float64 {
 // allButFew is the part of the rows from which on a range finds nothing.
 const allButFew = 0.98
 
-// narrowest is the range that leaves the fewest rows; "" where none leaves clearly fewer than all.
+// narrowest is the range that leaves the fewest rows; "" if none leaves clearly fewer than all.
 func (a *adviser) narrowest(f *TableFacts, w wanted) []string {
 	best, least := "", allButFew
 	for _, column := range w.ranges {
@@ -360,7 +360,7 @@ func (t *TableFacts) extending(equal []string) []string {
 	return equal
 }
 
-// heads are the columns that find rows and those that order them. Where a range and an order compete for the place
+// heads are the columns that find rows and those that order them. If a range and an order compete for the place
 // after the columns compared for equality, both are proposed, and the one that takes fewer steps says why.
 func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, runs float64) []candidate {
 	ranges := a.narrowest(f, w)
@@ -500,7 +500,7 @@ func (a *adviser) compete(ad *Advice, o ordering, out []candidate, ordered candi
 	return []candidate{ordered}
 }
 
-// ordering is the order that the statement wants of a table's rows, where an index could give it: the rows of that
+// ordering is the order that the statement wants of a table's rows, if an index could provide it: the rows of that
 // table have to come first in the join, and nothing between may lose their order.
 func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 	b := a.blockFor(n)
@@ -526,7 +526,7 @@ func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 	return o
 }
 
-// blockFor is the SELECT that reads a table, in the statement or in the server's words; nil where that is not certain.
+// blockFor is the SELECT that reads a table, in the statement or in the server's words; nil if that is not certain.
 func (a *adviser) blockFor(n *Node) *block {
 	if a.named[n.Name()] != 1 {
 		return nil
@@ -687,7 +687,7 @@ func (t *TableFacts) whole(name string) bool {
 	return c != nil && c.keyable() && !c.long() && c.keyBytes() <= t.columnBytes()
 }
 
-// covering adds to the head of an index what else the statement needs of the table; it is empty where that does not
+// covering adds to the head of an index what else the statement needs of the table; it is empty if that does not
 // fit. The primary key is in every secondary index anyhow.
 func (t *TableFacts) covering(head proposal, used []string) proposal {
 	p := head

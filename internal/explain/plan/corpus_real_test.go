@@ -215,7 +215,7 @@ func TestAdviceCorpus(t *testing.T) {
 	})
 }
 
-// ask takes the advice on a statement, without running it and, where the server can, by running it.
+// ask takes the advice on a statement, without running it and, if the server can, by running it.
 func (s *server) ask(c *mysql.Conn, one advised) *trial {
 	s.t.Helper()
 	x := &trial{advised: one, right: true}
@@ -528,7 +528,7 @@ func (s *server) status(c *mysql.Conn, scope, name string) float64 {
 	return v
 }
 
-// tabular is the plan as the server tells it now.
+// tabular is the plan as the server shows it now.
 func (s *server) tabular(sql string) string {
 	taken, _, err := s.take(plan.Request{SQL: sql, Database: "sale"})
 	if err != nil {

@@ -217,7 +217,7 @@ func (a *adviser) selectOf(n *Node) *Node {
 	return top
 }
 
-// runs is how often an access runs: counted, or expected by what a sample says of the tables before it, where the server
+// runs is how often an access runs: counted, or expected by what a sample says about the tables before it, if the server
 // expects more.
 func (a *adviser) runs(n *Node) float64 {
 	runs := n.runsKnown()

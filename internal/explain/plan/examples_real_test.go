@@ -23,7 +23,7 @@ var examples = []struct{ name, title, sql string }{
 
 var exampleKinds = []struct{ kind, title string }{{"mysql-5.7", "MySQL 5.7"}, {"mysql-9.7", "MySQL 9.7"}, {"mariadb", "MariaDB 10.11"}}
 
-// TestExamples: the plans of docs/explain-examples.md are those that servers give today: the same steps and sentences,
+// TestExamples: the plans of docs/explain-examples.md are those that servers produce today: the same steps and sentences,
 // whatever the figures. RISSO_UPDATE_EXAMPLES=1 rewrites the page and its pictures.
 func TestExamples(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ type Explained struct {
 }
 
 // Explain says what a plan means. tables may be empty: then there is no arithmetic. sql is the statement, or "": some
-// servers do not tell which columns a plan uses, the statement does.
+// servers do not show which columns a plan uses, the statement does.
 func Explain(p *Plan, tables []TableFacts, sql string) Explained {
 	return Explained{ID: ID(p), Plan: p, Sentences: sentences(newAdviser(p, tables, sql)), Advice: Advise(p, tables, sql), Notes: []string{}}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// TableFacts is what a server knows of a table that a plan reads. Sizes are bytes, and estimates of the server.
+// TableFacts is what a server knows about a table that a plan reads. Sizes are bytes, and estimates of the server.
 type TableFacts struct {
 	Name         string // as the plan calls it: the alias where the statement has one
 	Schema       string
@@ -27,7 +27,7 @@ type TableFacts struct {
 	Descending   bool    // an index may have columns in descending order (MySQL 8.0, MariaDB 10.8)
 	Columns      []ColumnFacts
 	Indexes      []IndexFacts
-	Sample       *Sample // what some of its rows showed; nil where none were looked at
+	Sample       *Sample // what some of its rows showed; nil if none were read
 }
 
 // ColumnFacts describes a column by its declaration.
@@ -127,7 +127,7 @@ var (
 	endsTables  = map[string]bool{"WHERE": true, "SELECT": true, "SET": true, "GROUP": true, "ORDER": true, "VALUES": true, "HAVING": true, "LIMIT": true, "UNION": true}
 )
 
-// tableAt reads a table and its alias at a place in the tokens; alias is "" where there is none.
+// tableAt reads a table and its alias at a place in the tokens; alias is "" if there is none.
 func tableAt(t []token, i int) (alias string, table tableName, next int) {
 	name := func(i int) bool {
 		return i < len(t) && (t[i].Kind == sqltext.TokenName || t[i].Kind == sqltext.TokenWord && !notAliases[strings.ToUpper(t[i].Text)])

@@ -27,7 +27,7 @@ func spoken(s string) string {
 	return s
 }
 
-// innerAt is the name between < and > at a place in the tokens, in lower case, and how many tokens that is; "" where none is.
+// innerAt is the name between < and > at a place in the tokens, in lower case, and how many tokens that is; "" if there is none.
 func innerAt(t []token, i int) (name string, n int) {
 	if word(t[i], "TRIGCOND") && i+1 < len(t) && sign(t[i+1], "(") {
 		return "trigcond", 1

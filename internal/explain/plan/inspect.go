@@ -135,7 +135,7 @@ type program struct{ kind, schema, title, body string }
 
 func (o program) name() string { return o.schema + "." + o.title }
 
-// calls are the names in front of parentheses, with the schema where one is given.
+// calls are the names before parentheses, with the schema if one is given.
 func calls(schema, sql string) []tableName {
 	var out []tableName
 	seen := map[tableName]bool{}

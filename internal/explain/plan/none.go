@@ -45,7 +45,7 @@ func (a *adviser) unadvised(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	}
 }
 
-// passedByAll says of comparisons that an index could serve that nearly all rows pass them; "" where that is not known of all.
+// passedByAll says of comparisons that an index could serve that nearly all rows pass them; "" if that is not known of all.
 func (a *adviser) passedByAll(f *TableFacts, w wanted) string {
 	var list []string
 	for _, c := range w.all {

@@ -9,7 +9,7 @@ import (
 // ErrNoPlan is what Parse's errors wrap when a text holds no plan that it knows.
 var ErrNoPlan = errors.New("no query plan in it")
 
-// Parse reads a plan in any format, as the server gave it or as a client printed it (in a box, with \G, with
+// Parse reads a plan in any format, as the server returned it or as a client printed it (in a box, with \G, with
 // --batch). It recognises the format by itself.
 func Parse(text string) (*Plan, error) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
@@ -118,7 +118,7 @@ func parseJSON(text string) (*Plan, error) {
 	return p, nil
 }
 
-// looksMariaDB tells the two dialects apart by names that only one of them has.
+// looksMariaDB distinguishes the two dialects by names that only one of them has.
 func looksMariaDB(v any, depth int) bool {
 	if depth > maxDepth {
 		return false

@@ -197,7 +197,7 @@ type Plan struct {
 	// Partial says that the statement did not finish: counts cover only what ran until then.
 	Partial bool `json:"partial,omitempty"`
 
-	views []string // texts of the views that the statement reads, where the server's rewriting leaves them out
+	views []string // texts of the views that the statement reads, if the server's rewriting leaves them out
 }
 
 // newNode is a node without figures.
@@ -231,7 +231,7 @@ func (p *Plan) Find(id int) *Node {
 	return found
 }
 
-// Name is what the table is called in the statement: its alias, or its name.
+// Name is the name of the table in the statement: its alias, or its name.
 func (n *Node) Name() string {
 	if n.Alias != "" {
 		return n.Alias

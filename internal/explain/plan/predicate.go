@@ -22,11 +22,11 @@ type wanted struct {
 type conjunct struct {
 	column string // the one that an index could serve, or ""
 	kind   string // "equal", "in", "range", or "other" where no index serves it
-	sample string // the comparison as it can be asked of a sample of the table; "" where that cannot be
+	sample string // the comparison as it can be asked of a sample of the table; "" if that cannot be
 	text   string // as a person would write it
 	join   bool   // it compares with another table
 	wide   bool   // it leaves out some values only: most rows pass, unless something else is known
-	why    string // why no index serves it, where kind is "other" and no more is known of it
+	why    string // why no index serves it, if kind is "other" and nothing else is known about it
 	vague  bool   // an index of an expression may serve it
 }
 
@@ -81,7 +81,7 @@ func joins(t []token, name string) bool {
 	return false
 }
 
-// add keeps a comparison, and its column where it is the first of its kind.
+// add keeps a comparison, and its column if it is the first of its kind.
 func (w *wanted) add(c conjunct, seen map[string]bool) {
 	w.all = append(w.all, c)
 	if c.kind == "other" || seen["column "+c.column] {
@@ -122,7 +122,7 @@ func outerJoined(t []token) []token {
 	return t
 }
 
-// conjuncts cuts a condition at the ANDs of its outermost level. Where that level has an OR it is one piece.
+// conjuncts cuts a condition at the ANDs of its outermost level. If that level has an OR it is one piece.
 func conjuncts(t []token) [][]token {
 	t = outerJoined(unwrap(t))
 	out := conjoined(t)
@@ -162,7 +162,7 @@ func conjoined(t []token) [][]token {
 	return append(out, t[begin:])
 }
 
-// spanned reads a range as MySQL's tree tells it, 1 <= a <= 5: what it says of its begin, and of its end. NULL < a says
+// spanned reads a range as MySQL's tree writes it, 1 <= a <= 5: what it says of its begin, and of its end. NULL < a says
 // nothing of the begin.
 func spanned(t []token) (low, high []token, ok bool) {
 	var at []int
@@ -339,7 +339,7 @@ func ownColumn(t []token, name string, f *TableFacts) (column string, rest []tok
 	return col.Name, rest, true
 }
 
-// operatorKind says what a comparison after a column is: "equal", "in", "range", or "" where it is none of them.
+// operatorKind says what a comparison after a column is: "equal", "in", "range", or "" if it is none of them.
 func operatorKind(rest []token) string {
 	switch strings.ToUpper(rest[0].Text) {
 	case "=", "<=>":
@@ -449,7 +449,7 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	return unusable{}, false
 }
 
-// serves is the column of which a comparison compares DATE, YEAR or UPPER with constants, where this server finds them by an
+// serves is the column of which a comparison compares DATE, YEAR or UPPER with constants, if this server finds them by an
 // index on the column nevertheless, and the kind of comparison that it then is.
 func (t *TableFacts) serves(comparison []token, name string) (column, kind string) {
 	for i, x := range outer(comparison) {
@@ -481,7 +481,7 @@ func (t *TableFacts) serves(comparison []token, name string) (column, kind strin
 	return "", ""
 }
 
-// within is the column of the table in an expression; nil where there is none.
+// within is the column of the table in an expression; nil if there is none.
 func (t *TableFacts) within(side []token, name string) *ColumnFacts {
 	for i, x := range side {
 		if c := t.column(x.Text); c != nil && x.Name() && mentions(side[i:i+1], name, t) {
@@ -584,7 +584,7 @@ func mentions(t []token, name string, f *TableFacts) bool {
 	return false
 }
 
-// columnsOf finds the columns of a table that a statement names, for servers that do not tell them. A star is all.
+// columnsOf finds the columns of a table that a statement names, for servers that do not show them. A star is all.
 func columnsOf(sql, name string, f *TableFacts) []string {
 	t := lex(sql)
 	if len(t) == 0 {

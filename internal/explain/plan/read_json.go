@@ -348,7 +348,7 @@ func elementsOf(v any) []any {
 	return []any{v}
 }
 
-// scalar takes a member that has a field of its own; it reports false for any other.
+// scalar takes a member that has its own field; it reports false for any other.
 func (r *jsonReader) scalar(n *Node, name string, v any) bool {
 	switch name {
 	case "table_name", "access_type", "key", "key_length", "message", "attached_condition", "index_condition", "using_join_buffer", "operation", "sort_key":

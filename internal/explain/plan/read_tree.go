@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// operations are the beginnings of the lines of FORMAT=TREE, the longest first where one begins another. Version 2 of
+// operations are the beginnings of the lines of FORMAT=TREE, the longest first if one begins another. Version 2 of
 // the JSON repeats the same lines in its "operation". Index accesses and scans are read by operation itself.
 var operations = []struct {
 	begin string
@@ -211,7 +211,7 @@ func tableOperation(text string) *Node {
 	return n
 }
 
-// errNoTree is what readTree says of a text without a plan line.
+// errNoTree is what readTree says about a text without a plan line.
 var errNoTree = errors.New("no line of a plan (\"-> …\") in it")
 
 // readTree reads FORMAT=TREE and EXPLAIN ANALYZE. Lines nest by the column of their arrow; a line without an arrow

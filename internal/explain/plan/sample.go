@@ -159,7 +159,7 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 	for i, text := range q.comparisons {
 		matched := parsed(got[0][fmt.Sprintf("c%d", i)])
 		if key := redact(text); s.Matched[key] == 0 && !q.seen["unserved "+text] {
-			s.Matched[key] = matched // a redacted plan asks by it, and cannot tell what no index serves
+			s.Matched[key] = matched // a redacted plan asks by it, and cannot know what no index serves
 		}
 		s.Matched[text] = matched
 	}
@@ -232,7 +232,7 @@ func (q *questions) spots(ctx context.Context, c *mysql.Conn, f *TableFacts) (st
 	return strings.Join(append(parts, tail(sampleRows)), " UNION ALL "), nil
 }
 
-// share is the part of the table's rows that comparisons match together, where the sample knows; 0 of n rows are taken
+// share is the part of the table's rows that comparisons match together, if the sample shows it; 0 of n rows are taken
 // for half a row.
 func (s *Sample) share(list []string) (float64, bool) {
 	if s == nil || s.Rows == 0 {

@@ -167,7 +167,7 @@ func (c *ColumnFacts) keyBytes() float64 {
 	return fixedBytes(c)
 }
 
-// charBytes is the most bytes of a character. TEXT tells it not: four, the most of all character sets.
+// charBytes is the most bytes of a character. TEXT does not show it: four, the most of all character sets.
 func (c *ColumnFacts) charBytes() float64 {
 	switch {
 	case strings.HasSuffix(c.Type, "blob") || strings.HasSuffix(c.Type, "binary"):
@@ -184,7 +184,7 @@ const (
 	stringPrefix = 191
 )
 
-// prefix is how many characters of the column go into a key that has so many bytes left; 0: none.
+// prefix is how many characters of the column go into a key with a number of bytes left; 0: none.
 func (c *ColumnFacts) prefix(left float64) int {
 	n := float64(stringPrefix)
 	if c.long() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Ranges as MySQL's tree tells them are ranges, and never asked of a sample as SQL would read them; what MariaDB serves in
+// Ranges as MySQL's tree writes them are ranges, and never asked of a sample as SQL would read them; what MariaDB serves in
 // place of a column is known.
 func TestSpanned(t *testing.T) {
 	f := &TableFacts{Name: "t", ServesDates: true, ServesUpper: true, Columns: []ColumnFacts{{Name: "a", Type: "int"}, {Name: "d", Type: "datetime"}, {Name: "s", Type: "varchar", Collation: "utf8mb4_general_ci"}, {Name: "l", Type: "varchar", Collation: "latin1_swedish_ci"}}}

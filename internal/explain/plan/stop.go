@@ -44,7 +44,7 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 	}
 	for _, x := range a.joined(n) {
 		if x.Kind == KindTable && !x.Inner() && x.Temporary && !distinct {
-			return ending{}, false // tabular EXPLAIN tells it of the first table, for all
+			return ending{}, false // tabular EXPLAIN shows it at the first table, for all
 		}
 	}
 	own := a.blockFor(n)

@@ -19,14 +19,14 @@ type Request struct {
 	Connection int64         // or else: what this connection runs just now
 	Database   string        // default database; "": the session's
 	Analyze    bool          // run the statement and measure
-	Form       string        // "json", "json2", "tree", "table"; "": what tells most
+	Form       string        // "json", "json2", "tree", "table"; "": the most detailed
 	Timeout    time.Duration // of each statement; 0: ten seconds
 }
 
 // Taken is what a server answered.
 type Taken struct {
 	Plan  *Plan
-	Text  string   // the plan as the server gave it; "" where it was tabular
+	Text  string   // the plan as the server returned it; "" if it was tabular
 	Notes []string // what could not be asked, in words
 	SQL   string   // the statement in the words of the default sql_mode, as all else here reads it
 }

@@ -77,7 +77,7 @@ func (t totals) executions(n *Node, times, selects float64) {
 		selects = times
 	}
 	n.Executions = Figure(times)
-	if n.told > 0 && n.JoinBuffer == "" { // MariaDB 11 tells of a join buffer how many rows go into it
+	if n.told > 0 && n.JoinBuffer == "" { // MariaDB 11 shows for a join buffer how many rows go into it
 		n.Executions = Figure(n.told * selects)
 	}
 	outer := times

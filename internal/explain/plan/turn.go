@@ -92,7 +92,7 @@ func (a *adviser) joinedBy(n *Node) (*Node, string) {
 	return nil, ""
 }
 
-// finding is the index that finds rows by what is wanted; nil with true where it is there, or the table small.
+// finding is the index that finds rows by what is wanted; nil with true if it exists, or the table small.
 func (a *adviser) finding(n *Node, f *TableFacts, w wanted, ad *Advice, runs float64) (*candidate, bool) {
 	if f.pages() < worthPages {
 		return nil, true

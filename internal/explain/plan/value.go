@@ -15,7 +15,7 @@ import (
 // maxDepth bounds how deeply a plan may nest: real ones stay below 200 (61 tables in a join, subqueries in unions).
 const maxDepth = 1000
 
-// object is a JSON object with its members in their order, and twice where they come twice: MariaDB repeats names.
+// object is a JSON object with its members in their order, and twice if they come twice: MariaDB repeats names.
 type object []field
 
 type field struct {

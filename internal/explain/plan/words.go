@@ -87,7 +87,7 @@ type teller struct {
 	out     []Sentence
 }
 
-// weight is a node's own time where it was measured, else its own cost.
+// weight is a node's own time if it was measured, else its own cost.
 func (t *teller) weight(n *Node) float64 {
 	if t.plan.Analyzed {
 		return n.OwnTime.Or(0)
@@ -271,7 +271,7 @@ func (t *teller) message(n *Node) {
 func (t *teller) runs(n *Node) (string, float64) {
 	loops := n.Loops
 	if !loops.Known() && len(n.Children) > 0 {
-		loops = n.Children[0].Loops // a heading has no figures of its own
+		loops = n.Children[0].Loops // a heading has no figures
 	}
 	if loops.Known() {
 		return amount(float64(loops), "time", "times") + " (counted)", float64(loops)
@@ -523,7 +523,7 @@ func (t *teller) limitOf(n *Node) float64 {
 	return limit
 }
 
-// recursive reports whether a step fills its temporary table from itself: no plan tells how often.
+// recursive reports whether a step fills its temporary table from itself: no plan says how often.
 func recursive(n *Node) bool {
 	found := false
 	n.Walk(func(x, _ *Node, _ int) { found = found || x.Recursive })
@@ -555,7 +555,7 @@ func (t *teller) reaching(n *Node) (rows float64, fewer bool) {
 	return t.input(n), fewer
 }
 
-// buffer says what a buffer_result is, or a temporary table whose reason the plan does not tell.
+// buffer says what a buffer_result is, or a temporary table whose reason the plan does not give.
 func (t *teller) buffer(n *Node) {
 	asked := t.words["SQL_BUFFER_RESULT"] && !t.words["INSERT"] && !t.words["REPLACE"]
 	p := t.parents[n]
@@ -638,7 +638,7 @@ func (t *teller) sort(n *Node) {
 	case fewer:
 		t.say(n, "filesort", Note, "Filesort: what the steps below have collected is sorted%s; how many rows is unknown, at most about %s.", by, digits.Count(rows))
 	default:
-		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
+		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it returned
 			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
 		}
 		spare := ""
@@ -703,7 +703,7 @@ func (t *teller) sorted(n *Node) (rows float64, fewer bool) {
 	return rows, fewer
 }
 
-// offBy is how many times more rows were expected than came; 1 where that is unknown.
+// offBy is how many times more rows were expected than came; 1 if that is unknown.
 func offBy(n *Node) float64 {
 	if !n.Rows.Known() || !n.ActualRows.Known() {
 		return 1

@@ -270,7 +270,7 @@ func withoutVersions(x plan.Sentence) string {
 }
 
 // filesort: as many rows are sorted as is said. Only a measured plan knows; another one may be off by the optimiser's
-// estimate, but not by orders of magnitude where it says "at most".
+// estimate, but not by orders of magnitude if it says "at most".
 func (s *server) filesort(c *mysql.Conn, e plan.Explained, sql, text string, bad func(string, ...any)) {
 	s.t.Helper()
 	m := sortedRows.FindStringSubmatch(text)

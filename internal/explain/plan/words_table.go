@@ -202,7 +202,7 @@ func (n *Node) runsKnown() float64 {
 	return n.Executions.Or(1)
 }
 
-// about is a number of rows, as one that may not be reached where the reading of a table may end early.
+// about is a number of rows, as one that may not be reached if the reading of a table may end early.
 func (t *teller) about(n *Node, rows float64, one, more string) string {
 	what := "about " + strings.TrimSpace(amount(rows, one, more))
 	if t.early(n) {

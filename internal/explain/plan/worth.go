@@ -89,7 +89,7 @@ const (
 	worthAny   = 0.02
 )
 
-// Comparing a pair of rows in a join buffer is reckoned as a tenth of reading a row; from so many on it takes seconds.
+// Comparing a pair of rows in a join buffer counts as a tenth of reading a row; from this many on it takes seconds.
 const (
 	pairShare    = 0.1
 	manyCompared = 2000 * many

@@ -196,7 +196,7 @@ func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Executions) []byte {
 	return dst
 }
 
-// CutExecute takes the word away by which MySQL 9's digest texts tell executions of prepared statements from the same statement run as
+// CutExecute removes the word by which MySQL 9's digest texts distinguish executions of prepared statements from the same statement run as
 // text. EXECUTE `name` of the text protocol stays: digests quote names, so a verb is none.
 func CutExecute(digestText string) string {
 	rest, ok := strings.CutPrefix(digestText, "EXECUTE ")

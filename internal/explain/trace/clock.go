@@ -2,8 +2,8 @@ package trace
 
 import "time"
 
-// clock relates the server's clock, which counts picoseconds since the server started, to this machine's. Nothing tells the
-// server's present, but no event lies in it: each time in a row that was read is a bound, and a running event's row, or one that
+// clock relates the server's clock, which counts picoseconds since the server started, to this machine's. Nothing reports the
+// server's present, but no event is later: each time in a row that was read is a bound, and a running event's row, or one that
 // has just ended, comes within one poll of it.
 type clock struct {
 	anchor time.Time

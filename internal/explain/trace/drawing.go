@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // drawing writes SVG: no scripts, nothing fetched, light and dark by the viewer's choice. All text passes through esc.
@@ -46,7 +48,7 @@ func (d *drawing) rect(x, y, w, h, round float64, class, title string) {
 	d.f(`<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" rx="%.1f" class="%s"><title>%s</title></rect>`, x, y, w, h, round, class, esc(title))
 }
 
-// paragraph writes sentences in lines of at most so many characters and returns the y below them.
+// paragraph writes sentences in lines of limited length and returns the y below them.
 func (d *drawing) paragraph(x, y float64, class string, width int, sentences []string) float64 {
 	for _, s := range sentences {
 		line := ""
@@ -92,7 +94,7 @@ func (d *drawing) write(w io.Writer, width, height float64, title string) error 
 }
 
 // esc makes any text harmless in XML: SQL can contain anything.
-func esc(s string) string { return html.EscapeString(oneLine(s)) }
+func esc(s string) string { return html.EscapeString(oneline.Of(s)) }
 
 // fit cuts a text to a width in pixels, at so many pixels a character; "" when nothing sensible fits.
 func fit(s string, width, char float64) string {
@@ -100,5 +102,5 @@ func fit(s string, width, char float64) string {
 	if n < 3 {
 		return ""
 	}
-	return cutRunes(oneLine(s), n)
+	return oneline.Cut(oneline.Of(s), n)
 }

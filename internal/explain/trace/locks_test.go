@@ -75,7 +75,7 @@ func TestLockRedaction(t *testing.T) {
 	}
 }
 
-// TestWhatWasChanged: the note tells what was done, and no more.
+// TestWhatWasChanged: the note says what was done, and no more.
 func TestWhatWasChanged(t *testing.T) {
 	own, others, global := "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO', HISTORY = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()",
 		"UPDATE performance_schema.threads SET HISTORY = 'NO' WHERE HISTORY = 'YES' AND THREAD_ID <= 9", "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES'"

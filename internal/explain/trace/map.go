@@ -74,7 +74,7 @@ type Map struct {
 	Idle  uint64     `json:"idle_ps"`
 }
 
-// NewMap makes the map of a tree. bodies are the source texts of stored programs by "FUNCTION schema.name"; they may lack.
+// NewMap makes the map of a tree. bodies are the source texts of stored programs by "FUNCTION schema.name"; may be missing.
 func NewMap(t *Tree, bodies map[string]string) *Map {
 	m := &Map{}
 	m.Busy, m.Idle = t.Busy()
@@ -163,7 +163,7 @@ func (g *MapNode) below() {
 	g.Children = gather(children, g.nodes[0].Program)
 }
 
-// conditions sums up the conditions among the instructions of a program; nil where there are none.
+// conditions sums up the conditions among the instructions of a program; nil if there are none.
 func conditions(instructions []*MapNode) *Conditions {
 	var c Conditions
 	for _, g := range instructions {
@@ -184,7 +184,7 @@ func conditions(instructions []*MapNode) *Conditions {
 	return &c
 }
 
-// words says what the conditions of a program cost, or "" where nothing is known of it.
+// words says what the conditions of a program cost, or "" if nothing is known about it.
 func (c *Conditions) words(program *MapNode) string {
 	if c == nil || program.Total == 0 {
 		return ""
@@ -347,7 +347,7 @@ func named(texts []string, table string) bool {
 	return false
 }
 
-// wordAt finds a name in a text where it is not part of a longer one, in any case of letters: -1 when it is not there.
+// wordAt finds a name in a text that is not part of a longer one, in any case of letters: -1 when it is not there.
 func wordAt(text, name string) int {
 	if name == "" {
 		return -1

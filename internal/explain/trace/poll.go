@@ -45,7 +45,7 @@ type poller struct {
 	began   time.Time
 }
 
-// work is when the connection was found busy, where the server has no event of what it does.
+// work is when the connection was found busy while the server has no event of what it does.
 type work struct {
 	before    bool      // it was busy as the trace began, with no event of a statement
 	firstIdle time.Time // the first poll that found it idle; zero: none
@@ -362,7 +362,7 @@ func (w *work) saw(idle, alive bool, now time.Time) {
 	}
 }
 
-// pulse is what the tables of current events say of the connection: the same as before when nothing began or ended.
+// pulse is what the tables of current events say about the connection: the same as before when nothing began or ended.
 func (p *poller) pulse(ctx context.Context) (string, error) {
 	var parts, seen []string
 	for _, s := range p.sources {
@@ -464,7 +464,7 @@ func (p *poller) running(now uint64) {
 }
 
 // unseen is until when the connection was busy with what it had begun before the trace, and since when with what it still does at
-// the end, where the server has no event of it; 0: neither.
+// the end, if the server has no event of it; 0: neither.
 func (p *poller) unseen(ended time.Time) (until, since uint64) {
 	w := p.work
 	if w.before {
@@ -494,7 +494,7 @@ func cutText(sql string, limit int) bool {
 	return limit > 0 && len(sql) >= limit-12 && strings.HasSuffix(sql, "...")
 }
 
-// bodies reads the source text of the stored programs that ran, where the account may see it.
+// bodies reads the source text of the stored programs that ran, if the account may see it.
 func (p *poller) bodies(ctx context.Context, t *Trace) {
 	t.Bodies = map[string]string{}
 	for _, list := range p.events {

@@ -25,7 +25,7 @@ func ask(ctx context.Context, c *mysql.Conn, query string, f func(row []sqldrive
 type source struct {
 	kind  Kind
 	table string // without the schema
-	size  string // the variable that tells how many rows it has for all connections; "" for tables of the connection alone
+	size  string // the variable that says how many rows it has for all connections; "" for tables of the connection alone
 	ring  int    // that number, or the rows kept for each connection
 	need  string // the consumer that fills it
 
@@ -35,7 +35,7 @@ type source struct {
 	fresh   int    // rows of the last poll that were new
 }
 
-// allSources are the tables that tell about one connection, in the order in which they are read: first what is over, then
+// allSources are the tables about one connection, in the order in which they are read: first what is over, then
 // what runs, so that what ends in between is found by one of them.
 func allSources() []*source {
 	var list []*source

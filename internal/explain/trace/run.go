@@ -36,7 +36,7 @@ type Options struct {
 	Connection int64 // processlist ID
 	For        time.Duration
 	Enable     *Wanted // nil: change nothing on the server
-	StateDir   string  // where the journal of changed settings lies
+	StateDir   string  // where the journal of changed settings is
 	// Say gets a sentence at each step that a person should know of. Nil: silence.
 	Say func(string)
 	// Progress is called at every poll with how many events there are. Nil: silence.
@@ -80,7 +80,7 @@ type Trace struct {
 	Cost          Cost              `json:"cost"`
 
 	locked   map[uint64]float64 // which part of an event's own time was spent waiting for a lock
-	lockGaps []fleet.Trouble    // what of locks the server did not tell
+	lockGaps []fleet.Trouble    // what the server did not show of locks
 	partly   bool               // not all statements are recorded
 	known    uint64             // events up to this number had begun before the trace
 
@@ -192,7 +192,7 @@ func ownConnections(ctx context.Context, c *mysql.Conn) (map[int64]bool, error) 
 	return own, nil
 }
 
-// Run traces a connection until the time is over, the connection ends, or ctx ends: all of these give the trace so far. What it
+// Run traces a connection until the time is over, the connection ends, or ctx ends: in all cases it returns the trace so far. What it
 // switched on is put back before it returns; an error that wraps ErrNotRestored says that this failed.
 func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	if o.Say == nil {

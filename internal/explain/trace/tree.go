@@ -83,7 +83,7 @@ func missing(list []Event, unborn []uint64, known uint64) uint64 {
 	return 0
 }
 
-// unborn finds numbers that the server gave to files that it could not open, such as a .TRG of a table without triggers: it
+// unborn finds numbers that the server assigned to files that it could not open, such as a .TRG of a table without triggers: it
 // counts them and records nothing. Such a number is a single one before another file; what rings lose comes in runs.
 func unborn(list []Event) (out []uint64) {
 	file := func(e *Event) bool { return strings.HasPrefix(e.Name, "wait/io/file/") }
@@ -194,9 +194,9 @@ func (t *Tree) lost(open *[]*Node, e *Event) *Node {
 // do not start at the same moment: waits seem to happen some milliseconds off their statement.
 func (e *Event) otherClock() bool { return e.Kind == KindWait && !e.Idle() }
 
-// align finds how far the waits' clock is from the other, and shifts waits by it. A wait lies within the stage or statement
+// align finds how far the waits' clock is from the other, and shifts waits by it. A wait is within the stage or statement
 // that contains it by number: that bounds the difference from both sides. The narrowest bounds give the first estimate; it is
-// moved, wait by wait, no more than the bounds demand, for the clocks drift.
+// moved, wait by wait, no more than the bounds demand, because the clocks drift.
 func (t *Tree) align() {
 	var waits []*Node
 	var first *Node
@@ -350,7 +350,7 @@ func (t *Tree) Walk(f func(n *Node, depth int) bool) {
 	}
 }
 
-// within leaves out of all spans what was before the trace began, what is after its end, and what lies outside of the statement that
+// within leaves out of all spans what was before the trace began, what is after its end, and what is outside of the statement that
 // an event happened in: the clock of waits is another. An end of 0 means unknown.
 func (t *Tree) within(zero, end uint64) {
 	if end == 0 {
@@ -380,7 +380,7 @@ func (n *Node) contain(lo, hi uint64) {
 }
 
 // unseen stretches the statements of which the server had recorded no beginning, or has recorded no end yet: until and since are when
-// the connection was busy so, 0 where it was not.
+// the connection was busy so, 0 if it was not.
 func (t *Tree) unseen(zero, until, since uint64) {
 	var list []*Node
 	for _, r := range t.Roots {

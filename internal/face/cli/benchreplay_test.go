@@ -163,7 +163,7 @@ func checkMix(t *testing.T, m *workload.Recording) {
 	}
 }
 
-// checkLine looks whether each session's statements are there, in their order.
+// checkLine checks whether each session's statements are there, in their order.
 func checkLine(t *testing.T, m *workload.Recording) {
 	t.Helper()
 	sessions := map[int64][]string{}
@@ -206,7 +206,7 @@ func pipeOf(t *testing.T, text string) string {
 	return fmt.Sprintf("/dev/fd/%d", r.Fd())
 }
 
-// TestReplayUsage tells of wrong use in one line, with code 2.
+// TestReplayUsage reports wrong use in one line, with code 2.
 func TestReplayUsage(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -296,7 +296,7 @@ func ratio(text string) float64 {
 	return v
 }
 
-// TestOfRecorded: what cannot be held against each other has no figure, and nothing is called faster or slower than in the log.
+// TestOfRecorded: what cannot be compared with each other has no figure, and nothing is called faster or slower than in the log.
 func TestOfRecorded(t *testing.T) {
 	before := func(calls int64, median, avg float64, now *workload.ServerTime) bench.KindResult {
 		return bench.KindResult{Transactions: 100, Recorded: &workload.Before{Calls: calls, Avg: avg, Median: median, Now: now}}

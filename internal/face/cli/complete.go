@@ -15,7 +15,7 @@ import (
 
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// complete gives every command below cmd its shell completions: forms of output, servers of the config file and of this
+// complete adds shell completions to every command below cmd: forms of output, servers of the config file and of this
 // machine, sandboxes, jobs.
 func complete(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -38,7 +38,7 @@ func complete(cmd *cobra.Command) {
 		if with == nil || cmd.PersistentFlags().Lookup(f.Name) == nil && cmd.Flags().Lookup(f.Name) == nil {
 			return
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, with) // fails only where it is there already
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, with) // fails only if it is there already
 	})
 	if cmd.HasParent() && cmd.Parent().Name() == "sandbox" && slices.Contains([]string{"down", "exec", "load", "config"}, cmd.Name()) {
 		cmd.ValidArgsFunction = sandboxNames

@@ -13,7 +13,7 @@ import (
 )
 
 // TestDigestQuiet: a log in which nothing happened, as after a rotation, is no failure, and is reported in every form; what is no log,
-// or misses what it announces, fails all the same.
+// or misses what it announces, fails nevertheless.
 func TestDigestQuiet(t *testing.T) {
 	t.Parallel()
 	const header = "/usr/sbin/mysqld, Version: 8.4.3 (MySQL Community Server - GPL). started with:\nTcp port: 3306  Unix socket: /tmp/mysql.sock\n"

@@ -58,7 +58,7 @@ func TestDrillUnlogged(t *testing.T) {
 			if _, out, _ := call(t, "doctor", "--dsn", n.DSN, "--for", "follow"); !strings.Contains(out, "cannot be rolled forward") {
 				t.Errorf("doctor: got %s, want \"cannot be rolled forward\" in it", out)
 			}
-			if c.spec != "mariadb" { // whose tool is at hand
+			if c.spec != "mariadb" { // whose tool is installed
 				return
 			}
 			// A physical backup knows it, too.

@@ -15,7 +15,7 @@ import (
 )
 
 // TestRollAfterReset: after RESET the newest series of mirrored logs is of another history than the backup's, with the same names, places and
-// GTIDs. A backup is rolled forward with the one that it is of, to its end and no further, and with none where that was not mirrored.
+// GTIDs. A backup is rolled forward with the one that it is of, to its end and no further, and with none if that was not mirrored.
 func TestRollAfterReset(t *testing.T) {
 	for _, c := range []struct {
 		spec    string

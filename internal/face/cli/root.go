@@ -62,7 +62,7 @@ func Main(ctx context.Context, args []string, s screen.Streams) int {
 		}
 	}
 	for _, a := range args { // an argument may be in a message; its password must not
-		for _, s := range secretSpans(a) { // with the signs around it, for it may be a word of the message, too
+		for _, s := range secretSpans(a) { // with the signs around it, because it may be a word of the message, too
 			after := min(s[1]+1, len(a))
 			message = strings.ReplaceAll(message, a[s[0]-1:after], a[s[0]-1:s[0]]+"***"+a[s[1]:after])
 		}

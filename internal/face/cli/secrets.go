@@ -7,7 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// WipePasswords blanks the passwords that stand in args, in place, so that the process list does not show
+// WipePasswords blanks the passwords in args, in place, so that the process list does not show
 // them. The strings of os.Args are in the memory that the kernel shows as /proc/PID/cmdline, so code that
 // keeps a value must have cloned it before. It returns copies of all args, for the parser.
 func WipePasswords(args []string) []string {

@@ -52,7 +52,7 @@ func wrongUse(cmd *cobra.Command, guess string, err error) error {
 	return fault.New(fault.Usage, remedy, err)
 }
 
-// flagError tells which flag was probably meant.
+// flagError reports which flag was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
@@ -95,7 +95,7 @@ func unknownCommand(group *cobra.Command, word string) error {
 	return wrongUse(group, guess, fmt.Errorf("%s has no command %q", group.CommandPath(), word))
 }
 
-// newHelp is risso help, which fails where there is nothing of that name.
+// newHelp is risso help, which fails if there is nothing of that name.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND…]",

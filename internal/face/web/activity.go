@@ -15,7 +15,7 @@ func activityOf(a *events.ClassAnswer) map[string]any {
 	return map[string]any{"calls": a.Activity.Calls, "seconds": num(a.Activity.Seconds), "note": sampledNote}
 }
 
-// planNote says why a class has no plan, as far as its samples tell. Samples whose literals are hidden look like prepared
+// planNote says why a class has no plan, as far as its samples show. Samples whose literals are hidden look like prepared
 // statements, so some source must have met one.
 func planNote(a *events.ClassAnswer, sources []history.Status) string {
 	if len(a.Plans) > 0 || !slices.ContainsFunc(sources, func(s history.Status) bool { return s.PlanNote == history.NotCaught }) {

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 )
 
-// gate lets questions through: so many of a kind at a time, and all of them within a bound of memory.
+// gate lets questions through: a number of a kind at a time, and all of them within a bound of memory.
 type gate struct {
 	limits  config.Limits
 	quick   *lane // the present, which pages ask for each second
@@ -42,7 +42,7 @@ var (
 	errCostly   = errors.New("the question is too costly")
 )
 
-// lane lets so many questions of one kind be worked on at a time; a few more wait a little.
+// lane lets a number of questions of one kind be worked on at a time; a few more wait a little.
 type lane struct {
 	places  chan struct{}
 	waiting atomic.Int32
@@ -82,7 +82,7 @@ func (l *lane) leave() { <-l.places }
 // heldShare is the part of the memory that bodies and answers on their way may hold; the rest is for work.
 const heldShare = 3
 
-// hold takes bytes for a body or an answer that lies in memory, as long as some are left.
+// hold takes bytes for a body or an answer that is in memory, as long as some are left.
 func (g *gate) hold(n int64) error {
 	if g.held.Add(n) > g.limits.Memory/heldShare {
 		g.held.Add(-n)
@@ -153,8 +153,8 @@ func residentBytes() int64 {
 	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
 
-// processBytes is what the process has in memory, also what DuckDB took, of which Go's runtime knows nothing; 0 where the system
-// does not tell (proc_pid_statm(5)).
+// processBytes is what the process has in memory, also what DuckDB took, of which Go's runtime knows nothing; 0 if the system
+// does not say (proc_pid_statm(5)).
 func processBytes() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -31,7 +31,7 @@ func drawn(plans []events.Plan, samples []events.Sample) []planJSON {
 	return out
 }
 
-// sampleOf is the text of a sample, from the instance where there is one; else "".
+// sampleOf is the text of a sample, from the instance if there is one; else "".
 func sampleOf(samples []events.Sample, instance string) string {
 	text := ""
 	for _, s := range samples {
@@ -86,7 +86,7 @@ type coveredJSON struct {
 	Spans    [][2]int64 `json:"spans"`
 }
 
-// covered tells when the instances were read, as finely as the answer's points.
+// covered reports when the instances were read, as finely as the answer's points.
 func (s *server) covered(ctx context.Context, r events.Range, instances []string, points int) ([]coveredJSON, error) {
 	found, err := s.Statements.Store.Covered(ctx, r, instances, points)
 	if err != nil {

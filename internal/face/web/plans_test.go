@@ -133,7 +133,7 @@ func TestPlanImage(t *testing.T) {
 	}
 }
 
-// TestCovered tells which minutes were read, in the list and of one class.
+// TestCovered reports which minutes were read, in the list and of one class.
 func TestCovered(t *testing.T) {
 	s, now := planned(t)
 	for _, path := range []string{"/api/queries?", "/api/query?id=" + class(1) + "&"} {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The engine looks whether its time is over between series, and not while it works on one: a subquery in a subquery keeps it
+// The engine checks whether its time is over between series, and not while it works on one: a subquery in a subquery keeps it
 // busy with a single series for hours, and one of small steps over a long range in which there is no sample, too. So what
 // one series may cost is bounded before the engine begins.
 const (

@@ -36,14 +36,14 @@ type Protect interface {
 	Want(instance string) *verdict.Want
 	// Plan says what is configured, in words for the page; "" when nothing is.
 	Plan(instance string) protect.Plan
-	// Kept says of each backup of an instance, by place and ID, why retention keeps it; nil where nothing is configured.
+	// Kept says about each backup of an instance, by place and ID, why retention keeps it; nil if nothing is configured.
 	Kept(ctx context.Context, instance string) map[protect.BackupKey]protect.Kept
 	Running() []jobs.Progress
 	Start(job, by string) error // by names who did it
 	Stop(run int64, by string) error
 }
 
-// moment is a time as the page reads it: unix seconds, null where there is none.
+// moment is a time as the page reads it: unix seconds, null if there is none.
 func moment(t time.Time) *float64 {
 	if t.IsZero() {
 		return nil

@@ -57,7 +57,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBody reads a body of at most so many bytes, which lie in memory until release is called.
+// readBody reads a body of limited size, which is in memory until release is called.
 func (s *server) readBody(w http.ResponseWriter, r *http.Request, most int64) (body []byte, release func(), err error) {
 	room := most
 	if r.ContentLength >= 0 {

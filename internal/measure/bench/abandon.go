@@ -24,7 +24,7 @@ func (r *run) abandon(ctx context.Context, workers []*worker) {
 		}
 	}
 	for at, numbers := range given {
-		_ = r.kill(ctx, r.targets[at], numbers) // what is said of the run stays the same
+		_ = r.kill(ctx, r.targets[at], numbers) // what is said about the run stays the same
 	}
 }
 

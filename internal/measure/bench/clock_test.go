@@ -9,7 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 )
 
-// BenchmarkTimer tells how late waits of an open loop end, in nanoseconds: go test -bench Timer ./internal/measure/bench.
+// BenchmarkTimer reports how late waits of an open loop end, in nanoseconds: go test -bench Timer ./internal/measure/bench.
 func BenchmarkTimer(b *testing.B) {
 	for _, wait := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
 		b.Run(wait.String(), func(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkTimer(b *testing.B) {
 
 // timerErrors waits n times as sessions of an open loop do, and tells how late each wait ended.
 func timerErrors(n int, wait time.Duration) ([]time.Duration, error) {
-	runtime.LockOSThread() // for good, for its timer slack is changed
+	runtime.LockOSThread() // permanently, because its timer slack is changed
 	if err := sharpen(); err != nil {
 		return nil, err
 	}

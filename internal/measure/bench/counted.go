@@ -88,7 +88,7 @@ func (r *run) startCounter(ctx context.Context) *counter {
 	return c
 }
 
-// begin notes the counters as they are now, where the session is free to.
+// begin notes the counters as they are now, if the session is free.
 func (c *counter) begin() {
 	if c == nil {
 		return

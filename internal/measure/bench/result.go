@@ -13,7 +13,7 @@ const UnknownWorkload = "unknown"
 
 // Result is what one run measured. Times are seconds unless a name says otherwise.
 type Result struct {
-	// Source is the program that measured, where it was not Risso.
+	// Source is the program that measured, if it was not Risso.
 	Source     string         `json:"source,omitempty"`
 	Workload   string         `json:"workload"`
 	Parameters map[string]any `json:"parameters,omitempty"`
@@ -81,7 +81,7 @@ type Result struct {
 	Histogram string `json:"histogram,omitempty"`
 }
 
-// Latency tells how long transactions took. Percentiles are at most 1 % too long, the others are exact.
+// Latency reports how long transactions took. Percentiles are at most 1 % too long, the others are exact.
 type Latency struct {
 	Min         float64      `json:"min"`
 	Avg         float64      `json:"avg"`

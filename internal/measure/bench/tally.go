@@ -18,7 +18,7 @@ type tally struct {
 	queries [3]int64
 	seconds map[int]*second
 	closed  int             // seconds before this one are closed
-	minutes map[int][]*hist // of the measured time, by kind; only where there are several kinds
+	minutes map[int][]*hist // of the measured time, by kind; only if there are several kinds
 	errors  map[string]*ErrorCount
 	maxWait time.Duration
 	backlog int64
@@ -71,7 +71,7 @@ func newTally(kinds, sessions int) *tally {
 // slice is what one session did in one second.
 type slice struct {
 	second  int
-	latency []*hist // by kind; nil where there was none yet
+	latency []*hist // by kind; nil if there was none yet
 	service *hist   // nil in a closed loop
 	queries [3]int64
 	errors  map[string]*ErrorCount

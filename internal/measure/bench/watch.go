@@ -11,8 +11,8 @@ import (
 // steadySeconds is how long the figures have to be steady at the end of an automatic warm-up.
 const steadySeconds = 10
 
-// watch tells of each second until the time is over; ended: the workers have ended by themselves. In an open loop they do
-// when no moment is left; the time goes on, for the rate is by the time. In a closed loop they do when they followed a
+// watch reports each second until the time is over; ended: the workers have ended by themselves. In an open loop they do
+// when no moment is left; the time goes on, because the rate is per time. In a closed loop they do when they followed a
 // recording to its end, and so does the run.
 func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended bool, err error) {
 	tick := time.NewTimer(time.Until(r.epoch.Add(time.Duration(secondOf(r.now())+1) * time.Second)))

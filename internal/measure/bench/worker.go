@@ -34,7 +34,7 @@ type worker struct {
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
 	retries workload.RetryingClient
-	paced   workload.Paced // client, where it has a say in when transactions begin
+	paced   workload.Paced // client, if it decides when transactions begin
 	ledger  *ledgerClient  // nil without a ledger
 
 	slice      *slice

@@ -97,11 +97,11 @@ type Report struct {
 // Terms are how sides are judged. The zero value is Confidence and no margin.
 type Terms struct {
 	Seed   uint64  // of the estimate of what would show
-	Alpha  float64 // how often a verdict may be wrong where there is no difference; 0: 1 − Confidence
+	Alpha  float64 // how often a verdict may be wrong if there is no difference; 0: 1 − Confidence
 	Margin float64 // say whether both are alike within this; 0: do not
 }
 
-// measure is a figure of a run; false where the run does not tell it.
+// measure is a figure of a run; false if the run does not have it.
 type measure struct {
 	name, unit string
 	of         func(*bench.Result) (float64, bool)
@@ -238,7 +238,7 @@ type tester interface {
 	Detectable(a, b []float64, seed uint64) float64
 }
 
-// test takes the pairs where there are enough of them for a pair test to tell anything, else the ranks.
+// test takes the pairs if there are enough of them for a pair test to tell anything, else the ranks.
 func (p paired) test(alpha float64) (tester, error) {
 	if p.pairs && len(p.a) >= stats.LeastPairs(1-alpha) {
 		return stats.NewPairTest(len(p.a), 1-alpha)

@@ -88,7 +88,7 @@ func readFile(path string) ([]*bench.Result, error) {
 		}
 		if st, err := in.Stat(); err == nil {
 			for i, r := range runs {
-				r.Began = st.ModTime().Add(time.Duration(i)) // they do not tell it, and two of them may have the same figures
+				r.Began = st.ModTime().Add(time.Duration(i)) // they do not say it, and two of them may have the same figures
 			}
 		}
 		return runs, nil

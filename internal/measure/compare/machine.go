@@ -27,7 +27,7 @@ type unlike struct {
 	nameB  string
 }
 
-// uneven looks whether the machine was the same for both sides.
+// uneven checks whether the machine was the same for both sides.
 func (p paired) uneven() unlike {
 	u := unlike{ratio: 1, nameA: p.nameA, nameB: p.nameB}
 	for _, r := range append(append([]*bench.Result{}, p.a...), p.b...) {
@@ -63,7 +63,7 @@ func (p paired) uneven() unlike {
 	return u
 }
 
-// ran is how much of its ready time the client ran, where it is not known what others took: else the queue may be the server's
+// ran is how much of its ready time the client ran, if it is unknown what others took: else the queue may be the server's
 // own doing.
 func ran(u *environ.Use) (float64, bool) {
 	if _, known := u.Left(); known || u == nil || u.ClientWait == nil {

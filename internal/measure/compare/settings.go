@@ -99,7 +99,7 @@ type Plan struct {
 	B      []string  `json:"b"`
 	Back   []string  `json:"back"`
 	Old    []Setting `json:"old"`
-	// Uncertain are variables for which this server does not tell whether they can be changed.
+	// Uncertain are variables for which this server does not say whether they can be changed.
 	Uncertain []string `json:"uncertain,omitempty"`
 }
 

@@ -33,12 +33,12 @@ type Session interface {
 	Do(st *Stmt, args ...Arg) (Result, error)
 	// Exec runs a statement as text.
 	Exec(kind Kind, sql string) (Result, error)
-	// Dialect tells how this server's SQL is written.
+	// Dialect reports how this server's SQL is written.
 	Dialect() Dialect
 	// Counts are the statements that succeeded, by kind, since the session began.
 	Counts() *[3]int64
 	// SetPatience sets how long the session waits for an answer, where its target's time-out is too short: an index of a
-	// large table takes minutes. A stop ends the wait all the same.
+	// large table takes minutes. A stop ends the wait nevertheless.
 	SetPatience(d time.Duration)
 	// Close ends the connection.
 	Close() error

@@ -17,7 +17,7 @@ const (
 	TransportLibrary = "library" // Go's network library; for TLS
 )
 
-// Transport tells how a session reaches its server.
+// Transport reports how a session reaches its server.
 func Transport(s Session) string {
 	if l, ok := s.(interface{ transport() string }); ok {
 		return l.transport()

@@ -86,7 +86,7 @@ func (s *mysqlSession) Exec(kind Kind, sql string) (Result, error) {
 	return s.end(kind, r, err)
 }
 
-// end makes what a statement gave out of the answer. What a procedure answers besides is passed over.
+// end makes what a statement gave out of the answer. What a procedure answers besides is skipped.
 func (s *mysqlSession) end(kind Kind, r wire.Result, err error) (Result, error) {
 	for more := r.More; more && err == nil; {
 		var next wire.Result

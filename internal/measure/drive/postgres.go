@@ -31,7 +31,7 @@ const (
 )
 
 // ForPostgres is a PostgreSQL server as a target: postgres://user:password@host:port/database. Errors never repeat the
-// address, for it may hold a password.
+// address, because it may contain a password.
 func ForPostgres(address string) (Target, error) {
 	c, err := pgconn.ParseConfig(address)
 	if err != nil {
@@ -98,7 +98,7 @@ func newPostgresSession(w link, process uint32) *postgresSession {
 	return &postgresSession{link: w, process: process, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
 }
 
-// connectError tells why without the address' password, which the library's own error leaves out, too.
+// connectError reports why without the address' password, which the library's own error leaves out, too.
 func (t postgresTarget) connectError(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

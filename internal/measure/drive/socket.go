@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// glance is how often a waiting session looks whether it is to stop.
+// glance is how often a waiting session checks whether it must stop.
 const glance = 100 * time.Millisecond
 
 // socket is a connected socket that blocks its thread. The runtime does not know of the waits (RawSyscall): handing the

@@ -223,7 +223,7 @@ func swap(bytes, memory int64) string {
 	return size(bytes)
 }
 
-// size is a number of bytes, empty where it is not known.
+// size is a number of bytes, empty if it is not known.
 func size(v int64) string {
 	if v <= 0 {
 		return ""

@@ -69,7 +69,7 @@ type Server struct {
 	Port    int    `json:"port,omitempty"`
 	Socket  string `json:"socket,omitempty"`
 	DataDir string `json:"data_dir,omitempty"`
-	// Changed are the variables that differ from their compiled-in defaults. AllVariables: the server does not tell which
+	// Changed are the variables that differ from their compiled-in defaults. AllVariables: the server does not say which
 	// those are, so Changed holds all variables.
 	Changed      []Variable `json:"changed"`
 	AllVariables bool       `json:"all_variables,omitempty"`
@@ -97,7 +97,7 @@ type Connection struct {
 type Source interface {
 	// ask fills in server and connection; what it may not know it adds to unknown.
 	ask(ctx context.Context, e *Environment) error
-	// local reports whether the server runs on this machine, as far as its address tells.
+	// local reports whether the server runs on this machine, as far as its address shows.
 	local() bool
 	// find finds the server's process on this host.
 	find(h *host.Host, s Server) (pid int, gap *fleet.Trouble, err error)

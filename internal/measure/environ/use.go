@@ -366,7 +366,7 @@ func (w *Watcher) look() look {
 }
 
 // held is in which share of the periods between two looks one of the control groups was stopped, of that one in which it was most
-// often; nil where that is not known.
+// often; nil if that is not known.
 func held(before, after []host.Stopped) *float64 {
 	if len(before) == 0 || len(before) != len(after) {
 		return nil

@@ -202,7 +202,7 @@ func latencyChart(r Run, title string) *chart {
 	return c
 }
 
-// backlogChart draws how many transactions of an open loop waited to begin; nil where none did.
+// backlogChart draws how many transactions of an open loop waited to begin; nil if none did.
 func backlogChart(r Run) *chart {
 	c := &chart{title: "Transactions waiting to begin", x: timeAxis([]Run{r}), y: axis{label: digits.Count}}
 	l := line{colour: 5}
@@ -245,7 +245,7 @@ func logEnds(least, most float64) (float64, float64) {
 	return lo, hi
 }
 
-// histogramOf decodes a run's histogram; nil where it has none that can be read.
+// histogramOf decodes a run's histogram; nil if it has none that can be read.
 func histogramOf(r Run) (h *hdrhistogram.Histogram) {
 	if r.Histogram == "" || len(r.Histogram) > maxHistogram {
 		return nil

@@ -137,7 +137,7 @@ func (m *markdown) sweep(s *Sweep) {
 	m.table([]string{">threads", ">measured", ">law", ">95 % interval"}, rows)
 }
 
-// words tells what the law says.
+// words says what the law means.
 func (s *Sweep) words() string {
 	f := s.Fit
 	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %s.", digits.Count(f.Lambda), digits.Three(f.Sigma), digits.Three(f.Kappa), digits.Ratio(f.RSquared))

@@ -2,6 +2,7 @@ package rivals
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func told(r *bench.Result) string {
 	return b.String()
 }
 
-// TestFigures: every figure that a program tells is taken, in seconds, and none that it does not tell.
+// TestFigures: every figure that a program prints is taken, in seconds, and no other.
 func TestFigures(t *testing.T) {
 	sysbench := func(old, new string) string { return strings.Replace(sysbenchText, old, new, 1) }
 	const bench1 = "transaction type: <builtin: TPC-B (sort of)>\nnumber of clients: 2\nnumber of transactions actually processed: 100\n"
@@ -45,6 +46,8 @@ func TestFigures(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{sysbenchText, "2 threads, 2.0066 s, 813 transactions, 404.9/s, 13008 queries, 6479/s; 0.00045 0.00493 0 0.0855; p95 0.01671; 3 ignored"}, {sysbench("ignored errors:                      3", "ignored errors:                      1"), "; p95 0.01671; 1 ignored"}, {sysbench("ignored errors:                      3", "ignored errors:                      0"), "; p95 0.01671"},
 		{sysbench("95th", "999th"), "; p99.9 0.01671; 3"}, {sysbench("95th", "100th"), "; p100 0.01671; 3"}, {sysbench("95th", "0th"), "0.0855; 3 ignored"}, {sysbench("95th", "1th"), "; p1 0.01671; 3"}, {sysbench("95th", "150th"), "; p15 0.01671; 3"},
+		{sysbench("16.71", "16.7.1"), "0.0855; 3 ignored"}, {sysbench("total:                           13008", "total: "+strings.Repeat("9", 400)), " 813 transactions, 404.9/s, 0 queries"}, // no number, and none that is so large
+		{bench1 + strings.Replace(pg, "50.0", "1.0", 1), ": 2 threads, 100 s, 100 transactions, 1/s"}, {strings.Replace(bench1, "100", "0", 1) + strings.Replace(pg, "50.0", "0.0", 1), ": 2 threads, 0 s, 0 transactions, 0/s"}, {strings.Replace(go1, "10.0", "1.0", 1) + "tpmC: 2.0\n", "1 s, 450 transactions, 450/s"},
 		{bench1 + "duration: 2 s\nnumber of failed transactions: 0 (0.000%)\n" + pg, "pgbench pgbench builtin: TPC-B (sort of): 2 threads, 2 s, 100 transactions, 50/s, 0 queries, 0/s; 0 0.0025 0.0005 0"}, {bench1 + "number of failed transactions: 1 (1.000%)\n" + pg, "2 s, 100 transactions, 50/s, 0 queries, 0/s; 0 0.0025 0.0005 0; 1 failed"}, {bench1 + "number of failed transactions: 7 (1.000%)\n" + pg, "; 7 failed"},
 		{bench1 + "duration: 1 s\n" + pg + "statement latencies in milliseconds:\n   0.002  \\set aid\n   0.5  BEGIN;\n   1.5   0   UPDATE t;\n", "1 s, 100 transactions, 50/s, 0 queries, 0/s; 0 0.0025 0.0005 0; BEGIN; 100 0.0005; UPDATE t; 100 0.0015"},
 		{go1 + "[Summary] PAYMENT - Takes(s): 9.0, Count: 50, TPM: 300.0, Sum(ms): 900.0, Avg(ms): 4.0, 90th(ms): 3.0, Max(ms): 5.0\n[Summary] NEW_ORDER_ERR - Takes(s): 10.0, Count: 3, TPM: 3.0\ntpmC: 2700.0, tpmTotal: 1.0\n",
@@ -75,6 +78,24 @@ func TestWhichRun(t *testing.T) {
 	list, err := Read(slap + "some lines\n" + slap)
 	if err != nil || len(list) != 2 {
 		t.Errorf("got %d results, %v; want two", len(list), err)
+	}
+	// What follows the last figure of a run still belongs to it: the statements of pgbench -r.
+	pg := func(tps, done, statement string) string {
+		return "transaction type: x\nnumber of transactions actually processed: " + done + "\ntps = " + tps + " (without initial connection time)\nstatement latencies in milliseconds and failures:\n   0.5   0  " + statement + "\n"
+	}
+	list, err = Read(pg("5.0", "10", "BEGIN;") + pg("6.0", "10", "COMMIT;"))
+	if err != nil || len(list) != 2 || len(list[0].Statements) != 1 || list[0].Statements[0].SQL != "BEGIN;" || len(list[1].Statements) != 1 || list[1].Statements[0].SQL != "COMMIT;" {
+		t.Errorf("got %d results, %v; want each with its statement", len(list), err)
+	}
+	for text, want := range map[string]error{
+		pg("0.0", "10", "BEGIN;"): ErrShort, pg("0.0", "1", "BEGIN;"): ErrShort, pg("0.0", "0", "BEGIN;"): nil, pg("1.0", "1", "BEGIN;"): nil,
+		"Finished\n[Summary] PAYMENT - Takes(s): 0.0, Count: 5, TPM: 300.0\ntpmC: 1.0\n": ErrCut, "Finished\ntpmC: 1.0\n": ErrCut,
+		// The first was broken off, and the second was made with another version.
+		sysbenchText[:strings.Index(sysbenchText, "SQL stat")] + newer(sysbenchText): ErrCut,
+	} {
+		if _, err := Read(text); !errors.Is(err, want) {
+			t.Errorf("%.60q…: got %v, want %v", text, err, want)
+		}
 	}
 	if _, err := Read(slap + strings.Replace(slap, "0.500", "0.000", 1)); err == nil || !strings.Contains(err.Error(), "run 2 of mysqlslap") {
 		t.Errorf("got %v, want that it is the second run", err)

@@ -253,7 +253,7 @@ func (t uTable) twoSided(u float64) float64 {
 }
 
 // tiedP is the exact two-sided probability of u where figures are equal: of all ways to choose which of the figures are
-// B's, the share that lies at least as far from the middle.
+// B's, the share that is at least as far from the middle.
 func tiedP(all []float64, m, n int, u float64) float64 {
 	// Twice the rank keeps the middle ranks of equal figures whole. ways[k][s]: k figures are B's, their doubled ranks sum
 	// up to s.

@@ -2,7 +2,7 @@ package stats
 
 import "math"
 
-// solve solves three linear equations by elimination; a coefficient that they do not tell is zero.
+// solve solves three linear equations by elimination; a coefficient that they do not determine is zero.
 func solve(a [3][3]float64, b [3]float64) (x [3]float64) {
 	for i := range 3 {
 		pivot := i

@@ -87,7 +87,7 @@ func detectable(scatter []float64, seed uint64, test func(draw func(n int, at fl
 	return math.Exp(high)
 }
 
-// residuals are the logarithms of the figures less the median of their own side, widened by what the median takes away.
+// residuals are the logarithms of the figures less the median of their own side, widened by what the median removes.
 func residuals(sides ...[]float64) (out []float64) {
 	n := 0
 	for _, side := range sides {

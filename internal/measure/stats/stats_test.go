@@ -163,7 +163,7 @@ func TestTies(t *testing.T) {
 		}
 		near(t, "p with ties", c.P, count/total, 1e-12)
 	}
-	// Where figures are too many to count, the approximation must be near the exact value.
+	// If figures are too many to count, the approximation must be near the exact value.
 	var a, b []float64
 	for range 24 {
 		a = append(a, math.Round(100+8*rng.NormFloat64()))

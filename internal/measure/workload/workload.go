@@ -49,7 +49,7 @@ type KindedClient interface {
 // transaction's.
 type RetryingClient interface {
 	Client
-	// Retried gives the errors after which the last transaction was tried again; valid until the next one.
+	// Retried returns the errors after which the last transaction was tried again; valid until the next one.
 	Retried() []*drive.ServerError
 }
 
@@ -62,20 +62,20 @@ type Finisher interface {
 
 // Counted is a workload that reads, before and after a run, what the server itself counts.
 type Counted interface {
-	// Counters gives by how much each grew, by the server's names; nil where that is not known.
+	// Counters returns by how much each grew, by the server's names; nil if that is not known.
 	Counters() map[string]int64
 }
 
 // Headliner is a workload of several kinds whose figure is one kind's transactions per minute.
 type Headliner interface {
 	Kinded
-	// Headline gives that kind and what its rate is called.
+	// Headline returns that kind and what its rate is called.
 	Headline() (kind int, unit string)
 }
 
 // Describer is a workload that finds out by itself what a result has to tell, such as how much data there is.
 type Describer interface {
-	// Describe gives names and values for the result's parameters, when sessions have been opened.
+	// Describe returns names and values for the result's parameters, when sessions have been opened.
 	Describe() map[string]any
 }
 
@@ -89,7 +89,7 @@ type Paced interface {
 }
 
 // Recorded is a workload whose kinds were measured before, somewhere else. It returns one entry for each of KindNames; nil
-// where there is nothing to compare with.
+// if there is nothing to compare with.
 type Recorded interface {
 	Kinded
 	Recorded() []*Before
@@ -106,7 +106,7 @@ type Before struct {
 	Max         float64 `json:"max"`
 	// RoundTrip is how long a round trip to the server takes in this run, the median of some empty statements.
 	RoundTrip float64 `json:"round_trip"`
-	// Now is how long this run's server itself took; nil if it does not tell.
+	// Now is how long this run's server itself took; nil if it does not say.
 	Now *ServerTime `json:"now,omitempty"`
 }
 
@@ -149,7 +149,7 @@ type Preparer interface {
 
 // Counting is a Preparer whose Progress counts something else than rows and tables.
 type Counting interface {
-	// Counts gives what Prepare, or Cleanup, counts, such as "statements run"; "" for rows and tables, as others do.
+	// Counts returns what Prepare, or Cleanup, counts, such as "statements run"; "" for rows and tables, as others do.
 	Counts(cleanup bool) string
 }
 

@@ -97,7 +97,7 @@ func cutDefaultRole(create string) (rest, roles string) {
 	return strings.TrimRight(create[:c.Roles.Begin], " ") + create[c.Roles.End:], c.Roles.Name
 }
 
-// QuoteGrant returns a line of SHOW GRANTS of MySQL as a statement: 5.7, and 8.0 where one account is a proxy for another, write names
+// QuoteGrant returns a line of SHOW GRANTS of MySQL as a statement: 5.7, and 8.0 if one account is a proxy for another, write names
 // of accounts between quotes as they are, with the quotes and backslashes in them. A line that is not for this account stays as it is.
 func QuoteGrant(line, user, host string) string {
 	account := mysql.Literal(user) + "@" + mysql.Literal(host)

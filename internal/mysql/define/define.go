@@ -246,7 +246,7 @@ func ViewFault(ctx context.Context, s *mysql.Stream, name mysql.TableName) (faul
 	return fault, nil
 }
 
-// createView is what SHOW CREATE VIEW says; nil where the server does not open the view, for that fault.
+// createView is what SHOW CREATE VIEW says; nil if the server does not open the view, for that fault.
 func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row map[string]string, fault, err error) {
 	row, err = show(ctx, s, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
 	if unopened[mysql.ErrorNumber(err)] {
@@ -284,7 +284,7 @@ func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row
 // "Server Error Message Reference".
 var unopened = map[int]bool{1449: true, 1267: true, 1270: true, 1271: true}
 
-// hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
+// hiddenView is what SHOW CREATE VIEW would say about a view, put together of what information_schema has of it; refused where that has not
 // its text either.
 func hiddenView(ctx context.Context, s *mysql.Stream, name mysql.TableName, refused error) (map[string]string, error) {
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+mysql.Literal(name.Schema)+" AND TABLE_NAME = "+mysql.Literal(name.Name))

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// Table is what a SHOW CREATE TABLE says of a table, as far as it matters for copying its rows.
+// Table is what a SHOW CREATE TABLE says about a table, as far as it matters for copying its rows.
 type Table struct {
 	Schema, Name string
 	Engine       string
@@ -70,7 +70,7 @@ func (t *Table) Column(name string) (TableColumn, bool) {
 }
 
 // WithHistory is a versioned table with its rows of the past: the times from and to which each row was so are ordinary columns,
-// and the end is part of each key (InnoDB appends it). Without names of their own they are row_start and row_end. ok is false where
+// and the end is part of each key (InnoDB appends it). Without names of their own they are row_start and row_end. ok is false if
 // there is no history, or where it is kept by transactions instead of times: those numbers mean nothing elsewhere. Source: MariaDB
 // documentation, "System-Versioned Tables".
 func (t Table) WithHistory() (_ Table, ok bool) {

@@ -22,7 +22,7 @@ type Session struct {
 	Text               string // the statement as the server shows it, at most maxActivityText bytes
 	DigestText         string // the server's normalised text; empty if the server does not show it while a statement runs
 	Prepared           bool   // a prepared statement is executed
-	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not tell (MySQL 5.7)
+	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not say (MySQL 5.7)
 	Seconds            float64
 	State              string // as the server names it
 	Wait               string // one of StatementWaits
@@ -323,7 +323,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		}
 		block(list, pairs, waitRowLock)
 	}
-	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
+	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off by default: then the answer is empty
 		var held, queued []lockPair
 		err := r.refusable(ctx, "metadata locks", metadataLockPairs(r.c.Server), func(row []sqldriver.Value) error {
 			if w, ok := lockPairOf(row); ok && w.Queued {

@@ -63,7 +63,7 @@ func TestActivityOfUncountedLocks(t *testing.T) {
 				return s.ID == inserterID && s.Wait == "row_lock" && s.BlockerID == numbersID
 			})
 			found("the wait for the user lock", func(s read.Session) bool {
-				known := spec != "mysql-8.0" // 8.0.15 finds no pair of user locks where both have no schema; who asks IS_USED_LOCK is told
+				known := spec != "mysql-8.0" // 8.0.15 finds no pair of user locks if both have no schema; IS_USED_LOCK shows them
 				return s.ID == lockerID && s.Wait == "table_lock" && (s.BlockerID == jobID || !known && s.BlockerID == 0)
 			})
 			for _, statement := range []string{fmt.Sprintf("KILL QUERY %d", numbersID), "DO RELEASE_LOCK('job')"} {

@@ -27,7 +27,7 @@ type StatementSample struct {
 	Cut            bool  // the server kept only its beginning
 	Time           int64 // unix seconds; 0: within the last minutes
 	Seconds        float64
-	User, Host     string // empty where the server does not tell
+	User, Host     string // empty if the server does not say
 }
 
 // digestTable is the table of digests (MySQL manual, "Statement Summary Tables"; MariaDB has it with fewer columns).

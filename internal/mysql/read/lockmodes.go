@@ -45,7 +45,7 @@ var backupLocks = map[string]struct{ held, queued []string }{
 }
 
 // laterBackupLocks are what becomes of the locks with which a backup and FLUSH TABLES WITH READ LOCK begin. performance_schema shows
-// them under their first name to the end, and so does not tell the stage.
+// them under their first name to the end, and so does not show the stage.
 var laterBackupLocks = map[string][]string{"BACKUP_BLOCK_DDL": backupStages, "BACKUP_FTWRL1": {"BACKUP_FTWRL1", "BACKUP_FTWRL2"}}
 
 var backupStages = []string{"BACKUP_START", "BACKUP_FLUSH", "BACKUP_WAIT_FLUSH", "BACKUP_WAIT_DDL", "BACKUP_WAIT_COMMIT"}

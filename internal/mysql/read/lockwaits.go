@@ -38,7 +38,7 @@ type LockWait struct {
 	Held   string   `json:"held,omitempty"` // mode that the blocker has, or wants before the waiter
 	// Queued says that the blocker does not hold the lock, but is ahead of the waiter in the queue.
 	Queued bool `json:"queued,omitempty"`
-	// Maybe says that the server does not tell who holds the lock: the blocker has an open transaction and may be the one.
+	// Maybe says that the server does not say who holds the lock: the blocker has an open transaction and may be the one.
 	Maybe   bool    `json:"maybe,omitempty"`
 	Blocker Blocker `json:"blocker"` // ID 0: no connection holds it, as with prepared XA transactions
 }
@@ -51,7 +51,7 @@ type Blocker struct {
 	Command   string  `json:"command,omitempty"` // Sleep: it is idle
 	State     string  `json:"state,omitempty"`
 	Seconds   float64 `json:"seconds"`               // since it entered its current state, or became idle
-	Statement string  `json:"statement,omitempty"`   // the statement it runs, or ran last; empty: the server does not tell
+	Statement string  `json:"statement,omitempty"`   // the statement it runs, or ran last; empty: the server does not say
 	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: none, or not known
 }
 
@@ -317,7 +317,7 @@ func kindOfObject(object string) LockKind {
 	return LockMetadata
 }
 
-// lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not tell.
+// lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not say.
 func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
 	switch {
 	case s.kind == LockUser:
@@ -345,7 +345,7 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 	return list, []fleet.Trouble{gap}, err
 }
 
-// flushWait tells who uses tables that a session waits to be closed. The server does not tell which tables those are: the ones that its
+// flushWait tells who uses tables that a session waits to be closed. The server does not say which tables those are: the ones that its
 // statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
 // LOCK TABLES; those that wait for the same are no hindrance.
 func flushWait(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
@@ -434,7 +434,7 @@ func pluginLockWaits(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWa
 	return list, len(gaps) == 0 && len(list) > 0, err
 }
 
-// openTransactions are the sessions of which one may hold a metadata lock, for all locks of a transaction are held to its end.
+// openTransactions are the sessions of which one may hold a metadata lock, because all locks of a transaction are held to its end.
 func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, err error) {
 	_, err = allowed(ctx, c, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
  WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {

@@ -43,7 +43,7 @@ func hasPreparedInstances(s mysql.Server) bool {
 	return s.PerformanceSchema && (s.MariaDB() && s.Number >= 100502 || s.AtLeast(50704, fleet.Never))
 }
 
-// CountsPrepared finds out where the server counts executions of prepared statements: it runs one and looks whether the table of
+// CountsPrepared finds out where the server counts executions of prepared statements: it runs one and checks whether the table of
 // digests shows it. MySQL 9.7 counts them there; MySQL 5.7 and 8.0.15 and MariaDB 10.11 do not.
 func CountsPrepared(ctx context.Context, c *mysql.Conn) (PreparedCounting, error) {
 	on, err := executeOne(ctx, c)

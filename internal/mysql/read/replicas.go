@@ -22,7 +22,7 @@ type ReplicaChannel struct {
 	IORunning  bool
 	SQLRunning bool
 	LastError  string
-	Behind     int  // Seconds_Behind_Source; -1: the server does not tell
+	Behind     int  // Seconds_Behind_Source; -1: the server does not say
 	Delay      int  // seconds that it is configured to stay behind
 	GTID       bool // it finds its position by GTID
 	Filter     ReplicaFilter

@@ -161,7 +161,7 @@ var statusGauges = map[string]bool{
 	"count_hit_query_past_global_connection_memory_limit": false, "tp_threads": true, "replica_open_temp_tables": true, "deprecated_use_i_s_processlist_last_timestamp": true,
 }
 
-// statusUnit is "bytes" or "seconds" where the name tells.
+// statusUnit is "bytes" or "seconds" if the name says.
 func statusUnit(low string) string {
 	switch {
 	case strings.HasPrefix(low, "bytes_"), strings.Contains(low, "_bytes"), strings.HasSuffix(low, "_written") && strings.Contains(low, "log"),

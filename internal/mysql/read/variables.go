@@ -88,7 +88,7 @@ func variableUnit(name string) string {
 	return ""
 }
 
-// Dynamic reports whether SET GLOBAL can change a variable. known is false if the server does not tell, as MySQL does not.
+// Dynamic reports whether SET GLOBAL can change a variable. known is false if the server does not say, as MySQL does not.
 func Dynamic(ctx context.Context, c *mysql.Conn, variable string) (dynamic, known bool, err error) {
 	if !c.Server.MariaDB() {
 		return false, false, nil

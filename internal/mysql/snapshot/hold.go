@@ -73,7 +73,7 @@ func stepsOf(n int) (steps []int) {
 // mayHold reports whether a reserve is of use: the server does not keep changes waiting by itself, and the account sees who waits.
 func (s *Snapshot) mayHold(ctx context.Context) bool { return !s.DDLBlocked && s.seesOthers(ctx) }
 
-// openReserve opens the session in reserve, nil where there is none. It is the last of the sessions until the snapshot is there.
+// openReserve opens the session in reserve, nil if there is none. It is the last of the sessions until the snapshot is there.
 func (s *Snapshot) openReserve(ctx context.Context, o Options) (*mysql.Stream, error) {
 	if !s.mayHold(ctx) {
 		return nil, nil
@@ -230,7 +230,7 @@ func holdSome(ctx context.Context, st *mysql.Stream, tables []mysql.TableName) e
 	return nil
 }
 
-// Reserve is the session that holds tables, nil where none does. Who reads with it calls Next in between.
+// Reserve is the session that holds tables, nil if none does. Who reads with it calls Next in between.
 func (s *Snapshot) Reserve() *mysql.Stream {
 	if s.held == nil {
 		return nil

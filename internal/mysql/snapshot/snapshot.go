@@ -40,7 +40,7 @@ type Snapshot struct {
 	Notes      []string
 
 	held    *hold
-	control *mysql.Stream // asks for locks and positions; its transaction, if any, is of no moment
+	control *mysql.Stream // asks for locks and positions; its transaction, if any, is irrelevant
 	lists   Lists
 	tables  int              // of lists.Tables, which are let go when the snapshot is there: there may be 650,000
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment

@@ -31,7 +31,7 @@ func newestTable(ctx context.Context, st *mysql.Stream) (n int64, err error) {
 	return n, nil
 }
 
-// Emptied tells of a table whether it may have been emptied since the snapshot without a trace. nil: of none.
+// Emptied reports whether a table may have been emptied since the snapshot without a trace. nil: of none.
 func (s *Snapshot) Emptied(ctx context.Context) (func(mysql.TableName) bool, error) {
 	if !quietTruncate(s.Server) {
 		return nil, nil

@@ -102,7 +102,7 @@ func (a *auth) clear() []byte { return append([]byte(a.cfg.Passwd), 0) }
 
 // finish talks to the server until it lets the client in.
 func (a *auth) finish() error {
-	const rounds = 8 // more than any plugin needs: a server could go on for ever
+	const rounds = 8 // more than any plugin needs: a server could go on forever
 	switched := false
 	for range rounds {
 		p, err := a.conn.packet()

@@ -108,7 +108,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// send sends a command that lies in two pieces; the first is small.
+// send sends a command that is in two pieces; the first is small.
 func (c *Conn) send(head, payload []byte) error {
 	c.in.sequence = 0
 	if c.zip != nil {
@@ -338,7 +338,7 @@ func (p *splitter) Piece(b []byte, last bool) error {
 	return p.f(p.row)
 }
 
-// Discard is a sink that drops rows; Columns tells of them all the same.
+// Discard is a sink that drops rows; Columns tells of them nevertheless.
 type Discard struct{}
 
 // Piece drops what it gets.

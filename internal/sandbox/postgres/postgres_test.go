@@ -68,7 +68,7 @@ func TestServer(t *testing.T) {
 	gone(t, s)
 }
 
-// TestRemove takes away what a killed process left, by its name.
+// TestRemove removes what a killed process left, by its name.
 func TestRemove(t *testing.T) {
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
 		lack.Of(t, "PostgreSQL is not installed: run script/setup")

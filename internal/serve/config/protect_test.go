@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// protectedBy reads a config file with a protect block for db1, and one for db2 where there is a second.
+// protectedBy reads a config file with a protect block for db1, and one for db2 if there is a second.
 func protectedBy(t *testing.T, blocks ...string) ([]Watched, error) {
 	t.Helper()
 	text := "servers:\n"

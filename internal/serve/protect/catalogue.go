@@ -15,7 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// catalogue notes what lies at a server's place: its backups, and what drills found of them. What was pruned is forgotten;
+// catalogue notes what is at a server's place: its backups, and what drills found of them. What was pruned is forgotten;
 // when the place cannot be read, or holds no repository any more, what was known of it stays known.
 func (p *Guard) catalogue(ctx context.Context, s config.Watched) error {
 	place := s.Protect.Place
@@ -183,7 +183,7 @@ func (p *Guard) isOf(h repo.Header, s config.Watched) bool {
 	if id == "" || id != h.Server.Identity {
 		return false
 	}
-	// Two MariaDB may have the same number: then only the name tells them apart.
+	// Two MariaDB may have the same number: then only the name distinguishes them.
 	return !slices.ContainsFunc(p.list(), func(o config.Watched) bool {
 		return o.Instance.ID != s.Instance.ID && (p.identity(o.Instance.ID) == id || o.Instance.Name == h.Server.Name)
 	})

@@ -121,7 +121,7 @@ func (c *checksumJob) runs(n int) (last state.Run) {
 	return last
 }
 
-// findings are what the page says of the server.
+// findings are what the page says about the server.
 func (c *checksumJob) findings() string {
 	c.Helper()
 	list, err := c.facts.Protections(c.Context())

@@ -101,7 +101,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 	}
 }
 
-// verifyTask reads all that lies at the place.
+// verifyTask reads all that is at the place.
 func (p *Guard) verifyTask(s config.Watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.Protect

@@ -24,7 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/watch/live"
 )
 
-// Guard is the part of risso serve that protects servers: jobs, the catalogue of what lies at their places, and the
+// Guard is the part of risso serve that protects servers: jobs, the catalogue of what is at their places, and the
 // verdicts on them.
 type Guard struct {
 	facts   *state.Store
@@ -177,7 +177,7 @@ func (p *Guard) readSince(ctx context.Context) error {
 	return nil
 }
 
-// done takes the end of a run: what lies at the server's place may have changed. A look that is lost comes with the next of all.
+// done takes the end of a run: what is at the server's place may have changed. A look that is lost comes with the next of all.
 func (p *Guard) done(r state.Run) {
 	if r.Kind == state.JobMirror {
 		return
@@ -221,7 +221,7 @@ func (p *Guard) Plan(instance string) Plan {
 	return Plan{Place: c.Place, CopyTo: c.CopyTo, Kind: cmp.Or(c.Kind, "logical"), Retention: c.Retention.Words(), Encrypted: len(c.EncryptTo) > 0, Mirror: c.Mirror}
 }
 
-// Kept says of each backup of an instance, by place and ID, why retention keeps it; nil where nothing is configured.
+// Kept says about each backup of an instance, by place and ID, why retention keeps it; nil if nothing is configured.
 func (p *Guard) Kept(_ context.Context, instance string) map[BackupKey]Kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()

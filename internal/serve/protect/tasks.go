@@ -42,7 +42,7 @@ func (p *Guard) task(s config.Watched, kind state.JobKind) jobs.Task {
 	return nil
 }
 
-// openPlace opens the repository of a server's place; create makes one where there is none.
+// openPlace opens the repository of a server's place; create makes one if there is none.
 func (p *Guard) openPlace(ctx context.Context, c *config.Protection, place string, create bool) (*repo.Repo, func(), error) {
 	var keys repo.Keys
 	var err error
@@ -54,7 +54,7 @@ func (p *Guard) openPlace(ctx context.Context, c *config.Protection, place strin
 	return p.openPlaceFor(ctx, c, place, create, keys)
 }
 
-// openLooking opens the repository of a server's place to look at what lies there: Strangers and Proofs tell what counts for nothing.
+// openLooking opens the repository of a server's place to look at what is there: Strangers and Proofs tell what counts for nothing.
 func (p *Guard) openLooking(ctx context.Context, c *config.Protection) (*repo.Repo, func(), error) {
 	policy, err := places.Trust{Keys: c.Trust, AllowUnsigned: c.Unsigned}.Policy(c.Place, nil)
 	if err != nil {

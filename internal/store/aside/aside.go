@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Damage tells of a file that could not be used and was moved aside.
+// Damage reports a file that could not be used and was moved aside.
 type Damage struct {
 	MovedTo string // where it is now
 	Reason  string

@@ -32,7 +32,7 @@ type Info struct {
 type PutOptions struct {
 	// Resume lets an interrupted Put of the same name go on where it was cut, where the place can (S3: finished parts
 	// are not sent again). The caller promises that the bytes of a name never change. What was sent before is compared
-	// with the bytes at hand, by hash, before it is used.
+	// with the given bytes, by hash, before it is used.
 	Resume bool
 	// Fresh makes Put fail with ErrExists if there is a blob of that name, atomically: of several that put one at the same time
 	// one wins, and after a broken connection the existing blob may be the caller's own. The blob fits into one request. A place that
@@ -53,7 +53,7 @@ type Store interface {
 	Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 	// Stat describes one blob.
 	Stat(ctx context.Context, name string) (Info, error)
-	// List gives all blobs whose names begin with prefix ("" for all), in the order of the bytes of their names, as they
+	// List returns all blobs whose names begin with prefix ("" for all), in the order of the bytes of their names, as they
 	// come: the list is never whole in memory. It lists no blob that is only half there. After an error it ends.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	// Delete takes a blob away. One that is not there is no error, so it may be repeated.

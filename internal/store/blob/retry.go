@@ -91,7 +91,7 @@ type resuming struct {
 	retry  retry
 	op     string
 	passes func(error) bool
-	// open gives the bytes from an offset on and how many they will be.
+	// open returns the bytes from an offset on and how many they will be.
 	open func(ctx context.Context, offset int64) (io.ReadCloser, int64, error)
 	at   int64 // of the blob
 	left int64

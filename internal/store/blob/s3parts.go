@@ -65,7 +65,7 @@ func (p *part) sum(withMD5 bool) (string, error) {
 }
 
 // send hands the body from its beginning to one try. When the server answers early, the library goes on reading the body
-// although the try has ended; from then on it gets nothing, for the bytes may be used for something else.
+// although the try has ended; from then on it gets nothing, because the bytes may be used for something else.
 func (p *part) send(try func(io.Reader) error) error {
 	b := &lent{r: io.NewSectionReader(p.body, 0, p.body.Size())}
 	defer b.takeBack()
@@ -435,7 +435,7 @@ func (u *upload) transmit(ctx context.Context, p *part) (etag string, err error)
 	return etag, err
 }
 
-// complete makes the object of its parts, and looks whether it is as long as what was sent.
+// complete makes the object of its parts, and checks whether it is as long as what was sent.
 func (u *upload) complete(ctx context.Context, size int64) error {
 	err := u.tryComplete(ctx)
 	if s3Is(err, "InvalidPart", "InvalidPartOrder") {

@@ -65,7 +65,7 @@ func (s *sftpStore) Close() error {
 	return nil
 }
 
-// current is the connection, made where there is none.
+// current is the connection, made if there is none.
 func (s *sftpStore) current(ctx context.Context) (*sftpConn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func name(c *sftp.Client, from, to string) error {
 		if err = c.Link(from, to); err == nil {
 			return c.Remove(from)
 		}
-	} else if _, err = c.Stat(to); errors.Is(err, fs.ErrNotExist) { // some hosts replace all the same
+	} else if _, err = c.Stat(to); errors.Is(err, fs.ErrNotExist) { // some hosts replace nevertheless
 		if err = c.Rename(from, to); err == nil {
 			return nil
 		}

@@ -376,7 +376,7 @@ func TestPlansFlip(t *testing.T) {
 	})
 }
 
-// TestCompare tells what changed, in the order of its part in the change of the load.
+// TestCompare reports what changed, in the order of its part in the change of the load.
 func TestCompare(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		var list []Minute

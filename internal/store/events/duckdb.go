@@ -271,7 +271,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// Damage tells of the damaged file that was moved aside; nil when there was none.
+// Damage reports the damaged file that was moved aside; nil when there was none.
 func (s *embedded) Damage() *aside.Damage {
 	s.use.RLock()
 	defer s.use.RUnlock()

@@ -126,7 +126,7 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
-// madeStore is a file with 300 minutes of a store that was closed in good order.
+// madeStore is a file with 300 minutes of a store that was closed cleanly.
 func madeStore(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.duckdb")
@@ -276,7 +276,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range stored {
 		want += int64(i+1) * rows
 	}
-	// A minute whose confirmation failed may be there all the same, whole.
+	// A minute whose confirmation failed may be there nevertheless, whole.
 	a := top(t, s, TopQuestion{Range: Range{at(0), at(6000)}})
 	if a.Total.Calls < want || a.Total.Calls > want+int64(failed)*rows*2000 {
 		t.Errorf("%d calls, %d were confirmed; want from %v to %v", a.Total.Calls, want, want, want+int64(failed)*rows*2000)

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/store/aside"
 )
 
-// The errors that a caller may want to tell apart.
+// The errors that a caller may want to distinguish.
 var (
 	// ErrNotBuilt says that this program was built without cgo and so has no embedded columnar store.
 	ErrNotBuilt = errors.New("the embedded columnar store (DuckDB) is not in this build of Risso, which was built without cgo")
@@ -45,7 +45,7 @@ const Buckets = 450
 type Row struct {
 	Class  string // class ID, 32 upper-case hex digits
 	Schema string // the default schema they ran in; empty when there was none
-	User   string // who ran them, where the source tells; else empty
+	User   string // who ran them, if the source says; else empty
 
 	fleet.Cost
 	Latency []Bucket // of as many calls as the source tells, ascending; nil when it does not
@@ -87,7 +87,7 @@ type Class struct {
 	LastSeen    int64
 }
 
-// Sample is one statement as it was run. Its text is stored as it comes: who must not keep literals hides them first.
+// Sample is one statement as it was run. Its text is stored unchanged: a caller that must not keep literals hides them first.
 type Sample struct {
 	Instance string  `json:"instance"`
 	Class    string  `json:"-"`
@@ -144,22 +144,22 @@ type Store interface {
 	// rolled up yet stays, and ClickHouse deletes a month when all of it is older.
 	Prune(ctx context.Context, minutes, everything time.Time) error
 
-	// Top gives the classes that cost most in a range.
+	// Top returns the classes that cost most in a range.
 	Top(ctx context.Context, q TopQuestion) (*TopAnswer, error)
-	// Class gives the history of one class.
+	// Class returns the history of one class.
 	Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
-	// Schemas gives what ran in each default schema in a range, the most costly first; no instances means all.
+	// Schemas returns what ran in each default schema in a range, the most costly first; no instances means all.
 	Schemas(ctx context.Context, r Range, instances []string) ([]Part, error)
 	// Covered returns when each instance was read in a range, by instance and time, as finely as about so many points; no
 	// instances means all.
 	Covered(ctx context.Context, r Range, instances []string, points int) ([]Covered, error)
-	// Plan gives one plan of a class, the newest when several instances or schemas have it; "" means any instance. nil
+	// Plan returns one plan of a class, the newest when several instances or schemas have it; "" means any instance. nil
 	// when there is none.
 	Plan(ctx context.Context, class, id, instance string) (*Plan, error)
-	// Compare gives what changed between two ranges.
+	// Compare returns what changed between two ranges.
 	Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error)
 
-	// Damage tells what was set aside when the store was opened; nil when nothing was.
+	// Damage reports what was set aside when the store was opened; nil when nothing was.
 	Damage() *aside.Damage
 	// Name says what the store is, for people; without a password.
 	Name() string

@@ -130,7 +130,7 @@ type ClassAnswer struct {
 	Total                fleet.Cost
 	Latency              *Latency
 	ByInstance, BySchema []Part
-	ByUser               []Part // who ran it, as far as ByUserFrom tells
+	ByUser               []Part // who ran it, as far as ByUserFrom shows
 	ByUserFrom           string // statements: all of them, by the source; activity: as sampled; samples: of the kept samples; empty: nothing
 	Waits                []Part // what it was found doing; Calls are how often it was found, Seconds that times the seconds between two readings
 	ByHost               []Part // where it was run from, as sampled
@@ -174,7 +174,7 @@ type CompareAnswer struct {
 // sameWithin is the factor within which a class counts as unchanged.
 const sameWithin = 1.1
 
-// change tells what became of a class; the ranges' lengths are in seconds.
+// change reports what became of a class; the ranges' lengths are in seconds.
 func change(c *Change, lengthA, lengthB float64) {
 	rateA, rateB := float64(c.A.Calls)/lengthA, float64(c.B.Calls)/lengthB
 	loadA, loadB := c.A.Seconds/lengthA, c.B.Seconds/lengthB

@@ -39,7 +39,7 @@ func readingsOf(minutes []Minute) (list []reading, first, last int64) {
 	return list, first, last
 }
 
-// Covered tells when each instance was read in a range, by instance and time, as finely as about so many points.
+// Covered reports when each instance was read in a range, by instance and time, as finely as about so many points.
 func (a asker) Covered(ctx context.Context, r Range, instances []string, points int) ([]Covered, error) {
 	if err := r.check(); err != nil {
 		return nil, err

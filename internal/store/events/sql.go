@@ -414,7 +414,7 @@ func joinBuckets(l []Bucket) []Bucket {
 	return out
 }
 
-// names tells what classes are.
+// names reports what classes are.
 func (a asker) names(ctx context.Context, keys []int64, instances []string) (map[int64]Class, error) {
 	out := make(map[int64]Class, len(keys))
 	err := a.b.query(ctx, "SELECT class, max(id), max(pt_id), max(fingerprint), max(verb), max(tables) FROM risso_classes WHERE class IN ("+numbers(keys)+") GROUP BY class", nil,

@@ -460,7 +460,7 @@ func convert(dst []float64, x []int64, scale uint8) {
 	}
 }
 
-// fill converts integers where there is no value yet.
+// fill converts integers if there is no value yet.
 func fill(dst []float64, x []int64, scale uint8) {
 	for i, v := range x {
 		if d := dst[i]; d != d {

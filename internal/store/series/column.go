@@ -158,7 +158,7 @@ func sampleOf(x []int64) (s [sampleDeltas]int64) {
 }
 
 // byReference looks for a column of which this one is, nearly, a multiple; own is the chunk without one. It returns the chunk to
-// store, own or the better one: own itself lies in the encoder's buffer, which an attempt writes over.
+// store, own or the better one: own itself is in the encoder's buffer, which an attempt writes over.
 func (h *hourEncoder) byReference(e *entry, x []int64, own []byte) ([]byte, bool) {
 	s := sampleOf(x)
 	best, bestMul, bestCost := -1, int64(0), 0

@@ -229,7 +229,7 @@ func (in *instance) join(f, beside *framesFile) {
 	os.Remove(beside.path)
 }
 
-// newer tells of a file that a newer Risso wrote. It is left alone.
+// newer reports a file that a newer Risso wrote. It is left alone.
 func (in *instance) newer(path string, err error) {
 	in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("%s is not read: %v. A newer Risso wrote it.", path, err))
 }

@@ -354,7 +354,7 @@ func copyHour(from *dayHour, i int, sc *scratch, segs map[*blockFile]*segment, e
 	return nil
 }
 
-// mapSchemas says where the series of one schema stand in the other, and back.
+// mapSchemas maps the positions of series in one schema to those in the other, and back.
 func mapSchemas(all, part *schema) (back, fore []int) {
 	back, fore = make([]int, len(all.series)), make([]int, len(part.series))
 	k := 0

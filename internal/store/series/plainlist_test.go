@@ -26,7 +26,7 @@ const (
 	rounds = 1
 )
 
-// newReference makes lists of samples for Prometheus' engine: what a querier returns is all that lies within its limits.
+// newReference makes lists of samples for Prometheus' engine: what a querier returns is all that is within its limits.
 func newReference(*testing.T) reference { return &lists{by: map[string]*listed{}} }
 
 type lists struct{ by map[string]*listed }

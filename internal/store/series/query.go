@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// InstanceLabel is the label that tells instances apart in PromQL. A series that has such a label itself shows it as exported_instance.
+// InstanceLabel is the label that distinguishes instances in PromQL. A series that has such a label itself shows it as exported_instance.
 const (
 	InstanceLabel    = "instance"
 	exportedInstance = "exported_instance"
@@ -413,7 +413,7 @@ func (it *iterator) Next() chunkenc.ValueType {
 	return it.settle()
 }
 
-// settle goes to the next second that has a value, the one at hand included.
+// settle goes to the next second that has a value, including the current one.
 func (it *iterator) settle() chunkenc.ValueType {
 	for {
 		if it.at < it.end {

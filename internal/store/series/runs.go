@@ -11,7 +11,7 @@ const (
 	daySeconds    = 86400
 )
 
-// floorTo returns the start of the span of the given length that t lies in; also right before 1970.
+// floorTo returns the start of the span of the given length that t is in; also right before 1970.
 func floorTo(t, span int64) int64 {
 	if r := t % span; r < 0 {
 		return t - r - span

@@ -141,13 +141,10 @@ func (c *catalog) parse(packed []byte) (*schema, error) {
 	for i, d := range descs {
 		s.series[i] = c.internLocked(d)
 	}
-	if !slices.IsSortedFunc(s.series, func(a, b *seriesID) int {
-		if a.key < b.key {
-			return -1
+	for i := 1; i < len(s.series); i++ {
+		if s.series[i-1].key >= s.series[i].key { // each key once
+			return nil, errSchema
 		}
-		return 1 // equal keys count as unsorted, too
-	}) {
-		return nil, errSchema
 	}
 	return c.addLocked(s), nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Errors that callers may want to tell apart.
+// Errors that callers may want to distinguish.
 var (
 	// ErrLocked says that another process, or another Store of this one, has the directory open.
 	ErrLocked = errors.New("the data directory is in use by another process; stop that one, or give this one another directory")
@@ -314,7 +314,7 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// event tells of something that happened to files.
+// event reports something that happened to files.
 func (s *Store) event(instance string, sev fleet.Severity, subject, text string) {
 	level := slog.LevelInfo
 	if sev > fleet.SeverityInfo {
@@ -359,7 +359,7 @@ func (d *diskState) recovered(now time.Time) bool {
 	return true
 }
 
-// writeFailed tells of a failed write, once until writing works again.
+// writeFailed reports a failed write, once until writing works again.
 func (s *Store) writeFailed(instance string, err error) {
 	if !s.full.failed(time.Now()) {
 		return

@@ -81,10 +81,10 @@ type thinIterator struct {
 	ahead  []*hourVals // hours read and not yet thinned, ascending
 	free   []*hourVals
 	end    int64     // of the next window that is not in active
-	active []stretch // windows that reach into the hour at hand
-	prev   float64   // the sample before the hour at hand; NaN for none
+	active []stretch // windows that reach into the current hour
+	prev   float64   // the sample before the current hour; NaN for none
 
-	ts []int64 // what is left of the hour at hand
+	ts []int64 // what is left of the current hour
 	vs []float64
 	at int
 }
@@ -204,7 +204,7 @@ func (it *thinIterator) mark(keep *[hourSeconds]bool, h *hourVals) {
 	it.active = left
 }
 
-// present reports whether there is a sample at a second of the hour at hand or a later one.
+// present reports whether there is a sample at a second of the current hour or a later one.
 func (it *thinIterator) present(sec int64) bool {
 	hour := floorTo(sec, hourSeconds)
 	for it.ahead[len(it.ahead)-1].hour < hour {

@@ -16,7 +16,7 @@ import (
 type Benchmark struct {
 	ID          int64     `json:"id"`
 	Stored      time.Time `json:"stored"`
-	Began       time.Time `json:"began"` // the warm-up, where there was one
+	Began       time.Time `json:"began"` // the warm-up, if there was one
 	Ended       time.Time `json:"ended"`
 	Instance    string    `json:"instance"` // empty: the server is not watched
 	Workload    string    `json:"workload"`

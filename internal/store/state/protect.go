@@ -239,7 +239,7 @@ func scanRun(r *sql.Rows) (Run, error) {
 	return n, err
 }
 
-// Backup is a whole backup that lies in a repository.
+// Backup is a whole backup that is in a repository.
 type Backup struct {
 	Place    string    `json:"place"`
 	ID       string    `json:"id"` // as the repository calls it; sorts by time
@@ -377,7 +377,7 @@ func (s *Store) Mirrors(ctx context.Context) ([]Mirror, error) {
 // Protection is how well one instance is protected: a line of the page.
 type Protection struct {
 	Instance   string    `json:"instance"`
-	LastBackup *Backup   `json:"last_backup"` // the newest whole one that is not dated ahead; where there is no other, one that is
+	LastBackup *Backup   `json:"last_backup"` // the newest whole one that is not dated ahead; if there is no other, one that is
 	Ahead      *Backup   `json:"ahead"`       // the newest that is dated ahead of now: a clock was wrong
 	LastProven *Backup   `json:"last_proven"` // the newest that a drill restored and found good
 	ProvenAt   time.Time `json:"proven_at"`   // when that drill ended
@@ -507,7 +507,7 @@ func (p *Protection) prove(d Drill, backups []Backup) {
 // backup of that place whose following logs are all there, to the newest event. Both are zero where no backup fits.
 func Window(backups []Backup, m Mirror) (from, to time.Time) {
 	for _, b := range backups {
-		// The snapshot lies between the two; which of them it is near to depends on the kind of the backup.
+		// The snapshot is between the two; which of them it is near to depends on the kind of the backup.
 		if b.Place != m.Place || b.Instance != m.Instance || b.Began.Before(m.First) || b.Ended.After(m.Last) {
 			continue
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/store/aside"
 )
 
-// The errors that a caller may want to tell apart.
+// The errors that a caller may want to distinguish.
 var (
 	// ErrDiskFull says that a write found no room. The store works again once there is.
 	ErrDiskFull = errors.New("the disk that holds Risso's state is full")
@@ -50,7 +50,7 @@ type Store struct {
 	seen map[string]uint64 // per instance, a digest of the variables that are stored
 }
 
-// Open opens the state file at path and makes it where there is none. A damaged
+// Open opens the state file at path and makes it if there is none. A damaged
 // file is moved aside, a new one is begun, and Damage says so. An empty store
 // after damage knows no token: callers must keep access closed.
 func Open(ctx context.Context, path string) (*Store, error) {
@@ -81,7 +81,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// Damage tells of the damaged file that Open moved aside; nil when there was none.
+// Damage reports the damaged file that Open moved aside; nil when there was none.
 func (s *Store) Damage() *aside.Damage { return s.damage }
 
 // Path is the state file.

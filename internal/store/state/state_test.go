@@ -415,7 +415,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := s.Events(ctx, EventQuery{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	// A writer who holds the file does not block a call for good.
+	// A writer who holds the file does not block a call forever.
 	tx, err := s.write.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -170,7 +170,7 @@ func newTestReader(asked, told time.Time) *read.Reader {
 }
 
 // TestLateOurselves: while Risso itself stalled, no one that did not answer in time is blamed, not the name server either; a host that
-// is not known is not known all the same.
+// is not known is not known nevertheless.
 func TestLateOurselves(t *testing.T) {
 	p := &Pulse{Slept: func() time.Duration { return 0 }}
 	begin := time.Now().Add(-10 * time.Second)

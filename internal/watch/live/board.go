@@ -343,7 +343,7 @@ func (e *entry) Text(name string) string {
 	return e.texts[name]
 }
 
-// Facts is what is known of an instance at its newest tick.
+// Facts is what is known about an instance at its newest tick.
 type Facts interface {
 	Value(key string) (float64, bool)
 	Rate(key string) (float64, bool)

@@ -28,7 +28,7 @@ func TestDeadlocks(t *testing.T) {
 				made += ring(t, db.Conn, sessions)
 			}
 			words := "about "
-			if spec == "mysql-5.7" { // counts those alone that end by sending away who waited already: who has done less
+			if spec == "mysql-5.7" { // counts only those that end by rolling back a session that waited already: the one that has done less
 				words = "at least about "
 			} else {
 				w.await(t, "the count", func() bool { return w.deadlocks(t) >= before+float64(made) })
@@ -130,7 +130,7 @@ func unequal(t *testing.T, open func(context.Context) (*sql.Conn, error)) {
 		done <- err
 	}()
 	for waits, deadline := 0, time.Now().Add(patience); waits == 0 && time.Now().Before(deadline); {
-		time.Sleep(200 * time.Millisecond) // who asks more often than each 0.1 s is given an old copy (MySQL manual, "InnoDB INFORMATION_SCHEMA Transaction and Locking Information")
+		time.Sleep(200 * time.Millisecond) // a query within 0.1 s of the last gets an old copy (MySQL manual, "InnoDB INFORMATION_SCHEMA Transaction and Locking Information")
 		if err := more.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestRedoPressure(t *testing.T) {
 		settings []string
 	}{
 		{"mysql-9.7", []string{"innodb_redo_log_capacity=8M"}},
-		{"mysql-8.0", []string{"innodb_log_file_size=4M", "innodb_monitor_enable=all"}}, // as it comes it does not tell
+		{"mysql-8.0", []string{"innodb_log_file_size=4M", "innodb_monitor_enable=all"}}, // by default it does not say
 		{"mariadb", []string{"innodb_log_file_size=4M"}},
 		{"mariadb-11.8", []string{"innodb_log_file_size=4M"}},
 	} {

@@ -131,7 +131,7 @@ func (e *entry) state(now time.Time) (rules.State, int64) {
 	return e.verdict.State, e.verdict.Since.Unix()
 }
 
-// staleWords is what to say of an instance whose tick is overdue: its collector waits for an answer.
+// staleWords is what to say about an instance whose tick is overdue: its collector waits for an answer.
 func (e *entry) staleWords(now time.Time) string {
 	if e.summary.Tick == 0 {
 		if now.Sub(e.added) < staleAfter {

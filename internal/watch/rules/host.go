@@ -150,7 +150,7 @@ func swapping(r *round) {
 	r.add(c)
 }
 
-// oomKill tells of a process that the kernel killed, for some minutes: it is soon
+// oomKill reports a process that the kernel killed, for some minutes: it is soon
 // over and must not be missed.
 func oomKill(r *round) {
 	rate, ok := r.rate("node_vmstat_oom_kill")
@@ -255,7 +255,7 @@ const (
 )
 
 // diskFull finds file systems without room: below a tenth, where that is not a lot
-// all the same.
+// nevertheless.
 func diskFull(r *round) {
 	for _, key := range r.keys(sizeMetric) {
 		rest := labels(key, sizeMetric)

@@ -31,7 +31,7 @@ func redoSize(s *Snapshot) (size float64, remedy string, ok bool) {
 
 // checkpointAge is how much redo a crash would have to replay: MariaDB and Percona
 // Server tell it, MySQL from 8.0.30 on tells the two ends of it, and older ones
-// have a metric that is switched off as it comes.
+// have a metric that is off by default.
 func checkpointAge(s *Snapshot) (float64, bool) {
 	if v, ok := s.value(statusPrefix + "innodb_checkpoint_age"); ok {
 		return v, true

@@ -87,7 +87,7 @@ func worstLag(s *Snapshot) (lag float64, key string, ok bool) {
 	return lag, key, ok
 }
 
-// Lag is the longest delay of any channel in seconds, without what is wanted of it; false where no channel tells one.
+// Lag is the longest delay of any channel in seconds, without what is wanted of it; false if no channel has one.
 func Lag(s *Snapshot) (float64, bool) {
 	lag, _, ok := worstLag(s)
 	return lag, ok

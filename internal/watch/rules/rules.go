@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Snapshot is what is known of an instance at its newest tick. Functions may be
+// Snapshot is what is known about an instance at its newest tick. Functions may be
 // nil, values may be absent: a rule without its metric says nothing.
 type Snapshot struct {
 	Now      time.Time // in the zone that times are shown in
@@ -260,7 +260,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 	return sorted(out)
 }
 
-// noted tells what others found.
+// noted reports what others found.
 func noted(r *round) {
 	for _, f := range r.Notes {
 		r.add(candidate{id: f.ID, severity: f.Severity, head: f.What, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})

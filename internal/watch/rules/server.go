@@ -260,7 +260,7 @@ func memoryLimit(r *round) {
 	r.add(c)
 }
 
-// collectionLate tells of Risso's own trouble: figures that took too long to read
+// collectionLate reports Risso's own trouble: figures that took too long to read
 // are marked and not trusted.
 func collectionLate(r *round) {
 	rate := 0.0

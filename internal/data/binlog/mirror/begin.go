@@ -76,7 +76,7 @@ func latest(s Series) time.Time { return s.Logs[len(s.Logs)-1].Last }
 // fresh begins a series with the oldest log that the server has.
 func (f *follower) fresh(ctx context.Context, unique bool, list []Series, logs []mysql.Log) (start, error) {
 	key := f.identity
-	if !unique { // the time at which its oldest log was begun tells a server from a later one with the same number.
+	if !unique { // the time at which its oldest log was begun distinguishes a server from a later one with the same number.
 		head, err := f.serverHead(ctx, logs[0].Name, 1)
 		if err != nil {
 			return start{}, err
@@ -196,7 +196,7 @@ func (f *follower) pastGap(s Series, newest Log, logs []mysql.Log) (from start, 
 
 func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
-// replaceDamaged sets a log aside that is damaged in front of its end, and fetches it again.
+// replaceDamaged sets a log aside that is damaged before its end, and fetches it again.
 func (f *follower) replaceDamaged(ctx context.Context, key, path string, why error) (start, bool, error) {
 	to := path + setAside + time.Now().UTC().Format("20060102T150405.000Z")
 	if err := os.Rename(path, to); err != nil {
@@ -240,7 +240,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	}
 	theirs, err := f.serverEvent(ctx, l.Name, w.last, binlogevent.ParseHeader(ours).Type)
 	if err != nil {
-		// A position that is no event's beginning there, or a log that is no longer what it was. Any other trouble tells nothing.
+		// A position that is no event's beginning there, or a log that is no longer what it was. Any other error means nothing.
 		if mysql.LogRefused(err) || errors.Is(err, wire.ErrEndOfLogs) || errors.Is(err, binlogevent.ErrDamaged) {
 			return false, nil
 		}

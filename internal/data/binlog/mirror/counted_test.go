@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// TestCounted: who only looks reckons with no log that no restore would read, wherever in a series it lies, and says so; what has no index is
+// TestCounted: a reader counts no log that no restore would read, wherever in a series it is, and says so; what has no index is
 // named and is none of the logs.
 func TestCounted(t *testing.T) {
 	key := func() ed25519.PrivateKey {
@@ -52,7 +52,7 @@ func TestCounted(t *testing.T) {
 		put(name+extIndex, b)
 	}
 	for i, c := range []struct {
-		by    string // of the logs, in order: m mine, f foreign, n nobody, c changed since
+		by    string // of the logs, in order: m mine, f foreign, n none, c changed since
 		want  string // the numbers of those that count
 		doubt string
 	}{

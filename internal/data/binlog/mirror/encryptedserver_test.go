@@ -73,7 +73,7 @@ func TestFollowEncrypted(t *testing.T) {
 	same(t, dir, logs)
 }
 
-// readable is a log of MariaDB's with the event passed over that says that it is encrypted, which this one is not.
+// readable is a log of MariaDB's without the event that says that it is encrypted, which this one is not.
 func readable(log []byte) []byte {
 	out := slices.Clone(log[:len(binlogevent.Magic)])
 	for b := log[len(binlogevent.Magic):]; len(b) > 0; {

@@ -114,8 +114,8 @@ func TestFailover(t *testing.T) {
 			at.move(young.Socket)
 			load(t, sql2, 100, 140)
 			mirrored(t, dir, young)
-			// Nobody knows which is which, and both are written to. The mirror identifies the server over one connection; the next but one, which
-			// compares the newest event, goes to the other server.
+			// There is no telling which is which, and both are written to. The mirror identifies the server over one connection; the next
+			// but one, which compares the newest event, goes to the other server.
 			load(t, sql1, 200, 240)
 			load(t, sql2, 400, 440)
 			at.move(old.Socket, young.Socket, young.Socket, old.Socket)

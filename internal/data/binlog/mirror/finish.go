@@ -331,7 +331,7 @@ func plainSum(in io.ReadCloser) (string, error) {
 }
 
 // Verify reads a finished log and compares it with its index. Of an encrypted one the stored bytes are compared, and what they
-// hold, too, where an identity opens them.
+// hold, too, if an identity opens them.
 func Verify(ctx context.Context, place Place, key string, l Log) error {
 	name := root + key + "/" + l.Name
 	if err := place.accept(place.complete(key, l.Index), l.Signature); err != nil {

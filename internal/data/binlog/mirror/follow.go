@@ -20,12 +20,12 @@ import (
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// Options say what is mirrored and where to.
+// Options say what to mirror and where.
 type Options struct {
 	Target    mysql.Target
 	Place     Place         // of finished logs
 	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
-	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
+	SemiSync  bool          // acknowledge what is on disk, if the server waits for that
 	Once      bool          // end when everything is here that the server has now
 	Patient   bool          // wait also for a server that is not there at the start
 	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
@@ -130,7 +130,7 @@ type follower struct {
 	storing  string     // path of the log that the finisher has
 	received int64
 	durable  int64 // bytes that were put on disk
-	retrying bool  // nothing was since the last trouble
+	retrying bool  // nothing was since the last error
 	from     start // of the session
 	meter    meter
 	looked   int64 // position at which the clock was asked last
@@ -160,7 +160,7 @@ func (f *follower) loop(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err == nil || errors.Is(err, wire.ErrEndOfLogs):
 			return nil
-		case permanent(err), f.o.Once && errors.Is(err, errDisk): // who follows for good waits for room
+		case permanent(err), f.o.Once && errors.Is(err, errDisk): // a permanent follower waits for space
 			return err
 		case f.identity == "" && !f.o.Patient && notThere(err):
 			return err
@@ -169,7 +169,7 @@ func (f *follower) loop(ctx context.Context) error {
 			wait, lastText = 100*time.Millisecond, ""
 			moved = time.Now()
 		}
-		if f.o.Once && (f.identity == "" || time.Since(moved) > oncePatience) { // a server that never answered, or that stays away
+		if f.o.Once && (f.identity == "" || time.Since(moved) > oncePatience) { // a server that never answered, or does not come back
 			return err
 		}
 		if text := err.Error(); text != lastText {
@@ -352,7 +352,7 @@ func (f *follower) came(d *mysql.Dump, idle bool) error {
 	return err
 }
 
-// gained tells what a sync put on disk.
+// gained reports what a sync put on disk.
 func (f *follower) gained(before int64, idle bool) {
 	n := f.w.synced - before
 	if n <= 0 {

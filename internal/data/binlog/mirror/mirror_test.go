@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testKey signs what tests mirror, in processes of their own, too.
+// testKey signs what tests mirror, in separate processes, too.
 var testKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
 
 // onlyKey is a policy that trusts one key; unsigned: also what is not signed.
@@ -155,7 +155,7 @@ func load(t *testing.T, db *sql.DB, from, to int) {
 	}
 }
 
-// serverLogs are the logs in a server's folder, with the flag cleared that tells that one is being written.
+// serverLogs are the logs in a server's folder, with the flag for a log that is being written cleared.
 func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]")) // MariaDB 11.4 also has indexes of GTIDs, .idx
@@ -402,7 +402,7 @@ func TestFollowKilled(t *testing.T) {
 	t.Run("damage", func(t *testing.T) { sealedDamage(t, n, db, sealed, cache, who) })
 }
 
-// encrypted makes an encrypted repository: who reads it, its folder, and that of the keys of the host that writes.
+// encrypted makes an encrypted repository: its reader, its folder, and that of the keys of the host that writes.
 func encrypted(t *testing.T) (who repo.Keys, dir, cache string) {
 	t.Helper()
 	id, err := age.GenerateX25519Identity()

@@ -40,7 +40,7 @@ const (
 	setAside  = ".damaged-" // in the names of files that were set aside
 )
 
-// Place is where mirrored logs lie: finished ones for good, next to backups or alone.
+// Place is where mirrored logs are: finished ones for good, next to backups or alone.
 type Place struct {
 	repo.Store
 	Repo *repo.Repo // the repository in the place; nil: there is none. If it is encrypted, so are the logs.
@@ -83,7 +83,7 @@ type Log struct {
 	Locked   bool `json:"locked,omitempty"` // it is being written, and no identity opens it: only Name, Size and Last are known, and Last is when it last grew
 }
 
-// List reads which logs are in a place, and in the folder where they are written (the same folder where the place is one).
+// List reads which logs are in a place, and in the folder where they are written (the same folder if the place is one).
 // Unfinished logs are scanned.
 func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 	local, err := localLogs(dir) // first: a log that is finished in the meantime has its index before it is removed
@@ -152,7 +152,7 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 	return list, nil
 }
 
-// unfinished is what is to be listed of a log that is being written, if anything is. What is damaged is listed as far as it is good.
+// unfinished is what to list of a log that is being written, if anything is. What is damaged is listed as far as it is good.
 func unfinished(ctx context.Context, place Place, l localLog) (log Log, listed bool, err error) {
 	x, err := scanFile(ctx, place, l.path)
 	locked := errors.Is(err, repo.ErrNoKey)
@@ -166,7 +166,7 @@ func unfinished(ctx context.Context, place Place, l localLog) (log Log, listed b
 	case err != nil && ctx.Err() != nil:
 		return log, false, context.Cause(ctx)
 	case errors.Is(err, fs.ErrNotExist):
-		// It was finished meanwhile: its index was written before it went.
+		// It has been finished since: its index was written before it went.
 		x, err := readIndex(ctx, place, root+l.key+"/"+l.name+extIndex)
 		if errors.Is(err, fs.ErrNotExist) {
 			return log, false, nil

@@ -58,7 +58,7 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 
 // Plan is what would be done, and with which series.
 type Plan struct {
-	*binlog.Plan        // nil where no series was looked at
+	*binlog.Plan        // nil if no series was read
 	Series       Series // as in Rolled
 	Newer        string
 }
@@ -122,7 +122,7 @@ func (s Series) beginsBehind(o binlog.RollOptions, res binlog.RollResult, err er
 	return errors.Is(err, binlog.ErrGap) && len(res.Stretches) == 0 && (o.From.GTIDSet != "" || s.Logs[0].First.Unix() > o.Moment.Unix())
 }
 
-// doubtful reports whether nothing tells that the series was begun before the backup's moment or after it.
+// doubtful reports whether nothing shows if the series was begun before the backup's moment or after it.
 func (s Series) doubtful(o binlog.RollOptions) bool {
 	return o.From.GTIDSet == "" && slices.ContainsFunc(s.Logs, func(l Log) bool { return l.Name == o.From.File && l.First.Unix() == o.Moment.Unix() })
 }

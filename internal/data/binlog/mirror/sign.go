@@ -141,7 +141,7 @@ func (n *notary) now() string {
 	return hex.EncodeToString(n.sum.Sum(nil))
 }
 
-// sign signs what is on disk. It waits for no disk: what a machine that dies takes of it is compared with the server when the mirror goes on.
+// sign signs what is on disk. It waits for no disk: what a crash of the machine loses is compared with the server when the mirror goes on.
 func (n *notary) sign(size int64, sum string) error {
 	if n == nil || size == n.last {
 		return nil
@@ -166,7 +166,7 @@ func (n *notary) sign(size int64, sum string) error {
 	return nil
 }
 
-// forget takes away what was signed until now.
+// forget removes what was signed until now.
 func (n *notary) forget() error {
 	if n == nil {
 		return nil
@@ -319,7 +319,7 @@ func (f *follower) sign(l localLog, x *binlog.Index) error {
 // noticed before anybody gets them.
 type trusted struct {
 	open func(ctx context.Context) (io.ReadCloser, error)
-	// look says what of the log is signed: so many bytes with that sum.
+	// look says what of the log is signed: its length and sum.
 	look func(ctx context.Context) (size int64, sum string, err error)
 	hash func() (hash.Hash, error)
 

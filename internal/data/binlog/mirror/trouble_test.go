@@ -18,7 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// TestTrouble takes away what a mirror needs: the network, silently, and the space on its disk.
+// TestTrouble removes what a mirror needs: the network, silently, and the space on its disk.
 func TestTrouble(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: network namespaces and mounts need root")

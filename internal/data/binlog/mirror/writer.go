@@ -70,7 +70,7 @@ func create(place Place, path string) (*writer, error) {
 	return w, nil
 }
 
-// begin makes the key of a log that is to be encrypted and writes the head of its file.
+// begin makes the key of a log that will be encrypted and writes the head of its file.
 func (w *writer) begin(place Place) (err error) {
 	if w.notary == nil {
 		if w.notary, err = newNotary(place, w.path, place.encrypted()); err != nil {
@@ -91,7 +91,7 @@ func (w *writer) begin(place Place) (err error) {
 }
 
 // reopen goes on with a log that a process left. A torn event at its end is cut off: it was never acknowledged, and comes
-// again. torn says how many bytes that were. Damage in front of the end is an error that wraps binlogevent.ErrDamaged.
+// again. torn says how many bytes that were. Damage before the end is an error that wraps binlogevent.ErrDamaged.
 func reopen(ctx context.Context, place Place, path string) (w *writer, torn int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -341,7 +341,7 @@ func (w *writer) flush() error {
 		out = w.out
 	}
 	if _, err := w.file.WriteAt(out, w.end); err != nil {
-		// What was written of it goes: an event is there whole or not at all. If it stays, the next session removes it.
+		// What was written of it is removed: an event is there whole or not at all. If it stays, the next session removes it.
 		w.broken = true
 		return errors.Join(fmt.Errorf("%w: %w", errDisk, err), w.file.Truncate(w.end))
 	}
@@ -436,7 +436,7 @@ func (w *writer) removeEmpty() error {
 	return nil
 }
 
-// logName is what a log is called among all of a place: SERIES/NAME.
+// logName is the name of a log among all of a place: SERIES/NAME.
 func logName(path string) string {
 	return filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
 }

@@ -55,7 +55,7 @@ type gather struct {
 	events  int64
 	skipped map[string]int64
 	pending []*statement // rows of the statement that is being read, one for each table and kind
-	text    []byte       // its text, where the log tells
+	text    []byte       // its text, if the log has it
 	textCut int          // bytes left out at its end
 	textual bool         // the log has it
 	began   int64        // unix microseconds
@@ -66,7 +66,7 @@ type gather struct {
 	attrs   []digest.Attr
 }
 
-// statement is what becomes an event.
+// statement will become an event.
 type statement struct {
 	text    []byte
 	db      string
@@ -101,7 +101,7 @@ func readable(err error, tool string) error {
 	return err
 }
 
-// unread says which events tell nothing here.
+// unread says which events are of no use here.
 func unread(h binlogevent.Header) bool {
 	switch h.Type {
 	case binlogevent.TypeQuery, binlogevent.TypeQueryZip, binlogevent.TypeRowsQuery, binlogevent.TypeAnnotateRows, binlogevent.TypeTableMap, binlogevent.TypeGTID, binlogevent.TypeGTIDTagged:
@@ -153,12 +153,12 @@ func (g *gather) give(e *digest.Event) {
 	*e = digest.Event{Time: s.began, Query: s.text, Cut: s.cut, DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: g.attrs}
 }
 
-// Info tells what was read.
+// Info returns what was read.
 func (r *Reader) Info() digest.SourceInfo {
 	return digest.SourceInfo{Format: digest.FormatBinlog, Server: r.server, Bytes: r.log.Pos(), Events: r.events}
 }
 
-// Skipped tells what was left out.
+// Skipped returns what was left out.
 func (g *gather) Skipped() map[string]int64 { return g.skipped }
 
 // Close ends reading; what is read stays open.

@@ -83,7 +83,7 @@ func (t *Text) Next(e *digest.Event) error {
 	return nil
 }
 
-// Info tells what was read.
+// Info returns what was read.
 func (t *Text) Info() digest.SourceInfo {
 	return digest.SourceInfo{Format: digest.FormatBinlogText, Server: t.server, Bytes: t.bytes, Events: t.events}
 }
@@ -187,7 +187,7 @@ func (t *Text) header(m []string) {
 
 func unquoted(name string) string { return strings.ReplaceAll(name, "``", "`") }
 
-// length is the event's in the binary log, as far as its places tell.
+// length is the event's in the binary log, as far as its positions show.
 func (t *Text) length() int64 { return max(0, t.end-t.at) }
 
 func (t *Text) rowsEvent(q []string) {

@@ -50,7 +50,7 @@ var synonyms = map[string]string{
 var verbNode = node{kind: kindText, verb: func(e *digest.Event) string { return sqltext.Verb(e.Query) }}
 
 // known are the attributes that slow logs of MySQL, Percona Server and MariaDB hold, as they spell them, and those
-// that Risso's other sources give.
+// that Risso's other sources have.
 var known = func() map[string]knownName {
 	lists := []struct {
 		kind  kind
@@ -135,7 +135,7 @@ func (a *attribute) truth(e *digest.Event) bool {
 	return x != nil && (x.Num != 0 || x.Kind == digest.AttrText && len(x.Text) > 0)
 }
 
-// flag is a flag's state and whether the event tells it.
+// flag is a flag's state and whether the event has it.
 func (a *attribute) flag(e *digest.Event) (yes, ok bool) {
 	x := a.find(e)
 	return x != nil && x.Num != 0, x != nil

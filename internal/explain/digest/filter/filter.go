@@ -2,14 +2,14 @@
 //
 //	Query_time > 100ms and db == "shop" and not (Full_scan or Rows_examined > 1000 * Rows_sent)
 //
-// An expression is compiled once into closures; asking it about an event allocates nothing (but for verb). It can read the
+// An expression is compiled once into closures; asking it about an event allocates nothing (except verb). It can read the
 // event and nothing else, and takes time in proportion to the event's size (patterns are RE2).
 //
 // Names are the log's own (Query_time, Rows_examined, Full_scan, …) in any case, and query, db, user, host, ip,
 // thread, time and verb. A name that no server logs is an error, because a typo would otherwise silently match nothing;
 // @Name means an attribute that Risso does not know. Times are seconds, also those that a server logs in
 // milliseconds. A comparison with an attribute that the event
-// does not have is false, whatever the operator; "not" inverts that. has(Name) tells whether it is present.
+// does not have is false, whatever the operator; "not" inverts that. has(Name) reports whether it is present.
 //
 //	expr    = and { "or" and }              "||" too
 //	and     = not { "and" not }             "&&" too

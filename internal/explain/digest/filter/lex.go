@@ -136,7 +136,7 @@ func (p *parser) number() error {
 	return nil
 }
 
-// quoted reads a text. A backslash takes away the meaning of the quote after it; before anything else it stays, so
+// quoted reads a text. A backslash escapes the quote after it; before anything else it stays, so
 // that patterns are written as they are.
 func (p *parser) quoted(quote byte) error {
 	start := p.pos

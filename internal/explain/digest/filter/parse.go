@@ -15,7 +15,7 @@ type (
 	textFn func(*digest.Event) (v []byte, ok bool)
 )
 
-// node is a compiled part. Which functions it has goes by its kind; kindAny has all but flag.
+// node is a compiled part. Which functions it has depends on its kind; kindAny has all but flag.
 type node struct {
 	kind    kind
 	bool    boolFn

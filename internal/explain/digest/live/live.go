@@ -260,7 +260,7 @@ type group struct {
 	digest.Class
 	rows []key
 	dbs  map[string]int64
-	pts  []string // pt-query-digest's IDs of Samples; empty where one is not whole
+	pts  []string // pt-query-digest's IDs of Samples; empty if one is not whole
 
 	prepared []read.StatementSample // as they were prepared, where executions count that are in no digest
 }

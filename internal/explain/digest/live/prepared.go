@@ -42,7 +42,7 @@ func (r *Reader) addPrepared(p *digest.Profile, groups map[string]*group, all *g
 	}
 }
 
-// notePrepared tells which executions are missing.
+// notePrepared notes which executions are missing.
 func (r *Reader) notePrepared() {
 	between := "meanwhile"
 	if r.o.For == 0 {

@@ -85,7 +85,7 @@ type Plan struct {
 
 var writes = []string{"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "OPTIMIZE", "IMPORT"}
 
-// unjudged may write, but the text does not tell what.
+// unjudged may write, but the text does not say what.
 var unjudged = []string{"CALL", "COMMIT", "XA", "EXECUTE"}
 
 // Keep counts a write and keeps it; all else is left out.

@@ -12,7 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// showCommands are the statements that tell about a class's tables, ready to be run.
+// showCommands are the statements that describe a class's tables, ready to be run.
 func showCommands(c *digest.Class) []string {
 	db := ""
 	if len(c.Samples) > 0 {
@@ -47,7 +47,7 @@ func likePattern(s string) string {
 
 var versionNumber = pattern.Lazy(`\d+\.\d+\.\d+`)
 
-// serverOf is what the log's header said of the server.
+// serverOf is what the log's header said about the server.
 func serverOf(p *digest.Profile) mysql.Server {
 	for _, s := range p.Sources {
 		if at := versionNumber().FindStringIndex(s.Server); at != nil {

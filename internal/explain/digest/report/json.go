@@ -171,7 +171,7 @@ func toJSON(c *digest.Class, p *digest.Profile, o Options) classJSON {
 	return out
 }
 
-// responseTime is the class's Query_time; unknown figures where the source tells none.
+// responseTime is the class's Query_time; unknown figures if the source has none.
 func responseTime(c *digest.Class) digest.Metric {
 	t := c.Metric(queryTime)
 	if t.Count == 0 {

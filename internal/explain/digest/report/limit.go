@@ -113,7 +113,7 @@ func addMetric(to *digest.Class, m digest.Metric) {
 	to.Metrics = append(to.Metrics, m)
 }
 
-// RankByCalls ranks the classes of a source that tells no times, such as a general log, by their calls. A profile with
+// RankByCalls ranks the classes of a source without times, such as a general log, by their calls. A profile with
 // times stays as it is.
 func RankByCalls(p *digest.Profile) {
 	if p.Metric(queryTime).Max > 0 || p.Calls == 0 {

@@ -1,5 +1,5 @@
 // Package report writes a digest.Profile for people (text, Markdown, an HTML page that opens by itself) and for
-// programs (JSON, CSV). All of them render the same result; none computes anything of its own.
+// programs (JSON, CSV). All of them render the same result; none computes anything itself.
 //
 // Statements come from anyone who can reach the server: text shows control characters as escapes, HTML escapes
 // everything and loads nothing.
@@ -16,6 +16,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Options say how a profile is shown.
@@ -120,7 +121,7 @@ type class struct {
 	Statement, Fingerprint, When string
 	Share                        string
 	Part                         float64
-	Once                         bool // one call: of all figures the total tells enough
+	Once                         bool // one call: the total says enough
 	Figures                      grid
 	Values                       []pair
 	Histogram                    []bucket
@@ -416,7 +417,7 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 		if c.Metric(queryTime).Max > 0 {
 			s.Histogram = histogram(c.Histogram)
 		}
-	} else { // of one call the total tells all
+	} else { // for one call the total says it all
 		for i, f := range s.Figures {
 			s.Figures[i] = figures{Name: f.Name, Pct: f.Pct, Total: f.Total}
 		}
@@ -492,7 +493,7 @@ func values(c *digest.Class) []pair {
 			if name == "" {
 				name = "(none)"
 			}
-			name = shorten(name, 60)
+			name = oneline.Cut(name, 60)
 			if v.Distinct > 1 {
 				name += " " + digits.Thousands(t.Calls)
 			}
@@ -577,7 +578,7 @@ func sampleOf(x digest.Sample, o Options) sample {
 	}
 	s.Head = strings.Join(head, " ")
 	left := max(x.Cut, 0)
-	if short := shorten(s.Query, maxSample); short != s.Query && !o.Whole {
+	if short := oneline.Cut(s.Query, maxSample); short != s.Query && !o.Whole {
 		left += len(s.Query) - len(short) + len("…")
 		s.Query = short
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// covers are what tools write in front of each line. A line without it continues the one before: services that keep a whole
+// covers are what tools write before each line. A line without it continues the one before: services that keep a whole
 // event as one message mark only its first line.
 var covers = []struct {
 	name string
@@ -28,7 +28,7 @@ var covers = []struct {
 	{"AWS", pattern.Lazy(`^(?:EVENTS|RESULTS)\t(?:\d+|\S+)\t(?:\d+\t)?`)},
 }
 
-// fields are what JSON calls a log's line: Docker, journalctl, CloudWatch, Loki, Google Cloud.
+// fields are JSON's names of a log's line: Docker, journalctl, CloudWatch, Loki, Google Cloud.
 var fields = []string{"log", "message", "MESSAGE", "@message", "msg", "textPayload", "line"}
 
 // Cover finds what is around a log's lines, in a beginning that is no log itself: begins reports whether a text is the
@@ -95,7 +95,7 @@ const (
 
 var errValue = errors.New("a value in JSON is longer than 64 MiB, or nested too deeply")
 
-// bounded returns so many bytes.
+// bounded returns at most a number of bytes.
 type bounded struct {
 	r    io.Reader
 	left int

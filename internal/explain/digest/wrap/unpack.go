@@ -1,5 +1,5 @@
 // Package wrap unwraps a log from what other tools put around it: compression, UTF-16, prefixes of lines, JSON.
-// It does not know log formats; a function passed in tells whether some text is the beginning of a log.
+// It does not know log formats; a function passed in reports whether some text is the beginning of a log.
 package wrap
 
 import (
@@ -32,7 +32,7 @@ var ErrPacked = errors.New("this is not read")
 
 const (
 	peekLen = 16 << 10
-	// maxWindow bounds what unpacking zstd may take, whatever a file asks for: --ultra -22 --long=27 fits.
+	// maxWindow bounds what unpacking zstd may take, no matter what a file asks for: --ultra -22 --long=27 fits.
 	maxWindow = 128 << 20
 )
 
@@ -53,7 +53,7 @@ var unread = []struct{ magic, name, remedy string }{
 	{"\x89LZO", "a file of lzop", "lzop -dc FILE | risso digest -"},
 }
 
-// Packing names the compression that a file's first bytes tell; empty: none.
+// Packing names the compression that a file's first bytes show; empty: none.
 func Packing(head []byte) string {
 	for _, p := range packings {
 		if bytes.HasPrefix(head, []byte(p.magic)) {

@@ -28,7 +28,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// physicalHelp is what the help of risso backup says of --physical.
+// physicalHelp is what the help of risso backup says about --physical.
 const physicalHelp = `With --physical the server's own files are copied, on the server's machine: by
 mariadb-backup (MariaDB), by the CLONE plug-in (MySQL 8.0.17 and later), or by xtrabackup if it
 is installed, which is untested with this version of Risso. --incremental stores only the pages

@@ -188,7 +188,7 @@ func verifyLogs(ctx context.Context, from, identity string, trust places.LogTrus
 			err := mirror.Verify(ctx, trust.Of(place), series.Key, l)
 			if foreign := repo.Untrusted(err); foreign {
 				v.Foreign = append(v.Foreign, err.Error())
-				err = mirror.Verify(ctx, place, series.Key, l) // it may be damaged all the same
+				err = mirror.Verify(ctx, place, series.Key, l) // it may be damaged nevertheless
 			}
 			if ctx.Err() != nil {
 				return v, ctx.Err()

@@ -101,7 +101,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	f.bindOwn(cmd)
 }
 
-// drawSeed takes another seed each time where none is given.
+// drawSeed takes another seed each time if none is given.
 func (f *workloadFlags) drawSeed() {
 	for f.Params.Seed == 0 {
 		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers

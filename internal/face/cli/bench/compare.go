@@ -322,7 +322,7 @@ func (c *comparison) settings(ctx context.Context) error {
 	return c.measure(ctx, runner(false), runner(true), func() error { return set.PutBack(ctx) })
 }
 
-// readBack tells what the server made of the settings: it takes some values and keeps others.
+// readBack reports what the server made of the settings: it takes some values and keeps others.
 func (c *comparison) readBack(set *compare.Settings, asked [2][]compare.Setting) error {
 	var stands [2][]compare.Setting
 	stands[0], stands[1] = set.Stands()

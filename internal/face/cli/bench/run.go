@@ -305,7 +305,7 @@ func serverRemedy(e *drive.ServerError, name string) string {
 }
 
 // parametersOf records the flags that say what ran: the workload's size always, the others when they were given. Addresses
-// are not among them, for they may hold passwords, nor what only changes the report.
+// are not among them, because they may contain passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
 	always := append(all.Size(name), "threads", "for", "warmup", "rate", "ledger")
 	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "record-to", "token-file", "report-interval", "same", "precise", "fail-if", "from"}

@@ -243,7 +243,7 @@ type backupFacts struct {
 	strange string // which mirrored logs count for nothing, and why
 }
 
-// look reads what lies at the place, as risso serve does for its catalogue.
+// look reads what is at the place, as risso serve does for its catalogue.
 func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backupFacts, err error) {
 	if f.Source.Policy, err = f.Trust.Policy(f.From, nil); err != nil {
 		return facts, err

@@ -24,7 +24,7 @@ func DurationVar(fl *pflag.FlagSet, p *time.Duration, name string, value time.Du
 	fl.Var((*durationValue)(p), name, usage)
 }
 
-// String is the length as it is written; 0 is nothing, so that help shows no default where there is none.
+// String is the length as it is written; 0 is nothing, so that help shows no default if there is none.
 func (d *durationValue) String() string {
 	if *d == 0 {
 		return ""
@@ -50,7 +50,7 @@ type Output struct {
 	Forms []string
 }
 
-// OutputVar binds --output and -o; the first form is the default. detail, where there is any, says more of them than their names.
+// OutputVar binds --output and -o; the first form is the default. detail, if there is any, says more of them than their names.
 func OutputVar(fl *pflag.FlagSet, p *string, detail string, forms ...string) {
 	*p = forms[0]
 	last := len(forms) - 1

@@ -12,7 +12,7 @@ func BindTrust(f *places.Trust, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.AllowUnsigned, "allow-unsigned", false, "also read backups and mirrored logs that are not signed (older versions did not sign), or are signed by a key that is not trusted")
 }
 
-// TrustHelp is what the help of these commands says of it.
+// TrustHelp is what the help of these commands says about it.
 const TrustHelp = `Backups are signed by the account that took them, mirrored logs by the account that mirrored them.
 They are read only if the signing key is trusted: this account's own key, a key given by --trust,
 or the first key seen for the repository, which is remembered in ~/.config/risso/known-keys.

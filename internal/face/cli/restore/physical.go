@@ -20,7 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// restoreFilesHelp is what the help of risso restore says of physical backups.
+// restoreFilesHelp is what the help of risso restore says about physical backups.
 const restoreFilesHelp = `A physical backup becomes a data directory (--datadir, which must be empty) or a throw-away server
 (--sandbox); incremental backups are combined with those they build on. To get single tables or a
 later moment out of one takes further steps: see docs/backup-physical.md.`

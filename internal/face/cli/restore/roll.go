@@ -62,7 +62,7 @@ func (r Roller) Roll(ctx context.Context, what load.Roll) (load.Rolled, error) {
 	return out, nil
 }
 
-// Forget takes away what the server has noted of them.
+// Forget removes what the server has noted of them.
 func (r Roller) Forget(ctx context.Context, what load.Roll) error {
 	return binlog.Forget(ctx, what.Into, what.Backup.Position)
 }

@@ -392,7 +392,7 @@ func (m *matrix) ready(ctx context.Context, c Cell) (*live, error) {
 
 func (m *matrix) start(ctx context.Context, l *live) (err error) {
 	if l.server == nil {
-		// Its name is on disk before it runs: who comes after a kill finds it.
+		// Its name is on disk before it runs: the next run after a kill finds it.
 		if err := m.note(l.name); err != nil {
 			return err
 		}

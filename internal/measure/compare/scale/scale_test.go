@@ -32,7 +32,7 @@ func published(t *testing.T) []Point {
 }
 
 // TestPublishedSweep fits the published sweep: no other coefficients near may fit better, the peak must lie where the
-// plateau was measured, and the law must be doubted, for it promises half as much again with one thread as was measured.
+// plateau was measured, and the law must be doubted, because it promises half as much again with one thread as was measured.
 func TestPublishedSweep(t *testing.T) {
 	points := published(t)
 	r, err := Fit(points, Options{Source: "EPYC", Processors: 16, Seed: 1})

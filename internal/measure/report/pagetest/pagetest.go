@@ -49,7 +49,7 @@ const script = `addEventListener('load', () => {
 // widths are those of screens, and of a telephone, in pixels.
 var widths = []int{1600, 1280, 1024, 800, 390}
 
-// read, on a screen and on a telephone. It skips where there is no Chromium.
+// read, on a screen and on a telephone. It skips if there is no Chromium.
 func Fits(t *testing.T, pages map[string]string) {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")

@@ -24,7 +24,7 @@ const (
 	rowSize    = 230             // of a row as text, at most
 	unitRows   = 25_000          // rows of a key range that one session loads in one transaction
 	packetRoom = 1 << 10         // left of max_allowed_packet
-	undoLimit  = 2 * time.Minute // for taking away what was begun
+	undoLimit  = 2 * time.Minute // for removing what was begun
 )
 
 // loading is one prepare.
@@ -47,7 +47,7 @@ type loading struct {
 type unit struct{ table, from, to int }
 
 // Prepare makes the tables, fills them by key ranges on all sessions, and builds the index on k of a table when its last
-// rows are in. After an error it takes away what it made.
+// rows are in. After an error it removes what it made.
 func (o *oltp) Prepare(ctx context.Context, opt workload.PrepareOptions) error {
 	c, err := crew.Hire(ctx, opt.Target, opt.Threads)
 	if err != nil {
@@ -246,7 +246,7 @@ func appendRow(b []byte, rng *rand.Rand, id, k int64) []byte {
 	return append(b, "')"...)
 }
 
-// undo takes away what was made, and says what it could not take away.
+// undo removes what was made, and says what it could not remove.
 func (l *loading) undo(ctx context.Context, why error) error {
 	if len(l.made) == 0 {
 		return why

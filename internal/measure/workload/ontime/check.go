@@ -49,7 +49,7 @@ func (o *ontime) Check(ctx context.Context, t drive.Target) ([]workload.Finding,
 	}, nil
 }
 
-// compare tells of the first row that differs.
+// compare reports the first row that differs.
 func compare(name string, want, got []string, made string) workload.Finding {
 	f := workload.Finding{Name: name, OK: slices.Equal(want, got), Detail: digits.Counted(len(got), "row") + " of the answer, as made"}
 	if f.OK {

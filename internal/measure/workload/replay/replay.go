@@ -49,7 +49,7 @@ type replay struct {
 	once   sync.Once
 
 	times             serverTimes
-	unprofiled        atomic.Bool  // a session's server does not tell its times
+	unprofiled        atomic.Bool  // a session's server does not say its times
 	empty             atomic.Int64 // ns: what the server takes for an empty statement, by its own account
 	trip              atomic.Int64 // ns: the way to the server and back
 	succeeded, failed atomic.Int64
@@ -215,7 +215,7 @@ func (r *replay) Plan(sessions int, d time.Duration) (int, time.Duration) {
 	return len(r.lines), d
 }
 
-// at is when a moment of the recording comes, since the time line began: at most 73 years later, for a Duration holds no more.
+// at is when a moment of the recording comes, since the time line began: at most 73 years later, because a Duration holds no more.
 func (r *replay) at(began time.Duration) time.Duration {
 	return time.Duration(min(float64(began)/r.speed, float64(math.MaxInt64/4)))
 }
@@ -335,7 +335,7 @@ type client struct {
 	class   int                         // of next
 	refused error                       // the schema of next cannot be used
 	last    int                         // kind
-	profile *profile                    // nil: the server does not tell its times
+	profile *profile                    // nil: the server does not say its times
 }
 
 func (c *client) Kind() int { return c.last }

@@ -50,7 +50,7 @@ func Runnable(sql []byte, cut, writes, timeline bool) (why string) {
 	return ""
 }
 
-// isControl tells statements that begin or end a transaction.
+// isControl recognizes statements that begin or end a transaction.
 func isControl(sql []byte, verb string) bool {
 	switch verb {
 	case "BEGIN", "COMMIT", "ROLLBACK":

@@ -113,7 +113,7 @@ func (p *profile) note(sql string, class int) {
 }
 
 // fetch asks for the times of what was sent. The server's texts are beginnings of the statements, in their order; what does not
-// fit is passed over.
+// fit is skipped.
 func (p *profile) fetch(s drive.Session, add func(class int, seconds float64)) error {
 	r, err := s.Do(p.tails)
 	if err != nil {

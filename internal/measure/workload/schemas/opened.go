@@ -19,7 +19,7 @@ const (
 	cacheOverflow = "Table_open_cache_overflows"
 )
 
-// openings are what the server says of opening tables, from the begin of a run to its end.
+// openings are what the server says about opening tables, from the begin of a run to its end.
 type openings struct {
 	mu            sync.Mutex
 	begun         bool

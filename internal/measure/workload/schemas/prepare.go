@@ -42,7 +42,7 @@ func (w *schemas) timed(step string, f func() error) error {
 	return err
 }
 
-// Timings tells how long the steps of the last Prepare or Cleanup took.
+// Timings reports how long the steps of the last Prepare or Cleanup took.
 func (w *schemas) Timings() []workload.Timing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ func there(s drive.Session) ([]string, error) {
 	return names, nil
 }
 
-// Prepare makes the schemas, each by one session. It refuses where one of them exists. After an error it takes away what
+// Prepare makes the schemas, each by one session. It refuses where one of them exists. After an error it removes what
 // it made.
 func (w *schemas) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	c, err := crew.Hire(ctx, o.Target, o.Threads)

@@ -88,7 +88,7 @@ type client struct {
 	kind    int
 }
 
-// Kind tells whether the last transaction was the first on its table.
+// Kind reports whether the last transaction was the first on its table.
 func (c *client) Kind() int { return c.kind }
 
 // Transaction selects one row of any table of any schema.

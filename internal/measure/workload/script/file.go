@@ -438,7 +438,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// readsOnly tells why a statement may do more than read. PostgreSQL has functions that change things under names that
+// readsOnly reports why a statement may do more than read. PostgreSQL has functions that change things under names that
 // sqltext, which knows MySQL, has not heard of: all but a few of the server's own are taken to write.
 func readsOnly(sql string, d drive.Dialect) error {
 	if err := sqltext.ReadsOnly([]byte(sql)); err != nil || d == drive.MySQL {

@@ -63,7 +63,7 @@ func createdBy(st statement, d drive.Dialect) string {
 // changing are the verbs of statements that take something away from a table.
 var changing = []string{"DROP", "TRUNCATE", "DELETE", "UPDATE", "ALTER", "REPLACE", "RENAME"}
 
-// state is what the catalogue says of a table.
+// state is what the catalogue says about a table.
 type state struct{ there, marked bool }
 
 // lookAt asks for a base table by its name in SQL.

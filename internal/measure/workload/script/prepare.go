@@ -130,7 +130,7 @@ func (w *script) fill(ctx context.Context, c *crew.Crew, st statement, number ui
 	})
 }
 
-// rows runs a statement of setup for some rows, in one transaction where there are several.
+// rows runs a statement of setup for some rows, in one transaction if there are several.
 func (c *client) rows(st *statement, p *drive.Stmt, first, last int64) error {
 	if last-first > 1 {
 		if _, err := c.session.Exec(drive.Other, "START TRANSACTION"); err != nil {
@@ -150,7 +150,7 @@ func (c *client) rows(st *statement, p *drive.Stmt, first, last int64) error {
 	return nil
 }
 
-// isUnpreparable tells a statement that the server runs as text only. Source: ER_UNSUPPORTED_PS.
+// isUnpreparable recognizes a statement that the server runs as text only. Source: ER_UNSUPPORTED_PS.
 func isUnpreparable(err error) bool {
 	var server *drive.ServerError
 	return errors.As(err, &server) && server.Code == 1295

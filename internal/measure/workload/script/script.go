@@ -256,7 +256,7 @@ func (w *script) told(st statement, err error) error {
 	return err
 }
 
-// saved copies a value of the first row; NULL where there is none.
+// saved copies a value of the first row; NULL if there is none.
 func saved(r drive.Result, column int) value {
 	if r.Rows == 0 || column >= r.Columns || r.Values[column].Null {
 		return value{kind: isNull}

@@ -224,7 +224,7 @@ func TestSenseless(t *testing.T) {
 	}
 }
 
-// TestWrong tells of each mistake in one line, with the line of the file.
+// TestWrong reports each mistake in one line, with the line of the file.
 func TestWrong(t *testing.T) {
 	ok := "transactions: [{statements: [SELECT 1]}]\n"
 	for _, c := range []struct{ text, want string }{

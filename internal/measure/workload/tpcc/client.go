@@ -145,7 +145,7 @@ func (c *client) attempt(run func() error) error {
 // home is the warehouse of a transaction. As the peers do, each transaction draws one.
 func (c *client) home() int64 { return between(c.rng, 1, c.warehouses) }
 
-// other is a warehouse that is not w, where there is another.
+// other is a warehouse that is not w, if there is another.
 func (c *client) other(w int64) int64 {
 	if c.warehouses == 1 {
 		return w

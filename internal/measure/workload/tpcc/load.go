@@ -44,7 +44,7 @@ func alone(ctx context.Context, t drive.Target, f func(s drive.Session) error) e
 	return c.Work(ctx, 1, func(s drive.Session, _ int) error { return f(s) })
 }
 
-// Prepare makes the tables, fills them by clause 4.3.3 and adds the indexes. When it fails or ctx ends, it takes away
+// Prepare makes the tables, fills them by clause 4.3.3 and adds the indexes. When it fails or ctx ends, it removes
 // what it made.
 func (w *tpcc) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	l := &loader{p: w.p, o: o}
@@ -77,7 +77,7 @@ func (w *tpcc) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	return nil
 }
 
-// undo takes away what was made, and says what it could not take away.
+// undo removes what was made, and says what it could not remove.
 func (l *loader) undo(ctx context.Context, why error) error {
 	if len(l.made) == 0 {
 		return why

@@ -68,7 +68,7 @@ func (w *tpcc) KindNames() []string {
 // Headline says that the figure of this workload is new orders per minute, as tpcc-mysql prints it.
 func (w *tpcc) Headline() (kind int, unit string) { return kindNewOrder, "TpmC" }
 
-// Describe tells how many warehouses a run works on: without them its figure means little.
+// Describe reports how many warehouses a run works on: without them its figure means little.
 func (w *tpcc) Describe() map[string]any { return map[string]any{"warehouses": w.used.Load()} }
 
 // Client prepares the statements of one session.
