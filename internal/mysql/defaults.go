@@ -132,14 +132,14 @@ func (d Defaults) Target() (Target, bool) {
 	return t.WithFallback(d), true
 }
 
-// OptionFile is the text of an option file with which one of the server's programs logs in as the target. It holds the
-// password: it must not be readable by others. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
-func (t Target) OptionFile(group string, options ...string) (string, error) {
+// OptionFile is the text of an option file with which a tool logs in as the target, encrypted as the target is. It holds the
+// password: it must be readable by nobody else. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
+func (t Target) OptionFile(tool CopyTool) (string, error) {
 	if t.cfg == nil {
 		return "", fmt.Errorf("%w: no address", ErrDSN)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "[%s]\n", group)
+	fmt.Fprintf(&b, "[%s]\n", tool)
 	set := func(name, value string) { fmt.Fprintf(&b, "%s=\"%s\"\n", name, optionEscape.Replace(value)) }
 	set("user", t.cfg.User)
 	if t.cfg.Passwd != "" {
@@ -152,15 +152,19 @@ func (t Target) OptionFile(group string, options ...string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", ErrDSN, errors.New("the address has no port"))
 		}
-		if host == "localhost" {
-			host = "127.0.0.1" // to these programs that name means the socket
+		if host == "localhost" && t.encryption() != "VERIFY_IDENTITY" { // else that name has to be in the certificate
+			host = "127.0.0.1" // to these programs that name means the socket, unless they obey protocol
 		}
 		set("host", host)
 		set("port", port)
 		set("protocol", "tcp")
 	}
-	for _, o := range options {
-		b.WriteString(o + "\n")
+	for _, l := range t.tlsLines(tool) {
+		if l[1] == "" {
+			b.WriteString(l[0] + "\n")
+		} else {
+			set(l[0], l[1])
+		}
 	}
 	return b.String(), nil
 }

@@ -115,7 +115,7 @@ func chainOf(roots *x509.CertPool) func(tls.ConnectionState) error {
 
 // encrypt makes a connection's configuration, which says nothing of TLS, do what the option file says.
 func (d Defaults) encrypt(cfg *driver.Config) {
-	if d.tls == nil || cfg.TLS != nil || cfg.TLSConfig != "" {
+	if d.tls == nil {
 		return
 	}
 	preferred := d.options.demand() == "PREFERRED"
@@ -128,4 +128,50 @@ func (d Defaults) encrypt(cfg *driver.Config) {
 	if host, _, err := net.SplitHostPort(cfg.Addr); err == nil && cfg.Net != "unix" {
 		cfg.TLS.ServerName = host
 	}
+}
+
+// encryption is how the target's connections are encrypted, as an ssl-mode; "" where nobody said anything.
+func (t Target) encryption() string {
+	switch c := t.cfg.TLS; {
+	case t.tls != nil:
+		return t.tls.demand()
+	case t.cfg.TLSConfig == "":
+		return ""
+	case c == nil:
+		return "DISABLED"
+	case t.cfg.AllowFallbackToPlaintext:
+		return "PREFERRED"
+	case c.InsecureSkipVerify:
+		return "REQUIRED"
+	}
+	return "VERIFY_IDENTITY"
+}
+
+// tlsLines are the lines of an option file by which a tool encrypts its connection as Risso does.
+func (t Target) tlsLines(tool CopyTool) (lines [][2]string) {
+	mode := t.encryption()
+	if tool == ToolMariaDBBackup {
+		// Without these it encrypts if the server can, and from 11.4 on wants a certificate that it can verify. With ssl-ca it verifies
+		// who signed the certificate, even where it need not be the host's. With ssl alone it takes a server that cannot encrypt (10.11).
+		switch mode {
+		case "DISABLED":
+			return [][2]string{{"skip-ssl", ""}}
+		case "VERIFY_IDENTITY":
+			lines = [][2]string{{"ssl", ""}, {"ssl-verify-server-cert", ""}}
+		case "":
+			lines = [][2]string{{"skip-ssl-verify-server-cert", ""}}
+		default:
+			lines = [][2]string{{"ssl", ""}, {"skip-ssl-verify-server-cert", ""}}
+		}
+	} else if mode != "" {
+		lines = [][2]string{{"ssl-mode", mode}}
+	}
+	if o := t.tls; o != nil && mode != "" && mode != "DISABLED" {
+		for _, f := range [][2]string{{"ssl-ca", o.ca}, {"ssl-cert", o.cert}, {"ssl-key", o.key}} {
+			if f[1] != "" {
+				lines = append(lines, f)
+			}
+		}
+	}
+	return lines
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -86,4 +87,56 @@ func cipher(t *testing.T, file string) (name string, err error) {
 		return nil
 	})
 	return name, err
+}
+
+// TestToolOptionFile: a tool that logs in for Risso encrypts its connection as Risso does.
+func TestToolOptionFile(t *testing.T) {
+	settings, _ := sandboxtest.TLS(t)
+	cert, key := strings.TrimPrefix(settings[0], "ssl_cert="), strings.TrimPrefix(settings[1], "ssl_key=")
+	const unverified = "ssl\nskip-ssl-verify-server-cert\n"
+	for _, c := range []struct {
+		dsn, lines, maria, xtra string
+	}{
+		{"u:p@tcp(db1)/", "", "skip-ssl-verify-server-cert\n", ""},
+		{"u:p@tcp(db1)/", "skip-ssl", "skip-ssl\n", "ssl-mode=\"DISABLED\"\n"},
+		{"u:p@tcp(db1)/", "ssl-mode=DISABLED\nssl-ca=" + cert, "skip-ssl\n", "ssl-mode=\"DISABLED\"\n"},
+		{"u:p@tcp(db1)/", "ssl-mode=PREFERRED", unverified, "ssl-mode=\"PREFERRED\"\n"},
+		{"u:p@tcp(db1)/", "ssl", unverified, "ssl-mode=\"REQUIRED\"\n"},
+		{"u:p@tcp(db1)/", "ssl-ca=" + cert, unverified + "ssl-ca=\"" + cert + "\"\n", "ssl-mode=\"VERIFY_CA\"\nssl-ca=\"" + cert + "\"\n"},
+		{"u:p@tcp(db1)/", "ssl-verify-server-cert\nssl-ca=" + cert, "ssl\nssl-verify-server-cert\nssl-ca=\"" + cert + "\"\n", "ssl-mode=\"VERIFY_IDENTITY\"\nssl-ca=\"" + cert + "\"\n"},
+		{"u:p@tcp(db1)/", "ssl-cert=" + cert + "\nssl-key=" + key, unverified + "ssl-cert=\"" + cert + "\"\nssl-key=\"" + key + "\"\n", "ssl-mode=\"REQUIRED\"\nssl-cert=\"" + cert + "\"\nssl-key=\"" + key + "\"\n"},
+		{"u:p@tcp(db1)/?tls=false", "ssl-ca=" + cert, "skip-ssl\n", "ssl-mode=\"DISABLED\"\n"},
+		{"u:p@tcp(db1)/?tls=preferred", "", unverified, "ssl-mode=\"PREFERRED\"\n"},
+		{"u:p@tcp(db1)/?tls=skip-verify", "ssl-ca=" + cert, unverified, "ssl-mode=\"REQUIRED\"\n"},
+		{"u:p@tcp(db1)/?tls=true", "", "ssl\nssl-verify-server-cert\n", "ssl-mode=\"VERIFY_IDENTITY\"\n"},
+	} {
+		path := filepath.Join(t.TempDir(), "my.cnf")
+		if err := os.WriteFile(path, []byte("[client]\n"+c.lines+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := mysql.ReadDefaults(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := mysql.ParseTarget(c.dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to = to.WithFallback(d).WithDatabase("test").WithPatience(time.Minute)
+		const login = "user=\"u\"\npassword=\"p\"\nhost=\"db1\"\nport=\"3306\"\nprotocol=\"tcp\"\n"
+		for tool, want := range map[mysql.CopyTool]string{mysql.ToolMariaDBBackup: "[mariadb-backup]\n" + login + c.maria, mysql.ToolXtraBackup: "[xtrabackup]\n" + login + c.xtra} {
+			if got, err := to.OptionFile(tool); got != want || err != nil {
+				t.Errorf("%s, %q: got %s%v, want %s", c.dsn, c.lines, got, err, want)
+			}
+		}
+	}
+	for dsn, want := range map[string]string{"u@tcp(localhost)/": "127.0.0.1", "u@tcp(localhost)/?tls=true": "localhost"} {
+		to, err := mysql.ParseTarget(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := to.OptionFile(mysql.ToolMariaDBBackup); !strings.Contains(got, "host=\""+want+"\"\n") || err != nil {
+			t.Errorf("%s: got %s%v, want the host %s", dsn, got, err, want)
+		}
+	}
 }

@@ -21,6 +21,7 @@ var ErrDSN = errors.New("not a usable DSN")
 // Target is where a server is and as whom to log in. Its String never holds the password.
 type Target struct {
 	cfg *driver.Config
+	tls *tlsOptions // of an option file; nil: it has none, or the DSN says something about TLS
 }
 
 // Default time-outs of a connection, in a DSN that sets none.
@@ -159,15 +160,20 @@ func (t Target) WithFallback(d Defaults) Target {
 	if cfg.User == "" {
 		cfg.User = os.Getenv("USER")
 	}
-	d.encrypt(cfg)
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	if cfg.TLS == nil && cfg.TLSConfig == "" {
+		t.tls = &d.options
+		d.encrypt(cfg)
+	}
+	return t
 }
 
 // WithPassword is the target with another password.
 func (t Target) WithPassword(p string) Target {
 	cfg := t.cfg.Clone()
 	cfg.Passwd = p
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }
 
 // dialer provides the driver with a network connection whose traffic is counted.
@@ -203,7 +209,8 @@ func (t Target) Database() string { return t.cfg.DBName }
 func (t Target) WithDatabase(name string) Target {
 	cfg := t.cfg.Clone()
 	cfg.DBName = name
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }
 
 // Patience is how long an answer is waited for.
@@ -213,12 +220,14 @@ func (t Target) Patience() time.Duration { return t.cfg.ReadTimeout }
 func (t Target) WithAddress(address string) Target {
 	cfg := t.cfg.Clone()
 	cfg.Net, cfg.Addr = "tcp", address
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }
 
 // WithPatience is the target with another limit for the wait for an answer; statements that may run long need it.
 func (t Target) WithPatience(d time.Duration) Target {
 	cfg := t.cfg.Clone()
 	cfg.ReadTimeout = d
-	return Target{cfg: cfg}
+	t.cfg = cfg
+	return t
 }

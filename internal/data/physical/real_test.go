@@ -184,6 +184,47 @@ func TestMariaDB(t *testing.T) {
 	})
 }
 
+// TestMariaDBTLS: a server that takes encrypted connections only, and an account that needs a certificate, are backed up over TCP as
+// the option file or the DSN says.
+func TestMariaDBTLS(t *testing.T) {
+	settings, _ := sandboxtest.TLS(t)
+	n := sandboxtest.Up(t, "mariadb", append(settings, "require_secure_transport=ON")...)
+	run(t, n, shop+`; CREATE USER any@'127.0.0.1' IDENTIFIED BY 'p'; GRANT ALL ON *.* TO any@'127.0.0.1'; CREATE USER known@'127.0.0.1' IDENTIFIED BY 'p' REQUIRE X509; GRANT ALL ON *.* TO known@'127.0.0.1'`)
+	cert, key := strings.TrimPrefix(settings[0], "ssl_cert="), strings.TrimPrefix(settings[1], "ssl_key=")
+	for _, c := range []struct{ user, parameter, lines string }{
+		{"any", "?tls=skip-verify", ""},
+		{"any", "", "ssl-mode=REQUIRED"},
+		{"any", "", "ssl-ca=" + cert},
+		{"any", "", "ssl-verify-server-cert\nssl-ca=" + cert},
+		{"known", "", "ssl-ca=" + cert + "\nssl-cert=" + cert + "\nssl-key=" + key},
+	} {
+		path := filepath.Join(t.TempDir(), "my.cnf")
+		if err := os.WriteFile(path, []byte("[client]\n"+c.lines+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := mysql.ReadDefaults(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := mysql.ParseTarget(fmt.Sprintf("%s:p@tcp(127.0.0.1:%d)/%s", c.user, n.Port, c.parameter))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := newRepo(t)
+		if h, err := Take(t.Context(), Options{Target: to.WithFallback(d), Repo: r, Name: "db1"}); err != nil || h.Stream.Files == 0 {
+			t.Errorf("%s %s%q: got %v", c.user, c.parameter, c.lines, err)
+		}
+	}
+	plain, err := mysql.ParseTarget(fmt.Sprintf("any:p@tcp(127.0.0.1:%d)/?tls=false", n.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := newRepo(t)
+	if _, err := Take(t.Context(), Options{Target: plain, Repo: r, Name: "db1"}); err == nil {
+		t.Error("in plain text: got no error")
+	}
+}
+
 func TestClone(t *testing.T) {
 	if dsn := os.Getenv("RISSO_TEST_CLONE_DSN"); dsn != "" {
 		d, err := mysql.ParseTarget(dsn)

@@ -73,11 +73,7 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 		return err
 	}
 	defer remove()
-	group := "mariadb-backup"
-	if j.plan.Tool == mysql.ToolXtraBackup {
-		group = "xtrabackup"
-	}
-	options, err := j.Target.OptionFile(group)
+	options, err := j.Target.OptionFile(j.plan.Tool)
 	if err != nil {
 		return err
 	}

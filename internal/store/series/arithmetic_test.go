@@ -65,6 +65,7 @@ func TestRatesOfAnHour(t *testing.T) {
 		"the one before it is late":                         {vals, Counter, runs{{10, 1}}, rollup{3, 2, 12, [5]float64{2, 2, 2, 5, 5}}},
 		"late, where no rate is":                            {vals, Counter, runs{{4, 6}}, rollup{3, 3, 12, [5]float64{2, 2, 5, 5, 5}}},
 		"all late":                                          {vals, Counter, runs{{0, 12}}, rollup{3, 0, 12, [5]float64{}}},
+		"all but one late":                                  {vals, Counter, runs{{3, 1}, {11, 1}}, rollup{3, 1, 12, [5]float64{2, 2, 2, 2, 2}}},
 		"a gauge, late or not":                              {vals, Gauge, runs{{0, 12}}, rollup{6, 6, 38, [5]float64{1, 1, 3, 15, 15}}},
 		"a counter that stays":                              {[]float64{5, 5, 5, 5, 1, 1}, Counter, nil, rollup{4, 4, 0, [5]float64{}}},
 		"infinity less infinity":                            {[]float64{1, inf, inf, inf, 1, 2}, Counter, nil, rollup{2, 2, inf, [5]float64{1, 1, 1, inf, inf}}},
@@ -222,6 +223,7 @@ func TestReferences(t *testing.T) {
 	r := rand.New(rand.NewPCG(33, 34))
 	random := func(n int) []float64 {
 		v := make([]float64, n)
+		v[0] = 1000
 		for i := 1; i < n; i++ {
 			v[i] = v[i-1] + float64(r.IntN(1000))
 		}
@@ -245,6 +247,10 @@ func TestReferences(t *testing.T) {
 			return x
 		}
 	}
+	noisy := func(n int) func(int, float64) float64 {
+		sum := 0
+		return func(_ int, x float64) float64 { sum += r.IntN(n); return x + float64(sum) }
+	}
 	columns := map[int][]int64{}
 	_, dec := fuzzTools(t)
 	for _, c := range []struct {
@@ -265,10 +271,16 @@ func TestReferences(t *testing.T) {
 		{"some of both", like(a, func(i int, x float64) float64 { return x + float64(i%3) }), all, 0, 1, 1, 3, 250},
 		{"at other seconds", a[:599], most, -1, 0, 1, 600, 900},
 		{"those again", a[:599], most, 8, 1, 1, 0, 0},
+		{"with little noise", like(a, noisy(128)), all, 0, 1, 1, 500, 580},
+		{"with so much noise that less than a sixth is saved", like(a, noisy(512)), all, -1, 0, 1, 700, 900},
+		{"small, and through 0", like(a, func(i int, _ float64) float64 { return float64(5 - 7*i) }), all, -1, 0, 7, 2, 2},
 		{"small without a reference", like(a, func(i int, _ float64) float64 { return float64(7 * i) }), all, -1, 0, 7, 2, 2},
 	} {
 		i := len(h.bases)
-		index := map[string]int{"the first": 0, "another": 1, "at other seconds": 8}[c.name]
+		index, ok := map[string]int{"the first": 0, "another": 1, "at other seconds": 8}[c.name]
+		if !ok {
+			index = 99
+		}
 		e, chunk := h.column(index, Counter, c.v, c.p)
 		if e.ref != c.ref || e.mul != c.mul || e.gcd != c.gcd || e.size != len(chunk) || len(chunk) < c.least || len(chunk) > c.most || (len(h.bases) > i) != (e.ref < 0 && len(chunk) >= minReference) {
 			t.Errorf("%s: got column %d times %d, divisor %d, %d bytes, %d bases; want %d times %d, %d, %d to %d bytes", c.name, e.ref, e.mul, e.gcd, len(chunk), len(h.bases), c.ref, c.mul, c.gcd, c.least, c.most)
@@ -460,6 +472,11 @@ func TestBandsOfHours(t *testing.T) {
 		}
 	}
 	check() // blocks
+	// Where each rate touches a late tick the extremes are not kept: the mean stands for them.
+	got, err := s.Bands(context.Background(), "db", []string{"a"}, t0+4*hourSeconds, t0+5*hourSeconds, hourSeconds)
+	if err != nil || got[0].N[0] != 1799 || got[0].Min[0] != 5 || got[0].P50[0] != 5 || got[0].Max[0] != 5 {
+		t.Errorf("got %+v, %v; want 1799 rates of 5", got, err)
+	}
 	add(4, 1800, hourSeconds-60)
 	if err := in.sealPending(); err != nil {
 		t.Fatal(err)
@@ -469,7 +486,7 @@ func TestBandsOfHours(t *testing.T) {
 	add(5, 0, hourSeconds)
 	check() // and memory
 	// The percentiles of one hour are its own: of a rate of 2, and of the numbers from 0 to 999 in equal parts.
-	got, err := s.Bands(context.Background(), "db", []string{"a", "e"}, t0+hourSeconds, t0+2*hourSeconds, hourSeconds)
+	got, err = s.Bands(context.Background(), "db", []string{"a", "e"}, t0+hourSeconds, t0+2*hourSeconds, hourSeconds)
 	if err != nil || got[0].P5[0] != 2 || got[0].P50[0] != 2 || got[0].P95[0] != 2 || math.Abs(got[1].P50[0]-500) > 5 || math.Abs(got[1].P5[0]-50) > 5 || math.Abs(got[1].P95[0]-950) > 5 {
 		t.Errorf("got %+v, %v; want 2, and 50, 500 and 950", got, err)
 	}

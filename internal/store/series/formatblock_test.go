@@ -107,7 +107,7 @@ func TestFrameRefused(t *testing.T) {
 	}
 	for body, want := range map[string]bool{
 		"00 00 00 00": true, "00 00 00": false, "00 00 00 00 00": false, "00 00 00 03": false, "00 00 00 01 02": true, "00 00 00 01": false, "00 00 00 c1 02": true, "00 00 00 d1 02": false, "00 00 00 e1 02": false, "00 00 00 f1 02": true,
-		"00 00 00 05 01 02": true, "00 00 00 05 00 02": false, "00 00 00 05 04 02": false, "00 00 00 05 03 02": true, "00 00 00 02 02 00 02 02": true, "00 00 00 02 03 00 02 02": false, "00 00 00 02 01 00 02 02": false, "00 00 00 02 02": false, "03 01 00 00 00": false,
+		"00 00 00 05 01 02": true, "00 00 00 05 00 02": false, "00 00 00 05 04 02": false, "00 00 00 05 03 02": true, "00 00 00 02 02 00 02 02": true, "00 00 00 02 03 00 02 02": false, "00 00 00 02 01 00 02 02": false, "00 00 00 02 02": false, "03 01 00 00 00": false, "00 00 00 03 01 00 02": false,
 	} {
 		f, err := openFrame(frameHead{start: t0, ticks: 3, packed: zipped(t, unhex(t, body))}, s, dec)
 		if (err == nil) != want || err != nil && !errors.Is(err, errFrame) {
