@@ -367,7 +367,7 @@ func (r *reader) toNextAccount() bool {
 			depth--
 		case depth == 0 && r.accept(","):
 			return true
-		case r.sign(r.i, ";"), r.is(r.i, "WITH") && !r.is(r.i-1, "IDENTIFIED"), r.is(r.i, "PASSWORD") && (r.is(r.i+1, "EXPIRE") || r.is(r.i+1, "HISTORY") || r.is(r.i+1, "REUSE") || r.is(r.i+1, "REQUIRE")),
+		case r.sign(r.i, ";"), r.is(r.i, "WITH") && !r.is(r.i-1, "IDENTIFIED"), r.is(r.i, "PASSWORD") && (r.is(r.i+1, "EXPIRE") || r.is(r.i+1, "HISTORY") || r.is(r.i+1, "REUSE")),
 			r.is(r.i, "DEFAULT"), r.is(r.i, "REQUIRE"), r.is(r.i, "ACCOUNT"), r.is(r.i, "ATTRIBUTE"), r.is(r.i, "COMMENT"):
 			return false
 		}

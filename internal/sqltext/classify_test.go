@@ -85,6 +85,9 @@ func TestClassifierKnows(t *testing.T) {
 		{"select a /* x */ from t where b = 1", []string{"select a /* yy */ from t where b = 2"}, []string{"select a /*! x */ from t where b = 1", "select a /*a.b:1/2*/ from t where b = 1", "select a /*repeat union*/ from t where b = 1", "select a from t where b = 1"}},
 		{"select a+1, b-1, c*1, e%1, f<1, g>1, (1)", []string{"select a+2, b-2, c*2, e%2, f<2, g>2, (2)", "select a+'x', b-'x', c*'x', e%'x', f<'x', g>'x', ('x')"}, []string{"select a+b, b-1, c*1, e%1, f<1, g>1, (1)"}},
 		{"select 1+a, 1-a, 1*a, 1/a, 1%a, 1=a, 1<a, 1>a, 1\t, 1\n, 1 \r;", []string{"select 2+a, 2-a, 2*a, 2/a, 2%a, 2=a, 2<a, 2>a, 2\t, 2\n, 2 \r;"}, nil},
+		{"select\n1,\t2,\r3, a\n=4", []string{"select\n5,\t'x',\r7, a\n=.5"}, nil},
+		{"select a=null, b=true, c=n'x', d=_utf8'x', e=.5", []string{"select a=1, b=2, c=3, d=4, e=5", "select a=false, b=null, c=x'0f', d=b'1', e=0x1"}, []string{"select a=nulls, b=true, c=n'x', d=_utf8'x', e=.5"}},
+		{"select a in (1)x", []string{"select a in (2, 3)x"}, []string{"select a inx"}},
 		{"select a from t where b like 'x%' escape '|' and c between 1 and 2", []string{"select a from t where b like 5 escape 6 and c between 'x' and -1"}, nil},
 	} {
 		var cl Classifier
@@ -106,12 +109,27 @@ func TestClassifierKnows(t *testing.T) {
 	}
 }
 
+// TestClassifyPieces: short statements of pieces that change what is next to them are called what they are called without the tree.
+func TestClassifyPieces(t *testing.T) {
+	pieces := []string{"a", "-", "+", " ", " ", "1", "2", "'x'", "e", "1e", ".", ".5", "(", ")", ",", " in (", " limit ", " is ", " not ", " null", "_utf8", "_x ", "-- ", "\n", "/* c */", " values (", "=", "?", "n'x'", "0x", "*/", "/*!", "1)", "row(", " asc", "order by "}
+	r := rand.New(rand.NewPCG(5, 6))
+	var c Classifier
+	var f Fingerprinter
+	for range 40000 {
+		s := ""
+		for range 1 + r.IntN(7) {
+			s += pieces[r.IntN(len(pieces))]
+		}
+		same(t, &c, &f, []byte(s))
+	}
+}
+
 // TestClassifierForgets: what is not kept in the tree, and how much is.
 func TestClassifierForgets(t *testing.T) {
-	for _, stmt := range []string{"select a from t where b = ?", "select ...", "select - - 5", "select a - - 5", "select a from t where b is not true and c not in (1) and not 5", "select 1e5", "select _utf8 'x'", "select a from t where b!5", "select 5!b", "select 5`a`", "1", "call p(1)", "use a", "administrator command: Quit", "/* x */ /*a.b:1/2*/ select 1", "select 1 /*a.b:1/2*/", "select /*repeat union*/ 1", "", " ", "limit 5, 6!"} {
+	for _, stmt := range []string{"select ...", "select - - 5", "select a from t where b is not true and c not in (1) and not 5", "select a from t where b!5", "select 5!b", "select 5`a`", "1", "call p(1)", "use a", "administrator command: Quit", "/* x */ /*a.b:1/2*/ select 1", "select 1 /*a.b:1/2*/", "select /*repeat union*/ 1", "", " ", "limit 5, 6!"} {
 		var cl Classifier
 		n := cl.Classify([]byte(stmt))
-		if again := cl.Classify([]byte(stmt)); n != 0 || again != 0 || cl.Len() != 1 || cl.Fingerprint(0) != Fingerprint(stmt) {
+		if again := cl.Classify([]byte(stmt)); n != 0 || again != 0 || cl.Len() != 1 || cl.size != 0 || cl.Fingerprint(0) != Fingerprint(stmt) {
 			t.Errorf("%s: got %d, then %d, of %d, %q", stmt, n, again, cl.Len(), cl.Fingerprint(0))
 		}
 	}
@@ -148,7 +166,10 @@ func TestClassifierIsBounded(t *testing.T) {
 	if peak > maxTree+1<<20 || c.size >= peak {
 		t.Errorf("the tree grew to %d bytes; want peak at most %d, c.size less than %v", peak, maxTree+1<<20, peak)
 	}
-	if c.Len() != 60000 {
+	if got := c.Fingerprint(c.Classify(nil)); got != "" {
+		t.Errorf("got %q for nothing", got)
+	}
+	if c.Len() != 60001 {
 		t.Errorf("got %d classes, want 60000", c.Len())
 	}
 }

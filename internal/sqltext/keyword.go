@@ -288,7 +288,7 @@ func literalList(s []byte, i int) (int, bool) {
 				return i, false
 			}
 			i++
-		case clOther, clStar, clTick:
+		case clOther:
 			if c == ',' {
 				operand = false
 				i++

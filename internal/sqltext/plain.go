@@ -9,8 +9,7 @@ import "bytes"
 // and from performance_schema by AppendDigestText.
 func AppendPlain(dst, fingerprint []byte) []byte {
 	base := len(dst)
-	if special := []string{"mysqldump", "percona-toolkit"}; string(fingerprint) == special[0] || string(fingerprint) == special[1] ||
-		bytes.HasPrefix(fingerprint, []byte("administrator command: ")) {
+	if string(fingerprint) == "percona-toolkit" || bytes.HasPrefix(fingerprint, []byte("administrator command: ")) {
 		return append(dst, fingerprint...)
 	}
 	p := plain{dst: dst, base: base}

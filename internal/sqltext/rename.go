@@ -200,26 +200,10 @@ func (n *renamer) schema(i int) bool {
 		return true
 	case n.is(i-1, "FOR") && n.is(i-2, "VALUE"), n.is(i-1, "OF") && n.is(i-2, "TYPE") && n.is(i-3, "ROW"), n.sign(i+3, "%") && n.is(i+4, "ROWTYPE"):
 		return true
-	case n.deleted(i):
-		return true
 	case n.sign(i-1, "(") && (n.is(i-2, "NEXTVAL") || n.is(i-2, "LASTVAL") || n.is(i-2, "SETVAL")):
 		return true
 	}
 	return !n.tables[n.t[i].Text]
-}
-
-// deleted reports whether the name at i is between DELETE and FROM, in the list of tables whose rows are deleted.
-func (n *renamer) deleted(i int) bool {
-	for i--; i >= 0; i-- {
-		switch t := n.t[i]; {
-		case n.is(i, "DELETE"):
-			return true
-		case t.Name() && !n.is(i, "FROM") && !n.is(i, "USING") && !n.is(i, "WHERE"), n.sign(i, ","), n.sign(i, "."), n.sign(i, "*"):
-		default:
-			return false
-		}
-	}
-	return false
 }
 
 // beforeObject holds the words after which an object of a schema is named.

@@ -151,10 +151,6 @@ func (p *tableReader) name() {
 	if p.sign(p.tok, '(') && l.query && p.verb != "insert" { // JSON_TABLE(…) and its like
 		return
 	}
-	if p.sign(p.tok, '.') && p.sign(p.peek, '*') { // DELETE t.* FROM
-		p.advance()
-		p.advance()
-	}
 	if !l.reads && (p.verb == "update" || p.verb == "delete") {
 		p.written = append(p.written, writtenTable{t, p.alias()})
 	}
@@ -226,9 +222,6 @@ func (p *tableReader) word(w string) bool {
 			return false
 		}
 		l.expect, l.list = false, false
-		if w == "union" || w == "except" || w == "intersect" {
-			l.query = false
-		}
 	case "set", "values", "value", "do":
 		l.expect, l.list = false, false
 		p.start(w)
@@ -306,16 +299,16 @@ func (p *tableReader) statement(l *level, w string) {
 	case "table", "tables", "view":
 		if w == "table" && p.atQuery(l) {
 			p.start(w)
-			*l = level{query: true, expect: true, reads: true}
+			*l = level{expect: true, reads: true}
 		}
-		if !root || p.verb == "load" && p.is(p.prev, "character") {
+		if !root {
 			return
 		}
 		switch p.verb {
 		case "":
 			p.verb = w
 			fallthrough
-		case "create", "alter", "drop", "truncate", "rename", "lock", "optimize", "analyze", "check", "checksum", "repair", "load", "flush", "insert", "explain":
+		case "create", "alter", "drop", "truncate", "rename", "lock", "optimize", "check", "checksum", "repair", "load", "flush", "insert", "explain":
 			l.expect = true
 			l.list = p.verb != "create" && p.verb != "alter" && p.verb != "load"
 		case "show":
@@ -327,9 +320,7 @@ func (p *tableReader) statement(l *level, w string) {
 		}
 	case "analyze", "explain", "describe", "desc":
 		if root && p.start(w) {
-			if w != "analyze" || !p.is(p.peek, "table") && !p.is(p.peek, "local") && !p.is(p.peek, "no_write_to_binlog") {
-				p.verb = "explain"
-			}
+			p.verb = "explain"
 			if p.peek.kind == tkTick || p.peek.kind == tkWord && !explained[string(bytes.ToLower(p.text(p.peek)))] {
 				l.expect = true
 			}

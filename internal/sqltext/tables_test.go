@@ -110,7 +110,7 @@ func TestRedact(t *testing.T) {
 func TestTableEdges(t *testing.T) {
 	deep := strings.Repeat("(", maxLevels+10)
 	for in, want := range map[string]string{
-		"select * from a; select * from b": "a b", "select * from a; insert into b values (1); delete from c; update d set x=1": "a b c d", "select 1;": "", "(select * from a; b)": "a",
+		"select * from a; select * from b": "a b", "select * from a; insert into b values (1); delete from c; update d set x=1": "a b c d", "select 1;": "", "update a set x=1; select b from c": "a c", "select * from 5": "", "select @@from, b": "", "select 1) from t, u": "t u", "replace t(a) values (1)": "t", "create index i on `t` (a)": "t", "(select * from a; b)": "a",
 		"select x.from, y.join, z.update from t": "t", "set @from = 1, @join = (select b from t)": "t", "select @a from t": "t", "select 5 from t": "t",
 		deep + "select * from a" + strings.Repeat(")", maxLevels+10) + " union select * from b": "a b",
 		// names

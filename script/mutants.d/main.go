@@ -168,8 +168,8 @@ func asking(dir string) map[string]bool {
 	return out
 }
 
-// limit is after how much time of the clock and of processors a run has hung. The latter says more: what a test takes of it does not hang on
-// what else the machine does.
+// limit is after how much time of the clock and of processors a run has hung. The latter comes first for what runs without end, and does not
+// depend on what else the machine does; the former is for what waits.
 type limit struct{ clock, cpu time.Duration }
 
 var errHung = errors.New("it did not end")
@@ -231,7 +231,7 @@ func (s *suite) meet(ctx context.Context, id int) fate {
 			continue
 		}
 		if len(batches) == 0 || t.took > quick {
-			batches, limits = append(batches, nil), append(limits, limit{clock: 10 * time.Second, cpu: 2 * time.Second})
+			batches, limits = append(batches, nil), append(limits, limit{clock: 20 * time.Second, cpu: 2 * time.Second})
 		}
 		n := len(batches) - 1
 		batches[n] = append(batches[n], t.name)
