@@ -23,6 +23,7 @@ var layer = map[string]int{
 	"internal/lack":        -1,
 	"internal/pattern":     -1,
 	"internal/delay":       -1,
+	"internal/oneline":     -1,
 	"internal/fleet":       -1,
 	"internal/digits":      0,
 	"internal/mysql":       1,

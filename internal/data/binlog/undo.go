@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // UndoOptions say which transaction to undo.
@@ -54,7 +55,7 @@ func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error)
 		}
 		done, err := u.gather(ctx, f)
 		if errors.Is(err, ErrNoUndo) {
-			fmt.Fprintf(out, "-- NOT COMPLETE: %s\n", oneLine(err.Error()))
+			fmt.Fprintf(out, "-- NOT COMPLETE: %s\n", oneline.Of(err.Error()))
 		}
 		if err != nil {
 			return u.result, err
@@ -358,7 +359,7 @@ func (u *undoer) write(ctx context.Context, out io.Writer) error {
 	}
 	for i := len(u.offsets) - 1; i >= 0; i-- {
 		if err := u.event(ctx, w, u.offsets[i]); err != nil {
-			fmt.Fprintf(w, "ROLLBACK;\n-- NOT COMPLETE: %s\n", oneLine(err.Error()))
+			fmt.Fprintf(w, "ROLLBACK;\n-- NOT COMPLETE: %s\n", oneline.Of(err.Error()))
 			return errors.Join(err, w.Flush())
 		}
 	}
@@ -369,10 +370,10 @@ func (u *undoer) write(ctx context.Context, out io.Writer) error {
 func (u *undoer) head(w io.Writer) {
 	fmt.Fprintf(w, "-- undoes %s\n", u.result.Place)
 	for _, t := range u.texts {
-		fmt.Fprintf(w, "-- it was: %.500s\n", oneLine(t))
+		fmt.Fprintf(w, "-- it was: %.500s\n", oneline.Of(t))
 	}
 	for _, n := range u.result.Notes {
-		fmt.Fprintf(w, "-- note: %s\n", oneLine(n))
+		fmt.Fprintf(w, "-- note: %s\n", oneline.Of(n))
 	}
 	fmt.Fprint(w, `-- Read before you run it: rows may have changed since; a statement that finds no row changes nothing. Triggers fire.
 SET NAMES utf8mb4;
@@ -383,8 +384,6 @@ SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', time_zone = 
 	}
 	fmt.Fprintln(w, "START TRANSACTION;")
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // event writes the inverse of an event's rows, the last first.
 func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
@@ -436,7 +435,7 @@ func (u *undoer) inexact(t *undoTable, images ...[]binlogevent.Value) (line stri
 		}
 		t.told[i] = true
 		u.note("%s.%s: NOT EXACT: documents in %s hold bytes of BIT, BLOB or similar types: they come back as the same bytes, but JSON_TYPE may differ, and a row that is found by all its values may not be found", mysql.Quote(t.Schema), mysql.Quote(t.Name), mysql.Quote(c.Name))
-		line += "-- note: " + oneLine(u.result.Notes[len(u.result.Notes)-1]) + "\n"
+		line += "-- note: " + oneline.Of(u.result.Notes[len(u.result.Notes)-1]) + "\n"
 	}
 	return line
 }

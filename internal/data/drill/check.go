@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Check is a question of the user's own with the answer that he expects.
@@ -193,7 +194,7 @@ func (r *run) check(ctx context.Context) error {
 			q.Got = q.Got[:maxAnswer] + "…"
 		}
 		if !q.Passed {
-			r.proof.fail("%s gave %s, want %s", oneLine(q.SQL), quoted(q.Got), q.Expect)
+			r.proof.fail("%s gave %s, want %s", oneline.Cut(oneline.Of(q.SQL), 120), quoted(q.Got), q.Expect)
 		}
 		r.proof.Queries = append(r.proof.Queries, q)
 	}
@@ -201,19 +202,11 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 120 {
-		s = s[:120] + "…"
-	}
-	return s
-}
-
 func quoted(s string) string {
 	if s == "" {
 		return "nothing"
 	}
-	return oneLine(s)
+	return oneline.Cut(oneline.Of(s), 120)
 }
 
 // tableName is a table of the restored server.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -77,7 +78,7 @@ func (r *Report) Log(format string, args ...any) {
 func (r *Report) log(now time.Time, text string) {
 	r.changed = true
 	if len(r.lines) < waiting {
-		r.lines = append(r.lines, state.RunLine{Time: now, Text: oneLine(text)})
+		r.lines = append(r.lines, state.RunLine{Time: now, Text: oneline.Of(text)})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -122,7 +123,7 @@ func (r *Runner) noteRun(ctx context.Context, run *run) {
 func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Result, err error) {
 	now := r.o.Now()
 	n := run.note
-	n.Ended, n.Backup, n.Text = now, result.Backup, oneLine(result.Text)
+	n.Ended, n.Backup, n.Text = now, result.Backup, oneline.Of(result.Text)
 	if result.Detail != nil {
 		if b, jerr := json.Marshal(result.Detail); jerr == nil {
 			n.Result = b
@@ -140,7 +141,7 @@ func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Re
 	default:
 		n.Outcome = state.OutcomeFailed
 		if n.Text == "" || !errors.Is(err, ErrFound) {
-			n.Text = oneLine(err.Error())
+			n.Text = oneline.Of(err.Error())
 		}
 	}
 	run.report.Log("%s: %s", n.Outcome, n.Text)
@@ -231,7 +232,7 @@ func (r *Runner) tell(e *entry, n state.Run, result Result, failures int) {
 		}
 	case state.OutcomeOK:
 		if heavy(e.Kind) {
-			r.event(e, fleet.SeverityInfo, strings.TrimSuffix(what+": "+oneLine(result.Text), ": "))
+			r.event(e, fleet.SeverityInfo, strings.TrimSuffix(what+": "+oneline.Of(result.Text), ": "))
 		}
 	}
 }
@@ -242,5 +243,3 @@ func (r *Runner) event(e *entry, s fleet.Severity, text string) {
 
 // goneRun says that a run is not in the store any more, so that there is nothing to be noted.
 func goneRun(err error) bool { return errors.Is(err, state.ErrNotFound) }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

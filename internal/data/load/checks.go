@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // errUnseen says that there were more warnings than the server keeps: one of them may be of a row that broke a CHECK.
@@ -97,7 +98,7 @@ func (r *run) tighten(ctx context.Context, s *session, t *table) error {
 		if err == nil {
 			continue
 		}
-		f := Finding{Trouble: fleet.Trouble{What: "table " + t.quoted(), Why: "rows of the backup violate its constraint " + name + " (" + oneLine(err) + ")"}, Mapped: "the constraint NOT ENFORCED"}
+		f := Finding{Trouble: fleet.Trouble{What: "table " + t.quoted(), Why: "rows of the backup violate its constraint " + name + " (" + oneline.Of(err.Error()) + ")"}, Mapped: "the constraint NOT ENFORCED"}
 		if err := r.tell(ctx, s, t, told{Otherwise: &f}); err != nil {
 			return err
 		}
@@ -106,4 +107,3 @@ func (r *run) tighten(ctx context.Context, s *session, t *table) error {
 }
 
 // oneLine is an error's text without line feeds.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

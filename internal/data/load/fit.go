@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -505,7 +506,7 @@ func (r *run) endFit(f *fitting) (bool, error) {
 	case f.err != nil && mysql.ErrorNumber(f.err) == 0:
 		return false, f.err
 	case f.err != nil:
-		r.find(f.where, "the server rejects its definition: "+oneLine(f.err), "")
+		r.find(f.where, "the server rejects its definition: "+oneline.Of(f.err.Error()), "")
 		return false, nil
 	}
 	for _, c := range f.clauses {

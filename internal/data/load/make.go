@@ -7,6 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // makeTable makes a table. Parts of its definition that the server refuses only now are left out, and reported: a rehearsal has no foreign keys,
@@ -39,14 +40,14 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 		return true, why // not because of its definition, but because of a key of another table
 	}
 	if !ok {
-		r.leave(Finding{Trouble: fleet.Trouble{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Why: "the server rejects its definition: " + oneLine(why)}})
+		r.leave(Finding{Trouble: fleet.Trouble{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Why: "the server rejects its definition: " + oneline.Of(why.Error())}})
 		r.mu.Lock()
 		r.leftOut[leftTable(t.Schema, t.Name)] = true
 		r.mu.Unlock()
 		return false, nil
 	}
 	for _, c := range list {
-		f := Finding{Trouble: fleet.Trouble{What: "table " + t.quoted(), Why: c.name + " is not taken here (" + oneLine(why) + ")"}, Mapped: c.forms[c.form-1].words}
+		f := Finding{Trouble: fleet.Trouble{What: "table " + t.quoted(), Why: c.name + " is not taken here (" + oneline.Of(why.Error()) + ")"}, Mapped: c.forms[c.form-1].words}
 		if err := r.tell(ctx, s, t, told{Otherwise: &f}); err != nil {
 			return true, err
 		}
@@ -76,6 +77,6 @@ func (r *run) addOne(ctx context.Context, s *session, job foreignJob, key string
 	if !notThisKey[mysql.ErrorNumber(err)] {
 		return err
 	}
-	r.otherwise(Finding{Trouble: fleet.Trouble{What: "table " + mysql.Quote(job.schema) + "." + mysql.Quote(job.name), Why: key + " is not taken here (" + oneLine(err) + ")"}, Mapped: withoutIt})
+	r.otherwise(Finding{Trouble: fleet.Trouble{What: "table " + mysql.Quote(job.schema) + "." + mysql.Quote(job.name), Why: key + " is not taken here (" + oneline.Of(err.Error()) + ")"}, Mapped: withoutIt})
 	return nil
 }

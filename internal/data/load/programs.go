@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -89,7 +90,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 			}
 			return nil
 		}
-		leave("the server rejects its definition: " + oneLine(err))
+		leave("the server rejects its definition: " + oneline.Of(err.Error()))
 		return nil
 	})
 	if err != nil {

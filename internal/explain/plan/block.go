@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -468,5 +469,5 @@ func textOf(t []token) string {
 		}
 		b.WriteString(x.Text)
 	}
-	return oneLine(b.String())
+	return oneline.Of(b.String())
 }

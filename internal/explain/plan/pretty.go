@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -102,7 +103,7 @@ func pretty(s string) string {
 			b.WriteString(s[x.Begin:x.End])
 		}
 	}
-	return oneLine(b.String() + s[at:])
+	return oneline.Of(b.String() + s[at:])
 }
 
 // blockName is what numbered makes of the number of a block.

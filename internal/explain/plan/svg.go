@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Sizes of the drawing, in pixels.
@@ -247,7 +248,7 @@ func (d *svgDrawing) boxes(b *svgBox) {
 		if i == 0 {
 			class, per, room = "t t1", svgTitle, b.w-2*svgPad-numW+4
 		}
-		fmt.Fprintf(&d.b, `<text class="%s" x="%.1f" y="%.1f">%s</text>`, class, x+svgPad, b.y+svgPad+svgLine*float64(i)+9, escape(cut(l, int(room/per))))
+		fmt.Fprintf(&d.b, `<text class="%s" x="%.1f" y="%.1f">%s</text>`, class, x+svgPad, b.y+svgPad+svgLine*float64(i)+9, escape(oneline.Cut(l, int(room/per))))
 	}
 	if d.barred(b.n) {
 		y, full := b.y+b.h-12, b.w-2*svgPad-38
@@ -266,7 +267,7 @@ func svgTip(n *Node) string {
 	for _, p := range []struct{ word, text string }{{"server's words: ", n.Title}, {"condition: ", n.Condition}, {"index condition: ", n.IndexCondition},
 		{"possible keys: ", strings.Join(n.PossibleKeys, ", ")}, {"used columns: ", strings.Join(n.UsedColumns, ", ")}} {
 		if p.text != "" {
-			parts = append(parts, p.word+oneLine(p.text))
+			parts = append(parts, p.word+oneline.Of(p.text))
 		}
 	}
 	for _, m := range n.Extra {
@@ -325,7 +326,7 @@ func Dot(p *Plan) string {
 	p.Root.Walk(func(n, parent *Node, _ int) {
 		lines := svgLines(n, p.Analyzed)
 		for i := range lines {
-			lines[i] = dotEscape(cut(lines[i], 60))
+			lines[i] = dotEscape(oneline.Cut(lines[i], 60))
 		}
 		fmt.Fprintf(&b, "  n%d [label=\"%s\"]\n", n.ID, strings.Join(lines, `\n`))
 		if parent != nil {

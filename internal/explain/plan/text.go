@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // TextOptions say how Text draws.
@@ -100,8 +101,6 @@ func (d *textDrawing) node(n *Node, head, rest string) {
 	}
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
 // lines aligns the rows: number, figures, tree. The tree comes last so that depth does not push the figures away.
 func (d *textDrawing) lines() []string {
 	widths := make([]int, len(d.cols))
@@ -131,7 +130,7 @@ func (d *textDrawing) lines() []string {
 			b.WriteString("  " + padLeft(cell, widths[i]))
 		}
 		b.WriteString("  " + r.tree + r.note)
-		out = append(out, cut(strings.TrimRight(b.String(), " "), d.o.Width))
+		out = append(out, oneline.Cut(strings.TrimRight(b.String(), " "), d.o.Width))
 	}
 	return out
 }
@@ -141,12 +140,4 @@ func padLeft(s string, width int) string {
 		return strings.Repeat(" ", n) + s
 	}
 	return s
-}
-
-// cut shortens s to at most a number of characters.
-func cut(s string, width int) string {
-	if width <= 1 || utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:width-1]) + "…"
 }

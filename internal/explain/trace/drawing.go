@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // drawing writes SVG: no scripts, nothing fetched, light and dark by the viewer's choice. All text passes through esc.
@@ -92,7 +94,7 @@ func (d *drawing) write(w io.Writer, width, height float64, title string) error 
 }
 
 // esc makes any text harmless in XML: SQL can contain anything.
-func esc(s string) string { return html.EscapeString(oneLine(s)) }
+func esc(s string) string { return html.EscapeString(oneline.Of(s)) }
 
 // fit cuts a text to a width in pixels, at so many pixels a character; "" when nothing sensible fits.
 func fit(s string, width, char float64) string {
@@ -100,5 +102,5 @@ func fit(s string, width, char float64) string {
 	if n < 3 {
 		return ""
 	}
-	return cutRunes(oneLine(s), n)
+	return oneline.Cut(oneline.Of(s), n)
 }

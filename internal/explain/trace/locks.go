@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // lockPause is how long to wait between two looks at the lock tables, while a statement makes no progress: longer than the copies that
@@ -200,7 +201,7 @@ var statementLocks = []string{"INTENTION_EXCLUSIVE", "BACKUP_DML", "BACKUP_TRANS
 func (w *LockWait) remedy() string {
 	b := &w.Blocker
 	clients := []string{"Sleep", "Query", "Execute", "Prepare", "Fetch"} // and no thread of replication, which a KILL would stop
-	switch last := strings.ToUpper(oneLine(b.Statement)); {
+	switch last := strings.ToUpper(oneline.Of(b.Statement)); {
 	case w.Maybe || !slices.Contains(clients, b.Command):
 		return ""
 	case strings.HasPrefix(last, "XA PREPARE"):
@@ -224,20 +225,20 @@ func whichLock(w *read.LockWait) string {
 	if w.Schema != "" {
 		table = strings.TrimSuffix(w.Schema+"."+w.Name, ".")
 	}
-	table = oneLine(table)
+	table = oneline.Of(table)
 	switch {
 	case w.Kind == read.LockRow && w.Type == "TABLE" && w.Mode == "AUTO_INC":
 		return "the AUTO_INCREMENT lock of the table " + table
 	case w.Kind == read.LockRow && w.Type == "TABLE":
 		return "an InnoDB lock on the whole table " + table + mode(w.Mode)
 	case w.Kind == read.LockRow:
-		s := "a row lock in the index " + oneLine(w.Index) + " of " + table
+		s := "a row lock in the index " + oneline.Of(w.Index) + " of " + table
 		if w.Data != "" {
-			s += ", record " + cutRunes(oneLine(w.Data), 60)
+			s += ", record " + oneline.Cut(oneline.Of(w.Data), 60)
 		}
 		return s + mode(w.Mode)
 	case w.Kind == read.LockUser:
-		return "the user lock '" + oneLine(w.Name) + "'"
+		return "the user lock '" + oneline.Of(w.Name) + "'"
 	case w.Kind == read.LockFlush && table == "":
 		return "a table to be closed (table flush)"
 	case w.Kind == read.LockFlush:
@@ -254,14 +255,14 @@ func mode(m string) string {
 	if m == "" {
 		return ""
 	}
-	return " (" + oneLine(m) + ")"
+	return " (" + oneline.Of(m) + ")"
 }
 
 func account(b *read.Blocker) string {
 	if b.User == "" {
 		return ""
 	}
-	return " (" + oneLine(b.User+at(b.Host)) + ")"
+	return " (" + oneline.Of(b.User+at(b.Host)) + ")"
 }
 
 // doing says what a blocker does.
@@ -283,7 +284,7 @@ func doing(b *read.Blocker) string {
 	case b.Statement == "":
 		return s
 	case b.Idle():
-		return s + "; its last statement: " + cutRunes(oneLine(b.Statement), 100)
+		return s + "; its last statement: " + oneline.Cut(oneline.Of(b.Statement), 100)
 	}
-	return s + "; it runs " + cutRunes(oneLine(b.Statement), 100)
+	return s + "; it runs " + oneline.Cut(oneline.Of(b.Statement), 100)
 }

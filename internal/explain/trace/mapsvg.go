@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // box is one place of the map with where it is drawn: a kind of statement, a stored program, an instruction, or a table.
@@ -138,10 +139,10 @@ func (b *box) lines() []string {
 		return lines
 	}
 	g := b.group
-	s := oneLine(g.title())
-	lines := []string{cutRunes(s, boxRunes)}
+	s := oneline.Of(g.title())
+	lines := []string{oneline.Cut(s, boxRunes)}
 	if r := []rune(s); len(r) > boxRunes {
-		lines = []string{string(r[:boxRunes]), cutRunes(string(r[boxRunes:]), boxRunes)}
+		lines = []string{string(r[:boxRunes]), oneline.Cut(string(r[boxRunes:]), boxRunes)}
 	}
 	if w := g.Conditions.words(g); w != "" {
 		lines = append(lines, w)
@@ -190,7 +191,7 @@ func (d *drawing) box(b *box, busy uint64) {
 			if i == 0 {
 				c = "sql b"
 			}
-			d.text(b.x+12, b.y+18+float64(i)*lineHeight, c, cutRunes(s, boxRunes+2))
+			d.text(b.x+12, b.y+18+float64(i)*lineHeight, c, oneline.Cut(s, boxRunes+2))
 		}
 		return
 	}
@@ -346,7 +347,7 @@ func (r *Report) WriteDOT(w io.Writer) error {
 func dotQuote(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
-		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(oneLine(l))
+		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(oneline.Of(l))
 	}
 	return `"` + strings.Join(lines, `\n`) + `"`
 }

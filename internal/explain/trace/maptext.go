@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // WriteText writes all of a report: words, map, time line, notes.
@@ -45,14 +46,14 @@ type printer struct {
 
 func (p *printer) line(format string, a ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.w, cutRunes(strings.TrimRight(fmt.Sprintf(format, a...), " "), p.width))
+		_, p.err = fmt.Fprintln(p.w, oneline.Cut(strings.TrimRight(fmt.Sprintf(format, a...), " "), p.width))
 	}
 }
 
 // wrapped writes a sentence in lines of the wanted width.
 func (p *printer) wrapped(s string) {
 	line := ""
-	s = oneLine(s)
+	s = oneline.Of(s)
 	for _, word := range strings.Fields(s) {
 		if line != "" && len([]rune(line))+1+len([]rune(word)) > p.width {
 			p.line("%s", line)
@@ -88,7 +89,7 @@ func (p *printer) groups(list []*MapNode, busy uint64, depth int, all bool) {
 				count = ""
 			}
 		}
-		p.line("%8s  %10s  %10s  %7s  %s%s", digits.Percent(share(g.Total, busy)), human(g.Total), own, count, indent(depth), oneLine(g.text()))
+		p.line("%8s  %10s  %10s  %7s  %s%s", digits.Percent(share(g.Total, busy)), human(g.Total), own, count, indent(depth), oneline.Of(g.text()))
 		for _, u := range g.Tables {
 			if u.Unused() {
 				p.line("%8s%10s  %10s  %7s  %s! %s", "", "", "", digits.Thousands(u.Opened), indent(depth+1), u.text())

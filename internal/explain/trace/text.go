@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // TextOptions say how much of the time line is written.
@@ -45,7 +44,7 @@ type timeline struct {
 
 func (t *timeline) line(format string, a ...any) {
 	if t.err == nil {
-		_, t.err = fmt.Fprintln(t.w, strings.TrimRight(cutRunes(fmt.Sprintf(format, a...), t.o.Width), " "))
+		_, t.err = fmt.Fprintln(t.w, strings.TrimRight(oneline.Cut(fmt.Sprintf(format, a...), t.o.Width), " "))
 	}
 }
 
@@ -127,7 +126,7 @@ func (t *timeline) node(n, root *Node, depth int) {
 	if !n.Timed() && !n.Lost {
 		took, when = "not timed", ""
 	}
-	t.line("%11s %10s  %s  %s%s", when, took, bar(n, root), indent(depth), oneLine(n.label()+n.remarks()))
+	t.line("%11s %10s  %s  %s%s", when, took, bar(n, root), indent(depth), oneline.Of(n.label()+n.remarks()))
 	if !t.o.All && n != root && n.Took()*100 < root.Took()*leastPercent {
 		return
 	}
@@ -238,34 +237,6 @@ func (n *Node) remarks() string {
 		return ""
 	}
 	return "  [" + strings.Join(out, ", ") + "]"
-}
-
-// oneLine makes control characters harmless: SQL text can contain anything.
-func oneLine(s string) string {
-	var b strings.Builder
-	space := false
-	for _, r := range s {
-		switch {
-		case unicode.IsSpace(r):
-			space = true
-			continue
-		case !unicode.IsPrint(r):
-			r = '\uFFFD'
-		}
-		if space && b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		space = false
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func cutRunes(s string, width int) string {
-	if width <= 0 || utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:width-1]) + "…"
 }
 
 // human is a time of picoseconds as people read it.

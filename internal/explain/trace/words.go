@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -97,13 +98,13 @@ func Statement(sql string, redact bool) string {
 	if redact {
 		sql = hide(sql)
 	}
-	return oneLine(guard(sql))
+	return oneline.Of(guard(sql))
 }
 
 func (r *Report) words() []string {
 	t := r.Trace
 	sent, with := r.sent()
-	who := fmt.Sprintf("Connection %d (%s)", t.Connection.ID, oneLine(t.Connection.User+at(t.Connection.Host)))
+	who := fmt.Sprintf("Connection %d (%s)", t.Connection.ID, oneline.Of(t.Connection.User+at(t.Connection.Host)))
 	watched := digits.Seconds(t.Seconds)
 	var out []string
 	switch busy := r.Map.Busy; {
@@ -132,7 +133,7 @@ func (r *Report) words() []string {
 	out = append(out, t.lockWords()...)
 	out = append(out, r.deadWords()...)
 	if m := r.Map.Roots; len(m) > 1 && m[0].Total*2 > r.Map.Busy {
-		out = append(out, fmt.Sprintf("Most expensive: %s, %s (%s).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
+		out = append(out, fmt.Sprintf("Most expensive: %s, %s (%s).", oneline.Cut(oneline.Of(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
 	}
 	if r.Tree.lossy() {
 		s := r.missing() + ": the map, the timeline and remarks on single statements show what was seen"
@@ -192,7 +193,7 @@ func (r *Report) withinStatement() string {
 	if t.After.Seconds >= t.Seconds {
 		s = " was in a statement that had begun before the trace, and that the server does not record"
 	}
-	return fmt.Sprintf("%s: %s (%s, for %s).", s, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), digits.Seconds(max(t.After.Seconds, 0)))
+	return fmt.Sprintf("%s: %s (%s, for %s).", s, oneline.Cut(oneline.Of(t.After.Info), 60), oneline.Of(t.After.State), digits.Seconds(max(t.After.Seconds, 0)))
 }
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
@@ -254,7 +255,7 @@ func (g *MapNode) deadWords() string {
 			where = append(where, u.Where...)
 		}
 	}
-	s := fmt.Sprintf("%s opened and locked %s", cutRunes(oneLine(g.title()), 50), joinAnd(names))
+	s := fmt.Sprintf("%s opened and locked %s", oneline.Cut(oneline.Of(g.title()), 50), joinAnd(names))
 	if len(g.Tables) > len(names) {
 		s += fmt.Sprintf(" (%d of %d tables)", len(names), len(g.Tables))
 	}
@@ -390,7 +391,7 @@ func (r *Report) notes() (out []string) {
 		out = append(out, "Not recorded: "+joinWords(t.NotRecorded)+". risso trace --enable switches it on for the time of a trace.")
 	}
 	for _, g := range t.lockGaps {
-		out = append(out, fmt.Sprintf("Not known: %s (%s). %s.", g.What, oneLine(g.Why), strings.TrimSuffix(g.Remedy, ".")))
+		out = append(out, fmt.Sprintf("Not known: %s (%s). %s.", g.What, oneline.Of(g.Why), strings.TrimSuffix(g.Remedy, ".")))
 	}
 	if t.Missing > 0 && !r.Tree.lossy() {
 		out = append(out, r.missing()+".")

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // JSON writes a value as JSON, indented, with a newline at the end. Lists are never null.
@@ -136,13 +138,5 @@ func (t Table) line(cells []string, widths []int, width int) string {
 			b.WriteString("  ")
 		}
 	}
-	return Cut(strings.TrimRight(b.String(), " "), width)
-}
-
-// Cut shortens a line to a width, with an ellipsis; a width of 0 leaves it.
-func Cut(s string, width int) string {
-	if width <= 0 || utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:width-1]) + "…"
+	return oneline.Cut(strings.TrimRight(b.String(), " "), width)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // plural writes a number with the word that fits: "1 thread waits", "41 threads wait".
@@ -40,7 +41,7 @@ func labels(key, name string) string { return key[min(len(name), len(key)):] }
 
 // cut shortens an error of a server to what fits into a sentence.
 func cut(s string, limit int) string {
-	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), ".")
+	s = strings.TrimRight(oneline.Of(s), ".")
 	if r := []rune(s); len(r) > limit {
 		return strings.TrimRight(string(r[:limit-1]), " ,;:") + "…"
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Units of a digest.Metric.
@@ -69,27 +70,12 @@ func hostile(r rune) bool {
 // line is text on one line: blanks collapsed.
 func line(s string) string { return plain(strings.Join(strings.Fields(s), " ")) }
 
-// shorten cuts text at a number of characters, with an ellipsis.
-func shorten(s string, n int) string {
-	if n <= 0 || utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	i := 0
-	for at := range s {
-		if i == n-1 {
-			return s[:at] + "…"
-		}
-		i++
-	}
-	return s
-}
-
 // wrap breaks text at blanks into lines of at most width characters, at most limit lines; longer words are cut.
 func wrap(s string, width, limit int) []string {
 	var out []string
 	for rest := s; rest != ""; {
 		if len(out) == limit {
-			out[limit-1] = shorten(out[limit-1]+" "+rest, width)
+			out[limit-1] = oneline.Cut(out[limit-1]+" "+rest, width)
 			return out
 		}
 		cut, blank, n := len(rest), -1, 0
@@ -148,7 +134,7 @@ func (c columns) lines() []string {
 				cell = strings.TrimPrefix(cell, ">")
 			}
 			if i == last && c.width > 0 && !strings.HasPrefix(c.heads[i], ">") {
-				cell = shorten(cell, max(8, c.width-fixed-gap*last))
+				cell = oneline.Cut(cell, max(8, c.width-fixed-gap*last))
 			}
 			pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
 			if strings.HasPrefix(c.heads[i], ">") {

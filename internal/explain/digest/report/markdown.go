@@ -7,6 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Markdown writes a profile for an issue, a wiki or a chat: tables as GitHub reads them, statements in code blocks.
@@ -47,7 +48,7 @@ func markdownProfile(b *strings.Builder, v view) {
 	}
 	fmt.Fprintf(b, "\n## Profile\n\n| | class | time | share | calls | R/call | V/M | statement |\n|--:|---|--:|--:|--:|--:|--:|---|\n")
 	for _, r := range v.Profile {
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Rank, shortID(r.ID), r.Time, r.Share, r.Calls, r.Each, r.VM, inline(shorten(r.Statement, 100)))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Rank, shortID(r.ID), r.Time, r.Share, r.Calls, r.Each, r.VM, inline(oneline.Cut(r.Statement, 100)))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // ParallelJSON writes a plan as one object.
@@ -55,7 +56,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 			break
 		}
 		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s", strings.Join(named(s.Schemas), " + "), digits.Seconds(s.Seconds), digits.Percent(s.Share), digits.Plural(s.Calls, "call", "calls")))
-		t.paragraph("    ", shorten(line(s.Sample), 300))
+		t.paragraph("    ", oneline.Cut(line(s.Sample), 300))
 	}
 	t.uncounted(p)
 	return t.flush(w)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Options say how a profile is shown.
@@ -492,7 +493,7 @@ func values(c *digest.Class) []pair {
 			if name == "" {
 				name = "(none)"
 			}
-			name = shorten(name, 60)
+			name = oneline.Cut(name, 60)
 			if v.Distinct > 1 {
 				name += " " + digits.Thousands(t.Calls)
 			}
@@ -577,7 +578,7 @@ func sampleOf(x digest.Sample, o Options) sample {
 	}
 	s.Head = strings.Join(head, " ")
 	left := max(x.Cut, 0)
-	if short := shorten(s.Query, maxSample); short != s.Query && !o.Whole {
+	if short := oneline.Cut(s.Query, maxSample); short != s.Query && !o.Whole {
 		left += len(s.Query) - len(short) + len("…")
 		s.Query = short
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Text writes a profile for a terminal, a file or a mail: at most Options.Width columns, except for statements that are
@@ -46,7 +47,7 @@ func (t *textWriter) paragraph(lead, text string) {
 }
 
 func (t *textWriter) header(v view) {
-	t.line("%s", shorten(v.Title, t.width))
+	t.line("%s", oneline.Cut(v.Title, t.width))
 	for _, s := range v.Sources {
 		t.paragraph("  ", s)
 	}
@@ -144,7 +145,7 @@ func (t *textWriter) class(c class) {
 	t.line("")
 	head := fmt.Sprintf("%s. %s", c.Rank, c.Statement)
 	room := t.width - len(c.ID) - 2
-	head = shorten(head, room)
+	head = oneline.Cut(head, room)
 	t.line("%s%s%s", head, strings.Repeat(" ", max(2, t.width-utf8.RuneCountInString(head)-len(c.ID))), c.ID)
 	t.line("%s", strings.Repeat("─", t.width))
 	if c.Fingerprint != "" && c.Fingerprint != c.Statement {

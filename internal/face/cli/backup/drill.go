@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 type drillFlags struct {
@@ -215,7 +216,7 @@ func writeProof(w io.Writer, p drill.Proof) error {
 		if !q.Passed {
 			verdict = "WRONG, expected was " + q.Expect
 		}
-		fmt.Fprintf(w, "%s: %s: %s\n", strings.Join(strings.Fields(q.SQL), " "), strings.ReplaceAll(q.Got, "\n", " | "), verdict)
+		fmt.Fprintf(w, "%s: %s: %s\n", oneline.Of(q.SQL), strings.ReplaceAll(q.Got, "\n", " | "), verdict)
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)

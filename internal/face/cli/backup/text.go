@@ -10,8 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql/snapshot"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // backupProgress is one line about a backup that runs.
@@ -34,11 +34,11 @@ func guardWords(e snapshot.GuardEvent) string {
 	case snapshot.GuardWithdrawn:
 		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited for it; it will be repeated", digits.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
 	case snapshot.GuardGaveWay:
-		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, which wants to change a table being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, render.Cut(e.Text, 100))
+		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, which wants to change a table being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, oneline.Cut(e.Text, 100))
 	case snapshot.GuardKilled:
-		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
+		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), oneline.Cut(e.Text, 100))
 	}
-	return fmt.Sprintf("the lock has to wait for session %d of %s, running for %s (--kill-long-queries would end it): %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
+	return fmt.Sprintf("the lock has to wait for session %d of %s, running for %s (--kill-long-queries would end it): %s", e.Session, e.User, digits.Seconds(e.Running.Seconds()), oneline.Cut(e.Text, 100))
 }
 
 // backupText shows what a backup did.
@@ -90,7 +90,7 @@ func positionWords(p repo.Position) []string {
 		out = append(out, fmt.Sprintf("%s:%d", p.File, p.Offset))
 	}
 	if p.GTIDSet != "" {
-		out = append(out, "GTID "+render.Cut(p.GTIDSet, 200))
+		out = append(out, "GTID "+oneline.Cut(p.GTIDSet, 200))
 	}
 	for _, s := range p.Sources {
 		text := fmt.Sprintf("of its source %s:%d", s.Host, s.Port)
@@ -101,7 +101,7 @@ func positionWords(p repo.Position) []string {
 			text += fmt.Sprintf(" %s:%d", s.File, s.Offset)
 		}
 		if s.GTIDSet != "" {
-			text += " GTID " + render.Cut(s.GTIDSet, 200)
+			text += " GTID " + oneline.Cut(s.GTIDSet, 200)
 		}
 		out = append(out, text)
 	}
@@ -118,7 +118,7 @@ func planText(w io.Writer, p dump.Plan, place string) {
 		fmt.Fprintf(w, "into %s\n", places.Words(place))
 	}
 	for _, t := range p.Largest {
-		fmt.Fprintf(w, "  %-50s %10s  %s\n", render.Cut(t.Name, 50), digits.Bytes(t.Bytes), t.How)
+		fmt.Fprintf(w, "  %-50s %10s  %s\n", oneline.Cut(t.Name, 50), digits.Bytes(t.Bytes), t.How)
 	}
 	if p.More > 0 {
 		fmt.Fprintf(w, "  and %s\n", digits.Counted(p.More, "smaller one"))

@@ -14,12 +14,12 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // measureFlags are those of commands that run one workload again and again.
@@ -154,7 +154,7 @@ func (s *steps) begin(i int, format string, args ...any) {
 		left = fmt.Sprintf(", %s left", digits.Age(time.Since(s.start).Seconds()/float64(i)*float64(s.total-i)))
 	}
 	// A line that wraps could not be taken away again.
-	fmt.Fprintf(s.out, "\r%s\x1b[K", render.Cut(fmt.Sprintf("%d of %d%s: %s", i+1, s.total, left, fmt.Sprintf(format, args...)), 79))
+	fmt.Fprintf(s.out, "\r%s\x1b[K", oneline.Cut(fmt.Sprintf("%d of %d%s: %s", i+1, s.total, left, fmt.Sprintf(format, args...)), 79))
 }
 
 // end takes the line away.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/screen"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/measure/compare"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Defaults of --precise, and the most runs of each side that are made.
@@ -159,5 +159,5 @@ const samePairs = 20
 
 // refuseSame says that both sides would be the same.
 func refuseSame(settings []compare.Setting) error {
-	return fault.New(fault.Usage, "use values that the server distinguishes", fmt.Errorf("both sides are the same: the server has %s for A and B", render.Cut(strings.Join(settingNames(settings), ", "), 200)))
+	return fault.New(fault.Usage, "use values that the server distinguishes", fmt.Errorf("both sides are the same: the server has %s for A and B", oneline.Cut(strings.Join(settingNames(settings), ", "), 200)))
 }

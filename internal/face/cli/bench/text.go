@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // benchLive shows a run while it goes on: a line a second, or for several together.
@@ -124,7 +125,7 @@ func writeBenchErrors(line lineFunc, r *bench.Result) {
 				again = fmt.Sprintf(", %s of them tried again", digits.Thousands(e.Retried))
 			}
 		}
-		line("", "%14s   %s%s: %s", digits.Thousands(e.Count), e.Label, again, render.Cut(e.Message, 100))
+		line("", "%14s   %s%s: %s", digits.Thousands(e.Count), e.Label, again, oneline.Cut(e.Message, 100))
 	}
 }
 
@@ -164,7 +165,7 @@ func writeBenchStatements(b *strings.Builder, r *bench.Result) {
 	}
 	t := render.Table{Heads: []string{">CALLS", ">AVERAGE", ">MEDIAN", ">95 %", ">MAX", "STATEMENT"}}
 	for _, s := range r.Statements {
-		t.Rows = append(t.Rows, []string{digits.Thousands(s.Count), digits.Seconds(s.Latency.Avg), digits.Seconds(s.Latency.At(50)), digits.Seconds(s.Latency.At(95)), digits.Seconds(s.Latency.Max), render.Cut(s.SQL, 80)})
+		t.Rows = append(t.Rows, []string{digits.Thousands(s.Count), digits.Seconds(s.Latency.Avg), digits.Seconds(s.Latency.At(50)), digits.Seconds(s.Latency.At(95)), digits.Seconds(s.Latency.Max), oneline.Cut(s.SQL, 80)})
 	}
 	b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
 }

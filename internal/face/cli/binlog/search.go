@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 type searchFlags struct {
@@ -233,7 +234,7 @@ func foundText(w io.Writer, f binlog.Found) {
 		fmt.Fprintln(w)
 	}
 	for _, st := range f.Statements {
-		fmt.Fprintf(w, "  %s\n", render.Cut(strings.Join(strings.Fields(st.Text), " "), 300))
+		fmt.Fprintf(w, "  %s\n", oneline.Cut(oneline.Of(st.Text), 300))
 	}
 	if f.More > 0 {
 		fmt.Fprintf(w, "  and %s\n", digits.Counted(f.More, "more statement"))
@@ -269,12 +270,12 @@ func rowText(c binlog.Change, row []any, i int) string {
 		}
 		text := "NULL"
 		if v != nil {
-			text = render.Cut(fmt.Sprint(v), 60)
+			text = oneline.Cut(fmt.Sprint(v), 60)
 		}
 		if i < len(c.After) && j < len(c.After[i]) && c.After[i][j] != v && c.After[i][j] != "" {
 			now := "NULL"
 			if c.After[i][j] != nil {
-				now = render.Cut(fmt.Sprint(c.After[i][j]), 60)
+				now = oneline.Cut(fmt.Sprint(c.After[i][j]), 60)
 			}
 			text += " → " + now
 		}

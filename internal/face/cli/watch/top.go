@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/host"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/serve"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/watch/collect"
@@ -236,7 +237,7 @@ func (t *topScreen) detail(r live.Row, width int) []string {
 		out = append(out, fmt.Sprintf("  watching costs this server %s queries, %s and %s a second", digits.Number(d.Cost.QueriesPerSecond), digits.Seconds(d.Cost.ServerMsPerSecond/1000), digits.Bytes(d.Cost.BytesPerSecond)))
 	}
 	for i := range out {
-		out[i] = render.Cut(out[i], width)
+		out[i] = oneline.Cut(out[i], width)
 	}
 	return out
 }
@@ -372,7 +373,7 @@ func (t *topScreen) draw(out *os.File) {
 	now := time.Now()
 	rows := t.board.Fleet(now)
 	t.at = min(max(t.at, 0), max(len(rows)-1, 0))
-	lines := []string{render.Cut("risso top  "+now.Format("15:04:05")+"  ↑↓ choose  q quit", width), ""}
+	lines := []string{oneline.Cut("risso top  "+now.Format("15:04:05")+"  ↑↓ choose  q quit", width), ""}
 	lines = append(lines, fleetTable(rows, t.at).Lines(width)...)
 	if len(rows) > 0 {
 		lines = append(append(lines, ""), t.detail(rows[t.at], width)...)
