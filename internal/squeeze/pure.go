@@ -4,7 +4,7 @@ package squeeze
 
 import "github.com/klauspost/compress/zstd"
 
-// Native says whether this build uses libzstd.
+// Native is true if this build uses libzstd.
 const Native = false
 
 type frames struct{ zw *zstd.Encoder }
