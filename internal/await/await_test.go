@@ -30,7 +30,7 @@ func TestUntil(t *testing.T) {
 	seen := []int{0}
 	defer func() {
 		if r := recover(); r != any(f) {
-			t.Fatalf("it ended with %v", r)
+			t.Fatalf("it ended with %v, want any(f)", r)
 		}
 		if want := "waited 10ms for a one, not [2]"; f.said != want {
 			t.Errorf("said %q, want %q", f.said, want)

@@ -213,7 +213,7 @@ func TestMariaDBTLS(t *testing.T) {
 		}
 		r, _ := newRepo(t)
 		if h, err := Take(t.Context(), Options{Target: to.WithFallback(d), Repo: r, Name: "db1"}); err != nil || h.Stream.Files == 0 {
-			t.Errorf("%s %s%q: got %v", c.user, c.parameter, c.lines, err)
+			t.Errorf("%s %s%q: got %v; want h.Stream.Files not 0", c.user, c.parameter, c.lines, err)
 		}
 	}
 	plain, err := mysql.ParseTarget(fmt.Sprintf("any:p@tcp(127.0.0.1:%d)/?tls=false", n.Port))
