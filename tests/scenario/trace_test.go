@@ -507,7 +507,7 @@ func (s *traced) idleConnection(t *testing.T) {
 
 // interrupted: what was seen is shown, and everything put back.
 func (s *traced) interrupted(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT} {
 		before := s.setup(t)
 		r := s.begin(t, "--for", "10m")
 		s.exec(t, "SELECT f4(2)")

@@ -3,11 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Queries, QueryRow } from '../api';
 import { Chart, type ChartModel } from '../chart/Chart';
 import type { Colour } from '../chart/palette';
-import { currentDesk } from '../common/desk';
-import type { Range } from '../common/range';
-import { view } from '../common/router';
-import { themeChanges } from '../common/theme';
-import { GivenDesk } from './desk';
+import { type GivenDesk, useDesk } from './desk';
 import { OTHERS, loadSeries } from './list';
 import type { Known } from './covered';
 import { Holes } from './parts';
@@ -39,23 +35,12 @@ interface Props {
   data: Queries;
   rows: QueryRow[];
   tinted: Map<string, Colour>;
-  range: Range;
   points: Known;
 }
 
 /** The chart above the list. */
-export function LoadChart({ data, rows, tinted, range, points }: Props) {
-  const desk = useMemo(() => new GivenDesk(range), []);
-  useEffect(() => {
-    currentDesk.value = desk;
-    return () => {
-      desk.close();
-      if (currentDesk.value === desk) currentDesk.value = null;
-    };
-  }, []);
-  useEffect(() => desk.follow(range), [range]);
-  useEffect(() => desk.changed('marks'), [view.value.at]);
-  useEffect(() => desk.changed('theme'), [themeChanges.value]);
+export function LoadChart({ data, rows, tinted, points }: Props) {
+  const desk = useDesk();
   // The chart's frame is redrawn only when other classes lead.
   const key = [...rows].filter((r) => tinted.has(r.id)).sort((a, b) => b.seconds - a.seconds).map((r) => r.id + tinted.get(r.id)).join() + (rows.length - tinted.size);
   const model = useMemo(() => modelOf(rows, tinted, desk), [key]);

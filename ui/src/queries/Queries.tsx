@@ -133,7 +133,7 @@ function Period({ span, data }: { span: Span; data: Answered }) {
 
 /** The page. */
 export function Queries() {
-  const { id, sort, vs, q, schema, more, range } = view.value;
+  const { id, sort, vs, q, schema, more } = view.value;
   const span = useMinutes();
   const search = useLater(q.trim(), TYPING_MS);
   const limit = more ? LONG_LIMIT : LIMIT;
@@ -180,7 +180,7 @@ export function Queries() {
             <Modes span={after} first={first} />
             <Filter data={data} found={vs === '' ? rows.length : null} schemas={schemas.data ?? []} />
           </div>
-          {vs === '' && data && data.count > 0 && <LoadChart data={data} rows={rows} tinted={tinted} range={range} points={points} />}
+          {vs === '' && data && data.count > 0 && <LoadChart data={data} rows={rows} tinted={tinted} points={points} />}
           {vs === '' && rows.length > 0 && <Table data={data!} rows={rows} span={shown} tinted={tinted} column={columnOf(sort)} flips={flipsOf(compared, span)} fleetWide={id === ''} waiting={top.waiting} points={points} />}
           {vs === '' && data && rows.length >= LIMIT && !more && data.count > rows.length && (
             <p class="pad"><a class="link" href={formatView({ ...view.value, more: true })}>More of the {human(data.count)} classes</a></p>

@@ -3,17 +3,15 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { fetchEvents, fetchQueries, fetchQuery, serverNow, type Query as Answered, type QuerySample, type Span } from '../api';
 import { Chart } from '../chart/Chart';
 import type { Mark } from '../chart/paint';
-import { currentDesk } from '../common/desk';
 import { exact, human, stamp } from '../common/format';
 import { Copy, Moment, Remedy } from '../common/parts';
 import { view } from '../common/router';
 import { fleet, instanceOf } from '../common/store';
-import { themeChanges } from '../common/theme';
 import { formatView } from '../common/view';
 import { toMark } from '../server/board';
 import { useAnswer, useMinutes } from './answers';
 import { chartsOf } from './charts';
-import { GivenDesk } from './desk';
+import { type GivenDesk, useDesk } from './desk';
 import { Failed, Holes, Long, NotKept, Parts, Sources, Sql } from './parts';
 import { Plans, planName } from './Plans';
 import { knownSteps, lastRun, toChart } from './series';
@@ -23,22 +21,6 @@ import { Blockers, Waits } from './Waits';
 import { waitWords } from './waits';
 import { bestVersus, earlier, known, lengthOf, versusWords } from './window';
 import { againstWords, flipWords, loadOf } from './words';
-
-function useDesk(): GivenDesk {
-  const { range, at } = view.value;
-  const desk = useMemo(() => new GivenDesk(range), []);
-  useEffect(() => {
-    currentDesk.value = desk;
-    return () => {
-      desk.close();
-      if (currentDesk.value === desk) currentDesk.value = null;
-    };
-  }, []);
-  useEffect(() => desk.follow(range), [range]);
-  useEffect(() => desk.changed('marks'), [at]);
-  useEffect(() => desk.changed('theme'), [themeChanges.value]);
-  return desk;
-}
 
 /** Plan flips, and what else happened to the server, as marks in the charts. */
 function useMarks(desk: GivenDesk, q: Answered | null, id: string): void {

@@ -1,9 +1,12 @@
 /** The desk of a page about statements: charts of numbers that the page has asked for. */
+import { useEffect, useMemo } from 'preact/hooks';
 import type { ChartData } from '../api';
 import { Feed } from '../chart/feed';
 import type { Hole, Mark } from '../chart/paint';
-import { Desk } from '../common/desk';
+import { currentDesk, Desk } from '../common/desk';
 import type { Range } from '../common/range';
+import { view } from '../common/router';
+import { themeChanges } from '../common/theme';
 
 const MINUTE = 60;
 
@@ -58,4 +61,21 @@ export class GivenDesk extends Desk {
   protected window(): { from: number; to: number } {
     return this.shown;
   }
+}
+
+/** The desk of a page about statements, which is the current one as long as the page is shown. */
+export function useDesk(): GivenDesk {
+  const { range, at } = view.value;
+  const desk = useMemo(() => new GivenDesk(range), []);
+  useEffect(() => {
+    currentDesk.value = desk;
+    return () => {
+      desk.close();
+      if (currentDesk.value === desk) currentDesk.value = null;
+    };
+  }, []);
+  useEffect(() => desk.follow(range), [range]);
+  useEffect(() => desk.changed('marks'), [at]);
+  useEffect(() => desk.changed('theme'), [themeChanges.value]);
+  return desk;
 }
