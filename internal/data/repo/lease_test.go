@@ -37,6 +37,13 @@ func newMemory() *memory {
 	return &memory{began: time.Now(), objects: map[string][]byte{}, put: map[string]time.Time{}, fails: map[string]error{}}
 }
 
+// set changes what the place does, while others use it.
+func (m *memory) set(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
 func (m *memory) fail(op, key string) error {
 	if err := m.fails[op+" "+key]; err != nil {
 		return err
@@ -54,7 +61,9 @@ func (m *memory) Put(_ context.Context, key string, r io.Reader) error {
 	if m.gate != nil {
 		<-m.gate
 	}
-	time.Sleep(m.slow)
+	var slow time.Duration
+	m.set(func() { slow = m.slow })
+	time.Sleep(slow)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.fail("put", key); err != nil && (len(b) > 0 || m.fails["empty"] != nil) {
@@ -100,6 +109,7 @@ func (m *memory) Size(_ context.Context, key string) (int64, error) {
 func (m *memory) List(_ context.Context, prefix string, f func(key string, size int64) error) error {
 	m.mu.Lock()
 	keys := slices.Sorted(maps.Keys(m.objects))
+	err := m.fail("list", "")
 	m.mu.Unlock()
 	for _, key := range keys {
 		if strings.HasPrefix(key, prefix) {
@@ -108,11 +118,13 @@ func (m *memory) List(_ context.Context, prefix string, f func(key string, size 
 			}
 		}
 	}
-	return m.fail("list", "")
+	return err
 }
 
 func (m *memory) Delete(ctx context.Context, key string) error {
-	if m.fails["delete hangs"] != nil {
+	var hangs bool
+	m.set(func() { hangs = m.fails["delete hangs"] != nil })
+	if hangs {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -181,21 +193,21 @@ func TestLeaseIsRenewed(t *testing.T) {
 		if got := l.age(); got != time.Second {
 			t.Errorf("got an age of %v, want 1 s", got)
 		}
-		m.fails["put"] = errors.New("away")
+		m.set(func() { m.fails["put"] = errors.New("away") })
 		if err := r.Note(t.Context(), h); !errors.Is(err, m.fails["put"]) {
 			t.Errorf("got %v, want what the place says", err)
 		}
 		if check("away", 2*time.Minute); l.age() != 2*time.Minute+time.Second {
 			t.Errorf("got an age of %v, want that nothing was renewed", l.age())
 		}
-		clear(m.fails)
-		m.slow = 5 * time.Second
+		m.set(func() { clear(m.fails) })
+		m.set(func() { m.slow = 5 * time.Second })
 		check("back", 58*time.Second)
 		check("slowly", 12*time.Second, "8m15s 1")
 		if got := l.age(); got != 11*time.Second {
 			t.Errorf("got an age of %v, want it from before it was put", got)
 		}
-		m.slow = 0
+		m.set(func() { m.slow = 0 })
 		cancel()
 		check("the context has ended", 10*time.Minute)
 		if err := r.Abandon(t.Context(), "b"); err != nil || len(m.objects) > 0 || len(r.leases.held) > 0 {
@@ -252,9 +264,9 @@ func TestFullPlaceForWords(t *testing.T) {
 		{unfinishedKey("x"), syscall.ENOSPC, false, syscall.ENOSPC, false}, {lock, syscall.EROFS, false, syscall.EROFS, false}, {lock, syscall.EIO, false, syscall.EIO, false}, {lock, syscall.ENOSPC, true, ErrFull, false}, {lock, syscall.ENOSPC, true, syscall.ENOSPC, false}, {lock, syscall.EROFS, true, syscall.EROFS, false},
 	} {
 		m := newMemory()
-		m.fails["put"] = c.err
+		m.set(func() { m.fails["put"] = c.err })
 		if c.empty {
-			m.fails["empty"] = c.err
+			m.set(func() { m.fails["empty"] = c.err })
 		}
 		err := (&Repo{store: m}).putWord(t.Context(), c.key, []byte("word"))
 		b, put := m.objects[c.key]
@@ -287,7 +299,7 @@ func TestBeginWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMemory()
 			if m.ahead = c.ahead; c.ahead != 0 {
-				m.slow = 300 * time.Millisecond // so that no look falls together with a put
+				m.set(func() { m.slow = 300 * time.Millisecond }) // so that no look falls together with a put
 			}
 			for id, age := range c.locks {
 				m.prunes(id, age)
@@ -327,7 +339,7 @@ func TestBeginGivesUp(t *testing.T) {
 		if err := r.Begin(ended, Header{ID: "x"}, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(m.began) != time.Hour || m.objects[unfinishedKey("x")] != nil || len(r.leases.held) > 0 {
 			t.Errorf("got %v after %v and %v, want that it waited for the prune", err, time.Since(m.began), m.objects)
 		}
-		m.fails["delete hangs"] = errors.New("hangs")
+		m.set(func() { m.fails["delete hangs"] = errors.New("hangs") })
 		ended, cancel = context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := r.Begin(ended, Header{ID: "x"}, nil); err == nil || time.Since(m.began) != time.Hour+time.Minute+10*time.Second {
@@ -335,8 +347,8 @@ func TestBeginGivesUp(t *testing.T) {
 		}
 		away := errors.New("away")
 		for _, op := range []string{"list", "get " + pruneLockPrefix + "a", "size " + pruneLockPrefix + "a", "size " + unfinishedKey("x"), "put"} {
-			m.fails = map[string]error{op: away}
-			m.slow = 0
+			m.set(func() { m.fails = map[string]error{op: away} })
+			m.set(func() { m.slow = 0 })
 			if err := r.Begin(t.Context(), Header{ID: "x"}, nil); !errors.Is(err, away) || len(r.leases.held) > 0 {
 				t.Errorf("%s: got %v and %v, want what the place says", op, err, r.leases.held)
 			}
@@ -357,11 +369,11 @@ func TestPruneThatEnds(t *testing.T) {
 	if key, h, err := r.pruning(t.Context(), lock); err != nil || key != pruneLockPrefix+"b" || h.Process.Host != "b" {
 		t.Errorf("got %s, %v, %v; want the other one", key, h, err)
 	}
-	m.fails["size "+lock] = fs.ErrNotExist
+	m.set(func() { m.fails["size "+lock] = fs.ErrNotExist })
 	if key, _, err := r.pruning(t.Context(), ""); err != nil || key != pruneLockPrefix+"b" {
 		t.Errorf("got %s, %v; want what is still there", key, err)
 	}
-	clear(m.fails)
+	m.set(func() { clear(m.fails) })
 	note, _ := json.Marshal(pruneNote{&Process{PID: 7}})
 	for size, known := range map[int]bool{len(note): true, 1 << 16: true, 1<<16 + 1: false, 0: false} {
 		m.objects[lock] = slices.Concat(note[:len(note)-1], bytes.Repeat([]byte(" "), max(size-len(note), 0)), []byte("}"))
@@ -391,7 +403,7 @@ func TestAbandonedAndLost(t *testing.T) {
 			m.objects[manifestKey("x")] = []byte("x")
 		}
 		if c.fails != "" {
-			m.fails[c.fails] = away
+			m.set(func() { m.fails[c.fails] = away })
 		}
 		slices.Sort(c.left)
 		err := (&Repo{store: m}).Abandon(t.Context(), "x")
@@ -404,11 +416,11 @@ func TestAbandonedAndLost(t *testing.T) {
 	if err := r.lost(t.Context(), "x"); err != nil {
 		t.Errorf("got %v, want nothing", err)
 	}
-	m.fails["size"] = away
+	m.set(func() { m.fails["size"] = away })
 	if err := r.lost(t.Context(), "x"); !errors.Is(err, away) {
 		t.Errorf("got %v, want what the place says", err)
 	}
-	clear(m.fails)
+	m.set(func() { clear(m.fails) })
 	m.objects[lostKey("x")] = nil
 	if err := r.lost(t.Context(), "x"); !errors.Is(err, ErrLost) {
 		t.Errorf("got %v, want that it is lost", err)
