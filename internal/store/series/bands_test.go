@@ -47,7 +47,7 @@ func toDay(t *testing.T, s *Store, in *instance, hours ...int64) {
 	}
 }
 
-// bucket is what one bucket is to have; step is in hours where a test says so.
+// bucket is the number of values of one bucket, with their extremes and percentiles.
 type bucket struct {
 	n    int
 	band [5]float64
