@@ -20,6 +20,7 @@ const module = "github.com/rissodb/risso/"
 
 // layer orders the house from the ground up; a package imports only what is lower, or in its own wing.
 var layer = map[string]int{
+	"internal/await":       -1,
 	"internal/lack":        -1,
 	"internal/pattern":     -1,
 	"internal/delay":       -1,

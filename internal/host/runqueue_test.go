@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/await"
 )
 
 // TestRunQueue burns processor time in its own threads and compares with what the kernel bills the process for.
@@ -32,9 +34,7 @@ func TestRunQueue(t *testing.T) {
 			}
 		}()
 	}
-	for used()-before < 400*time.Millisecond {
-		time.Sleep(20 * time.Millisecond)
-	}
+	await.Until(t, func() bool { return used()-before >= 400*time.Millisecond }, "some time of a processor")
 	ran, waited, err := q.Read()
 	stop.Store(true)
 	if err != nil {

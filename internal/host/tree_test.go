@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/await"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -274,15 +276,10 @@ func TestHungMount(t *testing.T) {
 		t.Errorf("the hung mount was asked %d times, want 1", len(asked))
 	}
 	close(release)
-	for range 200 {
-		time.Sleep(5 * time.Millisecond)
-		if f.pass(time.Second); len(gaps.list()) == 0 {
-			break
-		}
-	}
-	if g := gaps.list(); len(g) != 0 {
-		t.Errorf("it answers again, and still: got %v; want none", g)
-	}
+	await.Until(t, func() bool {
+		f.pass(time.Second)
+		return len(gaps.list()) == 0
+	}, "the answer of the mount to be noticed")
 	h.clear()
 	h.readFilesystems()
 	if len(h.Metrics()) != 2*len(filesystemTemplates) {

@@ -12,6 +12,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -256,18 +257,13 @@ func trouble(t *testing.T, to mysql.Target) {
 		t.Errorf("it took %s to end, want at most time.Minute", took)
 	}
 	s.Close()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	await.Until(t, func() bool {
 		n := 0
 		if err := other.Query(t.Context(), fmt.Sprintf("SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = %d", s.ID()), func([][]byte) error { n++; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if n == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the abandoned statement runs still")
-		}
-	}
+		return n == 0
+	}, "the end of the abandoned statement")
 	if err := stream(t, to, mysql.StreamOptions{Patience: 200 * time.Millisecond}).Exec(t.Context(), "SELECT SLEEP(30)"); mysql.ClassOf(err) != mysql.ClassTimeout {
 		t.Errorf("a silent server: got %v, want mysql.ClassTimeout", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/lack"
 )
 
@@ -134,11 +135,5 @@ func query(t *testing.T, n *Node, statement string) string {
 // eventually tries for a while until a statement returns want.
 func eventually(t *testing.T, n *Node, statement, want string) {
 	t.Helper()
-	var got string
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if got = query(t, n, statement); got == want {
-			return
-		}
-	}
-	t.Fatalf("%s: %s gives %q, not %q", n.Name, statement, got, want)
+	await.Until(t, func() bool { return query(t, n, statement) == want }, "%q from %s of %s", want, statement, n.Name)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/lack"
 )
 
@@ -239,14 +240,10 @@ func TestNodesFailAndComeBack(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		// A signal that stops a process takes a moment.
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			if s.Refresh(); primary.State == step.want {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: the node is %s, not %s", step.name, primary.State, step.want)
-			}
-		}
+		await.Until(t, func() bool {
+			s.Refresh()
+			return primary.State == step.want
+		}, "%s: a node that is %s", step.name, step.want)
 	}
 	if s.State != StatePartial {
 		t.Errorf("a sandbox without its primary is %s, want StatePartial", s.State)

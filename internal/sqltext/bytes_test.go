@@ -19,14 +19,16 @@ func TestBytes(t *testing.T) {
 		c := byte(i)
 		digit := strings.IndexByte("0123456789", c) >= 0
 		if isWord(c) != letter(c) || isDigit(c) != digit || isSpace(c) != (strings.IndexByte(" \t\n\v\f\r", c) >= 0) || isHex(c) != (strings.IndexByte("0123456789abcdefABCDEF", c) >= 0) {
-			t.Errorf("%q: got word %v, digit %v, space %v, hex %v", c, isWord(c), isDigit(c), isSpace(c), isHex(c))
+			t.Errorf("%q: got word %v, digit %v, space %v, hex %v; want isWord(c) letter(c), isDigit(c) %v, isSpace(c) strings.IndexByte(\" \\t\\n\\v\\f\\r\", c) >= 0, isHex(c) strings.IndexByte(\"0123456789abcdefABCDEF\", c) >= 0",
+				c, isWord(c), isDigit(c), isSpace(c), isHex(c), digit)
 		}
 		low := c
 		if c < 0x80 {
 			low = bytes.ToLower([]byte{c})[0]
 		}
 		if lower(c) != low || isNamePart(c) != letter(c) || isWordPart(c) != (letter(c) && c != '_' && c != '$') {
-			t.Errorf("%q: got %q in lower case, part of a name %v, of a word in it %v", c, lower(c), isNamePart(c), isWordPart(c))
+			t.Errorf("%q: got %q in lower case, part of a name %v, of a word in it %v; want lower(c) %q, isNamePart(c) letter(c), isWordPart(c) letter(c) && c != '_' && c != '$'",
+				c, lower(c), isNamePart(c), isWordPart(c), low)
 		}
 		for at := range 8 {
 			for _, other := range []byte{'a', 'Z', '0', ' ', 0, 0x7f, 0xff, c} {
@@ -75,7 +77,7 @@ func TestNamesOfAnyByte(t *testing.T) {
 			switch {
 			case letter(c):
 				if got := Tokens(stmt)[1]; got.Text != name+string([]byte{c})+"Zz" || got.Kind != TokenWord {
-					t.Fatalf("%q: got the name %q", stmt, got.Text)
+					t.Fatalf("%q: got the name %q; want got.Text %q, got.Kind TokenWord", stmt, got.Text, name+string([]byte{c})+"Zz")
 				}
 			case isSpace(c):
 				low = strings.ToLower("select "+name) + " zz, b"

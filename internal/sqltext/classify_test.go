@@ -145,7 +145,7 @@ func TestClassifierForgets(t *testing.T) {
 	}
 	cl := Classifier{MergeNumbered: true}
 	if a, b := cl.Classify([]byte("select a from t1 where b=1")), cl.Classify([]byte("select a from t2 where b=1")); a != b || cl.Fingerprint(a) != "select a from t? where b=?" {
-		t.Errorf("got %d and %d, %s", a, b, cl.Fingerprint(a))
+		t.Errorf("got %d and %d, %s; want a %d, cl.Fingerprint(a) \"select a from t? where b=?\"", a, b, cl.Fingerprint(a), b)
 	}
 	var tree Classifier
 	for i, s := range []string{"a", "b", "a b", "a c", "ab", "a"} { // texts that begin alike
@@ -167,7 +167,7 @@ func TestClassifierIsBounded(t *testing.T) {
 		t.Errorf("the tree grew to %d bytes; want peak at most %d, c.size less than %v", peak, maxTree+1<<20, peak)
 	}
 	if got := c.Fingerprint(c.Classify(nil)); got != "" {
-		t.Errorf("got %q for nothing", got)
+		t.Errorf("got %q for nothing, want \"\"", got)
 	}
 	if c.Len() != 60001 {
 		t.Errorf("got %d classes, want 60000", c.Len())

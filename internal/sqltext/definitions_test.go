@@ -79,7 +79,7 @@ func TestEdgesOfRename(t *testing.T) {
 	}
 	const grant = "GRANT SELECT ON `s`.* TO u"
 	if edits, _ := (Dialect{}).Rename(grant, func(name string) (string, bool) { return `n_\%`, name == "s" }); Apply(grant, edits) != "GRANT SELECT ON `n\\_\\\\\\%`.* TO u" {
-		t.Errorf("got %s", Apply(grant, edits)) // a pattern that only this name is like
+		t.Errorf("got %s, want \"GRANT SELECT ON `n\\\\_\\\\\\\\\\\\%%`.* TO u\"", Apply(grant, edits)) // a pattern that only this name is like
 	}
 	for n, want := range map[int]string{61: strings.Repeat("x", 61) + "_fk", 62: fmt.Sprintf("%s_", strings.Repeat("x", 47))} { // 64 characters at most
 		if got := CopyName("fk", "t", strings.Repeat("x", n)); !strings.HasPrefix(got, want) || len(got) != 64 {
@@ -87,7 +87,7 @@ func TestEdgesOfRename(t *testing.T) {
 		}
 	}
 	if got := Apply("abcdef", []Edit{{4, 5, "Y"}, {1, 3, ""}, {6, 6, "!"}, {0, 0, "<"}}); got != "<adYf!" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"<adYf!\"", got)
 	}
 }
 

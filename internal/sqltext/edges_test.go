@@ -43,7 +43,7 @@ func TestEdgesOfCreate(t *testing.T) {
 		{"CREATE DEFINER=a@b VIEW v AS SELECT 1", "`c`@`d`", "CREATE DEFINER=`c`@`d` VIEW v AS SELECT 1"}, {"CREATE DEFINER=a@b VIEW v AS SELECT 1", "", "CREATE  VIEW v AS SELECT 1"}, {"CREATE VIEW v AS SELECT 1", "c@d", "CREATE DEFINER=c@d VIEW v AS SELECT 1"}, {"CREATE OR REPLACE VIEW v AS SELECT 1", "c@d", "CREATE OR REPLACE DEFINER=c@d VIEW v AS SELECT 1"}, {"CREATE VIEW v AS SELECT 1", "", "CREATE VIEW v AS SELECT 1"},
 	} {
 		if x, err := (Dialect{}).ReadCreate(c.in); err != nil || Apply(c.in, []Edit{x.Replace(c.definer)}) != c.want {
-			t.Errorf("%s by %s: %v", c.in, c.definer, err)
+			t.Errorf("%s by %s: %v; want Apply(c.in, []Edit{x.Replace(c.definer)}) %v", c.in, c.definer, err, c.want)
 		}
 	}
 }
@@ -145,13 +145,13 @@ func TestEdgesOfGrant(t *testing.T) {
 		if o := g.Object; o.End > 0 {
 			out = append(out, o.Schema+"."+o.Name)
 			if got := strings.NewReplacer("`", "", " ", "").Replace(in[o.Begin:o.End]); got != o.Schema+"."+o.Name {
-				t.Errorf("%s: the object stands at %s", in, got)
+				t.Errorf("%s: the object stands at %s, want %s", in, got, o.Schema+"."+o.Name)
 			}
 		}
 		if s := g.Schema; s.End > 0 {
 			out = append(out, "schema "+s.Name)
 			if strings.Trim(in[s.Begin:s.End], "`") != s.Name {
-				t.Errorf("%s: the schema stands at %s", in, in[s.Begin:s.End])
+				t.Errorf("%s: the schema stands at %s, want strings.Trim(in[s.Begin:s.End], \"`\") %v", in, in[s.Begin:s.End], s.Name)
 			}
 		}
 		word := "TO"

@@ -35,7 +35,7 @@ func TestPlain(t *testing.T) {
 		list := strings.Fields(words)
 		for _, w := range list {
 			if got := string(AppendPlain(nil, []byte("a "+w+" b"))); got != "a "+list[len(list)-1]+" b" {
-				t.Errorf("%s: got %s", w, got)
+				t.Errorf("%s: got %s, want \"a \" + list[len(list)-1] + \" b\"", w, got)
 			}
 		}
 	}
@@ -46,6 +46,6 @@ func TestPlain(t *testing.T) {
 	}
 	long := strings.Repeat("a", 25)
 	if got := string(AppendPlain(nil, []byte(long+" (b)"))); got != long+"(b)" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, long+"(b)")
 	}
 }

@@ -66,7 +66,7 @@ func TestRules(t *testing.T) {
 	}
 	for name := range charsets {
 		if got := Fingerprint("select _" + name + " 'x', _" + strings.ToUpper(name) + "'x' from t"); got != "select ?, ? from t" {
-			t.Errorf("_%s: got %s", name, got)
+			t.Errorf("_%s: got %s, want \"select ?, ? from t\"", name, got)
 		}
 	}
 	if n := len(charsets); n != 42 {

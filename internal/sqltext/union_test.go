@@ -57,7 +57,7 @@ func TestPtEdges(t *testing.T) {
 	}
 	long := "select " + strings.Repeat("a, ", 40) + "b"
 	if got := string(ptFingerprint([]byte(long + " union " + long))); got != long+" /*repeat union*/" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, long+" /*repeat union*/")
 	}
 	for n, whole := range map[int]bool{500: true, 9000: false} { // the work is bounded; beyond, the text stays
 		s := "select " + strings.Repeat("union select x ", n) + "y"

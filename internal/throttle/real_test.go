@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -60,13 +61,10 @@ func (p *pair) gate(l throttle.Limits) *throttle.Gate {
 // says waits until the gate returns a reason that contains a word; "": until it is open.
 func (p *pair) says(g *throttle.Gate, word string) {
 	p.Helper()
-	why := ""
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, why = g.Held(); word == "" && why == "" || word != "" && strings.Contains(why, word) {
-			return
-		}
-	}
-	p.Fatalf("the gate says %q, not %q", why, word)
+	await.Until(p, func() bool {
+		_, why := g.Held()
+		return word == "" && why == "" || word != "" && strings.Contains(why, word)
+	}, "the gate to say %q", word)
 }
 
 // closed checks that nothing passes now.
@@ -120,13 +118,10 @@ func testBehind(p *pair, lag *throttle.Gate) {
 		p.Fatal(err)
 	}
 	defer db.Close()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) { // the table has arrived
-		if _, err := db.ExecContext(p.Context(), "SELECT * FROM g.t"); err == nil {
-			break
-		} else if time.Now().After(end) {
-			p.Fatal(err)
-		}
-	}
+	await.Until(p, func() bool {
+		_, err := db.ExecContext(p.Context(), "SELECT * FROM g.t")
+		return err == nil
+	}, "the table on the replica")
 	c, err := db.Conn(p.Context())
 	if err != nil {
 		p.Fatal(err)

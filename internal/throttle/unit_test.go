@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -209,14 +210,10 @@ func TestWatch(t *testing.T) {
 	}
 	says := func(want string) {
 		t.Helper()
-		for range 2000 {
-			if _, why := g.Held(); why == want {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
-		_, why := g.Held()
-		t.Errorf("got %q, want %q", why, want)
+		await.Until(t, func() bool {
+			_, why := g.Held()
+			return why == want
+		}, "the gate to say %q", want)
 	}
 	says("db1 is 6s behind")
 	asked <- answer{f: figures{lags: true, lag: 5 * time.Second}}

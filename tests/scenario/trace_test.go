@@ -606,7 +606,9 @@ func (s *traced) lostConnection(t *testing.T) {
 	r := s.begin(t, "--for", "4s", "--output", "json")
 	own := value(t, s.node, "SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso'")
 	execSQL(t, s.node, "KILL "+own)
-	time.Sleep(time.Second)
+	await(t, "connected again", func() bool {
+		return value(t, s.node, "SELECT COUNT(*) FROM performance_schema.session_connect_attrs WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso' AND PROCESSLIST_ID <> "+own) == "1"
+	})
 	s.exec(t, "SELECT f1(3)")
 	res := s.result(t, r)
 	res.find(t, "f1(")
@@ -679,7 +681,9 @@ func (s *traced) candidates(t *testing.T) {
 		_, _ = s.conn.ExecContext(ctx, "SELECT SLEEP(2), 'busy'") // its end does not matter
 	}()
 	defer func() { <-done }()
-	time.Sleep(300 * time.Millisecond)
+	await(t, "the busy statement", func() bool {
+		return value(t, s.node, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = 'SELECT SLEEP(2), \\'busy\\''") == "1"
+	})
 	r := s.launch(t)
 	if code := r.code(t); code != 0 || r.err.String() != "" {
 		t.Errorf("exit code %d: got %s; want code 0, r.err \"\"", code, r.err)

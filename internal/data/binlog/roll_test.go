@@ -29,7 +29,7 @@ func Roll(ctx context.Context, o RollOptions) (RollResult, error) {
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
-var fast = []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "max_binlog_size=64K"}
+var fast = []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "max_binlog_size=64K", "performance_schema=OFF"}
 
 // seed makes a server without data of its own say that it has a set.
 func seed(t *testing.T, db *sql.DB, spec string, set mysql.GTIDSet) {

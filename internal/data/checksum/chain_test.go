@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -26,11 +27,12 @@ func TestChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found []mysql.Target
-	for end := time.Now().Add(20 * time.Second); len(found) < 2 && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	await.Until(t, func() bool {
 		if found, _, err = checksum.FindReplicas(t.Context(), primary); err != nil {
 			t.Log(err)
 		}
-	}
+		return len(found) >= 2
+	}, "both replicas")
 	if len(found) != 2 || found[0].Port() != s.nodes[1].Port || found[1].Port() != s.nodes[2].Port {
 		t.Fatalf("found %v; want len(found) 2, found[0].Port() s.nodes[1].Port, found[1].Port() s.nodes[2].Port", found)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -57,12 +58,14 @@ func testCancel(t *testing.T, s *servers) {
 	if d := time.Since(began); d > 2*time.Minute {
 		t.Errorf("it took %s to end, want at most 2 * time.Minute", d)
 	}
-	time.Sleep(300 * time.Millisecond)
 	for i := range s.nodes {
-		r, err := s.nodes[i].Query(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%risso: checksum%' AND ID <> CONNECTION_ID()")
-		if err != nil || *r[0].Rows[0][0] != "0" {
-			t.Errorf("a statement is left on server %d: %v; want *r[0].Rows[0][0] \"0\"", i, err)
-		}
+		await.Until(t, func() bool {
+			r, err := s.nodes[i].Query(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%risso: checksum%' AND ID <> CONNECTION_ID()")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return *r[0].Rows[0][0] == "0"
+		}, "server %d without a statement of the comparison", i)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -249,15 +250,10 @@ func TestKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	await.Until(t, func() bool {
 		list, err := sandbox.List(dir)
-		if err == nil && len(list) == 1 && list[0].State == sandbox.StateRunning {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got %v, %v; want time.Now().After(deadline) false", list, err)
-		}
-	}
+		return err == nil && len(list) == 1 && list[0].State == sandbox.StateRunning
+	}, "the server of the drill")
 	if err := Sweep(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -422,7 +423,11 @@ func TestGuard(t *testing.T) {
 		}()
 	}
 	hold()
-	time.Sleep(1200 * time.Millisecond)
+	await.Until(t, func() bool { // long enough that it counts as long
+		var n int64
+		one(t, s, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'UPDATE d.t %' AND TIME >= 1", &n)
+		return n == 1
+	}, "the long statement")
 	var worst time.Duration
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

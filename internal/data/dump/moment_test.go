@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 // lend lends a server that earlier tests used, too.
 func lend(t testing.TB, spec string) *sandbox.Node {
 	t.Helper()
-	return sandboxtest.Lend(t, spec, "max_allowed_packet=128M", "innodb_flush_log_at_trx_commit=2", "sync_binlog=0")
+	return sandboxtest.Lend(t, spec, "max_allowed_packet=128M", "innodb_flush_log_at_trx_commit=2", "sync_binlog=0", "performance_schema=OFF")
 }
 
 func target(t testing.TB, dsn string) mysql.Target {
@@ -139,13 +140,13 @@ func moment(t *testing.T, source, replica *sandbox.Node, method snapshot.Method,
 	to := target(t, source.DSN)
 	stop := writers(t, to, 4)
 	defer stop()
-	time.Sleep(300 * time.Millisecond)
+	grow(t, stream(t, to))
 	r := place(t)
 	result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: snapshot.Options{Method: method, Tries: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
+	grow(t, stream(t, to))
 	stop()
 	lock := time.Duration(result.Header.LockSeconds * float64(time.Second))
 	t.Logf("%s: tried %d times, commits were blocked for %s", result.Method, result.Tries, lock)
@@ -294,23 +295,19 @@ func follow(t *testing.T, source, replica *sandbox.Node, dst *mysql.Stream, p re
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	at := map[string]string{}
+	await.Until(t, func() bool {
 		rows, err := dst.QueryMaps(t.Context(), "SHOW "+words[1]+" STATUS")
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := map[string]string{}
 		for k, v := range rows[0] {
 			at[strings.NewReplacer("Source", "Master", "Replica", "Slave").Replace(k)] = v
 		}
 		if at["Last_SQL_Error"] != "" {
 			t.Fatalf("from %s:%d %s: got %s, want \"\"", p.File, p.Offset, p.GTIDSet, at["Last_SQL_Error"])
 		}
-		if at["Relay_Master_Log_File"] == end[0]["File"] && at["Exec_Master_Log_Pos"] == end[0]["Position"] {
-			return words[1]
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the replica does not come to %s:%s: %v", end[0]["File"], end[0]["Position"], at)
-		}
-	}
+		return at["Relay_Master_Log_File"] == end[0]["File"] && at["Exec_Master_Log_Pos"] == end[0]["Position"]
+	}, "the replica at %s:%s, not %v", end[0]["File"], end[0]["Position"], at)
+	return words[1]
 }

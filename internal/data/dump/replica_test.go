@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -76,15 +76,7 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method snapsh
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		err := rs.Exec(t.Context(), sqlThread("STOP", replica))
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) { // until the server has seen that the backup's sessions left, it refuses
-			t.Fatalf("got %v, want time.Now().After(deadline) false", err)
-		}
-	}
+	await.Until(t, func() bool { return rs.Exec(t.Context(), sqlThread("STOP", replica)) == nil }, "the server to see that the backup's sessions left")
 	grow(t, src)
 	stop()
 	t.Logf("%s: tried %d times, position %+v", result.Method, result.Tries, result.Header.Position)
@@ -113,12 +105,10 @@ func grow(t *testing.T, s *mysql.Stream) (has int64) {
 	t.Helper()
 	var had int64
 	one(t, s, "SELECT COUNT(*) FROM m.a", &had)
-	for deadline := time.Now().Add(2 * time.Minute); has < had+20; time.Sleep(20 * time.Millisecond) {
+	await.Until(t, func() bool {
 		one(t, s, "SELECT COUNT(*) FROM m.a", &has)
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is committed, or applied")
-		}
-	}
+		return has >= had+20
+	}, "transactions that are committed, or applied")
 	return has
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -273,12 +274,10 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 	if err := r.Stop(first, "t"); err != nil {
 		t.Error(err)
 	}
-	for range 100 {
-		if run, err := s.facts.Run(t.Context(), first); err == nil && run.Outcome != state.OutcomeRunning {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(t, func() bool {
+		run, err := s.facts.Run(t.Context(), first)
+		return err == nil && run.Outcome != state.OutcomeRunning
+	}, "the end of the run")
 	run, err := s.facts.Run(t.Context(), first)
 	if err != nil || run.Outcome != state.OutcomeInterrupted || run.Text != "stopped by hand" {
 		t.Errorf("got %+v %v; want Outcome state.OutcomeInterrupted, Text \"stopped by hand\"", run, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
@@ -105,9 +106,7 @@ func killWhileLent(t *testing.T, node *sandbox.Node, s *mysql.Stream, dir string
 			t.Fatal(err)
 		}
 		<-done
-		for ask(t, s, "SELECT IS_USED_LOCK('risso_restore') IS NULL") != "1|\n" { // its sessions end when the server notices
-			time.Sleep(20 * time.Millisecond)
-		}
+		await.Until(t, func() bool { return ask(t, s, "SELECT IS_USED_LOCK('risso_restore') IS NULL") == "1|\n" }, "the server to end the sessions of the killed restore")
 		if collationOf(t, s) == lentCollation {
 			return
 		}

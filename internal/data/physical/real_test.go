@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -212,7 +213,7 @@ func TestMariaDBTLS(t *testing.T) {
 		}
 		r, _ := newRepo(t)
 		if h, err := Take(t.Context(), Options{Target: to.WithFallback(d), Repo: r, Name: "db1"}); err != nil || h.Stream.Files == 0 {
-			t.Errorf("%s %s%q: got %v", c.user, c.parameter, c.lines, err)
+			t.Errorf("%s %s%q: got %v; want h.Stream.Files not 0", c.user, c.parameter, c.lines, err)
 		}
 	}
 	plain, err := mysql.ParseTarget(fmt.Sprintf("any:p@tcp(127.0.0.1:%d)/?tls=false", n.Port))
@@ -336,11 +337,7 @@ func testCloneWatched(t *testing.T, n *sandbox.Node, o Options) {
 	asked := &j.conn.Traffic().Queries
 	before := asked.Load()
 	goOn := sandboxtest.Pause(t, n)
-	for deadline := time.Now().Add(time.Minute); asked.Load() == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it looks no more")
-		}
-	}
+	await.Until(t, func() bool { return asked.Load() != before }, "the next look")
 	stop()
 	<-done
 	goOn()
@@ -412,9 +409,9 @@ func testGuard(t *testing.T, n *sandbox.Node, o Options) {
 			_, err := n.Query(context.Background(), "INSERT INTO shop.m SELECT 1000000 + SLEEP(300), 'x'")
 			long <- err
 		}()
-		for one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'") != "1" {
-			time.Sleep(10 * time.Millisecond)
-		}
+		await.Until(t, func() bool {
+			return one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'") == "1"
+		}, "the long statement")
 	}
 	stand()
 	began := time.Now()
@@ -542,16 +539,10 @@ func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place string) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			if found, _ := filepath.Glob(filepath.Join(o.WorkDir, cloneDirPrefix+"*", stage)); len(found) > 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				_ = cmd.Process.Kill()
-				_ = cmd.Wait()
-				t.Fatalf("no %s: got %s, want time.Now().After(deadline) false", stage, &said)
-			}
-		}
+		await.Until(t, func() bool {
+			found, _ := filepath.Glob(filepath.Join(o.WorkDir, cloneDirPrefix+"*", stage))
+			return len(found) > 0
+		}, "%s", stage)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

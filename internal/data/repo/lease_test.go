@@ -150,7 +150,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		h := Header{ID: "b", Stored: 1}
 		key := unfinishedKey("b")
 		if err := r.Note(t.Context(), h); err == nil || !strings.Contains(err.Error(), "b was not started") {
-			t.Errorf("before Begin: got %v", err)
+			t.Errorf("before Begin: got %v; want an error, \"b was not started\" in the error", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := r.Begin(ctx, h, nil); err != nil {

@@ -153,7 +153,12 @@ func TestOneSecond(t *testing.T) {
 func TestDatedAhead(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
-	for i := range 2000 {
+	rounds := 2000
+	if testing.Short() {
+		t.Log("short: a twentieth of the histories, all in one goroutine")
+		rounds /= 20
+	}
+	for i := range rounds {
 		p := Retention{Last: random.IntN(3), Daily: random.IntN(4), Weekly: random.IntN(3), Monthly: random.IntN(3), Yearly: random.IntN(2), Within: time.Duration(random.IntN(500)) * time.Hour}
 		if p.Empty() {
 			continue

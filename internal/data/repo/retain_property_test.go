@@ -18,7 +18,12 @@ func TestRetentionHolds(t *testing.T) {
 			zones = append(zones, z)
 		}
 	}
-	for i := range 2000 {
+	rounds := 2000
+	if testing.Short() {
+		t.Log("short: a twentieth of the histories, all in one goroutine")
+		rounds /= 20
+	}
+	for i := range rounds {
 		p := Retention{Last: random.IntN(4), Daily: random.IntN(8), Weekly: random.IntN(5), Monthly: random.IntN(13), Yearly: random.IntN(3)}
 		if random.IntN(4) == 0 {
 			p.Within = time.Duration(random.IntN(1000)) * time.Hour

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/explain/prepared"
 )
 
@@ -41,18 +42,13 @@ func end(t *testing.T, s *scene, c *sql.Conn) {
 		t.Fatal(err)
 	}
 	s.run(1, fmt.Sprintf("KILL %d", id))
-	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+	await.Until(t, func() bool {
 		n := 0
 		if err := s.db.QueryRowContext(t.Context(), fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d", id)).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if n == 0 {
-			return
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatal("the session does not end")
-		}
-	}
+		return n == 0
+	}, "the end of the session")
 }
 
 func prepare(t *testing.T, c *sql.Conn, query string) *sql.Stmt {

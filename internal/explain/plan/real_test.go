@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -65,7 +66,7 @@ func eachKind(t *testing.T, f func(s *server)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f(&server{t: t, kind: kind, node: sandboxtest.Lend(t, kind), shown: map[string]float64{}})
+			f(&server{t: t, kind: kind, node: sandboxtest.Lend(t, kind, "performance_schema=OFF"), shown: map[string]float64{}})
 		})
 	}
 }
@@ -409,14 +410,12 @@ func (s *server) connection() {
 	id := busy.Server.ConnectionID
 	var taken *plan.Taken
 	var err error
-	for range 40 {
-		if taken, _, err = s.take(plan.Request{Connection: id}); err == nil && has(taken.Plan, func(n *plan.Node) bool { return n.Name() == "o" }) {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err != nil || !has(taken.Plan, func(n *plan.Node) bool { return n.Name() == "o" && n.Key == "region" }) {
-		s.t.Errorf("the plan of connection %d: %v", id, err)
+	await.Until(s.t, func() bool {
+		taken, _, err = s.take(plan.Request{Connection: id})
+		return err == nil && has(taken.Plan, func(n *plan.Node) bool { return n.Name() == "o" })
+	}, "the plan of connection %d", id)
+	if !has(taken.Plan, func(n *plan.Node) bool { return n.Name() == "o" && n.Key == "region" }) {
+		s.t.Errorf("the plan of connection %d does not use the index region", id)
 	}
 	target, err := mysql.ParseTarget(s.node.DSN)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -165,13 +166,7 @@ func (s *server) harmless(unchanged func(string)) {
 // noneLeft waits until no such statement runs: a server has answered a moment before it says so.
 func (s *server) noneLeft(where string) {
 	s.t.Helper()
-	n := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if n = s.value("SELECT COUNT(*) FROM information_schema.processlist WHERE " + where); n == "0" {
-			return
-		}
-	}
-	s.t.Errorf("%s statements are left running", n)
+	await.Until(s.t, func() bool { return s.value("SELECT COUNT(*) FROM information_schema.processlist WHERE "+where) == "0" }, "the end of all statements %s", where)
 }
 
 // bounded: a function that spins while the server plans ends at the limit of time.

@@ -12,6 +12,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/cli/flags"
@@ -147,9 +148,7 @@ func (s *restoreStory) mistake() {
 func (s *restoreStory) between() string {
 	now := func() string { return s.sql(s.here, "SELECT UTC_TIMESTAMP()") }
 	first := now()
-	for now() == first {
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(s.t, func() bool { return now() != first }, "the next second")
 	return strings.Trim(now(), "[]")
 }
 
@@ -424,13 +423,7 @@ func (s *restoreStory) asReplica() {
 		follow = `SET GLOBAL server_id = 4711; CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_USE_GTID=slave_pos; START SLAVE UNTIL MASTER_GTID_POS = '%s'`
 	}
 	s.sql(s.there, fmt.Sprintf(follow, s.here.Port, c.User, c.Passwd, s.gtid))
-	for deadline := time.Now().Add(2 * time.Minute); s.sql(s.there, "SELECT COUNT(*) FROM shop.orders") != "[[0]]"; {
-		if time.Now().After(deadline) {
-			status := "SHOW REPLICA STATUS"
-			s.t.Fatalf("it does not follow: %s", s.sql(s.there, status))
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await.Until(s.t, func() bool { return s.sql(s.there, "SELECT COUNT(*) FROM shop.orders") == "[[0]]" }, "the copy to follow")
 	if got := s.sql(s.there, storyTables); got != strings.Replace(s.before[strings.Index(s.before, "[1 Ada"):], "[1 Ada", "[[1 Ada", 1) {
 		s.t.Errorf("with the mistake there is %s", got)
 	}

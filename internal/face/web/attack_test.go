@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/serve/config"
 )
 
@@ -46,9 +47,7 @@ func TestWaitersHoldNoPacker(t *testing.T) {
 				}
 			})
 		}
-		for len(g.queries.places) < 1 || g.queries.waiting.Load() < mostWaiting-1 {
-			time.Sleep(time.Millisecond)
-		}
+		await.Until(t, func() bool { return len(g.queries.places) >= 1 && g.queries.waiting.Load() >= mostWaiting-1 }, "all to wait")
 		return &wg
 	}
 	before := heap()

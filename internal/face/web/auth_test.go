@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -29,13 +29,10 @@ func TestLoopbackAsksOnceThereIsAToken(t *testing.T) {
 	shut := func(when string) {
 		t.Helper()
 		// What was found out a moment ago is remembered that long.
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			if code, _ := s.get(t, "/api/fleet"); code == http.StatusUnauthorized {
-				break
-			} else if time.Now().After(deadline) {
-				t.Fatalf("%s: got %d without a token, want time.Now().After(deadline) false", when, code)
-			}
-		}
+		await.Until(t, func() bool {
+			code, _ := s.get(t, "/api/fleet")
+			return code == http.StatusUnauthorized
+		}, "a refusal without a token %s", when)
 		for _, path := range paths {
 			if code, _ := s.get(t, path); code != http.StatusUnauthorized {
 				t.Errorf("got %s, %s: %d without a token; want http.StatusUnauthorized", when, path, code)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
@@ -123,12 +124,7 @@ func TestNothingRunsOn(t *testing.T) {
 			if err != nil || r.Unfinished != 2 {
 				t.Fatalf("got %v, %+v; want Unfinished 2", err, r)
 			}
-			for deadline := time.Now().Add(2 * time.Minute); count() != "0"; {
-				if time.Now().After(deadline) {
-					t.Fatalf("%s statements run on", count())
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
+			await.Until(t, func() bool { return count() == "0" }, "the end of the statements")
 			if _, err := idle.Exec(drive.Read, "SELECT 1"); err != nil {
 				t.Errorf("a session of others was ended: %v", err)
 			}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -56,17 +56,15 @@ func TestBriefLook(t *testing.T) {
 			settle := func(running int) {
 				t.Helper()
 				n := -1
-				for deadline := time.Now().Add(2 * time.Minute); n != running; time.Sleep(time.Millisecond) {
-					if time.Now().After(deadline) {
-						t.Fatalf("%d sessions run something, want %d", n, running)
-					}
+				await.Until(t, func() bool {
 					if err := conn.Query(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' AND ID <> CONNECTION_ID()", func(row []driver.Value) (err error) {
 						n, err = strconv.Atoi(mysql.Text(row[0]))
 						return err
 					}); err != nil {
 						t.Fatal(err)
 					}
-				}
+					return n == running
+				}, "%d sessions that run something", running)
 			}
 			before := tables()
 			settle(0)
@@ -117,14 +115,11 @@ func TestBriefLook(t *testing.T) {
 // awaitStatement waits until a session runs a statement.
 func awaitStatement(t *testing.T, db *sql.DB, statement string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	await.Until(t, func() bool {
 		var n int
 		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = '"+statement+"' AND STATE = 'User sleep'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if n > 0 {
-			return
-		}
-	}
-	t.Fatalf("%s does not run", statement)
+		return n > 0
+	}, "%s to run", statement)
 }

@@ -25,7 +25,8 @@ func TestStillVariables(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(before) < 300 || before["max_connections"] == "" || before["gtid_mode"] == "OFF" {
-				t.Fatalf("%d variables: max_connections %q, gtid_mode %q", len(before), before["max_connections"], before["gtid_mode"])
+				t.Fatalf("got %d variables: max_connections %q, gtid_mode %q; want len(before) at least 300, before[\"max_connections\"] not \"\", before[\"gtid_mode\"] not \"OFF\"",
+					len(before), before["max_connections"], before["gtid_mode"])
 			}
 			session(t, db, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO d.t VALUES (1)", own, "BEGIN", "INSERT INTO d.t VALUES (2)")
 			after, err := read.StillVariables(t.Context(), c)

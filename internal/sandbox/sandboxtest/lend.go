@@ -114,7 +114,10 @@ func newLent(ctx context.Context, spec string, settings []string) (*lent, error)
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	l := &lent{dir: dir}
-	l.box, err = sandbox.Up(ctx, sandbox.Options{Dir: dir, Name: "t", Servers: []string{spec}, Settings: plain([]string{spec}, settings), StartTimeout: 2 * time.Minute, AnswerTimeout: patience, Find: Find})
+	if settings, err = cheaper(dir, []string{spec}, settings); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	l.box, err = sandbox.Up(ctx, sandbox.Options{Dir: dir, Name: "t", Servers: []string{spec}, Settings: settings, StartTimeout: 2 * time.Minute, AnswerTimeout: patience, Find: Find})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

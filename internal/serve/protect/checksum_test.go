@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/verdict"
@@ -98,27 +99,26 @@ func (c *checksumJob) run(primary mysql.Target) {
 			c.Error(err)
 		}
 	})
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) { // it knows when it is due
-		if list, err := c.facts.Jobs(c.Context()); err == nil && len(list) == 1 && !list[0].NextDue.IsZero() {
-			return
-		} else if time.Now().After(end) {
-			c.Fatalf("%v: %+v", err, list)
-		}
-	}
+	await.Until(c, func() bool {
+		list, err := c.facts.Jobs(c.Context())
+		return err == nil && len(list) == 1 && !list[0].NextDue.IsZero()
+	}, "a job that knows when it is due")
 }
 
 // runs waits until so many runs have ended, and returns the last.
-func (c *checksumJob) runs(n int) state.Run {
+func (c *checksumJob) runs(n int) (last state.Run) {
 	c.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	await.Until(c, func() bool {
 		list, err := c.facts.Runs(c.Context(), state.RunQuery{Kind: state.JobChecksum})
-		if err == nil && len(list) == n && list[0].Outcome != state.OutcomeRunning {
-			return list[0]
-		}
-		if err != nil || len(list) > n || time.Now().After(end) {
+		if err != nil || len(list) > n {
 			c.Fatalf("%v: %d runs, not %d: %+v", err, len(list), n, list)
 		}
-	}
+		if len(list) == n {
+			last = list[0]
+		}
+		return len(list) == n && last.Outcome != state.OutcomeRunning
+	}, "the end of %d runs", n)
+	return last
 }
 
 // findings are what the page says about the server.

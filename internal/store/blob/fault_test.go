@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
@@ -199,7 +200,7 @@ func TestS3Resume(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	blobtest.Wait(t.Context(), t, "five parts", func() bool { return proxy.Count("put part") > 6 && proxy.Uploaded.Load() >= 5*part })
+	await.Until(t, func() bool { return proxy.Count("put part") > 6 && proxy.Uploaded.Load() >= 5*part }, "five parts")
 	cmd.Process.Kill()
 	cmd.Wait()
 	close(hold)

@@ -140,10 +140,13 @@ func (s *server) insert(ctx context.Context, into string, each func(add func(...
 		_, err := st.ExecContext(ctx, values...)
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = tx.Commit()
 	}
-	return tx.Commit()
+	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) { // database/sql says that the statement was closed, not by what
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return err
 }
 
 // blockRows is about how many rows go in one block; ClickHouse splits one of more than a million.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/await"
 )
 
 const childEnv = "RISSO_SERIES_TEST_CHILD"
@@ -266,12 +268,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	for wait := time.Millisecond; !strings.Contains(ev.String(), "Risso can write its data again"); wait *= 2 {
-		if wait > 20*time.Second {
-			t.Fatalf("no recovery: got %v, %+v; want wait at most 20 * time.Second", ev, s.Stats())
-		}
-		time.Sleep(wait)
-	}
+	await.Until(t, func() bool { return strings.Contains(ev.String(), "Risso can write its data again") }, "the recovery; events: %v", ev)
 	ticks(100)
 	if n := strings.Count(ev.String(), "\n"); n != 2 {
 		t.Fatalf("%d events, want 2: %v", n, ev)

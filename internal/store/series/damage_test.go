@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/await"
 )
 
 // small fills a store with few series, so that its files are small enough to damage everywhere.
@@ -45,12 +47,7 @@ func damaged(t *testing.T, m *model, dir, rel string, content []byte, what strin
 	if _, err := s.Bands(t.Context(), "db", []string{m.descs[1].Key()}, t0, t0+daySeconds, hourSeconds); err != nil {
 		t.Fatal(err)
 	}
-	for wait := time.Millisecond; !ev.about(path); wait *= 2 {
-		if wait > 10*time.Second {
-			t.Fatalf("%s at byte %d of %d: no event names %s; there are; want wait at most 10 * time.Second:\n%v", what, at, len(content), path, ev)
-		}
-		time.Sleep(wait)
-	}
+	await.Until(t, func() bool { return ev.about(path) }, "an event that names %s, %s at byte %d of %d; there are:\n%v", path, what, at, len(content), ev)
 	lost = m.missing(t, s, "db", t0-daySeconds, t0+2*daySeconds, true)
 	aside, _ := filepath.Glob(filepath.Join(dir, "damaged", "db-"+filepath.Base(rel)+"-*"))
 	if len(aside) == 0 {
@@ -205,12 +202,7 @@ func TestDamageWhileOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		missing := m.check(t, s, "db", t0, t0+2*hourSeconds, true)
-		for wait := time.Millisecond; !ev.about(path); wait *= 2 {
-			if wait > 10*time.Second {
-				t.Fatalf("no event names %s, want wait at most 10 * time.Second", path)
-			}
-			time.Sleep(wait)
-		}
+		await.Until(t, func() bool { return ev.about(path) }, "an event that names %s", path)
 		s.w.repair()
 		if after := m.check(t, s, "db", t0, t0+2*hourSeconds, true); after > missing+hourSeconds || missing == 0 {
 			t.Fatalf("%d samples are missing before the repair, %d after it; want after at most %d, missing not 0", missing, after, missing+hourSeconds)

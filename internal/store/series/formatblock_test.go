@@ -47,7 +47,7 @@ func TestFormatFrame(t *testing.T) {
 	}
 	h, err := readFrameHead(payload)
 	if err != nil || h.instance != "db" || h.start != t0 || h.schema != s.hash || h.ticks != 1|1<<1|1<<59 || h.late != 1<<59 {
-		t.Fatalf("got %+v, %v", h, err)
+		t.Fatalf("got %+v, %v; want instance \"db\", start %v, schema %v, ticks 1 | 1<<1 | 1<<59, late 1 << 59", h, err, t0, s.hash)
 	}
 	f, err := openFrame(h, s, dec)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestFormatFrame(t *testing.T) {
 		dst := make([]float64, 70)
 		nan(dst)
 		if err := f.column(i, dst, 10); err != nil || f.has(i) != (len(want) > 0) {
-			t.Errorf("column %d: got %v, has %t", i, err, f.has(i))
+			t.Errorf("column %d: got %v, has %t; want %t", i, err, f.has(i), len(want) > 0)
 		}
 		for at, v := range dst {
 			if w, ok := want[at-10]; ok && v != w || !ok && v == v {
@@ -75,7 +75,7 @@ func TestFormatFrame(t *testing.T) {
 	}
 	short, _, _ := frameOf(t, 1, 0, map[int][]float64{0: {7}})
 	if got, err := dec.DecodeAll(short[len(head):], nil); err != nil || !bytes.Equal(got, unhex(t, "00 00 00 01 0e")) {
-		t.Errorf("a tick before the other series were known: got %x", got)
+		t.Errorf("a tick before the other series were known: got %x; want unhex(t, \"00 00 00 01 0e\")", got)
 	}
 	for n := range head {
 		if _, err := readFrameHead(payload[:n]); err == nil {
@@ -151,7 +151,7 @@ func TestFormatBlockHeader(t *testing.T) {
 		t.Errorf("version 1: got %d bytes, want 188", h.total())
 	}
 	if got, want := blockFooter(0x0102), unhex(t, "0201000000000000 00000000 4b425352"); !bytes.Equal(got[:8], want[:8]) || binary.LittleEndian.Uint32(got[8:]) != checksum(want[:8]) || !bytes.Equal(got[12:], want[12:]) {
-		t.Errorf("got %x", got)
+		t.Errorf("got %x; want got[:8] want[:8], binary.LittleEndian.Uint32(got[8:]) checksum(want[:8]), got[12:] want[12:]", got)
 	}
 	const far = math.MaxInt32 / 60 * 3600 // the last hour whose minutes are numbers of 32 bits
 	for name, c := range map[string]struct {
@@ -180,7 +180,7 @@ func TestFormatBlockHeader(t *testing.T) {
 		}
 	}
 	if _, err := decodeBlockHeader(b[:63]); !errors.Is(err, errBlock) {
-		t.Errorf("a short one: got %v", err)
+		t.Errorf("a short one: got %v, want errBlock", err)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestFormatHours(t *testing.T) {
 	}
 	got, err := decodeHours(raw, 2)
 	if err != nil || !reflect.DeepEqual(got, hours) {
-		t.Fatalf("got %+v, %v", got, err)
+		t.Fatalf("got %+v, %v; want %+v", got, err, hours)
 	}
 	for id, want := range map[int]runs{0: hours[0].ticks, 1: hours[0].pres[0], 2: hours[0].pres[1]} {
 		if p, err := got[0].presence(id); err != nil || !p.equal(want) {

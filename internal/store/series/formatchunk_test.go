@@ -29,7 +29,7 @@ func TestScales(t *testing.T) {
 		}
 		for i, v := range c.v {
 			if got := toFloat(x[1+i], scale); math.Float64bits(got) != math.Float64bits(v) {
-				t.Errorf("%v comes back as %v", v, got)
+				t.Errorf("%v comes back as %v, want math.Float64bits(v)", v, got)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func TestFormatChunk(t *testing.T) {
 	var d decoder
 	x := make([]int64, maxChunkValues)
 	if err := d.chunk(dec, unhex(t, "11 02"), x); err != nil || x[maxChunkValues-1] != maxChunkValues-1 {
-		t.Errorf("a whole hour: got %d, %v", x[maxChunkValues-1], err)
+		t.Errorf("a whole hour: got %d, %v; want %d", x[maxChunkValues-1], err, maxChunkValues-1)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestChunkSizes(t *testing.T) {
 		y[0] = x[0]
 		var d decoder
 		if err := d.chunk(dec, b, y); err != nil || !slices.Equal(x, y) {
-			t.Errorf("%s: %v, or not what it was", c.name, err)
+			t.Errorf("%s: %v, or not what it was; want x %v", c.name, err, y)
 		}
 	}
 }

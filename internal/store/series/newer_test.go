@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/await"
 )
 
 // newerVersion makes a file one of a version that this program does not know, and back: what an upgrade and the way back from
@@ -85,18 +87,12 @@ func TestNewerFiles(t *testing.T) {
 		ev := &events{}
 		older := openStore(t, dir, func(o *Options) { o.OnEvent = ev.add })
 		write(older, hour+600, hour+1300)
-		for wait := time.Millisecond; ; wait *= 2 {
+		await.Until(t, func() bool {
 			if n := m.check(t, older, "db", t0, hour+1300, true); n == 0 {
 				t.Error("the older program reads what the newer one wrote")
 			}
-			if ev.about(block) && ev.about(log) && ev.about(framesPath(in, hour)) {
-				break
-			}
-			if wait > 20*time.Second {
-				t.Fatalf("it is not told of all three files: %s, want wait at most 20 * time.Second", ev)
-			}
-			time.Sleep(wait)
-		}
+			return ev.about(block) && ev.about(log) && ev.about(framesPath(in, hour))
+		}, "events about all three files; there are:\n%v", ev)
 		m.check(t, older, "db", hour+600, hour+1300, false)
 		if n := strings.Count(ev.String(), "A newer Risso wrote it"); n != len(newer) {
 			t.Errorf("%d files are told of, not %d: %s", n, len(newer), ev)

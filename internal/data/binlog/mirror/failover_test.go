@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -108,23 +109,23 @@ func TestFailover(t *testing.T) {
 			}
 			dir := t.TempDir()
 			stop := follow(t, Options{Target: tg, Dir: dir})
-			await(t, dir, old)
+			mirrored(t, dir, old)
 			// The failover.
 			at.move(young.Socket)
 			load(t, sql2, 100, 140)
-			await(t, dir, young)
+			mirrored(t, dir, young)
 			// There is no telling which is which, and both are written to. The mirror identifies the server over one connection; the next
 			// but one, which compares the newest event, goes to the other server.
 			load(t, sql1, 200, 240)
 			load(t, sql2, 400, 440)
 			at.move(old.Socket, young.Socket, young.Socket, old.Socket)
 			came := at.came()
-			until(t, "tried and refused twice", func() bool { return at.came() >= came+6 })
+			await.Until(t, func() bool { return at.came() >= came+6 }, "tried and refused twice")
 			// And back.
 			at.move(old.Socket)
-			await(t, dir, old)
+			mirrored(t, dir, old)
 			at.move(young.Socket)
-			await(t, dir, young)
+			mirrored(t, dir, young)
 			stop()
 			apart(t, dir, old, young)
 		})
@@ -149,7 +150,7 @@ func caughtUp(t *testing.T, primary, replica *sql.DB) {
 		}
 		return n
 	}
-	until(t, "replicated", func() bool { return rows(replica) == rows(primary) })
+	await.Until(t, func() bool { return rows(replica) == rows(primary) }, "replicated")
 	_, err := replica.ExecContext(t.Context(), "STOP REPLICA")
 	_, err2 := replica.ExecContext(t.Context(), "SET GLOBAL read_only = OFF")
 	if err = errors.Join(err, err2); err != nil {

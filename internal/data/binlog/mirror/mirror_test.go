@@ -20,6 +20,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -240,8 +241,8 @@ func onlyCheckpoints(events []byte) bool {
 	return len(events) == 0
 }
 
-// await waits until the mirror has everything that the server has.
-func await(t *testing.T, dir string, n *sandbox.Node) {
+// mirrored waits until the mirror has everything that the server has.
+func mirrored(t *testing.T, dir string, n *sandbox.Node) {
 	t.Helper()
 	c, err := mysql.Connect(t.Context(), target(t, n), nil)
 	if err != nil {
@@ -249,7 +250,7 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 	}
 	defer c.Close()
 	file, pos := sandboxtest.LogPosition(t, c)
-	until(t, fmt.Sprintf("mirrored up to %s:%d", file, pos), func() bool {
+	await.Until(t, func() bool {
 		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
 		return slices.ContainsFunc(paths, func(p string) bool {
 			st, err := os.Stat(p)
@@ -257,7 +258,7 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 			parts, serr := folder(dir).signedParts(key, p)
 			return err == nil && serr == nil && st.Size() >= pos && len(parts) > 0 && parts[0].Size >= pos && (Series{Key: key}).Of(c.Server.ID)
 		})
-	})
+	}, "mirrored up to %s:%d", file, pos)
 }
 
 // follow mirrors in the background until the returned function is called.
@@ -296,7 +297,7 @@ func TestFollow(t *testing.T) {
 			load(t, db, 0, 100)
 			stop := follow(t, Options{Target: tg, Dir: dir})
 			load(t, db, 100, 200)
-			await(t, dir, n)
+			mirrored(t, dir, n)
 			t.Run("second process", func(t *testing.T) {
 				if err := Follow(t.Context(), Options{Target: tg, Place: folder(dir), Dir: dir}); !errors.Is(err, ErrInUse) {
 					t.Errorf("got %v, want ErrInUse", err)
@@ -310,7 +311,7 @@ func TestFollow(t *testing.T) {
 				t.Fatal(err)
 			}
 			load(t, db, 200, 300)
-			await(t, dir, n)
+			mirrored(t, dir, n)
 			stop()
 			tearTail(t, dir)
 			load(t, db, 300, 350)

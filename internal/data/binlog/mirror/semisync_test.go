@@ -12,18 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
-
-// until waits for a condition. Two minutes are for a machine that is starved.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after 2 minutes: not %s", what)
-		}
-	}
-}
 
 // number reads a status variable.
 func number(t *testing.T, db *sql.DB, status string) (n int) {
@@ -47,7 +38,7 @@ func TestSemiSync(t *testing.T) {
 			who, dir, cache := encrypted(t)
 			p := process(t, dir, cache, "semi", n.DSN)
 			prefix := "Rpl_semi_sync_" + c.word
-			until(t, "connected", func() bool { return number(t, db, prefix+"_clients") == 1 })
+			await.Until(t, func() bool { return number(t, db, prefix+"_clients") == 1 }, "connected")
 			var done []string
 			insert := func(id int) error {
 				_, err := db.ExecContext(t.Context(), "INSERT INTO test.t VALUES (?, ?)", id, mark(id))
@@ -82,7 +73,7 @@ func TestSemiSync(t *testing.T) {
 					}
 				})
 			}
-			until(t, "at work", func() bool { mu.Lock(); defer mu.Unlock(); return len(done) > 300 })
+			await.Until(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(done) > 300 }, "at work")
 			if err := n.Kill(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -108,16 +99,16 @@ func stopped(t *testing.T, p *os.Process, db *sql.DB, commit func() error) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "stopped", func() bool { return asleep(t, p.Pid) })
+	await.Until(t, func() bool { return asleep(t, p.Pid) }, "stopped")
 	end := make(chan error, 1)
 	go func() { end <- commit() }()
-	until(t, "waiting", func() bool {
+	await.Until(t, func() bool {
 		var waiting int
 		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM INFORMATION_SCHEMA.PROCESSLIST WHERE STATE LIKE 'Waiting for semi-sync ACK%'").Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
 		return waiting == 1
-	})
+	}, "waiting")
 	select {
 	case err := <-end:
 		t.Errorf("the commit ended while the mirror was stopped: %v", err)

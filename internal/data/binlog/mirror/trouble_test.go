@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -32,14 +33,14 @@ func TestTrouble(t *testing.T) {
 		at := addressAt(t, w.here, n.Socket)
 		dir, said := t.TempDir(), &words{}
 		cmd := processIn(t, said, dir, "", "", "root@tcp("+at.ln.Addr().String()+")/", "ip", "netns", "exec", w.space)
-		await(t, dir, n)
+		mirrored(t, dir, n)
 		w.cut(t, true)
 		load(t, db, 100, 160)
-		until(t, "noticed", func() bool { return strings.Contains(said.String(), "trying again") })
+		await.Until(t, func() bool { return strings.Contains(said.String(), "trying again") }, "noticed")
 		w.cut(t, false)
-		await(t, dir, n)
+		mirrored(t, dir, n)
 		load(t, db, 160, 170)
-		await(t, dir, n)
+		mirrored(t, dir, n)
 		cmd.Process.Kill()
 		cmd.Wait()
 		t.Log(said.String())
@@ -64,7 +65,7 @@ func TestTrouble(t *testing.T) {
 			defer mu.Unlock()
 			notes = append(notes, n.Text)
 		})
-		await(t, dir, n)
+		mirrored(t, dir, n)
 		if err := fill(filler); err != nil {
 			t.Fatal(err)
 		}
@@ -76,11 +77,11 @@ func TestTrouble(t *testing.T) {
 			}
 			done <- err
 		}()
-		until(t, "told", func() bool {
+		await.Until(t, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return strings.Contains(strings.Join(notes, "\n"), "no space left")
-		})
+		}, "told")
 		select {
 		case err := <-done:
 			t.Errorf("all commits were acknowledged, and there is no room: %v", err)
@@ -94,7 +95,7 @@ func TestTrouble(t *testing.T) {
 			t.Error(err)
 		}
 		exec1(t, db, "SET GLOBAL rpl_semi_sync_master_enabled = OFF")
-		await(t, dir, n)
+		mirrored(t, dir, n)
 		stop()
 		t.Log(strings.Join(notes, "\n"))
 		same(t, dir, serverLogs(t, n))

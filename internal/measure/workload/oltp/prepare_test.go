@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -209,11 +210,7 @@ func TestInterrupted(t *testing.T) {
 		if s.kind == "postgres" {
 			sessions = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'sbtest'"
 		}
-		for end := time.Now().Add(10 * time.Second); s.count(s.s, sessions) != 1; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				s.t.Fatalf("%d sessions are left", s.count(s.s, sessions))
-			}
-		}
+		await.Until(s.t, func() bool { return s.count(s.s, sessions) == 1 }, "the end of all other sessions")
 	})
 }
 

@@ -1,7 +1,6 @@
 package blobtest
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -26,6 +25,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/lack"
 )
 
@@ -126,10 +126,10 @@ func start(t testing.TB, addr string, env []string, bin string, args ...string) 
 		<-ended
 		log.Close()
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	await.Until(t, func() bool {
 		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
 			c.Close()
-			return cmd
+			return true
 		}
 		select {
 		case err := <-ended:
@@ -138,10 +138,9 @@ func start(t testing.TB, addr string, env []string, bin string, args ...string) 
 			t.Fatalf("%s ended: %v\n%s", filepath.Base(bin), err, b)
 		default:
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not answer on %s", filepath.Base(bin), addr)
-		}
-	}
+		return false
+	}, "%s to answer on %s", filepath.Base(bin), addr)
+	return cmd
 }
 
 // freeAddr is a port of this machine that is not in use.
@@ -271,16 +270,6 @@ func sshKey(t testing.TB, file string) ssh.PublicKey {
 		t.Fatal(err)
 	}
 	return key
-}
-
-// Wait waits until a condition holds.
-func Wait(ctx context.Context, t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			t.Fatalf("got %v; want time.Now().After(deadline) false, ctx.Err() nil", "waited in vain: "+what)
-		}
-	}
 }
 
 // Slow answers as S3 does when it wants to be asked less often.
