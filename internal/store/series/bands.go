@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 )
 
@@ -69,9 +70,10 @@ func (s *Store) Bands(ctx context.Context, instance string, keys []string, from,
 func newBands(key string, from, to, step int64) Bands {
 	n := int((to - from + step - 1) / step)
 	b := Bands{Key: key, Start: from, Step: step, N: make([]int, n)}
-	all := make([]float64, 6*n)
-	nan(all)
-	b.Avg, b.Min, b.P5, b.P50, b.P95, b.Max = all[:n:n], all[n:2*n:2*n], all[2*n:3*n:3*n], all[3*n:4*n:4*n], all[4*n:5*n:5*n], all[5*n:]
+	for _, list := range []*[]float64{&b.Avg, &b.Min, &b.P5, &b.P50, &b.P95, &b.Max} {
+		*list = make([]float64, n)
+		nan(*list)
+	}
 	return b
 }
 
@@ -110,7 +112,7 @@ func (in *instance) bands(ctx context.Context, key string, from, to, step int64)
 	defer c.close()
 	sc := in.s.pool.Get().(*scratch)
 	defer in.s.pool.Put(sc)
-	b := &bander{c: c, out: &out, from: from, to: to, step: step, counter: typ == Counter, work: sc.work[:0], sc: sc, prev: math.NaN(), prevEnd: math.MinInt64}
+	b := &bander{c: c, out: &out, from: from, to: to, step: step, counter: typ == Counter, work: sc.work[:0], sc: sc, prev: math.NaN()}
 	whole := step%hourSeconds == 0 && from%hourSeconds == 0
 	for _, hour := range in.hoursWithin(from-1, to) {
 		if err := ctx.Err(); err != nil {
@@ -126,39 +128,25 @@ func (in *instance) bands(ctx context.Context, key string, from, to, step int64)
 	return out, nil
 }
 
-// typeOf finds the type of a series, from what is newest in the range.
+// typeOf finds the type of a series: what is newest decides, memory first, then frames, then the blocks of the range.
 func (in *instance) typeOf(key string, from, to int64) (Type, bool) {
-	in.mu.RLock()
-	if i, ok := in.pos[key]; ok {
-		t := in.descs[i].Type
-		in.mu.RUnlock()
+	if t, ok := in.typeInMemory(key); ok {
 		return t, true
 	}
-	for i := len(in.pending) - 1; i >= 0; i-- {
-		for _, d := range in.pending[i].descs {
-			if d.key == key {
-				in.mu.RUnlock()
-				return d.Type, true
-			}
-		}
-	}
-	in.mu.RUnlock()
 	in.files.RLock()
 	defer in.files.RUnlock()
-	var last *schema
+	newest, typ := int64(math.MinInt64), Gauge
 	for _, f := range in.hours {
 		for _, r := range f.refs {
-			if r.schema == last {
-				continue
-			}
-			last = r.schema
-			if i := last.find(key); i >= 0 {
-				return last.series[i].Type, true
+			if i := r.schema.find(key); i >= 0 && r.start > newest {
+				newest, typ = r.start, r.schema.series[i].Type
 			}
 		}
 	}
-	for k := len(in.blocks) - 1; k >= 0; k-- {
-		r := in.blocks[k]
+	if newest > math.MinInt64 {
+		return typ, true
+	}
+	for _, r := range slices.Backward(in.blocks) {
 		if r.end <= from || r.start >= to {
 			continue
 		}
@@ -172,12 +160,24 @@ func (in *instance) typeOf(key string, from, to int64) (Type, bool) {
 			sch = b.sch
 			in.s.blocks.release(b)
 		}
-		if sch == last {
-			continue
-		}
-		last = sch
 		if i := sch.find(key); i >= 0 {
 			return sch.series[i].Type, true
+		}
+	}
+	return typ, false
+}
+
+func (in *instance) typeInMemory(key string) (Type, bool) {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	if i, ok := in.pos[key]; ok {
+		return in.descs[i].Type, true
+	}
+	for _, m := range slices.Backward(in.pending) {
+		for _, d := range m.descs {
+			if d.key == key {
+				return d.Type, true
+			}
 		}
 	}
 	return Gauge, false
@@ -328,17 +328,14 @@ func (b *bander) rollup(hour int64) bool {
 		}
 	}
 	r := refs[0]
-	if !c.load(r, false) {
+	h := int((hour - r.start) / hourSeconds)
+	if !c.load(r, false) || c.seg.entries[h].kind == columnAbsent {
 		return true // nothing there
 	}
-	h := int((hour - r.start) / hourSeconds)
 	e, info := &c.seg.entries[h], &c.file.hourTab[h]
-	if e.kind == columnAbsent {
-		return true
-	}
 	p, err := info.presence(e.pres)
 	if err != nil || len(p) == 0 {
-		return true
+		return false // reading the seconds reports what is damaged
 	}
 	roll := e.rollup()
 	if e.kind == columnConstant {
@@ -346,9 +343,7 @@ func (b *bander) rollup(hour int64) bool {
 	}
 	b.enter(int((hour - b.from) / b.step))
 	b.border(hour, e, p, info)
-	if roll.n > 0 {
-		b.rolled = append(b.rolled, roll)
-	}
+	b.rolled = append(b.rolled, roll)
 	return true
 }
 
@@ -382,7 +377,7 @@ func flatRollup(v float64, p, late runs, counter bool) rollup {
 		r.trusted = r.n
 		for _, x := range late { // rates at a late second and after it
 			for s := int(x.from); s <= int(x.from)+int(x.n); s++ {
-				if s > 0 && p.has(s) && p.has(s-1) {
+				if p.has(s) && p.has(s-1) {
 					r.trusted--
 				}
 			}
@@ -409,29 +404,33 @@ func mixture(parts []rollup) [5]float64 {
 		out[bandMax] = max(out[bandMax], p.band[bandMax])
 		total += float64(p.trusted)
 	}
-	for i := bandP5; i <= bandP95; i++ {
-		lo, hi := out[bandMin], out[bandMax]
-		if math.IsInf(hi-lo, 0) {
-			out[i] = parts[len(parts)/2].band[i]
+	if math.IsInf(out[bandMax]-out[bandMin], 0) {
+		copy(out[bandP5:bandMax], parts[len(parts)/2].band[bandP5:])
+		return out
+	}
+	var points []float64
+	for _, p := range parts {
+		points = append(points, p.band[:]...)
+	}
+	slices.Sort(points)
+	at := func(v float64) (sum float64) {
+		for i := range parts {
+			sum += parts[i].share(v) * float64(parts[i].trusted)
+		}
+		return sum
+	}
+	for i := bandP5; i < bandMax; i++ {
+		want := knots[i] * total
+		k := sort.Search(len(points)-1, func(k int) bool { return at(points[k]) >= want })
+		out[i] = points[k]
+		if k == 0 {
 			continue
 		}
-		want := knots[i] * total
-		for range 48 {
-			mid := lo + (hi-lo)/2
-			if mid <= lo || mid >= hi {
-				break
-			}
-			at := 0.0
-			for k := range parts {
-				at += parts[k].share(mid) * float64(parts[k].trusted)
-			}
-			if at >= want {
-				hi = mid
-			} else {
-				lo = mid
-			}
+		// Up to the next point it is linear, and there it may jump.
+		from, mid := points[k-1], points[k-1]/2+points[k]/2
+		if below := at(from); mid > from {
+			out[i] = min(out[i], from+(want-below)/(at(mid)-below)*(mid-from))
 		}
-		out[i] = hi
 	}
 	return out
 }
