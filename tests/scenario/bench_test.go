@@ -146,8 +146,8 @@ func TestBenchRun(t *testing.T) {
 			t.Errorf("percentiles %+v; want len(r.Latency.Percentiles) 10, r.Latency.Percentiles[0].Percentile 12.5, r.Latency.Percentiles[9].Percentile 99.999",
 				r.Latency.Percentiles)
 		}
-		if p := r.Parameters; p["tables"] != 2.0 || p["threads"] != 4.0 || p["ledger"] != true || p["time"] != "2s" || p["seed"] == 0.0 || strings.Contains(out, "dsn") {
-			t.Errorf("parameters %v; want p[\"tables\"] 2.0, p[\"threads\"] 4.0, p[\"ledger\"] true, p[\"time\"] \"2s\", p[\"seed\"] not 0.0, no \"dsn\" in out",
+		if p := r.Parameters; p["tables"] != 2.0 || p["threads"] != 4.0 || p["ledger"] != true || p["time"] != "2s" || p["seed"] == 0.0 || p["dsn"] != nil || strings.Contains(out, dsn) {
+			t.Errorf("parameters %v; want p[\"tables\"] 2.0, p[\"threads\"] 4.0, p[\"ledger\"] true, p[\"time\"] \"2s\", p[\"seed\"] not 0.0, and no DSN",
 				p)
 		}
 		out, said, code = runRisso(t, nil, append(run, "--rate", "200", "--warmup", "1s")...)
