@@ -114,6 +114,7 @@ const (
 	EventPlan       EventKind = "plan"       // a class of statements has another plan: Subject is its ID, Old and New are plan IDs
 	EventStatements EventKind = "statements" // something about collecting statements: the server's table of digests is full
 	EventAction     EventKind = "action"     // somebody did something through Risso: New is the token's name, Subject what it was done to
+	EventFinding    EventKind = "finding"    // a finding began or ended: Subject is its ID; Old "open" at its end, New "open" at its begin
 	EventProtect    EventKind = "protect"    // a backup, drill, mirror or the like began, ended, failed or is overdue: Subject is the kind of job
 )
 
@@ -132,11 +133,18 @@ type Event struct {
 
 // Finding is a current problem, in words, with its remedy.
 type Finding struct {
-	ID       string    `json:"id"` // stable word such as "repl.stopped"
+	ID       string    `json:"id"`                // stable word such as "repl.stopped"
+	Subject  string    `json:"subject,omitempty"` // tells findings of one ID apart: the channel, the disk, the blocking connection
 	Severity Severity  `json:"severity"`
 	Since    time.Time `json:"since,omitzero"` // zero: unknown
 	Trouble            // What is one sentence: what, how much, since when
 	Chart    string    `json:"chart,omitempty"` // the chart on the server page that shows it
+	Value    float64   `json:"value,omitempty"` // how bad it is, in the finding's own measure: the larger, the worse; 0: it has none
+}
+
+// Worse says whether f is worse than g, an earlier state of the same finding.
+func (f Finding) Worse(g Finding) bool {
+	return f.Severity > g.Severity || f.Severity == g.Severity && f.Value > g.Value
 }
 
 // Channel is a replication channel as its replica tells it, in the words of SHOW REPLICA STATUS.

@@ -23,7 +23,9 @@ import (
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/keep"
 	"github.com/rissodb/risso/internal/watch/live"
+	"github.com/rissodb/risso/internal/watch/rules"
 )
 
 // watch joins collectors, stores and board while risso serve runs.
@@ -34,14 +36,19 @@ type watch struct {
 	self   *selfMeter
 	pulse  *collect.Pulse
 	begun  chan struct{} // closed when all that is watched is on the board
+
+	keepers sync.Map                         // *keep.Keeper by instance; each is used by its collector's goroutine alone
+	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
 }
 
 // journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
 const journalQueue = 4096
 
 func newWatch(logger *slog.Logger) *watch {
-	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter(), begun: make(chan struct{})}
+	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter(), begun: make(chan struct{}),
+		held: map[string][]state.FindingRecord{}}
 	w.board = live.New(w.self.Self)
+	w.board.OnVerdict(w.verdict)
 	w.pulse = &collect.Pulse{Tell: w.notLooked}
 	w.board.Heed(w.pulse)
 	return w
@@ -64,6 +71,44 @@ func (w *watch) Event(e fleet.Event) {
 		_, err := s.AddEvents(ctx, e)
 		return err
 	})
+}
+
+// takeUp reads which findings were open when Risso ended, however it did.
+func (w *watch) takeUp(ctx context.Context, facts *state.Store) error {
+	list, err := facts.Findings(ctx, state.FindingQuery{Open: true, Limit: 10000})
+	if err != nil {
+		return fmt.Errorf("read what was wrong when Risso ended: %w", err)
+	}
+	for _, r := range list {
+		w.held[r.Instance] = append(w.held[r.Instance], r)
+	}
+	return nil
+}
+
+// add puts an instance on the board, with what was found of it before.
+func (w *watch) add(i fleet.Instance) {
+	w.board.Add(i)
+	k := new(keep.Keeper)
+	k.Resume(w.held[i.ID])
+	held := make([]fleet.Finding, len(w.held[i.ID]))
+	for n, r := range w.held[i.ID] {
+		held[n] = r.First
+	}
+	w.board.Resume(i.ID, held)
+	w.keepers.Store(i.ID, k)
+}
+
+// verdict takes what the rules say of an instance at a tick.
+func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
+	any, ok := w.keepers.Load(v.Instance.ID)
+	if !ok {
+		return
+	}
+	k := any.(*keep.Keeper)
+	look, due := k.Look(v.Instance.ID, time.Unix(v.Tick, 0), verdict, nil)
+	if due && !w.enqueue(func(ctx context.Context, s *state.Store) error { return s.KeepFindings(ctx, look) }) {
+		k.Again()
+	}
 }
 
 // Variables takes a reading of all global variables; those that changed become events.
@@ -97,11 +142,14 @@ func orEmpty(s string) string {
 	return s
 }
 
-func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
+// enqueue leaves f to the journal; false: it is full, and f is lost.
+func (w *watch) enqueue(f func(context.Context, *state.Store) error) bool {
 	select {
 	case w.queue <- f:
+		return true
 	default:
 		w.logger.Warn("the journal is full: an event was lost")
+		return false
 	}
 }
 
@@ -167,6 +215,9 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 	if d := facts.Damage(); d != nil {
 		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Text: "the file of facts was damaged and moved to " + d.MovedTo + ": " + d.Reason})
 	}
+	if err := w.takeUp(ctx, facts); err != nil {
+		return err
+	}
 	w.self.numbers = numbers
 	var group collect.Group
 	var h *host.Host
@@ -221,7 +272,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 	if s.Instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.Target.Socket(), s.Target.Port())
 	}
-	w.board.Add(s.Instance)
+	w.add(s.Instance)
 	group.Go(ctx, closing{collect.NewServer(s.Target, s.Instance, o), wr})
 	return nil
 }
@@ -251,7 +302,7 @@ func (w *watch) watchHost(ctx context.Context, group *collect.Group, set config.
 		h.Close()
 		return nil, "", fmt.Errorf("note the host: %w", err)
 	}
-	w.board.Add(instance)
+	w.add(instance)
 	group.Go(ctx, closing{collect.NewHost(h, instance, collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger}), wr})
 	return h, instance.ID, nil
 }

@@ -465,8 +465,8 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 						}
 						return
 					}
-					if len(list) != 0 || len(gaps) != 1 {
-						t.Errorf("%s: got %+v %v; want no list, len(gaps) 1", c.name, list, gaps)
+					if len(list) != 1 || list[0].Blocker.ID != 0 || !list[0].Maybe || len(gaps) != 1 {
+						t.Errorf("%s: got %+v %v; want a wait for somebody who is not known, and the gap", c.name, list, gaps)
 					}
 				default:
 					if len(list) != 1 || list[0].Blocker.ID != s.holderID || !list[0].Maybe || len(gaps) != 1 {

@@ -241,6 +241,31 @@ func (s *server) events(r *http.Request) (any, error) {
 	return map[string]any{"events": list}, nil
 }
 
+// findings are the kept findings that held at some moment of a range, the newest first.
+func (s *server) findings(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	from, to, err := timeRange(q)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := param(q, "limit", 500)
+	if err != nil {
+		return nil, err
+	}
+	query := state.FindingQuery{From: time.Unix(from, 0), To: time.Unix(to+1, 0), Open: q.Get("open") == "true", Limit: int(min(max(limit, 1), 5000))}
+	if id := q.Get("instance"); id != "" {
+		query.Instances = []string{id}
+	}
+	list, err := s.Facts.Findings(r.Context(), query)
+	if err != nil {
+		return nil, err
+	}
+	if list == nil {
+		list = []state.FindingRecord{}
+	}
+	return map[string]any{"findings": list}, nil
+}
+
 type variableRow struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`

@@ -23,6 +23,7 @@ import (
 // Facts is what the web face asks of the store of facts.
 type Facts interface {
 	Events(ctx context.Context, q state.EventQuery) ([]fleet.Event, error)
+	Findings(ctx context.Context, q state.FindingQuery) ([]state.FindingRecord, error)
 	Variables(ctx context.Context, instance string, at time.Time) ([]state.Variable, error)
 	VerifyToken(ctx context.Context, secret string) (state.Token, error)
 	TokensAsked(ctx context.Context) (bool, error)
@@ -75,6 +76,7 @@ func New(o Options) http.Handler {
 	look(s.gate.charts, "GET /api/metrics", s.metrics)
 	look(s.gate.charts, "GET /api/chart", s.chart)
 	look(s.gate.queries, "GET /api/events", s.events)
+	look(s.gate.queries, "GET /api/findings", s.findings)
 	look(s.gate.queries, "GET /api/variables", s.variables)
 	look(s.gate.queries, "GET /api/queries", s.queries)
 	look(s.gate.queries, "GET /api/queries/compare", s.compare)

@@ -40,7 +40,7 @@ type LockWait struct {
 	Queued bool `json:"queued,omitempty"`
 	// Maybe says that the server does not say who holds the lock: the blocker has an open transaction and may be the one.
 	Maybe   bool    `json:"maybe,omitempty"`
-	Blocker Blocker `json:"blocker"` // ID 0: no connection holds it, as with prepared XA transactions
+	Blocker Blocker `json:"blocker"` // ID 0: no connection holds it, as with prepared XA transactions; with Maybe: nothing is known of it
 }
 
 // Blocker is a session that others wait for.
@@ -342,6 +342,9 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}
 	list, err = openTransactions(ctx, c, s)
+	if len(list) == 0 {
+		list = []LockWait{{Waiter: s.id, Kind: s.kind, Maybe: true}}
+	}
 	return list, []fleet.Trouble{gap}, err
 }
 

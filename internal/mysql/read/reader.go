@@ -23,19 +23,22 @@ type Reader struct {
 
 	StatusAsked time.Time // and when it was queried
 
-	status  statusReader
-	innodb  innodbReader
-	replica replicaReader
-	waits   waitReader
-	latency latencyReader
-	groups  []group
-	traffic *mysql.Traffic
-	metered meterMetrics
-	started []string // keys of the counters of newChannel
-	starts  float64  // their sum at the last reading
-	lookIn  int      // readings until replication is looked for anyway
-	off     int      // InnoDB metrics that are switched off
-	watched settingsReader
+	Locks []LockWait // who waits for whose lock, as it was asked last; nil where nobody does
+
+	status    statusReader
+	innodb    innodbReader
+	replica   replicaReader
+	waits     waitReader
+	latency   latencyReader
+	groups    []group
+	traffic   *mysql.Traffic
+	metered   meterMetrics
+	locksRest time.Time // who waits for whose lock is not asked before
+	started   []string  // keys of the counters of newChannel
+	starts    float64   // their sum at the last reading
+	lookIn    int       // readings until replication is looked for anyway
+	off       int       // InnoDB metrics that are switched off
+	watched   settingsReader
 }
 
 // group is one question to the server.
@@ -74,6 +77,7 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
 			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
+		{name: "locks", what: "who waits for whose lock", every: 1, wanted: (*Reader).somebodyWaits, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readLocks},
 		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readLatency},
 		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: hasStatementHistogram, remedy: mysql.Server.GrantPerformanceSchema,
@@ -168,9 +172,32 @@ func (r *Reader) readWaits(ctx context.Context, c *mysql.Conn) error {
 	return r.waits.read(ctx, c, &r.Sample, locks)
 }
 
+// lockShare bounds what asking for locks may cost: the time until it is asked again is so many times as long as the answer took. A server
+// with very many locks takes long to list them, and holds a latch for a part of it.
+const lockShare = 20
+
+// somebodyWaits says whether a thread was seen waiting for a lock, so that a server without such threads is spared the question.
+func (r *Reader) somebodyWaits(mysql.Server) bool {
+	waits := r.waits.counts["row_lock"]+r.waits.counts["metadata_lock"]+r.waits.counts["table_lock"] > 0
+	if !waits {
+		r.Locks = nil
+	}
+	return waits && !time.Now().Before(r.locksRest)
+}
+
+func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
+	asked := time.Now()
+	r.Locks, _, err = LockWaits(ctx, c, 0)
+	if took := time.Since(asked); took > time.Second/lockShare {
+		r.locksRest = asked.Add(took * lockShare)
+	}
+	return err
+}
+
 // Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
+	r.Locks = nil
 	r.latency.buckets = nil
 	r.Variables = nil
 	clear(r.status.Texts)

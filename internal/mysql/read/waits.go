@@ -28,8 +28,8 @@ var wordsOfState = []struct{ word, class string }{
 	{"waiting for table flush", "metadata_lock"},
 	{"waiting for global read lock", "metadata_lock"},
 	{"waiting for backup lock", "metadata_lock"},
-	{"waiting for gtid", "replication"}, // … to be committed
-	{"waiting for commit lock", "commit"},
+	{"waiting for commit lock", "metadata_lock"}, // of FLUSH TABLES WITH READ LOCK
+	{"waiting for gtid", "replication"},          // … to be committed
 	{"waiting for handler commit", "commit"},
 	{"waiting for prior transaction", "commit"},
 	{"commit", "commit"},

@@ -21,12 +21,8 @@ func (s *Store) AddEvents(ctx context.Context, events ...fleet.Event) ([]fleet.E
 			if e.Time.IsZero() {
 				e.Time = time.Now()
 			}
-			r, err := tx.ExecContext(ctx, `INSERT INTO events (time, instance, kind, severity, subject, old, new, text) VALUES (?,?,?,?,?,?,?,?)`,
-				stamp(e.Time), e.Instance, string(e.Kind), int(e.Severity), e.Subject, e.Old, e.New, e.Text)
-			if err != nil {
-				return err
-			}
-			if e.ID, err = r.LastInsertId(); err != nil {
+			var err error
+			if e.ID, err = addEvent(ctx, tx, *e); err != nil {
 				return err
 			}
 		}
@@ -36,6 +32,16 @@ func (s *Store) AddEvents(ctx context.Context, events ...fleet.Event) ([]fleet.E
 		return nil, err
 	}
 	return out, nil
+}
+
+// addEvent stores an event and returns its id.
+func addEvent(ctx context.Context, tx *sql.Tx, e fleet.Event) (int64, error) {
+	r, err := tx.ExecContext(ctx, `INSERT INTO events (time, instance, kind, severity, subject, old, new, text) VALUES (?,?,?,?,?,?,?,?)`,
+		stamp(e.Time), e.Instance, string(e.Kind), int(e.Severity), e.Subject, e.Old, e.New, e.Text)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
 }
 
 // EventQuery picks events. What is left zero does not narrow.

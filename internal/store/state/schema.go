@@ -184,6 +184,27 @@ var migrations = [...]string{
 	`ALTER TABLE tokens ADD COLUMN role TEXT NOT NULL DEFAULT 'act';
 	CREATE TABLE access (asked INTEGER NOT NULL) STRICT; -- 1: a token is asked for, even when the last one was revoked
 	INSERT INTO access SELECT count(*) > 0 FROM tokens;`,
+	// 6
+	`CREATE TABLE findings (
+		id       INTEGER PRIMARY KEY AUTOINCREMENT,
+		instance TEXT NOT NULL,
+		finding  TEXT NOT NULL,     -- its stable word, such as repl.stopped
+		subject  TEXT NOT NULL,     -- tells findings of one word apart: a channel, a disk
+		severity INTEGER NOT NULL,  -- the worst it had
+		began    INTEGER NOT NULL,  -- 0: nobody knows
+		told     INTEGER NOT NULL,  -- when it was first told
+		seen     INTEGER NOT NULL,  -- when it was last known to hold
+		ended    INTEGER NOT NULL,  -- 0: it holds
+		unseen   INTEGER NOT NULL,  -- 1: it ended while Risso did not look, between seen and ended
+		first    TEXT NOT NULL,     -- JSON: the finding as it was first told
+		worst    TEXT NOT NULL,     -- JSON: the finding at its worst
+		worst_at INTEGER NOT NULL,
+		evidence TEXT NOT NULL      -- JSON: what was seen at its worst; empty: nothing more
+	) STRICT;
+	CREATE UNIQUE INDEX findings_open ON findings (instance, finding, subject) WHERE ended = 0;
+	CREATE INDEX findings_by_instance ON findings (instance, told);
+	CREATE INDEX findings_by_time ON findings (told);
+	CREATE INDEX findings_by_end ON findings (ended);`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

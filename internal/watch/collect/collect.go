@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Sink takes the numbers of one instance, tick by tick.
@@ -70,6 +71,7 @@ type View struct {
 	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
 	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
+	Locks     []read.LockWait   // who waits for whose lock
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Fresh     bool              // they were read at this tick
 	Variables map[string]string // all global variables as of the last minute; never changed once handed out

@@ -339,5 +339,8 @@ func (s *Server) observe(t int64, late, unseen bool) {
 		v.Down = explain(s.failure)
 	}
 	v.Channels = append(v.Channels, s.reader.Channels()...)
+	if s.up {
+		v.Locks = s.reader.Locks
+	}
 	s.opts.Observer.Observe(v)
 }

@@ -25,6 +25,7 @@ type Summary struct {
 	Late      bool
 	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
+	Locks     []read.LockWait
 }
 
 // staleAfter is how long a tick may be overdue before the instance counts as not answering.
@@ -34,6 +35,7 @@ const staleAfter = 3 * time.Second
 type Board struct {
 	self  func() Self
 	pulse *collect.Pulse // may be nil
+	told  func(collect.View, rules.Verdict)
 
 	mu      sync.RWMutex
 	entries map[string]*entry
@@ -43,6 +45,17 @@ type Board struct {
 // Heed lets the board know when Risso itself was late, so that it does not say of an instance what is Risso's. It is called
 // before the first instance is added.
 func (b *Board) Heed(p *collect.Pulse) { b.pulse = p }
+
+// OnVerdict lets f be called with each verdict, in the goroutine of the instance's collector. It is called before the first instance is
+// added.
+func (b *Board) OnVerdict(f func(collect.View, rules.Verdict)) { b.told = f }
+
+// Resume tells the board what held of an instance when Risso last looked. It is called before the first tick.
+func (b *Board) Resume(id string, held []fleet.Finding) {
+	if e := b.entry(id); e != nil {
+		e.judge.Resume(held)
+	}
+}
 
 // Self is what Risso itself costs.
 type Self struct {
@@ -118,13 +131,16 @@ func (b *Board) Observe(v collect.View) {
 	e.mu.Lock()
 	e.verdict = verdict
 	e.mu.Unlock()
+	if b.told != nil {
+		b.told(v, verdict)
+	}
 }
 
 // snapshot is what the rules see of an instance.
 func (e *entry) snapshot() *rules.Snapshot {
 	v := e.View()
 	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late,
-		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
+		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels, Locks: v.Locks}
 }
 
 // Note sets what others found about an instance, until they set something else. It is among its findings.
@@ -228,7 +244,7 @@ type entry struct {
 func (e *entry) take(v collect.View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels}
+	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels, Locks: v.Locks}
 	for i := len(e.metrics); i < len(v.Sample.Metrics); i++ {
 		key := v.Sample.Metrics[i].Key()
 		e.keys = append(e.keys, key)

@@ -1,15 +1,84 @@
 package rules
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
+	"github.com/rissodb/risso/internal/blockers"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/sqltext"
 )
+
+// mostBlockers is how many sessions that keep others waiting are named at a time.
+const mostBlockers = 5
+
+// blockedBy names the sessions that keep others waiting, where the server says which they are.
+func blockedBy(r *round) {
+	global := map[int64]bool{} // who waits for the whole server
+	known := false
+	for i, root := range blockers.Roots(r.Locks) {
+		if root.Wait.Kind == read.LockGlobal {
+			for _, w := range root.Waiters {
+				global[w] = true
+			}
+		}
+		if !root.Wait.Maybe && i < mostBlockers {
+			known = known || root.Wait.Kind == read.LockGlobal
+			r.add(blockerOf(root))
+		}
+	}
+	if len(global) > 0 && !known {
+		r.add(globalLock(r, float64(len(global))))
+	}
+}
+
+// globalLock is the finding of a lock of the whole server of which the server does not say who holds it.
+func globalLock(r *round, waiting float64) candidate {
+	c := candidate{id: "lock.global", severity: fleet.SeverityWarning, value: waiting, chart: "waits", hold: -1, remedy: metadataHolders(r.Snapshot),
+		head: plural(waiting, "session waits", "sessions wait") + " for the global read lock or a backup lock", tail: ": FLUSH TABLES WITH READ LOCK or a backup of another session; the server does not say whose"}
+	if waiting >= 10 {
+		c.severity = fleet.SeverityCritical
+	}
+	return c
+}
+
+func blockerOf(root blockers.Root) candidate {
+	w := root.Wait
+	w.Blocker.Statement = string(sqltext.Redact(nil, []byte(w.Blocker.Statement))) // a finding is kept, and sent
+	who, doing := blockers.Session(&w.Blocker), ": "+blockers.Doing(&w.Blocker)
+	if w.Blocker.ID == 0 {
+		doing = ""
+	}
+	c := candidate{id: "mdl.blocker", subject: who, severity: fleet.SeverityWarning, value: float64(len(root.Waiters)), chart: "waits", remedy: blockers.Kill(&w),
+		head: fmt.Sprintf("%s keeps %s waiting for %s", who, plural(float64(len(root.Waiters)), "other", "others"), blockers.Lock(&w)), tail: doing}
+	if len(root.Waiters) >= 10 {
+		c.severity = fleet.SeverityCritical
+	}
+	switch w.Kind {
+	case read.LockRow:
+		c.id = "lock.blocker"
+	case read.LockUser:
+		c.id = "lock.user"
+	case read.LockGlobal:
+		c.id = "lock.global"
+		c.hold = -1 // every write waits
+	}
+	return c
+}
+
+// named says whether blockedBy names who keeps others waiting for a lock of InnoDB, or for another.
+func (r *round) named(rows bool) bool {
+	return slices.ContainsFunc(r.Locks, func(w read.LockWait) bool {
+		return (!w.Maybe || w.Kind == read.LockGlobal) && (w.Kind == read.LockRow) == rows
+	})
+}
 
 // metadataLocks finds statements held up by a session that still uses their table, or has locked it or the whole server.
 func metadataLocks(r *round) {
 	n, ok := r.value(waitKey("metadata_lock"))
-	if !ok || n < 1 {
+	if !ok || n < 1 || r.named(false) {
 		return
 	}
 	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, chart: "waits",
@@ -70,7 +139,7 @@ func rowLocks(r *round) {
 	if seen, found := r.value(waitKey("row_lock")); found && seen > n {
 		n, ok, lock, chart = seen, true, "a lock of InnoDB (of a row, a table or AUTO_INCREMENT)", "waits"
 	}
-	if !ok || n < 1 {
+	if !ok || n < 1 || r.named(true) {
 		return
 	}
 	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, chart: chart,

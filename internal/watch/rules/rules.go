@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Snapshot is what is known about an instance at its newest tick. Functions may be
@@ -29,6 +30,7 @@ type Snapshot struct {
 	Text  func(variable string) string     // a global variable, or a status variable that is no number
 
 	Channels []fleet.Channel
+	Locks    []read.LockWait // who waits for whose lock
 	Gaps     []fleet.Trouble
 	Notes    []fleet.Finding // what others found about it, such as a backup that is too old; reported as it is
 	Host     *Snapshot       // the host it runs on, where Risso watches that too
@@ -108,6 +110,28 @@ type Judge struct {
 	last    time.Time
 	state   State
 	since   time.Time
+
+	held     map[string]time.Time // since when what held when Risso last looked, and was not found again yet
+	answered time.Time            // since when the instance answers
+}
+
+// ResumeGrace is how long after the first look at an instance that answers a finding may be found again as the one of before.
+const ResumeGrace = time.Minute
+
+// Resume tells a new Judge what held when Risso last looked. What is found again is told at once, and since when it began then. It is
+// called before the first look.
+func (j *Judge) Resume(held []fleet.Finding) {
+	j.held = map[string]time.Time{}
+	for _, f := range held {
+		j.held[f.ID+"\x00"+f.Subject] = f.Since
+	}
+}
+
+// resume says since when a finding held before Risso was started.
+func (j *Judge) resume(key string, now time.Time) (time.Time, bool) {
+	since, ok := j.held[key]
+	delete(j.held, key)
+	return since, ok && now.Sub(j.answered) <= ResumeGrace
 }
 
 // entry is a finding that is pending, reported, or about to end.
@@ -123,13 +147,14 @@ type entry struct {
 // candidate is a rule that holds at this moment.
 type candidate struct {
 	id       string
+	value    float64
 	subject  string // distinguishes findings of one id: the channel, the disk
 	severity fleet.Severity
 	head     string // the words before "since 10:32:07"
 	tail     string // the words after it
 	remedy   string
 	chart    string
-	hold     time.Duration // how long it must hold; zero is holdToBegin
+	hold     time.Duration // how long it must hold; zero is holdToBegin, negative: it is reported when it is first seen
 	at       time.Time     // since when, where that is known; else since it was first seen
 	now      bool          // begins and ends immediately
 	whole    bool          // head is the whole sentence
@@ -156,7 +181,7 @@ func rulesOf(kind fleet.Kind) []func(*round) {
 		return []func(*round){oomKill, diskReadOnly, diskFull, memoryPressure, swapping, ioPressure, ioSlow, cpuSaturated, cpuStolen, collectionLate, noted}
 	}
 	return []func(*round){
-		galeraPrimary, replicationStopped, stalled, connections, commitWaits, metadataLocks, rowLocks, semisync, flowControl, galeraSynced,
+		galeraPrimary, replicationStopped, stalled, connections, commitWaits, blockedBy, metadataLocks, rowLocks, semisync, flowControl, galeraSynced,
 		pileUp, replicationLag, replicaWritable, redoPressure, bufferPoolStarved, undoHistory, deadlocks, throttled, memoryLimit, collectionLate, noted,
 	}
 }
@@ -172,6 +197,9 @@ func (j *Judge) Judge(s *Snapshot) Verdict {
 	if !s.Up {
 		return j.down(s)
 	}
+	if j.answered.IsZero() {
+		j.answered = s.Now
+	}
 	for _, rule := range rulesOf(s.Instance.Kind) {
 		rule(r)
 	}
@@ -181,7 +209,7 @@ func (j *Judge) Judge(s *Snapshot) Verdict {
 // begin makes the maps, and forgets all when the clock was set back.
 func (j *Judge) begin(now time.Time) {
 	if j.entries == nil || now.Before(j.last.Add(-time.Minute)) {
-		*j = Judge{entries: map[string]*entry{}, levels: map[string]*level{}, counts: map[string]float64{}, flags: map[string]bool{}}
+		*j = Judge{held: j.held, entries: map[string]*entry{}, levels: map[string]*level{}, counts: map[string]float64{}, flags: map[string]bool{}}
 	}
 }
 
@@ -200,13 +228,17 @@ func (j *Judge) down(s *Snapshot) Verdict {
 	if s.Instance.Kind == fleet.KindHost {
 		what = "the host "
 	}
-	f := fleet.Finding{ID: "server.down", Severity: fleet.SeverityCritical, Since: s.DownSince, Trouble: fleet.Trouble{Remedy: s.Down.Remedy}, Chart: "throughput"}
-	since := " since " + clock(s.DownSince, s.Now)
+	down := s.DownSince
+	if since, ok := j.held["server.down"+"\x00"]; ok && !since.IsZero() { // it has been down since before Risso was started
+		down = since
+	}
+	f := fleet.Finding{ID: "server.down", Severity: fleet.SeverityCritical, Since: down, Trouble: fleet.Trouble{Remedy: s.Down.Remedy}, Chart: "throughput"}
+	since := " since " + clock(down, s.Now)
 	if f.What = what + reason + since; !isVerb(reason) {
 		f.What = what + "cannot be read" + since + ": " + cut(reason, 200)
 	}
-	j.enter(StateDown, s.DownSince)
-	return Verdict{State: StateDown, Words: f.What, Since: s.DownSince, Findings: []fleet.Finding{f}}
+	j.enter(StateDown, down)
+	return Verdict{State: StateDown, Words: f.What, Since: down, Findings: []fleet.Finding{f}}
 }
 
 // isVerb tells "refuses connections" from the text of an error, which is no part
@@ -233,6 +265,12 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 			if !c.at.IsZero() {
 				e.first = c.at
 			}
+			if since, ok := j.resume(key, now); ok {
+				e.told = true
+				if !since.IsZero() {
+					e.first = since
+				}
+			}
 			j.entries[key] = e
 		}
 		hold := c.hold
@@ -241,7 +279,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		}
 		e.last, e.order, e.instant = now, i, c.now
 		e.told = e.told || c.now || now.Sub(e.first) >= hold
-		e.finding = fleet.Finding{ID: c.id, Severity: e.severity(c.severity, now), Since: e.first, Chart: c.chart,
+		e.finding = fleet.Finding{ID: c.id, Subject: c.subject, Severity: e.severity(c.severity, now), Since: e.first, Chart: c.chart, Value: c.value,
 			Trouble: fleet.Trouble{What: c.head + " since " + clock(e.first, now) + c.tail, Remedy: c.remedy}}
 		if c.whole {
 			e.finding.What = c.head
@@ -263,7 +301,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 // noted reports what others found.
 func noted(r *round) {
 	for _, f := range r.Notes {
-		r.add(candidate{id: f.ID, severity: f.Severity, head: f.What, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
+		r.add(candidate{id: f.ID, subject: f.Subject, value: f.Value, severity: f.Severity, head: f.What, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
 	}
 }
 

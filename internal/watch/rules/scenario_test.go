@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // scenario is a rule on trial, read from testdata/*.scenario; testdata/README.md has the format.
@@ -221,12 +222,12 @@ func (w *world) remember() func() {
 		if w == nil {
 			continue
 		}
-		values, rates, texts, channels := maps.Clone(w.values), maps.Clone(w.rates), maps.Clone(w.texts), slices.Clone(w.snap.Channels)
+		values, rates, texts, channels, locks := maps.Clone(w.values), maps.Clone(w.rates), maps.Clone(w.texts), slices.Clone(w.snap.Channels), slices.Clone(w.snap.Locks)
 		back = append(back, func() {
 			maps.Copy(w.values, values)
 			maps.Copy(w.rates, rates)
 			maps.Copy(w.texts, texts)
-			w.snap.Channels, w.snap.Late = slices.Clone(channels), false
+			w.snap.Channels, w.snap.Locks, w.snap.Late = slices.Clone(channels), slices.Clone(locks), false
 			for _, key := range slices.Collect(maps.Keys(w.values)) {
 				if _, there := values[key]; !there {
 					delete(w.values, key)
@@ -267,6 +268,8 @@ func (w *world) set(line string) error {
 		return nil
 	case "channel":
 		return w.setChannel(rest)
+	case "lock":
+		return w.lock(strings.Fields(rest))
 	case "none":
 		delete(w.values, metric(rest))
 		delete(w.rates, metric(rest))
@@ -362,4 +365,38 @@ func figures(text string) (out []float64, err error) {
 		out = append(out, v*size)
 	}
 	return out, nil
+}
+
+// lock lets sessions wait for another one: "row_lock 9,10 812 shop.orders"; 812? may be the one, and 0? says that nothing is known of it.
+func (w *world) lock(words []string) error {
+	if len(words) < 3 {
+		return fmt.Errorf("want the kind, who waits, and who is in the way")
+	}
+	waiters, err := figures(words[1])
+	if err != nil {
+		return err
+	}
+	blocker, maybe := strings.CutSuffix(words[2], "?")
+	id, err := strconv.ParseInt(blocker, 10, 64)
+	if err != nil {
+		return err
+	}
+	for _, n := range waiters {
+		x := read.LockWait{Waiter: int64(n), Kind: read.LockKind(words[0]), Maybe: maybe, Blocker: read.Blocker{ID: id}}
+		if id != 0 {
+			x.Blocker = read.Blocker{ID: id, User: "app", Host: "web3", Command: "Sleep", Seconds: 41, Open: 42, Statement: "UPDATE orders SET paid = 1 WHERE id = 7"}
+		}
+		if x.Kind == read.LockGlobal && !maybe {
+			x.Type = "GLOBAL"
+		}
+		if len(words) > 3 {
+			x.Type = "TABLE"
+			x.Schema, x.Name, _ = strings.Cut(words[3], ".")
+			if x.Kind == read.LockRow {
+				x.Type, x.Index = "RECORD", "PRIMARY"
+			}
+		}
+		w.snap.Locks = append(w.snap.Locks, x)
+	}
+	return nil
 }

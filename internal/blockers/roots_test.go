@@ -1,0 +1,62 @@
+package blockers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// waits reads "1>2 3>2? 4>3*": 1 waits for 2; ? the server only says that it may be that one; * that one is ahead in the queue.
+func waits(text string) (list []read.LockWait) {
+	for _, f := range strings.Fields(text) {
+		w := read.LockWait{Kind: read.LockRow, Maybe: strings.HasSuffix(f, "?"), Queued: strings.HasSuffix(f, "*")}
+		fmt.Sscanf(f, "%d>%d", &w.Waiter, &w.Blocker.ID)
+		list = append(list, w)
+	}
+	return list
+}
+
+func TestRoots(t *testing.T) {
+	for _, c := range []struct{ waits, want string }{
+		{"", ""},
+		{"1>2", "2:[1]"},
+		{"1>2 3>2 4>2", "2:[1 3 4]"},
+		{"1>2 2>3 4>3", "3:[1 2 4]"},     // who waits for somebody that waits is kept waiting by the last one
+		{"1>2 3>4 5>4", "4:[3 5] 2:[1]"}, // the most waiters first
+		{"1>2 1>3", "2:[1] 3:[1]"},       // two hold a shared lock
+		{"1>2 2>1", "1:[2]"},             // a deadlock that the server does not see
+		{"1>2 2>3 3>1 4>1", "1:[2 3 4]"}, // and one with a queue
+		{"5>9? 1>2*", "2:[1] 9:[5]"},     // what is certain first
+		{"1>0", "0:[1]"},                 // a prepared transaction
+		{"1>2 2>1 2>7", "7:[1 2]"},       // a cycle with a way out
+		{"1>1", ""},
+	} {
+		var got []string
+		for _, r := range Roots(waits(c.waits)) {
+			got = append(got, fmt.Sprintf("%d:%v", r.Wait.Blocker.ID, r.Waiters))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s: got %s, want %s", c.waits, s, c.want)
+		}
+	}
+}
+
+func TestKill(t *testing.T) {
+	for _, c := range []struct {
+		w    read.LockWait
+		want string
+	}{
+		{read.LockWait{Blocker: read.Blocker{ID: 812, Command: "Sleep", Open: 41}}, "KILL 812"},
+		{read.LockWait{Blocker: read.Blocker{ID: 812, Command: "Query"}}, "KILL 812"},
+		{read.LockWait{Maybe: true, Blocker: read.Blocker{ID: 812, Command: "Sleep"}}, ""},
+		{read.LockWait{Blocker: read.Blocker{ID: 5, Command: "Slave_SQL"}}, ""}, // KILL would stop replication
+		{read.LockWait{Blocker: read.Blocker{ID: 5, Command: "Sleep", Statement: "xa  prepare 'x'"}}, ""},
+		{read.LockWait{}, "XA RECOVER"},
+	} {
+		if got := Kill(&c.w); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.w.Blocker, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// FindingRecord is a finding as it is kept for good.
+type FindingRecord struct {
+	ID       int64           `json:"record"`
+	Instance string          `json:"instance"`
+	First    fleet.Finding   `json:"first"` // as it was first told
+	Worst    fleet.Finding   `json:"worst"` // as it was at its worst
+	WorstAt  time.Time       `json:"worst_at"`
+	Told     time.Time       `json:"told"`           // when it was first told
+	Seen     time.Time       `json:"seen"`           // when it was last known to hold
+	Ended    time.Time       `json:"ended,omitzero"` // zero: it holds
+	Unseen   bool            `json:"unseen,omitempty"`
+	Evidence json.RawMessage `json:"evidence,omitempty"` // what was seen at its worst
+}
+
+// Began is when the finding began, or where nobody knows that, when it was first told.
+func (r FindingRecord) Began() time.Time {
+	if r.First.Since.IsZero() {
+		return r.Told
+	}
+	return r.First.Since
+}
+
+// Look is one look at an instance: all findings that hold at that moment.
+type Look struct {
+	Instance string
+	At       time.Time
+	Findings []fleet.Finding
+	Evidence map[string]json.RawMessage // by FindingKey; what is not there is kept as it was
+	Unseen   map[string]bool            // by FindingKey: what ended at some moment in which nobody looked
+}
+
+// FindingKey tells the findings of one instance apart.
+func FindingKey(f fleet.Finding) string { return f.ID + "\x00" + f.Subject }
+
+// KeepFindings brings the records of an instance up to a look: it opens what is new, keeps what got worse, and closes what no longer
+// holds, each with its event, in one transaction. The same look twice changes nothing.
+func (s *Store) KeepFindings(ctx context.Context, l Look) error {
+	return s.change(ctx, "keep findings of "+l.Instance, func(ctx context.Context, tx *sql.Tx) error {
+		open, err := openFindings(ctx, tx, l.Instance)
+		if err != nil {
+			return err
+		}
+		holds := map[string]bool{}
+		for _, f := range l.Findings {
+			key := FindingKey(f)
+			if holds[key] {
+				continue
+			}
+			holds[key] = true
+			if r, ok := open[key]; ok {
+				err = holdFinding(ctx, tx, l, r, f)
+			} else {
+				err = openFinding(ctx, tx, l, f)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for key, r := range open {
+			if !holds[key] {
+				if err := closeFinding(ctx, tx, l, r); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func openFindings(ctx context.Context, tx *sql.Tx, instance string) (map[string]FindingRecord, error) {
+	rows, err := tx.QueryContext(ctx, "SELECT "+findingColumns+" FROM findings WHERE instance = ? AND ended = 0", instance)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	open := map[string]FindingRecord{}
+	for rows.Next() {
+		r, err := scanFinding(rows)
+		if err != nil {
+			return nil, err
+		}
+		open[FindingKey(r.First)] = r
+	}
+	return open, rows.Err()
+}
+
+func openFinding(ctx context.Context, tx *sql.Tx, l Look, f fleet.Finding) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO findings (instance, finding, subject, severity, began, told, seen, ended, unseen, first, worst, worst_at, evidence)
+		VALUES (?1,?2,?3,?4,?5,?6,?6,0,0,?7,?7,?6,?8)`,
+		l.Instance, f.ID, f.Subject, int(f.Severity), stamp(f.Since), stamp(l.At), string(text), string(l.Evidence[FindingKey(f)]))
+	if err != nil || hasEvents(f.ID) {
+		return err
+	}
+	_, err = addEvent(ctx, tx, fleet.Event{Time: cmp.Or(f.Since, l.At), Instance: l.Instance, Kind: fleet.EventFinding, Severity: f.Severity, Subject: f.ID, New: findingOpen, Text: f.What})
+	return err
+}
+
+// hasEvents says whether a finding has other events: that a server is down has fleet.EventDown and fleet.EventUp, and what is wrong with
+// its backups fleet.EventProtect.
+func hasEvents(id string) bool { return id == "server.down" || strings.HasPrefix(id, "protect.") }
+
+// findingOpen is what an event has as New where a finding began, and as Old where it ended.
+const findingOpen = "open"
+
+// holdFinding notes that an open finding still holds, and how it is if it is worse than before.
+func holdFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord, f fleet.Finding) error {
+	evidence := l.Evidence[FindingKey(f)]
+	if !f.Worse(r.Worst) && (evidence == nil || r.Evidence != nil) {
+		_, err := tx.ExecContext(ctx, "UPDATE findings SET seen = max(seen, ?) WHERE id = ?", stamp(l.At), r.ID)
+		return err
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	if evidence == nil {
+		evidence = r.Evidence
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE findings SET seen = max(seen, ?1), severity = max(severity, ?2), worst = ?3, worst_at = ?1, evidence = ?4 WHERE id = ?5",
+		stamp(l.At), int(f.Severity), string(text), string(evidence), r.ID)
+	if err != nil || f.Severity <= r.Worst.Severity || hasEvents(f.ID) {
+		return err
+	}
+	_, err = addEvent(ctx, tx, fleet.Event{Time: l.At, Instance: l.Instance, Kind: fleet.EventFinding, Severity: f.Severity, Subject: f.ID, Old: findingOpen, New: findingOpen, Text: "worse: " + f.What})
+	return err
+}
+
+func closeFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord) error {
+	unseen := l.Unseen[FindingKey(r.First)]
+	_, err := tx.ExecContext(ctx, "UPDATE findings SET ended = ?, unseen = ? WHERE id = ?", stamp(l.At), unseen, r.ID)
+	if err != nil || hasEvents(r.First.ID) {
+		return err
+	}
+	text := "ended after " + digits.Span(l.At.Sub(r.Began())) + ": " + r.Worst.What
+	if unseen {
+		text = fmt.Sprintf("ended while Risso did not look, after %s: %s", r.Seen.Local().Format(time.DateTime), r.Worst.What)
+	}
+	_, err = addEvent(ctx, tx, fleet.Event{Time: l.At, Instance: l.Instance, Kind: fleet.EventFinding, Subject: r.First.ID, Old: findingOpen, Text: text})
+	return err
+}
+
+const findingColumns = "id, instance, began, told, seen, ended, unseen, first, worst, worst_at, evidence"
+
+func scanFinding(rows *sql.Rows) (r FindingRecord, err error) {
+	var began, told, seen, ended, worstAt int64
+	var first, worst, evidence string
+	if err := rows.Scan(&r.ID, &r.Instance, &began, &told, &seen, &ended, &r.Unseen, &first, &worst, &worstAt, &evidence); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal([]byte(first), &r.First); err != nil {
+		return r, fmt.Errorf("finding %d: %w", r.ID, err)
+	}
+	if err := json.Unmarshal([]byte(worst), &r.Worst); err != nil {
+		return r, fmt.Errorf("finding %d: %w", r.ID, err)
+	}
+	r.Told, r.Seen, r.Ended, r.WorstAt = fromStamp(told), fromStamp(seen), fromStamp(ended), fromStamp(worstAt)
+	if evidence != "" {
+		r.Evidence = json.RawMessage(evidence)
+	}
+	return r, nil
+}
+
+// FindingQuery picks kept findings. What is left zero does not narrow.
+type FindingQuery struct {
+	Instances []string
+	From, To  time.Time // those that held at some moment from From on, and before To
+	Open      bool      // only those that hold
+	Limit     int       // the newest so many; 0 means 1,000, at most 10,000
+}
+
+// Findings returns the newest findings that fit, by the time they were told.
+func (s *Store) Findings(ctx context.Context, q FindingQuery) ([]FindingRecord, error) {
+	var where []string
+	var args []any
+	if n := len(q.Instances); n > 0 {
+		where = append(where, "instance IN (?"+strings.Repeat(",?", n-1)+")")
+		for _, i := range q.Instances {
+			args = append(args, i)
+		}
+	}
+	if !q.From.IsZero() {
+		where, args = append(where, "(ended = 0 OR ended >= ?)"), append(args, stamp(q.From))
+	}
+	if !q.To.IsZero() {
+		where, args = append(where, "told < ?"), append(args, stamp(q.To))
+	}
+	if q.Open {
+		where = append(where, "ended = 0")
+	}
+	query := "SELECT " + findingColumns + " FROM findings"
+	if len(where) > 0 {
+		query += " WHERE " + strings.Join(where, " AND ")
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = 1000
+	}
+	var out []FindingRecord
+	err := s.each(ctx, "list findings", func(rows *sql.Rows) error {
+		r, err := scanFinding(rows)
+		out = append(out, r)
+		return err
+	}, query+fmt.Sprintf(" ORDER BY told DESC, id DESC LIMIT %d", min(limit, 10000)), args...)
+	return out, err
+}

@@ -1,0 +1,100 @@
+package keep
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/rules"
+)
+
+var begin = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+
+// findings reads "a b:c!5": the findings a, and b of the subject c, which is critical and has the value 5.
+func findings(text string) (list []fleet.Finding) {
+	for _, word := range strings.Fields(text) {
+		f := fleet.Finding{Severity: fleet.SeverityWarning, Since: begin}
+		var value string
+		var critical bool
+		word, value, critical = strings.Cut(word, "!")
+		if critical {
+			f.Severity = fleet.SeverityCritical
+			_ = json.Unmarshal([]byte(value), &f.Value)
+		}
+		f.ID, f.Subject, _ = strings.Cut(word, ":")
+		list = append(list, f)
+	}
+	return list
+}
+
+func TestLook(t *testing.T) {
+	type look struct {
+		at     int // seconds
+		state  rules.State
+		found  string
+		due    bool
+		holds  string // what the look says that holds
+		unseen string // and what ended unseen
+	}
+	for name, c := range map[string]struct {
+		open  string
+		looks []look
+	}{
+		"begins, holds and ends": {"", []look{{0, "ok", "", false, "", ""}, {1, "warning", "a", true, "a", ""}, {2, "warning", "a", false, "a", ""}, {3, "ok", "", true, "", ""}, {4, "ok", "", false, "", ""}}},
+		"gets worse":             {"", []look{{0, "warning", "a", true, "a", ""}, {1, "critical", "a!1", true, "a", ""}, {2, "critical", "a!1.05", false, "a", ""}, {3, "critical", "a!1.2", true, "a", ""}, {4, "warning", "a", false, "a", ""}}},
+		"holds for long":         {"", []look{{0, "warning", "a", true, "a", ""}, {59, "warning", "a", false, "a", ""}, {60, "warning", "a", true, "a", ""}, {61, "warning", "a", false, "a", ""}}},
+		"two of one word":        {"", []look{{0, "warning", "a:x a:y", true, "a:x a:y", ""}, {1, "warning", "a:y", true, "a:y", ""}}},
+		"twice the same":         {"", []look{{0, "warning", "a a", true, "a", ""}}},
+		"found again":            {"a", []look{{0, "new", "", false, "", ""}, {5, "ok", "", true, "a", ""}, {9, "warning", "a", false, "a", ""}, {70, "ok", "", true, "", ""}}},
+		"not found again":        {"a", []look{{0, "ok", "", true, "a", ""}, {59, "ok", "", false, "a", ""}, {60, "ok", "", true, "", "a"}}},
+		"goes down":              {"", []look{{0, "warning", "a", true, "a", ""}, {1, "down", "server.down", true, "server.down", "a"}, {2, "ok", "", true, "", ""}}},
+	} {
+		var k Keeper
+		var open []state.FindingRecord
+		for _, f := range findings(c.open) {
+			open = append(open, state.FindingRecord{First: f, Worst: f})
+		}
+		k.Resume(open)
+		for _, l := range c.looks {
+			got, due := k.Look("db", begin.Add(time.Duration(l.at)*time.Second), rules.Verdict{State: l.state, Findings: findings(l.found)}, nil)
+			var holds, unseen []string
+			for _, f := range got.Findings {
+				holds = append(holds, strings.TrimSuffix(f.ID+":"+f.Subject, ":"))
+			}
+			for key, is := range got.Unseen {
+				if is {
+					unseen = append(unseen, strings.TrimSuffix(strings.ReplaceAll(key, "\x00", ":"), ":"))
+				}
+			}
+			slices.Sort(holds)
+			if due != l.due || strings.Join(holds, " ") != l.holds || strings.Join(unseen, " ") != l.unseen {
+				t.Errorf("%s, second %d: got due %t, holds %q, unseen %q; want %t, %q, %q", name, l.at, due, holds, unseen, l.due, l.holds, l.unseen)
+			}
+		}
+	}
+}
+
+func TestLostLookIsSaidAgain(t *testing.T) {
+	var k Keeper
+	k.Look("db", begin, rules.Verdict{State: rules.StateWarning, Findings: findings("a")}, nil)
+	k.Again()
+	if l, due := k.Look("db", begin.Add(time.Second), rules.Verdict{State: rules.StateWarning, Findings: findings("a")}, nil); !due || len(l.Findings) != 1 {
+		t.Errorf("got %+v, due %t; want the finding again", l, due)
+	}
+}
+
+func TestEvidenceIsTakenOnce(t *testing.T) {
+	var k Keeper
+	asked := 0
+	evidence := func(fleet.Finding) json.RawMessage { asked++; return json.RawMessage(`{}`) }
+	for i, found := range []string{"a", "a", "a!1", "a!1", "a!2"} {
+		k.Look("db", begin.Add(time.Duration(i)*time.Second), rules.Verdict{State: rules.StateWarning, Findings: findings(found)}, evidence)
+	}
+	if asked != 3 {
+		t.Errorf("evidence was asked for %d times, want 3: new, critical, worse", asked)
+	}
+}

@@ -1,0 +1,90 @@
+package scenario_test
+
+import (
+	sqldriver "database/sql/driver"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// findings reads the findings of an instance that were kept.
+func (r *risso) findings(t *testing.T, instance string) []state.FindingRecord {
+	t.Helper()
+	var a struct{ Findings []state.FindingRecord }
+	r.get(t, "/api/findings", url.Values{"instance": {instance}}, &a)
+	return a.Findings
+}
+
+// awaitFinding waits for a kept finding.
+func (r *risso) awaitFinding(t *testing.T, instance, id string, fits func(state.FindingRecord) bool) (found state.FindingRecord) {
+	t.Helper()
+	await(t, fmt.Sprintf("finding %s of %q", id, instance), func() bool {
+		list := r.findings(t, instance)
+		i := slices.IndexFunc(list, func(f state.FindingRecord) bool { return f.First.ID == id && fits(f) })
+		if i >= 0 {
+			found = list[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+// TestBlockersAreKept: a session that keeps others waiting is named by a finding, with the statement that ends it; what was found is
+// kept with its begin over a kill of Risso, and with its end.
+func TestBlockersAreKept(t *testing.T) {
+	t.Parallel()
+	settings := map[string][]string{"mysql-9.7": nil, "mariadb": {"performance_schema=ON", "performance_schema_instrument=wait/lock/metadata/sql/mdl=ON"}}
+	ids := map[read.LockKind]string{read.LockRow: "lock.blocker", read.LockMetadata: "mdl.blocker", read.LockGlobal: "lock.global", read.LockUser: "lock.user"}
+	eachKind(t, []string{"mysql-9.7", "mariadb"}, func(t *testing.T, kind string) {
+		s := newLockServer(t, kind, settings[kind]...)
+		data, whole := dataDir(t), t
+		r := serve(t, data, "--no-host", "--dsn", "db="+s.node.DSN)
+		r.awaitTicks(t, "db", 3)
+		for _, c := range lockCases {
+			if !slices.Contains([]string{"row", "metadata", "global read lock", "user lock"}, c.name) {
+				continue
+			}
+			t.Run(c.name, func(t *testing.T) {
+				kill := fmt.Sprintf("KILL %d", s.holderID)
+				var open state.FindingRecord
+				s.wait(t, c, func() {
+					execSQL(t, s.node, open.First.Remedy)
+					_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that it is not reused
+					s.holder, s.holderID = s.session(t)
+				}, func() {
+					open = r.awaitFinding(t, "db", ids[c.kind], func(f state.FindingRecord) bool { return f.Ended.IsZero() && f.First.Remedy == kill })
+					if !strings.Contains(open.First.What, c.words) || !strings.Contains(open.First.What, fmt.Sprintf("connection %d", s.holderID)) || strings.Contains(open.First.What, "'held'") {
+						t.Errorf("got %q; want %q in it, the connection %d, and no value of a statement", open.First.What, c.words, s.holderID)
+					}
+					if c.kind != read.LockGlobal {
+						return
+					}
+					r.kill(t)
+					r = serve(whole, data, "--no-host", "--dsn", "db="+s.node.DSN)
+					await(t, "the finding of before", func() bool {
+						return slices.ContainsFunc(r.instance(t, "db").Findings, func(f fleet.Finding) bool { return f.ID == open.First.ID && f.Since.Equal(open.First.Since) })
+					})
+				})
+				ended := r.awaitFinding(t, "db", ids[c.kind], func(f state.FindingRecord) bool { return f.ID == open.ID && !f.Ended.IsZero() })
+				if ended.Unseen || !ended.Ended.After(ended.Began()) {
+					t.Errorf("got %+v; want that its end was seen", ended)
+				}
+				n := 0
+				for _, f := range r.findings(t, "db") {
+					if f.First.ID == open.First.ID && f.First.Subject == open.First.Subject {
+						n++
+					}
+				}
+				if n != 1 {
+					t.Errorf("it is kept %d times, want once", n)
+				}
+			})
+		}
+	})
+}
