@@ -33,7 +33,8 @@ type Role string
 
 // The roles.
 const (
-	RoleUnknown    Role = ""
+	RoleUnknown    Role = ""           // not read yet
+	RoleUnread     Role = "unknown"    // the account may not read what tells it
 	RoleStandalone Role = "standalone" // no replica seen, no source configured
 	RolePrimary    Role = "primary"    // others replicate from it, it replicates from none
 	RoleReplica    Role = "replica"    // it replicates from another server
@@ -114,7 +115,10 @@ const (
 	EventPlan       EventKind = "plan"       // a class of statements has another plan: Subject is its ID, Old and New are plan IDs
 	EventStatements EventKind = "statements" // something about collecting statements: the server's table of digests is full
 	EventAction     EventKind = "action"     // somebody did something through Risso: New is the token's name, Subject what it was done to
+	EventAlert      EventKind = "alert"      // a receiver of alerts takes no messages, or does again: Subject is its name
 	EventFinding    EventKind = "finding"    // a finding began or ended: Subject is its ID; Old "open" at its end, New "open" at its begin
+	EventDeploy     EventKind = "deploy"     // somebody says that something was deployed: New is the token's or account's name
+	EventNote       EventKind = "note"       // somebody notes something else: New is the token's or account's name
 	EventProtect    EventKind = "protect"    // a backup, drill, mirror or the like began, ended, failed or is overdue: Subject is the kind of job
 )
 
@@ -126,9 +130,9 @@ type Event struct {
 	Kind     EventKind `json:"kind"`
 	Severity Severity  `json:"severity"`
 	Subject  string    `json:"subject,omitempty"` // such as the variable's name
-	Old      string    `json:"old,omitempty"`
-	New      string    `json:"new,omitempty"`
-	Text     string    `json:"text"` // one sentence for a person
+	Old      string    `json:"old,omitempty"`     // what it was before
+	New      string    `json:"new,omitempty"`     // what it is from then on
+	Text     string    `json:"text"`              // one sentence for a person
 }
 
 // Finding is a current problem, in words, with its remedy.
@@ -149,12 +153,36 @@ func (f Finding) Worse(g Finding) bool {
 
 // Channel is a replication channel as its replica tells it, in the words of SHOW REPLICA STATUS.
 type Channel struct {
-	Name       string `json:"name"`        // empty for the only one
-	Source     string `json:"source"`      // host:port that it replicates from
-	IORunning  string `json:"io_running"`  // Yes, No, Connecting
-	SQLRunning string `json:"sql_running"` // Yes, No
-	LastError  string `json:"last_error"`  // of whichever thread stopped; where several appliers work, that of the one that failed first
-	LastErrno  int    `json:"last_errno"`  // its number, 0: none
+	Name       string       `json:"name"`                // empty for the only one
+	Source     string       `json:"source"`              // host:port that it replicates from
+	SourceID   string       `json:"source_id,omitempty"` // server_uuid of the source; empty if it never answered, and on MariaDB
+	IORunning  string       `json:"io_running"`          // Yes, No, Connecting, Preparing
+	SQLRunning string       `json:"sql_running"`         // Yes, No
+	GTID       bool         `json:"gtid"`                // it finds its position by GTID
+	Log        string       `json:"log,omitempty"`       // the source's binary log up to which it has applied
+	Pos        int64        `json:"pos,omitempty"`       // and the position there, in bytes
+	Unapplied  int64        `json:"unapplied,omitempty"` // bytes of the source's log that were received and not applied; -1: in other logs, so not known
+	IO         ReplicaError `json:"io"`                  // why the thread that receives stopped, or cannot connect
+	SQL        ReplicaError `json:"sql"`                 // why the thread that applies stopped; where several work, the one that failed first
+}
+
+// Error is the error that keeps the channel from going on: that of the thread that applies, or else of the one that receives.
+func (c Channel) Error() ReplicaError {
+	if c.SQL.Text != "" {
+		return c.SQL
+	}
+	return c.IO
+}
+
+// ReplicaError is an error at which replication stopped, and where. What is unknown is empty.
+type ReplicaError struct {
+	Number int    `json:"number,omitempty"` // as in package errno; 0: no error, or one without a number
+	Text   string `json:"text,omitempty"`
+	GTID   string `json:"gtid,omitempty"`  // of the transaction that cannot be applied
+	Log    string `json:"log,omitempty"`   // the source's binary log in which it failed
+	Pos    int64  `json:"pos,omitempty"`   // and the position there, in bytes
+	Table  string `json:"table,omitempty"` // schema.table that it is about
+	Key    string `json:"key,omitempty"`   // the unique key that a row is in twice, by name
 }
 
 // Slug turns a name into an ID: lower-case letters, digits, dots, dashes and underscores,

@@ -10,10 +10,15 @@ import (
 // things are called, and the statements in its words. Of makes a Server from its flavour and version.
 
 // StartReplica is the statement that starts a replication channel; "" is the only one.
-func (s Server) StartReplica(channel string) string {
-	quoted, word := "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(channel)+"'", "START SLAVE"
+func (s Server) StartReplica(channel string) string { return s.replica("START", channel) }
+
+// StopReplica is the statement that stops a replication channel.
+func (s Server) StopReplica(channel string) string { return s.replica("STOP", channel) }
+
+func (s Server) replica(verb, channel string) string {
+	quoted, word := "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(channel)+"'", verb+" SLAVE"
 	if s.atLeast(80022) {
-		word = "START REPLICA"
+		word = verb + " REPLICA"
 	}
 	switch {
 	case channel == "":

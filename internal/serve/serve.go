@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/store/events"
@@ -42,6 +43,7 @@ type Parts struct {
 	Missing    fleet.Trouble           // why there is none, and how to fix it
 	Sources    func() []history.Status // how collecting statements goes, by instance
 	Guard      *protect.Guard
+	Alerts     *alerts.Desk
 	Event      func(fleet.Event) // takes what happened; does not block
 	Logger     *slog.Logger
 }
@@ -110,11 +112,17 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
+	desk, err := w.newDesk(ctx, set.Alerts, facts)
+	if err != nil {
+		return err
+	}
+
 	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
-		Guard: guard, Event: w.Event, Logger: logger}
+		Guard: guard, Alerts: desk, Event: w.Event, Logger: logger}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
 	g.Go(func() error { return face(gctx, ln, parts) })
+	g.Go(func() error { return desk.Run(gctx) })
 	c := newConfigWatch(f, set.Servers, guard, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {

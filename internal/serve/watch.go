@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rissodb/risso/internal/delay"
@@ -18,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/release"
+	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/store/series"
@@ -36,7 +38,9 @@ type watch struct {
 	self   *selfMeter
 	pulse  *collect.Pulse
 	begun  chan struct{} // closed when all that is watched is on the board
+	lost   atomic.Int64  // events for which the queue had no room, and that were not told yet
 
+	desk    *alerts.Desk
 	keepers sync.Map                         // *keep.Keeper by instance; each is used by its collector's goroutine alone
 	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
 }
@@ -67,10 +71,25 @@ func (w *watch) notLooked(from, to time.Time) {
 // Event takes what happened; it never blocks.
 func (w *watch) Event(e fleet.Event) {
 	w.logger.Info("event", "instance", e.Instance, "kind", e.Kind, "text", e.Text)
-	w.enqueue(func(ctx context.Context, s *state.Store) error {
+	if !w.enqueue(func(ctx context.Context, s *state.Store) error {
 		_, err := s.AddEvents(ctx, e)
 		return err
-	})
+	}) {
+		w.lost.Add(1)
+	}
+}
+
+// tellLost writes down how many events were lost since it was last said. What cannot be written is said later.
+func (w *watch) tellLost(ctx context.Context, facts *state.Store) {
+	n := w.lost.Swap(0)
+	if n == 0 {
+		return
+	}
+	e := fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Subject: "lost",
+		Text: digits.Counted(n, "event") + " could not be kept: too many waited while the store of facts could not be written"}
+	if _, err := facts.AddEvents(ctx, e); err != nil {
+		w.lost.Add(n)
+	}
 }
 
 // takeUp reads which findings were open when Risso ended, however it did.
@@ -106,9 +125,18 @@ func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 	}
 	k := any.(*keep.Keeper)
 	look, due := k.Look(v.Instance.ID, time.Unix(v.Tick, 0), verdict, nil)
-	if due && !w.enqueue(func(ctx context.Context, s *state.Store) error { return s.KeepFindings(ctx, look) }) {
+	if due && !w.enqueue(func(ctx context.Context, s *state.Store) error { return w.keepFindings(ctx, s, look) }) {
 		k.Again()
 	}
+}
+
+// keepFindings writes what was found, and lets it ring.
+func (w *watch) keepFindings(ctx context.Context, s *state.Store, l state.Look) error {
+	err := s.KeepFindings(ctx, l)
+	if err == nil {
+		w.desk.Poke()
+	}
+	return err
 }
 
 // Variables takes a reading of all global variables; those that changed become events.
@@ -148,7 +176,7 @@ func (w *watch) enqueue(f func(context.Context, *state.Store) error) bool {
 	case w.queue <- f:
 		return true
 	default:
-		w.logger.Warn("the journal is full: an event was lost")
+		w.logger.Warn("the journal is full")
 		return false
 	}
 }
@@ -202,7 +230,11 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 	}
 	if err != nil {
 		w.logger.Warn("the journal could not be written", "err", err)
+		return
 	}
+	tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	w.tellLost(tctx, facts)
 }
 
 // run watches and protects until ctx ends.
@@ -244,6 +276,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 		}
 		rows.follow(ctx, &group, w, s, traffic, i, set)
 	}
+	w.letGo()
 	rows.begin(ctx, &group, w, set)
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
 		return err

@@ -14,10 +14,12 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/explain/trace"
+	clialert "github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
+	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -29,6 +31,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
 	"github.com/rissodb/risso/internal/release"
+	"github.com/rissodb/risso/internal/watch/alert"
 )
 
 // answer is what a command writes with -o json.
@@ -41,6 +44,13 @@ type answer struct {
 // answers are the JSON forms of all commands. A command that is not in here has none: TestJSONPage.
 func answers() []answer {
 	return []answer{
+		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
+		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
+		{"alert list", "", reflect.TypeFor[clialert.ListAnswer]()},
+		{"alert replay", "", reflect.TypeFor[alert.Replayed]()},
+		{"alert silence", "", reflect.TypeFor[alert.Silence]()},
+		{"alert test", "", reflect.TypeFor[clialert.TestedAnswer]()},
+		{"alert unsilence", "", reflect.TypeFor[clialert.EndedAnswer]()},
 		{"backup", "", reflect.TypeFor[backup.Answer]()},
 		{"backup", "--dry-run", reflect.TypeFor[dump.Plan]()},
 		{"backup", "--physical", reflect.TypeFor[repo.Header]()},
@@ -77,6 +87,9 @@ func answers() []answer {
 		{"digest", "--plan-parallel", reflect.TypeFor[parallel.Plan]()},
 		{"doctor", "", reflect.TypeFor[doctor.DoctorAnswer]()},
 		{"drill", "", reflect.TypeFor[drill.Proof]()},
+		{"event", "", reflect.TypeFor[events.MarkAnswer]()},
+		{"events", "", reflect.TypeFor[events.ListAnswer]()},
+		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},

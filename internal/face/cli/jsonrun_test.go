@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -74,6 +78,16 @@ var answerRuns = []answerRun{
 	{"restore --datadir", "restore --from DIR/files --datadir DIR/datadir", 0},
 	{"restore --sandbox of a physical backup", "restore --from DIR/files --sandbox files", 0},
 	{"sandbox down", "sandbox down files", 0},
+	{"alert list", "alert list --url URL", 0},
+	{"alert ack", "alert ack gone/server.down --url URL", 0},
+	{"alert history", "alert history --url URL", 0},
+	{"alert replay", "alert replay server.* --url URL", 0},
+	{"alert silence", "alert silence --server gone --for 1h --reason known --url URL", 0},
+	{"alert unsilence", "alert unsilence 1 --url URL", 0},
+	{"alert test", "alert test nobody --url URL", 0},
+	{"event", "event 'deploy 1.4' --url URL", 0},
+	{"events", "events --url URL", 0},
+	{"events --findings", "events --findings --url URL", 0},
 	{"bench list", "bench list", 0},
 	{"bench prepare", "bench prepare read_write --dsn DSN/sbtest --table-size 100 --yes", 0},
 	{"bench run", "bench run read_write --dsn DSN/sbtest --table-size 100 --for 300ms --yes --ledger --threads 2", 0},
@@ -112,7 +126,7 @@ func TestJSONAnswers(t *testing.T) {
 	}
 	busy := openNode(t, n)
 	busy.SetMaxOpenConns(1)
-	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "DIR", dir}
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "DIR", dir, "URL", ringing(t)}
 	var connection, gtid string
 	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
 		t.Fatal(err)
@@ -155,6 +169,37 @@ func TestJSONAnswers(t *testing.T) {
 			t.Errorf("no run here gives the answer of %s", name)
 		}
 	}
+}
+
+// ringing is the address of a risso serve in which the alert gone/server.down fires.
+func ringing(t *testing.T) (address string) {
+	t.Helper()
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "ring.yaml")
+	if err := os.WriteFile(conf, []byte("alerts: {receivers: [{name: nobody, command: {run: ['true']}}]}\nservers: [{name: gone, dsn: 'root@tcp(127.0.0.1:1)/'}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	said, w := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Main(ctx, []string{"serve", "--no-host", "--listen", "127.0.0.1:0", "--config", conf, "--data", filepath.Join(dir, "data")}, screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: w})
+		w.Close()
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	ready := regexp.MustCompile(`ready on (http://\S+)`)
+	for lines := bufio.NewScanner(said); address == "" && lines.Scan(); {
+		if m := ready.FindStringSubmatch(lines.Text()); m != nil {
+			address = m[1]
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, said) }()
+	await.Until(t, func() bool {
+		_, out, _ := call(t, "alert", "list", "--url", address)
+		return strings.Contains(out, "firing critical gone/server.down")
+	}, "the alert fires")
+	return address
 }
 
 // shellWords splits a line at blanks outside of quotes.

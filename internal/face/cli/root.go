@@ -12,12 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	"github.com/rissodb/risso/internal/face/cli/bench"
 	"github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/checksum"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
+	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -116,7 +118,7 @@ metric, and says in words what is going on.`,
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(serve.New(s), watch.NewTop(s),
+	root.AddCommand(serve.New(s), watch.NewTop(s), alert.New(s), events.NewEvents(s), events.NewEvent(s),
 		explain.NewDigest(s), explain.New(s), explain.NewTrace(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s),

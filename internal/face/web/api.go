@@ -231,6 +231,12 @@ func (s *server) events(r *http.Request) (any, error) {
 	if id := q.Get("instance"); id != "" { // with what happened to Risso itself
 		query.Instances = []string{id, ""}
 	}
+	for _, k := range q["kind"] {
+		query.Kinds = append(query.Kinds, fleet.EventKind(k))
+	}
+	if err := query.Severity.UnmarshalText([]byte(q.Get("severity"))); err != nil {
+		return nil, err
+	}
 	list, err := s.Facts.Events(r.Context(), query)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 // Facts is what the web face asks of the store of facts.
 type Facts interface {
 	Events(ctx context.Context, q state.EventQuery) ([]fleet.Event, error)
+	AddMark(ctx context.Context, m state.Mark) (events []fleet.Event, fresh bool, err error)
 	Findings(ctx context.Context, q state.FindingQuery) ([]state.FindingRecord, error)
 	Variables(ctx context.Context, instance string, at time.Time) ([]state.Variable, error)
 	VerifyToken(ctx context.Context, secret string) (state.Token, error)
@@ -31,6 +32,7 @@ type Facts interface {
 	Benchmarks(ctx context.Context, instance string, limit int) ([]state.Benchmark, error)
 	Benchmark(ctx context.Context, id int64) (state.Benchmark, []byte, error)
 	RemoveBenchmark(ctx context.Context, id int64) error
+	Alerts(ctx context.Context, from, to time.Time, limit int) ([]state.AlertRow, error)
 	ProtectFacts
 }
 
@@ -41,7 +43,8 @@ type Options struct {
 	Live       *live.Board
 	Statements Statements
 	Protect    Protect // nil: nothing protects servers
-	Page       fs.FS   // the built page
+	Alerts     Alerts
+	Page       fs.FS // the built page
 	Version    string
 	Open       bool              // Risso listens on loopback only: no token is asked for until there is one
 	Hosts      []string          // further names under which Risso may be reached
@@ -77,6 +80,9 @@ func New(o Options) http.Handler {
 	look(s.gate.charts, "GET /api/chart", s.chart)
 	look(s.gate.queries, "GET /api/events", s.events)
 	look(s.gate.queries, "GET /api/findings", s.findings)
+	look(s.gate.queries, "GET /api/alerts", s.alertsNow)
+	look(s.gate.queries, "GET /api/alerts/history", s.alertHistory)
+	look(s.gate.queries, "GET /api/alerts/replay", s.replay)
 	look(s.gate.queries, "GET /api/variables", s.variables)
 	look(s.gate.queries, "GET /api/queries", s.queries)
 	look(s.gate.queries, "GET /api/queries/compare", s.compare)
@@ -90,6 +96,11 @@ func New(o Options) http.Handler {
 	mux.Handle("GET /api/plan", s.guard(state.RoleLook, s.question(s.gate.queries, writeError, s.planImage)))
 	mux.Handle("POST /api/benchmarks", s.guard(state.RoleAct, http.HandlerFunc(s.addBenchmark)))
 	act("DELETE /api/benchmark", s.removeBenchmark)
+	mux.Handle("POST /api/events", s.guard(state.RoleAct, http.HandlerFunc(s.addMark)))
+	act("POST /api/alerts/ack", s.acknowledge)
+	mux.Handle("POST /api/silences", s.guard(state.RoleAct, http.HandlerFunc(s.silence)))
+	act("DELETE /api/silences", s.endSilence)
+	act("POST /api/receivers/test", s.testReceiver)
 	act("POST /api/protect/start", s.startJob)
 	act("POST /api/protect/stop", s.stopRun)
 	mux.HandleFunc("POST /api/login", s.login)

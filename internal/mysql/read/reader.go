@@ -56,8 +56,11 @@ type group struct {
 	retryAt int64                     // unix second from which it is tried again
 }
 
-// groupReplication is the group of the channels.
-const groupReplication = "replication"
+// Groups that others ask for: that of the channels, and one that needs PROCESS.
+const (
+	groupReplication = "replication"
+	groupInnoDB      = "innodb_metrics"
+)
 
 // retryGap is how long a question that the server refused is not asked again.
 const retryGap = 60
@@ -72,7 +75,7 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 	return &Reader{traffic: traffic, groups: []group{
 		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
 			read: (*Reader).readStatus},
-		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
+		{name: groupInnoDB, what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).readInnoDB},
 		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
 			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
@@ -259,10 +262,8 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 
 // Channels is the replication channels at the last reading; none where the server refused to tell them since.
 func (r *Reader) Channels() []fleet.Channel {
-	for i := range r.groups {
-		if g := &r.groups[i]; g.name == groupReplication && g.gap != nil {
-			return nil
-		}
+	if r.refused(groupReplication) {
+		return nil
 	}
 	return r.replica.Channels
 }
@@ -278,10 +279,26 @@ func (r *Reader) Role() fleet.Role {
 		return fleet.RoleGalera
 	case len(r.replica.Channels) > 0:
 		return fleet.RoleReplica
+	case r.refused(groupReplication):
+		return fleet.RoleUnread // it may be a replica, even one that others replicate from
 	case r.waits.dumpers > 0:
 		return fleet.RolePrimary
 	}
+	// Without PROCESS the threads that serve replicas are not seen, unless the server counts them itself.
+	if _, counted := r.Sample.Value("mysql_global_status_slaves_connected"); !counted && r.refused(groupInnoDB) {
+		return fleet.RoleUnread
+	}
 	return fleet.RoleStandalone
+}
+
+// refused reports whether the server refuses to answer a question.
+func (r *Reader) refused(group string) bool {
+	for i := range r.groups {
+		if g := &r.groups[i]; g.name == group {
+			return g.gap != nil
+		}
+	}
+	return false
 }
 
 // Gaps is what could not be read, and what this server would show if it were configured to.

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"fmt"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 // replicaReader reads the status of every replication channel.
 type replicaReader struct {
 	Channels []fleet.Channel
+	begins   map[string]string // GTIDs by channel and place in a relay log
 }
 
 func (r *replicaReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample) error {
@@ -27,10 +29,58 @@ func (r *replicaReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample
 	stopped := false
 	for _, row := range rows {
 		ch := r.channel(row, s)
-		stopped = stopped || ch.SQLRunning != "Yes" && ch.LastErrno != 0
+		stopped = stopped || ch.SQLRunning != "Yes" && ch.SQL.Number != 0
 	}
-	if stopped && c.Server.PerformanceSchema && c.Server.AtLeast(50700, fleet.Never) {
+	if !stopped {
+		return nil
+	}
+	if c.Server.GTIDsByDomain() {
+		return r.relayed(ctx, c, rows)
+	}
+	if c.Server.PerformanceSchema && c.Server.AtLeast(50700, fleet.Never) {
 		return r.workers(ctx, c)
+	}
+	return nil
+}
+
+// relayed finds the GTID of the transaction at which each channel stopped: its event begins in the relay log where the applier is. The
+// errors of a MariaDB do not have it. Source: MariaDB documentation, "SHOW RELAYLOG EVENTS".
+func (r *replicaReader) relayed(ctx context.Context, c *mysql.Conn, rows []map[string]string) error {
+	if r.begins == nil {
+		r.begins = map[string]string{}
+	}
+	for i, row := range rows {
+		ch := &r.Channels[i]
+		if ch.SQLRunning == "Yes" || ch.SQL.Number == 0 {
+			continue
+		}
+		file, pos := row["Relay_Log_File"], row["Relay_Log_Pos"]
+		place := ch.Name + " " + file + ":" + pos
+		gtid, known := r.begins[place]
+		if _, err := strconv.ParseUint(pos, 10, 64); err != nil || file == "" {
+			continue
+		}
+		if !known {
+			name := ""
+			if ch.Name != "" {
+				name = " " + mysql.Literal(ch.Name)
+			}
+			events, err := c.Maps(ctx, fmt.Sprintf("SHOW /* risso: which transaction cannot be applied? */ RELAYLOG%s EVENTS IN %s FROM %s LIMIT 1", name, mysql.Literal(file), pos))
+			switch mysql.ClassOf(err) {
+			case "":
+			case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther: // it stays unknown
+			default:
+				return err
+			}
+			for _, e := range events {
+				if m := domainGTID.FindStringSubmatch(e["Info"]); m != nil {
+					gtid = m[1]
+				}
+			}
+			clear(r.begins)
+			r.begins[place] = gtid
+		}
+		ch.SQL.GTID = gtid
 	}
 	return nil
 }
@@ -38,7 +88,11 @@ func (r *replicaReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample
 // workers replaces the coordinator's error, which says only that there was one, by that of the applier that failed first.
 // Source: MySQL manual, "The replication_applier_status_by_worker Table".
 func (r *replicaReader) workers(ctx context.Context, c *mysql.Conn) error {
-	rows, err := c.Maps(ctx, `SELECT /* risso: why does replication not apply? */ CHANNEL_NAME AS channel, LAST_ERROR_NUMBER AS number, LAST_ERROR_MESSAGE AS message
+	applying := "LAST_SEEN_TRANSACTION" // where one thread applies, its error does not name the transaction
+	if c.Server.AtLeast(80000, fleet.Never) {
+		applying = "APPLYING_TRANSACTION"
+	}
+	rows, err := c.Maps(ctx, `SELECT /* risso: why does replication not apply? */ CHANNEL_NAME AS channel, LAST_ERROR_NUMBER AS number, LAST_ERROR_MESSAGE AS message, `+applying+` AS gtid
 FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NUMBER <> 0 ORDER BY LAST_ERROR_TIMESTAMP DESC`)
 	switch mysql.ClassOf(err) {
 	case "":
@@ -50,8 +104,11 @@ FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NU
 	for _, row := range rows {
 		for i := range r.Channels {
 			if ch := &r.Channels[i]; ch.Name == row["channel"] && ch.SQLRunning != "Yes" {
-				ch.LastError = row["message"]
-				ch.LastErrno, _ = strconv.Atoi(row["number"])
+				number, _ := strconv.Atoi(row["number"])
+				ch.SQL = Described(number, row["message"])
+				if ch.SQL.GTID == "" && uuidGTID.MatchString(row["gtid"]) {
+					ch.SQL.GTID = row["gtid"]
+				}
 			}
 		}
 	}
@@ -65,14 +122,18 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Ch
 	}
 	ch := fleet.Channel{
 		Name: old["Channel_Name"] + old["Connection_name"], Source: net.JoinHostPort(old["Master_Host"], old["Master_Port"]),
+		SourceID:  old["Master_UUID"],
 		IORunning: old["Slave_IO_Running"], SQLRunning: old["Slave_SQL_Running"],
 	}
-	for _, k := range []string{"Last_SQL_Err", "Last_IO_Err", "Last_Err"} {
-		if ch.LastError == "" {
-			ch.LastError = old[k+"or"]
-			ch.LastErrno, _ = strconv.Atoi(old[k+"no"])
-		}
+	ch.GTID = old["Auto_Position"] == "1" || old["Using_Gtid"] != "" && old["Using_Gtid"] != "No"
+	ch.Log = old["Relay_Master_Log_File"]
+	ch.Pos, _ = strconv.ParseInt(old["Exec_Master_Log_Pos"], 10, 64)
+	if received, err := strconv.ParseInt(old["Read_Master_Log_Pos"], 10, 64); err == nil && ch.Log != "" && ch.Log == old["Master_Log_File"] {
+		ch.Unapplied = max(received-ch.Pos, 0)
+	} else {
+		ch.Unapplied = -1
 	}
+	ch.SQL, ch.IO = errorIn(old, "Last_SQL_Err"), errorIn(old, "Last_IO_Err")
 	r.Channels = append(r.Channels, ch)
 	labels := []fleet.Label{
 		{Name: "channel_name", Value: old["Channel_Name"]}, {Name: "connection_name", Value: old["Connection_name"]},
@@ -86,6 +147,44 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Ch
 		s.Values[s.Position(replicaMetric(column, labels))] = v
 	}
 	return ch
+}
+
+// errorIn reads the columns of an error; those of a thread that runs again are empty.
+func errorIn(row map[string]string, column string) fleet.ReplicaError {
+	number, _ := strconv.Atoi(row[column+"no"])
+	return Described(number, row[column+"or"])
+}
+
+// What servers of all versions write into errors of appliers. A GTID of MySQL may have a tag.
+var (
+	uuidGTID   = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::[a-z_][a-z0-9_]*)?:[0-9]+$`)
+	domainGTID = regexp.MustCompile(`GTID ([0-9]+-[0-9]+-[0-9]+)`)
+	inGTID     = regexp.MustCompile(`transaction '([^']+)'`)
+	inLog      = regexp.MustCompile(`(?:at (?:master|source) log|the event's (?:master|source) log) ([^ ,]+), end_log_pos ([0-9]+)`)
+	onTable    = regexp.MustCompile(`event on table ([^;]+);`)
+	noTable    = regexp.MustCompile(`[Tt]able '([^']+)' (?:doesn't exist|already exists)`)
+	duplicate  = regexp.MustCompile(`Duplicate entry '.*' for key '([^']+)'`)
+)
+
+// Described reads out of an error's text which transaction, table and key it is about.
+func Described(number int, text string) fleet.ReplicaError {
+	e := fleet.ReplicaError{Number: number, Text: text}
+	if m := inGTID.FindStringSubmatch(text); m != nil && uuidGTID.MatchString(m[1]) {
+		e.GTID = m[1]
+	}
+	if m := inLog.FindStringSubmatch(text); m != nil && m[1] != "FIRST" {
+		e.Log = m[1]
+		e.Pos, _ = strconv.ParseInt(m[2], 10, 64)
+	}
+	for _, p := range []*regexp.Regexp{onTable, noTable} {
+		if m := p.FindStringSubmatch(text); m != nil && e.Table == "" {
+			e.Table = m[1]
+		}
+	}
+	if m := duplicate.FindStringSubmatch(text); m != nil {
+		e.Key = m[1]
+	}
+	return e
 }
 
 func replicaMetric(column string, labels []fleet.Label) fleet.Metric {

@@ -29,6 +29,7 @@ type File struct {
 	Redact     bool         `yaml:"redact,omitempty"`     // hide literals in samples and plans
 	Statements string       `yaml:"statements,omitempty"` // where statements are read: auto, performance_schema, slow-log, off
 	Limits     limitsConfig `yaml:"limits,omitempty"`     // what questions over HTTP may cost
+	Alerts     alertsConfig `yaml:"alerts,omitempty"`     // what rings, and who is told
 	Servers    []Server     `yaml:"servers,omitempty"`
 }
 

@@ -35,6 +35,7 @@ type Settings struct {
 	Hosts      []string
 	Limits     Limits
 	Statements Statements
+	Alerts     Alerts
 }
 
 // Settings joins the flags with the config file and checks them. Where they name no server the error wraps ErrNoServer, and all else is read.
@@ -70,6 +71,9 @@ func (f Flags) Settings() (Settings, error) {
 	}
 	if s.Limits, err = c.Limits.check(); err != nil {
 		return Settings{}, fault.Usagef("limits of the config file: %w", err)
+	}
+	if s.Alerts, err = c.Alerts.check(); err != nil {
+		return Settings{}, fault.Usagef("alerts of the config file: %w", err)
 	}
 	ip := net.ParseIP(host)
 	s.Open = host == "localhost" || (ip != nil && ip.IsLoopback())

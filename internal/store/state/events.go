@@ -49,8 +49,10 @@ type EventQuery struct {
 	Instances []string  // instance IDs; the empty one is Risso itself
 	From, To  time.Time // From included, To not
 	Kinds     []fleet.EventKind
-	AfterID   int64 // only newer ones, for polling
-	Limit     int   // the newest so many; 0 means 1,000, at most 10,000
+	Severity  fleet.Severity // at least that
+	AfterID   int64          // only newer ones, for polling
+	Oldest    bool           // the oldest instead of the newest, if there are more than Limit
+	Limit     int            // the newest so many; 0 means 1,000, at most 10,000
 }
 
 // Events returns the newest events that fit, by ascending id.
@@ -75,6 +77,9 @@ func (s *Store) Events(ctx context.Context, q EventQuery) ([]fleet.Event, error)
 	if !q.To.IsZero() {
 		where, args = append(where, "time < ?"), append(args, stamp(q.To))
 	}
+	if q.Severity > 0 {
+		where, args = append(where, "severity >= ?"), append(args, int(q.Severity))
+	}
 	if q.AfterID > 0 {
 		where, args = append(where, "id > ?"), append(args, q.AfterID)
 	}
@@ -86,7 +91,11 @@ func (s *Store) Events(ctx context.Context, q EventQuery) ([]fleet.Event, error)
 	if n <= 0 {
 		n = 1000
 	}
-	query += fmt.Sprintf(" ORDER BY id DESC LIMIT %d", min(n, 10000))
+	order := "DESC"
+	if q.Oldest {
+		order = "ASC"
+	}
+	query += fmt.Sprintf(" ORDER BY id %s LIMIT %d", order, min(n, 10000))
 	var out []fleet.Event
 	err := s.each(ctx, "query events", func(r *sql.Rows) error {
 		var e fleet.Event
@@ -100,7 +109,9 @@ func (s *Store) Events(ctx context.Context, q EventQuery) ([]fleet.Event, error)
 		out = append(out, e)
 		return nil
 	}, query, args...)
-	slices.Reverse(out)
+	if !q.Oldest {
+		slices.Reverse(out)
+	}
 	return out, err
 }
 
@@ -117,7 +128,10 @@ func (s *Store) PruneEvents(ctx context.Context, before time.Time) (int64, error
 			if err != nil {
 				return err
 			}
-			n, err = r.RowsAffected()
+			if n, err = r.RowsAffected(); err != nil || n == 0 {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, `DELETE FROM marks WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = marks.first)`) // what was sent again would be taken for them
 			return err
 		})
 		if err != nil {

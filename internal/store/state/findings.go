@@ -15,16 +15,17 @@ import (
 
 // FindingRecord is a finding as it is kept for good.
 type FindingRecord struct {
-	ID       int64           `json:"record"`
-	Instance string          `json:"instance"`
-	First    fleet.Finding   `json:"first"` // as it was first told
-	Worst    fleet.Finding   `json:"worst"` // as it was at its worst
-	WorstAt  time.Time       `json:"worst_at"`
-	Told     time.Time       `json:"told"`           // when it was first told
-	Seen     time.Time       `json:"seen"`           // when it was last known to hold
-	Ended    time.Time       `json:"ended,omitzero"` // zero: it holds
-	Unseen   bool            `json:"unseen,omitempty"`
+	ID       int64           `json:"record"`             // its number
+	Instance string          `json:"instance"`           // ID of the server or host
+	First    fleet.Finding   `json:"first"`              // as it was first told
+	Worst    fleet.Finding   `json:"worst"`              // as it was at its worst
+	WorstAt  time.Time       `json:"worst_at"`           // when it was at its worst
+	Told     time.Time       `json:"told"`               // when it was first told
+	Seen     time.Time       `json:"seen"`               // when it was last known to hold
+	Ended    time.Time       `json:"ended,omitzero"`     // zero: it holds
+	Unseen   bool            `json:"unseen,omitempty"`   // it ended at some moment after seen, in which nobody looked
 	Evidence json.RawMessage `json:"evidence,omitempty"` // what was seen at its worst
+	Closed   int64           `json:"-"`                  // ascending, in the order in which findings were ended; 0: it holds
 }
 
 // Began is when the finding began, or where nobody knows that, when it was first told.
@@ -146,7 +147,7 @@ func holdFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord, f fle
 
 func closeFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord) error {
 	unseen := l.Unseen[FindingKey(r.First)]
-	_, err := tx.ExecContext(ctx, "UPDATE findings SET ended = ?, unseen = ? WHERE id = ?", stamp(l.At), unseen, r.ID)
+	_, err := tx.ExecContext(ctx, "UPDATE findings SET ended = ?, unseen = ?, closed = (SELECT max(closed) FROM findings) + 1 WHERE id = ?", stamp(l.At), unseen, r.ID)
 	if err != nil || hasEvents(r.First.ID) {
 		return err
 	}
@@ -158,12 +159,12 @@ func closeFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord) erro
 	return err
 }
 
-const findingColumns = "id, instance, began, told, seen, ended, unseen, first, worst, worst_at, evidence"
+const findingColumns = "id, instance, began, told, seen, ended, unseen, first, worst, worst_at, evidence, closed"
 
 func scanFinding(rows *sql.Rows) (r FindingRecord, err error) {
 	var began, told, seen, ended, worstAt int64
 	var first, worst, evidence string
-	if err := rows.Scan(&r.ID, &r.Instance, &began, &told, &seen, &ended, &r.Unseen, &first, &worst, &worstAt, &evidence); err != nil {
+	if err := rows.Scan(&r.ID, &r.Instance, &began, &told, &seen, &ended, &r.Unseen, &first, &worst, &worstAt, &evidence, &r.Closed); err != nil {
 		return r, err
 	}
 	if err := json.Unmarshal([]byte(first), &r.First); err != nil {
@@ -182,9 +183,29 @@ func scanFinding(rows *sql.Rows) (r FindingRecord, err error) {
 // FindingQuery picks kept findings. What is left zero does not narrow.
 type FindingQuery struct {
 	Instances []string
-	From, To  time.Time // those that held at some moment from From on, and before To
-	Open      bool      // only those that hold
-	Limit     int       // the newest so many; 0 means 1,000, at most 10,000
+	From, To  time.Time      // those that held at some moment from From on, and before To
+	Open      bool           // only those that hold
+	IDs       []string       // their stable words
+	Severity  fleet.Severity // at least that, at their worst
+	Limit     int            // the newest so many; 0 means 1,000, at most 10,000
+}
+
+// NewestClosed is the number of the finding that ended last; 0: none did.
+func (s *Store) NewestClosed(ctx context.Context) (closed int64, err error) {
+	err = s.each(ctx, "find the finding that ended last", func(rows *sql.Rows) error { return rows.Scan(&closed) }, "SELECT coalesce(max(closed), 0) FROM findings")
+	return closed, err
+}
+
+// FindingsAfter returns the findings that hold, and those that were ended after the one of that number, in the order in which they were
+// told. It ends with the newest number that there is.
+func (s *Store) FindingsAfter(ctx context.Context, closed int64) (list []FindingRecord, newest int64, err error) {
+	newest = closed
+	err = s.each(ctx, "list findings that hold", func(rows *sql.Rows) error {
+		r, err := scanFinding(rows)
+		list, newest = append(list, r), max(newest, r.Closed)
+		return err
+	}, "SELECT "+findingColumns+" FROM findings WHERE closed = 0 OR closed > ? ORDER BY told, id", closed)
+	return list, newest, err
 }
 
 // Findings returns the newest findings that fit, by the time they were told.
@@ -205,6 +226,15 @@ func (s *Store) Findings(ctx context.Context, q FindingQuery) ([]FindingRecord, 
 	}
 	if q.Open {
 		where = append(where, "ended = 0")
+	}
+	if n := len(q.IDs); n > 0 {
+		where = append(where, "finding IN (?"+strings.Repeat(",?", n-1)+")")
+		for _, id := range q.IDs {
+			args = append(args, id)
+		}
+	}
+	if q.Severity > 0 {
+		where, args = append(where, "severity >= ?"), append(args, int(q.Severity))
 	}
 	query := "SELECT " + findingColumns + " FROM findings"
 	if len(where) > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 )
@@ -190,7 +191,12 @@ func TestUpgradeToProtect(t *testing.T) {
 // downgrade makes a store one of an older schema.
 func downgrade(t *testing.T, s *Store, version int) {
 	t.Helper()
-	for _, m := range migrations[version:] {
+	for _, m := range slices.Backward(migrations[version:]) {
+		for _, index := range regexp.MustCompile(`CREATE (?:UNIQUE )?INDEX (\w+)`).FindAllStringSubmatch(m, -1) {
+			if _, err := s.write.ExecContext(t.Context(), "DROP INDEX IF EXISTS "+index[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for _, table := range regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(m, -1) {
 			if _, err := s.write.ExecContext(t.Context(), "DROP TABLE IF EXISTS "+table[1]); err != nil {
 				t.Fatal(err)

@@ -205,6 +205,50 @@ var migrations = [...]string{
 	CREATE INDEX findings_by_instance ON findings (instance, told);
 	CREATE INDEX findings_by_time ON findings (told);
 	CREATE INDEX findings_by_end ON findings (ended);`,
+	// 7
+	`CREATE TABLE marks (
+		first INTEGER PRIMARY KEY,  -- its first event
+		last  INTEGER NOT NULL,     -- and its last: one for each instance
+		key   TEXT NOT NULL UNIQUE, -- by which a retry is known
+		asked TEXT NOT NULL         -- JSON: what was asked for, to tell a retry from another mark with its key
+	) STRICT;`,
+	// 8: what rings, and who is told
+	`ALTER TABLE findings ADD COLUMN closed INTEGER NOT NULL DEFAULT 0; -- ascending, in the order in which they were ended; 0: it holds
+	UPDATE findings SET closed = id WHERE ended != 0;
+	CREATE INDEX findings_by_closing ON findings (closed);
+	CREATE TABLE alerting (state TEXT NOT NULL) STRICT; -- JSON, one row: what the engine remembers
+	CREATE TABLE alerts (
+		key      TEXT NOT NULL,     -- instance, finding and subject
+		rang     INTEGER NOT NULL,  -- when it rang first
+		instance TEXT NOT NULL,
+		finding  TEXT NOT NULL,
+		severity INTEGER NOT NULL,  -- the worst it had
+		ended    INTEGER NOT NULL,  -- 0: it has not
+		alert    TEXT NOT NULL,     -- JSON: as it is, or was at its end
+		PRIMARY KEY (key, rang)
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX alerts_by_time ON alerts (rang);
+	CREATE TABLE messages (
+		id        TEXT NOT NULL PRIMARY KEY,
+		receiver  TEXT NOT NULL,
+		made      INTEGER NOT NULL,
+		tries     INTEGER NOT NULL,
+		next      INTEGER NOT NULL,  -- when it is to be tried again
+		delivered INTEGER NOT NULL,  -- 0: it is not
+		dropped   INTEGER NOT NULL,  -- when it was given up; 0: it is not
+		error     TEXT NOT NULL,     -- of the last try
+		body      TEXT NOT NULL      -- JSON
+	) STRICT;
+	CREATE INDEX messages_waiting ON messages (receiver, made) WHERE delivered = 0 AND dropped = 0;
+	CREATE INDEX messages_by_receiver ON messages (receiver, made);
+	CREATE TABLE silences (
+		id     INTEGER PRIMARY KEY AUTOINCREMENT,
+		begins INTEGER NOT NULL,
+		ends   INTEGER NOT NULL,
+		ended  INTEGER NOT NULL,  -- when somebody ended it; 0: nobody did
+		body   TEXT NOT NULL      -- JSON: what it holds back, why, who made it
+	) STRICT;
+	CREATE TABLE acks (key TEXT NOT NULL, at INTEGER NOT NULL, who TEXT NOT NULL, PRIMARY KEY (key, at)) STRICT, WITHOUT ROWID;`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

@@ -315,6 +315,9 @@ func (s *Server) roleSeen(now time.Time) {
 	role := s.reader.Role()
 	old := s.instance.Role
 	s.instance.Role = role
+	if old == fleet.RoleUnread || role == fleet.RoleUnread { // what is known of it changed, not the role
+		return
+	}
 	if old != fleet.RoleUnknown && old != role {
 		s.event(now, fleet.EventRole, fleet.SeverityWarning, "role", string(old), string(role), fmt.Sprintf("the server is now %s; it was %s", role, old))
 	}

@@ -51,6 +51,7 @@ func TestLook(t *testing.T) {
 		"twice the same":         {"", []look{{0, "warning", "a a", true, "a", ""}}},
 		"found again":            {"a", []look{{0, "new", "", false, "", ""}, {5, "ok", "", true, "a", ""}, {9, "warning", "a", false, "a", ""}, {70, "ok", "", true, "", ""}}},
 		"not found again":        {"a", []look{{0, "ok", "", true, "a", ""}, {59, "ok", "", false, "a", ""}, {60, "ok", "", true, "", "a"}}},
+		"is up again":            {"server.down", []look{{0, "new", "", false, "", ""}, {5, "ok", "", true, "", "server.down"}}},
 		"goes down":              {"", []look{{0, "warning", "a", true, "a", ""}, {1, "down", "server.down", true, "server.down", "a"}, {2, "ok", "", true, "", ""}}},
 	} {
 		var k Keeper

@@ -159,3 +159,39 @@ func disconnect(t *testing.T, db *sql.DB, user string) {
 		_, _ = db.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id)) // may be gone
 	}
 }
+
+// TestRoleUnread: of a replica whose account may not ask for replication nobody says that it is standalone, or healthy; with the grant that
+// the gap names its role is known.
+func TestRoleUnread(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := sandboxtest.Pair(t, spec)
+			replica := s.Nodes[1]
+			primary, db := open(t, s.Primary()), open(t, replica)
+			run(t, primary, "CREATE USER nobody@localhost")
+			w := watchAs(t, db, replica, "nobody")
+			w.awaitTicks(t, 2)
+			if d := w.told(); d.Role != fleet.RoleUnread || !strings.HasPrefix(d.Words, "role unknown: replication cannot be read") || d.State != "ok" {
+				t.Errorf("got the role %q, %s: %q; want %q and that it cannot be read", d.Role, d.State, d.Words, fleet.RoleUnread)
+			}
+			if spec != "mariadb" {
+				run(t, db, "SET GLOBAL super_read_only = OFF")
+			}
+			for _, g := range w.told().Gaps {
+				if g.What == "replication status" {
+					run(t, db, g.Remedy)
+				}
+			}
+			disconnect(t, db, "nobody")
+			w.await(t, "the role", func() bool { return w.told().Role == fleet.RoleReplica })
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, e := range w.events {
+				if e.Kind == fleet.EventRole {
+					t.Errorf("got %q, want no event: the role did not change", e.Text)
+				}
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 	"sort"
 	"time"
 
@@ -25,7 +26,18 @@ type Row struct {
 	Lag            *float64        `json:"lag"` // seconds behind the primary
 	CPU            *float64        `json:"cpu"` // processor use of its host, 0 to 1, without iowait
 	Findings       []fleet.Finding `json:"findings"`
+	Because        []Because       `json:"because,omitempty"` // where findings of it come from that have their cause elsewhere
 	Spark          Spark           `json:"spark"`
+}
+
+// Because says that findings of an instance come from what is wrong with another.
+type Because struct {
+	Instance string         `json:"instance"`          // the ID of the other; empty: it is not watched
+	Name     string         `json:"name"`              // what people call it, or its address
+	Finding  string         `json:"finding,omitempty"` // what is wrong there, such as server.down; empty: only its replicas have trouble
+	What     string         `json:"what"`              // in a few words: "db1 is down"
+	Explains []rules.Effect `json:"explains"`          // the findings of this instance that come from it
+	All      bool           `json:"all"`               // it has no finding but these
 }
 
 // Spark is the last minutes of an instance's main metric: questions per second, or a host's processor use.
@@ -63,7 +75,9 @@ func (b *Board) Fleet(now time.Time) []Row {
 			busy[r.ID] = r.CPU
 		}
 	}
+	reasons := because(b.causes(rows), rows)
 	for i, r := range rows {
+		rows[i].Because = reasons[r.ID]
 		if r.CPU == nil && r.State != rules.StateDown {
 			rows[i].CPU = busy[r.HostID]
 		}
@@ -79,6 +93,56 @@ func (b *Board) Fleet(now time.Time) []Row {
 		return a.Name < c.Name
 	})
 	return rows
+}
+
+// Causes is what findings of several instances have in common, the one with most effects first.
+func (b *Board) Causes(now time.Time) []rules.Cause {
+	var rows []Row
+	for _, e := range b.all() {
+		rows = append(rows, e.row(now))
+	}
+	return b.causes(rows)
+}
+
+func (b *Board) causes(rows []Row) []rules.Cause {
+	members := make([]rules.Member, len(rows))
+	for i, r := range rows {
+		members[i] = rules.Member{Instance: r.Instance, State: r.State, Findings: r.Findings}
+		if e := b.entry(r.ID); e != nil {
+			members[i].Channels, members[i].Seat, members[i].Reported = e.standing()
+		}
+	}
+	return rules.Causes(members)
+}
+
+// standing is from whom an instance replicates, who it is, and as whom it wants to be known.
+func (e *entry) standing() ([]fleet.Channel, fleet.Seat, string) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	reported := ""
+	if host, port := e.vars["report_host"], e.vars["report_port"]; host != "" && port != "" {
+		reported = net.JoinHostPort(host, port)
+	}
+	return e.summary.Channels, fleet.SeatOf(func(name string) string { return e.vars[name] }), reported
+}
+
+// because sorts causes by the instances that are affected.
+func because(causes []rules.Cause, rows []Row) map[string][]Because {
+	findings := map[string]int{}
+	for _, r := range rows {
+		findings[r.ID] = max(len(r.Findings), 1) // that it does not answer may be no finding yet
+	}
+	out := map[string][]Because{}
+	for _, c := range causes {
+		of := map[string][]rules.Effect{}
+		for _, e := range c.Affected {
+			of[e.Instance] = append(of[e.Instance], e)
+		}
+		for id, effects := range of {
+			out[id] = append(out[id], Because{Instance: c.Instance, Name: c.Name, Finding: c.Finding, What: c.What, Explains: effects, All: len(effects) == findings[id]})
+		}
+	}
+	return out
 }
 
 func (r Row) verdict() rules.Verdict {

@@ -68,6 +68,7 @@ func cpuSaturated(r *round) {
 		if running >= 8*p.count {
 			c.severity = fleet.SeverityCritical
 		}
+		c.value = running
 	}
 	r.add(c)
 }
@@ -81,7 +82,7 @@ func cpuStolen(r *round) {
 	if steal < 0.1 {
 		return
 	}
-	c := candidate{id: "host.steal", severity: fleet.SeverityWarning, chart: "cpu",
+	c := candidate{id: "host.steal", severity: fleet.SeverityWarning, value: percent(steal), chart: "cpu",
 		head: fmt.Sprintf("the hypervisor withholds %s of the processor time from this host", digits.Percent(steal)), tail: ": it gives it to other machines"}
 	if steal >= 0.4 {
 		c.severity = fleet.SeverityCritical
@@ -101,7 +102,7 @@ func ioPressure(r *round) {
 		return
 	}
 	some, _ := r.rate("node_pressure_io_waiting_seconds_total")
-	c := candidate{id: "host.pressure_io", severity: fleet.SeverityWarning, chart: "psi", remedy: "pidstat -d 1 5",
+	c := candidate{id: "host.pressure_io", severity: fleet.SeverityWarning, value: percent(min(all, 1)), chart: "psi", remedy: "pidstat -d 1 5",
 		head: fmt.Sprintf("all tasks wait for disks %s of the time", digits.Percent(min(all, 1))), tail: fmt.Sprintf(", some in %s", digits.Percent(min(max(some, all), 1)))}
 	if all >= 0.7 {
 		c.severity = fleet.SeverityCritical
@@ -118,7 +119,7 @@ func memoryPressure(r *round) {
 	if all < 0.05 {
 		return
 	}
-	c := candidate{id: "host.pressure_memory", severity: fleet.SeverityWarning, chart: "psi", remedy: "ps axo pid,rss,comm --sort=-rss | head",
+	c := candidate{id: "host.pressure_memory", severity: fleet.SeverityWarning, value: percent(min(all, 1)), chart: "psi", remedy: "ps axo pid,rss,comm --sort=-rss | head",
 		head: fmt.Sprintf("all tasks wait for memory %s of the time", digits.Percent(min(all, 1)))}
 	if free, ok := r.value("node_memory_MemAvailable_bytes"); ok {
 		c.tail = "; " + digits.Bytes(free) + " are available"
@@ -142,7 +143,7 @@ func swapping(r *round) {
 	if in < some && out < some {
 		return
 	}
-	c := candidate{id: "host.swap", severity: fleet.SeverityWarning, chart: "swap", remedy: "sysctl vm.swappiness=1",
+	c := candidate{id: "host.swap", severity: fleet.SeverityWarning, value: in + out, chart: "swap", remedy: "sysctl vm.swappiness=1",
 		head: fmt.Sprintf("the host is swapping: %s pages per second in, %s out", digits.Number(in), digits.Number(out))}
 	if in >= many {
 		c.severity = fleet.SeverityCritical
@@ -159,12 +160,14 @@ func oomKill(r *round) {
 	}
 	if rate > 0 {
 		r.j.counts["oom at"] = float64(r.Now.Unix())
+		r.j.counts["oom kills"] += math.Round(rate * r.dt.Seconds())
 	}
 	at := r.j.counts["oom at"]
 	if at == 0 || float64(r.Now.Unix())-at > 5*60 {
+		r.j.counts["oom kills"] = 0
 		return
 	}
-	r.add(candidate{id: "host.oom", severity: fleet.SeverityCritical, chart: "memory_host", now: true, at: time.Unix(int64(at), 0),
+	r.add(candidate{id: "host.oom", severity: fleet.SeverityCritical, value: max(r.j.counts["oom kills"], 1), chart: "memory_host", now: true, at: time.Unix(int64(at), 0),
 		head: "the kernel is killing processes because memory ran out", remedy: "dmesg -T | grep -i -A3 'killed process'"})
 }
 
@@ -233,7 +236,7 @@ func ioSlow(r *round) {
 			if !slow {
 				continue
 			}
-			c := candidate{id: "host.io_slow", subject: subject, severity: fleet.SeverityWarning, chart: way.chart, remedy: "iostat -x 1 5 " + name,
+			c := candidate{id: "host.io_slow", subject: subject, severity: fleet.SeverityWarning, value: now * 1000, chart: way.chart, remedy: "iostat -x 1 5 " + name,
 				head: fmt.Sprintf("disk %s %s in %s", name, way.verb, digits.Seconds(now))}
 			if known {
 				c.head += " instead of " + latencyBeside(usual, now)
@@ -272,6 +275,7 @@ func diskFull(r *round) {
 		files, ok := r.value(filesMetric + rest)
 		free, ok2 := r.value(freeMetric + rest)
 		share := avail / size
+		c.value = percent(1 - share)
 		switch {
 		case share < 0.03 && avail < 20<<30 || share < 0.05 && avail < 2<<30:
 			c.severity = fleet.SeverityCritical
@@ -280,7 +284,7 @@ func diskFull(r *round) {
 			c.head = fmt.Sprintf("%s is nearly full: %s of %s left", point, digits.Bytes(avail), digits.Bytes(size))
 		case ok && ok2 && files > 0 && free/files < 0.03:
 			c.head = fmt.Sprintf("%s has almost no inodes left: %s of %s", point, digits.Number(free), digits.Number(files))
-			c.remedy = "df -i " + shellQuote(point)
+			c.remedy, c.value = "df -i "+shellQuote(point), percent(1-free/files)
 		default:
 			continue
 		}

@@ -9,24 +9,24 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// redoSize is how much redo the server can hold, and the statement that doubles it.
-func redoSize(s *Snapshot) (size float64, remedy string, ok bool) {
+// redoSize is how much redo the server can hold, and the statement that doubles it; or, where none does, advice as the end of a sentence.
+func redoSize(s *Snapshot) (size float64, remedy, advice string, ok bool) {
 	if v, there := s.value(variablePrefix + "innodb_redo_log_capacity"); there && v > 0 { // MySQL 8.0.30
-		return v, fmt.Sprintf("SET GLOBAL innodb_redo_log_capacity = %.0f", 2*v), true
+		return v, fmt.Sprintf("SET GLOBAL innodb_redo_log_capacity = %.0f", 2*v), "", true
 	}
 	v, there := s.value(variablePrefix + "innodb_log_file_size")
 	if !there || v <= 0 {
-		return 0, "", false
+		return 0, "", "", false
 	}
 	if s.server().ResizesRedo() { // it can be changed while the server runs
 		buffer, _ := s.value(variablePrefix + "innodb_log_buffer_size")
-		return v, fmt.Sprintf("SET GLOBAL innodb_log_file_size = %.0f", max(2*v, buffer)), true // it refuses less than the buffer
+		return v, fmt.Sprintf("SET GLOBAL innodb_log_file_size = %.0f", max(2*v, buffer)), "", true // it refuses less than the buffer
 	}
 	n, there := s.value(variablePrefix + "innodb_log_files_in_group")
 	if !there || n < 1 {
 		n = 1 // MariaDB 10.5 on has one file
 	}
-	return n * v, fmt.Sprintf("innodb_log_file_size = %.0f    # in the option file, then restart the server", 2*v), true
+	return n * v, "", fmt.Sprintf("; a larger one needs innodb_log_file_size = %.0f in the option file, and a restart", 2*v), true
 }
 
 // checkpointAge is how much redo a crash would have to replay: MariaDB and Percona
@@ -75,7 +75,7 @@ func redoPressure(r *round) {
 	if !ok {
 		return
 	}
-	size, remedy, known := redoSize(r.Snapshot)
+	size, remedy, advice, known := redoSize(r.Snapshot)
 	limit, exact := r.first(statusPrefix+"innodb_checkpoint_max_age", innodbPrefix+"log_log_max_modified_age_sync", innodbPrefix+"recovery_log_max_modified_age_sync")
 	if !exact || limit <= 0 {
 		if !known {
@@ -94,11 +94,12 @@ func redoPressure(r *round) {
 	if told && share < redoCritical && written*redoSoon < limit-age {
 		return
 	}
-	c := candidate{id: "redo.pressure", severity: fleet.SeverityWarning, chart: "checkpoint", remedy: remedy,
+	c := candidate{id: "redo.pressure", severity: fleet.SeverityWarning, value: percent(share), chart: "checkpoint", remedy: remedy,
 		head: fmt.Sprintf("the redo log is %s full", digits.Percent(math.Min(share, 1))), tail: fmt.Sprintf(" (%s of %s): when it is full, all writes wait", digits.Bytes(age), digits.Bytes(limit))}
 	if told && written >= 1 {
 		c.tail = fmt.Sprintf(" (%s of %s), and %s more are written per second: when it is full, all writes wait", digits.Bytes(age), digits.Bytes(limit), digits.Bytes(written))
 	}
+	c.tail += advice
 	if share >= redoCritical {
 		c.severity = fleet.SeverityCritical
 	}
@@ -113,7 +114,7 @@ func undoHistory(r *round) {
 	if !ok || n < warning {
 		return
 	}
-	c := candidate{id: "undo.history", severity: fleet.SeverityWarning, chart: "history",
+	c := candidate{id: "undo.history", severity: fleet.SeverityWarning, value: n, chart: "history",
 		head:   "more than " + digits.Number(warning) + " old transactions wait for purge",
 		tail:   ", now " + digits.Number(n) + ": reads get slower as long as an old transaction stays open",
 		remedy: "SELECT trx_mysql_thread_id, trx_started, trx_rows_modified, LEFT(trx_query, 100) FROM information_schema.INNODB_TRX ORDER BY trx_started LIMIT 5"}
@@ -129,7 +130,7 @@ func bufferPoolStarved(r *round) {
 	waits = r.smooth("wait free", waits)
 	misses, _ := r.rate(statusPrefix + "innodb_buffer_pool_reads")
 	requests, ok := r.rate(statusPrefix + "innodb_buffer_pool_read_requests")
-	c := candidate{id: "bp.starved", severity: fleet.SeverityWarning, chart: "buffer_pool_reads"}
+	c := candidate{id: "bp.starved", severity: fleet.SeverityWarning, value: waits + misses, chart: "buffer_pool_reads"}
 	const manyWaits, manyMisses, missShare = 1, 1000, 0.1
 	switch {
 	case waits >= manyWaits:
@@ -164,7 +165,7 @@ func deadlocks(r *round) {
 	if n < few {
 		return
 	}
-	c := candidate{id: "deadlock.rate", severity: fleet.SeverityWarning, chart: "row_locks",
+	c := candidate{id: "deadlock.rate", severity: fleet.SeverityWarning, value: n, chart: "row_locks",
 		head: atLeastWord(r.Snapshot) + fmt.Sprintf("about %s deadlocks a minute", digits.Number(math.Round(n))), tail: ": each rolls back a transaction",
 		remedy: "SET GLOBAL innodb_print_all_deadlocks = ON; SHOW ENGINE INNODB STATUS"}
 	if n >= many {

@@ -72,6 +72,9 @@ func (r *round) within(name string, rate float64, span time.Duration) float64 {
 	return n
 }
 
+// percent is a share as the value of a finding: thresholds are written in percent.
+func percent(share float64) float64 { return 100 * share }
+
 // wrong reports whether there is a finding, active or pending.
 func (r *round) wrong(id string) bool {
 	for key := range r.j.entries {

@@ -37,7 +37,7 @@ func blockedBy(r *round) {
 // globalLock is the finding of a lock of the whole server of which the server does not say who holds it.
 func globalLock(r *round, waiting float64) candidate {
 	c := candidate{id: "lock.global", severity: fleet.SeverityWarning, value: waiting, chart: "waits", hold: -1, remedy: metadataHolders(r.Snapshot),
-		head: plural(waiting, "session waits", "sessions wait") + " for the global read lock or a backup lock", tail: ": FLUSH TABLES WITH READ LOCK or a backup of another session; the server does not say whose"}
+		head: plural(waiting, "session waits", "sessions wait") + " for the global read lock or a backup lock", tail: ": FLUSH TABLES WITH READ LOCK or a backup of another session; the server does not say whose" + plugin(r.Snapshot)}
 	if waiting >= 10 {
 		c.severity = fleet.SeverityCritical
 	}
@@ -81,8 +81,8 @@ func metadataLocks(r *round) {
 	if !ok || n < 1 || r.named(false) {
 		return
 	}
-	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, chart: "waits",
-		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction, a long statement, LOCK TABLES, FLUSH or a backup of another session is in the way",
+	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, value: n, chart: "waits",
+		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction, a long statement, LOCK TABLES, FLUSH or a backup of another session is in the way" + plugin(r.Snapshot),
 		remedy: metadataHolders(r.Snapshot)}
 	if n >= 10 {
 		c.severity = fleet.SeverityCritical
@@ -102,7 +102,7 @@ func metadataHolders(s *Snapshot) string {
 		return "SELECT t.PROCESSLIST_ID AS id, t.PROCESSLIST_USER AS user, t.PROCESSLIST_HOST AS host, t.PROCESSLIST_COMMAND AS command, t.PROCESSLIST_TIME AS seconds, x.trx_started, LEFT(s.SQL_TEXT, 100) AS ran" +
 			" FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = t.PROCESSLIST_ID" +
 			" WHERE t.PROCESSLIST_COMMAND IN ('Sleep', 'Query', 'Execute') AND t.PROCESSLIST_ID <> CONNECTION_ID() AND COALESCE(t.PROCESSLIST_STATE, '') NOT LIKE 'Waiting for%'" +
-			" ORDER BY s.SQL_TEXT RLIKE 'LOCK|FLUSH|BACKUP' DESC, x.trx_started IS NULL, x.trx_started, t.PROCESSLIST_TIME DESC LIMIT 50" + plugin(s)
+			" ORDER BY s.SQL_TEXT RLIKE 'LOCK|FLUSH|BACKUP' DESC, x.trx_started IS NULL, x.trx_started, t.PROCESSLIST_TIME DESC LIMIT 50"
 	}
 	const weak = "('SHARED_READ', 'SHARED_WRITE', 'INTENTION_EXCLUSIVE')" // these go with each other
 	return "SELECT t.PROCESSLIST_ID AS id, t.PROCESSLIST_USER AS user, t.PROCESSLIST_HOST AS host, t.PROCESSLIST_TIME AS seconds, h.LOCK_TYPE AS holds, h.OBJECT_TYPE, h.OBJECT_SCHEMA, h.OBJECT_NAME," +
@@ -116,16 +116,17 @@ func metadataHolders(s *Snapshot) string {
 // transaction, and who is idle for how long.
 func processHolders(s *Snapshot) string {
 	return "SELECT p.id, p.user, p.host, p.command, p.time, x.trx_started, LEFT(p.info, 100) AS runs FROM information_schema.PROCESSLIST p LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.id" +
-		" WHERE p.command IN ('Sleep', 'Query', 'Execute') AND p.id <> CONNECTION_ID() AND COALESCE(p.state, '') NOT LIKE 'Waiting for%' ORDER BY x.trx_started IS NULL, x.trx_started, p.time DESC LIMIT 50" + plugin(s)
+		" WHERE p.command IN ('Sleep', 'Query', 'Execute') AND p.id <> CONNECTION_ID() AND COALESCE(p.state, '') NOT LIKE 'Waiting for%' ORDER BY x.trx_started IS NULL, x.trx_started, p.time DESC LIMIT 50"
 }
 
-// plugin names what makes MariaDB tell metadata locks. It cannot be installed while the whole server is locked.
+// plugin names, as the end of a sentence, what makes MariaDB tell metadata locks. It is no part of the remedy: it cannot be installed while
+// the whole server is locked.
 func plugin(s *Snapshot) string {
 	name := s.server().MetadataLockPlugin()
 	if name == "" {
 		return ""
 	}
-	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO shows who holds which lock"
+	return "; the plugin " + name + " would name it"
 }
 
 // rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are normal; they are reported when they last.
@@ -142,7 +143,7 @@ func rowLocks(r *round) {
 	if !ok || n < 1 || r.named(true) {
 		return
 	}
-	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, chart: chart,
+	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, value: n, chart: chart,
 		head:   plural(n, "transaction waits for "+lock, "transactions wait for "+lock),
 		remedy: r.server().RowLockStatement(r.text("performance_schema") == "ON")}
 	const lasts = 30 * time.Second

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // replicationStopped finds channels whose threads do not run.
@@ -36,35 +35,39 @@ func replicationStopped(r *round) {
 		if ch.Name != "" {
 			c.head = "channel " + ch.Name + ": " + c.head
 		}
-		if ch.LastError != "" {
-			c.tail = ": "
-			if ch.LastErrno != 0 {
-				c.tail = fmt.Sprintf(": error %d: ", ch.LastErrno)
-			}
-			c.tail += cut(ch.LastError, 400)
-			if c.remedy != "" {
-				c.remedy = goOn(r.Snapshot, ch)
-			}
+		if e := ch.Error(); e.Text != "" {
+			c.tail = failure(e)
+			advice := ""
+			c.remedy, advice = goOn(r.Snapshot, ch)
+			c.tail += advice
 		} else if !strings.EqualFold(ch.IORunning, "Connecting") {
 			c.severity = fleet.SeverityWarning // no error: somebody stopped it
 			c.tail = ", without an error: by a command or a restart"
+		}
+		if !sql && ch.Unapplied > 0 {
+			c.tail += fmt.Sprintf("; %s of the source's log are received and not applied", digits.Bytes(float64(ch.Unapplied)))
 		}
 		r.add(c)
 	}
 }
 
-// goOn is how a channel that an error stopped goes on. Starting it alone ends at the same transaction with the same error. Rows that an
-// event finds changed are skipped, or overwritten, if the server is told to; then they must be compared and
-// repaired, which goes through the primary and so needs a replica that applies. Source: MySQL manual, "replica_exec_mode"; MariaDB
-// documentation, "slave_exec_mode".
-func goOn(s *Snapshot, ch fleet.Channel) string {
-	start, mode := s.server().StartReplica(ch.Name), s.server().ApplyModeVariable()
-	otherRows := ch.LastErrno == errno.KeyNotFound || ch.LastErrno == errno.DuplicateEntry
-	if strings.EqualFold(ch.SQLRunning, "Yes") || !otherRows || strings.EqualFold(s.text(mode), "IDEMPOTENT") {
-		return start + "    -- once the cause of the error is fixed; otherwise it stops again at the same place"
+// failure says at what a channel stopped: the error's number, the transaction, the table and key, the server's words.
+func failure(e fleet.ReplicaError) string {
+	text := ": "
+	if e.Number != 0 {
+		text = fmt.Sprintf(": error %d", e.Number)
+		if e.GTID != "" {
+			text += " in transaction " + e.GTID
+		}
+		if e.Table != "" {
+			text += " on table " + e.Table
+		}
+		if e.Key != "" {
+			text += ", key " + e.Key
+		}
+		text += ": "
 	}
-	return fmt.Sprintf("SET GLOBAL %[1]s = 'IDEMPOTENT'; %[2]s    -- rows that are not as the primary had them are passed over or overwritten, where it logs rows; "+
-		"when the replica has caught up: SET GLOBAL %[1]s = 'STRICT', and repair differences by risso checksum --dsn PRIMARY --replica THIS --mend", mode, start)
+	return text + cut(e.Text, 400)
 }
 
 const lagMetric = "mysql_slave_status_seconds_behind_master"

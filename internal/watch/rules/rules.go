@@ -147,12 +147,12 @@ type entry struct {
 // candidate is a rule that holds at this moment.
 type candidate struct {
 	id       string
-	value    float64
-	subject  string // distinguishes findings of one id: the channel, the disk
+	value    float64 // how bad, in the finding's own measure: README.md has the units
+	subject  string  // distinguishes findings of one id: the channel, the disk
 	severity fleet.Severity
 	head     string // the words before "since 10:32:07"
 	tail     string // the words after it
-	remedy   string
+	remedy   string // statements, or a shell command of a host's finding; what is no statement stands in tail
 	chart    string
 	hold     time.Duration // how long it must hold; zero is holdToBegin, negative: it is reported when it is first seen
 	at       time.Time     // since when, where that is known; else since it was first seen

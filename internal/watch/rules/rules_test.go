@@ -290,7 +290,7 @@ func TestWorstFirstAndClockSetBack(t *testing.T) {
 	for range 3 {
 		w.tick()
 	}
-	w.snap.Channels[0] = fleet.Channel{Source: "db1", IORunning: "Yes", SQLRunning: "No", LastErrno: 1062, LastError: "broken"}
+	w.snap.Channels[0] = fleet.Channel{Source: "db1", IORunning: "Yes", SQLRunning: "No", SQL: fleet.ReplicaError{Number: 1062, Text: "broken"}}
 	var v Verdict
 	for range 5 {
 		v = w.tick()
@@ -302,8 +302,8 @@ func TestWorstFirstAndClockSetBack(t *testing.T) {
 	if got := fmt.Sprint(ids); got != "[repl.stopped conn.saturation repl.writable]" {
 		t.Errorf("order %s, want \"[repl.stopped conn.saturation repl.writable]\"", got)
 	}
-	if !strings.HasSuffix(v.Words, ": broken; and 2 more findings") || v.State != StateCritical {
-		t.Errorf("%s: got %s; want \": broken; and 2 more findings\" at its end, v.State StateCritical", v.State, v.Words)
+	if !strings.HasSuffix(v.Words, "; and 2 more findings") || !strings.Contains(v.Words, "error 1062: broken; the remedy") || v.State != StateCritical {
+		t.Errorf("%s: got %s; want \"error 1062: broken; the remedy\" in it, \"; and 2 more findings\" at its end, v.State StateCritical", v.State, v.Words)
 	}
 	w.snap.Now = w.snap.Now.Add(-time.Hour)
 	if v := w.tick(); len(v.Findings) != 0 {
@@ -399,10 +399,10 @@ func TestRemedies(t *testing.T) {
 		remedy       string
 	}{
 		{"the server counts its connections up to the next 50", "mysql-9.7", "conn.saturation", []string{"value variable.max_connections 34", "value status.threads_connected 34"}, "SET GLOBAL max_connections = 100"},
-		{"MariaDB 10.8 cannot change its log while it runs", "mariadb", "redo.pressure", []string{"version 10.8.8-MariaDB", "value status.innodb_checkpoint_age 70M"}, "innodb_log_file_size = 201326592    # in the option file, then restart the server"},
+		{"MariaDB 10.8 cannot change its log while it runs", "mariadb", "redo.pressure", []string{"version 10.8.8-MariaDB", "value status.innodb_checkpoint_age 70M"}, ""},
 		{"MariaDB 10.9 can", "mariadb", "redo.pressure", []string{"version 10.9.0-MariaDB", "value status.innodb_checkpoint_age 70M"}, "SET GLOBAL innodb_log_file_size = 201326592"},
 		{"a newer MariaDB can, too", "mariadb", "redo.pressure", []string{"version 11.4.2-MariaDB", "value status.innodb_checkpoint_age 70M"}, "SET GLOBAL innodb_log_file_size = 201326592"},
-		{"an older major version with a larger minor one cannot", "mariadb", "redo.pressure", []string{"version 5.10.9-MariaDB", "value status.innodb_checkpoint_age 70M"}, "innodb_log_file_size = 201326592    # in the option file, then restart the server"},
+		{"an older major version with a larger minor one cannot", "mariadb", "redo.pressure", []string{"version 5.10.9-MariaDB", "value status.innodb_checkpoint_age 70M"}, ""},
 		{"the log is never smaller than its buffer", "mariadb", "redo.pressure", []string{"value variable.innodb_log_buffer_size 256M", "value status.innodb_checkpoint_age 70M"}, "SET GLOBAL innodb_log_file_size = 268435456"},
 		{"a buffer pool grows by half, in steps of 128 MB", "mysql-9.7", "bp.starved", []string{"value variable.innodb_buffer_pool_size 1100M", "rate status.innodb_buffer_pool_wait_free 40"}, "SET GLOBAL innodb_buffer_pool_size = 1824522240"},
 		{"a buffer pool does not grow into memory that is not there", "mysql-9.7", "bp.starved", []string{"host value node_memory_MemAvailable_bytes 768M", "rate status.innodb_buffer_pool_wait_free 40"}, ""},
@@ -419,11 +419,21 @@ func TestRemedies(t *testing.T) {
 		{"MySQL 8.0.21 knows no replicas", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.21", "channel db1 No No"}, "START SLAVE"},
 		{"MySQL 8.0.22 does", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.22", "channel db1 No No"}, "START REPLICA"},
 		{"a version that nobody knows is a new one", "mysql-9.7, replica", "repl.stopped", []string{"version ", "channel db1 No No"}, "START REPLICA"},
-		{"the applier of MySQL 8.0.25 passes rows over", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.25", "channel db1 Yes No 1032 no row"}, "SET GLOBAL slave_exec_mode = 'IDEMPOTENT'; START REPLICA "},
-		{"the applier of MySQL 8.0.26 does", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.26", "channel db1 Yes No 1032 no row"}, "SET GLOBAL replica_exec_mode = 'IDEMPOTENT'; START REPLICA "},
-		{"it does already", "mysql-9.7, replica", "repl.stopped", []string{"text replica_exec_mode idempotent", "channel db1 Yes No 1032 no row"}, "START REPLICA    -- once the cause of the error is fixed; otherwise it stops again at the same place"},
-		{"another error has nothing to do with rows", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1146 no table"}, "START REPLICA    -- once the cause of the error is fixed; otherwise it stops again at the same place"},
-		{"it gets no more, and has applied all", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 1062 odd"}, "START REPLICA    -- once the cause of the error is fixed; otherwise it stops again at the same place"},
+		{"MySQL 8.0.25 counts without GTIDs", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.25", "channel db1 Yes No 1032 no row"}, "SET GLOBAL sql_slave_skip_counter = 1; START REPLICA"},
+		{"MySQL 8.0.26 does, in new words", "mysql-9.7, replica", "repl.stopped", []string{"version 8.0.26", "channel db1 Yes No 1032 no row"}, "SET GLOBAL sql_replica_skip_counter = 1; START REPLICA"},
+		{"it does not count with GTIDs", "mysql-9.7, replica", "repl.stopped", []string{"text gtid_mode ON", "channel db1 Yes No 1032 no row"}, ""},
+		{"rows as they are", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1032 Worker 1 failed executing transaction '3e11fa47-71ca-11e1-9e33-c80aa9429562:7' at source log b.2, end_log_pos 9; Could not execute Delete_rows event on table a.b; no row"},
+			"SET GLOBAL replica_exec_mode = 'IDEMPOTENT'; START REPLICA; SELECT WAIT_FOR_EXECUTED_GTID_SET('3e11fa47-71ca-11e1-9e33-c80aa9429562:7', 60); SET GLOBAL replica_exec_mode = 'STRICT'"},
+		{"they are so already", "mysql-9.7, replica", "repl.stopped", []string{"text replica_exec_mode idempotent", "channel db1 Yes No 1062 Worker 1 failed executing transaction '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; Write_rows"},
+			"SET GTID_NEXT = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; BEGIN; COMMIT; SET GTID_NEXT = 'AUTOMATIC'; START REPLICA"},
+		{"an object that is there", "percona-5.7, replica", "repl.stopped", []string{"channel o'hara: db1 Yes No 1050 Error 'Table 'u' already exists' on query"}, `SET GLOBAL sql_slave_skip_counter = 1; START SLAVE FOR CHANNEL 'o\'hara'`},
+		{"a connection of MariaDB", "mariadb, replica", "repl.stopped", []string{"channel east: db1 Yes No 1050 Error 'Table 'u' already exists' on query"}, "SET @@SESSION.default_master_connection = 'east'; SET GLOBAL sql_slave_skip_counter = 1; START SLAVE 'east'"},
+		{"a lock that was not given", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1205 Lock wait timeout"}, "START REPLICA"},
+		{"a relay log that cannot be read, and no position", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 13121 Relay log read failure"}, ""},
+		{"GTIDs out of order", "mariadb, replica", "repl.stopped", []string{"channel db1 Yes No 1950 out-of-order"}, "SET GLOBAL gtid_strict_mode = OFF; START SLAVE"},
+		{"logs that are gone", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 13114 Got fatal error 1236 from source: the source has purged required GTIDs"}, ""},
+		{"a login over no TLS", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Connecting Yes 2061 Authentication requires secure connection"}, "STOP REPLICA; CHANGE REPLICATION SOURCE TO GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"},
+		{"a password", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Connecting Yes 1045 Access denied"}, ""},
 		{"Galera applies with one thread", "mariadb, galera", "galera.flow_control", []string{"value variable.wsrep_slave_threads 2", "rate status.wsrep_flow_control_paused_ns 4e8"}, "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"},
 		{"MySQL 8.0.0 has no data_locks", "mysql-9.7", "lock.blocker", []string{"version 8.0.0", "waiting row_lock 5"}, "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"},
 		{"MySQL 8.0.1 has, in performance_schema", "mysql-9.7", "lock.blocker", []string{"version 8.0.1", "waiting row_lock 5"}, "SELECT trx_mysql_thread_id AS id, trx_state, trx_started, trx_rows_locked, LEFT(trx_query, 100) AS query FROM information_schema.INNODB_TRX ORDER BY trx_state = 'LOCK WAIT', trx_started"},
@@ -454,6 +464,9 @@ func TestRemedies(t *testing.T) {
 		} else if f.Remedy != c.remedy && (c.remedy == "" || !strings.Contains(f.Remedy, c.remedy)) {
 			t.Errorf("%s: got %q, want %q", c.name, f.Remedy, c.remedy)
 		}
+		if f != nil {
+			runnable(t, w.snap.Instance.Kind, *f)
+		}
 	}
 }
 
@@ -482,6 +495,7 @@ func TestTails(t *testing.T) {
 		{"flow control for all of the time, and more", "mariadb, galera", "galera.flow_control", []string{"rate status.wsrep_flow_control_paused_ns 5e9"}, "writes 100 % of the time"},
 		{"all tasks, and more", "host", "host.pressure_io", []string{"rate node_pressure_io_stalled_seconds_total 9"}, "for disks 100 % of the time since 10:32:01, some in 100 %"},
 		{"all tasks, and more", "host", "host.pressure_memory", []string{"rate node_pressure_memory_stalled_seconds_total 9"}, "for memory 100 % of the time"},
+		{"MariaDB 10.8 cannot change its log while it runs", "mariadb", "redo.pressure", []string{"version 10.8.8-MariaDB", "value status.innodb_checkpoint_age 70M"}, "; a larger one needs innodb_log_file_size = 201326592 in the option file"},
 		{"redo beyond its limit", "mariadb", "redo.pressure", []string{"value status.innodb_checkpoint_age 90M"}, "is 100 % full since"},
 		{"redo that is not written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 0.9", "value status.innodb_checkpoint_age 90M"}, "of 80 MiB): when"},
 		{"redo that is hardly written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 1", "value status.innodb_checkpoint_age 90M"}, "of 80 MiB), and 1 B more are written per second"},

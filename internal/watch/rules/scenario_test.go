@@ -160,6 +160,8 @@ func (s scenario) run(t *testing.T) {
 	if s.part && !strings.Contains(f.Remedy, s.remedy) || !s.part && f.Remedy != s.remedy {
 		t.Errorf("got  remedy %s\nwant remedy %s", f.Remedy, s.remedy)
 	}
+	runnable(t, w.snap.Instance.Kind, *f)
+	valued(t, *f)
 	if f.Since.Before(start) || f.Since.After(w.snap.Now) {
 		t.Errorf("got it since %v, want a time from %v on", f.Since, start)
 	}
@@ -179,6 +181,7 @@ func (s scenario) run(t *testing.T) {
 
 // limits tries numbers, each on a separate instance, for so long that means over some seconds have settled.
 func (s scenario) limits(t *testing.T) {
+	least, most := map[string]float64{}, map[string]float64{} // values by severity, if the value is of what is varied
 	for _, row := range s.rows {
 		w := s.healthy(t)
 		s.set(t, w, s.bad)
@@ -189,11 +192,20 @@ func (s scenario) limits(t *testing.T) {
 		for range 60 {
 			if f := find(w.tick(), s.id); f != nil {
 				got = f.Severity.String()
+				runnable(t, w.snap.Instance.Kind, *f)
+				valued(t, *f)
+				if _, seen := least[got]; !seen || f.Value < least[got] {
+					least[got] = f.Value
+				}
+				most[got] = max(most[got], f.Value)
 			}
 		}
 		if got != row[1] {
 			t.Errorf("%s: got %s, want %s", row[0], got, row[1])
 		}
+	}
+	if lo, ok := least["critical"]; ok && most["warning"] > lo {
+		t.Errorf("got value %v of a warning and %v of what is critical, want that the larger is the worse", most["warning"], lo)
 	}
 }
 
@@ -328,7 +340,11 @@ func (w *world) setChannel(text string) error {
 		if err != nil {
 			return err
 		}
-		ch.LastErrno, ch.LastError = n, f[4]
+		failed := &ch.IO
+		if !strings.EqualFold(ch.SQLRunning, "Yes") {
+			failed = &ch.SQL
+		}
+		*failed = read.Described(n, f[4])
 	}
 	i := slices.IndexFunc(w.snap.Channels, func(c fleet.Channel) bool { return c.Name == ch.Name })
 	if i < 0 {

@@ -56,7 +56,7 @@ func stalled(r *round) {
 	if !busy {
 		return
 	}
-	r.add(candidate{id: "server.stall", severity: fleet.SeverityCritical, chart: "throughput", remedy: showProcesses,
+	r.add(candidate{id: "server.stall", severity: fleet.SeverityCritical, value: others, chart: "throughput", remedy: showProcesses,
 		head: "stall: no statement has begun", tail: ", while " + plural(others, "thread runs", "threads run") + whatFor})
 }
 
@@ -94,6 +94,7 @@ func connections(r *round) {
 		remedy: fmt.Sprintf("SET GLOBAL max_connections = %.0f", math.Ceil(limit*1.5/50)*50)}
 	refused, _ := r.rate(statusPrefix + `connection_errors_total{error="max_connections"}`)
 	recent := r.within("refused connections", refused, 10*time.Second)
+	c.value = percent((used + recent) / limit)
 	switch share := used / limit; {
 	case recent >= 1:
 		c.severity = fleet.SeverityCritical
@@ -139,7 +140,7 @@ func pileUp(r *round) {
 	if counted {
 		tail += fmt.Sprintf(", on %s with %s to spare", plural(p.count, "processor", "processors"), digits.Percent(p.headroom))
 	}
-	c := candidate{id: "threads.pileup", severity: fleet.SeverityWarning, chart: "threads_running", remedy: showProcesses,
+	c := candidate{id: "threads.pileup", severity: fleet.SeverityWarning, value: others, chart: "threads_running", remedy: showProcesses,
 		head: digits.Number(math.Round(others)) + " threads run", tail: tail + waitingFor(r.Snapshot)}
 	if others >= 4*limit {
 		c.severity = fleet.SeverityCritical
@@ -162,7 +163,7 @@ func commitWaits(r *round) {
 	if !ok || waiting < 4 {
 		return
 	}
-	c := candidate{id: "commit.wait", severity: fleet.SeverityWarning, chart: "waits",
+	c := candidate{id: "commit.wait", severity: fleet.SeverityWarning, value: waiting, chart: "waits",
 		head: plural(waiting, "thread waits for commit", "threads wait for commit")}
 	if waiting >= 32 {
 		c.severity = fleet.SeverityCritical
@@ -172,7 +173,7 @@ func commitWaits(r *round) {
 		if known && disk.latency > 2*usual {
 			c.tail += " instead of " + latencyBeside(usual, disk.latency)
 			c.chart = "flush_latency"
-			c.remedy = "pidstat -d 1 5    # who else writes to " + disk.name
+			c.tail += "; on its machine, pidstat -d 1 5 shows who else writes to " + disk.name
 		} else if known {
 			c.tail += " as usual"
 		}
@@ -196,7 +197,7 @@ func semisync(r *round) {
 	if n = r.smooth("semisync", n); !ok || n < 4 {
 		return
 	}
-	r.add(candidate{id: "commit.semisync", severity: fleet.SeverityWarning, chart: "waits",
+	r.add(candidate{id: "commit.semisync", severity: fleet.SeverityWarning, value: n, chart: "waits",
 		head:   plural(n, "thread waits for a replica to confirm its commit", "threads wait for a replica to confirm their commits"),
 		remedy: "SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'"})
 }
@@ -213,11 +214,10 @@ func throttled(r *round) {
 	if share < 0.1 {
 		return
 	}
-	c := candidate{id: "host.throttled", severity: fleet.SeverityWarning, chart: "process_cpu",
+	c := candidate{id: "host.throttled", severity: fleet.SeverityWarning, value: percent(share), chart: "process_cpu",
 		head: fmt.Sprintf("the server is throttled in %s of all periods because its processor quota is used up", digits.Percent(share))}
 	if limit, ok := s.value("risso_cgroup_cpu_limit_cores"); ok {
-		c.tail = fmt.Sprintf("; its limit is %s processors", digits.Number(limit))
-		c.remedy = fmt.Sprintf("systemctl set-property <unit>.service CPUQuota=%.0f%%    # or the container's limit", math.Ceil(limit*150))
+		c.tail = fmt.Sprintf("; its limit is %s processors: CPUQuota of its systemd unit, or the limit of its container", digits.Number(limit))
 	}
 	if share >= 0.5 {
 		c.severity = fleet.SeverityCritical
@@ -249,7 +249,7 @@ func memoryLimit(r *round) {
 	if share < 0.92 {
 		return
 	}
-	c := candidate{id: "mem.overcommit", severity: fleet.SeverityWarning, chart: "memory",
+	c := candidate{id: "mem.overcommit", severity: fleet.SeverityWarning, value: percent(share), chart: "memory",
 		head: fmt.Sprintf("%s of the server's memory limit of %s is used", digits.Percent(share), digits.Bytes(limit)), tail: "; at the limit the kernel will kill it"}
 	if pool, ok := r.value(variablePrefix + "innodb_buffer_pool_size"); ok && pool > 0.5*limit {
 		c.remedy = fmt.Sprintf("SET GLOBAL innodb_buffer_pool_size = %.0f", math.Floor(pool*0.85/(1<<27))*(1<<27))
@@ -271,7 +271,7 @@ func collectionLate(r *round) {
 	if late < 6 {
 		return
 	}
-	c := candidate{id: "observer.late", severity: fleet.SeverityWarning, chart: "cost_time",
+	c := candidate{id: "observer.late", severity: fleet.SeverityWarning, value: late, chart: "cost_time",
 		head: fmt.Sprintf("Risso's readings are slow: about %s of the last 60 took more than a tenth of a second", digits.Number(min(math.Round(late), 60))),
 		tail: "; they are marked and not trusted"}
 	r.add(c)

@@ -62,6 +62,9 @@ func (r *round) healthy() string {
 	if n := len(r.Gaps); n > 0 {
 		parts = append(parts, plural(float64(n), "thing cannot be read", "things cannot be read"))
 	}
+	if r.Instance.Role == fleet.RoleUnread {
+		return strings.Join(append([]string{"role unknown: replication cannot be read"}, parts...), ", ")
+	}
 	if len(parts) == 0 {
 		return "healthy"
 	}

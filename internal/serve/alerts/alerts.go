@@ -1,0 +1,271 @@
+// Package alerts keeps what rings, and brings it to those who are to hear of it. What follows from a look at the findings is written
+// before anybody is told; what is written is told, whatever dies in between.
+package alerts
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/alert"
+)
+
+// Receiver brings a message to one place. An error says whether to try again: see Options.Permanent.
+type Receiver interface {
+	Send(ctx context.Context, m *alert.Message) error
+}
+
+// Options are what a Desk works with.
+type Options struct {
+	Facts     *state.Store
+	Policy    alert.Policy
+	Receivers map[string]Receiver       // by the names in Policy.Receivers
+	Permanent func(error) bool          // says that trying a message again would not help
+	Wait      func(error) time.Duration // how long a receiver asked to wait; 0: it did not
+	Instances func() []fleet.Instance
+	Because   func() func(state.FindingRecord) (alert.Cause, bool) // as things are: what explains a finding
+	Chart     func(*alert.Alert) *alert.Chart
+	Event     func(fleet.Event)
+	Logger    *slog.Logger
+}
+
+// Desk takes findings and rings.
+type Desk struct {
+	Options
+	look    chan struct{}            // something was found
+	deliver map[string]chan struct{} // by receiver: there is a message
+
+	mu      sync.Mutex
+	state   alert.State
+	written []byte
+	failing map[string]string // by receiver: why the last try failed
+}
+
+// New makes a desk, which remembers what was kept.
+func New(ctx context.Context, o Options) (*Desk, error) {
+	d := &Desk{Options: o, look: make(chan struct{}, 1), deliver: map[string]chan struct{}{}, failing: map[string]string{}}
+	for _, name := range o.Policy.Receivers {
+		d.deliver[name] = make(chan struct{}, 1)
+	}
+	text, err := o.Facts.AlertingState(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if text != nil {
+		if err = json.Unmarshal(text, &d.state); err == nil {
+			d.written = text
+			return d, nil
+		}
+		d.state = alert.State{}
+		o.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Subject: "alerts",
+			Text: "what Risso remembered of alerts cannot be read; what holds now rings again"})
+	}
+	d.state.Cursor, err = o.Facts.NewestClosed(ctx) // what was over before there were alerts does not ring
+	return d, err
+}
+
+// Poke lets the desk look at once.
+func (d *Desk) Poke() { poke(d.look) }
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run looks and delivers until ctx ends.
+func (d *Desk) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			case <-d.look:
+			}
+			if err := d.Look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				d.Logger.Warn("alerts could not be looked at", "err", err)
+			}
+		}
+	})
+	for _, name := range d.Policy.Receivers {
+		g.Go(func() error { d.courier(ctx, name); return nil })
+	}
+	return g.Wait()
+}
+
+// ackSpan is how old acknowledgements may be that are looked at.
+const ackSpan = 30 * 24 * time.Hour
+
+// Look looks once at what is wrong, keeps what follows, and lets it be delivered.
+func (d *Desk) Look(ctx context.Context, now time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	in := alert.Input{Because: d.Because(), Chart: d.Chart, Instances: map[string]alert.Seat{}}
+	var err error
+	if in.Records, _, err = d.Facts.FindingsAfter(ctx, d.state.Cursor); err != nil {
+		return err
+	}
+	if len(in.Records) == 0 && len(d.state.Standing) == 0 {
+		return nil
+	}
+	if in.Silences, err = d.Silences(ctx, now); err != nil {
+		return err
+	}
+	acks, err := d.Facts.Acks(ctx, now.Add(-ackSpan))
+	if err != nil {
+		return err
+	}
+	for _, a := range acks {
+		in.Acks = append(in.Acks, alert.Ack(a))
+	}
+	for _, i := range d.Instances() {
+		in.Instances[i.ID] = alert.Seat{Name: i.Name}
+	}
+	return d.keep(ctx, d.Policy.Look(now, d.state, in))
+}
+
+// keep writes what follows from a look. What cannot be written did not happen, and follows again from the next look.
+func (d *Desk) keep(ctx context.Context, decision alert.Decision) error {
+	text, err := json.Marshal(decision.State)
+	if err != nil {
+		return fmt.Errorf("write down alerts: %w", err)
+	}
+	if bytes.Equal(text, d.written) && len(decision.Changed)+len(decision.Out) == 0 {
+		return nil
+	}
+	a := state.Alerting{State: text}
+	for _, c := range decision.Changed {
+		if c.Phase == alert.Pending {
+			continue
+		}
+		row := state.AlertRow{Key: c.Key, Rang: c.Rang, Instance: c.Instance, Finding: c.Finding, Severity: c.Severity, Ended: c.Ended}
+		if row.Alert, err = json.Marshal(c); err != nil {
+			return fmt.Errorf("write down alert %s: %w", c.Key, err)
+		}
+		a.Alerts = append(a.Alerts, row)
+	}
+	for _, o := range decision.Out {
+		body, err := json.Marshal(o.Message)
+		if err != nil {
+			return fmt.Errorf("write down message %s: %w", o.Message.ID, err)
+		}
+		a.Messages = append(a.Messages, state.MessageRow{ID: o.Message.ID, Receiver: o.Receiver, Made: o.Message.Made, Body: body})
+	}
+	if err := d.Facts.KeepAlerting(ctx, a); err != nil {
+		return err
+	}
+	d.state, d.written = decision.State, text
+	for _, m := range a.Messages {
+		poke(d.deliver[m.Receiver])
+	}
+	return nil
+}
+
+// Standing lists what is pending and what fires, as it was at the last look.
+func (d *Desk) Standing() []alert.Standing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]alert.Standing, 0, len(d.state.Standing))
+	for _, a := range d.state.Standing {
+		out = append(out, a.Clone())
+	}
+	return out
+}
+
+// Silences are those that are not over at a moment.
+func (d *Desk) Silences(ctx context.Context, now time.Time) ([]alert.Silence, error) {
+	rows, err := d.Facts.Silences(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]alert.Silence, 0, len(rows))
+	for _, r := range rows {
+		var s alert.Silence
+		if err := json.Unmarshal(r.Body, &s); err != nil {
+			return nil, fmt.Errorf("silence %d: %w", r.ID, err)
+		}
+		s.ID, s.Begin, s.End, s.Ended = r.ID, r.Begin, r.End, r.Ended
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// Silence holds back what fits from now on, and returns the silence with its number.
+func (d *Desk) Silence(ctx context.Context, s alert.Silence) (alert.Silence, error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return s, fmt.Errorf("write down a silence: %w", err)
+	}
+	s.ID, err = d.Facts.AddSilence(ctx, state.SilenceRow{Begin: s.Begin, End: s.End, Body: body})
+	d.Poke()
+	return s, err
+}
+
+// EndSilence ends a silence; state.ErrNotFound: there is none of that number that is not over.
+func (d *Desk) EndSilence(ctx context.Context, id int64) error {
+	err := d.Facts.EndSilence(ctx, id, time.Now())
+	d.Poke()
+	return err
+}
+
+// Acknowledge notes that somebody knows of an alert that fires; state.ErrNotFound: none of that key does.
+func (d *Desk) Acknowledge(ctx context.Context, key, by string) error {
+	d.mu.Lock()
+	a := d.state.Standing[key]
+	d.mu.Unlock()
+	if a == nil || a.Phase != alert.Firing {
+		return fmt.Errorf("alert %s: %w", key, state.ErrNotFound)
+	}
+	err := d.Facts.AddAck(ctx, state.AckRow{Key: key, At: time.Now(), By: by})
+	d.Poke()
+	return err
+}
+
+// mostReplayed is how many findings a replay takes.
+const mostReplayed = 10000
+
+// Replay says how findings that were kept, and fit a threshold, would have rung with it.
+func (d *Desk) Replay(ctx context.Context, t alert.Threshold, from, to time.Time) (alert.Replayed, error) {
+	records, err := d.Facts.Findings(ctx, state.FindingQuery{From: from, To: to, Limit: mostReplayed})
+	if err != nil {
+		return alert.Replayed{}, err
+	}
+	if len(records) == mostReplayed {
+		return alert.Replayed{}, fmt.Errorf("there were %d findings or more in that time: %w", mostReplayed, ErrTooMany)
+	}
+	seats := map[string]alert.Seat{}
+	for _, i := range d.Instances() {
+		seats[i.ID] = alert.Seat{Name: i.Name}
+	}
+	fit := records[:0]
+	for _, r := range records {
+		a := alert.Alert{Server: cmp.Or(seats[r.Instance].Name, r.Instance), Finding: r.First.ID, Subject: r.First.Subject, Severity: fleet.SeverityCritical}
+		if t.Fits(&a) {
+			fit = append(fit, r)
+		}
+	}
+	p := d.Policy
+	if t.For != nil || t.Above != nil {
+		p.Thresholds = append(slices.Clone(p.Thresholds), t)
+	}
+	return p.Replay(fit, seats, from, to), nil
+}
+
+// ErrTooMany says that a shorter time must be asked for.
+var ErrTooMany = errors.New("ask for a shorter time")

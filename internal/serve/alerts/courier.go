@@ -1,0 +1,187 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/alert"
+)
+
+// How messages are tried.
+const (
+	sendTime  = 30 * time.Second // a receiver has so long to take a message
+	firstWait = time.Second      // before the second try; each try doubles it
+	mostWait  = 5 * time.Minute
+	giveUp    = 24 * time.Hour  // older messages are dropped when they fail once more
+	idleLook  = 5 * time.Second // how often the store is looked at where nobody said that there is a message
+)
+
+// courier delivers the messages of one receiver, one after the other, until ctx ends.
+func (d *Desk) courier(ctx context.Context, name string) {
+	for ctx.Err() == nil {
+		wait := d.deliverNext(ctx, name)
+		if wait <= 0 {
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-d.deliver[name]:
+		}
+		timer.Stop()
+	}
+}
+
+// deliverNext tries the oldest message of a receiver, and says how long to wait until the next look. Messages stay in their order: the end
+// of an alert never arrives before its begin.
+func (d *Desk) deliverNext(ctx context.Context, name string) time.Duration {
+	list, err := d.Facts.WaitingMessages(ctx, name, 1)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.Logger.Warn("messages could not be read", "receiver", name, "err", err)
+		}
+		return idleLook
+	}
+	if len(list) == 0 {
+		return idleLook
+	}
+	m := list[0]
+	if wait := time.Until(m.Next); wait > 0 {
+		return min(wait, idleLook)
+	}
+	d.try(ctx, name, &m)
+	if ctx.Err() != nil && m.Delivered.IsZero() { // Risso is being stopped: the message is tried again when it is back
+		return 0
+	}
+	// What was sent must be noted, whatever ends meanwhile: else it is sent twice.
+	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
+	defer cancel()
+	for try := 1; ; try++ {
+		if err := d.Facts.MessageTried(noting, m); err == nil {
+			return 0
+		} else if noting.Err() != nil {
+			d.Logger.Warn("it could not be noted that a message was sent", "receiver", name, "err", err)
+			return idleLook
+		}
+		_ = delay.For(noting, min(time.Duration(try)*100*time.Millisecond, time.Second))
+	}
+}
+
+// try sends a message once, and notes in it how that went.
+func (d *Desk) try(ctx context.Context, name string, m *state.MessageRow) {
+	var message alert.Message
+	err := json.Unmarshal(m.Body, &message)
+	if err != nil {
+		m.Dropped, m.Error = time.Now(), "it cannot be read: "+err.Error()
+		return
+	}
+	sctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	err = d.Receivers[name].Send(sctx, &message)
+	now := time.Now()
+	if err == nil {
+		m.Delivered, m.Error = now, ""
+		d.works(name, now)
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	m.Error = err.Error()
+	wait := min(firstWait<<min(m.Tries, 12), mostWait)
+	if d.Wait != nil {
+		wait = min(max(wait, d.Wait(err)), time.Hour)
+	}
+	m.Next = now.Add(wait)
+	if d.Permanent != nil && d.Permanent(err) || now.Sub(m.Made) > giveUp {
+		m.Dropped = now
+		d.Event(fleet.Event{Time: now, Kind: fleet.EventAlert, Severity: fleet.SeverityCritical, Subject: name,
+			Text: fmt.Sprintf("a message was not delivered to %s, and is given up: %s: %s", name, message.Title(120), err)})
+		return
+	}
+	d.fails(name, now, err)
+}
+
+// fails tells once that a receiver does not take messages.
+func (d *Desk) fails(name string, now time.Time, err error) {
+	d.mu.Lock()
+	known := d.failing[name]
+	d.failing[name] = err.Error()
+	d.mu.Unlock()
+	if known == "" {
+		d.Event(fleet.Event{Time: now, Kind: fleet.EventAlert, Severity: fleet.SeverityCritical, Subject: name,
+			Text: fmt.Sprintf("%s takes no messages, Risso tries again for %s: %s", name, digits.Span(giveUp), err)})
+	}
+}
+
+// works tells that a receiver takes messages again.
+func (d *Desk) works(name string, now time.Time) {
+	d.mu.Lock()
+	known := d.failing[name]
+	delete(d.failing, name)
+	d.mu.Unlock()
+	if known != "" {
+		d.Event(fleet.Event{Time: now, Kind: fleet.EventAlert, Subject: name, Text: name + " takes messages again"})
+	}
+}
+
+// Test sends one message that says that it is a test, past the messages that wait.
+func (d *Desk) Test(ctx context.Context, name, by string) error {
+	r, ok := d.Receivers[name]
+	if !ok {
+		return fmt.Errorf("receiver %s: %w", name, state.ErrNotFound)
+	}
+	now := time.Now()
+	m := alert.Message{ID: fmt.Sprintf("test-%d.%s", now.UnixMicro(), name), Group: fmt.Sprintf("test-%d", now.UnixMicro()), Made: now, Test: true, Source: d.Policy.Page,
+		Alerts: []alert.Alert{{Key: "risso/test", Finding: "test", Instance: "risso", Server: "Risso", Severity: fleet.SeverityWarning, Phase: alert.Firing, Began: now, Rang: now,
+			Trouble: fleet.Trouble{What: "this is a test: nothing is wrong"}}}}
+	if by != "" {
+		m.Alerts[0].What += "; " + by + " asked for it"
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	body, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("write down the test: %w", err)
+	}
+	row := state.MessageRow{ID: m.ID, Receiver: name, Made: now, Body: body}
+	if err := r.Send(ctx, &m); err != nil {
+		return fmt.Errorf("receiver %s: %w", name, err)
+	}
+	row.Delivered = time.Now()
+	return d.Facts.AddMessage(ctx, row)
+}
+
+// Delivery is how things are with one receiver.
+type Delivery struct {
+	Name    string             `json:"name"`
+	Waiting int                `json:"waiting"`           // messages that it has not got; at most 1,000 are counted
+	Failing string             `json:"failing,omitempty"` // why it takes no messages at present
+	Last    []state.MessageRow `json:"-"`                 // the newest messages
+}
+
+// Deliveries tells how things are with each receiver.
+func (d *Desk) Deliveries(ctx context.Context, last int) ([]Delivery, error) {
+	var out []Delivery
+	for _, name := range d.Policy.Receivers {
+		waiting, err := d.Facts.WaitingMessages(ctx, name, 1000)
+		if err != nil {
+			return nil, err
+		}
+		newest, err := d.Facts.LastMessages(ctx, name, last)
+		if err != nil {
+			return nil, err
+		}
+		d.mu.Lock()
+		out = append(out, Delivery{Name: name, Waiting: len(waiting), Failing: d.failing[name], Last: newest})
+		d.mu.Unlock()
+	}
+	return out, nil
+}

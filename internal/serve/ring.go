@@ -1,0 +1,79 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/alerts"
+	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/alert"
+	"github.com/rissodb/risso/internal/watch/alert/tell"
+	"github.com/rissodb/risso/internal/watch/rules"
+)
+
+// newDesk makes what rings.
+func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store) (*alerts.Desk, error) {
+	receivers := map[string]alerts.Receiver{}
+	for _, r := range c.Receivers {
+		open, err := tell.Open(r)
+		if err != nil {
+			return nil, fault.Usagef("receiver %s: %w", r.Name, err)
+		}
+		receivers[r.Name] = open
+	}
+	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Wait: tell.WaitOf,
+		Instances: w.instances, Because: w.because, Event: w.Event, Logger: w.logger})
+	w.desk = desk
+	return desk, err
+}
+
+// instances lists what is watched.
+func (w *watch) instances() []fleet.Instance {
+	rows := w.board.Fleet(time.Now())
+	out := make([]fleet.Instance, len(rows))
+	for i, r := range rows {
+		out[i] = r.Instance
+	}
+	return out
+}
+
+// because says from which finding of another instance a finding comes. Where nobody watches the one that several have in common, the first of
+// them stands for all.
+func (w *watch) because() func(state.FindingRecord) (alert.Cause, bool) {
+	known := map[rules.Effect]alert.Cause{}
+	for _, c := range w.board.Causes(time.Now()) {
+		cause := alert.Cause{Instance: c.Instance, Finding: c.Finding, Subject: c.Subject}
+		rest := c.Affected
+		if cause.Instance == "" || cause.Finding == "" {
+			if len(rest) < 2 {
+				continue
+			}
+			cause = alert.Cause(rest[0])
+			rest = rest[1:]
+		}
+		for _, e := range rest {
+			known[e] = cause
+		}
+	}
+	return func(r state.FindingRecord) (alert.Cause, bool) {
+		c, ok := known[rules.Effect{Instance: r.Instance, Finding: r.First.ID, Subject: r.First.Subject}]
+		return c, ok
+	}
+}
+
+// letGo ends the findings of what is no longer watched: nobody would see their end.
+func (w *watch) letGo() {
+	for id, held := range w.held {
+		if _, watched := w.keepers.Load(id); watched {
+			continue
+		}
+		look := state.Look{Instance: id, At: time.Now(), Unseen: map[string]bool{}}
+		for _, r := range held {
+			look.Unseen[state.FindingKey(r.First)] = true
+		}
+		w.enqueue(func(ctx context.Context, s *state.Store) error { return w.keepFindings(ctx, s, look) })
+	}
+}

@@ -1,0 +1,349 @@
+package alert
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// The times that keep alerts from flapping.
+const (
+	settle      = 30 * time.Second // an alert is resolved when what is wrong has been gone for so long; each return within an hour doubles it
+	settleMost  = 30 * time.Minute
+	returns     = time.Minute      // what comes back within that counts as one return
+	moment      = 15 * time.Minute // before and after it began are on the page that a link shows
+	recovery    = 2 * time.Minute  // what a cause explained has so long to end after the cause
+	forgetAfter = time.Hour        // returns and troubles are remembered for so long
+)
+
+// State is what the engine remembers. It is kept on disk between two looks, and what was not kept did not happen.
+type State struct {
+	Cursor   int64                `json:"cursor"`            // the newest state.FindingRecord.Closed that was looked at
+	Standing map[string]*Standing `json:"standing"`          // by Alert.Key: what is pending or fires
+	Rings    map[string][]Ring    `json:"rings,omitempty"`   // by server and finding: when it began to ring lately
+	Threads  map[string]*Thread   `json:"threads,omitempty"` // by receiver and server
+}
+
+// Ring is when a finding began to ring.
+type Ring = time.Time
+
+// Standing is an alert that is not over.
+type Standing struct {
+	Alert
+	Record    int64           `json:"record"`             // of the finding
+	Gone      time.Time       `json:"gone,omitzero"`      // since when the finding is over; the alert is, when that has lasted
+	Acked     time.Time       `json:"acked,omitzero"`     // since when somebody knows of it
+	By        string          `json:"by,omitempty"`       // who
+	Held      string          `json:"held,omitempty"`     // why nobody is told at present
+	Explained time.Time       `json:"explained,omitzero"` // when Cause was last seen to explain it
+	Cause     string          `json:"cause,omitempty"`    // key of the alert that explains this one
+	Told      map[string]Told `json:"told,omitempty"`     // by receiver
+}
+
+// Told is what a receiver knows of an alert.
+type Told struct {
+	At       time.Time      `json:"at"` // when it was told last
+	Severity fleet.Severity `json:"severity"`
+	Over     bool           `json:"over,omitempty"` // that it is over
+}
+
+// Thread is what a receiver was told about the trouble of one server.
+type Thread struct {
+	ID       string                    `json:"id"`
+	Last     time.Time                 `json:"last"`     // when it was told last
+	Messages int                       `json:"messages"` // how many
+	Kinds    map[string]fleet.Severity `json:"kinds"`    // findings that it was told of, and how bad they were
+}
+
+// Cause is an alert that explains others: a server that is down, and its replicas.
+type Cause struct {
+	Instance, Finding, Subject string
+}
+
+// Input is what the engine looks at.
+type Input struct {
+	Records   []state.FindingRecord // that hold, or were closed after State.Cursor
+	Instances map[string]Seat       // by ID
+	Because   func(state.FindingRecord) (Cause, bool)
+	Silences  []Silence
+	Acks      []Ack
+	Chart     func(a *Alert) *Chart // may be nil
+}
+
+// Seat is an instance as alerts name it.
+type Seat struct{ Name, Group string }
+
+// Ack is that somebody knows of an alert.
+type Ack struct {
+	Key string    `json:"key"`
+	At  time.Time `json:"at"`
+	By  string    `json:"by"`
+}
+
+// Out is a message for a receiver.
+type Out struct {
+	Receiver string
+	Message  Message
+}
+
+// Decision is what follows from a look.
+type Decision struct {
+	State   State
+	Changed []Standing // alerts that began to ring, changed or were resolved
+	Out     []Out
+}
+
+// Key is that of the alert of a finding.
+func Key(instance, finding, subject string) string {
+	return strings.TrimSuffix(instance+"/"+finding+"/"+subject, "/")
+}
+
+// look is one look at what is wrong.
+type look struct {
+	*Policy
+	Input
+	now  time.Time
+	next State
+	d    *Decision
+}
+
+// Look says what follows from what is wrong at a moment: which alerts began, which are resolved, who is told what. s is left as it was.
+func (p *Policy) Look(now time.Time, s State, in Input) Decision {
+	d := Decision{State: s.clone()}
+	l := &look{Policy: p, Input: in, now: now, next: d.State, d: &d}
+	before := s.clone()
+	l.take()
+	l.settle()
+	l.explain()
+	l.tell()
+	l.forget()
+	for key, a := range l.next.Standing {
+		if b := before.Standing[key]; b == nil && a.Phase != Pending || b != nil && b.differs(a) {
+			d.Changed = append(d.Changed, *a.clone())
+		}
+	}
+	slices.SortFunc(d.Changed, func(a, b Standing) int { return cmp.Compare(a.Key, b.Key) })
+	for key, a := range l.next.Standing {
+		if a.Phase == Resolved {
+			delete(l.next.Standing, key)
+		}
+	}
+	d.State = l.next
+	return d
+}
+
+// differs says whether what is shown of an alert changed.
+func (a *Standing) differs(b *Standing) bool {
+	return a.Phase != b.Phase || a.Severity != b.Severity || a.Held != b.Held || a.Acked != b.Acked || a.Cause != b.Cause || a.Times != b.Times || a.Record != b.Record || !a.Gone.Equal(b.Gone) ||
+		!maps.Equal(a.Told, b.Told)
+}
+
+func (a *Standing) clone() *Standing {
+	b := *a
+	b.Told = maps.Clone(a.Told)
+	b.Affected = slices.Clone(a.Affected)
+	return &b
+}
+
+func (s State) clone() State {
+	c := State{Cursor: s.Cursor, Standing: make(map[string]*Standing, len(s.Standing)), Rings: make(map[string][]Ring, len(s.Rings)), Threads: make(map[string]*Thread, len(s.Threads))}
+	for k, a := range s.Standing {
+		c.Standing[k] = a.clone()
+	}
+	for k, r := range s.Rings {
+		c.Rings[k] = slices.Clone(r)
+	}
+	for k, t := range s.Threads {
+		u := *t
+		u.Kinds = maps.Clone(t.Kinds)
+		c.Threads[k] = &u
+	}
+	return c
+}
+
+// take brings the alerts up to the findings.
+func (l *look) take() {
+	slices.SortStableFunc(l.Records, func(a, b state.FindingRecord) int { return a.Told.Compare(b.Told) })
+	seen, cursor := map[string]bool{}, l.next.Cursor
+	for _, r := range l.Records {
+		key := Key(r.Instance, r.First.ID, r.First.Subject)
+		a := l.next.Standing[key]
+		switch {
+		case r.Closed != 0 && r.Closed <= l.next.Cursor:
+			continue // over, and looked at
+		case a != nil && r.ID < a.Record:
+			continue // one that came back since
+		case a == nil:
+			a = &Standing{Record: r.ID, Alert: Alert{Key: key, Phase: Pending, Began: r.Began()}}
+			l.next.Standing[key] = a
+		case a.Record != r.ID:
+			a.Record = r.ID
+			if a.Phase == Pending {
+				a.Began = r.Began()
+			} else {
+				a.Times = max(a.Times, 1) + 1
+				l.ring(a)
+			}
+		}
+		seen[key] = true
+		l.fill(a, r)
+		l.begin(a)
+		cursor = max(cursor, r.Closed)
+	}
+	l.next.Cursor = cursor
+	for key, a := range l.next.Standing {
+		if !seen[key] && a.Gone.IsZero() { // the record is gone: of a server that is no longer watched
+			a.Gone, a.Unseen = l.now, true
+		}
+	}
+}
+
+// fill takes over what a finding is at its worst.
+func (l *look) fill(a *Standing, r state.FindingRecord) {
+	seat := l.Instances[r.Instance]
+	a.Finding, a.Subject, a.Instance, a.Server, a.Group = r.First.ID, r.First.Subject, r.Instance, cmp.Or(seat.Name, r.Instance), seat.Group
+	a.Severity, a.Value, a.Trouble, a.Unseen, a.Gone = max(a.Severity, r.Worst.Severity), r.Worst.Value, r.Worst.Trouble, r.Unseen, r.Ended
+	if l.Page != "" {
+		a.Link = fmt.Sprintf("%s/server/%s?from=%d&to=%d", l.Page, r.Instance, a.Began.Add(-moment).Unix(), a.Began.Add(moment).Unix())
+	}
+}
+
+// begin lets an alert ring once its finding has held for long enough.
+func (l *look) begin(a *Standing) {
+	if a.Phase != Pending {
+		return
+	}
+	until := l.now
+	if !a.Gone.IsZero() {
+		until = a.Gone
+	}
+	if hold, ok := l.hold(&a.Alert); !ok || until.Sub(a.Began) < hold {
+		return
+	}
+	a.Phase, a.Rang = Firing, l.now
+	l.ring(a)
+}
+
+func kind(a *Alert) string { return a.Instance + "/" + a.Finding }
+
+// ring notes that a finding began to ring, or came back.
+func (l *look) ring(a *Standing) {
+	rings := l.next.Rings[kind(&a.Alert)]
+	if n := len(rings); n == 0 || l.now.Sub(rings[n-1]) >= returns {
+		l.next.Rings[kind(&a.Alert)] = append(rings, l.now)
+	}
+}
+
+// doubled is d, doubled n times, and at most most.
+func doubled(d time.Duration, n int, most time.Duration) time.Duration {
+	for ; n > 0 && d < most; n-- {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// settle resolves what has been gone for long enough.
+func (l *look) settle() {
+	for key, a := range l.next.Standing {
+		if a.Gone.IsZero() {
+			continue
+		}
+		if a.Phase == Pending {
+			delete(l.next.Standing, key)
+			continue
+		}
+		if l.now.Sub(a.Gone) >= doubled(settle, len(l.next.Rings[kind(&a.Alert)])-1, settleMost) {
+			a.Phase, a.Ended = Resolved, a.Gone
+		}
+	}
+}
+
+// explain finds out what holds alerts back.
+func (l *look) explain() {
+	byRecord := map[int64]*Standing{}
+	for _, a := range l.next.Standing {
+		a.Held = ""
+		if l.now.Sub(a.Explained) >= recovery && a.Gone.IsZero() {
+			a.Cause = ""
+		}
+		byRecord[a.Record] = a
+	}
+	for _, r := range l.Records {
+		a := byRecord[r.ID]
+		if a == nil || l.Because == nil {
+			continue
+		}
+		if c, ok := l.Because(r); ok {
+			if cause := l.alertOf(c); cause != nil && cause != a {
+				a.Cause = cause.Key
+				if l.now.Sub(a.Explained) > recovery/4 { // not each second: what changes is written
+					a.Explained = l.now
+				}
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.next.Standing)) {
+		a := l.next.Standing[key]
+		if a.Cause != "" {
+			a.Held = "because of " + a.Cause
+		}
+		if cause := l.next.Standing[a.Cause]; cause != nil {
+			if !slices.Contains(cause.Affected, a.Server) && a.Server != cause.Server {
+				cause.Affected = append(cause.Affected, a.Server)
+			}
+		}
+		a.Held = cmp.Or(a.Held, l.Policy.held(&a.Alert, l.Silences, l.now))
+	}
+	for _, k := range l.Acks {
+		if a := l.next.Standing[k.Key]; a != nil && a.Acked.Before(k.At) && !k.At.Before(a.Rang) && !k.At.After(l.now) {
+			a.Acked, a.By = k.At, k.By
+		}
+	}
+}
+
+// alertOf is the alert of a cause that fires.
+func (l *look) alertOf(c Cause) *Standing {
+	a := l.next.Standing[Key(c.Instance, c.Finding, c.Subject)]
+	if a == nil || a.Phase != Firing {
+		return nil
+	}
+	return a
+}
+
+// forget drops what no longer matters.
+func (l *look) forget() {
+	for k, rings := range l.next.Rings {
+		rings = slices.DeleteFunc(rings, func(r Ring) bool { return l.now.Sub(r) > forgetAfter })
+		if l.next.Rings[k] = rings; len(rings) == 0 {
+			delete(l.next.Rings, k)
+		}
+	}
+	for k, t := range l.next.Threads {
+		if l.now.Sub(t.Last) <= forgetAfter {
+			continue
+		}
+		_, instance, _ := strings.Cut(k, "/")
+		if !l.any(instance) {
+			delete(l.next.Threads, k)
+		}
+	}
+}
+
+// any says whether an instance has an alert that is not over.
+func (l *look) any(instance string) bool {
+	for _, a := range l.next.Standing {
+		if a.Instance == instance && a.Phase == Firing {
+			return true
+		}
+	}
+	return false
+}
+
+// Clone is a copy that shares nothing.
+func (a *Standing) Clone() Standing { return *a.clone() }

@@ -1,0 +1,351 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Member is what is known of an instance where causes are looked for among all. What is unknown is empty.
+type Member struct {
+	Instance fleet.Instance
+	State    State
+	Findings []fleet.Finding
+	Channels []fleet.Channel
+	Seat     fleet.Seat // who it says it is, as it last answered
+	Reported string     // report_host:report_port, under which it wants to be known
+}
+
+// Effect is a finding that is there because of something else.
+type Effect struct {
+	Instance string `json:"instance"`          // its ID
+	Finding  string `json:"finding"`           // the ID of the finding
+	Subject  string `json:"subject,omitempty"` // of that finding, such as the channel
+}
+
+// Cause is what findings of other instances come from.
+type Cause struct {
+	Instance string   `json:"instance"`          // the ID of the instance where it lies; empty: Risso does not watch that
+	Name     string   `json:"name"`              // what people call it, or the address that replicas use
+	Finding  string   `json:"finding,omitempty"` // what is wrong there, such as server.down; empty: only its replicas are known to have trouble
+	Subject  string   `json:"subject,omitempty"` // of that finding
+	What     string   `json:"what"`              // in a few words: "db1 is down"
+	Affected []Effect `json:"affected"`          // by instance
+}
+
+// Instances is how many instances are affected.
+func (c Cause) Instances() int {
+	seen := map[string]bool{}
+	for _, e := range c.Affected {
+		seen[e.Instance] = true
+	}
+	return len(seen)
+}
+
+// Causes finds what findings have a common cause: a host that is down takes its servers with it; replicas of a server that is down cannot
+// connect; several replicas of one server stop at the same error; a replica of one that is late, or has stopped, is late. A cause that is
+// itself an effect is not listed: what lies behind it is. The most affected come first.
+func Causes(members []Member) []Cause {
+	f := newForest(members)
+	for i := range members {
+		f.downWithHost(i)
+		f.sourceDown(i)
+		f.sourceLate(i)
+	}
+	f.together()
+	return f.causes()
+}
+
+// place is a finding of a member, or what several have in common.
+type place struct {
+	member  int // -1: of none
+	finding string
+	subject string
+	name    string // for member -1, and what it is
+	what    string
+}
+
+// forest knows for each finding which one it comes from.
+type forest struct {
+	members []Member
+	parent  map[place]place
+	sources []map[string]int // by member and channel
+}
+
+func newForest(members []Member) *forest {
+	f := &forest{members: members, parent: map[place]place{}}
+	for i := range members {
+		from := map[string]int{}
+		for _, ch := range members[i].Channels {
+			if s := sourceOf(members, i, ch); s >= 0 {
+				from[ch.Name] = s
+			}
+		}
+		f.sources = append(f.sources, from)
+	}
+	return f
+}
+
+// has reports whether a member has a finding of that ID and subject.
+func (f *forest) has(member int, id, subject string) bool {
+	return slices.ContainsFunc(f.members[member].Findings, func(g fleet.Finding) bool { return g.ID == id && g.Subject == subject })
+}
+
+func (f *forest) down(member int) bool { return f.members[member].State == StateDown }
+
+const (
+	findingDown    = "server.down"
+	findingStopped = "repl.stopped"
+	findingLag     = "repl.lag"
+)
+
+func (f *forest) downWithHost(i int) {
+	m := f.members[i]
+	if m.Instance.HostID == "" || !f.down(i) {
+		return
+	}
+	for h := range f.members {
+		if f.members[h].Instance.ID == m.Instance.HostID && h != i && f.down(h) {
+			f.parent[place{member: i, finding: findingDown}] = place{member: h, finding: findingDown}
+		}
+	}
+}
+
+// sourceDown finds channels that receive nothing because their source is down. One that fails to apply has a cause of its own.
+func (f *forest) sourceDown(i int) {
+	for _, ch := range f.members[i].Channels {
+		s, ok := f.sources[i][ch.Name]
+		if !ok || !f.down(s) || !f.has(i, findingStopped, ch.Name) || strings.EqualFold(ch.IORunning, "Yes") || ch.SQL.Number != 0 {
+			continue
+		}
+		f.parent[place{member: i, finding: findingStopped, subject: ch.Name}] = place{member: s, finding: findingDown}
+	}
+}
+
+// sourceLate finds replicas that are late because they follow one that is late or has stopped.
+func (f *forest) sourceLate(i int) {
+	for _, finding := range f.members[i].Findings {
+		if finding.ID != findingLag {
+			continue
+		}
+		for _, ch := range f.members[i].Channels {
+			if s, ok := f.sources[i][ch.Name]; ok && (finding.Subject == ch.Name || len(f.members[i].Channels) == 1) {
+				if upstream, ok := f.lateness(s); ok {
+					f.parent[place{member: i, finding: findingLag, subject: finding.Subject}] = upstream
+				}
+			}
+		}
+	}
+}
+
+// lateness is the finding that makes a server pass on late what it gets.
+func (f *forest) lateness(s int) (place, bool) {
+	if f.down(s) {
+		return place{member: s, finding: findingDown}, true
+	}
+	for _, id := range []string{findingStopped, findingLag} {
+		for _, g := range f.members[s].Findings {
+			if g.ID == id {
+				return place{member: s, finding: id, subject: g.Subject}, true
+			}
+		}
+	}
+	return place{}, false
+}
+
+// together finds replicas of one server that stopped at the same error.
+func (f *forest) together() {
+	groups := map[place][]place{}
+	for i, m := range f.members {
+		for _, ch := range m.Channels {
+			own := place{member: i, finding: findingStopped, subject: ch.Name}
+			if _, explained := f.parent[own]; explained || !f.has(i, findingStopped, ch.Name) {
+				continue
+			}
+			if p, ok := f.shared(i, ch); ok {
+				groups[p] = append(groups[p], own)
+			}
+		}
+	}
+	for p, all := range groups {
+		if len(all) < 2 {
+			continue
+		}
+		p.what = fmt.Sprintf("%s of %s stopped at %s", digits.Counted(len(all), "replica"), p.name, p.what)
+		for _, own := range all {
+			f.parent[own] = p
+		}
+	}
+}
+
+// shared is what a channel that stopped may have in common with others: the source, the error, and, if it is one of applying, where.
+func (f *forest) shared(i int, ch fleet.Channel) (place, bool) {
+	e := ch.Error()
+	if e.Number == 0 {
+		return place{}, false
+	}
+	at := ""
+	if ch.SQL.Text != "" {
+		switch {
+		case e.GTID != "":
+			at = " at " + e.GTID
+		case e.Log != "":
+			at = fmt.Sprintf(" at %s:%d", e.Log, e.Pos)
+		default:
+			return place{}, false // the same number alone may be chance
+		}
+	}
+	p := place{member: -1, name: ch.Source, what: fmt.Sprintf("error %d%s", e.Number, at)}
+	if s, ok := f.sources[i][ch.Name]; ok {
+		p.member, p.name = s, f.members[s].Instance.Name
+	} else if host, _, err := net.SplitHostPort(ch.Source); err != nil || loopback(host) {
+		return place{}, false // on each replica another one
+	}
+	return p, true
+}
+
+// root follows what a finding comes from to the end; false where servers follow each other in a circle.
+func (f *forest) root(p place) (place, bool) {
+	for range len(f.parent) + 1 {
+		next, ok := f.parent[p]
+		if !ok {
+			return p, true
+		}
+		p = next
+	}
+	return place{}, false
+}
+
+func (f *forest) causes() []Cause {
+	byRoot := map[place]*Cause{}
+	for effect := range f.parent {
+		root, ok := f.root(effect)
+		if !ok {
+			continue
+		}
+		c := byRoot[root]
+		if c == nil {
+			c = &Cause{Name: root.name, Finding: root.finding, Subject: root.subject, What: root.what}
+			if root.member >= 0 {
+				c.Instance, c.Name = f.members[root.member].Instance.ID, f.members[root.member].Instance.Name
+			}
+			if c.What == "" {
+				c.What = c.Name + words[root.finding]
+			}
+			byRoot[root] = c
+		}
+		c.Affected = append(c.Affected, Effect{Instance: f.members[effect.member].Instance.ID, Finding: effect.finding, Subject: effect.subject})
+	}
+	out := make([]Cause, 0, len(byRoot))
+	for _, c := range byRoot {
+		slices.SortFunc(c.Affected, func(a, b Effect) int {
+			return cmp.Or(strings.Compare(a.Instance, b.Instance), strings.Compare(a.Finding, b.Finding), strings.Compare(a.Subject, b.Subject))
+		})
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b Cause) int {
+		return cmp.Or(cmp.Compare(len(b.Affected), len(a.Affected)), strings.Compare(a.Name, b.Name), strings.Compare(a.What, b.What))
+	})
+	return out
+}
+
+// words say what is wrong with a server that others have trouble with.
+var words = map[string]string{findingDown: " is down", findingStopped: " does not replicate", findingLag: " is late"}
+
+// sourceOf is the member that a channel of member i replicates from, or -1. A server's UUID says it for sure. Without one it is the only
+// member with that address: the one that Risso or the server itself uses; a loopback address is one on the replica's machine.
+func sourceOf(members []Member, i int, ch fleet.Channel) int {
+	found := -1
+	if ch.SourceID != "" {
+		for s := range members {
+			if s != i && members[s].Seat.ID == ch.SourceID {
+				if found >= 0 { // a copied data directory
+					found = -1
+					break
+				}
+				found = s
+			}
+		}
+		if found >= 0 {
+			return found
+		}
+	}
+	for s := range members {
+		if s == i || members[s].Instance.Kind == fleet.KindHost || ch.SourceID != "" && otherUUID(members[s], ch.SourceID) || !answersTo(members[s], members[i], ch.Source) {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = s
+	}
+	return found
+}
+
+// otherUUID reports whether the server is known to have another UUID. A MariaDB has none.
+func otherUUID(m Member, uuid string) bool {
+	return m.Seat.ID != "" && m.Seat.ID != uuid && mysql.Of(m.Instance.Server()).HasUUID()
+}
+
+// answersTo reports whether a replica that uses an address reaches a server by it.
+func answersTo(m, replica Member, address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ownHost, ownPort, err := net.SplitHostPort(m.Instance.Address)
+	if err != nil { // a socket
+		ownHost, ownPort = "", ""
+	}
+	if m.Seat.Port != 0 { // as it is seen through a tunnel, the port may be another
+		ownPort = cmp.Or(ownPort, fmt.Sprint(m.Seat.Port))
+	}
+	if loopback(host) {
+		return sameMachine(m, replica) && (port == ownPort || port == fmt.Sprint(m.Seat.Port))
+	}
+	if ownHost != "" && !loopback(ownHost) && strings.EqualFold(address, m.Instance.Address) || m.Reported != "" && strings.EqualFold(address, m.Reported) {
+		return true
+	}
+	return sameHost(host, m.Seat.Hostname) && port == fmt.Sprint(m.Seat.Port)
+}
+
+// sameMachine reports whether two servers are known to run on one machine.
+func sameMachine(a, b Member) bool {
+	if a.Seat.Hostname != "" && b.Seat.Hostname != "" {
+		return strings.EqualFold(a.Seat.Hostname, b.Seat.Hostname)
+	}
+	if a.Instance.HostID != "" && b.Instance.HostID != "" {
+		return a.Instance.HostID == b.Instance.HostID
+	}
+	return here(a.Instance.Address) && here(b.Instance.Address)
+}
+
+// here reports whether an address is one on the machine where Risso runs.
+func here(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err != nil && strings.HasPrefix(address, "/") || err == nil && loopback(host)
+}
+
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// sameHost compares names of hosts, of which one may be without its domain.
+func sameHost(a, b string) bool {
+	if a == "" || b == "" || net.ParseIP(a) != nil {
+		return a != "" && a == b
+	}
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	short := func(s string) string { s, _, _ = strings.Cut(s, "."); return s }
+	return a == b || short(a) == short(b) && (!strings.Contains(a, ".") || !strings.Contains(b, "."))
+}

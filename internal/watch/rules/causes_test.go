@@ -1,0 +1,128 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// member makes a server that Risso reaches by an address; findings are IDs, or ID/channel.
+func member(id, address string, state State, findings ...string) Member {
+	m := Member{Instance: fleet.Instance{ID: id, Name: id, Kind: fleet.KindServer, Address: address, Flavour: fleet.FlavourMySQL, Version: "9.7.0"}, State: state}
+	for _, f := range findings {
+		fid, subject, _ := strings.Cut(f, "/")
+		m.Findings = append(m.Findings, fleet.Finding{ID: fid, Subject: subject})
+	}
+	return m
+}
+
+func (m Member) from(source, io, sql string, e fleet.ReplicaError) Member {
+	ch := fleet.Channel{Source: source, IORunning: io, SQLRunning: sql}
+	if sql == "No" {
+		ch.SQL = e
+	} else {
+		ch.IO = e
+	}
+	m.Channels = append(m.Channels, ch)
+	return m
+}
+
+func (m Member) at(host string, port int, uuid string) Member {
+	m.Seat.Hostname, m.Seat.Port, m.Seat.ID = host, port, uuid
+	return m
+}
+
+func TestCauses(t *testing.T) {
+	cannot := fleet.ReplicaError{Number: 2003, Text: "cannot connect"}
+	missing := func(gtid string) fleet.ReplicaError {
+		return fleet.ReplicaError{Number: 1146, Text: "no table", GTID: gtid}
+	}
+	twenty := []Member{member("p", "db1:3306", StateDown, "server.down")}
+	for i := range 20 {
+		twenty = append(twenty, member(fmt.Sprintf("r%02d", i), fmt.Sprintf("db%d:3306", i+2), StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", cannot))
+	}
+	down := member("p", "127.0.0.1:3306", StateDown, "server.down").at("h", 3306, "")
+	for _, c := range []struct {
+		name    string
+		members []Member
+		want    string
+	}{
+		{"nothing is wrong", []Member{member("p", "db1:3306", StateOK), member("r", "db2:3306", StateOK).from("db1:3306", "Yes", "Yes", fleet.ReplicaError{})}, ""},
+		{"20 replicas of one that is down", twenty, "p server.down 20: p is down"},
+		{"a replica that fails to apply has a cause of its own", []Member{twenty[0], member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "No", missing("u:1"))}, ""},
+		{"stopped, and its source is up", []Member{member("p", "db1:3306", StateOK), member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", cannot)}, ""},
+		{"not told yet", []Member{twenty[0], member("r", "db2:3306", StateOK).from("db1:3306", "Connecting", "Yes", cannot)}, ""},
+		{"several stopped at one transaction", []Member{member("p", "db1:3306", StateOK),
+			member("a", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Yes", "No", missing("u:7")),
+			member("b", "db3:3306", StateCritical, "repl.stopped").from("db1:3306", "Yes", "No", missing("u:7")),
+			member("c", "db4:3306", StateCritical, "repl.stopped").from("db1:3306", "Yes", "No", missing("u:8"))}, "p  2: 2 replicas of p stopped at error 1146 at u:7"},
+		{"of a server that is not watched", []Member{
+			member("a", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", cannot),
+			member("b", "db3:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", cannot)}, "  2: 2 replicas of db1:3306 stopped at error 2003"},
+		{"localhost of two machines is two servers", []Member{
+			member("a", "db2:3306", StateCritical, "repl.stopped").from("localhost:3307", "Connecting", "Yes", cannot),
+			member("b", "db3:3306", StateCritical, "repl.stopped").from("localhost:3307", "Connecting", "Yes", cannot)}, ""},
+		{"localhost of the replica", []Member{down, member("r", "127.0.0.1:3307", StateCritical, "repl.stopped").at("h", 3307, "").from("localhost:3306", "Connecting", "Yes", cannot)},
+			"p server.down 1: p is down"},
+		{"localhost elsewhere", []Member{down, member("r", "db2:3306", StateCritical, "repl.stopped").at("other", 3306, "").from("127.0.0.1:3306", "Connecting", "Yes", cannot)}, ""},
+		{"Risso uses a socket", []Member{member("p", "/run/p.sock", StateDown, "server.down").at("h.example.com", 3306, ""),
+			member("r", "/run/r.sock", StateCritical, "repl.stopped").at("h", 3307, "").from("h:3306", "Connecting", "Yes", cannot)}, "p server.down 1: p is down"},
+		{"a late replica of a late one, and of that one again", []Member{
+			member("p", "db1:3306", StateOK),
+			member("a", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Yes", "No", missing("u:7")),
+			member("b", "db3:3306", StateWarning, "repl.lag").from("db2:3306", "Yes", "Yes", fleet.ReplicaError{}),
+			member("c", "db4:3306", StateWarning, "repl.lag").from("db3:3306", "Yes", "Yes", fleet.ReplicaError{})}, "a repl.stopped 2: a does not replicate"},
+		{"two that follow each other", []Member{
+			member("a", "db1:3306", StateWarning, "repl.lag").from("db2:3306", "Yes", "Yes", fleet.ReplicaError{}),
+			member("b", "db2:3306", StateWarning, "repl.lag").from("db1:3306", "Yes", "Yes", fleet.ReplicaError{})}, ""},
+	} {
+		var got []string
+		for _, c := range Causes(c.members) {
+			got = append(got, fmt.Sprintf("%s %s %d: %s", c.Instance, c.Finding, c.Instances(), c.What))
+		}
+		if text := strings.Join(got, "; "); text != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, text, c.want)
+		}
+	}
+}
+
+// TestCausesOfHost: a host that is down is the cause of what its servers' replicas have.
+func TestCausesOfHost(t *testing.T) {
+	h := Member{Instance: fleet.Instance{ID: "h", Name: "h", Kind: fleet.KindHost, Address: "h"}, State: StateDown}
+	p := member("p", "db1:3306", StateDown, "server.down")
+	p.Instance.HostID = "h"
+	r := member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", fleet.ReplicaError{Number: 2003, Text: "x"})
+	got := Causes([]Member{h, p, r})
+	if len(got) != 1 || got[0].Instance != "h" || got[0].Instances() != 2 {
+		t.Errorf("got %+v, want one cause, h, that affects 2", got)
+	}
+}
+
+// TestSourceOf: a server's UUID says more than an address, which may be that of another by now.
+func TestSourceOf(t *testing.T) {
+	a, b := member("a", "db1:3306", StateOK).at("x", 3306, "ua"), member("b", "db2:3306", StateOK).at("y", 3306, "ub")
+	r := member("r", "db3:3306", StateOK)
+	named := member("n", "10.0.0.7:3306", StateOK)
+	named.Reported = "node7:3306"
+	twin := member("t", "db9:3306", StateOK).at("z", 3306, "ua")
+	for _, c := range []struct {
+		name    string
+		members []Member
+		ch      fleet.Channel
+		want    int
+	}{
+		{"by UUID", []Member{r, a, b}, fleet.Channel{Source: "vip:3306", SourceID: "ub"}, 2},
+		{"the address is another's now", []Member{r, a, b}, fleet.Channel{Source: "db1:3306", SourceID: "uc"}, -1},
+		{"by address", []Member{r, a, b}, fleet.Channel{Source: "DB1:3306"}, 1},
+		{"by the name it reports", []Member{r, a, named}, fleet.Channel{Source: "node7:3306"}, 2},
+		{"two with one UUID, by address", []Member{r, a, twin}, fleet.Channel{Source: "db9:3306", SourceID: "ua"}, 2},
+		{"another port", []Member{r, a, b}, fleet.Channel{Source: "db1:3307"}, -1},
+		{"no address", []Member{r, a, b}, fleet.Channel{}, -1},
+	} {
+		if got := sourceOf(c.members, 0, c.ch); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
