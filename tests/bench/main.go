@@ -51,6 +51,9 @@ var benches = map[string][]part{
 	"checksum": {
 		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
 	},
+	"night": {
+		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
+	},
 	"events": {
 		{"history", "30 days of statements of ten servers in the embedded store", (*bench).history},
 		{"digests", "processor time of reading 5,000 classes of statements once a minute", (*bench).digests},
@@ -122,7 +125,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.megabytes, "megabytes", 0, "backup: data to make (default 2000; quick 100)")
 	fs.IntVar(&o.schemas, "schemas", 0, "backup tables: schemas of 65 empty tables; 10000 need 8 GB of disk and half an hour to be made (default 300, quick 30)")
 	fs.StringVar(&o.socket, "socket", "", "backup tables: socket of a server of this machine that has been filled already, and is left as it is")
-	fs.StringVar(&o.keep, "keep", "", "history: folder of the store: asked if it exists, else made and kept (default: made and removed)")
+	fs.StringVar(&o.keep, "keep", "", "history: folder of the store: asked if it exists, else made and kept (default: made and removed); night: anything lets the page stay for half an hour")
 	fs.BoolVar(&o.profile, "profile", false, "collect and charts: show with perf where the processor time goes")
 	return fs
 }
