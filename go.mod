@@ -27,6 +27,7 @@ require (
 require (
 	filippo.io/hpke v0.4.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
+	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 )
 

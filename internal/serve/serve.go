@@ -26,6 +26,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/store/events"
 	"github.com/rissodb/risso/internal/store/series"
+	"github.com/rissodb/risso/internal/store/series/mapped"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
@@ -37,6 +38,7 @@ const gcPercent = 50
 type Parts struct {
 	Settings   config.Settings
 	Numbers    *series.Store
+	PromQL     *mapped.Store // the same numbers as PromQL sees them
 	Facts      *state.Store
 	Board      *live.Board
 	Statements events.Store            // nil: there is none
@@ -117,7 +119,12 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
-	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
+	names, err := newLabeller(ctx, set.Labels, w.board, facts)
+	if err != nil {
+		return err
+	}
+
+	parts := Parts{Settings: set, Numbers: numbers, PromQL: mapped.New(numbers, names.labels), Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
 		Guard: guard, Alerts: desk, Event: w.Event, Logger: logger}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })

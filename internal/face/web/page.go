@@ -28,6 +28,11 @@ func (s *server) page() http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
 		h.Set("Cache-Control", "no-cache")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			writeError(w, failed(http.StatusMethodNotAllowed, "there is no "+r.Method+" "+r.URL.Path, ""))
+			return
+		}
 		f := files[strings.TrimPrefix(path.Clean(r.URL.Path), "/")]
 		if f == nil && strings.Contains(path.Base(r.URL.Path), ".") && !strings.HasPrefix(r.URL.Path, "/server/") {
 			http.NotFound(w, r)

@@ -35,18 +35,18 @@ const (
 type promAPI struct {
 	engine *promql.Engine
 	parser parser.Parser
-	store  promStore
+	store  PromStore
 	live   *live.Board
 	limits config.Limits
 }
 
-// promStore is what PromQL queries.
-type promStore interface {
+// PromStore is what PromQL queries.
+type PromStore interface {
 	Queryable() storage.Queryable
 	QueryableFor(parser.Expr) storage.Queryable
 }
 
-func newPromAPI(store promStore, board *live.Board, l config.Limits) *promAPI {
+func newPromAPI(store PromStore, board *live.Board, l config.Limits) *promAPI {
 	p := parser.NewParser(parser.Options{})
 	return &promAPI{store: store, live: board, limits: l, parser: p,
 		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: l.Samples, Timeout: l.Time, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
@@ -65,6 +65,10 @@ func (s *server) promRoutes(mux *http.ServeMux) {
 		mux.Handle("GET "+path, handler)
 		mux.Handle("POST "+path, handler)
 	}
+	federate := s.guard(state.RoleLook, s.question(s.gate.promql, writePromError, p.federate))
+	mux.Handle("GET /federate", federate)
+	mux.Handle("POST /federate", federate)
+	mux.Handle("POST "+remoteReadPath, s.guard(state.RoleLook, http.HandlerFunc(s.remoteRead)))
 }
 
 // promError is an error in Prometheus' form.

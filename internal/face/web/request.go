@@ -28,7 +28,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		deadline(w, most)
 		if r.Body != http.NoBody {
-			if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+			if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" && (e != "snappy" || r.URL.Path != remoteReadPath) {
 				h.Set("Connection", "close")
 				writeError(w, failed(http.StatusUnsupportedMediaType, "a compressed body is not accepted", "send it as it is, without Content-Encoding"))
 				return

@@ -39,6 +39,7 @@ type Facts interface {
 // Options are what the web face needs.
 type Options struct {
 	Numbers    *series.Store
+	PromQL     PromStore // the same numbers as PromQL sees them
 	Facts      Facts
 	Live       *live.Board
 	Statements Statements
@@ -64,7 +65,7 @@ type server struct {
 func New(o Options) http.Handler {
 	o.Limits = withDefaults(o.Limits)
 	s := &server{Options: o, gate: newGate(o.Limits)}
-	s.prom = newPromAPI(o.Numbers, o.Live, o.Limits)
+	s.prom = newPromAPI(o.PromQL, o.Live, o.Limits)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	look := func(l *lane, pattern string, h func(r *http.Request) (any, error)) {
@@ -105,11 +106,21 @@ func New(o Options) http.Handler {
 	act("POST /api/protect/stop", s.stopRun)
 	mux.HandleFunc("POST /api/login", s.login)
 	s.promRoutes(mux)
-	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) {
-		return nil, failed(http.StatusNotFound, "there is no "+r.URL.Path, "")
-	})
+	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) { return nil, notThere(r) })
+	for _, path := range programPaths {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { writeError(w, notThere(r)) })
+	}
 	mux.Handle("/", s.page())
 	return s.bounded(s.hostCheck(mux))
+}
+
+// programPaths are asked by programs, at Risso or at others that speak Prometheus' protocols: what is not there is said in their form,
+// without the page.
+var programPaths = []string{"/api", "/federate", "/federate/", "/metrics", "/metrics/", "/probe", "/read", "/write", "/v1/", "/-/", "/prometheus/", "/select/", "/debug/",
+	"/healthz/", "/loki/", "/graph", "/classic/"}
+
+func notThere(r *http.Request) error {
+	return failed(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path, "")
 }
 
 // json answers a question of Risso's own API.

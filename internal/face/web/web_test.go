@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/series"
+	"github.com/rissodb/risso/internal/store/series/mapped"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
@@ -29,8 +31,9 @@ const questions = "mysql_global_status_questions"
 // does not change in one second and has a gap of five.
 type site struct {
 	*httptest.Server
-	facts *state.Store
-	from  int64
+	facts  *state.Store
+	writer *series.Writer // of the server
+	from   int64
 }
 
 func newSite(t *testing.T, open bool) *site {
@@ -60,6 +63,7 @@ func newSiteOf(t *testing.T, open bool, more func(*Options)) *site {
 	}
 	w.Define(series.Desc{Name: questions, Type: series.Counter})
 	w.Define(series.Desc{Name: "mysql_global_status_threads_running"})
+	s.writer = w
 	total := 1000.0
 	for i := range int64(120) {
 		if i != 70 {
@@ -75,7 +79,10 @@ func newSiteOf(t *testing.T, open bool, more func(*Options)) *site {
 	page := fstest.MapFS{"index.html": {Data: []byte("<title>Risso</title>")}, "app.js": {Data: []byte("1")}}
 	board := live.New(func() live.Self { return live.Self{} })
 	board.Add(fleet.Instance{ID: "db1", Name: "db1", Kind: fleet.KindServer})
-	o := Options{Numbers: numbers, Facts: facts, Live: board, Page: page, Version: "test", Open: open, Logger: logger}
+	names := mapped.New(numbers, func() map[string][]mapped.Label {
+		return mapped.Rules{}.Labels([]fleet.Instance{{ID: "db1", Name: "db1", Kind: fleet.KindServer, Address: "db1.example.com:3306"}}, "here")
+	})
+	o := Options{Numbers: numbers, PromQL: names, Facts: facts, Live: board, Page: page, Version: "test", Open: open, Logger: logger}
 	more(&o)
 	s.Server = httptest.NewUnstartedServer(nil)
 	s.serve(t, New(o), o.Limits)
@@ -200,8 +207,8 @@ func TestPrometheusAnswers(t *testing.T) {
 	}
 	var names struct{ Data []string }
 	s.decode(t, "/api/v1/label/__name__/values", &names)
-	if len(names.Data) != 2 || names.Data[0] != questions {
-		t.Errorf("names: got %v; want len(names.Data) 2, names.Data[0] %v", names.Data, questions)
+	if want := []string{questions, "mysql_global_status_threads_running", "up"}; !slices.Equal(names.Data, want) {
+		t.Errorf("names: got %v, want %v", names.Data, want)
 	}
 	if code, body := s.get(t, "/api/v1/query?query=rate("); code != http.StatusBadRequest || !strings.Contains(body, `"errorType":"bad_data"`) {
 		t.Errorf("a broken query: got %d %s; want code http.StatusBadRequest, \"\\\"errorType\\\":\\\"bad_data\\\"\" in it", code, body)

@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
+	"github.com/rissodb/risso/internal/store/series/mapped"
 )
 
 // File is the file that --config names. Flags win over it.
@@ -30,6 +31,7 @@ type File struct {
 	Statements string       `yaml:"statements,omitempty"` // where statements are read: auto, performance_schema, slow-log, off
 	Limits     limitsConfig `yaml:"limits,omitempty"`     // what questions over HTTP may cost
 	Alerts     alertsConfig `yaml:"alerts,omitempty"`     // what rings, and who is told
+	Prometheus promConfig   `yaml:"prometheus,omitempty"` // which labels PromQL sees
 	Servers    []Server     `yaml:"servers,omitempty"`
 }
 
@@ -41,6 +43,8 @@ type Server struct {
 	PasswordEnv  string `yaml:"password_env,omitempty"`
 	DefaultsFile string `yaml:"defaults_file,omitempty"`
 	Statements   string `yaml:"statements,omitempty"` // as above, for this server
+
+	Labels map[string]string `yaml:"labels,omitempty"` // that PromQL sees, in addition to those of the block prometheus
 
 	Protect *Protect `yaml:"protect,omitempty"` // how it is backed up and the like
 }
@@ -118,8 +122,9 @@ func yamlProblem(err error, text []byte) string {
 type Watched struct {
 	Instance   fleet.Instance
 	Target     mysql.Target
-	Statements string      // where its statements are read; empty: as everywhere
-	Protect    *Protection // nil: it is not
+	Statements string            // where its statements are read; empty: as everywhere
+	Labels     map[string]string // of its series in PromQL
+	Protect    *Protection       // nil: it is not
 }
 
 // instanceOf makes the identity of a server from its name, or else from its address.
@@ -226,7 +231,10 @@ func (s Server) resolve(defaults mysql.Defaults) (Watched, error) {
 		}
 		t = t.WithPassword(p)
 	}
-	w := Watched{Instance: instanceOf(s.Name, t), Target: t.WithFallback(defaults), Statements: s.Statements}
+	w := Watched{Instance: instanceOf(s.Name, t), Target: t.WithFallback(defaults), Statements: s.Statements, Labels: s.Labels}
+	if err := mapped.Check(s.Labels); err != nil {
+		return Watched{}, fmt.Errorf("labels: %w", err)
+	}
 	if s.Protect != nil {
 		p, err := s.Protect.Check()
 		if err != nil {

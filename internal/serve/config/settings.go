@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/store/series/mapped"
 )
 
 // DefaultListen is the default address of the page.
@@ -36,6 +37,7 @@ type Settings struct {
 	Limits     Limits
 	Statements Statements
 	Alerts     Alerts
+	Labels     mapped.Rules // of series in PromQL
 }
 
 // Settings joins the flags with the config file and checks them. Where they name no server the error wraps ErrNoServer, and all else is read.
@@ -74,6 +76,9 @@ func (f Flags) Settings() (Settings, error) {
 	}
 	if s.Alerts, err = c.Alerts.check(); err != nil {
 		return Settings{}, fault.Usagef("alerts of the config file: %w", err)
+	}
+	if s.Labels, err = c.Prometheus.check(servers); err != nil {
+		return Settings{}, fault.Usagef("prometheus of the config file: %w", err)
 	}
 	ip := net.ParseIP(host)
 	s.Open = host == "localhost" || (ip != nil && ip.IsLoopback())

@@ -93,6 +93,18 @@ func (b *Board) Add(i fleet.Instance) {
 	}
 }
 
+// Instances lists what is on the board.
+func (b *Board) Instances() []fleet.Instance {
+	entries := b.all()
+	out := make([]fleet.Instance, len(entries))
+	for i, e := range entries {
+		e.mu.RLock()
+		out[i] = e.summary.Instance
+		e.mu.RUnlock()
+	}
+	return out
+}
+
 func (b *Board) entry(id string) *entry {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
