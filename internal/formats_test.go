@@ -30,7 +30,7 @@ var ownForms = map[string]string{
 	"explain/trace/mapsvg.go":        "the width of a pen in Graphviz' language",
 	"explain/trace/text.go":          "a moment on the time line, aligned with the others",
 	"face/cli/bench/text.go":         "the number of a second in a column, as sysbench has it",
-	"face/cli/check/check.go":        "performance data of Nagios, for programs",
+	"face/cli/check/backup.go":       "performance data of Nagios, for programs",
 	"face/web/promwork.go":           "a limit that is a power of ten",
 	"host/memory.go":                 "the kernel's unit is read, not written",
 	"host/setup.go":                  "the kernel's unit is read, not written",

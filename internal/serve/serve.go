@@ -99,7 +99,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
 	}
-	if err := FirstContact(ctx, out, set.Servers, staysAway); err != nil {
+	if err := FirstContact(ctx, out, set.Servers, Hopeless); err != nil {
 		return err
 	}
 

@@ -405,13 +405,13 @@ func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, 
 	return nil
 }
 
-// staysAway says that waiting does not help against an error of a server.
-func staysAway(c mysql.Class) bool {
+// Hopeless says that waiting does not help against an error of a server.
+func Hopeless(c mysql.Class) bool {
 	return c == mysql.ClassLogin || c == mysql.ClassTLS || c == mysql.ClassUsage
 }
 
-// NotThere is staysAway for interactive use: an unknown host and a port on which nothing listens are typos
+// NotThere is Hopeless for interactive use: an unknown host and a port on which nothing listens are typos
 // more often than a server that will come.
 func NotThere(c mysql.Class) bool {
-	return staysAway(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused
+	return Hopeless(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused
 }

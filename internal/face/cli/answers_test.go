@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
+	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
@@ -81,6 +82,7 @@ func answers() []answer {
 		{"binlog purge", "", reflect.TypeFor[clibinlog.PurgedAnswer]()},
 		{"binlog search", "", reflect.TypeFor[binlog.SearchResult]()},
 		{"binlog undo", "", reflect.TypeFor[clibinlog.UndoneAnswer]()},
+		{"check", "", reflect.TypeFor[check.Answer]()},
 		{"checksum", "", reflect.TypeFor[checksum.Result]()},
 		{"config check", "", reflect.TypeFor[serve.ConfigAnswer]()},
 		{"digest", "", reflect.TypeFor[report.ProfileJSON]()},

@@ -43,6 +43,7 @@ var answerRuns = []answerRun{
 	{"sandbox exec", "sandbox exec answers -o json -- 'SELECT 1, NULL; DO 1'", 0},
 	{"sandbox down", "sandbox down answers", 0},
 	{"top", "top --dsn DSN --count 2", 0},
+	{"check", "check freshness --dsn DSN --look 4s", 0},
 	{"digest", "digest DIR/slow.log", 0},
 	{"digest", "digest --dsn DSN --for 1s", 0},
 	{"digest --plan-parallel", "digest --plan-parallel DIR/slow.log", 0},

@@ -31,4 +31,9 @@ func TestNoted(t *testing.T) {
 	if v := look(); v.State != StateOK || len(v.Findings) != 0 {
 		t.Errorf("got %+v; want State StateOK, no v.Findings", v)
 	}
+	now = now.Add(time.Second)
+	v = j.Judge(&Snapshot{Now: now, DownSince: now, Instance: fleet.Instance{ID: "db1", Kind: fleet.KindServer}, Notes: []fleet.Finding{stale}})
+	if v.State != StateDown || len(v.Findings) != 2 || v.Findings[0].ID != "server.down" || v.Findings[1] != stale {
+		t.Errorf("a server that is down: got %+v, want server.down and what others found", v)
+	}
 }

@@ -238,7 +238,7 @@ func (j *Judge) down(s *Snapshot) Verdict {
 		f.What = what + "cannot be read" + since + ": " + cut(reason, 200)
 	}
 	j.enter(StateDown, down)
-	return Verdict{State: StateDown, Words: f.What, Since: down, Findings: []fleet.Finding{f}}
+	return Verdict{State: StateDown, Words: f.What, Since: down, Findings: append([]fleet.Finding{f}, s.Notes...)} // what others found is known nevertheless
 }
 
 // isVerb tells "refuses connections" from the text of an error, which is no part

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/serve/config"
@@ -32,8 +33,10 @@ type Running struct {
 }
 
 // Bind adds --url, --token-file and --config.
-func (r *Running) Bind(cmd *cobra.Command) {
-	fl := cmd.PersistentFlags()
+func (r *Running) Bind(cmd *cobra.Command) { r.BindTo(cmd.PersistentFlags()) }
+
+// BindTo adds them to a set of flags.
+func (r *Running) BindTo(fl *pflag.FlagSet) {
 	fl.StringVar(&r.To, "url", "", "address of risso serve: http://risso:8306 (default: the one on this machine)")
 	fl.StringVar(&r.TokenFile, "token-file", "", "file with the token (default: the environment variable RISSO_TOKEN)")
 	fl.StringVar(&r.ConfigFile, "config", "", "config file of risso serve, which says where it listens")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"os"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/serve"
 	"github.com/rissodb/risso/internal/serve/config"
@@ -61,13 +59,6 @@ every second, or with --output json one object per line every second.
 	return cmd
 }
 
-// discard is a sink and recorder that keeps nothing: top shows only the present.
-type discard struct{}
-
-func (discard) Append(int64, []fleet.Metric, []float64, bool) error { return nil }
-func (discard) Event(fleet.Event)                                   {}
-func (discard) Variables(string, time.Time, map[string]string)      {}
-
 func runTop(ctx context.Context, s screen.Streams, f topFlags) error {
 	if f.count < 0 {
 		return fault.Usagef("--count %d: must not be negative", f.count)
@@ -83,8 +74,8 @@ func runTop(ctx context.Context, s screen.Streams, f topFlags) error {
 	var group collect.Group
 	defer group.Wait()
 	defer cancel()
-	board := live.New(func() live.Self { return live.Self{} })
-	if err := topCollectors(ctx, &group, servers, !f.NoHost, board); err != nil {
+	board, err := serve.Glance(ctx, &group, servers, !f.NoHost)
+	if err != nil {
 		return err
 	}
 	t := &topScreen{board: board, out: s.Out, count: f.count}
@@ -97,45 +88,6 @@ func runTop(ctx context.Context, s screen.Streams, f topFlags) error {
 		return t.lines(ctx, t.text)
 	}
 	return t.interactive(ctx, in, out)
-}
-
-// topCollectors begins to watch all servers and this host.
-func topCollectors(ctx context.Context, group *collect.Group, servers []config.Watched, withHost bool, board *live.Board) error {
-	logger := slog.New(slog.DiscardHandler)
-	o := collect.Options{Sink: discard{}, Recorder: discard{}, Observer: board, Logger: logger}
-	hostID := ""
-	if withHost {
-		h, err := host.New(host.Options{})
-		if err != nil {
-			return fmt.Errorf("watch this host: %w", err)
-		}
-		id := h.Identity()
-		instance := fleet.Instance{ID: id.ID(), Name: id.Hostname, Kind: fleet.KindHost, Version: id.OS}
-		hostID = instance.ID
-		board.Add(instance)
-		group.Go(ctx, ending{collect.NewHost(h, instance, o), h})
-	}
-	for i, srv := range servers {
-		o.Phase = serve.PhaseOf(i)
-		if srv.Target.Local() {
-			srv.Instance.HostID = hostID
-		}
-		board.Add(srv.Instance)
-		group.Go(ctx, collect.NewServer(srv.Target, srv.Instance, o))
-	}
-	return nil
-}
-
-// ending closes the host when its collector has ended.
-type ending struct {
-	run interface{ Run(context.Context) }
-	c   io.Closer
-}
-
-// Run runs the collector.
-func (e ending) Run(ctx context.Context) {
-	defer e.c.Close()
-	e.run.Run(ctx)
 }
 
 // topScreen draws the board.

@@ -25,6 +25,7 @@ type Config struct {
 	Opsgenie     *Opsgenie     `yaml:"opsgenie,omitempty"`
 	Telegram     *Telegram     `yaml:"telegram,omitempty"`
 	Alertmanager *Alertmanager `yaml:"alertmanager,omitempty"`
+	NSCA         *NSCA         `yaml:"nsca,omitempty"`
 }
 
 // Receiver brings a message to one place. What an error says holds no secret; IsPermanent says whether trying again would help, and
@@ -67,6 +68,9 @@ func (c Config) channels() (list []channel) {
 	if c.Alertmanager != nil {
 		list = append(list, c.Alertmanager)
 	}
+	if c.NSCA != nil {
+		list = append(list, c.NSCA)
+	}
 	return list
 }
 
@@ -79,7 +83,7 @@ func (c Config) Check() error {
 	case strings.ContainsAny(c.Name, "/ \t\n"):
 		return fmt.Errorf("name %q: it must have no blanks and no slash", c.Name)
 	case len(list) != 1:
-		return fmt.Errorf("%s: it needs exactly one channel: webhook, email, slack, teams, pagerduty, opsgenie, telegram, alertmanager or command", c.Name)
+		return fmt.Errorf("%s: it needs exactly one channel: webhook, email, slack, teams, pagerduty, opsgenie, telegram, alertmanager, nsca or command", c.Name)
 	}
 	if err := list[0].check(); err != nil {
 		return fmt.Errorf("%s: %w", c.Name, err)

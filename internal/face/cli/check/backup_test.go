@@ -160,7 +160,11 @@ func TestAgeLimit(t *testing.T) {
 func TestWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "CHECK UNKNOWN - no check is named: see risso check --help\n"},
-		{"nosuch", "CHECK UNKNOWN - there is no check \"nosuch\": see risso check --help\n"},
+		{"nosuch --url http://127.0.0.1:1", "RISSO UNKNOWN - ask http://127.0.0.1:1: "},
+		{"--all --url http://127.0.0.1:1 --host", "RISSO UNKNOWN - either --url or --dsn"},
+		{"--all --host --look 1m", "RISSO UNKNOWN - --look 1m"},
+		{"--all --max-age 0s", "CHECK UNKNOWN - "},
+		{"repl.lag --all", "CHECK UNKNOWN - either --all or names"},
 		{"--nosuch", "CHECK UNKNOWN - unknown flag: --nosuch\n"},
 		{"backup nosuch", "BACKUP UNKNOWN - unexpected argument \"nosuch\"\n"},
 		{"backup --nosuch", "BACKUP UNKNOWN - unknown flag: --nosuch\n"},

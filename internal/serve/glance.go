@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/host"
+	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/live"
+)
+
+// discard is a sink and recorder that keeps nothing.
+type discard struct{}
+
+func (discard) Append(int64, []fleet.Metric, []float64, bool) error { return nil }
+func (discard) Event(fleet.Event)                                   {}
+func (discard) Variables(string, time.Time, map[string]string)      {}
+
+// Glance begins to watch servers, and this host if it is wanted, on a board that shows the present; nothing is kept. The collectors end with ctx.
+func Glance(ctx context.Context, group *collect.Group, servers []config.Watched, withHost bool) (*live.Board, error) {
+	board := live.New(func() live.Self { return live.Self{} })
+	o := collect.Options{Sink: discard{}, Recorder: discard{}, Observer: board, Logger: slog.New(slog.DiscardHandler)}
+	hostID := ""
+	if withHost {
+		h, err := host.New(host.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("watch this host: %w", err)
+		}
+		id := h.Identity()
+		instance := fleet.Instance{ID: id.ID(), Name: id.Hostname, Kind: fleet.KindHost, Version: id.OS}
+		hostID = instance.ID
+		board.Add(instance)
+		group.Go(ctx, ending{collect.NewHost(h, instance, o), h})
+	}
+	for i, srv := range servers {
+		o.Phase = PhaseOf(i)
+		if srv.Target.Local() {
+			srv.Instance.HostID = hostID
+		}
+		board.Add(srv.Instance)
+		group.Go(ctx, collect.NewServer(srv.Target, srv.Instance, o))
+	}
+	return board, nil
+}
+
+// ending closes the host when its collector has ended.
+type ending struct {
+	run interface{ Run(context.Context) }
+	c   io.Closer
+}
+
+// Run runs the collector.
+func (e ending) Run(ctx context.Context) {
+	defer e.c.Close()
+	e.run.Run(ctx)
+}

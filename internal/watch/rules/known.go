@@ -1,0 +1,57 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/pattern"
+)
+
+// Known is a kind of finding that there is, whether anything has it now or not.
+type Known struct {
+	ID   string     // stands for all that begin with what is before its *, if it ends so
+	Unit string     // of its value, as monitoring writes units: %, s, ms, c; empty: a number, or no value
+	Of   fleet.Kind // what can have it; empty: servers and hosts
+}
+
+// Kinds lists the findings that there are, in the order of README.md.
+func Kinds() []Known {
+	const server, host = fleet.KindServer, fleet.KindHost
+	return []Known{
+		{"server.down", "", ""}, {"server.stall", "", server}, {"conn.saturation", "%", server}, {"threads.pileup", "", server}, {"commit.wait", "", server},
+		{"commit.semisync", "", server}, {"mdl.blocker", "", server}, {"lock.global", "", server}, {"lock.user", "", server}, {"lock.blocker", "", server},
+		{"redo.pressure", "%", server}, {"undo.history", "", server}, {"bp.starved", "", server}, {"deadlock.rate", "", server}, {"repl.stopped", "", server},
+		{"repl.lag", "", server}, {"repl.writable", "", server}, {"galera.non_primary", "", server}, {"galera.not_synced", "", server},
+		{"galera.flow_control", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.late", "", ""}, {"host.cpu", "", host},
+		{"host.steal", "%", host}, {"host.pressure_io", "%", host}, {"host.pressure_memory", "%", host}, {"host.swap", "", host}, {"host.oom", "", host},
+		{"host.io_slow", "ms", host}, {"disk.full", "%", host}, {"disk.readonly", "", host}, {"protect.*", "", server},
+	}
+}
+
+// KindOf is the kind of a finding by its ID.
+func KindOf(id string) (Known, bool) {
+	list := Kinds()
+	i := slices.IndexFunc(list, func(k Known) bool { return k.fits(id) })
+	if i < 0 {
+		return Known{}, false
+	}
+	return list[i], true
+}
+
+func (k Known) fits(id string) bool {
+	before, all := strings.CutSuffix(k.ID, "*")
+	return k.ID == id || all && strings.HasPrefix(id, before)
+}
+
+// Meant are the kinds of findings that a name, which may contain *, can mean.
+func Meant(name string) []Known {
+	return slices.DeleteFunc(Kinds(), func(k Known) bool {
+		if k.fits(name) || pattern.Stars(name, k.ID) {
+			return false
+		}
+		before, all := strings.CutSuffix(k.ID, "*")
+		fixed, _, _ := strings.Cut(name, "*")
+		return !all || !strings.HasPrefix(fixed, before) // protect.f* means some of protect.*
+	})
+}
