@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,14 +87,15 @@ func (r *replicaReader) relayed(ctx context.Context, c *mysql.Conn, rows []map[s
 }
 
 // workers replaces the coordinator's error, which says only that there was one, by that of the applier that failed first.
-// Source: MySQL manual, "The replication_applier_status_by_worker Table".
+// Source: MySQL manual, "The replication_applier_status_by_worker Table". It is read as it is: MySQL 5.7 finds the wrong rows if it has to
+// choose and sort those of several channels.
 func (r *replicaReader) workers(ctx context.Context, c *mysql.Conn) error {
 	applying := "LAST_SEEN_TRANSACTION" // where one thread applies, its error does not name the transaction
 	if c.Server.AtLeast(80000, fleet.Never) {
 		applying = "APPLYING_TRANSACTION"
 	}
-	rows, err := c.Maps(ctx, `SELECT /* risso: why does replication not apply? */ CHANNEL_NAME AS channel, LAST_ERROR_NUMBER AS number, LAST_ERROR_MESSAGE AS message, `+applying+` AS gtid
-FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NUMBER <> 0 ORDER BY LAST_ERROR_TIMESTAMP DESC`)
+	rows, err := c.Maps(ctx, `SELECT /* risso: why does replication not apply? */ CHANNEL_NAME AS channel, LAST_ERROR_NUMBER AS number, LAST_ERROR_MESSAGE AS message, `+applying+` AS gtid, LAST_ERROR_TIMESTAMP AS at
+FROM performance_schema.replication_applier_status_by_worker`)
 	switch mysql.ClassOf(err) {
 	case "":
 	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther: // the coordinator's error has to do
@@ -101,10 +103,14 @@ FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NU
 	default:
 		return err
 	}
+	slices.SortStableFunc(rows, func(a, b map[string]string) int { return strings.Compare(b["at"], a["at"]) }) // the first comes last, and stays
 	for _, row := range rows {
+		number, _ := strconv.Atoi(row["number"])
+		if number == 0 {
+			continue
+		}
 		for i := range r.Channels {
 			if ch := &r.Channels[i]; ch.Name == row["channel"] && ch.SQLRunning != "Yes" {
-				number, _ := strconv.Atoi(row["number"])
 				ch.SQL = Described(number, row["message"])
 				if ch.SQL.GTID == "" && uuidGTID.MatchString(row["gtid"]) {
 					ch.SQL.GTID = row["gtid"]

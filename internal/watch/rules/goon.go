@@ -12,6 +12,7 @@ import (
 const (
 	lostRows  = "; the remedy passes over this transaction, whose rows then are not as on the source: repair them by risso checksum --mend"
 	sameThing = "; the remedy passes over this statement; nothing is lost if the object is as on the source: compare it"
+	unnamed   = "; the server does not say which transaction it is, and only by its GTID can it be passed over: look for it where the source's log stops being applied, or rebuild this replica"
 	rebuild   = "; what it needs is gone from the source's logs: rebuild this replica from a backup or a copy of the source"
 )
 
@@ -23,6 +24,10 @@ func goOn(s *Snapshot, ch fleet.Channel) (remedy, advice string) {
 	}
 	server, n := s.server(), ch.SQL.Number
 	skip := server.SkipTransaction(ch, strings.HasPrefix(strings.ToUpper(s.text("gtid_mode")), "ON"))
+	rows, same := lostRows, sameThing
+	if skip == "" {
+		rows, same = unnamed, unnamed
+	}
 	switch n {
 	case errno.KeyNotFound, errno.DuplicateEntry, errno.DuplicateEntryOf:
 		// A row event names its table; what is IDEMPOTENT already and stops is no row event.
@@ -30,22 +35,25 @@ func goOn(s *Snapshot, ch fleet.Channel) (remedy, advice string) {
 		if overwrite != "" && strings.Contains(ch.SQL.Text, "_rows") && !strings.EqualFold(s.text(server.ApplyModeVariable()), "IDEMPOTENT") {
 			return overwrite, "; the remedy applies this transaction over the rows as they are: those that are missing here stay so, until risso checksum --mend repairs them"
 		}
-		return skip, lostRows
+		return skip, rows
 	case errno.TableExists, errno.DatabaseExists, errno.NoDatabaseToDrop, errno.NoTableToDrop, errno.NothingToDrop, errno.ColumnExists, errno.KeyExists, errno.AccountFailed:
-		return skip, sameThing
+		return skip, same
 	case errno.NoSuchTable, errno.UnknownDatabase, errno.UnknownColumn:
-		return skip, lostRows + "; it stops again at the next one until the table is here as on the source"
+		return skip, rows + "; it stops again at the next one until the table is here as on the source"
 	case errno.LockWaitTimeout, errno.Deadlock:
 		return server.StartReplica(ch.Name), "; it tried as often as it may: what held the lock must be gone"
 	case errno.TableFull, errno.DiskFull:
 		return server.StartReplica(ch.Name), "; there must be room first"
 	case errno.RelayLogUnreadable, errno.RelayLogUnreadableServer, errno.ReplicaRepository:
-		return server.FetchAgain(ch), "; the remedy throws the relay log away and fetches it again from the source"
+		if again := server.FetchAgain(ch); again != "" {
+			return again, "; the remedy throws the relay log away and fetches it again from the source"
+		}
+		return "", "; the relay log has to be fetched again, but the server does not say from where in the source's log"
 	case errno.GTIDOutOfOrder:
 		return "SET GLOBAL gtid_strict_mode = OFF; " + server.StartReplica(ch.Name),
 			"; this replica has transactions of its own: compare it with risso checksum, and rebuild it if it differs"
 	}
-	return skip, lostRows
+	return skip, rows
 }
 
 // receiving is goOn for a channel that does not receive.
@@ -71,7 +79,10 @@ func receiving(s *Snapshot, ch fleet.Channel) (remedy, advice string) {
 	case e.Number == errno.HostNotPrivileged, e.Number == errno.HostBlocked:
 		return "", "; the source has no account for this host, or blocks it"
 	case e.Number == errno.NeedsSecureLogin:
-		return server.FetchKey(ch.Name), "; or let the channel use TLS"
+		if fetch := server.FetchKey(ch.Name); fetch != "" {
+			return fetch, "; or let the channel use TLS"
+		}
+		return "", "; let the channel use TLS"
 	case strings.EqualFold(ch.IORunning, "Connecting"):
 		return "", "" // it tries by itself
 	}

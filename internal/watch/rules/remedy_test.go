@@ -24,6 +24,9 @@ func runnable(t *testing.T, kind fleet.Kind, f fleet.Finding) {
 	if slices.Contains(wordy, f.ID) {
 		return
 	}
+	if f.Remedy == "" && strings.Contains(f.What, "the remedy") {
+		t.Errorf("%s: got %q and no remedy; want none promised", f.ID, f.What)
+	}
 	if why := unrunnable(kind, f.Remedy); why != "" {
 		t.Errorf("%s: got the remedy %q with %s, want what can be run as it is", f.ID, f.Remedy, why)
 	}
