@@ -7,6 +7,7 @@ import { usePoll } from './common/poll';
 import { view } from './common/router';
 import { fleet, instanceOf, loadFleet } from './common/store';
 import { startKeys } from './common/keys';
+import { startTouch } from './common/touch';
 import { TopBar, placeName } from './common/TopBar';
 import { Events } from './events/Events';
 import { Fleet } from './fleet/Fleet';
@@ -26,6 +27,9 @@ const Benchmark = lazy(() => import('./benchmarks').then((m) => m.Benchmark, out
 const Protect = lazy(() => import('./protect').then((m) => m.Protect, outdated));
 const ProtectServer = lazy(() => import('./protect').then((m) => m.ProtectServer, outdated));
 
+const Film = lazy(() => import('./incidents').then((m) => m.Film, outdated));
+const Incident = lazy(() => import('./incidents').then((m) => m.Incident, outdated));
+const Incidents = lazy(() => import('./incidents').then((m) => m.Incidents, outdated));
 const Alerts = lazy(() => import('./alerts').then((m) => m.Alerts, outdated));
 
 // Risso was updated or went away since this page was loaded.
@@ -48,6 +52,9 @@ function Page() {
     case 'benchmark': return <Suspense fallback={<main />}><Benchmark key={`${cls} ${beside}`} /></Suspense>;
     case 'protect': return <Suspense fallback={<main />}>{id ? <ProtectServer key={id} /> : <Protect />}</Suspense>;
     case 'alerts': return <Suspense fallback={<main />}><Alerts key={id} /></Suspense>;
+    case 'incidents': return <Suspense fallback={<main />}><Incidents key={id} /></Suspense>;
+    case 'incident': return <Suspense fallback={<main />}><Incident key={cls} /></Suspense>;
+    case 'film': return <Suspense fallback={<main />}><Film key={id} /></Suspense>;
     default:
       return <main><p class="sentence">There is no such page.</p><p><a href="/">All instances</a></p></main>;
   }
@@ -59,6 +66,7 @@ export function App() {
   const often = page === 'fleet' || fleet.value === null || silentSince.value !== null;
   usePoll(loadFleet, often ? 1000 : 5000, [needLogin.value, often]);
   useEffect(startKeys, []);
+  useEffect(startTouch, []);
   const name = (instanceOf(id)?.name ?? id) || placeName(page);
   useEffect(() => {
     document.title = name ? `${name} – Risso` : 'Risso';

@@ -8,6 +8,7 @@ import { ends, fixed } from '../common/range';
 import { view } from '../common/router';
 import { HOME, formatView } from '../common/view';
 import { Receivers, Silences } from './Told';
+import { OwnRules, Thresholds } from './Thresholds';
 import { Timeline } from './Timeline';
 import { alertsSentence, toldWords } from './words';
 
@@ -55,6 +56,7 @@ function Row({ a, receivers, now, onChange }: { a: Alert; receivers: Receiver[];
         <p><a class="where-to" href={linkToMoment(a, now)} title="Show the charts around this moment">{a.server}</a> {a.what}</p>
         <p class="quiet">
           <span>for {age(now - unix(a.began))}, since <Moment t={unix(a.began)} now={now} /></span>
+          {a.flapping && <span class="held">comes and goes</span>}
           {a.times && a.times > 1 && <span>came {a.times} times</span>}
           {a.why && <span>{a.why}</span>}
           {a.affected && a.affected.length > 0 && <span title={a.affected.join(', ')}>explains what is wrong on {a.affected.length > 4 ? `${a.affected.length} others` : a.affected.join(', ')}</span>}
@@ -122,6 +124,8 @@ export function Alerts() {
       </section>
       <Silences list={all.silences ?? []} now={now} onChange={changed} />
       <Receivers list={receivers} now={now} onChange={changed} />
+      <Thresholds />
+      <OwnRules />
     </main>
   );
 }

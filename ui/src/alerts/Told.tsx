@@ -20,20 +20,20 @@ function SilenceRow({ s, now, onChange }: { s: Silence; now: number; onChange: (
 }
 
 function NewSilence({ onChange }: { onChange: () => void }) {
-  const [f, setF] = useState({ server: '', finding: '', time: '2h', reason: '' });
+  const [f, setF] = useState({ server: '', group: '', finding: '', time: '2h', reason: '' });
   const [error, busy, act] = useAct();
   const field = (name: keyof typeof f, label: string, placeholder: string) => (
     <label>{label} <input class={name === 'time' ? 'short' : ''} value={f[name]} placeholder={placeholder} onInput={(e) => setF({ ...f, [name]: e.currentTarget.value })} spellcheck={false} autocomplete="off" /></label>
   );
   const submit = (e: Event): void => {
     e.preventDefault();
-    act(() => silence({ server: f.server || undefined, finding: f.finding || undefined }, f.time, f.reason).then(() => (setF({ ...f, reason: '' }), onChange())));
+    act(() => silence({ server: f.server || undefined, group: f.group || undefined, finding: f.finding || undefined }, f.time, f.reason).then(() => (setF({ ...f, reason: '' }), onChange())));
   };
   return (
     <details class="fold">
       <summary>Silence something else</summary>
       <form class="silence-form" onSubmit={submit}>
-        {field('server', 'server', 'shop-*')}{field('finding', 'finding', 'lock.*')}{field('time', 'for', '2h')}{field('reason', 'because', 'reason')}
+        {field('server', 'server', 'shop-*')}{field('group', 'group', 'shop')}{field('finding', 'finding', 'lock.*')}{field('time', 'for', '2h')}{field('reason', 'because', 'reason')}
         <button type="submit" disabled={busy || !mayAct.value || f.reason.trim() === ''} title={mayAct.value ? 'What is left empty fits all; * fits any part of a name' : NO_ACT}>Silence</button>
         {error && <span class="bad" role="alert">{error}</span>}
       </form>

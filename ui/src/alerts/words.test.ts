@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Alert, AlertsNow, Receiver } from '../api';
-import { alertsSentence, laneWords, lanes, matchWords, receiverWords, toldWords } from './words';
+import { alertsSentence, laneWords, lanes, matchWords, receiverWords, thresholdWords, toldWords } from './words';
 
 const NOW = Date.parse('2026-11-24T08:00:00Z') / 1000;
 const alert = (over: Partial<Alert> = {}): Alert => ({
@@ -54,5 +54,14 @@ describe('the time line', () => {
     const got = lanes([lock(1, '2026-11-24T01:00:00Z', '2026-11-24T01:01:00Z'), lock(2, '2026-11-24T02:00:00Z', '2026-11-24T02:02:00Z'), alert()]);
     expect(got.map((l) => [l.severity, l.alerts.length])).toEqual([['critical', 1], ['warning', 2]]);
     expect(laneWords(got[1], NOW)).toBe('2 times, 3\u00a0min');
+  });
+});
+
+describe('thresholds', () => {
+  it('are said in words', () => {
+    expect(thresholdWords({ finding: 'repl.lag', server: 'report-*', for: '30m' })).toBe('repl.lag on report-*: rings after 30m');
+    expect(thresholdWords({ finding: 'lock.*', group: 'shop', above: 20 })).toBe('lock.* in group shop: rings above 20');
+    expect(thresholdWords({ severity: 'critical', for: '0s' })).toBe('everything, at least critical on all servers: rings at once');
+    expect(thresholdWords({ finding: 'repl.writable', server: 'scratch', off: true })).toBe('repl.writable on scratch: never rings');
   });
 });

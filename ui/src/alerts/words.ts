@@ -1,5 +1,5 @@
 /** Alerts in words. Pure. */
-import type { Alert, AlertsNow, Match, Receiver, Silence } from '../api';
+import type { Alert, AlertsNow, Match, Receiver, Silence, Threshold } from '../api';
 import { age, counted, unix, when } from '../common/format';
 
 /** A sentence and how loudly to say it. */
@@ -106,4 +106,11 @@ export function laneWords(l: Lane, now: number): string {
   const times = l.alerts.reduce((n, a) => n + Math.max(1, a.times ?? 1), 0);
   const total = l.alerts.reduce((s, a) => s + Math.max(0, (a.ended ? unix(a.ended) : now) - unix(a.began)), 0);
   return `${times === 1 ? 'once' : `${times} time${one(times)}`}, ${age(total)}${l.alerts.some((a) => !a.ended) ? ', goes on' : ''}`;
+}
+
+/** A threshold in words: "repl.lag on report-*: rings after 30m". */
+export function thresholdWords(t: Threshold): string {
+  if (t.off) return `${matchWords(t)}: never rings`;
+  const after = t.for === undefined ? '' : /^0+[a-z]*$/.test(t.for) ? 'at once' : `after ${t.for}`;
+  return `${matchWords(t)}: rings ${[after, t.above === undefined ? '' : `above ${t.above}`].filter(Boolean).join(', ') || 'as ever'}`;
 }

@@ -36,6 +36,8 @@ export interface Alert {
   by?: string;
   /** why nobody is told at present */
   held?: string;
+  /** it comes and goes */
+  flapping?: boolean;
   /** key of the alert that explains this one */
   cause?: string;
   told?: Record<string, { at: string; severity: Severity; over?: boolean }> | null;
@@ -131,4 +133,63 @@ export interface Replayed {
 /** How often a finding would have rung since a moment. */
 export function replayAlerts(finding: string, server: string, from: number, time: string): Promise<Replayed> {
   return get<Replayed>('/api/alerts/replay', [['finding', finding], ...only('server', server), ['from', Math.floor(from)], ...only('for', time)]);
+}
+
+/** When a finding rings: of those that fit, the last counts. */
+export interface Threshold extends Match {
+  /** only of those that were set on the page */
+  id?: number;
+  by?: string;
+  at?: string;
+  /** how long it must hold, such as 30m */
+  for?: string;
+  /** by the finding's value */
+  above?: number;
+  off?: boolean;
+}
+
+/** The thresholds in force, in the order of precedence. */
+export interface Thresholds {
+  defaults: Threshold[] | null;
+  file: Threshold[] | null;
+  page: Threshold[] | null;
+}
+
+/** The thresholds in force. */
+export function fetchThresholds(): Promise<Thresholds> {
+  return get<Thresholds>('/api/thresholds');
+}
+
+/** Sets a threshold; one for the same findings is replaced. */
+export function setThreshold(t: Threshold): Promise<unknown> {
+  return request<unknown>('/api/thresholds', { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(t) });
+}
+
+/** Takes a threshold of the page back. */
+export function dropThreshold(id: number): Promise<unknown> {
+  return request<unknown>(`/api/thresholds?id=${id}`, { method: 'DELETE' });
+}
+
+/** A rule of the user's own, in Prometheus' form. */
+export interface OwnRule {
+  name: string;
+  type: 'alerting' | 'recording';
+  query: string;
+  state?: 'inactive' | 'pending' | 'firing';
+  health: 'ok' | 'err' | 'unknown';
+  error?: string;
+  seconds?: number;
+}
+
+/** The rules from files. */
+export interface OwnRules {
+  files: string[] | null;
+  /** why the newest files are not used */
+  error?: string;
+  groups: { name: string; file: string; rules: OwnRule[] | null }[] | null;
+}
+
+/** The rules from files, and how they are. */
+export function fetchRules(): Promise<OwnRules> {
+  return get<OwnRules>('/api/rules');
 }

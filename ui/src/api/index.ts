@@ -2,6 +2,7 @@
 export { ApiError, login, mayAct, needLogin, NO_ACT, serverNow, silentSince, type Span } from './http';
 export * from './alerts';
 export * from './benchmarks';
+export * from './incidents';
 export * from './protect';
 export * from './queries';
 export * from './watch';

@@ -49,7 +49,7 @@ export function TopBar() {
   const inside = page !== 'fleet' && id !== '';
   void themeChanges.value;
   return (
-    <div class="top">
+    <header class="top">
       <div class="bar">
         <Where />
         <Search />
@@ -60,6 +60,6 @@ export function TopBar() {
       </div>
       {!inside && (aboutQueries(page) || page === 'alerts' || page === 'incidents') && <div class="bar second"><span /><RangeControl /></div>}
       {inside && <div class="bar second"><Tabs />{TIMED.has(page) && <RangeControl />}</div>}
-    </div>
+    </header>
   );
 }
