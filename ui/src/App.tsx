@@ -7,8 +7,8 @@ import { usePoll } from './common/poll';
 import { view } from './common/router';
 import { fleet, instanceOf, loadFleet } from './common/store';
 import { startKeys } from './common/keys';
-import { aboutBenchmarks } from './common/view';
-import { TopBar } from './common/TopBar';
+import { startTouch } from './common/touch';
+import { TopBar, placeName } from './common/TopBar';
 import { Events } from './events/Events';
 import { Fleet } from './fleet/Fleet';
 import { Help } from './help/Help';
@@ -26,6 +26,11 @@ const Benchmark = lazy(() => import('./benchmarks').then((m) => m.Benchmark, out
 
 const Protect = lazy(() => import('./protect').then((m) => m.Protect, outdated));
 const ProtectServer = lazy(() => import('./protect').then((m) => m.ProtectServer, outdated));
+
+const Film = lazy(() => import('./incidents').then((m) => m.Film, outdated));
+const Incident = lazy(() => import('./incidents').then((m) => m.Incident, outdated));
+const Incidents = lazy(() => import('./incidents').then((m) => m.Incidents, outdated));
+const Alerts = lazy(() => import('./alerts').then((m) => m.Alerts, outdated));
 
 // Risso was updated or went away since this page was loaded.
 function outdated() {
@@ -46,6 +51,10 @@ function Page() {
     case 'benchmarks': return <Suspense fallback={<main />}><Benchmarks key={id} /></Suspense>;
     case 'benchmark': return <Suspense fallback={<main />}><Benchmark key={`${cls} ${beside}`} /></Suspense>;
     case 'protect': return <Suspense fallback={<main />}>{id ? <ProtectServer key={id} /> : <Protect />}</Suspense>;
+    case 'alerts': return <Suspense fallback={<main />}><Alerts key={id} /></Suspense>;
+    case 'incidents': return <Suspense fallback={<main />}><Incidents key={id} /></Suspense>;
+    case 'incident': return <Suspense fallback={<main />}><Incident key={cls} /></Suspense>;
+    case 'film': return <Suspense fallback={<main />}><Film key={id} /></Suspense>;
     default:
       return <main><p class="sentence">There is no such page.</p><p><a href="/">All instances</a></p></main>;
   }
@@ -57,7 +66,8 @@ export function App() {
   const often = page === 'fleet' || fleet.value === null || silentSince.value !== null;
   usePoll(loadFleet, often ? 1000 : 5000, [needLogin.value, often]);
   useEffect(startKeys, []);
-  const name = (instanceOf(id)?.name ?? id) || (page === 'queries' || page === 'query' ? 'Queries' : aboutBenchmarks(page) ? 'Benchmarks' : page === 'protect' ? 'Protect' : '');
+  useEffect(startTouch, []);
+  const name = (instanceOf(id)?.name ?? id) || placeName(page);
   useEffect(() => {
     document.title = name ? `${name} – Risso` : 'Risso';
   }, [name]);

@@ -1,5 +1,5 @@
 /** What is watched: servers and hosts, their numbers, events and variables. Null in an array is a gap, rates of counters come ready as per second. */
-import { get, setClock } from './http';
+import { get, only, setClock, type Pairs } from './http';
 
 /** How bad an instance or a finding is; the server decides, the page only draws. */
 export type State = 'ok' | 'warning' | 'critical' | 'down' | 'new';
@@ -9,6 +9,8 @@ export type Severity = 'info' | 'warning' | 'critical';
 /** Something wrong now, in words, with the command that fixes it. */
 export interface Finding {
   id: string;
+  /** tells findings of one id apart: the channel, the disk, the connection */
+  subject?: string;
   severity: Severity;
   since?: string;
   /** one sentence: what, how much, since when */
@@ -16,6 +18,38 @@ export interface Finding {
   remedy?: string;
   /** the chart on the server page that shows it */
   chart?: string;
+  /** how bad, in the finding's own measure */
+  value?: number;
+}
+
+/** Findings of an instance that come from what is wrong with another. */
+export interface Because {
+  /** empty: Risso does not watch it */
+  instance: string;
+  name: string;
+  /** what is wrong there, such as server.down; empty: only its replicas have trouble */
+  finding?: string;
+  what: string;
+  explains: { instance: string; finding: string; subject?: string }[] | null;
+  /** it has no finding but these */
+  all: boolean;
+}
+
+/** A finding that was kept. */
+export interface FindingRecord {
+  record: number;
+  instance: string;
+  first: Finding;
+  worst: Finding;
+  worst_at: string;
+  told: string;
+  /** when it was last known to hold */
+  seen: string;
+  ended?: string;
+  /** it ended at some moment after seen, in which nobody looked */
+  unseen?: boolean;
+  /** what was seen at its worst */
+  evidence?: unknown;
 }
 
 /** Something that is wrong or missing, why, and the remedy. */
@@ -53,6 +87,8 @@ export interface Instance {
   lag: number | null;
   cpu: number | null;
   findings: Finding[] | null;
+  because?: Because[] | null;
+  group?: string;
   spark?: Spark | null;
 }
 
@@ -182,6 +218,12 @@ export async function fetchEvents(id: string, from: number, to: number, limit = 
   const q: [string, string | number][] = [['instance', id], ['from', Math.floor(from)], ['to', Math.ceil(to)], ['limit', limit]];
   const events = (await get<{ events: Event[] | null }>('/api/events', q)).events ?? [];
   return events.sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
+}
+
+/** Kept findings that held at some moment of a range, the newest first; of one instance, or all when it is empty. */
+export async function fetchFindings(id: string, from: number, to: number, limit = 500): Promise<FindingRecord[]> {
+  const q: Pairs = [...only('instance', id), ['from', Math.floor(from)], ['to', Math.ceil(to)], ['limit', limit]];
+  return (await get<{ findings: FindingRecord[] | null }>('/api/findings', q)).findings ?? [];
 }
 
 /** The global variables as they were at a moment. */

@@ -6,7 +6,7 @@ import { alignDown } from './buckets';
 import { evaluate, keysOf, stretch, text, type Expr } from './expr';
 import type { Feed } from './feed';
 import type { Colour } from './palette';
-import type { Hole, Mark } from './paint';
+import type { Hole, Mark, Wrong } from './paint';
 import { Plot, type Picture } from './plot';
 import { stack } from './stack';
 import { onGrid, type Column, type Part } from './track';
@@ -46,6 +46,10 @@ export interface ChartDesk {
   marks(): Mark[];
   /** parts of time that were not read, if the page knows of such */
   holes?(): Hole[];
+  /** parts of time for which a feed has no numbers at all */
+  blanks?(feed: Feed): Hole[];
+  /** what was wrong, and when */
+  wrong?(): Wrong[];
   pinned(): number | null;
   now(): number;
   /** called when marks, pinned cursor or theme changed */
@@ -140,7 +144,7 @@ class Readout {
 
 /** Shows what is at a place of the plot: the time and the marks near it. */
 class Tip {
-  constructor(private el: HTMLElement, private desk: ChartDesk) {}
+  constructor(private el: HTMLElement, private desk: ChartDesk, private feed: Feed) {}
 
   hide(): void {
     this.el.hidden = true;
@@ -151,8 +155,10 @@ class Tip {
     const now = this.desk.now();
     const span = step > 1 ? ` +${human(step, 's')}` : '';
     const hole = this.desk.holes?.().some((h) => t >= h.from && t < h.to) ? ['not read'] : [];
-    const lines = [when(alignDown(t, step), now) + span, ...hole, ...near.map((k) => `${clock(k.t)}  ${k.text}`)];
-    this.el.classList.toggle('marked', near.length > 0);
+    const blank = this.desk.blanks?.(this.feed).some((h) => t >= h.from && t < h.to) ? ['no data'] : [];
+    const wrong = (this.desk.wrong?.() ?? []).filter((w) => t >= w.from - perPixel * 3 && t <= w.to + perPixel * 3).slice(0, 4);
+    const lines = [when(alignDown(t, step), now) + span, ...hole, ...blank, ...wrong.map((w) => `${w.tone === 'critical' ? '◆' : '▲'} ${w.text}`), ...near.map((k) => `${clock(k.t)}  ${k.text}`)];
+    this.el.classList.toggle('marked', near.length + wrong.length > 0);
     this.put(x, lines.join('\n'), width);
   }
 
@@ -170,7 +176,7 @@ class Tip {
 
 function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
   const host = root.querySelector<HTMLElement>('.plot')!;
-  const tip = new Tip(root.querySelector<HTMLElement>('.tip')!, desk);
+  const tip = new Tip(root.querySelector<HTMLElement>('.tip')!, desk, m.feed);
   const readout = new Readout(m, root);
   let plot: Plot | null = null;
   let unwatch: (() => void) | null = null;
@@ -183,14 +189,14 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
   const update = (): void => {
     if (!plot) return;
     drawn = draw(m);
-    plot.set(drawn.picture);
+    plot.set({ ...drawn.picture, blanks: desk.blanks?.(m.feed) });
     // Nothing asked for has come yet: that is not the same as nothing there.
     const known = keysOfChart(m).every((k) => m.feed.track(k) !== undefined);
     root.classList.toggle('empty', known && drawn.values.every((c) => c.every((v) => v === null)));
     showReadout();
   };
   const start = (): void => {
-    plot ??= new Plot(host, { unit: m.unit, colours: m.lines.map((l) => l.colour), top: m.top }, {
+    plot ??= new Plot(host, { unit: m.unit, colours: m.lines.map((l) => l.colour), top: m.top, chart: m.id }, {
       hover: (i) => {
         readout.over(i);
         showReadout();
@@ -205,7 +211,7 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
       },
       zoom: desk.zoom, back: desk.back, pin: desk.pin,
     }, host.clientWidth, host.clientHeight);
-    plot.annotate(desk.marks(), desk.pinned(), desk.holes?.());
+    plot.annotate(desk.marks(), desk.pinned(), desk.holes?.(), desk.wrong?.());
     unwatch ??= m.feed.watch(keysOfChart(m), update);
   };
   const stop = (): void => {
@@ -219,7 +225,7 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
   sized.observe(host);
   const off = desk.onChange((what) => {
     if (what === 'theme') plot?.redraw();
-    plot?.annotate(desk.marks(), desk.pinned(), desk.holes?.());
+    plot?.annotate(desk.marks(), desk.pinned(), desk.holes?.(), desk.wrong?.());
     showReadout();
   });
   return () => {

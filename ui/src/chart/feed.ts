@@ -5,7 +5,8 @@
  */
 import { fetchChart, type ChartData } from '../api';
 import { alignDown, stepFor } from './buckets';
-import { dropBefore, endOf, merge, toTrack, type Track } from './track';
+import type { Hole } from './paint';
+import { blanksOf, dropBefore, endOf, merge, toTrack, type Track } from './track';
 
 /** The part of time on the page. */
 export interface Window {
@@ -37,6 +38,7 @@ export class Feed {
   private abort = new AbortController();
   private busy = false;
   private failures = 0;
+  private blanks: Hole[] | null = null;
 
   /** Seconds per bucket, as asked for or as the server answered. */
   step: number;
@@ -91,6 +93,15 @@ export class Feed {
   close(): void {
     this.abort.abort();
     this.watchers.clear();
+  }
+
+  /** The parts of the window for which none of the series has a number: nobody looked, or there was nothing to see. */
+  blank(now: number): Hole[] {
+    if (!this.blanks) {
+      const grid = { from: alignDown(this.window.from, this.step), step: this.step, to: this.window.to };
+      this.blanks = this.tracks.size === 0 ? [] : blanksOf([...this.tracks.values()], grid, now);
+    }
+    return this.blanks;
   }
 
   /** The buckets of a key, where they are here. */
@@ -170,6 +181,7 @@ export class Feed {
   }
 
   private redraw(which: (w: Watcher) => boolean): void {
+    this.blanks = null;
     for (const w of [...this.watchers]) if (which(w)) w.draw();
   }
 }

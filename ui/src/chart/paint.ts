@@ -9,6 +9,19 @@ export interface Mark {
   t: number;
   tone: 'info' | 'warning' | 'critical';
   text: string;
+  /** something that people did, such as a deployment: drawn with its name */
+  label?: string;
+}
+
+/** A part of time in which something was wrong. */
+export interface Wrong {
+  from: number;
+  /** Infinity while it holds */
+  to: number;
+  tone: 'warning' | 'critical';
+  text: string;
+  /** the chart that shows it; empty: all alike */
+  chart: string;
 }
 
 /** min–max and, inside, p5–p95 of each bucket. */
@@ -134,6 +147,27 @@ const NEAR_PX = 5;
 // More lines than these would hide the numbers they explain: then pointers on top replace them.
 const MANY = 8;
 
+/** Paints what was wrong: a strip at the foot, and in the chart that shows it a shade over all its height. */
+export function paintWrong(u: uPlot, wrong: Wrong[], chart: string): void {
+  const s = devicePixelRatio;
+  const { bbox } = u;
+  clipped(u, (ctx) => {
+    for (const w of [...wrong].sort((a, b) => RANK[a.tone] - RANK[b.tone])) {
+      const left = Math.max(bbox.left, u.valToPos(w.from, 'x', true));
+      const right = Number.isFinite(w.to) ? Math.min(bbox.left + bbox.width, u.valToPos(w.to, 'x', true)) : bbox.left + bbox.width;
+      if (right < bbox.left || left > bbox.left + bbox.width) continue;
+      const width = Math.max(2 * s, right - left);
+      ctx.fillStyle = toneColour(w.tone);
+      if (w.chart === chart) {
+        ctx.globalAlpha = 0.13;
+        ctx.fillRect(left, bbox.top, width, bbox.height);
+      }
+      ctx.globalAlpha = 1;
+      ctx.fillRect(left, bbox.top + bbox.height - 3 * s, width, 3 * s);
+    }
+  });
+}
+
 interface Spot {
   t: number;
   tone: Mark['tone'];
@@ -156,7 +190,7 @@ export function paintMarks(u: uPlot, marks: Mark[]): void {
   if (marks.length === 0 || typeof min !== 'number' || typeof max !== 'number') return;
   const s = devicePixelRatio;
   const { ctx, bbox } = u;
-  const spots = groupMarks(marks.filter((m) => m.t >= min && m.t <= max), ((max - min) / bbox.width) * s);
+  const spots = groupMarks(marks.filter((m) => !m.label && m.t >= min && m.t <= max), ((max - min) / bbox.width) * s);
   for (const m of spots) {
     const style = toneColour(m.tone);
     if (spots.length <= MANY || m.tone === 'critical') vertical(u, m.t, style, [2 * s, 3 * s]);
@@ -170,6 +204,29 @@ export function paintMarks(u: uPlot, marks: Mark[]): void {
     ctx.closePath();
     ctx.fill();
     ctx.restore();
+  }
+}
+
+/** Paints what people did: a line with its name. */
+export function paintLabels(u: uPlot, marks: Mark[]): void {
+  const s = devicePixelRatio;
+  const { ctx, bbox } = u;
+  let free = -Infinity;
+  for (const m of marks.filter((k) => k.label).sort((a, b) => a.t - b.t)) {
+    vertical(u, m.t, css('--ink-2'), []);
+    const x = u.valToPos(m.t, 'x', true) + 4 * s;
+    // A name that would cover another is left to the hover.
+    if (x < free || x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.save();
+    ctx.font = `${10 * s}px system-ui, sans-serif`;
+    ctx.fillStyle = css('--ink-2');
+    const text = m.label!.length > 24 ? `${m.label!.slice(0, 23)}…` : m.label!;
+    const width = ctx.measureText(text).width;
+    const over = x + width > bbox.left + bbox.width;
+    ctx.textAlign = over ? 'right' : 'left';
+    ctx.fillText(text, over ? x - 8 * s : x, bbox.top + 15 * s);
+    ctx.restore();
+    free = x + width + 6 * s;
   }
 }
 

@@ -2,7 +2,7 @@
 import uPlot from 'uplot';
 import { axisLabel, clock, type Unit } from '../common/format';
 import { colour, css, type Colour } from './palette';
-import { paintBand, paintHoles, paintLimit, paintMarks, paintPin, paintStack, type Band, type Hole, type Mark } from './paint';
+import { paintBand, paintHoles, paintLabels, paintLimit, paintMarks, paintPin, paintStack, paintWrong, type Band, type Hole, type Mark, type Wrong } from './paint';
 import { maxOf, minOf, niceTop, partsOf } from './stack';
 import type { Column } from './track';
 
@@ -19,6 +19,8 @@ export interface Picture {
   /** tops of stacked layers; the lines are then not drawn as lines */
   stacked: Column[] | null;
   limit: number | null;
+  /** parts of time without any data */
+  blanks?: Hole[];
 }
 
 /** What does not change while a plot lives. */
@@ -27,6 +29,8 @@ export interface Look {
   colours: Colour[];
   /** a fixed top of the scale, such as 1 for parts of a whole */
   top?: number;
+  /** what the chart is called where something wrong names it */
+  chart: string;
 }
 
 /** What a plot tells its page. */
@@ -52,6 +56,7 @@ export class Plot {
   private picture: Picture | null = null;
   private marks: Mark[] = [];
   private holes: Hole[] = [];
+  private wrong: Wrong[] = [];
   private pinned: number | null = null;
 
   constructor(host: HTMLElement, private look: Look, private gestures: Gestures, width: number, height: number) {
@@ -70,9 +75,10 @@ export class Plot {
     });
   }
 
-  /** Marks and pinned cursor, on top of the numbers; holes under them. */
-  annotate(marks: Mark[], pinned: number | null, holes: Hole[] = []): void {
+  /** Marks, pinned cursor and what was wrong, on top of the numbers; holes under them. */
+  annotate(marks: Mark[], pinned: number | null, holes: Hole[] = [], wrong: Wrong[] = []): void {
     this.marks = marks;
+    this.wrong = wrong;
     this.holes = holes;
     this.pinned = pinned;
     if (this.picture) this.u.redraw(false, false);
@@ -165,7 +171,7 @@ export class Plot {
   private paintUnder(u: uPlot): void {
     const p = this.picture;
     if (!p) return;
-    paintHoles(u, this.holes);
+    paintHoles(u, p.blanks ? [...this.holes, ...p.blanks] : this.holes);
     if (p.stacked) paintStack(u, p.x, p.stacked, this.look.colours, p.step);
     else if (p.band) paintBand(u, p.x, p.band, p.step);
   }
@@ -173,7 +179,9 @@ export class Plot {
   private paintOver(u: uPlot): void {
     const p = this.picture;
     if (p?.limit !== null && p?.limit !== undefined) paintLimit(u, p.limit);
+    paintWrong(u, this.wrong, this.look.chart);
     paintMarks(u, this.marks);
+    paintLabels(u, this.marks);
     paintPin(u, this.pinned);
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { alignDown, alignUp, edges, refreshEvery, stepFor } from './buckets';
-import { dropBefore, endOf, merge, onGrid, type Track } from './track';
+import { blanksOf, dropBefore, endOf, merge, onGrid, type Column, type Track } from './track';
 
 const track = (from: number, avg: (number | null)[], step = 1): Track => ({ from, step, columns: { avg } });
 
@@ -67,5 +67,18 @@ describe('windows', () => {
   });
   it('draws old buckets under a new step until the new ones are there', () => {
     expect(onGrid(track(0, [1, 2], 10), 'avg', 5, 5, 3)).toEqual([1, 2, 2]);
+  });
+});
+
+describe('parts without data', () => {
+  const t = (from: number, avg: Column, step = 1) => ({ from, step, columns: { avg } });
+  it('are those of which no series has a number', () => {
+    const n = null;
+    expect(blanksOf([t(10, [1, 1, n, n, n, 1])], { from: 0, step: 1, to: 16 }, 16)).toEqual([{ from: 0, to: 10 }, { from: 12, to: 15 }]);
+    expect(blanksOf([t(0, [1, n, n, n, n, 1]), t(2, [1, 1, 1, n])], { from: 0, step: 1, to: 6 }, 6)).toEqual([]);
+  });
+  it('are not the newest seconds, which are still on their way, nor the future', () => {
+    expect(blanksOf([t(0, [1, 1, 1])], { from: 0, step: 1, to: 60 }, 10)).toEqual([]);
+    expect(blanksOf([t(0, [1, 1, 1])], { from: 0, step: 1, to: 60 }, 40)).toEqual([{ from: 3, to: 40 }]);
   });
 });

@@ -95,3 +95,32 @@ function resample(t: Track, c: Column, out: Column, from: number, step: number):
   }
   return out;
 }
+
+// A bucket or two without numbers are a gap in the line; the newest are still on their way.
+const LEAST_BLANK = 3;
+const LATE_SECONDS = 10;
+
+/** The parts of a range in which no track has a number. */
+export function blanksOf(tracks: Track[], grid: { from: number; step: number; to: number }, now: number): { from: number; to: number }[] {
+  const { from, step } = grid;
+  const end = Math.min(grid.to, now);
+  const n = Math.max(0, Math.ceil((end - from) / step));
+  const known = new Uint8Array(n);
+  for (const t of tracks) {
+    if (t.step !== step) continue;
+    const shift = Math.round((t.from - from) / step);
+    t.columns.avg.forEach((v, i) => {
+      if (v !== null && i + shift >= 0 && i + shift < n) known[i + shift] = 1;
+    });
+  }
+  const out: { from: number; to: number }[] = [];
+  for (let i = 0; i < n; i++) {
+    if (known[i]) continue;
+    let k = i;
+    while (k < n && !known[k]) k++;
+    const hole = { from: from + i * step, to: Math.min(end, from + k * step) };
+    if (k - i >= LEAST_BLANK && (k < n || hole.to - hole.from > LATE_SECONDS + LEAST_BLANK * step)) out.push(hole);
+    i = k;
+  }
+  return out;
+}

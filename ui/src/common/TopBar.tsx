@@ -7,7 +7,20 @@ import { view } from './router';
 import { instanceOf } from './store';
 import { theme, themeChanges, toggleTheme } from './theme';
 import { StateMark } from './parts';
-import { HOME, aboutBenchmarks, aboutQueries, formatView } from './view';
+import { HOME, aboutBenchmarks, aboutIncidents, aboutQueries, formatView, type Page } from './view';
+
+const PLACES: [Page, string, ((p: Page) => boolean)?][] = [
+  ['fleet', 'Servers'], ['alerts', 'Alerts'], ['incidents', 'Incidents', aboutIncidents], ['queries', 'Queries', aboutQueries],
+  ['benchmarks', 'Benchmarks', aboutBenchmarks], ['protect', 'Protect'],
+];
+
+/** What a page of the fleet is called; empty for the first. */
+export function placeName(page: Page): string {
+  return page === 'fleet' ? '' : (PLACES.find(([p, , has]) => p === page || has?.(page))?.[1] ?? '');
+}
+
+// Pages of an instance that show a range of time.
+const TIMED = new Set<Page>(['server', 'variables', 'events', 'queries', 'query', 'alerts', 'incidents']);
 
 function Where() {
   const { page, id } = view.value;
@@ -15,12 +28,9 @@ function Where() {
   return (
     <nav class="where" aria-label="Where you are">
       <a class="brand" href="/" aria-label="Risso, all instances">Risso</a>
-      {!id && (page === 'fleet' || page === 'protect' || aboutQueries(page) || aboutBenchmarks(page)) && (
+      {!id && page !== 'missing' && (
         <span class="tabs">
-          <a href="/" aria-current={page === 'fleet' ? 'page' : undefined}>Servers</a>
-          <a href={formatView({ ...HOME, page: 'queries' })} aria-current={aboutQueries(page) ? 'page' : undefined}>Queries</a>
-          <a href={formatView({ ...HOME, page: 'benchmarks' })} aria-current={aboutBenchmarks(page) ? 'page' : undefined}>Benchmarks</a>
-          <a href={formatView({ ...HOME, page: 'protect' })} aria-current={page === 'protect' ? 'page' : undefined}>Protect</a>
+          {PLACES.map(([p, name, has]) => <a key={p} href={formatView({ ...HOME, page: p })} aria-current={page === p || has?.(page) ? 'page' : undefined}>{name}</a>)}
         </span>
       )}
       {page !== 'fleet' && id && (
@@ -39,7 +49,7 @@ export function TopBar() {
   const inside = page !== 'fleet' && id !== '';
   void themeChanges.value;
   return (
-    <div class="top">
+    <header class="top">
       <div class="bar">
         <Where />
         <Search />
@@ -48,8 +58,8 @@ export function TopBar() {
         </button>
         <button class="icon" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys (?)">?</button>
       </div>
-      {!inside && aboutQueries(page) && <div class="bar second"><span /><RangeControl /></div>}
-      {inside && <div class="bar second"><Tabs />{page !== 'metrics' && page !== 'protect' && !aboutBenchmarks(page) && <RangeControl />}</div>}
-    </div>
+      {!inside && (aboutQueries(page) || page === 'alerts' || page === 'incidents') && <div class="bar second"><span /><RangeControl /></div>}
+      {inside && <div class="bar second"><Tabs />{TIMED.has(page) && <RangeControl />}</div>}
+    </header>
   );
 }

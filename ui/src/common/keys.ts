@@ -5,7 +5,7 @@ import { currentDesk } from './desk';
 import { fixed, ends, liveLike } from './range';
 import { go, replace, view } from './router';
 import { toggleTheme } from './theme';
-import { HOME, type Page } from './view';
+import { HOME, rangeOn, type Page } from './view';
 
 /** Whether the list of keys is on the screen. */
 export const helpOpen = signal(false);
@@ -28,12 +28,16 @@ export const KEYS: readonly [string, string][] = [
   ['g q', 'queries of this server, or of the fleet'],
   ['g b', 'benchmarks of this server, or of the fleet'],
   ['g p', 'protection of this server, or of the fleet'],
+  ['g a', 'alerts of this server, or of the fleet'],
+  ['g i', 'incidents of this server, or of the fleet'],
   ['↑ ↓, Enter', 'in the list of queries: move, open'],
   ['t', 'dark or light'],
   ['?', 'these keys'],
 ];
 
 const GO: Record<string, Page> = { c: 'server', m: 'metrics', v: 'variables', e: 'events' };
+// Pages of an instance that are also there for the fleet.
+const FOR_ALL: Record<string, Page> = { q: 'queries', b: 'benchmarks', p: 'protect', a: 'alerts', i: 'incidents' };
 const CHORD_MS = 1200;
 
 let chordAt = -Infinity;
@@ -54,10 +58,8 @@ function chord(key: string): boolean {
   const { id } = view.value;
   if (key === 'f') go(HOME);
   else if (key === 's') focusSearch();
-  else if (key === 'q') go({ page: 'queries', q: '', sort: '', cls: '', pins: [] });
-  else if (key === 'b') go({ page: 'benchmarks', q: '', sort: '', cls: '', pins: [] });
-  else if (key === 'p') go({ page: 'protect', q: '', sort: '', cls: '', pins: [] });
-  else if (GO[key] && id) go({ page: GO[key], q: '', sort: '' });
+  else if (FOR_ALL[key]) go({ page: FOR_ALL[key], range: rangeOn(view.value, FOR_ALL[key]), q: '', sort: '', cls: '', pins: [] });
+  else if (GO[key] && id) go({ page: GO[key], range: rangeOn(view.value, GO[key]), q: '', sort: '', cls: '' });
   else return false;
   return true;
 }

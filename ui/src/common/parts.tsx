@@ -1,6 +1,6 @@
 /** Small parts that several pages show. */
 import { useState } from 'preact/hooks';
-import type { Finding, Spark, State, Trouble } from '../api';
+import { ApiError, type Finding, type Spark, type State, type Trouble } from '../api';
 import { age, stamp, unix, utc, when } from './format';
 import { view } from './router';
 import { formatView } from './view';
@@ -49,6 +49,17 @@ async function toClipboard(text: string): Promise<boolean> {
     area.remove();
     return ok;
   }
+}
+
+/** Does something once and says what was wrong with it. */
+export function useAct(): [string, boolean, (f: () => Promise<unknown>) => void] {
+  const [error, setError] = useState('');
+  const [busy, setBusy] = useState(false);
+  const act = (f: () => Promise<unknown>): void => {
+    setBusy(true);
+    f().then(() => setError(''), (e: unknown) => setError(e instanceof ApiError ? [e.message, e.remedy].filter(Boolean).join(': ') : String(e))).finally(() => setBusy(false));
+  };
+  return [error, busy, act];
 }
 
 /** A command next to its copy button. */

@@ -5,7 +5,7 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'alerts' | 'incidents' | 'incident' | 'film' | 'missing';
 
 /** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
 export type Versus = '' | 'before' | 'day' | 'week';
@@ -24,7 +24,7 @@ export interface View {
   sort: string;
   /** text that filters a list */
   q: string;
-  /** the class of statements or the number of the benchmark, on its own page */
+  /** the class of statements, or the number of the benchmark or incident, on its own page */
   cls: string;
   /** the number of the benchmark next to it */
   beside: string;
@@ -33,6 +33,12 @@ export interface View {
   vs: Versus;
   /** the long list instead of the heaviest; all of the timeline instead of the last weeks */
   more: boolean;
+  /** what of the fleet is shown; empty for all */
+  state: string;
+  group: string;
+  flavour: string;
+  /** causes whose effects are shown one by one */
+  open: string[];
 }
 
 const TABS: readonly Page[] = ['metrics', 'variables', 'events'];
@@ -46,17 +52,32 @@ export function aboutQueries(page: Page): boolean {
   return page === 'queries' || page === 'query';
 }
 
+/** Whether a page is about incidents, or replays a moment. */
+export function aboutIncidents(page: Page): boolean {
+  return page === 'incidents' || page === 'incident';
+}
+
 /** Whether a page is about benchmarks. */
 export function aboutBenchmarks(page: Page): boolean {
   return page === 'benchmarks' || page === 'benchmark';
 }
 
+// Pages of what rang and what stalled begin with a day: a night and more.
+const DAY_RANGE: Range = { live: true, span: 86400 };
+
 function defaultRange(page: Page): Range {
-  return aboutQueries(page) ? QUERIES_RANGE : DEFAULT_RANGE;
+  if (aboutQueries(page)) return QUERIES_RANGE;
+  return page === 'alerts' || aboutIncidents(page) ? DAY_RANGE : DEFAULT_RANGE;
+}
+
+/** The range on the way to another page: what nobody chose becomes what the other page begins with. */
+export function rangeOn(v: View, page: Page): Range {
+  const day = [v.page, page].some((p) => p === 'alerts' || aboutIncidents(p));
+  return day && sameRange(v.range, defaultRange(v.page)) ? defaultRange(page) : v.range;
 }
 
 /** The fleet page, as an empty link shows it. */
-export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '', cls: '', beside: '', schema: '', vs: '', more: false };
+export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '', cls: '', beside: '', schema: '', vs: '', more: false, state: '', group: '', flavour: '', open: [] };
 
 /** Reads a view from a path and a query; nonsense in the query falls back to the default. */
 export function parseView(path: string, query: string): View {
@@ -73,6 +94,10 @@ export function parseView(path: string, query: string): View {
     schema: params.get('schema') ?? '',
     vs: VERSUS.find((v) => v === params.get('vs')) ?? '',
     more: params.get('more') === '1',
+    state: params.get('state') ?? '',
+    group: params.get('group') ?? '',
+    flavour: params.get('flavour') ?? '',
+    open: params.getAll('open'),
   };
 }
 
@@ -91,7 +116,11 @@ function parsePath(path: string): Pick<View, 'page' | 'id' | 'cls'> {
   if (parts[0] === 'queries' && parts.length === 2) return { page: 'query', id, cls: safeDecode(parts[1]) };
   if (parts[0] === 'benchmarks' && parts.length === 1) return { page: 'benchmarks', id, cls: '' };
   if (parts[0] === 'benchmarks' && parts.length === 2 && id === '') return { page: 'benchmark', id: '', cls: safeDecode(parts[1]) };
-  if (parts[0] === 'protect' && parts.length === 1) return { page: 'protect', id, cls: '' };
+  if (parts[0] === 'incidents' && parts.length === 2) return { page: 'incident', id, cls: safeDecode(parts[1]) };
+  if (parts.length === 1) {
+    const page = (['protect', 'alerts', 'incidents'] as const).find((p) => p === parts[0]) ?? (parts[0] === 'film' && id ? 'film' : undefined);
+    if (page) return { page, id, cls: '' };
+  }
   return { page: 'missing', id: '', cls: '' };
 }
 
@@ -119,6 +148,7 @@ function pathOf(v: View): string {
     case 'queries': return `${of}/queries`;
     case 'query': return `${of}/queries/${encodeURIComponent(v.cls)}`;
     case 'benchmark': return `/benchmarks/${encodeURIComponent(v.cls)}`;
+    case 'incident': return `${of}/incidents/${encodeURIComponent(v.cls)}`;
     default: return `${of}/${v.page}`;
   }
 }
@@ -139,6 +169,10 @@ export function formatView(v: View): string {
   }
   if (v.page === 'protect' && v.more) q.push('more=1');
   if (v.page === 'benchmark' && v.beside) q.push(`beside=${encodeURIComponent(v.beside)}`);
+  if (v.page === 'fleet') {
+    for (const name of ['state', 'group', 'flavour'] as const) if (v[name]) q.push(`${name}=${encodeURIComponent(v[name])}`);
+    for (const o of v.open) q.push(`open=${encodeURIComponent(o)}`);
+  }
   for (const p of v.pins) q.push(`pin=${encodeURIComponent(p)}`);
   return q.length ? `${path}?${q.join('&')}` : path;
 }

@@ -2,6 +2,7 @@
 import type { Fleet, Instance } from '../api';
 import { counted, human } from '../common/format';
 import { worstFirst } from '../common/order';
+import { explained } from './lines';
 
 /** A sentence and how loudly to say it. */
 export interface Said {
@@ -14,11 +15,15 @@ export function fleetSentence(fleet: Fleet): Said {
   const all = fleet.instances ?? [];
   const bad = all.filter((i) => i.state === 'down' || i.state === 'critical' || i.state === 'warning').sort(worstFirst);
   if (bad.length === 0) return { tone: 'ok', text: healthy(all) };
-  const [worst] = bad;
+  // What has its cause elsewhere is counted with it.
+  const effects = explained(all);
+  const causes = bad.filter((i) => !effects.has(i.id));
+  const [worst] = causes.length > 0 ? causes : bad;
   const tone = bad.some((i) => i.state !== 'warning') ? 'critical' : 'warning';
-  const more = bad.length - 1;
+  const because = effects.size > 0 && causes.length > 0 ? ` ${counted(effects.size, 'other')} ${effects.size === 1 ? 'has' : 'have'} trouble because of ${causes.length === 1 ? 'it' : 'others'}.` : '';
+  const more = (causes.length > 0 ? causes.length : bad.length) - 1;
   const rest = more === 0 ? '' : ` ${counted(more, 'other')} of ${all.length} ${more === 1 ? 'needs' : 'need'} attention, too.`;
-  return { tone, text: `${worst.name}: ${sentence(worst.words || worst.state)}${rest}` };
+  return { tone, text: `${worst.name}: ${sentence(worst.words || worst.state)}${because}${rest}` };
 }
 
 function sentence(s: string): string {

@@ -48,7 +48,7 @@ export function Begin({ name, byHand }: { name: string; byHand: boolean }) {
     <section class="begin">
       {byHand && <p>To take a backup now: <Remedy text={`risso backup --dsn … --to /backup/${name.replace(/[^\w.-]+/g, '-')}`} /></p>}
       <p>{byHand ? 'Or let' : 'Let'} this Risso do it on a schedule. Add to the file that <code>risso serve --config</code> reads; it takes effect within seconds. Without <code>--config</code>, restart it with:</p>
-      <div class="block"><pre>{block}</pre><Copy text={block} /></div>
+      <div class="block"><pre tabIndex={0}>{block}</pre><Copy text={block} /></div>
     </section>
   );
 }

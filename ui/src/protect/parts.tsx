@@ -1,7 +1,7 @@
 /** Small parts of the pages of protection. */
-import { useState } from 'preact/hooks';
-import { ApiError, mayAct, NO_ACT, startJob, stopRun, type ProtectJob, type ProtectRunning } from '../api';
+import { mayAct, NO_ACT, startJob, stopRun, type ProtectJob, type ProtectRunning } from '../api';
 import { age } from '../common/format';
+import { useAct } from '../common/parts';
 import { NOW, part, progress } from './words';
 
 /** A current run: what it does, how far it is, how long it will still take. */
@@ -17,17 +17,6 @@ export function Progress({ r, now }: { r: ProtectRunning; now: number }) {
       <span class="quiet">{[progress(r), `for ${age(Math.max(0, now - r.began))}`].filter(Boolean).join(', ')}</span>
     </span>
   );
-}
-
-/** Does something once and says what is wrong with it. */
-function useAct(): [string, boolean, (f: () => Promise<unknown>) => void] {
-  const [error, setError] = useState('');
-  const [busy, setBusy] = useState(false);
-  const act = (f: () => Promise<unknown>): void => {
-    setBusy(true);
-    f().then(() => setError(''), (e: unknown) => setError(e instanceof ApiError ? [e.message, e.remedy].filter(Boolean).join(': ') : String(e))).finally(() => setBusy(false));
-  };
-  return [error, busy, act];
 }
 
 /** Starts a job, or stops its run. */

@@ -45,5 +45,5 @@ export function LoadChart({ data, rows, tinted, points }: Props) {
   const key = [...rows].filter((r) => tinted.has(r.id)).sort((a, b) => b.seconds - a.seconds).map((r) => r.id + tinted.get(r.id)).join() + (rows.length - tinted.size);
   const model = useMemo(() => modelOf(rows, tinted, desk), [key]);
   useEffect(() => desk.show(loadSeries(data, rows, tinted, points), data, points.holes), [data, tinted, points]);
-  return <div class="wide"><Chart model={model} desk={desk} /><Holes list={points.holes} first={data.first} /></div>;
+  return <div class="wide"><h2 class="unseen">Load</h2><Chart model={model} desk={desk} /><Holes list={points.holes} first={data.first} /></div>;
 }

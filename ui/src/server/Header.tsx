@@ -4,9 +4,9 @@ import { age, human, shortVersion } from '../common/format';
 import { Findings, Gaps, Remedy, Since, StateMark, Stale } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
-import { formatView, type Page } from '../common/view';
+import { formatView, rangeOn, type Page } from '../common/view';
 
-const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events'], ['benchmarks', 'Benchmarks'], ['protect', 'Protect']];
+const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events'], ['alerts', 'Alerts'], ['incidents', 'Incidents'], ['benchmarks', 'Benchmarks'], ['protect', 'Protect']];
 
 interface Props {
   id: string;
@@ -72,11 +72,11 @@ export function Header({ id, detail: seen, onChart }: Props) {
 /** The pages of an instance, for the bar on top. */
 export function Tabs() {
   const v = view.value;
-  const here = v.page === 'query' ? 'queries' : v.page;
+  const here = v.page === 'query' ? 'queries' : v.page === 'incident' || v.page === 'film' ? 'incidents' : v.page;
   return (
     <nav class="tabs" aria-label="Pages of this instance">
       {TABS.filter(([page]) => (page !== 'queries' && page !== 'protect') || instanceOf(v.id)?.kind !== 'host').map(([page, name]) => (
-        <a key={page} href={formatView({ ...v, page, cls: '', q: '', sort: '' })} aria-current={here === page ? 'page' : undefined}>{name}</a>
+        <a key={page} href={formatView({ ...v, page, range: rangeOn(v, page), cls: '', q: '', sort: '' })} aria-current={here === page ? 'page' : undefined}>{name}</a>
       ))}
     </nav>
   );

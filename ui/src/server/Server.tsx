@@ -1,14 +1,17 @@
 /** The charts of one server or host, words first. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
-import { ApiError, fetchInstance, type Finding, type InstanceDetail } from '../api';
+import { ApiError, fetchInstance, serverNow, type Finding, type InstanceDetail } from '../api';
 import { Chart, type ChartModel } from '../chart/Chart';
 import { currentDesk } from '../common/desk';
 import { human, unitOf } from '../common/format';
+import { Moment, StateMark } from '../common/parts';
 import { usePoll } from '../common/poll';
 import { replace, view } from '../common/router';
 import { catalogues, instanceOf, loadCatalogue } from '../common/store';
 import { themeChanges } from '../common/theme';
+import { HOME, formatView } from '../common/view';
+import { Tonight } from '../findings/Tonight';
 import { humanName } from '../search/names';
 import { Board } from './board';
 import { CHARTS } from './charts';
@@ -156,6 +159,8 @@ export function Server() {
   return (
     <main ref={root}>
       <Header id={id} detail={seen} onChart={(c) => void showChart(c)} />
+      {seen !== 'missing' && <Tonight key={id} id={id} closed />}
+      <At id={id} board={board} isHost={instanceOf(id)?.kind === 'host'} />
       {own && own.metrics.length === 0 && <p class="quiet pad">No data yet: the first come a second or two after Risso connects.</p>}
       {sections.length > 1 && (
         <nav class="sections" aria-label="Sections">
@@ -188,6 +193,23 @@ export function Server() {
       ))}
       {detail && own && own.metrics.length > 0 && <Cost detail={detail} />}
     </main>
+  );
+}
+
+// What was wrong at the pinned moment, and the way to who was there.
+function At({ id, board, isHost }: { id: string; board: Board; isHost: boolean }) {
+  const { at } = view.value;
+  const [, turn] = useState(0);
+  useEffect(() => board.onChange(() => turn((n) => n + 1)), [board]);
+  if (at === null) return null;
+  const now = serverNow();
+  const wrong = board.wrongAt(at);
+  return (
+    <p class="at-moment" aria-live="polite">
+      At <Moment t={at} now={now} />{wrong.length === 0 ? ' no rule found anything wrong' : ': '}
+      {wrong.map((w, i) => <span key={i}><StateMark state={w.tone} wordless /> {w.text} </span>)}
+      {!isHost && <a class="link" href={formatView({ ...HOME, page: 'film', id, at })}>sessions and locks of that second</a>}
+    </p>
   );
 }
 

@@ -1,8 +1,8 @@
 /** The board: all charts of a server page on one clock, with the same marks and cursor. */
-import { fetchEvents, serverNow, type Event } from '../api';
+import { fetchEvents, fetchFindings, serverNow, type Event, type FindingRecord } from '../api';
 import { refreshEvery } from '../chart/buckets';
 import { Feed } from '../chart/feed';
-import type { Mark } from '../chart/paint';
+import type { Hole, Mark, Wrong } from '../chart/paint';
 import { Desk } from '../common/desk';
 import { unix } from '../common/format';
 import { sameRange, type Range } from '../common/range';
@@ -12,13 +12,22 @@ const EVENTS_EVERY_MS = 5000;
 /** How an event shows as a mark. */
 export function toMark(e: Event): Mark {
   const change = e.old !== undefined || e.new !== undefined ? `${e.subject ?? ''}: ${e.old ?? ''} → ${e.new ?? ''}` : '';
-  return { t: unix(e.time), tone: e.severity, text: e.text || change || e.kind };
+  return { t: unix(e.time), tone: e.severity, text: e.text || change || e.kind, label: e.kind === 'deploy' || e.kind === 'note' ? e.text : undefined };
+}
+
+/** How a kept finding shows in the charts; nothing if no rule calls it bad. */
+export function toWrong(r: FindingRecord): Wrong | null {
+  const tone = r.worst.severity;
+  if (tone === 'info') return null;
+  const from = r.first.since ? unix(r.first.since) : unix(r.told);
+  return { from, to: r.ended ? unix(r.ended) : Infinity, tone, text: r.worst.what, chart: r.worst.chart ?? '' };
 }
 
 /** Feeds, marks and the clock of one page. */
 export class Board extends Desk {
   private feeds = new Map<string, Feed>();
   private events: Mark[] = [];
+  private found: Wrong[] = [];
   private timer = 0;
   private ticks = 0;
   private eventsAt = 0;
@@ -53,6 +62,19 @@ export class Board extends Desk {
     return this.events;
   }
 
+  wrong(): Wrong[] {
+    return this.found;
+  }
+
+  blanks(feed: Feed): Hole[] {
+    return feed.blank(serverNow());
+  }
+
+  /** What was wrong at a moment, on the server or its host. */
+  wrongAt(t: number): Wrong[] {
+    return this.found.filter((w) => w.from <= t + 1 && t <= w.to);
+  }
+
   /** Ends requests and the clock. */
   close(): void {
     this.closed = true;
@@ -79,11 +101,16 @@ export class Board extends Desk {
     const { from, to } = this.window();
     const asked = this.range;
     try {
-      const events = await fetchEvents(this.id, from, to);
+      const ids = [...new Set([this.id, ...this.feeds.keys()])];
+      const [events, ...found] = await Promise.all([fetchEvents(this.id, from, to), ...ids.map((i) => fetchFindings(i, from, to))]);
       if (this.closed || !sameRange(asked, this.range)) return;
-      const marks = events.map(toMark);
-      const same = marks.length === this.events.length && marks.every((m, i) => m.t === this.events[i].t && m.text === this.events[i].text);
+      // Findings have a beginning and an end: they are parts of time, not moments. Messages that did not arrive are no news of this server.
+      const marks = events.filter((e) => e.kind !== 'finding' && e.kind !== 'alert').map(toMark);
+      const wrong = found.flat().map(toWrong).filter((w) => w !== null);
+      const same = marks.length === this.events.length && marks.every((m, i) => m.t === this.events[i].t && m.text === this.events[i].text)
+        && wrong.length === this.found.length && wrong.every((w, i) => w.from === this.found[i].from && w.to === this.found[i].to && w.text === this.found[i].text);
       this.events = marks;
+      this.found = wrong;
       if (!same) this.changed('marks');
     } catch {
       // Charts without marks are still charts; the next turn asks again.

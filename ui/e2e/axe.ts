@@ -1,0 +1,18 @@
+/** Asks axe-core what keeps people out of a page. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from '@playwright/test';
+
+const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** The rules that a page breaks, each with the first elements: WCAG 2.2 AA and what is held to be good besides, or only some. */
+export async function barriers(page: Page, rules?: string[]): Promise<string[]> {
+  // As the debugger evaluates it, no content security policy is in its way.
+  await page.evaluate(source);
+  return page.evaluate(async (only) => {
+    type Found = { id: string; nodes: { target: string[]; any: { message: string }[] }[] };
+    const axe = (window as unknown as { axe: { run(options: object): Promise<{ violations: Found[] }> } }).axe;
+    const found = await axe.run({ runOnly: only ?? ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'] });
+    return found.violations.map((v) => `${v.id} (${v.nodes.length}): ${v.nodes.slice(0, 4).map((n) => `${n.target.join(' ')} [${n.any[0]?.message ?? ''}]`).join('; ')}`);
+  }, rules);
+}

@@ -1,0 +1,95 @@
+/** What was wrong lately, in words. Pure. */
+import type { Alert, FindingRecord } from '../api';
+import { age, counted, unix } from '../common/format';
+
+/** One thing that was wrong, with what came from it. */
+export interface Trouble {
+  r: FindingRecord;
+  begin: number;
+  /** null while it holds */
+  end: number | null;
+  alert?: Alert;
+  /** what has its cause here */
+  effects: Trouble[];
+  /** the same on the same server at other times */
+  again: Trouble[];
+}
+
+/** When last evening began: yesterday at six, on the viewer's clock. */
+export function lastEvening(now: number): number {
+  const d = new Date(now * 1000);
+  return new Date(d.getFullYear(), d.getMonth(), d.getDate() - 1, 18).getTime() / 1000;
+}
+
+const RANK = { critical: 0, warning: 1, info: 2 };
+
+/** What was wrong, the worst first, each cause with its effects; what no rule calls bad is left out. */
+export function troubles(records: FindingRecord[], alerts: Alert[]): Trouble[] {
+  const byRecord = new Map(alerts.map((a) => [a.record, a]));
+  const all = records.filter((r) => r.worst.severity !== 'info').map((r): Trouble => {
+    const told = unix(r.told);
+    const since = r.first.since ? unix(r.first.since) : told;
+    return { r, begin: since > 0 ? since : told, end: r.ended ? unix(r.ended) : null, alert: byRecord.get(r.record), effects: [], again: [] };
+  });
+  const byKey = new Map<string, Trouble[]>();
+  for (const t of all) if (t.alert) byKey.set(t.alert.key, [...(byKey.get(t.alert.key) ?? []), t]);
+  const roots: Trouble[] = [];
+  for (const t of all) {
+    const cause = (byKey.get(t.alert?.cause ?? '') ?? []).find((c) => c !== t && c.begin <= t.begin + 120 && (c.end ?? Infinity) >= t.begin - 120);
+    // Only one step: a cause that is an effect itself stays on the list.
+    if (cause && !cause.alert?.cause) cause.effects.push(t);
+    else roots.push(t);
+  }
+  return together(roots).sort((a, b) => RANK[a.r.worst.severity] - RANK[b.r.worst.severity] || Number(a.end !== null) - Number(b.end !== null) || b.begin - a.begin);
+}
+
+// What came so often is one line.
+const OFTEN = 3;
+
+function together(list: Trouble[]): Trouble[] {
+  const by = new Map<string, Trouble[]>();
+  for (const t of list) {
+    // Each connection is another subject; who blocks changes, what it does to the server not.
+    const key = `${t.r.instance} ${t.r.worst.id} ${/^connection \d/.test(t.r.worst.subject ?? '') ? '' : (t.r.worst.subject ?? '')}`;
+    by.set(key, [...(by.get(key) ?? []), t]);
+  }
+  return [...by.values()].flatMap((same) => {
+    if (same.length < OFTEN) return same;
+    const [first, ...again] = [...same].sort((a, b) => Number(a.end !== null) - Number(b.end !== null) || RANK[a.r.worst.severity] - RANK[b.r.worst.severity] || b.begin - a.begin);
+    return [{ ...first, again }];
+  });
+}
+
+/** How long it was wrong. */
+export function lasted(t: Trouble, now: number): string {
+  const span = age(Math.max(0, (t.end ?? now) - t.begin));
+  if (t.end === null) return `${span} so far`;
+  return t.r.unseen ? `${span} at most` : span;
+}
+
+/** What was wrong since last evening, in a sentence. */
+export function tonightSentence(list: Trouble[], watchedSince: number, from: number, nameOf: (id: string) => string, now: number, clock: (t: number) => string): string {
+  const since = watchedSince > from ? `since Risso started at ${clock(watchedSince)}` : 'since yesterday 18:00';
+  if (list.length === 0) return `Tonight: nothing was wrong ${since}.`;
+  const holds = list.filter((t) => t.end === null).length;
+  const [worst] = list;
+  const still = holds === 0 ? 'none still is' : holds === list.length ? (holds === 1 ? 'it still is' : 'all still are') : `${holds} still ${holds === 1 ? 'is' : 'are'}`;
+  const what = list.length === 1 ? 'one thing was' : `${counted(list.length, 'thing')} were`;
+  const named = worst.end === null ? '' : `; the worst ended: ${nameOf(worst.r.instance)} for ${lasted(worst, now)}`;
+  return `Tonight: ${what} wrong ${since}, ${still}${named}.`;
+}
+
+/** What was seen, line by line, whatever its form. */
+export function evidenceLines(e: unknown): string[] {
+  if (e === null || e === undefined || e === '') return [];
+  if (Array.isArray(e)) return e.flatMap(evidenceLines);
+  if (typeof e === 'object') {
+    return Object.entries(e).filter(([, v]) => v !== null && v !== '').flatMap(([k, v]) => {
+      const name = k.replace(/_/g, ' ');
+      if (typeof v !== 'object') return [`${name}: ${String(v)}`];
+      const inner = evidenceLines(v);
+      return inner.length > 0 ? [`${name}:`, ...inner.map((l) => `  ${l}`)] : [];
+    });
+  }
+  return [String(e)];
+}
