@@ -130,7 +130,8 @@ func (s Service) lines() []string {
 		}
 		list = append(list, plain(fmt.Sprintf("[%s] %s %s: %s", state, s.Server, strings.TrimSpace(f.ID+" "+f.Subject), f.What), mostLine))
 		if f.Remedy != "" {
-			list = append(list, plain("next: "+f.Remedy, 1000))
+			command, _, _ := strings.Cut(f.Remedy, " | ") // a bar begins performance data; the first command of a pipe shows the same, and more
+			list = append(list, plain("next: "+command, 1000))
 		}
 	}
 	return list
