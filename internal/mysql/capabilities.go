@@ -230,3 +230,6 @@ func (s Server) ReloadCertificate() string {
 	}
 	return ""
 }
+
+// ShowsCertificate reports whether only those who connect over TLS see the server's certificate. Others have when it ends in their status.
+func (s Server) ShowsCertificate() bool { return s.MariaDB() }

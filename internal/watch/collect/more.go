@@ -27,11 +27,12 @@ const (
 	certificateTime  = 3 * time.Second
 )
 
-// look finds out when the certificate ends: a MySQL tells that among its status; a MariaDB shows it to those who connect over TLS.
+// look finds out when a MariaDB's certificate ends: it shows that to those who connect over TLS. A MySQL has it among its status.
 func (k *certificate) look(ctx context.Context, s *Server, now time.Time) {
-	if end, err := time.Parse("Jan _2 15:04:05 2006 MST", s.reader.Texts()["Ssl_server_not_after"]); err == nil {
-		k.end = end
-	} else if s.conn.Server.MariaDB() && s.reader.Variables["have_ssl"] != "DISABLED" && !now.Before(k.next) {
+	if !s.conn.Server.ShowsCertificate() {
+		return
+	}
+	if s.reader.Variables["have_ssl"] != "DISABLED" && !now.Before(k.next) {
 		cctx, cancel := context.WithTimeout(ctx, certificateTime)
 		defer cancel()
 		end, err := mysql.CertificateEnd(cctx, s.target, s.traffic)

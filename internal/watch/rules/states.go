@@ -142,12 +142,12 @@ func aborted(r *round) {
 	r.add(c)
 }
 
-// certificateEnd is the metric of when a server's TLS certificate ends, in unix seconds.
+// certificateEnd is the metric of when a server's TLS certificate ends, in unix seconds, if that takes a connection to find out.
 const certificateEnd = "risso_certificate_not_after_seconds"
 
 // certificate finds a server whose TLS certificate ends soon, or has ended.
 func certificate(r *round) {
-	end, ok := r.value(certificateEnd)
+	end, ok := r.first(certificateEnd, statusPrefix+"ssl_server_not_after")
 	if !ok {
 		return
 	}
