@@ -218,3 +218,18 @@ func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
 
 // CombinesBinary reports whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
 func (s Server) CombinesBinary() bool { return s.atLeast(80000) }
+
+// ReloadCertificate makes the server read the files of its certificate anew, as it is; "" if only a restart does. Sources: MySQL manual,
+// "ALTER INSTANCE Statement"; MariaDB documentation, "FLUSH".
+func (s Server) ReloadCertificate() string {
+	switch {
+	case s.AtLeast(fleet.Never, 100401):
+		return "FLUSH SSL"
+	case s.atLeast(80016):
+		return "ALTER INSTANCE RELOAD TLS"
+	}
+	return ""
+}
+
+// ShowsCertificate reports whether only those who connect over TLS see the server's certificate. Others have when it ends in their status.
+func (s Server) ShowsCertificate() bool { return s.MariaDB() }

@@ -153,6 +153,18 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 	return c, nil
 }
 
+// Accepts reports whether something accepts connections at the target's address, without a word being said. A server that hangs does:
+// its machine's kernel takes them.
+func Accepts(ctx context.Context, t Target, patience time.Duration) bool {
+	d := net.Dialer{Timeout: patience}
+	c, err := d.DialContext(ctx, t.cfg.Net, t.cfg.Addr)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
 // Close ends the connection.
 func (c *Conn) Close() error { return c.conn.Close() }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -23,7 +24,8 @@ type Reader struct {
 
 	StatusAsked time.Time // and when it was queried
 
-	Locks []LockWait // who waits for whose lock, as it was asked last; nil where nobody does
+	Locks []LockWait    // who waits for whose lock, as it was asked last; nil where nobody does
+	Old   []Transaction // the oldest transactions, those of a minute and more
 
 	status    statusReader
 	innodb    innodbReader
@@ -34,6 +36,7 @@ type Reader struct {
 	traffic   *mysql.Traffic
 	metered   meterMetrics
 	locksRest time.Time // who waits for whose lock is not asked before
+	oldRest   time.Time // nor for old transactions
 	started   []string  // keys of the counters of newChannel
 	starts    float64   // their sum at the last reading
 	lookIn    int       // readings until replication is looked for anyway
@@ -53,6 +56,7 @@ type group struct {
 	asked   bool                      // on this connection
 	pos     int                       // of risso_collect_seconds in the sample, plus one
 	gap     *fleet.Trouble            // why it could not be read
+	denied  bool                      // by the account's privileges
 	retryAt int64                     // unix second from which it is tried again
 }
 
@@ -81,6 +85,8 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
 		{name: "locks", what: "who waits for whose lock", every: 1, wanted: (*Reader).somebodyWaits, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readLocks},
+		{name: "transactions", what: "old transactions", every: 10, phase: 4, wanted: (*Reader).mayListTransactions, remedy: grant("PROCESS"), read: (*Reader).readTransactions},
+		{name: "clock", what: "the server's clock", every: 10, phase: 7, wanted: always, remedy: none, read: (*Reader).readClock},
 		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readLatency},
 		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: hasStatementHistogram, remedy: mysql.Server.GrantPerformanceSchema,
@@ -200,7 +206,7 @@ func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 // Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
-	r.Locks = nil
+	r.Locks, r.Old = nil, nil
 	r.latency.buckets = nil
 	r.Variables = nil
 	clear(r.status.Texts)
@@ -209,6 +215,12 @@ func (r *Reader) Connected() {
 	for i := range r.groups {
 		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
 	}
+}
+
+// NeedsConnection reports whether a question that was denied is due again, at tick t. A session has the privileges on the whole server that
+// its account had when it was opened, so that only a new one can find out whether they were granted.
+func (r *Reader) NeedsConnection(t int64) bool {
+	return slices.ContainsFunc(r.groups, func(g group) bool { return g.denied && g.gap != nil && t >= g.retryAt })
 }
 
 // Read reads all that is due at tick t (unix seconds) into the Sample, which is cleared first. An
@@ -242,10 +254,11 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 // settle turns a refusal into a gap and passes on what ends the connection.
 func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	if err == nil {
-		g.gap = nil
+		g.gap, g.denied = nil, false
 		return nil
 	}
 	class := mysql.ClassOf(err)
+	g.denied = class == mysql.ClassPrivilege || class == mysql.ClassLogin
 	switch class {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
 		g.gap = &fleet.Trouble{What: g.what, Why: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}

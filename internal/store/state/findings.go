@@ -115,9 +115,11 @@ func openFinding(ctx context.Context, tx *sql.Tx, l Look, f fleet.Finding) error
 	return err
 }
 
-// hasEvents says whether a finding has other events: that a server is down has fleet.EventDown and fleet.EventUp, and what is wrong with
-// its backups fleet.EventProtect.
-func hasEvents(id string) bool { return id == "server.down" || strings.HasPrefix(id, "protect.") }
+// hasEvents says whether a finding has other events: that a server is down has fleet.EventDown and fleet.EventUp, that it was restarted
+// fleet.EventRestart, and what is wrong with its backups fleet.EventProtect.
+func hasEvents(id string) bool {
+	return id == "server.down" || id == "server.hung" || id == "server.restarted" || strings.HasPrefix(id, "protect.")
+}
 
 // findingOpen is what an event has as New where a finding began, and as Old where it ended.
 const findingOpen = "open"

@@ -112,6 +112,8 @@ var defaults = []Threshold{
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "repl.stopped"}, For: seconds(300)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "lock.*"}, For: seconds(30)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "mdl.blocker"}, For: seconds(30)},
+	{Match: Match{Severity: fleet.SeverityWarning, Finding: "trx.long"}, For: seconds(0)},
+	{Match: Match{Severity: fleet.SeverityWarning, Finding: "server.restarted"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "protect.*"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "cert.*"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityCritical}, For: seconds(0)},

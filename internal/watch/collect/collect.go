@@ -71,7 +71,11 @@ type View struct {
 	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
 	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
-	Locks     []read.LockWait   // who waits for whose lock
+	Locks     []read.LockWait // who waits for whose lock
+	Old       []read.Transaction
+	Hung      bool              // with Up false: it accepts connections
+	Restarted time.Time         // when it was started last, if Risso saw that; else zero
+	Log       []string          // the last lines of its error log, if it is down or was restarted, and they can be read
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Fresh     bool              // they were read at this tick
 	Variables map[string]string // all global variables as of the last minute; never changed once handed out

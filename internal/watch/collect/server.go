@@ -18,7 +18,8 @@ import (
 const (
 	answerTimeout  = 5 * time.Second // a server that has not answered by then counts as hung
 	connectTimeout = 3 * time.Second
-	maxBackoff     = 5 // ticks between two attempts to connect, at the most
+	acceptTimeout  = time.Second // within which one that hangs accepts a connection: its kernel does
+	maxBackoff     = 5           // ticks between two attempts to connect, at the most
 )
 
 // Server watches one database server.
@@ -47,6 +48,10 @@ type Server struct {
 	uptime      float64
 	uptimeAt    time.Time // when it was answered
 	uptimeAsked time.Time // and asked for
+	hung        bool      // it accepts connections, and does not answer
+	restarted   time.Time // when it was started last, if that was seen
+	certificate certificate
+	log         errorLog
 }
 
 // NewServer makes the collector of a server.
@@ -99,6 +104,10 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 			s.other = false
 		}
 		sample.Values[s.upPos] = 1
+		s.certificate.look(ctx, s, time.Now())
+	}
+	if !unseen {
+		s.log.look(ctx, s, time.Now())
 	}
 	if s.opts.Extra != nil {
 		s.opts.Extra.Read(sample)
@@ -139,8 +148,14 @@ func (s *Server) lateOurselves(begin time.Time, err error) bool {
 // nothing yet: somebody may have killed it, or a timeout in between. It is reopened, once, before the server counts as down.
 func (s *Server) read(ctx context.Context, t int64) error {
 	s.renewed = false
+	if s.conn != nil && s.reader.NeedsConnection(t) {
+		s.disconnect()
+	}
 	if s.conn != nil {
 		err := s.ask(ctx, t)
+		if mysql.ClassOf(err) == mysql.ClassTimeout {
+			s.hung = mysql.Accepts(ctx, s.target, acceptTimeout)
+		}
 		if err == nil || mysql.ClassOf(err) != mysql.ClassDropped {
 			return err
 		}
@@ -151,6 +166,7 @@ func (s *Server) read(ctx context.Context, t int64) error {
 		return s.failure
 	}
 	if err := s.connect(ctx); err != nil {
+		s.hung = mysql.ClassOf(err) == mysql.ClassTimeout && mysql.Accepts(ctx, s.target, acceptTimeout)
 		s.attempts++
 		s.skip = min(max(s.attempts-10, 0), maxBackoff-1)
 		return err
@@ -245,6 +261,7 @@ func (s *Server) answered(t int64) {
 	uptime, _ := sample.Value("mysql_global_status_uptime")
 	if s.everUp && s.renewed && s.startedAnew(connections, uptime) {
 		began := now.Add(-time.Duration(uptime) * time.Second)
+		s.restarted, s.log.due = began, time.Time{}
 		s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server was restarted")
 	}
 	if s.everUp && !s.renewed && !s.uptimeAt.IsZero() {
@@ -256,7 +273,7 @@ func (s *Server) answered(t int64) {
 	if !s.up && s.everUp {
 		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+digits.Span(now.Sub(s.downSince)))
 	}
-	s.up, s.everUp = true, true
+	s.up, s.everUp, s.hung = true, true, false
 	s.downSince, s.failure = time.Time{}, nil
 	s.connections, s.uptime, s.uptimeAt, s.uptimeAsked = connections, uptime, s.reader.StatusAt, s.reader.StatusAsked
 	s.roleSeen(now)
@@ -342,8 +359,9 @@ func (s *Server) observe(t int64, late, unseen bool) {
 		v.Down = explain(s.failure)
 	}
 	v.Channels = append(v.Channels, s.reader.Channels()...)
+	v.Hung, v.Restarted, v.Log = s.hung, s.restarted, s.log.lines
 	if s.up {
-		v.Locks = s.reader.Locks
+		v.Locks, v.Old = s.reader.Locks, s.reader.Old
 	}
 	s.opts.Observer.Observe(v)
 }

@@ -104,7 +104,7 @@ func (k *Keeper) hold(key string, f fleet.Finding) bool {
 
 // stays says whether what was not found may hold nevertheless: after a start of Risso the rules take a while to find it again.
 func (o *kept) stays(at time.Time) bool {
-	if !o.unsure || o.finding.ID == "server.down" { // an instance that answers is not down
+	if !o.unsure || o.finding.ID == "server.down" || o.finding.ID == "server.hung" { // an instance that answers is not down
 		return false
 	}
 	if o.until.IsZero() {

@@ -26,6 +26,10 @@ type Summary struct {
 	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
 	Locks     []read.LockWait
+	Old       []read.Transaction // the oldest transactions
+	Hung      bool               // with Up false: it accepts connections
+	Restarted time.Time          // when it was started last, if Risso saw that
+	Log       []string           // the last lines of its error log, if it is down or was restarted, and they can be read
 }
 
 // staleAfter is how long a tick may be overdue before the instance counts as not answering.
@@ -152,7 +156,8 @@ func (b *Board) Observe(v collect.View) {
 func (e *entry) snapshot() *rules.Snapshot {
 	v := e.View()
 	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late,
-		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels, Locks: v.Locks}
+		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels, Locks: v.Locks,
+		Old: v.Old, Hung: v.Hung, Restarted: v.Restarted, Log: v.Log}
 }
 
 // Note sets what others found about an instance, until they set something else. It is among its findings.
@@ -256,7 +261,8 @@ type entry struct {
 func (e *entry) take(v collect.View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels, Locks: v.Locks}
+	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels, Locks: v.Locks,
+		Old: v.Old, Hung: v.Hung, Restarted: v.Restarted, Log: v.Log}
 	for i := len(e.metrics); i < len(v.Sample.Metrics); i++ {
 		key := v.Sample.Metrics[i].Key()
 		e.keys = append(e.keys, key)
@@ -331,7 +337,7 @@ func (e *entry) value(key string) (float64, bool) {
 
 // seldom says which metrics are read less often than every second.
 func seldom(name string) bool {
-	return read.IsSetting(name) || name == "risso_statement_latency_seconds" || name == "risso_replicas_connected" ||
+	return read.IsSetting(name) || name == "risso_statement_latency_seconds" || name == "risso_replicas_connected" || name == read.ClockSkew || name == collect.CertificateEnd ||
 		len(name) > 16 && name[:16] == "node_filesystem_"
 }
 

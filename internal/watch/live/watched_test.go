@@ -41,7 +41,7 @@ func watch(t *testing.T, dsn string) *watched {
 		t.Fatal(err)
 	}
 	w := &watched{Board: live.New(func() live.Self { return live.Self{} })}
-	instance := fleet.Instance{ID: "s", Name: "s", Kind: fleet.KindServer}
+	instance := fleet.Instance{ID: "s", Name: "s", Kind: fleet.KindServer, HostID: "here"}
 	w.Add(instance)
 	w.facts, _ = w.Facts("s")
 	c := collect.NewServer(target, instance, collect.Options{Sink: w, Recorder: w, Observer: w, Logger: slog.New(slog.DiscardHandler)})
@@ -157,3 +157,27 @@ func errorNumber(err error) int {
 }
 
 func rootDSN(n *sandbox.Node) string { return fmt.Sprintf("root@unix(%s)/", n.Socket) }
+
+// killAll ends the connections of an account.
+func killAll(t *testing.T, n *sandbox.Node, user string) {
+	t.Helper()
+	db := open(t, n)
+	rows, err := db.QueryContext(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = ?", user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		_, _ = db.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id)) // it may be gone
+	}
+}

@@ -99,8 +99,17 @@ func (f *forest) has(member int, id, subject string) bool {
 
 func (f *forest) down(member int) bool { return f.members[member].State == StateDown }
 
+// downID is the finding of a member that is down.
+func (f *forest) downID(member int) string {
+	if f.has(member, findingHung, "") {
+		return findingHung
+	}
+	return findingDown
+}
+
 const (
 	findingDown    = "server.down"
+	findingHung    = "server.hung"
 	findingStopped = "repl.stopped"
 	findingLag     = "repl.lag"
 )
@@ -112,7 +121,7 @@ func (f *forest) downWithHost(i int) {
 	}
 	for h := range f.members {
 		if f.members[h].Instance.ID == m.Instance.HostID && h != i && f.down(h) {
-			f.parent[place{member: i, finding: findingDown}] = place{member: h, finding: findingDown}
+			f.parent[place{member: i, finding: f.downID(i)}] = place{member: h, finding: f.downID(h)}
 		}
 	}
 }
@@ -124,7 +133,7 @@ func (f *forest) sourceDown(i int) {
 		if !ok || !f.down(s) || !f.has(i, findingStopped, ch.Name) || strings.EqualFold(ch.IORunning, "Yes") || ch.SQL.Number != 0 {
 			continue
 		}
-		f.parent[place{member: i, finding: findingStopped, subject: ch.Name}] = place{member: s, finding: findingDown}
+		f.parent[place{member: i, finding: findingStopped, subject: ch.Name}] = place{member: s, finding: f.downID(s)}
 	}
 }
 
@@ -147,7 +156,7 @@ func (f *forest) sourceLate(i int) {
 // lateness is the finding that makes a server pass on late what it gets.
 func (f *forest) lateness(s int) (place, bool) {
 	if f.down(s) {
-		return place{member: s, finding: findingDown}, true
+		return place{member: s, finding: f.downID(s)}, true
 	}
 	for _, id := range []string{findingStopped, findingLag} {
 		for _, g := range f.members[s].Findings {
@@ -256,7 +265,7 @@ func (f *forest) causes() []Cause {
 }
 
 // words say what is wrong with a server that others have trouble with.
-var words = map[string]string{findingDown: " is down", findingStopped: " does not replicate", findingLag: " is late"}
+var words = map[string]string{findingDown: " is down", findingHung: " hangs", findingStopped: " does not replicate", findingLag: " is late"}
 
 // sourceOf is the member that a channel of member i replicates from, or -1. A server's UUID says it for sure. Without one it is the only
 // member with that address: the one that Risso or the server itself uses; a loopback address is one on the replica's machine.

@@ -10,20 +10,14 @@ import (
 )
 
 // verbs begin the statements of remedies.
-var verbs = []string{"SELECT", "SHOW", "SET", "KILL", "START", "STOP", "XA", "CHANGE", "BEGIN", "COMMIT"}
+var verbs = []string{"SELECT", "SHOW", "SET", "KILL", "START", "STOP", "XA", "CHANGE", "BEGIN", "COMMIT", "ALTER", "FLUSH", "GRANT"}
 
 // tools are the commands of a host's remedies.
 var tools = []string{"top", "pidstat", "ps", "sysctl", "dmesg", "iostat", "du", "df", "sort", "tail", "head", "grep"}
 
-// wordy are the findings whose remedies still have a comment.
-var wordy = []string{"galera.non_primary", "galera.flow_control"}
-
 // runnable holds that a finding's remedy can be run as it is.
 func runnable(t *testing.T, kind fleet.Kind, f fleet.Finding) {
 	t.Helper()
-	if slices.Contains(wordy, f.ID) {
-		return
-	}
 	if f.Remedy == "" && strings.Contains(f.What, "the remedy") {
 		t.Errorf("%s: got %q and no remedy; want none promised", f.ID, f.What)
 	}
@@ -62,7 +56,7 @@ func unrunnable(kind fleet.Kind, remedy string) string {
 }
 
 // valueless are the findings without a value: something is so, or it is not. That of a replica's delay is in seconds, in its sentence.
-var valueless = []string{"server.down", "repl.stopped", "repl.lag", "repl.writable", "galera.non_primary", "galera.not_synced", "galera.flow_control", "disk.readonly"}
+var valueless = []string{"server.down", "server.hung", "server.restarted", "observer.blind", "repl.stopped", "repl.lag", "repl.writable", "galera.non_primary", "galera.not_synced", "galera.flow_control", "disk.readonly"}
 
 // valued holds that a finding says how bad it is.
 func valued(t *testing.T, f fleet.Finding) {

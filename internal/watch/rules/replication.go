@@ -201,10 +201,11 @@ func galeraPrimary(r *round) {
 	}
 	c := candidate{id: "galera.non_primary", severity: fleet.SeverityCritical, chart: "galera_size",
 		head:   "the Galera member has lost the majority and refuses statements (" + status + ")",
-		remedy: "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'    -- on one member only: the one with the highest wsrep_last_committed"}
+		remedy: "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'"}
 	if n, ok := r.value(statusPrefix + "wsrep_cluster_size"); ok {
 		c.tail = "; it sees " + plural(n, "member", "members")
 	}
+	c.tail += "; the remedy makes it the whole cluster: only if the others do not run, and on one member only, the one with the highest wsrep_last_committed"
 	r.add(c)
 }
 
@@ -237,7 +238,7 @@ func flowControl(r *round) {
 	}
 	c := candidate{id: "galera.flow_control", severity: fleet.SeverityWarning, chart: "galera_flow",
 		head:   fmt.Sprintf("Galera flow control pauses writes %s of the time", digits.Percent(share)),
-		remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"}
+		remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'", tail: "; the member whose queue is long is the slow one"}
 	if n, ok := r.value(variablePrefix + "wsrep_slave_threads"); ok && n <= 1 {
 		c.remedy = "SET GLOBAL wsrep_slave_threads = 4"
 	}

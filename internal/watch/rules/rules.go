@@ -22,6 +22,9 @@ type Snapshot struct {
 	Up        bool
 	DownSince time.Time     // zero with Up false: not reached yet, and it is too early to complain
 	Down      fleet.Trouble // why it is down, as what the server does: "refuses connections"
+	Hung      bool          // with Up false: it accepts connections
+	Restarted time.Time     // when it was started last, if that was seen; else zero
+	Log       []string      // the last lines of its error log, if it is down or was restarted, and they can be read
 	Late      bool          // this tick took longer than a tenth of its interval
 
 	Value func(key string) (float64, bool) // a metric now
@@ -31,6 +34,7 @@ type Snapshot struct {
 
 	Channels []fleet.Channel
 	Locks    []read.LockWait // who waits for whose lock
+	Old      []read.Transaction
 	Gaps     []fleet.Trouble
 	Notes    []fleet.Finding // what others found about it, such as a backup that is too old; reported as it is
 	Host     *Snapshot       // the host it runs on, where Risso watches that too
@@ -107,6 +111,8 @@ type Judge struct {
 	levels  map[string]*level
 	counts  map[string]float64 // decaying counts, such as deadlocks in the last minute
 	flags   map[string]bool    // what has once been seen
+	spaces  map[string]*filling
+	blindTo map[string]bool // what could not be read at the look before; nil: there was none since it answers
 	last    time.Time
 	state   State
 	since   time.Time
@@ -178,11 +184,12 @@ func (r *round) add(c candidate) { r.found = append(r.found, c) }
 // what explains the others comes first.
 func rulesOf(kind fleet.Kind) []func(*round) {
 	if kind == fleet.KindHost {
-		return []func(*round){oomKill, diskReadOnly, diskFull, memoryPressure, swapping, ioPressure, ioSlow, cpuSaturated, cpuStolen, collectionLate, noted}
+		return []func(*round){oomKill, diskReadOnly, diskFull, diskTrend, memoryPressure, swapping, ioPressure, ioSlow, cpuSaturated, cpuStolen, collectionLate, noted}
 	}
 	return []func(*round){
-		galeraPrimary, replicationStopped, stalled, connections, commitWaits, blockedBy, metadataLocks, rowLocks, semisync, flowControl, galeraSynced,
-		pileUp, replicationLag, replicaWritable, redoPressure, bufferPoolStarved, undoHistory, deadlocks, throttled, memoryLimit, collectionLate, noted,
+		restarted, galeraPrimary, replicationStopped, stalled, connections, commitWaits, blockedBy, metadataLocks, rowLocks, semisync, flowControl, galeraSynced,
+		pileUp, replicationLag, replicaWritable, redoPressure, bufferPoolStarved, longTransactions, undoHistory, deadlocks,
+		aborted, throttled, memoryLimit, certificate, clockSkew, blind, collectionLate, noted,
 	}
 }
 
@@ -209,7 +216,7 @@ func (j *Judge) Judge(s *Snapshot) Verdict {
 // begin makes the maps, and forgets all when the clock was set back.
 func (j *Judge) begin(now time.Time) {
 	if j.entries == nil || now.Before(j.last.Add(-time.Minute)) {
-		*j = Judge{held: j.held, entries: map[string]*entry{}, levels: map[string]*level{}, counts: map[string]float64{}, flags: map[string]bool{}}
+		*j = Judge{held: j.held, entries: map[string]*entry{}, levels: map[string]*level{}, counts: map[string]float64{}, flags: map[string]bool{}, spaces: map[string]*filling{}}
 	}
 }
 
@@ -217,6 +224,7 @@ func (j *Judge) begin(now time.Time) {
 // what held before starts over when it is back.
 func (j *Judge) down(s *Snapshot) Verdict {
 	clear(j.entries)
+	j.blindTo = nil
 	if s.DownSince.IsZero() {
 		return Verdict{State: StateNew, Words: "not reached yet", Since: j.enter(StateNew, s.Now)}
 	}
@@ -228,15 +236,23 @@ func (j *Judge) down(s *Snapshot) Verdict {
 	if s.Instance.Kind == fleet.KindHost {
 		what = "the host "
 	}
-	down := s.DownSince
-	if since, ok := j.held["server.down"+"\x00"]; ok && !since.IsZero() { // it has been down since before Risso was started
-		down = since
+	f := fleet.Finding{ID: "server.down", Severity: fleet.SeverityCritical, Since: s.DownSince, Chart: "throughput"}
+	if s.Hung {
+		f.ID = "server.hung"
+		reason = "accepts connections, but does not answer"
 	}
-	f := fleet.Finding{ID: "server.down", Severity: fleet.SeverityCritical, Since: down, Trouble: fleet.Trouble{Remedy: s.Down.Remedy}, Chart: "throughput"}
+	if since, ok := j.held[f.ID+"\x00"]; ok && !since.IsZero() { // it has been down since before Risso was started
+		f.Since = since
+	}
+	down := f.Since
 	since := " since " + clock(down, s.Now)
 	if f.What = what + reason + since; !isVerb(reason) {
 		f.What = what + "cannot be read" + since + ": " + cut(reason, 200)
 	}
+	if s.Down.Remedy != "" && !s.Hung {
+		f.What += "; " + s.Down.Remedy
+	}
+	f.What += lastWords(s.Log)
 	j.enter(StateDown, down)
 	return Verdict{State: StateDown, Words: f.What, Since: down, Findings: append([]fleet.Finding{f}, s.Notes...)} // what others found is known nevertheless
 }

@@ -194,7 +194,7 @@ func TestDown(t *testing.T) {
 	} {
 		w.snap.Up, w.snap.DownSince, w.snap.Down = false, begin.Add(-10*time.Minute), fleet.Trouble{Why: c.reason, Remedy: "look"}
 		v := w.tick() // immediately
-		if v.State != StateDown || v.Words != c.words || v.Findings[0].ID != "server.down" || v.Findings[0].Remedy != "look" || !v.Since.Equal(w.snap.DownSince) {
+		if v.State != StateDown || v.Words != c.words+"; look" || v.Findings[0].ID != "server.down" || v.Findings[0].Remedy != "" || !v.Since.Equal(w.snap.DownSince) {
 			t.Errorf("got %+v; want State StateDown, Words %v, Findings[0].ID \"server.down\", Findings[0].Remedy \"look\", Since.Equal(w.snap.DownSince) true",
 				v, c.words)
 		}
@@ -204,8 +204,8 @@ func TestDown(t *testing.T) {
 		t.Errorf("back: got %+v; want State StateOK, Since %v", v, w.snap.Now)
 	}
 	w.snap.Up, w.snap.DownSince = false, begin.Add(-30*time.Hour)
-	if v := w.tick(); !strings.HasSuffix(v.Findings[0].What, "since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host") {
-		t.Errorf("another day: got %s, want \"since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host\" at its end", v.Findings[0].What)
+	if v := w.tick(); !strings.HasSuffix(v.Findings[0].What, "since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host; look") {
+		t.Errorf("another day: got %s, want \"since 2026-11-20 04:30: dial tcp: lookup nowhere: no such host; look\" at its end", v.Findings[0].What)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestReadmeListsTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := map[string]bool{"server.down": true, "host.oom": true}
+	tried := map[string]bool{"server.down": true, "server.hung": true, "host.oom": true, "disk.trend": true}
 	for _, s := range scenarios(t) {
 		tried[s.id] = true
 	}
@@ -434,7 +434,7 @@ func TestRemedies(t *testing.T) {
 		{"logs that are gone", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 13114 Got fatal error 1236 from source: the source has purged required GTIDs"}, ""},
 		{"a login over no TLS", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Connecting Yes 2061 Authentication requires secure connection"}, "STOP REPLICA; CHANGE REPLICATION SOURCE TO GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"},
 		{"a password", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Connecting Yes 1045 Access denied"}, ""},
-		{"Galera applies with one thread", "mariadb, galera", "galera.flow_control", []string{"value variable.wsrep_slave_threads 2", "rate status.wsrep_flow_control_paused_ns 4e8"}, "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"},
+		{"Galera applies with one thread", "mariadb, galera", "galera.flow_control", []string{"value variable.wsrep_slave_threads 2", "rate status.wsrep_flow_control_paused_ns 4e8"}, "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'"},
 		{"MySQL 8.0.0 has no data_locks", "mysql-9.7", "lock.blocker", []string{"version 8.0.0", "waiting row_lock 5"}, "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"},
 		{"MySQL 8.0.1 has, in performance_schema", "mysql-9.7", "lock.blocker", []string{"version 8.0.1", "waiting row_lock 5"}, "SELECT trx_mysql_thread_id AS id, trx_state, trx_started, trx_rows_locked, LEFT(trx_query, 100) AS query FROM information_schema.INNODB_TRX ORDER BY trx_state = 'LOCK WAIT', trx_started"},
 		{"who holds metadata is told by threads in 5.7", "percona-5.7", "mdl.blocker", []string{"text performance_schema ON", "waiting metadata_lock 1"}, "SELECT t.PROCESSLIST_ID"},
