@@ -25,6 +25,10 @@ type Reader struct {
 
 	Locks []LockWait // who waits for whose lock, as it was asked last; nil where nobody does
 
+	Transactions []Transaction // of InnoDB that are open, at this tick
+	Engine       string        // SHOW ENGINE INNODB STATUS, where it was read at this tick
+	WantEngine   bool          // it is to be read at the next tick
+
 	status    statusReader
 	innodb    innodbReader
 	replica   replicaReader
@@ -39,6 +43,8 @@ type Reader struct {
 	lookIn    int       // readings until replication is looked for anyway
 	off       int       // InnoDB metrics that are switched off
 	watched   settingsReader
+	open      transactionReader
+	deadlocks float64 // that the server counted at the last reading; -1: none was read
 }
 
 // group is one question to the server.
@@ -72,7 +78,7 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		return func(s mysql.Server) string { return s.Grant(privilege) }
 	}
 	none := func(mysql.Server) string { return "" }
-	return &Reader{traffic: traffic, groups: []group{
+	return &Reader{traffic: traffic, deadlocks: -1, groups: []group{
 		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
 			read: (*Reader).readStatus},
 		{name: groupInnoDB, what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
@@ -81,6 +87,8 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
 		{name: "locks", what: "who waits for whose lock", every: 1, wanted: (*Reader).somebodyWaits, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readLocks},
+		{name: "transactions", what: "open transactions", every: 1, wanted: (*Reader).transactionsDue, remedy: grant("PROCESS"), read: (*Reader).readTransactions},
+		{name: "engine", what: "the status of InnoDB", every: 1, wanted: (*Reader).engineDue, remedy: grant("PROCESS"), read: (*Reader).readEngine},
 		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readLatency},
 		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: hasStatementHistogram, remedy: mysql.Server.GrantPerformanceSchema,
@@ -200,7 +208,9 @@ func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 // Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
-	r.Locks = nil
+	r.Locks, r.Transactions = nil, nil
+	r.deadlocks = -1
+	r.open.forget()
 	r.latency.buckets = nil
 	r.Variables = nil
 	clear(r.status.Texts)
@@ -216,7 +226,7 @@ func (r *Reader) Connected() {
 // question that the server refuses is no error but a gap.
 func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	r.Sample.Clear()
-	r.Fresh = false
+	r.Fresh, r.Engine = false, ""
 	for i := range r.groups {
 		g := &r.groups[i]
 		due := t%g.every == g.phase%g.every || !g.asked
@@ -267,6 +277,9 @@ func (r *Reader) Channels() []fleet.Channel {
 	}
 	return r.replica.Channels
 }
+
+// Sessions are those that ran a statement at the last reading; more says that there were others. The list is never changed.
+func (r *Reader) Sessions() (list []Session, more bool) { return r.waits.sessions, r.waits.more }
 
 // Texts are the status variables that are no numbers, as they last were.
 func (r *Reader) Texts() map[string]string { return r.status.Texts }

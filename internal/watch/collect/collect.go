@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -71,7 +72,11 @@ type View struct {
 	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
 	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
-	Locks     []read.LockWait   // who waits for whose lock
+	Locks     []read.LockWait // who waits for whose lock
+	Sessions  []read.Session  // that run a statement; never changed once handed out
+	More      bool            // there were other sessions, for which there was no room
+	Open      []read.Transaction
+	Engine    string            // SHOW ENGINE INNODB STATUS, where it was read at this tick
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Fresh     bool              // they were read at this tick
 	Variables map[string]string // all global variables as of the last minute; never changed once handed out
@@ -101,6 +106,9 @@ func (v View) Rate(key string) (float64, bool) {
 	return (now - v.Prev[i]) / v.Elapsed(), true
 }
 
+// Wish is what is wanted of a server once; it may be set by any goroutine.
+type Wish struct{ Engine atomic.Bool }
+
 // Observer is called with the state of an instance after each tick, in the collector's own goroutine.
 type Observer interface{ Observe(View) }
 
@@ -114,6 +122,7 @@ type Options struct {
 	Extra    Extra          // may be nil
 	Pulse    *Pulse         // knows when Risso itself was late; may be nil
 	Traffic  *mysql.Traffic // counts what is sent to a server; nil: nothing else queries the server
+	Wish     *Wish          // what others want to be read; may be nil
 }
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the

@@ -163,6 +163,9 @@ func (s *Server) read(ctx context.Context, t int64) error {
 func (s *Server) ask(ctx context.Context, t int64) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
+	if s.opts.Wish != nil && s.opts.Wish.Engine.Swap(false) {
+		s.reader.WantEngine = true
+	}
 	return s.reader.Read(ctx, s.conn, t)
 }
 
@@ -343,7 +346,8 @@ func (s *Server) observe(t int64, late, unseen bool) {
 	}
 	v.Channels = append(v.Channels, s.reader.Channels()...)
 	if s.up {
-		v.Locks = s.reader.Locks
+		v.Locks, v.Open, v.Engine = s.reader.Locks, s.reader.Transactions, s.reader.Engine
+		v.Sessions, v.More = s.reader.Sessions()
 	}
 	s.opts.Observer.Observe(v)
 }

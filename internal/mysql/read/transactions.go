@@ -1,0 +1,139 @@
+package read
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Transaction is an open transaction of InnoDB.
+type Transaction struct {
+	Session      int64   `json:"session"` // connection; 0: none has it, as with prepared XA transactions
+	Trx          string  `json:"trx"`
+	Seconds      float64 `json:"seconds"` // since it began
+	State        string  `json:"state"`   // RUNNING, LOCK WAIT, ROLLING BACK, COMMITTING
+	RowsLocked   int64   `json:"rows_locked,omitempty"`
+	RowsModified int64   `json:"rows_modified,omitempty"`
+
+	// Of the session, where it runs nothing and the transaction has been open for a second: who it is, and what it ran last.
+	Idle *Blocker `json:"-"`
+}
+
+// transactionReader reads the open transactions, and who those are that are idle in one.
+type transactionReader struct {
+	rest time.Time         // they are not asked for before
+	idle map[int64]Blocker // that were described
+	at   int               // readings until they are described anew
+}
+
+// Limits of a reading of transactions.
+const (
+	maxTransactions = 500
+	maxIdle         = 50 // sessions that are described
+	idleEvery       = 5  // readings between two descriptions of the same sessions
+)
+
+func (r *transactionReader) forget() { *r = transactionReader{} }
+
+// transactionsDue holds back the question for a while where it was dear: InnoDB holds a latch for a part of it.
+func (r *Reader) transactionsDue(mysql.Server) bool {
+	r.Transactions = nil
+	return !time.Now().Before(r.open.rest)
+}
+
+func (r *Reader) readTransactions(ctx context.Context, c *mysql.Conn) error {
+	asked := time.Now()
+	err := c.Query(ctx, fmt.Sprintf("SELECT /* risso: open transactions */ t.trx_mysql_thread_id, t.trx_id, %s, t.trx_state, t.trx_rows_locked, t.trx_rows_modified FROM information_schema.INNODB_TRX t LIMIT %d", openSeconds("t"), maxTransactions), func(row []sqldriver.Value) error {
+		t := Transaction{Session: whole(row[0]), Trx: mysql.Text(row[1]), State: mysql.Text(row[3]), RowsLocked: whole(row[4]), RowsModified: whole(row[5])}
+		t.Seconds, _ = number(row[2])
+		r.Transactions = append(r.Transactions, t)
+		return nil
+	})
+	if took := time.Since(asked); took > time.Second/lockShare {
+		r.open.rest = asked.Add(took * lockShare)
+	}
+	if err != nil || len(r.Transactions) == 0 {
+		return err
+	}
+	return r.describeIdle(ctx, c)
+}
+
+// describeIdle says who the sessions are that run nothing and have had a transaction open for a second. What is known of them is asked for
+// again every few seconds: where performance_schema is off, the server makes a row for each connection to tell it.
+func (r *Reader) describeIdle(ctx context.Context, c *mysql.Conn) error {
+	running, o := r.waits.sessions, &r.open
+	var ids []string
+	unknown := false
+	for _, t := range r.Transactions {
+		if t.Session > 0 && t.Seconds >= 1 && len(ids) < maxIdle && !slices.ContainsFunc(running, func(s Session) bool { return s.ID == t.Session }) {
+			_, known := o.idle[t.Session]
+			unknown = unknown || !known
+			ids = append(ids, strconv.FormatInt(t.Session, 10))
+		}
+	}
+	if len(ids) == 0 {
+		o.idle = nil
+		return nil
+	}
+	if o.at--; unknown || o.at <= 0 {
+		found, _, err := sessionsDoing(ctx, c, strings.Join(ids, ", "))
+		if err != nil {
+			return err
+		}
+		o.idle, o.at = found, idleEvery
+		for _, id := range ids { // one that is gone by now is not asked for each second
+			if n, _ := strconv.ParseInt(id, 10, 64); o.idle[n].ID == 0 {
+				o.idle[n] = Blocker{}
+			}
+		}
+	}
+	for i := range r.Transactions {
+		if b, ok := o.idle[r.Transactions[i].Session]; ok && b.ID != 0 {
+			b.Open = r.Transactions[i].Seconds
+			r.Transactions[i].Idle = &b
+		}
+	}
+	return nil
+}
+
+// engineDue says whether InnoDB's own report is to be read: somebody wants it, or there was a deadlock since the last reading.
+func (r *Reader) engineDue(mysql.Server) bool {
+	n, ok := r.countedDeadlocks()
+	seen := ok && r.deadlocks >= 0 && n > r.deadlocks
+	if ok {
+		r.deadlocks = n
+	}
+	due := r.WantEngine || seen
+	r.WantEngine = false
+	return due
+}
+
+// countedDeadlocks is how many deadlocks the server has counted.
+func (r *Reader) countedDeadlocks() (float64, bool) {
+	for _, key := range []string{"mysql_global_status_innodb_deadlocks", lockDeadlocks} {
+		if v, ok := r.Sample.Value(key); ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// lockDeadlocks is InnoDB's own counter.
+const lockDeadlocks = "mysql_info_schema_innodb_metrics_lock_lock_deadlocks_total"
+
+// maxEngine bounds what is read of InnoDB's report.
+const maxEngine = 1 << 20
+
+func (r *Reader) readEngine(ctx context.Context, c *mysql.Conn) error {
+	return c.Query(ctx, "SHOW /* risso: the latest deadlock */ ENGINE INNODB STATUS", func(row []sqldriver.Value) error {
+		text := mysql.Text(row[2])
+		r.Engine = strings.Clone(text[:min(len(text), maxEngine)])
+		return nil
+	})
+}
