@@ -133,7 +133,7 @@ func (d *Desk) write(ctx context.Context, f *incident.File) error {
 		return err
 	}
 	f.Events = events
-	told, err := incident.Tell(f, false)
+	told, err := incident.Tell(f, true) // its first sentence is in lists and events
 	if err != nil {
 		return err
 	}

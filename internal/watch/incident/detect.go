@@ -41,7 +41,10 @@ type Detector struct {
 }
 
 // Usual is what was usual before a stall.
-type Usual struct{ Rate, Running float64 }
+type Usual struct {
+	Rate    float64 `json:"statements_per_second"`
+	Running float64 `json:"running"` // sessions that run a statement
+}
 
 // Stall is what the detector says of a second.
 type Stall struct {
@@ -119,10 +122,6 @@ func ReadingOf(m, before *Moment) Reading {
 	r.Waiting = float64(m.InLocks())
 	running, ok := m.Numbers["threads_running"]
 	r.Running = max(running-1, 0)
-	if finished, counted := m.Numbers["statements_per_second"]; counted && finished > 0 {
-		r.Finished, r.Known = finished, ok
-		return r
-	}
 	questions, asked := m.Numbers["questions_per_second"]
 	if asked && ok && before != nil && before.Tick == m.Tick-1 && before.Down == "" {
 		r.Finished, r.Known = max(questions-(running-before.Numbers["threads_running"]), 0), true

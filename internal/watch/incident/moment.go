@@ -121,13 +121,13 @@ func clip(s string) string { return s[:min(len(s), maxStatement)] }
 
 // normal fills in what follows from the rest.
 func (m *Moment) normal() {
-	open, waits := map[int64]read.Transaction{}, map[int64]int64{}
+	open, waits := map[int64]read.Transaction{}, map[int64]*read.LockWait{}
 	for _, t := range m.Transactions {
 		open[t.Session] = t
 	}
 	for i := range m.Locks {
 		if w := &m.Locks[i]; !w.Maybe {
-			waits[w.Waiter] = w.Blocker.ID
+			waits[w.Waiter] = w
 		}
 	}
 	for i := range m.Sessions {
@@ -135,7 +135,12 @@ func (m *Moment) normal() {
 		if t, ok := open[s.ID]; ok && s.ID != 0 {
 			s.Transaction, s.Trx, s.RowsLocked, s.RowsModified = t.Seconds, t.Trx, t.RowsLocked, t.RowsModified
 		}
-		s.Blocker = cmp.Or(s.Blocker, waits[s.ID])
+		if w := waits[s.ID]; w != nil {
+			s.Blocker = cmp.Or(s.Blocker, w.Blocker.ID)
+			if s.Wait == "running" || s.Wait == "other" {
+				s.Wait = waitOf(w.Kind)
+			}
+		}
 	}
 	m.Blockers = []Blocker{}
 	for _, root := range blockers.Roots(m.Locks) {
@@ -147,6 +152,17 @@ func (m *Moment) normal() {
 		m.Deadlock = ParseDeadlock(m.report)
 		m.Deadlock.Tick = m.Tick
 	}
+}
+
+// waitOf is the class of a wait for a lock: no state of a session shows a row lock.
+func waitOf(k read.LockKind) string {
+	switch k {
+	case read.LockRow:
+		return "row_lock"
+	case read.LockUser:
+		return "table_lock"
+	}
+	return "metadata_lock"
 }
 
 // rootWords says who keeps how many waiting, for what, and what it does.

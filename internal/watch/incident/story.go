@@ -71,15 +71,6 @@ func (s *teller) before() {
 	if usual.Rate > 0 {
 		s.add(s.t.From, "before", 0, "as usual: %s statements a second, %s", digits.Number(usual.Rate), digits.Plural(int64(usual.Running), "session runs a statement", "sessions run a statement"))
 	}
-	for _, m := range s.t.Moments {
-		if m.Tick >= s.begin() {
-			break
-		}
-		if len(m.Blockers) > 0 { // only the first time
-			s.add(m.Tick, "before", 0, "already before: %s", m.Blockers[0].What)
-			break
-		}
-	}
 	for _, e := range s.t.Changed[max(len(s.t.Changed)-8, 0):] {
 		s.steps = append(s.steps, Step{At: e.Time, Kind: "event", Severity: e.Severity, Text: e.Text})
 	}
@@ -111,6 +102,7 @@ func (s *teller) began() {
 func (s *teller) roots() {
 	type seen struct {
 		Blocker
+		began             string // in words
 		first, most, last int64
 	}
 	known := map[int64]*seen{}
@@ -119,7 +111,7 @@ func (s *teller) roots() {
 		for _, b := range m.Blockers {
 			k := known[b.ID]
 			if k == nil {
-				k = &seen{Blocker: b, first: m.Tick, most: m.Tick}
+				k = &seen{Blocker: b, began: b.What, first: m.Tick, most: m.Tick}
 				known[b.ID] = k
 				order = append(order, b.ID)
 			}
@@ -138,7 +130,7 @@ func (s *teller) roots() {
 			s.add(k.first, "blocker", 0, "%s, too, are in others' way", digits.Counted(len(order)-i, "other session"))
 			break
 		}
-		s.add(k.first, "blocker", fleet.SeverityWarning, "%s", k.What)
+		s.add(k.first, "blocker", fleet.SeverityWarning, "%s", k.began)
 		if k.most > k.first {
 			s.add(k.most, "blocker", fleet.SeverityCritical, "connection %d keeps %s waiting, the most", id, digits.Plural(k.Blocks, "other", "others"))
 		}
@@ -206,10 +198,16 @@ func (s *teller) extremes() {
 // happened adds the events of its time.
 func (s *teller) happened() {
 	for _, e := range s.f.Events {
-		if e.Kind != fleet.EventObserver && !e.Time.Before(s.f.Incident.Began.Add(-30*time.Second)) && !slices.ContainsFunc(s.t.Changed, func(c fleet.Event) bool { return c.ID == e.ID }) {
+		if tellsMore(e) && !e.Time.Before(s.f.Incident.Began.Add(-30*time.Second)) && !slices.ContainsFunc(s.t.Changed, func(c fleet.Event) bool { return c.ID == e.ID }) {
 			s.steps = append(s.steps, Step{At: e.Time, Kind: "event", Severity: e.Severity, Text: e.Text})
 		}
 	}
+}
+
+// tellsMore says whether an event tells what moments do not: who keeps whom waiting is told by them, and more exactly.
+func tellsMore(e fleet.Event) bool {
+	lock := strings.HasPrefix(e.Subject, "lock.") || strings.HasPrefix(e.Subject, "mdl.")
+	return e.Kind != fleet.EventObserver && e.Kind != fleet.EventIncident && !(e.Kind == fleet.EventFinding && lock)
 }
 
 func (s *teller) gaps() {
@@ -258,7 +256,7 @@ func (s *teller) end() string {
 	switch {
 	case i.Cut != "":
 		return i.Cut + ": its end was not seen"
-	case i.Open || i.Ended.IsZero():
+	case i.Ended.IsZero():
 		return "it goes on"
 	}
 	text := "it ended"
