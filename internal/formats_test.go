@@ -47,6 +47,7 @@ var ownForms = map[string]string{
 	"mysql/read/reached.go":            "a value in SQL",
 	"watch/rules/innodb.go":            "a value in SQL",
 	"watch/rules/server.go":            "a value in SQL and in a unit's settings",
+	"watch/incident/page.go":           "coordinates of a drawing",
 }
 
 var (

@@ -38,6 +38,7 @@ var ownWords = map[string]string{
 	"store/aside/aside.go":            "what was wrong with a file that is set aside: nothing is to be mended",
 	"store/state/state.go":            "what was wrong with a file that is set aside: nothing is to be mended",
 	"watch/alert/policy.go":           "why somebody silenced alerts: nothing is wrong",
+	"watch/incident/file.go":          "why an incident is kept, and why a second is missing: nothing to mend",
 	"watch/rules/rules.go":            "a finding before its sentence is put together",
 }
 

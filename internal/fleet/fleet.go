@@ -117,6 +117,7 @@ const (
 	EventAction     EventKind = "action"     // somebody did something through Risso: New is the token's name, Subject what it was done to
 	EventAlert      EventKind = "alert"      // a receiver of alerts takes no messages, or does again: Subject is its name
 	EventFinding    EventKind = "finding"    // a finding began or ended: Subject is its ID; Old "open" at its end, New "open" at its begin
+	EventIncident   EventKind = "incident"   // the time around a stall or a critical finding is kept: Subject is the incident's ID
 	EventDeploy     EventKind = "deploy"     // somebody says that something was deployed: New is the token's or account's name
 	EventNote       EventKind = "note"       // somebody notes something else: New is the token's or account's name
 	EventProtect    EventKind = "protect"    // a backup, drill, mirror or the like began, ended, failed or is overdue: Subject is the kind of job

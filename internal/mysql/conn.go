@@ -32,25 +32,27 @@ type Traffic struct {
 
 	precedence precedence
 
-	doing   map[string]float64 // sessions by what they were last found doing
-	doingAt time.Time
+	doing    map[string]float64 // sessions by what they were last found doing
+	sessions any                // and those sessions, as their reader knows them
+	doingAt  time.Time
 }
 
-// NoteDoing remembers how many sessions one connection found doing what, so that another need not ask for the same.
-func (t *Traffic) NoteDoing(counts map[string]float64) {
+// NoteDoing remembers how many sessions one connection found doing what, and the sessions, so that another need not ask for the same.
+// Nobody changes them from then on.
+func (t *Traffic) NoteDoing(counts map[string]float64, sessions any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.doing, t.doingAt = counts, time.Now()
+	t.doing, t.sessions, t.doingAt = counts, sessions, time.Now()
 }
 
 // Doing returns what NoteDoing got within the last second; nil if it got nothing.
-func (t *Traffic) Doing() map[string]float64 {
+func (t *Traffic) Doing() (counts map[string]float64, sessions any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if time.Since(t.doingAt) > doingFresh {
-		return nil
+		return nil, nil
 	}
-	return t.doing
+	return t.doing, t.sessions
 }
 
 // doingFresh is how old that may be to count as the present: activity is read half a second before the numbers.

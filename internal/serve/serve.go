@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/store/events"
 	"github.com/rissodb/risso/internal/store/series"
@@ -46,6 +47,7 @@ type Parts struct {
 	Sources    func() []history.Status // how collecting statements goes, by instance
 	Guard      *protect.Guard
 	Alerts     *alerts.Desk
+	Incidents  *incidents.Desk
 	Event      func(fleet.Event) // takes what happened; does not block
 	Logger     *slog.Logger
 }
@@ -124,10 +126,20 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
+	w.moments, err = incidents.New(ctx, incidents.Options{Dir: set.Data, Facts: facts, Redact: set.Statements.Redact, Event: w.Event, Host: w.board.HostNumbers, Logger: logger})
+	if err != nil {
+		return FolderFailure(set.Data, err)
+	}
+
 	parts := Parts{Settings: set, Numbers: numbers, PromQL: mapped.New(numbers, names.labels), Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
-		Guard: guard, Alerts: desk, Event: w.Event, Logger: logger}
+		Guard: guard, Alerts: desk, Incidents: w.moments, Event: w.Event, Logger: logger}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
+	mctx, stopMoments := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error {
+		defer stopMoments() // when no collector notes any more
+		return w.run(gctx, set, numbers, facts, rows, guard)
+	})
+	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
 	g.Go(func() error { return desk.Run(gctx) })
 	c := newConfigWatch(f, set.Servers, guard, w, hup, out)

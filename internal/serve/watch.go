@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
@@ -41,6 +42,7 @@ type watch struct {
 	lost   atomic.Int64  // events for which the queue had no room, and that were not told yet
 
 	desk    *alerts.Desk
+	moments *incidents.Desk
 	keepers sync.Map                         // *keep.Keeper by instance; each is used by its collector's goroutine alone
 	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
 }
@@ -119,6 +121,7 @@ func (w *watch) add(i fleet.Instance) {
 
 // verdict takes what the rules say of an instance at a tick.
 func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
+	w.moments.Observe(v, verdict.Findings)
 	any, ok := w.keepers.Load(v.Instance.ID)
 	if !ok {
 		return
@@ -301,9 +304,12 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
-	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish)}
 	if s.Instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.Target.Socket(), s.Target.Port())
+	}
+	if err := w.moments.Add(s.Instance, o.Wish); err != nil {
+		return fmt.Errorf("keep the moments of %s: %w", s.Instance.Name, err)
 	}
 	w.add(s.Instance)
 	group.Go(ctx, closing{collect.NewServer(s.Target, s.Instance, o), wr})

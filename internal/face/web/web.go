@@ -45,6 +45,7 @@ type Options struct {
 	Statements Statements
 	Protect    Protect // nil: nothing protects servers
 	Alerts     Alerts
+	Incidents  Incidents
 	Page       fs.FS // the built page
 	Version    string
 	Open       bool              // Risso listens on loopback only: no token is asked for until there is one
@@ -84,6 +85,11 @@ func New(o Options) http.Handler {
 	look(s.gate.queries, "GET /api/alerts", s.alertsNow)
 	look(s.gate.queries, "GET /api/alerts/history", s.alertHistory)
 	look(s.gate.queries, "GET /api/alerts/replay", s.replay)
+	look(s.gate.queries, "GET /api/moment", s.moment)
+	look(s.gate.queries, "GET /api/moments", s.moments)
+	look(s.gate.queries, "GET /api/incidents", s.incidents)
+	look(s.gate.queries, "GET /api/incident", s.incident)
+	mux.Handle("GET /api/incident.html", s.guard(state.RoleLook, s.question(s.gate.queries, writeError, s.incidentPage)))
 	look(s.gate.queries, "GET /api/variables", s.variables)
 	look(s.gate.queries, "GET /api/queries", s.queries)
 	look(s.gate.queries, "GET /api/queries/compare", s.compare)

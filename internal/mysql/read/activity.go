@@ -71,7 +71,7 @@ func NewActivityReader(ctx context.Context, c *mysql.Conn) (*ActivityReader, err
 		}
 	}
 	if r.info {
-		r.statement = processListStatement(c.Server)
+		r.statement = processListStatement(c.Server, maxActivityText)
 		return r, nil
 	}
 	waits, statements := false, false
@@ -80,7 +80,7 @@ func NewActivityReader(ctx context.Context, c *mysql.Conn) (*ActivityReader, err
 		statements = statements || mysql.Text(row[0]) == "events_statements_current"
 		return nil
 	})
-	r.statement = threadsStatement(waits, c.Server.AtLeast(80000, fleet.Never))
+	r.statement = threadsStatement(waits, c.Server.AtLeast(80000, fleet.Never), maxActivityText)
 	if err == nil && !statements {
 		r.gaps["statements"] = fleet.Trouble{What: "the last statement of a blocking session", Why: "the consumer events_statements_current of performance_schema is off",
 			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}
@@ -95,7 +95,7 @@ const activityLimit = 2 * time.Second
 // (MySQL manual, "The threads Table"); events_statements_current is found by the thread's number. The innermost statement of a
 // stored program is the one that waits. MySQL 5.7 has no index there, so that a join with 500 sessions costs it 26 ms, and tells no
 // digest while a statement runs: there the thread's row has to do.
-func threadsStatement(waits, statements bool) string {
+func threadsStatement(waits, statements bool, text int) string {
 	event, join := "NULL", ""
 	if waits {
 		event = "w.EVENT_NAME"
@@ -105,22 +105,22 @@ func threadsStatement(waits, statements bool) string {
  WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND t.PROCESSLIST_ID <> CONNECTION_ID() LIMIT %d`
 	if !statements {
 		return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
- LEFT(t.PROCESSLIST_INFO, %d), NULL, 0, t.PROCESSLIST_TIME, NULL, 0, NULL, %s FROM performance_schema.threads t%s`+where, maxActivityText, event, join, maxSessions+1)
+ LEFT(t.PROCESSLIST_INFO, %d), NULL, 0, t.PROCESSLIST_TIME, NULL, 0, NULL, %s FROM performance_schema.threads t%s`+where, text, event, join, maxSessions+1)
 	}
 	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
  LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), %d), s.DIGEST_TEXT, s.EVENT_ID, COALESCE(s.TIMER_WAIT / 1e12, t.PROCESSLIST_TIME), s.EVENT_NAME, s.NESTING_EVENT_LEVEL, s.SQL_TEXT, %s
- FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID AND s.END_EVENT_ID IS NULL%s`+where, maxActivityText, event, join, maxSessions+1)
+ FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID AND s.END_EVENT_ID IS NULL%s`+where, text, event, join, maxSessions+1)
 }
 
 // processListStatement is the same where performance_schema tells less or is off: MariaDB has the process list's time in
 // milliseconds and the number of each statement (https://mariadb.com/kb/en/information-schema-processlist-table/).
-func processListStatement(s mysql.Server) string {
+func processListStatement(s mysql.Server, text int) string {
 	run, seconds := "0", "TIME"
 	if s.MariaDB() {
 		run, seconds = "QUERY_ID", "TIME_MS / 1000"
 	}
 	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ ID, USER, HOST, DB, COMMAND, STATE, LEFT(INFO, %d), NULL, %s, %s, NULL, 0, NULL, NULL
- FROM information_schema.PROCESSLIST WHERE COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND ID <> CONNECTION_ID() AND INFO IS NOT NULL LIMIT %d`, maxActivityText, run, seconds, maxSessions+1)
+ FROM information_schema.PROCESSLIST WHERE COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND ID <> CONNECTION_ID() AND INFO IS NOT NULL LIMIT %d`, text, run, seconds, maxSessions+1)
 }
 
 // Read returns the sessions that run a statement; those of Risso are left out. more reports whether there were others for which there
@@ -133,7 +133,7 @@ func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, e
 				return nil, false, err
 			}
 			if len(brief) == 0 {
-				r.c.Traffic().NoteDoing(nil)
+				r.c.Traffic().NoteDoing(nil, nil)
 				return nil, false, nil
 			}
 		}
@@ -160,13 +160,9 @@ func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, e
 func noteDoing(t *mysql.Traffic, list []Session) {
 	counts := make(map[string]float64, 4)
 	for i := range list {
-		class := list[i].Wait
-		if class == waitTmpDisk { // a class of statements, not of the metric
-			class = waitRunning
-		}
-		counts[class]++
+		counts[countedAs(list[i].Wait)]++
 	}
-	t.NoteDoing(counts)
+	t.NoteDoing(counts, slices.Clone(list))
 }
 
 // wholeFor is how many readings after one that found a session ask for everything together: what takes less time than
@@ -223,10 +219,14 @@ func withBrief(list, brief []Session) []Session {
 
 // running asks for the sessions that run a statement, with all that the server tells of them but who blocks them.
 func (r *ActivityReader) running(ctx context.Context) (list []Session, more bool, err error) {
+	return runningSessions(ctx, r.c, r.statement)
+}
+
+func runningSessions(ctx context.Context, c *mysql.Conn, statement string) (list []Session, more bool, err error) {
 	at := map[int64]int{}
 	rows := 0
-	atEnd := commitsAtQueryEnd(r.c.Server)
-	err = r.c.Query(ctx, r.statement, func(row []sqldriver.Value) error {
+	atEnd := commitsAtQueryEnd(c.Server)
+	err = c.Query(ctx, statement, func(row []sqldriver.Value) error {
 		if rows++; rows > maxSessions {
 			more = true
 			return nil

@@ -460,18 +460,7 @@ func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps
 		return nil, nil
 	}
 	in := strings.Join(ids, ", ")
-	found := map[int64]Blocker{}
-	statement := "SELECT /* risso: what blocking sessions do */ ID, USER, HOST, COMMAND, STATE, TIME, LEFT(INFO, 4096) FROM information_schema.PROCESSLIST WHERE ID IN (" + in + ")"
-	if c.Server.PerformanceSchema { // the outermost statement comes last
-		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
- FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
-	}
-	gaps, err = allowed(ctx, c, "what the blocking session does", c.Server.GrantPerformanceSchema(), statement, func(row []sqldriver.Value) error {
-		id := whole(row[0])
-		seconds, _ := number(row[5])
-		found[id] = Blocker{ID: id, User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
-		return nil
-	})
+	found, gaps, err := sessionsDoing(ctx, c, in)
 	if err != nil {
 		return gaps, err
 	}
@@ -490,4 +479,21 @@ func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps
 		list[i].Blocker.Open = max(list[i].Blocker.Open, open[list[i].Blocker.ID])
 	}
 	return gaps, err
+}
+
+// sessionsDoing says who sessions are, what they run, or ran last, and since when. in lists their connections.
+func sessionsDoing(ctx context.Context, c *mysql.Conn, in string) (found map[int64]Blocker, gaps []fleet.Trouble, err error) {
+	found = map[int64]Blocker{}
+	statement := "SELECT /* risso: what blocking sessions do */ ID, USER, HOST, COMMAND, STATE, TIME, LEFT(INFO, 4096) FROM information_schema.PROCESSLIST WHERE ID IN (" + in + ")"
+	if c.Server.PerformanceSchema { // the outermost statement comes last
+		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
+ FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
+	}
+	gaps, err = allowed(ctx, c, "what the blocking session does", c.Server.GrantPerformanceSchema(), statement, func(row []sqldriver.Value) error {
+		id := whole(row[0])
+		seconds, _ := number(row[5])
+		found[id] = Blocker{ID: id, User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
+		return nil
+	})
+	return found, gaps, err
 }

@@ -24,8 +24,12 @@ type Reader struct {
 
 	StatusAsked time.Time // and when it was queried
 
-	Locks []LockWait    // who waits for whose lock, as it was asked last; nil where nobody does
-	Old   []Transaction // the oldest transactions, those of a minute and more
+	Locks []LockWait       // who waits for whose lock, as it was asked last; nil where nobody does
+	Old   []OldTransaction // the oldest transactions, those of a minute and more
+
+	Transactions []Transaction // of InnoDB that are open, at this tick
+	Engine       string        // SHOW ENGINE INNODB STATUS, where it was read at this tick
+	WantEngine   bool          // it is to be read at the next tick
 
 	status    statusReader
 	innodb    innodbReader
@@ -42,6 +46,8 @@ type Reader struct {
 	lookIn    int       // readings until replication is looked for anyway
 	off       int       // InnoDB metrics that are switched off
 	watched   settingsReader
+	open      transactionReader
+	deadlocks float64 // that the server counted at the last reading; -1: none was read
 }
 
 // group is one question to the server.
@@ -76,7 +82,7 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		return func(s mysql.Server) string { return s.Grant(privilege) }
 	}
 	none := func(mysql.Server) string { return "" }
-	return &Reader{traffic: traffic, groups: []group{
+	return &Reader{traffic: traffic, deadlocks: -1, groups: []group{
 		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
 			read: (*Reader).readStatus},
 		{name: groupInnoDB, what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
@@ -85,7 +91,9 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
 		{name: "locks", what: "who waits for whose lock", every: 1, wanted: (*Reader).somebodyWaits, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readLocks},
-		{name: "transactions", what: "old transactions", every: 10, phase: 4, wanted: (*Reader).mayListTransactions, remedy: grant("PROCESS"), read: (*Reader).readTransactions},
+		{name: "transactions", what: "open transactions", every: 1, wanted: (*Reader).transactionsDue, remedy: grant("PROCESS"), read: (*Reader).readTransactions},
+		{name: "engine", what: "the status of InnoDB", every: 1, wanted: (*Reader).engineDue, remedy: grant("PROCESS"), read: (*Reader).readEngine},
+		{name: "old_transactions", what: "old transactions", every: 10, phase: 4, wanted: (*Reader).oldDue, remedy: grant("PROCESS"), read: (*Reader).readOld},
 		{name: "clock", what: "the server's clock", every: 10, phase: 7, wanted: always, remedy: none, read: (*Reader).readClock},
 		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readLatency},
@@ -206,7 +214,9 @@ func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 // Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
-	r.Locks, r.Old = nil, nil
+	r.Locks, r.Transactions, r.Old = nil, nil, nil
+	r.deadlocks = -1
+	r.open.forget()
 	r.latency.buckets = nil
 	r.Variables = nil
 	clear(r.status.Texts)
@@ -228,7 +238,7 @@ func (r *Reader) NeedsConnection(t int64) bool {
 // question that the server refuses is no error but a gap.
 func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	r.Sample.Clear()
-	r.Fresh = false
+	r.Fresh, r.Engine = false, ""
 	for i := range r.groups {
 		g := &r.groups[i]
 		due := t%g.every == g.phase%g.every || !g.asked
@@ -280,6 +290,9 @@ func (r *Reader) Channels() []fleet.Channel {
 	}
 	return r.replica.Channels
 }
+
+// Sessions are those that ran a statement at the last reading; more says that there were others. The list is never changed.
+func (r *Reader) Sessions() (list []Session, more bool) { return r.waits.sessions, r.waits.more }
 
 // Texts are the status variables that are no numbers, as they last were.
 func (r *Reader) Texts() map[string]string { return r.status.Texts }

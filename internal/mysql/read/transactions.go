@@ -4,65 +4,136 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Transaction is one that is open, and what it holds.
+// Transaction is an open transaction of InnoDB.
 type Transaction struct {
-	Session  Blocker // its Open is the age in seconds
-	Modified float64 // rows, whose old versions stay in the undo log
-	Locked   float64 // rows, about
+	Session      int64   `json:"session"` // connection; 0: none has it, as with prepared XA transactions
+	Trx          string  `json:"trx"`
+	Seconds      float64 `json:"seconds"` // since it began
+	State        string  `json:"state"`   // RUNNING, LOCK WAIT, ROLLING BACK, COMMITTING
+	RowsLocked   int64   `json:"rows_locked,omitempty"`
+	RowsModified int64   `json:"rows_modified,omitempty"`
+
+	// Of the session, where it runs nothing and the transaction has been open for a second: who it is, and what it ran last.
+	Idle *Blocker `json:"-"`
 }
 
-// mostTransactions is how many of the oldest transactions are read.
-const mostTransactions = 5
+// transactionReader reads the open transactions, and who those are that are idle in one.
+type transactionReader struct {
+	rest time.Time         // they are not asked for before
+	idle map[int64]Blocker // that were described
+	at   int               // readings until they are described anew
+}
 
-// OldTransactions returns the oldest transactions of clients that have been open for a time, the oldest first.
-func OldTransactions(ctx context.Context, c *mysql.Conn, age time.Duration) ([]Transaction, error) {
-	var list []Transaction
-	err := c.Query(ctx, fmt.Sprintf("SELECT /* risso: old transactions */ * FROM (SELECT t.trx_mysql_thread_id, %s AS age, t.trx_rows_modified, t.trx_rows_locked FROM information_schema.INNODB_TRX t WHERE t.trx_mysql_thread_id > 0) a"+
-		" WHERE age >= %d ORDER BY age DESC LIMIT %d", openSeconds("t"), int64(age/time.Second), mostTransactions), func(row []sqldriver.Value) error {
-		x := Transaction{Session: Blocker{ID: whole(row[0])}}
-		x.Session.Open, _ = number(row[1])
-		x.Modified, _ = number(row[2])
-		x.Locked, _ = number(row[3])
-		list = append(list, x)
+// Limits of a reading of transactions.
+const (
+	maxTransactions = 500
+	maxIdle         = 50 // sessions that are described
+	idleEvery       = 5  // readings between two descriptions of the same sessions
+)
+
+func (r *transactionReader) forget() { *r = transactionReader{} }
+
+// transactionsDue holds back the question for a while where it was dear: InnoDB holds a latch for a part of it.
+func (r *Reader) transactionsDue(mysql.Server) bool {
+	r.Transactions = nil
+	return !time.Now().Before(r.open.rest)
+}
+
+func (r *Reader) readTransactions(ctx context.Context, c *mysql.Conn) error {
+	asked := time.Now()
+	err := c.Query(ctx, fmt.Sprintf("SELECT /* risso: open transactions */ t.trx_mysql_thread_id, t.trx_id, %s, t.trx_state, t.trx_rows_locked, t.trx_rows_modified FROM information_schema.INNODB_TRX t ORDER BY t.trx_started LIMIT %d", openSeconds("t"), maxTransactions), func(row []sqldriver.Value) error {
+		t := Transaction{Session: whole(row[0]), Trx: mysql.Text(row[1]), State: mysql.Text(row[3]), RowsLocked: whole(row[4]), RowsModified: whole(row[5])}
+		t.Seconds, _ = number(row[2])
+		r.Transactions = append(r.Transactions, t)
 		return nil
 	})
-	if err != nil || len(list) == 0 {
-		return nil, err
+	if took := time.Since(asked); took > time.Second/lockShare {
+		r.open.rest = asked.Add(took * lockShare)
 	}
-	waits := make([]LockWait, len(list))
-	for i, x := range list {
-		waits[i].Blocker = x.Session
+	if err != nil || len(r.Transactions) == 0 {
+		return err
 	}
-	if _, err = describeBlockers(ctx, c, waits); err != nil {
-		return nil, err
-	}
-	var out []Transaction
-	for i, x := range list {
-		x.Session = waits[i].Blocker
-		if x.Session.Command != "" && x.Session.User != "system user" && !strings.HasPrefix(x.Session.Command, "Slave") { // it has a client, and is no applier
-			out = append(out, x)
+	return r.describeIdle(ctx, c)
+}
+
+// describeIdle says who the sessions are that run nothing and have had a transaction open for a second. What is known of them is asked for
+// again every few seconds: where performance_schema is off, the server makes a row for each connection to tell it.
+func (r *Reader) describeIdle(ctx context.Context, c *mysql.Conn) error {
+	running, o := r.waits.sessions, &r.open
+	var ids []string
+	unknown := false
+	for _, t := range r.Transactions {
+		if t.Session > 0 && t.Seconds >= 1 && len(ids) < maxIdle && !slices.ContainsFunc(running, func(s Session) bool { return s.ID == t.Session }) {
+			_, known := o.idle[t.Session]
+			unknown = unknown || !known
+			ids = append(ids, strconv.FormatInt(t.Session, 10))
 		}
 	}
-	return out, nil
-}
-
-// oldTransaction is from which age on transactions are kept at hand; the rules have their own limits above it.
-const oldTransaction = time.Minute
-
-func (r *Reader) readTransactions(ctx context.Context, c *mysql.Conn) (err error) {
-	asked := time.Now()
-	r.Old, err = OldTransactions(ctx, c, oldTransaction)
-	if took := time.Since(asked); took > time.Second/lockShare {
-		r.oldRest = asked.Add(took * lockShare)
+	if len(ids) == 0 {
+		o.idle = nil
+		return nil
 	}
-	return err
+	if o.at--; unknown || o.at <= 0 {
+		found, _, err := sessionsDoing(ctx, c, strings.Join(ids, ", "))
+		if err != nil {
+			return err
+		}
+		o.idle, o.at = found, idleEvery
+		for _, id := range ids { // one that is gone by now is not asked for each second
+			if n, _ := strconv.ParseInt(id, 10, 64); o.idle[n].ID == 0 {
+				o.idle[n] = Blocker{}
+			}
+		}
+	}
+	for i := range r.Transactions {
+		if b, ok := o.idle[r.Transactions[i].Session]; ok && b.ID != 0 {
+			b.Open = r.Transactions[i].Seconds
+			r.Transactions[i].Idle = &b
+		}
+	}
+	return nil
 }
 
-// mayListTransactions bounds what that costs, as somebodyWaits does.
-func (r *Reader) mayListTransactions(mysql.Server) bool { return !time.Now().Before(r.oldRest) }
+// engineDue says whether InnoDB's own report is to be read: somebody wants it, or there was a deadlock since the last reading.
+func (r *Reader) engineDue(mysql.Server) bool {
+	n, ok := r.countedDeadlocks()
+	seen := ok && r.deadlocks >= 0 && n > r.deadlocks
+	if ok {
+		r.deadlocks = n
+	}
+	due := r.WantEngine || seen
+	r.WantEngine = false
+	return due
+}
+
+// countedDeadlocks is how many deadlocks the server has counted.
+func (r *Reader) countedDeadlocks() (float64, bool) {
+	for _, key := range []string{"mysql_global_status_innodb_deadlocks", lockDeadlocks} {
+		if v, ok := r.Sample.Value(key); ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// lockDeadlocks is InnoDB's own counter.
+const lockDeadlocks = "mysql_info_schema_innodb_metrics_lock_lock_deadlocks_total"
+
+// maxEngine bounds what is read of InnoDB's report.
+const maxEngine = 1 << 20
+
+func (r *Reader) readEngine(ctx context.Context, c *mysql.Conn) error {
+	return c.Query(ctx, "SHOW /* risso: the latest deadlock */ ENGINE INNODB STATUS", func(row []sqldriver.Value) error {
+		text := mysql.Text(row[2])
+		r.Engine = strings.Clone(text[:min(len(text), maxEngine)])
+		return nil
+	})
+}

@@ -18,6 +18,9 @@ type waitReader struct {
 	pos     map[string]int
 	counts  map[string]float64
 	dumpers int // binary log dump threads: replicas that fetch from here
+
+	sessions []Session // that run a statement, of the same moment
+	more     bool      // there were others, for which there was no room
 }
 
 // wordsOfState tells the class of a thread state. The first match wins.
@@ -62,35 +65,35 @@ func classOfState(state string, commitAtQueryEnd bool) string {
 	return "running"
 }
 
+// statement asks for the sessions that run a statement.
 func (r *waitReader) statement(s mysql.Server) string {
 	if s.PerformanceSchema { // takes no lock that sessions need
-		return `SELECT /* risso: who waits for what */ PROCESSLIST_STATE, COUNT(*) FROM performance_schema.threads
- WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND PROCESSLIST_ID <> CONNECTION_ID()
- GROUP BY PROCESSLIST_STATE`
+		return threadsStatement(false, false, MomentText)
 	}
-	return `SELECT /* risso: who waits for what */ STATE, COUNT(*) FROM information_schema.PROCESSLIST
- WHERE COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND ID <> CONNECTION_ID() GROUP BY STATE`
+	return processListStatement(s, MomentText)
 }
 
-// read samples the threads; rowLocks is Innodb_row_lock_current_waits, for no state shows those.
-func (r *waitReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample, rowLocks float64) error {
+// MomentText is how many bytes of a statement are read each second, unless the reader of statements has more.
+const MomentText = 1024
+
+// read samples the sessions; rowLocks is Innodb_row_lock_current_waits, for no state shows those.
+func (r *waitReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample, rowLocks float64) (err error) {
 	if r.counts == nil {
 		r.counts = make(map[string]float64)
 	}
 	clear(r.counts)
-	if doing := c.Traffic().Doing(); doing != nil { // the reader of statements has just asked
+	r.sessions, r.more = nil, false
+	if doing, sessions := c.Traffic().Doing(); doing != nil { // the reader of statements has just asked
 		maps.Copy(r.counts, doing)
+		r.sessions, _ = sessions.([]Session)
 		r.emit(s)
 		return nil
 	}
-	atEnd := commitsAtQueryEnd(c.Server)
-	err := c.Query(ctx, r.statement(c.Server), func(row []sqldriver.Value) error {
-		n, _ := number(row[1])
-		r.counts[classOfState(mysql.Text(row[0]), atEnd)] += n
-		return nil
-	})
-	if err != nil {
+	if r.sessions, r.more, err = runningSessions(ctx, c, r.statement(c.Server)); err != nil {
 		return err
+	}
+	for i := range r.sessions {
+		r.counts[countedAs(r.sessions[i].Wait)]++
 	}
 	moved := min(rowLocks, r.counts["running"])
 	r.counts["running"] -= moved
@@ -99,9 +102,18 @@ func (r *waitReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample, r
 	return nil
 }
 
+// countedAs is the class of the metric in which a session is counted.
+func countedAs(wait string) string {
+	if wait == waitTmpDisk { // a class of statements, not of the metric
+		return waitRunning
+	}
+	return wait
+}
+
 // none says that nothing but Risso runs, without asking.
 func (r *waitReader) none(s *fleet.Sample) {
 	clear(r.counts)
+	r.sessions = nil
 	r.emit(s)
 }
 

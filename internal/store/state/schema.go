@@ -249,6 +249,16 @@ var migrations = [...]string{
 		body   TEXT NOT NULL      -- JSON: what it holds back, why, who made it
 	) STRICT;
 	CREATE TABLE acks (key TEXT NOT NULL, at INTEGER NOT NULL, who TEXT NOT NULL, PRIMARY KEY (key, at)) STRICT, WITHOUT ROWID;`,
+	// 9: incidents, of which the rest is in files
+	`CREATE TABLE incidents (
+		id       TEXT NOT NULL PRIMARY KEY,
+		instance TEXT NOT NULL,
+		began    INTEGER NOT NULL,
+		ended    INTEGER NOT NULL,  -- 0: it goes on
+		body     TEXT NOT NULL      -- JSON: what lists show of it
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX incidents_by_time ON incidents (began);
+	CREATE INDEX incidents_by_instance ON incidents (instance, began);`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -72,10 +73,14 @@ type View struct {
 	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
 	Locks     []read.LockWait // who waits for whose lock
-	Old       []read.Transaction
-	Hung      bool              // with Up false: it accepts connections
-	Restarted time.Time         // when it was started last, if Risso saw that; else zero
-	Log       []string          // the last lines of its error log, if it is down or was restarted, and they can be read
+	Old       []read.OldTransaction
+	Hung      bool           // with Up false: it accepts connections
+	Restarted time.Time      // when it was started last, if Risso saw that; else zero
+	Log       []string       // the last lines of its error log, if it is down or was restarted, and they can be read
+	Sessions  []read.Session // that run a statement; never changed once handed out
+	More      bool           // there were other sessions, for which there was no room
+	Open      []read.Transaction
+	Engine    string            // SHOW ENGINE INNODB STATUS, where it was read at this tick
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Fresh     bool              // they were read at this tick
 	Variables map[string]string // all global variables as of the last minute; never changed once handed out
@@ -105,6 +110,9 @@ func (v View) Rate(key string) (float64, bool) {
 	return (now - v.Prev[i]) / v.Elapsed(), true
 }
 
+// Wish is what is wanted of a server once; it may be set by any goroutine.
+type Wish struct{ Engine atomic.Bool }
+
 // Observer is called with the state of an instance after each tick, in the collector's own goroutine.
 type Observer interface{ Observe(View) }
 
@@ -118,6 +126,7 @@ type Options struct {
 	Extra    Extra          // may be nil
 	Pulse    *Pulse         // knows when Risso itself was late; may be nil
 	Traffic  *mysql.Traffic // counts what is sent to a server; nil: nothing else queries the server
+	Wish     *Wish          // what others want to be read; may be nil
 }
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the

@@ -179,6 +179,9 @@ func (s *Server) read(ctx context.Context, t int64) error {
 func (s *Server) ask(ctx context.Context, t int64) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
+	if s.opts.Wish != nil && s.opts.Wish.Engine.Swap(false) {
+		s.reader.WantEngine = true
+	}
 	return s.reader.Read(ctx, s.conn, t)
 }
 
@@ -361,7 +364,8 @@ func (s *Server) observe(t int64, late, unseen bool) {
 	v.Channels = append(v.Channels, s.reader.Channels()...)
 	v.Hung, v.Restarted, v.Log = s.hung, s.restarted, s.log.lines
 	if s.up {
-		v.Locks, v.Old = s.reader.Locks, s.reader.Old
+		v.Locks, v.Old, v.Open, v.Engine = s.reader.Locks, s.reader.Old, s.reader.Transactions, s.reader.Engine
+		v.Sessions, v.More = s.reader.Sessions()
 	}
 	s.opts.Observer.Observe(v)
 }

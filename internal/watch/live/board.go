@@ -26,7 +26,7 @@ type Summary struct {
 	Gaps      []fleet.Trouble
 	Channels  []fleet.Channel
 	Locks     []read.LockWait
-	Old       []read.Transaction // the oldest transactions
+	Old       []read.OldTransaction // the oldest transactions
 	Hung      bool               // with Up false: it accepts connections
 	Restarted time.Time          // when it was started last, if Risso saw that
 	Log       []string           // the last lines of its error log, if it is down or was restarted, and they can be read

@@ -251,6 +251,25 @@ func (e *entry) busy() (float64, bool) {
 	return 1 - head/total, true
 }
 
+// HostNumbers are the numbers of a host that belong to a moment of its servers, in percent: processors busy, and the time in which something
+// waited for input and output. What is not known is left out.
+func (b *Board) HostNumbers(id string) map[string]float64 {
+	e := b.entry(id)
+	if e == nil {
+		return nil
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := map[string]float64{}
+	if v, ok := e.busy(); ok {
+		out["cpu_busy"] = math.Round(1000*v) / 10
+	}
+	if v, ok := e.rate("node_pressure_io_waiting_seconds_total"); ok {
+		out["io_pressure"] = math.Round(1000*v) / 10
+	}
+	return out
+}
+
 // Detail is what the page of one instance starts with.
 type Detail struct {
 	Row

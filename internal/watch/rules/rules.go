@@ -34,7 +34,7 @@ type Snapshot struct {
 
 	Channels []fleet.Channel
 	Locks    []read.LockWait // who waits for whose lock
-	Old      []read.Transaction
+	Old      []read.OldTransaction
 	Gaps     []fleet.Trouble
 	Notes    []fleet.Finding // what others found about it, such as a backup that is too old; reported as it is
 	Host     *Snapshot       // the host it runs on, where Risso watches that too

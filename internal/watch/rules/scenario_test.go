@@ -342,7 +342,7 @@ func (w *world) old(words []string) error {
 	if err != nil || len(n) != 4 {
 		return fmt.Errorf("want four numbers: connection, seconds, rows changed, rows locked")
 	}
-	w.snap.Old = append(w.snap.Old, read.Transaction{Modified: n[2], Locked: n[3], Session: read.Blocker{ID: int64(n[0]), User: "app", Host: "web3", Command: "Sleep", Seconds: 41, Open: n[1],
+	w.snap.Old = append(w.snap.Old, read.OldTransaction{Modified: n[2], Locked: n[3], Session: read.Blocker{ID: int64(n[0]), User: "app", Host: "web3", Command: "Sleep", Seconds: 41, Open: n[1],
 		Statement: "UPDATE orders SET paid = 1 WHERE id = 7"}})
 	return nil
 }

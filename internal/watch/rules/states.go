@@ -101,7 +101,7 @@ func longTransactions(r *round) {
 }
 
 // holding says what a transaction holds, in words.
-func holding(x read.Transaction) string {
+func holding(x read.OldTransaction) string {
 	var parts []string
 	if x.Modified > 0 {
 		parts = append(parts, "undo of "+plural(x.Modified, "row", "rows"))

@@ -1,0 +1,223 @@
+package incidents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/incident"
+)
+
+// What of the time around an incident is kept.
+const (
+	secondsBefore = 30
+	secondsAfter  = 60  // after its end
+	mostSeconds   = 900 // in all
+	saveEvery     = 10  // seconds
+	changedBefore = time.Hour
+	mostEvents    = 300
+	factsPatience = 5 * time.Second
+)
+
+// capture is an incident whose moments are still gathered.
+type capture struct {
+	file   incident.File
+	writer incident.Writer
+	after  int // seconds since its end
+	unsave int // seconds since it was saved
+}
+
+// follow begins, continues or ends the capture of a server.
+func (d *Desk) follow(ctx context.Context, n noted) {
+	c := n.s.capture
+	switch {
+	case c == nil && n.stall.Began:
+		d.begin(ctx, n, incident.Incident{Why: incident.WhyStall, Began: time.Unix(n.stall.Since, 0), Severity: fleet.SeverityCritical, Usual: n.stall.Usual})
+		return
+	case c == nil && n.asks != nil:
+		began := n.asks.Since
+		if began.IsZero() || n.m.Tick-began.Unix() > secondsBefore {
+			began = time.Unix(n.m.Tick, 0)
+		}
+		d.begin(ctx, n, incident.Incident{Why: incident.WhyAlert, Finding: n.asks.ID, What: n.asks.What, Began: began, Severity: n.asks.Severity, Usual: n.stall.Usual})
+		return
+	case c == nil:
+		return
+	}
+	c.add(n.m)
+	if n.engine != "" && c.file.InnoDB == "" && !d.opts.Redact {
+		c.file.InnoDB = n.engine
+		c.unsave = saveEvery
+	}
+	i := &c.file.Incident
+	over := n.stall.Since == 0 || n.stall.Ended
+	if i.Why == incident.WhyAlert {
+		over = over && n.quiet
+	}
+	switch {
+	case !over:
+		i.Ended, c.after = time.Time{}, 0
+	case i.Ended.IsZero():
+		i.Ended = time.Unix(max(n.m.Tick-c.calmFor(n), i.Began.Unix()), 0)
+	default:
+		c.after++
+	}
+	full := len(c.file.Records) >= mostSeconds
+	if full && i.Ended.IsZero() {
+		i.Cut = fmt.Sprintf("it went on longer than the %d seconds that are kept of an incident", mostSeconds)
+		i.Ended = time.Unix(n.m.Tick, 0)
+	}
+	if full || c.after >= secondsAfter {
+		i.Open = false
+		n.s.capture = nil
+		d.save(ctx, c)
+		return
+	}
+	if c.unsave++; c.unsave >= saveEvery {
+		d.save(ctx, c)
+	}
+}
+
+// calmFor is how many seconds a stall has been over when the detector says so.
+func (c *capture) calmFor(n noted) int64 {
+	if n.stall.Ended {
+		return 4
+	}
+	return 0
+}
+
+// begin captures what was before, and writes it at once.
+func (d *Desk) begin(ctx context.Context, n noted, i incident.Incident) {
+	i.Instance, i.Server, i.Open = n.s.instance.ID, n.s.instance.Name, true
+	i.ID = i.Instance + "-" + i.Began.UTC().Format("20060102-150405")
+	c := &capture{file: incident.File{Incident: i}}
+	moments, err := d.read(n.s, i.Began.Unix()-secondsBefore, n.m.Tick-1)
+	if err != nil {
+		d.opts.Logger.Warn("the moments before an incident could not be read", "incident", i.ID, "err", err)
+	}
+	for _, m := range moments {
+		c.add(m)
+	}
+	c.add(n.m)
+	n.s.capture = c
+	d.save(ctx, c)
+	d.opts.Event(fleet.Event{Time: i.Began, Instance: i.Instance, Kind: fleet.EventIncident, Severity: i.Severity, Subject: i.ID, New: "open", Text: "incident " + i.ID + ": " + c.file.Incident.Title})
+}
+
+func (c *capture) add(m *incident.Moment) {
+	c.file.Add(&c.writer, m)
+}
+
+// save writes the file and the row of an incident. What fails is tried again with the next save.
+func (d *Desk) save(ctx context.Context, c *capture) {
+	c.unsave = 0
+	if err := d.write(ctx, &c.file); err != nil {
+		d.opts.Logger.Warn("an incident could not be written", "incident", c.file.Incident.ID, "err", err)
+		c.unsave = saveEvery - 2
+		return
+	}
+}
+
+// write writes an incident: its file first, so that there is none for which there is no file.
+func (d *Desk) write(ctx context.Context, f *incident.File) error {
+	ctx, cancel := context.WithTimeout(ctx, factsPatience)
+	defer cancel()
+	i := &f.Incident
+	events, err := d.opts.Facts.Events(ctx, state.EventQuery{Instances: []string{i.Instance, ""}, From: i.Began.Add(-changedBefore), To: time.Now().Add(time.Second), Limit: mostEvents})
+	if err != nil {
+		return err
+	}
+	f.Events = events
+	told, err := incident.Tell(f, true) // its first sentence is in lists and events
+	if err != nil {
+		return err
+	}
+	if i.Title = told.Story.First; i.Captured.IsZero() {
+		i.Captured = time.Now()
+	}
+	body, err := f.Pack()
+	if err != nil {
+		return err
+	}
+	i.Bytes = int64(len(body))
+	if err := replaceFile(d.path(i.ID), body); err != nil {
+		return err
+	}
+	row, err := rowOf(*i)
+	if err != nil {
+		return err
+	}
+	return d.opts.Facts.SaveIncident(ctx, row)
+}
+
+func (d *Desk) path(id string) string { return filepath.Join(d.folder(), id+".incident") }
+
+// replaceFile puts a file in the place of another, whole or not at all.
+func replaceFile(path string, body []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(body)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// takeUp ends the incidents that were open when Risso ended: their moments are read out of the ring as far as they were kept.
+func (d *Desk) takeUp(ctx context.Context) error {
+	rows, err := d.opts.Facts.Incidents(ctx, state.IncidentQuery{Open: true, Limit: 1000})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := d.finish(ctx, row); err != nil {
+			d.opts.Logger.Warn("an incident that was open when Risso ended cannot be completed", "incident", row.ID, "err", err)
+		}
+	}
+	return nil
+}
+
+func (d *Desk) finish(ctx context.Context, row state.IncidentRow) error {
+	f, err := d.load(row.ID)
+	if err != nil {
+		return err
+	}
+	i := &f.Incident
+	r, err := d.openRing(row.Instance)
+	if err != nil {
+		return err
+	}
+	s := &stream{instance: fleet.Instance{ID: i.Instance, Name: i.Server}, ring: r, asking: map[string]bool{}}
+	d.streams[row.Instance] = s
+	from := i.Began.Unix() - secondsBefore
+	_, newest, _ := r.Span()
+	moments, err := d.read(s, from, min(newest, from+mostSeconds))
+	if err != nil {
+		return err
+	}
+	if len(moments) >= len(f.Records) { // else they were given up meanwhile
+		f.Records = nil
+		var w incident.Writer
+		for _, m := range moments {
+			f.Add(&w, m)
+		}
+	}
+	i.Open, i.Cut = false, "Risso ended during it"
+	i.Ended = i.Began
+	if n := len(f.Records); n > 0 {
+		i.Ended = time.Unix(f.Records[n-1].At, 0)
+	}
+	return d.write(ctx, f)
+}

@@ -1,0 +1,211 @@
+// Package incidents keeps the moments of watched servers in rings on disk, and copies out of them what is to be kept for good: the time
+// around a stall, or around what a critical finding tells of.
+package incidents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/ring"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/incident"
+)
+
+// What is kept.
+const (
+	keepMoments = 48 * time.Hour
+	mostMoments = 200 << 20 // bytes of one server's moments
+	queued      = 4096      // moments that may wait while the disk is slow
+)
+
+// Options are what a Desk needs.
+type Options struct {
+	Dir    string // the data folder
+	Facts  *state.Store
+	Redact bool // leave out literals before anything is kept
+	Event  func(fleet.Event)
+	Host   func(instance string) map[string]float64 // numbers of a host
+	Logger *slog.Logger
+}
+
+// Desk keeps moments and incidents. Observe is called by the collectors; the rest by anybody.
+type Desk struct {
+	opts  Options
+	queue chan noted
+	lost  atomic.Int64 // moments for which the queue had no room, and that were not told yet
+	bad   atomic.Bool  // moments cannot be written, which was told
+
+	mu      sync.RWMutex
+	streams map[string]*stream
+}
+
+// stream is the moments of one server. What is below the line belongs to the goroutine of its collector, or to that of Run.
+type stream struct {
+	instance fleet.Instance
+	wish     *collect.Wish
+	ring     *ring.Ring
+
+	detector incident.Detector // the collector's
+	last     *incident.Moment
+	asking   map[string]bool // critical findings that hold, by state.FindingKey
+
+	writer  incident.Writer // Run's
+	capture *capture
+}
+
+// noted is a moment on its way to the disk, and what is to be done about it.
+type noted struct {
+	s      *stream
+	m      *incident.Moment
+	stall  incident.Stall
+	asks   *fleet.Finding // a critical finding that is new
+	quiet  bool           // nothing critical holds
+	engine string
+}
+
+// New makes a desk, and takes up the incidents that were open when Risso ended.
+func New(ctx context.Context, o Options) (*Desk, error) {
+	d := &Desk{opts: o, queue: make(chan noted, queued), streams: map[string]*stream{}}
+	if err := os.MkdirAll(d.folder(), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of incidents: %w", err)
+	}
+	return d, d.takeUp(ctx)
+}
+
+func (d *Desk) folder() string { return filepath.Join(d.opts.Dir, "incidents") }
+
+// openRing opens the moments of an instance.
+func (d *Desk) openRing(instance string) (*ring.Ring, error) {
+	return ring.Open(ring.Options{Dir: filepath.Join(d.opts.Dir, "moments", instance), Keep: keepMoments, Most: mostMoments, Damage: func(what string) {
+		d.opts.Event(fleet.Event{Time: time.Now(), Instance: instance, Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Subject: "moments", Text: "moments: " + what})
+	}})
+}
+
+// Add begins to keep the moments of a server; wish is where its collector is told what to read.
+func (d *Desk) Add(i fleet.Instance, wish *collect.Wish) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.streams[i.ID]; s != nil {
+		s.wish, s.instance = wish, i
+		return nil
+	}
+	r, err := d.openRing(i.ID)
+	if err != nil {
+		return err
+	}
+	d.streams[i.ID] = &stream{instance: i, wish: wish, ring: r, asking: map[string]bool{}}
+	return nil
+}
+
+func (d *Desk) stream(id string) *stream {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.streams[id]
+}
+
+// Observe takes what a collector read in a second and what is wrong; it does not block. It returns the moment; nil: the instance is no
+// server.
+func (d *Desk) Observe(v collect.View, findings []fleet.Finding) *incident.Moment {
+	s := d.stream(v.Instance.ID)
+	if s == nil || v.Unseen {
+		return nil
+	}
+	m := incident.Of(v, d.opts.Host(v.Instance.HostID), d.opts.Redact)
+	n := noted{s: s, m: m, engine: v.Engine, quiet: true}
+	reading := incident.ReadingOf(m, s.last)
+	reading.Known = reading.Known && !v.Late // what was read late is not of that second
+	n.stall = s.detector.Look(reading)
+	holds := map[string]bool{}
+	for _, f := range findings {
+		if f.Severity < fleet.SeverityCritical || !aboutNow(f.ID) {
+			continue
+		}
+		key := state.FindingKey(f)
+		holds[key] = true
+		if n.quiet = false; !s.asking[key] && n.asks == nil {
+			n.asks = &f
+		}
+	}
+	s.asking, s.last = holds, m
+	if n.stall.Began || n.asks != nil {
+		s.wish.Engine.Store(true)
+	}
+	select {
+	case d.queue <- n:
+	default:
+		d.lost.Add(1)
+	}
+	return m
+}
+
+// Run writes what was noted until ctx ends and nothing waits.
+func (d *Desk) Run(ctx context.Context) error {
+	for {
+		select {
+		case n := <-d.queue:
+			d.take(ctx, n)
+		case <-ctx.Done():
+			return d.end(context.WithoutCancel(ctx))
+		}
+	}
+}
+
+func (d *Desk) end(ctx context.Context) error {
+	for {
+		select {
+		case n := <-d.queue:
+			d.take(ctx, n)
+			continue
+		default:
+		}
+		break
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.streams {
+		if s.capture != nil {
+			d.save(ctx, s.capture)
+		}
+		if err := s.ring.Close(); err != nil {
+			d.opts.Logger.Warn("moments were not written whole", "instance", s.instance.ID, "err", err)
+		}
+	}
+	return nil
+}
+
+// take writes a moment, and goes on with what is captured.
+func (d *Desk) take(ctx context.Context, n noted) {
+	err := n.s.ring.Append(n.m.Tick, func(fresh bool) []byte { return n.s.writer.Append(n.m, fresh) })
+	if err != nil && !errors.Is(err, ring.ErrOld) && !d.bad.Swap(true) {
+		d.opts.Event(fleet.Event{Time: time.Now(), Instance: n.s.instance.ID, Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Subject: "moments", Text: "moments cannot be kept: " + err.Error()})
+	}
+	if err == nil && d.bad.Swap(false) {
+		d.opts.Event(fleet.Event{Time: time.Now(), Instance: n.s.instance.ID, Kind: fleet.EventStore, Subject: "moments", Text: "moments are kept again"})
+	}
+	if lost := d.lost.Swap(0); lost > 0 {
+		d.opts.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Subject: "moments", Text: digits.Counted(lost, "moment") + " could not be kept: too many waited for the disk"})
+	}
+	d.follow(ctx, n)
+}
+
+// aboutNow says whether a finding is about what a server does now: what is wrong with its backups shows in no moment.
+func aboutNow(id string) bool {
+	return len(id) < 8 || id[:8] != "protect."
+}
+
+// rowOf is an incident as a row of the store of facts.
+func rowOf(i incident.Incident) (state.IncidentRow, error) {
+	body, err := json.Marshal(i)
+	return state.IncidentRow{ID: i.ID, Instance: i.Instance, Began: i.Began, Ended: i.Ended, Body: body}, err
+}
