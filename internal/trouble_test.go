@@ -28,6 +28,7 @@ var ownWords = map[string]string{
 	"explain/plan/predicate.go":       "why an index does not serve: a fact of a plan",
 	"face/cli/alert/alert.go":         "why somebody silences alerts: nothing is wrong",
 	"face/cli/flags/running.go":       "the answer of face/web/answer.go, read",
+	"face/cli/watch/past.go":          "the answer of /api/moment, read",
 	"face/cli/restore/restore.go":     "a table: by which error a remedy is known",
 	"face/web/answer.go":              "an answer in JSON, made of an error",
 	"face/web/alerts.go":              "why somebody silences alerts: nothing is wrong",

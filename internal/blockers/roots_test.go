@@ -60,3 +60,23 @@ func TestKill(t *testing.T) {
 		}
 	}
 }
+
+func TestUntouchable(t *testing.T) {
+	for _, c := range []struct {
+		p    read.Process
+		want string
+	}{
+		{read.Process{ID: 812, User: "app", Command: "Sleep"}, ""},
+		{read.Process{ID: 812, User: "app", Command: "Query"}, ""},
+		{read.Process{ID: 812, User: "risso", Command: "Sleep", Own: true}, "Risso"},
+		{read.Process{ID: 5, User: "system user", Command: "Slave_SQL"}, "replication"}, // MariaDB
+		{read.Process{ID: 5, User: "system user", Command: "Query"}, "replication"},     // MySQL's applier
+		{read.Process{ID: 7, User: "repl", Command: "Binlog Dump GTID"}, "replication"},
+		{read.Process{ID: 5, User: "event_scheduler", Command: "Daemon"}, "server"},
+		{read.Process{Command: "Sleep"}, "no connection"},
+	} {
+		if got := Untouchable(c.p); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: got %q, want %q in it", c.p, got, c.want)
+		}
+	}
+}

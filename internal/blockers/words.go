@@ -51,6 +51,25 @@ var statementLocks = []string{"INTENTION_EXCLUSIVE", "BACKUP_DML", "BACKUP_TRANS
 // clients are the commands of sessions of clients: no thread of replication, which a KILL would stop.
 var clients = []string{"Sleep", "Query", "Execute", "Prepare", "Fetch"}
 
+// Untouchable says why a session is not to be killed; it is empty if it may be: those of replication, of the server itself and of Risso
+// are not.
+func Untouchable(p read.Process) string {
+	command := strings.ToLower(p.Command)
+	switch {
+	case p.Own:
+		return "it is one of Risso's own connections"
+	case p.ID <= 0:
+		return "it has no connection"
+	case slices.ContainsFunc([]string{"binlog dump", "slave_", "register slave", "group replication", "table dump"}, func(s string) bool { return strings.HasPrefix(command, s) }):
+		return "it belongs to replication: a KILL would stop that"
+	case p.User == "system user", p.User == "event_scheduler", command == "daemon":
+		return "it is a thread of the server: replication, or another one of its own"
+	case command == "connect", p.User == "unauthenticated user":
+		return "it is still logging in, or a thread of replication"
+	}
+	return ""
+}
+
 // xaPrepare begins the statement after which a transaction outlives its session.
 const xaPrepare = "XA PREPARE"
 

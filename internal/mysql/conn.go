@@ -321,3 +321,12 @@ func Kill(ctx context.Context, t Target, connectionID int64) error {
 	}
 	return nil
 }
+
+// KillSession ends a session of somebody else, or only the statement that it runs.
+func (c *Conn) KillSession(ctx context.Context, id int64, onlyStatement bool) error {
+	what := "KILL /* risso: asked for in top */ "
+	if onlyStatement {
+		what = "KILL QUERY /* risso: asked for in top */ "
+	}
+	return c.Exec(ctx, what+strconv.FormatInt(id, 10))
+}
