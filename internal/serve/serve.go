@@ -107,7 +107,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	defer rows.close()
 
-	guard, err := protect.New(set.Servers, facts, w.board, w.Event, w.logger)
+	guard, err := protect.New(set.Servers, f.ConfigFile, facts, w.board, w.Event, w.logger)
 	if err != nil {
 		return err
 	}
