@@ -112,7 +112,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
-	desk, err := w.newDesk(ctx, set.Alerts, facts)
+	desk, err := w.newDesk(ctx, set.Alerts, facts, numbers)
 	if err != nil {
 		return err
 	}
