@@ -8,14 +8,18 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/alert/tell"
 	"github.com/rissodb/risso/internal/watch/rules"
 )
 
+// chartPatience is how long a message waits for its chart.
+const chartPatience = 2 * time.Second
+
 // newDesk makes what rings.
-func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store) (*alerts.Desk, error) {
+func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store, numbers *series.Store) (*alerts.Desk, error) {
 	receivers := map[string]alerts.Receiver{}
 	for _, r := range c.Receivers {
 		open, err := tell.Open(r)
@@ -24,8 +28,13 @@ func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store
 		}
 		receivers[r.Name] = open
 	}
-	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Wait: tell.WaitOf,
-		Instances: w.instances, Because: w.because, Event: w.Event, Logger: w.logger})
+	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Partly: tell.IsPartly, Wait: tell.WaitOf,
+		Instances: w.instances, Because: w.because, Event: w.Event, Logger: w.logger,
+		Chart: func(a *alert.Alert) *alert.Chart {
+			cctx, cancel := context.WithTimeout(ctx, chartPatience)
+			defer cancel()
+			return chart(cctx, numbers, a, time.Now())
+		}})
 	w.desk = desk
 	return desk, err
 }

@@ -111,12 +111,12 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	defer rows.close()
 
-	guard, err := protect.New(set.Servers, facts, w.board, w.Event, w.logger)
+	guard, err := protect.New(set.Servers, f.ConfigFile, facts, w.board, w.Event, w.logger)
 	if err != nil {
 		return err
 	}
 
-	desk, err := w.newDesk(ctx, set.Alerts, facts)
+	desk, err := w.newDesk(ctx, set.Alerts, facts, numbers)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/events"
+	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/collect"
 )
 
@@ -94,7 +95,7 @@ func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch,
 }
 
 // begin reports what there is to report about the store, and keeps it small while ctx lasts.
-func (s *statements) begin(ctx context.Context, group *collect.Group, w *watch, set config.Settings) {
+func (s *statements) begin(ctx context.Context, group *collect.Group, w *watch, set config.Settings, facts *state.Store) {
 	if s.missing.Why != "" && set.Statements.Mode != string(history.Off) {
 		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Text: "statements are not kept: " + s.missing.Why})
 	}
@@ -105,6 +106,7 @@ func (s *statements) begin(ctx context.Context, group *collect.Group, w *watch, 
 		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Text: "the file of statements was damaged and moved to " + d.MovedTo + ": " + d.Reason})
 	}
 	group.Go(ctx, pruner{s.store, w, set.Retention})
+	group.Go(ctx, &flips{store: s.store, facts: facts, board: w.board, logger: w.logger, told: map[string]bool{}})
 }
 
 // pruner deletes old statements.

@@ -280,7 +280,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 		rows.follow(ctx, &group, w, s, traffic, i, set)
 	}
 	w.letGo()
-	rows.begin(ctx, &group, w, set)
+	rows.begin(ctx, &group, w, set, facts)
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ type Want struct {
 	Checksum schedule.Schedule
 	Age      Limits // of the last backup; 0: as the schedule says, or 26 h and 52 h without one
 	Proof    Limits // since a backup was proven; 0: as the schedule of drills says, or 30 days without one; never lost
+	Server   string // its name in File; "": unknown
+	File     string // the config file that names the server; "": none
 	Mirror   bool   // binary logs should be mirrored
 	Behind   Limits // how far the mirror may be behind; 0: 2 minutes and an hour
 	Place    string
@@ -121,6 +123,7 @@ func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r.proven()
 	r.mirror()
 	r.failing()
+	r.waiting()
 	return r.verdict()
 }
 
@@ -146,9 +149,15 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		if backs {
 			break // it is being fixed
 		}
-		remedy = "risso backup --dsn … --to " + quote(place)
-	case "unproven", "drill_failed":
+		remedy = r.backup(place)
+	case strings.TrimPrefix(failedBackup, "protect."):
+		if !backs {
+			remedy = r.backup(place)
+		}
+	case "unproven", "drill_failed", "failed_" + string(state.JobDrill):
 		remedy = "risso drill --from " + quote(place)
+	case "failed_" + string(state.JobVerify):
+		remedy = "risso verify --from " + quote(place)
 	case "hollow":
 		remedy = "risso backup accept --from " + quote(place) + " " + r.want.Newest.ID
 	case "mirror_strange":
@@ -159,6 +168,18 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		remedy = "risso backup prune --from " + quote(place) + " --remove " + r.p.Ahead.ID
 	}
 	r.found = append(r.found, fleet.Finding{ID: "protect." + id, Severity: s, Since: since, Trouble: fleet.Trouble{What: fmt.Sprintf(format, args...), Remedy: remedy}})
+}
+
+// backup is the command that makes a backup.
+func (r *round) backup(place string) string {
+	server := "…"
+	if r.want.Server != "" {
+		server = quote(r.want.Server)
+		if r.want.File != "" {
+			server += " --config " + quote(r.want.File)
+		}
+	}
+	return "risso backup --dsn " + server + " --to " + quote(place)
 }
 
 // quote writes a place as a shell takes it.
@@ -432,6 +453,29 @@ func (r *round) failing() {
 			words = fmt.Sprintf("the last %s, %s, found: ", n.Kind, r.clock(n.Ended))
 		}
 		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "%s%s", words, orNothing(n.Text, "it does not say why"))
+	}
+}
+
+// The times from which jobs are late: such a one is not seen otherwise, because it neither fails nor ends.
+const (
+	beginLate = 30 * time.Minute // after it was due
+	endLate   = 24 * time.Hour   // after it began
+)
+
+// waiting says which job should have begun, or ended, long ago. One that is due waits for others of the same server.
+func (r *round) waiting() {
+	heavy := false
+	for _, n := range r.p.Running {
+		if n.Kind == state.JobMirror {
+			continue
+		}
+		heavy = true
+		if took := r.now.Sub(n.Began); took > endLate {
+			r.add("long", fleet.SeverityWarning, n.Began.Add(endLate), "the %s that began %s still runs, after %s", n.Kind, r.clock(n.Began), ago(took))
+		}
+	}
+	if j := r.p.NextJob; j != nil && !heavy && r.now.Sub(r.p.NextDue) > beginLate {
+		r.add("waiting", fleet.SeverityWarning, r.p.NextDue.Add(beginLate), "the %s that was due %s has not begun", j.Kind, r.clock(r.p.NextDue))
 	}
 }
 

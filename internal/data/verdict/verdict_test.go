@@ -65,3 +65,45 @@ func TestChanges(t *testing.T) {
 		t.Errorf("strange logs: got %+v, want none: verify tells of them", events)
 	}
 }
+
+// TestWaiting: a job that neither begins nor ends is told, though it does not fail; one that waits for another is not.
+func TestWaiting(t *testing.T) {
+	job := &state.Job{Kind: state.JobVerify}
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		want   string
+	}{
+		"well":         {func(f *Facts) { f.NextJob, f.NextDue = job, now.Add(time.Hour) }, ""},
+		"due":          {func(f *Facts) { f.NextJob, f.NextDue = job, ago1(10*time.Minute) }, ""},
+		"due for long": {func(f *Facts) { f.NextJob, f.NextDue = job, ago1(2*time.Hour) }, "the verify that was due at 10:00 has not begun"},
+		"waits for a backup": {func(f *Facts) {
+			f.NextJob, f.NextDue = job, ago1(2*time.Hour)
+			f.Running = []state.Run{{Kind: state.JobBackup, Began: ago1(3 * time.Hour)}}
+		}, ""},
+		"a mirror runs": {func(f *Facts) {
+			f.NextJob, f.NextDue = job, ago1(2*time.Hour)
+			f.Running = []state.Run{{Kind: state.JobMirror, Began: ago1(300 * time.Hour)}}
+		},
+			"the verify that was due at 10:00 has not begun"},
+		"does not end": {func(f *Facts) { f.Running = []state.Run{{Kind: state.JobDrill, Began: ago1(30 * time.Hour)}} }, "the drill that began on 2026-11-20 06:00 still runs, after 30 h"},
+	} {
+		f := good()
+		c.change(&f)
+		got := Judge(f, &Want{Mirror: true}, now)
+		if c.want == "" && len(got.Findings) > 0 || c.want != "" && (len(got.Findings) != 1 || got.Findings[0].What != c.want || got.Findings[0].Since.IsZero()) {
+			t.Errorf("%s: got %+v, want %q", name, got.Findings, c.want)
+		}
+	}
+}
+
+// TestBackupRemedy: where the server's name is known, the command can be run as it is.
+func TestBackupRemedy(t *testing.T) {
+	for want, w := range map[string]Want{
+		"risso backup --dsn … --to /b":                                  {Place: "/b"},
+		"risso backup --dsn shop --config '/etc/my risso.yaml' --to /b": {Place: "/b", Server: "shop", File: "/etc/my risso.yaml"},
+	} {
+		if got := Judge(Facts{}, &w, now); len(got.Findings) == 0 || got.Findings[0].Remedy != want {
+			t.Errorf("got %+v, want %s", got.Findings, want)
+		}
+	}
+}

@@ -26,12 +26,18 @@ type Receiver interface {
 	Send(ctx context.Context, m *alert.Message) error
 }
 
+// Renewing is a Receiver that forgets, and is told every now and then what still fires.
+type Renewing interface {
+	Renew() time.Duration
+}
+
 // Options are what a Desk works with.
 type Options struct {
 	Facts     *state.Store
 	Policy    alert.Policy
 	Receivers map[string]Receiver       // by the names in Policy.Receivers
 	Permanent func(error) bool          // says that trying a message again would not help
+	Partly    func(error) bool          // says that a message was delivered, but not to all
 	Wait      func(error) time.Duration // how long a receiver asked to wait; 0: it did not
 	Instances func() []fleet.Instance
 	Because   func() func(state.FindingRecord) (alert.Cause, bool) // as things are: what explains a finding

@@ -24,10 +24,15 @@ const (
 
 // courier delivers the messages of one receiver, one after the other, until ctx ends.
 func (d *Desk) courier(ctx context.Context, name string) {
+	var renewed time.Time
 	for ctx.Err() == nil {
 		wait := d.deliverNext(ctx, name)
 		if wait <= 0 {
 			continue
+		}
+		if r, ok := d.Receivers[name].(Renewing); ok && time.Since(renewed) >= r.Renew() {
+			renewed = time.Now()
+			d.renew(ctx, name)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -36,6 +41,27 @@ func (d *Desk) courier(ctx context.Context, name string) {
 		case <-d.deliver[name]:
 		}
 		timer.Stop()
+	}
+}
+
+// renew tells a receiver what still fires of what it was told. It comes between two messages, so that the end of an alert is never before it.
+func (d *Desk) renew(ctx context.Context, name string) {
+	m := alert.Message{Made: time.Now(), Again: true}
+	for _, a := range d.Standing() {
+		if told, ok := a.Told[name]; ok && !told.Over && a.Phase == alert.Firing && a.Gone.IsZero() {
+			m.Alerts = append(m.Alerts, a.Alert)
+		}
+	}
+	if len(m.Alerts) == 0 {
+		return
+	}
+	sctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	switch err := d.Receivers[name].Send(sctx, &m); {
+	case err == nil:
+		d.works(name, time.Now())
+	case ctx.Err() == nil:
+		d.fails(name, time.Now(), err)
 	}
 }
 
@@ -95,6 +121,11 @@ func (d *Desk) try(ctx context.Context, name string, m *state.MessageRow) {
 		return
 	}
 	m.Error = err.Error()
+	if d.Partly != nil && d.Partly(err) {
+		m.Delivered = now
+		d.Event(fleet.Event{Time: now, Kind: fleet.EventAlert, Severity: fleet.SeverityCritical, Subject: name, Text: fmt.Sprintf("%s did not reach all: %s", name, err)})
+		return
+	}
 	wait := min(firstWait<<min(m.Tries, 12), mostWait)
 	if d.Wait != nil {
 		wait = min(max(wait, d.Wait(err)), time.Hour)

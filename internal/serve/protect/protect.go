@@ -27,6 +27,7 @@ import (
 // Guard is the part of risso serve that protects servers: jobs, the catalogue of what is at their places, and the
 // verdicts on them.
 type Guard struct {
+	file    string // the config file
 	facts   *state.Store
 	event   func(fleet.Event)
 	board   *live.Board
@@ -44,6 +45,9 @@ type Guard struct {
 	kept    map[string]map[BackupKey]Kept
 }
 
+// noter is by whom the board is told.
+const noter = "protect"
+
 // The times between two looks.
 const (
 	judgeEvery     = 10 * time.Second
@@ -52,9 +56,9 @@ const (
 	toldAgainAfter = 24 * time.Hour  // what is in the list of events is not reported again at each start before
 )
 
-// New makes the part from what is configured. Without any protection it does nothing but judge.
-func New(servers []config.Watched, facts *state.Store, board *live.Board, event func(fleet.Event), logger *slog.Logger) (*Guard, error) {
-	p := &Guard{facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, outage: map[string]verdict.Outage{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
+// New makes the part from what is configured, in a file, if it has a name. Without any protection it does nothing but judge.
+func New(servers []config.Watched, file string, facts *state.Store, board *live.Board, event func(fleet.Event), logger *slog.Logger) (*Guard, error) {
+	p := &Guard{file: file, facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, outage: map[string]verdict.Outage{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
 	p.servers = protectedOf(servers)
 	var err error
 	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: event, Done: p.done, Logger: logger})
@@ -207,6 +211,7 @@ func (p *Guard) Want(instance string) *verdict.Want {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := s.Protect.Want(p.since[instance])
+	w.Server, w.File = s.Instance.Name, p.file
 	w.Outage, w.Newest, w.Doubt, w.Strange = p.outage[instance], p.newest[instance], p.doubt[instance], p.strange[instance]
 	return &w
 }
@@ -258,7 +263,7 @@ func (p *Guard) judge(ctx context.Context, before map[string]verdict.Verdict, no
 	servers := p.list()
 	for id := range before {
 		if !slices.ContainsFunc(servers, func(s config.Watched) bool { return s.Instance.ID == id }) { // not protected any more
-			p.board.Note(id, nil)
+			p.board.Note(id, noter, nil)
 			delete(before, id)
 		}
 	}
@@ -292,7 +297,7 @@ func (p *Guard) judge(ctx context.Context, before map[string]verdict.Verdict, no
 			}
 		}
 		before[id] = v
-		p.board.Note(id, v.Findings)
+		p.board.Note(id, noter, v.Findings)
 	}
 	return nil
 }

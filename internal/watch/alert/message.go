@@ -4,8 +4,10 @@ package alert
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
@@ -90,6 +92,37 @@ func (m *Message) Severity() fleet.Severity {
 	return worst
 }
 
+// What servers say can be of any size. A message has so much of it.
+const (
+	mostText  = 4000 // characters of one text
+	mostLines = 100  // of evidence
+)
+
+// clip leaves out what is too long, and says so. What it was made of stays as it is.
+func (a *Alert) clip() {
+	for _, text := range []*string{&a.What, &a.Why, &a.Remedy, &a.Subject} {
+		*text = clipped(*text)
+	}
+	left := len(a.Evidence) - mostLines
+	if left > 0 {
+		a.Evidence = a.Evidence[:mostLines]
+	}
+	a.Evidence = slices.Clone(a.Evidence)
+	for i, line := range a.Evidence {
+		a.Evidence[i] = clipped(line)
+	}
+	if left > 0 {
+		a.Evidence = append(a.Evidence, digits.Counted(left, "more line")+" left out")
+	}
+}
+
+func clipped(text string) string {
+	if len(text) > mostText*utf8.UTFMax {
+		text = text[:mostText*utf8.UTFMax] // the rest is not even counted
+	}
+	return oneline.Cut(text, mostText)
+}
+
 // Title is the message in one line of at most width characters: the subject of a mail, the text of a pager.
 func (m *Message) Title(width int) string {
 	if len(m.Alerts) == 0 {
@@ -105,7 +138,7 @@ func (m *Message) Title(width int) string {
 	case m.Again:
 		word = "STILL " + word
 	}
-	title := fmt.Sprintf("[%s] %s: %s", word, a.Server, a.What)
+	title := oneline.Of(fmt.Sprintf("[%s] %s: %s", word, a.Server, clipped(a.What)))
 	if n := len(m.Alerts) - 1 + m.Held; n > 0 {
 		more := fmt.Sprintf(" (and %s)", digits.Counted(n, "more alert"))
 		return oneline.Cut(title, max(width-len(more), 20)) + more

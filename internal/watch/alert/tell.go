@@ -212,5 +212,6 @@ func (a *Standing) shown() Alert {
 	if !a.Gone.IsZero() {
 		b.Phase, b.Ended, b.Remedy = Resolved, a.Gone, ""
 	}
+	b.clip()
 	return b
 }

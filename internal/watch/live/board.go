@@ -5,6 +5,7 @@ package live
 import (
 	"maps"
 	"math"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -160,21 +161,27 @@ func (e *entry) snapshot() *rules.Snapshot {
 		Old: v.Old, Hung: v.Hung, Restarted: v.Restarted, Log: v.Log}
 }
 
-// Note sets what others found about an instance, until they set something else. It is among its findings.
-func (b *Board) Note(id string, findings []fleet.Finding) {
+// Note sets what others found about an instance, until the same ones, whom by names, set something else. It is among its findings.
+func (b *Board) Note(id, by string, findings []fleet.Finding) {
 	e := b.entry(id)
 	if e == nil {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.notes = findings
+	if e.notes == nil {
+		e.notes = map[string][]fleet.Finding{}
+	}
+	e.notes[by] = findings
 }
 
-func (e *entry) noted() []fleet.Finding {
+func (e *entry) noted() (list []fleet.Finding) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.notes
+	for _, by := range slices.Sorted(maps.Keys(e.notes)) {
+		list = append(list, e.notes[by]...)
+	}
+	return list
 }
 
 // Metric is a metric with its newest value.
@@ -253,7 +260,7 @@ type entry struct {
 	vars     map[string]string
 	texts    map[string]string
 	verdict  rules.Verdict
-	notes    []fleet.Finding
+	notes    map[string][]fleet.Finding // by whom
 	spark    ring
 	cost     costRing
 }

@@ -25,7 +25,8 @@ func Kinds() []Known {
 		{"repl.lag", "", server}, {"repl.writable", "", server}, {"galera.non_primary", "", server}, {"galera.not_synced", "", server},
 		{"galera.flow_control", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.late", "", ""}, {"host.cpu", "", host},
 		{"host.steal", "%", host}, {"host.pressure_io", "%", host}, {"host.pressure_memory", "%", host}, {"host.swap", "", host}, {"host.oom", "", host},
-		{"host.io_slow", "ms", host}, {"disk.full", "%", host}, {"disk.readonly", "", host}, {"protect.*", "", server},
+		{"host.io_slow", "ms", host}, {"disk.full", "%", host}, {"disk.readonly", "", host}, {"plan.*", "", server},
+		{"protect.*", "", server},
 	}
 }
 

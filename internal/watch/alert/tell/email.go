@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html"
@@ -14,6 +16,7 @@ import (
 	"net/mail"
 	"net/smtp"
 	"net/textproto"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +34,7 @@ type Email struct {
 	PasswordEnv  string   `yaml:"password_env,omitempty"`
 	From         string   `yaml:"from"`
 	To           []string `yaml:"to"`
+	CAFile       string   `yaml:"ca_file,omitempty"` // certificates that are trusted instead of the system's, for a mail server of one's own
 }
 
 func (e *Email) check() error {
@@ -58,8 +62,16 @@ func (e *Email) open() Receiver { return sender(e.send) }
 // send brings one mail to the server. It is delivered when the server took it.
 func (e *Email) send(ctx context.Context, m *alert.Message) error {
 	host, _, _ := net.SplitHostPort(e.Server) // checked
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	fail := func(err error) error {
-		out := &refusal{error: fmt.Errorf("%s: %w", e.Server, err)}
+		if ctx.Err() != nil && !errors.Is(err, errPartly) { // the connection was closed for that
+			err = fmt.Errorf("it did not answer in time: %w", ctx.Err())
+		}
+		out := &refusal{error: fmt.Errorf("%s: %w", e.Server, err), partly: errors.Is(err, errPartly)}
+		if out.partly {
+			return out
+		}
 		var said *textproto.Error
 		if errors.As(err, &said) { // what a server says can be long
 			out.error = fmt.Errorf("%s answered %d: %s", e.Server, said.Code, cut(said.Msg, 200))
@@ -67,11 +79,12 @@ func (e *Email) send(ctx context.Context, m *alert.Message) error {
 		}
 		return out
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
 	var conn net.Conn
 	var err error
 	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+	if config.RootCAs, err = e.trusted(); err != nil {
+		return fail(err)
+	}
 	if e.TLS == "implicit" {
 		conn, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", e.Server)
 	} else {
@@ -97,12 +110,34 @@ func (e *Email) send(ctx context.Context, m *alert.Message) error {
 	if err := e.login(c, host); err != nil {
 		return fail(err)
 	}
-	if err := e.hand(c, m); err != nil {
+	err = e.hand(c, m)
+	if err == nil || errors.Is(err, errPartly) {
+		_ = c.Quit() // the mail was taken
+	}
+	if err != nil {
 		return fail(err)
 	}
-	_ = c.Quit() // the mail was taken
 	return nil
 }
+
+// trusted are the authorities that may vouch for the server; nil: those of the system.
+func (e *Email) trusted() (*x509.CertPool, error) {
+	if e.CAFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(e.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("ca_file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("ca_file: it has no certificates in PEM")
+	}
+	return pool, nil
+}
+
+// errPartly says that a mail was taken for some recipients, and refused for good for others.
+var errPartly = errors.New("the mail was taken, but not for all")
 
 // login authenticates, if there is a user.
 func (e *Email) login(c *smtp.Client, host string) error {
@@ -159,9 +194,21 @@ func (e *Email) hand(c *smtp.Client, m *alert.Message) error {
 	if err := c.Mail(from.Address); err != nil {
 		return err
 	}
+	lost := 0
+	var refused error // one that is unknown must not keep the others from hearing of it
 	for _, text := range e.To {
 		to, _ := mail.ParseAddress(text)
-		if err := c.Rcpt(to.Address); err != nil {
+		err := c.Rcpt(to.Address)
+		var said *textproto.Error
+		switch {
+		case err == nil:
+		case errors.As(err, &said) && said.Code/100 == 5:
+			refused = cmp.Or(refused, fmt.Errorf("%s: %d %s", to.Address, said.Code, cut(said.Msg, 200)))
+			lost++
+			if lost == len(e.To) {
+				return err
+			}
+		default:
 			return err
 		}
 	}
@@ -172,7 +219,10 @@ func (e *Email) hand(c *smtp.Client, m *alert.Message) error {
 	if _, err := w.Write(e.letter(m)); err != nil {
 		return err
 	}
-	return w.Close()
+	if err := w.Close(); err != nil || refused == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errPartly, refused)
 }
 
 // letter is the mail. It depends on nothing but the message: sent again, it is the same.
@@ -198,21 +248,49 @@ func (e *Email) letter(m *alert.Message) []byte {
 	}
 	header("Auto-Submitted", "auto-generated")
 	header("MIME-Version", "1.0")
-	boundary := short(strings.Repeat("\x00", 256)+"part "+m.ID, 255)
-	header("Content-Type", `multipart/alternative; boundary="`+boundary+`"`)
-	text := Text(m, 100_000)
-	page := "<!DOCTYPE html><html><body><h2>" + html.EscapeString(m.Title(150)) + "</h2><pre style=\"white-space:pre-wrap\">" + html.EscapeString(text) + "</pre>"
-	if link := linkOf(m); link != "" {
-		page += `<p><a href="` + html.EscapeString(link) + `">Look</a></p>`
-	}
-	part := func(kind, body string) {
+	outer, inner := short(strings.Repeat("\x00", 256)+"part "+m.ID, 255), short(strings.Repeat("\x00", 256)+"shown "+m.ID, 255)
+	header("Content-Type", `multipart/alternative; boundary="`+outer+`"`)
+	shown := picture(m.Chart)
+	part := func(boundary, kind, body string) {
 		fmt.Fprintf(&b, "\r\n--%s\r\nContent-Type: %s; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n", boundary, kind)
 		q := quotedprintable.NewWriter(&b)
 		_, _ = q.Write([]byte(body)) // into memory
 		_ = q.Close()
 	}
-	part("text/plain", text)
-	part("text/html", page+"</body></html>\n")
-	fmt.Fprintf(&b, "\r\n--%s--\r\n", boundary)
+	part(outer, "text/plain", Text(m, mailMost))
+	if shown == nil {
+		part(outer, "text/html", page(m, ""))
+	} else { // the picture belongs to the page alone
+		id := name("chart " + m.ID)
+		fmt.Fprintf(&b, "\r\n--%s\r\nContent-Type: multipart/related; type=\"text/html\"; boundary=\"%s\"\r\n", outer, inner)
+		part(inner, "text/html", page(m, strings.Trim(id, "<>")))
+		fmt.Fprintf(&b, "\r\n--%s\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64\r\nContent-ID: %s\r\nContent-Disposition: inline; filename=\"chart.png\"\r\n\r\n", inner, id)
+		text := base64.StdEncoding.EncodeToString(shown)
+		for len(text) > 76 {
+			b.WriteString(text[:76] + "\r\n")
+			text = text[76:]
+		}
+		fmt.Fprintf(&b, "%s\r\n--%s--\r\n", text, inner)
+	}
+	fmt.Fprintf(&b, "\r\n--%s--\r\n", outer)
 	return b.Bytes()
+}
+
+// mailMost is how many characters a mail's text has at most.
+const mailMost = 100_000
+
+// page is a mail as HTML, in the colours that the reader's program has; chart is the Content-ID of its picture, or empty.
+func page(m *alert.Message, chart string) string {
+	var b strings.Builder
+	b.WriteString("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\"></head><body style=\"font-family:sans-serif\">")
+	b.WriteString("<h1 style=\"font-size:1.2em\">" + html.EscapeString(m.Title(150)) + "</h1>")
+	if chart != "" {
+		words := html.EscapeString(ChartWords(m.Chart))
+		b.WriteString(`<p><img src="cid:` + html.EscapeString(chart) + `" width="600" height="160" style="max-width:100%;height:auto" alt="` + words + `"></p>`)
+	}
+	b.WriteString("<pre style=\"white-space:pre-wrap;font-size:1em\">" + html.EscapeString(Text(m, mailMost)) + "</pre>")
+	if link := linkOf(m); link != "" {
+		b.WriteString(`<p><a href="` + html.EscapeString(link) + `">Look at that moment</a></p>`)
+	}
+	return b.String() + "</body></html>\n"
 }

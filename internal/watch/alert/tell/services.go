@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -333,11 +334,39 @@ func (t *Telegram) open() Receiver {
 		if err != nil {
 			return err
 		}
-		base := strings.TrimRight(cmp.Or(t.URL, "https://api.telegram.org"), "/")
-		return post(ctx, c, base+"/bot"+url.PathEscape(token)+"/sendMessage", nil, object{
-			"chat_id": t.Chat, "text": telegramText(m), "link_preview_options": object{"is_disabled": true},
-		})
+		base := strings.TrimRight(cmp.Or(t.URL, "https://api.telegram.org"), "/") + "/bot" + url.PathEscape(token)
+		err = post(ctx, c, base+"/sendMessage", nil, object{"chat_id": t.Chat, "text": telegramText(m), "link_preview_options": object{"is_disabled": true}})
+		if err == nil {
+			t.show(ctx, c, base, m)
+		}
+		return err
 	})
+}
+
+// show sends the chart behind the message. That it fails is no failure: the message is there, and must not be sent twice.
+func (t *Telegram) show(ctx context.Context, c *http.Client, base string, m *alert.Message) {
+	shown := picture(m.Chart)
+	if shown == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	_ = form.WriteField("chat_id", t.Chat) // into memory
+	_ = form.WriteField("disable_notification", "true")
+	_ = form.WriteField("caption", cut(ChartWords(m.Chart), 1000))
+	if part, err := form.CreateFormFile("photo", "chart.png"); err == nil {
+		_, _ = part.Write(shown)
+	}
+	_ = form.Close()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/sendPhoto", &body)
+	if err != nil {
+		return
+	}
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	r.Header.Set("User-Agent", "Risso/"+release.Version())
+	_ = exchange(c, r, r.URL.Host)
 }
 
 // telegramText has at most 4,096 UTF-16 units.
@@ -370,7 +399,7 @@ func (a *Alertmanager) check() error {
 
 func (a *Alertmanager) open() Receiver {
 	c := client()
-	return sender(func(ctx context.Context, m *alert.Message) error {
+	return manager{sender(func(ctx context.Context, m *alert.Message) error {
 		header := http.Header{}
 		if a.User != "" {
 			password, err := kept{a.Password, a.PasswordFile, a.PasswordEnv}.read()
@@ -385,8 +414,14 @@ func (a *Alertmanager) open() Receiver {
 			list = append(list, managed(m, &m.Alerts[i])...)
 		}
 		return post(ctx, c, strings.TrimRight(a.URL, "/")+"/api/v2/alerts", header, list)
-	})
+	})}
 }
+
+// manager is Alertmanager as a receiver.
+type manager struct{ sender }
+
+// Renew is how often it is to be told what still fires: it forgets all alerts when it is started anew.
+func (manager) Renew() time.Duration { return time.Minute }
 
 // managed is an alert as Alertmanager has it. The severity is one of the labels by which it tells alerts apart: when an alert got worse, the
 // milder one ends.

@@ -103,6 +103,7 @@ func Open(c Config) (Receiver, error) {
 type refusal struct {
 	error
 	permanent bool
+	partly    bool
 	wait      time.Duration
 }
 
@@ -112,6 +113,12 @@ func (r *refusal) Unwrap() error { return r.error }
 func IsPermanent(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.permanent
+}
+
+// IsPartly says that the message was delivered, but not to all who should have it: sending it again would double it.
+func IsPartly(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.partly
 }
 
 // WaitOf is how long a receiver asked to be left alone; 0: it did not.

@@ -19,6 +19,9 @@ func Text(m *alert.Message, most int) string {
 		left := len(m.Alerts) - i + m.Held
 		rest := "\n" + leftOut(left)
 		block := strings.Join(Lines(&m.Alerts[i]), "\n") + "\n"
+		if words := ChartWords(m.Chart); i == 0 && words != "" {
+			block += "chart: " + words + "\n"
+		}
 		if i > 0 {
 			block = "\n" + block
 		}

@@ -119,10 +119,10 @@ func exchange(c *http.Client, r *http.Request, host string) error {
 		return fmt.Errorf("%s: %w", host, err)
 	}
 	defer res.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(res.Body, mostAnswer)) // it is for the error message only
-	if res.StatusCode/100 == 2 {
+	if res.StatusCode/100 == 2 { // whatever it goes on to say
 		return nil
 	}
+	text, _ := io.ReadAll(io.LimitReader(res.Body, mostAnswer)) // it is for the error message only
 	out := &refusal{error: fmt.Errorf("%s answered %s: %s", host, res.Status, oneline.Cut(oneline.Of(string(text)), 200))}
 	switch res.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
