@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -218,3 +220,11 @@ func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
 
 // CombinesBinary reports whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
 func (s Server) CombinesBinary() bool { return s.atLeast(80000) }
+
+// Bounded is a SELECT that the server itself ends after a time.
+func (s Server) Bounded(d time.Duration, query string) string {
+	if s.MariaDB() {
+		return "SET STATEMENT max_statement_time = " + strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " FOR " + query
+	}
+	return strings.Replace(query, "SELECT ", "SELECT /*+ MAX_EXECUTION_TIME("+strconv.FormatInt(max(1, d.Milliseconds()), 10)+") */ ", 1)
+}

@@ -39,6 +39,7 @@ type Reader struct {
 	lookIn    int       // readings until replication is looked for anyway
 	off       int       // InnoDB metrics that are switched off
 	watched   settingsReader
+	states    map[string]bool // commands and states of threads that have a metric
 }
 
 // group is one question to the server.
@@ -54,6 +55,8 @@ type group struct {
 	pos     int                       // of risso_collect_seconds in the sample, plus one
 	gap     *fleet.Trouble            // why it could not be read
 	retryAt int64                     // unix second from which it is tried again
+	extra   bool                      // only dashboards of others ask for it: that the account may not is no gap
+	rest    time.Time                 // it is not asked before, because it took long
 }
 
 // Groups that others ask for: that of the channels, and one that needs PROCESS.
@@ -64,6 +67,13 @@ const (
 
 // retryGap is how long a question that the server refused is not asked again.
 const retryGap = 60
+
+// extraRetry is the same for what only dashboards of others ask for, and extraShare bounds what that may cost: it is asked again after so
+// many times as long as it took.
+const (
+	extraRetry = 600
+	extraShare = 500
+)
 
 // NewReader makes a reader; traffic is what its connections count into.
 func NewReader(traffic *mysql.Traffic) *Reader {
@@ -90,6 +100,12 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
 		{name: "settings", what: "settings that findings depend on", every: 1, wanted: (*Reader).mayBeSet, remedy: none, read: (*Reader).readSettings},
 		{name: "innodb_metrics_off", what: "which InnoDB metrics are off", every: 60, phase: 9, wanted: always, remedy: none, read: (*Reader).countDisabled},
+		{name: "threads", what: "threads by state", every: 10, phase: 1, wanted: always, remedy: none, read: (*Reader).readThreads, extra: true},
+		{name: "file_events", what: "uses of files", every: 10, phase: 4, wanted: instrumented, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readFileEvents, extra: true},
+		{name: "event_waits", what: "waits by event", every: 10, phase: 7, wanted: instrumented, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readEventWaits, extra: true},
+		{name: "compression", what: "compressed pages", every: 60, phase: 11, wanted: always, remedy: grant("PROCESS"), read: (*Reader).readCompression, extra: true},
+		{name: "binlogs", what: "size of the binary logs", every: 60, phase: 12, wanted: (*Reader).keepsLog, remedy: none, read: (*Reader).readBinlogs, extra: true},
+		{name: "tables", what: "sizes of tables", every: 240, phase: 13, wanted: always, remedy: none, read: (*Reader).readTables, extra: true},
 	}}
 }
 
@@ -220,7 +236,7 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	for i := range r.groups {
 		g := &r.groups[i]
 		due := t%g.every == g.phase%g.every || !g.asked
-		if !due || t < g.retryAt || !g.wanted(r, c.Server) {
+		if !due || time.Now().Before(g.rest) || t < g.retryAt || !g.wanted(r, c.Server) {
 			continue
 		}
 		g.asked = true
@@ -230,7 +246,10 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 			g.pos = 1 + r.Sample.Position(fleet.Metric{Name: "risso_collect_seconds", Labels: []fleet.Label{{Name: "group", Value: g.name}}, Unit: "seconds",
 				Help: "how long the server took to answer, including the round trip", Source: "Risso"})
 		}
-		r.Sample.Values[g.pos-1] = time.Since(start).Seconds()
+		took := time.Since(start)
+		if r.Sample.Values[g.pos-1] = took.Seconds(); g.extra {
+			g.rest = start.Add(took * extraShare)
+		}
 		if err = r.settle(g, c, t, err); err != nil {
 			return err
 		}
@@ -246,6 +265,10 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 		return nil
 	}
 	class := mysql.ClassOf(err)
+	if g.extra && (class == mysql.ClassPrivilege || class == mysql.ClassLogin || class == mysql.ClassMissing) {
+		g.retryAt = t + extraRetry
+		return nil
+	}
 	switch class {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
 		g.gap = &fleet.Trouble{What: g.what, Why: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
@@ -256,7 +279,9 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	default:
 		return fmt.Errorf("read %s: %w", g.what, err)
 	}
-	g.retryAt = t + retryGap
+	if g.retryAt = t + retryGap; g.extra {
+		g.retryAt = t + extraRetry
+	}
 	return nil
 }
 
