@@ -29,12 +29,12 @@ func put(s *fleet.Sample, m fleet.Metric, v float64) { s.Values[s.Position(m)] =
 func (r *Reader) readThreads(ctx context.Context, c *mysql.Conn) error {
 	type kind struct{ command, state string }
 	counts, seconds := map[kind]float64{}, map[kind]float64{}
-	// MySQL's process list locks out who connects, its table of threads does not; MariaDB's table of threads tells less.
-	source, query := "information_schema.PROCESSLIST", "SELECT /* risso: threads by state */ COMMAND, STATE, COUNT(*), SUM(TIME) FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() GROUP BY COMMAND, STATE LIMIT "
-	if c.Server.PerformanceSchema && !c.Server.MariaDB() {
-		source, query = "performance_schema.threads", "SELECT /* risso: threads by state */ PROCESSLIST_COMMAND, PROCESSLIST_STATE, COUNT(*), SUM(PROCESSLIST_TIME) FROM performance_schema.threads WHERE PROCESSLIST_ID <> CONNECTION_ID() AND PROCESSLIST_COMMAND IS NOT NULL GROUP BY PROCESSLIST_COMMAND, PROCESSLIST_STATE LIMIT "
+	// information_schema's process list locks out who connects; newer servers have the same without that.
+	source := "information_schema.PROCESSLIST"
+	if c.Server.PerformanceSchema && c.Server.AtLeast(80022, fleet.Never) {
+		source = "performance_schema.processlist"
 	}
-	err := c.Query(ctx, query+strconv.Itoa(mostStates), func(row []sqldriver.Value) error {
+	err := c.Query(ctx, "SELECT /* risso: threads by state */ COMMAND, STATE, COUNT(*), SUM(TIME) FROM "+source+" WHERE ID <> CONNECTION_ID() GROUP BY COMMAND, STATE LIMIT "+strconv.Itoa(mostStates), func(row []sqldriver.Value) error {
 		k := kind{stateWord(mysql.Text(row[0])), stateWord(mysql.Text(row[1]))}
 		n, _ := number(row[2])
 		t, _ := number(row[3])

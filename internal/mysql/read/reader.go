@@ -57,6 +57,7 @@ type group struct {
 	retryAt int64                     // unix second from which it is tried again
 	extra   bool                      // only dashboards of others ask for it: that the account may not is no gap
 	rest    time.Time                 // it is not asked before, because it took long
+	failed  int                       // times in a row
 }
 
 // Groups that others ask for: that of the channels, and one that needs PROCESS.
@@ -261,7 +262,7 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 // settle turns a refusal into a gap and passes on what ends the connection.
 func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	if err == nil {
-		g.gap = nil
+		g.gap, g.failed = nil, 0
 		return nil
 	}
 	class := mysql.ClassOf(err)
@@ -279,8 +280,10 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	default:
 		return fmt.Errorf("read %s: %w", g.what, err)
 	}
-	if g.retryAt = t + retryGap; g.extra {
-		g.retryAt = t + extraRetry
+	g.retryAt = t + retryGap
+	if g.extra { // a server that takes too long once may be faster soon; one that always does is left alone
+		g.retryAt = t + retryGap<<min(g.failed, 6)
+		g.failed++
 	}
 	return nil
 }
