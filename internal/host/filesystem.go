@@ -33,8 +33,8 @@ type mount struct{ device, point, fstype, options string }
 // usage is what a file system answered.
 type usage struct {
 	mount
-	size, avail, files, filesFree float64 // NaN: no answer
-	readonly                      float64
+	size, avail, free, files, filesFree float64 // NaN: no answer
+	readonly                            float64
 }
 
 // filesystems asks the real file systems for their space, in goroutines of its
@@ -42,6 +42,7 @@ type usage struct {
 type filesystems struct {
 	root string
 	gaps *gapList
+	also func()
 	quit chan struct{}
 	done chan struct{}
 
@@ -61,8 +62,10 @@ type filesystems struct {
 	first     []int // by index of current
 }
 
-func startFilesystems(root string, every time.Duration, gaps *gapList) *filesystems {
+// startFilesystems begins to ask, and calls also as often.
+func startFilesystems(root string, every time.Duration, gaps *gapList, also func()) *filesystems {
 	f := newFilesystems(root, gaps)
+	f.also = also
 	first := make(chan struct{})
 	go f.run(every, first)
 	select { // the first Read should have them; a hung mount must not hold up the start
@@ -80,6 +83,7 @@ func newFilesystems(root string, gaps *gapList) *filesystems {
 func (f *filesystems) run(every time.Duration, first chan<- struct{}) {
 	defer close(f.done)
 	f.pass(statfsLimit)
+	f.also()
 	close(first)
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -89,6 +93,7 @@ func (f *filesystems) run(every time.Duration, first chan<- struct{}) {
 			return
 		case <-t.C:
 			f.pass(statfsLimit)
+			f.also()
 		}
 	}
 }
@@ -146,14 +151,14 @@ func (f *filesystems) begin(m mount) bool {
 }
 
 func (f *filesystems) ask(m mount, answers chan<- usage) {
-	u := usage{mount: m, size: math.NaN(), avail: math.NaN(), files: math.NaN(), filesFree: math.NaN()}
+	u := usage{mount: m, size: math.NaN(), avail: math.NaN(), free: math.NaN(), files: math.NaN(), filesFree: math.NaN()}
 	var st unix.Statfs_t
 	if err := f.statfs(filepath.Join(f.root, m.point), &st); err == nil {
 		unit := float64(st.Bsize)
 		if st.Frsize > 0 {
 			unit = float64(st.Frsize)
 		}
-		u.size, u.avail = float64(st.Blocks)*unit, float64(st.Bavail)*unit
+		u.size, u.avail, u.free = float64(st.Blocks)*unit, float64(st.Bavail)*unit, float64(st.Bfree)*unit
 		u.files, u.filesFree = float64(st.Files), float64(st.Ffree)
 	}
 	for o := range strings.SplitSeq(m.options, ",") {
@@ -205,6 +210,8 @@ var filesystemTemplates = []template{
 	{name: "node_filesystem_avail_bytes", unit: "bytes", help: "Space available to users other than root."},
 	{name: "node_filesystem_files", unit: "1", help: "Inodes in total."},
 	{name: "node_filesystem_files_free", unit: "1", help: "Free inodes."},
+	{name: "node_filesystem_free_bytes", unit: "bytes", help: "Space that is free, with what only root may use."},
+	{name: "node_filesystem_device_error", unit: "1", help: "0: the file system answered."},
 	{name: "node_filesystem_readonly", unit: "1", help: "1 if it is mounted read-only, as ext4 is after an error."},
 }
 
@@ -228,7 +235,7 @@ func (h *Host) readFilesystems() {
 			continue
 		}
 		u, v := &f.current[i], h.values[f.first[i]:]
-		v[0], v[1], v[2], v[3], v[4] = u.size, u.avail, u.files, u.filesFree, u.readonly
+		v[0], v[1], v[2], v[3], v[4], v[5], v[6] = u.size, u.avail, u.files, u.filesFree, u.free, 0, u.readonly
 	}
 }
 

@@ -34,6 +34,8 @@ type Host struct {
 	reader
 	root   string
 	fs     *filesystems
+	clock  *clock
+	links  *links
 	closed bool
 }
 
@@ -58,7 +60,9 @@ func New(o Options) (*Host, error) {
 	}
 	h.addMemory()
 	h.addNetwork()
-	h.fs = startFilesystems(h.root, o.FilesystemEvery, &h.gaps)
+	h.addKernel()
+	h.links = &links{h: h, latest: map[string]*link{}, first: map[string]int{}}
+	h.fs = startFilesystems(h.root, o.FilesystemEvery, &h.gaps, h.links.look)
 	h.addDisks()
 	return h, nil
 }
@@ -82,6 +86,10 @@ func (h *Host) Read() []float64 {
 	h.readGroups()
 	if h.fs != nil {
 		h.readFilesystems()
+		h.links.put()
+	}
+	if h.clock != nil {
+		h.clock.read()
 	}
 	return h.values
 }

@@ -11,10 +11,18 @@ var netColumns = [...]struct {
 	{1, template{name: "node_network_receive_packets_total", unit: "1", kind: Counter, help: "Packets received."}},
 	{2, template{name: "node_network_receive_errs_total", unit: "1", kind: Counter, help: "Receive errors."}},
 	{3, template{name: "node_network_receive_drop_total", unit: "1", kind: Counter, help: "Received packets that were dropped."}},
+	{4, template{name: "node_network_receive_fifo_total", unit: "1", kind: Counter, help: "Received packets for which there was no room."}},
+	{5, template{name: "node_network_receive_frame_total", unit: "1", kind: Counter, help: "Received packets of a wrong length."}},
+	{6, template{name: "node_network_receive_compressed_total", unit: "1", kind: Counter, help: "Compressed packets received."}},
+	{7, template{name: "node_network_receive_multicast_total", unit: "1", kind: Counter, help: "Multicast packets received."}},
 	{8, template{name: "node_network_transmit_bytes_total", unit: "bytes", kind: Counter, help: "Bytes sent."}},
 	{9, template{name: "node_network_transmit_packets_total", unit: "1", kind: Counter, help: "Packets sent."}},
 	{10, template{name: "node_network_transmit_errs_total", unit: "1", kind: Counter, help: "Send errors."}},
 	{11, template{name: "node_network_transmit_drop_total", unit: "1", kind: Counter, help: "Packets dropped instead of sent."}},
+	{12, template{name: "node_network_transmit_fifo_total", unit: "1", kind: Counter, help: "Packets for which there was no room when they were sent."}},
+	{13, template{name: "node_network_transmit_colls_total", unit: "1", kind: Counter, help: "Collisions."}},
+	{14, template{name: "node_network_transmit_carrier_total", unit: "1", kind: Counter, help: "Packets not sent because the carrier was lost."}},
+	{15, template{name: "node_network_transmit_compressed_total", unit: "1", kind: Counter, help: "Compressed packets sent."}},
 }
 
 // maxDevices bounds how many interfaces, or disks, are remembered: names that come
@@ -25,6 +33,11 @@ func (h *Host) addNetwork() {
 	n := &netDev{h: h, at: map[string]int{}}
 	h.add("/proc/net/dev", "network interfaces", "mount /proc", n.parse)
 
+	h.addProtocols()
+}
+
+// addProtocols adds TCP, UDP, ICMP and IP, by the names that node_exporter makes of the kernel's.
+func (h *Host) addProtocols() {
 	snmp := &netStat{h: h}
 	snmp.want("Tcp:", "RetransSegs", "node_netstat_Tcp_RetransSegs", Counter, "TCP segments retransmitted: packets get lost on the way.")
 	snmp.want("Tcp:", "InSegs", "node_netstat_Tcp_InSegs", Counter, "TCP segments received.")
@@ -34,7 +47,16 @@ func (h *Host) addNetwork() {
 	snmp.want("Tcp:", "PassiveOpens", "node_netstat_Tcp_PassiveOpens", Counter, "TCP connections accepted.")
 	snmp.want("Tcp:", "CurrEstab", "node_netstat_Tcp_CurrEstab", Gauge, "TCP connections that are established now.")
 	snmp.source = "/proc/net/snmp"
-	h.add(snmp.source, "TCP statistics", "mount /proc", snmp.parse)
+	snmp.want("Tcp:", "OutRsts", "node_netstat_Tcp_OutRsts", Counter, "TCP resets sent.")
+	udp, icmp := &netStat{h: h}, &netStat{h: h}
+	for field, help := range map[string]string{"InDatagrams": "UDP packets received.", "OutDatagrams": "UDP packets sent.", "NoPorts": "UDP packets for ports on which nobody listens.",
+		"InErrors": "UDP packets received in error.", "RcvbufErrors": "UDP packets for which the receiver had no room.", "SndbufErrors": "UDP packets for which the sender had no room."} {
+		udp.want("Udp:", field, "node_netstat_Udp_"+field, Counter, help)
+	}
+	for field, help := range map[string]string{"InMsgs": "ICMP messages received.", "OutMsgs": "ICMP messages sent.", "InErrors": "ICMP messages received in error."} {
+		icmp.want("Icmp:", field, "node_netstat_Icmp_"+field, Counter, help)
+	}
+	h.add(snmp.source, "TCP statistics", "mount /proc", func(b []byte) { snmp.parse(b); udp.parse(b); icmp.parse(b) })
 
 	ext := &netStat{h: h}
 	ext.want("TcpExt:", "ListenOverflows", "node_netstat_TcpExt_ListenOverflows", Counter, "Connections refused because the accept queue (back_log) was full.")
@@ -42,7 +64,14 @@ func (h *Host) addNetwork() {
 	ext.want("TcpExt:", "TCPSynRetrans", "node_netstat_TcpExt_TCPSynRetrans", Counter, "SYN packets retransmitted.")
 	ext.want("TcpExt:", "TCPTimeouts", "node_netstat_TcpExt_TCPTimeouts", Counter, "TCP retransmission time-outs.")
 	ext.source = "/proc/net/netstat"
-	h.add(ext.source, "TCP extended statistics", "mount /proc", ext.parse)
+	for field, help := range map[string]string{"SyncookiesSent": "SYN cookies sent.", "SyncookiesRecv": "SYN cookies that came back.", "SyncookiesFailed": "SYN cookies that were wrong.",
+		"TCPOFOQueue": "TCP packets received out of order.", "TCPRcvQDrop": "TCP packets dropped because the receiver's queue was full."} {
+		ext.want("TcpExt:", field, "node_netstat_TcpExt_"+field, Counter, help)
+	}
+	ip := &netStat{h: h}
+	ip.want("IpExt:", "InOctets", "node_netstat_IpExt_InOctets", Counter, "Bytes received in IP packets.")
+	ip.want("IpExt:", "OutOctets", "node_netstat_IpExt_OutOctets", Counter, "Bytes sent in IP packets.")
+	h.add(ext.source, "TCP extended statistics", "mount /proc", func(b []byte) { ext.parse(b); ip.parse(b) })
 }
 
 // netDev parses /proc/net/dev.
@@ -76,7 +105,7 @@ func (n *netDev) parse(b []byte) {
 		}
 		name := bytes.TrimLeft(l.b[:end], " ")
 		l.i = end + 1
-		var v [12]uint64
+		var v [16]uint64
 		good, any := true, false
 		for i := range v {
 			if v[i], good = l.uint(); !good {
@@ -135,7 +164,7 @@ type netWant struct {
 
 func (n *netStat) want(prefix, field, name string, kind Kind, help string) {
 	source := "/proc/net/snmp"
-	if prefix == "TcpExt:" {
+	if prefix == "TcpExt:" || prefix == "IpExt:" {
 		source = "/proc/net/netstat"
 	}
 	at := n.h.define(Metric{Name: name, Counter: kind == Counter, Unit: "1", Help: help, Source: source})

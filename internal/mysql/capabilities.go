@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -233,3 +235,11 @@ func (s Server) ReloadCertificate() string {
 
 // ShowsCertificate reports whether only those who connect over TLS see the server's certificate. Others have when it ends in their status.
 func (s Server) ShowsCertificate() bool { return s.MariaDB() }
+
+// Bounded is a SELECT that the server itself ends after a time.
+func (s Server) Bounded(d time.Duration, query string) string {
+	if s.MariaDB() {
+		return "SET STATEMENT max_statement_time = " + strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " FOR " + query
+	}
+	return strings.Replace(query, "SELECT ", "SELECT /*+ MAX_EXECUTION_TIME("+strconv.FormatInt(max(1, d.Milliseconds()), 10)+") */ ", 1)
+}

@@ -79,16 +79,20 @@ func (s gapSeries) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
 func cadence(l labels.Labels) int64 {
 	name := l.Get(model.MetricNameLabel)
 	switch {
-	case strings.HasPrefix(name, "mysql_global_variables_"), name == "mysql_version_info":
+	case strings.HasPrefix(name, "mysql_global_variables_"), name == "mysql_version_info", strings.HasPrefix(name, "mysql_binlog_"), strings.HasPrefix(name, "mysql_info_schema_innodb_cmp"):
 		return 60_000
-	case name == "risso_statement_latency_seconds", name == "risso_replicas_connected":
+	case strings.HasPrefix(name, "mysql_info_schema_table_"):
+		return 240_000
+	case name == "risso_statement_latency_seconds", name == "risso_replicas_connected", strings.HasPrefix(name, "mysql_perf_schema_"), strings.HasPrefix(name, "mysql_info_schema_processlist_"):
 		return 10_000
 	case name == "risso_collect_seconds":
 		switch l.Get("group") {
-		case "variables":
+		case "variables", "compression", "binlogs":
 			return 60_000
-		case "latency_histogram", "replicas":
+		case "latency_histogram", "replicas", "threads", "file_events", "event_waits":
 			return 10_000
+		case "tables":
+			return 240_000
 		}
 	}
 	return 1000

@@ -47,7 +47,8 @@ type Reader struct {
 	off       int       // InnoDB metrics that are switched off
 	watched   settingsReader
 	open      transactionReader
-	deadlocks float64 // that the server counted at the last reading; -1: none was read
+	deadlocks float64         // that the server counted at the last reading; -1: none was read
+	states    map[string]bool // commands and states of threads that have a metric
 }
 
 // group is one question to the server.
@@ -64,6 +65,9 @@ type group struct {
 	gap     *fleet.Trouble            // why it could not be read
 	denied  bool                      // by the account's privileges
 	retryAt int64                     // unix second from which it is tried again
+	extra   bool                      // only dashboards of others ask for it: that the account may not is no gap
+	rest    time.Time                 // it is not asked before, because it took long
+	failed  int                       // times in a row
 }
 
 // Groups that others ask for: that of the channels, and one that needs PROCESS.
@@ -74,6 +78,13 @@ const (
 
 // retryGap is how long a question that the server refused is not asked again.
 const retryGap = 60
+
+// extraRetry is the same for what only dashboards of others ask for, and extraShare bounds what that may cost: it is asked again after so
+// many times as long as it took.
+const (
+	extraRetry = 600
+	extraShare = 500
+)
 
 // NewReader makes a reader; traffic is what its connections count into.
 func NewReader(traffic *mysql.Traffic) *Reader {
@@ -104,6 +115,12 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
 		{name: "settings", what: "settings that findings depend on", every: 1, wanted: (*Reader).mayBeSet, remedy: none, read: (*Reader).readSettings},
 		{name: "innodb_metrics_off", what: "which InnoDB metrics are off", every: 60, phase: 9, wanted: always, remedy: none, read: (*Reader).countDisabled},
+		{name: "threads", what: "threads by state", every: 10, phase: 1, wanted: always, remedy: none, read: (*Reader).readThreads, extra: true},
+		{name: "file_events", what: "uses of files", every: 10, phase: 4, wanted: instrumented, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readFileEvents, extra: true},
+		{name: "event_waits", what: "waits by event", every: 10, phase: 7, wanted: instrumented, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readEventWaits, extra: true},
+		{name: "compression", what: "compressed pages", every: 60, phase: 11, wanted: always, remedy: grant("PROCESS"), read: (*Reader).readCompression, extra: true},
+		{name: "binlogs", what: "size of the binary logs", every: 60, phase: 12, wanted: (*Reader).keepsLog, remedy: none, read: (*Reader).readBinlogs, extra: true},
+		{name: "tables", what: "sizes of tables", every: 240, phase: 13, wanted: always, remedy: none, read: (*Reader).readTables, extra: true},
 	}}
 }
 
@@ -242,7 +259,7 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	for i := range r.groups {
 		g := &r.groups[i]
 		due := t%g.every == g.phase%g.every || !g.asked
-		if !due || t < g.retryAt || !g.wanted(r, c.Server) {
+		if !due || time.Now().Before(g.rest) || t < g.retryAt || !g.wanted(r, c.Server) {
 			continue
 		}
 		g.asked = true
@@ -252,7 +269,10 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 			g.pos = 1 + r.Sample.Position(fleet.Metric{Name: "risso_collect_seconds", Labels: []fleet.Label{{Name: "group", Value: g.name}}, Unit: "seconds",
 				Help: "how long the server took to answer, including the round trip", Source: "Risso"})
 		}
-		r.Sample.Values[g.pos-1] = time.Since(start).Seconds()
+		took := time.Since(start)
+		if r.Sample.Values[g.pos-1] = took.Seconds(); g.extra {
+			g.rest = start.Add(took * extraShare)
+		}
 		if err = r.settle(g, c, t, err); err != nil {
 			return err
 		}
@@ -264,11 +284,15 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 // settle turns a refusal into a gap and passes on what ends the connection.
 func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	if err == nil {
-		g.gap, g.denied = nil, false
+		g.gap, g.denied, g.failed = nil, false, 0
 		return nil
 	}
 	class := mysql.ClassOf(err)
 	g.denied = class == mysql.ClassPrivilege || class == mysql.ClassLogin
+	if g.extra && (g.denied || class == mysql.ClassMissing) {
+		g.retryAt = t + extraRetry
+		return nil
+	}
 	switch class {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
 		g.gap = &fleet.Trouble{What: g.what, Why: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
@@ -280,6 +304,10 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 		return fmt.Errorf("read %s: %w", g.what, err)
 	}
 	g.retryAt = t + retryGap
+	if g.extra { // a server that takes too long once may be faster soon; one that always does is left alone
+		g.retryAt = t + retryGap<<min(g.failed, 6)
+		g.failed++
+	}
 	return nil
 }
 
