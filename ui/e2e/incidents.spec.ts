@@ -66,6 +66,7 @@ test('an incident is a story on a time line, with the film of it', async ({ page
   const id = await instance(request);
   await told(page, id);
   await page.goto('/');
+  await expect(page.locator('[data-instance]').first()).toBeVisible();
   await page.keyboard.press('g');
   await page.keyboard.press('i');
   await expect(page).toHaveURL(/\/incidents/);

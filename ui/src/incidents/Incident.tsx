@@ -90,6 +90,8 @@ export function Incident() {
   const at = view.value.at ?? began + 2;
   const seek = (t: number): void => replace({ at: t });
   const m = reel.tick.length > 0 ? d.moments![indexAt(reel, at)] : null;
+  // That of the second on the screen is drawn there.
+  const others = (d.deadlocks ?? []).filter((x) => x.tick !== m?.tick);
   const now = serverNow();
   const file = `/api/incident.html?id=${encodeURIComponent(i.id)}`;
   return (
@@ -113,7 +115,7 @@ export function Incident() {
         <h2 id="s-film">Second by second</h2>
         {m ? <><Player reel={reel} at={at} onSeek={seek} /><MomentView m={m} /></> : <p class="quiet">No second of it was kept.</p>}
       </section>
-      {(d.deadlocks ?? []).length > 0 && <section aria-labelledby="s-dead"><h2 id="s-dead">Deadlocks</h2>{d.deadlocks!.map((x) => <DeadlockDrawing key={x.tick} d={x} />)}</section>}
+      {others.length > 0 && <section aria-labelledby="s-dead"><h2 id="s-dead">Deadlocks at other seconds</h2>{others.map((x) => <DeadlockDrawing key={x.tick} d={x} />)}</section>}
       {(d.changed ?? []).length > 0 && (
         <section aria-labelledby="s-changed">
           <h2 id="s-changed">What changed in the hour before</h2>
