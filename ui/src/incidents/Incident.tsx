@@ -8,6 +8,7 @@ import { replace, view } from '../common/router';
 import { HOME, formatView } from '../common/view';
 import { DeadlockDrawing, MomentView } from './Moment';
 import { Player, indexAt, type Reel } from './Player';
+import { tenth } from './Strip';
 
 const KIND: Record<string, string> = { before: 'before', begin: 'it begins', blocker: 'who blocks', deadlock: 'deadlock', number: 'a number', event: 'a change', end: 'it ends', gap: 'not seen' };
 const POLL_MS = 3000;
@@ -45,7 +46,7 @@ function Small({ l, d, at }: { l: NonNullable<IncidentDetail['lines']>[number]; 
   const n = Math.max(2, l.values.length);
   const top = Math.max(1e-9, ...l.values.map((v) => v ?? 0));
   const x = (t: number): number => ((t - d.from) / Math.max(1, d.to - d.from)) * W;
-  const path = l.values.map((v, i) => (v === null ? '' : `${i === 0 || l.values[i - 1] === null ? 'M' : 'L'}${((i / (n - 1)) * W).toFixed(1)} ${(H - 2 - (v / top) * (H - 4)).toFixed(1)}`)).join('');
+  const path = l.values.map((v, i) => (v === null ? '' : `${i === 0 || l.values[i - 1] === null ? 'M' : 'L'}${tenth((i / (n - 1)) * W)} ${tenth(H - 2 - (v / top) * (H - 4))}`)).join('');
   const begin = x(unix(d.incident.began));
   const end = d.incident.ended ? x(unix(d.incident.ended)) : W;
   const here = l.values[Math.round(at - d.from)];
@@ -55,7 +56,7 @@ function Small({ l, d, at }: { l: NonNullable<IncidentDetail['lines']>[number]; 
       <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" aria-hidden="true">
         <rect class={`shade ${d.incident.severity}`} x={begin} y="0" width={Math.max(1, end - begin)} height={H} />
         <path class="spark-line" d={path} />
-        <path class="s-at" d={`M${x(at).toFixed(1)} 0V${H}`} />
+        <path class="s-at" d={`M${tenth(x(at))} 0V${H}`} />
       </svg>
     </figure>
   );
