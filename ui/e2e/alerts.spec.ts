@@ -55,6 +55,40 @@ test('a receiver is tested, and one that fails says why', async ({ page }) => {
   await expect(broken.getByRole('alert')).toContainText(/refused/);
 });
 
+test('a threshold is set and taken back, and own rules say how they are', async ({ page }) => {
+  let own: object[] = [];
+  const sent: unknown[] = [];
+  await page.route('**/api/thresholds**', async (route) => {
+    const r = route.request();
+    if (r.method() === 'PUT') {
+      sent.push(r.postDataJSON());
+      own = [{ ...(r.postDataJSON() as object), id: 3, by: 'ann', at: new Date().toISOString() }];
+      return route.fulfill({ json: own[0] });
+    }
+    if (r.method() === 'DELETE') {
+      own = [];
+      return route.fulfill({ json: { deleted: Number(new URL(r.url()).searchParams.get('id')) } });
+    }
+    return route.fulfill({ json: { defaults: [{ severity: 'critical', for: '0s' }], file: [{ finding: 'lock.*', for: '1s' }], page: own } });
+  });
+  await page.route('**/api/rules', (route) => route.fulfill({ json: { files: ['/etc/risso/rules/a.yml'], error: 'b.yml: line 3: what', groups: [
+    { name: 'g', file: 'a.yml', rules: [{ name: 'Slow', type: 'alerting', query: 'rate(x[5m]) > 1', state: 'firing', health: 'ok' }] }] } }));
+  await page.goto('/alerts');
+  await expect(page.locator('[data-rule="Slow"]')).toContainText('firing');
+  await expect(page.getByText('The newest files are not used: b.yml')).toBeVisible();
+  const form = page.locator('section[aria-labelledby="s-thresholds"] form');
+  await expect(form.getByRole('button', { name: 'Set' })).toBeDisabled();
+  await form.getByLabel('finding').fill('repl.lag');
+  await form.getByLabel('server').fill('report-*');
+  await form.getByLabel('when it lasted').fill('30m');
+  await form.getByRole('button', { name: 'Set' }).click();
+  const row = page.locator('[data-threshold="3"]');
+  await expect(row).toContainText('repl.lag on report-*: rings after 30m');
+  expect(sent).toEqual([{ finding: 'repl.lag', server: 'report-*', for: '30m' }]);
+  await row.getByRole('button', { name: 'Remove' }).click();
+  await expect(row).toBeHidden();
+});
+
 test('what was wrong tonight is a line that opens, and a part of time in the charts', async ({ page }) => {
   await page.goto('/');
   const tonight = page.locator('.tonight');
@@ -131,6 +165,11 @@ test('a phone finds by search, and a tap shows what others hover for', async ({ 
   await page.keyboard.type('Com_select');
   await page.getByRole('option').first().tap();
   await expect(page).toHaveURL(/pin=/);
+  const c = chart(page, 'threads_running');
+  await hasValue(c);
+  await c.locator('.u-over').tap({ position: { x: 200, y: 40 } });
+  await expect(page).toHaveURL(/at=/);
+  await expect(page.locator('.at-moment')).toContainText(/^At /);
   await page.goto('/');
   await page.locator(`[data-instance="${primary}"] .c-threads`).tap();
   await expect(page.locator('.said')).toHaveText(/^\d/);
