@@ -23,7 +23,7 @@ test('the pictures of docs', async ({ page, request }) => {
   const incidents = (await (await request.get(`/api/incidents?instance=${primary}&from=${Math.floor(Date.now() / 1000) - 3600}&to=${Math.ceil(Date.now() / 1000)}`)).json()) as { incidents?: { id: string; began: string }[] };
   await take(page, 'fleet', '/', 1300, 620, '.troubles li');
   await take(page, 'server', `/server/${primary}?last=5m`, 1400, 1000, '[data-chart] canvas');
-  await take(page, 'alerts', '/alerts?last=15m', 1300, 860, '.lanes .bar');
+  await take(page, 'alerts', '/alerts?last=15m', 1300, 860, '.rang .span');
   await take(page, 'queries', `/server/${primary}/queries?last=15m`, 1280, 800, 'table tbody tr');
   await take(page, 'protect', `/server/${primary}/protect`, 1200, 860, 'main .sentence');
   const incident = incidents.incidents?.[0];

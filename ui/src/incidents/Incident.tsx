@@ -51,7 +51,7 @@ function Small({ l, d, at }: { l: NonNullable<IncidentDetail['lines']>[number]; 
   const end = d.incident.ended ? x(unix(d.incident.ended)) : W;
   const here = l.values[Math.round(at - d.from)];
   return (
-    <figure class="small">
+    <figure class="mini">
       <figcaption><b>{l.name}</b> <span>{human(here, (l.unit ?? '') as Unit)}</span> <span class="quiet">most {human(top, (l.unit ?? '') as Unit)}</span></figcaption>
       <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" aria-hidden="true">
         <rect class={`shade ${d.incident.severity}`} x={begin} y="0" width={Math.max(1, end - begin)} height={H} />
