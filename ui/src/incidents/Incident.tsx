@@ -1,7 +1,7 @@
 /** The page /incidents/ID: what happened, as a story on a time line, and the film of it. */
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError, fetchIncident, serverNow, type IncidentDetail, type Step } from '../api';
-import { clock, human, stamp, unix, utc, type Unit } from '../common/format';
+import { clock, stamp, unix, utc } from '../common/format';
 import { Moment, StateMark } from '../common/parts';
 import { fixed } from '../common/range';
 import { replace, view } from '../common/router';
@@ -9,6 +9,7 @@ import { HOME, formatView } from '../common/view';
 import { DeadlockDrawing, MomentView } from './Moment';
 import { Player, indexAt, type Reel } from './Player';
 import { tenth } from './Strip';
+import { inUnit } from './units';
 
 const KIND: Record<string, string> = { before: 'before', begin: 'it begins', blocker: 'who blocks', deadlock: 'deadlock', number: 'a number', event: 'a change', end: 'it ends', gap: 'not seen' };
 const POLL_MS = 3000;
@@ -44,7 +45,7 @@ const H = 44;
 // A small line of a number, with the incident's own time shaded.
 function Small({ l, d, at }: { l: NonNullable<IncidentDetail['lines']>[number]; d: IncidentDetail; at: number }) {
   const n = Math.max(2, l.values.length);
-  const top = Math.max(1e-9, ...l.values.map((v) => v ?? 0));
+  const top = Math.max(...l.values.map((v) => v ?? 0)) || 1; // what never was above nothing is left out
   const x = (t: number): number => ((t - d.from) / Math.max(1, d.to - d.from)) * W;
   const path = l.values.map((v, i) => (v === null ? '' : `${i === 0 || l.values[i - 1] === null ? 'M' : 'L'}${tenth((i / (n - 1)) * W)} ${tenth(H - 2 - (v / top) * (H - 4))}`)).join('');
   const begin = x(unix(d.incident.began));
@@ -52,7 +53,7 @@ function Small({ l, d, at }: { l: NonNullable<IncidentDetail['lines']>[number]; 
   const here = l.values[Math.round(at - d.from)];
   return (
     <figure class="mini">
-      <figcaption><b>{l.name}</b> <span>{human(here, (l.unit ?? '') as Unit)}</span> <span class="quiet">most {human(top, (l.unit ?? '') as Unit)}</span></figcaption>
+      <figcaption><b>{l.name}</b> <span>{inUnit(here, l.unit)}</span> <span class="quiet">most {inUnit(top, l.unit)}</span></figcaption>
       <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" aria-hidden="true">
         <rect class={`shade ${d.incident.severity}`} x={begin} y="0" width={Math.max(1, end - begin)} height={H} />
         <path class="spark-line" d={path} />
@@ -111,7 +112,7 @@ export function Incident() {
         {i.cut && <p class="quiet">It was not kept whole: {i.cut}.</p>}
       </header>
       <section aria-labelledby="s-story"><h2 id="s-story">What happened</h2><Story steps={d.story.steps ?? []} onSeek={seek} /></section>
-      {(d.lines ?? []).length > 0 && <div class="smalls">{d.lines!.filter((l) => l.values.some((v) => v !== null)).map((l) => <Small key={l.key} l={l} d={d} at={at} />)}</div>}
+      {(d.lines ?? []).length > 0 && <div class="smalls">{d.lines!.filter((l) => l.values.some((v) => v)).map((l) => <Small key={l.key} l={l} d={d} at={at} />)}</div>}
       <section aria-labelledby="s-film">
         <h2 id="s-film">Second by second</h2>
         {m ? <><Player reel={reel} at={at} onSeek={seek} /><MomentView m={m} /></> : <p class="quiet">No second of it was kept.</p>}
