@@ -113,6 +113,18 @@ test('what was wrong tonight is a line that opens, and a part of time in the cha
   }, { timeout: 15_000 }).toBe(true);
 });
 
+test('the film of the real server shows who keeps whom waiting', async ({ page, request }) => {
+  const now = Math.floor(Date.now() / 1000);
+  test.skip((await request.get(`/api/moments?instance=${primary}&from=${now - 60}&to=${now}`)).status() === 404, 'this Risso keeps no moments');
+  await page.goto(`/server/${primary}/film`);
+  await expect(page.locator('.sentence')).toContainText('keeps 3 others waiting', { timeout: 20_000 });
+  await expect(page.locator('.lock-tree > li > ul > li')).toHaveCount(3);
+  await expect(page.getByRole('button', { name: /^Copy: KILL \d+/ })).toBeVisible();
+  await expect(page.locator('.sessions tbody tr')).toHaveCount(4);
+  await page.getByRole('button', { name: 'A second earlier' }).click();
+  await expect(page).toHaveURL(/at=/);
+});
+
 test('time before the first data is hatched and said to be without', async ({ page }) => {
   await page.goto(`/server/${primary}?last=7d`);
   const c = chart(page, 'throughput');

@@ -55,4 +55,13 @@ describe('evidence', () => {
     expect(evidenceLines({ last_error: 1146, waits: [{ connection: 7 }], none: null })).toEqual(['last error: 1146', 'waits:', '  connection: 7']);
     expect(evidenceLines(undefined)).toEqual([]);
   });
+  it('is the second of the worst in words', () => {
+    const got = evidenceLines({
+      tick: NOW, connected: 12, running: 5, blocked: 1, numbers: { threads_running: 5 }, blockers: [{ id: 1, what: 'connection 1 keeps 1 other waiting' }],
+      sessions: [{ id: 2, user: 'app', host: 'web', seconds: 41, wait: 'row_lock', statement: 'UPDATE t' }, { id: 1, seconds: 50, wait: 'idle' }],
+      channels: [{ source: 'db1:3306', io_running: 'Yes', sql_running: 'No', io: {}, sql: { number: 1146, text: 'Table does not exist' } }],
+    });
+    expect(got).toEqual(['at 08:00:00: 12 connections, 5 run a statement, 1 blocked', 'connection 1 keeps 1 other waiting',
+      'replication from db1:3306: receives Yes, applies No; error 1146: Table does not exist', 'connection 2 (app@web), 41\u00a0s, row lock: UPDATE t']);
+  });
 });
