@@ -29,5 +29,5 @@ test('the pictures of docs', async ({ page, request }) => {
   const incident = incidents.incidents?.[0];
   if (!incident) throw new Error('no incident was kept of the pile-up');
   const at = new Date(Date.parse(incident.began) + 10_000).toISOString().slice(0, 19);
-  await take(page, 'incident', `/incidents/${incident.id}?at=${at}Z`, 1200, 1240, '.story li');
+  await take(page, 'incident', `/incidents/${incident.id}?at=${at}Z`, 1200, 1200, '.story li');
 });

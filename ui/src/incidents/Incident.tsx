@@ -112,7 +112,7 @@ export function Incident() {
         {i.cut && <p class="quiet">It was not kept whole: {i.cut}.</p>}
       </header>
       <section aria-labelledby="s-story"><h2 id="s-story">What happened</h2><Story steps={d.story.steps ?? []} onSeek={seek} /></section>
-      {(d.lines ?? []).length > 0 && <div class="smalls">{d.lines!.filter((l) => l.values.some((v) => v)).map((l) => <Small key={l.key} l={l} d={d} at={at} />)}</div>}
+      {(d.lines ?? []).length > 0 && <div class="minis">{d.lines!.filter((l) => l.values.some((v) => v)).map((l) => <Small key={l.key} l={l} d={d} at={at} />)}</div>}
       <section aria-labelledby="s-film">
         <h2 id="s-film">Second by second</h2>
         {m ? <><Player reel={reel} at={at} onSeek={seek} /><MomentView m={m} /></> : <p class="quiet">No second of it was kept.</p>}
