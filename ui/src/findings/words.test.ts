@@ -38,7 +38,7 @@ describe('what was wrong tonight', () => {
 describe('the sentence of the night', () => {
   const say = (records: FindingRecord[], started = 0): string => tonightSentence(troubles(records, []), started, lastEvening(NOW), (id) => id, NOW, () => '07:55');
   it('names the worst with its time', () => {
-    expect(say([found()])).toBe('Tonight: one thing was wrong since yesterday 18:00, none still is; the worst ended: db1 for 2\u00a0min.');
+    expect(say([found()])).toBe('Tonight: one thing was wrong since yesterday 18:00, none still is; the worst: db1 for 2\u00a0min.');
     expect(say([found({ ended: undefined }), found({ id: 'x' })])).toBe('Tonight: 2 things were wrong since yesterday 18:00, 1 still is.');
   });
   it('does not speak for hours in which Risso did not run', () => {

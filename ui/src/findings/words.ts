@@ -75,7 +75,7 @@ export function tonightSentence(list: Trouble[], watchedSince: number, from: num
   const [worst] = list;
   const still = holds === 0 ? 'none still is' : holds === list.length ? (holds === 1 ? 'it still is' : 'all still are') : `${holds} still ${holds === 1 ? 'is' : 'are'}`;
   const what = list.length === 1 ? 'one thing was' : `${counted(list.length, 'thing')} were`;
-  const named = worst.end === null ? '' : `; the worst ended: ${nameOf(worst.r.instance)} for ${lasted(worst, now)}`;
+  const named = worst.end === null ? '' : `; the worst: ${nameOf(worst.r.instance)} for ${lasted(worst, now)}`;
   return `Tonight: ${what} wrong ${since}, ${still}${named}.`;
 }
 
