@@ -1,4 +1,5 @@
 import { expect, test, type Page } from '@playwright/test';
+import { openToAll } from './axe';
 import { complaints } from './helpers';
 
 const row = (page: Page, id: string) => page.locator(`[data-protected="${id}"]`);
@@ -39,6 +40,7 @@ test.describe('protection, a month of it', () => {
     await expect(row(page, 'crm').locator('.c-window')).toContainText('backups only');
     await expect(row(page, 'idle').locator('.c-last')).toHaveText('never');
     await shot(page, 'list');
+    await openToAll(page);
     await row(page, 'crm').click();
     await expect(page).toHaveURL(/\/server\/crm\/protect/);
     await page.goBack();
@@ -78,6 +80,7 @@ test.describe('protection, a month of it', () => {
     await expect(page.locator('.findings')).toContainText('3 rows less');
     await expect(page.locator('.lane.drills .mark.bad')).toHaveCount(1);
     await shot(page, 'crm');
+    await openToAll(page);
     expect(errors).toEqual([]);
   });
 
@@ -118,7 +121,7 @@ test.describe('protection, a month of it', () => {
         await page.goto(path);
         await expect(page.locator('main > *').first()).toBeVisible();
         const tabs = page.locator('.tabs a');
-        await expect(tabs).toHaveCount(path.startsWith('/server/') ? 7 : 4);
+        await expect(tabs).toHaveCount(path.startsWith('/server/') ? 9 : 6);
         for (const box of await tabs.evaluateAll((list) => list.map((e) => e.getBoundingClientRect().toJSON() as { left: number; right: number }))) {
           expect(box.left).toBeGreaterThanOrEqual(0);
           expect(box.right).toBeLessThanOrEqual(width);

@@ -6,6 +6,7 @@ import { Moment, Remedy, StateMark, useAct } from '../common/parts';
 import { usePoll } from '../common/poll';
 import { ends, fixed } from '../common/range';
 import { view } from '../common/router';
+import { instanceOf } from '../common/store';
 import { HOME, formatView } from '../common/view';
 import { Receivers, Silences } from './Told';
 import { OwnRules, Thresholds } from './Thresholds';
@@ -13,6 +14,7 @@ import { Timeline } from './Timeline';
 import { alertsSentence, toldWords } from './words';
 
 const AROUND = 300;
+const MOST = 2000;
 
 /** The charts around what an alert is about. */
 export function linkToMoment(a: Pick<Alert, 'instance' | 'began' | 'ended'>, now: number): string {
@@ -89,7 +91,7 @@ export function Alerts() {
   const key = range.live ? range.span : `${range.from}-${range.to}`;
   usePoll(async () => {
     const { from, to } = ends(view.value.range, serverNow());
-    setHistory(await fetchAlertHistory(from, to));
+    setHistory(await fetchAlertHistory(from, to, MOST));
   }, 5000, [key, turn]);
   const now = serverNow();
   if (!all) return <main class="alerts"><h1>Alerts</h1></main>;
@@ -112,7 +114,7 @@ export function Alerts() {
   return (
     <main class="alerts">
       <header class="page-head">
-        <h1>Alerts{id && all.alerts?.[0] ? ` of ${id}` : ''}</h1>
+        <h1>Alerts{id ? ` of ${instanceOf(id)?.name ?? id}` : ''}</h1>
         <p class={`sentence lead ${said.tone}`} aria-live="polite">{said.text}</p>
       </header>
       {group('firing', 'Firing')}
@@ -121,6 +123,7 @@ export function Alerts() {
       <section aria-labelledby="s-history">
         <h2 id="s-history" title={`${stamp(from)} – ${stamp(to)} here\n${utc(from)} – ${utc(to)}`}>What rang</h2>
         {history && <Timeline list={history.filter(here)} from={from} to={to} now={now} />}
+        {history && history.length >= MOST && <p class="quiet">These are the newest {MOST} that rang; there were more in this range.</p>}
       </section>
       <Silences list={all.silences ?? []} now={now} onChange={changed} />
       <Receivers list={receivers} now={now} onChange={changed} />

@@ -6,6 +6,8 @@ import { linkToMoment } from './Alerts';
 import { laneWords, lanes } from './words';
 
 const TICKS = 6;
+// A bar that is too short to see would say that nothing was.
+const LEAST = 0.5;
 
 function tick(t: number, span: number): string {
   return span > 2 * 86400 ? day(t).slice(5) : clock(t).slice(0, 5);
@@ -17,7 +19,7 @@ export function Timeline({ list, from, to, now }: { list: Alert[]; from: number;
   if (rows.length === 0) return <p class="quiet">Nothing rang in these {human(to - from, 's')}.</p>;
   const place = (t: number): number => Math.min(100, Math.max(0, ((t - from) / (to - from)) * 100));
   return (
-    <table class="lanes" aria-label="What rang">
+    <table class="rang" aria-label="What rang">
       <thead>
         <tr>
           <th scope="col">Server</th><th scope="col">What</th><th scope="col">How long</th>
@@ -34,7 +36,7 @@ export function Timeline({ list, from, to, now }: { list: Alert[]; from: number;
               {l.alerts.map((a) => {
                 const begin = unix(a.began);
                 const end = a.ended ? unix(a.ended) : now;
-                return <i key={`${a.key}${a.began}`} class={`bar ${a.severity}`} style={{ left: `${place(begin)}%`, width: `${Math.max(0.4, place(end) - place(begin))}%` }}
+                return <i key={`${a.key}${a.began}`} class={`span ${a.severity}`} style={{ left: `${Math.min(100 - LEAST, place(begin))}%`, width: `${Math.max(LEAST, place(end) - place(begin))}%` }}
                   title={`${stamp(begin)}, ${age(end - begin)}${a.ended ? '' : ' so far'}\n${a.what}`} />;
               })}
             </td>

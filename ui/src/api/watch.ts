@@ -220,6 +220,20 @@ export async function fetchEvents(id: string, from: number, to: number, limit = 
   return events.sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
 }
 
+/** What changed on a server after a mark, in words. */
+export interface After {
+  before: { from: number; to: number; minutes: number };
+  after: { from: number; to: number; minutes: number };
+  /** false while the time after is not over */
+  complete: boolean;
+  servers: { instance: string; name: string; words: string[] | null; enough: boolean; why?: string }[] | null;
+}
+
+/** What changed after an event that marks a moment. */
+export function fetchAfter(event: number): Promise<After> {
+  return get<After>('/api/events/after', [['id', event]]);
+}
+
 /** Kept findings that held at some moment of a range, the newest first; of one instance, or all when it is empty. */
 export async function fetchFindings(id: string, from: number, to: number, limit = 500): Promise<FindingRecord[]> {
   const q: Pairs = [...only('instance', id), ['from', Math.floor(from)], ['to', Math.ceil(to)], ['limit', limit]];

@@ -1,6 +1,7 @@
 /** Small parts that several pages show. */
 import { useState } from 'preact/hooks';
 import { ApiError, type Finding, type Spark, type State, type Trouble } from '../api';
+import { isCommand } from './command';
 import { age, stamp, unix, utc, when } from './format';
 import { view } from './router';
 import { formatView } from './view';
@@ -62,8 +63,9 @@ export function useAct(): [string, boolean, (f: () => Promise<unknown>) => void]
   return [error, busy, act];
 }
 
-/** A command next to its copy button. */
+/** A command next to its copy button; advice as the words that it is. */
 export function Remedy({ text }: { text: string }) {
+  if (!isCommand(text)) return <span class="advice">{text}</span>;
   return <span class="remedy"><code>{text}</code><Copy text={text} /></span>;
 }
 
@@ -109,7 +111,7 @@ export function Gaps({ list }: { list: Trouble[] }) {
       <ul>
         {list.map((g) => (
           <li key={g.what}>
-            <b>{g.what}</b> – {g.why}{g.remedy && <>; run <Remedy text={g.remedy} /></>}
+            <b>{g.what}</b> – {g.why}{g.remedy && <>; {isCommand(g.remedy) ? 'run ' : ''}<Remedy text={g.remedy} /></>}
           </li>
         ))}
       </ul>

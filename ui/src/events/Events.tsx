@@ -1,6 +1,6 @@
 /** What happened in the range: the marks of the charts, as a list. */
 import { useState } from 'preact/hooks';
-import { fetchEvents, serverNow, type Event } from '../api';
+import { ApiError, fetchAfter, fetchEvents, serverNow, type After, type Event } from '../api';
 import { unix } from '../common/format';
 import { Moment, StateMark } from '../common/parts';
 import { usePoll } from '../common/poll';
@@ -13,6 +13,26 @@ import { toMark } from '../server/board';
 import { useDetail } from '../server/Server';
 
 const AROUND = 300;
+
+// A deployment or a note: something that people did, after which other things may have changed.
+const isMark = (e: Event): boolean => e.kind === 'deploy' || e.kind === 'note';
+
+function Changed({ e }: { e: Event }) {
+  const [after, setAfter] = useState<After | string | null>(null);
+  const load = (): void => void fetchAfter(e.id).then(setAfter, (err: unknown) => setAfter(err instanceof ApiError ? err.message : String(err)));
+  return (
+    <details class="fold after" onToggle={(t) => t.currentTarget.open && load()}>
+      <summary>what changed after it</summary>
+      {typeof after === 'string' && <p class="bad">{after}</p>}
+      {after !== null && typeof after === 'object' && (
+        <ul>
+          {(after.servers ?? []).map((s) => <li key={s.instance}><b>{s.name}</b> {s.enough ? (s.words ?? []).join('; ') : (s.why ?? 'too little is known')}</li>)}
+          {!after.complete && <li class="quiet">{after.after.minutes} of {after.before.minutes} minutes after it are over.</li>}
+        </ul>
+      )}
+    </details>
+  );
+}
 
 /** The page /server/ID/events. */
 export function Events() {
@@ -45,7 +65,7 @@ export function Events() {
                 <tr key={`${e.id}-${e.time}`}>
                   <td class="c-time"><a href={there} title="Show the charts around this moment"><Moment t={t} now={now} /></a></td>
                   <td class="c-kind">{e.severity !== 'info' && <StateMark state={e.severity} wordless />} {e.kind}</td>
-                  <td>{toMark(e).text}</td>
+                  <td>{toMark(e).text}{isMark(e) && <Changed e={e} />}</td>
                 </tr>
               );
             })}

@@ -38,7 +38,7 @@ describe('what was wrong tonight', () => {
 describe('the sentence of the night', () => {
   const say = (records: FindingRecord[], started = 0): string => tonightSentence(troubles(records, []), started, lastEvening(NOW), (id) => id, NOW, () => '07:55');
   it('names the worst with its time', () => {
-    expect(say([found()])).toBe('Tonight: one thing was wrong since yesterday 18:00, none still is; the worst ended: db1 for 2\u00a0min.');
+    expect(say([found()])).toBe('Tonight: one thing was wrong since yesterday 18:00, none still is; the worst: db1 for 2\u00a0min.');
     expect(say([found({ ended: undefined }), found({ id: 'x' })])).toBe('Tonight: 2 things were wrong since yesterday 18:00, 1 still is.');
   });
   it('does not speak for hours in which Risso did not run', () => {
@@ -54,5 +54,14 @@ describe('evidence', () => {
     expect(evidenceLines(['a', 'b'])).toEqual(['a', 'b']);
     expect(evidenceLines({ last_error: 1146, waits: [{ connection: 7 }], none: null })).toEqual(['last error: 1146', 'waits:', '  connection: 7']);
     expect(evidenceLines(undefined)).toEqual([]);
+  });
+  it('is the second of the worst in words', () => {
+    const got = evidenceLines({
+      tick: NOW, connected: 12, running: 5, blocked: 1, numbers: { threads_running: 5 }, blockers: [{ id: 1, what: 'connection 1 keeps 1 other waiting' }],
+      sessions: [{ id: 2, user: 'app', host: 'web', seconds: 41, wait: 'row_lock', statement: 'UPDATE t' }, { id: 1, seconds: 50, wait: 'idle' }],
+      channels: [{ source: 'db1:3306', io_running: 'Yes', sql_running: 'No', io: {}, sql: { number: 1146, text: 'Table does not exist' } }],
+    });
+    expect(got).toEqual(['at 08:00:00: 12 connections, 5 run a statement, 1 blocked', 'connection 1 keeps 1 other waiting',
+      'replication from db1:3306: receives Yes, applies No; error 1146: Table does not exist', 'connection 2 (app@web), 41\u00a0s, row lock: UPDATE t']);
   });
 });

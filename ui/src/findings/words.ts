@@ -1,6 +1,6 @@
 /** What was wrong lately, in words. Pure. */
 import type { Alert, FindingRecord } from '../api';
-import { age, counted, unix } from '../common/format';
+import { age, clock, counted, seconds, unix } from '../common/format';
 
 /** One thing that was wrong, with what came from it. */
 export interface Trouble {
@@ -75,12 +75,39 @@ export function tonightSentence(list: Trouble[], watchedSince: number, from: num
   const [worst] = list;
   const still = holds === 0 ? 'none still is' : holds === list.length ? (holds === 1 ? 'it still is' : 'all still are') : `${holds} still ${holds === 1 ? 'is' : 'are'}`;
   const what = list.length === 1 ? 'one thing was' : `${counted(list.length, 'thing')} were`;
-  const named = worst.end === null ? '' : `; the worst ended: ${nameOf(worst.r.instance)} for ${lasted(worst, now)}`;
+  const named = worst.end === null ? '' : `; the worst: ${nameOf(worst.r.instance)} for ${lasted(worst, now)}`;
   return `Tonight: ${what} wrong ${since}, ${still}${named}.`;
+}
+
+/** What Risso keeps of the second in which a finding was at its worst. */
+interface Evidence {
+  tick: number;
+  down?: string;
+  connected?: number;
+  running?: number;
+  blocked?: number;
+  blockers?: { what: string }[];
+  sessions?: { id: number; user?: string; host?: string; seconds: number; wait: string; statement?: string }[];
+  channels?: { source: string; io_running: string; sql_running: string; io?: { number?: number; text?: string }; sql?: { number?: number; text?: string } }[];
+}
+
+function secondLines(e: Evidence): string[] {
+  const at = clock(e.tick);
+  if (e.down) return [`at ${at} the server ${e.down}`];
+  const out = [`at ${at}: ${counted(e.connected ?? 0, 'connection')}, ${e.running ?? 0} run a statement, ${e.blocked ?? 0} blocked`, ...(e.blockers ?? []).map((b) => b.what)];
+  for (const c of e.channels ?? []) {
+    const error = c.sql?.text ? c.sql : c.io;
+    out.push(`replication from ${c.source}: receives ${c.io_running}, applies ${c.sql_running}${error?.text ? `; error ${error.number ?? ''}: ${error.text}` : ''}`);
+  }
+  for (const s of e.sessions ?? []) {
+    if (s.wait !== 'idle' && s.statement) out.push(`connection ${s.id}${s.user ? ` (${s.user}${s.host ? `@${s.host}` : ''})` : ''}, ${seconds(s.seconds)}, ${s.wait.replace(/_/g, ' ')}: ${s.statement}`);
+  }
+  return out;
 }
 
 /** What was seen, line by line, whatever its form. */
 export function evidenceLines(e: unknown): string[] {
+  if (typeof e === 'object' && e !== null && typeof (e as Evidence).tick === 'number') return secondLines(e as Evidence);
   if (e === null || e === undefined || e === '') return [];
   if (Array.isArray(e)) return e.flatMap(evidenceLines);
   if (typeof e === 'object') {

@@ -18,7 +18,7 @@ export function Help() {
           {KEYS.map(([k, what]) => <div key={k}><dt>{k.split(', ').map((x) => <kbd key={x}>{x}</kbd>)}</dt><dd>{what}</dd></div>)}
         </dl>
         <h2>Reading a chart</h2>
-        <p>The line is the average of each bucket, the light band its lowest and highest second, the darker one covers nine of ten seconds. A gap is a time without data. Dashed lines are events: a variable changed, a restart. Every view is a link: copy the address.</p>
+        <p>The line is the average of each bucket, the light band its lowest and highest second, the darker one covers nine of ten seconds. Hatched is a time without data. Dashed lines are events: a variable changed, a restart; whole ones with a name are deployments. A strip at the foot is a time in which a rule found something wrong. Every view is a link: copy the address.</p>
         <button onClick={() => (helpOpen.value = false)}>Close</button>
       </div>
     </dialog>

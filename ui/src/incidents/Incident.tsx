@@ -1,13 +1,15 @@
 /** The page /incidents/ID: what happened, as a story on a time line, and the film of it. */
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError, fetchIncident, serverNow, type IncidentDetail, type Step } from '../api';
-import { clock, human, stamp, unix, utc, type Unit } from '../common/format';
+import { clock, stamp, unix, utc } from '../common/format';
 import { Moment, StateMark } from '../common/parts';
 import { fixed } from '../common/range';
 import { replace, view } from '../common/router';
 import { HOME, formatView } from '../common/view';
 import { DeadlockDrawing, MomentView } from './Moment';
 import { Player, indexAt, type Reel } from './Player';
+import { tenth } from './Strip';
+import { inUnit } from './units';
 
 const KIND: Record<string, string> = { before: 'before', begin: 'it begins', blocker: 'who blocks', deadlock: 'deadlock', number: 'a number', event: 'a change', end: 'it ends', gap: 'not seen' };
 const POLL_MS = 3000;
@@ -43,19 +45,19 @@ const H = 44;
 // A small line of a number, with the incident's own time shaded.
 function Small({ l, d, at }: { l: NonNullable<IncidentDetail['lines']>[number]; d: IncidentDetail; at: number }) {
   const n = Math.max(2, l.values.length);
-  const top = Math.max(1e-9, ...l.values.map((v) => v ?? 0));
+  const top = Math.max(...l.values.map((v) => v ?? 0)) || 1; // what never was above nothing is left out
   const x = (t: number): number => ((t - d.from) / Math.max(1, d.to - d.from)) * W;
-  const path = l.values.map((v, i) => (v === null ? '' : `${i === 0 || l.values[i - 1] === null ? 'M' : 'L'}${((i / (n - 1)) * W).toFixed(1)} ${(H - 2 - (v / top) * (H - 4)).toFixed(1)}`)).join('');
+  const path = l.values.map((v, i) => (v === null ? '' : `${i === 0 || l.values[i - 1] === null ? 'M' : 'L'}${tenth((i / (n - 1)) * W)} ${tenth(H - 2 - (v / top) * (H - 4))}`)).join('');
   const begin = x(unix(d.incident.began));
   const end = d.incident.ended ? x(unix(d.incident.ended)) : W;
   const here = l.values[Math.round(at - d.from)];
   return (
-    <figure class="small">
-      <figcaption><b>{l.name}</b> <span>{human(here, (l.unit ?? '') as Unit)}</span> <span class="quiet">most {human(top, (l.unit ?? '') as Unit)}</span></figcaption>
+    <figure class="mini">
+      <figcaption><b>{l.name}</b> <span>{inUnit(here, l.unit)}</span> <span class="quiet">most {inUnit(top, l.unit)}</span></figcaption>
       <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" aria-hidden="true">
         <rect class={`shade ${d.incident.severity}`} x={begin} y="0" width={Math.max(1, end - begin)} height={H} />
         <path class="spark-line" d={path} />
-        <path class="s-at" d={`M${x(at).toFixed(1)} 0V${H}`} />
+        <path class="s-at" d={`M${tenth(x(at))} 0V${H}`} />
       </svg>
     </figure>
   );
@@ -90,6 +92,8 @@ export function Incident() {
   const at = view.value.at ?? began + 2;
   const seek = (t: number): void => replace({ at: t });
   const m = reel.tick.length > 0 ? d.moments![indexAt(reel, at)] : null;
+  // That of the second on the screen is drawn there.
+  const others = (d.deadlocks ?? []).filter((x) => x.tick !== m?.tick);
   const now = serverNow();
   const file = `/api/incident.html?id=${encodeURIComponent(i.id)}`;
   return (
@@ -108,12 +112,12 @@ export function Incident() {
         {i.cut && <p class="quiet">It was not kept whole: {i.cut}.</p>}
       </header>
       <section aria-labelledby="s-story"><h2 id="s-story">What happened</h2><Story steps={d.story.steps ?? []} onSeek={seek} /></section>
-      {(d.lines ?? []).length > 0 && <div class="smalls">{d.lines!.filter((l) => l.values.some((v) => v !== null)).map((l) => <Small key={l.key} l={l} d={d} at={at} />)}</div>}
+      {(d.lines ?? []).length > 0 && <div class="minis">{d.lines!.filter((l) => l.values.some((v) => v)).map((l) => <Small key={l.key} l={l} d={d} at={at} />)}</div>}
       <section aria-labelledby="s-film">
         <h2 id="s-film">Second by second</h2>
         {m ? <><Player reel={reel} at={at} onSeek={seek} /><MomentView m={m} /></> : <p class="quiet">No second of it was kept.</p>}
       </section>
-      {(d.deadlocks ?? []).length > 0 && <section aria-labelledby="s-dead"><h2 id="s-dead">Deadlocks</h2>{d.deadlocks!.map((x) => <DeadlockDrawing key={x.tick} d={x} />)}</section>}
+      {others.length > 0 && <section aria-labelledby="s-dead"><h2 id="s-dead">Deadlocks at other seconds</h2>{others.map((x) => <DeadlockDrawing key={x.tick} d={x} />)}</section>}
       {(d.changed ?? []).length > 0 && (
         <section aria-labelledby="s-changed">
           <h2 id="s-changed">What changed in the hour before</h2>

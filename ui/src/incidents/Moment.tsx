@@ -1,7 +1,8 @@
 /** One second of a server: who did what, who waited for whom. */
-import type { Deadlock, Moment, Session } from '../api';
+import type { Deadlock, LockWait, Moment, Session } from '../api';
 import { human } from '../common/format';
 import { Remedy } from '../common/parts';
+import { inUnit } from './units';
 import { momentSentence, trees, waitWords, type Node } from './tree';
 
 const WAIT_WORDS: Record<string, string> = { row_lock: 'row lock', metadata_lock: 'metadata lock', table_lock: 'table lock', tmp_disk_table: 'table on disk' };
@@ -39,7 +40,7 @@ export function LockTree({ m }: { m: Moment }) {
   );
 }
 
-function SessionRow({ s }: { s: Session }) {
+function SessionRow({ s, lock }: { s: Session; lock?: LockWait }) {
   return (
     <tr class={s.blocker ? 'waits' : ''} data-session={s.id}>
       <td class="num">{s.id}</td>
@@ -47,7 +48,7 @@ function SessionRow({ s }: { s: Session }) {
       <td>{s.schema}</td>
       <td class="num">{human(s.seconds, 's')}</td>
       <td class="num">{s.transaction ? human(s.transaction, 's') : ''}</td>
-      <td>{waitName(s.wait)}{s.blocker ? ` ← ${s.blocker}` : ''}</td>
+      <td>{waitName(lock?.kind ?? s.wait)}{s.blocker ? ` ← ${s.blocker}` : ''}</td>
       <td class="c-sql">{s.statement ? <code>{s.statement}</code> : <span class="quiet">{s.state || s.command}</span>}</td>
     </tr>
   );
@@ -63,7 +64,7 @@ export function Sessions({ m }: { m: Moment }) {
         <div class="wide-table" tabIndex={0} role="group" aria-labelledby="s-sessions">
           <table class="list sessions">
             <thead><tr><th scope="col" class="num">ID</th><th scope="col">Who</th><th scope="col">Schema</th><th scope="col" class="num">For</th><th scope="col" class="num">Transaction</th><th scope="col">Waits for</th><th scope="col">Statement</th></tr></thead>
-            <tbody>{list.map((s) => <SessionRow key={s.id} s={s} />)}</tbody>
+            <tbody>{list.map((s) => <SessionRow key={s.id} s={s} lock={(m.locks ?? []).find((l) => l.waiter === s.id)} />)}</tbody>
           </table>
         </div>
       )}
@@ -95,7 +96,7 @@ export function DeadlockDrawing({ d }: { d: Deadlock }) {
   );
 }
 
-const NUMBERS: [string, string, '' | '/s' | 's' | '%'][] = [
+const NUMBERS: [string, string, string][] = [
   ['questions_per_second', 'questions', '/s'], ['threads_running', 'running', ''], ['row_lock_waits', 'row lock waits', ''], ['history_list', 'history list', ''],
   ['replication_lag', 'lag', 's'], ['cpu_busy', 'CPU', '%'], ['io_pressure', 'IO pressure', '%'],
 ];
@@ -107,7 +108,7 @@ export function MomentView({ m }: { m: Moment }) {
   return (
     <div class="moment">
       <p class={`sentence ${said.tone}`}>{said.text}</p>
-      <p class="facts">{NUMBERS.filter(([k]) => numbers[k] !== undefined).map(([k, name, unit]) => <span key={k}>{name} {human(numbers[k], unit)}</span>)}</p>
+      <p class="facts">{NUMBERS.filter(([k]) => numbers[k] !== undefined).map(([k, name, unit]) => <span key={k}>{name} {inUnit(numbers[k], unit)}</span>)}</p>
       <LockTree m={m} />
       {!m.down && <Sessions m={m} />}
       {m.deadlock && m.deadlock.tick === m.tick && <section><h2>Deadlock</h2><DeadlockDrawing d={m.deadlock} /></section>}

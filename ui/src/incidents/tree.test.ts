@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { LockWait, Moment } from '../api';
 import { indexAt } from './Player';
 import { momentSentence, trees, waitWords, type Node } from './tree';
+import { inUnit } from './units';
 
 const wait = (waiter: number, blocker: number, over: Partial<LockWait> = {}): LockWait => ({ waiter, kind: 'row_lock', blocker: { id: blocker }, ...over });
 const moment = (over: Partial<Moment> = {}): Moment => ({ tick: 1, connected: 12, sleeping: 10, sessions: [], transactions: [], locks: [], blockers: [], numbers: {}, ...over });
@@ -35,5 +36,11 @@ describe('a film', () => {
   it('stands at the last second that is kept up to a moment', () => {
     const reel = { tick: [10, 11, 15], running: [], blocked: [], deadlock: [], missing: [] };
     expect([9, 10, 13, 15, 99].map((t) => indexAt(reel, t))).toEqual([0, 0, 1, 2, 2]);
+  });
+});
+
+describe('units of moments', () => {
+  it('are those of the answers, where a percentage is of 100', () => {
+    expect([inUnit(6.7, '%'), inUnit(2048, 'bytes'), inUnit(2048, 'bytes/s'), inUnit(812), inUnit(null, '%')]).toEqual(['6.7\u00a0%', '2\u00a0KiB', '2\u00a0KiB/s', '812', '–']);
   });
 });
