@@ -41,6 +41,10 @@ var answerRuns = []answerRun{
 	{"sandbox up", "sandbox up answers", 0},
 	{"sandbox list", "sandbox list", 0},
 	{"sandbox exec", "sandbox exec answers -o json -- 'SELECT 1, NULL; DO 1'", 0},
+	{"sandbox stop", "sandbox stop --sandbox answers NODE", 0},
+	{"sandbox start", "sandbox start --sandbox answers NODE", 0},
+	{"sandbox kill", "sandbox kill --sandbox answers NODE", 0},
+	{"sandbox restart", "sandbox restart --sandbox answers NODE", 0},
 	{"sandbox down", "sandbox down answers", 0},
 	{"top", "top --dsn DSN --count 2", 0},
 	{"digest", "digest DIR/slow.log", 0},
@@ -87,6 +91,7 @@ var answerRuns = []answerRun{
 	{"alert test", "alert test nobody --url URL", 0},
 	{"event", "event 'deploy 1.4' --url URL", 0},
 	{"events", "events --url URL", 0},
+	{"events --after", "events --after 1 --url URL", 0},
 	{"events --findings", "events --findings --url URL", 0},
 	{"bench list", "bench list", 0},
 	{"bench prepare", "bench prepare read_write --dsn DSN/sbtest --table-size 100 --yes", 0},
@@ -126,7 +131,7 @@ func TestJSONAnswers(t *testing.T) {
 	}
 	busy := openNode(t, n)
 	busy.SetMaxOpenConns(1)
-	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "DIR", dir, "URL", ringing(t)}
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "DIR", dir, "URL", ringing(t)}
 	var connection, gtid string
 	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
 		t.Fatal(err)
