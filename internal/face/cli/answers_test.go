@@ -112,6 +112,7 @@ func answers() []answer {
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},
 		{"token revoke", "", reflect.TypeFor[serve.RevokedAnswer]()},
+		{"top", "--at", reflect.TypeFor[watch.MomentAnswer]()},
 		{"top", "a line each second", reflect.TypeFor[watch.TopAnswer]()},
 		{"trace", "CONNECTION", reflect.TypeFor[trace.Report]()},
 		{"trace", "no connection", reflect.TypeFor[explain.ConnectionsAnswer]()},
