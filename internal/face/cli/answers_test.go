@@ -32,6 +32,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
 	"github.com/rissodb/risso/internal/release"
+	"github.com/rissodb/risso/internal/serve/after"
 	"github.com/rissodb/risso/internal/watch/alert"
 )
 
@@ -91,6 +92,7 @@ func answers() []answer {
 		{"drill", "", reflect.TypeFor[drill.Proof]()},
 		{"event", "", reflect.TypeFor[events.MarkAnswer]()},
 		{"events", "", reflect.TypeFor[events.ListAnswer]()},
+		{"events", "--after", reflect.TypeFor[after.Answer]()},
 		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
@@ -101,13 +103,18 @@ func answers() []answer {
 		{"restore", "--forget", reflect.TypeFor[restore.ForgottenAnswer]()},
 		{"sandbox down", "", reflect.TypeFor[sandbox.RemovedAnswer]()},
 		{"sandbox exec", "", reflect.TypeFor[sandbox.ResultsAnswer]()},
+		{"sandbox kill", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox list", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"sandbox restart", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox servers", "", reflect.TypeFor[sandbox.ServersAnswer]()},
+		{"sandbox start", "", reflect.TypeFor[sandbox.NodeAnswer]()},
+		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},
 		{"token revoke", "", reflect.TypeFor[serve.RevokedAnswer]()},
+		{"top", "--at", reflect.TypeFor[watch.MomentAnswer]()},
 		{"top", "a line each second", reflect.TypeFor[watch.TopAnswer]()},
 		{"trace", "CONNECTION", reflect.TypeFor[trace.Report]()},
 		{"trace", "no connection", reflect.TypeFor[explain.ConnectionsAnswer]()},

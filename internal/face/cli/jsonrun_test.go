@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -41,9 +43,14 @@ var answerRuns = []answerRun{
 	{"sandbox up", "sandbox up answers", 0},
 	{"sandbox list", "sandbox list", 0},
 	{"sandbox exec", "sandbox exec answers -o json -- 'SELECT 1, NULL; DO 1'", 0},
+	{"sandbox stop", "sandbox stop --sandbox answers NODE", 0},
+	{"sandbox start", "sandbox start --sandbox answers NODE", 0},
+	{"sandbox kill", "sandbox kill --sandbox answers NODE", 0},
+	{"sandbox restart", "sandbox restart --sandbox answers NODE", 0},
 	{"sandbox down", "sandbox down answers", 0},
 	{"top", "top --dsn DSN --count 2", 0},
 	{"check", "check freshness --dsn DSN --look 4s", 0},
+	{"top --at", "top --at 10m --url MOMENTS", 0},
 	{"digest", "digest DIR/slow.log", 0},
 	{"digest", "digest --dsn DSN --for 1s", 0},
 	{"digest --plan-parallel", "digest --plan-parallel DIR/slow.log", 0},
@@ -88,6 +95,7 @@ var answerRuns = []answerRun{
 	{"alert test", "alert test nobody --url URL", 0},
 	{"event", "event 'deploy 1.4' --url URL", 0},
 	{"events", "events --url URL", 0},
+	{"events --after", "events --after 1 --url URL", 0},
 	{"events --findings", "events --findings --url URL", 0},
 	{"bench list", "bench list", 0},
 	{"bench prepare", "bench prepare read_write --dsn DSN/sbtest --table-size 100 --yes", 0},
@@ -127,7 +135,7 @@ func TestJSONAnswers(t *testing.T) {
 	}
 	busy := openNode(t, n)
 	busy.SetMaxOpenConns(1)
-	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "DIR", dir, "URL", ringing(t)}
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "DIR", dir, "URL", ringing(t)}
 	var connection, gtid string
 	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
 		t.Fatal(err)
@@ -201,6 +209,23 @@ func ringing(t *testing.T) (address string) {
 		return strings.Contains(out, "firing critical gone/server.down")
 	}, "the alert fires")
 	return address
+}
+
+// momentsDouble stands for a risso serve that has kept a moment of one server.
+func momentsDouble(t *testing.T) (address string) {
+	t.Helper()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/fleet" {
+			io.WriteString(w, `{"instances": [{"id": "db1", "name": "db1", "kind": "server"}]}`)
+			return
+		}
+		io.WriteString(w, `{"instance": "db1", "asked": 9, "oldest": 1, "newest": 20, "missing": [{"from": 2, "to": 3, "why": "not kept"}], "moment": {"tick": 8, "connected": 2, "sleeping": 1,
+ "sessions": [{"id": 8, "user": "app", "host": "web", "command": "Query", "wait": "running", "seconds": 1.5, "statement": "SELECT 1"}],
+ "transactions": [{"session": 8, "trx": "420", "seconds": 41, "state": "RUNNING"}], "locks": [{"waiter": 9, "kind": "row_lock", "blocker": {"id": 8, "seconds": 1}}],
+ "numbers": {"threads_running": 1}, "deadlock": {"at": "2026-11-24T02:23:40Z", "drawn": "(1)"}}}`)
+	}))
+	t.Cleanup(site.Close)
+	return site.URL
 }
 
 // shellWords splits a line at blanks outside of quotes.

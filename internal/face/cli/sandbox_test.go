@@ -72,6 +72,7 @@ func TestSandboxCommands(t *testing.T) {
 		t.Errorf("servers: got %s %v; want \"mariadb\" in it", out, err)
 	}
 	trySandboxExec(t)
+	trySandboxTurns(t)
 	if _, _, err = runSandbox(t, "up", "box"); exitCodeOf(err) != 2 {
 		t.Errorf("up of a name that exists: got %v, want 2", err)
 	}
@@ -97,6 +98,45 @@ func trySandboxExec(t *testing.T) {
 	}
 	if _, _, err = runSandbox(t, "exec", "box", "nobody", "--", "SELECT 1"); exitCodeOf(err) != 2 || !strings.Contains(fleet.RemedyOf(err), "replica1") {
 		t.Errorf("exec on no node: got %v; want exitCodeOf(err) 2, \"replica1\" in it", err)
+	}
+}
+
+// trySandboxTurns stops, starts and kills nodes by their names, and looks what the config calls them.
+func trySandboxTurns(t *testing.T) {
+	t.Helper()
+	for _, c := range []struct{ turn, was, now string }{
+		{"stop", "running", "stopped"}, {"stop", "stopped", "stopped"}, {"start", "stopped", "running"}, {"start", "running", "running"},
+		{"restart", "running", "running"}, {"kill", "running", "stopped"}, {"restart", "stopped", "running"},
+	} {
+		out, _, err := runSandbox(t, c.turn, "replica1", "-o", "json")
+		var got struct {
+			Sandbox, Was string
+			Node         struct {
+				Name, State string
+				PID         int
+			}
+		}
+		if jerr := json.Unmarshal([]byte(out), &got); err != nil || jerr != nil || got.Was != c.was || got.Node.State != c.now || (got.Node.PID != 0) != (c.now == "running") || got.Sandbox != "box" {
+			t.Errorf("%s: got %s %v; want %s, then %s", c.turn, out, err, c.was, c.now)
+		}
+	}
+	if out, _, err := runSandbox(t, "exec", "box", "replica1", "--", "SELECT 7"); err != nil || out != "7\n7\n" {
+		t.Errorf("after all that it answers %q %v; want 7", out, err)
+	}
+	if out, _, err := runSandbox(t, "kill", "primary", "--sandbox", "box"); err != nil || out != "node primary of sandbox box killed\n" {
+		t.Errorf("kill: got %q %v", out, err)
+	}
+	if out, _, err := runSandbox(t, "start", "primary"); err != nil || out != "node primary of sandbox box runs\n" {
+		t.Errorf("start: got %q %v", out, err)
+	}
+	out, _, err := runSandbox(t, "config", "box")
+	if err != nil || !strings.Contains(out, "name: box-primary\n") || !strings.Contains(out, "name: box-replica1\n") {
+		t.Errorf("config: got %s %v; want the names box-primary and box-replica1", out, err)
+	}
+	for _, args := range [][]string{{"stop", "nobody"}, {"stop"}, {"kill", "primary", "--sandbox", "nosuch"}} {
+		if _, _, err := runSandbox(t, args...); exitCodeOf(err) != 2 {
+			t.Errorf("%v: got %v, want 2", args, err)
+		}
 	}
 }
 

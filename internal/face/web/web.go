@@ -81,6 +81,7 @@ func New(o Options) http.Handler {
 	look(s.gate.charts, "GET /api/metrics", s.metrics)
 	look(s.gate.charts, "GET /api/chart", s.chart)
 	look(s.gate.queries, "GET /api/events", s.events)
+	look(s.gate.queries, "GET /api/events/after", s.changedAfter)
 	look(s.gate.queries, "GET /api/findings", s.findings)
 	look(s.gate.queries, "GET /api/alerts", s.alertsNow)
 	look(s.gate.queries, "GET /api/alerts/history", s.alertHistory)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/after"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -121,6 +123,8 @@ type lister struct {
 	kinds                                  []string
 	limit                                  int
 	findings                               bool
+	after                                  int64
+	minutes                                int
 }
 
 // NewEvents is the command events.
@@ -131,12 +135,18 @@ func NewEvents(s screen.Streams) *cobra.Command {
 		Short: "What happened, and what was wrong",
 		Long: `The events of a running risso serve, by time: findings that began and ended, restarts,
 changed variables, outages, deployments. With --findings, what was wrong: since when, how
-long, how bad.`,
+long, how bad. With --after, what changed after an event, such as a deployment: throughput,
+latency, errors, classes of statements, plans, findings; only what stands out of the noise of
+the minutes before and after.`,
 		Example: `  risso events --since 12h
   risso events --server db1 --kind restart --kind variable --since 7d
-  risso events --findings --since 12h -o json`,
+  risso events --findings --since 12h -o json
+  risso events --after 812`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("after") {
+				return l.changed(cmd.Context())
+			}
 			q, err := l.query(time.Now())
 			if err != nil {
 				return err
@@ -155,6 +165,8 @@ long, how bad.`,
 	fl.StringSliceVar(&l.kinds, "kind", nil, "only of these kinds: restart, variable, finding, deploy …")
 	fl.StringVar(&l.severity, "severity", "", "at least so bad: warning or critical")
 	fl.IntVar(&l.limit, "limit", 500, "the newest so many, up to 5000")
+	fl.Int64Var(&l.after, "after", 0, "tell what changed after the event of this number")
+	fl.IntVar(&l.minutes, "minutes", 15, "with --after: how many minutes before and after are compared")
 	fl.BoolVar(&l.findings, "findings", false, "list what was wrong")
 	flags.OutputVar(fl, &l.output, "", "text", "json")
 	return cmd
@@ -188,6 +200,46 @@ func (l *lister) query(now time.Time) (url.Values, error) {
 	}
 	q["kind"] = l.kinds
 	return q, nil
+}
+
+// changed tells what changed after an event.
+func (l *lister) changed(ctx context.Context) error {
+	if l.after < 1 {
+		return fault.Usagef("--after %d: the number of an event, as risso event says it, or risso events -o json", l.after)
+	}
+	if l.minutes < after.LeastMinutes || l.minutes > after.MostMinutes {
+		return fault.Usagef("--minutes %d: %d to %d", l.minutes, after.LeastMinutes, after.MostMinutes)
+	}
+	var a struct {
+		Available *bool  `json:"available"` // only told where it is false
+		Because   string `json:"why"`
+		after.Answer
+	}
+	q := url.Values{"id": {strconv.FormatInt(l.after, 10)}, "minutes": {strconv.Itoa(l.minutes)}}
+	if err := l.Do(ctx, http.MethodGet, "/api/events/after?"+q.Encode(), nil, "tell what changed after an event", &a); err != nil {
+		return err
+	}
+	if a.Available != nil && !*a.Available {
+		return fault.New(fault.Failed, "", fmt.Errorf("%s: %s", l.URL, a.Because))
+	}
+	if l.output == "json" {
+		return render.JSON(l.Out, a.Answer)
+	}
+	e := a.Event
+	fmt.Fprintf(l.Out, "%s  %s: %s\n", e.Time.Local().Format(time.DateTime), e.Kind, e.Text)
+	if !a.Complete {
+		fmt.Fprintf(l.Out, "The %d minutes after it are not over yet.\n", l.minutes)
+	}
+	for _, s := range a.Servers {
+		fmt.Fprintf(l.Out, "%s, %d minutes before and %d after seen:\n", s.Name, s.Before.Minutes, s.After.Minutes)
+		for _, w := range s.Words {
+			fmt.Fprintf(l.Out, "  %s\n", w)
+		}
+	}
+	if len(a.LeftOut) > 0 {
+		fmt.Fprintf(l.Out, "Not compared, for there are too many: %s\n", strings.Join(a.LeftOut, ", "))
+	}
+	return nil
 }
 
 func (l *lister) happened(ctx context.Context, q url.Values) error {

@@ -22,3 +22,10 @@ type ResultsAnswer struct {
 type RemovedAnswer struct {
 	Removed []string `json:"removed"` // their names
 }
+
+// NodeAnswer is a node that was stopped, started, restarted or killed.
+type NodeAnswer struct {
+	Sandbox string        `json:"sandbox"`
+	Was     sandbox.State `json:"was"` // its state before
+	Node    *sandbox.Node `json:"node"`
+}

@@ -79,8 +79,10 @@ func showLoad(ctx context.Context, w io.Writer, stats *sandbox.LoadStats) (stop 
 // newSandboxConfigCmd is `risso sandbox config`.
 func newSandboxConfigCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:     "config NAME",
-		Short:   "Print a config file for risso serve that watches a sandbox",
+		Use:   "config NAME",
+		Short: "Print a config file for risso serve that watches a sandbox",
+		Long: `Prints a config file for risso serve that watches the servers of a sandbox. They are called
+SANDBOX-NODE there, or SANDBOX if there is only one, so that one risso serve can watch several sandboxes.`,
 		Example: "  risso sandbox config mariadb-10.11 >risso.yaml && risso serve --config risso.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,7 +92,7 @@ func newSandboxConfigCmd() *cobra.Command {
 			}
 			var c config.File
 			for _, n := range s.Nodes {
-				c.Servers = append(c.Servers, config.Server{Name: n.Name, DSN: fmt.Sprintf("%s@tcp(%s:%d)/", s.User, n.Host, n.Port), DefaultsFile: n.DefaultsFile})
+				c.Servers = append(c.Servers, config.Server{Name: watchedAs(s, n), DSN: fmt.Sprintf("%s@tcp(%s:%d)/", s.User, n.Host, n.Port), DefaultsFile: n.DefaultsFile})
 			}
 			b, err := yaml.Marshal(c)
 			if err != nil {
@@ -100,4 +102,12 @@ func newSandboxConfigCmd() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// watchedAs is a node's name among those of all sandboxes.
+func watchedAs(s *sandbox.Sandbox, n *sandbox.Node) string {
+	if len(s.Nodes) == 1 {
+		return s.Name
+	}
+	return s.Name + "-" + n.Name
 }

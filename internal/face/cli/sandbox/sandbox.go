@@ -40,7 +40,8 @@ Root logs in without a password over the Unix socket, which only you can reach. 
 there is an account risso with a random password, in the node's client.cnf:
 mariadb --defaults-file=FILE.`,
 	}
-	for _, c := range []*cobra.Command{newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output), newSandboxExecCmd(&output), newSandboxDownCmd(&output)} {
+	all := []*cobra.Command{newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output), newSandboxExecCmd(&output), newSandboxDownCmd(&output)}
+	for _, c := range append(all, newSandboxTurnCmds(&output)...) {
 		flags.OutputVar(c.Flags(), &output, "", "text", "json")
 		cmd.AddCommand(c)
 	}

@@ -3,19 +3,27 @@ package watch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/oneline"
+	"github.com/rissodb/risso/internal/watch/live"
 )
 
 // past is one server at seconds that a risso serve has kept.
@@ -30,14 +38,15 @@ type past struct {
 	again    bool // another second was chosen meanwhile
 	begun    bool
 	ctx      context.Context
+	group    *sync.WaitGroup
 }
 
 // MomentAnswer is what /api/moment answers: the newest second that is kept at or before the one that was asked for.
 type MomentAnswer struct {
-	Instance string          `json:"instance"`
-	Asked    int64           `json:"asked"`  // Unix seconds
-	Oldest   int64           `json:"oldest"` // the oldest second that is kept
-	Newest   int64           `json:"newest"`
+	Instance string          `json:"instance"` // its ID
+	Asked    int64           `json:"asked"`    // Unix seconds
+	Oldest   int64           `json:"oldest"`   // the oldest second that is kept
+	Newest   int64           `json:"newest"`   // and the newest
 	Missing  []MissingSpan   `json:"missing,omitempty"`
 	Moment   *MomentRecorded `json:"moment"` // null: none is kept within a minute before
 }
@@ -46,20 +55,20 @@ type MomentAnswer struct {
 type MissingSpan struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
-	Why  string `json:"why"`
+	Why  string `json:"why"` // what made the gap
 }
 
 // MomentRecorded is one second of a server.
 type MomentRecorded struct {
 	Tick         int64                 `json:"tick"`           // Unix seconds
 	Down         string                `json:"down,omitempty"` // why it did not answer
-	Connected    int                   `json:"connected"`
-	Sleeping     int                   `json:"sleeping"`
+	Connected    int                   `json:"connected"`      // sessions, idle ones too
+	Sleeping     int                   `json:"sleeping"`       // idle sessions
 	More         int                   `json:"more,omitempty"` // sessions that were left out
 	Sessions     []SessionRecorded     `json:"sessions"`
 	Transactions []TransactionRecorded `json:"transactions"`
 	Locks        []read.LockWait       `json:"locks"`
-	Numbers      map[string]float64    `json:"numbers"`
+	Numbers      map[string]float64    `json:"numbers"`            // by name
 	Deadlock     *DeadlockRecorded     `json:"deadlock,omitempty"` // the latest that was seen up to then
 }
 
@@ -71,30 +80,30 @@ type SessionRecorded struct {
 	Schema      string  `json:"schema,omitempty"`
 	Command     string  `json:"command"` // Sleep: it is idle
 	State       string  `json:"state,omitempty"`
-	Wait        string  `json:"wait"`
+	Wait        string  `json:"wait"` // what it waits for; running: nothing
 	Seconds     float64 `json:"seconds"`
 	Statement   string  `json:"statement,omitempty"`
-	Transaction float64 `json:"transaction,omitempty"` // seconds since it began; 0: none
-	Trx         string  `json:"trx,omitempty"`
-	Locked      int64   `json:"rows_locked,omitempty"`
-	Modified    int64   `json:"rows_modified,omitempty"`
-	Blocker     int64   `json:"blocker,omitempty"` // the connection that it waits for
+	Transaction float64 `json:"transaction,omitempty"`   // seconds since it began; 0: none
+	Trx         string  `json:"trx,omitempty"`           // the ID of the transaction
+	Locked      int64   `json:"rows_locked,omitempty"`   // rows that the transaction locks
+	Modified    int64   `json:"rows_modified,omitempty"` // changes of rows that it has made
+	Blocker     int64   `json:"blocker,omitempty"`       // the connection that it waits for
 }
 
 // TransactionRecorded is a transaction of a second that was kept.
 type TransactionRecorded struct {
-	Session  int64   `json:"session"`
-	Trx      string  `json:"trx"`
+	Session  int64   `json:"session"` // its connection; 0: none
+	Trx      string  `json:"trx"`     // the ID of the transaction
 	Seconds  float64 `json:"seconds"`
 	State    string  `json:"state"`
-	Locked   int64   `json:"rows_locked,omitempty"`
-	Modified int64   `json:"rows_modified,omitempty"`
+	Locked   int64   `json:"rows_locked,omitempty"`   // rows that the transaction locks
+	Modified int64   `json:"rows_modified,omitempty"` // changes of rows that it has made
 }
 
 // DeadlockRecorded is a deadlock.
 type DeadlockRecorded struct {
-	At    time.Time `json:"at"`
-	Drawn string    `json:"drawn"`
+	At    time.Time `json:"at"`    // when it happened
+	Drawn string    `json:"drawn"` // drawn as text
 }
 
 // readMoment asks risso serve for a second.
@@ -104,6 +113,98 @@ func readMoment(ctx context.Context, run *flags.Running, instance string, at int
 	return a, err
 }
 
+// runPast shows a server at a moment of the past.
+func runPast(ctx context.Context, s screen.Streams, f topFlags) error {
+	if len(f.DSNs) > 0 || f.count > 0 {
+		return fault.Usagef("--at shows what risso serve has kept: it takes --server, not --dsn or --count")
+	}
+	at, err := clockOr(f.at, time.Now())
+	if err != nil {
+		return fault.Usagef("--at %w", err)
+	}
+	p := &past{run: &flags.Running{To: f.url, TokenFile: f.tokenFile, ConfigFile: f.ConfigFile}, asked: at.Unix()}
+	if err := p.find(ctx, f.server); err != nil {
+		return err
+	}
+	a, err := readMoment(ctx, p.run, p.instance, p.asked)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return render.JSON(s.Out, a)
+	}
+	u := newUI(&topScreen{out: s.Out}, nil, f.interval)
+	u.past, u.view, u.all, p.shown, p.begun, u.m = p, viewProcesses, true, a, true, momentOf(a)
+	in, out := terminals(s)
+	if in == nil {
+		return u.print(s.Out)
+	}
+	tty, err := takeTerminal(in, out)
+	if err != nil {
+		return err
+	}
+	defer tty.leave()
+	return u.run(ctx, tty)
+}
+
+// print writes the moment for a pipe: sessions, and who waits for whom.
+func (u *ui) print(w io.Writer) error {
+	list := append(u.past.vitals(), u.body(0, 1<<20)...)
+	if len(u.m.waits) > 0 {
+		u.view = viewLocks
+		list = append(append(list, line{}), u.body(0, 1<<20)...)
+	}
+	text := dayTime(u.past.asked) + "  " + u.past.server + "\n"
+	for _, l := range list {
+		text += l.text + "\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// find finds the server of that name, or the only one that risso serve watches.
+func (p *past) find(ctx context.Context, name string) error {
+	var a struct {
+		Instances []live.Row `json:"instances"`
+	}
+	if err := p.run.Do(ctx, http.MethodGet, "/api/fleet", nil, "tell what it watches", &a); err != nil {
+		return err
+	}
+	var names []string
+	for _, r := range a.Instances {
+		if r.Kind == fleet.KindHost {
+			continue
+		}
+		names = append(names, r.Name)
+		if name == "" || r.Name == name || r.ID == name {
+			p.server, p.instance = r.Name, r.ID
+		}
+	}
+	switch {
+	case name == "" && len(names) > 1:
+		return fault.New(fault.Usage, "--server is one of "+strings.Join(names, ", "), errors.New("risso serve watches several servers"))
+	case p.instance == "":
+		return fault.New(fault.Usage, "there are: "+strings.Join(names, ", "), fmt.Errorf("risso serve watches no server %q", name))
+	}
+	return nil
+}
+
+// clockOr reads a time of the day, the last one that has been, or another time.
+func clockOr(s string, now time.Time) (time.Time, error) {
+	for _, form := range []string{"15:04:05", "15:04"} {
+		clock, err := time.Parse(form, s)
+		if err != nil {
+			continue
+		}
+		t := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		if t.After(now) {
+			t = time.Date(now.Year(), now.Month(), now.Day()-1, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		}
+		return t, nil
+	}
+	return flags.Moment(s, now, now.Location())
+}
+
 // ask reads the second that is to be shown, if it is not the one that is shown; one question at a time.
 func (p *past) ask(u *ui) {
 	if p.waiting || p.begun && !p.again {
@@ -111,7 +212,7 @@ func (p *past) ask(u *ui) {
 	}
 	p.waiting, p.again, p.begun = true, false, true
 	at, done := p.asked, u.done
-	go func() { // ends with its question, which has a limit of time
+	p.group.Go(func() {
 		a, err := readMoment(p.ctx, p.run, p.instance, at)
 		tell := func(u *ui) {
 			p.waiting = false
@@ -126,7 +227,7 @@ func (p *past) ask(u *ui) {
 		case done <- tell:
 		case <-p.ctx.Done():
 		}
-	}()
+	})
 }
 
 // step shows another second; none before the oldest or after the newest that is kept.

@@ -120,6 +120,9 @@ func (u *ui) run(ctx context.Context, tty *terminal) error {
 	defer cancel()
 	keys := make(chan []string)
 	go tty.read(ctx, keys)
+	if u.past != nil {
+		u.past.ctx, u.past.group = ctx, &group
+	}
 	u.choose(ctx, &group, u.server)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -281,9 +284,11 @@ func (u *ui) command(key string, tty *terminal) {
 		u.askKill(true)
 	case "e":
 		u.explain()
-	case "p", " ":
+	case "p":
 		u.paused = !u.paused
 		u.ask(!u.paused)
+	case " ":
+		u.ask(true)
 	default:
 		u.option(key)
 	}
@@ -418,8 +423,11 @@ func (u *ui) whole() {
 	u.page = &page{title: fmt.Sprintf("Connection %d", p.ID), wide: func(width int) []string { return wrapped(lines, width) }}
 }
 
-// wrapped breaks lines at width.
+// wrapped breaks lines at width; 0 is a pipe, which has none.
 func wrapped(lines []string, width int) (out []string) {
+	if width < 1 {
+		return lines
+	}
 	for _, l := range lines {
 		r := []rune(l)
 		for len(r) > width {

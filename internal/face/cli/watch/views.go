@@ -31,11 +31,12 @@ var helpLines = []string{
 	"f /  filter: user=app host=web db=shop command=Query state=lock time>5 words",
 	"c    no filter (so does escape)                 i      idle sessions too, or not",
 	"s    sort by the next column                    r      the other way round",
-	"p    pause (or space)                           d      seconds between readings",
+	"p    pause                                      space  read now",
+	"d    seconds between readings",
 	"?    this help (or h)                           q      quit (or Ctrl-C)",
 	"",
-	"With --at:  left right  a second back, on      [ ]    a minute",
-	"            { }  an hour                       end    the newest second",
+	"With --at:  left right  a second back, on       [ ]    a minute",
+	"            { }         an hour                 end    the newest second",
 }
 
 // seconds writes how long something lasts; a clock that was set back is no time.
