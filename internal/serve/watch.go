@@ -117,6 +117,16 @@ func (w *watch) add(i fleet.Instance) {
 	w.keepers.Store(i.ID, k)
 }
 
+// downSince is since when a server was down when Risso ended; zero: it was not.
+func (w *watch) downSince(instance string) time.Time {
+	for _, r := range w.held[instance] {
+		if r.First.ID == "server.down" || r.First.ID == "server.hung" {
+			return r.Began()
+		}
+	}
+	return time.Time{}
+}
+
 // verdict takes what the rules say of an instance at a tick.
 func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 	any, ok := w.keepers.Load(v.Instance.ID)
@@ -301,7 +311,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
-	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Down: w.downSince(s.Instance.ID)}
 	if s.Instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.Target.Socket(), s.Target.Port())
 	}
