@@ -40,6 +40,8 @@ type watch struct {
 	begun  chan struct{} // closed when all that is watched is on the board
 	lost   atomic.Int64  // events for which the queue had no room, and that were not told yet
 
+	lostEver atomic.Int64 // all of these
+
 	desk    *alerts.Desk
 	keepers sync.Map                         // *keep.Keeper by instance; each is used by its collector's goroutine alone
 	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
@@ -76,6 +78,7 @@ func (w *watch) Event(e fleet.Event) {
 		return err
 	}) {
 		w.lost.Add(1)
+		w.lostEver.Add(1)
 	}
 }
 
@@ -143,7 +146,7 @@ func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 // keepFindings writes what was found, and lets it ring.
 func (w *watch) keepFindings(ctx context.Context, s *state.Store, l state.Look) error {
 	err := s.KeepFindings(ctx, l)
-	if err == nil {
+	if err == nil && w.desk != nil {
 		w.desk.Poke()
 	}
 	return err
@@ -286,6 +289,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 		}
 		rows.follow(ctx, &group, w, s, traffic, i, set)
 	}
+	w.lookAfterSelf(set.Data)
 	w.letGo()
 	rows.begin(ctx, &group, w, set)
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
