@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -24,11 +25,17 @@ func TestLostEventsAreTold(t *testing.T) {
 	for range journalQueue + 3 {
 		w.Event(fleet.Event{Time: time.Now(), Instance: "db", Kind: fleet.EventRole, Text: "t"})
 	}
+	w.lookAfterSelf(t.TempDir())
+	<-w.queue // room for the finding
+	w.self.own.look(time.Now(), series.Stats{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // it ends when the queue is empty
 	w.journal(ctx, facts, 0)
 	list, err := facts.Events(t.Context(), state.EventQuery{Kinds: []fleet.EventKind{fleet.EventStore}})
 	if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Text, "3 events could not be kept") {
 		t.Errorf("got %+v, %v; want one event that tells of 3", list, err)
+	}
+	if found, err := facts.Findings(t.Context(), state.FindingQuery{IDs: []string{"observer.lost"}}); err != nil || len(found) != 1 || !strings.Contains(found[0].First.What, "lost 3 events") {
+		t.Errorf("got %+v, %v; want one finding that 3 events were lost", found, err)
 	}
 }

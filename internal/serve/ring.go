@@ -39,14 +39,14 @@ func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store
 	return desk, err
 }
 
-// instances lists what is watched.
+// instances lists what is watched, and Risso itself.
 func (w *watch) instances() []fleet.Instance {
 	rows := w.board.Fleet(time.Now())
 	out := make([]fleet.Instance, len(rows))
 	for i, r := range rows {
 		out[i] = r.Instance
 	}
-	return out
+	return append(out, fleet.Instance{ID: selfID, Name: "Risso"})
 }
 
 // because says from which finding of another instance a finding comes. Where nobody watches the one that several have in common, the first of

@@ -31,6 +31,7 @@ type selfMeter struct {
 	pos     []int
 	logger  *slog.Logger
 	numbers *series.Store
+	own     *ownLook // may be nil
 
 	mu   sync.Mutex
 	past []selfPoint // the last seconds
@@ -77,6 +78,9 @@ func (m *selfMeter) Run(ctx context.Context) { collect.Every(ctx, 900*time.Milli
 
 func (m *selfMeter) tick(due time.Time) time.Time {
 	p := m.measure()
+	if m.own != nil && due.Unix()%ownEvery == 0 {
+		m.own.look(p.at, m.numbers.Stats())
+	}
 	due = due.Add(max(p.at.Sub(due).Round(time.Second), 0)) // what was read late has its own time
 	for i, v := range []float64{p.cpu, p.rss, p.written, p.disk, p.samples, p.blocks, p.damaged} {
 		m.sample.Values[m.pos[i]] = v

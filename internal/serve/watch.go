@@ -41,6 +41,8 @@ type watch struct {
 	begun  chan struct{} // closed when all that is watched is on the board
 	lost   atomic.Int64  // events for which the queue had no room, and that were not told yet
 
+	lostEver atomic.Int64 // all of these
+
 	desk    *alerts.Desk
 	moments *incidents.Desk
 	keepers sync.Map                         // *keep.Keeper by instance; each is used by its collector's goroutine alone
@@ -78,6 +80,7 @@ func (w *watch) Event(e fleet.Event) {
 		return err
 	}) {
 		w.lost.Add(1)
+		w.lostEver.Add(1)
 	}
 }
 
@@ -119,6 +122,16 @@ func (w *watch) add(i fleet.Instance) {
 	w.keepers.Store(i.ID, k)
 }
 
+// downSince is since when a server was down when Risso ended; zero: it was not.
+func (w *watch) downSince(instance string) time.Time {
+	for _, r := range w.held[instance] {
+		if r.First.ID == "server.down" || r.First.ID == "server.hung" {
+			return r.Began()
+		}
+	}
+	return time.Time{}
+}
+
 // verdict takes what the rules say of an instance at a tick.
 func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 	w.moments.Observe(v, verdict.Findings)
@@ -136,7 +149,7 @@ func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 // keepFindings writes what was found, and lets it ring.
 func (w *watch) keepFindings(ctx context.Context, s *state.Store, l state.Look) error {
 	err := s.KeepFindings(ctx, l)
-	if err == nil {
+	if err == nil && w.desk != nil {
 		w.desk.Poke()
 	}
 	return err
@@ -279,6 +292,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 		}
 		rows.follow(ctx, &group, w, s, traffic, i, set)
 	}
+	w.lookAfterSelf(set.Data)
 	w.letGo()
 	rows.begin(ctx, &group, w, set, facts)
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
@@ -304,7 +318,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
-	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish)}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish), Down: w.downSince(s.Instance.ID)}
 	if s.Instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.Target.Socket(), s.Target.Port())
 	}

@@ -50,6 +50,11 @@ func TestClockJump(t *testing.T) {
 		if !slices.ContainsFunc(list, func(e fleet.Event) bool { return strings.Contains(e.Text, c.want) }) {
 			t.Errorf("got %+v, want an event that says %q", list, c.want)
 		}
+		await(t, "a finding about the clock", func() bool {
+			return slices.ContainsFunc(r.instance(t, "db").Findings, func(f fleet.Finding) bool {
+				return f.ID == "clock.skew" && strings.Contains(f.What, []string{"60", "30"}[i]+" min ahead of that of Risso's machine")
+			})
+		})
 		r.awaitTicks(t, "db", 2)
 	}
 	end := r.awaitTicks(t, "db", 1)
@@ -58,4 +63,8 @@ func TestClockJump(t *testing.T) {
 	}
 	noEvent(t, r, "db", fleet.EventRestart, fleet.EventReset, fleet.EventDown, fleet.EventVersion)
 	checkRates(t, r, "db", begin, end, 200)
+	write(t, shift, "+0")
+	await(t, "the clock is right again", func() bool {
+		return !slices.ContainsFunc(r.instance(t, "db").Findings, func(f fleet.Finding) bool { return f.ID == "clock.skew" })
+	})
 }

@@ -88,3 +88,47 @@ func TestBlockersAreKept(t *testing.T) {
 		}
 	})
 }
+
+// TestDownOnce: a server that is down while Risso is killed and started again is so once, since the same moment, and is back once; that it
+// was restarted meanwhile is known.
+func TestDownOnce(t *testing.T) {
+	t.Parallel()
+	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {
+		n, data := single(t, kind), dataDir(t)
+		r := serve(t, data, "--no-host", "--dsn", "db="+n.DSN)
+		r.awaitTicks(t, "db", 2)
+		if err := n.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		isOpen := func(f state.FindingRecord) bool { return f.Ended.IsZero() }
+		first := r.awaitFinding(t, "db", "server.down", isOpen)
+		for range 2 {
+			r.kill(t)
+			r = serve(t, data, "--no-host", "--dsn", "db="+n.DSN)
+			await(t, "it is down", func() bool { return r.instance(t, "db").State == "down" })
+			if list := r.instance(t, "db").Findings; len(list) != 1 || !list[0].Since.Equal(first.First.Since) {
+				t.Errorf("got %+v, want it down since %s", list, first.First.Since)
+			}
+		}
+		if err := n.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitFinding(t, "db", "server.down", func(f state.FindingRecord) bool { return f.ID == first.ID && !f.Ended.IsZero() })
+		r.awaitFinding(t, "db", "server.restarted", isOpen)
+		for _, kind := range []fleet.EventKind{fleet.EventDown, fleet.EventUp, fleet.EventRestart} {
+			await(t, "the event "+string(kind), func() bool { return len(r.events(t, "db", kind)) > 0 })
+			if list := r.events(t, "db", kind); len(list) != 1 {
+				t.Errorf("got %+v, want one event %s", list, kind)
+			}
+		}
+		down := 0
+		for _, f := range r.findings(t, "db") {
+			if f.First.ID == "server.down" {
+				down++
+			}
+		}
+		if down != 1 {
+			t.Errorf("that it was down is kept %d times, want once", down)
+		}
+	})
+}

@@ -281,6 +281,9 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	return nil
 }
 
+// Denied ends the reason of a gap that is one for want of a privilege.
+const Denied = " is missing a privilege"
+
 // settle turns a refusal into a gap and passes on what ends the connection.
 func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	if err == nil {
@@ -295,7 +298,7 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	}
 	switch class {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
-		g.gap = &fleet.Trouble{What: g.what, Why: "the account " + c.Server.Account + " is missing a privilege", Remedy: g.remedy(c.Server)}
+		g.gap = &fleet.Trouble{What: g.what, Why: "the account " + c.Server.Account + Denied, Remedy: g.remedy(c.Server)}
 	case mysql.ClassMissing:
 		g.gap = &fleet.Trouble{What: g.what, Why: "this server does not have it: " + err.Error()}
 	case mysql.ClassOther:

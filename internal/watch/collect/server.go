@@ -61,7 +61,7 @@ func NewServer(target mysql.Target, instance fleet.Instance, o Options) *Server 
 		traffic = new(mysql.Traffic)
 	}
 	traffic.GoesFirst()
-	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: read.NewReader(traffic)}
+	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: read.NewReader(traffic), downSince: o.Down}
 	s.upPos = s.reader.Sample.Position(fleet.Metric{Name: "mysql_up", Help: "1 while the server answers", Source: "Risso"})
 	return s
 }
@@ -273,7 +273,13 @@ func (s *Server) answered(t int64) {
 		}
 		s.countersReset(now, uptime)
 	}
-	if !s.up && s.everUp {
+	if !s.everUp && !s.downSince.IsZero() && !s.opts.Down.IsZero() {
+		if began := now.Add(-time.Duration(uptime) * time.Second); began.After(s.opts.Down) { // while Risso did not look, maybe
+			s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server was restarted")
+			s.restarted, s.log.due = began, time.Time{}
+		}
+	}
+	if !s.up && (s.everUp || !s.opts.Down.IsZero()) {
 		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+digits.Span(now.Sub(s.downSince)))
 	}
 	s.up, s.everUp, s.hung = true, true, false

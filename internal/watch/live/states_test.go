@@ -211,3 +211,24 @@ func TestRestarted(t *testing.T) {
 		})
 	}
 }
+
+// TestSaturated: connections that run out are told with the limit as it is now, and the remedy ends that.
+func TestSaturated(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec, "max_connections=30")
+			db := open(t, n)
+			w := watch(t, rootDSN(n))
+			w.awaitTicks(t, 2)
+			for range 25 {
+				defer conn(t, db).Close()
+			}
+			f := w.awaitFinding(t, "conn.saturation", " of 30 connections are in use")
+			asCopied(t, n, f.Remedy)
+			w.awaitNone(t, "conn.saturation")
+			run(t, db, "SET GLOBAL max_connections = 29")
+			w.awaitFinding(t, "conn.saturation", " of 29 connections are in use")
+		})
+	}
+}

@@ -201,6 +201,9 @@ func clockSkew(r *round) {
 func blind(r *round) {
 	now := map[string]bool{}
 	for _, g := range r.Gaps {
+		if !strings.HasSuffix(g.Why, read.Denied) {
+			continue
+		}
 		key := "blind to " + g.What
 		now[g.What] = true
 		_, before := r.j.held["observer.blind\x00"+g.What]

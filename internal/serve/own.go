@@ -1,0 +1,52 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/series"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/keep"
+	"github.com/rissodb/risso/internal/watch/rules"
+)
+
+// ownLook looks after Risso itself: what is wrong with it is found, kept and rings as what is wrong with a server. It belongs to the
+// goroutine of the selfMeter.
+type ownLook struct {
+	w      *watch
+	dir    string
+	keeper keep.Keeper
+	judge  rules.Judge
+	own    rules.Own
+}
+
+// ownEvery is how many seconds pass between two looks.
+const ownEvery = 10
+
+// lookAfterSelf takes up what was wrong with Risso when it ended.
+func (w *watch) lookAfterSelf(dir string) {
+	l := &ownLook{w: w, dir: dir}
+	l.keeper.Resume(w.held[selfID])
+	w.keepers.Store(selfID, &l.keeper)
+	w.self.own = l
+}
+
+// look finds what is wrong, with what the store of metrics says of itself.
+func (l *ownLook) look(now time.Time, st series.Stats) {
+	o := rules.Own{Dir: l.dir, Full: st.DiskFull, LostEvents: l.w.lostEver.Load(), LostMinutes: st.LostFrames, LostAt: l.own.LostAt}
+	if o.LostEvents+o.LostMinutes > l.own.LostEvents+l.own.LostMinutes {
+		o.LostAt = now
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(l.dir, &fs); err == nil { // else it is not known
+		o.Size, o.Avail = float64(fs.Blocks)*float64(fs.Bsize), float64(fs.Bavail)*float64(fs.Bsize)
+	}
+	l.own = o
+	verdict := l.judge.Judge(&rules.Snapshot{Now: now, Up: true, Instance: fleet.Instance{ID: selfID, Kind: fleet.KindHost}, Notes: rules.OwnFindings(o, now)})
+	if found, due := l.keeper.Look(selfID, now, verdict, nil); due && !l.w.enqueue(func(ctx context.Context, s *state.Store) error { return l.w.keepFindings(ctx, s, found) }) {
+		l.keeper.Again()
+	}
+}

@@ -1,0 +1,51 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/oneline"
+)
+
+// Own is how Risso itself is.
+type Own struct {
+	Dir         string    // where it keeps its data
+	Size, Avail float64   // bytes of that file system; 0: not known
+	Full        bool      // metrics cannot be written
+	LostEvents  int64     // that could not be kept, since it was started
+	LostMinutes int64     // of an instance's metrics
+	LostAt      time.Time // when the last of these was lost
+}
+
+// lostTold is for how long it is reported that something was lost.
+const lostTold = 10 * time.Minute
+
+// OwnFindings are what is wrong with Risso itself.
+func OwnFindings(o Own, now time.Time) (list []fleet.Finding) {
+	dir := oneline.Of(o.Dir)
+	disk := fleet.Finding{ID: "observer.disk", Chart: "disk_space", Trouble: fleet.Trouble{Remedy: "du -xh --max-depth=2 " + shellQuote(dir) + " | sort -h | tail -20"}}
+	if o.Size > 0 {
+		disk.Value = percent(1 - o.Avail/o.Size)
+	}
+	const few, fewer = 2 << 30, 256 << 20
+	switch {
+	case o.Full:
+		disk.Severity, disk.What = fleet.SeverityCritical, "Risso cannot write: the disk of "+dir+" is full; what it reads is kept in memory for about half an hour, and then lost"
+	case o.Size > 0 && o.Avail < few:
+		disk.Severity, disk.What = fleet.SeverityWarning, fmt.Sprintf("the disk of Risso's data is nearly full: %s of %s left in %s", digits.Bytes(o.Avail), digits.Bytes(o.Size), dir)
+		if o.Avail < fewer {
+			disk.Severity = fleet.SeverityCritical
+		}
+	}
+	if disk.What != "" {
+		disk.Value = max(disk.Value, 1)
+		list = append(list, disk)
+	}
+	if n := o.LostEvents + o.LostMinutes; n > 0 && now.Sub(o.LostAt) < lostTold {
+		list = append(list, fleet.Finding{ID: "observer.lost", Severity: fleet.SeverityCritical, Chart: "cost_time", Value: float64(n), Trouble: fleet.Trouble{
+			What: fmt.Sprintf("Risso lost %s and %s of metrics since it was started, which could not be written", digits.Counted(int(o.LostEvents), "event"), digits.Counted(int(o.LostMinutes), "minute"))}})
+	}
+	return list
+}
