@@ -20,19 +20,19 @@ type Deadlock struct {
 	Text         string         `json:"text"`        // as the server writes it
 	Transactions []DeadlockSide `json:"transactions"`
 	Drawn        string         `json:"drawn"` // in text
-	SVG          string         `json:"svg"`
+	SVG          string         `json:"svg"`   // drawn as SVG
 }
 
 // DeadlockSide is one transaction of a deadlock.
 type DeadlockSide struct {
-	Name      string   `json:"name"` // (1)
-	Trx       string   `json:"trx"`
-	Session   int64    `json:"session"`
+	Name      string   `json:"name"`    // (1)
+	Trx       string   `json:"trx"`     // number of the transaction
+	Session   int64    `json:"session"` // connection
 	User      string   `json:"user,omitempty"`
 	Host      string   `json:"host,omitempty"`
 	Statement string   `json:"statement"`
-	Holds     []string `json:"holds,omitempty"`
-	Waits     []string `json:"waits,omitempty"`
+	Holds     []string `json:"holds,omitempty"`  // locks that it has
+	Waits     []string `json:"waits,omitempty"`  // locks that it wants
 	Victim    bool     `json:"victim,omitempty"` // it was rolled back
 }
 
