@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/incident"
 	"github.com/rissodb/risso/internal/watch/keep"
 	"github.com/rissodb/risso/internal/watch/live"
 	"github.com/rissodb/risso/internal/watch/rules"
@@ -134,13 +136,15 @@ func (w *watch) downSince(instance string) time.Time {
 
 // verdict takes what the rules say of an instance at a tick.
 func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
-	w.moments.Observe(v, verdict.Findings)
+	moment := w.moments.Observe(v, verdict.Findings)
 	any, ok := w.keepers.Load(v.Instance.ID)
 	if !ok {
 		return
 	}
 	k := any.(*keep.Keeper)
-	look, due := k.Look(v.Instance.ID, time.Unix(v.Tick, 0), verdict, nil)
+	look, due := k.Look(v.Instance.ID, time.Unix(v.Tick, 0), verdict, func(f fleet.Finding) json.RawMessage {
+		return incident.EvidenceOf(moment, v.Channels, f)
+	})
 	if due && !w.enqueue(func(ctx context.Context, s *state.Store) error { return w.keepFindings(ctx, s, look) }) {
 		k.Again()
 	}

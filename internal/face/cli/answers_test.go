@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
+	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -34,6 +35,7 @@ import (
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/serve/after"
 	"github.com/rissodb/risso/internal/watch/alert"
+	"github.com/rissodb/risso/internal/watch/incident"
 )
 
 // answer is what a command writes with -o json.
@@ -96,6 +98,8 @@ func answers() []answer {
 		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
+		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
+		{"incident show", "", reflect.TypeFor[incident.Told]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},
 		{"restore", "--datadir", reflect.TypeFor[physical.Restored]()},

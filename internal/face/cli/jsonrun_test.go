@@ -97,6 +97,8 @@ var answerRuns = []answerRun{
 	{"events", "events --url URL", 0},
 	{"events --after", "events --after 1 --url URL", 0},
 	{"events --findings", "events --findings --url URL", 0},
+	{"incident list", "incident list --url URL", 0},
+	{"incident show", "incident show --url URL", 0},
 	{"bench list", "bench list", 0},
 	{"bench prepare", "bench prepare read_write --dsn DSN/sbtest --table-size 100 --yes", 0},
 	{"bench run", "bench run read_write --dsn DSN/sbtest --table-size 100 --for 300ms --yes --ledger --threads 2", 0},

@@ -14,12 +14,12 @@ import (
 
 // Transaction is an open transaction of InnoDB.
 type Transaction struct {
-	Session      int64   `json:"session"` // connection; 0: none has it, as with prepared XA transactions
-	Trx          string  `json:"trx"`
-	Seconds      float64 `json:"seconds"` // since it began
-	State        string  `json:"state"`   // RUNNING, LOCK WAIT, ROLLING BACK, COMMITTING
-	RowsLocked   int64   `json:"rows_locked,omitempty"`
-	RowsModified int64   `json:"rows_modified,omitempty"`
+	Session      int64   `json:"session"`                 // connection; 0: none has it, as with prepared XA transactions
+	Trx          string  `json:"trx"`                     // number of the transaction
+	Seconds      float64 `json:"seconds"`                 // since it began
+	State        string  `json:"state"`                   // RUNNING, LOCK WAIT, ROLLING BACK, COMMITTING
+	RowsLocked   int64   `json:"rows_locked,omitempty"`   // as InnoDB counts them
+	RowsModified int64   `json:"rows_modified,omitempty"` // since it began
 
 	// Of the session, where it runs nothing and the transaction has been open for a second: who it is, and what it ran last.
 	Idle *Blocker `json:"-"`

@@ -133,11 +133,14 @@ func (d *Desk) write(ctx context.Context, f *incident.File) error {
 		return err
 	}
 	f.Events = events
-	told, err := incident.Tell(f, true) // its first sentence is in lists and events
-	if err != nil {
-		return err
+	if i.Title == "" || !i.Open {
+		told, err := incident.Tell(f, true) // its first sentence is in lists and events
+		if err != nil {
+			return err
+		}
+		i.Title = told.Story.First
 	}
-	if i.Title = told.Story.First; i.Captured.IsZero() {
+	if i.Captured.IsZero() {
 		i.Captured = time.Now()
 	}
 	body, err := f.Pack()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/incident"
 )
 
 // The times that keep alerts from flapping.
@@ -208,6 +209,7 @@ func (l *look) take() {
 func (l *look) fill(a *Standing, r state.FindingRecord) {
 	seat := l.Instances[r.Instance]
 	a.Finding, a.Subject, a.Instance, a.Server, a.Group = r.First.ID, r.First.Subject, r.Instance, cmp.Or(seat.Name, r.Instance), seat.Group
+	a.Evidence = incident.EvidenceLines(r.Evidence)
 	a.Severity, a.Value, a.Trouble, a.Unseen, a.Gone = max(a.Severity, r.Worst.Severity), r.Worst.Value, r.Worst.Trouble, r.Unseen, r.Ended
 	if l.Page != "" {
 		a.Link = fmt.Sprintf("%s/server/%s?from=%d&to=%d", l.Page, r.Instance, a.Began.Add(-moment).Unix(), a.Began.Add(moment).Unix())

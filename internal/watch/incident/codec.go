@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"strconv"
 
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/ring"
@@ -11,8 +12,9 @@ import (
 
 // Writer writes moments as records: texts that were in an earlier moment of the block are numbers.
 type Writer struct {
-	known map[string]uint64
-	buf   []byte
+	known  map[string]uint64
+	newest int64 // number of the last transaction
+	buf    []byte
 }
 
 // version is that of the records. Another one is not read.
@@ -21,7 +23,7 @@ const version = 1
 // Append writes a moment as a record; fresh: it is the first one of its block. The record is the caller's.
 func (w *Writer) Append(m *Moment, fresh bool) []byte {
 	if fresh || w.known == nil {
-		w.known = map[string]uint64{}
+		w.known, w.newest = map[string]uint64{}, 0
 	}
 	w.buf = append(w.buf[:0], version)
 	w.text(m.Down)
@@ -40,7 +42,8 @@ func (w *Writer) Append(m *Moment, fresh bool) []byte {
 		t := &m.Transactions[i]
 		w.whole(t.Session, t.RowsLocked, t.RowsModified)
 		w.tenths(t.Seconds)
-		w.text(t.Trx, t.State)
+		w.trx(t.Trx)
+		w.text(t.State)
 	}
 	w.whole(int64(len(m.Locks)))
 	for i := range m.Locks {
@@ -60,6 +63,22 @@ func (w *Writer) Append(m *Moment, fresh bool) []byte {
 	}
 	w.text(m.report)
 	return append([]byte(nil), w.buf...)
+}
+
+// trx writes the number of a transaction by how much it is more than the one before; what is no number is a text.
+func (w *Writer) trx(s string) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
+		w.whole(0)
+		w.text(s)
+		return
+	}
+	d := n - w.newest
+	if d <= 0 {
+		d-- // 0 says that a text follows
+	}
+	w.whole(d)
+	w.newest = n
 }
 
 func (w *Writer) lock(l *read.LockWait) {
@@ -103,9 +122,10 @@ var errRecord = errors.New("it is no record of a moment")
 
 // reader reads records.
 type reader struct {
-	texts []string
-	b     []byte
-	bad   bool
+	texts  []string
+	newest int64
+	b      []byte
+	bad    bool
 }
 
 // Read reads the moments of a block, of which it gets all records in their order. Those that can be read come even with an error.
@@ -140,7 +160,7 @@ func (r *reader) moment(rec ring.Record) *Moment {
 	}
 	for range r.count() {
 		t := read.Transaction{Session: r.whole(), RowsLocked: r.whole(), RowsModified: r.whole(), Seconds: r.tenths()}
-		t.Trx, t.State = r.text(), r.text()
+		t.Trx, t.State = r.trx(), r.text()
 		m.Transactions = append(m.Transactions, t)
 	}
 	for range r.count() {
@@ -157,6 +177,18 @@ func (r *reader) moment(rec ring.Record) *Moment {
 		m.normal()
 	}
 	return m
+}
+
+func (r *reader) trx() string {
+	d := r.whole()
+	if d == 0 {
+		return r.text()
+	}
+	if d < 0 {
+		d++
+	}
+	r.newest += d
+	return strconv.FormatInt(r.newest, 10)
 }
 
 func (r *reader) lock() read.LockWait {

@@ -20,19 +20,19 @@ type Deadlock struct {
 	Text         string         `json:"text"`        // as the server writes it
 	Transactions []DeadlockSide `json:"transactions"`
 	Drawn        string         `json:"drawn"` // in text
-	SVG          string         `json:"svg"`
+	SVG          string         `json:"svg"`   // drawn as SVG
 }
 
 // DeadlockSide is one transaction of a deadlock.
 type DeadlockSide struct {
-	Name      string   `json:"name"` // (1)
-	Trx       string   `json:"trx"`
-	Session   int64    `json:"session"`
+	Name      string   `json:"name"`    // (1)
+	Trx       string   `json:"trx"`     // number of the transaction
+	Session   int64    `json:"session"` // connection
 	User      string   `json:"user,omitempty"`
 	Host      string   `json:"host,omitempty"`
 	Statement string   `json:"statement"`
-	Holds     []string `json:"holds,omitempty"`
-	Waits     []string `json:"waits,omitempty"`
+	Holds     []string `json:"holds,omitempty"`  // locks that it has
+	Waits     []string `json:"waits,omitempty"`  // locks that it wants
 	Victim    bool     `json:"victim,omitempty"` // it was rolled back
 }
 
@@ -64,7 +64,7 @@ var (
 	sideLine   = pattern.Lazy(`^\*\*\* (?:\((\d+)\) )?TRANSACTION:?`)
 	trxLine    = pattern.Lazy(`^TRANSACTION (\d+|0x[0-9a-f]+)`)
 	threadLine = pattern.Lazy(`^(?:MySQL|MariaDB) thread id (\d+), OS thread handle [^,]*, query id \d+ ?(.*)$`)
-	lockLine   = pattern.Lazy(`^(RECORD LOCKS|TABLE LOCK)(?: .*?index (\S+) of)? table (\S+)(?: /\*.*\*/)? (?:trx id (?:\S+) )?(.*)$`)
+	lockLine   = pattern.Lazy(`^(RECORD LOCKS|TABLE LOCK)(?: .*?index (\S+) of)? table (\S+)(?: /\*.*\*/)? (?:trx id (\S+) )?(.*)$`)
 	holdsLine  = pattern.Lazy(`^\*\*\* (?:\(\d+\) )?(HOLDS THE LOCK|WAITING FOR THIS LOCK|CONFLICTING WITH)`)
 	victimLine = pattern.Lazy(`^\*\*\* WE ROLL BACK TRANSACTION \((\d+)\)`)
 	quoted     = pattern.Lazy(`'[^']*'|"[^"]*"`)
@@ -77,16 +77,27 @@ type sideReader struct {
 	waits bool // the locks that follow are waited for
 	locks bool // locks follow
 	query bool // a statement follows
+
+	others bool                // the locks that follow are those of others
+	held   map[string][]string // by transaction
 }
 
 // ParseDeadlock reads a report. What cannot be read is left out; the text has all.
 func ParseDeadlock(report string) *Deadlock {
 	d := &Deadlock{Text: report, Transactions: []DeadlockSide{}}
-	r := &sideReader{d: d}
+	r := &sideReader{d: d, held: map[string][]string{}}
 	for _, line := range strings.Split(report, "\n") {
 		r.line(line)
 	}
 	r.end()
+	for i := range d.Transactions {
+		t := &d.Transactions[i]
+		for _, s := range r.held[t.Trx] {
+			if !slices.Contains(t.Holds, s) {
+				t.Holds = append(t.Holds, s)
+			}
+		}
+	}
 	d.Drawn, d.SVG = d.draw(), d.drawSVG()
 	return d
 }
@@ -129,9 +140,7 @@ func (r *sideReader) line(line string) {
 	}
 	if m := match(holdsLine); m != nil {
 		r.locks, r.waits, r.query = true, strings.HasPrefix(m[1], "WAITING"), false
-		if strings.HasPrefix(m[1], "CONFLICTING") { // MariaDB: the locks of the others, which they tell themselves
-			r.locks = false
-		}
+		r.others = strings.HasPrefix(m[1], "CONFLICTING") // MariaDB: the locks of others
 		return
 	}
 	r.detail(line, match)
@@ -161,7 +170,11 @@ func (r *sideReader) detail(line string, match func(func() *regexp.Regexp) []str
 		if r.waits {
 			into = &r.now.Waits
 		}
-		if s := lockWords(m); !slices.Contains(*into, s) {
+		s := lockWords(m)
+		switch {
+		case r.others:
+			r.held[m[4]] = append(r.held[m[4]], s)
+		case !slices.Contains(*into, s):
 			*into = append(*into, s)
 		}
 	}
@@ -181,7 +194,7 @@ func account(rest string) (host, user string) {
 
 // lockWords says which lock a line tells of.
 func lockWords(m []string) string {
-	mode := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(m[4]), "waiting"))
+	mode := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(m[5]), "waiting"))
 	mode = strings.TrimPrefix(strings.TrimPrefix(mode, "lock_mode "), "lock mode ")
 	table := strings.ReplaceAll(m[3], "`", "")
 	if m[1] == "TABLE LOCK" {

@@ -42,8 +42,8 @@ type Detector struct {
 
 // Usual is what was usual before a stall.
 type Usual struct {
-	Rate    float64 `json:"statements_per_second"`
-	Running float64 `json:"running"` // sessions that run a statement
+	Rate    float64 `json:"statements_per_second"` // that finished
+	Running float64 `json:"running"`               // sessions that run a statement
 }
 
 // Stall is what the detector says of a second.

@@ -22,15 +22,15 @@ const (
 // Incident is what is known of an incident without its moments.
 type Incident struct {
 	ID       string         `json:"id"`
-	Instance string         `json:"instance"`
-	Server   string         `json:"server"` // its name
-	Why      string         `json:"why"`
+	Instance string         `json:"instance"`          // ID of the server
+	Server   string         `json:"server"`            // its name
+	Why      string         `json:"why"`               // stall, or alert: something critical was found
 	Finding  string         `json:"finding,omitempty"` // the critical finding that asked for it
 	What     string         `json:"what,omitempty"`    // and what it said
 	Began    time.Time      `json:"began"`             // the first stalled second, or since when the finding holds
 	Captured time.Time      `json:"captured"`          // when its file was on disk
 	Ended    time.Time      `json:"ended,omitzero"`
-	Open     bool           `json:"open"`
+	Open     bool           `json:"open"` // its seconds are still gathered
 	Title    string         `json:"title"`
 	Severity fleet.Severity `json:"severity"`
 	Cut      string         `json:"cut,omitempty"` // why its end was not seen
@@ -83,9 +83,9 @@ func Unpack(r io.Reader) (*File, error) {
 
 // Gap is seconds of which nothing is kept; both are missing.
 type Gap struct {
-	From int64  `json:"from"`
-	To   int64  `json:"to"`
-	Why  string `json:"why"`
+	From int64  `json:"from"` // unix seconds
+	To   int64  `json:"to"`   // unix seconds
+	Why  string `json:"why"`  // why it is missing: not kept
 }
 
 // NotKept is why nothing is kept of a second, where nothing more is known.
@@ -128,8 +128,8 @@ type Told struct {
 	Lines     []Line        `json:"lines"`
 	Moments   []*Moment     `json:"moments"`
 	Missing   []Gap         `json:"missing"`
-	Changed   []fleet.Event `json:"changed"` // in the hour before
-	InnoDB    string        `json:"innodb,omitempty"`
+	Changed   []fleet.Event `json:"changed"`          // in the hour before
+	InnoDB    string        `json:"innodb,omitempty"` // SHOW ENGINE INNODB STATUS when it began
 	Deadlocks []*Deadlock   `json:"deadlocks"`
 }
 

@@ -19,14 +19,14 @@ import (
 type Moment struct {
 	Tick         int64              `json:"tick"`           // unix seconds
 	Down         string             `json:"down,omitempty"` // why nothing could be read: "refuses connections"
-	Connected    int                `json:"connected"`
+	Connected    int                `json:"connected"`      // connections that the server has
 	Sleeping     int                `json:"sleeping"`       // connections that run nothing
 	More         int                `json:"more,omitempty"` // sessions that were left out
 	Sessions     []Session          `json:"sessions"`       // the longest first
 	Transactions []read.Transaction `json:"transactions"`
 	Locks        []read.LockWait    `json:"locks"`
 	Blockers     []Blocker          `json:"blockers"` // the roots of Locks, worst first
-	Numbers      map[string]float64 `json:"numbers"`
+	Numbers      map[string]float64 `json:"numbers"`  // of the server and its host, by name; what is not known is left out
 	Deadlock     *Deadlock          `json:"deadlock,omitempty"`
 	report       string             // the section of InnoDB's status about the deadlock of this second
 }
@@ -39,14 +39,14 @@ type Session struct {
 	Schema       string  `json:"schema,omitempty"`
 	Command      string  `json:"command"` // Query; Sleep: it is idle
 	State        string  `json:"state,omitempty"`
-	Wait         string  `json:"wait"`
+	Wait         string  `json:"wait"`    // what it was found doing: running, commit, row_lock, metadata_lock … or idle
 	Seconds      float64 `json:"seconds"` // of the statement, or of idling
 	Statement    string  `json:"statement,omitempty"`
-	Transaction  float64 `json:"transaction,omitempty"` // seconds since it began; 0: none, or not known
-	Trx          string  `json:"trx,omitempty"`
-	RowsLocked   int64   `json:"rows_locked,omitempty"`
-	RowsModified int64   `json:"rows_modified,omitempty"`
-	Blocker      int64   `json:"blocker,omitempty"` // connection that it waits for
+	Transaction  float64 `json:"transaction,omitempty"`   // seconds since it began; 0: none, or not known
+	Trx          string  `json:"trx,omitempty"`           // number of the transaction
+	RowsLocked   int64   `json:"rows_locked,omitempty"`   // by the transaction
+	RowsModified int64   `json:"rows_modified,omitempty"` // by the transaction
+	Blocker      int64   `json:"blocker,omitempty"`       // connection that it waits for
 }
 
 // Blocker is a session at the root of lock waits, in words.
@@ -114,7 +114,21 @@ func Of(v collect.View, host map[string]float64, redact bool) *Moment {
 		m.Redact()
 	}
 	m.normal()
+	m.hidePassing()
 	return m
+}
+
+// passing is how long a statement must have run for its literals to be kept.
+const passing = 0.1 // seconds
+
+// hidePassing leaves out the literals of statements that just pass by: they were seen by chance, and would take most of the space. Those that
+// wait for others, or keep others waiting, are not among them.
+func (m *Moment) hidePassing() {
+	for i := range m.Sessions {
+		if s := &m.Sessions[i]; s.Seconds < passing && s.Blocker == 0 && s.Wait != Idle && !slices.ContainsFunc(m.Blockers, func(b Blocker) bool { return b.ID == s.ID }) {
+			s.Statement = string(sqltext.Redact(nil, []byte(s.Statement)))
+		}
+	}
 }
 
 func clip(s string) string { return s[:min(len(s), maxStatement)] }

@@ -21,7 +21,7 @@ type Story struct {
 
 // Step is a moment of the story.
 type Step struct {
-	At       time.Time      `json:"at"`
+	At       time.Time      `json:"at"`   // when it was
 	Kind     string         `json:"kind"` // before, begin, blocker, deadlock, number, event, gap, down, end
 	Text     string         `json:"text"`
 	Severity fleet.Severity `json:"severity,omitempty"`

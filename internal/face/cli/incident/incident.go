@@ -49,7 +49,7 @@ func New(s screen.Streams) *cobra.Command {
 sessions, transactions and locks did in each second from half a minute before until a minute
 after (see docs/incidents.md). These commands ask it.`,
 		Example: `  risso incident list --since 7d
-  risso incident show db1-20261124-022337
+  risso incident show
   risso incident show db1-20261124-022337 --html stall.html`,
 	}
 	c.Bind(cmd)
@@ -95,12 +95,16 @@ func (c *command) list() *cobra.Command {
 func (c *command) show() *cobra.Command {
 	var page string
 	var literals bool
-	cmd := &cobra.Command{Use: "show ID", Short: "Tell an incident, or write it as one HTML file", Args: cobra.ExactArgs(1),
-		Long: `Tells an incident step by step. --html writes it as one file that refers to nothing elsewhere;
+	cmd := &cobra.Command{Use: "show [ID]", Short: "Tell an incident, or write it as one HTML file", Args: cobra.MaximumNArgs(1),
+		Long: `Tells an incident step by step; without an ID, the newest one. --html writes it as one file that refers to nothing elsewhere;
 literals of statements are left out of it, unless --literals is given.`,
 		Example: "  risso incident show db1-20261124-022337\n  risso incident show db1-20261124-022337 --html stall.html",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := c.told(cmd.Context(), args[0], literals || page == "")
+			id, err := c.named(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			t, err := c.told(cmd.Context(), id, literals || page == "")
 			if err != nil {
 				return err
 			}
@@ -120,6 +124,21 @@ literals of statements are left out of it, unless --literals is given.`,
 	cmd.Flags().StringVar(&page, "html", "", "write it as one HTML file")
 	cmd.Flags().BoolVar(&literals, "literals", false, "leave the literals of statements in the file")
 	return cmd
+}
+
+// named is the incident that the user named, or the newest one.
+func (c *command) named(ctx context.Context, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	var a ListAnswer
+	if err := c.Do(ctx, http.MethodGet, "/api/incidents?limit=1", nil, keeps, &a); err != nil {
+		return "", err
+	}
+	if len(a.Incidents) == 0 {
+		return "", fault.New(fault.Failed, "", errors.New("there was no incident yet"))
+	}
+	return a.Incidents[0].ID, nil
 }
 
 func (c *command) told(ctx context.Context, id string, literals bool) (*incident.Told, error) {

@@ -1,0 +1,235 @@
+package incidents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/incident"
+	"github.com/rissodb/risso/internal/watch/live"
+	"github.com/rissodb/risso/internal/watch/rules"
+)
+
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
+// nowhere takes what collectors write.
+type nowhere struct{}
+
+func (nowhere) Append(int64, []fleet.Metric, []float64, bool) error { return nil }
+func (nowhere) Event(fleet.Event)                                   {}
+func (nowhere) Variables(string, time.Time, map[string]string)      {}
+func noHost(string) map[string]float64                              { return nil }
+
+// desk is a desk with its facts in a folder.
+func desk(t *testing.T, dir string) *Desk {
+	t.Helper()
+	facts, err := state.Open(t.Context(), filepath.Join(dir, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { facts.Close() })
+	d, err := New(t.Context(), Options{Dir: dir, Facts: facts, Event: func(e fleet.Event) { t.Log(e.Text) }, Host: noHost, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// watch lets a desk watch a server until the test ends.
+func watch(t *testing.T, dir string, node *sandbox.Node) *Desk {
+	t.Helper()
+	d := desk(t, dir)
+	board := live.New(func() live.Self { return live.Self{} })
+	i := fleet.Instance{ID: "db", Name: "db", Kind: fleet.KindServer}
+	wish := new(collect.Wish)
+	if err := d.Add(i, wish); err != nil {
+		t.Fatal(err)
+	}
+	board.OnVerdict(func(v collect.View, r rules.Verdict) { d.Observe(v, r.Findings) })
+	board.Add(i)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		collect.NewServer(sandboxtest.Target(t, node), i, collect.Options{Sink: nowhere{}, Recorder: nowhere{}, Observer: board, Logger: slog.New(slog.DiscardHandler), Wish: wish}).Run(ctx)
+	})
+	wg.Go(func() {
+		if err := d.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return d
+}
+
+// TestRealServers: a deadlock is drawn; a pile-up of row locks becomes an incident that names the session in the way, although Risso is
+// killed meanwhile; any second can be asked for.
+func TestRealServers(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			node := sandboxtest.Lend(t, spec)
+			d := watch(t, dir, node)
+			run(t, sandboxtest.Connect(t, node), "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, n INT)", "INSERT INTO shop.orders VALUES (1, 0), (2, 0)")
+			deadlock(t, d, node)
+			lockPileUp(t, d, node, dir, spec)
+		})
+	}
+}
+
+func run(t *testing.T, c *mysql.Conn, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if err := c.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// now is the newest moment that is kept.
+func now(t *testing.T, d *Desk) *incident.Moment {
+	t.Helper()
+	a, err := d.Moment("db", time.Now().Unix(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Moment
+}
+
+func deadlock(t *testing.T, d *Desk, node *sandbox.Node) {
+	t.Helper()
+	await.Until(t, func() bool { return now(t, d) != nil }, "the first moment")
+	a, b := sandboxtest.Connect(t, node), sandboxtest.Connect(t, node)
+	run(t, a, "BEGIN", "UPDATE shop.orders SET n = n + 1 WHERE id = 1")
+	run(t, b, "BEGIN", "UPDATE shop.orders SET n = n + 1 WHERE id = 2")
+	ended := make(chan error, 2)
+	go func() { ended <- a.Exec(t.Context(), "UPDATE shop.orders SET n = n + 1 WHERE id = 2") }()
+	go func() { ended <- b.Exec(t.Context(), "UPDATE shop.orders SET n = n + 1 WHERE id = 1") }()
+	if one, other := <-ended, <-ended; (one == nil) == (other == nil) {
+		t.Fatalf("%v, %v: want one of them to be rolled back", one, other)
+	}
+	run(t, a, "ROLLBACK")
+	run(t, b, "ROLLBACK")
+	await.Until(t, func() bool { m := now(t, d); return m != nil && m.Deadlock != nil }, "the deadlock in a moment")
+	found := now(t, d).Deadlock
+	if len(found.Transactions) != 2 || !strings.Contains(found.Drawn, "<< rolled back") || !strings.Contains(found.Drawn, "PRIMARY of shop.orders") {
+		t.Errorf("drawn as %s\nof %s", found.Drawn, found.Text)
+	}
+}
+
+// lockPileUp lets twelve sessions wait for one that is idle in a transaction.
+func lockPileUp(t *testing.T, d *Desk, node *sandbox.Node, dir, spec string) {
+	t.Helper()
+	blocker := sandboxtest.Connect(t, node)
+	id := connection(t, blocker)
+	run(t, blocker, "BEGIN", "UPDATE shop.orders SET n = 7 WHERE id = 1")
+	const waiters = 12
+	ended := make(chan error, waiters)
+	for range waiters {
+		c := sandboxtest.Connect(t, node)
+		go func() { ended <- c.Exec(t.Context(), "UPDATE shop.orders SET n = n + 1 WHERE id = 1") }()
+	}
+	var open incident.Incident
+	await.Until(t, func() bool {
+		list, err := d.List(t.Context(), state.IncidentQuery{Instance: "db"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range list {
+			open = i
+		}
+		return len(list) > 0
+	}, "the incident")
+	began := now(t, d)
+	killed(t, dir, open.ID, id)
+	run(t, blocker, "COMMIT")
+	for range waiters {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if !open.Open || open.Severity != fleet.SeverityCritical || !strings.Contains(open.Title, fmt.Sprintf("connection %d", id)) {
+		t.Errorf("got %+v, want one that goes on and names connection %d", open, id)
+	}
+	if at := slices.IndexFunc(began.Sessions, func(s incident.Session) bool { return s.ID == id }); at < 0 || began.Sessions[at].Wait != incident.Idle || (spec != "mariadb" && !strings.Contains(began.Sessions[at].Statement, "n = 7")) {
+		t.Errorf("sessions %+v, want connection %d idle in its transaction", began.Sessions, id)
+	}
+	if len(began.Blockers) != 1 || began.Blockers[0].ID != id || began.Blockers[0].Blocks != waiters || began.Blockers[0].Ends != fmt.Sprintf("KILL %d", id) {
+		t.Errorf("blockers %+v, want connection %d with %d others, ended by KILL", began.Blockers, id, waiters)
+	}
+}
+
+func connection(t *testing.T, c *mysql.Conn) (id int64) {
+	t.Helper()
+	rows, err := c.Maps(t.Context(), "SELECT CONNECTION_ID() AS id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(rows[0]["id"], &id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// killed reads what is on disk, as the next Risso does if this one is killed now.
+func killed(t *testing.T, dir, id string, blocker int64) {
+	t.Helper()
+	other := t.TempDir()
+	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	d := desk(t, other)
+	told, err := d.Show(t.Context(), id, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told.Incident.Open || told.Incident.Cut != "Risso ended during it" || !strings.Contains(told.Story.End, "its end was not seen") {
+		t.Errorf("got %+v, %q: want it to be cut", told.Incident, told.Story.End)
+	}
+	if !slices.ContainsFunc(told.Story.Steps, func(s incident.Step) bool {
+		return s.Kind == "blocker" && strings.Contains(s.Text, fmt.Sprintf("connection %d ", blocker)) && strings.Contains(s.Text, "keeps")
+	}) {
+		t.Errorf("the steps %+v do not name connection %d", told.Story.Steps, blocker)
+	}
+	var page strings.Builder
+	redacted, err := d.Show(t.Context(), id, true)
+	if err = errors.Join(err, redacted.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"n = 7", "http://", "https://", "src=", "<script"} {
+		if strings.Contains(strings.ReplaceAll(page.String(), "http://www.w3.org/2000/svg", ""), bad) {
+			t.Errorf("the page has %q in it", bad)
+		}
+	}
+	if !strings.Contains(page.String(), fmt.Sprintf("connection %d", blocker)) {
+		t.Error("the page does not name the session")
+	}
+}
+
+// TestUnwatched: of what is not watched there are no moments, and there is no incident of an unknown ID.
+func TestUnwatched(t *testing.T) {
+	t.Parallel()
+	d := desk(t, t.TempDir())
+	if _, err := d.Moment("nobody", 1, false); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("moment: %v, want ErrNotFound", err)
+	}
+	if _, err := d.Show(t.Context(), "nothing", false); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("incident: %v, want ErrNotFound", err)
+	}
+}
