@@ -16,6 +16,18 @@ import (
 
 // newDesk makes what rings.
 func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store) (*alerts.Desk, error) {
+	receivers, err := openReceivers(c)
+	if err != nil {
+		return nil, err
+	}
+	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Wait: tell.WaitOf,
+		Instances: w.instances, Because: w.because, Event: w.Event, Logger: w.logger})
+	w.desk = desk
+	return desk, err
+}
+
+// openReceivers makes the receivers of the config file, by name.
+func openReceivers(c config.Alerts) (map[string]alerts.Receiver, error) {
 	receivers := map[string]alerts.Receiver{}
 	for _, r := range c.Receivers {
 		open, err := tell.Open(r)
@@ -24,10 +36,7 @@ func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store
 		}
 		receivers[r.Name] = open
 	}
-	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Wait: tell.WaitOf,
-		Instances: w.instances, Because: w.because, Event: w.Event, Logger: w.logger})
-	w.desk = desk
-	return desk, err
+	return receivers, nil
 }
 
 // instances lists what is watched.

@@ -28,6 +28,7 @@ import (
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
+	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // gcPercent is how much the heap may grow between two collections of garbage.
@@ -44,6 +45,7 @@ type Parts struct {
 	Sources    func() []history.Status // how collecting statements goes, by instance
 	Guard      *protect.Guard
 	Alerts     *alerts.Desk
+	Rules      *own.Rules
 	Event      func(fleet.Event) // takes what happened; does not block
 	Logger     *slog.Logger
 }
@@ -117,13 +119,18 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
+	ruled, err := w.newRules(ctx, set, numbers, facts)
+	if err != nil {
+		return err
+	}
+
 	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
-		Guard: guard, Alerts: desk, Event: w.Event, Logger: logger}
+		Guard: guard, Alerts: desk, Rules: ruled.Rules, Event: w.Event, Logger: logger}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
+	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard, ruled) })
 	g.Go(func() error { return face(gctx, ln, parts) })
 	g.Go(func() error { return desk.Run(gctx) })
-	c := newConfigWatch(f, set.Servers, guard, w, hup, out)
+	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
 	case <-w.begun: // requests now see every server

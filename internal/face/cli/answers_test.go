@@ -32,6 +32,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/compare/scale"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/watch/alert"
+	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // answer is what a command writes with -o json.
@@ -48,6 +49,8 @@ func answers() []answer {
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
 		{"alert list", "", reflect.TypeFor[clialert.ListAnswer]()},
 		{"alert replay", "", reflect.TypeFor[alert.Replayed]()},
+		{"alert rules check", "", reflect.TypeFor[clialert.CheckedAnswer]()},
+		{"alert rules list", "", reflect.TypeFor[own.Now]()},
 		{"alert silence", "", reflect.TypeFor[alert.Silence]()},
 		{"alert test", "", reflect.TypeFor[clialert.TestedAnswer]()},
 		{"alert unsilence", "", reflect.TypeFor[clialert.EndedAnswer]()},

@@ -41,6 +41,7 @@ type Server struct {
 	PasswordEnv  string `yaml:"password_env,omitempty"`
 	DefaultsFile string `yaml:"defaults_file,omitempty"`
 	Statements   string `yaml:"statements,omitempty"` // as above, for this server
+	Group        string `yaml:"group,omitempty"`      // by which alerts pick servers
 
 	Protect *Protect `yaml:"protect,omitempty"` // how it is backed up and the like
 }
@@ -227,6 +228,7 @@ func (s Server) resolve(defaults mysql.Defaults) (Watched, error) {
 		t = t.WithPassword(p)
 	}
 	w := Watched{Instance: instanceOf(s.Name, t), Target: t.WithFallback(defaults), Statements: s.Statements}
+	w.Instance.Group = s.Group
 	if s.Protect != nil {
 		p, err := s.Protect.Check()
 		if err != nil {

@@ -72,8 +72,8 @@ func (f Flags) Settings() (Settings, error) {
 	if s.Limits, err = c.Limits.check(); err != nil {
 		return Settings{}, fault.Usagef("limits of the config file: %w", err)
 	}
-	if s.Alerts, err = c.Alerts.check(); err != nil {
-		return Settings{}, fault.Usagef("alerts of the config file: %w", err)
+	if s.Alerts, err = c.CheckAlerts(); err != nil {
+		return Settings{}, err
 	}
 	ip := net.ParseIP(host)
 	s.Open = host == "localhost" || (ip != nil && ip.IsLoopback())

@@ -43,6 +43,7 @@ type Look struct {
 	Findings []fleet.Finding
 	Evidence map[string]json.RawMessage // by FindingKey; what is not there is kept as it was
 	Unseen   map[string]bool            // by FindingKey: what ended at some moment in which nobody looked
+	Rules    bool                       // it is about what the user's rules say, and nothing else; else about all else
 }
 
 // FindingKey tells the findings of one instance apart.
@@ -73,7 +74,7 @@ func (s *Store) KeepFindings(ctx context.Context, l Look) error {
 			}
 		}
 		for key, r := range open {
-			if !holds[key] {
+			if !holds[key] && OfRules(r.First.ID) == l.Rules {
 				if err := closeFinding(ctx, tx, l, r); err != nil {
 					return err
 				}

@@ -249,6 +249,19 @@ var migrations = [...]string{
 		body   TEXT NOT NULL      -- JSON: what it holds back, why, who made it
 	) STRICT;
 	CREATE TABLE acks (key TEXT NOT NULL, at INTEGER NOT NULL, who TEXT NOT NULL, PRIMARY KEY (key, at)) STRICT, WITHOUT ROWID;`,
+	// 9: the user's own rules and thresholds
+	`CREATE TABLE rule_alerts (
+		key    TEXT PRIMARY KEY,  -- the labels of an alert of the user's rules that is pending or fires
+		since  INTEGER NOT NULL,
+		firing INTEGER NOT NULL
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE thresholds (
+		id    INTEGER PRIMARY KEY AUTOINCREMENT,
+		about TEXT NOT NULL UNIQUE, -- what it fits: there is one for each
+		at    INTEGER NOT NULL,
+		who   TEXT NOT NULL,
+		body  TEXT NOT NULL         -- JSON
+	) STRICT;`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

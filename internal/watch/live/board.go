@@ -5,6 +5,7 @@ package live
 import (
 	"maps"
 	"math"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -154,10 +155,25 @@ func (b *Board) Note(id string, findings []fleet.Finding) {
 	e.notes = findings
 }
 
+// NoteRules sets what the user's own rules say about an instance, until they say something else; false: it is not on the board.
+func (b *Board) NoteRules(id string, findings []fleet.Finding) bool {
+	e := b.entry(id)
+	if e == nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ruled = findings
+	return true
+}
+
 func (e *entry) noted() []fleet.Finding {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.notes
+	if len(e.ruled) == 0 {
+		return e.notes
+	}
+	return slices.Concat(e.notes, e.ruled)
 }
 
 // Metric is a metric with its newest value.
@@ -237,6 +253,7 @@ type entry struct {
 	texts    map[string]string
 	verdict  rules.Verdict
 	notes    []fleet.Finding
+	ruled    []fleet.Finding
 	spark    ring
 	cost     costRing
 }

@@ -51,3 +51,16 @@ type EndedAnswer struct {
 type TestedAnswer struct {
 	Delivered string `json:"delivered"` // its name
 }
+
+// CheckedAnswer lists rule files that are right.
+type CheckedAnswer struct {
+	Files []CheckedFile `json:"files"`
+}
+
+// CheckedFile is a rule file, and how many rules are in it.
+type CheckedFile struct {
+	File      string `json:"file"`
+	Groups    int    `json:"groups"`
+	Alerting  int    `json:"alerting"`
+	Recording int    `json:"recording"`
+}
