@@ -37,6 +37,7 @@ type Options struct {
 	Because   func() func(state.FindingRecord) (alert.Cause, bool) // as things are: what explains a finding
 	Chart     func(*alert.Alert) *alert.Chart
 	Event     func(fleet.Event)
+	Now       func() time.Time // nil: time.Now
 	Logger    *slog.Logger
 }
 
@@ -56,6 +57,9 @@ type Desk struct {
 
 // New makes a desk, which remembers what was kept.
 func New(ctx context.Context, o Options) (*Desk, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	d := &Desk{Options: o, look: make(chan struct{}, 1), another: make(chan struct{}, 1), deliver: map[string]chan struct{}{}, failing: map[string]string{}}
 	for _, name := range o.Policy.Receivers {
 		d.deliver[name] = make(chan struct{}, 1)
@@ -103,7 +107,7 @@ func (d *Desk) Run(ctx context.Context) error {
 			case <-tick.C:
 			case <-d.look:
 			}
-			if err := d.Look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			if err := d.Look(ctx, d.Now()); err != nil && ctx.Err() == nil {
 				d.Logger.Warn("alerts could not be looked at", "err", err)
 			}
 		}

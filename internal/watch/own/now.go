@@ -29,23 +29,23 @@ type Rule struct {
 	Name        string            `json:"name"`
 	Type        string            `json:"type"` // alerting or recording
 	Query       string            `json:"query"`
-	For         float64           `json:"for,omitempty"` // seconds
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-	State       string            `json:"state,omitempty"` // of an alerting rule: inactive, pending, firing
-	Health      string            `json:"health"`          // ok, err, unknown
-	Error       string            `json:"error,omitempty"` // why it could not be evaluated
-	Seconds     float64           `json:"seconds"`         // that its last evaluation took
+	For         float64           `json:"for,omitempty"`         // seconds
+	Labels      map[string]string `json:"labels,omitempty"`      // as the file has them
+	Annotations map[string]string `json:"annotations,omitempty"` // as the file has them
+	State       string            `json:"state,omitempty"`       // of an alerting rule: inactive, pending, firing
+	Health      string            `json:"health"`                // ok, err, unknown
+	Error       string            `json:"error,omitempty"`       // why it could not be evaluated
+	Seconds     float64           `json:"seconds"`               // that its last evaluation took
 	Alerts      []Alert           `json:"alerts,omitempty"`
 }
 
 // Alert is an alert of a rule that is pending or fires.
 type Alert struct {
-	Labels  map[string]string `json:"labels"`
-	State   string            `json:"state"`
-	Since   time.Time         `json:"since"`
-	Value   string            `json:"value"` // as Prometheus writes it: it may be no number
-	Summary string            `json:"summary,omitempty"`
+	Labels  map[string]string `json:"labels"`            // those of the expression and of the rule
+	State   string            `json:"state"`             // pending or firing
+	Since   time.Time         `json:"since"`             // when it became pending
+	Value   string            `json:"value"`             // as Prometheus writes it: it may be no number
+	Summary string            `json:"summary,omitempty"` // its annotation of that name
 }
 
 // Now returns the rules as they are.

@@ -60,7 +60,7 @@ type CheckedAnswer struct {
 // CheckedFile is a rule file, and how many rules are in it.
 type CheckedFile struct {
 	File      string `json:"file"`
-	Groups    int    `json:"groups"`
-	Alerting  int    `json:"alerting"`
-	Recording int    `json:"recording"`
+	Groups    int    `json:"groups"`    // how many there are
+	Alerting  int    `json:"alerting"`  // rules that alert
+	Recording int    `json:"recording"` // rules that record
 }
