@@ -51,6 +51,10 @@ var benches = map[string][]part{
 	"checksum": {
 		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
 	},
+	"alerts": {
+		{"rules", "processor time of 40 rules, and of what rings, over 200 servers", (*bench).rules},
+		{"days", "any day of a year of findings of 200 servers", (*bench).findingDays},
+	},
 	"events": {
 		{"history", "30 days of statements of ten servers in the embedded store", (*bench).history},
 		{"digests", "processor time of reading 5,000 classes of statements once a minute", (*bench).digests},
