@@ -52,6 +52,7 @@ type Instance struct {
 	Version string  `json:"version,omitempty"`
 	Role    Role    `json:"role,omitempty"`
 	HostID  string  `json:"host_id,omitempty"` // the host it runs on, if Risso watches it as well
+	Group   string  `json:"group,omitempty"`   // the group of servers that it belongs to, as the config file says
 }
 
 // Server is what the instance says it is, if it is a server.

@@ -24,7 +24,7 @@ type labeller struct {
 	made  map[string][]mapped.Label
 }
 
-// newLabeller makes a labeller. A group of servers that the config file names would be their label cluster: it belongs into rules.One.
+// newLabeller makes a labeller.
 func newLabeller(ctx context.Context, rules mapped.Rules, board *live.Board, facts *state.Store) (*labeller, error) {
 	here, _ := os.Hostname() // without one, what needs it has no such label
 	l := &labeller{rules: rules, board: board, here: here}

@@ -15,18 +15,22 @@ import (
 
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // configLook is how often the config file is looked at. It is read when it was the same twice: then it is no longer being written.
 const configLook = 2 * time.Second
 
-// configWatch reads the protect blocks of the config file again when it changes, or at SIGHUP. Without a config file it hears
+// configWatch reads the protect blocks and the alerts of the config file, and rule files, again when they change, or at SIGHUP. Without a config file it hears
 // SIGHUP and says that there is nothing to do.
 type configWatch struct {
 	flags  config.Flags
 	guard  *protect.Guard
+	desk   *alerts.Desk
+	rules  *own.Rules
 	event  func(fleet.Event)
 	out    io.Writer
 	hup    chan os.Signal
@@ -35,6 +39,9 @@ type configWatch struct {
 	list   []config.Watched // as they are protected now
 	read   fileMark         // of the file that was read last; zero at first
 	seen   fileMark         // and of the one that was seen last
+	ring   config.Alerts    // as it is in force
+
+	rulesRead, rulesSeen map[string]fileMark // the same of rule files
 }
 
 // fileMark tells one state of a file from another.
@@ -67,9 +74,10 @@ func hearHangup() chan os.Signal {
 }
 
 // newConfigWatch makes what looks at the config file; hup is of hearHangup.
-func newConfigWatch(f config.Flags, list []config.Watched, guard *protect.Guard, w *watch, hup chan os.Signal, out io.Writer) *configWatch {
-	c := &configWatch{flags: f, guard: guard, list: list, event: w.Event, out: out, hup: hup, tty: hasTerminal()}
+func newConfigWatch(f config.Flags, set config.Settings, guard *protect.Guard, rules *own.Rules, w *watch, hup chan os.Signal, out io.Writer) *configWatch {
+	c := &configWatch{flags: f, guard: guard, desk: w.desk, rules: rules, list: set.Servers, ring: set.Alerts, event: w.Event, out: out, hup: hup, tty: hasTerminal()}
 	c.config, _ = config.Read(f.ConfigFile) // it was good a moment ago; and it is read once more at the first look
+	c.rulesRead = rulesMarks(set.Alerts.Rules)
 	return c
 }
 
@@ -95,6 +103,7 @@ func (c *configWatch) run(ctx context.Context) error {
 		case <-c.hup:
 			c.hangup(ctx)
 		case <-tick.C:
+			c.lookAtRules()
 			if c.flags.ConfigFile == "" {
 				continue
 			}
@@ -126,6 +135,10 @@ func (c *configWatch) hangup(ctx context.Context) {
 // again reads the file. Errors in it are reported, and nothing changes then.
 func (c *configWatch) again(ctx context.Context, asked bool) {
 	now, list, err := c.flags.Resolve()
+	var ring config.Alerts
+	if err == nil {
+		ring, err = now.CheckAlerts()
+	}
 	if err == nil {
 		list = c.keep(list)
 		err = errors.Join(config.Unique(list), config.OnePlace(list))
@@ -140,8 +153,12 @@ func (c *configWatch) again(ctx context.Context, asked bool) {
 		c.tell("the config file was not used, the previous settings stay in force: "+fault.Line(err.Error(), ""), fleet.SeverityWarning)
 		return
 	}
+	alerts := c.rings(ctx, ring, asked)
+	for _, one := range alerts { // each is an event
+		c.tell("config file reread: "+one, fleet.SeverityInfo)
+	}
 	said = append(said, c.rest(now)...)
-	if len(said) == 0 && asked {
+	if len(said)+len(alerts) == 0 && asked {
 		said = []string{"nothing has changed"}
 	}
 	c.config, c.list = now, list
@@ -197,6 +214,7 @@ func changedFields(a, b config.Protect) (names []string) {
 // rest says what else is another in the file, which needs a restart.
 func (c *configWatch) rest(now config.File) (said []string) {
 	bare := func(c config.File) config.File {
+		c = c.WithoutAlerts()
 		c.Servers = slices.Clone(c.Servers)
 		for i := range c.Servers {
 			c.Servers[i].Protect = nil

@@ -20,13 +20,9 @@ const chartPatience = 2 * time.Second
 
 // newDesk makes what rings.
 func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store, numbers *series.Store) (*alerts.Desk, error) {
-	receivers := map[string]alerts.Receiver{}
-	for _, r := range c.Receivers {
-		open, err := tell.Open(r)
-		if err != nil {
-			return nil, fault.Usagef("receiver %s: %w", r.Name, err)
-		}
-		receivers[r.Name] = open
+	receivers, err := openReceivers(c)
+	if err != nil {
+		return nil, err
 	}
 	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Partly: tell.IsPartly, Wait: tell.WaitOf,
 		Instances: w.instances, Because: w.because, Event: w.Event, Logger: w.logger,
@@ -37,6 +33,19 @@ func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store
 		}})
 	w.desk = desk
 	return desk, err
+}
+
+// openReceivers makes the receivers of the config file, by name.
+func openReceivers(c config.Alerts) (map[string]alerts.Receiver, error) {
+	receivers := map[string]alerts.Receiver{}
+	for _, r := range c.Receivers {
+		open, err := tell.Open(r)
+		if err != nil {
+			return nil, fault.Usagef("receiver %s: %w", r.Name, err)
+		}
+		receivers[r.Name] = open
+	}
+	return receivers, nil
 }
 
 // instances lists what is watched, and Risso itself.

@@ -30,6 +30,7 @@ import (
 	"github.com/rissodb/risso/internal/store/series/mapped"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
+	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // gcPercent is how much the heap may grow between two collections of garbage.
@@ -48,6 +49,7 @@ type Parts struct {
 	Guard      *protect.Guard
 	Alerts     *alerts.Desk
 	Incidents  *incidents.Desk
+	Rules      *own.Rules
 	Event      func(fleet.Event) // takes what happened; does not block
 	Logger     *slog.Logger
 }
@@ -126,23 +128,27 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
+	ruled, err := w.newRules(ctx, set, numbers, names, facts)
+	if err != nil {
+		return err
+	}
 	w.moments, err = incidents.New(ctx, incidents.Options{Dir: set.Data, Facts: facts, Redact: set.Statements.Redact, Event: w.Event, Host: w.board.HostNumbers, Logger: logger})
 	if err != nil {
 		return FolderFailure(set.Data, err)
 	}
 
 	parts := Parts{Settings: set, Numbers: numbers, PromQL: mapped.New(numbers, names.labels), Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
-		Guard: guard, Alerts: desk, Incidents: w.moments, Event: w.Event, Logger: logger}
+		Guard: guard, Alerts: desk, Incidents: w.moments, Rules: ruled.Rules, Event: w.Event, Logger: logger}
 	g, gctx := errgroup.WithContext(ctx)
 	mctx, stopMoments := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer stopMoments() // when no collector notes any more
-		return w.run(gctx, set, numbers, facts, rows, guard)
+		return w.run(gctx, set, numbers, facts, rows, guard, ruled)
 	})
 	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
 	g.Go(func() error { return desk.Run(gctx) })
-	c := newConfigWatch(f, set.Servers, guard, w, hup, out)
+	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
 	case <-w.begun: // requests now see every server

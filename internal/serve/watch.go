@@ -49,6 +49,8 @@ type watch struct {
 	moments *incidents.Desk
 	keepers sync.Map                         // *keep.Keeper by instance; each is used by its collector's goroutine alone
 	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
+
+	heldByRules map[string][]state.FindingRecord // the same, of what the user's own rules found
 }
 
 // journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
@@ -56,7 +58,7 @@ const journalQueue = 4096
 
 func newWatch(logger *slog.Logger) *watch {
 	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter(), begun: make(chan struct{}),
-		held: map[string][]state.FindingRecord{}}
+		held: map[string][]state.FindingRecord{}, heldByRules: map[string][]state.FindingRecord{}}
 	w.board = live.New(w.self.Self)
 	w.board.OnVerdict(w.verdict)
 	w.pulse = &collect.Pulse{Tell: w.notLooked}
@@ -106,6 +108,10 @@ func (w *watch) takeUp(ctx context.Context, facts *state.Store) error {
 		return fmt.Errorf("read what was wrong when Risso ended: %w", err)
 	}
 	for _, r := range list {
+		if state.OfRules(r.First.ID) {
+			w.heldByRules[r.Instance] = append(w.heldByRules[r.Instance], r)
+			continue
+		}
 		w.held[r.Instance] = append(w.held[r.Instance], r)
 	}
 	return nil
@@ -142,6 +148,7 @@ func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 		return
 	}
 	k := any.(*keep.Keeper)
+	verdict.Findings = slices.DeleteFunc(slices.Clone(verdict.Findings), func(f fleet.Finding) bool { return state.OfRules(f.ID) }) // they are kept where they are made
 	look, due := k.Look(v.Instance.ID, time.Unix(v.Tick, 0), verdict, func(f fleet.Finding) json.RawMessage {
 		return incident.EvidenceOf(moment, v.Channels, f)
 	})
@@ -258,7 +265,7 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 }
 
 // run watches and protects until ctx ends.
-func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect.Guard) error {
+func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect.Guard, own *ruling) error {
 	jctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() { defer close(done); w.journal(jctx, facts, set.Retention) }()
@@ -302,6 +309,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
 		return err
 	}
+	group.Go(ctx, own)
 	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso " + release.Version() + " began watching"})
 	close(w.begun)
 	err = guard.Run(ctx) // ends when ctx does; what its jobs have to say at the end still goes into the journal

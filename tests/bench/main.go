@@ -54,6 +54,10 @@ var benches = map[string][]part{
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
 	},
+	"alerts": {
+		{"rules", "processor time of 40 rules, and of what rings, over 200 servers", (*bench).rules},
+		{"days", "any day of a year of findings of 200 servers", (*bench).findingDays},
+	},
 	"events": {
 		{"history", "30 days of statements of ten servers in the embedded store", (*bench).history},
 		{"digests", "processor time of reading 5,000 classes of statements once a minute", (*bench).digests},

@@ -36,6 +36,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/after"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/incident"
+	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // answer is what a command writes with -o json.
@@ -52,6 +53,8 @@ func answers() []answer {
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
 		{"alert list", "", reflect.TypeFor[clialert.ListAnswer]()},
 		{"alert replay", "", reflect.TypeFor[alert.Replayed]()},
+		{"alert rules check", "", reflect.TypeFor[clialert.CheckedAnswer]()},
+		{"alert rules list", "", reflect.TypeFor[own.Now]()},
 		{"alert silence", "", reflect.TypeFor[alert.Silence]()},
 		{"alert test", "", reflect.TypeFor[clialert.TestedAnswer]()},
 		{"alert unsilence", "", reflect.TypeFor[clialert.EndedAnswer]()},

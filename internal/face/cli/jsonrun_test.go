@@ -90,6 +90,8 @@ var answerRuns = []answerRun{
 	{"alert ack", "alert ack gone/server.down --url URL", 0},
 	{"alert history", "alert history --url URL", 0},
 	{"alert replay", "alert replay server.* --url URL", 0},
+	{"alert rules check", "alert rules check DIR/rules.yml", 0},
+	{"alert rules list", "alert rules list --url URL", 0},
 	{"alert silence", "alert silence --server gone --for 1h --reason known --url URL", 0},
 	{"alert unsilence", "alert unsilence 1 --url URL", 0},
 	{"alert test", "alert test nobody --url URL", 0},
@@ -127,6 +129,7 @@ func TestJSONAnswers(t *testing.T) {
 		mustExec(t, db, q)
 	}
 	for name, text := range map[string]string{
+		"rules.yml":  "groups: [{name: g, rules: [{alert: Busy, expr: 'mysql_global_status_threads_running > 100'}]}]\n",
 		"risso.yaml": "servers:\n  - name: db1\n    dsn: 'root@tcp(127.0.0.1:3306)/'\n",
 		"m.yaml":     "workloads: point_select\ntable_size: 100\noptions: {a: [innodb_doublewrite=ON], b: [innodb_doublewrite=OFF]}\ntime: 100ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n",
 		"slow.log":   "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nUPDATE orders SET v = 1 WHERE id = 7;\n",

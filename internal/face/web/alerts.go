@@ -26,6 +26,9 @@ type Alerts interface {
 	Silence(ctx context.Context, s alert.Silence) (alert.Silence, error)
 	EndSilence(ctx context.Context, id int64) error
 	Acknowledge(ctx context.Context, key, by string) error
+	Thresholds() (defaults, file []alert.Threshold, page []alerts.Threshold)
+	SetThreshold(ctx context.Context, t alert.Threshold, by string) (alerts.Threshold, error)
+	DeleteThreshold(ctx context.Context, id int64, by string) error
 	Test(ctx context.Context, receiver, by string) error
 	Replay(ctx context.Context, t alert.Threshold, from, to time.Time) (alert.Replayed, error)
 	Deliveries(ctx context.Context, last int) ([]alerts.Delivery, error)
@@ -177,18 +180,18 @@ func (s *server) acknowledge(r *http.Request) (any, error) {
 
 // silenceBody is what is sent to silence alerts. Names may contain *; what is left out fits all.
 type silenceBody struct {
-	Server, Finding, Subject string
-	Severity                 string // at least so bad
-	For                      string // such as 2h
-	End                      time.Time
-	Reason                   string
+	Server, Group, Finding, Subject string
+	Severity                        string // at least so bad
+	For                             string // such as 2h
+	End                             time.Time
+	Reason                          string
 }
 
 // mostSilent is how long a silence may last.
 const mostSilent = 90 * 24 * time.Hour
 
 func (b silenceBody) check(now time.Time, by string) (alert.Silence, error) {
-	out := alert.Silence{Match: alert.Match{Server: b.Server, Finding: b.Finding, Subject: b.Subject}, Begin: now, End: b.End, Reason: strings.TrimSpace(oneline.Cut(oneline.Of(b.Reason), 500)), By: by}
+	out := alert.Silence{Match: alert.Match{Server: b.Server, Group: b.Group, Finding: b.Finding, Subject: b.Subject}, Begin: now, End: b.End, Reason: strings.TrimSpace(oneline.Cut(oneline.Of(b.Reason), 500)), By: by}
 	if b.Severity != "" {
 		if err := out.Match.Severity.UnmarshalText([]byte(b.Severity)); err != nil {
 			return out, badRequest("severity "+strconv.Quote(b.Severity), "info, warning or critical")

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/store/series/gaps"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
@@ -59,7 +60,8 @@ func (s *server) promRoutes(mux *http.ServeMux) {
 	for path, h := range map[string]func(*http.Request) (any, error){
 		"/api/v1/query": p.query, "/api/v1/query_range": p.queryRange, "/api/v1/series": p.series,
 		"/api/v1/labels": p.labels, "/api/v1/label/{name}/values": p.labelValues, "/api/v1/metadata": p.metadata,
-		"/api/v1/status/buildinfo": p.buildinfo, "/api/v1/query_exemplars": p.none, "/api/v1/rules": p.noRules,
+		"/api/v1/status/buildinfo": p.buildinfo, "/api/v1/query_exemplars": p.none, "/api/v1/rules": s.promRules,
+		"/api/v1/alerts": s.promAlerts,
 	} {
 		handler := s.guard(state.RoleLook, s.question(s.gate.promql, writePromError, promAnswer(h)))
 		mux.Handle("GET "+path, handler)
@@ -247,7 +249,7 @@ func (p *promAPI) exec(r *http.Request, c course, prepare newQuery) (any, error)
 	if err := (workload{float64(p.limits.Samples)}).check(expr, c, false); err != nil {
 		return nil, err
 	}
-	q, err := prepare(ctx, gapQueryable{boundQueryable{p.store.QueryableFor(expr), newBounds(p.limits)}}, opts, text)
+	q, err := prepare(ctx, gaps.Mark(boundQueryable{p.store.QueryableFor(expr), newBounds(p.limits)}), opts, text)
 	if err != nil {
 		return nil, badData("%w", err)
 	}
@@ -409,7 +411,3 @@ func (p *promAPI) buildinfo(*http.Request) (any, error) {
 }
 
 func (p *promAPI) none(*http.Request) (any, error) { return []string{}, nil }
-
-func (p *promAPI) noRules(*http.Request) (any, error) {
-	return map[string]any{"groups": []string{}}, nil
-}

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/rissodb/risso/internal/store/series/gaps"
+
 	"context"
 	"maps"
 	"net/http"
@@ -36,7 +38,7 @@ func (p *promAPI) federate(r *http.Request, a *answer) error {
 	from, to := now.Add(-federateBack).UnixMilli(), now.UnixMilli()
 	ctx, cancel := context.WithTimeout(r.Context(), p.limits.Time)
 	defer cancel()
-	q, err := gapQueryable{boundQueryable{p.store.Queryable(), newBounds(p.limits)}}.Querier(from, to)
+	q, err := gaps.Mark(boundQueryable{p.store.Queryable(), newBounds(p.limits)}).Querier(from, to)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/rissodb/risso/internal/store/series/gaps"
+
 	"context"
 	"fmt"
 	"io"
@@ -83,7 +85,7 @@ func (p *promAPI) readOne(ctx context.Context, query *prompb.Query, b *bounds, r
 	if err != nil {
 		return nil, err
 	}
-	q, err := gapQueryable{boundQueryable{p.store.Queryable(), b}}.Querier(query.StartTimestampMs, query.EndTimestampMs)
+	q, err := gaps.Mark(boundQueryable{p.store.Queryable(), b}).Querier(query.StartTimestampMs, query.EndTimestampMs)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
+	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // Facts is what the web face asks of the store of facts.
@@ -46,7 +47,8 @@ type Options struct {
 	Protect    Protect // nil: nothing protects servers
 	Alerts     Alerts
 	Incidents  Incidents
-	Page       fs.FS // the built page
+	Rules      func() own.Now // the user's own rules
+	Page       fs.FS          // the built page
 	Version    string
 	Open       bool              // Risso listens on loopback only: no token is asked for until there is one
 	Hosts      []string          // further names under which Risso may be reached
@@ -108,6 +110,10 @@ func New(o Options) http.Handler {
 	act("POST /api/alerts/ack", s.acknowledge)
 	mux.Handle("POST /api/silences", s.guard(state.RoleAct, http.HandlerFunc(s.silence)))
 	act("DELETE /api/silences", s.endSilence)
+	look(s.gate.queries, "GET /api/rules", s.ownRules)
+	look(s.gate.quick, "GET /api/thresholds", s.thresholds)
+	mux.Handle("PUT /api/thresholds", s.guard(state.RoleAct, http.HandlerFunc(s.setThreshold)))
+	act("DELETE /api/thresholds", s.deleteThreshold)
 	act("POST /api/receivers/test", s.testReceiver)
 	act("POST /api/protect/start", s.startJob)
 	act("POST /api/protect/stop", s.stopRun)

@@ -43,16 +43,19 @@ type Options struct {
 	Because   func() func(state.FindingRecord) (alert.Cause, bool) // as things are: what explains a finding
 	Chart     func(*alert.Alert) *alert.Chart
 	Event     func(fleet.Event)
+	Now       func() time.Time // nil: time.Now
 	Logger    *slog.Logger
 }
 
 // Desk takes findings and rings.
 type Desk struct {
 	Options
-	look    chan struct{}            // something was found
-	deliver map[string]chan struct{} // by receiver: there is a message
+	look    chan struct{} // something was found
+	another chan struct{} // the receivers are others
 
-	mu      sync.Mutex
+	mu      sync.Mutex               // guards what follows, Policy and Receivers
+	deliver map[string]chan struct{} // by receiver: there is a message
+	page    []Threshold              // that were set while Risso ran
 	state   alert.State
 	written []byte
 	failing map[string]string // by receiver: why the last try failed
@@ -60,9 +63,15 @@ type Desk struct {
 
 // New makes a desk, which remembers what was kept.
 func New(ctx context.Context, o Options) (*Desk, error) {
-	d := &Desk{Options: o, look: make(chan struct{}, 1), deliver: map[string]chan struct{}{}, failing: map[string]string{}}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	d := &Desk{Options: o, look: make(chan struct{}, 1), another: make(chan struct{}, 1), deliver: map[string]chan struct{}{}, failing: map[string]string{}}
 	for _, name := range o.Policy.Receivers {
 		d.deliver[name] = make(chan struct{}, 1)
+	}
+	if err := d.readThresholds(ctx); err != nil {
+		return nil, err
 	}
 	text, err := o.Facts.AlertingState(ctx)
 	if err != nil {
@@ -104,15 +113,74 @@ func (d *Desk) Run(ctx context.Context) error {
 			case <-tick.C:
 			case <-d.look:
 			}
-			if err := d.Look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			if err := d.Look(ctx, d.Now()); err != nil && ctx.Err() == nil {
 				d.Logger.Warn("alerts could not be looked at", "err", err)
 			}
 		}
 	})
-	for _, name := range d.Policy.Receivers {
-		g.Go(func() error { d.courier(ctx, name); return nil })
-	}
+	g.Go(func() error { d.couriers(ctx); return nil })
 	return g.Wait()
+}
+
+// couriers keeps one courier for each receiver at work until ctx ends.
+func (d *Desk) couriers(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	working := map[string]context.CancelFunc{}
+	for {
+		d.mu.Lock()
+		names := slices.Clone(d.Policy.Receivers)
+		for _, name := range names {
+			if d.deliver[name] == nil {
+				d.deliver[name] = make(chan struct{}, 1)
+			}
+		}
+		d.mu.Unlock()
+		for name, stop := range working {
+			if !slices.Contains(names, name) {
+				stop()
+				delete(working, name)
+			}
+		}
+		for _, name := range names {
+			if working[name] == nil {
+				cctx, stop := context.WithCancel(ctx)
+				defer stop()
+				working[name] = stop
+				all.Go(func() { d.courier(cctx, name) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.another:
+		}
+	}
+}
+
+// Replace lets other receivers and another policy be in force from now on. Messages that wait for a receiver which is no longer there stay
+// where they are, and are sent when one of its name is there again.
+func (d *Desk) Replace(p alert.Policy, receivers map[string]Receiver) {
+	d.mu.Lock()
+	d.Policy, d.Receivers = p, receivers
+	for name := range d.failing {
+		if receivers[name] == nil {
+			delete(d.failing, name)
+		}
+	}
+	d.mu.Unlock()
+	poke(d.another)
+	d.Poke()
+}
+
+// policy is what is in force: that of the config file, and the thresholds that were set meanwhile. The caller holds mu.
+func (d *Desk) policy() *alert.Policy {
+	p := d.Policy
+	p.Thresholds = slices.Clone(p.Thresholds)
+	for _, t := range d.page {
+		p.Thresholds = append(p.Thresholds, t.Threshold)
+	}
+	return &p
 }
 
 // ackSpan is how old acknowledgements may be that are looked at.
@@ -141,9 +209,9 @@ func (d *Desk) Look(ctx context.Context, now time.Time) error {
 		in.Acks = append(in.Acks, alert.Ack(a))
 	}
 	for _, i := range d.Instances() {
-		in.Instances[i.ID] = alert.Seat{Name: i.Name}
+		in.Instances[i.ID] = alert.Seat{Name: i.Name, Group: i.Group}
 	}
-	return d.keep(ctx, d.Policy.Look(now, d.state, in))
+	return d.keep(ctx, d.policy().Look(now, d.state, in))
 }
 
 // keep writes what follows from a look. What cannot be written did not happen, and follows again from the next look.
@@ -257,16 +325,18 @@ func (d *Desk) Replay(ctx context.Context, t alert.Threshold, from, to time.Time
 	}
 	seats := map[string]alert.Seat{}
 	for _, i := range d.Instances() {
-		seats[i.ID] = alert.Seat{Name: i.Name}
+		seats[i.ID] = alert.Seat{Name: i.Name, Group: i.Group}
 	}
 	fit := records[:0]
 	for _, r := range records {
-		a := alert.Alert{Server: cmp.Or(seats[r.Instance].Name, r.Instance), Finding: r.First.ID, Subject: r.First.Subject, Severity: fleet.SeverityCritical}
+		a := alert.Alert{Server: cmp.Or(seats[r.Instance].Name, r.Instance), Group: seats[r.Instance].Group, Finding: r.First.ID, Subject: r.First.Subject, Severity: fleet.SeverityCritical}
 		if t.Fits(&a) {
 			fit = append(fit, r)
 		}
 	}
-	p := d.Policy
+	d.mu.Lock()
+	p := d.policy()
+	d.mu.Unlock()
 	if t.For != nil || t.Above != nil {
 		p.Thresholds = append(slices.Clone(p.Thresholds), t)
 	}

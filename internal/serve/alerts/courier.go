@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/delay"
@@ -24,28 +25,31 @@ const (
 
 // courier delivers the messages of one receiver, one after the other, until ctx ends.
 func (d *Desk) courier(ctx context.Context, name string) {
+	d.mu.Lock()
+	there := d.deliver[name]
+	d.mu.Unlock()
 	var renewed time.Time
 	for ctx.Err() == nil {
 		wait := d.deliverNext(ctx, name)
 		if wait <= 0 {
 			continue
 		}
-		if r, ok := d.Receivers[name].(Renewing); ok && time.Since(renewed) >= r.Renew() {
+		if r, ok := d.receiver(name).(Renewing); ok && time.Since(renewed) >= r.Renew() {
 			renewed = time.Now()
-			d.renew(ctx, name)
+			d.renew(ctx, name, d.receiver(name))
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-d.deliver[name]:
+		case <-there:
 		}
 		timer.Stop()
 	}
 }
 
 // renew tells a receiver what still fires of what it was told. It comes between two messages, so that the end of an alert is never before it.
-func (d *Desk) renew(ctx context.Context, name string) {
+func (d *Desk) renew(ctx context.Context, name string, r Receiver) {
 	m := alert.Message{Made: time.Now(), Again: true}
 	for _, a := range d.Standing() {
 		if told, ok := a.Told[name]; ok && !told.Over && a.Phase == alert.Firing && a.Gone.IsZero() {
@@ -57,7 +61,7 @@ func (d *Desk) renew(ctx context.Context, name string) {
 	}
 	sctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	switch err := d.Receivers[name].Send(sctx, &m); {
+	switch err := r.Send(sctx, &m); {
 	case err == nil:
 		d.works(name, time.Now())
 	case ctx.Err() == nil:
@@ -110,7 +114,12 @@ func (d *Desk) try(ctx context.Context, name string, m *state.MessageRow) {
 	}
 	sctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	err = d.Receivers[name].Send(sctx, &message)
+	r := d.receiver(name)
+	if r == nil { // it was taken away a moment ago
+		m.Next = time.Now().Add(mostWait)
+		return
+	}
+	err = r.Send(sctx, &message)
 	now := time.Now()
 	if err == nil {
 		m.Delivered, m.Error = now, ""
@@ -140,6 +149,13 @@ func (d *Desk) try(ctx context.Context, name string, m *state.MessageRow) {
 	d.fails(name, now, err)
 }
 
+// receiver is the one of that name; nil: there is none.
+func (d *Desk) receiver(name string) Receiver {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Receivers[name]
+}
+
 // fails tells once that a receiver does not take messages.
 func (d *Desk) fails(name string, now time.Time, err error) {
 	d.mu.Lock()
@@ -165,12 +181,15 @@ func (d *Desk) works(name string, now time.Time) {
 
 // Test sends one message that says that it is a test, past the messages that wait.
 func (d *Desk) Test(ctx context.Context, name, by string) error {
-	r, ok := d.Receivers[name]
-	if !ok {
+	r := d.receiver(name)
+	if r == nil {
 		return fmt.Errorf("receiver %s: %w", name, state.ErrNotFound)
 	}
 	now := time.Now()
-	m := alert.Message{ID: fmt.Sprintf("test-%d.%s", now.UnixMicro(), name), Group: fmt.Sprintf("test-%d", now.UnixMicro()), Made: now, Test: true, Source: d.Policy.Page,
+	d.mu.Lock()
+	page := d.Policy.Page
+	d.mu.Unlock()
+	m := alert.Message{ID: fmt.Sprintf("test-%d.%s", now.UnixMicro(), name), Group: fmt.Sprintf("test-%d", now.UnixMicro()), Made: now, Test: true, Source: page,
 		Alerts: []alert.Alert{{Key: "risso/test", Finding: "test", Instance: "risso", Server: "Risso", Severity: fleet.SeverityWarning, Phase: alert.Firing, Began: now, Rang: now,
 			Trouble: fleet.Trouble{What: "this is a test: nothing is wrong"}}}}
 	if by != "" {
@@ -201,7 +220,10 @@ type Delivery struct {
 // Deliveries tells how things are with each receiver.
 func (d *Desk) Deliveries(ctx context.Context, last int) ([]Delivery, error) {
 	var out []Delivery
-	for _, name := range d.Policy.Receivers {
+	d.mu.Lock()
+	names := slices.Clone(d.Policy.Receivers)
+	d.mu.Unlock()
+	for _, name := range names {
 		waiting, err := d.Facts.WaitingMessages(ctx, name, 1000)
 		if err != nil {
 			return nil, err

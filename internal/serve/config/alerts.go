@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/alert/tell"
@@ -17,6 +18,7 @@ import (
 type alertsConfig struct {
 	Page        string              `yaml:"page,omitempty"`   // URL of the page as people reach it, for links
 	Repeat      string              `yaml:"repeat,omitempty"` // after which what still fires is told again, such as 4h
+	Rules       []string            `yaml:"rules,omitempty"`  // Prometheus' rule files; names may contain *
 	Receivers   []tell.Config       `yaml:"receivers,omitempty"`
 	Thresholds  []thresholdConfig   `yaml:"thresholds,omitempty"`
 	Routes      []routeConfig       `yaml:"routes,omitempty"`
@@ -26,6 +28,7 @@ type alertsConfig struct {
 // matchConfig picks alerts; names may contain *.
 type matchConfig struct {
 	Server   string `yaml:"server,omitempty"`
+	Group    string `yaml:"group,omitempty"`
 	Finding  string `yaml:"finding,omitempty"`
 	Subject  string `yaml:"subject,omitempty"`
 	Severity string `yaml:"severity,omitempty"` // warning or critical: at least so bad
@@ -56,10 +59,11 @@ type maintenanceConfig struct {
 type Alerts struct {
 	Policy    alert.Policy
 	Receivers []tell.Config
+	Rules     []string // patterns of names of rule files
 }
 
 func (m matchConfig) check(least fleet.Severity) (alert.Match, error) {
-	out := alert.Match{Server: m.Server, Finding: m.Finding, Subject: m.Subject, Severity: least}
+	out := alert.Match{Server: m.Server, Group: m.Group, Finding: m.Finding, Subject: m.Subject, Severity: least}
 	if m.Severity == "" {
 		return out, nil
 	}
@@ -77,9 +81,24 @@ func severity(word string) (fleet.Severity, error) {
 	return 0, fmt.Errorf("severity: %q: it is info, warning or critical", word)
 }
 
+// CheckAlerts reads what rings, and who is told. Errors name the field.
+func (c File) CheckAlerts() (Alerts, error) {
+	a, err := c.Alerts.check()
+	if err != nil {
+		return a, fault.Usagef("alerts of the config file: %w", err)
+	}
+	return a, nil
+}
+
+// WithoutAlerts is the file without what it says of alerts.
+func (c File) WithoutAlerts() File {
+	c.Alerts = alertsConfig{}
+	return c
+}
+
 // check reads the block. Errors name the field.
 func (c alertsConfig) check() (Alerts, error) {
-	a := Alerts{Receivers: c.Receivers}
+	a := Alerts{Receivers: c.Receivers, Rules: c.Rules}
 	p := &a.Policy
 	p.Page = strings.TrimRight(c.Page, "/")
 	if c.Repeat != "" {

@@ -43,6 +43,7 @@ type Server struct {
 	PasswordEnv  string `yaml:"password_env,omitempty"`
 	DefaultsFile string `yaml:"defaults_file,omitempty"`
 	Statements   string `yaml:"statements,omitempty"` // as above, for this server
+	Group        string `yaml:"group,omitempty"`      // by which alerts pick servers
 
 	Labels map[string]string `yaml:"labels,omitempty"` // that PromQL sees, in addition to those of the block prometheus
 
@@ -235,6 +236,7 @@ func (s Server) resolve(defaults mysql.Defaults) (Watched, error) {
 	if err := mapped.Check(s.Labels); err != nil {
 		return Watched{}, fmt.Errorf("labels: %w", err)
 	}
+	w.Instance.Group = s.Group
 	if s.Protect != nil {
 		p, err := s.Protect.Check()
 		if err != nil {

@@ -74,8 +74,8 @@ func (f Flags) Settings() (Settings, error) {
 	if s.Limits, err = c.Limits.check(); err != nil {
 		return Settings{}, fault.Usagef("limits of the config file: %w", err)
 	}
-	if s.Alerts, err = c.Alerts.check(); err != nil {
-		return Settings{}, fault.Usagef("alerts of the config file: %w", err)
+	if s.Alerts, err = c.CheckAlerts(); err != nil {
+		return Settings{}, err
 	}
 	if s.Labels, err = c.Prometheus.check(servers); err != nil {
 		return Settings{}, fault.Usagef("prometheus of the config file: %w", err)

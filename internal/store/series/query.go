@@ -21,6 +21,13 @@ const (
 	exportedInstance = "exported_instance"
 )
 
+// Recorded is the instance of what rules record. Its series are about other instances, or about several: in PromQL they have the labels that
+// they were recorded with, also where one of these is instance. No server can be called so.
+const Recorded = "rules-"
+
+// recorded says whether the instance has what rules record.
+func (in *instance) recorded() bool { return in.id == Recorded }
+
 // Queryable lets Prometheus' engine read the store. Samples have the time of their second, in milliseconds.
 func (s *Store) Queryable() storage.Queryable { return queryable{s, false} }
 
@@ -76,7 +83,7 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 		}
 		var list []*seriesID
 		if withData {
-			list = filter(in.seriesWithin(from, to, true), matchers)
+			list = in.filter(in.seriesWithin(from, to, true), matchers)
 		} else {
 			list = in.selected(from, to, matchers)
 		}
@@ -85,7 +92,7 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 		}
 		span := &span{q: q, in: in, from: from, to: to, win: win, hours: in.hoursWithin(from, to)}
 		for _, d := range list {
-			set.list = append(set.list, &selectedSeries{span: span, key: d.key, lbls: d.labels(in.id)})
+			set.list = append(set.list, &selectedSeries{span: span, key: d.key, lbls: in.labels(d)})
 		}
 	}
 	if sortSeries {
@@ -100,15 +107,21 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 // matching lists the instances that the matchers of the instance label allow.
 func (q *querier) matching(matchers []*labels.Matcher) (list []*instance) {
 	for _, in := range q.s.all() {
-		ok := true
-		for _, m := range matchers {
-			ok = ok && (m.Name != InstanceLabel || m.Matches(in.id))
-		}
-		if ok {
+		if in.allowed(matchers) {
 			list = append(list, in)
 		}
 	}
 	return list
+}
+
+// allowed says whether the matchers of the instance label allow an instance.
+func (in *instance) allowed(matchers []*labels.Matcher) bool {
+	for _, m := range matchers {
+		if m.Name == InstanceLabel && !in.recorded() && !m.Matches(in.id) {
+			return false
+		}
+	}
+	return true
 }
 
 // selected lists the series of the instance that files and minutes of a range know and matchers allow.
@@ -138,12 +151,12 @@ func (in *instance) selected(from, to int64, matchers []*labels.Matcher) []*seri
 	in.files.RUnlock()
 	var lists [][]*seriesID
 	for _, s := range schemas {
-		if l := s.match(matchers); len(l) > 0 {
+		if l := in.match(s, matchers); len(l) > 0 {
 			lists = append(lists, l)
 		}
 	}
 	for _, descs := range mem {
-		if l := filter(descs, matchers); len(l) > 0 {
+		if l := in.filter(descs, matchers); len(l) > 0 {
 			lists = append(lists, l)
 		}
 	}
@@ -196,7 +209,7 @@ func (in *instance) schemaOfBlock(r *blockRef) *schema {
 }
 
 // match lists the series of a schema that matchers allow.
-func (s *schema) match(matchers []*labels.Matcher) []*seriesID {
+func (in *instance) match(s *schema, matchers []*labels.Matcher) []*seriesID {
 	for _, m := range matchers {
 		if m.Name != prom.MetricNameLabel || m.Type != labels.MatchEqual || m.Value == "" {
 			continue
@@ -211,17 +224,18 @@ func (s *schema) match(matchers []*labels.Matcher) []*seriesID {
 		for ; i < len(s.series) && strings.HasPrefix(s.series[i].key, prefix); i++ {
 			out = append(out, s.series[i])
 		}
-		return filter(out, matchers)
+		return in.filter(out, matchers)
 	}
-	return filter(s.series, matchers)
+	return in.filter(s.series, matchers)
 }
 
-// filter lists the series that matchers allow, except the instance label, which the instance has to match.
-func filter(list []*seriesID, matchers []*labels.Matcher) (out []*seriesID) {
+// filter lists the series that matchers allow, except the instance label, which the instance has to match where it is not recorded().
+func (in *instance) filter(list []*seriesID, matchers []*labels.Matcher) (out []*seriesID) {
+	own := in.recorded()
 	for _, d := range list {
 		ok := true
 		for _, m := range matchers {
-			if m.Name != InstanceLabel && !m.Matches(d.label(m.Name)) {
+			if own && !m.Matches(d.plain(m.Name)) || !own && m.Name != InstanceLabel && !m.Matches(d.label(m.Name)) {
 				ok = false
 				break
 			}
@@ -241,12 +255,36 @@ func (d *seriesID) label(name string) string {
 	if name == exportedInstance {
 		name = InstanceLabel
 	}
+	return d.plain(name)
+}
+
+// plain returns the value of a label as it was defined, "" for none.
+func (d *seriesID) plain(name string) string {
+	if name == prom.MetricNameLabel {
+		return d.Name
+	}
 	for _, l := range d.Labels {
 		if l.Name == name {
 			return l.Value
 		}
 	}
 	return ""
+}
+
+// labels are those of a series as PromQL sees them.
+func (in *instance) labels(d *seriesID) labels.Labels {
+	if !in.recorded() {
+		return d.labels(in.id)
+	}
+	var b labels.ScratchBuilder
+	b.Add(prom.MetricNameLabel, d.Name)
+	for _, l := range d.Labels {
+		if l.Value != "" {
+			b.Add(l.Name, l.Value)
+		}
+	}
+	b.Sort()
+	return b.Labels()
 }
 
 func (d *seriesID) labels(instance string) labels.Labels {
@@ -269,9 +307,14 @@ func (d *seriesID) labels(instance string) labels.Labels {
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	found := map[string]bool{}
 	err := q.each(ctx, matchers, func(in *instance, d *seriesID) {
-		if name == InstanceLabel {
-			found[in.id] = true
-		} else if v := d.label(name); v != "" {
+		v := d.label(name)
+		switch {
+		case in.recorded():
+			v = d.plain(name)
+		case name == InstanceLabel:
+			v = in.id
+		}
+		if v != "" {
 			found[v] = true
 		}
 	})
@@ -281,10 +324,13 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 // LabelNames implements storage.LabelQuerier.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	found := map[string]bool{}
-	err := q.each(ctx, matchers, func(_ *instance, d *seriesID) {
-		found[prom.MetricNameLabel], found[InstanceLabel] = true, true
+	err := q.each(ctx, matchers, func(in *instance, d *seriesID) {
+		found[prom.MetricNameLabel] = true
+		if !in.recorded() {
+			found[InstanceLabel] = true
+		}
 		for _, l := range d.Labels {
-			if l.Name == InstanceLabel {
+			if l.Name == InstanceLabel && !in.recorded() {
 				l.Name = exportedInstance
 			}
 			found[l.Name] = true

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type Look struct {
 	Findings []fleet.Finding
 	Evidence map[string]json.RawMessage // by FindingKey; what is not there is kept as it was
 	Unseen   map[string]bool            // by FindingKey: what ended at some moment in which nobody looked
+	Rules    bool                       // it is about what the user's rules say, and nothing else; else about all else
 }
 
 // FindingKey tells the findings of one instance apart.
@@ -73,7 +75,7 @@ func (s *Store) KeepFindings(ctx context.Context, l Look) error {
 			}
 		}
 		for key, r := range open {
-			if !holds[key] {
+			if !holds[key] && OfRules(r.First.ID) == l.Rules {
 				if err := closeFinding(ctx, tx, l, r); err != nil {
 					return err
 				}
@@ -210,6 +212,17 @@ func (s *Store) FindingsAfter(ctx context.Context, closed int64) (list []Finding
 	return list, newest, err
 }
 
+// longFinding is how long a finding lasts, in microseconds, that the index findings_long has.
+const longFinding = 86400000000
+
+// before is a time as an upper bound; none where it is zero.
+func before(t time.Time) int64 {
+	if t.IsZero() {
+		return math.MaxInt64
+	}
+	return stamp(t)
+}
+
 // Findings returns the newest findings that fit, by the time they were told.
 func (s *Store) Findings(ctx context.Context, q FindingQuery) ([]FindingRecord, error) {
 	var where []string
@@ -220,8 +233,11 @@ func (s *Store) Findings(ctx context.Context, q FindingQuery) ([]FindingRecord, 
 			args = append(args, i)
 		}
 	}
-	if !q.From.IsZero() {
-		where, args = append(where, "(ended = 0 OR ended >= ?)"), append(args, stamp(q.From))
+	if !q.From.IsZero() { // told within the day before, or among the few that lasted for longer
+		from := stamp(q.From)
+		where = append(where, `id IN (SELECT id FROM findings WHERE told >= ? AND told < ? AND (ended = 0 OR ended >= ?)
+			UNION ALL SELECT id FROM findings WHERE (ended = 0 OR ended - told > 86400000000) AND (ended = 0 OR ended >= ?) AND told < ?)`)
+		args = append(args, from-longFinding, before(q.To), from, from, from-longFinding)
 	}
 	if !q.To.IsZero() {
 		where, args = append(where, "told < ?"), append(args, stamp(q.To))

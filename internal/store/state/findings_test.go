@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -62,6 +63,52 @@ func TestKeepFindings(t *testing.T) {
 	for i, w := range want {
 		if w != "" && texts[i] != w {
 			t.Errorf("event %d: got %q, want %q", i, texts[i], w)
+		}
+	}
+}
+
+// TestFindingsOfADay: what held on a day is found whether it began that day, the day before, or long before, and what did not hold is not.
+func TestFindingsOfADay(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for i, c := range []struct {
+		begin, end time.Duration // from the day's begin; end 0: it holds
+	}{
+		{-100 * time.Hour, 0}, {-100 * time.Hour, -50 * time.Hour}, {-100 * time.Hour, time.Hour}, {-20 * time.Hour, time.Hour}, {-20 * time.Hour, -time.Hour},
+		{time.Hour, 2 * time.Hour}, {23 * time.Hour, 90 * time.Hour}, {25 * time.Hour, 26 * time.Hour}, {-24 * time.Hour, time.Minute},
+	} {
+		instance := fmt.Sprint("db", i)
+		if err := s.KeepFindings(t.Context(), Look{Instance: instance, At: day.Add(c.begin), Findings: []fleet.Finding{{ID: "x"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if c.end == 0 {
+			continue
+		}
+		if err := s.KeepFindings(t.Context(), Look{Instance: instance, At: day.Add(c.end)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		q    FindingQuery
+		want string
+	}{
+		{FindingQuery{From: day, To: day.Add(24 * time.Hour)}, "[db6 db5 db3 db8 db2 db0]"},
+		{FindingQuery{From: day, To: day.Add(24 * time.Hour), Limit: 2}, "[db6 db5]"},
+		{FindingQuery{From: day}, "[db7 db6 db5 db3 db8 db2 db0]"},
+		{FindingQuery{From: day, Instances: []string{"db2", "db4", "db5"}}, "[db5 db2]"},
+		{FindingQuery{From: day.Add(27 * time.Hour), Open: true}, "[db0]"},
+	} {
+		list, err := s.Findings(t.Context(), c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, f := range list {
+			got = append(got, f.Instance)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%+v: got %s, want %s", c.q, got, c.want)
 		}
 	}
 }

@@ -259,6 +259,20 @@ var migrations = [...]string{
 	) STRICT, WITHOUT ROWID;
 	CREATE INDEX incidents_by_time ON incidents (began);
 	CREATE INDEX incidents_by_instance ON incidents (instance, began);`,
+	// 10: the user's own rules and thresholds
+	`CREATE TABLE rule_alerts (
+		key    TEXT PRIMARY KEY,  -- the labels of an alert of the user's rules that is pending or fires
+		since  INTEGER NOT NULL,
+		firing INTEGER NOT NULL
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE thresholds (
+		id    INTEGER PRIMARY KEY AUTOINCREMENT,
+		about TEXT NOT NULL UNIQUE, -- what it fits: there is one for each
+		at    INTEGER NOT NULL,
+		who   TEXT NOT NULL,
+		body  TEXT NOT NULL         -- JSON
+	) STRICT;
+	CREATE INDEX findings_long ON findings (ended) WHERE ended = 0 OR ended - told > 86400000000; -- that one day of a year is found at once`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

@@ -21,6 +21,7 @@ const (
 	moment      = 15 * time.Minute // before and after it began are on the page that a link shows
 	recovery    = 2 * time.Minute  // what a cause explained has so long to end after the cause
 	forgetAfter = time.Hour        // returns and troubles are remembered for so long
+	flaps       = 3                // what came so often in that time comes and goes
 )
 
 // State is what the engine remembers. It is kept on disk between two looks, and what was not kept did not happen.
@@ -112,17 +113,19 @@ type look struct {
 	now  time.Time
 	next State
 	d    *Decision
+	over map[string]bool // alerts whose finding has been gone for long enough
 }
 
 // Look says what follows from what is wrong at a moment: which alerts began, which are resolved, who is told what. s is left as it was.
 func (p *Policy) Look(now time.Time, s State, in Input) Decision {
 	d := Decision{State: s.clone()}
-	l := &look{Policy: p, Input: in, now: now, next: d.State, d: &d}
+	l := &look{Policy: p, Input: in, now: now, next: d.State, d: &d, over: map[string]bool{}}
 	before := s.clone()
 	l.take()
 	l.settle()
 	l.explain()
 	l.tell()
+	l.resolve()
 	l.forget()
 	for key, a := range l.next.Standing {
 		if b := before.Standing[key]; b == nil && a.Phase != Pending || b != nil && b.differs(a) {
@@ -141,7 +144,7 @@ func (p *Policy) Look(now time.Time, s State, in Input) Decision {
 
 // differs says whether what is shown of an alert changed.
 func (a *Standing) differs(b *Standing) bool {
-	return a.Phase != b.Phase || a.Severity != b.Severity || a.Held != b.Held || a.Acked != b.Acked || a.Cause != b.Cause || a.Times != b.Times || a.Record != b.Record || !a.Gone.Equal(b.Gone) ||
+	return a.Phase != b.Phase || a.Flapping != b.Flapping || a.Severity != b.Severity || a.Held != b.Held || a.Acked != b.Acked || a.Cause != b.Cause || a.Times != b.Times || a.Record != b.Record || !a.Gone.Equal(b.Gone) ||
 		!maps.Equal(a.Told, b.Told)
 }
 
@@ -211,7 +214,11 @@ func (l *look) fill(a *Standing, r state.FindingRecord) {
 	a.Finding, a.Subject, a.Instance, a.Server, a.Group = r.First.ID, r.First.Subject, r.Instance, cmp.Or(seat.Name, r.Instance), seat.Group
 	a.Evidence = incident.EvidenceLines(r.Evidence)
 	a.Severity, a.Value, a.Trouble, a.Unseen, a.Gone = max(a.Severity, r.Worst.Severity), r.Worst.Value, r.Worst.Trouble, r.Unseen, r.Ended
-	if l.Page != "" {
+	switch {
+	case l.Page == "":
+	case seat.Name == "": // Risso itself has no page of its own
+		a.Link = l.Page
+	default:
 		a.Link = fmt.Sprintf("%s/server/%s?from=%d&to=%d", l.Page, r.Instance, a.Began.Add(-moment).Unix(), a.Began.Add(moment).Unix())
 	}
 }
@@ -261,9 +268,33 @@ func (l *look) settle() {
 			continue
 		}
 		if l.now.Sub(a.Gone) >= doubled(settle, len(l.next.Rings[kind(&a.Alert)])-1, settleMost) {
+			l.over[key] = true
+		}
+	}
+}
+
+// resolve ends what has been gone for long enough, once everybody was told.
+func (l *look) resolve() {
+	for key := range l.over {
+		if a := l.next.Standing[key]; !l.owed(a) {
 			a.Phase, a.Ended = Resolved, a.Gone
 		}
 	}
+}
+
+// owed says whether somebody is still to hear of an alert, or of its end: in a lull both are told later.
+func (l *look) owed(a *Standing) bool {
+	for name, told := range a.Told {
+		if !told.Over && slices.Contains(l.Receivers, name) {
+			return true
+		}
+	}
+	for name, held := range l.receivers(&a.Alert, l.now) {
+		if _, told := a.Told[name]; !told && cmp.Or(a.Held, held) == "" && slices.Contains(l.Receivers, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // explain finds out what holds alerts back.
@@ -292,20 +323,43 @@ func (l *look) explain() {
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.next.Standing)) {
 		a := l.next.Standing[key]
+		cause, circle := l.root(a)
+		if circle { // the first of them rings
+			a.Cause = ""
+		}
 		if a.Cause != "" {
 			a.Held = "because of " + a.Cause
 		}
-		if cause := l.next.Standing[a.Cause]; cause != nil {
+		if cause != a && a.Cause != "" {
 			if !slices.Contains(cause.Affected, a.Server) && a.Server != cause.Server {
 				cause.Affected = append(cause.Affected, a.Server)
 			}
 		}
 		a.Held = cmp.Or(a.Held, l.Policy.held(&a.Alert, l.Silences, l.now))
+		if _, rings := l.hold(&a.Alert); !rings && a.Phase == Firing {
+			a.Held = cmp.Or(a.Held, "a threshold says that it does not ring")
+		}
+		a.Flapping = len(l.next.Rings[kind(&a.Alert)]) >= flaps
 	}
 	for _, k := range l.Acks {
 		if a := l.next.Standing[k.Key]; a != nil && a.Acked.Before(k.At) && !k.At.Before(a.Rang) && !k.At.After(l.now) {
 			a.Acked, a.By = k.At, k.By
 		}
+	}
+}
+
+// root is the alert from which an alert comes in the end: itself, if none explains it. In a circle each alert explains itself.
+func (l *look) root(a *Standing) (cause *Standing, circle bool) {
+	cause = a
+	for n := 0; ; n++ {
+		next := l.next.Standing[cause.Cause]
+		switch {
+		case next == nil || n > len(l.next.Standing):
+			return cause, false
+		case next == a:
+			return a, true
+		}
+		cause = next
 	}
 }
 

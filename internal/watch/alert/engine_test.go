@@ -132,6 +132,26 @@ func TestLook(t *testing.T) {
 			n.wrong("r", "repl.stopped", critical, 10, 105)
 			n.causes = map[string]Cause{"r": {"p", "server.down", ""}}
 		}, until: 300, want: []string{"10 ops p/server.down(r)", "130 ops ok:p/server.down(r)"}},
+		"a dead host rings once for its six servers, and for what hangs on them": {plan: func(n *night) {
+			n.wrong("h", "server.down", critical, 10, 100)
+			n.causes = map[string]Cause{"r": {"s0", "server.down", ""}}
+			for i := range 6 {
+				s := fmt.Sprint("s", i)
+				n.wrong(s, "server.down", critical, 10, 100)
+				n.causes[s] = Cause{"h", "server.down", ""}
+			}
+			n.wrong("r", "repl.stopped", critical, 12, 100)
+		}, until: 600, want: []string{"10 ops h/server.down(s0,s1,s2,s3,s4,s5)", "130 ops ok:h/server.down(s0,s1,s2,s3,s4,s5,r)"}},
+		"of two that explain each other one rings": {plan: func(n *night) {
+			n.wrong("a", "repl.stopped", critical, 10, 0)
+			n.wrong("b", "repl.stopped", critical, 10, 0)
+			n.causes = map[string]Cause{"a": {"b", "repl.stopped", ""}, "b": {"a", "repl.stopped", ""}}
+		}, until: 600, want: []string{"10 ops a/repl.stopped(b)"}},
+		"what is told of in a lull and ends in it is told": {plan: func(n *night) {
+			n.wrong("a", "server.hung", critical, 5, 0)
+			n.wrong("a", "lock.blocker:1", critical, 10, 0)
+			n.wrong("a", "lock.blocker:2", critical, 20, 25)
+		}, until: 600, want: []string{"5 ops a/server.hung", "10 ops a/server.hung a/lock.blocker", "130 ops a/server.hung a/lock.blocker ok:a/lock.blocker"}},
 		"silenced until it is not": {plan: func(n *night) {
 			n.wrong("a", "server.down", critical, 10, 0)
 			n.silences = []Silence{{Match: Match{Server: "a"}, Begin: after(0), End: after(100)}}

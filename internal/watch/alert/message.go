@@ -42,6 +42,7 @@ type Alert struct {
 	Evidence []string `json:"evidence,omitempty"` // lines of what was seen at its worst
 	Value    float64  `json:"value,omitempty"`    // of the finding, at its worst
 	Times    int      `json:"times,omitempty"`    // how often it came and went, if more than once
+	Flapping bool     `json:"flapping,omitempty"` // it comes and goes: several times within the last hour
 	Affected []string `json:"affected,omitempty"` // names of other servers on which it explains what is wrong, and which do not ring for it
 	Link     string   `json:"link,omitempty"`     // the page at that moment
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -116,6 +117,7 @@ var defaults = []Threshold{
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "server.restarted"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "protect.*"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "cert.*"}, For: seconds(0)},
+	{Match: Match{Severity: fleet.SeverityWarning, Finding: "rule.*"}, For: seconds(0)}, // it has waited as long as the rule says
 	{Match: Match{Severity: fleet.SeverityCritical}, For: seconds(0)},
 }
 
@@ -187,4 +189,39 @@ func (p *Policy) held(a *Alert, silences []Silence, now time.Time) string {
 		}
 	}
 	return ""
+}
+
+// Defaults are the thresholds that everybody has, in the order in which they count.
+func Defaults() []Threshold { return slices.Clone(defaults) }
+
+// Words are what a match picks, for people.
+func (m Match) Words() string {
+	var parts []string
+	for _, p := range [][2]string{{"server", m.Server}, {"group", m.Group}, {"finding", m.Finding}, {"subject", m.Subject}} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+" "+p[1])
+		}
+	}
+	if m.Severity > fleet.SeverityWarning {
+		parts = append(parts, m.Severity.String())
+	}
+	if len(parts) == 0 {
+		return "all findings"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Words are what a threshold asks for, for people.
+func (t Threshold) Words() string {
+	var parts []string
+	if t.Off {
+		parts = append(parts, "off")
+	}
+	if t.For != nil {
+		parts = append(parts, "for "+digits.Span(*t.For))
+	}
+	if t.Above != nil {
+		parts = append(parts, "above "+digits.Number(*t.Above))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -78,13 +78,11 @@ func (l *look) weigh(threads []*thread, receiver string, a *Standing, held strin
 		threads = append(threads, &thread{key: receiver + "/" + a.Instance, instance: a.Instance})
 	}
 	t := threads[i]
-	if a.Phase == Resolved {
-		if was {
-			t.alerts, t.news = append(t.alerts, a), true
-		}
+	t.alerts = append(t.alerts, a)
+	if l.over[a.Key] {
+		t.news = true
 		return threads
 	}
-	t.alerts = append(t.alerts, a)
 	known, kind := l.kind(t.key, a.Finding)
 	switch {
 	case held != "":
@@ -121,7 +119,7 @@ func (l *look) due(t *thread) bool {
 		return true
 	case !t.news:
 		return false
-	case !slices.ContainsFunc(t.alerts, func(a *Standing) bool { return a.Phase != Resolved }): // all is well again
+	case !slices.ContainsFunc(t.alerts, func(a *Standing) bool { return !l.over[a.Key] }): // all is well again
 		return true
 	}
 	known := l.next.Threads[t.key]
@@ -159,7 +157,7 @@ func (l *look) send(receiver string, due []*thread) {
 			}
 		}
 		if len(part) > 1 {
-			m.Group = fmt.Sprintf("many-%d", l.now.Unix())
+			m.Group = fmt.Sprintf("many-%d", l.now.UnixMicro()) // two looks may be in one second
 			m.ID = m.Group + "." + receiver
 		}
 		slices.SortStableFunc(alerts, func(a, b *Standing) int {

@@ -28,9 +28,9 @@ type Summary struct {
 	Channels  []fleet.Channel
 	Locks     []read.LockWait
 	Old       []read.OldTransaction // the oldest transactions
-	Hung      bool               // with Up false: it accepts connections
-	Restarted time.Time          // when it was started last, if Risso saw that
-	Log       []string           // the last lines of its error log, if it is down or was restarted, and they can be read
+	Hung      bool                  // with Up false: it accepts connections
+	Restarted time.Time             // when it was started last, if Risso saw that
+	Log       []string              // the last lines of its error log, if it is down or was restarted, and they can be read
 }
 
 // staleAfter is how long a tick may be overdue before the instance counts as not answering.

@@ -46,11 +46,12 @@ the receivers of its config file (see docs/alerts.md). These commands ask it.`,
   risso alert ack db1/repl.stopped
   risso alert silence --server 'shop-*' --for 2h --reason 'upgrade to 9.7'
   risso alert test oncall
-  risso alert replay 'lock.*' --since 7d --for 10s`,
+  risso alert replay 'lock.*' --since 7d --for 10s
+  risso alert rules check /etc/risso/rules/*.yml`,
 	}
 	c.Bind(cmd)
 	flags.OutputVar(cmd.PersistentFlags(), &c.output, "", "text", "json")
-	cmd.AddCommand(c.list(), c.history(), c.ack(), c.silence(), c.unsilence(), c.test(), c.replay())
+	cmd.AddCommand(c.list(), c.history(), c.ack(), c.silence(), c.unsilence(), c.test(), c.replay(), c.rules())
 	return cmd
 }
 
@@ -181,6 +182,7 @@ func (c *command) ack() *cobra.Command {
 // wanted is what is sent to make a silence.
 type wanted struct {
 	Server   string `json:"server,omitempty"`
+	Group    string `json:"group,omitempty"`
 	Finding  string `json:"finding,omitempty"`
 	Subject  string `json:"subject,omitempty"`
 	Severity string `json:"severity,omitempty"`
@@ -207,6 +209,7 @@ func (c *command) silence() *cobra.Command {
 		}}
 	fl := cmd.Flags()
 	fl.StringVar(&w.Server, "server", "", "name of the server or host")
+	fl.StringVar(&w.Group, "group", "", "its group, as the config file says")
 	fl.StringVar(&w.Finding, "finding", "", "the finding, such as repl.*")
 	fl.StringVar(&w.Subject, "subject", "", "what the finding is about, such as a channel or a disk")
 	fl.StringVar(&w.Severity, "severity", "", "at least so bad: warning or critical")

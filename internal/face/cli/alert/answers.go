@@ -51,3 +51,16 @@ type EndedAnswer struct {
 type TestedAnswer struct {
 	Delivered string `json:"delivered"` // its name
 }
+
+// CheckedAnswer lists rule files that are right.
+type CheckedAnswer struct {
+	Files []CheckedFile `json:"files"`
+}
+
+// CheckedFile is a rule file, and how many rules are in it.
+type CheckedFile struct {
+	File      string `json:"file"`
+	Groups    int    `json:"groups"`    // how many there are
+	Alerting  int    `json:"alerting"`  // rules that alert
+	Recording int    `json:"recording"` // rules that record
+}

@@ -40,8 +40,9 @@ statements in the config file, also per server). It is kept in the data folder (
 in builds with cgo), or in ClickHouse: --events-url, the environment variable
 RISSO_EVENTS_URL, or events_url in the config file.
 
-Changes to the protect blocks of the config file take effect while Risso runs, within a few
-seconds or on SIGHUP; if there is a mistake, the previous settings stay in force.
+Changes to the protect blocks and the alerts of the config file, and to rule files, take
+effect while Risso runs, within a few seconds or on SIGHUP; if there is a mistake, the
+previous settings stay in force.
 SIGHUP never ends Risso, with or without a config file; if it comes because the
 terminal was closed, Risso continues and reports it as an event. SIGTERM and SIGINT end it.
 
@@ -86,7 +87,7 @@ func run(ctx context.Context, s screen.Streams, f config.Flags) error {
 		return fmt.Errorf("open the page: %w", err)
 	}
 	return serve.Run(ctx, s.Err, f, func(ctx context.Context, ln net.Listener, p serve.Parts) error {
-		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Page: page, Version: release.Version(),
+		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Rules: p.Rules.Now, Page: page, Version: release.Version(),
 			Statements: web.Statements{Store: p.Statements, Missing: p.Missing, Sources: p.Sources},
 			Open:       p.Settings.Open, Hosts: p.Settings.Hosts, Limits: p.Settings.Limits, Event: p.Event, Logger: p.Logger})
 		return web.Serve(ctx, ln, handler, p.Settings.Limits, p.Logger)

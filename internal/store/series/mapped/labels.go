@@ -64,7 +64,11 @@ func (r Rules) Labels(instances []fleet.Instance, here string) map[string][]Labe
 	for _, in := range instances {
 		given := map[fleet.Kind]map[string]string{fleet.KindServer: r.Servers, fleet.KindHost: r.Hosts}[in.Kind]
 		chosen := map[string]string{}
-		for _, m := range []map[string]string{defaults, kinds[in.Kind], r.All, given, r.One[in.ID]} {
+		group := map[string]string{}
+		if in.Group != "" {
+			group["cluster"] = in.Group
+		}
+		for _, m := range []map[string]string{defaults, kinds[in.Kind], group, r.All, given, r.One[in.ID]} {
 			maps.Copy(chosen, m)
 		}
 		fill := filler(in, cmp.Or(hosts[in.HostID], here))

@@ -90,6 +90,9 @@ func Lines(a *alert.Alert) []string {
 	if a.Times > 1 {
 		lines = append(lines, fmt.Sprintf("it came and went %d times", a.Times))
 	}
+	if a.Flapping {
+		lines = append(lines, "it comes and goes: its end is told only when it has been gone for longer")
+	}
 	if a.Phase != alert.Resolved {
 		add("next: ", a.Remedy)
 	}

@@ -1,4 +1,5 @@
-package web
+// Package gaps marks in what PromQL reads where a series ended or paused, so that the engine does not repeat its last value.
+package gaps
 
 import (
 	"context"
@@ -21,8 +22,18 @@ import (
 // endTolerance is how old the newest value may be, in milliseconds, before it counts as ended: its successor may be under way.
 const endTolerance = 3000
 
-// gapQueryable marks gaps in what another Queryable returns.
-type gapQueryable struct{ storage.Queryable }
+// Mark marks gaps in what another Queryable returns.
+func Mark(q storage.Queryable) storage.Queryable { return gapQueryable{q, time.Now} }
+
+// MarkAt is Mark as of a moment: a question about that moment, whenever it is asked.
+func MarkAt(q storage.Queryable, now time.Time) storage.Queryable {
+	return gapQueryable{q, func() time.Time { return now }}
+}
+
+type gapQueryable struct {
+	storage.Queryable
+	now func() time.Time
+}
 
 // Querier implements storage.Queryable.
 func (q gapQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
@@ -30,12 +41,13 @@ func (q gapQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gapQuerier{base, maxt}, nil
+	return gapQuerier{base, maxt, q.now}, nil
 }
 
 type gapQuerier struct {
 	storage.Querier
 	maxt int64
+	now  func() time.Time
 }
 
 // Select implements storage.Querier.
@@ -44,20 +56,22 @@ func (q gapQuerier) Select(ctx context.Context, sortSeries bool, hints *storage.
 	if hints != nil && hints.Range > 0 {
 		return set // functions over a range leave markers out
 	}
-	return gapSet{set, q.maxt}
+	return gapSet{set, q.maxt, q.now}
 }
 
 type gapSet struct {
 	storage.SeriesSet
 	maxt int64
+	now  func() time.Time
 }
 
 // At implements storage.SeriesSet.
-func (s gapSet) At() storage.Series { return gapSeries{s.SeriesSet.At(), s.maxt} }
+func (s gapSet) At() storage.Series { return gapSeries{s.SeriesSet.At(), s.maxt, s.now} }
 
 type gapSeries struct {
 	storage.Series
 	maxt int64
+	now  func() time.Time
 }
 
 // Iterator implements storage.Series.
@@ -68,10 +82,10 @@ func (s gapSeries) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
 	}
 	every := cadence(s.Labels())
 	end := every
-	if s.maxt > time.Now().UnixMilli()-endTolerance { // the range ends now, not in the middle of a gap
+	if s.maxt > s.now().UnixMilli()-endTolerance { // the range ends now, not in the middle of a gap
 		end = max(every+every/2, endTolerance)
 	}
-	*it = gapIterator{base: s.Series.Iterator(it.base), every: every, end: end, maxt: s.maxt, t: math.MinInt64}
+	*it = gapIterator{base: s.Series.Iterator(it.base), every: every, end: end, maxt: s.maxt, now: s.now, t: math.MinInt64}
 	return it
 }
 
@@ -103,6 +117,7 @@ type gapIterator struct {
 	base       chunkenc.Iterator
 	every, end int64 // how far apart samples are; how long the newest is good
 	maxt       int64
+	now        func() time.Time
 	t          int64 // of the current sample; math.MinInt64 before the first
 	v          float64
 	marker     bool // the current sample is a marker
@@ -126,7 +141,7 @@ func (it *gapIterator) Next() chunkenc.ValueType {
 	}
 	if it.base.Next() == chunkenc.ValNone {
 		after := it.end
-		if it.t != math.MinInt64 && time.Now().UnixMilli()-it.t > it.end {
+		if it.t != math.MinInt64 && it.now().UnixMilli()-it.t > it.end {
 			after = it.every // the successor would be here: the range ends within a gap
 		}
 		if it.t == math.MinInt64 || it.t+after > it.maxt || it.base.Err() != nil {
