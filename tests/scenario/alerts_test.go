@@ -66,6 +66,20 @@ func (h *hook) told() (list []string) {
 	return list
 }
 
+// last is the newest that was told of an alert.
+func (h *hook) last(key string) (last alert.Alert) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.got {
+		for _, a := range m.Alerts {
+			if a.Key == key {
+				last = a
+			}
+		}
+	}
+	return last
+}
+
 // alertsNow is the answer of /api/alerts.
 type alertsNow struct {
 	Alerts    []alert.Standing

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -272,4 +273,23 @@ func cacheHome(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestProtectRings: what Protect finds rings, with a remedy that can be run as it is.
+func TestProtectRings(t *testing.T) {
+	t.Parallel()
+	n := single(t, "mariadb")
+	h := newHook(t, "s3cret")
+	dir := tempDir(t)
+	place, conf := filepath.Join(dir, "backup"), filepath.Join(dir, "risso.yaml")
+	write(t, conf, fmt.Sprintf("alerts:\n  receivers:\n    - {name: hook, webhook: {url: %q, secret: s3cret}}\nservers:\n  - name: shop\n    dsn: %q\n    protect: {place: %s, schedule: daily at 02:00}\n", h.URL, n.DSN, place))
+	env := environment(tempDir(t)) // one home: the key that signs is the one that is trusted
+	serveEnv(t, env, filepath.Join(dir, "data"), "--no-host", "--config", conf)
+	await(t, "the alert", func() bool { return slices.Contains(h.told(), "firing shop/protect.never") })
+	if m := h.last("shop/protect.never"); !strings.Contains(m.What, "never backed up") || m.Remedy != "risso backup --dsn shop --config "+conf+" --to "+place || m.Began.IsZero() {
+		t.Errorf("got %+v, want what is wrong since when, and the command that makes a backup", m)
+	}
+	if made := launch(t, env, strings.Fields(h.last("shop/protect.never").Remedy)[1:]...); made.code(t) != 0 {
+		t.Fatalf("the remedy: got %s%s, want it to make a backup", made.out, made.err)
+	}
 }
