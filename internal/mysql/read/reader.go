@@ -6,6 +6,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -262,7 +263,7 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 		return nil
 	}
 	class := mysql.ClassOf(err)
-	if g.extra && class != mysql.ClassTimeout && class != mysql.ClassDropped {
+	if g.extra && slices.Contains([]mysql.Class{mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassMissing, mysql.ClassOther}, class) {
 		g.settleExtra(class, t, err)
 		return nil
 	}
