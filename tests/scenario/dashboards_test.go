@@ -73,10 +73,7 @@ func prometheus(t *testing.T, config string) string {
 			return false
 		}
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return false
-		}
-		return true
+		return resp.StatusCode == http.StatusOK
 	})
 	t.Cleanup(func() {
 		if t.Failed() {

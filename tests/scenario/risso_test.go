@@ -226,7 +226,7 @@ type line struct {
 func (l line) key() string {
 	var names []string
 	for n := range l.labels {
-		if n != "__name__" && n != "instance" {
+		if !slices.Contains(ownLabels, n) {
 			names = append(names, n)
 		}
 	}

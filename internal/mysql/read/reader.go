@@ -79,12 +79,8 @@ const (
 // retryGap is how long a question that the server refused is not asked again.
 const retryGap = 60
 
-// extraRetry is the same for what only dashboards of others ask for, and extraShare bounds what that may cost: it is asked again after so
-// many times as long as it took.
-const (
-	extraRetry = 600
-	extraShare = 500
-)
+// extraShare bounds what it may cost that only dashboards of others ask for: it is asked again after so many times as long as it took.
+const extraShare = 500
 
 // NewReader makes a reader; traffic is what its connections count into.
 func NewReader(traffic *mysql.Traffic) *Reader {
@@ -115,12 +111,12 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
 		{name: "settings", what: "settings that findings depend on", every: 1, wanted: (*Reader).mayBeSet, remedy: none, read: (*Reader).readSettings},
 		{name: "innodb_metrics_off", what: "which InnoDB metrics are off", every: 60, phase: 9, wanted: always, remedy: none, read: (*Reader).countDisabled},
-		{name: "threads", what: "threads by state", every: 10, phase: 1, wanted: always, remedy: none, read: (*Reader).readThreads, extra: true},
-		{name: "file_events", what: "uses of files", every: 10, phase: 4, wanted: instrumented, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readFileEvents, extra: true},
-		{name: "event_waits", what: "waits by event", every: 10, phase: 7, wanted: instrumented, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readEventWaits, extra: true},
-		{name: "compression", what: "compressed pages", every: 60, phase: 11, wanted: always, remedy: grant("PROCESS"), read: (*Reader).readCompression, extra: true},
-		{name: "binlogs", what: "size of the binary logs", every: 60, phase: 12, wanted: (*Reader).keepsLog, remedy: none, read: (*Reader).readBinlogs, extra: true},
-		{name: "tables", what: "sizes of tables", every: 240, phase: 13, wanted: always, remedy: none, read: (*Reader).readTables, extra: true},
+		{name: "threads", what: "threads by state", every: 10, phase: 1, wanted: always, read: (*Reader).readThreads, extra: true},
+		{name: "file_events", what: "uses of files", every: 10, phase: 4, wanted: instrumented, read: (*Reader).readFileEvents, extra: true},
+		{name: "event_waits", what: "waits by event", every: 10, phase: 7, wanted: instrumented, read: (*Reader).readEventWaits, extra: true},
+		{name: "compression", what: "compressed pages", every: 60, phase: 11, wanted: always, read: (*Reader).readCompression, extra: true},
+		{name: "binlogs", what: "size of the binary logs", every: 60, phase: 12, wanted: (*Reader).keepsLog, read: (*Reader).readBinlogs, extra: true},
+		{name: "tables", what: "sizes of tables", every: 240, phase: 13, wanted: always, read: (*Reader).readTables, extra: true},
 	}}
 }
 
@@ -292,8 +288,8 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 	}
 	class := mysql.ClassOf(err)
 	g.denied = class == mysql.ClassPrivilege || class == mysql.ClassLogin
-	if g.extra && (g.denied || class == mysql.ClassMissing) {
-		g.retryAt = t + extraRetry
+	if g.extra && slices.Contains([]mysql.Class{mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassMissing, mysql.ClassOther}, class) {
+		g.settleExtra(class, t, err)
 		return nil
 	}
 	switch class {
@@ -307,11 +303,18 @@ func (r *Reader) settle(g *group, c *mysql.Conn, t int64, err error) error {
 		return fmt.Errorf("read %s: %w", g.what, err)
 	}
 	g.retryAt = t + retryGap
-	if g.extra { // a server that takes too long once may be faster soon; one that always does is left alone
-		g.retryAt = t + retryGap<<min(g.failed, 6)
-		g.failed++
-	}
 	return nil
+}
+
+// settleExtra lets a question rest for longer and longer that only dashboards of others depend on: a server that took too long once may be
+// faster soon, one that always does is left alone. What an account may not see is no gap.
+func (g *group) settleExtra(class mysql.Class, t int64, err error) {
+	const tell = 3 // failures in a row
+	g.retryAt = t + retryGap<<min(g.failed, 6)
+	g.failed++
+	if g.gap = nil; class == mysql.ClassOther && g.failed >= tell {
+		g.gap = &fleet.Trouble{What: g.what, Why: err.Error(), Remedy: "nothing: Risso asks again, at most once an hour, and no finding depends on it"}
+	}
 }
 
 // Channels is the replication channels at the last reading; none where the server refused to tell them since.
