@@ -1,5 +1,4 @@
 import { expect, test } from '@playwright/test';
-import { openToAll } from './axe';
 import { chart, complaints, hasValue, instance, painted } from './helpers';
 
 // The benchmarks that the test made: of the same workload, the second at a given rate.
@@ -59,7 +58,6 @@ test.describe('benchmarks', () => {
     await expect(page.locator('.figures thead')).toContainText('B / A');
     const [head, body] = await Promise.all(['thead', 'tbody'].map((part) => page.locator(`.figures ${part}`).boundingBox()));
     expect(head!.y + head!.height).toBeLessThanOrEqual(body!.y + 1); // a table, not side by side
-    await openToAll(page);
     await page.goBack();
     await expect(chart(page, 'b-transactions')).toHaveCount(1);
     expect(errors).toEqual([]);

@@ -1,4 +1,5 @@
 import { expect, test, type Locator } from '@playwright/test';
+import { openToAll } from './axe';
 import { chart, complaints } from './helpers';
 
 // An hour of statements that ended at RISSO_HISTORY, with ten minutes that were not read from 30 minutes before its end.
@@ -51,6 +52,14 @@ test.describe('an hour of statements', () => {
     await expect.poll(() => hatched(chart(page, 'q-calls'), 0.52, 0.65)).toBeGreaterThan(100);
     expect(await hatched(chart(page, 'q-calls'), 0.1, 0.45)).toBeLessThan(NONE);
     expect(errors).toEqual([]);
+  });
+
+  test('nothing keeps people out of the list and of a class', async ({ page }) => {
+    for (const path of ['queries', `queries/${FLIPPED}`]) {
+      await page.goto(`/server/watched/${path}?${range}`);
+      await expect(page.locator('.holes')).toBeVisible();
+      await openToAll(page);
+    }
   });
 
   test('a list by p95 is of all classes, those without one last', async ({ page }) => {

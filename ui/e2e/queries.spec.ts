@@ -1,5 +1,4 @@
 import { expect, test, type APIRequestContext, type Page } from '@playwright/test';
-import { openToAll } from './axe';
 import { chart, complaints, hasValue, instance, painted } from './helpers';
 
 const HEAVY = process.env.RISSO_HEAVY;
@@ -51,11 +50,6 @@ test.describe('with a history of statements', () => {
     await opened(page, '');
     await expect(heavyRow(page)).toHaveCount(1);
     await expect(page.getByRole('heading', { name: 'Queries' })).toBeVisible();
-    await openToAll(page);
-    await heavyRow(page).getByRole('link').first().click();
-    await expect(page.getByRole('heading', { name: 'History' })).toBeVisible();
-    await openToAll(page);
-    await page.goBack();
     await page.getByRole('link', { name: 'Servers' }).click();
     await expect(page.locator('table.fleet')).toBeVisible();
   });

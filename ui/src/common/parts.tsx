@@ -32,7 +32,7 @@ export function Copy({ text, label = 'copy' }: { text: string; label?: string })
     setDone((await toClipboard(text)) ? 'copied' : 'select it');
     setTimeout(() => setDone(''), 1500);
   };
-  return <button class="copy" onClick={copy} aria-label={`Copy: ${text}`} aria-live="polite">{done || label}</button>;
+  return <button class="copy" onClick={copy} aria-label={`${label.charAt(0).toUpperCase()}${label.slice(1)}: ${text}`} aria-live="polite">{done || label}</button>;
 }
 
 async function toClipboard(text: string): Promise<boolean> {

@@ -148,7 +148,7 @@ function Sides({ cls, before, after }: { cls: string; before: Seen; after: Seen 
       <div class="sides" data-flip-sides>
         {sides.map(([word, p, lines]) => (
           <div key={word}>
-            <h4>{word}: <code>{planName(p.id)}</code></h4>
+            <h3>{word}: <code>{planName(p.id)}</code></h3>
             {lines && <ul class="only" aria-label={`Steps only ${word}`}>{lines.filter((l) => l.differs).map((l) => stepText(l.text)).filter((t) => !/^where\b/.test(t)).map((t, i) => <li key={i}><code>{t}</code></li>)}</ul>}
             <Forms cls={cls} p={p} lines={lines ?? (p.tree ? unmarked(p.tree) : null)} />
           </div>
