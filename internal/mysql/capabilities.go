@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -233,3 +235,12 @@ func (s Server) ReloadCertificate() string {
 
 // ShowsCertificate reports whether only those who connect over TLS see the server's certificate. Others have when it ends in their status.
 func (s Server) ShowsCertificate() bool { return s.MariaDB() }
+
+// Within is a SELECT that the server gives up after a time, with an error. Sources: MySQL manual, "Optimizer Hints", MAX_EXECUTION_TIME;
+// MariaDB documentation, "SET STATEMENT".
+func (s Server) Within(d time.Duration, query string) string {
+	if s.MariaDB() {
+		return fmt.Sprintf("SET STATEMENT max_statement_time=%d FOR %s", max(int64(d/time.Second), 1), query)
+	}
+	return fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */%s", d.Milliseconds(), strings.TrimPrefix(query, "SELECT"))
+}
