@@ -236,7 +236,8 @@ func (s Server) ReloadCertificate() string {
 // ShowsCertificate reports whether only those who connect over TLS see the server's certificate. Others have when it ends in their status.
 func (s Server) ShowsCertificate() bool { return s.MariaDB() }
 
-// Bounded is a SELECT that the server itself ends after a time.
+// Bounded is a SELECT that the server itself ends after a time, with an error. Sources: MySQL manual, "Optimizer Hints", MAX_EXECUTION_TIME;
+// MariaDB documentation, "SET STATEMENT".
 func (s Server) Bounded(d time.Duration, query string) string {
 	if s.MariaDB() {
 		return "SET STATEMENT max_statement_time = " + strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " FOR " + query
