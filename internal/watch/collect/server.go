@@ -346,7 +346,7 @@ func (s *Server) observe(t int64, late, unseen bool) {
 	}
 	v.Channels = append(v.Channels, s.reader.Channels()...)
 	if s.up {
-		v.Locks, v.Open, v.Engine = s.reader.Locks, s.reader.Transactions, s.reader.Engine
+		v.Locks, v.Open, v.Engine, v.Deadlock = s.reader.Locks, s.reader.Transactions, s.reader.Engine, s.reader.Deadlocked
 		v.Sessions, v.More = s.reader.Sessions()
 	}
 	s.opts.Observer.Observe(v)
