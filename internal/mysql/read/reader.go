@@ -29,6 +29,7 @@ type Reader struct {
 
 	Transactions []Transaction // of InnoDB that are open, at this tick
 	Engine       string        // SHOW ENGINE INNODB STATUS, where it was read at this tick
+	Deadlocked   bool          // a deadlock was counted since the tick before
 	WantEngine   bool          // it is to be read at the next tick
 
 	status    statusReader
@@ -251,7 +252,7 @@ func (r *Reader) NeedsConnection(t int64) bool {
 // question that the server refuses is no error but a gap.
 func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 	r.Sample.Clear()
-	r.Fresh, r.Engine = false, ""
+	r.Fresh, r.Engine, r.Deadlocked = false, "", false
 	for i := range r.groups {
 		g := &r.groups[i]
 		due := t%g.every == g.phase%g.every || !g.asked

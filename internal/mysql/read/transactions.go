@@ -105,11 +105,11 @@ func (r *Reader) describeIdle(ctx context.Context, c *mysql.Conn) error {
 // engineDue says whether InnoDB's own report is to be read: somebody wants it, or there was a deadlock since the last reading.
 func (r *Reader) engineDue(mysql.Server) bool {
 	n, ok := r.countedDeadlocks()
-	seen := ok && r.deadlocks >= 0 && n > r.deadlocks
+	r.Deadlocked = ok && r.deadlocks >= 0 && n > r.deadlocks
 	if ok {
 		r.deadlocks = n
 	}
-	due := r.WantEngine || seen
+	due := r.WantEngine || r.Deadlocked
 	r.WantEngine = false
 	return due
 }

@@ -94,7 +94,11 @@ func (c *capture) calmFor(n noted) int64 {
 // begin captures what was before, and writes it at once.
 func (d *Desk) begin(ctx context.Context, n noted, i incident.Incident) {
 	i.Instance, i.Server, i.Open = n.s.instance.ID, n.s.instance.Name, true
-	i.ID = i.Instance + "-" + i.Began.UTC().Format("20060102-150405")
+	name := i.Instance + "-" + i.Began.UTC().Format("20060102-150405")
+	i.ID = name
+	for n := 2; d.exists(i.ID); n++ { // what still holds after a restart of Risso began when it did
+		i.ID = fmt.Sprintf("%s-%d", name, n)
+	}
 	c := &capture{file: incident.File{Incident: i}}
 	moments, err := d.read(n.s, i.Began.Unix()-secondsBefore, n.m.Tick-1)
 	if err != nil {
@@ -159,6 +163,11 @@ func (d *Desk) write(ctx context.Context, f *incident.File) error {
 }
 
 func (d *Desk) path(id string) string { return filepath.Join(d.folder(), id+".incident") }
+
+func (d *Desk) exists(id string) bool {
+	_, err := os.Lstat(d.path(id))
+	return err == nil
+}
 
 // replaceFile puts a file in the place of another, whole or not at all.
 func replaceFile(path string, body []byte) (err error) {

@@ -123,9 +123,7 @@ func (d *Desk) Observe(v collect.View, findings []fleet.Finding) *incident.Momen
 	}
 	m := incident.Of(v, d.opts.Host(v.Instance.HostID), d.opts.Redact)
 	n := noted{s: s, m: m, engine: v.Engine, quiet: true}
-	reading := incident.ReadingOf(m, s.last)
-	reading.Known = reading.Known && !v.Late // what was read late is not of that second
-	n.stall = s.detector.Look(reading)
+	n.stall = s.detector.Look(incident.ReadingOf(m, s.last))
 	holds := map[string]bool{}
 	for _, f := range findings {
 		if f.Severity < fleet.SeverityCritical || !aboutNow(f.ID) {

@@ -80,6 +80,7 @@ type View struct {
 	Sessions  []read.Session // that run a statement; never changed once handed out
 	More      bool           // there were other sessions, for which there was no room
 	Open      []read.Transaction
+	Deadlock  bool              // one was counted since the tick before
 	Engine    string            // SHOW ENGINE INNODB STATUS, where it was read at this tick
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Fresh     bool              // they were read at this tick

@@ -370,7 +370,7 @@ func (s *Server) observe(t int64, late, unseen bool) {
 	v.Channels = append(v.Channels, s.reader.Channels()...)
 	v.Hung, v.Restarted, v.Log = s.hung, s.restarted, s.log.lines
 	if s.up {
-		v.Locks, v.Old, v.Open, v.Engine = s.reader.Locks, s.reader.Old, s.reader.Transactions, s.reader.Engine
+		v.Locks, v.Old, v.Open, v.Engine, v.Deadlock = s.reader.Locks, s.reader.Old, s.reader.Transactions, s.reader.Engine, s.reader.Deadlocked
 		v.Sessions, v.More = s.reader.Sessions()
 	}
 	s.opts.Observer.Observe(v)

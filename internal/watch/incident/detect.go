@@ -123,7 +123,7 @@ func ReadingOf(m, before *Moment) Reading {
 	running, ok := m.Numbers["threads_running"]
 	r.Running = max(running-1, 0)
 	questions, asked := m.Numbers["questions_per_second"]
-	if asked && ok && before != nil && before.Tick == m.Tick-1 && before.Down == "" {
+	if asked && ok && before != nil && m.Tick-before.Tick <= 3 && before.Down == "" {
 		r.Finished, r.Known = max(questions-(running-before.Numbers["threads_running"]), 0), true
 	}
 	return r

@@ -109,7 +109,9 @@ func Of(v collect.View, host map[string]float64, redact bool) *Moment {
 		m.More++
 	}
 	m.Transactions = slices.Clone(v.Open)
-	m.report = deadlockSection(v.Engine)
+	if v.Deadlock { // else the latest one is an old one
+		m.report = deadlockSection(v.Engine)
+	}
 	if redact {
 		m.Redact()
 	}
