@@ -66,9 +66,6 @@ type recentSeries struct {
 	hasOld bool
 }
 
-// Queryable is Store.Queryable.
-func (r *Recent) Queryable() storage.Queryable { return recentQueryable{r.s.Queryable(), r} }
-
 // QueryableFor is Store.QueryableFor.
 func (r *Recent) QueryableFor(e parser.Expr) storage.Queryable {
 	return recentQueryable{r.s.QueryableFor(e), r}
