@@ -94,9 +94,7 @@ func problem(path string, err error) string {
 	if rest, ok := strings.CutPrefix(text, "line "); ok { // of the YAML reader; as the others have it
 		text = rest
 	}
-	if strings.HasPrefix(text, "unmarshal errors: line ") {
-		text = strings.TrimPrefix(text, "unmarshal errors: line ")
-	}
+	text = strings.TrimPrefix(text, "unmarshal errors: line ")
 	sep := ": "
 	if text != "" && text[0] >= '0' && text[0] <= '9' {
 		sep = ":"

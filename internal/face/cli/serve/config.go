@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // NewConfig is risso config.
@@ -26,7 +27,7 @@ func newConfigCheck(s screen.Streams) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check a config file, without contacting any server",
 		Long: `Reads a config file as risso serve does, with the password files and environment variables
-that it names, and says what is wrong and where. It contacts no server: risso doctor does that.
+and rule files that it names, and says what is wrong and where. It contacts no server: risso doctor does that.
 
 ` + fault.Help,
 		Example: "  risso config check /etc/risso.yaml",
@@ -39,6 +40,13 @@ that it names, and says what is wrong and where. It contacts no server: risso do
 					return err
 				}
 				hostOnly = true // a file may leave the servers to --dsn
+			}
+			files, err := own.Find(set.Alerts.Rules)
+			if err == nil {
+				_, err = own.Read(files)
+			}
+			if err != nil {
+				return fault.Usagef("%w", err)
 			}
 			list := []configuredServer{}
 			for _, w := range set.Servers {
