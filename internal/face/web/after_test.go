@@ -24,7 +24,7 @@ func TestChangedAfter(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) { o.Statements = Statements{Store: store} })
 	at := time.Now().Add(-20 * time.Minute).Truncate(time.Minute).Add(20 * time.Second)
 	var list []events.Minute
-	for m := at.Add(-15 * time.Minute).Unix() / 60 * 60; m < at.Unix()+16*60; m += 60 {
+	for m := at.Add(-15*time.Minute).Unix() / 60 * 60; m < at.Unix()+16*60; m += 60 {
 		cost := fleet.Cost{Calls: 600 + m/60%7, Seconds: 0.6 + float64(m/60%5)/100}
 		if m > at.Unix() {
 			cost.Seconds *= 10
