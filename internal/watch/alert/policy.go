@@ -112,6 +112,7 @@ var defaults = []Threshold{
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "deadlock.rate"}, For: seconds(300)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "repl.stopped"}, For: seconds(300)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "lock.*"}, For: seconds(30)},
+	{Match: Match{Severity: fleet.SeverityWarning, Finding: "lock.global"}, For: seconds(10)}, // all that write wait
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "mdl.blocker"}, For: seconds(30)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "trx.long"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "server.restarted"}, For: seconds(0)},
