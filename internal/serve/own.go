@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +23,14 @@ type ownLook struct {
 	keeper keep.Keeper
 	judge  rules.Judge
 	own    rules.Own
+	silent map[string]bool // at the last look
+
+	mu    sync.Mutex
+	found []fleet.Finding // at the last look
 }
+
+// silentAfter is how long nothing may come of an instance.
+const silentAfter = 30 * time.Second
 
 // ownEvery is how many seconds pass between two looks.
 const ownEvery = 10
@@ -37,6 +46,7 @@ func (w *watch) lookAfterSelf(dir string) {
 // look finds what is wrong, with what the store of metrics says of itself.
 func (l *ownLook) look(now time.Time, st series.Stats) {
 	o := rules.Own{Dir: l.dir, Full: st.DiskFull, LostEvents: l.w.lostEver.Load(), LostMinutes: st.LostFrames, LostAt: l.own.LostAt}
+	o.Silent = l.silence(now)
 	if o.LostEvents+o.LostMinutes > l.own.LostEvents+l.own.LostMinutes {
 		o.LostAt = now
 	}
@@ -46,7 +56,34 @@ func (l *ownLook) look(now time.Time, st series.Stats) {
 	}
 	l.own = o
 	verdict := l.judge.Judge(&rules.Snapshot{Now: now, Up: true, Instance: fleet.Instance{ID: selfID, Kind: fleet.KindHost}, Notes: rules.OwnFindings(o, now)})
+	l.mu.Lock()
+	l.found = verdict.Findings
+	l.mu.Unlock()
 	if found, due := l.keeper.Look(selfID, now, verdict, nil); due && !l.w.enqueue(func(ctx context.Context, s *state.Store) error { return l.w.keepFindings(ctx, s, found) }) {
 		l.keeper.Again()
 	}
+}
+
+// silence is of which instances nothing came for long, at this look and at the last: a machine that slept has no news of anybody at first.
+func (l *ownLook) silence(now time.Time) (list []rules.Silent) {
+	silent := map[string]bool{}
+	for _, r := range l.w.board.Fleet(now) {
+		seen := time.Unix(r.Seen, 0)
+		if r.Seen == 0 || now.Sub(seen) < silentAfter {
+			continue
+		}
+		silent[r.ID] = true
+		if l.silent[r.ID] {
+			list = append(list, rules.Silent{Name: r.Name, Seen: seen})
+		}
+	}
+	l.silent = silent
+	return list
+}
+
+// findings are what was wrong with Risso at the last look.
+func (l *ownLook) findings() []fleet.Finding {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.found)
 }

@@ -107,7 +107,10 @@ func (m *selfMeter) measure() selfPoint {
 func (m *selfMeter) Self() live.Self {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := live.Self{Version: release.Version(), Started: m.started.Unix()}
+	s := live.Self{Version: release.Version(), Started: m.started.Unix(), Findings: []fleet.Finding{}}
+	if m.own != nil {
+		s.Findings = append(s.Findings, m.own.findings()...)
+	}
 	if len(m.past) == 0 {
 		return s
 	}

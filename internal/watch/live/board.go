@@ -72,6 +72,8 @@ type Self struct {
 	Instances             int     `json:"instances"`
 	Version               string  `json:"version"`
 	Started               int64   `json:"started"` // unix seconds
+
+	Findings []fleet.Finding `json:"findings"` // what is wrong with Risso itself
 }
 
 // New makes an empty board; self tells Risso's own cost.

@@ -24,7 +24,7 @@ func Kinds() []Known {
 		{"commit.semisync", "", server}, {"mdl.blocker", "", server}, {"lock.global", "", server}, {"lock.user", "", server}, {"lock.blocker", "", server},
 		{"redo.pressure", "%", server}, {"trx.long", "s", server}, {"undo.history", "", server}, {"bp.starved", "", server}, {"deadlock.rate", "", server}, {"repl.stopped", "", server},
 		{"repl.lag", "", server}, {"repl.writable", "", server}, {"galera.non_primary", "", server}, {"galera.not_synced", "", server},
-		{"galera.flow_control", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.blind", "", server}, {"observer.disk", "%", ""}, {"observer.lost", "", ""}, {"observer.late", "", ""}, {"host.cpu", "", host},
+		{"galera.flow_control", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.blind", "", server}, {"observer.disk", "%", ""}, {"observer.lost", "", ""}, {"observer.silent", "s", ""}, {"observer.late", "", ""}, {"host.cpu", "", host},
 		{"host.steal", "%", host}, {"host.pressure_io", "%", host}, {"host.pressure_memory", "%", host}, {"host.swap", "", host}, {"host.oom", "", host},
 		{"host.io_slow", "ms", host}, {"disk.full", "%", host}, {"disk.trend", "", host}, {"disk.readonly", "", host}, {"plan.*", "", server},
 		{"protect.*", "", server}, {"rule.*", "", ""}, {"rules.*", "", ""},

@@ -17,6 +17,13 @@ type Own struct {
 	LostEvents  int64     // that could not be kept, since it was started
 	LostMinutes int64     // of an instance's metrics
 	LostAt      time.Time // when the last of these was lost
+	Silent      []Silent  // of which it has had no reading for long
+}
+
+// Silent is an instance that is watched, and of which nothing comes: not even that it cannot be read.
+type Silent struct {
+	Name string
+	Seen time.Time // when it was last read, or found that it cannot be
 }
 
 // lostTold is for how long it is reported that something was lost.
@@ -42,6 +49,11 @@ func OwnFindings(o Own, now time.Time) (list []fleet.Finding) {
 	if disk.What != "" {
 		disk.Value = max(disk.Value, 1)
 		list = append(list, disk)
+	}
+	for _, s := range o.Silent {
+		age := now.Sub(s.Seen)
+		list = append(list, fleet.Finding{ID: "observer.silent", Subject: s.Name, Severity: fleet.SeverityCritical, Since: s.Seen, Chart: "cost_time", Value: age.Seconds(), Trouble: fleet.Trouble{
+			What: fmt.Sprintf("Risso has no reading of %s since %s, and does not know how it is: its collector hangs, or Risso's machine is too busy", s.Name, s.Seen.Format(time.TimeOnly))}})
 	}
 	if n := o.LostEvents + o.LostMinutes; n > 0 && now.Sub(o.LostAt) < lostTold {
 		list = append(list, fleet.Finding{ID: "observer.lost", Severity: fleet.SeverityCritical, Chart: "cost_time", Value: float64(n), Trouble: fleet.Trouble{

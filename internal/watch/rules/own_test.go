@@ -21,6 +21,7 @@ func TestOwn(t *testing.T) {
 		{Own{Dir: "/d", Full: true}, "observer.disk critical"},
 		{Own{LostEvents: 3, LostAt: begin.Add(-9 * time.Minute)}, "observer.lost critical"},
 		{Own{LostMinutes: 3, LostAt: begin.Add(-11 * time.Minute)}, ""},
+		{Own{Silent: []Silent{{"db1", begin.Add(-time.Minute)}}}, "observer.silent critical"},
 		{Own{Full: true, LostMinutes: 3, LostAt: begin}, "observer.disk critical,observer.lost critical"},
 	} {
 		var got []string

@@ -50,6 +50,7 @@ var remediesTried = map[string]string{
 	"observer.blind":       statesTest + "TestBlind",
 	"observer.disk":        "- as disk.full",
 	"observer.lost":        "- it has no remedy: what is lost is lost",
+	"observer.silent":      "- it has no remedy: a collector that hangs is a fault of Risso",
 	"observer.late":        "- it has no remedy: Risso's machine is too busy",
 	"host.cpu":             "- its remedy only lists who uses the processors",
 	"host.steal":           "- only a hypervisor makes steal time; it has no remedy here",

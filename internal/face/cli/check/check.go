@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/watch/collect"
 	"github.com/rissodb/risso/internal/watch/live"
+	"github.com/rissodb/risso/internal/watch/rules"
 )
 
 // The states of a check, which are its exit codes. Source: Monitoring Plugins Development Guidelines.
@@ -168,12 +169,28 @@ func (f *findingFlags) rows(ctx context.Context) ([]live.Row, time.Time, error) 
 	if err := json.Unmarshal(raw, &a); err != nil || a.Now == 0 {
 		return nil, time.Time{}, fmt.Errorf("%s answers, but not as risso serve does", f.URL)
 	}
+	if err := f.itself(ctx, &a.Instances, time.UnixMilli(int64(a.Now*1000))); err != nil {
+		return nil, time.Time{}, err
+	}
 	if f.protection() {
 		if err := f.protected(ctx, a.Instances); err != nil {
 			return nil, time.Time{}, err
 		}
 	}
 	return a.Instances, time.UnixMilli(int64(a.Now * 1000)), nil
+}
+
+// itself adds what is wrong with Risso itself, if anything is.
+func (f *findingFlags) itself(ctx context.Context, rows *[]live.Row, now time.Time) error {
+	var self live.Self
+	if err := f.Do(ctx, http.MethodGet, "/api/self", nil, "tell what is wrong", &self); err != nil {
+		return err
+	}
+	if len(self.Findings) == 0 {
+		return nil
+	}
+	*rows = append(*rows, live.Row{Instance: fleet.Instance{ID: "risso", Name: "Risso"}, State: rules.StateOK, Seen: now.Unix(), Findings: self.Findings})
+	return nil
 }
 
 // protected adds what the page Protect finds: also of servers for which nothing is configured, and which therefore have no such finding.

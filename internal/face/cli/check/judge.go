@@ -130,11 +130,11 @@ func (w want) service(r live.Row, now time.Time) Service {
 	}
 	found := r.Findings
 	down := r.State == rules.StateDown
-	if down && !slices.ContainsFunc(found, func(f fleet.Finding) bool { return f.ID == "server.down" }) { // it has not answered for a few seconds
+	if down && !slices.ContainsFunc(found, func(f fleet.Finding) bool { return f.ID == "server.down" || f.ID == "server.hung" }) { // it has not answered for a few seconds
 		found = append([]fleet.Finding{{ID: "server.down", Severity: fleet.SeverityCritical, Since: time.Unix(r.Since, 0), Trouble: fleet.Trouble{What: r.Words}}}, found...)
 	}
 	for _, f := range found {
-		if w.meant(f.ID) {
+		if w.meant(f.ID) || f.ID == "server.hung" && w.meant("server.down") {
 			s.Findings = append(s.Findings, f)
 			s.be(codeOf(f.Severity), f.What)
 		}
