@@ -57,6 +57,7 @@ var benches = map[string][]part{
 	"alerts": {
 		{"rules", "processor time of 40 rules, and of what rings, over 200 servers", (*bench).rules},
 		{"days", "any day of a year of findings of 200 servers", (*bench).findingDays},
+		{"stall", "from a stalled server to a webhook, and to the incident", (*bench).stalls},
 	},
 	"events": {
 		{"history", "30 days of statements of ten servers in the embedded store", (*bench).history},
