@@ -91,7 +91,7 @@ func (b *bench) toldOf(ctx context.Context, hear *listener, url string, began ti
 		}
 		if kept == 0 {
 			var a struct {
-				Incidents []struct{ Captured time.Time }
+				Incidents []struct{ ID string }
 			}
 			if err := get(ctx, url+"/api/incidents", &a); err != nil {
 				return 0, "", 0, err
