@@ -12,29 +12,16 @@ import (
 
 // Process is a session of the process list, asleep or not, and its transaction.
 type Process struct {
-	ID          int64            `json:"id"`
-	User        string           `json:"user"`
-	Host        string           `json:"host,omitempty"`
-	Schema      string           `json:"schema,omitempty"`
-	Command     string           `json:"command"` // Sleep: it is idle
-	Seconds     float64          `json:"seconds"` // since it entered its current state, or became idle
-	State       string           `json:"state,omitempty"`
-	Statement   string           `json:"statement,omitempty"`
-	Own         bool             `json:"own,omitempty"` // one of Risso's, as far as the server tells
-	Transaction *OpenTransaction `json:"transaction,omitempty"`
-}
-
-// OpenTransaction is an open transaction of InnoDB, as a process list shows it.
-type OpenTransaction struct {
-	ID        string  `json:"id"`
-	Session   int64   `json:"session"` // 0: a prepared transaction without a connection
-	Seconds   float64 `json:"seconds"` // since it began
-	State     string  `json:"state"`
-	Modified  int64   `json:"modified"` // changes of rows that are undone if it is rolled back
-	Locked    int64   `json:"locked"`   // rows that it locks, roughly
-	Tables    int64   `json:"tables"`   // tables that it has locks in
-	Isolation string  `json:"isolation,omitempty"`
-	Statement string  `json:"statement,omitempty"`
+	ID          int64        `json:"id"`
+	User        string       `json:"user"`
+	Host        string       `json:"host,omitempty"`
+	Schema      string       `json:"schema,omitempty"`
+	Command     string       `json:"command"` // Sleep: it is idle
+	Seconds     float64      `json:"seconds"` // since it entered its current state, or became idle
+	State       string       `json:"state,omitempty"`
+	Statement   string       `json:"statement,omitempty"`
+	Own         bool         `json:"own,omitempty"` // one of Risso's, as far as the server tells
+	Transaction *Transaction `json:"transaction,omitempty"`
 }
 
 // Limits of a process list.
@@ -46,7 +33,7 @@ const (
 
 // Processes reads all sessions of the server and the open transactions of InnoDB, the oldest first. more reports whether there were
 // others for which there was no room. gaps are what the account may not see.
-func Processes(ctx context.Context, c *mysql.Conn) (list []Process, open []OpenTransaction, more bool, gaps []fleet.Trouble, err error) {
+func Processes(ctx context.Context, c *mysql.Conn) (list []Process, open []Transaction, more bool, gaps []fleet.Trouble, err error) {
 	own, err := ownSessions(ctx, c)
 	if err != nil {
 		return nil, nil, false, nil, err
@@ -72,7 +59,7 @@ func Processes(ctx context.Context, c *mysql.Conn) (list []Process, open []OpenT
 	}
 	gaps, err = allowed(ctx, c, "open transactions", c.Server.Grant("PROCESS"), fmt.Sprintf(`SELECT /* risso: open transactions */ trx_id, trx_mysql_thread_id, `+openSeconds("t")+`, trx_state, trx_rows_modified, trx_rows_locked, trx_tables_locked, trx_isolation_level, LEFT(trx_query, 1024)
  FROM information_schema.INNODB_TRX t ORDER BY trx_started LIMIT %d`, transactionsMost), func(row []sqldriver.Value) error {
-		t := OpenTransaction{ID: mysql.Text(row[0]), Session: whole(row[1]), State: mysql.Text(row[3]), Modified: whole(row[4]), Locked: whole(row[5]), Tables: whole(row[6]), Isolation: mysql.Text(row[7]), Statement: mysql.Text(row[8])}
+		t := Transaction{Trx: mysql.Text(row[0]), Session: whole(row[1]), State: mysql.Text(row[3]), RowsModified: whole(row[4]), RowsLocked: whole(row[5]), Tables: whole(row[6]), Isolation: mysql.Text(row[7]), Statement: mysql.Text(row[8])}
 		t.Seconds, _ = number(row[2])
 		open = append(open, t)
 		return nil
@@ -80,7 +67,7 @@ func Processes(ctx context.Context, c *mysql.Conn) (list []Process, open []OpenT
 	if err != nil {
 		return nil, nil, false, nil, err
 	}
-	at := make(map[int64]*OpenTransaction, len(open))
+	at := make(map[int64]*Transaction, len(open))
 	for i := range open {
 		at[open[i].Session] = &open[i]
 	}

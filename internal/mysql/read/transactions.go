@@ -19,7 +19,10 @@ type Transaction struct {
 	Seconds      float64 `json:"seconds"`                 // since it began
 	State        string  `json:"state"`                   // RUNNING, LOCK WAIT, ROLLING BACK, COMMITTING
 	RowsLocked   int64   `json:"rows_locked,omitempty"`   // as InnoDB counts them
-	RowsModified int64   `json:"rows_modified,omitempty"` // since it began
+	RowsModified int64   `json:"rows_modified,omitempty"` // changes of rows that are undone if it is rolled back
+	Tables       int64   `json:"tables,omitempty"`        // that it has locks in; only in process lists
+	Isolation    string  `json:"isolation,omitempty"`     // only there
+	Statement    string  `json:"statement,omitempty"`     // only there
 
 	// Of the session, where it runs nothing and the transaction has been open for a second: who it is, and what it ran last.
 	Idle *Blocker `json:"-"`

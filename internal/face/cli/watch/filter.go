@@ -78,7 +78,7 @@ func changedBy(p read.Process) int64 {
 	if p.Transaction == nil {
 		return -1
 	}
-	return p.Transaction.Modified
+	return p.Transaction.RowsModified
 }
 
 // idle reports whether a session only waits for its client, or is a thread of the server that is always there: without a

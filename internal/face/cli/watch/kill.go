@@ -105,11 +105,11 @@ func (k *killing) lines() []line {
 }
 
 // changes says what is undone.
-func changes(t *read.OpenTransaction) string {
-	if t.Modified == 0 {
+func changes(t *read.Transaction) string {
+	if t.RowsModified == 0 {
 		return "it has changed no rows"
 	}
-	return "it has made " + digits.Counted(t.Modified, "change") + " of rows"
+	return "it has made " + digits.Counted(t.RowsModified, "change") + " of rows"
 }
 
 // answerKill takes a key as the answer.

@@ -18,7 +18,7 @@ type moment struct {
 	server     string // what it is: flavour and version
 	processes  []read.Process
 	more       int // sessions for which there was no room; -1: some
-	open       []read.OpenTransaction
+	open       []read.Transaction
 	waits      []read.LockWait
 	channels   []read.ReplicaChannel
 	statements []ran

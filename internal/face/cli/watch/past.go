@@ -274,12 +274,12 @@ func momentOf(a MomentAnswer) moment {
 	}
 	m.at, m.more, m.waits = time.Unix(r.Tick, 0), r.More, r.Locks
 	for _, t := range r.Transactions {
-		m.open = append(m.open, read.OpenTransaction{ID: t.Trx, Session: t.Session, Seconds: t.Seconds, State: t.State, Modified: t.Modified, Locked: t.Locked})
+		m.open = append(m.open, read.Transaction{Trx: t.Trx, Session: t.Session, Seconds: t.Seconds, State: t.State, RowsModified: t.Modified, RowsLocked: t.Locked})
 	}
 	for _, s := range r.Sessions {
 		p := read.Process{ID: s.ID, User: s.User, Host: s.Host, Schema: s.Schema, Command: s.Command, Seconds: s.Seconds, State: cmp.Or(s.State, s.Wait), Statement: s.Statement}
 		if s.Transaction > 0 {
-			p.Transaction = &read.OpenTransaction{ID: s.Trx, Session: s.ID, Seconds: s.Transaction, Modified: s.Modified, Locked: s.Locked}
+			p.Transaction = &read.Transaction{Trx: s.Trx, Session: s.ID, Seconds: s.Transaction, RowsModified: s.Modified, RowsLocked: s.Locked}
 		}
 		m.processes = append(m.processes, p)
 	}

@@ -232,7 +232,7 @@ func journaled(t *testing.T, statement string) {
 		if err := json.Unmarshal(b, &k); err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}
-		if k.Statement == statement && k.By != "" && k.Session.Transaction != nil && k.Session.Transaction.Modified == 3 {
+		if k.Statement == statement && k.By != "" && k.Session.Transaction != nil && k.Session.Transaction.RowsModified == 3 {
 			return
 		}
 	}

@@ -410,7 +410,7 @@ func (u *ui) whole() {
 	}
 	lines := []string{fmt.Sprintf("%s@%s  schema %s  %s for %s  %s", oneline.Of(p.User), oneline.Of(p.Host), oneline.Of(p.Schema), p.Command, seconds(p.Seconds), oneline.Of(p.State))}
 	if t := p.Transaction; t != nil {
-		lines = append(lines, fmt.Sprintf("transaction %s, %s, begun %s ago: %s, %d rows locked in %d tables, %s", t.ID, t.State, seconds(t.Seconds), changes(t), t.Locked, t.Tables, t.Isolation))
+		lines = append(lines, fmt.Sprintf("transaction %s, %s, begun %s ago: %s, %d rows locked in %d tables, %s", t.Trx, t.State, seconds(t.Seconds), changes(t), t.RowsLocked, t.Tables, t.Isolation))
 	}
 	text := p.Statement
 	if b, ok := u.m.blocker(p.ID); ok && text == "" {

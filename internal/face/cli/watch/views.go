@@ -389,7 +389,7 @@ func (u *ui) transactionLines(width, height int) []line {
 		if x.Session == 0 {
 			text = "prepared, without a connection: XA RECOVER lists it"
 		}
-		t.Rows = append(t.Rows, []string{strconv.FormatInt(x.Session, 10), seconds(x.Seconds), fit(x.State, 9), digits.Thousands(x.Modified), digits.Thousands(x.Locked), fit(p.User, 10), fit(p.Host, 10), oneline.Of(text)})
+		t.Rows = append(t.Rows, []string{strconv.FormatInt(x.Session, 10), seconds(x.Seconds), fit(x.State, 9), digits.Thousands(x.RowsModified), digits.Thousands(x.RowsLocked), fit(p.User, 10), fit(p.Host, 10), oneline.Of(text)})
 		ids = append(ids, x.Session)
 	}
 	return u.pick(t, ids, width, height)
