@@ -42,7 +42,7 @@ func (w *watch) newRules(ctx context.Context, set config.Settings, numbers *seri
 	}
 	r := &ruling{w: w, keepers: map[string]*keep.Keeper{}}
 	recent := series.NewRecent(numbers)
-	o := own.Options{Source: mapped.New(recent, names.labels), Update: recent.Update, Samples: cmp.Or(set.Limits.Samples, rulesSamples), Time: cmp.Or(set.Limits.Time, rulesTime), Held: held, Keep: r.note, Found: r.found, Event: w.Event, Logger: w.logger,
+	o := own.Options{Source: mapped.New(recent, names.labels), Update: recent.Update, Samples: cmp.Or(set.Limits.Samples, rulesSamples), Time: cmp.Or(set.Limits.Time, rulesTime), Held: held, Place: func(instance string) []fleet.Label { return names.labels()[instance] }, Keep: r.note, Found: r.found, Event: w.Event, Logger: w.logger,
 		Writer: func() (own.Writer, error) {
 			wr, err := numbers.Writer(series.Recorded)
 			if err != nil {

@@ -130,14 +130,14 @@ func (w *watch) add(i fleet.Instance) {
 	w.keepers.Store(i.ID, k)
 }
 
-// downSince is since when a server was down when Risso ended; zero: it was not.
-func (w *watch) downSince(instance string) time.Time {
+// downSince is since when a server was down when Risso ended, and whether it hung; zero: it was not.
+func (w *watch) downSince(instance string) (since time.Time, hung bool) {
 	for _, r := range w.held[instance] {
 		if r.First.ID == "server.down" || r.First.ID == "server.hung" {
-			return r.Began()
+			return r.Began(), r.First.ID == "server.hung"
 		}
 	}
-	return time.Time{}
+	return time.Time{}, false
 }
 
 // verdict takes what the rules say of an instance at a tick.
@@ -330,7 +330,8 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
-	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish), Down: w.downSince(s.Instance.ID)}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish)}
+	o.Down, o.Hung = w.downSince(s.Instance.ID)
 	if s.Instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.Target.Socket(), s.Target.Port())
 	}

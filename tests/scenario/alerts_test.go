@@ -49,7 +49,7 @@ func newHook(t *testing.T, secret string) *hook {
 	return h
 }
 
-// told is what came: "firing db/server.down". What came twice with one ID counts once: Risso may be killed before it could note that it was taken.
+// told is what came: "firing db/server.hung". What came twice with one ID counts once: Risso may be killed before it could note that it was taken.
 func (h *hook) told() (list []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,23 +157,23 @@ servers:
 	}
 
 	goOn := sandboxtest.Pause(t, n)
-	await(t, "a message of the server that hangs", func() bool { return slices.Contains(good.told(), "firing db/server.down") })
-	await(t, "the program's message", func() bool { text, _ := os.ReadFile(said); return strings.Contains(string(text), "db/server.down") })
+	await(t, "a message of the server that hangs", func() bool { return slices.Contains(good.told(), "firing db/server.hung") })
+	await(t, "the program's message", func() bool { text, _ := os.ReadFile(said); return strings.Contains(string(text), "db/server.hung") })
 	r.kill(t)
 	r = start()
 	await(t, "the alert after a kill of Risso", func() bool {
-		return slices.ContainsFunc(r.alerts(t).Alerts, func(a alert.Standing) bool { return a.Key == "db/server.down" && a.Phase == alert.Firing })
+		return slices.ContainsFunc(r.alerts(t).Alerts, func(a alert.Standing) bool { return a.Key == "db/server.hung" && a.Phase == alert.Firing })
 	})
-	for key, want := range map[string]int{"db/server.down": http.StatusOK, "db/other": http.StatusNotFound} {
+	for key, want := range map[string]int{"db/server.hung": http.StatusOK, "db/other": http.StatusNotFound} {
 		if status, text := r.act(t, http.MethodPost, "/api/alerts/ack?key="+url.QueryEscape(key), ""); status != want {
 			t.Errorf("acknowledge %s: got %d %s, want %d", key, status, text, want)
 		}
 	}
 	await(t, "that it is known", func() bool {
-		return slices.ContainsFunc(r.alerts(t).Alerts, func(a alert.Standing) bool { return a.Key == "db/server.down" && !a.Acked.IsZero() })
+		return slices.ContainsFunc(r.alerts(t).Alerts, func(a alert.Standing) bool { return a.Key == "db/server.hung" && !a.Acked.IsZero() })
 	})
 	now := r.alerts(t)
-	if i := slices.IndexFunc(now.Alerts, func(a alert.Standing) bool { return a.Key == "quiet/server.down" }); i < 0 || !strings.Contains(now.Alerts[i].Held, "known") {
+	if i := slices.IndexFunc(now.Alerts, func(a alert.Standing) bool { return a.Key == "quiet/server.hung" }); i < 0 || !strings.Contains(now.Alerts[i].Held, "known") {
 		t.Errorf("got %+v, want an alert of the silenced server that says why nobody is told", now.Alerts)
 	}
 	for _, d := range now.Receivers {
@@ -182,22 +182,22 @@ servers:
 		}
 	}
 	for want, args := range map[string][]string{
-		"firing critical db/server.down": {"list"},
+		"firing critical db/server.hung": {"list"},
 		"nobody is told: silenced until": {"list"},
 		"stuck has not taken 1 message":  {"list"},
 		"took the message":               {"test", "hook"},
 		"silence 2 until":                {"silence", "--finding", "x.*", "--for", "1h", "--reason", "a try"},
 		"2 findings since":               {"replay", "server.*"},
 		"no silence 77 holds":            {"unsilence", "77"},
-		`"key": "db/server.down"`:        {"history", "-o", "json"},
+		`"key": "db/server.hung"`:        {"history", "-o", "json"},
 	} {
 		if out, said, _ := runRisso(t, nil, append(append([]string{"alert"}, args...), "--url", r.base)...); !strings.Contains(out+said, want) {
 			t.Errorf("risso alert %s: got %s%s, want %q", args, out, said, want)
 		}
 	}
 	goOn()
-	await(t, "the end", func() bool { return slices.Contains(good.told(), "resolved db/server.down") })
-	want := []string{"firing risso/test", "firing db/server.down", "firing risso/test", "resolved db/server.down"}
+	await(t, "the end", func() bool { return slices.Contains(good.told(), "resolved db/server.hung") })
+	want := []string{"firing risso/test", "firing db/server.hung", "firing risso/test", "resolved db/server.hung"}
 	if got := good.told(); !slices.Equal(got, want) || len(good.bad) > 0 {
 		t.Errorf("got %q, want %q; bad: %q", got, want, good.bad)
 	}
@@ -208,7 +208,7 @@ servers:
 	good.mu.Unlock()
 	var history struct{ Alerts []alert.Standing }
 	r.get(t, "/api/alerts/history", url.Values{}, &history)
-	if i := slices.IndexFunc(history.Alerts, func(a alert.Standing) bool { return a.Key == "db/server.down" }); i < 0 || history.Alerts[i].Ended.IsZero() || history.Alerts[i].By == "" {
+	if i := slices.IndexFunc(history.Alerts, func(a alert.Standing) bool { return a.Key == "db/server.hung" }); i < 0 || history.Alerts[i].Ended.IsZero() || history.Alerts[i].By == "" {
 		t.Errorf("got %+v, want the alert with its end, and who knew of it", history.Alerts)
 	}
 	for _, c := range []struct {

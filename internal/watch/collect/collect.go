@@ -127,6 +127,7 @@ type Options struct {
 	Extra    Extra          // may be nil
 	Pulse    *Pulse         // knows when Risso itself was late; may be nil
 	Down     time.Time      // since when the server was down when Risso last looked; zero: it was not. That is told already
+	Hung     bool           // it hung then
 	Traffic  *mysql.Traffic // counts what is sent to a server; nil: nothing else queries the server
 	Wish     *Wish          // what others want to be read; may be nil
 }

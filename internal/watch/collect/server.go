@@ -61,7 +61,7 @@ func NewServer(target mysql.Target, instance fleet.Instance, o Options) *Server 
 		traffic = new(mysql.Traffic)
 	}
 	traffic.GoesFirst()
-	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: read.NewReader(traffic), downSince: o.Down}
+	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: read.NewReader(traffic), downSince: o.Down, hung: o.Hung}
 	s.upPos = s.reader.Sample.Position(fleet.Metric{Name: "mysql_up", Help: "1 while the server answers", Source: "Risso"})
 	return s
 }
@@ -154,7 +154,7 @@ func (s *Server) read(ctx context.Context, t int64) error {
 	if s.conn != nil {
 		err := s.ask(ctx, t)
 		if mysql.ClassOf(err) == mysql.ClassTimeout {
-			s.hung = mysql.Accepts(ctx, s.target, acceptTimeout)
+			s.hung = s.hung || mysql.Accepts(ctx, s.target, acceptTimeout)
 		}
 		if err == nil || mysql.ClassOf(err) != mysql.ClassDropped {
 			return err
@@ -166,7 +166,8 @@ func (s *Server) read(ctx context.Context, t int64) error {
 		return s.failure
 	}
 	if err := s.connect(ctx); err != nil {
-		s.hung = mysql.ClassOf(err) == mysql.ClassTimeout && mysql.Accepts(ctx, s.target, acceptTimeout)
+		// One that hangs goes on to be so: the queue of those that its kernel accepts for it fills up.
+		s.hung = mysql.ClassOf(err) == mysql.ClassTimeout && (s.hung || mysql.Accepts(ctx, s.target, acceptTimeout))
 		s.attempts++
 		s.skip = min(max(s.attempts-10, 0), maxBackoff-1)
 		return err

@@ -39,6 +39,7 @@ type Options struct {
 	Time    time.Duration                              // that one expression may take
 	Seen    time.Time                                  // when rules were evaluated last before; zero: never
 	Held    []state.RuleAlert                          // what was pending or fired then
+	Place   func(instance string) []fleet.Label        // the labels that all series of an instance have; may be nil
 	Keep    func(put []state.RuleAlert, gone []string) // notes what is pending or fires
 	Found   func(now time.Time, firing []Firing)       // takes what fires at each second
 	Event   func(fleet.Event)
@@ -270,7 +271,7 @@ func (r *Rules) active(groups []*group) ([]Firing, map[string]state.RuleAlert) {
 			for _, a := range ar.ActiveAlerts() {
 				all[keyOf(a)] = state.RuleAlert{Key: keyOf(a), Since: a.ActiveAt, Firing: a.State == rules.StateFiring}
 				if a.State == rules.StateFiring {
-					firing = append(firing, Firing{a.Labels, findingOf(ar, a)})
+					firing = append(firing, Firing{a.Labels, findingOf(ar, a, r.place(a))})
 				}
 			}
 		}

@@ -3,6 +3,7 @@ package own
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func (r *Rules) group(path string, g rulefmt.RuleGroup) *rules.Group {
 }
 
 // findingOf is an alert of a rule as a finding.
-func findingOf(rule *rules.AlertingRule, a *rules.Alert) fleet.Finding {
+func findingOf(rule *rules.AlertingRule, a *rules.Alert, place []fleet.Label) fleet.Finding {
 	text := func(names ...string) string {
 		for _, n := range names {
 			if t := strings.TrimSpace(oneline.Of(a.Annotations.Get(n))); t != "" {
@@ -52,7 +53,7 @@ func findingOf(rule *rules.AlertingRule, a *rules.Alert) fleet.Finding {
 		}
 		return ""
 	}
-	f := fleet.Finding{ID: state.RulePrefix + fleet.Slug(rule.Name()), Subject: subject(rule, a), Severity: severity(a.Labels.Get("severity")), Since: a.ActiveAt}
+	f := fleet.Finding{ID: state.RulePrefix + fleet.Slug(rule.Name()), Subject: subject(rule, a, place), Severity: severity(a.Labels.Get("severity")), Since: a.ActiveAt}
 	f.What, f.Why, f.Remedy = text("summary", "message", "description"), text("description"), text("remedy", "runbook", "runbook_url")
 	if f.What == "" {
 		f.What = "rule " + rule.Name() + " fires: " + digits.Number(a.Value)
@@ -93,11 +94,19 @@ func severity(word string) fleet.Severity {
 // aside are labels that say where an alert is, not what it is about.
 var aside = map[string]bool{labels.AlertName: true, "severity": true, "instance": true, "job": true, "service_name": true, "node_name": true, "cluster": true, prom.MetricNameLabel: true}
 
-// subject tells alerts of one rule and server apart: by the labels that are neither the server's nor the rule's own.
-func subject(rule *rules.AlertingRule, a *rules.Alert) string {
+// place is the labels that all series of the alert's instance have.
+func (r *Rules) place(a *rules.Alert) []fleet.Label {
+	if r.Place == nil {
+		return nil
+	}
+	return r.Place(a.Labels.Get(prom.InstanceLabel))
+}
+
+// subject tells alerts of one rule and server apart: by the labels that are neither the server's, as place has them, nor the rule's own.
+func subject(rule *rules.AlertingRule, a *rules.Alert, place []fleet.Label) string {
 	var parts []string
 	a.Labels.Range(func(l labels.Label) {
-		if !aside[l.Name] && !rule.Labels().Has(l.Name) {
+		if !aside[l.Name] && !rule.Labels().Has(l.Name) && !slices.Contains(place, fleet.Label{Name: l.Name, Value: l.Value}) {
 			parts = append(parts, l.Name+"="+l.Value)
 		}
 	})

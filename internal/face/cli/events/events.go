@@ -123,7 +123,7 @@ type lister struct {
 	kinds                                  []string
 	limit                                  int
 	findings                               bool
-	after                                  int64
+	after                                  string
 	minutes                                int
 }
 
@@ -165,7 +165,7 @@ the minutes before and after.`,
 	fl.StringSliceVar(&l.kinds, "kind", nil, "only of these kinds: restart, variable, finding, deploy …")
 	fl.StringVar(&l.severity, "severity", "", "at least so bad: warning or critical")
 	fl.IntVar(&l.limit, "limit", 500, "the newest so many, up to 5000")
-	fl.Int64Var(&l.after, "after", 0, "tell what changed after the event of this number")
+	fl.StringVar(&l.after, "after", "", "tell what changed after the event of this number")
 	fl.IntVar(&l.minutes, "minutes", 15, "with --after: how many minutes before and after are compared")
 	fl.BoolVar(&l.findings, "findings", false, "list what was wrong")
 	flags.OutputVar(fl, &l.output, "", "text", "json")
@@ -204,8 +204,9 @@ func (l *lister) query(now time.Time) (url.Values, error) {
 
 // changed tells what changed after an event.
 func (l *lister) changed(ctx context.Context) error {
-	if l.after < 1 {
-		return fault.Usagef("--after %d: the number of an event, as risso event says it, or risso events -o json", l.after)
+	id, err := strconv.ParseInt(l.after, 10, 64)
+	if err != nil || id < 1 {
+		return fault.Usagef("--after %q: the number of an event, as risso event says it, or risso events -o json", l.after)
 	}
 	if l.minutes < after.LeastMinutes || l.minutes > after.MostMinutes {
 		return fault.Usagef("--minutes %d: %d to %d", l.minutes, after.LeastMinutes, after.MostMinutes)
@@ -215,7 +216,7 @@ func (l *lister) changed(ctx context.Context) error {
 		Because   string `json:"why"`
 		after.Answer
 	}
-	q := url.Values{"id": {strconv.FormatInt(l.after, 10)}, "minutes": {strconv.Itoa(l.minutes)}}
+	q := url.Values{"id": {strconv.FormatInt(id, 10)}, "minutes": {strconv.Itoa(l.minutes)}}
 	if err := l.Do(ctx, http.MethodGet, "/api/events/after?"+q.Encode(), nil, "tell what changed after an event", &a); err != nil {
 		return err
 	}

@@ -155,11 +155,14 @@ func oneOf(ids []string) *labels.Matcher {
 // Select implements storage.Querier.
 func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	out := &set{at: -1}
-	take := func(name string, always bool, m []*labels.Matcher) error {
+	take := func(name string, always, of bool, m []*labels.Matcher) error {
 		found := q.base.Select(ctx, false, hints, m...)
 		for found.Next() {
 			s := found.At()
 			l := s.Labels()
+			if name == "" && !of && l.Get(instance) == "" { // of no instance: they come below
+				continue
+			}
 			s = series{s, q.merged(l, name)}
 			if always {
 				s = constant{s}
@@ -170,17 +173,21 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 	}
 	for _, p := range q.parts(matchers) {
 		if !named(p.matchers, upName) {
-			if err := take("", false, p.matchers); err != nil {
+			if err := take("", false, false, p.matchers); err != nil {
 				return storage.ErrSeriesSet(err)
 			}
 		}
 		for _, sign := range signs {
 			if m, ok := sign.instead(p.matchers); ok {
-				if err := take(upName, sign.always, m); err != nil {
+				if err := take(upName, sign.always, false, m); err != nil {
 					return storage.ErrSeriesSet(err)
 				}
 			}
 		}
+	}
+	// What rules recorded over several instances has no instance, and its labels as they were recorded.
+	if err := take("", false, true, append(slices.Clone(matchers), labels.MustNewMatcher(labels.MatchEqual, instance, ""))); err != nil {
+		return storage.ErrSeriesSet(err)
 	}
 	if sortSeries {
 		slices.SortFunc(out.list, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
@@ -199,7 +206,9 @@ func (q *querier) merged(base labels.Labels, name string) labels.Labels {
 		case l.Name == prom.MetricNameLabel && name != "":
 			l.Value = name
 		default:
-			if _, both := find(own, l.Name); both {
+			if v, both := find(own, l.Name); both && v == l.Value { // as rules record it
+				return
+			} else if both {
 				l.Name = exported + l.Name
 			}
 		}
