@@ -253,8 +253,11 @@ func (r *Recent) follow(set *recentSet, p *recentPart, in *instance) bool {
 	if in.last < p.last || in.last-p.last > int64(set.size) || p.last == math.MinInt64 {
 		return false
 	}
+	if in.writer == nil || p.writer != nil && p.writer != in.writer {
+		return false // another writer began another row, and may have begun the same minute a second time
+	}
 	if p.writer != in.writer || p.descs != len(in.descs) {
-		if in.writer == nil || !in.allowed(set.matchers) {
+		if !in.allowed(set.matchers) {
 			p.last = in.last
 			return true
 		}
