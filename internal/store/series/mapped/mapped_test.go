@@ -209,3 +209,39 @@ func TestRules(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordedSeries: what rules record has the labels that it was recorded with, once, whether it is of one instance or over several.
+func TestRecordedSeries(t *testing.T) {
+	s, err := series.Open(series.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), OnEvent: func(fleet.Event) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	made := mapped.Rules{}.Labels(instances, "here")
+	m := mapped.New(s, func() map[string][]mapped.Label { return made })
+	of := append([]series.Label{}, made["db1"]...)
+	for id, desc := range map[string][]series.Desc{
+		"db1": {{Name: "threads"}},
+		series.Recorded: {{Name: "r:one", Labels: of}, {Name: "r:other", Labels: append(slices.DeleteFunc(slices.Clone(of), func(l series.Label) bool { return l.Name == "job" }), series.Label{Name: "job", Value: "mine"})},
+			{Name: "r:job", Labels: []series.Label{{Name: "job", Value: "mysql"}}}, {Name: "r:all"}},
+	} {
+		w, err := s.Writer(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range desc {
+			w.Define(desc[i])
+		}
+		for i := range int64(10) {
+			if err := w.Append(t0+i, []float64{1, 2, 3, 4}[:len(desc)], false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for expr, want := range map[string]int{`{__name__=~"r:.*"}`: 4, `r:one{job="mysql"}`: 1, `r:one{instance="db1"}`: 1, `r:job{job="mysql"}`: 1, `r:job{job="x"}`: 0, `r:all`: 1, `r:all{job=""}`: 1, `{__name__=~"r:one|threads"}`: 2,
+		`r:other{exported_job="mine"}`: 1, `count without () (r:one) == 1`: 1} {
+		if got := ask(t, m, expr); len(got) != want {
+			t.Errorf("%s: got %v, want %d series", expr, got, want)
+		}
+	}
+}
