@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -47,13 +48,17 @@ func TestWaitForPrune(t *testing.T) {
 	if err := os.WriteFile(lock, lease, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	others := func() ([]map[string]string, error) {
+		return s.QueryMaps(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER <> 'system user'")
+	}
+	await.Until(t, func() bool { ids, err := others(); return err == nil && len(ids) == 0 }, "the sessions of the test that had this server before are gone")
 	told := 0
 	o := dump.Options{Target: to, Name: "s", Threads: 2, Waiting: func(h repo.Holder) {
 		told++
 		if !strings.Contains(h.String(), strconv.Itoa(prune.Process.Pid)) {
 			t.Errorf("it waits for %s, not for process %d", h, prune.Process.Pid)
 		}
-		ids, err := s.QueryMaps(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER <> 'system user'")
+		ids, err := others()
 		if err != nil || len(ids) != 0 {
 			t.Errorf("sessions on the server while it waits: got %v, %v; want none", ids, err)
 		}
