@@ -95,12 +95,15 @@ func live(t *testing.T, dir, url string, life int, last bool) {
 		case last && n < len(instances):
 			i, list = instances[n], nil
 		case last:
-			d.Poke()
+			if err := d.Look(t.Context(), now()); err != nil {
+				t.Fatal(err)
+			}
+			over := len(d.Standing()) == 0 // asked first: what ends the last one makes a message
 			waiting, err := facts.WaitingMessages(t.Context(), "hook", 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(d.Standing()) == 0 && len(waiting) == 0 {
+			if over && len(waiting) == 0 {
 				return
 			}
 			time.Sleep(20 * time.Millisecond)
