@@ -118,27 +118,11 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
-	desk, err := w.newDesk(ctx, set.Alerts, facts, numbers)
+	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Event: w.Event, Logger: logger}
+	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
 	}
-
-	names, err := newLabeller(ctx, set.Labels, w.board, facts)
-	if err != nil {
-		return err
-	}
-
-	ruled, err := w.newRules(ctx, set, numbers, names, facts)
-	if err != nil {
-		return err
-	}
-	w.moments, err = incidents.New(ctx, incidents.Options{Dir: set.Data, Facts: facts, Redact: set.Statements.Redact, Event: w.Event, Host: w.board.HostNumbers, Logger: logger})
-	if err != nil {
-		return FolderFailure(set.Data, err)
-	}
-
-	parts := Parts{Settings: set, Numbers: numbers, PromQL: mapped.New(numbers, names.labels), Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources,
-		Guard: guard, Alerts: desk, Incidents: w.moments, Rules: ruled.Rules, Event: w.Event, Logger: logger}
 	g, gctx := errgroup.WithContext(ctx)
 	mctx, stopMoments := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
@@ -147,7 +131,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	})
 	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
-	g.Go(func() error { return desk.Run(gctx) })
+	g.Go(func() error { return parts.Alerts.Run(gctx) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
@@ -157,6 +141,28 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	fmt.Fprintf(out, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.Servers), "server"), set.Data)
 	return inOrder(ctx, g.Wait())
+}
+
+// speak makes what keeps and tells what happens: alerts, the user's own rules, incidents.
+func (w *watch) speak(ctx context.Context, p *Parts) (ruled *ruling, err error) {
+	if p.Alerts, err = w.newDesk(ctx, p.Settings.Alerts, p.Facts, p.Numbers); err != nil {
+		return nil, err
+	}
+	names, err := newLabeller(ctx, p.Settings.Labels, w.board, p.Facts)
+	if err != nil {
+		return nil, err
+	}
+	p.PromQL = mapped.New(p.Numbers, names.labels)
+	if ruled, err = w.newRules(ctx, p.Settings, p.Numbers, names, p.Facts); err != nil {
+		return nil, err
+	}
+	p.Rules = ruled.Rules
+	w.moments, err = incidents.New(ctx, incidents.Options{Dir: p.Settings.Data, Facts: p.Facts, Redact: p.Settings.Statements.Redact, Event: w.Event, Host: w.board.HostNumbers, Logger: w.logger})
+	if err != nil {
+		return nil, FolderFailure(p.Settings.Data, err)
+	}
+	p.Incidents = w.moments
+	return ruled, nil
 }
 
 // inOrder is how serve ended: to be stopped while something only begins is no failure either.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,26 +19,7 @@ import (
 // maxBenchmarkBody bounds a result that is sent: a day, second by second, is about 15 MB.
 const maxBenchmarkBody = 16 << 20
 
-// addBenchmark keeps the result that risso bench run sends.
-func (s *server) addBenchmark(w http.ResponseWriter, r *http.Request) {
-	body, release, err := s.readBody(w, r, maxBenchmarkBody)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	defer release()
-	var out any
-	err = s.gate.run(r.Context(), s.gate.queries, func(ctx context.Context) error {
-		out, err = s.keepBenchmark(r.WithContext(ctx), body)
-		return err
-	})
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	writeStatus(w, http.StatusOK, out)
-}
-
+// keepBenchmark keeps the result that risso bench run sends.
 func (s *server) keepBenchmark(r *http.Request, body []byte) (any, error) {
 	list, err := bench.Read(bytes.NewReader(body))
 	if err != nil {

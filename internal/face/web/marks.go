@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,33 +31,14 @@ type markBody struct {
 	Time    *json.RawMessage `json:"time"`    // RFC 3339; none: now
 }
 
-// addMark is POST /api/events.
-func (s *server) addMark(w http.ResponseWriter, r *http.Request) {
-	body, release, err := s.readBody(w, r, smallBody)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	defer release()
-	var out any
-	err = s.gate.run(r.Context(), s.gate.quick, func(ctx context.Context) error {
-		out, err = s.keepMark(ctx, r, body)
-		return err
-	})
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	writeStatus(w, http.StatusOK, out)
-}
-
-func (s *server) keepMark(ctx context.Context, r *http.Request, body []byte) (any, error) {
+// keepMark is POST /api/events.
+func (s *server) keepMark(r *http.Request, body []byte) (any, error) {
 	m, err := s.markOf(body)
 	if err != nil {
 		return nil, err
 	}
 	m.By = viewerOf(r).who()
-	list, fresh, err := s.Facts.AddMark(ctx, m)
+	list, fresh, err := s.Facts.AddMark(r.Context(), m)
 	if errors.Is(err, state.ErrOtherMark) {
 		return nil, failed(http.StatusConflict, "the key "+strconv.Quote(m.Key)+" was used for another mark", "use a new key for each mark, and the same only to repeat one")
 	}

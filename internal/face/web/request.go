@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -73,6 +74,28 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request, most int64) (b
 		return nil, nil, bodyError(err, most)
 	}
 	return body, release, nil
+}
+
+// posted answers a request that has a body of limited size.
+func (s *server) posted(l *lane, most int64, h func(r *http.Request, body []byte) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, release, err := s.readBody(w, r, most)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		defer release()
+		var out any
+		err = s.gate.run(r.Context(), l, func(ctx context.Context) error {
+			out, err = h(r.WithContext(ctx), body)
+			return err
+		})
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		writeStatus(w, http.StatusOK, out)
+	})
 }
 
 // bodyError says why a body was not taken.

@@ -1,13 +1,12 @@
 package web
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -142,34 +141,22 @@ func (s *server) thresholds(*http.Request) (any, error) {
 }
 
 // setThreshold is PUT /api/thresholds.
-func (s *server) setThreshold(w http.ResponseWriter, r *http.Request) {
-	body, release, err := s.readBody(w, r, smallBody)
-	if err != nil {
-		writeError(w, err)
-		return
+func (s *server) setThreshold(r *http.Request, body []byte) (any, error) {
+	var b thresholdBody
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil {
+		return nil, badRequest("the body is no JSON of a threshold: "+err.Error(), thresholdHint)
 	}
-	defer release()
-	var out thresholdBody
-	err = s.gate.run(r.Context(), s.gate.quick, func(ctx context.Context) error {
-		var b thresholdBody
-		d := json.NewDecoder(strings.NewReader(string(body)))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&b); err != nil {
-			return badRequest("the body is no JSON of a threshold: "+err.Error(), thresholdHint)
-		}
-		t, err := b.check()
-		if err != nil {
-			return err
-		}
-		set, err := s.Alerts.SetThreshold(ctx, t, viewerOf(r).who())
-		out = bodyOfSet(set)
-		return err
-	})
+	t, err := b.check()
 	if err != nil {
-		writeError(w, err)
-		return
+		return nil, err
 	}
-	writeStatus(w, http.StatusOK, out)
+	set, err := s.Alerts.SetThreshold(r.Context(), t, viewerOf(r).who())
+	if err != nil {
+		return nil, err
+	}
+	return bodyOfSet(set), nil
 }
 
 // deleteThreshold is DELETE /api/thresholds.
