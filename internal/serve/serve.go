@@ -81,11 +81,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	defer ln.Close()
 
-	// Risso makes little garbage: to collect it at half the usual growth costs next to nothing and keeps the process small.
-	debug.SetGCPercent(gcPercent)
-	// Questions take as many of Go's processors as may be worked on at once. So many more let collectors begin at once; the
-	// system shares the machine's own among them, and favours those that slept.
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + max(set.Limits.AtOnce, 2))
+	tune(set.Limits)
 	w := newWatch(logger)
 	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.Data, "series"), Retention: set.Retention, Logger: logger, OnEvent: w.Event})
 	if err != nil {
@@ -141,6 +137,15 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	fmt.Fprintf(out, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.Servers), "server"), set.Data)
 	return inOrder(ctx, g.Wait())
+}
+
+// tune sets how Go works for Risso.
+func tune(l config.Limits) {
+	// Risso makes little garbage: to collect it at half the usual growth costs next to nothing and keeps the process small.
+	debug.SetGCPercent(gcPercent)
+	// Questions take as many of Go's processors as may be worked on at once. So many more let collectors begin at once; the
+	// system shares the machine's own among them, and favours those that slept.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + max(l.AtOnce, 2))
 }
 
 // speak makes what keeps and tells what happens: alerts, the user's own rules, incidents.
