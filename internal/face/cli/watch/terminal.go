@@ -62,8 +62,17 @@ func (t *terminal) leave() {
 // suspend gives the terminal back, stops the process as Ctrl-Z does, and takes the terminal again when it goes on.
 func (t *terminal) suspend() error {
 	t.leave()
+	for len(t.signals) > 0 { // one that came before is not the one that is waited for, and must not take its room
+		<-t.signals
+	}
 	if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
 		return err
+	}
+	// Another thread may be the one that is told to stop: this one runs on for a moment, and must not take the terminal meanwhile.
+	for s := range t.signals {
+		if s == unix.SIGCONT {
+			break
+		}
 	}
 	return t.enter()
 }
