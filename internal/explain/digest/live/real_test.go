@@ -146,7 +146,7 @@ func TestWindow(t *testing.T) {
 				s.exec(t, fmt.Sprintf(old, i))
 			}
 			for range 10 {
-				s.exec(t, fmt.Sprintf(slow, 5))
+				s.exec(t, fmt.Sprintf(slow, 9))
 			}
 			p, notes, err := s.read(t, Options{For: window, Samples: 2}, func() {
 				s.exec(t, "USE other")
@@ -209,8 +209,8 @@ func checkWindow(t *testing.T, kind string, p *digest.Profile, notes []string, o
 		return
 	}
 	// 10 calls of 50 ms ran before, and must not show.
-	if all.P95 < 0.010 || all.P95 > 0.045 || all.Median < 0.010 || all.Median > all.P95 || math.Abs(p.QuantileError-0.0233) > 0.001 {
-		t.Errorf("p95 %g s, median %g s of 10 ms each, error %g; want all.P95 from 0.010 to 0.045, all.Median from 0.010 to %v, math.Abs(p.QuantileError - 0.0233) at most 0.001",
+	if all.P95 < 0.010 || all.P95 > 0.085 || all.Median < 0.010 || all.Median > all.P95 || math.Abs(p.QuantileError-0.0233) > 0.001 {
+		t.Errorf("p95 %g s, median %g s of 10 ms each, error %g; want all.P95 from 0.010 to 0.085, all.Median from 0.010 to %v, math.Abs(p.QuantileError - 0.0233) at most 0.001",
 			all.P95, all.Median, p.QuantileError, all.P95)
 	}
 	for _, x := range []*digest.Class{a, b, c} {
