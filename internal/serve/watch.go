@@ -142,7 +142,7 @@ func (w *watch) downSince(instance string) (since time.Time, hung bool) {
 
 // verdict takes what the rules say of an instance at a tick.
 func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
-	moment := w.moments.Observe(v, verdict.Findings)
+	moment := w.moments.Observe(v, verdict)
 	any, ok := w.keepers.Load(v.Instance.ID)
 	if !ok {
 		return

@@ -121,7 +121,12 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 	}}
 }
 
+// statusTime is how long a server may take to tell its counters. They come out of its memory: one that does not tell them by then hangs.
+const statusTime = 3500 * time.Millisecond
+
 func (r *Reader) readStatus(ctx context.Context, c *mysql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
 	asked := time.Now()
 	err := r.status.read(ctx, c, &r.Sample)
 	if err == nil {

@@ -57,6 +57,7 @@ type Desk struct {
 	deliver map[string]chan struct{} // by receiver: there is a message
 	page    []Threshold              // that were set while Risso ran
 	state   alert.State
+	next    time.Time // when a finding that waits rings; zero: none does
 	written []byte
 	failing map[string]string // by receiver: why the last try failed
 }
@@ -104,18 +105,24 @@ func poke(c chan struct{}) {
 func (d *Desk) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
+		const most = time.Second // between two looks
+		wake := time.NewTimer(most)
+		defer wake.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-tick.C:
+			case <-wake.C:
 			case <-d.look:
 			}
 			if err := d.Look(ctx, d.Now()); err != nil && ctx.Err() == nil {
 				d.Logger.Warn("alerts could not be looked at", "err", err)
 			}
+			wait := most
+			if due := d.due(); !due.IsZero() {
+				wait = min(max(due.Sub(d.Now()), time.Millisecond), most)
+			}
+			wake.Reset(wait)
 		}
 	})
 	g.Go(func() error { d.couriers(ctx); return nil })
@@ -183,6 +190,13 @@ func (d *Desk) policy() *alert.Policy {
 	return &p
 }
 
+// due is when the next finding rings if it goes on; zero: none does.
+func (d *Desk) due() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.next
+}
+
 // ackSpan is how old acknowledgements may be that are looked at.
 const ackSpan = 30 * 24 * time.Hour
 
@@ -190,6 +204,7 @@ const ackSpan = 30 * 24 * time.Hour
 func (d *Desk) Look(ctx context.Context, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.next = time.Time{}
 	in := alert.Input{Because: d.Because(), Chart: d.Chart, Instances: map[string]alert.Seat{}}
 	var err error
 	if in.Records, _, err = d.Facts.FindingsAfter(ctx, d.state.Cursor); err != nil {
@@ -211,7 +226,9 @@ func (d *Desk) Look(ctx context.Context, now time.Time) error {
 	for _, i := range d.Instances() {
 		in.Instances[i.ID] = alert.Seat{Name: i.Name, Group: i.Group}
 	}
-	return d.keep(ctx, d.policy().Look(now, d.state, in))
+	decision := d.policy().Look(now, d.state, in)
+	d.next = decision.Next
+	return d.keep(ctx, decision)
 }
 
 // keep writes what follows from a look. What cannot be written did not happen, and follows again from the next look.

@@ -37,7 +37,7 @@ func (d *Desk) follow(ctx context.Context, n noted) {
 	c := n.s.capture
 	switch {
 	case c == nil && n.stall.Began:
-		d.begin(ctx, n, incident.Incident{Why: incident.WhyStall, Began: time.Unix(n.stall.Since, 0), Severity: fleet.SeverityCritical, Usual: n.stall.Usual})
+		d.begin(ctx, n, incident.Incident{Why: incident.WhyStall, Began: time.Unix(n.stall.Since, 0), Severity: n.severity, Usual: n.stall.Usual})
 		return
 	case c == nil && n.asks != nil:
 		began := n.asks.Since
@@ -56,6 +56,9 @@ func (d *Desk) follow(ctx context.Context, n noted) {
 	}
 	i := &c.file.Incident
 	over := n.stall.Since == 0 || n.stall.Ended
+	if i.Why == incident.WhyStall && !over {
+		i.Severity = max(i.Severity, n.severity)
+	}
 	if i.Why == incident.WhyAlert {
 		over = over && n.quiet
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/collect"
 	"github.com/rissodb/risso/internal/watch/incident"
+	"github.com/rissodb/risso/internal/watch/rules"
+	"github.com/rissodb/risso/internal/watch/stall"
 )
 
 // What is kept.
@@ -56,9 +58,7 @@ type stream struct {
 	wish     *collect.Wish
 	ring     *ring.Ring
 
-	detector incident.Detector // the collector's
-	last     *incident.Moment
-	asking   map[string]bool // critical findings that hold, by state.FindingKey
+	asking map[string]bool // the collector's: critical findings that hold, by state.FindingKey
 
 	writer  incident.Writer // Run's
 	capture *capture
@@ -66,12 +66,13 @@ type stream struct {
 
 // noted is a moment on its way to the disk, and what is to be done about it.
 type noted struct {
-	s      *stream
-	m      *incident.Moment
-	stall  incident.Stall
-	asks   *fleet.Finding // a critical finding that is new
-	quiet  bool           // nothing critical holds
-	engine string
+	s        *stream
+	m        *incident.Moment
+	stall    stall.Stall
+	asks     *fleet.Finding // a critical finding that is new
+	quiet    bool           // nothing critical holds
+	severity fleet.Severity // of the stall
+	engine   string
 }
 
 // New makes a desk, and takes up the incidents that were open when Risso ended.
@@ -114,18 +115,21 @@ func (d *Desk) stream(id string) *stream {
 	return d.streams[id]
 }
 
-// Observe takes what a collector read in a second and what is wrong; it does not block. It returns the moment; nil: the instance is no
+// Observe takes what a collector read in a second and what the rules say of it; it does not block. It returns the moment; nil: the instance is no
 // server.
-func (d *Desk) Observe(v collect.View, findings []fleet.Finding) *incident.Moment {
+func (d *Desk) Observe(v collect.View, verdict rules.Verdict) *incident.Moment {
 	s := d.stream(v.Instance.ID)
 	if s == nil || v.Unseen {
 		return nil
 	}
 	m := incident.Of(v, d.opts.Host(v.Instance.HostID), d.opts.Redact)
-	n := noted{s: s, m: m, engine: v.Engine, quiet: true}
-	n.stall = s.detector.Look(incident.ReadingOf(m, s.last))
+	n := noted{s: s, m: m, engine: v.Engine, stall: verdict.Stall, quiet: true}
 	holds := map[string]bool{}
-	for _, f := range findings {
+	n.severity = fleet.SeverityWarning
+	for _, f := range verdict.Findings {
+		if f.ID == "server.stall" {
+			n.severity = f.Severity
+		}
 		if f.Severity < fleet.SeverityCritical || !aboutNow(f.ID) {
 			continue
 		}
@@ -135,7 +139,7 @@ func (d *Desk) Observe(v collect.View, findings []fleet.Finding) *incident.Momen
 			n.asks = &f
 		}
 	}
-	s.asking, s.last = holds, m
+	s.asking = holds
 	if n.stall.Began || n.asks != nil {
 		s.wish.Engine.Store(true)
 	}

@@ -60,7 +60,7 @@ func watch(t *testing.T, dir string, node *sandbox.Node) *Desk {
 	if err := d.Add(i, wish); err != nil {
 		t.Fatal(err)
 	}
-	board.OnVerdict(func(v collect.View, r rules.Verdict) { d.Observe(v, r.Findings) })
+	board.OnVerdict(func(v collect.View, r rules.Verdict) { d.Observe(v, r) })
 	board.Add(i)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -99,6 +99,7 @@ type Decision struct {
 	State   State
 	Changed []Standing // alerts that began to ring, changed or were resolved
 	Out     []Out
+	Next    time.Time // when the next finding that holds will have held for long enough to ring; zero: none waits for that
 }
 
 // Key is that of the alert of a finding.
@@ -232,7 +233,14 @@ func (l *look) begin(a *Standing) {
 	if !a.Gone.IsZero() {
 		until = a.Gone
 	}
-	if hold, ok := l.hold(&a.Alert); !ok || until.Sub(a.Began) < hold {
+	hold, ok := l.hold(&a.Alert)
+	if !ok {
+		return
+	}
+	if due := a.Began.Add(hold); until.Before(due) {
+		if a.Gone.IsZero() && (l.d.Next.IsZero() || due.Before(l.d.Next)) {
+			l.d.Next = due
+		}
 		return
 	}
 	a.Phase, a.Rang = Firing, l.now

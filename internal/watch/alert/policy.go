@@ -114,12 +114,14 @@ var defaults = []Threshold{
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "lock.*"}, For: seconds(30)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "lock.global"}, For: seconds(10)}, // all that write wait
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "mdl.blocker"}, For: seconds(30)},
+	{Match: Match{Severity: fleet.SeverityWarning, Finding: "server.stall"}, For: seconds(30)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "trx.long"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "server.restarted"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "protect.*"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "cert.*"}, For: seconds(0)},
 	{Match: Match{Severity: fleet.SeverityWarning, Finding: "rule.*"}, For: seconds(0)}, // it has waited as long as the rule says
 	{Match: Match{Severity: fleet.SeverityCritical}, For: seconds(0)},
+	{Match: Match{Severity: fleet.SeverityCritical, Finding: "server.stall"}, For: seconds(3)}, // it is told in its second second, and short ones pass
 }
 
 // hold is how long a finding must hold before it rings; false: it never does.

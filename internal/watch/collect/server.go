@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	answerTimeout  = 5 * time.Second // a server that has not answered by then counts as hung
+	answerTimeout  = 5 * time.Second // a server that has not answered everything by then counts as hung
 	connectTimeout = 3 * time.Second
 	acceptTimeout  = time.Second // within which one that hangs accepts a connection: its kernel does
 	maxBackoff     = 5           // ticks between two attempts to connect, at the most

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/squeeze"
 	"github.com/rissodb/risso/internal/store/ring"
+	"github.com/rissodb/risso/internal/watch/stall"
 )
 
 // Why an incident was captured.
@@ -35,7 +36,7 @@ type Incident struct {
 	Severity fleet.Severity `json:"severity"`
 	Cut      string         `json:"cut,omitempty"` // why its end was not seen
 	Bytes    int64          `json:"bytes"`         // of its file
-	Usual    Usual          `json:"usual"`         // before a stall
+	Usual    stall.Usual    `json:"usual"`         // before a stall
 }
 
 // File is an incident as it is kept.

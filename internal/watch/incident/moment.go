@@ -1,5 +1,5 @@
-// Package incident is the memory of what a server did second by second: moments, how they are written down, when a server stalls, and the
-// story that moments tell. It does no input or output; DESIGN.md says why it is as it is.
+// Package incident is the memory of what a server did second by second: moments, how they are written down, and the story
+// that moments tell. It does no input or output; DESIGN.md says why it is as it is.
 package incident
 
 import (

@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/oneline"
+	"github.com/rissodb/risso/internal/watch/stall"
 )
 
 // Story is an incident in words.
@@ -83,16 +84,17 @@ func (s *teller) began() {
 		return
 	}
 	m := s.t.Moments[i]
-	var before *Moment
+	running := m.Numbers["threads_running"]
+	before := running
 	if i > 0 {
-		before = s.t.Moments[i-1]
+		before = s.t.Moments[i-1].Numbers["threads_running"]
 	}
-	switch r := ReadingOf(m, before); {
+	switch {
 	case m.Down != "":
 		s.add(m.Tick, "begin", fleet.SeverityCritical, "the server %s", m.Down)
 	case s.f.Incident.Why == WhyStall:
 		s.add(m.Tick, "begin", fleet.SeverityCritical, "throughput falls to %s statements a second; %s, %s in lock waits",
-			digits.Number(r.Finished), digits.Plural(m.Running(), "session runs a statement", "sessions run a statement"), digits.Count(float64(m.InLocks())))
+			digits.Number(stall.Finished(m.Numbers["questions_per_second"], running, before)), digits.Plural(m.Running(), "session runs a statement", "sessions run a statement"), digits.Count(float64(m.InLocks())))
 	default:
 		s.add(m.Tick, "begin", s.f.Incident.Severity, "%s", s.f.Incident.What)
 	}

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -186,5 +188,69 @@ func TestRedoPressure(t *testing.T) {
 				run(t, db, f.Remedy)
 			}
 		})
+	}
+}
+
+// TestStall: a server whose sessions all wait for one stalls, in the third second; who keeps them waiting is in the same sentence, and
+// the remedy ends it. A load that ends is no stall.
+func TestStall(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec)
+			db := open(t, n)
+			run(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.stock (id INT PRIMARY KEY, v INT)", "INSERT INTO shop.stock VALUES (0, 0), (1, 1), (2, 2)")
+			ctx, end := context.WithCancel(t.Context())
+			var load sync.WaitGroup
+			defer load.Wait()
+			defer end()
+			for i := range 6 {
+				load.Go(func() {
+					for ctx.Err() == nil {
+						if _, err := db.ExecContext(ctx, fmt.Sprintf("UPDATE shop.stock SET v = v + 1 WHERE id = %d", i%3)); err != nil && ctx.Err() == nil && errorNumber(err) != 1205 {
+							t.Error(err)
+							return
+						}
+						time.Sleep(10 * time.Millisecond)
+					}
+				})
+			}
+			w := watch(t, rootDSN(n))
+			w.awaitTicks(t, 30)
+			noStall(t, w, "a server that works")
+			c, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			run(t, c, "BEGIN", "UPDATE shop.stock SET v = v + 1")
+			began := time.Now()
+			f := w.awaitFinding(t, "server.stall", "stall: ", "keeps 6 others waiting for a row lock", "shop.stock")
+			if f.Since.Before(began.Add(-2 * time.Second)) {
+				t.Errorf("got it since %v, want since %v", f.Since, began)
+			}
+			if f.Severity != fleet.SeverityCritical || !strings.HasPrefix(f.Remedy, "KILL ") {
+				t.Fatalf("got %+v, want it critical, and the KILL of who keeps the others waiting", f)
+			}
+			run(t, db, f.Remedy)
+			w.awaitNone(t, "server.stall")
+			w.awaitTicks(t, 20)
+			end()
+			load.Wait()
+			for range 10 {
+				w.awaitTicks(t, 1)
+				noStall(t, w, "a load that ends")
+			}
+		})
+	}
+}
+
+// noStall wants none that would wake anybody at once.
+func noStall(t *testing.T, w *watched, of string) {
+	t.Helper()
+	for _, f := range w.finding("server.stall") {
+		if f.Severity == fleet.SeverityCritical {
+			t.Fatalf("got %+v, want no stall of %s", f, of)
+		}
 	}
 }

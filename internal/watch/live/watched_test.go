@@ -113,6 +113,7 @@ func (w *watched) awaitNone(t *testing.T, id string) {
 // seen is the newest tick of the server.
 func (w *watched) awaitTicks(t *testing.T, n int64) {
 	t.Helper()
+	w.await(t, "a first tick", func() bool { return w.told().Seen != 0 })
 	from := w.told().Seen
 	w.await(t, "a tick", func() bool { return w.told().Seen >= from+n && w.told().State != "new" })
 }

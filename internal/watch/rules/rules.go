@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/watch/stall"
 )
 
 // Snapshot is what is known about an instance at its newest tick. Functions may be
@@ -96,6 +97,7 @@ type Verdict struct {
 	Words    string          // one sentence
 	Since    time.Time       // since when it is in this state
 	Findings []fleet.Finding // worst first
+	Stall    stall.Stall     // of a server: whether it stalls
 }
 
 // The times that keep findings from flickering.
@@ -112,6 +114,7 @@ type Judge struct {
 	counts  map[string]float64 // decaying counts, such as deadlocks in the last minute
 	flags   map[string]bool    // what has once been seen
 	spaces  map[string]*filling
+	stalls  stall.Detector
 	blindTo map[string]bool // what could not be read at the look before; nil: there was none since it answers
 	last    time.Time
 	state   State
@@ -177,6 +180,7 @@ type round struct {
 	flush      flush // of the busiest disk, worked out once
 	flushKnown bool
 	flushTried bool
+	stall      stall.Stall
 }
 
 func (r *round) add(c candidate) { r.found = append(r.found, c) }
@@ -226,6 +230,7 @@ func (j *Judge) begin(now time.Time) {
 func (j *Judge) down(s *Snapshot) Verdict {
 	clear(j.entries)
 	j.blindTo = nil
+	stalled := j.stalls.Look(stall.Reading{Tick: s.Now.Unix()})
 	if s.DownSince.IsZero() {
 		return Verdict{State: StateNew, Words: "not reached yet", Since: j.enter(StateNew, s.Now)}
 	}
@@ -255,7 +260,7 @@ func (j *Judge) down(s *Snapshot) Verdict {
 	}
 	f.What += lastWords(s.Log)
 	j.enter(StateDown, down)
-	return Verdict{State: StateDown, Words: f.What, Since: down, Findings: append([]fleet.Finding{f}, s.Notes...)} // what others found is known nevertheless
+	return Verdict{State: StateDown, Words: f.What, Since: down, Stall: stalled, Findings: append([]fleet.Finding{f}, s.Notes...)} // what others found is known nevertheless
 }
 
 // isVerb tells "refuses connections" from the text of an error, which is no part
@@ -347,7 +352,7 @@ func sorted(es []*entry) []fleet.Finding {
 // verdict sums the findings up in one sentence.
 func (r *round) verdict(findings []fleet.Finding) Verdict {
 	j, s := r.j, r.Snapshot
-	v := Verdict{State: StateOK, Findings: findings}
+	v := Verdict{State: StateOK, Findings: findings, Stall: r.stall}
 	if len(findings) > 0 {
 		switch findings[0].Severity {
 		case fleet.SeverityCritical:

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/blockers"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/watch/stall"
 )
 
 const (
@@ -29,22 +31,29 @@ func (s *Snapshot) server() mysql.Server {
 	return mysql.Of(is)
 }
 
-// stalled finds a server that has work and begins none. Questions counts at the
-// start of a statement, so zero means that none began; Risso's own are taken off.
+// noStatement is the most statements a second where none begins: Risso's own count may be one off.
+const noStatement = 0.5
+
+// stalled finds a server that has work and does little of it, or begins none. Questions counts at the start of a statement; Risso's own are
+// taken off.
 func stalled(r *round) {
 	questions, ok := r.rate(statusPrefix + "questions")
 	running, ok2 := r.value(statusPrefix + "threads_running")
+	own, _ := r.rate("risso_collect_queries_total")
+	questions = max(questions-own, 0)
+	r.stall = r.j.stalls.Look(stall.Reading{Tick: r.Now.Unix(), Up: true, Known: ok && ok2, Begun: questions, Running: max(running-1, 0), Waiting: r.inLocks()})
 	if !ok || !ok2 {
 		return
 	}
-	own, _ := r.rate("risso_collect_queries_total")
-	questions = max(questions-own, 0)
 	usual, known := r.usual("questions")
 	held := r.wrong("server.stall")
 	r.see("questions", questions, held)
-	const few = 0.5 // a second; Risso's own count may be one off
 	others := running - 1
-	if questions > few || others < 1 {
+	if r.stall.Holds {
+		r.add(slow(r, questions, others))
+		return
+	}
+	if questions > noStatement || others < 1 {
 		return
 	}
 	// A report that runs alone on a server that is idle otherwise is no stall.
@@ -58,6 +67,58 @@ func stalled(r *round) {
 	}
 	r.add(candidate{id: "server.stall", severity: fleet.SeverityCritical, value: others, chart: "throughput", remedy: showProcesses,
 		head: "stall: no statement has begun", tail: ", while " + plural(others, "thread runs", "threads run") + whatFor})
+}
+
+// What makes a stall critical, and how long another must last to be told.
+const (
+	nearlyNothing = 0.2 // of the usual rate
+	slowFor       = 10 * time.Second
+)
+
+// slow is the finding of a server that does far less than usual while its sessions pile up. It is critical if no statement begins, or nearly
+// none finishes and they wait for something that should take no time. Sessions that only compute, such as reports after the applications have
+// left, or a busy machine that halves the rate for some seconds, are not worth waking anybody at once.
+func slow(r *round, begun, running float64) candidate {
+	usual := r.stall.Usual
+	c := candidate{id: "server.stall", severity: fleet.SeverityWarning, value: running, chart: "throughput", remedy: showProcesses, at: time.Unix(r.stall.Since, 0), hold: slowFor,
+		head: "stall: " + digits.Number(math.Round(r.stall.Finished)) + " instead of " + digits.Number(math.Round(usual.Rate)) + " statements finish a second",
+		tail: ", while " + plural(running, "thread runs", "threads run") + " instead of " + digits.Number(math.Round(usual.Running))}
+	stuck := 0.0
+	for _, class := range []string{"commit", "semisync"} {
+		n, _ := r.value(waitKey(class))
+		stuck += n
+	}
+	switch {
+	case begun <= noStatement:
+		c.severity, c.hold, c.head = fleet.SeverityCritical, -1, "stall: no statement has begun"
+	case stuck+r.inLocks() >= max(running/2, 1) && r.stall.Finished <= nearlyNothing*usual.Rate:
+		c.severity, c.hold = fleet.SeverityCritical, -1
+	}
+	roots := blockers.Roots(r.Locks)
+	if len(roots) == 0 || roots[0].Wait.Maybe || float64(len(roots[0].Waiters)) < running/2 {
+		c.tail += waitingFor(r.Snapshot)
+		return c
+	}
+	b := blockerOf(roots[0])
+	c.tail += "; " + b.head + b.tail
+	if b.remedy != "" {
+		c.remedy = b.remedy
+	}
+	return c
+}
+
+// inLocks is how many sessions wait for a lock: as the server says who waits for whom, or as they were found waiting.
+func (r *round) inLocks() float64 {
+	waiters := map[int64]bool{}
+	for i := range r.Locks {
+		waiters[r.Locks[i].Waiter] = true
+	}
+	found := 0.0
+	for _, class := range []string{"row_lock", "metadata_lock", "table_lock"} {
+		n, _ := r.value(waitKey(class))
+		found += n
+	}
+	return max(found, float64(len(waiters)))
 }
 
 // waitingFor names the wait that most threads are in.

@@ -22,7 +22,7 @@ var remediesTried = map[string]string{
 	"server.down":          statesTest + "TestRestarted",
 	"server.hung":          statesTest + "TestRestarted",
 	"server.restarted":     statesTest + "TestRestarted",
-	"server.stall":         "- its remedy only lists what runs; a stall of a real server that a statement ends is one of the locks below",
+	"server.stall":         lockedTest + "TestStall",
 	"conn.saturation":      statesTest + "TestSaturated",
 	"conn.aborted":         statesTest + "TestAborted",
 	"cert.server":          statesTest + "TestCertificate",

@@ -1,7 +1,9 @@
-package incident
+package stall
 
 import (
 	"bufio"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,8 +11,8 @@ import (
 	"testing"
 )
 
-// recorded reads a series, second by second, as moments; chapters are the second in which each part of it begins.
-func recorded(t *testing.T, name string) (moments []*Moment, chapters map[string]int64) {
+// recorded reads a series, second by second; chapters are the second in which each part of it begins.
+func recorded(t *testing.T, name string) (readings []Reading, chapters map[string]int64) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name+".series"))
 	if err != nil {
@@ -32,42 +34,36 @@ func recorded(t *testing.T, name string) (moments []*Moment, chapters map[string
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &Moment{Tick: 1000 + tick, Numbers: map[string]float64{}}
-		for i, key := range map[int]string{2: "questions_per_second", 3: "threads_running"} {
-			if x, err := strconv.ParseFloat(v[i], 64); err == nil {
-				m.Numbers[key] = x
+		number := func(i int) float64 {
+			x, err := strconv.ParseFloat(v[i], 64)
+			if err != nil {
+				return math.NaN()
 			}
+			return x
 		}
-		if v[1] == "0" {
-			m.Down = "refuses connections"
-		}
-		waiting, _ := strconv.Atoi(v[4])
-		for range waiting {
-			m.Sessions = append(m.Sessions, Session{Wait: "row_lock"})
-		}
+		r := Reading{Tick: 1000 + tick, Up: v[1] == "1", Begun: number(2), Running: max(number(3)-1, 0), Waiting: number(4)}
+		r.Known = !math.IsNaN(r.Begun) && !math.IsNaN(r.Running)
 		if pending != "" {
 			chapters[pending], pending = tick, ""
 		}
-		moments = append(moments, m)
+		readings = append(readings, r)
 	}
-	return moments, chapters
+	return readings, chapters
 }
 
 // told is a stall that the detector found, in seconds of the series.
 type told struct{ since, told, ended int64 }
 
-func stalls(moments []*Moment) (out []told) {
+func stalls(readings []Reading) (out []told) {
 	var d Detector
-	var before *Moment
-	for _, m := range moments {
-		s := d.Look(ReadingOf(m, before))
+	for _, r := range readings {
+		s := d.Look(r)
 		if s.Began {
-			out = append(out, told{since: s.Since - 1000, told: m.Tick - 1000})
+			out = append(out, told{since: s.Since - 1000, told: r.Tick - 1000})
 		}
 		if s.Ended {
-			out[len(out)-1].ended = m.Tick - 1000
+			out[len(out)-1].ended = r.Tick - 1000
 		}
-		before = m
 	}
 	return out
 }
@@ -77,13 +73,13 @@ func stalls(moments []*Moment) (out []told) {
 func TestRecordedStalls(t *testing.T) {
 	t.Parallel()
 	for server, last := range map[string]string{"mariadb-10.11": "restart", "mysql-9.7": "load2"} {
-		moments, chapters := recorded(t, server)
+		readings, chapters := recorded(t, server)
 		for _, chapter := range []string{"quiet", "load", "pileup", "backup", "burst", "end", last} {
 			if _, ok := chapters[chapter]; !ok {
 				t.Fatalf("%s: the series has no chapter %s", server, chapter)
 			}
 		}
-		got := stalls(moments)
+		got := stalls(readings)
 		if len(got) != 1 {
 			t.Fatalf("%s: stalls %+v, want one", server, got)
 		}
@@ -99,7 +95,7 @@ func steady(seconds int, then ...Reading) []Stall {
 	var d Detector
 	var out []Stall
 	for i := range seconds {
-		out = append(out, d.Look(Reading{Tick: int64(1000 + i), Up: true, Known: true, Finished: 500 + float64(i%7), Running: 4}))
+		out = append(out, d.Look(Reading{Tick: int64(1000 + i), Up: true, Known: true, Begun: 500 + float64(i%7), Running: 4}))
 	}
 	for i, r := range then {
 		r.Tick = int64(1000 + seconds + i)
@@ -112,7 +108,7 @@ func steady(seconds int, then ...Reading) []Stall {
 func TestStallNeedsBoth(t *testing.T) {
 	t.Parallel()
 	up := func(finished, running, waiting float64) Reading {
-		return Reading{Up: true, Known: true, Finished: finished, Running: running, Waiting: waiting}
+		return Reading{Up: true, Known: true, Begun: finished, Running: running, Waiting: waiting}
 	}
 	for _, c := range []struct {
 		name    string
@@ -143,7 +139,7 @@ func TestStallNeedsBoth(t *testing.T) {
 // TestStallEnds: it ends when five seconds were as before, when the server goes down, and when it has lasted so long that it is usual.
 func TestStallEnds(t *testing.T) {
 	t.Parallel()
-	bad, good := Reading{Up: true, Known: true, Finished: 5, Running: 40}, Reading{Up: true, Known: true, Finished: 500, Running: 4}
+	bad, good := Reading{Up: true, Known: true, Begun: 5, Running: 40}, Reading{Up: true, Known: true, Begun: 500, Running: 4}
 	for _, c := range []struct {
 		name string
 		then []Reading
@@ -159,7 +155,7 @@ func TestStallEnds(t *testing.T) {
 			}
 		}
 	}
-	long := make([]Reading, 400)
+	long := make([]Reading, stallUsual+100)
 	for i := range long {
 		long[i] = bad
 	}
@@ -170,6 +166,51 @@ func TestStallEnds(t *testing.T) {
 		}
 	}
 	if ended != 1 {
-		t.Errorf("a stall of 400 seconds ended %d times, want once, as usual by then", ended)
+		t.Errorf("a stall of more than an hour ended %d times, want once, as usual by then", ended)
+	}
+}
+
+// TestChanceIsNoStall: where few statements are usual, a second or two with half of them are chance, also while reports run; that none
+// finishes is no chance for long.
+func TestChanceIsNoStall(t *testing.T) {
+	t.Parallel()
+	const day = 24 * 3600
+	for _, rate := range []float64{6, 10, 30, 100} {
+		var d Detector
+		random := rand.New(rand.NewPCG(1, uint64(rate)))
+		began := 0
+		for i := range day {
+			running := 0.0
+			if i > 300 && i%100 < 40 { // reports run beside, less than half of the time: they are not usual
+				running = 5
+			}
+			// How many statements begin in a second: Knuth's method.
+			n, p := 0.0, random.Float64()
+			for ; p > math.Exp(-rate); n++ {
+				p *= random.Float64()
+			}
+			if d.Look(Reading{Tick: int64(1000 + i), Up: true, Known: true, Begun: n, Running: running}).Began {
+				began++
+			}
+		}
+		if began > 0 {
+			t.Errorf("a day of %v statements a second at random, with reports beside: %d stalls, want none", rate, began)
+		}
+	}
+	for rate, want := range map[float64]int{5: 4, 6: 3, 10: 2, 100: 2} {
+		var d Detector
+		told := 0
+		for i := range 70 {
+			r := Reading{Tick: int64(1000 + i), Up: true, Known: true, Begun: rate}
+			if i >= 60 {
+				r.Begun, r.Running = 0, 4
+			}
+			if d.Look(r).Began {
+				told = i - 59
+			}
+		}
+		if told != want {
+			t.Errorf("no statement of %v a second finishes any more: told in second %d, want %d", rate, told, want)
+		}
 	}
 }
