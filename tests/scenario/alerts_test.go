@@ -144,13 +144,14 @@ servers:
 	r.awaitTicks(t, "db", 3)
 	for _, c := range []struct{ body, words string }{
 		{`{"server": "quiet", "reason": "known"}`, "has an end"}, {`{"server": "quiet", "for": "1h"}`, "has a reason"}, {`{"server": "quiet", "for": "soon", "reason": "x"}`, "30m"},
+		{`{"for": "1h", "reason": "x"}`, "names what is silent"}, {`{"finding": "nosuch.find", "for": "1h", "reason": "x"}`, "there is no finding"},
 	} {
 		if status, text := r.act(t, http.MethodPost, "/api/silences", c.body); status != http.StatusBadRequest || !strings.Contains(text, c.words) {
 			t.Errorf("silence %s: got %d %s, want 400 and %q", c.body, status, text, c.words)
 		}
 	}
-	if status, text := r.act(t, http.MethodPost, "/api/silences", `{"server": "qui*", "for": "1h", "reason": "known"}`); status != http.StatusOK {
-		t.Fatalf("silence: got %d %s, want 200", status, text)
+	if status, text := r.act(t, http.MethodPost, "/api/silences", `{"server": "qui*", "for": "1h", "reason": "known"}`); status != http.StatusOK || !strings.Contains(text, `"servers":["quiet"]`) {
+		t.Fatalf("silence: got %d %s, want 200, and that it is about quiet", status, text)
 	}
 	if status, text := r.act(t, http.MethodPost, "/api/receivers/test?name=hook", ""); status != http.StatusOK {
 		t.Errorf("test of a receiver: got %d %s, want 200", status, text)
@@ -186,7 +187,7 @@ servers:
 		"nobody is told: silenced until": {"list"},
 		"stuck has not taken 1 message":  {"list"},
 		"took the message":               {"test", "hook"},
-		"silence 2 until":                {"silence", "--finding", "x.*", "--for", "1h", "--reason", "a try"},
+		"silence 2 until":                {"silence", "--finding", "trx.*", "--for", "1h", "--reason", "a try"},
 		"2 findings since":               {"replay", "server.*"},
 		"no silence 77 holds":            {"unsilence", "77"},
 		`"key": "db/server.hung"`:        {"history", "-o", "json"},

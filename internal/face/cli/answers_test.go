@@ -55,7 +55,7 @@ func answers() []answer {
 		{"alert replay", "", reflect.TypeFor[alert.Replayed]()},
 		{"alert rules check", "", reflect.TypeFor[clialert.CheckedAnswer]()},
 		{"alert rules list", "", reflect.TypeFor[own.Now]()},
-		{"alert silence", "", reflect.TypeFor[alert.Silence]()},
+		{"alert silence", "", reflect.TypeFor[clialert.SilencedAnswer]()},
 		{"alert test", "", reflect.TypeFor[clialert.TestedAnswer]()},
 		{"alert unsilence", "", reflect.TypeFor[clialert.EndedAnswer]()},
 		{"backup", "", reflect.TypeFor[backup.Answer]()},

@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/alert"
+	"github.com/rissodb/risso/internal/watch/rules"
 )
 
 // Alerts is what the web face asks of the desk of alerts.
@@ -137,6 +138,9 @@ func (s *server) alertHistory(r *http.Request) (any, error) {
 // replay says how often what was found would have rung.
 func (s *server) replay(r *http.Request) (any, error) {
 	q := r.URL.Query()
+	if err := rules.CheckName(q.Get("finding")); err != nil {
+		return nil, badRequest(err.Error(), "")
+	}
 	t := alert.Threshold{Match: alert.Match{Server: q.Get("server"), Finding: q.Get("finding"), Severity: fleet.SeverityWarning}}
 	to := time.Now()
 	from, err := strconv.ParseInt(q.Get("from"), 10, 64)
@@ -204,7 +208,12 @@ func (b silenceBody) check(now time.Time, by string) (alert.Silence, error) {
 		}
 		out.End = now.Add(d)
 	}
+	if err := rules.CheckName(b.Finding); err != nil {
+		return out, badRequest(err.Error(), "")
+	}
 	switch {
+	case out.Match == (alert.Match{}):
+		return out, badRequest("a silence names what is silent", `for all that rings: {"server": "*", …}`)
 	case !out.End.After(now):
 		return out, badRequest("a silence has an end, which is in the future", `send {"server": "db1", "for": "2h", "reason": "…"}`)
 	case out.End.Sub(now) > mostSilent:
@@ -213,6 +222,12 @@ func (b silenceBody) check(now time.Time, by string) (alert.Silence, error) {
 		return out, badRequest("a silence has a reason", `send {"server": "db1", "for": "2h", "reason": "…"}`)
 	}
 	return out, nil
+}
+
+// silenceAnswer is a silence that was made.
+type silenceAnswer struct {
+	alert.Silence
+	Servers []string `json:"servers"` // that it is about, of those that are watched now
 }
 
 // silence is POST /api/silences.
@@ -229,8 +244,15 @@ func (s *server) silence(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.did(r, "", fmt.Sprintf("silence %d", out.ID), fmt.Sprintf("alerts were silenced until %s: %s", out.End.Local().Format(time.DateTime), out.Reason))
-	return out, nil
+	s.did(r, "", fmt.Sprintf("silence %d", out.ID), fmt.Sprintf("alerts of %s were silenced until %s: %s", out.Match.Words(), out.End.Local().Format(time.DateTime), out.Reason))
+	a := silenceAnswer{Silence: out, Servers: []string{}}
+	for _, i := range s.Live.Instances() {
+		if out.Match.FitsServer(i.Name, i.Group) {
+			a.Servers = append(a.Servers, i.Name)
+		}
+	}
+	slices.Sort(a.Servers)
+	return a, nil
 }
 
 // endSilence is DELETE /api/silences.
@@ -256,6 +278,7 @@ func (s *server) testReceiver(r *http.Request) (any, error) {
 	case errors.Is(err, state.ErrNotFound):
 		return nil, failed(http.StatusNotFound, "no receiver "+strconv.Quote(name), "GET /api/alerts lists them")
 	case err != nil:
+		s.did(r, "", name, "receiver "+name+" was tested, and did not take the message: "+err.Error())
 		return nil, failed(http.StatusBadGateway, err.Error(), "")
 	}
 	s.did(r, "", name, "receiver "+name+" was tested")

@@ -17,6 +17,7 @@ import (
 // How messages are tried.
 const (
 	sendTime  = 30 * time.Second // a receiver has so long to take a message
+	testTime  = 15 * time.Second // the same of a test: somebody waits for it
 	firstWait = time.Second      // before the second try; each try doubles it
 	mostWait  = 5 * time.Minute
 	giveUp    = 24 * time.Hour  // older messages are dropped when they fail once more
@@ -195,14 +196,17 @@ func (d *Desk) Test(ctx context.Context, name, by string) error {
 	if by != "" {
 		m.Alerts[0].What += "; " + by + " asked for it"
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	sctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
 	body, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("write down the test: %w", err)
 	}
 	row := state.MessageRow{ID: m.ID, Receiver: name, Made: now, Body: body}
-	if err := r.Send(ctx, &m); err != nil {
+	if err := r.Send(sctx, &m); err != nil {
+		if sctx.Err() != nil && ctx.Err() == nil {
+			return fmt.Errorf("receiver %s: no answer within %s", name, digits.Span(testTime))
+		}
 		return fmt.Errorf("receiver %s: %w", name, err)
 	}
 	row.Delivered = time.Now()

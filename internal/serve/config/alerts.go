@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/alert/tell"
+	"github.com/rissodb/risso/internal/watch/rules"
 )
 
 // alertsConfig says what rings, and who is told. docs/alerts.md shows it.
@@ -64,6 +66,9 @@ type Alerts struct {
 
 func (m matchConfig) check(least fleet.Severity) (alert.Match, error) {
 	out := alert.Match{Server: m.Server, Group: m.Group, Finding: m.Finding, Subject: m.Subject, Severity: least}
+	if err := rules.CheckName(m.Finding); err != nil {
+		return out, fmt.Errorf("finding: %w", err)
+	}
 	if m.Severity == "" {
 		return out, nil
 	}
@@ -100,6 +105,9 @@ func (c File) WithoutAlerts() File {
 func (c alertsConfig) check() (Alerts, error) {
 	a := Alerts{Receivers: c.Receivers, Rules: c.Rules}
 	p := &a.Policy
+	if u, err := url.Parse(c.Page); c.Page != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return a, fmt.Errorf("page: write it as https://risso.example.com")
+	}
 	p.Page = strings.TrimRight(c.Page, "/")
 	if c.Repeat != "" {
 		d, err := digits.ParseDuration(c.Repeat)
@@ -149,6 +157,12 @@ func (t thresholdConfig) check() (out alert.Threshold, err error) {
 	if out.Match, err = t.matchConfig.check(fleet.SeverityWarning); err != nil {
 		return out, err
 	}
+	if !t.Off && t.For == "" && t.Above == nil {
+		return out, errors.New("it changes nothing: give for, above or off")
+	}
+	if t.Above != nil && !(*t.Above >= 0) {
+		return out, errors.New("above: no value of a finding is negative")
+	}
 	out.Off, out.Above = t.Off, t.Above
 	if t.For != "" {
 		d, err := digits.ParseDuration(t.For)
@@ -163,6 +177,9 @@ func (t thresholdConfig) check() (out alert.Threshold, err error) {
 func (r routeConfig) check(receivers []string) (out alert.Route, err error) {
 	if out.Match, err = r.matchConfig.check(fleet.SeverityInfo); err != nil {
 		return out, err
+	}
+	if r.To == nil {
+		return out, errors.New("to is missing: it lists who is told; to: [] tells nobody")
 	}
 	for _, to := range r.To {
 		if !slices.Contains(receivers, to) {

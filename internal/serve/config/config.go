@@ -113,10 +113,44 @@ func yamlProblem(err error, text []byte) string {
 		} else if _, before, again := strings.Cut(rest, " already defined at line "); again {
 			out = append(out, line+": a key that stands at line "+before+" already")
 		} else {
-			out = append(out, line+": a value of the wrong kind")
+			out = append(out, line+": "+wrongKind(rest, line, text))
 		}
 	}
 	return strings.Join(out, "; ")
+}
+
+// yamlKey is the key that a line of YAML begins with, yamlInto the Go type that a value did not fit.
+var (
+	yamlKey  = pattern.Lazy(`^[\s-]*([A-Za-z_]+):`)
+	yamlInto = pattern.Lazy(` into ([^ ]+)$`)
+)
+
+// wrongKind says which key has a value of the wrong kind, and of which kind it should be; not the value, which may be a password.
+func wrongKind(problem, line string, text []byte) string {
+	words := "a value of the wrong kind"
+	n, _ := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), "line ")) // 0: not known
+	if lines := strings.Split(string(text), "\n"); n > 0 && n <= len(lines) {
+		if m := yamlKey().FindStringSubmatch(lines[n-1]); m != nil {
+			words = m[1] + ": " + words
+		}
+	}
+	m := yamlInto().FindStringSubmatch(problem)
+	if m == nil {
+		return words
+	}
+	switch kind := m[1]; {
+	case kind == "string":
+		return words + "; it takes a text"
+	case kind == "bool":
+		return words + "; it takes true or false"
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return words + "; it takes a whole number"
+	case strings.HasPrefix(kind, "float"):
+		return words + "; it takes a number"
+	case strings.HasPrefix(kind, "[]"):
+		return words + "; it takes a list"
+	}
+	return words + "; it takes keys with values"
 }
 
 // Watched is one server to watch: who it is to us, and how to reach it.

@@ -25,6 +25,11 @@ func (m Match) Fits(a *Alert) bool {
 	return fits(m.Server, a.Server) && fits(m.Group, a.Group) && fits(m.Finding, a.Finding) && fits(m.Subject, a.Subject) && a.Severity >= m.Severity
 }
 
+// FitsServer says whether alerts of a server, or a host, are meant.
+func (m Match) FitsServer(name, group string) bool {
+	return fits(m.Server, name) && fits(m.Group, group)
+}
+
 func fits(p, name string) bool { return p == "" || pattern.Stars(p, name) }
 
 // Threshold says when findings ring.

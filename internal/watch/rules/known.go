@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -44,6 +45,15 @@ func KindOf(id string) (Known, bool) {
 func (k Known) fits(id string) bool {
 	before, all := strings.CutSuffix(k.ID, "*")
 	return k.ID == id || all && strings.HasPrefix(id, before)
+}
+
+// CheckName says what is wrong with the name of a finding, which may contain *, in a setting: one that nothing can ever have fits nothing,
+// without a word. An empty name fits all.
+func CheckName(name string) error {
+	if name == "" || len(Meant(name)) > 0 {
+		return nil
+	}
+	return fmt.Errorf("there is no finding %q: docs/check.md lists them", name)
 }
 
 // Meant are the kinds of findings that a name, which may contain *, can mean.

@@ -34,7 +34,7 @@ function NewSilence({ onChange }: { onChange: () => void }) {
       <summary>Silence something else</summary>
       <form class="silence-form" onSubmit={submit}>
         {field('server', 'server', 'shop-*')}{field('group', 'group', 'shop')}{field('finding', 'finding', 'lock.*')}{field('time', 'for', '2h')}{field('reason', 'because', 'reason')}
-        <button type="submit" disabled={busy || !mayAct.value || f.reason.trim() === ''} title={mayAct.value ? 'What is left empty fits all; * fits any part of a name' : NO_ACT}>Silence</button>
+        <button type="submit" disabled={busy || !mayAct.value || f.reason.trim() === ''} title={mayAct.value ? 'What is left empty fits all, but one must be there; * fits any part of a name' : NO_ACT}>Silence</button>
         {error && <span class="bad" role="alert">{error}</span>}
       </form>
     </details>

@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/watch/alert"
 )
 
@@ -77,7 +78,7 @@ func (c *command) text(a ListAnswer) error {
 		fmt.Fprintln(c.Out, line(&x))
 	}
 	for _, s := range a.Silences {
-		fmt.Fprintf(c.Out, "silence %d until %s: %s%s\n", s.ID, screen.ShortTime(s.End), s.Reason, by(s.By))
+		fmt.Fprintf(c.Out, "silence %d until %s: %s: %s%s\n", s.ID, screen.ShortTime(s.End), s.Match.Words(), s.Reason, by(s.By))
 	}
 	for _, r := range a.Receivers {
 		state := "takes messages"
@@ -203,9 +204,18 @@ func (c *command) silence() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("write the silence: %w", err)
 			}
-			var s alert.Silence
-			return c.done(cmd.Context(), http.MethodPost, "/api/silences", body, &s,
-				func(w io.Writer) { fmt.Fprintf(w, "silence %d until %s\n", s.ID, screen.ShortTime(s.End)) })
+			if w.Server+w.Group+w.Finding+w.Subject+w.Severity == "" {
+				return fault.Usagef("a silence names what is silent: --server '*' for all that rings")
+			}
+			var s SilencedAnswer
+			return c.done(cmd.Context(), http.MethodPost, "/api/silences", body, &s, func(w io.Writer) {
+				fmt.Fprintf(w, "silence %d until %s: %s\n", s.ID, screen.ShortTime(s.End), s.Match.Words())
+				if len(s.Servers) == 0 {
+					fmt.Fprintln(w, "no server fits that now")
+				} else {
+					fmt.Fprintf(w, "it is about %s now: %s\n", digits.Plural(len(s.Servers), "server", "servers"), oneline.Cut(strings.Join(s.Servers, ", "), 200))
+				}
+			})
 		}}
 	fl := cmd.Flags()
 	fl.StringVar(&w.Server, "server", "", "name of the server or host")

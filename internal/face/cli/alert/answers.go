@@ -42,6 +42,12 @@ type AckAnswer struct {
 	Acknowledged string `json:"acknowledged"` // its key
 }
 
+// SilencedAnswer is a silence that was made.
+type SilencedAnswer struct {
+	alert.Silence
+	Servers []string `json:"servers"` // that it is about, of those that are watched now
+}
+
 // EndedAnswer says which silence was ended.
 type EndedAnswer struct {
 	Ended int64 `json:"ended"` // its number
