@@ -57,6 +57,7 @@ var benches = map[string][]part{
 	"alerts": {
 		{"rules", "processor time of 40 rules, and of what rings, over 200 servers", (*bench).rules},
 		{"days", "any day of a year of findings of 200 servers", (*bench).findingDays},
+		{"ring", "what the moments of a server cost it each second, and their space", (*bench).ringCost},
 		{"stall", "from a stalled server to a webhook, and to the incident", (*bench).stalls},
 	},
 	"events": {
