@@ -98,12 +98,8 @@ func (b *bench) ringUnder(ctx context.Context, n *sandbox.Node, r *ringOf) error
 		return err
 	}
 	defer end()
-	rounds := 1
-	if !b.quick {
-		rounds = 2
-	}
-	for i := range rounds {
-		say("ring: %s, %d transactions a second, round %d of %d", r.kind, r.tps, i+1, rounds)
+	for i := range b.rounds {
+		say("ring: %s, %d transactions a second, round %d of %d", r.kind, r.tps, i+1, b.rounds)
 		if err := pause(ctx, b.short(5*time.Second, 2*time.Second)); err != nil {
 			return err
 		}
