@@ -57,6 +57,7 @@ var benches = map[string][]part{
 	"alerts": {
 		{"rules", "processor time of 40 rules, and of what rings, over 200 servers", (*bench).rules},
 		{"days", "any day of a year of findings of 200 servers", (*bench).findingDays},
+		{"ring", "what the moments of a server cost it each second, and their space", (*bench).ringCost},
 		{"stall", "from a stalled server to a webhook, and to the incident", (*bench).stalls},
 	},
 	"events": {
@@ -118,8 +119,8 @@ func (o *options) flags() *flag.FlagSet {
 	fs.StringVar(&o.risso, "risso", os.Getenv("RISSO_BIN"), "the risso program to measure")
 	fs.StringVar(&o.ticks, "ticks", "", "tick file: read it if it exists, else record it and keep it (default: record one and remove it)")
 	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
-	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest and bench: rounds (default 3, of bench 5; quick 2)")
-	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
+	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest, bench and ring: rounds (default 3, of bench 5; quick 2)")
+	fs.DurationVar(&o.window, "window", 0, "collect and ring: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
 	fs.StringVar(&o.server, "server", "mariadb", "bench mysql, backup and checksum: the server, as risso sandbox knows it")
 	fs.StringVar(&o.connections, "connections", "1,4,16,64", "bench: numbers of connections")
 	fs.StringVar(&o.workload, "workloads", "point_select,read_write,update_index", "bench mysql: workloads")

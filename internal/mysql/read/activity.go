@@ -304,25 +304,11 @@ type lockPair struct{ waits, holds int64 }
 
 // blockers finds who waits for row locks, which no state shows, and who blocks whom.
 func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
-	locks := 0.0
-	err := r.optional(ctx, "row locks", "the account needs PROCESS", r.c.Server.Grant("PROCESS"), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
-		locks, _ = number(row[0])
-		return nil
-	})
+	pairs, err := r.rowLockPairs(ctx, list)
 	if err != nil {
 		return err
 	}
-	if locks > 0 || slices.ContainsFunc(list, mayWaitUnseen) {
-		var pairs []lockPair
-		err := r.refusable(ctx, "row locks", rowLockPairs(r.c.Server), func(row []sqldriver.Value) error {
-			pairs = append(pairs, lockPair{whole(row[0]), whole(row[1])})
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		block(list, pairs, waitRowLock)
-	}
+	block(list, pairs, waitRowLock)
 	if slices.ContainsFunc(list, waitsForServerLock) && hasMetadataLocks(r.c.Server) { // MySQL 5.7 and MariaDB have the instrument off by default: then the answer is empty
 		var held, queued []lockPair
 		err := r.refusable(ctx, "metadata locks", metadataLockPairs(r.c.Server), func(row []sqldriver.Value) error {
@@ -339,6 +325,53 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		block(list, append(held, queued...), waitMetadata)
 	}
 	return r.lastStatements(ctx, list)
+}
+
+// rowLockPairs are those who wait for row locks, with whom they wait for. MySQL 8.0 and newer tell at once who waits; elsewhere InnoDB's
+// counter of current waits is asked before.
+func (r *ActivityReader) rowLockPairs(ctx context.Context, list []Session) (pairs []lockPair, err error) {
+	const what = "row locks"
+	if tellsDataLocks(r.c.Server) {
+		return r.dataLockPairs(ctx, what)
+	}
+	locks := 0.0
+	err = r.optional(ctx, what, "the account needs PROCESS", r.c.Server.Grant("PROCESS"), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
+		locks, _ = number(row[0])
+		return nil
+	})
+	if err != nil || locks == 0 && !slices.ContainsFunc(list, mayWaitUnseen) {
+		return nil, err
+	}
+	err = r.refusable(ctx, what, rowLockPairs(r.c.Server), func(row []sqldriver.Value) error {
+		pairs = append(pairs, lockPair{whole(row[0]), whole(row[1])})
+		return nil
+	})
+	return pairs, err
+}
+
+// dataLockPairs asks which transactions wait for which, and if some do, whose they are: a join of both is made of INNODB_TRX twice.
+func (r *ActivityReader) dataLockPairs(ctx context.Context, what string) (pairs []lockPair, err error) {
+	var waits [][2]string
+	err = r.refusable(ctx, what, fmt.Sprintf("SELECT /* risso: which transactions wait for which? */ DISTINCT REQUESTING_ENGINE_TRANSACTION_ID, BLOCKING_ENGINE_TRANSACTION_ID FROM performance_schema.data_lock_waits LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+		waits = append(waits, [2]string{mysql.Text(row[0]), mysql.Text(row[1])})
+		return nil
+	})
+	if err != nil || len(waits) == 0 {
+		return nil, err
+	}
+	owner := map[string]int64{}
+	err = r.refusable(ctx, what, "SELECT /* risso: whose are transactions? */ trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX", func(row []sqldriver.Value) error {
+		owner[mysql.Text(row[0])] = whole(row[1])
+		return nil
+	})
+	for _, w := range waits {
+		waiter, known := owner[w[0]]
+		holder, alsoKnown := owner[w[1]]
+		if known && alsoKnown { // else it has just ended
+			pairs = append(pairs, lockPair{waiter, holder})
+		}
+	}
+	return pairs, err
 }
 
 // mayWaitUnseen reports whether a session may wait for InnoDB's lock of a table or of its AUTO_INCREMENT value, which no state shows and

@@ -66,12 +66,23 @@ func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 // MySQL 5.7 and MariaDB copy what they show of row locks, and refresh the copy only if it was not read for 0.1 s (Source:
 // CACHE_MIN_IDLE_TIME in storage/innobase/trx/trx0i_s.cc): asking more often than that returns the old state.
 func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
-	rows, gap, err := rowLockWaits(ctx, c, waiter)
+	open, refused, err := transactionsNow(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, gaps, err = lockWaits(ctx, c, waiter, open)
+	return list, append(refused, gaps...), err
+}
+
+// lockWaits is LockWaits where the open transactions were just read.
+func lockWaits(ctx context.Context, c *mysql.Conn, waiter int64, open []Transaction) (list []LockWait, gaps []fleet.Trouble, err error) {
+	rows, gap, err := rowLockWaits(ctx, c, waiter, open)
 	if err != nil {
 		return nil, nil, err
 	}
 	gaps = append(gaps, gap...)
-	sessions, gap, err := stuckSessions(ctx, c, waiter)
+	look := sessionLook{c: c}
+	sessions, gap, err := look.stuckSessions(ctx, waiter)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +100,7 @@ func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWai
 	if len(list) == 0 {
 		return nil, gaps, nil
 	}
-	gap, err = describeBlockers(ctx, c, list)
+	gap, err = look.describeBlockers(ctx, list, open)
 	return list, append(gaps, gap...), err
 }
 
@@ -130,47 +141,78 @@ func openSeconds(trx string) string {
 // rowLockDetails asks who waits for whose row locks, and which.
 func rowLockDetails(s mysql.Server) string {
 	if tellsDataLocks(s) {
-		return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.LOCK_TYPE, r.OBJECT_SCHEMA, r.OBJECT_NAME, r.INDEX_NAME, r.LOCK_DATA, r.LOCK_MODE, b.LOCK_MODE,
- ` + openSeconds("bt") + `, b.LOCK_STATUS
- FROM ` + rowLockTables(s) + `
- JOIN performance_schema.data_locks r ON r.ENGINE = w.ENGINE AND r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID
- JOIN performance_schema.data_locks b ON b.ENGINE = w.ENGINE AND b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID`
+		return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, ` + dataLockColumns + `,
+ ` + openSeconds("bt") + `
+ FROM ` + rowLockTables(s) + dataLockJoins
 	}
-	return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.lock_type, NULL, r.lock_table, r.lock_index, r.lock_data, r.lock_mode, b.lock_mode,
- ` + openSeconds("bt") + `, IF(bt.trx_requested_lock_id = w.blocking_lock_id, 'WAITING', 'GRANTED')
+	return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.lock_type, NULL, r.lock_table, r.lock_index, r.lock_data, r.lock_mode, b.lock_mode, IF(bt.trx_requested_lock_id = w.blocking_lock_id, 'WAITING', 'GRANTED'),
+ ` + openSeconds("bt") + `
  FROM ` + rowLockTables(s) + `
  JOIN information_schema.INNODB_LOCKS r ON r.lock_id = w.requested_lock_id
  JOIN information_schema.INNODB_LOCKS b ON b.lock_id = w.blocking_lock_id`
 }
 
+const (
+	dataLockColumns = "r.LOCK_TYPE, r.OBJECT_SCHEMA, r.OBJECT_NAME, r.INDEX_NAME, r.LOCK_DATA, r.LOCK_MODE, b.LOCK_MODE, b.LOCK_STATUS"
+	dataLockJoins   = `
+ JOIN performance_schema.data_locks r ON r.ENGINE = w.ENGINE AND r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID
+ JOIN performance_schema.data_locks b ON b.ENGINE = w.ENGINE AND b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID`
+)
+
+// knownLockDetails is rowLockDetails with the numbers of transactions instead of their sessions: to join INNODB_TRX twice costs MySQL 9.7
+// more than all the rest.
+const knownLockDetails = `SELECT /* risso: who waits for which row */ w.REQUESTING_ENGINE_TRANSACTION_ID, w.BLOCKING_ENGINE_TRANSACTION_ID, ` + dataLockColumns + `, 0
+ FROM performance_schema.data_lock_waits w` + dataLockJoins
+
 // lockTime is how long a server may work on listing its locks: with 500 sessions in one queue a MariaDB takes seconds to find the pairs.
 const lockTime = time.Second
 
-// rowLockPairs asks for less: who waits for whom.
+// rowLockPairs asks for less: who waits for whom, of servers that have no data_lock_waits.
 func rowLockPairs(s mysql.Server) string {
 	return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT rt.trx_mysql_thread_id, bt.trx_mysql_thread_id FROM %s LIMIT %d", rowLockTables(s), maxLockPairs)
 }
 
 // rowLockWaits returns who waits for a lock of InnoDB. Whether somebody does comes from the transactions: the server's counters of
 // current waits leave out those for locks of tables and for AUTO_INCREMENT.
-func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWait, gaps []fleet.Trouble, err error) {
+func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64, open []Transaction) (list []LockWait, gaps []fleet.Trouble, err error) {
+	whole := len(open) < maxTransactions // else there are more
+	if whole && !slices.ContainsFunc(open, func(t Transaction) bool {
+		return t.State == lockWait && (waiter == 0 || t.Session == waiter)
+	}) {
+		return nil, nil, nil
+	}
 	const what = "who holds a row lock"
-	remedy, one := c.Server.Grant("PROCESS"), ""
+	remedy := c.Server.Grant("PROCESS")
 	if c.Server.AtLeast(80001, fleet.Never) {
 		remedy += "; " + c.Server.GrantPerformanceSchema()
 	}
+	limit := fmt.Sprintf(" LIMIT %d", maxLockPairs)
+	if whole && tellsDataLocks(c.Server) {
+		byNumber, unknown := map[string]Transaction{}, false
+		for _, t := range open {
+			byNumber[t.Trx] = t
+		}
+		gaps, err = allowed(ctx, c, what, remedy, c.Server.Bounded(lockTime, knownLockDetails+limit), func(row []sqldriver.Value) error {
+			waits, waitsKnown := byNumber[mysql.Text(row[0])]
+			holds, holdsKnown := byNumber[mysql.Text(row[1])]
+			if unknown = unknown || !waitsKnown || !holdsKnown; unknown || waiter != 0 && waits.Session != waiter {
+				return nil
+			}
+			w := rowLockWaitOf(row)
+			w.Waiter, w.Blocker = waits.Session, Blocker{ID: holds.Session, Open: holds.Seconds}
+			list = append(list, w)
+			return nil
+		})
+		if err != nil || !unknown {
+			return list, gaps, err
+		}
+		list = nil // a transaction began meanwhile, or has another number since it writes
+	}
+	one := ""
 	if waiter != 0 {
 		one = fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
 	}
-	waits := false
-	gaps, err = allowed(ctx, c, what, remedy, "SELECT /* risso: does a transaction wait for a lock? */ 1 FROM information_schema.INNODB_TRX rt WHERE rt.trx_state = 'LOCK WAIT'"+one+" LIMIT 1", func([]sqldriver.Value) error {
-		waits = true
-		return nil
-	})
-	if err != nil || !waits {
-		return nil, gaps, err
-	}
-	gaps, err = allowed(ctx, c, what, remedy, c.Server.Bounded(lockTime, rowLockDetails(c.Server)+" WHERE 1"+one+fmt.Sprintf(" LIMIT %d", maxLockPairs)), func(row []sqldriver.Value) error {
+	gaps, err = allowed(ctx, c, what, remedy, c.Server.Bounded(lockTime, rowLockDetails(c.Server)+" WHERE 1"+one+limit), func(row []sqldriver.Value) error {
 		list = append(list, rowLockWaitOf(row))
 		return nil
 	})
@@ -179,9 +221,9 @@ func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []Lock
 
 // rowLockWaitOf reads a row of rowLockDetails.
 func rowLockWaitOf(row []sqldriver.Value) LockWait {
-	open, _ := number(row[9])
+	open, _ := number(row[10])
 	w := LockWait{Waiter: whole(row[0]), Kind: LockRow, Type: mysql.Text(row[2]), Schema: mysql.Text(row[3]), Name: mysql.Text(row[4]), Index: mysql.Text(row[5]), Data: mysql.Text(row[6]), Mode: mysql.Text(row[7]), Held: mysql.Text(row[8]),
-		Queued: mysql.Text(row[10]) == "WAITING", Blocker: Blocker{ID: whole(row[1]), Open: open}}
+		Queued: mysql.Text(row[9]) == "WAITING", Blocker: Blocker{ID: whole(row[1]), Open: open}}
 	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ after it
 		name, _, _ := strings.Cut(w.Name, " /*")
 		if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
@@ -211,30 +253,60 @@ var stuckStates = []stuckState{
 }
 
 // stuckSessions finds the sessions whose state says that they wait for a lock of the server.
-func stuckSessions(ctx context.Context, c *mysql.Conn, waiter int64) (list []stuck, gaps []fleet.Trouble, err error) {
+func (l *sessionLook) stuckSessions(ctx context.Context, waiter int64) (list []stuck, gaps []fleet.Trouble, err error) {
+	if !l.c.Server.PerformanceSchema {
+		list, err = l.stuckInList(ctx, waiter)
+		return list, nil, err
+	}
 	var like []string
 	for _, s := range stuckStates {
-		like = append(like, "%[2]s LIKE '"+strings.ReplaceAll(s.like, "%", "%%")+"'")
+		like = append(like, "PROCESSLIST_STATE LIKE '"+s.like+"'")
 	}
-	from, id, state, info := "information_schema.PROCESSLIST", "ID", "STATE", "INFO"
-	if c.Server.PerformanceSchema {
-		from, id, state, info = "performance_schema.threads", "PROCESSLIST_ID", "PROCESSLIST_STATE", "PROCESSLIST_INFO"
-	}
-	statement := fmt.Sprintf("SELECT /* risso: who waits for a lock of the server */ %[1]s, %[2]s, LEFT(%[3]s, 4096) FROM %[4]s WHERE ("+strings.Join(like, " OR ")+")", id, state, info, from)
+	statement := "SELECT /* risso: who waits for a lock of the server */ PROCESSLIST_ID, PROCESSLIST_STATE, LEFT(PROCESSLIST_INFO, 4096) FROM performance_schema.threads WHERE (" + strings.Join(like, " OR ") + ")"
 	if waiter != 0 {
-		statement += fmt.Sprintf(" AND %s = %d", id, waiter)
+		statement += fmt.Sprintf(" AND PROCESSLIST_ID = %d", waiter)
 	}
-	gaps, err = allowed(ctx, c, "who waits for a metadata lock", c.Server.GrantPerformanceSchema(), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
-		s := stuck{id: whole(row[0]), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: LockMetadata}
-		for _, k := range stuckStates {
-			if k.like == s.state {
-				s.kind = k.kind
-			}
+	gaps, err = allowed(ctx, l.c, "who waits for a metadata lock", l.c.Server.GrantPerformanceSchema(), statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+		if kind, ok := kindOfState(mysql.Text(row[1])); ok {
+			list = append(list, stuck{id: whole(row[0]), state: mysql.Text(row[1]), text: mysql.Text(row[2]), kind: kind})
 		}
-		list = append(list, s)
 		return nil
 	})
 	return list, gaps, err
+}
+
+// stuckInList is stuckSessions by the process list.
+func (l *sessionLook) stuckInList(ctx context.Context, waiter int64) (list []stuck, err error) {
+	if err := l.read(ctx); err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for _, b := range l.list {
+		if _, ok := kindOfState(b.State); ok && (waiter == 0 || b.ID == waiter) && len(ids) < maxLockPairs {
+			ids = append(ids, b.ID)
+		}
+	}
+	if err := l.wholeTexts(ctx, ids); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		b := l.list[id]
+		kind, _ := kindOfState(b.State)
+		list = append(list, stuck{id: id, state: b.State, text: b.Statement, kind: kind})
+	}
+	return list, nil
+}
+
+// kindOfState is the kind of lock that a session waits for which shows a state; ok: it is one of stuckStates.
+func kindOfState(state string) (kind LockKind, ok bool) {
+	low := strings.ToLower(state) // as LIKE compares
+	for _, k := range stuckStates {
+		first, last, wild := strings.Cut(strings.ToLower(k.like), "%")
+		if low == first && !wild || wild && len(low) >= len(first)+len(last) && strings.HasPrefix(low, first) && strings.HasSuffix(low, last) {
+			return k.kind, true
+		}
+	}
+	return "", false
 }
 
 // otherLockWaits finds who blocks sessions that wait for locks of the server.
@@ -450,54 +522,4 @@ func openTransactions(ctx context.Context, c *mysql.Conn, s stuck) (list []LockW
 		return nil
 	})
 	return list, err
-}
-
-// describeBlockers fills in who the blockers are and what they do or did last.
-func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps []fleet.Trouble, err error) {
-	var ids []string
-	for _, w := range list {
-		if id := strconv.FormatInt(w.Blocker.ID, 10); w.Blocker.ID > 0 && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	in := strings.Join(ids, ", ")
-	found, gaps, err := sessionsDoing(ctx, c, in)
-	if err != nil {
-		return gaps, err
-	}
-	for i := range list {
-		if b, ok := found[list[i].Blocker.ID]; ok {
-			b.Open = list[i].Blocker.Open
-			list[i].Blocker = b
-		}
-	}
-	open := map[int64]float64{}
-	_, err = allowed(ctx, c, "", "", "SELECT /* risso: how long transactions are open */ t.trx_mysql_thread_id, "+openSeconds("t")+" FROM information_schema.INNODB_TRX t WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
-		open[whole(row[0])], _ = number(row[1])
-		return nil
-	})
-	for i := range list {
-		list[i].Blocker.Open = max(list[i].Blocker.Open, open[list[i].Blocker.ID])
-	}
-	return gaps, err
-}
-
-// sessionsDoing says who sessions are, what they run, or ran last, and since when. in lists their connections.
-func sessionsDoing(ctx context.Context, c *mysql.Conn, in string) (found map[int64]Blocker, gaps []fleet.Trouble, err error) {
-	found = map[int64]Blocker{}
-	statement := "SELECT /* risso: what blocking sessions do */ ID, USER, HOST, COMMAND, STATE, TIME, LEFT(INFO, 4096) FROM information_schema.PROCESSLIST WHERE ID IN (" + in + ")"
-	if c.Server.PerformanceSchema { // the outermost statement comes last
-		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
- FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
-	}
-	gaps, err = allowed(ctx, c, "what the blocking session does", c.Server.GrantPerformanceSchema(), statement, func(row []sqldriver.Value) error {
-		id := whole(row[0])
-		seconds, _ := number(row[5])
-		found[id] = Blocker{ID: id, User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Seconds: seconds, Statement: mysql.Text(row[6])}
-		return nil
-	})
-	return found, gaps, err
 }

@@ -24,8 +24,7 @@ type Reader struct {
 
 	StatusAsked time.Time // and when it was queried
 
-	Locks []LockWait       // who waits for whose lock, as it was asked last; nil where nobody does
-	Old   []OldTransaction // the oldest transactions, those of a minute and more
+	Locks []LockWait // who waits for whose lock, as it was asked last; nil where nobody does
 
 	Transactions []Transaction // of InnoDB that are open, at this tick
 	Engine       string        // SHOW ENGINE INNODB STATUS, where it was read at this tick
@@ -41,7 +40,6 @@ type Reader struct {
 	traffic   *mysql.Traffic
 	metered   meterMetrics
 	locksRest time.Time // who waits for whose lock is not asked before
-	oldRest   time.Time // nor for old transactions
 	started   []string  // keys of the counters of newChannel
 	starts    float64   // their sum at the last reading
 	lookIn    int       // readings until replication is looked for anyway
@@ -98,10 +96,9 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
 			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
-		{name: "locks", what: "who waits for whose lock", every: 1, wanted: (*Reader).somebodyWaits, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readLocks},
 		{name: "transactions", what: "open transactions", every: 1, wanted: (*Reader).transactionsDue, remedy: grant("PROCESS"), read: (*Reader).readTransactions},
+		{name: "locks", what: "who waits for whose lock", every: 1, wanted: (*Reader).somebodyWaits, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readLocks},
 		{name: "engine", what: "the status of InnoDB", every: 1, wanted: (*Reader).engineDue, remedy: grant("PROCESS"), read: (*Reader).readEngine},
-		{name: "old_transactions", what: "old transactions", every: 10, phase: 4, wanted: (*Reader).oldDue, remedy: grant("PROCESS"), read: (*Reader).readOld},
 		{name: "clock", what: "the server's clock", every: 10, phase: 7, wanted: always, remedy: none, read: (*Reader).readClock},
 		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s mysql.Server) bool { return s.PerformanceSchema }, remedy: mysql.Server.GrantPerformanceSchema,
 			read: (*Reader).readLatency},
@@ -223,7 +220,11 @@ func (r *Reader) somebodyWaits(mysql.Server) bool {
 
 func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 	asked := time.Now()
-	r.Locks, _, err = LockWaits(ctx, c, 0)
+	if open := r.Transactions; r.open.read {
+		r.Locks, _, err = lockWaits(ctx, c, 0, open)
+	} else {
+		r.Locks, _, err = LockWaits(ctx, c, 0)
+	}
 	if took := time.Since(asked); took > time.Second/lockShare {
 		r.locksRest = asked.Add(took * lockShare)
 	}
@@ -233,7 +234,7 @@ func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 // Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
-	r.Locks, r.Transactions, r.Old = nil, nil, nil
+	r.Locks, r.Transactions = nil, nil
 	r.deadlocks = -1
 	r.open.forget()
 	r.latency.buckets = nil

@@ -5,10 +5,10 @@ import (
 	sqldriver "database/sql/driver"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -31,6 +31,8 @@ type Transaction struct {
 // transactionReader reads the open transactions, and who those are that are idle in one.
 type transactionReader struct {
 	rest time.Time         // they are not asked for before
+	read bool              // they were read at this tick
+	last []Transaction     // as they were read last
 	idle map[int64]Blocker // that were described
 	at   int               // readings until they are described anew
 }
@@ -46,38 +48,61 @@ func (r *transactionReader) forget() { *r = transactionReader{} }
 
 // transactionsDue holds back the question for a while where it was dear: InnoDB holds a latch for a part of it.
 func (r *Reader) transactionsDue(mysql.Server) bool {
-	r.Transactions = nil
+	r.Transactions, r.open.read = nil, false
 	return !time.Now().Before(r.open.rest)
+}
+
+// lockWait is the state of a transaction that waits for a lock.
+const lockWait = "LOCK WAIT"
+
+// transactionsStatement asks for the open transactions, the oldest first.
+func transactionsStatement() string {
+	return fmt.Sprintf("SELECT /* risso: open transactions */ t.trx_mysql_thread_id, t.trx_id, %s, t.trx_state, t.trx_rows_locked, t.trx_rows_modified FROM information_schema.INNODB_TRX t ORDER BY t.trx_started LIMIT %d", openSeconds("t"), maxTransactions)
+}
+
+func transactionOf(row []sqldriver.Value) Transaction {
+	t := Transaction{Session: whole(row[0]), Trx: mysql.Text(row[1]), State: mysql.Text(row[3]), RowsLocked: whole(row[4]), RowsModified: whole(row[5])}
+	t.Seconds, _ = number(row[2])
+	return t
+}
+
+// transactionsNow reads the open transactions, as far as the account may.
+func transactionsNow(ctx context.Context, c *mysql.Conn) (list []Transaction, gaps []fleet.Trouble, err error) {
+	gaps, err = allowed(ctx, c, "who holds a row lock", c.Server.Grant("PROCESS"), transactionsStatement(), func(row []sqldriver.Value) error {
+		list = append(list, transactionOf(row))
+		return nil
+	})
+	return list, gaps, err
 }
 
 func (r *Reader) readTransactions(ctx context.Context, c *mysql.Conn) error {
 	asked := time.Now()
-	err := c.Query(ctx, fmt.Sprintf("SELECT /* risso: open transactions */ t.trx_mysql_thread_id, t.trx_id, %s, t.trx_state, t.trx_rows_locked, t.trx_rows_modified FROM information_schema.INNODB_TRX t ORDER BY t.trx_started LIMIT %d", openSeconds("t"), maxTransactions), func(row []sqldriver.Value) error {
-		t := Transaction{Session: whole(row[0]), Trx: mysql.Text(row[1]), State: mysql.Text(row[3]), RowsLocked: whole(row[4]), RowsModified: whole(row[5])}
-		t.Seconds, _ = number(row[2])
-		r.Transactions = append(r.Transactions, t)
+	err := c.Query(ctx, transactionsStatement(), func(row []sqldriver.Value) error {
+		r.Transactions = append(r.Transactions, transactionOf(row))
 		return nil
 	})
+	r.open.read = err == nil
 	if took := time.Since(asked); took > time.Second/lockShare {
 		r.open.rest = asked.Add(took * lockShare)
 	}
-	if err != nil || len(r.Transactions) == 0 {
-		return err
+	if err == nil && len(r.Transactions) > 0 {
+		err = r.describeIdle(ctx, c)
 	}
-	return r.describeIdle(ctx, c)
+	r.open.last = r.Transactions
+	return err
 }
 
 // describeIdle says who the sessions are that run nothing and have had a transaction open for a second. What is known of them is asked for
 // again every few seconds: where performance_schema is off, the server makes a row for each connection to tell it.
 func (r *Reader) describeIdle(ctx context.Context, c *mysql.Conn) error {
 	running, o := r.waits.sessions, &r.open
-	var ids []string
+	var ids []int64
 	unknown := false
 	for _, t := range r.Transactions {
 		if t.Session > 0 && t.Seconds >= 1 && len(ids) < maxIdle && !slices.ContainsFunc(running, func(s Session) bool { return s.ID == t.Session }) {
 			_, known := o.idle[t.Session]
 			unknown = unknown || !known
-			ids = append(ids, strconv.FormatInt(t.Session, 10))
+			ids = append(ids, t.Session)
 		}
 	}
 	if len(ids) == 0 {
@@ -85,14 +110,15 @@ func (r *Reader) describeIdle(ctx context.Context, c *mysql.Conn) error {
 		return nil
 	}
 	if o.at--; unknown || o.at <= 0 {
-		found, _, err := sessionsDoing(ctx, c, strings.Join(ids, ", "))
+		look := sessionLook{c: c}
+		found, _, err := look.doing(ctx, ids)
 		if err != nil {
 			return err
 		}
 		o.idle, o.at = found, idleEvery
 		for _, id := range ids { // one that is gone by now is not asked for each second
-			if n, _ := strconv.ParseInt(id, 10, 64); o.idle[n].ID == 0 {
-				o.idle[n] = Blocker{}
+			if o.idle[id].ID == 0 {
+				o.idle[id] = Blocker{}
 			}
 		}
 	}

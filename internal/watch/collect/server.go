@@ -19,6 +19,7 @@ const (
 	answerTimeout  = 5 * time.Second // a server that has not answered everything by then counts as hung
 	connectTimeout = 3 * time.Second
 	acceptTimeout  = time.Second // within which one that hangs accepts a connection: its kernel does
+	oldTransaction = time.Minute // from which age on they are told; the rules have their own limits above it
 	maxBackoff     = 5           // ticks between two attempts to connect, at the most
 )
 
@@ -371,7 +372,7 @@ func (s *Server) observe(t int64, late, unseen bool) {
 	v.Channels = append(v.Channels, s.reader.Channels()...)
 	v.Hung, v.Restarted, v.Log = s.hung, s.restarted, s.log.lines
 	if s.up {
-		v.Locks, v.Old, v.Open, v.Engine, v.Deadlock = s.reader.Locks, s.reader.Old, s.reader.Transactions, s.reader.Engine, s.reader.Deadlocked
+		v.Locks, v.Old, v.Open, v.Engine, v.Deadlock = s.reader.Locks, s.reader.Old(oldTransaction), s.reader.Transactions, s.reader.Engine, s.reader.Deadlocked
 		v.Sessions, v.More = s.reader.Sessions()
 	}
 	s.opts.Observer.Observe(v)

@@ -117,11 +117,12 @@ func TestOldTransactions(t *testing.T) {
 			}
 			defer c.Close()
 			var judge rules.Judge
+			r := read.NewReader(c.Traffic())
 			look := func() (found *fleet.Finding) {
-				list, err := read.OldTransactions(t.Context(), c, 0)
-				if err != nil {
+				if err := r.Read(t.Context(), c, time.Now().Unix()); err != nil {
 					t.Fatal(err)
 				}
+				list := r.Old(0)
 				for i := range list {
 					list[i].Session.Open += 700
 				}
@@ -145,8 +146,8 @@ func TestOldTransactions(t *testing.T) {
 					t.Fatal("it did not end")
 				}
 			}
-			if list, err := read.OldTransactions(t.Context(), c, time.Minute); err != nil || len(list) > 0 {
-				t.Errorf("got %+v, %v; want none of a minute", list, err)
+			if list := r.Old(time.Minute); len(list) > 0 {
+				t.Errorf("got %+v; want none of a minute", list)
 			}
 		})
 	}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// What the load of section ring is made of.
+const (
+	loadSessions = 50 // connections, idle ones included; of them
+	loadWorkers  = 8  // work off the transactions
+	loadSlow     = 6  // run statements of a third of a second, one after the other
+	loadRows     = 10000
+)
+
+// begin starts a steady load: so many transactions a second, come what may, of five statements each; sessions that run longer statements;
+// every two seconds a row that another session waits for; two transactions that stay open and idle. None: idle connections only.
+func begin(ctx context.Context, n *sandbox.Node, tps int) (end func(), err error) {
+	db, err := n.DB()
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxIdleConns(loadSessions)
+	if err := prepareLoad(ctx, db); err != nil {
+		db.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	conns := make([]*sql.Conn, loadSessions)
+	end = func() {
+		cancel()
+		work.Wait()
+		for _, c := range conns {
+			if c != nil {
+				c.Close() // an open transaction ends with it
+			}
+		}
+		db.Close()
+	}
+	for i := range conns {
+		if conns[i], err = db.Conn(ctx); err != nil {
+			end()
+			return nil, err
+		}
+	}
+	if tps == 0 {
+		return end, nil
+	}
+	due := make(chan struct{}, 1000)
+	work.Go(func() {
+		for t := time.NewTicker(time.Second / time.Duration(tps)); ctx.Err() == nil; {
+			select {
+			case <-t.C:
+				select {
+				case due <- struct{}{}:
+				default: // the server is so far behind that it does not matter
+				}
+			case <-ctx.Done():
+			}
+		}
+	})
+	at := 0
+	start := func(count int, f func(context.Context, *sql.Conn) error) {
+		for range count {
+			c := conns[at]
+			at++
+			work.Go(func() {
+				for ctx.Err() == nil {
+					_ = f(ctx, c) // a deadlock or a lock wait that took too long is a part of the load
+				}
+			})
+		}
+	}
+	start(loadWorkers, func(ctx context.Context, c *sql.Conn) error {
+		select {
+		case <-due:
+			return transaction(ctx, c)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	start(loadSlow, func(ctx context.Context, c *sql.Conn) error {
+		return statements(ctx, c, fmt.Sprintf("DO SLEEP(0.3), /* report of customer %d */ 'as long a statement as reports have, which name many columns, join tables and say which of their rows are meant'", rand.IntN(loadRows)))
+	})
+	start(1, func(ctx context.Context, c *sql.Conn) error {
+		if err := statements(ctx, c, "BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"); err != nil {
+			return err
+		}
+		_ = pause(ctx, time.Second)
+		if err := statements(ctx, c, "COMMIT"); err != nil {
+			return err
+		}
+		return pause(ctx, time.Second)
+	})
+	start(1, func(ctx context.Context, c *sql.Conn) error {
+		return statements(ctx, c, "UPDATE shop.orders SET note = 'wanted' WHERE id = 1", "DO SLEEP(0.2)")
+	})
+	start(2, func(ctx context.Context, c *sql.Conn) error {
+		if err := statements(ctx, c, "BEGIN", fmt.Sprintf("UPDATE shop.orders SET note = 'forgotten' WHERE id = %d", rand.IntN(1000)+loadRows-2000)); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	})
+	return end, nil
+}
+
+func prepareLoad(ctx context.Context, db *sql.DB) error {
+	return statements(ctx, db, "CREATE DATABASE IF NOT EXISTS shop",
+		"CREATE TABLE IF NOT EXISTS shop.orders (id INT PRIMARY KEY, customer INT NOT NULL, status VARCHAR(20) NOT NULL, total DECIMAL(10,2) NOT NULL, note VARCHAR(200), KEY customer (customer))",
+		fmt.Sprintf(`INSERT IGNORE INTO shop.orders WITH d (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)
+ SELECT a.n + 10 * b.n + 100 * c.n + 1000 * e.n + 1, (a.n + 10 * b.n + 100 * c.n) %% 500, 'open', 12.50, 'as it was ordered' FROM d a, d b, d c, d e LIMIT %d`, loadRows))
+}
+
+// transaction is one of a shop: it looks at a customer's orders and changes one.
+func transaction(ctx context.Context, c *sql.Conn) error {
+	customer, order := rand.IntN(500), rand.IntN(loadRows-3000)+10
+	return statements(ctx, c, "BEGIN",
+		fmt.Sprintf("SELECT id, customer, status, total, note FROM shop.orders WHERE customer = %d AND status IN ('open', 'paid', 'sent') ORDER BY id DESC LIMIT 10", customer),
+		fmt.Sprintf("SELECT id, total FROM shop.orders WHERE id = %d", order),
+		fmt.Sprintf("UPDATE shop.orders SET status = 'paid', total = total + %d.%02d, note = 'paid by card, number %d, for customer %d' WHERE id = %d", rand.IntN(90), rand.IntN(100), rand.IntN(1e9), customer, order),
+		"COMMIT")
+}
