@@ -18,19 +18,21 @@ import (
 	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/watch/live"
 	"github.com/rissodb/risso/internal/watch/own"
 )
 
 // configLook is how often the config file is looked at. It is read when it was the same twice: then it is no longer being written.
 const configLook = 2 * time.Second
 
-// configWatch reads the protect blocks and the alerts of the config file, and rule files, again when they change, or at SIGHUP. Without a config file it hears
+// configWatch reads the protect blocks, the alerts and the groups of servers of the config file, and rule files, again when they change, or at SIGHUP. Without a config file it hears
 // SIGHUP and says that there is nothing to do.
 type configWatch struct {
 	flags  config.Flags
 	guard  *protect.Guard
 	desk   *alerts.Desk
 	rules  *own.Rules
+	board  *live.Board
 	event  func(fleet.Event)
 	out    io.Writer
 	hup    chan os.Signal
@@ -75,7 +77,7 @@ func hearHangup() chan os.Signal {
 
 // newConfigWatch makes what looks at the config file; hup is of hearHangup.
 func newConfigWatch(f config.Flags, set config.Settings, guard *protect.Guard, rules *own.Rules, w *watch, hup chan os.Signal, out io.Writer) *configWatch {
-	c := &configWatch{flags: f, guard: guard, desk: w.desk, rules: rules, list: set.Servers, ring: set.Alerts, event: w.Event, out: out, hup: hup, tty: hasTerminal()}
+	c := &configWatch{flags: f, guard: guard, desk: w.desk, rules: rules, board: w.board, list: set.Servers, ring: set.Alerts, event: w.Event, out: out, hup: hup, tty: hasTerminal()}
 	c.config, _ = config.Read(f.ConfigFile) // it was good a moment ago; and it is read once more at the first look
 	c.rulesRead = rulesMarks(set.Alerts.Rules)
 	return c
@@ -153,7 +155,7 @@ func (c *configWatch) again(ctx context.Context, asked bool) {
 		c.tell("the config file was not used, the previous settings stay in force: "+fault.Line(err.Error(), ""), fleet.SeverityWarning)
 		return
 	}
-	alerts := c.rings(ctx, ring, asked)
+	alerts := append(c.rings(ctx, ring, asked), c.regroup(list)...)
 	for _, one := range alerts { // each is an event
 		c.tell("config file reread: "+one, fleet.SeverityInfo)
 	}
@@ -167,14 +169,37 @@ func (c *configWatch) again(ctx context.Context, asked bool) {
 	}
 }
 
-// keep returns the servers that are watched, with the protection in the file now. One that the file no longer names
+// regroup puts servers into the groups that they have in the file now, and says so.
+func (c *configWatch) regroup(list []config.Watched) (said []string) {
+	for i, n := range list {
+		was, is := c.list[i].Instance.Group, n.Instance.Group
+		if was == is {
+			continue
+		}
+		c.board.Regroup(n.Instance.ID, is)
+		switch {
+		case is == "":
+			said = append(said, n.Instance.Name+" is no longer in group "+was)
+		case was == "":
+			said = append(said, n.Instance.Name+" is now in group "+is)
+		default:
+			said = append(said, n.Instance.Name+" is now in group "+is+", no longer in "+was)
+		}
+	}
+	if len(said) > 0 {
+		c.desk.Poke()
+	}
+	return said
+}
+
+// keep returns the servers that are watched, with the protection and the group in the file now. One that the file no longer names
 // stays as it is: it is watched until the next start.
 func (c *configWatch) keep(list []config.Watched) []config.Watched {
 	out := slices.Clone(c.list)
 	for i := range out {
 		k := slices.IndexFunc(list, func(n config.Watched) bool { return n.Instance.ID == out[i].Instance.ID })
 		if k >= 0 {
-			out[i].Protect = list[k].Protect
+			out[i].Protect, out[i].Instance.Group = list[k].Protect, list[k].Instance.Group
 		}
 	}
 	return out
@@ -217,7 +242,7 @@ func (c *configWatch) rest(now config.File) (said []string) {
 		c = c.WithoutAlerts()
 		c.Servers = slices.Clone(c.Servers)
 		for i := range c.Servers {
-			c.Servers[i].Protect = nil
+			c.Servers[i].Protect, c.Servers[i].Group = nil, ""
 		}
 		return c
 	}

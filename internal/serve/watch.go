@@ -51,6 +51,8 @@ type watch struct {
 	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
 
 	heldByRules map[string][]state.FindingRecord // the same, of what the user's own rules found
+
+	host atomic.Pointer[host.Host] // of this machine, once it is watched
 }
 
 // journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
@@ -140,6 +142,12 @@ func (w *watch) downSince(instance string) (since time.Time, hung bool) {
 	return time.Time{}, false
 }
 
+// What of processes is evidence of a host's findings: the first few by each measure, in that time, by which its next reading must not be late.
+const (
+	topProcesses = 4
+	topPause     = 200 * time.Millisecond
+)
+
 // verdict takes what the rules say of an instance at a tick.
 func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 	moment := w.moments.Observe(v, verdict)
@@ -149,7 +157,14 @@ func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 	}
 	k := any.(*keep.Keeper)
 	verdict.Findings = slices.DeleteFunc(slices.Clone(verdict.Findings), func(f fleet.Finding) bool { return state.OfRules(f.ID) }) // they are kept where they are made
+	var top []host.Used // read once, however much was found
 	look, due := k.Look(v.Instance.ID, time.Unix(v.Tick, 0), verdict, func(f fleet.Finding) json.RawMessage {
+		if h := w.host.Load(); h != nil && v.Instance.Kind == fleet.KindHost {
+			if top == nil {
+				top = h.Top(topProcesses, topPause)
+			}
+			return incident.HostEvidence(v, top, f)
+		}
 		return incident.EvidenceOf(moment, v.Channels, f)
 	})
 	if due && !w.enqueue(func(ctx context.Context, s *state.Store) error { return w.keepFindings(ctx, s, look) }) {
@@ -369,6 +384,7 @@ func (w *watch) watchHost(ctx context.Context, group *collect.Group, set config.
 		return nil, "", fmt.Errorf("note the host: %w", err)
 	}
 	w.add(instance)
+	w.host.Store(h)
 	group.Go(ctx, closing{collect.NewHost(h, instance, collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger}), wr})
 	return h, instance.ID, nil
 }

@@ -243,3 +243,55 @@ servers:
 		t.Errorf("the program was told by %d messages that it fires, want one: %s", len(fires), text)
 	}
 }
+
+// TestRegroup: a server that gets another group in the config file, while Risso runs, rings by the thresholds of that group; the change is an event, and the
+// cluster of its series.
+func TestRegroup(t *testing.T) {
+	t.Parallel()
+	n := single(t, "mariadb")
+	got := newHook(t, "s3cret")
+	conf := filepath.Join(tempDir(t), "risso.yaml")
+	config := func(group string) string {
+		return fmt.Sprintf(`
+alerts:
+  receivers:
+    - {name: hook, webhook: {url: %q, secret: s3cret}}
+  thresholds:
+    - {finding: server.hung, group: test, off: true}
+servers:
+  - {name: db, dsn: %q%s}
+`, got.URL, n.DSN, group)
+	}
+	write(t, conf, config(", group: test"))
+	r := serveEnv(t, environment(tempDir(t)), dataDir(t), "--no-host", "--config", conf)
+	r.awaitTicks(t, "db", 3)
+	goOn := sandboxtest.Pause(t, n)
+	defer goOn()
+	await(t, "the alert of a group that does not ring", func() bool {
+		return slices.ContainsFunc(r.alerts(t).Alerts, func(a alert.Standing) bool {
+			return a.Key == "db/server.hung" && a.Group == "test" && a.Phase == alert.Pending
+		})
+	})
+	write(t, conf, config(", group: shop"))
+	await(t, "a message of the server in its new group", func() bool { return slices.Contains(got.told(), "firing db/server.hung") })
+	if a := got.last("db/server.hung"); a.Group != "shop" {
+		t.Errorf("got the group %q, want shop", a.Group)
+	}
+	goOn()
+	await(t, "the cluster of its series", func() bool {
+		var answer struct {
+			Data struct {
+				Result []struct{ Metric map[string]string }
+			}
+		}
+		r.get(t, "/api/v1/query", url.Values{"query": {"mysql_up"}}, &answer)
+		return len(answer.Data.Result) == 1 && answer.Data.Result[0].Metric["cluster"] == "shop"
+	})
+	write(t, conf, config(""))
+	for _, text := range []string{"config file reread: db is now in group shop, no longer in test\n", "config file reread: db is no longer in group shop\n"} {
+		await(t, text, func() bool { return strings.Contains(r.err.String(), text) })
+	}
+	if text := r.err.String(); strings.Contains(text, "other changes") {
+		t.Errorf("got %s, want no word of a restart", text)
+	}
+}

@@ -210,7 +210,7 @@ func (d *Desk) Look(ctx context.Context, now time.Time) error {
 	if in.Records, _, err = d.Facts.FindingsAfter(ctx, d.state.Cursor); err != nil {
 		return err
 	}
-	if len(in.Records) == 0 && len(d.state.Standing) == 0 {
+	if len(in.Records) == 0 && d.state.Idle() {
 		return nil
 	}
 	if in.Silences, err = d.Silences(ctx, now); err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -23,18 +24,24 @@ type RuleAlert struct {
 	Key    string // its labels
 	Since  time.Time
 	Firing bool
+	Lapsed time.Time // since when the rule no longer finds it, and it fires on because of keep_firing_for; zero: it is found
+	Value  float64   // when this was noted; NaN: unknown
 }
 
 // RuleAlerts returns what KeepRuleAlerts noted.
 func (s *Store) RuleAlerts(ctx context.Context) (list []RuleAlert, err error) {
 	err = s.each(ctx, "list alerts of rules", func(rows *sql.Rows) error {
 		var a RuleAlert
-		var since int64
-		err := rows.Scan(&a.Key, &since, &a.Firing)
-		a.Since = fromStamp(since)
+		var since, lapsed int64
+		var value sql.NullFloat64
+		err := rows.Scan(&a.Key, &since, &a.Firing, &lapsed, &value)
+		a.Since, a.Lapsed, a.Value = fromStamp(since), fromStamp(lapsed), value.Float64
+		if !value.Valid {
+			a.Value = math.NaN()
+		}
 		list = append(list, a)
 		return err
-	}, "SELECT key, since, firing FROM rule_alerts")
+	}, "SELECT key, since, firing, lapsed, value FROM rule_alerts")
 	return list, err
 }
 
@@ -42,7 +49,8 @@ func (s *Store) RuleAlerts(ctx context.Context) (list []RuleAlert, err error) {
 func (s *Store) KeepRuleAlerts(ctx context.Context, put []RuleAlert, gone []string) error {
 	return s.change(ctx, "keep alerts of rules", func(ctx context.Context, tx *sql.Tx) error {
 		for _, a := range put {
-			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO rule_alerts (key, since, firing) VALUES (?,?,?)", a.Key, stamp(a.Since), a.Firing); err != nil {
+			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO rule_alerts (key, since, firing, lapsed, value) VALUES (?,?,?,?,?)",
+				a.Key, stamp(a.Since), a.Firing, stamp(a.Lapsed), sql.NullFloat64{Float64: a.Value, Valid: !math.IsNaN(a.Value)}); err != nil {
 				return err
 			}
 		}

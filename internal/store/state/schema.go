@@ -273,6 +273,9 @@ var migrations = [...]string{
 		body  TEXT NOT NULL         -- JSON
 	) STRICT;
 	CREATE INDEX findings_long ON findings (ended) WHERE ended = 0 OR ended - told > 86400000000; -- that one day of a year is found at once`,
+	// 11: alerts of rules that fire on because of keep_firing_for
+	`ALTER TABLE rule_alerts ADD COLUMN lapsed INTEGER NOT NULL DEFAULT 0; -- since when the rule no longer finds it; 0: it does
+	ALTER TABLE rule_alerts ADD COLUMN value REAL`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

@@ -30,6 +30,7 @@ type State struct {
 	Standing map[string]*Standing `json:"standing"`          // by Alert.Key: what is pending or fires
 	Rings    map[string][]Ring    `json:"rings,omitempty"`   // by server and finding: when it began to ring lately
 	Threads  map[string]*Thread   `json:"threads,omitempty"` // by receiver and server
+	Quiet    map[string]*Quiet    `json:"quiet,omitempty"`   // by receiver: what waits for its quiet hours to end
 }
 
 // Ring is when a finding began to ring.
@@ -46,6 +47,7 @@ type Standing struct {
 	Explained time.Time       `json:"explained,omitzero"` // when Cause was last seen to explain it
 	Cause     string          `json:"cause,omitempty"`    // key of the alert that explains this one
 	Told      map[string]Told `json:"told,omitempty"`     // by receiver
+	Waits     []string        `json:"waits,omitempty"`    // receivers that were not told at once because of their quiet hours
 }
 
 // Told is what a receiver knows of an alert.
@@ -127,6 +129,7 @@ func (p *Policy) Look(now time.Time, s State, in Input) Decision {
 	l.explain()
 	l.tell()
 	l.resolve()
+	l.rest()
 	l.forget()
 	for key, a := range l.next.Standing {
 		if b := before.Standing[key]; b == nil && a.Phase != Pending || b != nil && b.differs(a) {
@@ -146,18 +149,19 @@ func (p *Policy) Look(now time.Time, s State, in Input) Decision {
 // differs says whether what is shown of an alert changed.
 func (a *Standing) differs(b *Standing) bool {
 	return a.Phase != b.Phase || a.Flapping != b.Flapping || a.Severity != b.Severity || a.Held != b.Held || a.Acked != b.Acked || a.Cause != b.Cause || a.Times != b.Times || a.Record != b.Record || !a.Gone.Equal(b.Gone) ||
-		!maps.Equal(a.Told, b.Told)
+		!maps.Equal(a.Told, b.Told) || !slices.Equal(a.Waits, b.Waits)
 }
 
 func (a *Standing) clone() *Standing {
 	b := *a
 	b.Told = maps.Clone(a.Told)
 	b.Affected = slices.Clone(a.Affected)
+	b.Waits = slices.Clone(a.Waits)
 	return &b
 }
 
 func (s State) clone() State {
-	c := State{Cursor: s.Cursor, Standing: make(map[string]*Standing, len(s.Standing)), Rings: make(map[string][]Ring, len(s.Rings)), Threads: make(map[string]*Thread, len(s.Threads))}
+	c := State{Cursor: s.Cursor, Standing: make(map[string]*Standing, len(s.Standing)), Rings: make(map[string][]Ring, len(s.Rings)), Threads: make(map[string]*Thread, len(s.Threads)), Quiet: make(map[string]*Quiet, len(s.Quiet))}
 	for k, a := range s.Standing {
 		c.Standing[k] = a.clone()
 	}
@@ -168,6 +172,9 @@ func (s State) clone() State {
 		u := *t
 		u.Kinds = maps.Clone(t.Kinds)
 		c.Threads[k] = &u
+	}
+	for k, q := range s.Quiet {
+		c.Quiet[k] = q.clone()
 	}
 	return c
 }
@@ -283,9 +290,10 @@ func (l *look) settle() {
 
 // resolve ends what has been gone for long enough, once everybody was told.
 func (l *look) resolve() {
-	for key := range l.over {
+	for _, key := range slices.Sorted(maps.Keys(l.over)) {
 		if a := l.next.Standing[key]; !l.owed(a) {
 			a.Phase, a.Ended = Resolved, a.Gone
+			l.ended(a)
 		}
 	}
 }

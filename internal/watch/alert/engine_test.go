@@ -90,6 +90,9 @@ func words(t int, o Out) string {
 	if o.Message.Again {
 		again = "again "
 	}
+	if q := o.Message.Quiet; !q.IsZero() {
+		again += fmt.Sprintf("quiet since %.0f: ", q.Sub(midnight).Seconds())
+	}
 	return fmt.Sprintf("%d %s %s%s", t, o.Receiver, again, strings.Join(list, " "))
 }
 
@@ -178,7 +181,33 @@ func TestLook(t *testing.T) {
 				n.wrong("a", "server.down", critical, 10, 0)
 				n.wrong("b", "protect.late", warning, 10, 0)
 				n.wrong("test-1", "server.down", critical, 10, 0)
-			}, until: 300, want: []string{"10 pager a/server.down", "10 pager test-1/server.down", "10 mail a/server.down", "200 mail b/protect.late"}},
+			}, until: 300, want: []string{"10 pager a/server.down", "10 pager test-1/server.down", "10 mail a/server.down", "200 mail quiet since 10: b/protect.late"}},
+		"after quiet hours one message tells what still fires and what ended": {night: night{policy: Policy{Receivers: []string{"mail"}, Routes: []Route{
+			{To: []string{"mail"}, Quiet: []Hours{{From: 0, To: 900 * time.Second}}, Loud: critical}}}},
+			plan: func(n *night) {
+				n.wrong("a", "protect.late", warning, 10, 100)
+				n.wrong("a", "protect.late", warning, 300, 400)
+				n.wrong("b", "cert.expires", warning, 20, 0)
+				n.wrong("c", "protect.late", warning, 30, 0)
+				n.wrong("d", "server.down", critical, 40, 60)
+				n.wrong("e", "trx.long", warning, 200, 300)
+				n.wrong("e", "trx.long", warning, 850, 1000)
+				n.silences = []Silence{{Match: Match{Server: "c"}, Begin: after(500), End: after(2000)}}
+			}, until: 1990, want: []string{"40 mail d/server.down", "90 mail ok:d/server.down",
+				"900 mail quiet since 10: b/cert.expires e/trx.long ok:a/protect.late×2", "1060 mail ok:e/trx.long"}},
+		"what gets worse in quiet hours rings": {night: night{policy: Policy{Receivers: []string{"mail"}, Routes: []Route{
+			{To: []string{"mail"}, Quiet: []Hours{{From: 0, To: 900 * time.Second}}, Loud: critical}}}},
+			plan: func(n *night) {
+				n.wrong("a", "protect.late", warning, 10, 100)
+				n.wrong("a", "protect.late", critical, 110, 0)
+			}, until: 1000, want: []string{"110 mail a/protect.late×2"}},
+		"what ended in quiet hours waits for a silence": {night: night{policy: Policy{Receivers: []string{"mail"}, Routes: []Route{
+			{To: []string{"mail"}, Quiet: []Hours{{From: 0, To: 900 * time.Second}}, Loud: critical}}}},
+			plan: func(n *night) {
+				n.wrong("a", "protect.late", warning, 10, 100)
+				n.wrong("b", "protect.late", warning, 10, 100)
+				n.silences = []Silence{{Match: Match{Server: "a"}, Begin: after(500), End: after(1500)}, {Match: Match{Server: "b"}, Begin: after(0), End: after(800)}}
+			}, until: 3000, want: []string{"1500 mail quiet since 10: ok:a/protect.late"}},
 		"thresholds": {plan: func(n *night) {
 			n.policy.Thresholds = []Threshold{{Match: Match{Finding: "repl.*"}, For: seconds(40)}, {Match: Match{Finding: "server.down", Server: "b"}, Off: true}}
 			n.wrong("a", "repl.stopped", critical, 10, 0)

@@ -16,6 +16,11 @@ import (
 func randomNight(seed uint64) (n *night, over int) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	n = &night{policy: Policy{Receivers: []string{"ops", "mail"}, Repeat: time.Duration(5+r.IntN(30)) * time.Minute}, causes: map[string]Cause{}}
+	if r.IntN(4) > 0 { // quiet hours of one of the two
+		from := time.Duration(r.IntN(1000)) * time.Second
+		quiet := []Hours{{From: from, To: from + time.Duration(1+r.IntN(3000))*time.Second}}
+		n.policy.Routes = []Route{{To: []string{"ops"}, On: true}, {To: []string{"mail"}, Quiet: quiet, Loud: critical}}
+	}
 	servers := 1 + r.IntN(14)
 	kinds := []string{"server.down", "repl.stopped", "lock.blocker:1", "lock.blocker:2", "lock.blocker:3", "disk.full", "threads.pileup"}
 	busy := map[string]int{} // until when a finding of a server holds
@@ -63,6 +68,19 @@ type witness struct {
 	heard map[string]Alert // by receiver and key: what it was told last
 	held  map[string]bool  // by key and when it rang: something held it back at some time
 	rang  []Standing       // that are over
+
+	policy    *Policy
+	waits     map[string]time.Time // by receiver and key: what ended in quiet hours, and is still to be told; when it ended
+	summaries int                  // messages after quiet hours
+}
+
+func newWitness(t *testing.T, seed uint64, p *Policy) *witness {
+	return &witness{t: t, seed: seed, ids: map[string]bool{}, heard: map[string]Alert{}, held: map[string]bool{}, policy: p, waits: map[string]time.Time{}}
+}
+
+// quiet says whether an alert is not to be told at a second.
+func (w *witness) quiet(second int, receiver string, a *Alert) bool {
+	return w.policy.receivers(a, after(second))[receiver] != ""
 }
 
 func (w *witness) message(second int, o Out) {
@@ -76,6 +94,18 @@ func (w *witness) message(second int, o Out) {
 		before, known := w.heard[key]
 		same := known && before.Rang.Equal(a.Rang) && before.Phase == a.Phase && before.Severity >= a.Severity
 		news = news || !same
+		if again := before.Rang.Equal(a.Rang); w.quiet(second, o.Receiver, &a) && !(known && again) {
+			w.t.Errorf("seed %d, second %d: %s is told %s in quiet hours", w.seed, second, o.Receiver, a.Key)
+		}
+		if a.Phase == Resolved && !o.Message.Quiet.IsZero() && same {
+			w.t.Errorf("seed %d, second %d: %s is told again after quiet hours that %s ended", w.seed, second, o.Receiver, a.Key)
+		}
+		if ended, waits := w.waits[key]; waits && (a.Phase == Firing || a.Ended.After(ended) || !o.Message.Quiet.IsZero()) { // a later ring that is known says enough
+			if a.Phase == Resolved && a.Ended.Before(ended) {
+				w.t.Errorf("seed %d, second %d: %s is told that %s ended at %s, want the last end %s", w.seed, second, o.Receiver, a.Key, a.Ended, ended)
+			}
+			delete(w.waits, key)
+		}
 		if a.Phase == Resolved && (a.Ended.IsZero() || a.Ended.After(after(second)) || a.Ended.Before(a.Began)) {
 			w.t.Errorf("seed %d, second %d: %s ended %s, which is not between its begin %s and now", w.seed, second, a.Key, a.Ended, a.Began)
 		}
@@ -83,6 +113,9 @@ func (w *witness) message(second int, o Out) {
 			w.t.Errorf("seed %d, second %d: %s rings anew for %s, which was not told that it ended", w.seed, second, a.Key, o.Receiver)
 		}
 		w.heard[key] = a
+	}
+	if !o.Message.Quiet.IsZero() {
+		w.summaries++
 	}
 	if !news && o.Message.Held == 0 {
 		w.t.Errorf("seed %d, second %d: message %s says nothing new", w.seed, second, o.Message.ID)
@@ -99,9 +132,19 @@ func (w *witness) look(second int, d Decision) {
 		if a.Phase != Resolved {
 			continue
 		}
+		if slices.ContainsFunc(w.rang, func(b Standing) bool { return b.Key == a.Key && b.Rang.Equal(a.Rang) }) {
+			continue // somebody heard of it after quiet hours
+		}
 		w.rang = append(w.rang, a)
 		for _, name := range []string{"ops", "mail"} {
-			if told, ok := a.Told[name]; !w.held[id] && (!ok || !told.Over) {
+			told, ok := a.Told[name]
+			switch {
+			case ok || w.held[id] || !w.quiet(second, name, &a.Alert):
+			default:
+				w.waits[name+" "+a.Key] = a.Ended
+				continue
+			}
+			if !w.held[id] && (!ok || !told.Over) {
 				w.t.Errorf("seed %d, second %d: %s is over, and %s was not told of it: %+v", w.seed, second, a.Key, name, a)
 			}
 		}
@@ -113,7 +156,7 @@ func (w *witness) spend(n *night, over int) (told []string) {
 	r := rand.New(rand.NewPCG(w.seed, 8))
 	var s State
 	for second := 0; second < over+3*3600; second += 1 + r.IntN(3)*r.IntN(2)*r.IntN(40) {
-		if second > over && second < over+3600 && len(s.Standing) == 0 {
+		if second > over && second < over+3600 && s.Idle() {
 			second = over + 3600
 		}
 		for range 1 + r.IntN(2) { // also twice in one second
@@ -141,6 +184,15 @@ func (w *witness) spend(n *night, over int) (told []string) {
 	for key, a := range s.Standing {
 		w.t.Errorf("seed %d: %s is not over in the end: %+v", w.seed, key, a)
 	}
+	for key := range w.waits {
+		w.t.Errorf("seed %d: it ended in quiet hours, and was not told after them: %s", w.seed, key)
+	}
+	if !s.Idle() {
+		w.t.Errorf("seed %d: something waits for quiet hours in the end: %+v", w.seed, s.Quiet)
+	}
+	if w.summaries > 1+len(n.silences) { // what is silenced when they end is told after the silence
+		w.t.Errorf("seed %d: got %d messages after one time of quiet hours and %d silences", w.seed, w.summaries, len(n.silences))
+	}
 	for key, a := range w.heard {
 		if a.Phase != Resolved {
 			w.t.Errorf("seed %d: %s was told last as %s", w.seed, key, a.Phase)
@@ -149,16 +201,16 @@ func (w *witness) spend(n *night, over int) (told []string) {
 	return told
 }
 
-// TestHistories: over random nights no alert is lost, none is told twice, no end comes before its begin, all ends are told, and the same night
-// is told in the same words again.
+// TestHistories: over random nights no alert is lost, none is told twice, no end comes before its begin, all ends are told, those in quiet
+// hours after them in one message, and the same night is told in the same words again.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	alerts := 0
+	alerts, summaries := 0, 0
 	for seed := range uint64(25) {
 		n, over := randomNight(seed)
-		w := &witness{t: t, seed: seed, ids: map[string]bool{}, heard: map[string]Alert{}, held: map[string]bool{}}
+		w := newWitness(t, seed, &n.policy)
 		told := w.spend(n, over)
-		alerts += len(w.rang)
+		alerts, summaries = alerts+len(w.rang), summaries+w.summaries
 		for _, r := range n.records {
 			if r.First.Severity < critical && r.Ended.Sub(r.Told) < 6*time.Minute {
 				continue // it need not ring
@@ -170,13 +222,16 @@ func TestHistories(t *testing.T) {
 				t.Errorf("seed %d: %s from %s to %s never rang", seed, key, r.Told.Format("15:04:05"), r.Ended.Format("15:04:05"))
 			}
 		}
-		again := &witness{t: t, seed: seed, ids: map[string]bool{}, heard: map[string]Alert{}, held: map[string]bool{}}
+		again := newWitness(t, seed, &n.policy)
 		if second := again.spend(n, over); !slices.Equal(told, second) {
 			t.Errorf("seed %d: the same night is told in %d messages, then in %d others", seed, len(told), len(second))
 		}
 		if t.Failed() {
 			return
 		}
+	}
+	if summaries < 5 {
+		t.Errorf("only %d messages came after quiet hours, want more", summaries)
 	}
 	if alerts < 200 {
 		t.Errorf("only %d alerts rang in all nights, want far more", alerts)

@@ -55,6 +55,7 @@ type Message struct {
 	Made   time.Time `json:"made"`
 	Test   bool      `json:"test,omitempty"`   // it was asked for by "risso alert test"; nothing is wrong
 	Again  bool      `json:"again,omitempty"`  // nothing is new: what fires still does
+	Quiet  time.Time `json:"quiet,omitzero"`   // it tells what waited for quiet hours to end: the first of it rang then
 	Alerts []Alert   `json:"alerts"`           // the worst that fires first, then what is resolved
 	Held   int       `json:"held,omitempty"`   // how many alerts were left out, because there are more than a message takes
 	Chart  *Chart    `json:"chart,omitempty"`  // of the first alert
@@ -139,7 +140,11 @@ func (m *Message) Title(width int) string {
 	case m.Again:
 		word = "STILL " + word
 	}
-	title := oneline.Of(fmt.Sprintf("[%s] %s: %s", word, a.Server, clipped(a.What)))
+	where := a.Server
+	if !m.Quiet.IsZero() {
+		where = "while it was quiet, " + where
+	}
+	title := oneline.Of(fmt.Sprintf("[%s] %s: %s", word, where, clipped(a.What)))
 	if n := len(m.Alerts) - 1 + m.Held; n > 0 {
 		more := fmt.Sprintf(" (and %s)", digits.Counted(n, "more alert"))
 		return oneline.Cut(title, max(width-len(more), 20)) + more

@@ -67,6 +67,14 @@ type Route struct {
 	On    bool // the routes after this one are asked as well
 }
 
+// quiet is quietHours in them, else empty.
+func (r *Route) quiet(now time.Time) string {
+	if slices.ContainsFunc(r.Quiet, func(h Hours) bool { return h.Contain(now) }) {
+		return quietHours
+	}
+	return ""
+}
+
 // Silence holds alerts back for a while: because somebody works on a server, or knows of what is wrong.
 type Silence struct {
 	ID     int64     `json:"id"`
@@ -161,11 +169,7 @@ func (p *Policy) receivers(a *Alert, now time.Time) map[string]string {
 		routed = true
 		held := ""
 		if a.Severity < r.Loud {
-			for _, h := range r.Quiet {
-				if h.Contain(now) {
-					held = "quiet hours"
-				}
-			}
+			held = r.quiet(now)
 		}
 		for _, to := range r.To {
 			if was, ok := out[to]; !ok || was != "" {

@@ -28,6 +28,7 @@ type thread struct {
 	urgent   time.Time      // there is something to say then; zero: nothing of that kind
 	worst    fleet.Severity // of the news
 	again    bool           // what fires is to be told again
+	waited   bool           // there is something that waited for quiet hours to end
 }
 
 // tell makes the messages that are due.
@@ -50,17 +51,30 @@ func (l *look) tell() {
 			}
 		}
 		for name, held := range to {
+			switch {
+			case a.Held != "": // that is why it is not told
+				a.Waits = nil
+			case held == quietHours:
+				l.wait(a, name)
+			}
 			if slices.Contains(l.Receivers, name) {
 				byReceiver[name] = l.weigh(byReceiver[name], name, a, cmp.Or(a.Held, held))
 			}
 		}
 	}
 	for _, name := range l.Receivers {
-		var due []*thread
+		var due, waited []*thread
 		for _, t := range byReceiver[name] {
-			if l.due(t) {
+			switch {
+			case !l.due(t):
+			case t.waited:
+				waited = append(waited, t)
+			default:
 				due = append(due, t)
 			}
+		}
+		if over := l.released(name); len(waited)+len(over) > 0 {
+			l.summary(name, waited, over)
 		}
 		l.send(name, due)
 	}
@@ -79,6 +93,9 @@ func (l *look) weigh(threads []*thread, receiver string, a *Standing, held strin
 	}
 	t := threads[i]
 	t.alerts = append(t.alerts, a)
+	if held == "" && l.after(a, receiver) {
+		t.waited, t.urgent = true, l.now
+	}
 	if l.over[a.Key] {
 		t.news = true
 		return threads
@@ -147,34 +164,45 @@ func (l *look) send(receiver string, due []*thread) {
 		m := Message{Made: l.now, Again: true, Source: l.Page}
 		var alerts []*Standing
 		for _, t := range part {
-			known := l.open(t)
+			known := l.heard(receiver, t)
 			m.ID, m.Group = fmt.Sprintf("%s.%d.%s", known.ID, known.Messages, receiver), known.ID
 			m.Again = m.Again && !t.news && t.urgent.IsZero()
 			alerts = append(alerts, t.alerts...)
-			for _, a := range t.alerts {
-				a.told(receiver, l.now)
-				known.Kinds[a.Finding] = max(known.Kinds[a.Finding], a.Severity)
-			}
 		}
 		if len(part) > 1 {
 			m.Group = fmt.Sprintf("many-%d", l.now.UnixMicro()) // two looks may be in one second
 			m.ID = m.Group + "." + receiver
 		}
-		slices.SortStableFunc(alerts, func(a, b *Standing) int {
-			return cmp.Or(order(a)-order(b), cmp.Compare(b.Severity, a.Severity), a.Rang.Compare(b.Rang))
-		})
-		for i, a := range alerts {
-			if i == mostTold {
-				m.Held = len(alerts) - mostTold
-				break
-			}
-			m.Alerts = append(m.Alerts, a.shown())
-		}
-		if l.Chart != nil {
-			m.Chart = l.Chart(&m.Alerts[0])
-		}
-		l.d.Out = append(l.d.Out, Out{Receiver: receiver, Message: m})
+		l.write(receiver, m, alerts)
 	}
+}
+
+// heard notes that a receiver is told of all there is to say about a server.
+func (l *look) heard(receiver string, t *thread) *Thread {
+	known := l.open(t)
+	for _, a := range t.alerts {
+		a.told(receiver, l.now)
+		known.Kinds[a.Finding] = max(known.Kinds[a.Finding], a.Severity)
+	}
+	return known
+}
+
+// write puts the alerts into a message: what holds first, then the worst.
+func (l *look) write(receiver string, m Message, alerts []*Standing) {
+	slices.SortStableFunc(alerts, func(a, b *Standing) int {
+		return cmp.Or(order(a)-order(b), cmp.Compare(b.Severity, a.Severity), a.Rang.Compare(b.Rang))
+	})
+	for i, a := range alerts {
+		if i == mostTold {
+			m.Held += len(alerts) - mostTold
+			break
+		}
+		m.Alerts = append(m.Alerts, a.shown())
+	}
+	if l.Chart != nil {
+		m.Chart = l.Chart(&m.Alerts[0])
+	}
+	l.d.Out = append(l.d.Out, Out{Receiver: receiver, Message: m})
 }
 
 // order puts what holds first.

@@ -24,6 +24,7 @@ type Evidence struct {
 	Locks     []read.LockWait    `json:"locks,omitempty"`    // some of them
 	Sessions  []Session          `json:"sessions,omitempty"` // those whose statement takes the longest
 	Channels  []fleet.Channel    `json:"channels,omitempty"` // of replication
+	Host      *HostSeen          `json:"host,omitempty"`     // of a finding of a host; the rest but Tick is empty then
 }
 
 // Limits of evidence.
@@ -84,6 +85,10 @@ func EvidenceLines(text json.RawMessage) []string {
 	var e Evidence
 	if len(text) == 0 || json.Unmarshal(text, &e) != nil || e.Tick == 0 {
 		return nil
+	}
+	if e.Host != nil {
+		out := e.Host.lines(e.Tick)
+		return out[:min(len(out), evidenceLines)]
 	}
 	clock := time.Unix(e.Tick, 0).Local().Format("15:04:05")
 	if e.Down != "" {

@@ -96,8 +96,19 @@ func (b *Board) Add(i fleet.Instance) {
 	defer b.mu.Unlock()
 	if b.entries[i.ID] == nil {
 		b.order = append(b.order, i.ID)
-		b.entries[i.ID] = &entry{pulse: b.pulse, summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int), byName: make(map[string][]string)}
+		b.entries[i.ID] = &entry{pulse: b.pulse, group: i.Group, summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int), byName: make(map[string][]string)}
 	}
+}
+
+// Regroup puts an instance into another group, whatever group its collector knows.
+func (b *Board) Regroup(id, group string) {
+	e := b.entry(id)
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.group, e.summary.Instance.Group = group, group
 }
 
 // Instances lists what is on the board.
@@ -247,6 +258,7 @@ type entry struct {
 	pulse *collect.Pulse
 
 	mu       sync.RWMutex
+	group    string // of the instance
 	summary  Summary
 	metrics  []fleet.Metric
 	keys     []string
@@ -272,6 +284,7 @@ func (e *entry) take(v collect.View) {
 	defer e.mu.Unlock()
 	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Down: v.Down, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels, Locks: v.Locks,
 		Old: v.Old, Hung: v.Hung, Restarted: v.Restarted, Log: v.Log}
+	e.summary.Instance.Group = e.group
 	for i := len(e.metrics); i < len(v.Sample.Metrics); i++ {
 		key := v.Sample.Metrics[i].Key()
 		e.keys = append(e.keys, key)

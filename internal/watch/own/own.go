@@ -168,12 +168,15 @@ func (r *Rules) Close() error { return r.record.close() }
 // Tick evaluates what is due at a second.
 func (r *Rules) Tick(ctx context.Context, now time.Time) {
 	now = now.Truncate(time.Second)
-	if r.began.IsZero() {
-		r.began = now
-	}
 	r.mu.Lock()
 	groups := slices.Clone(r.groups)
 	r.mu.Unlock()
+	if r.began.IsZero() {
+		r.began = now
+		for _, g := range groups {
+			r.fireOn(ctx, g, now)
+		}
+	}
 	if len(groups) > 0 {
 		r.Update(ctx, now.Unix())
 	}
@@ -233,7 +236,7 @@ func (r *Rules) resume(g *group, now time.Time) {
 	for _, rule := range g.AlertingRules() {
 		rule.ForEachActiveAlert(func(a *rules.Alert) {
 			h, ok := r.held[keyOf(a)]
-			if !ok || a.State == rules.StateInactive {
+			if !ok || a.State == rules.StateInactive || !a.KeepFiringSince.IsZero() { // not found
 				return
 			}
 			delete(r.held, h.Key)
@@ -242,6 +245,42 @@ func (r *Rules) resume(g *group, now time.Time) {
 				a.ActiveAt, a.State, a.FiredAt = h.Since, rules.StateFiring, now
 			case r.Seen.After(h.Since):
 				a.ActiveAt = now.Add(-r.Seen.Sub(h.Since))
+			}
+		})
+	}
+}
+
+// fireOn lets what fired when Risso ended fire from the start on, where its rule has keep_firing_for: it must not end because a first look
+// does not find it. The time in which nobody looked does not count. Prometheus' package has no way to put an alert into a rule but to evaluate it,
+// so it is evaluated once with the answer of before.
+func (r *Rules) fireOn(ctx context.Context, g *group, now time.Time) {
+	for _, rule := range g.AlertingRules() {
+		if rule.KeepFiringFor() <= 0 {
+			continue
+		}
+		var answer promql.Vector
+		for _, key := range slices.Sorted(maps.Keys(r.held)) {
+			ls, err := r.parser.ParseMetric(key)
+			if err == nil && r.held[key].Firing && ls.Get(labels.AlertName) == rule.Name() {
+				answer = append(answer, promql.Sample{Metric: ls, F: r.held[key].Value})
+			}
+		}
+		if len(answer) == 0 {
+			continue
+		}
+		if _, err := rule.Eval(ctx, 0, now, func(context.Context, string, time.Time) (promql.Vector, error) { return answer, nil }, nil, 0); err != nil {
+			r.Logger.Warn("what a rule found before is not taken up", "rule", rule.Name(), "err", err)
+		}
+		rule.ForEachActiveAlert(func(a *rules.Alert) {
+			h, ok := r.held[keyOf(a)]
+			if !ok { // of another rule of that name; what is pending and not found is dropped
+				a.State = rules.StatePending
+				return
+			}
+			a.ActiveAt, a.State, a.FiredAt, a.KeepFiringSince = h.Since, rules.StateFiring, now, now
+			if !h.Lapsed.IsZero() {
+				a.KeepFiringSince = now.Add(-max(r.Seen.Sub(h.Lapsed), 0))
+				delete(r.held, h.Key) // the rule need not find it again
 			}
 		})
 	}
@@ -269,7 +308,7 @@ func (r *Rules) active(groups []*group) ([]Firing, map[string]state.RuleAlert) {
 				continue
 			}
 			for _, a := range ar.ActiveAlerts() {
-				all[keyOf(a)] = state.RuleAlert{Key: keyOf(a), Since: a.ActiveAt, Firing: a.State == rules.StateFiring}
+				all[keyOf(a)] = state.RuleAlert{Key: keyOf(a), Since: a.ActiveAt, Firing: a.State == rules.StateFiring, Lapsed: a.KeepFiringSince, Value: a.Value}
 				if a.State == rules.StateFiring {
 					firing = append(firing, Firing{a.Labels, findingOf(ar, a, r.place(a))})
 				}
@@ -287,7 +326,7 @@ func (r *Rules) keep(now time.Time, all map[string]state.RuleAlert) {
 	var put []state.RuleAlert
 	var gone []string
 	for key, a := range all {
-		if was, ok := r.kept[key]; !ok || was.Firing != a.Firing || !was.Since.Equal(a.Since) {
+		if was, ok := r.kept[key]; !ok || was.Firing != a.Firing || !was.Since.Equal(a.Since) || !was.Lapsed.Equal(a.Lapsed) {
 			put = append(put, a)
 			r.kept[key] = a
 		}

@@ -238,6 +238,70 @@ func TestRulesRestart(t *testing.T) {
 	}
 }
 
+// TestKeepFiringRestart: keep_firing_for is held over a restart. What the rule no longer found fires on for as long as was left; what it found
+// fires on until it is found again, or for as long as the rule says.
+func TestKeepFiringRestart(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, `
+groups:
+  - name: threads
+    rules:
+      - {alert: Busy, expr: 'mysql_global_status_threads_running > 50', keep_firing_for: 10s, labels: {severity: critical}, annotations: {summary: '{{ $value }} on {{ $labels.instance }}'}}
+      - {alert: Busy, expr: 'mysql_global_status_threads_running > 1000', keep_firing_for: 10s, labels: {severity: warning}}
+      - {alert: Loose, expr: 'mysql_global_status_threads_running > 50'}
+`)
+	second := func(s int, v map[string]float64) { h.second(noon.Add(time.Duration(s)*time.Second), v) }
+	fires := func() (list []string) {
+		for _, f := range h.told() {
+			if strings.Contains(f, "rule.busy") {
+				list = append(list, f)
+			}
+		}
+		return list
+	}
+	for s := range 11 {
+		ended := 60.0
+		if s >= 8 {
+			ended = 1
+		}
+		second(s, map[string]float64{"ended": ended, "goes": 70, "ends": 80})
+	}
+	before := []string{"ended rule.busy critical 60 on ended since 00", "ends rule.busy critical 80 on ends since 00", "goes rule.busy critical 70 on goes since 00"}
+	if got := fires(); !slices.Equal(got, before) {
+		t.Fatalf("before: got %q, want %q", got, before)
+	}
+	h.close()
+	h.open()
+	for s := 30; s < 45; s++ { // the first seconds after a start have no readings
+		var v map[string]float64
+		if s >= 32 {
+			v = map[string]float64{"ended": 1, "goes": 70, "ends": 1}
+		}
+		second(s, v)
+		want := before[2:]
+		if s < 40 { // 10 s after the start
+			want = before[1:]
+		}
+		if s < 38 { // it lapsed at 8, Risso ended at 10
+			want = before
+		}
+		if got := fires(); !slices.Equal(got, want) {
+			t.Errorf("second %d: got %q, want %q", s, got, want)
+		}
+		if got, want := len(h.told())-len(fires()), 0; s < 32 && got != want {
+			t.Errorf("second %d: %d alerts of a rule without keep_firing_for fire unseen, want %d", s, got, want)
+		}
+	}
+	h.close()
+	h.open()
+	for s := 50; s < 130; s++ {
+		second(s, map[string]float64{"goes": 1})
+	}
+	if len(h.kept)+len(h.firing) > 0 {
+		t.Errorf("%v is kept and %v fires, want nothing", h.kept, h.firing)
+	}
+}
+
 // TestRulesReplace: a file with a mistake leaves the rules of before in force; a new text of an alert does not begin it anew.
 func TestRulesReplace(t *testing.T) {
 	t.Parallel()

@@ -64,4 +64,15 @@ describe('evidence', () => {
     expect(got).toEqual(['at 08:00:00: 12 connections, 5 run a statement, 1 blocked', 'connection 1 keeps 1 other waiting',
       'replication from db1:3306: receives Yes, applies No; error 1146: Table does not exist', 'connection 2 (app@web), 41\u00a0s, row lock: UPDATE t']);
   });
+  it('is a host in that second, with what takes most of it', () => {
+    const got = evidenceLines({
+      tick: NOW,
+      host: {
+        load: 26.7, processors: 2, idle: 0, memory_bytes: 8 * 2 ** 30, available_bytes: 2 ** 30, swapped_bytes: 0, stalled_io: 0.3, stalled_memory: 0, disk: 'vda', busy: 0.12,
+        mount: '/data', size_bytes: 2 ** 23, free_bytes: 2 ** 10, processes: [{ pid: 812, name: 'mariadbd', cpu: 1.234, resident_bytes: 2 ** 30, read_rate: 0, write_rate: 2 ** 20, suspended: true }],
+      },
+    });
+    expect(got.map((l) => l.replace(/\u00a0/g, ' '))).toEqual(['at 08:00:00: load 26.7 on 2 processors, 0 % idle; 1 GiB of 8 GiB memory available', '/data: 1 KiB of 8 MiB free', 'disk vda busy 12 % of the time',
+      'all tasks waited for disks 30 % of the time, for memory 0 %', 'mariadbd (process 812): 1.23 processors, 1 GiB memory, reads 0 B/s, writes 1 MiB/s, waits for a disk']);
+  });
 });

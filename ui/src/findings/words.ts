@@ -1,6 +1,6 @@
 /** What was wrong lately, in words. Pure. */
 import type { Alert, FindingRecord } from '../api';
-import { age, clock, counted, seconds, unix } from '../common/format';
+import { age, bytes, clock, counted, number, percent, seconds, unix } from '../common/format';
 
 /** One thing that was wrong, with what came from it. */
 export interface Trouble {
@@ -82,6 +82,11 @@ export function tonightSentence(list: Trouble[], watchedSince: number, from: num
 /** What Risso keeps of the second in which a finding was at its worst. */
 interface Evidence {
   tick: number;
+  host?: {
+    load: number; processors: number; idle: number; memory_bytes: number; available_bytes: number; swapped_bytes: number; stalled_io: number; stalled_memory: number;
+    disk?: string; busy?: number; mount?: string; size_bytes?: number; free_bytes?: number;
+    processes?: { pid: number; name: string; cpu: number; resident_bytes: number; read_rate?: number; write_rate?: number; suspended?: boolean }[];
+  };
   down?: string;
   connected?: number;
   running?: number;
@@ -91,8 +96,22 @@ interface Evidence {
   channels?: { source: string; io_running: string; sql_running: string; io?: { number?: number; text?: string }; sql?: { number?: number; text?: string } }[];
 }
 
+/** A host in that second, as messages say it. */
+function hostLines(at: string, h: NonNullable<Evidence['host']>): string[] {
+  const out = [`at ${at}: load ${number(h.load)} on ${counted(h.processors, 'processor')}, ${percent(h.idle)} idle; ${bytes(h.available_bytes)} of ${bytes(h.memory_bytes)} memory available${h.swapped_bytes > 0 ? `, ${bytes(h.swapped_bytes)} swapped` : ''}`];
+  if (h.mount) out.push(`${h.mount}: ${bytes(h.free_bytes ?? 0)} of ${bytes(h.size_bytes ?? 0)} free`);
+  if (h.disk) out.push(`disk ${h.disk} busy ${percent(h.busy ?? 0)} of the time`);
+  if (h.stalled_io + h.stalled_memory >= 0.01) out.push(`all tasks waited for disks ${percent(h.stalled_io)} of the time, for memory ${percent(h.stalled_memory)}`);
+  for (const p of h.processes ?? []) {
+    const [read, written] = [p.read_rate ?? 0, p.write_rate ?? 0];
+    out.push(`${p.name} (process ${p.pid}): ${number(Math.round(p.cpu * 100) / 100)} processors, ${bytes(p.resident_bytes)} memory${read + written > 0 ? `, reads ${bytes(read)}/s, writes ${bytes(written)}/s` : ''}${p.suspended ? ', waits for a disk' : ''}`);
+  }
+  return out;
+}
+
 function secondLines(e: Evidence): string[] {
   const at = clock(e.tick);
+  if (e.host) return hostLines(at, e.host);
   if (e.down) return [`at ${at} the server ${e.down}`];
   const out = [`at ${at}: ${counted(e.connected ?? 0, 'connection')}, ${e.running ?? 0} run a statement, ${e.blocked ?? 0} blocked`, ...(e.blockers ?? []).map((b) => b.what)];
   for (const c of e.channels ?? []) {

@@ -4,6 +4,7 @@ package mapped
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -87,21 +88,21 @@ type part struct {
 	matchers []*labels.Matcher
 }
 
-// parts lists of which instances the store is asked what: those whose labels fit, with the matchers that are left.
+// parts lists of which instances the store is asked what: those whose labels fit, with the matchers that are left. No series is in two of them.
 func (q *querier) parts(matchers []*labels.Matcher) (list []*part) {
 	index := map[string]*part{}
 	for _, id := range q.ids {
-		left, key, ok := remaining(q.of[id], matchers)
-		if !ok {
-			continue
+		ways, key := remaining(q.of[id], matchers)
+		for i, left := range ways {
+			key := fmt.Sprint(i, key)
+			p := index[key]
+			if p == nil {
+				p = &part{matchers: left}
+				index[key] = p
+				list = append(list, p)
+			}
+			p.ids = append(p.ids, id)
 		}
-		p := index[key]
-		if p == nil {
-			p = &part{matchers: left}
-			index[key] = p
-			list = append(list, p)
-		}
-		p.ids = append(p.ids, id)
 	}
 	for _, p := range list {
 		if len(p.ids) < len(q.ids) {
@@ -111,28 +112,48 @@ func (q *querier) parts(matchers []*labels.Matcher) (list []*part) {
 	return list
 }
 
-// remaining lists the matchers that an instance's own labels do not decide; not ok if they decide against it. Instances with the same key
-// have the same ones left.
-func remaining(own []Label, matchers []*labels.Matcher) (left []*labels.Matcher, key string, ok bool) {
-	kinds := make([]byte, len(matchers))
-	for i, m := range matchers {
+// remaining lists the matchers that an instance's own labels do not decide, in each way in which a series can fit; none if they decide
+// against it. Instances with the same key have the same ones left.
+func remaining(own []Label, matchers []*labels.Matcher) (ways [][]*labels.Matcher, key string) {
+	var b strings.Builder
+	ways = [][]*labels.Matcher{nil}
+	and := func(more ...*labels.Matcher) {
+		for i, w := range ways {
+			ways[i] = append(slices.Clip(w), more...)
+		}
+	}
+	for _, m := range matchers {
 		if v, has := find(own, m.Name); has {
 			if !m.Matches(v) {
-				return nil, "", false
+				return nil, ""
 			}
-			kinds[i] = 'o'
+			b.WriteByte('o')
 			continue
 		}
-		kinds[i] = 'l'
-		if name, is := strings.CutPrefix(m.Name, exported); is && name != instance {
-			if _, has := find(own, name); has {
-				kinds[i] = 'e'
-				m = labels.MustNewMatcher(m.Type, name, m.Value) // it was compiled before
+		name, is := strings.CutPrefix(m.Name, exported)
+		v, has := find(own, name)
+		if !is || !has || name == instance {
+			b.WriteByte('l')
+			and(m)
+			continue
+		}
+		// The store has it under its bare name. What has there what its instance has, has no such label: see merged.
+		fmt.Fprintf(&b, "e%q", v)
+		bare := labels.MustNewMatcher(m.Type, name, m.Value) // it was compiled before
+		switch {
+		case !m.Matches(""):
+			and(bare, labels.MustNewMatcher(labels.MatchNotEqual, name, v))
+		case m.Matches(v):
+			and(bare)
+		default:
+			before := slices.Clone(ways)
+			and(bare)
+			for _, w := range before {
+				ways = append(ways, append(slices.Clip(w), labels.MustNewMatcher(labels.MatchEqual, name, v)))
 			}
 		}
-		left = append(left, m)
 	}
-	return left, string(kinds), true
+	return ways, b.String()
 }
 
 func find(own []Label, name string) (string, bool) {
@@ -225,16 +246,11 @@ func (q *querier) merged(base labels.Labels, name string) labels.Labels {
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	found := map[string]bool{}
 	for _, p := range q.parts(matchers) {
-		var stored []string // ids with series that have no such label themselves: their instance does
-		inside := false
-		for _, id := range p.ids {
-			_, own := find(q.of[id], name)
-			inside = inside || !own
-		}
 		ids, err := q.present(ctx, p)
 		if err != nil {
 			return nil, nil, err
 		}
+		var stored []string // ids whose series may have such a label themselves
 		for _, id := range ids {
 			if v, own := find(q.of[id], name); own {
 				found[v] = true
@@ -242,15 +258,24 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 				stored = append(stored, id)
 			}
 		}
-		if !inside || len(stored) == 0 {
-			continue
+		inner, is := strings.CutPrefix(name, exported)
+		if !is || inner == instance {
+			inner = name
 		}
-		list, _, err := q.base.LabelValues(ctx, q.inStore(name), nil, append(slices.Clone(p.matchers), oneOf(stored))...)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, v := range list {
-			found[v] = true
+		for value, ids := range q.byValue(stored, inner) {
+			look := name // those whose instances have no such label
+			if value != "" {
+				look = inner
+			}
+			list, _, err := q.base.LabelValues(ctx, look, nil, append(slices.Clone(p.matchers), oneOf(ids))...)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, v := range list {
+				if v != value {
+					found[v] = true
+				}
+			}
 		}
 		if name == prom.MetricNameLabel && mayBe(p.matchers, upName) {
 			found[upName] = true
@@ -259,16 +284,14 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 	return sorted(found, hints), nil, nil
 }
 
-// inStore is the store's name for a label.
-func (q *querier) inStore(name string) string {
-	if inner, ok := strings.CutPrefix(name, exported); ok && inner != instance {
-		for _, own := range q.of {
-			if _, has := find(own, inner); has {
-				return inner
-			}
-		}
+// byValue groups instances by what they have as a label themselves; "": nothing.
+func (q *querier) byValue(ids []string, name string) map[string][]string {
+	groups := map[string][]string{}
+	for _, id := range ids {
+		v, _ := find(q.of[id], name)
+		groups[v] = append(groups[v], id)
 	}
-	return name
+	return groups
 }
 
 // present lists the instances of a part that have such series.
@@ -315,10 +338,23 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 			if name == instance {
 				continue
 			}
-			if slices.ContainsFunc(ids, func(id string) bool { _, both := find(q.of[id], name); return both }) {
-				name = exported + name
+			groups := q.byValue(ids, name)
+			if len(groups[""]) == len(ids) {
+				found[name] = true
+				continue
 			}
-			found[name] = true
+			for value, ids := range groups {
+				values, _, err := q.base.LabelValues(ctx, name, nil, append(slices.Clone(p.matchers), oneOf(ids))...)
+				if err != nil {
+					return nil, nil, err
+				}
+				switch other := slices.ContainsFunc(values, func(v string) bool { return v != value }); {
+				case other && value == "":
+					found[name] = true
+				case other:
+					found[exported+name] = true
+				}
+			}
 		}
 	}
 	return sorted(found, hints), nil, nil

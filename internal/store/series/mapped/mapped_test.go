@@ -239,9 +239,26 @@ func TestRecordedSeries(t *testing.T) {
 		}
 	}
 	for expr, want := range map[string]int{`{__name__=~"r:.*"}`: 4, `r:one{job="mysql"}`: 1, `r:one{instance="db1"}`: 1, `r:job{job="mysql"}`: 1, `r:job{job="x"}`: 0, `r:all`: 1, `r:all{job=""}`: 1, `{__name__=~"r:one|threads"}`: 2,
-		`r:other{exported_job="mine"}`: 1, `count without () (r:one) == 1`: 1} {
+		`r:other{exported_job="mine"}`: 1, `{__name__=~"r:o.*",exported_job="mysql"}`: 0, `{__name__=~"r:o.*",exported_job=""}`: 1, `r:one{exported_job=~"|x"}`: 1, `r:one{exported_job!="mysql"}`: 1,
+		`r:one{exported_job!~"m.*"}`: 1, `r:other{exported_job!~"m.*"}`: 0, `r:other{exported_job=~"m.*"}`: 1, `r:one{exported_job=~".+"}`: 0, `r:one{exported_job!~"m.*",exported_cluster=""}`: 1, `r:one{exported_job!~"m.*",exported_cluster="default"}`: 0, `r:other{exported_job!=""}`: 1, `r:other{job="mysql"}`: 1, `count without () (r:one) == 1`: 1} {
 		if got := ask(t, m, expr); len(got) != want {
 			t.Errorf("%s: got %v, want %d series", expr, got, want)
+		}
+	}
+	q, err := m.Queryable().Querier(t0*1000, (t0+9)*1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for metric, want := range map[string]string{"r:one": "", "r:other": "mine"} {
+		of := labels.MustNewMatcher(labels.MatchEqual, "__name__", metric)
+		values, _, err := q.LabelValues(t.Context(), "exported_job", nil, of)
+		if err != nil || strings.Join(values, " ") != want {
+			t.Errorf("values of exported_job of %s: got %v (%v), want %q", metric, values, err, want)
+		}
+		names, _, err := q.LabelNames(t.Context(), nil, of)
+		if err != nil || slices.Contains(names, "exported_job") != (want != "") || !slices.Contains(names, "job") {
+			t.Errorf("names of labels of %s: got %v (%v)", metric, names, err)
 		}
 	}
 }

@@ -223,3 +223,24 @@ func TestAlertmanager(t *testing.T) {
 	}
 	await.Until(t, func() bool { return len(firing()) == 0 }, "it has none")
 }
+
+// TestQuietText: a message after quiet hours says so, in its title and its text, with how many alerts still fire.
+func TestQuietText(t *testing.T) {
+	m := message(3)
+	m.Made = time.Date(2026, 11, 24, 7, 0, 0, 0, time.UTC)
+	m.Quiet = m.Made.Add(-8 * time.Hour)
+	for _, c := range []struct {
+		over int
+		want string
+	}{{0, "3 alerts, all still fire."}, {2, "3 alerts, 1 still firing."}, {3, "3 alerts, none of them still fires."}} {
+		for i := range c.over {
+			m.Alerts[len(m.Alerts)-1-i].Phase, m.Alerts[len(m.Alerts)-1-i].Ended = alert.Resolved, m.Made
+		}
+		if text := Text(m, 3000); !strings.HasPrefix(text, "While it was quiet, from 23:00 UTC to 07:00 UTC: "+c.want+"\n") {
+			t.Errorf("%d over: got %.120q, want it to say: %s", c.over, text, c.want)
+		}
+	}
+	if title := m.Title(60); !strings.HasPrefix(title, "[RESOLVED] while it was quiet, db0: ") || !strings.HasSuffix(title, " (and 2 more alerts)") {
+		t.Errorf("got the title %q", title)
+	}
+}

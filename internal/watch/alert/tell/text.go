@@ -15,6 +15,7 @@ import (
 // lines of the first one, and the last line says so.
 func Text(m *alert.Message, most int) string {
 	var out strings.Builder
+	out.WriteString(quiet(m))
 	for i := range m.Alerts {
 		left := len(m.Alerts) - i + m.Held
 		rest := "\n" + leftOut(left)
@@ -46,6 +47,22 @@ func Text(m *alert.Message, most int) string {
 		out.WriteString("\n" + leftOut(m.Held))
 	}
 	return out.String()
+}
+
+// quiet says of a message that its alerts waited for quiet hours to end, and how many of them still fire; of others it says nothing.
+func quiet(m *alert.Message) string {
+	if m.Quiet.IsZero() {
+		return ""
+	}
+	n, firing := len(m.Alerts)+m.Held, m.Firing()
+	fires := "none of them still fires"
+	switch {
+	case firing == n:
+		fires = "all still fire"
+	case firing > 0:
+		fires = fmt.Sprintf("%d still firing", firing)
+	}
+	return "While it was quiet, from " + m.Quiet.UTC().Format("15:04 MST") + " to " + m.Made.UTC().Format("15:04 MST") + ": " + digits.Counted(n, "alert") + ", " + fires + ".\n\n"
 }
 
 // leftOut says how many alerts a text lacks.
