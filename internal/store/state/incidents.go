@@ -26,6 +26,18 @@ func (s *Store) SaveIncident(ctx context.Context, r IncidentRow) error {
 	})
 }
 
+// IncidentIDs are those of all incidents.
+func (s *Store) IncidentIDs(ctx context.Context) (map[string]bool, error) {
+	all := map[string]bool{}
+	err := s.each(ctx, "list incidents", func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		all[id] = true
+		return err
+	}, "SELECT id FROM incidents")
+	return all, err
+}
+
 // IncidentQuery picks incidents. What is left zero does not narrow.
 type IncidentQuery struct {
 	ID       string
