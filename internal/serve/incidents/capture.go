@@ -111,7 +111,6 @@ func (d *Desk) begin(ctx context.Context, n noted, i incident.Incident) {
 	c.add(n.m)
 	n.s.capture = c
 	d.save(ctx, c)
-	d.opts.Event(fleet.Event{Time: i.Began, Instance: i.Instance, Kind: fleet.EventIncident, Severity: i.Severity, Subject: i.ID, New: "open", Text: "incident " + i.ID + ": " + c.file.Incident.Title})
 }
 
 func (c *capture) add(m *incident.Moment) {
@@ -160,7 +159,7 @@ func (d *Desk) write(ctx context.Context, f *incident.File) error {
 	if err != nil {
 		return err
 	}
-	return d.opts.Facts.SaveIncident(ctx, row)
+	return d.opts.Facts.SaveIncident(ctx, row, fleet.Event{Time: i.Began, Instance: i.Instance, Kind: fleet.EventIncident, Severity: i.Severity, Subject: i.ID, New: "open", Text: "incident " + i.ID + ": " + i.Title})
 }
 
 // fileSuffix ends the name of an incident's file.

@@ -271,6 +271,9 @@ func TestKilledWhileWriting(t *testing.T) {
 	if want := map[string]string{"db-1": "false 29s Risso ended during it", "db-2": "false 20s " + incident.CutAfter}; !maps.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if events, err := d.opts.Facts.Events(t.Context(), state.EventQuery{Kinds: []fleet.EventKind{fleet.EventIncident}}); err != nil || len(events) != 2 {
+		t.Errorf("got %+v, %v; want one event for each", events, err)
+	}
 	if told, err := d.Show(t.Context(), "db-2", false); err != nil || !strings.Contains(told.Story.End, "it ended at ") {
 		t.Errorf("got %v %v, want the end that was seen", told, err)
 	}
