@@ -42,6 +42,55 @@ func TestLostEventsAreTold(t *testing.T) {
 	}
 }
 
+// TestDid: what somebody did is written down when they are answered, and left to the journal where that cannot be.
+func TestDid(t *testing.T) {
+	facts, err := state.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWatch(slog.New(slog.DiscardHandler))
+	e := fleet.Event{Time: time.Now(), Kind: fleet.EventAction, Text: "somebody did something"}
+	w.did(facts)(e)
+	if list, err := facts.Events(t.Context(), state.EventQuery{}); err != nil || len(list) != 1 || list[0].Text != e.Text || len(w.queue) > 0 {
+		t.Errorf("got %+v, %v, and %d that wait; want it written at once", list, err, len(w.queue))
+	}
+	if err := facts.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w.did(facts)(e); len(w.queue) != 1 {
+		t.Errorf("of a store that cannot be written %d events wait, want one", len(w.queue))
+	}
+}
+
+// TestTurned: whether a server was down when Risso was killed is what the events say, where the kill came between one of them and its
+// finding: an event that there is already is not told again.
+func TestTurned(t *testing.T) {
+	facts, err := state.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	at := time.Unix(1795478400, 0)
+	down := fleet.Finding{ID: "server.hung", Severity: fleet.SeverityCritical, Since: at.Add(-time.Second), Trouble: fleet.Trouble{What: "it hangs"}}
+	for _, id := range []string{"finding", "up"} {
+		if err := facts.KeepFindings(t.Context(), state.Look{Instance: id, At: at, Findings: []fleet.Finding{down}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := facts.AddEvents(t.Context(), fleet.Event{Time: at, Instance: "up", Kind: fleet.EventDown}, fleet.Event{Time: at, Instance: "up", Kind: fleet.EventUp}, fleet.Event{Time: at, Instance: "event", Kind: fleet.EventDown}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWatch(slog.New(slog.DiscardHandler))
+	if err := w.takeUp(t.Context(), facts); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]time.Time{"finding": down.Since, "up": {}, "event": at, "none": {}} {
+		if since, hung := w.downSince(id); !since.Equal(want) || hung != (id == "finding") {
+			t.Errorf("%s: got down since %s, hung %t; want %s", id, since, hung, want)
+		}
+	}
+}
+
 // TestSilence: an instance of which nothing comes, not even that it cannot be read, is found at the second look; one that is read again ends it.
 func TestSilence(t *testing.T) {
 	w := newWatch(slog.New(slog.NewTextHandler(io.Discard, nil)))

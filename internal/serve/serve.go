@@ -50,7 +50,7 @@ type Parts struct {
 	Alerts     *alerts.Desk
 	Incidents  *incidents.Desk
 	Rules      *own.Rules
-	Event      func(fleet.Event) // takes what happened; does not block
+	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
 }
 
@@ -114,7 +114,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
-	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Event: w.Event, Logger: logger}
+	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ type watch struct {
 	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
 
 	heldByRules map[string][]state.FindingRecord // the same, of what the user's own rules found
+	turned      map[string]fleet.Event           // the newest events that say that an instance was down or is up, by instance
 
 	host atomic.Pointer[host.Host] // of this machine, once it is watched
 }
@@ -60,7 +61,7 @@ const journalQueue = 4096
 
 func newWatch(logger *slog.Logger) *watch {
 	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter(), begun: make(chan struct{}),
-		held: map[string][]state.FindingRecord{}, heldByRules: map[string][]state.FindingRecord{}}
+		held: map[string][]state.FindingRecord{}, heldByRules: map[string][]state.FindingRecord{}, turned: map[string]fleet.Event{}}
 	w.board = live.New(w.self.Self)
 	w.board.OnVerdict(w.verdict)
 	w.pulse = &collect.Pulse{Tell: w.notLooked}
@@ -90,6 +91,23 @@ func (w *watch) Event(e fleet.Event) {
 	}
 }
 
+// didPatience is how long somebody waits until what they did is written down.
+const didPatience = 2 * time.Second
+
+// did returns what takes what somebody did: it is written down before they are answered, so that a kill then does not lose who did it. What
+// cannot be written soon is left to the journal.
+func (w *watch) did(facts *state.Store) func(fleet.Event) {
+	return func(e fleet.Event) {
+		ctx, cancel := context.WithTimeout(context.Background(), didPatience)
+		defer cancel()
+		if _, err := facts.AddEvents(ctx, e); err != nil {
+			w.Event(e)
+			return
+		}
+		w.logger.Info("event", "instance", e.Instance, "kind", e.Kind, "text", e.Text)
+	}
+}
+
 // tellLost writes down how many events were lost since it was last said. What cannot be written is said later.
 func (w *watch) tellLost(ctx context.Context, facts *state.Store) {
 	n := w.lost.Swap(0)
@@ -108,6 +126,13 @@ func (w *watch) takeUp(ctx context.Context, facts *state.Store) error {
 	list, err := facts.Findings(ctx, state.FindingQuery{Open: true, Limit: 10000})
 	if err != nil {
 		return fmt.Errorf("read what was wrong when Risso ended: %w", err)
+	}
+	turns, err := facts.Events(ctx, state.EventQuery{Kinds: []fleet.EventKind{fleet.EventDown, fleet.EventUp}, Limit: 10000})
+	if err != nil {
+		return fmt.Errorf("read what was down when Risso ended: %w", err)
+	}
+	for _, e := range turns {
+		w.turned[e.Instance] = e
 	}
 	for _, r := range list {
 		if state.OfRules(r.First.ID) {
@@ -132,14 +157,21 @@ func (w *watch) add(i fleet.Instance) {
 	w.keepers.Store(i.ID, k)
 }
 
-// downSince is since when a server was down when Risso ended, and whether it hung; zero: it was not.
+// downSince is since when a server was down when Risso ended, and whether it hung; zero: it was not. The events count: Risso may have been
+// killed between one of them and its finding, and then the event is not told again.
 func (w *watch) downSince(instance string) (since time.Time, hung bool) {
+	switch e := w.turned[instance]; e.Kind {
+	case fleet.EventUp:
+		return time.Time{}, false
+	case fleet.EventDown:
+		since = e.Time
+	}
 	for _, r := range w.held[instance] {
 		if r.First.ID == "server.down" || r.First.ID == "server.hung" {
 			return r.Began(), r.First.ID == "server.hung"
 		}
 	}
-	return time.Time{}, false
+	return since, false
 }
 
 // What of processes is evidence of a host's findings: the first few by each measure, in that time, by which its next reading must not be late.

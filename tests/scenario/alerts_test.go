@@ -23,6 +23,7 @@ import (
 type hook struct {
 	*httptest.Server
 	secret string
+	heard  chan struct{} // may be nil: there was a message a moment ago
 
 	mu  sync.Mutex
 	got []alert.Message
@@ -34,10 +35,16 @@ func newHook(t *testing.T, secret string) *hook {
 	h := &hook{secret: secret}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var m alert.Message
-		if err == nil {
-			err = json.Unmarshal(body, &m)
+		if err != nil { // the sender was killed while it sent
+			w.WriteHeader(http.StatusBadRequest)
+			return
 		}
+		select {
+		case h.heard <- struct{}{}:
+		default:
+		}
+		var m alert.Message
+		err = json.Unmarshal(body, &m)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if want := tell.Sign(h.secret, r.Header.Get("Risso-Timestamp"), body); err != nil || r.Header.Get("Risso-Signature") != want || r.Header.Get("Idempotency-Key") != m.ID {

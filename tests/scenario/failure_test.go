@@ -67,6 +67,23 @@ func TestHang(t *testing.T) {
 	})
 }
 
+// TestHungAtStart: of a server that hangs when Risso is started, it is told that it is down, and that it answers again, once each.
+func TestHungAtStart(t *testing.T) {
+	t.Parallel()
+	n := single(t, "mariadb")
+	goOn := sandboxtest.Pause(t, n)
+	r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+n.DSN)
+	r.awaitEvent(t, "db", fleet.EventDown, nil)
+	goOn()
+	r.awaitEvent(t, "db", fleet.EventUp, nil)
+	r.awaitTicks(t, "db", 2)
+	for _, kind := range []fleet.EventKind{fleet.EventDown, fleet.EventUp} {
+		if got := len(r.events(t, "db", kind)); got != 1 {
+			t.Errorf("got %d events %s, want 1", got, kind)
+		}
+	}
+}
+
 // TestShortHang: a pause of some seconds is a pause, and no jump of the clock.
 func TestShortHang(t *testing.T) {
 	t.Parallel()

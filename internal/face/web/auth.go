@@ -133,8 +133,8 @@ func tokensOf(r *http.Request) (list []string) {
 
 // did writes down who did what, and to what.
 func (s *server) did(r *http.Request, instance, subject, text string) {
-	if s.Event != nil {
-		s.Event(fleet.Event{Time: time.Now(), Instance: instance, Kind: fleet.EventAction, Subject: subject, New: viewerOf(r).name, Text: text + " by " + viewerOf(r).who()})
+	if s.Did != nil {
+		s.Did(fleet.Event{Time: time.Now(), Instance: instance, Kind: fleet.EventAction, Subject: subject, New: viewerOf(r).name, Text: text + " by " + viewerOf(r).who()})
 	}
 }
 

@@ -56,7 +56,7 @@ func TestLookMayNotAct(t *testing.T) {
 	k := &keeper{}
 	s := newSiteOf(t, true, func(o *Options) {
 		o.Protect = k
-		o.Event = func(e fleet.Event) { mu.Lock(); defer mu.Unlock(); told = append(told, e) }
+		o.Did = func(e fleet.Event) { mu.Lock(); defer mu.Unlock(); told = append(told, e) }
 	})
 	secret := map[state.Role]string{}
 	for _, role := range []state.Role{state.RoleLook, state.RoleAct} {

@@ -53,7 +53,7 @@ type Options struct {
 	Open       bool              // Risso listens on loopback only: no token is asked for until there is one
 	Hosts      []string          // further names under which Risso may be reached
 	Limits     config.Limits     // of what questions may cost
-	Event      func(fleet.Event) // takes who did what; does not block; may be nil
+	Did        func(fleet.Event) // takes who did what; it is written down when this returns; may be nil
 	Logger     *slog.Logger
 }
 

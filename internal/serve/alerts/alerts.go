@@ -43,7 +43,8 @@ type Options struct {
 	Because   func() func(state.FindingRecord) (alert.Cause, bool) // as things are: what explains a finding
 	Chart     func(*alert.Alert) *alert.Chart
 	Event     func(fleet.Event)
-	Now       func() time.Time // nil: time.Now
+	Did       func(fleet.Event) // takes what somebody did; it is written down when this returns
+	Now       func() time.Time  // nil: time.Now
 	Logger    *slog.Logger
 }
 

@@ -104,7 +104,7 @@ func (d *Desk) thresholdChanged(m alert.Match, by, old, is string) {
 	case old != "":
 		text += " (before: " + old + ")"
 	}
-	d.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventAction, Subject: "threshold: " + m.Words(), Old: old, New: by, Text: text})
+	d.Did(fleet.Event{Time: time.Now(), Kind: fleet.EventAction, Subject: "threshold: " + m.Words(), Old: old, New: by, Text: text})
 	d.Poke()
 }
 

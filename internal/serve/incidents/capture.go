@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -113,7 +114,6 @@ func (d *Desk) begin(ctx context.Context, n noted, i incident.Incident) {
 	c.add(n.m)
 	n.s.capture = c
 	d.save(ctx, c)
-	d.opts.Event(fleet.Event{Time: i.Began, Instance: i.Instance, Kind: fleet.EventIncident, Severity: i.Severity, Subject: i.ID, New: "open", Text: "incident " + i.ID + ": " + c.file.Incident.Title})
 }
 
 func (c *capture) add(m *incident.Moment) {
@@ -162,19 +162,25 @@ func (d *Desk) write(ctx context.Context, f *incident.File) error {
 	if err != nil {
 		return err
 	}
-	return d.opts.Facts.SaveIncident(ctx, row)
+	return d.opts.Facts.SaveIncident(ctx, row, fleet.Event{Time: i.Began, Instance: i.Instance, Kind: fleet.EventIncident, Severity: i.Severity, Subject: i.ID, New: "open", Text: "incident " + i.ID + ": " + i.Title})
 }
 
-func (d *Desk) path(id string) string { return filepath.Join(d.folder(), id+".incident") }
+// fileSuffix ends the name of an incident's file.
+const fileSuffix = ".incident"
+
+func (d *Desk) path(id string) string { return filepath.Join(d.folder(), id+fileSuffix) }
 
 func (d *Desk) exists(id string) bool {
 	_, err := os.Lstat(d.path(id))
 	return err == nil
 }
 
+// halfWritten is the pattern of names of files that are not whole yet.
+const halfWritten = ".new-*"
+
 // replaceFile puts a file in the place of another, whole or not at all.
 func replaceFile(path string, body []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), halfWritten)
 	if err != nil {
 		return err
 	}
@@ -196,6 +202,18 @@ func (d *Desk) takeUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unlisted, err := d.clear(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range unlisted {
+		f, err := d.load(id)
+		if err != nil {
+			d.opts.Logger.Warn("a file among the incidents cannot be read, and is left where it is", "incident", id, "err", err)
+			continue
+		}
+		rows = append(rows, state.IncidentRow{ID: id, Instance: f.Incident.Instance})
+	}
 	for _, row := range rows {
 		if err := d.finish(ctx, row); err != nil {
 			d.opts.Logger.Warn("an incident that was open when Risso ended cannot be completed", "incident", row.ID, "err", err)
@@ -204,20 +222,54 @@ func (d *Desk) takeUp(ctx context.Context) error {
 	return nil
 }
 
+// clear takes away what Risso was killed in the middle of writing, and finds the incidents that no list has: it was killed between writing
+// their file and noting them.
+func (d *Desk) clear(ctx context.Context) (unlisted []string, err error) {
+	half, err := filepath.Glob(filepath.Join(d.folder(), halfWritten))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range half {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	files, err := filepath.Glob(d.path("*"))
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	listed, err := d.opts.Facts.IncidentIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range files {
+		if id := strings.TrimSuffix(filepath.Base(path), fileSuffix); !listed[id] {
+			unlisted = append(unlisted, id)
+		}
+	}
+	return unlisted, nil
+}
+
 func (d *Desk) finish(ctx context.Context, row state.IncidentRow) error {
 	f, err := d.load(row.ID)
 	if err != nil {
 		return err
 	}
 	i := &f.Incident
-	r, err := d.openRing(row.Instance)
-	if err != nil {
-		return err
+	if !i.Open { // whole, and only its place in the list is missing
+		return d.write(ctx, f)
 	}
-	s := &stream{instance: fleet.Instance{ID: i.Instance, Name: i.Server}, ring: r, asking: map[string]bool{}}
-	d.streams[row.Instance] = s
+	s := d.streams[row.Instance]
+	if s == nil {
+		r, err := d.openRing(row.Instance)
+		if err != nil {
+			return err
+		}
+		s = &stream{instance: fleet.Instance{ID: i.Instance, Name: i.Server}, ring: r, asking: map[string]bool{}}
+		d.streams[row.Instance] = s
+	}
 	from := i.Began.Unix() - secondsBefore
-	_, newest, _ := r.Span()
+	_, newest, _ := s.ring.Span()
 	moments, err := d.read(s, from, min(newest, from+mostSeconds))
 	if err != nil {
 		return err
@@ -229,8 +281,12 @@ func (d *Desk) finish(ctx context.Context, row state.IncidentRow) error {
 			f.Add(&w, m)
 		}
 	}
-	i.Open, i.Cut = false, "Risso ended during it"
-	i.Ended = i.Began
+	i.Open = false
+	if !i.Ended.IsZero() { // that was seen
+		i.Cut = incident.CutAfter
+		return d.write(ctx, f)
+	}
+	i.Cut, i.Ended = "Risso ended during it", i.Began
 	if n := len(f.Records); n > 0 {
 		i.Ended = time.Unix(f.Records[n-1].At, 0)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -231,5 +232,52 @@ func TestUnwatched(t *testing.T) {
 	}
 	if _, err := d.Show(t.Context(), "nothing", false); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("incident: %v, want ErrNotFound", err)
+	}
+}
+
+// TestKilledWhileWriting: an incident whose file was written and that no list has is listed by the next Risso, with the end that was seen;
+// a file that is not whole is taken away.
+func TestKilledWhileWriting(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := desk(t, dir)
+	began := time.Unix(1795478400, 0)
+	for id, ended := range map[string]time.Time{"db-1": {}, "db-2": began.Add(20 * time.Second)} {
+		f := incident.File{Incident: incident.Incident{ID: id, Instance: "db", Server: "db", Why: incident.WhyStall, Began: began, Ended: ended, Open: true}}
+		var w incident.Writer
+		for s := range int64(30) {
+			f.Add(&w, &incident.Moment{Tick: began.Unix() + s})
+		}
+		body, err := f.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := replaceFile(d.path(id), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := filepath.Join(d.folder(), ".new-7")
+	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := desk(t, dir).List(t.Context(), state.IncidentQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, i := range list {
+		got[i.ID] = fmt.Sprint(i.Open, " ", i.Ended.Sub(began), " ", i.Cut)
+	}
+	if want := map[string]string{"db-1": "false 29s Risso ended during it", "db-2": "false 20s " + incident.CutAfter}; !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if events, err := d.opts.Facts.Events(t.Context(), state.EventQuery{Kinds: []fleet.EventKind{fleet.EventIncident}}); err != nil || len(events) != 2 {
+		t.Errorf("got %+v, %v; want one event for each", events, err)
+	}
+	if told, err := d.Show(t.Context(), "db-2", false); err != nil || !strings.Contains(told.Story.End, "it ended at ") {
+		t.Errorf("got %v %v, want the end that was seen", told, err)
+	}
+	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what is not whole: got %v, want it to be gone", err)
 	}
 }

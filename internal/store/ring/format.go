@@ -106,6 +106,7 @@ func readSegment(path string) (s *segment, cut int64, err error) {
 		}
 		n := int64(binary.LittleEndian.Uint32(head[4:])) + blockHead
 		b := block{int64(binary.LittleEndian.Uint64(head[12:])), int64(binary.LittleEndian.Uint64(head[20:])), s.size, int(n)}
+		s.torn = b.first
 		if n > maxBlock || s.size+n > info.Size() || b.first > b.last {
 			break
 		}
@@ -114,7 +115,7 @@ func readSegment(path string) (s *segment, cut int64, err error) {
 				break
 			}
 		}
-		s.blocks, s.size = append(s.blocks, b), s.size+n
+		s.blocks, s.size, s.torn = append(s.blocks, b), s.size+n, 0
 	}
 	return s, info.Size() - s.size, nil
 }

@@ -63,6 +63,7 @@ type segment struct {
 	path   string
 	size   int64
 	blocks []block
+	torn   int64 // the first second of what follows them and is no block, where that can be read
 }
 
 // block is where a block is, and from when to when.
@@ -99,6 +100,11 @@ func (r *Ring) load() error {
 	if err != nil {
 		return fmt.Errorf("list moments: %w", err)
 	}
+	type torn struct {
+		words string
+		first int64
+	}
+	var ends []torn
 	for _, path := range names {
 		if _, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(path), segmentSuffix), 10, 64); err != nil {
 			continue
@@ -108,7 +114,7 @@ func (r *Ring) load() error {
 			return fmt.Errorf("read moments: %w", err)
 		}
 		if cut > 0 {
-			r.damaged("%d bytes at the end of %s were not written whole or are damaged: their seconds are missing", cut, filepath.Base(path))
+			ends = append(ends, torn{fmt.Sprintf("%d bytes at the end of %s were not written whole or are damaged: their seconds are missing", cut, filepath.Base(path)), s.torn})
 			if err := os.Truncate(path, s.size); err != nil {
 				return fmt.Errorf("cut what was not written whole: %w", err)
 			}
@@ -134,6 +140,11 @@ func (r *Ring) load() error {
 	for _, rec := range list {
 		if rec.At > r.newest { // else it was packed already when Risso was killed
 			r.pending, r.newest = append(r.pending, rec), rec.At
+		}
+	}
+	for _, e := range ends {
+		if len(r.pending) == 0 || e.first > 0 && e.first < r.pending[0].At { // else Risso was killed while it packed what is in the tail
+			r.damaged("%s", e.words)
 		}
 	}
 	return r.pack()

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rissodb/risso/internal/squeeze"
 	"time"
 )
 
@@ -79,6 +81,30 @@ func TestKilled(t *testing.T) {
 			}
 			cut(t, filepath.Join(dir, fmt.Sprint(base)+segmentSuffix), 10)
 		}, base + 59, "were not written whole"},
+		{"while a block was packed", func(t *testing.T, dir string) {
+			path := filepath.Join(dir, fmt.Sprint(base)+segmentSuffix)
+			tail, err := os.Open(filepath.Join(dir, tailName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tail.Close()
+			list, _, err := readTail(tail)
+			if err != nil {
+				t.Fatal(err)
+			}
+			enc, err := squeeze.NewEncoder()
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, statErr := os.Stat(path)
+			block, packErr := packBlock(enc, list)
+			if err := errors.Join(statErr, packErr); err != nil {
+				t.Fatal(err)
+			}
+			if err := appendTo(path, info.Size(), block[:len(block)/2]); err != nil {
+				t.Fatal(err)
+			}
+		}, base + 149, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			other := t.TempDir()

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // IncidentRow is an incident, of which the rest is in a file.
@@ -18,12 +20,32 @@ type IncidentRow struct {
 	Body     json.RawMessage // what lists show of it
 }
 
-// SaveIncident notes an incident, or how it is now.
-func (s *Store) SaveIncident(ctx context.Context, r IncidentRow) error {
+// SaveIncident notes an incident, or how it is now. began is its event, which is stored with the first note of it.
+func (s *Store) SaveIncident(ctx context.Context, r IncidentRow, began fleet.Event) error {
 	return s.change(ctx, "keep incident "+r.ID, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO incidents (id, instance, began, ended, body) VALUES (?,?,?,?,?)", r.ID, r.Instance, stamp(r.Began), stamp(r.Ended), string(r.Body))
+		var known bool
+		err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ?)", r.ID).Scan(&known)
+		if err == nil && !known {
+			_, err = addEvent(ctx, tx, began)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO incidents (id, instance, began, ended, body) VALUES (?,?,?,?,?)", r.ID, r.Instance, stamp(r.Began), stamp(r.Ended), string(r.Body))
 		return err
 	})
+}
+
+// IncidentIDs are those of all incidents.
+func (s *Store) IncidentIDs(ctx context.Context) (map[string]bool, error) {
+	all := map[string]bool{}
+	err := s.each(ctx, "list incidents", func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		all[id] = true
+		return err
+	}, "SELECT id FROM incidents")
+	return all, err
 }
 
 // IncidentQuery picks incidents. What is left zero does not narrow.

@@ -281,7 +281,7 @@ func (s *Server) answered(t int64) {
 			s.restarted, s.log.due = began, time.Time{}
 		}
 	}
-	if !s.up && (s.everUp || !s.opts.Down.IsZero()) {
+	if !s.up && !s.downSince.IsZero() { // that was told, also where it has not answered since Risso was started
 		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+digits.Span(now.Sub(s.downSince)))
 	}
 	s.up, s.everUp, s.hung = true, true, false

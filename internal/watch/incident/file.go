@@ -20,6 +20,9 @@ const (
 	WhyAlert = "alert"
 )
 
+// CutAfter is why an incident is not whole whose end was seen.
+const CutAfter = "Risso ended less than a minute after it"
+
 // Incident is what is known of an incident without its moments.
 type Incident struct {
 	ID       string         `json:"id"`
@@ -34,7 +37,7 @@ type Incident struct {
 	Open     bool           `json:"open"` // its seconds are still gathered
 	Title    string         `json:"title"`
 	Severity fleet.Severity `json:"severity"`
-	Cut      string         `json:"cut,omitempty"` // why its end was not seen
+	Cut      string         `json:"cut,omitempty"` // why it is not whole: its end was not seen, unless it is CutAfter
 	Bytes    int64          `json:"bytes"`         // of its file
 	Usual    stall.Usual    `json:"usual"`         // before a stall
 }

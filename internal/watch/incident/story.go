@@ -256,7 +256,7 @@ func (s *teller) first() string {
 func (s *teller) end() string {
 	i := s.f.Incident
 	switch {
-	case i.Cut != "":
+	case i.Cut != "" && i.Cut != CutAfter:
 		return i.Cut + ": its end was not seen"
 	case i.Ended.IsZero():
 		return "it goes on"
