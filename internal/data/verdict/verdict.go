@@ -156,6 +156,8 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		}
 	case "unproven", "drill_failed", "failed_" + string(state.JobDrill):
 		remedy = "risso drill --from " + quote(place)
+	case "failed_" + string(state.JobChecksum):
+		remedy = "risso checksum --dsn " + r.server()
 	case "failed_" + string(state.JobVerify):
 		remedy = "risso verify --from " + quote(place)
 	case "hollow":
@@ -172,14 +174,18 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 
 // backup is the command that makes a backup.
 func (r *round) backup(place string) string {
-	server := "…"
-	if r.want.Server != "" {
-		server = quote(r.want.Server)
-		if r.want.File != "" {
-			server += " --config " + quote(r.want.File)
-		}
+	return "risso backup --dsn " + r.server() + " --to " + quote(place)
+}
+
+// server is the server as commands take it after --dsn.
+func (r *round) server() string {
+	switch {
+	case r.want.Server == "":
+		return "…"
+	case r.want.File == "":
+		return quote(r.want.Server)
 	}
-	return "risso backup --dsn " + server + " --to " + quote(place)
+	return quote(r.want.Server) + " --config " + quote(r.want.File)
 }
 
 // quote writes a place as a shell takes it.

@@ -13,10 +13,11 @@ import (
 const (
 	lull         = time.Minute // least time between two messages about one server, unless something new is wrong; each message doubles it
 	lullMost     = 30 * time.Minute
-	lullCritical = 5 * time.Minute // the most where something critical is to be told
-	gather       = 5 * time.Second // how long a warning waits for others of the same server
-	mostTold     = 50              // alerts in one message
-	manyServers  = 8               // more servers than that with something to tell at once are told in one message
+	lullCritical = 5 * time.Minute  // the most where something critical is to be told
+	gather       = 5 * time.Second  // how long a warning waits for others of the same server, or something critical until it is known whether others have it, too
+	gatherLong   = 20 * time.Second // how long a warning does, if it may be that of others as well
+	mostTold     = 50               // alerts in one message
+	manyServers  = 8                // more servers than that with something to tell at once are told in one message
 )
 
 // threads collects, for one receiver, what there is to say about each server.
@@ -51,7 +52,7 @@ func (l *look) tell() {
 		}
 		for name, held := range to {
 			if slices.Contains(l.Receivers, name) {
-				byReceiver[name] = l.weigh(byReceiver[name], name, a, cmp.Or(a.Held, held))
+				byReceiver[name] = l.weigh(byReceiver[name], name, a, cmp.Or(l.heldFrom(name, a), held))
 			}
 		}
 	}
@@ -90,7 +91,11 @@ func (l *look) weigh(threads []*thread, receiver string, a *Standing, held strin
 		t.news, t.worst = true, max(t.worst, a.Severity)
 	case !was, a.Severity > told.Severity:
 		at := l.now
-		if a.Severity < fleet.SeverityCritical && !was {
+		switch {
+		case was:
+		case a.Severity < fleet.SeverityCritical && a.open:
+			at = a.Rang.Add(gatherLong)
+		case a.Severity < fleet.SeverityCritical || a.open:
 			at = a.Rang.Add(gather)
 		}
 		if t.urgent.IsZero() || at.Before(t.urgent) {
