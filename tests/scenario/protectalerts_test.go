@@ -77,6 +77,9 @@ servers:
 		t.Errorf("got %+v, want which table differs, and the command that lists the rows", differs)
 	}
 
+	if slices.Contains(h.told(), "firing shop/protect.mirror") {
+		t.Errorf("got %q, want no word of the mirror while it begins", h.messages())
+	}
 	execSQL(t, primary, "REVOKE SELECT, REPLICATION SLAVE ON *.* FROM guard@'%'")
 	execSQL(t, primary, "KILL USER guard")
 	ran("backup", "failed")
@@ -85,9 +88,12 @@ servers:
 		t.Errorf("got %+v, want why the backup failed, and the command that makes one", failed)
 	}
 	behind := h.fires(t, "shop/protect.mirror")
-	t.Logf("%s; next: %s; why: %s", behind.What, behind.Remedy, behind.Why)
-	if !strings.Contains(behind.What, "the mirror of binary logs is 2 min behind") {
-		t.Errorf("got %+v, want how far the mirror is behind", behind)
+	t.Logf("%s; next: %s; why: %s; all: %q", behind.What, behind.Remedy, behind.Why, h.messages())
+	if !strings.Contains(behind.What, "the mirror of binary logs is 2 min behind") || !strings.Contains(behind.Why, "Access denied for user 'guard'") || behind.Remedy != "risso doctor --for serve,follow --dsn shop --config "+conf {
+		t.Errorf("got %+v, want how far the mirror is behind, and what keeps it from following", behind)
+	}
+	if list := h.messages(); !strings.Contains(list[len(list)-1], "the mirror of binary logs") {
+		t.Errorf("got %q, want what is new first", list)
 	}
 
 	execSQL(t, primary, "GRANT SELECT, REPLICATION SLAVE ON *.* TO guard@'%'")

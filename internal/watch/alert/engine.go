@@ -49,6 +49,7 @@ type Standing struct {
 	Told      map[string]Told `json:"told,omitempty"`     // by receiver
 
 	open bool // what explains it will be known within seconds
+	news int  // 1: the receiver that is being told did not know of it
 }
 
 // Told is what a receiver knows of an alert.

@@ -157,6 +157,10 @@ func (l *look) send(receiver string, due []*thread) {
 			m.Again = m.Again && !t.news && t.urgent.IsZero()
 			alerts = append(alerts, t.alerts...)
 			for _, a := range t.alerts {
+				a.news = 1
+				if _, was := a.Told[receiver]; was {
+					a.news = 0
+				}
 				a.told(receiver, l.now)
 				known.Kinds[a.Finding] = max(known.Kinds[a.Finding], a.Severity)
 			}
@@ -166,7 +170,7 @@ func (l *look) send(receiver string, due []*thread) {
 			m.ID = m.Group + "." + receiver
 		}
 		slices.SortStableFunc(alerts, func(a, b *Standing) int {
-			return cmp.Or(order(a)-order(b), cmp.Compare(b.Severity, a.Severity), a.Rang.Compare(b.Rang))
+			return cmp.Or(order(a)-order(b), cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.news, a.news), a.Rang.Compare(b.Rang))
 		})
 		for i, a := range alerts {
 			if i == mostTold {
