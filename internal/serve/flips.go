@@ -78,7 +78,13 @@ func (f *flips) look(ctx context.Context, now time.Time) error {
 		if slices.ContainsFunc(acks, func(a state.AckRow) bool { return a.Key == key && a.At.After(e.Time) }) {
 			continue // somebody knows the new plan
 		}
-		q := events.ClassQuestion{Range: events.Range{From: now.Add(-flipKept).Add(-flipBefore).Unix(), To: now.Unix() + 1}, ID: e.Subject, Instances: []string{e.Instance}, Points: flipPoints}
+		first := e.Time // a short time is answered by the minute
+		for _, o := range list {
+			if o.Instance == e.Instance && o.Subject == e.Subject && o.Time.Before(first) {
+				first = o.Time
+			}
+		}
+		q := events.ClassQuestion{Range: events.Range{From: first.Add(-flipBefore).Unix(), To: now.Unix() + 1}, ID: e.Subject, Instances: []string{e.Instance}, Points: flipPoints}
 		a, err := f.store.Class(ctx, q)
 		if err != nil {
 			return err

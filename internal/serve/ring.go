@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/fault"
@@ -58,21 +59,29 @@ func (w *watch) instances() []fleet.Instance {
 	return append(out, fleet.Instance{ID: selfID, Name: "Risso"})
 }
 
-// because says from which finding of another instance a finding comes. Where nobody watches the one that several have in common, the first of
-// them stands for all.
+// because says from which finding of another instance a finding comes. Where nobody watches the one that several have in common, such as the
+// machine on which they run, the first of them stands for all.
 func (w *watch) because() func(state.FindingRecord) (alert.Cause, bool) {
 	known := map[rules.Effect]alert.Cause{}
-	for _, c := range w.board.Causes(time.Now()) {
+	causes, undecided := w.board.Causes(time.Now())
+	for _, e := range undecided {
+		known[e] = alert.Cause{Open: true}
+	}
+	for _, c := range causes {
 		cause := alert.Cause{Instance: c.Instance, Finding: c.Finding, Subject: c.Subject}
+		if c.Peers {
+			cause.Common = c.What
+		}
 		rest := c.Affected
 		if cause.Instance == "" || cause.Finding == "" {
 			if len(rest) < 2 {
 				continue
 			}
-			cause = alert.Cause(rest[0])
+			cause = alert.Cause{Instance: rest[0].Instance, Finding: rest[0].Finding, Subject: rest[0].Subject, Common: c.What}
 			rest = rest[1:]
 		}
 		for _, e := range rest {
+			cause.Peer = cause.Common != "" && (c.Finding == "" || slices.Contains([]string{"server.down", "server.hung", "server.restarted"}, e.Finding))
 			known[e] = cause
 		}
 	}

@@ -31,6 +31,8 @@ type Want struct {
 	Newest   Uncounted // the newest backup, when it does not count
 	Strange  string    // which mirrored logs do not count, and why: they are not signed by a trusted key; "": none
 	Doubt    string    // why the newest proof counts for nothing; "": it counts, or there is none
+	Halted   string    // what keeps the mirror from following; "": nothing that is known
+	Started  time.Time // since when jobs are run: a mirror may not have begun yet; zero: long ago
 	Since    time.Time // when this was first wanted: what could not have been done yet is not missed; zero: long ago
 }
 
@@ -156,6 +158,10 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		}
 	case "unproven", "drill_failed", "failed_" + string(state.JobDrill):
 		remedy = "risso drill --from " + quote(place)
+	case "mirror":
+		remedy = "risso doctor --for serve,follow --dsn " + r.server()
+	case "failed_" + string(state.JobChecksum):
+		remedy = "risso checksum --dsn " + r.server()
 	case "failed_" + string(state.JobVerify):
 		remedy = "risso verify --from " + quote(place)
 	case "hollow":
@@ -172,14 +178,18 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 
 // backup is the command that makes a backup.
 func (r *round) backup(place string) string {
-	server := "…"
-	if r.want.Server != "" {
-		server = quote(r.want.Server)
-		if r.want.File != "" {
-			server += " --config " + quote(r.want.File)
-		}
+	return "risso backup --dsn " + r.server() + " --to " + quote(place)
+}
+
+// server is the server as commands take it after --dsn.
+func (r *round) server() string {
+	switch {
+	case r.want.Server == "":
+		return "…"
+	case r.want.File == "":
+		return quote(r.want.Server)
 	}
-	return "risso backup --dsn " + server + " --to " + quote(place)
+	return quote(r.want.Server) + " --config " + quote(r.want.File)
 }
 
 // quote writes a place as a shell takes it.
@@ -410,7 +420,8 @@ func (r *round) mirror() {
 	}
 	limits := r.want.BehindLimits()
 	switch behind := r.now.Sub(last); {
-	case runs && r.now.Sub(run.Began) < mirrorLate: // it has just begun
+	case r.now.Sub(r.want.Started) < mirrorLate: // it may be about to begin
+	case runs && r.now.Sub(run.Began) < mirrorLate && (r.want.Started.IsZero() || last.IsZero()): // it has just begun, and not because it failed
 	case last.IsZero() && runs:
 		r.add("mirror", fleet.SeverityWarning, time.Time{}, "binary logs should be mirrored, but nothing is mirrored yet")
 	case last.IsZero():
@@ -423,6 +434,9 @@ func (r *round) mirror() {
 		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: later changes exist only on the server", r.clock(last))
 	case behind > limits.Late:
 		r.add("mirror", fleet.SeverityWarning, last, "the mirror of binary logs is %s behind", ago(behind))
+	}
+	if n := len(r.found); n > 0 && r.found[n-1].ID == "protect.mirror" {
+		r.found[n-1].Why = r.want.Halted
 	}
 	behind := func(m state.Mirror) bool { return p.LastBackup != nil && m.First.After(p.LastBackup.Ended) }
 	if p.Gap == "" && len(p.Mirrors) > 0 && !slices.ContainsFunc(p.Mirrors, func(m state.Mirror) bool { return !behind(m) }) {
@@ -443,6 +457,9 @@ func (r *round) failing() {
 	for _, n := range r.p.Failing {
 		if n.Outcome == state.OutcomeInterrupted && n.Kind != state.JobBackup || n.Kind == state.JobDrill && r.p.LastDrill != nil && !r.p.LastDrill.Passed {
 			continue
+		}
+		if b, d := r.p.LastBackup, r.p.LastDrill; n.Kind == state.JobBackup && b != nil && b.Began.After(n.Ended) || n.Kind == state.JobDrill && d != nil && d.Passed && d.Ended.After(n.Ended) {
+			continue // somebody did it by hand since
 		}
 		how := "failed"
 		if n.Outcome == state.OutcomeInterrupted {

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -224,16 +225,32 @@ func (p *Guard) mirrorTask(s config.Watched) jobs.Task {
 		err = mirror.Follow(ctx, mirror.Options{Target: s.Target, Patient: true, Place: place, Dir: dir, Keep: c.KeepLogs,
 			Note: func(n mirror.Note) {
 				report.Log("%s", n.Text)
+				if n.Warning {
+					p.halts(s.Instance.ID, n.Text)
+				}
 				reach.again()
 			},
 			Status: func(st mirror.Status) {
 				report.Set(st.Received, 0, "bytes")
+				if st.Idle {
+					p.halts(s.Instance.ID, "")
+				}
 				if err := reach.note(ctx, st, time.Now()); err != nil && ctx.Err() == nil {
 					p.logger.Warn("how far a mirror reaches could not be recorded", "server", s.Instance.Name, "err", err)
 				}
 			}})
+		if err != nil && ctx.Err() == nil {
+			p.halts(s.Instance.ID, fault.Line(err.Error(), ""))
+		}
 		return jobs.Result{}, err
 	}
+}
+
+// halts notes what keeps the mirror of a server from following; "": nothing does.
+func (p *Guard) halts(instance, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.halted[instance] = why
 }
 
 // reach notes how far a mirror reaches.

@@ -36,12 +36,14 @@ type Guard struct {
 	refresh chan string // asks for a look at the place of an instance; "" for all
 
 	mu      sync.Mutex
-	servers []config.Watched             // those with a protection; replaced as a whole, never changed
+	servers []config.Watched // those with a protection; replaced as a whole, never changed
+	started time.Time
 	since   map[string]time.Time         // when a server's protection began to be wanted
 	outage  map[string]verdict.Outage    // with the place of a server
 	newest  map[string]verdict.Uncounted // the newest backup of a server, when it does not count
 	doubt   map[string]string            // why the newest proof of a server counts for nothing
 	strange map[string]string            // which mirrored logs of a server count for nothing, and why
+	halted  map[string]string            // what keeps the mirror of a server from following
 	kept    map[string]map[BackupKey]Kept
 }
 
@@ -58,7 +60,7 @@ const (
 
 // New makes the part from what is configured, in a file, if it has a name. Without any protection it does nothing but judge.
 func New(servers []config.Watched, file string, facts *state.Store, board *live.Board, event func(fleet.Event), logger *slog.Logger) (*Guard, error) {
-	p := &Guard{file: file, facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, outage: map[string]verdict.Outage{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
+	p := &Guard{started: time.Now(), file: file, facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, outage: map[string]verdict.Outage{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, halted: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
 	p.servers = protectedOf(servers)
 	var err error
 	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: event, Done: p.done, Logger: logger})
@@ -211,8 +213,8 @@ func (p *Guard) Want(instance string) *verdict.Want {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := s.Protect.Want(p.since[instance])
-	w.Server, w.File = s.Instance.Name, p.file
-	w.Outage, w.Newest, w.Doubt, w.Strange = p.outage[instance], p.newest[instance], p.doubt[instance], p.strange[instance]
+	w.Server, w.File, w.Started = s.Instance.Name, p.file, p.started
+	w.Outage, w.Newest, w.Doubt, w.Strange, w.Halted = p.outage[instance], p.newest[instance], p.doubt[instance], p.strange[instance], p.halted[instance]
 	return &w
 }
 

@@ -46,8 +46,12 @@ type Standing struct {
 	Held      string          `json:"held,omitempty"`     // why nobody is told at present
 	Explained time.Time       `json:"explained,omitzero"` // when Cause was last seen to explain it
 	Cause     string          `json:"cause,omitempty"`    // key of the alert that explains this one
+	Peer      bool            `json:"peer,omitempty"`     // that one stands for what both have in common
 	Told      map[string]Told `json:"told,omitempty"`     // by receiver
 	Waits     []string        `json:"waits,omitempty"`    // receivers that were not told at once because of their quiet hours
+
+	open bool // what explains it will be known within seconds
+	news int  // 1: the receiver that is being told did not know of it
 }
 
 // Told is what a receiver knows of an alert.
@@ -68,6 +72,10 @@ type Thread struct {
 // Cause is an alert that explains others: a server that is down, and its replicas.
 type Cause struct {
 	Instance, Finding, Subject string
+
+	Open   bool   // whether there is one will be known within seconds
+	Peer   bool   // it is no more than the first of those that have something in common: it holds them back only from those who hear of it
+	Common string // what that is, in words
 }
 
 // Input is what the engine looks at.
@@ -306,7 +314,7 @@ func (l *look) owed(a *Standing) bool {
 		}
 	}
 	for name, held := range l.receivers(&a.Alert, l.now) {
-		if _, told := a.Told[name]; !told && cmp.Or(a.Held, held) == "" && slices.Contains(l.Receivers, name) {
+		if _, told := a.Told[name]; !told && cmp.Or(l.heldFrom(name, a), held) == "" && slices.Contains(l.Receivers, name) {
 			return true
 		}
 	}
@@ -317,9 +325,9 @@ func (l *look) owed(a *Standing) bool {
 func (l *look) explain() {
 	byRecord := map[int64]*Standing{}
 	for _, a := range l.next.Standing {
-		a.Held = ""
+		a.Held, a.open = "", false
 		if l.now.Sub(a.Explained) >= recovery && a.Gone.IsZero() {
-			a.Cause = ""
+			a.Cause, a.Peer = "", false
 		}
 		byRecord[a.Record] = a
 	}
@@ -329,8 +337,10 @@ func (l *look) explain() {
 			continue
 		}
 		if c, ok := l.Because(r); ok {
-			if cause := l.alertOf(c); cause != nil && cause != a {
-				a.Cause = cause.Key
+			cause := l.alertOf(c)
+			a.open = c.Open || cause == nil // that one is not written down yet
+			if cause != nil && cause != a {
+				a.Cause, a.Peer, cause.Common = cause.Key, c.Peer, c.Common
 				if l.now.Sub(a.Explained) > recovery/4 { // not each second: what changes is written
 					a.Explained = l.now
 				}
@@ -343,17 +353,14 @@ func (l *look) explain() {
 		if circle { // the first of them rings
 			a.Cause = ""
 		}
-		if a.Cause != "" {
-			a.Held = "because of " + a.Cause
+		a.Held = l.withheld(a)
+		if a.Cause != "" && (!a.Peer || l.withheld(cause) == "") {
+			a.Held = cmp.Or(a.Held, "because of "+a.Cause)
 		}
 		if cause != a && a.Cause != "" {
 			if !slices.Contains(cause.Affected, a.Server) && a.Server != cause.Server {
 				cause.Affected = append(cause.Affected, a.Server)
 			}
-		}
-		a.Held = cmp.Or(a.Held, l.Policy.held(&a.Alert, l.Silences, l.now))
-		if _, rings := l.hold(&a.Alert); !rings && a.Phase == Firing {
-			a.Held = cmp.Or(a.Held, "a threshold says that it does not ring")
 		}
 		a.Flapping = len(l.next.Rings[kind(&a.Alert)]) >= flaps
 	}
@@ -362,6 +369,26 @@ func (l *look) explain() {
 			a.Acked, a.By = k.At, k.By
 		}
 	}
+}
+
+// withheld says why somebody wants nobody to be told of an alert; "": nobody does.
+func (l *look) withheld(a *Standing) string {
+	why := l.Policy.held(&a.Alert, l.Silences, l.now)
+	if _, rings := l.hold(&a.Alert); !rings && a.Phase == Firing {
+		why = cmp.Or(why, "a threshold says that it does not ring")
+	}
+	return why
+}
+
+// heldFrom says why a receiver is not told of an alert: as Held, unless what stands for it is nothing that this receiver hears of.
+func (l *look) heldFrom(receiver string, a *Standing) string {
+	if cause, _ := l.root(a); a.Peer && cause != a {
+		_, knows := cause.Told[receiver]
+		if held, is := l.receivers(&cause.Alert, l.now)[receiver]; !knows && (!is || held != "") {
+			return l.withheld(a)
+		}
+	}
+	return a.Held
 }
 
 // root is the alert from which an alert comes in the end: itself, if none explains it. In a circle each alert explains itself.

@@ -23,6 +23,7 @@ type night struct {
 	policy   Policy
 	records  []state.FindingRecord
 	causes   map[string]Cause // by instance
+	open     map[string]int   // until when it is not known whether there is one
 	silences []Silence
 	acks     []Ack
 }
@@ -58,6 +59,9 @@ func (n *night) run(until int, each func(State) State) (told []string) {
 			}
 		}
 		d := n.policy.Look(after(t), s, Input{Records: open, Silences: n.silences, Acks: n.acks, Because: func(r state.FindingRecord) (Cause, bool) {
+			if t < n.open[r.Instance] {
+				return Cause{Open: true}, true
+			}
 			c, ok := n.causes[r.Instance]
 			return c, ok
 		}})
@@ -129,32 +133,52 @@ func TestLook(t *testing.T) {
 			n.wrong("a", "lock.blocker:1", critical, 10, 0)
 			n.wrong("a", "lock.blocker:2", critical, 20, 0)
 			n.wrong("a", "repl.stopped", critical, 30, 0)
-		}, until: 600, want: []string{"10 ops a/lock.blocker", "30 ops a/lock.blocker a/lock.blocker a/repl.stopped"}},
+		}, until: 600, want: []string{"10 ops a/lock.blocker", "30 ops a/lock.blocker a/repl.stopped a/lock.blocker"}},
 		"a replica does not ring for its primary": {plan: func(n *night) {
 			n.wrong("p", "server.down", critical, 10, 100)
 			n.wrong("r", "repl.stopped", critical, 10, 105)
-			n.causes = map[string]Cause{"r": {"p", "server.down", ""}}
+			n.causes = map[string]Cause{"r": {Instance: "p", Finding: "server.down"}}
 		}, until: 300, want: []string{"10 ops p/server.down(r)", "130 ops ok:p/server.down(r)"}},
 		"a dead host rings once for its six servers, and for what hangs on them": {plan: func(n *night) {
 			n.wrong("h", "server.down", critical, 10, 100)
-			n.causes = map[string]Cause{"r": {"s0", "server.down", ""}}
+			n.causes = map[string]Cause{"r": {Instance: "s0", Finding: "server.down"}}
 			for i := range 6 {
 				s := fmt.Sprint("s", i)
 				n.wrong(s, "server.down", critical, 10, 100)
-				n.causes[s] = Cause{"h", "server.down", ""}
+				n.causes[s] = Cause{Instance: "h", Finding: "server.down"}
 			}
 			n.wrong("r", "repl.stopped", critical, 12, 100)
 		}, until: 600, want: []string{"10 ops h/server.down(s0,s1,s2,s3,s4,s5)", "130 ops ok:h/server.down(s0,s1,s2,s3,s4,s5,r)"}},
+		"the first of a machine's servers rings for all, once it is known that all are silent; the others where it does not": {night: night{
+			policy: Policy{Receivers: []string{"ops", "mail"}, Routes: []Route{{Match: Match{Server: "s0"}, To: []string{"ops"}}, {To: []string{"ops", "mail"}}}}}, plan: func(n *night) {
+			n.causes = map[string]Cause{}
+			n.open = map[string]int{"s0": 12, "s1": 12}
+			for i := range 3 {
+				s := fmt.Sprint("s", i)
+				n.wrong(s, "server.down", critical, 10+i, 100)
+				n.causes[s] = Cause{Instance: "s0", Finding: "server.down", Peer: true, Common: "all 3 servers of h are down"}
+			}
+		}, until: 300, want: []string{"12 ops s0/server.down(s1,s2)", "12 mail s1/server.down", "12 mail s2/server.down", "130 ops ok:s0/server.down(s1,s2)", "130 mail ok:s1/server.down", "130 mail ok:s2/server.down"}},
+		"one that may turn out to be a machine's does not wait for long": {plan: func(n *night) {
+			n.wrong("a", "server.down", critical, 10, 0)
+			n.open = map[string]int{"a": 1000}
+		}, until: 60, want: []string{"15 ops a/server.down"}},
+		"the first of a machine's servers is silenced, the others ring": {plan: func(n *night) {
+			n.wrong("s0", "server.down", critical, 10, 0)
+			n.wrong("s1", "server.down", critical, 10, 0)
+			n.causes = map[string]Cause{"s1": {Instance: "s0", Finding: "server.down", Peer: true, Common: "all 2 servers of h are down"}}
+			n.silences = []Silence{{Match: Match{Server: "s0"}, Begin: after(0), End: after(1000)}}
+		}, until: 60, want: []string{"10 ops s1/server.down"}},
 		"of two that explain each other one rings": {plan: func(n *night) {
 			n.wrong("a", "repl.stopped", critical, 10, 0)
 			n.wrong("b", "repl.stopped", critical, 10, 0)
-			n.causes = map[string]Cause{"a": {"b", "repl.stopped", ""}, "b": {"a", "repl.stopped", ""}}
+			n.causes = map[string]Cause{"a": {Instance: "b", Finding: "repl.stopped"}, "b": {Instance: "a", Finding: "repl.stopped"}}
 		}, until: 600, want: []string{"10 ops a/repl.stopped(b)"}},
 		"what is told of in a lull and ends in it is told": {plan: func(n *night) {
 			n.wrong("a", "server.hung", critical, 5, 0)
 			n.wrong("a", "lock.blocker:1", critical, 10, 0)
 			n.wrong("a", "lock.blocker:2", critical, 20, 25)
-		}, until: 600, want: []string{"5 ops a/server.hung", "10 ops a/server.hung a/lock.blocker", "130 ops a/server.hung a/lock.blocker ok:a/lock.blocker"}},
+		}, until: 600, want: []string{"5 ops a/server.hung", "10 ops a/lock.blocker a/server.hung", "130 ops a/server.hung a/lock.blocker ok:a/lock.blocker"}},
 		"silenced until it is not": {plan: func(n *night) {
 			n.wrong("a", "server.down", critical, 10, 0)
 			n.silences = []Silence{{Match: Match{Server: "a"}, Begin: after(0), End: after(100)}}
@@ -231,7 +255,7 @@ func TestKept(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		fresh := func() *night {
 			r := rand.New(rand.NewPCG(seed, 2))
-			n := &night{policy: Policy{Receivers: []string{"ops", "mail"}, Repeat: 5 * time.Minute}, causes: map[string]Cause{"c": {"a", "server.down", ""}}}
+			n := &night{policy: Policy{Receivers: []string{"ops", "mail"}, Repeat: 5 * time.Minute}, causes: map[string]Cause{"c": {Instance: "a", Finding: "server.down"}}}
 			for range 20 {
 				begin := r.IntN(900)
 				n.wrong(string(rune('a'+r.IntN(3))), []string{"server.down", "repl.stopped", "lock.blocker:1", "lock.blocker:2"}[r.IntN(4)], warning+fleet.Severity(r.IntN(2)), begin, begin+r.IntN(300))

@@ -44,7 +44,16 @@ type Alert struct {
 	Times    int      `json:"times,omitempty"`    // how often it came and went, if more than once
 	Flapping bool     `json:"flapping,omitempty"` // it comes and goes: several times within the last hour
 	Affected []string `json:"affected,omitempty"` // names of other servers on which it explains what is wrong, and which do not ring for it
+	Common   string   `json:"common,omitempty"`   // what those have in common with this one, if it does not explain but stand for them
 	Link     string   `json:"link,omitempty"`     // the page at that moment
+}
+
+// Says is what is wrong, in a line: first what it has in common with others.
+func (a *Alert) Says() string {
+	if a.Common != "" {
+		return a.Common + "; " + a.What
+	}
+	return a.What
 }
 
 // Message is what a receiver is told at once. It is kept on disk until it is delivered; when it has to be sent again, because nobody knows
@@ -144,7 +153,7 @@ func (m *Message) Title(width int) string {
 	if !m.Quiet.IsZero() {
 		where = "while it was quiet, " + where
 	}
-	title := oneline.Of(fmt.Sprintf("[%s] %s: %s", word, where, clipped(a.What)))
+	title := oneline.Of(fmt.Sprintf("[%s] %s: %s", word, where, clipped(a.Says())))
 	if n := len(m.Alerts) - 1 + m.Held; n > 0 {
 		more := fmt.Sprintf(" (and %s)", digits.Counted(n, "more alert"))
 		return oneline.Cut(title, max(width-len(more), 20)) + more

@@ -13,10 +13,11 @@ import (
 const (
 	lull         = time.Minute // least time between two messages about one server, unless something new is wrong; each message doubles it
 	lullMost     = 30 * time.Minute
-	lullCritical = 5 * time.Minute // the most where something critical is to be told
-	gather       = 5 * time.Second // how long a warning waits for others of the same server
-	mostTold     = 50              // alerts in one message
-	manyServers  = 8               // more servers than that with something to tell at once are told in one message
+	lullCritical = 5 * time.Minute  // the most where something critical is to be told
+	gather       = 5 * time.Second  // how long a warning waits for others of the same server, or something critical until it is known whether others have it, too
+	gatherLong   = 20 * time.Second // how long a warning does, if it may be that of others as well
+	mostTold     = 50               // alerts in one message
+	manyServers  = 8                // more servers than that with something to tell at once are told in one message
 )
 
 // threads collects, for one receiver, what there is to say about each server.
@@ -51,14 +52,15 @@ func (l *look) tell() {
 			}
 		}
 		for name, held := range to {
+			from := l.heldFrom(name, a)
 			switch {
-			case a.Held != "": // that is why it is not told
-				a.Waits = nil
+			case from != "": // that is why it is not told
+				a.Waits = slices.DeleteFunc(a.Waits, func(waits string) bool { return waits == name })
 			case held == quietHours:
 				l.wait(a, name)
 			}
 			if slices.Contains(l.Receivers, name) {
-				byReceiver[name] = l.weigh(byReceiver[name], name, a, cmp.Or(a.Held, held))
+				byReceiver[name] = l.weigh(byReceiver[name], name, a, cmp.Or(from, held))
 			}
 		}
 	}
@@ -107,7 +109,11 @@ func (l *look) weigh(threads []*thread, receiver string, a *Standing, held strin
 		t.news, t.worst = true, max(t.worst, a.Severity)
 	case !was, a.Severity > told.Severity:
 		at := l.now
-		if a.Severity < fleet.SeverityCritical && !was {
+		switch {
+		case was:
+		case a.Severity < fleet.SeverityCritical && a.open:
+			at = a.Rang.Add(gatherLong)
+		case a.Severity < fleet.SeverityCritical || a.open:
 			at = a.Rang.Add(gather)
 		}
 		if t.urgent.IsZero() || at.Before(t.urgent) {
@@ -181,16 +187,20 @@ func (l *look) send(receiver string, due []*thread) {
 func (l *look) heard(receiver string, t *thread) *Thread {
 	known := l.open(t)
 	for _, a := range t.alerts {
+		a.news = 1
+		if _, was := a.Told[receiver]; was {
+			a.news = 0
+		}
 		a.told(receiver, l.now)
 		known.Kinds[a.Finding] = max(known.Kinds[a.Finding], a.Severity)
 	}
 	return known
 }
 
-// write puts the alerts into a message: what holds first, then the worst.
+// write puts the alerts into a message: what holds first, then the worst, then what the receiver did not know of.
 func (l *look) write(receiver string, m Message, alerts []*Standing) {
 	slices.SortStableFunc(alerts, func(a, b *Standing) int {
-		return cmp.Or(order(a)-order(b), cmp.Compare(b.Severity, a.Severity), a.Rang.Compare(b.Rang))
+		return cmp.Or(order(a)-order(b), cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.news, a.news), a.Rang.Compare(b.Rang))
 	})
 	for i, a := range alerts {
 		if i == mostTold {

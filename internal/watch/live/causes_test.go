@@ -53,17 +53,17 @@ func TestPrimaryKilled(t *testing.T) {
 				}
 				return n == 3
 			})
-			if got := w.Causes(time.Now()); len(got) != 0 {
+			if got, _ := w.Causes(time.Now()); len(got) != 0 {
 				t.Errorf("while all is well: got %+v, want no causes", got)
 			}
 			if err := s.Primary().Kill(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			w.await(t, "one cause with three effects", func() bool {
-				c := w.Causes(time.Now())
+				c, _ := w.Causes(time.Now())
 				return len(c) == 1 && c[0].Instances() == 3 && explained() == 3
 			})
-			if c := w.Causes(time.Now()); c[0].Instance != "n0" || c[0].What != s.Primary().Name+" is down" {
+			if c, _ := w.Causes(time.Now()); c[0].Instance != "n0" || c[0].What != s.Primary().Name+" is down" {
 				t.Errorf("got %+v, want n0, which is down", c[0])
 			}
 		})

@@ -75,7 +75,7 @@ func (b *Board) Fleet(now time.Time) []Row {
 			busy[r.ID] = r.CPU
 		}
 	}
-	reasons := because(b.causes(rows), rows)
+	reasons := because(rules.Causes(b.members(rows)), rows)
 	for i, r := range rows {
 		rows[i].Because = reasons[r.ID]
 		if r.CPU == nil && r.State != rules.StateDown {
@@ -95,24 +95,29 @@ func (b *Board) Fleet(now time.Time) []Row {
 	return rows
 }
 
-// Causes is what findings of several instances have in common, the one with most effects first.
-func (b *Board) Causes(now time.Time) []rules.Cause {
+// Causes is what findings of several instances have in common, the one with most effects first; undecided are findings of which it is not known
+// yet, but will be within seconds.
+func (b *Board) Causes(now time.Time) (causes []rules.Cause, undecided []rules.Effect) {
 	var rows []Row
 	for _, e := range b.all() {
 		rows = append(rows, e.row(now))
 	}
-	return b.causes(rows)
+	members := b.members(rows)
+	return rules.Causes(members), rules.Undecided(members)
 }
 
-func (b *Board) causes(rows []Row) []rules.Cause {
+func (b *Board) members(rows []Row) []rules.Member {
 	members := make([]rules.Member, len(rows))
 	for i, r := range rows {
 		members[i] = rules.Member{Instance: r.Instance, State: r.State, Findings: r.Findings}
 		if e := b.entry(r.ID); e != nil {
 			members[i].Channels, members[i].Seat, members[i].Reported = e.standing()
 		}
+		if r.State != rules.StateDown && r.State != rules.StateNew {
+			members[i].Answered = time.Unix(r.Seen, 0)
+		}
 	}
-	return rules.Causes(members)
+	return members
 }
 
 // standing is from whom an instance replicates, who it is, and as whom it wants to be known.

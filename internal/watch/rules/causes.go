@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
@@ -20,6 +21,7 @@ type Member struct {
 	Channels []fleet.Channel
 	Seat     fleet.Seat // who it says it is, as it last answered
 	Reported string     // report_host:report_port, under which it wants to be known
+	Answered time.Time  // the newest second in which it is known to have answered; zero: none
 }
 
 // Effect is a finding that is there because of something else.
@@ -36,6 +38,7 @@ type Cause struct {
 	Finding  string   `json:"finding,omitempty"` // what is wrong there, such as server.down; empty: only its replicas are known to have trouble
 	Subject  string   `json:"subject,omitempty"` // of that finding
 	What     string   `json:"what"`              // in a few words: "db1 is down"
+	Peers    bool     `json:"-"`                 // the others are no consequence of it, but have the same cause: it stands for that
 	Affected []Effect `json:"affected"`          // by instance
 }
 
@@ -48,8 +51,8 @@ func (c Cause) Instances() int {
 	return len(seen)
 }
 
-// Causes finds what findings have a common cause: a host that is down takes its servers with it; replicas of a server that is down cannot
-// connect; several replicas of one server stop at the same error; a replica of one that is late, or has stopped, is late. A cause that is
+// Causes finds what findings have a common cause: a host that is down takes its servers with it, and if all servers of one machine fell
+// silent together, the first of them stands for the machine; replicas of a server that is down cannot connect; several replicas of one server stop at the same error; a replica of one that is late, or has stopped, is late. A cause that is
 // itself an effect is not listed: what lies behind it is. The most affected come first.
 func Causes(members []Member) []Cause {
 	f := newForest(members)
@@ -58,6 +61,7 @@ func Causes(members []Member) []Cause {
 		f.sourceDown(i)
 		f.sourceLate(i)
 	}
+	f.machinesDown()
 	f.together()
 	return f.causes()
 }
@@ -76,10 +80,11 @@ type forest struct {
 	members []Member
 	parent  map[place]place
 	sources []map[string]int // by member and channel
+	says    map[place]string // of those that stand for their machine: what is wrong
 }
 
 func newForest(members []Member) *forest {
-	f := &forest{members: members, parent: map[place]place{}}
+	f := &forest{members: members, parent: map[place]place{}, says: map[place]string{}}
 	for i := range members {
 		from := map[string]int{}
 		for _, ch := range members[i].Channels {
@@ -107,11 +112,17 @@ func (f *forest) downID(member int) string {
 	return findingDown
 }
 
+// fallTogether is how far apart two servers of a machine that dies are found to be silent, at the most: one waits for an answer when the
+// next is not even asked.
+const fallTogether = 15 * time.Second
+
 const (
 	findingDown    = "server.down"
 	findingHung    = "server.hung"
 	findingStopped = "repl.stopped"
 	findingLag     = "repl.lag"
+
+	findingRestarted = "server.restarted"
 )
 
 func (f *forest) downWithHost(i int) {
@@ -124,6 +135,116 @@ func (f *forest) downWithHost(i int) {
 			f.parent[place{member: i, finding: f.downID(i)}] = place{member: h, finding: f.downID(h)}
 		}
 	}
+}
+
+// machinesDown finds machines of which all servers fell silent together, or were started again: something happened to the machine, or to the
+// way there.
+func (f *forest) machinesDown() {
+	for _, m := range machines(f.members) {
+		f.alike(m, f.silent, f.downID, "are down")
+		f.alike(m, func(i int) bool { return !f.down(i) && f.has(i, findingRestarted, "") }, func(int) string { return findingRestarted }, "were restarted")
+	}
+}
+
+// alike makes, of the servers of a machine that have a finding since the same moment, the first stand for the others, if all servers have it.
+func (f *forest) alike(machine []int, has func(int) bool, id func(int) string, words string) {
+	list := slices.DeleteFunc(slices.Clone(machine), func(i int) bool { return !has(i) })
+	if len(list) < len(machine) { // it is none of the machine's
+		return
+	}
+	since := func(i int) time.Time { return f.since(i, id(i)) }
+	slices.SortStableFunc(list, func(a, b int) int { return since(a).Compare(since(b)) })
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && since(list[n]).Sub(since(list[n-1])) <= fallTogether {
+			n++
+		}
+		first := slices.Min(list[:n])
+		stands := place{member: first, finding: id(first)}
+		if _, explained := f.parent[stands]; !explained && n > 1 {
+			what := "all %d servers of %s %s"
+			if n < len(machine) {
+				what = "%d servers of %s %s at the same moment"
+			}
+			f.says[stands] = fmt.Sprintf(what, n, f.machine(first), words)
+			for _, i := range list[:n] {
+				if i != first {
+					f.parent[place{member: i, finding: id(i)}] = stands
+				}
+			}
+		}
+		list = list[n:]
+	}
+}
+
+// silent reports whether it was told that a member is down: one that is only overdue may answer yet.
+func (f *forest) silent(i int) bool { return f.down(i) && f.has(i, f.downID(i), "") }
+
+// since is when a finding of a member began.
+func (f *forest) since(i int, id string) time.Time {
+	for _, g := range f.members[i].Findings {
+		if g.ID == id {
+			return g.Since
+		}
+	}
+	return time.Time{}
+}
+
+// machine is what to call the machine of a member.
+func (f *forest) machine(i int) string {
+	m := f.members[i]
+	if host, _, err := net.SplitHostPort(m.Instance.Address); err == nil && !loopback(host) {
+		return host
+	}
+	return cmp.Or(m.Seat.Hostname, "this machine")
+}
+
+// Undecided are findings of servers that are down, or were started again, while it is unknown whether others on their machine are or were, too:
+// these have not answered since.
+func Undecided(members []Member) []Effect {
+	var out []Effect
+	f := newForest(members)
+	for _, m := range machines(members) {
+		for _, i := range m {
+			id, open := findingRestarted, f.silent
+			if f.silent(i) {
+				id = f.downID(i)
+				open = func(k int) bool { return !f.silent(k) && !members[k].Answered.After(f.since(i, id)) }
+			}
+			if f.has(i, id, "") && slices.ContainsFunc(m, func(k int) bool { return k != i && open(k) }) {
+				out = append(out, Effect{Instance: members[i].Instance.ID, Finding: id})
+			}
+		}
+	}
+	return out
+}
+
+// machines groups the servers of each machine that has several.
+func machines(members []Member) (list [][]int) {
+	for i, m := range members {
+		if m.Instance.Kind == fleet.KindHost {
+			continue
+		}
+		k := slices.IndexFunc(list, func(on []int) bool {
+			return slices.ContainsFunc(on, func(j int) bool { return sameMachine(members[j], m) || sameAddress(members[j], m) })
+		})
+		if k < 0 {
+			list = append(list, nil)
+			k = len(list) - 1
+		}
+		list[k] = append(list[k], i)
+	}
+	return slices.DeleteFunc(list, func(on []int) bool { return len(on) < 2 })
+}
+
+// sameAddress reports whether Risso reaches two servers by the same name or number of a machine.
+func sameAddress(a, b Member) bool {
+	ha, _, err := net.SplitHostPort(a.Instance.Address)
+	if err != nil || loopback(ha) {
+		return false
+	}
+	hb, _, err := net.SplitHostPort(b.Instance.Address)
+	return err == nil && strings.EqualFold(ha, hb)
 }
 
 // sourceDown finds channels that receive nothing because their source is down. One that fails to apply has a cause of its own.
@@ -240,7 +361,7 @@ func (f *forest) causes() []Cause {
 		}
 		c := byRoot[root]
 		if c == nil {
-			c = &Cause{Name: root.name, Finding: root.finding, Subject: root.subject, What: root.what}
+			c = &Cause{Name: root.name, Finding: root.finding, Subject: root.subject, What: cmp.Or(root.what, f.says[root]), Peers: f.says[root] != ""}
 			if root.member >= 0 {
 				c.Instance, c.Name = f.members[root.member].Instance.ID, f.members[root.member].Instance.Name
 			}

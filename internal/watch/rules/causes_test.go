@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -31,6 +32,12 @@ func (m Member) from(source, io, sql string, e fleet.ReplicaError) Member {
 
 func (m Member) at(host string, port int, uuid string) Member {
 	m.Seat.Hostname, m.Seat.Port, m.Seat.ID = host, port, uuid
+	return m
+}
+
+// since sets when it fell silent.
+func (m Member) since(second int64) Member {
+	m.Findings[0].Since = time.Unix(second, 0)
 	return m
 }
 
@@ -74,6 +81,13 @@ func TestCauses(t *testing.T) {
 			member("a", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Yes", "No", missing("u:7")),
 			member("b", "db3:3306", StateWarning, "repl.lag").from("db2:3306", "Yes", "Yes", fleet.ReplicaError{}),
 			member("c", "db4:3306", StateWarning, "repl.lag").from("db3:3306", "Yes", "Yes", fleet.ReplicaError{})}, "a repl.stopped 2: a does not replicate"},
+		{"all servers of a machine, and a replica elsewhere", []Member{member("a", "db1:3306", StateDown, "server.down"), member("b", "db1:3307", StateDown, "server.hung"), member("c", "db2:3306", StateOK),
+			member("r", "db2:3307", StateCritical, "repl.stopped").from("db1:3307", "Connecting", "Yes", cannot)}, "a server.down 2: all 2 servers of db1 are down"},
+		{"one of a machine's servers answers", []Member{member("a", "db1:3306", StateDown, "server.down"), member("b", "db1:3307", StateDown, "server.down"), member("c", "db1:3308", StateOK)}, ""},
+		{"one is overdue, and may answer yet", []Member{member("a", "db1:3306", StateDown, "server.down"), member("b", "db1:3307", StateDown)}, ""},
+		{"two addresses of one machine", []Member{member("a", "10.0.0.1:3306", StateDown, "server.down").at("h", 3306, ""), member("b", "db1:3307", StateDown, "server.down").at("h", 3307, "")}, "a server.down 1: all 2 servers of 10.0.0.1 are down"},
+		{"one fell long before", []Member{member("a", "db1:3306", StateDown, "server.down").since(0), member("b", "db1:3307", StateDown, "server.down").since(3600), member("c", "db1:3308", StateDown, "server.down").since(3610)},
+			"b server.down 1: 2 servers of db1 are down at the same moment"},
 		{"two that follow each other", []Member{
 			member("a", "db1:3306", StateWarning, "repl.lag").from("db2:3306", "Yes", "Yes", fleet.ReplicaError{}),
 			member("b", "db2:3306", StateWarning, "repl.lag").from("db1:3306", "Yes", "Yes", fleet.ReplicaError{})}, ""},
@@ -97,6 +111,29 @@ func TestCausesOfHost(t *testing.T) {
 	got := Causes([]Member{h, p, r})
 	if len(got) != 1 || got[0].Instance != "h" || got[0].Instances() != 2 {
 		t.Errorf("got %+v, want one cause, h, that affects 2", got)
+	}
+}
+
+// TestUndecided: a server that is down is undecided until each of the others on its machine was told to be silent, too, or answered since.
+func TestUndecided(t *testing.T) {
+	a := member("a", "db1:3306", StateDown, "server.down").since(100)
+	b, elsewhere := member("b", "db1:3307", StateOK), member("c", "db2:3306", StateOK)
+	for _, c := range []struct {
+		answered int64
+		state    State
+		want     int
+	}{{99, StateOK, 1}, {100, StateOK, 1}, {101, StateOK, 0}, {0, StateDown, 1}, {0, StateNew, 1}} {
+		if b.State = c.state; c.answered != 0 {
+			b.Answered = time.Unix(c.answered, 0)
+		} else {
+			b.Answered = time.Time{}
+		}
+		if got := Undecided([]Member{a, b, elsewhere}); len(got) != c.want || c.want == 1 && got[0] != (Effect{Instance: "a", Finding: "server.down"}) {
+			t.Errorf("the other is %s and answered at %d: got %+v, want %d", c.state, c.answered, got, c.want)
+		}
+	}
+	if got := Undecided([]Member{a, member("b", "db1:3307", StateDown, "server.hung").since(101), elsewhere}); len(got) != 0 {
+		t.Errorf("both are down: got %+v, want none", got)
 	}
 }
 

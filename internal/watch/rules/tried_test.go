@@ -60,7 +60,7 @@ var remediesTried = map[string]string{
 	"host.oom":             "- its remedy only shows the kernel's log; to make it true would kill other tests",
 	"host.io_slow":         "- its remedy only measures the disk",
 	"disk.full":            "- its remedy only lists what is large; what to delete is for people to say",
-	"disk.trend":           "- as disk.full; filling_test.go has its answers for known numbers",
+	"disk.trend":           "- as disk.full; filling_test.go has its answers for known numbers, and a real file system that fills rings in internal/serve",
 	"disk.readonly":        "- its remedy only shows the kernel's log; a file system that is mounted again is no longer read-only",
 }
 

@@ -108,7 +108,7 @@ func by(who string) string {
 // line is an alert in one line.
 func line(a *alert.Standing) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s %s: %s", a.Phase, a.Severity, a.Key, screen.ShortTime(a.Began), a.What)
+	fmt.Fprintf(&b, "%s %s %s %s: %s", a.Phase, a.Severity, a.Key, screen.ShortTime(a.Began), a.Says())
 	if !a.Ended.IsZero() {
 		fmt.Fprintf(&b, "; lasted %s", digits.Span(a.Ended.Sub(a.Began)))
 	}
@@ -121,7 +121,10 @@ func line(a *alert.Standing) string {
 	if !a.Acked.IsZero() {
 		b.WriteString("; " + a.By + " knows")
 	}
-	if len(a.Affected) > 0 {
+	switch {
+	case len(a.Affected) > 0 && a.Common != "":
+		fmt.Fprintf(&b, "; it is told for %s as well", strings.Join(a.Affected, ", "))
+	case len(a.Affected) > 0:
 		fmt.Fprintf(&b, "; it explains what is wrong on %s", strings.Join(a.Affected, ", "))
 	}
 	return b.String()

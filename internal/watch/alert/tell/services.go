@@ -451,7 +451,7 @@ func managed(m *alert.Message, a *alert.Alert) (list []object) {
 		}
 		list = append(list, object{
 			"labels": labels, "startsAt": a.Began.UTC().Format(time.RFC3339Nano), "endsAt": ends.UTC().Format(time.RFC3339Nano), "generatorURL": linked(a.Link),
-			"annotations": map[string]string{"summary": cut(a.What, 1000), "description": strings.Join(Lines(a), "\n"), "why": cut(a.Why, 1000), "remedy": cut(a.Remedy, 1000)},
+			"annotations": map[string]string{"summary": cut(a.Says(), 1000), "description": strings.Join(Lines(a), "\n"), "why": cut(a.Why, 1000), "remedy": cut(a.Remedy, 1000)},
 		})
 		if s >= a.Severity {
 			break

@@ -123,7 +123,7 @@ func head(a *alert.Alert) string {
 	if a.Phase == alert.Resolved {
 		word = "RESOLVED"
 	}
-	return oneline.Cut(oneline.Of(fmt.Sprintf("%s %s: %s", word, a.Server, a.What)), 300)
+	return oneline.Cut(oneline.Of(fmt.Sprintf("%s %s: %s", word, a.Server, a.Says())), 300)
 }
 
 // when is since when an alert is there, and how long it was.
