@@ -261,7 +261,8 @@ func TestThrift(t *testing.T) {
 		for id := range sessions {
 			v.Sessions = append(v.Sessions, read.Session{ID: int64(id) + 10, Text: fmt.Sprintf("SELECT 1 FROM orders WHERE token = 'secret %x %x'", rand.Uint64(), rand.Uint64()), Seconds: 0.5, Wait: "running"})
 		}
-		v.Sessions = append(v.Sessions, read.Session{ID: 1, Text: "SELECT 'secret'", Seconds: 1.2, Wait: "running"}, read.Session{ID: 2, Text: "UPDATE orders SET token = 'secret'", Seconds: 0.3, Wait: "row_lock", BlockerID: 1})
+		v.Sessions = append(v.Sessions, read.Session{ID: 1, Text: "SELECT 'secret'", Seconds: 1.2, Wait: "running"}, read.Session{ID: 2, Text: "UPDATE orders SET token = 'secret'", Seconds: 0.3, Wait: "row_lock", BlockerID: 1},
+			read.Session{ID: 3, Text: "SELECT 'secret'", Seconds: 1, Wait: "running"}, read.Session{ID: 4, Text: "SELECT 'secret'", Seconds: 2, Wait: "running"})
 		m := d.Observe(v, nil)
 		d.take(t.Context(), <-d.queue)
 		return m
@@ -274,8 +275,8 @@ func TestThrift(t *testing.T) {
 	for range 120 {
 		second(60)
 	}
-	if m := second(60); literals(m, 10) || !literals(m, 1) || !literals(m, 2) {
-		t.Errorf("literals are kept of what ran for 0.5 s: %v, for 1.2 s: %v, of what waits: %v; want false, true, true", literals(m, 10), literals(m, 1), literals(m, 2))
+	if m := second(60); literals(m, 10) || !literals(m, 1) || !literals(m, 2) || literals(m, 3) || !literals(m, 4) {
+		t.Errorf("literals are kept of what ran for 0.5 s: %v, for 1.2 s: %v, of what waits: %v; want false, true, true; for 1 and 2 s by whole seconds: %v, %v; want false, true", literals(m, 10), literals(m, 1), literals(m, 2), literals(m, 3), literals(m, 4))
 	}
 	for range 3600 {
 		second(1)

@@ -140,7 +140,12 @@ const (
 // wait for others, or keep others waiting, are not among them.
 func (m *Moment) hidePassing(shortest float64) {
 	for i := range m.Sessions {
-		if s := &m.Sessions[i]; s.Seconds < shortest && s.Blocker == 0 && s.Wait != Idle && !slices.ContainsFunc(m.Blockers, func(b Blocker) bool { return b.ID == s.ID }) {
+		s := &m.Sessions[i]
+		least := s.Seconds
+		if shortest == passingThrift && least == math.Trunc(least) { // MySQL may tell whole seconds by its clock: it may have run for nearly one less
+			least--
+		}
+		if least < shortest && s.Blocker == 0 && s.Wait != Idle && !slices.ContainsFunc(m.Blockers, func(b Blocker) bool { return b.ID == s.ID }) {
 			s.Statement = string(sqltext.Redact(nil, []byte(s.Statement)))
 		}
 	}
