@@ -146,6 +146,7 @@ type Finding struct {
 	Trouble            // What is one sentence: what, how much, since when
 	Chart    string    `json:"chart,omitempty"` // the chart on the server page that shows it
 	Value    float64   `json:"value,omitempty"` // how bad it is, in the finding's own measure: the larger, the worse; 0: it has none
+	Last     time.Time `json:"last,omitzero"`   // when it last held, if it does not hold now and counts as over only when it stays away; zero: it holds
 }
 
 // Worse says whether f is worse than g, an earlier state of the same finding.

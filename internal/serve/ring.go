@@ -26,7 +26,7 @@ func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store
 		return nil, err
 	}
 	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Partly: tell.IsPartly, Wait: tell.WaitOf,
-		Instances: w.instances, Because: w.because, Event: w.Event, Did: w.did(facts), Logger: w.logger,
+		Instances: w.instances, Because: w.because, Last: w.lastHeld, Event: w.Event, Did: w.did(facts), Logger: w.logger,
 		Chart: func(a *alert.Alert) *alert.Chart {
 			cctx, cancel := context.WithTimeout(ctx, chartPatience)
 			defer cancel()
@@ -89,6 +89,11 @@ func (w *watch) because() func(state.FindingRecord) (alert.Cause, bool) {
 		c, ok := known[rules.Effect{Instance: r.Instance, Finding: r.First.ID, Subject: r.First.Subject}]
 		return c, ok
 	}
+}
+
+// lastHeld is when a finding that the board still lists last held; zero: it holds, or the board does not list it.
+func (w *watch) lastHeld(a *alert.Alert) time.Time {
+	return w.board.LastHeld(a.Instance, a.Finding, a.Subject)
 }
 
 // letGo ends the findings of what is no longer watched: nobody would see their end.

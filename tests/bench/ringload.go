@@ -15,13 +15,12 @@ import (
 const (
 	loadSessions = 50 // connections, idle ones included; of them
 	loadWorkers  = 8  // work off the transactions
-	loadSlow     = 6  // run statements of a third of a second, one after the other
 	loadRows     = 10000
 )
 
 // begin starts a steady load: so many transactions a second, come what may, of five statements each; sessions that run longer statements;
 // every two seconds a row that another session waits for; two transactions that stay open and idle. None: idle connections only.
-func begin(ctx context.Context, n *sandbox.Node, tps int) (end func(), err error) {
+func begin(ctx context.Context, n *sandbox.Node, load ringLoad) (end func(), err error) {
 	db, err := n.DB()
 	if err != nil {
 		return nil, err
@@ -50,12 +49,12 @@ func begin(ctx context.Context, n *sandbox.Node, tps int) (end func(), err error
 			return nil, err
 		}
 	}
-	if tps == 0 {
+	if load.tps == 0 {
 		return end, nil
 	}
 	due := make(chan struct{}, 1000)
 	work.Go(func() {
-		for t := time.NewTicker(time.Second / time.Duration(tps)); ctx.Err() == nil; {
+		for t := time.NewTicker(time.Second / time.Duration(load.tps)); ctx.Err() == nil; {
 			select {
 			case <-t.C:
 				select {
@@ -86,9 +85,7 @@ func begin(ctx context.Context, n *sandbox.Node, tps int) (end func(), err error
 			return nil
 		}
 	})
-	start(loadSlow, func(ctx context.Context, c *sql.Conn) error {
-		return statements(ctx, c, fmt.Sprintf("DO SLEEP(0.3), /* report of customer %d */ 'as long a statement as reports have, which name many columns, join tables and say which of their rows are meant'", rand.IntN(loadRows)))
-	})
+	start(load.slow, reports)
 	start(1, func(ctx context.Context, c *sql.Conn) error {
 		if err := statements(ctx, c, "BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"); err != nil {
 			return err
@@ -127,4 +124,12 @@ func transaction(ctx context.Context, c *sql.Conn) error {
 		fmt.Sprintf("SELECT id, total FROM shop.orders WHERE id = %d", order),
 		fmt.Sprintf("UPDATE shop.orders SET status = 'paid', total = total + %d.%02d, note = 'paid by card, number %d, for customer %d' WHERE id = %d", rand.IntN(90), rand.IntN(100), rand.IntN(1e9), customer, order),
 		"COMMIT")
+}
+
+// reports runs statements one after the other that take 0.05 to 0.55 s, each with other literals: what a busy server is found doing.
+func reports(ctx context.Context, c *sql.Conn) error {
+	return statements(ctx, c, fmt.Sprintf(`SELECT MAX(SLEEP(%.2f)), o.id, o.customer, c.name, c.street, c.town, SUM(o.total) AS total, COUNT(*) AS n
+ FROM shop.orders o JOIN (SELECT 1 AS id, 'customer %x' AS name, 'a street' AS street, 'a town' AS town) c ON 1
+ WHERE o.status IN ('open', 'paid') AND o.id = %d AND c.name > '%x' GROUP BY o.id, o.customer, c.name, c.street, c.town ORDER BY total DESC LIMIT %d`,
+		0.05+rand.Float64()/2, rand.Uint64(), rand.IntN(loadRows), rand.Uint64(), rand.IntN(100)))
 }

@@ -192,6 +192,7 @@ func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64, open []Trans
 		for _, t := range open {
 			byNumber[t.Trx] = t
 		}
+		c.Traffic().Note(c.Server.Bounded(lockTime, knownLockDetails+limit))
 		gaps, err = allowed(ctx, c, what, remedy, c.Server.Bounded(lockTime, knownLockDetails+limit), func(row []sqldriver.Value) error {
 			waits, waitsKnown := byNumber[mysql.Text(row[0])]
 			holds, holdsKnown := byNumber[mysql.Text(row[1])]
@@ -212,6 +213,7 @@ func rowLockWaits(ctx context.Context, c *mysql.Conn, waiter int64, open []Trans
 	if waiter != 0 {
 		one = fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
 	}
+	c.Traffic().Note(c.Server.Bounded(lockTime, rowLockDetails(c.Server)+" WHERE 1"+limit))
 	gaps, err = allowed(ctx, c, what, remedy, c.Server.Bounded(lockTime, rowLockDetails(c.Server)+" WHERE 1"+one+limit), func(row []sqldriver.Value) error {
 		list = append(list, rowLockWaitOf(row))
 		return nil
@@ -263,6 +265,7 @@ func (l *sessionLook) stuckSessions(ctx context.Context, waiter int64) (list []s
 		like = append(like, "PROCESSLIST_STATE LIKE '"+s.like+"'")
 	}
 	statement := "SELECT /* risso: who waits for a lock of the server */ PROCESSLIST_ID, PROCESSLIST_STATE, LEFT(PROCESSLIST_INFO, 4096) FROM performance_schema.threads WHERE (" + strings.Join(like, " OR ") + ")"
+	l.c.Traffic().Note(statement + fmt.Sprintf(" LIMIT %d", maxLockPairs))
 	if waiter != 0 {
 		statement += fmt.Sprintf(" AND PROCESSLIST_ID = %d", waiter)
 	}

@@ -95,7 +95,7 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 			read: (*Reader).readInnoDB},
 		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
 			remedy: func(s mysql.Server) string { return s.Grant(s.ReplicaPrivilege()) }, read: (*Reader).readReplication},
-		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
+		{name: "waits", what: WhatWaits, every: 1, wanted: always, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readWaits},
 		{name: "transactions", what: "open transactions", every: 1, wanted: (*Reader).transactionsDue, remedy: grant("PROCESS"), read: (*Reader).readTransactions},
 		{name: "locks", what: "who waits for whose lock", every: 1, wanted: (*Reader).somebodyWaits, remedy: mysql.Server.GrantPerformanceSchema, read: (*Reader).readLocks},
 		{name: "engine", what: "the status of InnoDB", every: 1, wanted: (*Reader).engineDue, remedy: grant("PROCESS"), read: (*Reader).readEngine},
@@ -117,6 +117,9 @@ func NewReader(traffic *mysql.Traffic) *Reader {
 		{name: "tables", what: "sizes of tables", every: 240, phase: 13, wanted: always, read: (*Reader).readTables, extra: true},
 	}}
 }
+
+// WhatWaits is what a gap names if the server does not tell what its sessions do.
+const WhatWaits = "who waits for what"
 
 // statusTime is how long a server may take to tell its counters. They come out of its memory: one that does not tell them by then hangs.
 const statusTime = 3500 * time.Millisecond

@@ -45,7 +45,11 @@ func (l *sessionLook) wholeTexts(ctx context.Context, ids []int64) error {
 	if len(cut) == 0 {
 		return nil
 	}
-	return l.c.QuietQuery(ctx, "SELECT /* risso: their whole statements */ ID, LEFT(INFO, 4096) FROM information_schema.PROCESSLIST WHERE ID IN ("+strings.Join(cut, ", ")+")", func(row []sqldriver.Value) error {
+	statement := func(in string) string {
+		return "SELECT /* risso: their whole statements */ ID, LEFT(INFO, 4096) FROM information_schema.PROCESSLIST WHERE ID IN (" + in + ")"
+	}
+	l.note(statement)
+	return l.c.QuietQuery(ctx, statement(strings.Join(cut, ", ")), func(row []sqldriver.Value) error {
 		b := l.list[whole(row[0])]
 		if text := mysql.Text(row[1]); strings.HasPrefix(text, b.Statement[:briefText]) { // else it is another one by now
 			b.Statement = text
@@ -76,15 +80,24 @@ func (l *sessionLook) doing(ctx context.Context, ids []int64) (found map[int64]B
 	for _, id := range ids {
 		in = append(in, strconv.FormatInt(id, 10))
 	}
-	statement := `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
- FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + strings.Join(in, ", ") + `) ORDER BY s.NESTING_EVENT_LEVEL DESC` // the outermost statement comes last
-	gaps, err = allowed(ctx, l.c, "what the blocking session does", l.c.Server.GrantPerformanceSchema(), statement, func(row []sqldriver.Value) error {
+	statement := func(in string) string { // the outermost statement comes last
+		return `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
+ FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
+	}
+	l.note(statement)
+	gaps, err = allowed(ctx, l.c, "what the blocking session does", l.c.Server.GrantPerformanceSchema(), statement(strings.Join(in, ", ")), func(row []sqldriver.Value) error {
 		b := Blocker{ID: whole(row[0]), User: mysql.Text(row[1]), Host: mysql.Text(row[2]), Command: mysql.Text(row[3]), State: mysql.Text(row[4]), Statement: mysql.Text(row[6])}
 		b.Seconds, _ = number(row[5])
 		found[b.ID] = b
 		return nil
 	})
 	return found, gaps, err
+}
+
+// note remembers the classes of a statement about some sessions, without their numbers.
+func (l *sessionLook) note(statement func(in string) string) {
+	l.c.Traffic().Note(statement("0"))
+	l.c.Traffic().Note(statement("0, 0"))
 }
 
 // describeBlockers fills in who the blockers are, what they do or did last, and how long their transactions are open.

@@ -42,6 +42,7 @@ type Options struct {
 	Instances func() []fleet.Instance
 	Because   func() func(state.FindingRecord) (alert.Cause, bool) // as things are: what explains a finding
 	Chart     func(*alert.Alert) *alert.Chart
+	Last      func(*alert.Alert) time.Time // see alert.Input
 	Event     func(fleet.Event)
 	Did       func(fleet.Event) // takes what somebody did; it is written down when this returns
 	Now       func() time.Time  // nil: time.Now
@@ -206,7 +207,7 @@ func (d *Desk) Look(ctx context.Context, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.next = time.Time{}
-	in := alert.Input{Because: d.Because(), Chart: d.Chart, Instances: map[string]alert.Seat{}}
+	in := alert.Input{Because: d.Because(), Chart: d.Chart, Last: d.Last, Instances: map[string]alert.Seat{}}
 	var err error
 	if in.Records, _, err = d.Facts.FindingsAfter(ctx, d.state.Cursor); err != nil {
 		return err

@@ -29,6 +29,9 @@ const (
 	keepMoments = 48 * time.Hour
 	mostMoments = 200 << 20 // bytes of one server's moments
 	queued      = 4096      // moments that may wait while the disk is slow
+
+	thriftPace = 50e6 / 86400 // bytes a second from which on fewer literals are kept: else 48 hours would have no room
+	thriftTime = 3600         // seconds until as many as before are tried again
 )
 
 // Options are what a Desk needs.
@@ -57,6 +60,7 @@ type stream struct {
 	instance fleet.Instance
 	wish     *collect.Wish
 	ring     *ring.Ring
+	thrift   atomic.Int64 // second until which fewer literals are kept
 
 	asking map[string]bool // the collector's: critical findings that hold, by state.FindingKey
 
@@ -122,7 +126,7 @@ func (d *Desk) Observe(v collect.View, verdict rules.Verdict) *incident.Moment {
 	if s == nil || v.Unseen {
 		return nil
 	}
-	m := incident.Of(v, d.opts.Host(v.Instance.HostID), d.opts.Redact)
+	m := incident.Of(v, d.opts.Host(v.Instance.HostID), incident.Keeping{Redact: d.opts.Redact, Thrift: v.Tick < s.thrift.Load()})
 	n := noted{s: s, m: m, engine: v.Engine, stall: verdict.Stall, quiet: true}
 	holds := map[string]bool{}
 	n.severity = fleet.SeverityWarning
@@ -197,6 +201,9 @@ func (d *Desk) take(ctx context.Context, n noted) {
 	}
 	if lost := d.lost.Swap(0); lost > 0 {
 		d.opts.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Subject: "moments", Text: digits.Counted(lost, "moment") + " could not be kept: too many waited for the disk"})
+	}
+	if n.m.Tick >= n.s.thrift.Load() && n.s.ring.Pace() > thriftPace {
+		n.s.thrift.Store(n.m.Tick + thriftTime)
 	}
 	d.follow(ctx, n)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
@@ -279,5 +281,60 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what is not whole: got %v, want it to be gone", err)
+	}
+}
+
+// TestThrift: where literals would take more than 50 MB a day, only those of statements are kept that ran for a second, or wait for others;
+// after an hour as many as before are kept again.
+func TestThrift(t *testing.T) {
+	t.Parallel()
+	d := desk(t, t.TempDir())
+	i := fleet.Instance{ID: "db", Name: "db", Kind: fleet.KindServer}
+	if err := d.Add(i, new(collect.Wish)); err != nil {
+		t.Fatal(err)
+	}
+	tick := int64(1795480000)
+	literals := func(m *incident.Moment, id int64) bool {
+		for _, s := range m.Sessions {
+			if s.ID == id {
+				return strings.Contains(s.Statement, "secret")
+			}
+		}
+		t.Fatalf("session %d is not in the moment", id)
+		return false
+	}
+	second := func(sessions int) *incident.Moment {
+		tick++
+		v := collect.View{Instance: i, Tick: tick, Up: true, Sample: new(fleet.Sample)}
+		for id := range sessions {
+			v.Sessions = append(v.Sessions, read.Session{ID: int64(id) + 10, Text: fmt.Sprintf("SELECT 1 FROM orders WHERE token = 'secret %x %x'", rand.Uint64(), rand.Uint64()), Seconds: 0.5, Wait: "running"})
+		}
+		v.Sessions = append(v.Sessions, read.Session{ID: 1, Text: "SELECT 'secret'", Seconds: 1.2, Wait: "running"}, read.Session{ID: 2, Text: "UPDATE orders SET token = 'secret'", Seconds: 0.3, Wait: "row_lock", BlockerID: 1},
+			read.Session{ID: 3, Text: "SELECT 'secret'", Seconds: 1, Wait: "running"}, read.Session{ID: 4, Text: "SELECT 'secret'", Seconds: 2, Wait: "running"})
+		m := d.Observe(v, rules.Verdict{})
+		d.take(t.Context(), <-d.queue)
+		return m
+	}
+	for range 301 { // not enough to judge by
+		if m := second(60); !literals(m, 10) {
+			t.Fatalf("no literals are left in the first minutes, %d s after the first", tick-1795480000)
+		}
+	}
+	for range 120 {
+		second(60)
+	}
+	if m := second(60); literals(m, 10) || !literals(m, 1) || !literals(m, 2) || literals(m, 3) || !literals(m, 4) {
+		t.Errorf("literals are kept of what ran for 0.5 s: %v, for 1.2 s: %v, of what waits: %v; want false, true, true; for 1 and 2 s by whole seconds: %v, %v; want false, true", literals(m, 10), literals(m, 1), literals(m, 2), literals(m, 3), literals(m, 4))
+	}
+	for range 3600 {
+		second(1)
+	}
+	if m := second(1); !literals(m, 10) {
+		t.Error("an hour later no literals are kept, though there is room")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.Run(ctx); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -256,6 +256,26 @@ func (r *Ring) Span() (oldest, newest, bytes int64) {
 	return oldest, newest, r.bytes()
 }
 
+// Pace is how many bytes a second the newest blocks take on disk, of some ten minutes; 0: there are not enough to tell.
+func (r *Ring) Pace() float64 {
+	const judged, enough = 10, 5 // blocks
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	bytes, seconds, blocks := 0, int64(0), 0
+	for i := len(r.segments) - 1; i >= 0; i-- {
+		for _, b := range slices.Backward(r.segments[i].blocks) {
+			if blocks == judged {
+				break
+			}
+			bytes, seconds, blocks = bytes+b.length, seconds+b.last-b.first+1, blocks+1
+		}
+	}
+	if blocks < enough {
+		return 0
+	}
+	return float64(bytes) / float64(seconds)
+}
+
 // Blocks calls f with the records of each block that has some from one second to another, both included; f gets whole blocks. A block
 // that cannot be read is told as damaged, and left out.
 func (r *Ring) Blocks(from, to int64, f func([]Record) error) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -247,5 +248,38 @@ func TestNotWritten(t *testing.T) {
 	put(t, r, base+2)
 	if got := ticks(t, r, base, base+10); !slices.Equal(got, []int64{base, base + 2}) {
 		t.Errorf("got %v, want the second between to be missing", got)
+	}
+}
+
+// TestPace: the pace is what the newest blocks take on disk, and is told when there are enough of them.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	r := open(t, Options{Dir: t.TempDir(), Keep: time.Hour})
+	noise := rand.New(rand.NewPCG(1, 1))
+	write := func(from, to int64, size int) {
+		for at := from; at < to; at++ {
+			b := make([]byte, size)
+			for i := range b {
+				b[i] = byte(noise.Uint32())
+			}
+			if err := r.Append(at, func(bool) []byte { return b }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(base, base+5*blockRecords, 1000) // the fifth block is packed with the next record
+	if p := r.Pace(); p != 0 {
+		t.Errorf("the pace is %.0f after four blocks, want 0: too few", p)
+	}
+	write(base+5*blockRecords, base+6*blockRecords, 1000)
+	if p := r.Pace(); p < 1000 || p > 1050 {
+		t.Errorf("the pace is %.0f, want a little more than 1000", p)
+	}
+	write(base+6*blockRecords, base+17*blockRecords, 200)
+	if p := r.Pace(); p < 200 || p > 250 {
+		t.Errorf("the pace is %.0f, want a little more than 200: older blocks do not count", p)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

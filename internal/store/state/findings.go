@@ -44,7 +44,16 @@ type Look struct {
 	Findings []fleet.Finding
 	Evidence map[string]json.RawMessage // by FindingKey; what is not there is kept as it was
 	Unseen   map[string]bool            // by FindingKey: what ended at some moment in which nobody looked
+	Last     map[string]time.Time       // by FindingKey: when it last held; what is not there: at At
 	Rules    bool                       // it is about what the user's rules say, and nothing else; else about all else
+}
+
+// last is when a finding last held.
+func (l Look) last(f fleet.Finding) time.Time {
+	if t, ok := l.Last[FindingKey(f)]; ok {
+		return t
+	}
+	return l.At
 }
 
 // FindingKey tells the findings of one instance apart.
@@ -130,7 +139,7 @@ const findingOpen = "open"
 func holdFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord, f fleet.Finding) error {
 	evidence := l.Evidence[FindingKey(f)]
 	if !f.Worse(r.Worst) && (evidence == nil || r.Evidence != nil) {
-		_, err := tx.ExecContext(ctx, "UPDATE findings SET seen = max(seen, ?) WHERE id = ?", stamp(l.At), r.ID)
+		_, err := tx.ExecContext(ctx, "UPDATE findings SET seen = max(seen, ?) WHERE id = ?", stamp(l.last(f)), r.ID)
 		return err
 	}
 	text, err := json.Marshal(f)
@@ -150,16 +159,19 @@ func holdFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord, f fle
 }
 
 func closeFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord) error {
-	unseen := l.Unseen[FindingKey(r.First)]
-	_, err := tx.ExecContext(ctx, "UPDATE findings SET ended = ?, unseen = ?, closed = (SELECT max(closed) FROM findings) + 1 WHERE id = ?", stamp(l.At), unseen, r.ID)
+	unseen, ended := l.Unseen[FindingKey(r.First)], l.At
+	if !unseen {
+		ended = l.last(r.First)
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE findings SET ended = ?, unseen = ?, closed = (SELECT max(closed) FROM findings) + 1 WHERE id = ?", stamp(ended), unseen, r.ID)
 	if err != nil || hasEvents(r.First.ID) {
 		return err
 	}
-	text := "ended after " + digits.Span(l.At.Sub(r.Began())) + ": " + r.Worst.What
+	text := "ended after " + digits.Span(ended.Sub(r.Began())) + ": " + r.Worst.What
 	if unseen {
 		text = fmt.Sprintf("ended while Risso did not look, after %s: %s", r.Seen.Local().Format(time.DateTime), r.Worst.What)
 	}
-	_, err = addEvent(ctx, tx, fleet.Event{Time: l.At, Instance: l.Instance, Kind: fleet.EventFinding, Subject: r.First.ID, Old: findingOpen, Text: text})
+	_, err = addEvent(ctx, tx, fleet.Event{Time: ended, Instance: l.Instance, Kind: fleet.EventFinding, Subject: r.First.ID, Old: findingOpen, Text: text})
 	return err
 }
 

@@ -85,7 +85,8 @@ type Input struct {
 	Because   func(state.FindingRecord) (Cause, bool)
 	Silences  []Silence
 	Acks      []Ack
-	Chart     func(a *Alert) *Chart // may be nil
+	Chart     func(a *Alert) *Chart    // may be nil
+	Last      func(a *Alert) time.Time // when a finding that counts as holding last did, if it does not now; zero: it does; may be nil
 }
 
 // Seat is an instance as alerts name it.
@@ -245,6 +246,11 @@ func (l *look) begin(a *Standing) {
 		return
 	}
 	until := l.now
+	if l.Last != nil {
+		if last := l.Last(&a.Alert); !last.IsZero() {
+			until = last
+		}
+	}
 	if !a.Gone.IsZero() {
 		until = a.Gone
 	}
@@ -253,7 +259,7 @@ func (l *look) begin(a *Standing) {
 		return
 	}
 	if due := a.Began.Add(hold); until.Before(due) {
-		if a.Gone.IsZero() && (l.d.Next.IsZero() || due.Before(l.d.Next)) {
+		if a.Gone.IsZero() && due.After(l.now) && (l.d.Next.IsZero() || due.Before(l.d.Next)) {
 			l.d.Next = due
 		}
 		return

@@ -345,3 +345,39 @@ func TestReplay(t *testing.T) {
 		t.Errorf("with a threshold of 10 s: got %d alerts, want 4", got.Rang)
 	}
 }
+
+// TestLingering: what no longer holds, and is listed only because it may come back at once, has not held for as long as it is listed.
+func TestLingering(t *testing.T) {
+	p := Policy{Receivers: []string{"ops"}}
+	for name, c := range map[string]struct {
+		last  map[int]int // by second: when it last held
+		rings int         // when it rings; -1: never
+	}{
+		"it holds":            {nil, 3},
+		"it held for 2 s":     {map[int]int{3: 2, 4: 2, 5: 2, 6: 2, 7: 2, 8: 2, 9: 2}, -1},
+		"it came back":        {map[int]int{3: 2, 4: 2}, 5},
+		"it held for just 3s": {map[int]int{4: 3, 5: 3}, 3},
+	} {
+		n := night{}
+		n.wrong("a", "server.stall", fleet.SeverityCritical, 0, 0)
+		var s State
+		rings := -1
+		for at := range 10 {
+			d := p.Look(after(at), s, Input{Records: n.records, Last: func(*Alert) time.Time {
+				if last, ok := c.last[at]; ok {
+					return after(last)
+				}
+				return time.Time{}
+			}})
+			if s = d.State; rings < 0 && len(d.Out) > 0 {
+				rings = at
+			}
+			if !d.Next.IsZero() && !d.Next.After(after(at)) {
+				t.Errorf("%s, second %d: the next look is at %v, want a time to come", name, at, d.Next)
+			}
+		}
+		if rings != c.rings {
+			t.Errorf("%s: it rings in second %d, want %d", name, rings, c.rings)
+		}
+	}
+}

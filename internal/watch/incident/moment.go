@@ -67,8 +67,14 @@ const (
 // Idle is the wait of a session that runs nothing.
 const Idle = "idle"
 
-// Of is the moment of a tick; host is numbers of its host. With redact, literals are left out.
-func Of(v collect.View, host map[string]float64, redact bool) *Moment {
+// Keeping says which literals of statements are kept.
+type Keeping struct {
+	Redact bool // none
+	Thrift bool // of less: their statements ran for a second, not for a tenth
+}
+
+// Of is the moment of a tick; host is numbers of its host.
+func Of(v collect.View, host map[string]float64, k Keeping) *Moment {
 	m := &Moment{Tick: v.Tick, Numbers: numbersOf(v)}
 	maps.Copy(m.Numbers, host)
 	if !v.Up {
@@ -112,22 +118,34 @@ func Of(v collect.View, host map[string]float64, redact bool) *Moment {
 	if v.Deadlock { // else the latest one is an old one
 		m.report = deadlockSection(v.Engine)
 	}
-	if redact {
+	if k.Redact {
 		m.Redact()
 	}
 	m.normal()
-	m.hidePassing()
+	if k.Thrift {
+		m.hidePassing(passingThrift)
+	} else {
+		m.hidePassing(passing)
+	}
 	return m
 }
 
-// passing is how long a statement must have run for its literals to be kept.
-const passing = 0.1 // seconds
+// How long a statement must have run for its literals to be kept, in seconds.
+const (
+	passing       = 0.1
+	passingThrift = 1
+)
 
 // hidePassing leaves out the literals of statements that just pass by: they were seen by chance, and would take most of the space. Those that
 // wait for others, or keep others waiting, are not among them.
-func (m *Moment) hidePassing() {
+func (m *Moment) hidePassing(shortest float64) {
 	for i := range m.Sessions {
-		if s := &m.Sessions[i]; s.Seconds < passing && s.Blocker == 0 && s.Wait != Idle && !slices.ContainsFunc(m.Blockers, func(b Blocker) bool { return b.ID == s.ID }) {
+		s := &m.Sessions[i]
+		least := s.Seconds
+		if shortest == passingThrift && least == math.Trunc(least) { // MySQL may tell whole seconds by its clock: it may have run for nearly one less
+			least--
+		}
+		if least < shortest && s.Blocker == 0 && s.Wait != Idle && !slices.ContainsFunc(m.Blockers, func(b Blocker) bool { return b.ID == s.ID }) {
 			s.Statement = string(sqltext.Redact(nil, []byte(s.Statement)))
 		}
 	}

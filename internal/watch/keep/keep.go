@@ -22,6 +22,7 @@ type Keeper struct {
 type kept struct {
 	finding fleet.Finding // at its worst, as written
 	unsure  bool          // it held before Risso was started, and was not found again since
+	last    time.Time     // when it last held, as far as that is known; zero: at the last look
 	until   time.Time     // an unsure one counts as ended from then on; zero: the instance was not looked at yet
 }
 
@@ -29,7 +30,7 @@ type kept struct {
 func (k *Keeper) Resume(open []state.FindingRecord) {
 	k.open = make(map[string]*kept, len(open))
 	for _, r := range open {
-		k.open[state.FindingKey(r.First)] = &kept{finding: r.Worst, unsure: true}
+		k.open[state.FindingKey(r.First)] = &kept{finding: r.Worst, unsure: true, last: r.Seen}
 	}
 }
 
@@ -41,7 +42,7 @@ const (
 // Look takes a verdict, and says what of it is to be written, if anything is. evidence is asked for what was seen with a finding that is
 // new, or worse than before; it may be nil.
 func (k *Keeper) Look(instance string, at time.Time, v rules.Verdict, evidence func(fleet.Finding) json.RawMessage) (state.Look, bool) {
-	l := state.Look{Instance: instance, At: at, Evidence: map[string]json.RawMessage{}, Unseen: map[string]bool{}}
+	l := state.Look{Instance: instance, At: at, Evidence: map[string]json.RawMessage{}, Unseen: map[string]bool{}, Last: map[string]time.Time{}}
 	if v.State == rules.StateNew {
 		return l, false
 	}
@@ -58,6 +59,9 @@ func (k *Keeper) Look(instance string, at time.Time, v rules.Verdict, evidence f
 		}
 		holds[key] = true
 		l.Findings = append(l.Findings, f)
+		if !f.Last.IsZero() {
+			l.Last[key] = f.Last
+		}
 		if k.hold(key, f) {
 			due = true
 			if evidence != nil {
@@ -72,7 +76,11 @@ func (k *Keeper) Look(instance string, at time.Time, v rules.Verdict, evidence f
 		case holds[key]:
 		case o.stays(at):
 			l.Findings = append(l.Findings, o.finding)
+			l.Last[key] = o.last
 		default:
+			if !o.last.IsZero() {
+				l.Last[key] = o.last
+			}
 			l.Unseen[key] = o.unsure || v.State == rules.StateDown // what is down cannot be looked at
 			delete(k.open, key)
 			due = true
@@ -91,10 +99,10 @@ func (k *Keeper) Again() { k.again = true }
 func (k *Keeper) hold(key string, f fleet.Finding) bool {
 	o := k.open[key]
 	if o == nil {
-		k.open[key] = &kept{finding: f}
+		k.open[key] = &kept{finding: f, last: f.Last}
 		return true
 	}
-	o.unsure = false
+	o.unsure, o.last = false, f.Last
 	if f.Severity > o.finding.Severity || f.Severity == o.finding.Severity && f.Value > o.finding.Value*worsened {
 		o.finding = f
 		return true

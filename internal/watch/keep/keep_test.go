@@ -99,3 +99,25 @@ func TestEvidenceIsTakenOnce(t *testing.T) {
 		t.Errorf("evidence was asked for %d times, want 3: new, critical, worse", asked)
 	}
 }
+
+// TestLastHeld: a finding ends when it last held, not when it is no longer listed; one of before a restart was last seen before that.
+func TestLastHeld(t *testing.T) {
+	var k Keeper
+	k.Resume([]state.FindingRecord{{First: findings("old")[0], Worst: findings("old")[0], Seen: begin.Add(-time.Hour)}})
+	at := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Second) }
+	look := func(n int, f ...fleet.Finding) state.Look {
+		l, _ := k.Look("db", at(n), rules.Verdict{State: rules.StateWarning, Findings: f}, nil)
+		return l
+	}
+	a := findings("a")[0]
+	if l := look(0, a); !l.Last["old\x00"].Equal(begin.Add(-time.Hour)) || !l.Last["a\x00"].IsZero() {
+		t.Errorf("got %v, want that old held an hour ago, and nothing of a, which holds", l.Last)
+	}
+	a.Last = at(1)
+	if l := look(5, a); !l.Last["a\x00"].Equal(at(1)) {
+		t.Errorf("got %v, want that a held in second 1", l.Last)
+	}
+	if l := look(12); !l.Last["a\x00"].Equal(at(1)) {
+		t.Errorf("it is over: got %v, want that a held in second 1", l.Last)
+	}
+}

@@ -174,6 +174,23 @@ func (e *entry) snapshot() *rules.Snapshot {
 		Old: v.Old, Hung: v.Hung, Restarted: v.Restarted, Log: v.Log}
 }
 
+// LastHeld is when a finding that is listed last held, if it does not hold now and counts as over only when it stays away; zero: it holds,
+// or is not listed.
+func (b *Board) LastHeld(instance, id, subject string) time.Time {
+	e := b.entry(instance)
+	if e == nil {
+		return time.Time{}
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, f := range e.verdict.Findings {
+		if f.ID == id && f.Subject == subject {
+			return f.Last
+		}
+	}
+	return time.Time{}
+}
+
 // Note sets what others found about an instance, until the same ones, whom by names, set something else. It is among its findings.
 func (b *Board) Note(id, by string, findings []fleet.Finding) {
 	e := b.entry(id)

@@ -312,6 +312,9 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		quiet := now.Sub(e.last)
 		switch {
 		case e.told && (quiet == 0 || !e.instant && quiet < holdToEnd):
+			if quiet > 0 {
+				e.finding.Last = e.last
+			}
 			out = append(out, e)
 		case quiet > 0:
 			delete(j.entries, key) // a pending one that broke off, or a reported one that ended

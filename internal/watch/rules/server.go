@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/watch/stall"
 )
 
@@ -31,6 +33,33 @@ func (s *Snapshot) server() mysql.Server {
 	return mysql.Of(is)
 }
 
+// others is how many sessions run a statement, without Risso's, whose own runs while it reads, and without those that send a binary log to a
+// replica, which servers count. Those come without a word, twenty at once after a restart, and are counted only now and then; so no more than were
+// found running a statement count, where Risso may see all sessions.
+func (r *round) others() (float64, bool) {
+	running, ok := r.value(statusPrefix + "threads_running")
+	if !ok {
+		return 0, false
+	}
+	senders, _ := r.value("risso_replicas_connected")
+	more, _ := r.value(statusPrefix + "slaves_connected")
+	others := max(running-1-max(senders, more), 0)
+	found := 0.0
+	for _, class := range read.WaitClasses {
+		n, known := r.value(waitKey(class))
+		if !known {
+			return others, true
+		}
+		found += n
+	}
+	if slices.ContainsFunc(r.Gaps, func(g fleet.Trouble) bool {
+		return g.What == read.WhatWaits || strings.Contains(g.Remedy, "GRANT PROCESS")
+	}) {
+		return others, true
+	}
+	return min(others, found), true
+}
+
 // noStatement is the most statements a second where none begins: Risso's own count may be one off.
 const noStatement = 0.5
 
@@ -38,17 +67,16 @@ const noStatement = 0.5
 // taken off.
 func stalled(r *round) {
 	questions, ok := r.rate(statusPrefix + "questions")
-	running, ok2 := r.value(statusPrefix + "threads_running")
+	others, ok2 := r.others()
 	own, _ := r.rate("risso_collect_queries_total")
 	questions = max(questions-own, 0)
-	r.stall = r.j.stalls.Look(stall.Reading{Tick: r.Now.Unix(), Up: true, Known: ok && ok2, Begun: questions, Running: max(running-1, 0), Waiting: r.inLocks()})
+	r.stall = r.j.stalls.Look(stall.Reading{Tick: r.Now.Unix(), Up: true, Known: ok && ok2, Begun: questions, Running: others, Waiting: r.inLocks()})
 	if !ok || !ok2 {
 		return
 	}
 	usual, known := r.usual("questions")
 	held := r.wrong("server.stall")
 	r.see("questions", questions, held)
-	others := running - 1
 	if r.stall.Holds {
 		r.add(slow(r, questions, others))
 		return
@@ -175,11 +203,10 @@ func connections(r *round) {
 
 // pileUp finds far more threads at work than usual, and than the processors can serve.
 func pileUp(r *round) {
-	running, ok := r.value(statusPrefix + "threads_running")
+	others, ok := r.others()
 	if !ok {
 		return
 	}
-	others := max(running-1, 0) // Risso's own statement runs while it reads
 	usual, known := r.usual("threads running")
 	held := r.wrong("threads.pileup")
 	r.see("threads running", others, held)
