@@ -157,7 +157,7 @@ func (w *watch) verdict(v collect.View, verdict rules.Verdict) {
 	}
 	k := any.(*keep.Keeper)
 	verdict.Findings = slices.DeleteFunc(slices.Clone(verdict.Findings), func(f fleet.Finding) bool { return state.OfRules(f.ID) }) // they are kept where they are made
-	var top []host.Used // read once, however much was found
+	var top []host.Used                                                                                                             // read once, however much was found
 	look, due := k.Look(v.Instance.ID, time.Unix(v.Tick, 0), verdict, func(f fleet.Finding) json.RawMessage {
 		if h := w.host.Load(); h != nil && v.Instance.Kind == fleet.KindHost {
 			if top == nil {

@@ -40,12 +40,13 @@ type Reader struct {
 	groups    []group
 	traffic   *mysql.Traffic
 	metered   meterMetrics
-	locksRest time.Time // who waits for whose lock is not asked before
-	oldRest   time.Time // nor for old transactions
-	started   []string  // keys of the counters of newChannel
-	starts    float64   // their sum at the last reading
-	lookIn    int       // readings until replication is looked for anyway
-	off       int       // InnoDB metrics that are switched off
+	locksRest time.Time        // who waits for whose lock is not asked before
+	locked    map[int64]locked // by connection: who was seen locking the whole server
+	oldRest   time.Time        // nor for old transactions
+	started   []string         // keys of the counters of newChannel
+	starts    float64          // their sum at the last reading
+	lookIn    int              // readings until replication is looked for anyway
+	off       int              // InnoDB metrics that are switched off
 	watched   settingsReader
 	open      transactionReader
 	deadlocks float64         // that the server counted at the last reading; -1: none was read
@@ -200,7 +201,9 @@ func (r *Reader) readWaits(ctx context.Context, c *mysql.Conn) error {
 		return nil
 	}
 	locks, _ := r.Sample.Value("mysql_global_status_innodb_row_lock_current_waits")
-	return r.waits.read(ctx, c, &r.Sample, locks)
+	err := r.waits.read(ctx, c, &r.Sample, locks)
+	r.remember(time.Now())
+	return err
 }
 
 // lockShare bounds what asking for locks may cost: the time until it is asked again is so many times as long as the answer took. A server
@@ -218,7 +221,7 @@ func (r *Reader) somebodyWaits(mysql.Server) bool {
 
 func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 	asked := time.Now()
-	r.Locks, _, err = LockWaits(ctx, c, 0)
+	r.Locks, _, err = lockWaits(ctx, c, 0, r.locked)
 	if took := time.Since(asked); took > time.Second/lockShare {
 		r.locksRest = asked.Add(took * lockShare)
 	}
@@ -228,7 +231,7 @@ func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 // Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
-	r.Locks, r.Transactions, r.Old = nil, nil, nil
+	r.Locks, r.Transactions, r.Old, r.locked = nil, nil, nil, nil
 	r.deadlocks = -1
 	r.open.forget()
 	r.latency.buckets = nil
