@@ -24,6 +24,8 @@ func InTheWay(w *read.LockWait) string {
 		return ", held by a transaction without a connection: XA RECOVER lists prepared transactions; XA COMMIT or XA ROLLBACK ends them"
 	case w.Maybe && w.Kind == read.LockFlush:
 		who = ". The server does not say who uses it; it may be " + who
+	case w.Maybe && w.Sign != "":
+		who = ". The server does not say who holds it; it may be " + who + ", for " + oneline.Of(w.Sign)
 	case w.Maybe:
 		who = ". The server does not say who holds it; it may be " + who
 	case w.Queued:

@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/watch/rules"
 )
 
@@ -17,20 +18,18 @@ import (
 // with default settings (MySQL with performance_schema, MariaDB without) and the other way round; the KILL of that session lets the other go on.
 func TestLockRemedies(t *testing.T) {
 	t.Parallel()
-	for setting, list := range map[string][]string{"": kinds, "performance_schema=ON": {"mariadb"}, "performance_schema=OFF": {"mysql-9.7"}} {
-		t.Run(setting, func(t *testing.T) {
-			eachKind(t, list, func(t *testing.T, kind string) {
-				var settings []string
-				if setting != "" {
-					settings = append(settings, setting)
+	// All of them side by side: one after the other, each would wait anew for its turn among all tests of this package.
+	for _, spec := range slices.Concat(kinds, []string{"mariadb performance_schema=ON", "mysql-9.7 performance_schema=OFF"}) {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			kind, setting, _ := strings.Cut(spec, " ")
+			sandboxtest.Need(t, kind)
+			s := newLockServer(t, kind, strings.Fields(setting)...)
+			for _, c := range lockCases {
+				if (c.only == "" || strings.Contains(c.only, kind)) && c.kind != read.LockUser {
+					t.Run(c.name, func(t *testing.T) { s.remedied(t, c) })
 				}
-				s := newLockServer(t, kind, settings...)
-				for _, c := range lockCases {
-					if (c.only == "" || strings.Contains(c.only, kind)) && c.kind != read.LockUser {
-						t.Run(c.name, func(t *testing.T) { s.remedied(t, c) })
-					}
-				}
-			})
+			}
 		})
 	}
 }

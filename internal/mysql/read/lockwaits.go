@@ -41,7 +41,8 @@ type LockWait struct {
 	Queued bool `json:"queued,omitempty"`
 	// Maybe says that the server does not say who holds the lock: the blocker has an open transaction and may be the one.
 	Maybe   bool    `json:"maybe,omitempty"`
-	Blocker Blocker `json:"blocker"` // ID 0: no connection holds it, as with prepared XA transactions; with Maybe: nothing is known of it
+	Sign    string  `json:"sign,omitempty"` // with Maybe: what speaks for it
+	Blocker Blocker `json:"blocker"`        // ID 0: no connection holds it, as with prepared XA transactions; with Maybe: nothing is known of it
 }
 
 // Blocker is a session that others wait for.
@@ -70,12 +71,12 @@ func LockWaits(ctx context.Context, c *mysql.Conn, waiter int64) (list []LockWai
 	if err != nil {
 		return nil, nil, err
 	}
-	list, gaps, err = lockWaits(ctx, c, waiter, open)
+	list, gaps, err = lockWaits(ctx, c, waiter, open, nil)
 	return list, append(refused, gaps...), err
 }
 
-// lockWaits is LockWaits where the open transactions were just read.
-func lockWaits(ctx context.Context, c *mysql.Conn, waiter int64, open []Transaction) (list []LockWait, gaps []fleet.Trouble, err error) {
+// lockWaits is LockWaits where the open transactions were just read, for one who has seen which sessions locked the whole server.
+func lockWaits(ctx context.Context, c *mysql.Conn, waiter int64, open []Transaction, ran map[int64]locked) (list []LockWait, gaps []fleet.Trouble, err error) {
 	rows, gap, err := rowLockWaits(ctx, c, waiter, open)
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +92,7 @@ func lockWaits(ctx context.Context, c *mysql.Conn, waiter int64, open []Transact
 		return slices.ContainsFunc(sessions, func(s stuck) bool { return s.id == w.Waiter })
 	})
 	if len(sessions) > 0 {
-		others, gap, err := otherLockWaits(ctx, c, sessions)
+		others, gap, err := otherLockWaits(ctx, c, sessions, ran)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -313,7 +314,7 @@ func kindOfState(state string) (kind LockKind, ok bool) {
 }
 
 // otherLockWaits finds who blocks sessions that wait for locks of the server.
-func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
+func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck, ran map[int64]locked) (list []LockWait, gaps []fleet.Trouble, err error) {
 	if hasMetadataLocks(c.Server) {
 		if list, gaps, err = metadataLockWaits(ctx, c); err != nil {
 			return nil, nil, err
@@ -322,17 +323,21 @@ func otherLockWaits(ctx context.Context, c *mysql.Conn, sessions []stuck) (list 
 			return !slices.ContainsFunc(sessions, func(s stuck) bool { return s.id == w.Waiter })
 		})
 	}
+	var global []stuck // they are asked about together
 	for _, s := range sessions {
 		if slices.ContainsFunc(list, func(w LockWait) bool { return w.Waiter == s.id }) {
 			continue
 		}
-		more, gap, err := lockWaitOf(ctx, c, s)
+		more, gap, known, err := lockWaitOf(ctx, c, s)
 		if err != nil {
 			return nil, nil, err
 		}
-		list, gaps = append(list, more...), append(gaps, gap...)
+		if list, gaps = append(list, more...), append(gaps, gap...); !known {
+			global = append(global, s)
+		}
 	}
-	return list, gaps, nil
+	more, gap, err := globalWaits(ctx, c, global, ran)
+	return append(list, more...), append(gaps, gap...), err
 }
 
 // hasMetadataLocks reports whether performance_schema can tell metadata locks.
@@ -396,22 +401,35 @@ func kindOfObject(object string) LockKind {
 	return LockMetadata
 }
 
-// lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not say.
-func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, err error) {
+// lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not say. Not ok: it is for globalWaits.
+func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, gaps []fleet.Trouble, ok bool, err error) {
 	switch {
 	case s.kind == LockUser:
-		return userLockWait(ctx, c, s)
+		list, gaps, err = userLockWait(ctx, c, s)
+		return list, gaps, true, err
 	case s.kind == LockFlush && hasMetadataLocks(c.Server):
 		if list, gaps, err = flushWait(ctx, c, s); err != nil || len(list) > 0 {
-			return list, gaps, err
+			return list, gaps, true, err
 		}
 	}
 	if c.Server.MariaDB() {
 		list, known, err := pluginLockWaits(ctx, c, s)
 		if err != nil || known {
-			return list, nil, err
+			return list, nil, true, err
 		}
 	}
+	if s.kind == LockGlobal {
+		return nil, nil, false, nil
+	}
+	list, err = openTransactions(ctx, c, s)
+	if len(list) == 0 {
+		list = []LockWait{{Waiter: s.id, Kind: s.kind, Maybe: true}}
+	}
+	return list, []fleet.Trouble{unnamed(c, s)}, true, err
+}
+
+// unnamed says why nobody is named as the holder of the lock that a session waits for, and how that is mended.
+func unnamed(c *mysql.Conn, s stuck) fleet.Trouble {
 	gap := fleet.Trouble{What: "who holds the lock that connection " + strconv.FormatInt(s.id, 10) + " waits for", Why: "the server was not recording metadata locks when it was acquired",
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl' records those that are taken from then on"}
 	switch {
@@ -420,11 +438,7 @@ func lockWaitOf(ctx context.Context, c *mysql.Conn, s stuck) (list []LockWait, g
 	case c.Server.MariaDB():
 		gap.Remedy = "INSTALL SONAME 'metadata_lock_info' shows it, even for locks that are already held"
 	}
-	list, err = openTransactions(ctx, c, s)
-	if len(list) == 0 {
-		list = []LockWait{{Waiter: s.id, Kind: s.kind, Maybe: true}}
-	}
-	return list, []fleet.Trouble{gap}, err
+	return gap
 }
 
 // flushWait tells who uses tables that a session waits to be closed. The server does not say which tables those are: the ones that its

@@ -39,11 +39,12 @@ type Reader struct {
 	groups    []group
 	traffic   *mysql.Traffic
 	metered   meterMetrics
-	locksRest time.Time // who waits for whose lock is not asked before
-	started   []string  // keys of the counters of newChannel
-	starts    float64   // their sum at the last reading
-	lookIn    int       // readings until replication is looked for anyway
-	off       int       // InnoDB metrics that are switched off
+	locksRest time.Time        // who waits for whose lock is not asked before
+	locked    map[int64]locked // by connection: who was seen locking the whole server
+	started   []string         // keys of the counters of newChannel
+	starts    float64          // their sum at the last reading
+	lookIn    int              // readings until replication is looked for anyway
+	off       int              // InnoDB metrics that are switched off
 	watched   settingsReader
 	open      transactionReader
 	deadlocks float64         // that the server counted at the last reading; -1: none was read
@@ -205,7 +206,9 @@ func (r *Reader) readWaits(ctx context.Context, c *mysql.Conn) error {
 		return nil
 	}
 	locks, _ := r.Sample.Value("mysql_global_status_innodb_row_lock_current_waits")
-	return r.waits.read(ctx, c, &r.Sample, locks)
+	err := r.waits.read(ctx, c, &r.Sample, locks)
+	r.remember(time.Now())
+	return err
 }
 
 // lockShare bounds what asking for locks may cost: the time until it is asked again is so many times as long as the answer took. A server
@@ -223,11 +226,13 @@ func (r *Reader) somebodyWaits(mysql.Server) bool {
 
 func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 	asked := time.Now()
-	if open := r.Transactions; r.open.read {
-		r.Locks, _, err = lockWaits(ctx, c, 0, open)
-	} else {
-		r.Locks, _, err = LockWaits(ctx, c, 0)
+	open := r.Transactions
+	if !r.open.read {
+		if open, _, err = transactionsNow(ctx, c); err != nil {
+			return err
+		}
 	}
+	r.Locks, _, err = lockWaits(ctx, c, 0, open, r.locked)
 	if took := time.Since(asked); took > time.Second/lockShare {
 		r.locksRest = asked.Add(took * lockShare)
 	}
@@ -237,7 +242,7 @@ func (r *Reader) readLocks(ctx context.Context, c *mysql.Conn) (err error) {
 // Connected tells the reader that a new connection is in use: what depends on the server is queried again.
 func (r *Reader) Connected() {
 	r.innodb.byName = nil
-	r.Locks, r.Transactions = nil, nil
+	r.Locks, r.Transactions, r.locked = nil, nil, nil
 	r.deadlocks = -1
 	r.open.forget()
 	r.latency.buckets = nil

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/blockers"
@@ -37,11 +38,38 @@ func blockedBy(r *round) {
 // globalLock is the finding of a lock of the whole server of which the server does not say who holds it.
 func globalLock(r *round, waiting float64) candidate {
 	c := candidate{id: "lock.global", severity: fleet.SeverityWarning, value: waiting, chart: "waits", hold: -1, remedy: metadataHolders(r.Snapshot),
-		head: plural(waiting, "session waits", "sessions wait") + " for the global read lock or a backup lock", tail: ": FLUSH TABLES WITH READ LOCK or a backup of another session; the server does not say whose" + plugin(r.Snapshot)}
+		head: plural(waiting, "session waits", "sessions wait") + " for the global read lock or a backup lock", tail: ": FLUSH TABLES WITH READ LOCK or a backup of another session; the server does not say whose" + probably(r.Locks) + plugin(r.Snapshot)}
 	if waiting >= 10 {
 		c.severity = fleet.SeverityCritical
 	}
 	return c
+}
+
+// probably names, as the end of a sentence, the sessions that may hold a lock of the whole server, and what speaks for that.
+func probably(list []read.LockWait) string {
+	var named []int64
+	var words []string
+	for i := range list {
+		w := &list[i]
+		if w.Kind != read.LockGlobal || w.Sign == "" || slices.Contains(named, w.Blocker.ID) {
+			continue
+		}
+		named = append(named, w.Blocker.ID)
+		words = append(words, blockers.Session(&w.Blocker)+", for "+w.Sign)
+		if len(words) == 1 && w.Sign == read.IdleBefore {
+			words[0] = "perhaps " + words[0]
+		}
+	}
+	switch len(words) {
+	case 0:
+		return ""
+	case 1:
+		if strings.HasPrefix(words[0], "perhaps ") {
+			return ", " + words[0]
+		}
+		return ", probably " + words[0]
+	}
+	return ", perhaps " + strings.TrimPrefix(strings.Join(words, "; or "), "perhaps ")
 }
 
 func blockerOf(root blockers.Root) candidate {

@@ -238,7 +238,7 @@ func (e *Email) letter(m *alert.Message) []byte {
 	var b bytes.Buffer
 	header := func(k, v string) { fmt.Fprintf(&b, "%s: %s\r\n", k, v) }
 	header("From", from.String())
-	header("To", strings.Join(to, ", "))
+	header("To", strings.Join(to, ",\r\n ")) // a line has at most 998 characters: RFC 5322, 2.1.1
 	header("Subject", mime.QEncoding.Encode("utf-8", cut(m.Title(150), 150)))
 	header("Date", m.Made.Format(time.RFC1123Z))
 	header("Message-ID", name(m.ID))

@@ -2,9 +2,11 @@ package tell
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"net"
+	"net/mail"
 	"strings"
 	"testing"
 )
@@ -81,5 +83,26 @@ func TestEmailFake(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(all, "DATA") || strings.Contains(all, "s3cret") {
 			t.Errorf("%s: got %v and %q, want an error with %q, and no mail", name, err, all, c.wrong)
 		}
+	}
+}
+
+// TestLongLetter: however many recipients and alerts a mail has, no line of it is longer than RFC 5322 allows, and a reader of mail finds all of them.
+func TestLongLetter(t *testing.T) {
+	e := &Email{Server: "mail.example.com:587", From: "Risso <risso@example.com>"}
+	for i := range 60 {
+		e.To = append(e.To, fmt.Sprintf("Somebody Number %d <somebody.%d@example.com>", i, i))
+	}
+	letter := e.letter(message(50))
+	for line := range bytes.Lines(letter) {
+		if len(bytes.TrimRight(line, "\r\n")) > 998 {
+			t.Errorf("got a line of %d characters, want at most 998: %.60q", len(line), line)
+		}
+	}
+	m, err := mail.ReadMessage(bytes.NewReader(letter))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to, err := m.Header.AddressList("To"); err != nil || len(to) != len(e.To) {
+		t.Errorf("got %d recipients, %v, want %d", len(to), err, len(e.To))
 	}
 }

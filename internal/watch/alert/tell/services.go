@@ -107,7 +107,8 @@ func (s *Slack) open() Receiver {
 
 type object = map[string]any
 
-// slackMessage has at most 3 blocks: a header of 150 characters, a text of 3,000, and a button.
+// slackMessage has at most 3 blocks of the 50 that Slack takes: a header of 150 characters, a section of 3,000, and a button with a URL of 3,000
+// (Slack's reference "Block Kit": https://docs.slack.dev/reference/block-kit/blocks, pages "Header block", "Section block" and "Button element").
 func slackMessage(m *alert.Message) object {
 	plain := func(text string) object { return object{"type": "plain_text", "text": text, "emoji": false} }
 	title := m.Title(140)
@@ -152,8 +153,10 @@ func (t *Teams) open() Receiver {
 	})
 }
 
-// teamsMost is less than the 28 kB that Teams takes.
-const teamsMost = 26_000
+// teamsMost is well below the 28 KB that Teams takes ("Create Incoming Webhooks" of Microsoft Teams' documentation; "about 28 KB" with all that belongs to the card in
+// "Microsoft Teams" of Power Automate's connector reference): a client library found that 21 KB is what really passes (constant
+// MSTEAMS_MESSAGE_SIZE_LIMIT of the gem msteams_hermes).
+const teamsMost = 20_000
 
 // teamsMessage leaves out so much that Teams takes the rest.
 func teamsMessage(m *alert.Message) object {
@@ -227,6 +230,8 @@ func (p *PagerDuty) open() Receiver {
 	})
 }
 
+// pagerEvent has a summary of at most 1,024 characters and a dedup_key of at most 255 (PagerDuty's developer documentation, "Events API v2", page "Send an
+// Alert Event"), and is far below 512 KB (the same, "Overview", section "Size Limits"). A resolve for which no alert is open is dropped there.
 func pagerEvent(key string, m *alert.Message, a *alert.Alert) object {
 	event := object{"routing_key": key, "dedup_key": short(keyOf(m, a), 255), "event_action": "trigger"}
 	if a.Phase == alert.Resolved {
@@ -297,6 +302,8 @@ func (o *Opsgenie) open() Receiver {
 	})
 }
 
+// opsgenieAlert has a message of at most 130 characters, an alias of 512, and a description of 15,000 (Opsgenie's documentation, "Alerts and alert
+// fields": https://docs.opsgenie.com/docs/alerts-and-alert-fields).
 func opsgenieAlert(m *alert.Message, a *alert.Alert) object {
 	priority := "P3"
 	switch {
@@ -369,7 +376,8 @@ func (t *Telegram) show(ctx context.Context, c *http.Client, base string, m *ale
 	_ = exchange(c, r, r.URL.Host)
 }
 
-// telegramText has at most 4,096 UTF-16 units.
+// telegramText has at most 4,096 characters, which Telegram counts as UTF-16 units ("Telegram Bot API", method sendMessage, and "MessageEntity" for the unit); the
+// caption of a photo has at most 1,024 (method sendPhoto).
 func telegramText(m *alert.Message) string {
 	return m.Title(200) + "\n\n" + Text(m, 1900) // a character has at most two units
 }

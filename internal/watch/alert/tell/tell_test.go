@@ -54,8 +54,8 @@ func TestLimits(t *testing.T) {
 				t.Errorf("Text of %d alerts: got %d characters, want at most %d", n, got, most)
 			}
 		}
-		if got := size(teamsMessage(m)); got > 28_000 {
-			t.Errorf("Teams, %d alerts: got %d bytes, want at most 28000", n, got)
+		if got := size(teamsMessage(m)); got > 21_000 {
+			t.Errorf("Teams, %d alerts: got %d bytes, want at most 21000", n, got)
 		}
 		if got := len(utf16.Encode([]rune(telegramText(m)))); got > 4096 {
 			t.Errorf("Telegram, %d alerts: got %d units, want at most 4096", n, got)
