@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -192,5 +193,50 @@ func TestMachineDies(t *testing.T) {
 			t.Errorf("%s: got %d alerts in the history, want one for each server", c.name, n)
 		}
 		r.kill(t)
+	}
+}
+
+// TestPrimaryOfTwentyDies: twenty real replicas of a primary that is killed are one message, which names them; none of them rings by itself, also not when
+// the primary is back.
+func TestPrimaryOfTwentyDies(t *testing.T) {
+	t.Parallel()
+	s := up(t, sandbox.Options{Name: "p", Servers: []string{"mariadb"}, Topology: sandbox.TopologyReplication, Replicas: 20, StartTimeout: patience,
+		Settings: []string{"innodb_buffer_pool_size=8M", "innodb_use_native_aio=OFF", "performance_schema=OFF"}})
+	h, conf := newHook(t, "s3cret"), filepath.Join(tempDir(t), "risso.yaml")
+	var text strings.Builder
+	fmt.Fprintf(&text, "alerts:\n  receivers:\n    - {name: hook, webhook: {url: %q, secret: s3cret}}\nservers:\n", h.URL)
+	for _, n := range s.Nodes {
+		fmt.Fprintf(&text, "  - {name: %s, dsn: %q}\n", n.Name, n.DSN)
+	}
+	write(t, conf, text.String())
+	r := serve(t, dataDir(t), "--no-host", "--config", conf)
+	for _, n := range s.Nodes {
+		r.awaitTicks(t, n.Name, 1)
+	}
+	primary, key := s.Primary(), s.Primary().Name+"/server.down"
+	if err := primary.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.fires(t, key)
+	await(t, "it explains all replicas", func() bool {
+		held := 0
+		for _, a := range r.alerts(t).Alerts {
+			if a.Finding == "repl.stopped" && a.Held == "because of "+key {
+				held++
+			}
+		}
+		return held == 20
+	})
+	if err := primary.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.ends(t, key)
+	if a := h.last(key); len(a.Affected) != 20 {
+		t.Errorf("got %+v, want that it names 20 replicas", a)
+	}
+	for _, told := range h.told() {
+		if strings.Contains(told, "repl.") {
+			t.Errorf("got %q, want no word of a replica", h.told())
+		}
 	}
 }
