@@ -91,6 +91,16 @@ func (m *machine) kill() {
 	m.running = nil
 }
 
+// signal sends all servers a signal.
+func (m *machine) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	for _, cmd := range m.running {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // cut makes the machine silent to the network, or no longer: what is sent to it is lost, and nobody answers for it.
 func (m *machine) cut(t *testing.T, cut bool) {
 	t.Helper()
@@ -135,7 +145,7 @@ func (h *hook) messages() (list []string) {
 	return list
 }
 
-// TestMachineDies: six servers whose machine falls silent, or whose processes are all killed, are one message to each receiver, which names them all; who
+// TestMachineDies: six servers whose machine falls silent, or whose processes all hang or are killed, are one message to each receiver, which names them all; who
 // is not told of the first hears of the one that is his. The end is told once, too, when the first is back.
 func TestMachineDies(t *testing.T) {
 	t.Parallel()
@@ -148,6 +158,7 @@ func TestMachineDies(t *testing.T) {
 		says          []string // but for the ends
 	}{
 		{"its network is dead", "server.down", func() { m.cut(t, true) }, func() { m.cut(t, false) }, []string{fell}},
+		{"its servers are stopped", "server.hung", func() { m.signal(t, syscall.SIGSTOP) }, func() { m.signal(t, syscall.SIGCONT) }, []string{fell}},
 		{"its servers are killed", "server.down", m.kill, func() { m.start(t) }, []string{fell, began}},
 	} {
 		r, all, last := m.watch(t)
