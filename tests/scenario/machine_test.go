@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,6 +91,16 @@ func (m *machine) kill() {
 	m.running = nil
 }
 
+// signal sends all servers a signal.
+func (m *machine) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	for _, cmd := range m.running {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // cut makes the machine silent to the network, or no longer: what is sent to it is lost, and nobody answers for it.
 func (m *machine) cut(t *testing.T, cut bool) {
 	t.Helper()
@@ -134,7 +145,7 @@ func (h *hook) messages() (list []string) {
 	return list
 }
 
-// TestMachineDies: six servers whose machine falls silent, or whose processes are all killed, are one message to each receiver, which names them all; who
+// TestMachineDies: six servers whose machine falls silent, or whose processes all hang or are killed, are one message to each receiver, which names them all; who
 // is not told of the first hears of the one that is his. The end is told once, too, when the first is back.
 func TestMachineDies(t *testing.T) {
 	t.Parallel()
@@ -147,6 +158,7 @@ func TestMachineDies(t *testing.T) {
 		says          []string // but for the ends
 	}{
 		{"its network is dead", "server.down", func() { m.cut(t, true) }, func() { m.cut(t, false) }, []string{fell}},
+		{"its servers are stopped", "server.hung", func() { m.signal(t, syscall.SIGSTOP) }, func() { m.signal(t, syscall.SIGCONT) }, []string{fell}},
 		{"its servers are killed", "server.down", m.kill, func() { m.start(t) }, []string{fell, began}},
 	} {
 		r, all, last := m.watch(t)
@@ -192,5 +204,50 @@ func TestMachineDies(t *testing.T) {
 			t.Errorf("%s: got %d alerts in the history, want one for each server", c.name, n)
 		}
 		r.kill(t)
+	}
+}
+
+// TestPrimaryOfTwentyDies: twenty real replicas of a primary that is killed are one message, which names them; none of them rings by itself, also not when
+// the primary is back.
+func TestPrimaryOfTwentyDies(t *testing.T) {
+	t.Parallel()
+	s := up(t, sandbox.Options{Name: "p", Servers: []string{"mariadb"}, Topology: sandbox.TopologyReplication, Replicas: 20, StartTimeout: patience,
+		Settings: []string{"innodb_buffer_pool_size=8M", "innodb_use_native_aio=OFF", "performance_schema=OFF"}})
+	h, conf := newHook(t, "s3cret"), filepath.Join(tempDir(t), "risso.yaml")
+	var text strings.Builder
+	fmt.Fprintf(&text, "alerts:\n  receivers:\n    - {name: hook, webhook: {url: %q, secret: s3cret}}\nservers:\n", h.URL)
+	for _, n := range s.Nodes {
+		fmt.Fprintf(&text, "  - {name: %s, dsn: %q}\n", n.Name, n.DSN)
+	}
+	write(t, conf, text.String())
+	r := serve(t, dataDir(t), "--no-host", "--config", conf)
+	for _, n := range s.Nodes {
+		r.awaitTicks(t, n.Name, 1)
+	}
+	primary, key := s.Primary(), s.Primary().Name+"/server.down"
+	if err := primary.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.fires(t, key)
+	await(t, "it explains all replicas", func() bool {
+		held := 0
+		for _, a := range r.alerts(t).Alerts {
+			if a.Finding == "repl.stopped" && a.Held == "because of "+key {
+				held++
+			}
+		}
+		return held == 20
+	})
+	if err := primary.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.ends(t, key)
+	if a := h.last(key); len(a.Affected) != 20 {
+		t.Errorf("got %+v, want that it names 20 replicas", a)
+	}
+	for _, told := range h.told() {
+		if strings.Contains(told, "repl.") {
+			t.Errorf("got %q, want no word of a replica", h.told())
+		}
 	}
 }
