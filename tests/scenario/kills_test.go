@@ -236,7 +236,7 @@ func (k *killed) lastLife(whole bool) {
 	k.asked.check(r)
 	limit := 8 * time.Second
 	if whole {
-		limit = 5 * time.Minute
+		limit = 4 * time.Minute
 	}
 	for until := time.Now().Add(limit); time.Now().Before(until); time.Sleep(time.Second) {
 		if now := r.alerts(k.t); len(now.Alerts) == 0 && now.Receivers[0].Waiting == 0 {

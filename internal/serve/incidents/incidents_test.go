@@ -238,17 +238,23 @@ func TestUnwatched(t *testing.T) {
 }
 
 // TestKilledWhileWriting: an incident whose file was written and that no list has is listed by the next Risso, with the end that was seen;
-// a file that is not whole is taken away.
+// so is one that is listed and had just ended; a file that is not whole is taken away.
 func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := desk(t, dir)
 	began := time.Unix(1795478400, 0)
-	for id, ended := range map[string]time.Time{"db-1": {}, "db-2": began.Add(20 * time.Second)} {
+	for id, ended := range map[string]time.Time{"db-1": {}, "db-2": began.Add(20 * time.Second), "db-3": began.Add(20 * time.Second)} {
 		f := incident.File{Incident: incident.Incident{ID: id, Instance: "db", Server: "db", Why: incident.WhyStall, Began: began, Ended: ended, Open: true}}
 		var w incident.Writer
 		for s := range int64(30) {
 			f.Add(&w, &incident.Moment{Tick: began.Unix() + s})
+		}
+		if id == "db-3" { // it is listed
+			if err := d.write(t.Context(), &f); err != nil {
+				t.Fatal(err)
+			}
+			continue
 		}
 		body, err := f.Pack()
 		if err != nil {
@@ -270,10 +276,10 @@ func TestKilledWhileWriting(t *testing.T) {
 	for _, i := range list {
 		got[i.ID] = fmt.Sprint(i.Open, " ", i.Ended.Sub(began), " ", i.Cut)
 	}
-	if want := map[string]string{"db-1": "false 29s Risso ended during it", "db-2": "false 20s " + incident.CutAfter}; !maps.Equal(got, want) {
+	if want := map[string]string{"db-1": "false 29s Risso ended during it", "db-2": "false 20s " + incident.CutAfter, "db-3": "false 20s " + incident.CutAfter}; !maps.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if events, err := d.opts.Facts.Events(t.Context(), state.EventQuery{Kinds: []fleet.EventKind{fleet.EventIncident}}); err != nil || len(events) != 2 {
+	if events, err := d.opts.Facts.Events(t.Context(), state.EventQuery{Kinds: []fleet.EventKind{fleet.EventIncident}}); err != nil || len(events) != 3 {
 		t.Errorf("got %+v, %v; want one event for each", events, err)
 	}
 	if told, err := d.Show(t.Context(), "db-2", false); err != nil || !strings.Contains(told.Story.End, "it ended at ") {

@@ -53,8 +53,8 @@ type IncidentQuery struct {
 	ID       string
 	Instance string
 	From, To time.Time // those that went on at some moment from From on, and before To
-	Open     bool
-	Limit    int // the newest so many; 0: 100, at most 1,000
+	Open     bool      // only those whose seconds are still gathered: they may have ended a moment ago
+	Limit    int       // the newest so many; 0: 100, at most 1,000
 }
 
 // Incidents returns the newest incidents that fit.
@@ -74,7 +74,7 @@ func (s *Store) Incidents(ctx context.Context, q IncidentQuery) (out []IncidentR
 		add("began < ?", stamp(q.To))
 	}
 	if q.Open {
-		add("ended = 0")
+		add("json_extract(body, '$.open')")
 	}
 	limit := q.Limit
 	if limit <= 0 {
