@@ -56,6 +56,11 @@ type Blocker struct {
 	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: none, or not known
 }
 
+// Client reports whether the session is one of a client, and no thread of replication, which a KILL would stop, or of the server itself.
+func (b Blocker) Client() bool {
+	return b.User != systemUser && slices.Contains([]string{"Sleep", "Query", "Execute", "Prepare", "Fetch"}, b.Command)
+}
+
 // Idle reports whether the session waits for its client.
 func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 
@@ -485,12 +490,19 @@ func describeBlockers(ctx context.Context, c *mysql.Conn, list []LockWait) (gaps
 	return gaps, err
 }
 
+// systemUser is what process lists call the threads of the server itself: those of replication, and Galera's.
+const systemUser = "system user"
+
+// replicationThread tells by a thread's name in performance_schema that it belongs to replication. There MySQL gives an applier the account of
+// the transaction that it applies, and the command Query: by these alone it is a client.
+const replicationThread = "t.NAME RLIKE '^thread/(sql/(slave|replica|rpl|wsrep)|group_rpl/)'"
+
 // sessionsDoing says who sessions are, what they run, or ran last, and since when. in lists their connections.
 func sessionsDoing(ctx context.Context, c *mysql.Conn, in string) (found map[int64]Blocker, gaps []fleet.Trouble, err error) {
 	found = map[int64]Blocker{}
 	statement := "SELECT /* risso: what blocking sessions do */ ID, USER, HOST, COMMAND, STATE, TIME, LEFT(INFO, 4096) FROM information_schema.PROCESSLIST WHERE ID IN (" + in + ")"
 	if c.Server.PerformanceSchema { // the outermost statement comes last
-		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
+		statement = `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, IF(` + replicationThread + `, '` + systemUser + `', t.PROCESSLIST_USER), IF(` + replicationThread + `, NULL, t.PROCESSLIST_HOST), t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
  FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
 	}
 	gaps, err = allowed(ctx, c, "what the blocking session does", c.Server.GrantPerformanceSchema(), statement, func(row []sqldriver.Value) error {

@@ -46,7 +46,7 @@ func OldTransactions(ctx context.Context, c *mysql.Conn, age time.Duration) ([]O
 	var out []OldTransaction
 	for i, x := range list {
 		x.Session = waits[i].Blocker
-		if x.Session.Command != "" && x.Session.User != "system user" && !strings.HasPrefix(x.Session.Command, "Slave") { // it has a client, and is no applier
+		if x.Session.Command != "" && x.Session.User != systemUser && !strings.HasPrefix(x.Session.Command, "Slave") { // it has a client, and is no applier
 			out = append(out, x)
 		}
 	}
