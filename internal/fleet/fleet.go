@@ -146,6 +146,13 @@ type Finding struct {
 	Trouble            // What is one sentence: what, how much, since when
 	Chart    string    `json:"chart,omitempty"` // the chart on the server page that shows it
 	Value    float64   `json:"value,omitempty"` // how bad it is, in the finding's own measure: the larger, the worse; 0: it has none
+	Case     string    `json:"case,omitempty"`  // what exactly it is about, where that can change while it holds: the error at which a channel stopped
+}
+
+// Other says whether f is about something else than g, an earlier state of the same finding, and no less bad: a channel that an error
+// stopped went on, and stopped at another one.
+func (f Finding) Other(g Finding) bool {
+	return f.Severity >= g.Severity && f.Case != "" && g.Case != "" && f.Case != g.Case
 }
 
 // Worse says whether f is worse than g, an earlier state of the same finding.
