@@ -50,9 +50,6 @@ func Session(b *read.Blocker) string {
 // MariaDB those of BACKUP.
 var statementLocks = []string{"INTENTION_EXCLUSIVE", "BACKUP_DML", "BACKUP_TRANS_DML", "BACKUP_SYS_DML", "BACKUP_DDL", "BACKUP_ALTER_COPY", "BACKUP_COMMIT"}
 
-// clients are the commands of sessions of clients: no thread of replication, which a KILL would stop.
-var clients = []string{"Sleep", "Query", "Execute", "Prepare", "Fetch"}
-
 // Untouchable says why a session is not to be killed; it is empty if it may be: those of replication, of the server itself and of Risso
 // are not.
 func Untouchable(p read.Process) string {
@@ -82,7 +79,7 @@ func Kill(w *read.LockWait) string {
 	if b.ID == 0 {
 		return "XA RECOVER"
 	}
-	if w.Maybe || !slices.Contains(clients, b.Command) || strings.HasPrefix(strings.ToUpper(oneline.Of(b.Statement)), xaPrepare) {
+	if w.Maybe || !b.Client() || strings.HasPrefix(strings.ToUpper(oneline.Of(b.Statement)), xaPrepare) {
 		return ""
 	}
 	return fmt.Sprintf("KILL %d", b.ID)
@@ -93,7 +90,7 @@ func Kill(w *read.LockWait) string {
 func Remedy(w *read.LockWait) string {
 	b := &w.Blocker
 	switch last := strings.ToUpper(oneline.Of(b.Statement)); {
-	case w.Maybe || !slices.Contains(clients, b.Command):
+	case w.Maybe || !b.Client():
 		return ""
 	case strings.HasPrefix(last, xaPrepare):
 		return fmt.Sprintf("Only XA COMMIT or XA ROLLBACK in connection %d releases it: its transaction is prepared, and would stay so after a KILL.", b.ID)

@@ -147,6 +147,13 @@ type Finding struct {
 	Chart    string    `json:"chart,omitempty"` // the chart on the server page that shows it
 	Value    float64   `json:"value,omitempty"` // how bad it is, in the finding's own measure: the larger, the worse; 0: it has none
 	Last     time.Time `json:"last,omitzero"`   // when it last held, if it does not hold now and counts as over only when it stays away; zero: it holds
+	Case     string    `json:"case,omitempty"`  // what exactly it is about, where that can change while it holds: the error at which a channel stopped
+}
+
+// Other says whether f is about something else than g, an earlier state of the same finding, and no less bad: a channel that an error
+// stopped went on, and stopped at another one.
+func (f Finding) Other(g Finding) bool {
+	return f.Severity >= g.Severity && f.Case != "" && g.Case != "" && f.Case != g.Case
 }
 
 // Worse says whether f is worse than g, an earlier state of the same finding.

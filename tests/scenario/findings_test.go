@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"context"
 	sqldriver "database/sql/driver"
 	"fmt"
 	"net/url"
@@ -86,6 +87,40 @@ func TestBlockersAreKept(t *testing.T) {
 				}
 			})
 		}
+	})
+}
+
+// TestFlushBehindStatement: FLUSH TABLES WITH READ LOCK that waits for a long statement, and all that then waits for it, is told with the
+// session that runs the statement, whose KILL ends it.
+func TestFlushBehindStatement(t *testing.T) {
+	t.Parallel()
+	eachKind(t, []string{"mysql-9.7", "mysql-8.0", "mysql-5.7"}, func(t *testing.T, kind string) {
+		s := newLockServer(t, kind, "performance_schema=ON", "performance_schema_instrument='wait/lock/metadata/sql/mdl=ON'")
+		r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+s.node.DSN)
+		r.awaitTicks(t, "db", 3)
+		c := lockCase{runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES WITH READ LOCK", after: "UNLOCK TABLES"}
+		var remedy string
+		s.wait(t, c, func() {
+			execSQL(t, s.node, remedy)
+			_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that it is not reused
+			s.holder, s.holderID = s.session(t)
+		}, func() {
+			for _, statement := range []string{"UPDATE shop.orders SET note = 'y' WHERE id = 3", "SELECT * FROM shop.orders"} {
+				other, _ := s.session(t)
+				go func() {
+					defer other.Close()
+					_, _ = other.ExecContext(context.WithoutCancel(t.Context()), statement)
+				}()
+			}
+			f := r.awaitFinding(t, "db", "mdl.blocker", func(f state.FindingRecord) bool {
+				return f.Ended.IsZero() && strings.Contains(f.First.What, fmt.Sprintf("connection %d ", s.holderID))
+			})
+			remedy = f.First.Remedy
+			if want := fmt.Sprintf("KILL %d", s.holderID); remedy != want || !strings.Contains(f.First.What, "to be closed") {
+				t.Errorf("got %q, remedy %q; want the table to be closed, and %s", f.First.What, remedy, want)
+			}
+		})
+		r.awaitFinding(t, "db", "mdl.blocker", func(f state.FindingRecord) bool { return !f.Ended.IsZero() })
 	})
 }
 

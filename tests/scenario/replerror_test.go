@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // TestReplicationErrors: a replica with a missing row, or one too many, is reported with number, table and row, and the remedy as printed
@@ -61,5 +62,39 @@ func TestReplicationErrors(t *testing.T) {
 			await(t, "the finding is gone", func() bool { return !slices.ContainsFunc(r.instance(t, "r").Findings, isReplication) })
 			execSQL(t, primary, "DELETE FROM t.a WHERE id = 10")
 		}
+	})
+}
+
+// TestErrorAfterError: when the remedy of an error makes a channel go on to the next one, the finding that is kept, its event and the alert
+// say that one.
+func TestErrorAfterError(t *testing.T) {
+	t.Parallel()
+	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {
+		s := up(t, sandbox.Options{Name: "s", Servers: []string{kind}, Topology: sandbox.TopologyReplication, Replicas: 1})
+		primary, replica := s.Nodes[0], s.Nodes[1]
+		execSQL(t, primary, "CREATE DATABASE t; CREATE TABLE t.a (id INT PRIMARY KEY); CREATE TABLE t.b (id INT PRIMARY KEY)")
+		await(t, "the tables are on the replica", func() bool {
+			return value(t, replica, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 't'") == "2"
+		})
+		if !strings.HasPrefix(kind, "mariadb") {
+			execSQL(t, replica, "SET GLOBAL super_read_only = OFF")
+		}
+		r := serve(t, dataDir(t), "--no-host", "--dsn", "r="+replica.DSN)
+		r.awaitTicks(t, "r", 3)
+		execSQL(t, replica, "SET SESSION sql_log_bin = 0; DROP TABLE t.a, t.b")
+		execSQL(t, primary, "INSERT INTO t.a VALUES (1); INSERT INTO t.b VALUES (1)")
+		first := r.awaitFinding(t, "r", "repl.stopped", func(f state.FindingRecord) bool { return strings.Contains(f.Worst.What, "t.a") })
+		execSQL(t, replica, first.Worst.Remedy)
+		second := r.awaitFinding(t, "r", "repl.stopped", func(f state.FindingRecord) bool {
+			return f.Ended.IsZero() && strings.Contains(f.Worst.What, "t.b")
+		})
+		if second.ID != first.ID || !second.First.Since.Equal(first.First.Since) {
+			t.Errorf("got another finding, %+v after %+v; want the same with another error", second, first)
+		}
+		await(t, "the alert and an event say the second error", func() bool {
+			_, alerts, _ := r.request(t, "GET", "/api/alerts", nil, nil)
+			_, events, _ := r.request(t, "GET", "/api/events", nil, nil)
+			return strings.Contains(string(alerts), "t.b") && strings.Contains(string(events), "now: replication")
+		})
 	})
 }

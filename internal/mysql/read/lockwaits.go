@@ -57,6 +57,11 @@ type Blocker struct {
 	Open      float64 `json:"transaction,omitempty"` // seconds since its transaction began; 0: none, or not known
 }
 
+// Client reports whether the session is one of a client, and no thread of replication, which a KILL would stop, or of the server itself.
+func (b Blocker) Client() bool {
+	return b.User != systemUser && slices.Contains([]string{"Sleep", "Query", "Execute", "Prepare", "Fetch"}, b.Command)
+}
+
 // Idle reports whether the session waits for its client.
 func (b Blocker) Idle() bool { return b.Command == "Sleep" }
 

@@ -31,7 +31,7 @@ func (r *Reader) Old(age time.Duration) (list []OldTransaction) {
 			s := &r.waits.sessions[i]
 			b = &Blocker{ID: s.ID, User: s.User, Host: s.Host, Command: "Query", State: s.State, Seconds: s.Seconds, Statement: s.Text}
 		}
-		if b.Command == "" || b.User == "system user" || strings.HasPrefix(b.Command, "Slave") { // it has no client, or is an applier
+		if b.Command == "" || b.User == systemUser || strings.HasPrefix(b.Command, "Slave") { // it has no client, or is an applier
 			continue
 		}
 		x := OldTransaction{Session: *b, Modified: float64(t.RowsModified), Locked: float64(t.RowsLocked)}

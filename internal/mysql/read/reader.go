@@ -215,9 +215,11 @@ func (r *Reader) readWaits(ctx context.Context, c *mysql.Conn) error {
 // with very many locks takes long to list them, and holds a latch for a part of it.
 const lockShare = 20
 
-// somebodyWaits says whether a thread was seen waiting for a lock, so that a server without such threads is spared the question.
+// somebodyWaits says whether a thread was seen waiting for a lock, so that a server without such threads is spared the question. Appliers of
+// replication are in no list of sessions that run a statement; InnoDB counts theirs as well.
 func (r *Reader) somebodyWaits(mysql.Server) bool {
-	waits := r.waits.counts["row_lock"]+r.waits.counts["metadata_lock"]+r.waits.counts["table_lock"] > 0
+	rows, _ := r.Sample.Value("mysql_global_status_innodb_row_lock_current_waits")
+	waits := rows+r.waits.counts["row_lock"]+r.waits.counts["metadata_lock"]+r.waits.counts["table_lock"] > 0
 	if !waits {
 		r.Locks = nil
 	}

@@ -124,7 +124,7 @@ func channelOf(old map[string]string) ReplicaChannel {
 	}
 	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
 		if ch.LastError == "" {
-			ch.LastError = old[k]
+			ch.LastError = withoutValues(old[k])
 		}
 	}
 	return ch

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // replicaReader reads the status of every replication channel.
@@ -174,7 +175,7 @@ var (
 
 // Described reads out of an error's text which transaction, table and key it is about.
 func Described(number int, text string) fleet.ReplicaError {
-	e := fleet.ReplicaError{Number: number, Text: text}
+	e := fleet.ReplicaError{Number: number, Text: withoutValues(text)}
 	if m := inGTID.FindStringSubmatch(text); m != nil && uuidGTID.MatchString(m[1]) {
 		e.GTID = m[1]
 	}
@@ -191,6 +192,23 @@ func Described(number int, text string) fleet.ReplicaError {
 		e.Key = m[1]
 	}
 	return e
+}
+
+// quotedStatement is what servers write before the statement that could not be applied.
+const quotedStatement = ". Query: '"
+
+// withoutValues is an error's text in which the statement has neither values nor a password: MariaDB quotes CREATE USER … IDENTIFIED BY in full.
+func withoutValues(text string) string {
+	before, statement, found := strings.Cut(text, quotedStatement)
+	if !found {
+		return text
+	}
+	statement, whole := strings.CutSuffix(statement, "'")
+	text = before + quotedStatement + string(sqltext.Redact(nil, []byte(statement)))
+	if whole { // not cut off by the server
+		text += "'"
+	}
+	return text
 }
 
 func replicaMetric(column string, labels []fleet.Label) fleet.Metric {

@@ -59,6 +59,13 @@ func (l *sessionLook) wholeTexts(ctx context.Context, ids []int64) error {
 	})
 }
 
+// systemUser is what process lists call the threads of the server itself: those of replication, and Galera's.
+const systemUser = "system user"
+
+// replicationThread tells by a thread's name in performance_schema that it belongs to replication. There MySQL gives an applier the account of
+// the transaction that it applies, and the command Query: by these alone it is a client.
+const replicationThread = "t.NAME RLIKE '^thread/(sql/(slave|replica|rpl|wsrep)|group_rpl/)'"
+
 // doing says who sessions are, what they run, or ran last, and since when.
 func (l *sessionLook) doing(ctx context.Context, ids []int64) (found map[int64]Blocker, gaps []fleet.Trouble, err error) {
 	found = map[int64]Blocker{}
@@ -81,7 +88,7 @@ func (l *sessionLook) doing(ctx context.Context, ids []int64) (found map[int64]B
 		in = append(in, strconv.FormatInt(id, 10))
 	}
 	statement := func(in string) string { // the outermost statement comes last
-		return `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
+		return `SELECT /* risso: what blocking sessions do */ t.PROCESSLIST_ID, IF(` + replicationThread + `, '` + systemUser + `', t.PROCESSLIST_USER), IF(` + replicationThread + `, NULL, t.PROCESSLIST_HOST), t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, t.PROCESSLIST_TIME, LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), 4096)
  FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `) ORDER BY s.NESTING_EVENT_LEVEL DESC`
 	}
 	l.note(statement)

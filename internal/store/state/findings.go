@@ -135,10 +135,10 @@ func hasEvents(id string) bool {
 // findingOpen is what an event has as New where a finding began, and as Old where it ended.
 const findingOpen = "open"
 
-// holdFinding notes that an open finding still holds, and how it is if it is worse than before.
+// holdFinding notes that an open finding still holds, and how it is if it is worse than before, or about something else.
 func holdFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord, f fleet.Finding) error {
 	evidence := l.Evidence[FindingKey(f)]
-	if !f.Worse(r.Worst) && (evidence == nil || r.Evidence != nil) {
+	if !f.Worse(r.Worst) && !f.Other(r.Worst) && (evidence == nil || r.Evidence != nil) {
 		_, err := tx.ExecContext(ctx, "UPDATE findings SET seen = max(seen, ?) WHERE id = ?", stamp(l.last(f)), r.ID)
 		return err
 	}
@@ -151,10 +151,14 @@ func holdFinding(ctx context.Context, tx *sql.Tx, l Look, r FindingRecord, f fle
 	}
 	_, err = tx.ExecContext(ctx, "UPDATE findings SET seen = max(seen, ?1), severity = max(severity, ?2), worst = ?3, worst_at = ?1, evidence = ?4 WHERE id = ?5",
 		stamp(l.At), int(f.Severity), string(text), string(evidence), r.ID)
-	if err != nil || f.Severity <= r.Worst.Severity || hasEvents(f.ID) {
+	word := "worse: "
+	if f.Other(r.Worst) {
+		word = "now: "
+	}
+	if err != nil || f.Severity <= r.Worst.Severity && !f.Other(r.Worst) || hasEvents(f.ID) {
 		return err
 	}
-	_, err = addEvent(ctx, tx, fleet.Event{Time: l.At, Instance: l.Instance, Kind: fleet.EventFinding, Severity: f.Severity, Subject: f.ID, Old: findingOpen, New: findingOpen, Text: "worse: " + f.What})
+	_, err = addEvent(ctx, tx, fleet.Event{Time: l.At, Instance: l.Instance, Kind: fleet.EventFinding, Severity: f.Severity, Subject: f.ID, Old: findingOpen, New: findingOpen, Text: word + f.What})
 	return err
 }
 

@@ -49,6 +49,7 @@ type Standing struct {
 	Peer      bool            `json:"peer,omitempty"`     // that one stands for what both have in common
 	Told      map[string]Told `json:"told,omitempty"`     // by receiver
 	Waits     []string        `json:"waits,omitempty"`    // receivers that were not told at once because of their quiet hours
+	Case      string          `json:"case,omitempty"`     // of the finding, at its worst
 
 	open bool // what explains it will be known within seconds
 	news int  // 1: the receiver that is being told did not know of it
@@ -59,6 +60,7 @@ type Told struct {
 	At       time.Time      `json:"at"` // when it was told last
 	Severity fleet.Severity `json:"severity"`
 	Over     bool           `json:"over,omitempty"` // that it is over
+	Case     string         `json:"case,omitempty"` // what exactly it was about
 }
 
 // Thread is what a receiver was told about the trouble of one server.
@@ -157,7 +159,7 @@ func (p *Policy) Look(now time.Time, s State, in Input) Decision {
 
 // differs says whether what is shown of an alert changed.
 func (a *Standing) differs(b *Standing) bool {
-	return a.Phase != b.Phase || a.Flapping != b.Flapping || a.Severity != b.Severity || a.Held != b.Held || a.Acked != b.Acked || a.Cause != b.Cause || a.Times != b.Times || a.Record != b.Record || !a.Gone.Equal(b.Gone) ||
+	return a.Phase != b.Phase || a.Flapping != b.Flapping || a.Severity != b.Severity || a.Held != b.Held || a.Acked != b.Acked || a.Cause != b.Cause || a.Times != b.Times || a.Record != b.Record || a.Case != b.Case || !a.Gone.Equal(b.Gone) ||
 		!maps.Equal(a.Told, b.Told) || !slices.Equal(a.Waits, b.Waits)
 }
 
@@ -230,6 +232,7 @@ func (l *look) fill(a *Standing, r state.FindingRecord) {
 	seat := l.Instances[r.Instance]
 	a.Finding, a.Subject, a.Instance, a.Server, a.Group = r.First.ID, r.First.Subject, r.Instance, cmp.Or(seat.Name, r.Instance), seat.Group
 	a.Evidence = incident.EvidenceLines(r.Evidence)
+	a.Case = r.Worst.Case
 	a.Severity, a.Value, a.Trouble, a.Unseen, a.Gone = max(a.Severity, r.Worst.Severity), r.Worst.Value, r.Worst.Trouble, r.Unseen, r.Ended
 	switch {
 	case l.Page == "":

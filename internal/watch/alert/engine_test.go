@@ -381,3 +381,34 @@ func TestLingering(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherErrorIsTold: who was told of an error at which a channel stopped hears of the next one, whose remedy is another, when the lull
+// is over; an alert of a version that did not keep that is not told again.
+func TestAnotherErrorIsTold(t *testing.T) {
+	for _, c := range []struct {
+		first string
+		want  []int
+	}{{"error 1146 in 1", []int{0, 60}}, {"", []int{0}}} {
+		r := state.FindingRecord{ID: 1, Instance: "r", First: fleet.Finding{ID: "repl.stopped", Severity: fleet.SeverityCritical, Since: midnight, Case: c.first}, Told: midnight}
+		r.Worst = r.First
+		p := Policy{Receivers: []string{"ops"}}
+		var s State
+		var at []int
+		for n := range 200 {
+			if n == 10 {
+				r.Worst.Case, r.Worst.Remedy = "error 1062 in 2", "START REPLICA"
+			}
+			d := p.Look(after(n), s, Input{Records: []state.FindingRecord{r}})
+			s = d.State
+			for _, o := range d.Out {
+				at = append(at, n)
+				if o.Message.Again || n > 0 && o.Message.Alerts[0].Remedy != r.Worst.Remedy {
+					t.Errorf("at %d: got %+v, want the new remedy as news", n, o.Message)
+				}
+			}
+		}
+		if !slices.Equal(at, c.want) {
+			t.Errorf("after %q: told at %v, want %v", c.first, at, c.want)
+		}
+	}
+}

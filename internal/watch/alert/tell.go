@@ -105,7 +105,7 @@ func (l *look) weigh(threads []*thread, receiver string, a *Standing, held strin
 	known, kind := l.kind(t.key, a.Finding)
 	switch {
 	case held != "":
-	case !was && kind && known >= a.Severity, was && told.Over && a.Gone.IsZero():
+	case !was && kind && known >= a.Severity, was && told.Over && a.Gone.IsZero(), was && a.Severity <= told.Severity && told.Case != "" && a.Case != told.Case && a.Gone.IsZero():
 		t.news, t.worst = true, max(t.worst, a.Severity)
 	case !was, a.Severity > told.Severity:
 		at := l.now
@@ -239,7 +239,7 @@ func (a *Standing) told(receiver string, now time.Time) {
 	if a.Told == nil {
 		a.Told = map[string]Told{}
 	}
-	a.Told[receiver] = Told{At: now, Severity: a.Severity, Over: !a.Gone.IsZero()}
+	a.Told[receiver] = Told{At: now, Severity: a.Severity, Over: !a.Gone.IsZero(), Case: a.Case}
 }
 
 // shown is an alert as a message has it: one that is over for now is shown so, also while it may come back.

@@ -95,7 +95,7 @@ func (k *Keeper) Look(instance string, at time.Time, v rules.Verdict, evidence f
 // Again makes the next Look due: what the last one said could not be written.
 func (k *Keeper) Again() { k.again = true }
 
-// hold notes a finding that holds, and says whether it is new or worse than what is written.
+// hold notes a finding that holds, and says whether it is new, worse than what is written, or about something else.
 func (k *Keeper) hold(key string, f fleet.Finding) bool {
 	o := k.open[key]
 	if o == nil {
@@ -103,7 +103,7 @@ func (k *Keeper) hold(key string, f fleet.Finding) bool {
 		return true
 	}
 	o.unsure, o.last = false, f.Last
-	if f.Severity > o.finding.Severity || f.Severity == o.finding.Severity && f.Value > o.finding.Value*worsened {
+	if f.Other(o.finding) || f.Severity > o.finding.Severity || f.Severity == o.finding.Severity && f.Value > o.finding.Value*worsened {
 		o.finding = f
 		return true
 	}

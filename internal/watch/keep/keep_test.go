@@ -121,3 +121,18 @@ func TestLastHeld(t *testing.T) {
 		t.Errorf("it is over: got %v, want that a held in second 1", l.Last)
 	}
 }
+
+// TestAnotherError: what a finding is about is written when it changes, unless it is less bad.
+func TestAnotherError(t *testing.T) {
+	var k Keeper
+	for i, c := range []struct {
+		severity fleet.Severity
+		about    string
+		due      bool
+	}{{fleet.SeverityCritical, "error 1146 in 1", true}, {fleet.SeverityCritical, "error 1146 in 1", false}, {fleet.SeverityCritical, "error 1062 in 2", true}, {fleet.SeverityWarning, "error 1396 in 3", false}, {fleet.SeverityCritical, "error 1062 in 2", false}} {
+		f := fleet.Finding{ID: "repl.stopped", Severity: c.severity, Since: begin, Case: c.about}
+		if _, due := k.Look("r", begin.Add(time.Duration(i)*time.Second), rules.Verdict{State: rules.StateCritical, Findings: []fleet.Finding{f}}, nil); due != c.due {
+			t.Errorf("look %d at %s: due %v, want %v", i, c.about, due, c.due)
+		}
+	}
+}

@@ -19,7 +19,7 @@ const mostBlockers = 5
 func blockedBy(r *round) {
 	global := map[int64]bool{} // who waits for the whole server
 	known := false
-	for i, root := range blockers.Roots(r.Locks) {
+	for i, root := range r.roots() {
 		if root.Wait.Kind == read.LockGlobal {
 			for _, w := range root.Waiters {
 				global[w] = true
@@ -33,6 +33,22 @@ func blockedBy(r *round) {
 	if len(global) > 0 && !known {
 		r.add(globalLock(r, float64(len(global))))
 	}
+}
+
+// roots are the sessions at the root of the waits. Servers do not say who uses the tables that FLUSH TABLES waits for: if only one session
+// can be meant, it is that one. Behind it wait all that came after the flush, as long as it runs, even when the flush is given up.
+func (r *round) roots() []blockers.Root {
+	list := blockers.Roots(r.Locks)
+	var users []int
+	for i, root := range list {
+		if root.Wait.Maybe && root.Wait.Kind == read.LockFlush && root.Wait.Blocker.ID != 0 {
+			users = append(users, i)
+		}
+	}
+	if len(users) == 1 {
+		list[users[0]].Wait.Maybe = false
+	}
+	return list
 }
 
 // globalLock is the finding of a lock of the whole server of which the server does not say who holds it.
@@ -76,8 +92,11 @@ func blockerOf(root blockers.Root) candidate {
 	w := root.Wait
 	w.Blocker.Statement = string(sqltext.Redact(nil, []byte(w.Blocker.Statement))) // a finding is kept, and sent
 	who, doing := blockers.Session(&w.Blocker), ": "+blockers.Doing(&w.Blocker)
-	if w.Blocker.ID == 0 {
+	switch {
+	case w.Blocker.ID == 0:
 		doing = ""
+	case w.Blocker.Command != "" && !w.Blocker.Client():
+		doing += "; it is no session of a client, but a thread of replication or of the server: a KILL would stop that"
 	}
 	c := candidate{id: "mdl.blocker", subject: who, severity: fleet.SeverityWarning, value: float64(len(root.Waiters)), chart: "waits", remedy: blockers.Kill(&w),
 		head: fmt.Sprintf("%s keeps %s waiting for %s", who, plural(float64(len(root.Waiters)), "other", "others"), blockers.Lock(&w)), tail: doing}
@@ -96,11 +115,15 @@ func blockerOf(root blockers.Root) candidate {
 	return c
 }
 
-// named says whether blockedBy names who keeps others waiting for a lock of InnoDB, or for another.
+// named says whether blockedBy names who keeps those waiting that wait for a lock of InnoDB, or for another.
 func (r *round) named(rows bool) bool {
-	return slices.ContainsFunc(r.Locks, func(w read.LockWait) bool {
-		return (!w.Maybe || w.Kind == read.LockGlobal) && (w.Kind == read.LockRow) == rows
-	})
+	told := map[int64]bool{}
+	for _, root := range r.roots() {
+		for _, w := range root.Waiters {
+			told[w] = told[w] || !root.Wait.Maybe || root.Wait.Kind == read.LockGlobal
+		}
+	}
+	return slices.ContainsFunc(r.Locks, func(w read.LockWait) bool { return told[w.Waiter] && (w.Kind == read.LockRow) == rows })
 }
 
 // metadataLocks finds statements held up by a session that still uses their table, or has locked it or the whole server.

@@ -36,7 +36,7 @@ func replicationStopped(r *round) {
 			c.head = "channel " + ch.Name + ": " + c.head
 		}
 		if e := ch.Error(); e.Text != "" {
-			c.tail = failure(e)
+			c.tail, c.about = failure(e), caseOf(e)
 			advice := ""
 			c.remedy, advice = goOn(r.Snapshot, ch)
 			c.tail += advice
@@ -49,6 +49,17 @@ func replicationStopped(r *round) {
 		}
 		r.add(c)
 	}
+}
+
+// caseOf tells the errors of a channel apart: by their number, and the transaction or the place in the source's log.
+func caseOf(e fleet.ReplicaError) string {
+	switch {
+	case e.GTID != "":
+		return fmt.Sprintf("error %d in %s", e.Number, e.GTID)
+	case e.Log != "":
+		return fmt.Sprintf("error %d at %s:%d", e.Number, e.Log, e.Pos)
+	}
+	return fmt.Sprintf("error %d", e.Number)
 }
 
 // failure says at what a channel stopped: the error's number, the transaction, the table and key, the server's words.

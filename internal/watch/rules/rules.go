@@ -162,6 +162,7 @@ type candidate struct {
 	head     string // the words before "since 10:32:07"
 	tail     string // the words after it
 	why      string
+	about    string // fleet.Finding.Case
 	remedy   string // statements, or a shell command of a host's finding; what is no statement stands in tail
 	chart    string
 	hold     time.Duration // how long it must hold; zero is holdToBegin, negative: it is reported when it is first seen
@@ -301,7 +302,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		}
 		e.last, e.order, e.instant = now, i, c.now
 		e.told = e.told || c.now || now.Sub(e.first) >= hold
-		e.finding = fleet.Finding{ID: c.id, Subject: c.subject, Severity: e.severity(c.severity, now), Since: e.first, Chart: c.chart, Value: c.value,
+		e.finding = fleet.Finding{ID: c.id, Subject: c.subject, Severity: e.severity(c.severity, now), Since: e.first, Chart: c.chart, Value: c.value, Case: c.about,
 			Trouble: fleet.Trouble{What: c.head + " since " + clock(e.first, now) + c.tail, Why: c.why, Remedy: c.remedy}}
 		if c.whole {
 			e.finding.What = c.head
