@@ -458,15 +458,15 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 						t.Errorf("%s: got %+v %v; want len(list) 1, list[0].Blocker.ID %v, no gaps, list[0].Maybe false", c.name, list, gaps, s.holderID)
 					}
 					return
-				case read.LockGlobal: // no session has a transaction open; MariaDB has the plugin now
+				case read.LockGlobal: // MariaDB has the plugin now; for the other, the holder is the first of those that may be
 					if kind == "mariadb" {
 						if len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
 							t.Errorf("got %s, with the plugin: %+v %v; want len(list) 1, list[0].Blocker.ID %v, list[0].Maybe false, no gaps", c.name, list, gaps, s.holderID)
 						}
 						return
 					}
-					if len(list) != 1 || list[0].Blocker.ID != 0 || !list[0].Maybe || len(gaps) != 1 {
-						t.Errorf("%s: got %+v %v; want a wait for somebody who is not known, and the gap", c.name, list, gaps)
+					if len(list) == 0 || len(list) > 3 || list[0].Blocker.ID != s.holderID || !list[0].Maybe || list[0].Sign == "" || len(gaps) != 1 {
+						t.Errorf("%s: got %+v %v; want at most three that may be it, first %d, which is, and the gap", c.name, list, gaps, s.holderID)
 					}
 				default:
 					if len(list) != 1 || list[0].Blocker.ID != s.holderID || !list[0].Maybe || len(gaps) != 1 {

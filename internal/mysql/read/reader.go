@@ -46,6 +46,7 @@ type Reader struct {
 	lookIn    int              // readings until replication is looked for anyway
 	off       int              // InnoDB metrics that are switched off
 	watched   settingsReader
+	flushes   flushWatch
 	open      transactionReader
 	deadlocks float64         // that the server counted at the last reading; -1: none was read
 	states    map[string]bool // commands and states of threads that have a metric
@@ -132,6 +133,7 @@ func (r *Reader) readStatus(ctx context.Context, c *mysql.Conn) error {
 	err := r.status.read(ctx, c, &r.Sample)
 	if err == nil {
 		r.StatusAsked, r.StatusAt = asked, time.Now()
+		r.flushes.look(&r.Sample)
 	}
 	return err
 }
@@ -251,7 +253,7 @@ func (r *Reader) Connected() {
 	r.Variables = nil
 	clear(r.status.Texts)
 	r.lookIn, r.off = 0, 0
-	r.watched = settingsReader{}
+	r.watched, r.flushes = settingsReader{}, flushWatch{}
 	for i := range r.groups {
 		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
 	}
@@ -290,6 +292,7 @@ func (r *Reader) Read(ctx context.Context, c *mysql.Conn, t int64) error {
 			return err
 		}
 	}
+	r.takeSeen()
 	r.metered.emit(&r.Sample, r.traffic)
 	return nil
 }

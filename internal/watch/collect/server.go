@@ -18,9 +18,10 @@ import (
 const (
 	answerTimeout  = 5 * time.Second // a server that has not answered everything by then counts as hung
 	connectTimeout = 3 * time.Second
-	acceptTimeout  = time.Second // within which one that hangs accepts a connection: its kernel does
-	oldTransaction = time.Minute // from which age on they are told; the rules have their own limits above it
-	maxBackoff     = 5           // ticks between two attempts to connect, at the most
+	secondLook     = 300 * time.Millisecond // after a reading that found a FLUSH, and nobody yet who waits for it
+	acceptTimeout  = time.Second            // within which one that hangs accepts a connection: its kernel does
+	oldTransaction = time.Minute            // from which age on they are told; the rules have their own limits above it
+	maxBackoff     = 5                      // ticks between two attempts to connect, at the most
 )
 
 // Server watches one database server.
@@ -123,9 +124,23 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 		s.prevTick, s.prevAt = t, time.Now()
 		if err == nil {
 			s.prevAt = s.reader.StatusAt
+			s.lookAgain(ctx)
 		}
 	}
 	return due
+}
+
+// lookAgain looks for those who wait for a lock of the whole server that lasts for less than a second. What a broken connection does to it,
+// the next tick finds out, too.
+func (s *Server) lookAgain(ctx context.Context) {
+	if !s.reader.Flushed() || delay.For(ctx, secondLook) != nil {
+		return
+	}
+	lctx, cancel := context.WithTimeout(ctx, interval)
+	defer cancel()
+	if err := s.reader.LookAgain(lctx, s.conn); err != nil {
+		s.opts.Logger.Debug("who waits for a flush could not be read", "instance", s.instance.ID, "err", err)
+	}
 }
 
 // forgetCounters leaves another server's settings, which are read now and not again for a minute. Its counters, and what else grows, have
