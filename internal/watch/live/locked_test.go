@@ -254,3 +254,46 @@ func noStall(t *testing.T, w *watched, of string) {
 		}
 	}
 }
+
+// TestBriefGlobalLock: a lock of the whole server that is taken just before a reading, for which sessions begin to wait just after it, and
+// that is over before the next one, is found nevertheless.
+func TestBriefGlobalLock(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec)
+			db := open(t, n)
+			run(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.stock (id INT PRIMARY KEY, v INT)", "INSERT INTO shop.stock VALUES (0, 0), (1, 1), (2, 2)")
+			w := watch(t, rootDSN(n))
+			w.awaitTicks(t, 3)
+			holder, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer holder.Close()
+			for try := range 10 {
+				w.awaitTicks(t, 1) // readings are at full seconds
+				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(900 * time.Millisecond)))
+				run(t, holder, "FLUSH TABLES WITH READ LOCK")
+				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1150 * time.Millisecond)))
+				var waits sync.WaitGroup
+				for i := range 3 {
+					waits.Go(func() {
+						if _, err := db.ExecContext(t.Context(), fmt.Sprintf("UPDATE shop.stock SET v = v + 1 WHERE id = %d", i)); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				time.Sleep(600 * time.Millisecond)
+				run(t, holder, "UNLOCK TABLES")
+				waits.Wait()
+				w.awaitTicks(t, 2)
+				if list := w.finding("lock.global"); len(list) > 0 {
+					t.Logf("at try %d: %s", try+1, list[0].What)
+					return
+				}
+			}
+			t.Error("a lock of the whole server of 0.85 s was not found in ten tries")
+		})
+	}
+}
