@@ -2,6 +2,7 @@ package incidents
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -250,10 +251,28 @@ func (d *Desk) clear(ctx context.Context) (unlisted []string, err error) {
 	return unlisted, nil
 }
 
+// giveUp notes that an incident does not go on whose file cannot be read. Of one that no list has nothing else is known.
+func (d *Desk) giveUp(ctx context.Context, row state.IncidentRow) error {
+	var i incident.Incident
+	if len(row.Body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(row.Body, &i); err != nil {
+		return err
+	}
+	i.Open, i.Cut, i.Ended = false, "its file cannot be read", i.Began
+	ended, err := rowOf(i)
+	if err != nil {
+		return err
+	}
+	d.opts.Event(fleet.Event{Time: time.Now(), Instance: i.Instance, Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Subject: "incidents", Text: "incident " + i.ID + " is lost: its file cannot be read"})
+	return d.opts.Facts.SaveIncident(ctx, ended, fleet.Event{})
+}
+
 func (d *Desk) finish(ctx context.Context, row state.IncidentRow) error {
 	f, err := d.load(row.ID)
 	if err != nil {
-		return err
+		return errors.Join(err, d.giveUp(ctx, row))
 	}
 	i := &f.Incident
 	if !i.Open { // whole, and only its place in the list is missing

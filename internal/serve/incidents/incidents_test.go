@@ -344,3 +344,25 @@ func TestThrift(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestLostFile: an incident that was open when Risso ended, and whose file is damaged, does not go on for ever.
+func TestLostFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := desk(t, dir)
+	i := incident.Incident{ID: "db-1", Instance: "db", Server: "db", Why: incident.WhyStall, Began: time.Unix(1795478400, 0), Open: true}
+	row, err := rowOf(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.opts.Facts.SaveIncident(t.Context(), row, fleet.Event{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.path(i.ID), []byte("no incident"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := desk(t, dir).List(t.Context(), state.IncidentQuery{})
+	if err != nil || len(list) != 1 || list[0].Open || list[0].Cut == "" || list[0].Ended.IsZero() {
+		t.Errorf("got %+v, %v; want one that is over, and why its end was not seen", list, err)
+	}
+}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/ring"
 )
@@ -108,5 +110,27 @@ func TestRedacted(t *testing.T) {
 		if strings.Contains(text, secret) {
 			t.Errorf("%q is left in %s", secret, text)
 		}
+	}
+}
+
+// TestErrorsWithoutValues: what is told without literals has none of an error that a server wrote either.
+func TestErrorsWithoutValues(t *testing.T) {
+	t.Parallel()
+	what := "replication is stopped: error 1062: Duplicate entry 's3cret o'clock' for key 'PRIMARY', Error_code: 1062"
+	f := &File{Incident: Incident{ID: "i", Why: WhyAlert, What: what, Title: what, Began: time.Unix(100, 0)},
+		Events: []fleet.Event{{Time: time.Unix(90, 0), Kind: fleet.EventNote, Text: "Incorrect integer value: 's3cret' for column 'a' at row 1"}, {Time: time.Unix(101, 0), Kind: fleet.EventFinding, Severity: fleet.SeverityCritical, Text: what}}}
+	var w Writer
+	for tick := range int64(20) {
+		f.Add(&w, &Moment{Tick: 95 + tick})
+	}
+	told, err := Tell(f, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := asJSON(t, told); strings.Contains(text, "s3cret") || !strings.Contains(text, "Duplicate entry ? for key 'PRIMARY'") {
+		t.Errorf("got %s, want the errors without values", text)
+	}
+	if told, err = Tell(f, false); err != nil || !strings.Contains(asJSON(t, told), "s3cret") {
+		t.Errorf("got %v, want the values with literals", err)
 	}
 }

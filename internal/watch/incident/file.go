@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/squeeze"
 	"github.com/rissodb/risso/internal/store/ring"
 	"github.com/rissodb/risso/internal/watch/stall"
@@ -144,8 +146,15 @@ func Tell(f *File, redact bool) (*Told, error) {
 	if len(moments) == 0 {
 		return t, err
 	}
+	events := f.Events
 	if redact {
 		t.InnoDB = ""
+		t.Incident.What, t.Incident.Title = withoutKeys(t.Incident.What), withoutKeys(t.Incident.Title)
+		events = slices.Clone(events)
+		for i := range events {
+			e := &events[i]
+			e.Old, e.New, e.Text = withoutKeys(e.Old), withoutKeys(e.New), withoutKeys(e.Text)
+		}
 	}
 	for _, m := range moments {
 		if redact {
@@ -157,15 +166,21 @@ func Tell(f *File, redact bool) (*Told, error) {
 	}
 	t.From, t.To = moments[0].Tick, moments[len(moments)-1].Tick
 	t.Missing = Gaps(moments, t.From, t.To)
-	for _, e := range f.Events {
+	for _, e := range events {
 		if changes(e.Kind) && e.Time.Before(f.Incident.Began) {
 			t.Changed = append(t.Changed, e)
 		}
 	}
 	t.Lines = lines(moments, t.From, t.To)
-	t.Story = tell(f, t)
+	t.Story = tell(&File{Incident: t.Incident, Events: events}, t)
 	return t, err
 }
+
+// quotedValue is a value that an error of a server quotes: Duplicate entry '17' for key, Incorrect integer value: 'x' for column.
+var quotedValue = pattern.Lazy(`(entry |value: )'.*?' (for (?:key|column)|at row)`)
+
+// withoutKeys is a text without the values that errors of servers quote in it.
+func withoutKeys(text string) string { return quotedValue().ReplaceAllString(text, "$1? $2") }
 
 // changes says which events tell of a change.
 func changes(k fleet.EventKind) bool {

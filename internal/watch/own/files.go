@@ -76,6 +76,13 @@ func Read(files []string) ([]File, error) {
 				wrong = append(wrong, fmt.Sprintf("%s: group %q: interval %s: Risso evaluates by whole seconds", path, g.Name, d))
 			}
 		}
+		for _, g := range groups.Groups {
+			for _, r := range g.Rules {
+				if r.Record == "up" {
+					wrong = append(wrong, fmt.Sprintf("%s: group %q: record: up: Risso itself makes that series", path, g.Name))
+				}
+			}
+		}
 		out = append(out, File{Path: path, Groups: groups.Groups})
 	}
 	if len(wrong) > 0 {

@@ -375,3 +375,14 @@ groups:
 		t.Errorf("got %q, want the rule that fails, and the other", got)
 	}
 }
+
+// TestOwnNames: a rule cannot record what Risso itself makes.
+func TestOwnNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.yml")
+	if err := os.WriteFile(path, []byte("groups:\n- name: g\n  rules:\n  - {record: up, expr: '1'}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Read([]string{path}); err == nil || !strings.Contains(err.Error(), "Risso itself makes that series") {
+		t.Errorf("got %v, want a rule that records up to be a mistake", err)
+	}
+}

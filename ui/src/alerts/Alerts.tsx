@@ -61,7 +61,7 @@ function Row({ a, receivers, now, onChange }: { a: Alert; receivers: Receiver[];
           {a.flapping && <span class="held">comes and goes</span>}
           {a.times && a.times > 1 && <span>came {a.times} times</span>}
           {a.why && <span>{a.why}</span>}
-          {a.affected && a.affected.length > 0 && <span title={a.affected.join(', ')}>explains what is wrong on {a.affected.length > 4 ? `${a.affected.length} others` : a.affected.join(', ')}</span>}
+          {a.affected && a.affected.length > 0 && <span title={a.affected.join(', ')}>{a.common ? `${a.common}: told for ` : 'explains what is wrong on '}{a.affected.length > 4 ? `${a.affected.length} others` : a.affected.join(', ')}</span>}
           {a.held && <span class="held">held: {a.held}</span>}
           {told && <span>{told}</span>}
           {a.acked && <span>acknowledged{a.by ? ` by ${a.by}` : ''} {when(unix(a.acked), now)}</span>}

@@ -30,6 +30,8 @@ export interface Alert {
   times?: number;
   /** names of servers on which it explains what is wrong */
   affected?: string[] | null;
+  /** what it has in common with these, if it only stands for them */
+  common?: string;
   /** number of the finding */
   record: number;
   acked?: string;
