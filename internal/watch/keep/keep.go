@@ -57,6 +57,12 @@ func (k *Keeper) Look(instance string, at time.Time, v rules.Verdict, evidence f
 		if holds[key] {
 			continue
 		}
+		if k.another(key, f) {
+			l.Unseen[key] = true
+			delete(k.open, key)
+			due = true
+			continue // it is opened by the next look
+		}
 		holds[key] = true
 		l.Findings = append(l.Findings, f)
 		if !f.Last.IsZero() {
@@ -94,6 +100,13 @@ func (k *Keeper) Look(instance string, at time.Time, v rules.Verdict, evidence f
 
 // Again makes the next Look due: what the last one said could not be written.
 func (k *Keeper) Again() { k.again = true }
+
+// another says whether a finding is not the one of that name of before Risso was started, which ended meanwhile: it began after that was last
+// seen.
+func (k *Keeper) another(key string, f fleet.Finding) bool {
+	o := k.open[key]
+	return o != nil && o.unsure && !o.last.IsZero() && f.Since.After(o.last) && !f.Since.Equal(o.finding.Since)
+}
 
 // hold notes a finding that holds, and says whether it is new, worse than what is written, or about something else.
 func (k *Keeper) hold(key string, f fleet.Finding) bool {

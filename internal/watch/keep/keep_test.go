@@ -136,3 +136,37 @@ func TestAnotherError(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherOfThatName: what is found after a restart of Risso, and began after the one of before was last seen, is another one.
+func TestAnotherOfThatName(t *testing.T) {
+	for name, c := range map[string]struct {
+		since time.Time
+		want  string // what the two looks hold
+	}{
+		"the same one":               {begin.Add(-time.Hour), "a | a"},
+		"it began before":            {begin.Add(-30 * time.Minute), "a | a"},
+		"it began after it was seen": {begin.Add(-time.Minute), " | a"},
+	} {
+		var k Keeper
+		old := findings("a")[0]
+		old.Since = begin.Add(-time.Hour)
+		k.Resume([]state.FindingRecord{{First: old, Worst: old, Seen: begin.Add(-10 * time.Minute)}})
+		f := old
+		f.Since = c.since
+		var got []string
+		for i := range 2 {
+			l, due := k.Look("db", begin.Add(time.Duration(i)*time.Second), rules.Verdict{State: rules.StateWarning, Findings: []fleet.Finding{f}}, nil)
+			holds := ""
+			for _, f := range l.Findings {
+				holds += f.ID
+			}
+			got = append(got, holds)
+			if (holds == "") != l.Unseen["a\x00"] || holds == "" && !due {
+				t.Errorf("%s, look %d: got unseen %v, due %v", name, i, l.Unseen, due)
+			}
+		}
+		if s := strings.Join(got, " | "); s != c.want {
+			t.Errorf("%s: got %q, want %q", name, s, c.want)
+		}
+	}
+}

@@ -37,3 +37,25 @@ func TestNoted(t *testing.T) {
 		t.Errorf("a server that is down: got %+v, want server.down and what others found", v)
 	}
 }
+
+// TestConnectionsOfBefore: a connection of before the server was started is not the one that has its number now.
+func TestConnectionsOfBefore(t *testing.T) {
+	for uptime, same := range map[float64]bool{3600: true, 30: false} {
+		w := mysql97()
+		w.values[statusPrefix+"uptime"] = uptime
+		if err := w.set("lock row_lock 9,10 812 shop.orders"); err != nil {
+			t.Fatal(err)
+		}
+		since := begin.Add(-10 * time.Minute)
+		w.j.Resume([]fleet.Finding{{ID: "lock.blocker", Subject: "connection 812 (app@web3)", Since: since}})
+		var f *fleet.Finding
+		for range 10 {
+			if v := w.tick(); f == nil {
+				f = find(v, "lock.blocker")
+			}
+		}
+		if f == nil || f.Since.Equal(since) != same {
+			t.Errorf("up for %v s: got %+v, want the one of before: %v", uptime, f, same)
+		}
+	}
+}

@@ -6,6 +6,7 @@
 package rules
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -143,6 +144,22 @@ func (j *Judge) resume(key string, now time.Time) (time.Time, bool) {
 	return since, ok && now.Sub(j.answered) <= ResumeGrace
 }
 
+// connectionSubject begins the subject of a finding about one connection, as blockers.Session names it.
+const connectionSubject = "connection "
+
+// forgetConnections drops what was found of connections before the server was started last: their numbers begin again with it.
+func (j *Judge) forgetConnections(s *Snapshot) {
+	uptime, ok := s.value(statusPrefix + "uptime")
+	if !ok {
+		return
+	}
+	started := s.Now.Add(-time.Duration(uptime) * time.Second)
+	maps.DeleteFunc(j.held, func(key string, since time.Time) bool {
+		_, subject, _ := strings.Cut(key, "\x00")
+		return strings.HasPrefix(subject, connectionSubject) && since.Before(started)
+	})
+}
+
 // entry is a finding that is pending, reported, or about to end.
 type entry struct {
 	first, last time.Time
@@ -212,6 +229,7 @@ func (j *Judge) Judge(s *Snapshot) Verdict {
 	}
 	if j.answered.IsZero() {
 		j.answered = s.Now
+		j.forgetConnections(s)
 	}
 	for _, rule := range rulesOf(s.Instance.Kind) {
 		rule(r)
