@@ -95,7 +95,7 @@ func TestShortHang(t *testing.T) {
 	begin := time.Now()
 	goOn := sandboxtest.Pause(t, n)
 	// The length of the pause is what is tested: longer than what counts as a jump, shorter than what counts as hung.
-	time.Sleep(4600 * time.Millisecond)
+	time.Sleep(3200 * time.Millisecond)
 	goOn()
 	r.awaitTicks(t, "db", 4)
 	noEvent(t, r, "db", fleet.EventRestart, fleet.EventClock, fleet.EventReset)

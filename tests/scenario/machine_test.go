@@ -247,7 +247,7 @@ func TestPrimaryOfTwentyDies(t *testing.T) {
 	}
 	for _, told := range h.told() {
 		if strings.Contains(told, "repl.") {
-			t.Errorf("got %q, want no word of a replica", h.told())
+			t.Errorf("got %q, want no word of a replica; alerts %+v", h.told(), r.alerts(t).Alerts)
 		}
 	}
 }

@@ -199,6 +199,9 @@ func (f *forest) machine(i int) string {
 	return cmp.Or(m.Seat.Hostname, "this machine")
 }
 
+// slowAnswer is how much later than its question an answer may be that a server gave before it fell silent.
+const slowAnswer = 2 * time.Second
+
 // Undecided are findings of servers that are down, or were started again, while it is unknown whether others on their machine are or were, too:
 // these have not answered since.
 func Undecided(members []Member) []Effect {
@@ -209,7 +212,11 @@ func Undecided(members []Member) []Effect {
 			id, open := findingRestarted, f.silent
 			if f.silent(i) {
 				id = f.downID(i)
-				open = func(k int) bool { return !f.silent(k) && !members[k].Answered.After(f.since(i, id)) }
+				fell := f.since(i, id)
+				if id == findingHung { // it is told seconds later, and an answer that was slow counts as one of the next second
+					fell = fell.Add(slowAnswer)
+				}
+				open = func(k int) bool { return !f.silent(k) && !members[k].Answered.After(fell) }
 			}
 			if f.has(i, id, "") && slices.ContainsFunc(m, func(k int) bool { return k != i && open(k) }) {
 				out = append(out, Effect{Instance: members[i].Instance.ID, Finding: id})
