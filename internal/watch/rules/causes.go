@@ -203,10 +203,10 @@ func (f *forest) machine(i int) string {
 const slowAnswer = 2 * time.Second
 
 // Undecided are findings of servers that are down, or were started again, while it is unknown whether others on their machine are or were, too:
-// these have not answered since.
+// these have not answered since. The same holds of channels that lost their source, while it is unknown whether that is down.
 func Undecided(members []Member) []Effect {
-	var out []Effect
 	f := newForest(members)
+	out := f.sourceSilent()
 	for _, m := range machines(members) {
 		for _, i := range m {
 			id, open := findingRestarted, f.silent
@@ -263,6 +263,24 @@ func (f *forest) sourceDown(i int) {
 		}
 		f.parent[place{member: i, finding: findingStopped, subject: ch.Name}] = place{member: s, finding: f.downID(s)}
 	}
+}
+
+// sourceSilent finds channels that lost a source that has not answered since, and is not known to be down: replicas may see that first.
+func (f *forest) sourceSilent() (out []Effect) {
+	for i, m := range f.members {
+		for _, ch := range m.Channels {
+			s, ok := f.sources[i][ch.Name]
+			if !ok || f.silent(s) || !f.has(i, findingStopped, ch.Name) || strings.EqualFold(ch.IORunning, "Yes") || ch.SQL.Number != 0 {
+				continue
+			}
+			for _, g := range m.Findings {
+				if g.ID == findingStopped && g.Subject == ch.Name && !f.members[s].Answered.After(g.Since) {
+					out = append(out, Effect{Instance: m.Instance.ID, Finding: findingStopped, Subject: ch.Name})
+				}
+			}
+		}
+	}
+	return out
 }
 
 // sourceLate finds replicas that are late because they follow one that is late or has stopped.

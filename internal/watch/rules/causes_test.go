@@ -163,3 +163,27 @@ func TestSourceOf(t *testing.T) {
 		}
 	}
 }
+
+// TestSourceUndecided: a channel that lost its source is undecided until that is told to be down, or has answered since.
+func TestSourceUndecided(t *testing.T) {
+	r := member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", fleet.ReplicaError{Number: 2003}).since(100)
+	applies := member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Yes", "No", fleet.ReplicaError{Number: 1062}).since(100)
+	for name, c := range map[string]struct {
+		r, source Member
+		answered  int64
+		want      int
+	}{
+		"the source has not answered since": {r, member("p", "db1:3306", StateOK), 100, 1},
+		"it has":                            {r, member("p", "db1:3306", StateOK), 101, 0},
+		"it is down":                        {r, member("p", "db1:3306", StateDown, "server.down").since(101), 99, 0},
+		"it is overdue":                     {r, member("p", "db1:3306", StateDown), 99, 1},
+		"nobody watches it":                 {r, member("p", "db9:3306", StateOK), 99, 0},
+		"it has an error of applying":       {applies, member("p", "db1:3306", StateOK), 99, 0},
+	} {
+		c.source.Answered = time.Unix(c.answered, 0)
+		got := Undecided([]Member{c.r, c.source})
+		if len(got) != c.want || c.want == 1 && got[0] != (Effect{Instance: "r", Finding: "repl.stopped"}) {
+			t.Errorf("%s: got %+v, want %d", name, got, c.want)
+		}
+	}
+}
