@@ -6,7 +6,6 @@ package scenario_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,13 +54,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	watchStalls()
-	// The tests wait most of the time: more of them than processors may run at the same time.
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set("5"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+	if err := sandboxtest.Parallel(5); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	code := m.Run()
 	if left := leftovers(); len(left) > 0 {

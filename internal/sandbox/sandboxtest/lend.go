@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +55,17 @@ func Main(m *testing.M) int {
 		}
 	}
 	return code
+}
+
+// Parallel lets so many tests of a package run at the same time, unless the command says how many: those that wait for time to pass most of the
+// time may be more than there are processors. It is called by TestMain, and reads the flags.
+func Parallel(n int) error {
+	flag.Parse()
+	f := flag.Lookup("test.parallel")
+	if f.Value.String() != f.DefValue {
+		return nil
+	}
+	return f.Value.Set(strconv.Itoa(n))
 }
 
 // Lend lends a test a server for itself until it ends, and that another test of the package may have had before: what
