@@ -139,6 +139,9 @@ func (d *Desk) Observe(v collect.View, verdict rules.Verdict) *incident.Moment {
 		}
 		key := state.FindingKey(f)
 		holds[key] = true
+		if !f.Last.IsZero() { // it is listed only because it may come back at once
+			continue
+		}
 		if n.quiet = false; !s.asking[key] && n.asks == nil {
 			n.asks = &f
 		}

@@ -200,10 +200,16 @@ func (s *teller) extremes() {
 // happened adds the events of its time.
 func (s *teller) happened() {
 	for _, e := range s.f.Events {
-		if tellsMore(e) && !e.Time.Before(s.f.Incident.Began.Add(-30*time.Second)) && !slices.ContainsFunc(s.t.Changed, func(c fleet.Event) bool { return c.ID == e.ID }) {
+		if tellsMore(e) && !s.begins(e) && !e.Time.Before(s.f.Incident.Began.Add(-30*time.Second)) && !slices.ContainsFunc(s.t.Changed, func(c fleet.Event) bool { return c.ID == e.ID }) {
 			s.steps = append(s.steps, Step{At: e.Time, Kind: "event", Severity: e.Severity, Text: e.Text})
 		}
 	}
+}
+
+// begins says whether an event is that of the finding with which the incident began: its first step tells that.
+func (s *teller) begins(e fleet.Event) bool {
+	i := s.f.Incident
+	return e.Kind == fleet.EventFinding && e.Old == "" && (e.Subject == i.Finding || i.Why == WhyStall && e.Subject == "server.stall")
 }
 
 // tellsMore says whether an event tells what moments do not: who keeps whom waiting is told by them, and more exactly.
