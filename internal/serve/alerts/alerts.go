@@ -207,7 +207,7 @@ func (d *Desk) Look(ctx context.Context, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.next = time.Time{}
-	in := alert.Input{Because: d.Because(), Chart: d.Chart, Last: d.Last, Instances: map[string]alert.Seat{}}
+	in := alert.Input{Chart: d.Chart, Last: d.Last, Instances: map[string]alert.Seat{}}
 	var err error
 	if in.Records, _, err = d.Facts.FindingsAfter(ctx, d.state.Cursor); err != nil {
 		return err
@@ -215,6 +215,7 @@ func (d *Desk) Look(ctx context.Context, now time.Time) error {
 	if len(in.Records) == 0 && d.state.Idle() {
 		return nil
 	}
+	in.Because = d.Because() // now: what explains a finding is known before that is written down
 	if in.Silences, err = d.Silences(ctx, now); err != nil {
 		return err
 	}
