@@ -83,6 +83,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 
 	tune(set.Limits)
 	w := newWatch(logger)
+	w.redact = set.Statements.Redact
 	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.Data, "series"), Retention: set.Retention, Logger: logger, OnEvent: w.Event})
 	if err != nil {
 		if errors.Is(err, series.ErrLocked) {

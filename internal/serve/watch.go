@@ -24,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/collect"
@@ -40,6 +41,7 @@ type watch struct {
 	queue  chan func(context.Context, *state.Store) error // what the journal still has to write
 	self   *selfMeter
 	pulse  *collect.Pulse
+	redact bool          // keep no literals
 	begun  chan struct{} // closed when all that is watched is on the board
 	lost   atomic.Int64  // events for which the queue had no room, and that were not told yet
 
@@ -217,9 +219,13 @@ func (w *watch) keepFindings(ctx context.Context, s *state.Store, l state.Look) 
 func (w *watch) Variables(instance string, at time.Time, values map[string]string) {
 	still := make(map[string]string, len(values))
 	for name, value := range values {
-		if !read.Moving(name) {
-			still[name] = value
+		if read.Moving(name) {
+			continue
 		}
+		if w.redact && holdsStatements(name) {
+			value = string(sqltext.Redact(nil, []byte(value)))
+		}
+		still[name] = value
 	}
 	w.enqueue(func(ctx context.Context, s *state.Store) error {
 		changes, err := s.SetVariables(ctx, instance, at, still)
@@ -235,6 +241,11 @@ func (w *watch) Variables(instance string, at time.Time, values map[string]strin
 		}
 		return nil
 	})
+}
+
+// holdsStatements says whether a variable's value is SQL.
+func holdsStatements(variable string) bool {
+	return variable == "init_connect" || variable == "init_slave" || variable == "init_replica"
 }
 
 func orEmpty(s string) string {
@@ -377,7 +388,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
-	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish)}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish), Redact: w.redact}
 	o.Down, o.Hung = w.downSince(s.Instance.ID)
 	if s.Instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.Target.Socket(), s.Target.Port())

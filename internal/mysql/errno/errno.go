@@ -2,6 +2,8 @@
 // "MariaDB Error Code Reference".
 package errno
 
+import "github.com/rissodb/risso/internal/pattern"
+
 // The numbers, by the symbols of those references.
 const (
 	CheckRead                = 1020  // ER_CHECKREAD: the row changed since it was read (MariaDB's snapshot isolation)
@@ -98,3 +100,9 @@ const (
 	CheckViolated            = 3819  // ER_CHECK_CONSTRAINT_VIOLATED
 	ClientInactive           = 4031  // ER_CLIENT_INTERACTION_TIMEOUT
 )
+
+// quotedValue is a value that an error of a server quotes: Duplicate entry '17' for key, Incorrect integer value: 'x' for column.
+var quotedValue = pattern.Lazy(`(?s)(entry |value: )'.*?' (for (?:key|column)|at row)`)
+
+// WithoutValues is the text of an error, or one that holds it, without the values that servers quote in it.
+func WithoutValues(text string) string { return quotedValue().ReplaceAllString(text, "$1? $2") }

@@ -45,6 +45,18 @@ type LockWait struct {
 	Blocker Blocker `json:"blocker"`        // ID 0: no connection holds it, as with prepared XA transactions; with Maybe: nothing is known of it
 }
 
+// HideKey leaves out what the waiter and the blocker chose themselves: the key of the locked record, the name of a user lock. supremum is no key.
+func (w *LockWait) HideKey() {
+	hide := func(s *string) {
+		if *s != "" && *s != "supremum pseudo-record" {
+			*s = "?"
+		}
+	}
+	if hide(&w.Data); w.Kind == LockUser {
+		hide(&w.Name)
+	}
+}
+
 // Blocker is a session that others wait for.
 type Blocker struct {
 	ID        int64   `json:"id"`

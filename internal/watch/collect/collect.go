@@ -130,6 +130,7 @@ type Options struct {
 	Hung     bool           // it hung then
 	Traffic  *mysql.Traffic // counts what is sent to a server; nil: nothing else queries the server
 	Wish     *Wish          // what others want to be read; may be nil
+	Redact   bool           // show no observer the keys of locked records, names of user locks and values in errors: findings quote them
 }
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the

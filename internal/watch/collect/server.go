@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
@@ -390,5 +392,20 @@ func (s *Server) observe(t int64, late, unseen bool) {
 		v.Locks, v.Old, v.Open, v.Engine, v.Deadlock = s.reader.Locks, s.reader.Old(oldTransaction), s.reader.Transactions, s.reader.Engine, s.reader.Deadlocked
 		v.Sessions, v.More = s.reader.Sessions()
 	}
+	if s.opts.Redact {
+		v.redact()
+	}
 	s.opts.Observer.Observe(v)
+}
+
+// redact leaves out the values that findings would quote. What the reader keeps for its next reading stays as it is.
+func (v *View) redact() {
+	v.Locks = slices.Clone(v.Locks)
+	for i := range v.Locks {
+		v.Locks[i].HideKey()
+	}
+	for i := range v.Channels { // a copy already
+		c := &v.Channels[i]
+		c.IO.Text, c.SQL.Text = errno.WithoutValues(c.IO.Text), errno.WithoutValues(c.SQL.Text)
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/pattern"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/squeeze"
 	"github.com/rissodb/risso/internal/store/ring"
 	"github.com/rissodb/risso/internal/watch/stall"
@@ -149,11 +149,11 @@ func Tell(f *File, redact bool) (*Told, error) {
 	events := f.Events
 	if redact {
 		t.InnoDB = ""
-		t.Incident.What, t.Incident.Title = withoutKeys(t.Incident.What), withoutKeys(t.Incident.Title)
+		t.Incident.What, t.Incident.Title = errno.WithoutValues(t.Incident.What), errno.WithoutValues(t.Incident.Title)
 		events = slices.Clone(events)
 		for i := range events {
 			e := &events[i]
-			e.Old, e.New, e.Text = withoutKeys(e.Old), withoutKeys(e.New), withoutKeys(e.Text)
+			e.Old, e.New, e.Text = errno.WithoutValues(e.Old), errno.WithoutValues(e.New), errno.WithoutValues(e.Text)
 		}
 	}
 	for _, m := range moments {
@@ -175,12 +175,6 @@ func Tell(f *File, redact bool) (*Told, error) {
 	t.Story = tell(&File{Incident: t.Incident, Events: events}, t)
 	return t, err
 }
-
-// quotedValue is a value that an error of a server quotes: Duplicate entry '17' for key, Incorrect integer value: 'x' for column.
-var quotedValue = pattern.Lazy(`(entry |value: )'.*?' (for (?:key|column)|at row)`)
-
-// withoutKeys is a text without the values that errors of servers quote in it.
-func withoutKeys(text string) string { return quotedValue().ReplaceAllString(text, "$1? $2") }
 
 // changes says which events tell of a change.
 func changes(k fleet.EventKind) bool {

@@ -233,9 +233,7 @@ func (m *Moment) Redact() {
 	for i := range m.Locks {
 		w := &m.Locks[i]
 		hide(&w.Blocker.Statement)
-		if w.Data = redactKey(w.Data); w.Kind == read.LockUser {
-			w.Name = redactKey(w.Name)
-		}
+		w.HideKey()
 	}
 	if m.report != "" {
 		m.report = redactReport(m.report)
@@ -246,14 +244,6 @@ func (m *Moment) Redact() {
 	if m.Blockers != nil { // their words are made of what is redacted now
 		m.normal()
 	}
-}
-
-// redactKey is a record's key without its values; supremum is none.
-func redactKey(data string) string {
-	if data == "" || data == "supremum pseudo-record" {
-		return data
-	}
-	return "?"
 }
 
 // Blocked is how many sessions wait for a lock that another one has.

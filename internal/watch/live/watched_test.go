@@ -36,6 +36,11 @@ type watched struct {
 // watch looks at a server every second until the test ends.
 func watch(t *testing.T, dsn string) *watched {
 	t.Helper()
+	return watchWith(t, dsn, collect.Options{})
+}
+
+func watchWith(t *testing.T, dsn string, o collect.Options) *watched {
+	t.Helper()
 	target, err := mysql.ParseTarget(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +49,8 @@ func watch(t *testing.T, dsn string) *watched {
 	instance := fleet.Instance{ID: "s", Name: "s", Kind: fleet.KindServer, HostID: "here"}
 	w.Add(instance)
 	w.facts, _ = w.Facts("s")
-	c := collect.NewServer(target, instance, collect.Options{Sink: w, Recorder: w, Observer: w, Logger: slog.New(slog.DiscardHandler)})
+	o.Sink, o.Recorder, o.Observer, o.Logger = w, w, w, slog.New(slog.DiscardHandler)
+	c := collect.NewServer(target, instance, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	var g collect.Group
 	g.Go(ctx, c)
