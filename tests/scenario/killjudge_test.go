@@ -329,6 +329,16 @@ func lasts(finding string) bool {
 	return finding == "server.restarted" || strings.HasPrefix(finding, "observer.")
 }
 
+// explained says whether an alert was held back because of another one that was told: both servers hung at the same moment, say.
+func explained(a alert.Standing, told map[string]alert.Phase) bool {
+	for of := range told {
+		if a.Cause != "" && strings.HasPrefix(of, a.Cause+" ") {
+			return true
+		}
+	}
+	return false
+}
+
 // judgeRinging: each finding that is worth it rang, was told, and so was its end.
 func (k *killed) judgeRinging(rows []state.AlertRow, records []state.FindingRecord, told map[string]alert.Phase, whole bool) {
 	rang := map[string][]alert.Standing{}
@@ -344,6 +354,7 @@ func (k *killed) judgeRinging(rows []state.AlertRow, records []state.FindingReco
 		switch {
 		case row.Ended.IsZero() && a.Gone.IsZero() && whole && !lasts(a.Finding):
 			k.errorf("alert %s has no end", ringing(a.Alert))
+		case !row.Ended.IsZero() && !ok && explained(a, told):
 		case !row.Ended.IsZero() && phase != alert.Resolved:
 			k.errorf("alert %s is over, and was told last as %q", ringing(a.Alert), phase)
 		}
