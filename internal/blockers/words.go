@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/oneline"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // InTheWay says who keeps a session waiting, and what that one does.
@@ -137,6 +138,17 @@ func Lock(w *read.LockWait) string {
 		return "a metadata lock"
 	}
 	return "a metadata lock on the " + strings.ToLower(w.Type) + " " + table + mode(w.Mode)
+}
+
+// What Lock says of values: the key of a record, the name of a user lock.
+var (
+	recordKey = pattern.Lazy(`( of \S+, record ).*?( \([A-Z_,]+\)|$)`)
+	lockName  = pattern.Lazy(`(the user lock )'.*?'`)
+)
+
+// WithoutKeys is a text that holds what Lock says, without the values in it.
+func WithoutKeys(text string) string {
+	return lockName().ReplaceAllString(recordKey().ReplaceAllString(text, "${1}?$2"), "${1}?")
 }
 
 func mode(m string) string {

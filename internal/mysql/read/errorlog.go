@@ -49,6 +49,12 @@ func ErrorLogFile(variables map[string]string) string {
 	return name
 }
 
+// loggedStatement is a statement in an error log: what a thread ran when the server crashed, or could not be applied.
+var loggedStatement = regexp.MustCompile(`(?i)((?:\bQuery(?: \([^)]*\))?|\bstatement): ).*`)
+
+// LogWithoutStatement is a line of an error log without the statement that it quotes.
+func LogWithoutStatement(line string) string { return loggedStatement.ReplaceAllString(line, "$1…") }
+
 // TailErrorLog returns the last lines of an error log on this machine.
 func TailErrorLog(name string) ([]string, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer must not hold it up

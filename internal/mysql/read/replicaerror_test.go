@@ -17,3 +17,16 @@ func TestErrorWithoutValues(t *testing.T) {
 		}
 	}
 }
+
+// TestLogWithoutStatement: a line of an error log that quotes a statement does so no longer; the rest of it stays.
+func TestLogWithoutStatement(t *testing.T) {
+	for line, want := range map[string]string{
+		"Query (0x7f31b4014b30): UPDATE t SET a = 's3cret'":                                                                            "Query (0x7f31b4014b30): …",
+		"2026-11-27 [ERROR] Slave SQL: Error 'x' on query. Default database: 't'. Query: 'INSERT INTO t VALUES (1)', Error_code: 1146": "2026-11-27 [ERROR] Slave SQL: Error 'x' on query. Default database: 't'. Query: …",
+		"2026-11-27 [Note] mariadbd: Normal shutdown":                                                                                  "2026-11-27 [Note] mariadbd: Normal shutdown",
+	} {
+		if got := LogWithoutStatement(line); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -404,6 +404,10 @@ func (v *View) redact() {
 	for i := range v.Locks {
 		v.Locks[i].HideKey()
 	}
+	v.Log = slices.Clone(v.Log)
+	for i := range v.Log {
+		v.Log[i] = read.LogWithoutStatement(errno.WithoutValues(v.Log[i]))
+	}
 	for i := range v.Channels { // a copy already
 		c := &v.Channels[i]
 		c.IO.Text, c.SQL.Text = errno.WithoutValues(c.IO.Text), errno.WithoutValues(c.SQL.Text)

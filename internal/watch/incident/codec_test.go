@@ -118,7 +118,9 @@ func TestErrorsWithoutValues(t *testing.T) {
 	t.Parallel()
 	what := "replication is stopped: error 1062: Duplicate entry 's3cret o'clock' for key 'PRIMARY', Error_code: 1062"
 	f := &File{Incident: Incident{ID: "i", Why: WhyAlert, What: what, Title: what, Began: time.Unix(100, 0)},
-		Events: []fleet.Event{{Time: time.Unix(90, 0), Kind: fleet.EventNote, Text: "Incorrect integer value: 's3cret' for column 'a' at row 1"}, {Time: time.Unix(101, 0), Kind: fleet.EventFinding, Severity: fleet.SeverityCritical, Text: what}}}
+		Events: []fleet.Event{{Time: time.Unix(90, 0), Kind: fleet.EventNote, Text: "Incorrect integer value: 's3cret' for column 'a' at row 1"}, {Time: time.Unix(101, 0), Kind: fleet.EventFinding, Severity: fleet.SeverityCritical, Text: what},
+			{Time: time.Unix(91, 0), Instance: "i", Kind: fleet.EventAction, Text: "connection 4 keeps 2 others waiting for a row lock in the index PRIMARY of shop.t, record 's3cret-4', 2 (X,REC_NOT_GAP) since 10:00, and connection 5 for the user lock 's3cret'"},
+			{Time: time.Unix(92, 0), Kind: fleet.EventAction, Text: "alerts of server other were silenced"}}}
 	var w Writer
 	for tick := range int64(20) {
 		f.Add(&w, &Moment{Tick: 95 + tick})
@@ -129,6 +131,8 @@ func TestErrorsWithoutValues(t *testing.T) {
 	}
 	if text := asJSON(t, told); strings.Contains(text, "s3cret") || !strings.Contains(text, "Duplicate entry ? for key 'PRIMARY'") {
 		t.Errorf("got %s, want the errors without values", text)
+	} else if !strings.Contains(text, "record ? (X,REC_NOT_GAP) since") || strings.Contains(text, "other were silenced") {
+		t.Errorf("got %s, want the lock without its key, and nothing of other servers", text)
 	}
 	if told, err = Tell(f, false); err != nil || !strings.Contains(asJSON(t, told), "s3cret") {
 		t.Errorf("got %v, want the values with literals", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/rissodb/risso/internal/blockers"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/squeeze"
@@ -149,11 +150,11 @@ func Tell(f *File, redact bool) (*Told, error) {
 	events := f.Events
 	if redact {
 		t.InnoDB = ""
-		t.Incident.What, t.Incident.Title = errno.WithoutValues(t.Incident.What), errno.WithoutValues(t.Incident.Title)
+		t.Incident.What, t.Incident.Title = withoutValues(t.Incident.What), withoutValues(t.Incident.Title)
 		events = slices.Clone(events)
 		for i := range events {
 			e := &events[i]
-			e.Old, e.New, e.Text = errno.WithoutValues(e.Old), errno.WithoutValues(e.New), errno.WithoutValues(e.Text)
+			e.Old, e.New, e.Text = withoutValues(e.Old), withoutValues(e.New), withoutValues(e.Text)
 		}
 	}
 	for _, m := range moments {
@@ -167,7 +168,7 @@ func Tell(f *File, redact bool) (*Told, error) {
 	t.From, t.To = moments[0].Tick, moments[len(moments)-1].Tick
 	t.Missing = Gaps(moments, t.From, t.To)
 	for _, e := range events {
-		if changes(e.Kind) && e.Time.Before(f.Incident.Began) {
+		if changes(e.Kind) && !(e.Kind == fleet.EventAction && e.Instance == "") && e.Time.Before(f.Incident.Began) {
 			t.Changed = append(t.Changed, e)
 		}
 	}
@@ -175,6 +176,9 @@ func Tell(f *File, redact bool) (*Told, error) {
 	t.Story = tell(&File{Incident: t.Incident, Events: events}, t)
 	return t, err
 }
+
+// withoutValues is what is told of a finding, without values of the user's data.
+func withoutValues(text string) string { return blockers.WithoutKeys(errno.WithoutValues(text)) }
 
 // changes says which events tell of a change.
 func changes(k fleet.EventKind) bool {

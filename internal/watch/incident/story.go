@@ -252,7 +252,7 @@ func (s *teller) first() string {
 		lasted = ""
 	}
 	fmt.Fprintf(&b, "%s%s from %s on", what, lasted, i.Began.Local().Format("15:04:05"))
-	if s.worst.Blocks > 0 && i.Why == WhyStall {
+	if s.worst.Blocks > 0 && !strings.Contains(i.What, " keeps ") { // else it is said
 		b.WriteString(": " + s.worst.What)
 	}
 	return b.String()
