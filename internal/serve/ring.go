@@ -80,9 +80,14 @@ func (w *watch) because() func(state.FindingRecord) (alert.Cause, bool) {
 			cause = alert.Cause{Instance: rest[0].Instance, Finding: rest[0].Finding, Subject: rest[0].Subject, Common: c.What}
 			rest = rest[1:]
 		}
+		first, awaits := rules.Effect{Instance: cause.Instance, Finding: cause.Finding, Subject: cause.Subject}, []string{}
 		for _, e := range rest {
+			awaits = append(awaits, alert.Key(e.Instance, e.Finding, e.Subject))
 			cause.Peer = cause.Common != "" && (c.Finding == "" || slices.Contains([]string{"server.down", "server.hung", "server.restarted"}, e.Finding))
 			known[e] = cause
+		}
+		if _, ok := known[first]; !ok && cause.Common != "" { // it is to name them
+			known[first] = alert.Cause{Awaits: awaits}
 		}
 	}
 	return func(r state.FindingRecord) (alert.Cause, bool) {

@@ -75,9 +75,10 @@ type Thread struct {
 type Cause struct {
 	Instance, Finding, Subject string
 
-	Open   bool   // whether there is one will be known within seconds
-	Peer   bool   // it is no more than the first of those that have something in common: it holds them back only from those who hear of it
-	Common string // what that is, in words
+	Open   bool     // whether there is one will be known within seconds
+	Peer   bool     // it is no more than the first of those that have something in common: it holds them back only from those who hear of it
+	Common string   // what that is, in words
+	Awaits []string // without an Instance: the keys of alerts that this one explains, or stands for; they may not be written down yet
 }
 
 // Input is what the engine looks at.
@@ -345,7 +346,9 @@ func (l *look) explain() {
 		if a == nil || l.Because == nil {
 			continue
 		}
-		if c, ok := l.Because(r); ok {
+		if c, ok := l.Because(r); ok && c.Instance == "" {
+			a.open = c.Open || slices.ContainsFunc(c.Awaits, func(key string) bool { return l.next.Standing[key] == nil })
+		} else if ok {
 			cause := l.alertOf(c)
 			a.open = c.Open || cause == nil // that one is not written down yet
 			if cause != nil && cause != a {

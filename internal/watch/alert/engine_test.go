@@ -346,6 +346,35 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestAwaits: one that stands for others is told when these are written down, too, so that it names them; it does not wait for long.
+func TestAwaits(t *testing.T) {
+	for second, want := range map[int]int{2: 2, 60: 5} { // when the other is written down, and when it is told
+		n := night{}
+		n.wrong("a", "server.down", fleet.SeverityCritical, 0, 0)
+		n.wrong("b", "server.down", fleet.SeverityCritical, 0, 0)
+		var s State
+		told, names := -1, 0
+		for at := range 10 {
+			records := n.records[:1]
+			if at >= second {
+				records = n.records
+			}
+			d := (&Policy{Receivers: []string{"ops"}}).Look(after(at), s, Input{Records: slices.Clone(records), Because: func(r state.FindingRecord) (Cause, bool) {
+				if r.Instance == "a" {
+					return Cause{Awaits: []string{"b/server.down"}}, true
+				}
+				return Cause{Instance: "a", Finding: "server.down", Peer: true, Common: "both are down"}, true
+			}})
+			if s = d.State; told < 0 && len(d.Out) > 0 {
+				told, names = at, len(d.Out[0].Message.Alerts[0].Affected)
+			}
+		}
+		if told != want || (names == 1) != (second == 2) {
+			t.Errorf("the other is written down in second %d: told in %d, naming %d; want %d", second, told, names, want)
+		}
+	}
+}
+
 // TestLingering: what no longer holds, and is listed only because it may come back at once, has not held for as long as it is listed.
 func TestLingering(t *testing.T) {
 	p := Policy{Receivers: []string{"ops"}}
