@@ -87,15 +87,15 @@ func lend[T lendable](t testing.TB, key string, make func() (T, error)) T {
 		shelf.mu.Unlock()
 		t.Fatal("the package has no TestMain that calls sandboxtest.Main")
 	}
+	var l T
 	list := shelf.free[key]
-	if len(list) > 0 {
+	taken := len(list) > 0
+	if taken { // read here: what is put back takes the same place
+		l = list[len(list)-1].(T)
 		shelf.free[key] = list[:len(list)-1]
 	}
 	shelf.mu.Unlock()
-	var l T
-	if len(list) > 0 {
-		l = list[len(list)-1].(T)
-	} else {
+	if !taken {
 		var err error
 		if l, err = make(); err != nil {
 			t.Fatal(err)
