@@ -228,8 +228,38 @@ func (s *Store) FindingsAfter(ctx context.Context, closed int64) (list []Finding
 	return list, newest, err
 }
 
-// longFinding is how long a finding lasts, in microseconds, that the index findings_long has.
-const longFinding = 86400000000
+// spanOf sorts findings by how long they lasted, in microseconds: up to a day, two, four … 512, and longer; -1: they hold. What was there
+// in a range was told so long before it at the most, which bounds what is looked at of each class. It is that of the index findings_by_span:
+// another one wants a migration.
+const spanOf = `CASE WHEN ended = 0 THEN -1 WHEN ended - told <= 86400000000 THEN 0 WHEN ended - told <= 172800000000 THEN 1
+	WHEN ended - told <= 345600000000 THEN 2 WHEN ended - told <= 691200000000 THEN 3 WHEN ended - told <= 1382400000000 THEN 4
+	WHEN ended - told <= 2764800000000 THEN 5 WHEN ended - told <= 5529600000000 THEN 6 WHEN ended - told <= 11059200000000 THEN 7
+	WHEN ended - told <= 22118400000000 THEN 8 WHEN ended - told <= 44236800000000 THEN 9 ELSE 10 END`
+
+const (
+	holds       = -1 // the spanOf of what holds
+	longest     = 10 // and of what lasted longer than all others
+	shortestMax = 86400000000
+)
+
+// heldSince is a query for the ids of findings that held at a moment, or were told from then until another.
+func heldSince(from, to int64) (query string, args []any) {
+	var parts []string
+	for span := holds; span <= longest; span++ {
+		part := "SELECT id FROM findings WHERE " + spanOf + fmt.Sprintf(" = %d AND told < ?", span)
+		args = append(args, to)
+		if span > holds {
+			part += " AND ended >= ?"
+			args = append(args, from)
+		}
+		if span > holds && span < longest {
+			part += " AND told >= ?"
+			args = append(args, from-shortestMax<<span)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " UNION ALL "), args
+}
 
 // before is a time as an upper bound; none where it is zero.
 func before(t time.Time) int64 {
@@ -249,13 +279,11 @@ func (s *Store) Findings(ctx context.Context, q FindingQuery) ([]FindingRecord, 
 			args = append(args, i)
 		}
 	}
-	if !q.From.IsZero() { // told within the day before, or among the few that lasted for longer
-		from := stamp(q.From)
-		where = append(where, `id IN (SELECT id FROM findings WHERE told >= ? AND told < ? AND (ended = 0 OR ended >= ?)
-			UNION ALL SELECT id FROM findings WHERE (ended = 0 OR ended - told > 86400000000) AND (ended = 0 OR ended >= ?) AND told < ?)`)
-		args = append(args, from-longFinding, before(q.To), from, from, from-longFinding)
-	}
-	if !q.To.IsZero() {
+	switch {
+	case !q.From.IsZero():
+		query, bounds := heldSince(stamp(q.From), before(q.To))
+		where, args = append(where, "id IN ("+query+")"), append(args, bounds...)
+	case !q.To.IsZero():
 		where, args = append(where, "told < ?"), append(args, stamp(q.To))
 	}
 	if q.Open {

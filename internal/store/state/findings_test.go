@@ -3,6 +3,9 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,6 +112,60 @@ func TestFindingsOfADay(t *testing.T) {
 		}
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%+v: got %s, want %s", c.q, got, c.want)
+		}
+	}
+}
+
+// TestFindingsOfARange: what held at any moment of a range is found, however long it lasted; each once, and nothing else.
+func TestFindingsOfARange(t *testing.T) {
+	s := newStore(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	begin := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	type held struct{ told, ended time.Time }
+	all := map[string]held{}
+	for i := range 400 {
+		h := held{told: begin.Add(time.Duration(r.Int64N(int64(900 * 24 * time.Hour)))).Truncate(time.Second)}
+		// From minutes to years, and whole powers of two of a day, where one class ends.
+		lasts := time.Duration(float64(time.Minute) * math.Pow(1.04, float64(i))).Truncate(time.Second)
+		if i%5 == 0 {
+			lasts = 24 * time.Hour << (i / 5 % 11)
+		}
+		f := fleet.Finding{ID: "lock.blocker", Subject: fmt.Sprint(i), Severity: fleet.SeverityWarning, Since: h.told}
+		if err := s.KeepFindings(t.Context(), Look{Instance: f.Subject, At: h.told, Findings: []fleet.Finding{f}}); err != nil {
+			t.Fatal(err)
+		}
+		if i%17 != 0 { // the others hold
+			h.ended = h.told.Add(lasts)
+			if err := s.KeepFindings(t.Context(), Look{Instance: f.Subject, At: h.ended}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all[f.Subject] = h
+	}
+	for n := range 200 {
+		from := begin.Add(time.Duration(r.Int64N(int64(1000 * 24 * time.Hour)))).Truncate(time.Second)
+		if h := all[fmt.Sprint(n)]; n%3 == 0 && !h.ended.IsZero() {
+			from = h.ended // the last moment in which it is found
+		}
+		to := from.Add(time.Duration(1+r.IntN(200)) * time.Hour)
+		if n%7 == 0 {
+			to = time.Time{}
+		}
+		var want []string
+		for name, h := range all {
+			if (to.IsZero() || h.told.Before(to)) && (h.ended.IsZero() || !h.ended.Before(from)) {
+				want = append(want, name)
+			}
+		}
+		list, err := s.Findings(t.Context(), FindingQuery{From: from, To: to})
+		var got []string
+		for _, f := range list {
+			got = append(got, f.First.Subject)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("from %s to %s: got %v, %v; want %v", from, to, got, err, want)
 		}
 	}
 }

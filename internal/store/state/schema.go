@@ -276,6 +276,9 @@ var migrations = [...]string{
 	// 11: alerts of rules that fire on because of keep_firing_for
 	`ALTER TABLE rule_alerts ADD COLUMN lapsed INTEGER NOT NULL DEFAULT 0; -- since when the rule no longer finds it; 0: it does
 	ALTER TABLE rule_alerts ADD COLUMN value REAL`,
+	// 12: that any day of years of findings is found at once; see spans
+	`DROP INDEX findings_long;
+	CREATE INDEX findings_by_span ON findings (` + spanOf + `, told)`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.
