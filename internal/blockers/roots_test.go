@@ -81,6 +81,34 @@ func TestUntouchable(t *testing.T) {
 	}
 }
 
+// TestKeeps: those that wait for something else behind are not said to wait for the same lock; who alone can be meant by a flush is named.
+func TestKeeps(t *testing.T) {
+	row := func(waiter, blocker int64) read.LockWait {
+		return read.LockWait{Waiter: waiter, Kind: read.LockRow, Schema: "shop", Name: "t", Index: "PRIMARY", Blocker: read.Blocker{ID: blocker}}
+	}
+	flush := func(waiter, blocker int64) read.LockWait {
+		return read.LockWait{Waiter: waiter, Kind: read.LockFlush, Maybe: true, Blocker: read.Blocker{ID: blocker}}
+	}
+	for _, c := range []struct {
+		list []read.LockWait
+		want string
+	}{
+		{[]read.LockWait{row(1, 9), row(2, 9)}, "it keeps 2 others waiting for a row lock in the index PRIMARY of shop.t"},
+		{[]read.LockWait{row(1, 9), row(2, 9), {Waiter: 3, Kind: read.LockMetadata, Blocker: read.Blocker{ID: 1}}}, "it keeps 3 others waiting, 2 of them for a row lock in the index PRIMARY of shop.t"},
+	} {
+		roots := Roots(c.list)
+		if len(roots) != 1 || roots[0].Keeps("it") != c.want {
+			t.Errorf("got %+v, %q; want %q", roots, roots[0].Keeps("it"), c.want)
+		}
+	}
+	if roots := Roots([]read.LockWait{flush(1, 9), flush(2, 9)}); len(roots) != 1 || roots[0].Wait.Maybe {
+		t.Errorf("one may use the table: got %+v, want it named", roots)
+	}
+	if roots := Roots([]read.LockWait{flush(1, 9), flush(1, 8)}); len(roots) != 2 || !roots[0].Wait.Maybe || !roots[1].Wait.Maybe {
+		t.Errorf("two may use the table: got %+v, want neither named", roots)
+	}
+}
+
 // TestWithoutKeys: whatever Lock says of values is left out.
 func TestWithoutKeys(t *testing.T) {
 	for _, w := range []read.LockWait{

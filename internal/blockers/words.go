@@ -140,6 +140,15 @@ func Lock(w *read.LockWait) string {
 	return "a metadata lock on the " + strings.ToLower(w.Type) + " " + table + mode(w.Mode)
 }
 
+// Keeps says how many a root keeps waiting, and for what; who is what to call it.
+func (r Root) Keeps(who string) string {
+	others := digits.Plural(len(r.Waiters), "other", "others")
+	if r.Alike < len(r.Waiters) { // the rest waits for these
+		return fmt.Sprintf("%s keeps %s waiting, %d of them for %s", who, others, r.Alike, Lock(&r.Wait))
+	}
+	return who + " keeps " + others + " waiting for " + Lock(&r.Wait)
+}
+
 // What Lock says of values: the key of a record, the name of a user lock.
 var (
 	recordKey = pattern.Lazy(`( of \S+, record ).*?( \([A-Z_,]+\)|$)`)

@@ -86,27 +86,33 @@ func begin(ctx context.Context, n *sandbox.Node, load ringLoad) (end func(), err
 		}
 	})
 	start(load.slow, reports)
-	start(1, func(ctx context.Context, c *sql.Conn) error {
-		if err := statements(ctx, c, "BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"); err != nil {
-			return err
-		}
-		_ = pause(ctx, time.Second)
-		if err := statements(ctx, c, "COMMIT"); err != nil {
-			return err
-		}
-		return pause(ctx, time.Second)
-	})
+	start(1, holdRow)
 	start(1, func(ctx context.Context, c *sql.Conn) error {
 		return statements(ctx, c, "UPDATE shop.orders SET note = 'wanted' WHERE id = 1", "DO SLEEP(0.2)")
 	})
-	start(2, func(ctx context.Context, c *sql.Conn) error {
-		if err := statements(ctx, c, "BEGIN", fmt.Sprintf("UPDATE shop.orders SET note = 'forgotten' WHERE id = %d", rand.IntN(1000)+loadRows-2000)); err != nil {
-			return err
-		}
-		<-ctx.Done()
-		return nil
-	})
+	start(2, forget)
 	return end, nil
+}
+
+// holdRow keeps a row locked for a second of two.
+func holdRow(ctx context.Context, c *sql.Conn) error {
+	if err := statements(ctx, c, "BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"); err != nil {
+		return err
+	}
+	_ = pause(ctx, time.Second)
+	if err := statements(ctx, c, "COMMIT"); err != nil {
+		return err
+	}
+	return pause(ctx, time.Second)
+}
+
+// forget leaves a transaction open.
+func forget(ctx context.Context, c *sql.Conn) error {
+	if err := statements(ctx, c, "BEGIN", fmt.Sprintf("UPDATE shop.orders SET note = 'forgotten' WHERE id = %d", rand.IntN(1000)+loadRows-2000)); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
 
 func prepareLoad(ctx context.Context, db *sql.DB) error {

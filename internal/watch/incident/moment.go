@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/rissodb/risso/internal/blockers"
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/watch/collect"
@@ -206,7 +205,7 @@ func rootWords(root blockers.Root) string {
 	if w.Maybe {
 		who = "somebody whom the server does not name, maybe " + who + ","
 	}
-	s := who + " keeps " + digits.Plural(len(root.Waiters), "other", "others") + " waiting for " + blockers.Lock(&w)
+	s := root.Keeps(who)
 	if w.Blocker.ID != 0 {
 		s += ": " + blockers.Doing(&w.Blocker)
 	}

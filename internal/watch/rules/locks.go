@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ const mostBlockers = 5
 func blockedBy(r *round) {
 	global := map[int64]bool{} // who waits for the whole server
 	known := false
-	for i, root := range r.roots() {
+	for i, root := range blockers.Roots(r.Locks) {
 		if root.Wait.Kind == read.LockGlobal {
 			for _, w := range root.Waiters {
 				global[w] = true
@@ -33,22 +32,6 @@ func blockedBy(r *round) {
 	if len(global) > 0 && !known {
 		r.add(globalLock(r, float64(len(global))))
 	}
-}
-
-// roots are the sessions at the root of the waits. Servers do not say who uses the tables that FLUSH TABLES waits for: if only one session
-// can be meant, it is that one. Behind it wait all that came after the flush, as long as it runs, even when the flush is given up.
-func (r *round) roots() []blockers.Root {
-	list := blockers.Roots(r.Locks)
-	var users []int
-	for i, root := range list {
-		if root.Wait.Maybe && root.Wait.Kind == read.LockFlush && root.Wait.Blocker.ID != 0 {
-			users = append(users, i)
-		}
-	}
-	if len(users) == 1 {
-		list[users[0]].Wait.Maybe = false
-	}
-	return list
 }
 
 // globalLock is the finding of a lock of the whole server of which the server does not say who holds it.
@@ -99,7 +82,7 @@ func blockerOf(root blockers.Root) candidate {
 		doing += "; it is no session of a client, but a thread of replication or of the server: a KILL would stop that"
 	}
 	c := candidate{id: "mdl.blocker", subject: who, severity: fleet.SeverityWarning, value: float64(len(root.Waiters)), chart: "waits", remedy: blockers.Kill(&w),
-		head: fmt.Sprintf("%s keeps %s waiting for %s", who, plural(float64(len(root.Waiters)), "other", "others"), blockers.Lock(&w)), tail: doing}
+		head: root.Keeps(who), tail: doing}
 	if len(root.Waiters) >= 10 {
 		c.severity = fleet.SeverityCritical
 	}
@@ -118,7 +101,7 @@ func blockerOf(root blockers.Root) candidate {
 // named says whether blockedBy names who keeps those waiting that wait for a lock of InnoDB, or for another.
 func (r *round) named(rows bool) bool {
 	told := map[int64]bool{}
-	for _, root := range r.roots() {
+	for _, root := range blockers.Roots(r.Locks) {
 		for _, w := range root.Waiters {
 			told[w] = told[w] || !root.Wait.Maybe || root.Wait.Kind == read.LockGlobal
 		}
