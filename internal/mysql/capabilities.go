@@ -174,6 +174,15 @@ func (s Server) HiddenKey() string {
 	return ""
 }
 
+// InvisibleColumn is the word of a column's definition that leaves it out of SELECT * and of an INSERT without a list of columns; "" if there
+// is none. Sources: MySQL manual, "Invisible Columns"; MariaDB documentation, "Invisible Columns".
+func (s Server) InvisibleColumn() string {
+	if s.AtLeast(80023, 100303) {
+		return " INVISIBLE"
+	}
+	return ""
+}
+
 // HiddenKeys are the words of any server for a key that is kept and not used.
 func HiddenKeys() []string { return []string{mysqlHiddenKey, mariadbHiddenKey} }
 

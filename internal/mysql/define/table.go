@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,16 @@ type Table struct {
 	Versioned    bool // MariaDB keeps old rows of it: WITH SYSTEM VERSIONING
 	Past         bool // including its rows of the past: WithHistory
 	Partitioned  bool
-	Foreign      bool // it has foreign keys
+	ForeignKeys  []ForeignKey
 	Create       string
+}
+
+// ForeignKey is a foreign key, as its table's definition says it.
+type ForeignKey struct {
+	Name       string
+	Columns    []string
+	Referenced mysql.TableName
+	To         []string // columns that it refers to, in the order of Columns
 }
 
 // TableColumn is one column.
@@ -50,6 +59,7 @@ type TableKey struct {
 	Hidden  bool // invisible or ignored: it cannot be asked for by name
 	Special bool // full-text, spatial, or other than a tree in its columns' order
 	Parts   []KeyPart
+	Text    string // its whole definition, as it stands in CREATE TABLE
 }
 
 // KeyPart is one column of an index, or an expression.
@@ -57,6 +67,7 @@ type KeyPart struct {
 	Column     string // "" for an expression
 	Prefix     int    // length of the indexed beginning; 0: the whole value
 	Descending bool
+	Expression string // as the server writes it, if there is no column
 }
 
 // Column finds a column by its name.
@@ -246,6 +257,40 @@ func isText(kind string) bool {
 	return false
 }
 
+// ColumnText is a column's definition, as it stands in CREATE TABLE, with another type; "" if there is no such column.
+func (t *Table) ColumnText(name, fullType string) string {
+	code := sqltext.Tokens(t.Create)
+	open := slices.IndexFunc(code, func(x sqltext.Token) bool { return x.Text == "(" && x.Kind == sqltext.TokenSign })
+	if open < 0 {
+		return ""
+	}
+	inside, _, _ := sqltext.Group(code[open:])
+	for _, e := range sqltext.Elements(inside) {
+		if len(e) < 2 || e[0].Kind != sqltext.TokenName || !strings.EqualFold(e[0].Text, name) {
+			continue
+		}
+		end := e[len(e)-1].End
+		if rest := t.Create[end:]; strings.HasPrefix(rest, " */") { // of what only some servers execute
+			end += len(" */")
+		}
+		return mysql.Quote(e[0].Text) + " " + fullType + t.Create[e[1].Begin+len(t.fullType(e[1:])):end]
+	}
+	return ""
+}
+
+// LargestInteger is the largest value of an integer type, named without its length, and 0 for other types. Source: MySQL manual, "Integer
+// Types".
+func LargestInteger(kind string, unsigned bool) float64 {
+	bits, ok := map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}[kind]
+	if !ok {
+		return 0
+	}
+	if !unsigned {
+		bits--
+	}
+	return math.Ldexp(1, bits) - 1
+}
+
 // fullType is the type with length and sign.
 func (t *Table) fullType(e []sqltext.Token) string {
 	begin, end := e[0].Begin, e[0].End
@@ -278,10 +323,17 @@ func (t *Table) key(e []sqltext.Token) {
 		k.Special = true
 	case "KEY":
 	default:
-		for _, w := range words {
-			t.Foreign = t.Foreign || strings.EqualFold(w, "FOREIGN")
+		for i, w := range words {
+			if strings.EqualFold(w, "FOREIGN") && i <= 2 {
+				t.foreignKey(e)
+				break
+			}
 		}
 		return
+	}
+	k.Text = t.Create[e[0].Begin:e[len(e)-1].End]
+	if strings.LastIndex(k.Text, "/*!") > strings.LastIndex(k.Text, "*/") { // what it executes are tokens, its end is none
+		k.Text += " */"
 	}
 	for len(e) > 0 && e[0].Text != "(" {
 		if e[0].Kind == sqltext.TokenName {
@@ -295,6 +347,9 @@ func (t *Table) key(e []sqltext.Token) {
 	}
 	for _, part := range sqltext.Elements(inside) {
 		p, special := partOf(part)
+		if p.Column == "" && len(part) > 0 {
+			p.Expression = t.Create[part[0].Begin:part[len(part)-1].End]
+		}
 		k.Special = k.Special || special
 		k.Parts = append(k.Parts, p)
 	}
@@ -307,6 +362,45 @@ func (t *Table) key(e []sqltext.Token) {
 		}
 	}
 	t.Keys = append(t.Keys, k)
+}
+
+// foreignKey reads CONSTRAINT `n` FOREIGN KEY (`a`) REFERENCES `s`.`t` (`b`).
+func (t *Table) foreignKey(e []sqltext.Token) {
+	f := ForeignKey{Referenced: mysql.TableName{Schema: t.Schema}}
+	var names []string // since the last parenthesis
+	for len(e) > 0 {
+		inside, rest, ok := sqltext.Group(e)
+		switch {
+		case ok && f.Columns == nil:
+			f.Columns = namesIn(inside)
+			f.Name, names = strings.Join(names, ""), nil
+			e = rest
+			continue
+		case ok:
+			f.To = namesIn(inside)
+			switch n := len(names); {
+			case n == 1:
+				f.Referenced.Name = names[0]
+			case n == 2:
+				f.Referenced = mysql.TableName{Schema: names[0], Name: names[1]}
+			}
+			t.ForeignKeys = append(t.ForeignKeys, f)
+			return
+		case e[0].Kind == sqltext.TokenName:
+			names = append(names, e[0].Text)
+		}
+		e = e[1:]
+	}
+}
+
+// namesIn are the quoted names of a list.
+func namesIn(list []sqltext.Token) (names []string) {
+	for _, x := range list {
+		if x.Kind == sqltext.TokenName {
+			names = append(names, x.Text)
+		}
+	}
+	return names
 }
 
 // partOf reads a part of an index. special: what it means is not just its column's order.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
@@ -28,7 +29,8 @@ func TestParseTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := define.Table{Schema: "s", Name: "odd `t", Engine: "InnoDB", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Partitioned: true, Foreign: true, Create: create,
+	want := define.Table{Schema: "s", Name: "odd `t", Engine: "InnoDB", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Partitioned: true, Create: create,
+		ForeignKeys: []define.ForeignKey{{Name: "c", Columns: []string{"v"}, Referenced: mysql.TableName{Schema: "s", Name: "x"}, To: []string{"y"}}},
 		Columns: []define.TableColumn{
 			{Name: "id", Type: "bigint", FullType: "bigint(20) unsigned zerofill", Unsigned: true, Auto: true},
 			{Name: "a,b(c", Type: "enum", FullType: "enum('x''y','),(\\\\')", Charset: "latin1", Collation: "latin1_bin", Nullable: true},
@@ -39,10 +41,10 @@ func TestParseTable(t *testing.T) {
 			{Name: "ts", Type: "timestamp", FullType: "timestamp(6)", Nullable: true, Generated: true, Period: "START"},
 		},
 		Keys: []define.TableKey{
-			{Name: "PRIMARY", Unique: true, Parts: []define.KeyPart{{Column: "id"}, {Column: "n", Prefix: 5, Descending: true}}},
-			{Name: "u`k", Unique: true, Hidden: true, Parts: []define.KeyPart{{Column: "n"}}},
-			{Name: "f", Special: true, Parts: []define.KeyPart{{}}},
-			{Name: "ft", Special: true, Parts: []define.KeyPart{{Column: "d"}}},
+			{Name: "PRIMARY", Unique: true, Parts: []define.KeyPart{{Column: "id"}, {Column: "n", Prefix: 5, Descending: true}}, Text: "PRIMARY KEY (`id`,`n`(5) DESC)"},
+			{Name: "u`k", Unique: true, Hidden: true, Parts: []define.KeyPart{{Column: "n"}}, Text: "UNIQUE KEY `u``k` (`n`) /*!80000 INVISIBLE */"},
+			{Name: "f", Special: true, Parts: []define.KeyPart{{Expression: "(lower(`n`))"}}, Text: "KEY `f` ((lower(`n`)))"},
+			{Name: "ft", Special: true, Parts: []define.KeyPart{{Column: "d"}}, Text: "FULLTEXT KEY `ft` (`d`)"},
 		}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -1,0 +1,34 @@
+package advise
+
+import (
+	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// Answer is what is wrong with one or several servers.
+type Answer struct {
+	Findings []advise.Finding `json:"findings"` // the worst first
+	Servers  []Looked         `json:"servers"`
+}
+
+// Looked is a server that was looked at.
+type Looked struct {
+	Name    string          `json:"name"`
+	Version string          `json:"version,omitempty"`
+	Tables  int             `json:"tables"`            // that were looked at
+	Seconds float64         `json:"seconds"`           // that it took
+	Unknown []fleet.Trouble `json:"unknown,omitempty"` // what could not be read, so that nothing was looked for in it
+	Error   string          `json:"error,omitempty"`   // why nothing is known of it
+}
+
+// ChecksAnswer are all things that are looked for.
+type ChecksAnswer struct {
+	Checks []CheckAnswer `json:"checks"`
+}
+
+// CheckAnswer is one of them.
+type CheckAnswer struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Like  string `json:"like,omitempty"` // what other tools call it
+}

@@ -1,0 +1,63 @@
+package advise
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/oneline"
+)
+
+// text is an answer for people.
+func text(a Answer) string {
+	var b strings.Builder
+	for _, f := range a.Findings {
+		finding(&b, f, len(a.Servers))
+	}
+	switch n := len(a.Findings); {
+	case n > 0:
+		fmt.Fprintf(&b, "%s: %d critical, %d warnings.\n", digits.Counted(n, "finding"), count(a.Findings, fleet.SeverityCritical), count(a.Findings, fleet.SeverityWarning)-count(a.Findings, fleet.SeverityCritical))
+	default:
+		b.WriteString("Nothing was found.\n")
+	}
+	for _, s := range a.Servers {
+		if s.Error != "" {
+			fmt.Fprintf(&b, "%s: nothing is known of it: %s\n", s.Name, oneline.Of(s.Error))
+			continue
+		}
+		fmt.Fprintf(&b, "%s (%s): %s looked at in %s.\n", s.Name, s.Version, digits.Counted(s.Tables, "table"), digits.Seconds(s.Seconds))
+		for _, u := range s.Unknown {
+			fmt.Fprintf(&b, "  not looked at: %s: %s\n", oneline.Of(u.What), oneline.Of(u.Why))
+			if u.Remedy != "" {
+				fmt.Fprintf(&b, "    %s\n", u.Remedy)
+			}
+		}
+	}
+	return b.String()
+}
+
+// finding writes one finding.
+func finding(b *strings.Builder, f advise.Finding, servers int) {
+	fmt.Fprintf(b, "%-8s  %s  %s\n", f.Severity, f.ID, oneline.Of(f.Object))
+	line := func(head, text string) {
+		if text != "" {
+			fmt.Fprintf(b, "          %-9s %s\n", head, oneline.Of(text))
+		}
+	}
+	line("", f.What)
+	if servers > 1 {
+		line("on", fmt.Sprintf("%d of %d servers: %s", len(f.Servers), servers, strings.Join(f.Servers, ", ")))
+	}
+	line("why", f.Why)
+	line("seen", strings.Join(f.Evidence, "; "))
+	line("first", f.Advice)
+	line("run", f.Statement)
+	line("does", f.Effect)
+	line("undo", f.Undo)
+	if f.Sure != advise.Certain {
+		line(string(f.Sure), f.Doubt)
+	}
+	b.WriteString("\n")
+}
