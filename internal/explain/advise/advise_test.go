@@ -104,6 +104,15 @@ func TestHinted(t *testing.T) {
 	}
 }
 
+// TestHashes: of an engine whose indexes are hashes only what is there twice is redundant.
+func TestHashes(t *testing.T) {
+	tab := table(t, "`a` int,`b` int,KEY `ka` (`a`),KEY `kab` (`a`,`b`),KEY `kb` (`a`)")
+	tab.Engine = "MEMORY"
+	if got := found(advise.OfTable(&advise.Server{}, tab)); !slices.Equal(got, []string{"index.redundant d.t.kb certain"}) {
+		t.Errorf("got %q, want only kb", got)
+	}
+}
+
 func TestPrimaryKeys(t *testing.T) {
 	for _, c := range []struct{ inside, want, statement string }{
 		{"`a` int, PRIMARY KEY (`a`)", "", ""},

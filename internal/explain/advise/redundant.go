@@ -100,7 +100,7 @@ func (k *keys) instead(i int) (best int, how cover) {
 
 // covers says how b does the work of a.
 func (k *keys) covers(b, a *define.TableKey) cover {
-	if a.Special || b.Special {
+	if a.Special || b.Special || !treeEngines[strings.ToUpper(k.t.Engine)] {
 		if a.Unique == b.Unique && definition(a) == definition(b) {
 			return coversAlike
 		}
@@ -117,6 +117,10 @@ func (k *keys) covers(b, a *define.TableKey) cover {
 	}
 	return coversNot
 }
+
+// treeEngines keep an index as a tree in the order of its columns unless its definition says otherwise. MEMORY and NDB make hashes, and their
+// definitions do not say so (MySQL manual, "The MEMORY Storage Engine").
+var treeEngines = map[string]bool{"INNODB": true, "MYISAM": true, "ARIA": true, "ROCKSDB": true, "TOKUDB": true}
 
 // definition is what stands behind the name.
 func definition(k *define.TableKey) string {
