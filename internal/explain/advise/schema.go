@@ -42,6 +42,10 @@ func noPrimaryKey(s *Server, t *Table) []Finding {
 	if s.InvisibleColumn() == "" {
 		f.Sure, f.Doubt = Likely, "SELECT * and INSERT without a list of columns see the new column"
 	}
+	if t.Versioned { // its rows of the past would be lost, or changed: system_versioning_alter_history
+		f.Statement, f.Undo, f.Effect, f.Sure, f.Doubt = "", "", "", Certain, ""
+		f.Advice = "it keeps its rows of the past, which forbids a change of its columns while system_versioning_alter_history is ERROR; a key over columns that it has needs none"
+	}
 	if autoColumn(t) != "" { // a table has one such column at most
 		f.Statement, f.Undo, f.Effect = "", "", ""
 		f.Advice = "its AUTO_INCREMENT column " + autoColumn(t) + " can be the key if its values differ"

@@ -54,7 +54,7 @@ func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 	}
 	defer stream.Close()
 	g := &gatherer{conn: c, stream: stream, server: &advise.Server{Server: c.Server, Now: begun}, o: o}
-	if err := g.stream.ForStatements(ctx, c.Server); err != nil {
+	if err := g.stream.ForRows(ctx, c.Server); err != nil {
 		return Answer{}, err
 	}
 	if err := g.look(ctx); err != nil {
@@ -124,7 +124,23 @@ func (g *gatherer) whole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := g.sight(ctx); err != nil {
+		return err
+	}
 	return g.references(ctx)
+}
+
+// sight says which tables the account may not see: servers show less then, and no error.
+func (g *gatherer) sight(ctx context.Context) error {
+	rights, err := g.stream.Rights(ctx)
+	if err != nil {
+		return fmt.Errorf("read the account's privileges: %w", err)
+	}
+	if !rights.Have("", "", "SELECT") {
+		g.server.Blind = "all tables"
+		g.server.Missing = append(g.server.Missing, fleet.Trouble{What: "tables that the account may not see", Why: g.server.QuotedAccount() + " has no SELECT on *.*", Remedy: "GRANT SELECT ON *.* TO " + g.server.QuotedAccount()})
+	}
+	return nil
 }
 
 // pairs asks for names and values.

@@ -188,8 +188,8 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 		if cause := context.Cause(one); err != nil && cause != nil {
 			err = cause
 		}
-		if err == nil {
-			err = choice.Unmet()
+		if unmet := choice.Unmet(); err == nil && unmet != nil {
+			err = fleet.WithRemedy(fmt.Errorf("no %w", unmet), fleet.RemedyOf(unmet))
 		}
 		cancel()
 		if progress {
