@@ -189,7 +189,7 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 			err = cause
 		}
 		if unmet := choice.Unmet(); err == nil && unmet != nil {
-			err = fleet.WithRemedy(fmt.Errorf("no %w", unmet), fleet.RemedyOf(unmet))
+			err = fleet.WithRemedy(fmt.Errorf("there is no %w", unmet), fleet.RemedyOf(unmet))
 		}
 		cancel()
 		if progress {
