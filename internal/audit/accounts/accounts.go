@@ -115,9 +115,10 @@ func (a *Account) local() bool {
 	return a.Host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// lock is the statement that keeps anybody from logging in, with what takes it back; "" if the server has none.
+// lock is the statement that keeps anybody from logging in, with what takes it back; "" if the server has none. Whoever can make accounts,
+// or asks here, is not locked: nobody else may be left to take it back.
 func (j *judge) lock(a *Account) (statement, undo, effect string) {
-	if !j.s.LocksAccounts() {
+	if !j.s.LocksAccounts() || a.Name() == j.s.Account || a.Grants == nil || mysql.RightsOf(a.Grants).Have("", "", "CREATE USER", "SUPER") {
 		return "", "", ""
 	}
 	return "ALTER USER " + a.Quoted() + " ACCOUNT LOCK", "ALTER USER " + a.Quoted() + " ACCOUNT UNLOCK",
@@ -368,4 +369,15 @@ func (j *judge) whole() {
 			Statement: fmt.Sprintf("SET GLOBAL max_password_errors = %d", j.p.Attempts), Undo: fmt.Sprintf("SET GLOBAL max_password_errors = %d", v),
 			Effect: "at once, until the server is started again: after so many wrong passwords an account waits for FLUSH PRIVILEGES; accounts with SUPER never do"})
 	}
+}
+
+// String is yes, no or unknown.
+func (s Seen) String() string {
+	switch s {
+	case SeenUsed:
+		return "yes"
+	case SeenUnused:
+		return "no"
+	}
+	return "unknown"
 }

@@ -66,7 +66,7 @@ func TestJudge(t *testing.T) {
 				}
 			}
 			target := sandboxtest.Target(t, node)
-			list := judge(t, target)
+			list := judge(t, target, nil)
 			got := idsOf(list, func(f fleet.Advice) bool {
 				return !strings.HasPrefix(f.Object, "root@") && !strings.HasPrefix(f.Object, "risso@") && f.ID != "sec.weak_auth" && (f.ID != "pci.lockout" || !strings.Contains(f.Object, "@"))
 			})
@@ -79,13 +79,16 @@ func TestJudge(t *testing.T) {
 				if strings.HasPrefix(f.Object, "fine@") && f.ID != "pci.lockout" && f.ID != "sec.weak_auth" || strings.HasPrefix(f.Object, "gone@") || strings.HasPrefix(f.Object, "readers") {
 					t.Errorf("accused: %s %s: %s", f.ID, f.Object, f.What)
 				}
+				if strings.HasPrefix(f.Object, "root@") && strings.Contains(f.Statement, "LOCK") {
+					t.Errorf("root would be locked out: %s", f.Statement)
+				}
 				if f.Statement == "" || strings.HasPrefix(f.Object, "root@") || strings.HasPrefix(f.Object, "risso@") || f.ID == "sec.tls" || f.ID == "pci.lockout" && strings.Contains(f.Object, "@") && f.Object != "fine@10.1.2.3" {
 					continue
 				}
 				if err := c.Exec(t.Context(), f.Statement); err != nil {
 					t.Errorf("%s: %v", f.Statement, err)
 				}
-				for _, g := range judge(t, target) {
+				for _, g := range judge(t, target, []string{}) {
 					if g.ID == f.ID && g.Object == f.Object {
 						t.Errorf("after %s there is still %s", f.Statement, g.What)
 					}
@@ -100,13 +103,16 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, target mysql.Target) []fleet.Advice {
+// judge looks at a server with a list of passwords, nil is the built-in one.
+func judge(t *testing.T, target mysql.Target, list []string) []fleet.Advice {
 	t.Helper()
 	s, err := accounts.Read(t.Context(), target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := accounts.Judge(t.Context(), s, accounts.PCI())
+	p := accounts.PCI()
+	p.Passwords = list
+	j := accounts.Judge(t.Context(), s, p)
 	if len(j.Missing) > 0 {
 		t.Errorf("missing: %+v", j.Missing)
 	}
