@@ -260,3 +260,45 @@ func (s Server) Bounded(d time.Duration, query string) string {
 	}
 	return mark + strings.Replace(query, "SELECT ", "SELECT /*+ MAX_EXECUTION_TIME("+strconv.FormatInt(max(1, d.Milliseconds()), 10)+") */ ", 1)
 }
+
+// LocksAccounts reports whether an account can be locked (ALTER USER … ACCOUNT LOCK). Sources: MySQL manual, "Account Locking"; MariaDB
+// documentation, "Account Locking".
+func (s Server) LocksAccounts() bool { return s.AtLeast(50706, 100402) }
+
+// LimitsAttempts reports whether an account can be locked after wrong passwords (FAILED_LOGIN_ATTEMPTS). Source: MySQL manual, "Password
+// Management".
+func (s Server) LimitsAttempts() bool { return s.atLeast(80019) }
+
+// OldLogin says why a way to log in is given up, "" if it is not; soon: it fails already, or with the next release series. Sources: MySQL
+// manual, "Native Pluggable Authentication", "SHA-256 Pluggable Authentication"; MariaDB documentation, "Authentication Plugin - ed25519".
+func (s Server) OldLogin(plugin string) (why string, soon bool) {
+	switch {
+	case plugin == "mysql_old_password":
+		return "its hash is broken in moments", true
+	case plugin == "mysql_native_password" && s.atLeast(90000):
+		return "this server has no such plug-in any more: nobody can log in by it", true
+	case plugin == "mysql_native_password" && s.atLeast(80000):
+		return "it keeps passwords without a salt, is off by default in MySQL 8.4 and gone in 9.0", s.atLeast(80400)
+	case plugin == "mysql_native_password" && s.MariaDB():
+		return "it keeps passwords without a salt, and whoever has its hash can log in with that and a recorded handshake", false
+	case plugin == "sha256_password" && s.atLeast(80016):
+		return "it is given up in favour of caching_sha2_password", false
+	}
+	return "", false
+}
+
+// NewLogin are the words of ALTER USER for the way to log in that is best here.
+func (s Server) NewLogin() string {
+	if s.MariaDB() {
+		return "IDENTIFIED VIA ed25519 USING PASSWORD('…')"
+	}
+	return "IDENTIFIED WITH caching_sha2_password BY '…'"
+}
+
+// KeepsPassword are the words of ALTER USER … IDENTIFIED BY that keep the old password as a second one (MySQL 8.0.14), "" if there are none.
+func (s Server) KeepsPassword() string {
+	if s.atLeast(80014) {
+		return " RETAIN CURRENT PASSWORD"
+	}
+	return ""
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/explain/trace"
+	cliaccounts "github.com/rissodb/risso/internal/face/cli/accounts"
 	cliadvise "github.com/rissodb/risso/internal/face/cli/advise"
 	clialert "github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/backup"
@@ -50,6 +51,7 @@ type answer struct {
 // answers are the JSON forms of all commands. A command that is not in here has none: TestJSONPage.
 func answers() []answer {
 	return []answer{
+		{"accounts", "", reflect.TypeFor[cliaccounts.Answer]()},
 		{"advise", "", reflect.TypeFor[cliadvise.Answer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
