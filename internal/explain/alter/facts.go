@@ -121,8 +121,8 @@ type Answer struct {
 	Lock      string // the weakest lock that it took with it; "" where none may be named
 	Unnamed   bool   // it takes no ALGORITHM with this statement: it did what it always does
 	Effect    Effect
-	Error     error   // it refuses the statement, whatever the algorithm
-	After     string  // the table's definition afterwards
+	Error     error  // it refuses the statement, whatever the algorithm
+	After     string // the table's definition afterwards
 	Notes     []string
 }
 

@@ -34,6 +34,8 @@ type Plan struct {
 	Lock      string   `json:"lock,omitempty"`
 	Rebuilds  bool     `json:"rebuilds"`         // all rows are written anew
 	Builds    []string `json:"builds,omitempty"` // indexes that are built of all rows
+	Empties   bool     `json:"empties"`          // partitions are dropped or emptied
+	Moves     bool     `json:"-"`                // it is about partitions or files
 	Reads     bool     `json:"reads"`            // the table can be read while it works
 	Writes    bool     `json:"writes"`           // the table can be written while it works
 	Replicas  bool     `json:"replicas_lag"`     // replicas fall behind by about the time that it takes
@@ -90,16 +92,20 @@ func (p *Plan) kind(f *Facts, st Statement, a Answer) {
 		p.Kind = KindUnknown
 		return
 	}
+	c, _ := f.Server.Dialect().ReadChange(st.With(Mark, "", ""))
+	p.Empties, p.Moves = c.Empties, c.Moves
 	a = usedUp(f, st, a)
 	p.Algorithm, p.Lock, p.Attempts = a.Algorithm, a.Lock, a.Attempts
 	p.Rebuilds, p.Builds = a.Effect.Rebuilt, a.Effect.Built
 	switch {
 	case a.Algorithm == "INSTANT":
 		p.Kind = KindInstant
+	case p.Empties:
+		p.Kind, p.Rebuilds = KindInPlace, false
 	case a.Algorithm == "COPY":
 		p.Kind, p.Rebuilds = KindCopy, true
-	case a.Unnamed:
-		p.Kind = KindInPlace
+	case a.Unnamed && p.Rebuilds: // it copies rows between partitions
+		p.Kind = KindCopy
 	default:
 		p.Kind = KindInPlace
 	}
@@ -148,6 +154,9 @@ func (p *Plan) words(f *Facts, st Statement, a Answer) {
 	if len(f.InTheWay) == 0 && !unknownHolders(f) {
 		add("in the way", "nobody holds a lock of the table now")
 	}
+	if p.Empties {
+		add("data", "the rows of the partitions that it names are thrown away")
+	}
 	p.neighbourWords(f, st, add)
 	for _, n := range a.Notes {
 		add("note", "%s", n)
@@ -171,6 +180,9 @@ func (p *Plan) kindWords(f *Facts, a Answer) string {
 		how = "instant: only the definition changes, no row is read or written"
 	case KindCopy:
 		how = "copy: all rows go one by one into a new table, and every index is built"
+		if a.Unnamed {
+			how = "copy: the rows of the partitions that it names go one by one into new ones"
+		}
 	case KindInPlace:
 		how = "in place: " + effectWords(Effect{p.Rebuilds, p.Builds})
 	}

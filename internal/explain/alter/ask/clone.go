@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/alter"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -34,34 +35,80 @@ func (b *Box) Ask(ctx context.Context, f *alter.Facts, st alter.Statement) (alte
 	if err := k.reset(ctx); err != nil {
 		return a, 0, err
 	}
-	itself, after, err := k.alter(ctx, st.Algorithm, st.Lock)
 	a.Notes = append(a.Notes, k.notes...)
-	if err != nil {
-		if mysql.ErrorNumber(err) == 0 {
-			return a, 0, err
-		}
-		a.Error = err
-		return a, 0, nil
+	if done, err := k.try(ctx, &a); done || err != nil {
+		return a, k.empty, err
 	}
-	a.After = after
-	if err := k.reset(ctx); err != nil {
-		return a, 0, err
-	}
+	return a, k.empty, k.plainly(ctx, &a)
+}
+
+// try tries the ways; done says that the server took one, or refuses the statement.
+func (k *clone) try(ctx context.Context, a *alter.Answer) (done bool, err error) {
+	ignored := false
 	for _, way := range k.ways() {
-		effect, _, err := k.alter(ctx, way.Algorithm, way.Lock)
+		if ignored && way.Algorithm != "COPY" {
+			continue
+		}
+		effect, after, err := k.alter(ctx, way.Algorithm, way.Lock)
+		if err == nil && contradicts(way.Algorithm, effect) {
+			way.Refused = "it took the word, and wrote the table anew"
+			a.Attempts, ignored = append(a.Attempts, way), true
+			if err := k.reset(ctx); err != nil {
+				return false, err
+			}
+			continue
+		}
 		if err == nil {
 			a.Attempts = append(a.Attempts, way)
-			a.Algorithm, a.Lock, a.Effect = way.Algorithm, way.Lock, effect
-			return a, k.empty, nil
+			a.Algorithm, a.Lock, a.Effect, a.After = way.Algorithm, way.Lock, effect, after
+			return true, nil
 		}
 		if way.Number = mysql.ErrorNumber(err); way.Number == 0 {
-			return a, 0, err
+			return false, err
 		}
 		way.Refused = errno.WithoutValues(err.Error())
-		a.Attempts = append(a.Attempts, way)
+		if a.Attempts = append(a.Attempts, way); len(a.Attempts) == 1 && !aboutWay(way.Number) {
+			if err := k.plainly(ctx, a); err != nil || a.Error != nil {
+				return true, err
+			}
+			a.Unnamed, a.Effect = false, alter.Effect{}
+			if err := k.reset(ctx); err != nil {
+				return false, err
+			}
+		}
 	}
-	a.Unnamed, a.Effect = true, itself
-	return a, k.empty, nil
+	return false, nil
+}
+
+// aboutWay reports whether an error is about ALGORITHM and LOCK, and not about the change itself.
+func aboutWay(number int) bool {
+	return slices.Contains([]int{errno.AlterWayRefused, errno.AlterWayRefusedWhy, errno.ParseError, errno.WrongUsage}, number)
+}
+
+// plainly lets the server do it as the statement says.
+func (k *clone) plainly(ctx context.Context, a *alter.Answer) error {
+	effect, after, err := k.alter(ctx, k.st.Algorithm, k.st.Lock)
+	switch {
+	case mysql.ErrorNumber(err) != 0:
+		a.Error = err
+		return nil
+	case err != nil:
+		return err
+	}
+	a.Unnamed, a.Effect, a.After = true, effect, after
+	return nil
+}
+
+// contradicts reports whether the server did what it may not do by that algorithm: MariaDB takes the word INSTANT with ORDER BY, PARTITION BY and
+// another ENGINE, and copies all the same (seen on 10.11).
+func contradicts(algorithm string, e alter.Effect) bool {
+	switch algorithm {
+	case "INSTANT":
+		return e.Rebuilt || len(e.Built) > 0
+	case "NOCOPY":
+		return e.Rebuilt
+	}
+	return false
 }
 
 // ways are what is to be tried, the cheapest first; what the statement demands limits it.
@@ -281,5 +328,9 @@ func (k *clone) alter(ctx context.Context, algorithm, lock string) (e alter.Effe
 		after = mysql.Text(row[1])
 		return nil
 	})
-	return before.effect(now), after, err
+	e = before.effect(now)
+	if t, perr := define.ParseTable(name.Schema, after); perr == nil && !strings.EqualFold(t.Engine, k.f.Table.Engine) {
+		e = alter.Effect{Rebuilt: true} // it is gone from InnoDB, or new there
+	}
+	return e, after, err
 }
