@@ -50,6 +50,8 @@ type Plan struct {
 	Unknown  []fleet.Trouble `json:"unknown"`
 	Before   string          `json:"before"` // the table's definition
 	After    string          `json:"after,omitempty"`
+	Undo     string          `json:"undo,omitempty"` // the statement that gives the definition back; "" not known
+	Lost     []string        `json:"lost,omitempty"` // what it does not give back
 }
 
 // Line is a fact of the plan in words, under a head.
@@ -74,6 +76,7 @@ func Make(f *Facts, st Statement, a Answer, empty time.Duration, s Sample) Plan 
 		p.Test = dataTests(f, st, a.After)
 		p.First = replicasFirst(f, st, &p, a.After)
 		p.Tools = tools(f, st, &p)
+		p.Undo, p.Lost = Undo(f, st, a.After)
 	}
 	p.words(f, st, a)
 	if s.Fails != "" {

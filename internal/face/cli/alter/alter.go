@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rissodb/risso/internal/explain/alter/ask"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
@@ -81,5 +80,3 @@ func oneStatement(args []string) (string, error) {
 	}
 	return args[0], nil
 }
-
-var _ = ask.Watch
