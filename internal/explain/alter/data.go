@@ -14,7 +14,7 @@ import (
 
 // DataTest is a SELECT that tells beforehand whether the rows let the change through. It reads the whole table, or an index of it.
 type DataTest struct {
-	Why    string `json:"why"`
+	Says   string `json:"says"`   // what may make it fail
 	Select string `json:"select"` // returns no row if they do; "" if no SELECT tells it
 }
 
@@ -83,7 +83,7 @@ func uniqueTest(before *define.Table, st Statement, k define.TableKey, was func(
 	}
 	list := strings.Join(columns, ", ")
 	return DataTest{
-		Why:    "the key " + k.Name + " is unique: if two rows have the same values, it fails, at the end of its work",
+		Says:   "the key " + k.Name + " is unique: if two rows have the same values, it fails, at the end of its work",
 		Select: "SELECT " + list + ", COUNT(*) FROM " + st.Table.String() + where + " GROUP BY " + list + " HAVING COUNT(*) > 1 LIMIT 10",
 	}, true
 }
@@ -94,7 +94,7 @@ func columnTests(st Statement, old, now define.TableColumn) (list []DataTest) {
 	from := " FROM " + st.Table.String() + " WHERE "
 	if old.Nullable && !now.Nullable && !now.Auto {
 		list = append(list, DataTest{
-			Why:    "column " + old.Name + " becomes NOT NULL: a NULL in it makes it fail under a strict sql_mode, and is changed without one",
+			Says:   "column " + old.Name + " becomes NOT NULL: a NULL in it makes it fail under a strict sql_mode, and is changed without one",
 			Select: "SELECT COUNT(*) AS nulls" + from + name + " IS NULL HAVING COUNT(*) > 0",
 		})
 	}
@@ -105,19 +105,19 @@ func columnTests(st Statement, old, now define.TableColumn) (list []DataTest) {
 		if olow, ohigh, _ := intRange(old); compareInts(olow, low) >= 0 && compareInts(ohigh, high) <= 0 {
 			return list
 		}
-		return append(list, DataTest{Why: "column " + old.Name + " becomes " + now.FullType + ": a number that does not fit makes it fail under a strict sql_mode, and is cut without one",
+		return append(list, DataTest{Says: "column " + old.Name + " becomes " + now.FullType + ": a number that does not fit makes it fail under a strict sql_mode, and is cut without one",
 			Select: "SELECT " + name + from + name + " NOT BETWEEN " + low + " AND " + high + " LIMIT 10"})
 	}
 	if n, ok := charLength(now); ok {
 		if o, was := charLength(old); was && o <= n && old.Charset == now.Charset {
 			return list
 		} else if was && o > n {
-			list = append(list, DataTest{Why: "column " + old.Name + " becomes " + now.FullType + ": a longer value makes it fail under a strict sql_mode, and is cut without one",
+			list = append(list, DataTest{Says: "column " + old.Name + " becomes " + now.FullType + ": a longer value makes it fail under a strict sql_mode, and is cut without one",
 				Select: "SELECT " + name + from + "CHAR_LENGTH(" + name + ") > " + strconv.Itoa(n) + " LIMIT 10"})
 		}
 	}
 	if old.Charset != now.Charset && old.Charset != "" && now.Charset != "" && old.Charset != "binary" && now.Charset != "binary" {
-		return append(list, DataTest{Why: "column " + old.Name + " becomes " + now.Charset + ": a character that it does not have makes it fail under a strict sql_mode, and becomes ? without one",
+		return append(list, DataTest{Says: "column " + old.Name + " becomes " + now.Charset + ": a character that it does not have makes it fail under a strict sql_mode, and becomes ? without one",
 			Select: "SELECT " + name + from + "CONVERT(CONVERT(" + name + " USING " + now.Charset + ") USING " + old.Charset + ") <> BINARY " + name + " LIMIT 10"})
 	}
 	if len(list) == 0 || old.Type != now.Type {
@@ -127,7 +127,7 @@ func columnTests(st Statement, old, now define.TableColumn) (list []DataTest) {
 		if _, ok := charLength(now); ok && old.Type == now.Type {
 			return list
 		}
-		list = append(list, DataTest{Why: "column " + old.Name + " goes from " + old.FullType + " to " + now.FullType + ": whether each value fits is known only when it runs"})
+		list = append(list, DataTest{Says: "column " + old.Name + " goes from " + old.FullType + " to " + now.FullType + ": whether each value fits is known only when it runs"})
 	}
 	return list
 }
@@ -196,7 +196,7 @@ func ruleTests(f *Facts, st Statement, after string, was func(string) string) (l
 		if i := slices.IndexFunc(c, func(t sqltext.Token) bool { return t.Kind == sqltext.TokenWord && strings.EqualFold(t.Text, "CHECK") }); i >= 0 && !slices.ContainsFunc(c[i:], func(t sqltext.Token) bool { return strings.EqualFold(t.Text, "ENFORCED") }) {
 			if inside, _, ok := sqltext.Group(c[i+1:]); ok && len(inside) > 0 {
 				begin, end := sqltext.Span(inside)
-				list = append(list, DataTest{Why: "a CHECK is added: a row that breaks it makes it fail",
+				list = append(list, DataTest{Says: "a CHECK is added: a row that breaks it makes it fail",
 					Select: "SELECT * FROM " + st.Table.String() + " WHERE NOT (" + after[begin:end] + ") LIMIT 10"})
 			}
 		}
@@ -267,7 +267,7 @@ func foreignTest(st Statement, c []sqltext.Token, was func(string) string) (t Da
 		on = append(on, "p."+mysql.Quote(theirs[i].Text)+" = t."+name)
 	}
 	list := strings.Join(columns, ", ")
-	return DataTest{Why: "a foreign key to " + parent.String() + " is added: a row without its parent makes it fail (with foreign_key_checks on)",
+	return DataTest{Says: "a foreign key to " + parent.String() + " is added: a row without its parent makes it fail (with foreign_key_checks on)",
 		Select: fmt.Sprintf("SELECT %s FROM %s t WHERE %s IS NOT NULL AND NOT EXISTS (SELECT 1 FROM %s p WHERE %s) LIMIT 10", list, st.Table, strings.Join(columns, " IS NOT NULL AND "), parent, strings.Join(on, " AND "))}, true
 }
 

@@ -92,15 +92,15 @@ type Traffic struct {
 // Holder is a session that a metadata lock of the table has, or may have, so that the ALTER TABLE waits for it, or that keeps it away otherwise.
 type Holder struct {
 	Session read.Blocker `json:"session"`
-	Mode    string       `json:"mode,omitempty"` // of the lock
-	Maybe   bool         `json:"maybe,omitempty"`
+	Mode    string       `json:"mode,omitempty"`   // of the lock
+	Maybe   bool         `json:"maybe,omitempty"`  // the server does not say; the session has an open transaction
 	Backup  bool         `json:"backup,omitempty"` // it locks the whole server against changes of definitions
 }
 
 // Attempt is a way that was tried on the empty clone.
 type Attempt struct {
-	Algorithm string `json:"algorithm"`
-	Lock      string `json:"lock,omitempty"`
+	Algorithm string `json:"algorithm"`         // ALGORITHM=
+	Lock      string `json:"lock,omitempty"`    // LOCK=
 	Number    int    `json:"error,omitempty"`   // the server's; 0: it did it
 	Refused   string `json:"refused,omitempty"` // in the server's words
 }
@@ -128,14 +128,14 @@ type Answer struct {
 
 // Sample is an ALTER TABLE timed on a part of the real rows.
 type Sample struct {
-	Rows      int64
-	Bytes     int64     // data and indexes of the part
-	Points    []Point   // of growing parts
-	Reads     []float64 // seconds that the same reading of the same rows took on the sandbox and on the server
-	Elsewhere bool      // the server is on another machine
-	Grown     int64     // bytes of data and indexes of the largest part afterwards
-	Fails     string    // what the server said to the change of these rows; "" it did it
-	Why       string    // why there is none; "" there is
+	Rows       int64
+	Bytes      int64     // data and indexes of the part
+	Points     []Point   // of growing parts
+	Reads      []float64 // seconds that the same reading of the same rows took on the sandbox and on the server
+	Elsewhere  bool      // the server is on another machine
+	Grown      int64     // bytes of data and indexes of the largest part afterwards
+	Fails      string    // what the server said to the change of these rows; "" it did it
+	Unmeasured string    // why there is none; "" there is
 }
 
 // Point is one measurement.

@@ -12,15 +12,15 @@ import (
 // Forecast is how long an ALTER TABLE will take, and what room it needs.
 type Forecast struct {
 	Moment  bool     `json:"moment"` // no more than changing the definition
-	Known   bool     `json:"known"`
+	Known   bool     `json:"known"`  // seconds, low and high are set
 	Seconds float64  `json:"seconds,omitempty"`
 	Low     float64  `json:"low,omitempty"` // between Low and High it is likely to be
 	High    float64  `json:"high,omitempty"`
-	Why     string   `json:"why,omitempty"` // how it was found out, and how sure that is; or why it is not known
-	Extra   float64  `json:"extra_bytes"`   // in the data directory, while it works
-	Sort    float64  `json:"sort_bytes"`    // in the folder for temporary files, at most about
-	Log     float64  `json:"log_bytes"`     // of the changes that others make meanwhile, in that folder
-	Free    *bool    `json:"enough,omitempty"`
+	Basis   string   `json:"basis,omitempty"`  // how it was found out, and how sure that is; or why it is not known
+	Extra   float64  `json:"extra_bytes"`      // in the data directory, while it works
+	Sort    float64  `json:"sort_bytes"`       // in the folder for temporary files, at most about
+	Log     float64  `json:"log_bytes"`        // of the changes that others make meanwhile, in that folder
+	Free    *bool    `json:"enough,omitempty"` // the free space is enough; left out: not known
 	Disk    []string `json:"-"`
 }
 
@@ -39,10 +39,10 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 	}
 	size := float64(f.Size())
 	c.space(f, p, s, size)
-	if s.Why != "" || len(s.Points) == 0 {
-		c.Why = s.Why
-		if c.Why == "" {
-			c.Why = "no part of the rows was measured"
+	if s.Unmeasured != "" || len(s.Points) == 0 {
+		c.Basis = s.Unmeasured
+		if c.Basis == "" {
+			c.Basis = "no part of the rows was measured"
 		}
 		c.room(f)
 		return c
@@ -51,16 +51,16 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 	base := min(empty.Seconds(), last.Seconds)
 	c.Known = true
 	work := (last.Seconds - base) * max(1, size/float64(max(1, last.Bytes)))
-	c.Why = plainly("an alike table with %s of the real rows (%s) took %s", digits.Bytes(last.Bytes), digits.Roughly(s.Rows, "row"), digits.Seconds(last.Seconds))
+	c.Basis = plainly("an alike table with %s of the real rows (%s) took %s", digits.Bytes(last.Bytes), digits.Roughly(s.Rows, "row"), digits.Seconds(last.Seconds))
 	off := offHere
 	if s.Elsewhere {
 		off = offUncorrected
-		c.Why += " on this machine, which is not the server's"
+		c.Basis += " on this machine, which is not the server's"
 		if len(s.Reads) == 2 && s.Reads[0] > 0 && s.Reads[1] > 0 {
 			ratio := s.Reads[1] / s.Reads[0]
 			work *= ratio
 			off = offElsewhere
-			c.Why += plainly("; the server read the same rows in %s, this machine in %s", digits.Seconds(s.Reads[1]), digits.Seconds(s.Reads[0]))
+			c.Basis += plainly("; the server read the same rows in %s, this machine in %s", digits.Seconds(s.Reads[1]), digits.Seconds(s.Reads[0]))
 		}
 	}
 	c.Seconds = base + work
@@ -68,11 +68,11 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 		off = min(off, offElsewhere)
 	} else if last.Seconds-base < 0.2 {
 		off *= 2
-		c.Why += "; that is short to measure"
+		c.Basis += "; that is short to measure"
 	}
 	c.Low, c.High = c.Seconds/off, c.Seconds*off
 	if f.Traffic.Known && f.Traffic.RowEdits > 0 {
-		c.Why += "; others' load on the server makes it longer"
+		c.Basis += "; others' load on the server makes it longer"
 	}
 	c.log(f, p)
 	c.room(f)

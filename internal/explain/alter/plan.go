@@ -26,19 +26,19 @@ type Plan struct {
 	Table     string `json:"table"`
 	Statement string `json:"statement"` // as risso alter run sends it, with ALGORITHM and LOCK
 	Kind      Kind   `json:"kind"`
-	Tried     bool   `json:"tried"` // an empty clone was asked; false: a table of rules by version
-	On        string `json:"on,omitempty"`
+	Tried     bool   `json:"tried"`             // an empty clone was asked; false: a table of rules by version
+	On        string `json:"on,omitempty"`      // the server that was asked: flavour and version
 	Refused   string `json:"refused,omitempty"` // why, in the server's words
 
-	Algorithm string   `json:"algorithm,omitempty"`
-	Lock      string   `json:"lock,omitempty"`
-	Rebuilds  bool     `json:"rebuilds"`         // all rows are written anew
-	Builds    []string `json:"builds,omitempty"` // indexes that are built of all rows
-	Empties   bool     `json:"empties"`          // partitions are dropped or emptied
-	Moves     bool     `json:"-"`                // it is about partitions or files
-	Reads     bool     `json:"reads"`            // the table can be read while it works
-	Writes    bool     `json:"writes"`           // the table can be written while it works
-	Replicas  bool     `json:"replicas_lag"`     // replicas fall behind by about the time that it takes
+	Algorithm string   `json:"algorithm,omitempty"` // that is written into the statement; empty: the server takes none with it
+	Lock      string   `json:"lock,omitempty"`      // likewise
+	Rebuilds  bool     `json:"rebuilds"`            // all rows are written anew
+	Builds    []string `json:"builds,omitempty"`    // indexes that are built of all rows
+	Empties   bool     `json:"empties"`             // partitions are dropped or emptied
+	Moves     bool     `json:"-"`                   // it is about partitions or files
+	Reads     bool     `json:"reads"`               // the table can be read while it works
+	Writes    bool     `json:"writes"`              // the table can be written while it works
+	Replicas  bool     `json:"replicas_lag"`        // replicas fall behind by about the time that it takes
 
 	Forecast Forecast        `json:"forecast"`
 	Lines    []Line          `json:"lines"` // in words
@@ -48,15 +48,15 @@ type Plan struct {
 	Tools    []Tool          `json:"tools"`
 	First    ReplicasFirst   `json:"replicas_first"`
 	Unknown  []fleet.Trouble `json:"unknown"`
-	Before   string          `json:"before"` // the table's definition
-	After    string          `json:"after,omitempty"`
-	Undo     string          `json:"undo,omitempty"` // the statement that gives the definition back; "" not known
-	Lost     []string        `json:"lost,omitempty"` // what it does not give back
+	Before   string          `json:"before"`          // the table's definition
+	After    string          `json:"after,omitempty"` // as it became on the clone; empty: not known
+	Undo     string          `json:"undo,omitempty"`  // the statement that gives the definition back; "" not known
+	Lost     []string        `json:"lost,omitempty"`  // what it does not give back
 }
 
 // Line is a fact of the plan in words, under a head.
 type Line struct {
-	Head string `json:"head"`
+	Head string `json:"head"` // what it is about: kind, locks, time, disk, …
 	Text string `json:"text"`
 }
 
@@ -165,7 +165,7 @@ func (p *Plan) words(f *Facts, st Statement, a Answer) {
 		add("note", "%s", n)
 	}
 	for _, t := range p.Test {
-		add("data", "%s", t.Why)
+		add("data", "%s", t.Says)
 	}
 	if old := strings.ToUpper(f.Session["old_alter_table"]); old != "" && old != "OFF" && old != "0" && old != "DEFAULT" && p.Kind != KindCopy {
 		add("note", "old_alter_table is %s: without ALGORITHM, which risso alter run writes out, the server may do more", old)

@@ -176,7 +176,7 @@ func shellWord(s string) string {
 
 // ReplicasFirst says whether replicas may be altered before their primary, each on its own.
 type ReplicasFirst struct {
-	Can  bool   `json:"can"`
+	Can  bool   `json:"can"` // replicas may be altered before their primary
 	Text string `json:"text"`
 }
 

@@ -83,7 +83,7 @@ func undoColumns(f *Facts, st Statement, now *define.Table, was, is map[string]s
 			parts = append(parts, "CHANGE COLUMN "+mysql.Quote(n.Name)+" "+old+place)
 		case is["column "+n.Name] != old:
 			parts = append(parts, "MODIFY COLUMN "+old+place)
-			lost = append(lost, "what the column "+c.Name+" held and could not keep")
+			lost = append(lost, "values of the column "+c.Name+" that do not fit both its types")
 		case moved && len(now.Columns) == len(f.Table.Columns):
 			parts = append(parts, "MODIFY COLUMN "+old+place)
 		}

@@ -105,9 +105,9 @@ func (c Forecast) words(add adder) {
 	case c.Moment:
 		add("time", "a moment, however large the table is, as soon as it has its lock")
 	case !c.Known:
-		add("time", "not known: %s", c.Why)
+		add("time", "not known: %s", c.Basis)
 	default:
-		add("time", "about %s (%s to %s): %s", digits.Seconds(c.Seconds), digits.Seconds(c.Low), digits.Seconds(c.High), c.Why)
+		add("time", "about %s (%s to %s): %s", digits.Seconds(c.Seconds), digits.Seconds(c.Low), digits.Seconds(c.High), c.Basis)
 	}
 	if c.Moment {
 		return

@@ -75,7 +75,7 @@ func answer(ctx context.Context, o Options, f *alter.Facts, st alter.Statement) 
 		a = alter.Documented(f, st)
 		a.Notes = append(a.Notes, "no empty clone could be asked: "+err.Error())
 		f.Gaps = append(f.Gaps, fleet.Trouble{What: "what a server of this kind answers", Why: err.Error(), Remedy: "risso sandbox servers lists those on this machine; RISSO_SERVERS names folders with others"})
-		s.Why = "no sandbox of that version to measure on"
+		s.Unmeasured = "no sandbox of that version to measure on"
 		return a, 0, s, nil
 	}
 	defer func() { err = errors.Join(err, closed(b)) }()
@@ -89,12 +89,12 @@ func answer(ctx context.Context, o Options, f *alter.Facts, st alter.Statement) 
 		a, err = alter.Documented(f, st), nil
 		a.Notes = append(a.Notes, "no empty clone could be asked: "+reason)
 		f.Gaps = append(f.Gaps, fleet.Trouble{What: "what an empty clone answers", Why: reason})
-		s.Why = "there is no clone to measure on"
+		s.Unmeasured = "there is no clone to measure on"
 		return a, 0, s, nil
 	}
 	if a.Error != nil || a.Algorithm == "INSTANT" || o.Sample <= 0 {
-		if s.Why = "nothing was measured"; o.Sample <= 0 {
-			s.Why = "no part of the rows was measured (--sample 0)"
+		if s.Unmeasured = "nothing was measured"; o.Sample <= 0 {
+			s.Unmeasured = "no part of the rows was measured (--sample 0)"
 		}
 		return a, empty, s, nil
 	}

@@ -3,6 +3,7 @@ package ask
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,12 +24,12 @@ const readTime = time.Minute
 // segments is at how many places of the table rows are taken, where its key is a number.
 const segments = 8
 
-// Sample times the change on a part of the real rows: most bytes of data and indexes, about. The way is that of the answer. A Why in it says why
+// Sample times the change on a part of the real rows: most bytes of data and indexes, about. The way is that of the answer. Its Unmeasured says why
 // there is none; an error is one of the box or the server as a whole.
 func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, st alter.Statement, a alter.Answer, most int64, say func(string)) (alter.Sample, error) {
 	var s alter.Sample
 	if f.Rows == 0 || f.Size() == 0 {
-		s.Why = "the table is empty, as far as the server knows"
+		s.Unmeasured = "the table is empty, as far as the server knows"
 		return s, nil
 	}
 	k := &clone{b: b, f: f, st: st}
@@ -40,7 +41,7 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 	t := taking{f: f, st: st, path: filepath.Join(dir, "rows"), share: min(1, float64(most)/float64(f.Size()))}
 	say("read a part of the rows")
 	if err := t.take(ctx, target); err != nil {
-		s.Why = "the rows could not be read: " + err.Error()
+		s.Unmeasured = "the rows could not be read: " + err.Error()
 		return s, ctx.Err()
 	}
 	if err := k.reset(ctx); err != nil {
@@ -48,11 +49,11 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 	}
 	say("put " + strconv.FormatInt(t.rows, 10) + " rows into the clone")
 	if err := t.put(ctx, b.Target); err != nil {
-		s.Why = "the rows could not be put into the clone: " + err.Error()
+		s.Unmeasured = "the rows could not be put into the clone: " + err.Error()
 		return s, ctx.Err()
 	}
 	if s.Rows = t.rows; s.Rows == 0 {
-		s.Why = "there are no rows"
+		s.Unmeasured = "there are no rows"
 		return s, nil
 	}
 	if s.Bytes, err = k.size(ctx, st.Table); err != nil {
@@ -67,7 +68,7 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 			return s, err
 		}
 		s.Fails = errno.WithoutValues(err.Error())
-		s.Why = "the change failed on a part of the rows"
+		s.Unmeasured = "the change failed on a part of the rows"
 		return s, nil
 	}
 	s.Points = []alter.Point{{Bytes: s.Bytes, Seconds: k.empty.Seconds(), Runs: 1}}
@@ -168,23 +169,25 @@ func (t *taking) pieces(ctx context.Context, s *mysql.Stream) []string {
 		return []string{" ORDER BY " + strings.Join(order, ", ") + " LIMIT " + strconv.FormatInt(n, 10)}
 	}
 	t.key = name
-	var low, high float64
+	var low, high int64
 	err := s.Query(ctx, "SELECT /* risso: from where to where do keys go */ MIN("+name+"), MAX("+name+") FROM "+t.st.Table.String(), func(row [][]byte) error {
-		low, _ = strconv.ParseFloat(string(row[0]), 64)
-		high, _ = strconv.ParseFloat(string(row[1]), 64)
-		return nil
+		var bad error
+		low, bad = strconv.ParseInt(string(row[0]), 10, 64)
+		var worse error
+		high, worse = strconv.ParseInt(string(row[1]), 10, 64)
+		return errors.Join(bad, worse)
 	})
-	step := (high - low) / segments
+	step := high/segments - low/segments
 	if err != nil || step < 1 {
 		return []string{" ORDER BY " + name + " LIMIT " + strconv.FormatInt(n, 10)}
 	}
 	var list []string
 	for i := range segments { // a piece ends where the next begins
-		from, to := strconv.FormatFloat(low+float64(i)*step, 'f', 0, 64), strconv.FormatFloat(low+float64(i+1)*step, 'f', 0, 64)
+		from, to := low+int64(i)*step, low+int64(i+1)*step-1
 		if i == segments-1 {
-			to = strconv.FormatFloat(high+1, 'f', 0, 64)
+			to = high
 		}
-		list = append(list, " WHERE "+name+" >= "+from+" AND "+name+" < "+to+" ORDER BY "+name+" LIMIT "+strconv.FormatInt(n/segments+1, 10))
+		list = append(list, fmt.Sprintf(" WHERE %s BETWEEN %d AND %d ORDER BY %s LIMIT %d", name, from, to, name, n/segments+1))
 	}
 	return list
 }

@@ -64,21 +64,29 @@ type Result struct {
 	Seconds float64       `json:"seconds"`
 	Waited  float64       `json:"waited"` // seconds for locks
 	Tries   int           `json:"tries"`
-	Journal string        `json:"journal,omitempty"`
+	Journal string        `json:"journal,omitempty"` // file that says what was done, and stays
 	Notes   []string      `json:"notes"`
 	Took    time.Duration `json:"-"`
 }
 
 // Left is what a journal says of an ALTER TABLE that was begun.
 type Left struct {
-	Table      mysql.TableName  `json:"table"`
-	RenamedTo  *mysql.TableName `json:"renamed_to,omitempty"`
-	Statement  string           `json:"statement"`
-	Connection int64            `json:"connection"`
-	Before     string           `json:"before"`
-	After      string           `json:"after"`
-	NotLogged  bool             `json:"not_logged,omitempty"`
+	Table      Name   `json:"table"`                // what is altered
+	RenamedTo  *Name  `json:"renamed_to,omitempty"` // what it is called then
+	Statement  string `json:"statement"`            // as it was sent
+	Connection int64  `json:"connection"`           // that does it
+	Before     string `json:"before"`               // the table's definition
+	After      string `json:"after"`                // as it is to be; empty: not known
+	NotLogged  bool   `json:"not_logged,omitempty"` // it is not in the binary log: on this server only
 }
+
+// Name is a table's.
+type Name struct {
+	Schema string `json:"schema"` // of the table
+	Name   string `json:"name"`   // of the table in it
+}
+
+func (n Name) String() string { return mysql.TableName(n).String() }
 
 // within is how long to try to find out what became of it.
 const within = 20 * time.Second
@@ -173,7 +181,7 @@ func (r *run) journaled(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask since when the server runs: %w", err)
 	}
-	left := Left{r.Table, r.RenamedTo, r.Statement, r.c.Server.ConnectionID, r.Before, r.After, r.NotLogged}
+	left := Left{Name(r.Table), (*Name)(r.RenamedTo), r.Statement, r.c.Server.ConnectionID, r.Before, r.After, r.NotLogged}
 	loan, err := kind().Borrow(r.Dir, r.Target, r.c.Server, started, left)
 	if err != nil {
 		return fault.New(fault.Failed, "risso alter status says what became of it", err)

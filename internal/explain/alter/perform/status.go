@@ -30,8 +30,8 @@ type Status struct {
 	State State     `json:"state"`
 	Since time.Time `json:"since,omitzero"`
 	Left  *Left     `json:"left,omitempty"`
-	What  string    `json:"what"` // in words
-	Path  string    `json:"journal,omitempty"`
+	What  string    `json:"what"`              // in words
+	Path  string    `json:"journal,omitempty"` // of the run that was killed
 }
 
 // Look says what became of the ALTER TABLE that a killed process left on a server. What is over is forgotten then, if settle is set.
@@ -83,7 +83,7 @@ func became(ctx context.Context, c *mysql.Conn, l Left, restarted bool) (State, 
 	if l.RenamedTo != nil {
 		after = *l.RenamedTo
 	}
-	now, err := definition(ctx, c, after)
+	now, err := definition(ctx, c, mysql.TableName(after))
 	if err == nil && l.After != "" && alter.SameTable(now, l.After) {
 		what := "the server has done it: " + after.String() + " is as it was to be"
 		if l.NotLogged {
@@ -92,7 +92,7 @@ func became(ctx context.Context, c *mysql.Conn, l Left, restarted bool) (State, 
 		return StateDone, what, nil
 	}
 	if l.RenamedTo != nil {
-		now, err = definition(ctx, c, l.Table)
+		now, err = definition(ctx, c, mysql.TableName(l.Table))
 	}
 	switch {
 	case mysql.Gone(err):

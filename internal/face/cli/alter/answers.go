@@ -16,6 +16,6 @@ type RunAnswer struct {
 type ServerAnswer struct {
 	Server string         `json:"server"`
 	Done   bool           `json:"done"`
-	Error  string         `json:"failed,omitempty"`
+	Error  string         `json:"failed,omitempty"` // why not
 	Result perform.Result `json:"result"`
 }

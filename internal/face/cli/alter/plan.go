@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -88,11 +89,11 @@ func writePlan(w io.Writer, p core.Plan) error {
 			name = ""
 		}
 		head = l.Head
-		fmt.Fprintf(&b, "  %-13s %s\n", name, sqltext.Printable(l.Text))
+		fmt.Fprintf(&b, "  %-13s %s\n", name, oneline.Of(l.Text))
 	}
 	for _, t := range p.Test {
 		if t.Select != "" {
-			fmt.Fprintf(&b, "\n-- %s; no row: it fits\n%s;\n", sqltext.Printable(t.Why), t.Select)
+			fmt.Fprintf(&b, "\n-- %s; no row: it fits\n%s;\n", oneline.Of(t.Says), t.Select)
 		}
 	}
 	if p.Runs() {
@@ -100,18 +101,18 @@ func writePlan(w io.Writer, p core.Plan) error {
 	}
 	for _, t := range p.Tools {
 		if t.Command == "" {
-			fmt.Fprintf(&b, "\n%s cannot: %s\n", t.Name, sqltext.Printable(strings.Join(t.Cannot, "; ")))
+			fmt.Fprintf(&b, "\n%s cannot: %s\n", t.Name, oneline.Of(strings.Join(t.Cannot, "; ")))
 			continue
 		}
 		fmt.Fprintf(&b, "\nor, in pieces, by %s:\n%s\n", t.Name, t.Command)
 		for _, n := range t.Notes {
-			fmt.Fprintf(&b, "  %s\n", sqltext.Printable(n))
+			fmt.Fprintf(&b, "  %s\n", oneline.Of(n))
 		}
 	}
 	if len(p.Unknown) > 0 {
 		fmt.Fprint(&b, "\nnot known:\n")
 		for _, u := range p.Unknown {
-			fmt.Fprintf(&b, "  %s: %s\n", u.What, fault.Line(sqltext.Printable(u.Why), u.Remedy))
+			fmt.Fprintf(&b, "  %s: %s\n", u.What, fault.Line(oneline.Of(u.Why), u.Remedy))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
