@@ -178,10 +178,26 @@ func fileName(name string) (string, bool) {
 	return b.String(), true
 }
 
-// NoGhost says why gh-ost (1.1.6) does not work with this server; "" it does.
+// NoGhost says why gh-ost (1.1.6) does not work with this server; "" it does. Tried on MySQL 5.7.22, where it does, 8.0.15 and 9.7, and on MariaDB
+// 10.11 and 11.8.
 func (s Server) NoGhost() string {
-	if s.atLeast(80400) {
+	switch {
+	case s.MariaDB() && s.Number < 110101:
+		return "gh-ost up to 1.1.6 asks for transaction_isolation, which MariaDB has since 11.1"
+	case s.MariaDB():
+		return "gh-ost up to 1.1.6 never sees its own heartbeat in MariaDB's binary log"
+	case s.atLeast(80400):
 		return "gh-ost up to 1.1.6 asks SHOW MASTER STATUS, which MySQL 8.4 removed"
+	case s.atLeast(80000) && s.Number <= 80015:
+		return "gh-ost does not get through its last step: the server's DROP TABLE under LOCK TABLES waits for itself (seen on 8.0.15)"
+	}
+	return ""
+}
+
+// NoPtOSC says why pt-online-schema-change (3.2.1) does not work with this server; "" it does. Source: the program, for MySQL bug 96145.
+func (s Server) NoPtOSC() string {
+	if s.atLeast(80014) && s.Number <= 80017 {
+		return "it refuses MySQL 8.0.14 to 8.0.17 for bug 96145: they may crash when a table is renamed"
 	}
 	return ""
 }

@@ -27,12 +27,18 @@ func tools(f *Facts, st Statement, p *Plan) []Tool {
 	return []Tool{ghost(f, st), ptOSC(f, st)}
 }
 
+// plainName are the signs of names that need no quotes anywhere.
+const plainName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
 // ghost is gh-ost. Sources: its doc/requirements-and-limitations.md and doc/command-line-flags.md (v1.1.6).
 func ghost(f *Facts, st Statement) Tool {
 	t := Tool{Name: "gh-ost"}
 	no := func(format string, args ...any) { t.Cannot = append(t.Cannot, fmt.Sprintf(format, args...)) }
 	if why := f.Server.NoGhost(); why != "" {
 		no("%s", why)
+	}
+	if strings.Trim(st.Table.Schema+st.Table.Name, plainName) != "" {
+		no("the name of the schema or table has other signs than letters, digits and _, which it does not get through (seen with a blank)")
 	}
 	for _, n := range f.Neighbours {
 		if n.Parent || n.Child {
@@ -77,6 +83,12 @@ func ghost(f *Facts, st Statement) Tool {
 func ptOSC(f *Facts, st Statement) Tool {
 	t := Tool{Name: "pt-online-schema-change"}
 	no := func(format string, args ...any) { t.Cannot = append(t.Cannot, fmt.Sprintf(format, args...)) }
+	if why := f.Server.NoPtOSC(); why != "" {
+		no("%s", why)
+	}
+	if strings.ContainsAny(st.Table.Schema+st.Table.Name, "'\"\\`,%") {
+		no("the name of the schema or table has a quote or another sign with which it does not find the table (seen with ')")
+	}
 	if !copyKey(f, st) {
 		no("the table has no primary key, nor a unique key of columns that are NOT NULL")
 	}
@@ -88,9 +100,6 @@ func ptOSC(f *Facts, st Statement) Tool {
 		return t
 	}
 	dsn := []string{"D=" + st.Table.Schema, "t=" + st.Table.Name, "h=" + f.Login.Host, "P=" + strconv.Itoa(f.Login.Port)}
-	for i := range dsn {
-		dsn[i] = strings.NewReplacer(`\`, `\\`, ",", `\,`).Replace(dsn[i])
-	}
 	if f.Login.Socket != "" {
 		dsn = append(dsn[:2], "S="+f.Login.Socket)
 	}
