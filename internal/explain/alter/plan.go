@@ -97,7 +97,7 @@ func (p *Plan) kind(f *Facts, st Statement, a Answer) {
 	}
 	c, _ := f.Server.Dialect().ReadChange(st.With(Mark, "", ""))
 	p.Empties, p.Moves = c.Empties, c.Moves
-	a = usedUp(f, st, a)
+	a = rebuilt(f, st, a)
 	p.Algorithm, p.Lock, p.Attempts = a.Algorithm, a.Lock, a.Attempts
 	p.Rebuilds, p.Builds = a.Effect.Rebuilt, a.Effect.Built
 	switch {
@@ -120,15 +120,28 @@ func (p *Plan) kind(f *Facts, st Statement, a Answer) {
 	p.Replicas = (p.Rebuilds || len(p.Builds) > 0) && !f.Replicas.TwoPhase
 }
 
-// usedUp takes the instant way off the answer of an empty clone where the real table has had as many instant changes as it may have: then the
-// server rebuilds it in place (error 4092 if INSTANT is demanded).
-func usedUp(f *Facts, st Statement, a Answer) Answer {
+// UsedUp reports whether the instant way that an empty clone took is closed to the real table, which has had as many instant changes as it may have
+// (error 4092 if INSTANT is demanded).
+func UsedUp(f *Facts, st Statement, a Answer) bool {
 	most := f.Server.MaxRowVersions()
-	if a.Algorithm != "INSTANT" || most == 0 || f.Versions < most || !changesColumns(f, st, a.After) {
+	return a.Algorithm == "INSTANT" && most > 0 && f.Versions >= most && changesColumns(f, st, a.After)
+}
+
+// Closed is the answer with the instant way marked as closed for that.
+func (a Answer) Closed(f *Facts) Answer {
+	a.Attempts = append([]Attempt(nil), a.Attempts...)
+	if n := len(a.Attempts); n > 0 {
+		a.Attempts[n-1].Refused = fmt.Sprintf("the table has had %d instant changes, and that is the most", f.Versions)
+	}
+	return a
+}
+
+// rebuilt is the answer where the instant way is closed and no other was tried: the server rebuilds the table in place.
+func rebuilt(f *Facts, st Statement, a Answer) Answer {
+	if !UsedUp(f, st, a) {
 		return a
 	}
-	a.Attempts = append([]Attempt(nil), a.Attempts...)
-	a.Attempts[len(a.Attempts)-1].Refused = fmt.Sprintf("the table has had %d instant changes, and that is the most", f.Versions)
+	a = a.Closed(f)
 	a.Attempts = append(a.Attempts, Attempt{Algorithm: "INPLACE", Lock: "NONE"})
 	a.Algorithm, a.Lock, a.Effect = "INPLACE", "NONE", Effect{Rebuilt: true}
 	return a

@@ -92,6 +92,15 @@ func answer(ctx context.Context, o Options, f *alter.Facts, st alter.Statement) 
 		s.Unmeasured = "there is no clone to measure on"
 		return a, 0, s, nil
 	}
+	if alter.UsedUp(f, st, a) {
+		next := st
+		next.Algorithm = "INPLACE"
+		was := a.Closed(f)
+		if a, empty, err = b.Ask(ctx, f, next); err != nil {
+			return a, 0, s, fmt.Errorf("ask an empty clone: %w", err)
+		}
+		a.Attempts = append(was.Attempts, a.Attempts...)
+	}
 	if a.Error != nil || a.Algorithm == "INSTANT" || o.Sample <= 0 {
 		if s.Unmeasured = "nothing was measured"; o.Sample <= 0 {
 			s.Unmeasured = "no part of the rows was measured (--sample 0)"

@@ -2,6 +2,7 @@ package ask
 
 import (
 	_ "embed"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,20 +113,23 @@ func (w *truth) did(k *clone, statement string) (e alter.Effect, copied bool, er
 }
 
 // TestTruth compares what a plan says with what the server does with rows in the table, for all statements: what is refused, what is cheapest,
-// whether rows are copied, the table written anew, an index built.
+// whether rows are copied, the table written anew, an index built. Older servers get every fifth of them, unless RISSO_TEST_ALTER is all.
 func TestTruth(t *testing.T) {
-	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
-		t.Run(spec, func(t *testing.T) {
-			t.Parallel()
-			truthOf(t, spec)
-		})
+	for _, c := range []struct {
+		spec  string
+		every int
+	}{{"mariadb", 1}, {"mysql-9.7", 1}, {"mysql-8.0", 5}, {"mysql-5.7", 5}} {
+		if os.Getenv("RISSO_TEST_ALTER") == "all" {
+			c.every = 1
+		}
+		t.Run(c.spec, func(t *testing.T) { truthOf(t, c.spec, c.every) })
 	}
 }
 
-func truthOf(t *testing.T, spec string) {
+func truthOf(t *testing.T, spec string, every int) {
 	w := newTruth(t, spec)
 	box := sandboxtest.Target(t, sandboxtest.Lend(t, spec, cheap...))
-	asked, kinds := 0, map[alter.Kind]int{}
+	seen, asked, kinds := 0, 0, map[alter.Kind]int{}
 	for line := range strings.Lines(statements) {
 		line = strings.TrimSpace(line)
 		if only, rest, ok := strings.Cut(line, ": "); ok && (only == "mysql" || only == "mariadb") {
@@ -136,6 +140,9 @@ func truthOf(t *testing.T, spec string) {
 		}
 		table, body, _ := strings.Cut(line, " ")
 		if strings.HasPrefix(line, "#") || body == "" {
+			continue
+		}
+		if seen++; seen%every != 0 {
 			continue
 		}
 		statement := "ALTER TABLE " + table + " " + body
@@ -149,8 +156,8 @@ func truthOf(t *testing.T, spec string) {
 		w.check(p, table, statement, asked%3 == 0)
 	}
 	t.Logf("%d statements: %v", asked, kinds)
-	if asked < 60 {
-		t.Errorf("only %d statements, want 60", asked)
+	if seen < 60 || asked < 60/every {
+		t.Errorf("only %d of %d statements, want 60", asked, seen)
 	}
 }
 

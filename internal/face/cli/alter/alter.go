@@ -26,7 +26,7 @@ its way now; and runs it so that the server refuses rather than does more than p
 
 ` + fault.Help,
 		Example: `  risso alter plan --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' "ALTER TABLE orders ADD note TEXT"
-  risso alter run --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' "ALTER TABLE orders ADD note TEXT"
+  risso alter run --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' --dry-run "ALTER TABLE orders ADD note TEXT"
   risso alter status --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop'`,
 		Args: cobra.NoArgs,
 	}

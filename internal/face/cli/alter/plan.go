@@ -33,7 +33,7 @@ goes by the manual.
 
 ` + fault.Help,
 		Example: `  risso alter plan --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' "ALTER TABLE orders ADD note TEXT"
-  risso alter plan --dsn 'risso@tcp(db1:3306)/shop' --sample 256MiB --output json "ALTER TABLE orders ENGINE=InnoDB"`,
+  risso alter plan --dsn 'risso:secret@tcp(db1:3306)/shop' --sample 256MiB --output json "ALTER TABLE orders ENGINE=InnoDB"`,
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), s, f, args) },
 	}

@@ -51,9 +51,9 @@ may go on with it: risso alter status and the next run say so.
 up, and the primary last, without the binary log. All replicas must be named.
 
 ` + fault.Help,
-		Example: `  risso alter run --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' "ALTER TABLE orders ADD note TEXT"
-  risso alter run --dsn 'risso@tcp(db1:3306)/shop' --yes --lock-wait 2s --retries 50 "ALTER TABLE orders ADD INDEX (made)"
-  risso alter run --dsn 'risso@tcp(db1:3306)/shop' --replicas-first 'risso@tcp(db2:3306)/' "ALTER TABLE orders ADD INDEX (made)"`,
+		Example: `  risso alter run --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' --dry-run "ALTER TABLE orders ADD note TEXT"
+  risso alter run --dsn 'risso:secret@tcp(db1:3306)/shop' --yes --lock-wait 2s --retries 50 "ALTER TABLE orders ADD INDEX (total)"
+  risso alter run --dsn 'risso:secret@tcp(db1:3306)/shop' --yes --replicas-first 'risso:secret@tcp(db2:3306)/' "ALTER TABLE orders ADD INDEX (total)"`,
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), s, f, args) },
 	}
