@@ -2,6 +2,7 @@ package change
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,12 +17,20 @@ func NewDiary(dir, kind string) (*Diary, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create a folder for the journal: %w", err)
 	}
-	name := fmt.Sprintf("%s-%s-%d.jsonl", kind, time.Now().UTC().Format("20060102T150405Z"), os.Getpid())
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("write the journal: %w", err)
+	name := fmt.Sprintf("%s-%s-%d", kind, time.Now().UTC().Format("20060102T150405Z"), os.Getpid())
+	for i := 0; ; i++ { // a process may begin several within a second
+		end := ".jsonl"
+		if i > 0 {
+			end = fmt.Sprintf("-%d.jsonl", i+1)
+		}
+		f, err := os.OpenFile(filepath.Join(dir, name+end), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			return &Diary{f}, nil
+		}
+		if !errors.Is(err, os.ErrExist) || i == 1000 {
+			return nil, fmt.Errorf("write the journal: %w", err)
+		}
 	}
-	return &Diary{f}, nil
 }
 
 // Path is where it is.

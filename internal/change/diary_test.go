@@ -33,6 +33,13 @@ func TestDiary(t *testing.T) {
 	if err := d.Note(1); err == nil {
 		t.Error("noted behind the end: no error, want one")
 	}
+	for range 3 {
+		again, err := NewDiary(dir, "test")
+		if err != nil {
+			t.Fatalf("another one in the same second: %v", err)
+		}
+		again.Close()
+	}
 	if info, err := os.Stat(d.Path()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v, want a file that only this account reads", info, err)
 	}

@@ -175,7 +175,7 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 	if err := r.room(); err != nil {
 		return err
 	}
-	name, release, err := claim(r.Dir)
+	name, release, err := sandbox.Claim(r.Dir, purpose)
 	if err != nil {
 		return err
 	}

@@ -270,7 +270,7 @@ func TestKilled(t *testing.T) {
 	if p, err := Run(t.Context(), Options{Repo: r, Dir: dir, SkipCheck: true}); err != nil || !p.Passed {
 		t.Fatalf("got %+v, %v; want Passed true", p, err)
 	}
-	if left, err := os.ReadDir(filepath.Join(dir, lockFolder)); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(filepath.Join(dir, "."+purpose)); err != nil || len(left) > 0 {
 		t.Errorf("got %v, %v; want none", left, err)
 	}
 }

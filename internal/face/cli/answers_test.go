@@ -10,6 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/explain/alter"
+	"github.com/rissodb/risso/internal/explain/alter/perform"
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
@@ -17,6 +19,7 @@ import (
 	cliaccounts "github.com/rissodb/risso/internal/face/cli/accounts"
 	cliadvise "github.com/rissodb/risso/internal/face/cli/advise"
 	clialert "github.com/rissodb/risso/internal/face/cli/alert"
+	clialter "github.com/rissodb/risso/internal/face/cli/alter"
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
@@ -63,6 +66,9 @@ func answers() []answer {
 		{"alert silence", "", reflect.TypeFor[clialert.SilencedAnswer]()},
 		{"alert test", "", reflect.TypeFor[clialert.TestedAnswer]()},
 		{"alert unsilence", "", reflect.TypeFor[clialert.EndedAnswer]()},
+		{"alter plan", "", reflect.TypeFor[alter.Plan]()},
+		{"alter run", "", reflect.TypeFor[clialter.RunAnswer]()},
+		{"alter status", "", reflect.TypeFor[perform.Status]()},
 		{"backup", "", reflect.TypeFor[backup.Answer]()},
 		{"backup", "--dry-run", reflect.TypeFor[dump.Plan]()},
 		{"backup", "--physical", reflect.TypeFor[repo.Header]()},

@@ -49,6 +49,7 @@ type TableColumn struct {
 	Generated bool // made by an expression, stored or not, or by the server as the time of a row's version
 	Invisible bool
 	Auto      bool   // AUTO_INCREMENT
+	Default   bool   // it has a default that is not NULL
 	Period    string // of a versioned table: "START" or "END" of the time in which the row was so
 }
 
@@ -234,6 +235,8 @@ func (t *Table) column(e []sqltext.Token) (TableColumn, error) {
 			c.Invisible = true
 		case "AUTO_INCREMENT":
 			c.Auto = true
+		case "DEFAULT":
+			c.Default = !strings.EqualFold(next, "NULL")
 		}
 	}
 	if !isText(c.Type) {

@@ -46,6 +46,7 @@ const (
 	TooManyUserConnections   = 1203  // ER_TOO_MANY_USER_CONNECTIONS
 	LockWaitTimeout          = 1205  // ER_LOCK_WAIT_TIMEOUT
 	WrongArguments           = 1210  // ER_WRONG_ARGUMENTS
+	WrongUsage               = 1221  // ER_WRONG_USAGE: words that do not go together
 	Deadlock                 = 1213  // ER_LOCK_DEADLOCK
 	CannotAddForeignKey      = 1215  // ER_CANNOT_ADD_FOREIGN
 	UserLimitReached         = 1226  // ER_USER_LIMIT_REACHED
@@ -84,6 +85,8 @@ const (
 	MustChangePassword       = 1820  // ER_MUST_CHANGE_PASSWORD
 	ForeignKeyNoIndex        = 1822  // ER_FK_NO_INDEX_PARENT
 	ReadOnlyServer           = 1836  // ER_READ_ONLY_MODE
+	AlterWayRefused          = 1845  // ER_ALTER_OPERATION_NOT_SUPPORTED: not by that ALGORITHM or under that LOCK
+	AlterWayRefusedWhy       = 1846  // ER_ALTER_OPERATION_NOT_SUPPORTED_REASON: likewise
 	MustChangePasswordLogin  = 1862  // ER_MUST_CHANGE_PASSWORD_LOGIN
 	PluginInUse              = 1883  // ER_PLUGIN_CANNOT_BE_UNINSTALLED
 	ConnectionKilled         = 1927  // ER_CONNECTION_KILLED, MariaDB only

@@ -1,0 +1,163 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/explain/alter"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// ErrNoBox says that no server on this machine can answer for the one that was asked about.
+var ErrNoBox = errors.New("no server of that kind and version on this machine")
+
+// purpose is what sandboxes are claimed for.
+const purpose = "alter"
+
+// boxPatience is how long a statement in a sandbox may take: an ALTER TABLE of a sample.
+const boxPatience = 10 * time.Minute
+
+// Box is a throw-away server on which a clone is altered.
+type Box struct {
+	Target mysql.Target
+	On     string // which server it is
+	Exact  bool   // its version is that of the server
+	Share  float64
+	c      *mysql.Conn
+	down   func() error
+}
+
+// BoxAt is a box on a server that is already there, and belongs to the caller, all of it.
+func BoxAt(ctx context.Context, target mysql.Target, f *alter.Facts) (*Box, error) {
+	c, err := mysql.Connect(ctx, target.WithPatience(boxPatience), nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Box{Target: target, On: kindOf(c.Server), Exact: c.Server.Version == f.Server.Version, Share: 1, c: c}, nil
+}
+
+func kindOf(s mysql.Server) string { return string(s.Flavour) + " " + s.Version }
+
+// nearest finds a server that alters tables as the asked one does: of the same version, else of the same series.
+func nearest(ctx context.Context, want mysql.Server) (best sandbox.Server, err error) {
+	all, _, err := sandbox.Servers(ctx)
+	if err != nil {
+		return best, err
+	}
+	found := false
+	for _, s := range all {
+		if !want.AltersAs(s.Kind()) {
+			continue
+		}
+		if !found || s.Kind().Number == want.Number && best.Kind().Number != want.Number {
+			best, found = s, true
+		}
+	}
+	if !found {
+		return best, fmt.Errorf("%w: %s", ErrNoBox, kindOf(want))
+	}
+	return best, nil
+}
+
+// OpenBox starts a sandbox with the settings of the server that decide. sample is how many bytes of the table's rows will be timed there; the memory
+// that InnoDB has is cut by the same share, so that what does not fit on the server does not fit there. dir is where sandboxes are; "": as usual.
+func OpenBox(ctx context.Context, f *alter.Facts, sample int64, dir string, say func(string)) (_ *Box, err error) {
+	if err := sandbox.Sweep(ctx, dir, purpose); err != nil {
+		return nil, fmt.Errorf("remove what a killed plan left: %w", err)
+	}
+	server, err := nearest(ctx, f.Server)
+	if err != nil {
+		return nil, err
+	}
+	name, release, err := sandbox.Claim(dir, purpose)
+	if err != nil {
+		return nil, err
+	}
+	share := 1.0
+	if size := f.Size(); sample > 0 && size > sample {
+		share = float64(sample) / float64(size)
+	}
+	say("start a " + server.Name + " to ask")
+	box, err := sandbox.Up(ctx, sandbox.Options{Name: name, Dir: dir, Servers: []string{server.Binary}, Settings: settings(f, share), StartTimeout: 2 * time.Minute})
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("start a server to ask: %w", err)
+	}
+	down := func() error {
+		defer release()
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return box.Down(clean)
+	}
+	target, err := mysql.ParseTarget(box.Primary().DSN)
+	if err == nil {
+		var b *Box
+		if b, err = BoxAt(ctx, target, f); err == nil {
+			b.Share, b.down = share, down
+			b.Exact = server.Kind().Number == f.Server.Number
+			return b, nil
+		}
+	}
+	return nil, errors.Join(err, down())
+}
+
+// What a sandbox gets at least: below that a server does not start, or does little else than make room.
+const (
+	leastPool = 24 << 20
+	mostPool  = 512 << 20
+	leastRedo = 8 << 20
+	mostRedo  = 256 << 20
+	leastSort = 64 << 10
+)
+
+// settings are those with which the sandbox starts.
+func settings(f *alter.Facts, share float64) []string {
+	list := []string{"local_infile=ON", "event_scheduler=OFF"}
+	set := func(name string, value string) {
+		if value != "" {
+			list = append(list, "loose_"+name+"="+value)
+		}
+	}
+	cut := func(name string, least, most int64) {
+		if v, err := strconv.ParseInt(f.Variables[name], 10, 64); err == nil {
+			set(name, strconv.FormatInt(min(most, max(least, int64(float64(v)*share))), 10))
+		}
+	}
+	for _, name := range f.Server.AlterStartVariables() {
+		if name == "innodb_sort_buffer_size" {
+			cut(name, leastSort, 64<<20)
+			continue
+		}
+		set(name, f.Variables[name])
+	}
+	cut("innodb_buffer_pool_size", leastPool, mostPool)
+	redo, files := f.Server.RedoVariable()
+	cut(redo, leastRedo/int64(files), mostRedo)
+	return list
+}
+
+// Close ends it. What was started for it is gone then.
+func (b *Box) Close() error {
+	err := b.c.Close()
+	if b.down != nil {
+		return errors.Join(err, b.down())
+	}
+	return err
+}
+
+// note says what of the server the box does not have.
+func (b *Box) notes(f *alter.Facts) (list []string) {
+	if !b.Exact {
+		list = append(list, fmt.Sprintf("asked on %s: the server is %s, of the same series", b.On, kindOf(f.Server)))
+	}
+	if v := f.Variables["innodb_page_size"]; v != "" && v != "16384" {
+		n, _ := strconv.ParseInt(v, 10, 64)
+		list = append(list, "the server's pages have "+digits.Bytes(n)+", those of the sandbox 16 KiB")
+	}
+	return list
+}
