@@ -34,6 +34,7 @@ type Measured struct {
 	Ways    []Way   `json:"ways"`
 
 	compressed bool  // its pages are compressed already
+	other      bool  // the sandbox is of another version
 	page       int64 // bytes of its pages, if not those of the server
 }
 
@@ -54,7 +55,6 @@ type MeasureOptions struct {
 	Bytes int64                                                            // of the sample at most; 0: 64 MiB
 	Count time.Duration                                                    // for counting the rows; 0: 10 s
 	Up    func(context.Context, sandbox.Options) (*sandbox.Sandbox, error) // nil: sandbox.Up
-	Find  func(ctx context.Context, spec string) (sandbox.Server, error)   // nil: sandbox.Find
 	Say   func(string)                                                     // nil: silence
 }
 
@@ -68,9 +68,6 @@ func Measure(ctx context.Context, target mysql.Target, c *mysql.Conn, t Table, o
 	o.Rows, o.Bytes, o.Count = cmp.Or(o.Rows, 40000), cmp.Or(o.Bytes, 64<<20), cmp.Or(o.Count, 10*time.Second)
 	if o.Up == nil {
 		o.Up = sandbox.Up
-	}
-	if o.Find == nil {
-		o.Find = sandbox.Find
 	}
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -88,10 +85,7 @@ func Measure(ctx context.Context, target mysql.Target, c *mysql.Conn, t Table, o
 	if err := from.ForRows(ctx, c.Server); err != nil {
 		return nil, err
 	}
-	spec, err := specOf(ctx, c.Server, o)
-	if err != nil {
-		return nil, err
-	}
+	spec := sandbox.Like(ctx, c.Server.Flavour, c.Server.Number)
 	pageSize, err := c.Text(ctx, "SELECT /* risso: measure a sample */ @@innodb_page_size")
 	if err != nil {
 		return nil, fmt.Errorf("ask for the size of pages: %w", err)
@@ -101,7 +95,7 @@ func Measure(ctx context.Context, target mysql.Target, c *mysql.Conn, t Table, o
 	if err != nil {
 		return nil, fmt.Errorf("start a sandbox of %s: %w", spec, err)
 	}
-	err = m.in(ctx, box, from, t, o)
+	err = m.in(ctx, box, from, t, c.Server, o)
 	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	return m, errors.Join(err, box.Down(down))
@@ -115,20 +109,6 @@ func (m *Measured) count(ctx context.Context, c *mysql.Conn, t Table, limit time
 	} else if t.Rows != nil {
 		m.Rows = *t.Rows
 	}
-}
-
-// specOf is the sandbox that is most like a server.
-func specOf(ctx context.Context, s mysql.Server, o MeasureOptions) (string, error) {
-	family := string(sandbox.FamilyOf(s.Flavour))
-	var first error
-	for _, spec := range []string{family + "-" + s.Number.Series(), string(sandbox.FamilyMySQL) + "-" + s.Number.Series()} {
-		_, err := o.Find(ctx, spec)
-		if err == nil {
-			return spec, nil
-		}
-		first = cmp.Or(first, err)
-	}
-	return "", fmt.Errorf("a sandbox of the server's version: %w", first)
 }
 
 // sample is rows on their way into the sandbox.
@@ -154,7 +134,7 @@ const (
 	kindJSON
 )
 
-func (m *Measured) in(ctx context.Context, box *sandbox.Sandbox, from *mysql.Stream, t Table, o MeasureOptions) error {
+func (m *Measured) in(ctx context.Context, box *sandbox.Sandbox, from *mysql.Stream, t Table, c mysql.Server, o MeasureOptions) error {
 	target, err := mysql.ParseTarget(box.Primary().DSN)
 	if err != nil {
 		return err
@@ -164,7 +144,7 @@ func (m *Measured) in(ctx context.Context, box *sandbox.Sandbox, from *mysql.Str
 		return err
 	}
 	defer own.Close()
-	m.Server = own.Server.Server.String()
+	m.Server, m.other = own.Server.Server.String(), !own.Server.Number.SameSeries(c.Number)
 	to, err := target.ConnectStream(ctx, mysql.StreamOptions{Patience: 5 * time.Minute})
 	if err != nil {
 		return err
@@ -468,6 +448,9 @@ func (m *Measured) sure() string {
 	text := fmt.Sprintf("measured on %s of %s", digits.Thousands(m.Sampled), digits.Counted(m.Rows, "row"))
 	if !m.Counted {
 		text += ", as the server estimates their number"
+	}
+	if m.other {
+		text += " by " + m.Server + ", for the server's own version is not on this machine"
 	}
 	switch {
 	case m.Sampled >= m.Rows && m.Counted:

@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
+	"github.com/rissodb/risso/internal/explain/size"
 	"github.com/rissodb/risso/internal/explain/trace"
 	clialert "github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/backup"
@@ -23,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
+	"github.com/rissodb/risso/internal/face/cli/mapsql"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -103,6 +105,7 @@ func answers() []answer {
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"map", "--check", reflect.TypeFor[mapsql.CheckAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},
 		{"restore", "--datadir", reflect.TypeFor[physical.Restored]()},
@@ -117,6 +120,7 @@ func answers() []answer {
 		{"sandbox start", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"size", "", reflect.TypeFor[size.Report]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},
