@@ -24,13 +24,13 @@ import (
 type Measured struct {
 	Schema  string  `json:"schema"`
 	Table   string  `json:"table"`
-	Server  string  `json:"server"` // that of the sandbox
-	Now     int64   `json:"now_bytes"`
+	Server  string  `json:"server"`    // that of the sandbox
+	Now     int64   `json:"now_bytes"` // what it takes on disk
 	Rows    int64   `json:"rows"`
 	Counted bool    `json:"rows_counted"` // else the server's estimate
-	Sampled int64   `json:"sampled_rows"`
-	Spread  bool    `json:"spread"`      // the sample is from eight places of the key's range; else the first rows
-	Error   float64 `json:"error_share"` // twice the standard error of the sample's bytes per row, as a share; 0 if not Spread
+	Sampled int64   `json:"sampled_rows"` // that were copied
+	Spread  bool    `json:"spread"`       // the sample is from eight places of the key's range; else the first rows
+	Error   float64 `json:"error_share"`  // twice the standard error of the sample's bytes per row, as a share; 0 if not Spread
 	Ways    []Way   `json:"ways"`
 
 	compressed bool  // its pages are compressed already
@@ -41,21 +41,21 @@ type Measured struct {
 // Way is one way to write a table anew.
 type Way struct {
 	Statement string  `json:"statement"`
-	After     int64   `json:"after_bytes"`
-	PerRow    float64 `json:"bytes_per_row"`
+	After     int64   `json:"after_bytes"`      // what it would take
+	PerRow    float64 `json:"bytes_per_row"`    // of the sample, on disk
 	Failed    string  `json:"failed,omitempty"` // why it could not be measured
-	Sure      string  `json:"sure"`
+	Sure      string  `json:"sure"`             // how it was measured, and how sure that is
 }
 
 func (w Way) words() string { return cmp.Or(w.Failed, w.Sure) }
 
 // MeasureOptions bound Measure.
 type MeasureOptions struct {
-	Rows  int                                                              // of the sample; 0: 40,000
-	Bytes int64                                                            // of the sample at most; 0: 64 MiB
-	Count time.Duration                                                    // for counting the rows; 0: 10 s
-	Up    func(context.Context, sandbox.Options) (*sandbox.Sandbox, error) // nil: sandbox.Up
-	Say   func(string)                                                     // nil: silence
+	Rows  int           // of the sample; 0: 40,000
+	Bytes int64         // of the sample at most; 0: 64 MiB
+	Count time.Duration // for counting the rows; 0: 10 s
+	Dir   string        // of the sandbox; "": the default one
+	Say   func(string)  // nil: silence
 }
 
 // places are how many parts of the key's range a sample is taken from.
@@ -66,9 +66,6 @@ const places = 8
 // by pages, for page compression by the blocks that the file system of this machine has given.
 func Measure(ctx context.Context, target mysql.Target, c *mysql.Conn, t Table, o MeasureOptions) (*Measured, error) {
 	o.Rows, o.Bytes, o.Count = cmp.Or(o.Rows, 40000), cmp.Or(o.Bytes, 64<<20), cmp.Or(o.Count, 10*time.Second)
-	if o.Up == nil {
-		o.Up = sandbox.Up
-	}
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
@@ -91,7 +88,7 @@ func Measure(ctx context.Context, target mysql.Target, c *mysql.Conn, t Table, o
 		return nil, fmt.Errorf("ask for the size of pages: %w", err)
 	}
 	o.Say("starting a sandbox of " + spec)
-	box, err := o.Up(ctx, sandbox.Options{Servers: []string{spec}, Settings: []string{"skip_log_bin", "innodb_page_size=" + pageSize}})
+	box, err := sandbox.Up(ctx, sandbox.Options{Dir: o.Dir, Servers: []string{spec}, Settings: []string{"skip_log_bin", "innodb_page_size=" + pageSize}})
 	if err != nil {
 		return nil, fmt.Errorf("start a sandbox of %s: %w", spec, err)
 	}
@@ -429,16 +426,20 @@ func (m *Measured) way(ctx context.Context, c *mysql.Conn, words, also string) W
 	} else if also == "" {
 		page = cmp.Or(m.page, page)
 	}
-	bytes := float64(pages * page)
-	switch holes := files.File - files.Allocated; {
-	case (also != "" || m.compressed) && holes*50 < files.File:
+	// A file has room for rows to come: some extents, however many rows there are.
+	reserve := float64(max(files.File-pages*page, 0))
+	bytes, pressed := float64(pages*page), also != "" || m.compressed
+	if pressed && (files.File-files.Allocated)*50 < files.File {
 		return fail(errors.New("no holes: its pages do not compress, or the file system of this machine cannot make holes"))
-	case also != "" || m.compressed:
-		bytes *= float64(files.Allocated) / float64(max(files.File, 1))
 	}
-	const inner = 1.01 // pages above the leaves, and what is reserved
-	w.PerRow = bytes * inner / float64(m.Sampled)
-	w.After = int64(w.PerRow * float64(m.Rows))
+	if pressed {
+		if c.Server.SparsePages() {
+			reserve = 0
+		}
+		bytes = max(float64(files.Allocated)-reserve, 0)
+	}
+	w.PerRow = bytes / float64(m.Sampled)
+	w.After = int64(w.PerRow*float64(m.Rows) + reserve)
 	w.Sure = m.sure()
 	return w
 }

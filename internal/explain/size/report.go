@@ -56,8 +56,8 @@ type Table struct {
 	Schema     string `json:"schema"`
 	Name       string `json:"name"`
 	Engine     string `json:"engine"`
-	RowFormat  string `json:"row_format"`
-	Options    string `json:"options"` // as information_schema has them: compression, partitioned
+	RowFormat  string `json:"row_format"` // as the server names it: Dynamic, Compressed
+	Options    string `json:"options"`    // as information_schema has them: compression, partitioned
 	Sum               // with full-text indexes
 	Rows       *int64 `json:"rows"` // as the server estimates; null: not known
 	Free       *int64 `json:"free_bytes"`
@@ -66,8 +66,8 @@ type Table struct {
 	Average    *int64 `json:"bytes_per_row"` // allocated bytes by rows
 
 	Indexes        []Index     `json:"indexes"`
-	PartitionCount int         `json:"partition_count"`
-	Partitions     []Partition `json:"partitions"` // the largest ones
+	PartitionCount int         `json:"partition_count"` // files: partitions, or subpartitions
+	Partitions     []Partition `json:"partitions"`      // the largest ones
 }
 
 // Index is the size of one index, by the number of its pages when the server last counted them.
@@ -107,8 +107,8 @@ type Space struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	Sum
-	Free *int64 `json:"free_bytes"` // free inside; null: the server does not say
-	Note string `json:"note,omitempty"`
+	Free *int64 `json:"free_bytes"`     // free inside; null: the server does not say
+	Note string `json:"note,omitempty"` // what else is to be said of it
 }
 
 // Disk is the file system of the data directory; only seen if the server runs on this machine.
@@ -122,6 +122,6 @@ type Disk struct {
 type Cost struct {
 	Seconds    float64 `json:"seconds"`
 	Statements int64   `json:"statements"`
-	Received   int64   `json:"received_bytes"`
+	Received   int64   `json:"received_bytes"` // from the server
 	Tables     int     `json:"tables"`
 }

@@ -114,6 +114,12 @@ func (t *Tally) AddTable(table Table) {
 	}
 	s := t.schema(table.Schema)
 	table.Schema = s.Name
+	if name := (mysql.TableName{Schema: table.Schema, Name: table.Name}); t.several[name] != nil { // the size of some of its files only was known
+		part := t.several[name].Sum
+		s.add(Sum{-part.File, -part.Allocated})
+		s.Tables--
+		delete(t.several, name)
+	}
 	s.add(table.Sum)
 	s.Tables++
 	t.keep(table)

@@ -13,9 +13,9 @@ type Point struct {
 
 // Growth is how fast data grows, as Risso has seen it.
 type Growth struct {
-	PerDay float64    `json:"bytes_per_day"`
-	Since  time.Time  `json:"since"` // from when on it was looked at
-	Until  time.Time  `json:"until"`
+	PerDay float64    `json:"bytes_per_day"` // below 0: it shrinks
+	Since  time.Time  `json:"since"`         // from when on it was looked at
+	Until  time.Time  `json:"until"`         // when it was looked at last
 	Full   time.Time  `json:"full,omitzero"` // when the disk is full if it goes on like this; zero: not within ten years, or what is left is not known
 	Tables []GrowthOf `json:"tables"`        // the ones that grow most, the most first
 }
@@ -24,7 +24,7 @@ type Growth struct {
 type GrowthOf struct {
 	Schema string  `json:"schema"`
 	Name   string  `json:"name"`
-	PerDay float64 `json:"bytes_per_day"`
+	PerDay float64 `json:"bytes_per_day"` // of rows and indexes, as the server estimates
 }
 
 // Least that a trend is made of.

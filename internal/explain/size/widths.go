@@ -22,12 +22,12 @@ type Width struct {
 	Schema   string `json:"schema"`
 	Table    string `json:"table"`
 	Column   string `json:"column"`
-	Type     string `json:"type"`
+	Type     string `json:"type"`        // as it is
 	Holds    string `json:"holds"`       // what the sample holds
 	Sampled  int64  `json:"sampled"`     // rows
 	Narrower string `json:"would_do"`    // a type that holds it with room to double
 	Bytes    int64  `json:"saved_bytes"` // in rows and indexes, about; 0: none on disk
-	Saves    string `json:"saves"`
+	Saves    string `json:"saves"`       // that in words
 }
 
 // ColumnFacts are what is known of a column, and of a sample of its rows.
