@@ -188,6 +188,8 @@ func (s *Statement) check(f Facts) (found []Finding) {
 		if base, kind := baseOf(c.name); relations[base] && c.bare {
 			served[c.column] = true
 			exact[c.column] = exact[c.column] || kind == "st_"
+		} else if measures[base] { // for which a box is the right first sieve
+			exact[c.column] = true
 		}
 	}
 	for _, c := range calls {

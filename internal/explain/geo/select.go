@@ -247,6 +247,10 @@ func (r *reader) toDegrees(ctx context.Context, c *mysql.Conn) error {
 			return err
 		}
 	}
+	if !m.Plane && slices.ContainsFunc(m.Features, func(f Feature) bool { return f.Geometry != nil && !f.Geometry.degrees() }) {
+		m.Plane = true
+		m.Notes = append(m.Notes, "Some coordinates are beyond the world: they are drawn as they are.")
+	}
 	if m.Plane && len(m.SRIDs) > 1 {
 		m.Notes = append(m.Notes, "Geometries of several SRIDs are drawn on one plane: what is next to what does not mean anything.")
 	}

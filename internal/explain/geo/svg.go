@@ -219,17 +219,31 @@ func (v *view) graticule(b *strings.Builder) {
 		low, high = FromMercator(low), FromMercator(high)
 	}
 	step := roundStep((high[0]-low[0])/6, !v.m.Plane)
-	for lon := math.Ceil(low[0]/step) * step; lon <= high[0]; lon += step {
+	for _, lon := range rounds(low[0], high[0], step) {
 		q := v.project(Point{lon, low[1]})
 		x := px((q[0] - v.x) / v.unit)
 		fmt.Fprintf(b, `<path class="line" d="M%s 0V%s"/><text class="grid" x="%[1]s" y="%s" dx="3">%s</text>`, x, px(v.height), px(v.height-4), v.label(lon, step, "E", "W"))
 	}
 	step = roundStep((high[1]-low[1])/4, !v.m.Plane)
-	for lat := math.Ceil(low[1]/step) * step; lat <= high[1]; lat += step {
+	for _, lat := range rounds(low[1], high[1], step) {
 		q := v.project(Point{low[0], lat})
 		y := px((v.y - q[1]) / v.unit)
 		fmt.Fprintf(b, `<path class="line" d="M0 %sH%s"/><text class="grid" x="3" y="%[1]s" dy="-3">%s</text>`, y, px(drawWidth), v.label(lat, step, "N", "S"))
 	}
+}
+
+// rounds are the multiples of a step between two numbers; there are few, whatever the numbers.
+func rounds(low, high, step float64) (list []float64) {
+	const most = 20
+	first := math.Ceil(low / step)
+	for i := range most {
+		v := (first + float64(i)) * step
+		if !(v <= high) { // also if it is no number
+			break
+		}
+		list = append(list, v)
+	}
+	return list
 }
 
 // label names a line: 13.4° E.
