@@ -124,8 +124,13 @@ func (c *Column) restrict() string {
 		}
 		return "its rows have several SRIDs: make them one with ST_Transform, then MODIFY the column with that SRID"
 	}
+	drop, add := "", ""
+	for _, index := range c.Indexes { // MySQL refuses to change the SRID under an index, in one statement too (error 3644)
+		drop += "ALTER TABLE " + c.table() + " DROP INDEX " + mysql.Quote(index) + "; "
+		add += ", ADD SPATIAL INDEX " + mysql.Quote(index) + " (" + mysql.Quote(c.Name) + ")"
+	}
 	for srid := range c.SRIDs {
-		return "ALTER TABLE " + c.table() + " MODIFY " + mysql.Quote(c.Name) + " " + c.Type + c.null() + " SRID " + strconv.FormatUint(uint64(srid), 10)
+		return drop + "ALTER TABLE " + c.table() + " MODIFY " + mysql.Quote(c.Name) + " " + c.Type + c.null() + " SRID " + strconv.FormatUint(uint64(srid), 10) + add
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -73,7 +74,7 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, o SampleOptions) (f Facts, un
 		return f, unknown, nil
 	}
 	if f.Statements, err = readStatements(ctx, c); err != nil {
-		note("statements that search geometry", err)
+		note("some statements that search geometry", err)
 	}
 	return f, unknown, nil
 }
@@ -152,13 +153,18 @@ const mostStatements = 500
 // readStatements are the classes of statements that performance_schema knows, as far as they have spatial functions.
 func readStatements(ctx context.Context, c *mysql.Conn) (list []Statement, err error) {
 	if !c.Server.PerformanceSchema {
-		return nil, fmt.Errorf("performance_schema is off")
+		return nil, errors.New("performance_schema is off")
 	}
-	err = c.Query(ctx, "SELECT /* risso: statements with spatial functions */ SCHEMA_NAME, DIGEST_TEXT FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST_TEXT LIKE '%WHERE%' AND (DIGEST_TEXT LIKE '%st\\_%' OR DIGEST_TEXT LIKE '%mbr%' OR DIGEST_TEXT LIKE '%contains%' OR DIGEST_TEXT LIKE '%within%') ORDER BY SUM_TIMER_WAIT DESC LIMIT "+strconv.Itoa(mostStatements), func(row []sqldriver.Value) error {
-		if text := mysql.Text(row[1]); !strings.Contains(text, "risso:") {
-			list = append(list, Statement{SQL: text, Schema: mysql.Text(row[0])})
-		}
+	err = c.Query(ctx, "SELECT /* risso: statements with spatial functions */ SCHEMA_NAME, DIGEST_TEXT FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST_TEXT LIKE '%WHERE%' AND LOWER(DIGEST_TEXT) REGEXP 'st_|mbr|contains|within'  ORDER BY SUM_TIMER_WAIT DESC LIMIT "+strconv.Itoa(mostStatements), func(row []sqldriver.Value) error {
+		list = append(list, Statement{SQL: mysql.Text(row[1]), Schema: mysql.Text(row[0])})
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	full, err := c.Text(ctx, "SELECT /* risso: were statements left out? */ COUNT_STAR FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST IS NULL")
+	if err == nil && full != "" && full != "0" {
+		err = errors.New("performance_schema has no room for all classes of statements: " + full + " executions are in none of them (performance_schema_digests_size)")
+	}
 	return list, err
 }

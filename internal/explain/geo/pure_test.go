@@ -274,7 +274,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"nothing", Facts{RestrictsSRID: true, Columns: of(func(*Column) {})}, ""},
 		{"no SRID", Facts{RestrictsSRID: true, Columns: of(func(c *Column) { c.SRID, c.Indexes, c.SRIDs = nil, []string{"k"}, map[uint32]int64{4326: 5} })},
-			"gis.no_srid ALTER TABLE `s`.`t` MODIFY `g` point NOT NULL SRID 4326"},
+			"gis.no_srid ALTER TABLE `s`.`t` DROP INDEX `k`; ALTER TABLE `s`.`t` MODIFY `g` point NOT NULL SRID 4326, ADD SPATIAL INDEX `k` (`g`)"},
 		{"no SRID where there is none", Facts{Columns: of(func(c *Column) { c.SRID = nil })}, ""},
 		{"several SRIDs", Facts{RestrictsSRID: true, Columns: of(func(c *Column) { c.SRID, c.SRIDs = nil, map[uint32]int64{4326: 5, 0: 1} })}, "gis.no_srid its rows have several SRIDs: make them one with ST_Transform, then MODIFY the column with that SRID"},
 		{"axes", Facts{OrdersAxes: true, Columns: of(func(c *Column) { c.Points, c.Out = 100, 3 })}, "gis.axis_order UPDATE `s`.`t` SET `g` = ST_SwapXY(`g`)"},
