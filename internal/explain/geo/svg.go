@@ -44,7 +44,7 @@ func land() (rings [][]Point) {
 const (
 	drawWidth  = 1000.0
 	leastRatio = 0.4 // of height by width
-	mostRatio  = 1.0
+	mostRatio  = 0.75
 	dot        = 4.0
 )
 
@@ -222,13 +222,13 @@ func (v *view) graticule(b *strings.Builder) {
 	for _, lon := range rounds(low[0], high[0], step) {
 		q := v.project(Point{lon, low[1]})
 		x := px((q[0] - v.x) / v.unit)
-		fmt.Fprintf(b, `<path class="line" d="M%s 0V%s"/><text class="grid" x="%[1]s" y="%s" dx="3">%s</text>`, x, px(v.height), px(v.height-4), v.label(lon, step, "E", "W"))
+		fmt.Fprintf(b, `<path class="line" d="M%[1]s 0V%[2]s"/><text class="grid" x="%[1]s" y="%[3]s" dx="3">%[4]s</text>`, x, px(v.height), px(v.height-4), v.label(lon, step, "E", "W"))
 	}
 	step = roundStep((high[1]-low[1])/4, !v.m.Plane)
 	for _, lat := range rounds(low[1], high[1], step) {
 		q := v.project(Point{low[0], lat})
 		y := px((v.y - q[1]) / v.unit)
-		fmt.Fprintf(b, `<path class="line" d="M0 %sH%s"/><text class="grid" x="3" y="%[1]s" dy="-3">%s</text>`, y, px(drawWidth), v.label(lat, step, "N", "S"))
+		fmt.Fprintf(b, `<path class="line" d="M0 %[1]sH%[2]s"/><text class="grid" x="3" y="%[1]s" dy="-3">%[3]s</text>`, y, px(drawWidth), v.label(lat, step, "N", "S"))
 	}
 }
 

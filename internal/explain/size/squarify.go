@@ -1,7 +1,12 @@
 package size
 
 // Box is a rectangle.
-type Box struct{ X, Y, W, H float64 }
+type Box struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+	W float64 `json:"w"`
+	H float64 `json:"h"`
+}
 
 // Squarify cuts a rectangle into parts whose areas are as the weights, each as close to a square as it can be: rows are filled along the shorter
 // side as long as the worst of their parts gets no longer. weights fall; parts of no weight have no area. Source: Bruls, Huizing, van

@@ -90,12 +90,13 @@ func (t *Table) node() *Node {
 	for _, x := range t.Indexes {
 		sum += x.Bytes
 	}
-	if sum <= 0 || len(t.Indexes) < 2 {
+	free := t.Free != nil && *t.Free > 0 && t.File > 0
+	if sum <= 0 || len(t.Indexes) < 2 && !free {
 		return n
 	}
 	// Pages are counted before they are compressed, and now and then only: each index has its share of what the table takes.
 	used := t.Allocated
-	if t.Free != nil && t.File > 0 {
+	if free {
 		used -= int64(float64(*t.Free) / float64(t.File) * float64(t.Allocated))
 	}
 	for _, x := range t.Indexes {
@@ -113,52 +114,74 @@ func (t *Table) node() *Node {
 
 // The size of the drawing in its own units, and of what is in it.
 const (
-	mapWidth   = 1200.0
-	mapHeight  = 640.0
+	DrawWidth  = 1200.0
+	DrawHeight = 640.0
 	headHeight = 17.0
 	charWidth  = 6.6
 	leastBox   = 3.0  // smaller ones are left out
 	leastParts = 46.0 // of a side, from where on a box shows its parts
 )
 
-// SVG draws a tree of parts as boxes in boxes. Each box has its title, and can be reached by keyboard.
-func (n *Node) SVG() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="treemap" viewBox="0 0 %s %s" role="group" aria-label="%s">`, px(mapWidth), px(mapHeight), html.EscapeString("Treemap of "+oneline.Of(n.Title)))
-	n.inside(&b, Box{0, 0, mapWidth, mapHeight}, 0)
-	b.WriteString("</svg>")
-	return b.String()
+// Placed is a box of the drawing.
+type Placed struct {
+	Box
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Tone  string `json:"tone"`
+	Depth int    `json:"depth"` // 0: a schema; 1: its tables; 2: their indexes
+	Bytes int64  `json:"bytes"`
 }
 
-// inside draws the parts of a box.
-func (n *Node) inside(b *strings.Builder, in Box, depth int) {
+// Boxes are the parts of a tree as boxes in boxes, those outside before those inside, in a drawing of DrawWidth by DrawHeight. Those too
+// small to be seen are left out.
+func (n *Node) Boxes() []Placed { return n.inside(nil, Box{0, 0, DrawWidth, DrawHeight}, 0) }
+
+// inside places the parts of a box.
+func (n *Node) inside(out []Placed, in Box, depth int) []Placed {
 	parts := largestFirst(n.Parts)
 	weights := make([]float64, len(parts))
 	for i, p := range parts {
 		weights[i] = float64(p.Bytes)
 	}
-	for i, box := range Squarify(weights, in) {
-		parts[i].draw(b, box, depth)
+	for i, x := range Squarify(weights, in) {
+		if x.W < leastBox || x.H < leastBox {
+			continue
+		}
+		p := parts[i]
+		out = append(out, Placed{x, oneline.Of(p.Name), oneline.Of(p.Title), p.Tone, depth, p.Bytes})
+		if len(p.Parts) > 0 && x.W >= leastParts && x.H >= leastParts {
+			out = p.inside(out, Box{x.X + 2, x.Y + headHeight, x.W - 4, x.H - headHeight - 2}, depth+1)
+		}
 	}
+	return out
 }
 
-func (n *Node) draw(b *strings.Builder, x Box, depth int) {
-	if x.W < leastBox || x.H < leastBox {
-		return
-	}
-	fmt.Fprintf(b, `<g tabindex="0" role="img" aria-label="%s"><title>%[1]s</title><rect class="%s d%d" x="%s" y="%s" width="%s" height="%s"/>`,
-		html.EscapeString(oneline.Of(n.Title)), n.Tone, depth, px(x.X+0.5), px(x.Y+0.5), px(x.W-1), px(x.H-1))
-	if room := int((x.W - 8) / charWidth); room >= 4 && x.H >= headHeight {
-		label := oneline.Of(n.Name)
-		if size := digits.Bytes(n.Bytes); len([]rune(label))+len(size)+1 <= room {
-			label += " " + size
+// SVG draws a tree of parts. Each box has its title, and can be reached by keyboard.
+func (n *Node) SVG() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="treemap" viewBox="0 0 %s %s" role="group" aria-label="%s">`, px(DrawWidth), px(DrawHeight), html.EscapeString("Treemap of "+oneline.Of(n.Title)))
+	for _, x := range n.Boxes() {
+		fmt.Fprintf(&b, `<g tabindex="0" role="img" aria-label="%s"><title>%[1]s</title><rect class="%s d%d" x="%s" y="%s" width="%s" height="%s"/>`,
+			html.EscapeString(x.Title), x.Tone, x.Depth, px(x.X+0.5), px(x.Y+0.5), px(x.W-1), px(x.H-1))
+		if label := x.Label(); label != "" {
+			fmt.Fprintf(&b, `<text class="d%d" x="%s" y="%s">%s</text>`, x.Depth, px(x.X+5), px(x.Y+12.5), html.EscapeString(label))
 		}
-		fmt.Fprintf(b, `<text class="d%d" x="%s" y="%s">%s</text>`, depth, px(x.X+5), px(x.Y+12.5), html.EscapeString(oneline.Cut(label, room)))
+		b.WriteString("</g>")
 	}
-	b.WriteString("</g>")
-	if len(n.Parts) > 0 && x.W >= leastParts && x.H >= leastParts {
-		n.inside(b, Box{x.X + 2, x.Y + headHeight, x.W - 4, x.H - headHeight - 2}, depth+1)
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// Label is what is written into the box: its name, and its size if there is room; "" if there is none.
+func (x Placed) Label() string {
+	room := int((x.W - 8) / charWidth)
+	if room < 4 || x.H < headHeight {
+		return ""
 	}
+	if size := digits.Bytes(x.Bytes); len([]rune(x.Name))+len(size)+1 <= room {
+		return x.Name + " " + size
+	}
+	return oneline.Cut(x.Name, room)
 }
 
 // largestFirst are the parts in the order in which Squarify wants them.

@@ -13,12 +13,19 @@ type Point struct {
 
 // Growth is how fast data grows, as Risso has seen it.
 type Growth struct {
+	Of     string     `json:"of"`            // what: OfDisk or OfData
 	PerDay float64    `json:"bytes_per_day"` // below 0: it shrinks
-	Since  time.Time  `json:"since"`         // from when on it was looked at
+	Since  time.Time  `json:"since"`         // from when on it was looked at; zero: not for long enough to say anything
 	Until  time.Time  `json:"until"`         // when it was looked at last
 	Full   time.Time  `json:"full,omitzero"` // when the disk is full if it goes on like this; zero: not within ten years, or what is left is not known
 	Tables []GrowthOf `json:"tables"`        // the ones that grow most, the most first
 }
+
+// What a Growth is of.
+const (
+	OfDisk = "disk" // of all that fills the file system of the data directory
+	OfData = "data" // of the tables that Risso follows, as the server estimates them, and the binary logs
+)
 
 // GrowthOf is how fast one table grows.
 type GrowthOf struct {
@@ -72,11 +79,8 @@ func FullAt(now time.Time, left, perDay float64) time.Time {
 
 // Grown adds to a report how fast its server's data grows, and says so in its words.
 func Grown(r *Report, g *Growth) {
-	if g.Since.IsZero() { // nothing was seen for long enough
-		return
-	}
 	r.Growth = g
-	if r.Disk != nil {
+	if r.Disk != nil && !g.Since.IsZero() {
 		g.Full = FullAt(r.At, float64(r.Disk.Left), g.PerDay)
 	}
 	r.Words = Words(r)

@@ -50,10 +50,12 @@ func (r *Report) disk() (words []string) {
 	switch {
 	case g == nil:
 		return append(words, "How fast it grows is not known: that takes a risso serve that watches this server, and --url to ask it.")
+	case g.Since.IsZero():
+		return append(words, "How fast it grows is not known yet: Risso has not watched it for six hours.")
 	case g.PerDay <= 0:
-		words = append(words, fmt.Sprintf("It did not grow in %s.", digits.Span(g.Until.Sub(g.Since))))
+		words = append(words, fmt.Sprintf("%s did not grow in %s.", g.what(), digits.Span(g.Until.Sub(g.Since))))
 	default:
-		w := fmt.Sprintf("It grew by %s a day in %s", digits.Bytes(g.PerDay), digits.Span(g.Until.Sub(g.Since)))
+		w := fmt.Sprintf("%s grew by %s a day in %s", g.what(), digits.Bytes(g.PerDay), digits.Span(g.Until.Sub(g.Since)))
 		switch {
 		case !g.Full.IsZero():
 			w += fmt.Sprintf(": if it goes on like this the disk is full in %s", digits.Age(g.Full.Sub(r.At).Seconds()))
@@ -67,6 +69,14 @@ func (r *Report) disk() (words []string) {
 		words = append(words, fmt.Sprintf("%s grows most: %s a day.", mysql.TableName{Schema: t.Schema, Name: t.Name}, digits.Bytes(t.PerDay)))
 	}
 	return words
+}
+
+// what is the beginning of a sentence about growth.
+func (g *Growth) what() string {
+	if g.Of == OfDisk {
+		return "What is on it"
+	}
+	return "Tables and binary logs"
 }
 
 // words are what is to be said of a table. files: its files were seen; all is what all tables take.

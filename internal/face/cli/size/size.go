@@ -173,7 +173,11 @@ func (c *command) growth(ctx context.Context, r *size.Report, target mysql.Targe
 	if c.instance == "" && strings.ContainsAny(name, "@(/") {
 		name = target.Address()
 	}
-	err := c.running.Do(ctx, http.MethodGet, "/api/size/growth?"+url.Values{"instance": {fleet.Slug(name)}}.Encode(), nil, "tell how fast data grows", &g)
+	datadir := ""
+	if r.Disk != nil {
+		datadir = r.Disk.Path
+	}
+	err := c.running.Do(ctx, http.MethodGet, "/api/size/growth?"+url.Values{"instance": {fleet.Slug(name)}, "datadir": {datadir}}.Encode(), nil, "tell how fast data grows", &g)
 	if err != nil {
 		return err
 	}
