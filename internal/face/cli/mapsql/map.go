@@ -56,9 +56,9 @@ so many that --bytes are reached, are taken, and it is said if there are more.
 performance_schema knows, or the STATEMENT: columns without SRID, axes that are swapped,
 geometries that are not valid, conditions that no spatial index serves, boxes where shapes are meant.
 With findings it ends with 0, too.`,
-		Example: `  risso map --dsn 'app@unix(/run/mysqld/mysqld.sock)/shop' "SELECT name, place FROM stores" >stores.geojson
+		Example: `  risso map --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' "SELECT name, place FROM stores" >stores.geojson
   risso map "SELECT name, place FROM shop.stores" --output html >stores.html
-  risso map "SELECT name, area FROM shop.regions" --output svg >regions.svg
+  risso map "SELECT name, delivers FROM shop.stores" --output svg >stores.svg
   risso map --check --schema shop`,
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
