@@ -40,6 +40,21 @@ func FamilyOf(f fleet.Flavour) Family {
 	return FamilyMySQL
 }
 
+// Like is what Find finds that is most like another server: of its flavour and series, or else of its flavour, or else, for Percona
+// Server, a MySQL.
+func Like(ctx context.Context, flavour fleet.Flavour, number fleet.Version) string {
+	family := string(FamilyOf(flavour))
+	for _, spec := range []string{family + "-" + number.Series(), family} {
+		if _, err := Find(ctx, spec); err == nil {
+			return spec
+		}
+	}
+	if family == "percona" {
+		return "mysql"
+	}
+	return family
+}
+
 // Server is a server program installed on this machine.
 type Server struct {
 	Name    string `json:"name"` // family and series, such as mysql-8.0

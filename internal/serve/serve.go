@@ -49,6 +49,7 @@ type Parts struct {
 	Guard      *protect.Guard
 	Alerts     *alerts.Desk
 	Incidents  *incidents.Desk
+	Sizes      *Sizes
 	Rules      *own.Rules
 	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
@@ -115,7 +116,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
-	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
+	parts := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err

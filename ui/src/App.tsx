@@ -30,6 +30,7 @@ const ProtectServer = lazy(() => import('./protect').then((m) => m.ProtectServer
 const Film = lazy(() => import('./incidents').then((m) => m.Film, outdated));
 const Incident = lazy(() => import('./incidents').then((m) => m.Incident, outdated));
 const Incidents = lazy(() => import('./incidents').then((m) => m.Incidents, outdated));
+const Sizes = lazy(() => import('./sizes').then((m) => m.Sizes, outdated));
 const Alerts = lazy(() => import('./alerts').then((m) => m.Alerts, outdated));
 
 // Risso was updated or went away since this page was loaded.
@@ -51,6 +52,7 @@ function Page() {
     case 'benchmarks': return <Suspense fallback={<main />}><Benchmarks key={id} /></Suspense>;
     case 'benchmark': return <Suspense fallback={<main />}><Benchmark key={`${cls} ${beside}`} /></Suspense>;
     case 'protect': return <Suspense fallback={<main />}>{id ? <ProtectServer key={id} /> : <Protect />}</Suspense>;
+    case 'sizes': return <Suspense fallback={<main />}><Sizes key={id} /></Suspense>;
     case 'alerts': return <Suspense fallback={<main />}><Alerts key={id} /></Suspense>;
     case 'incidents': return <Suspense fallback={<main />}><Incidents key={id} /></Suspense>;
     case 'incident': return <Suspense fallback={<main />}><Incident key={cls} /></Suspense>;

@@ -16,6 +16,13 @@ const (
 	maxCalls     = 500 // names of functions in one text
 )
 
+// Inspect is for those who run a statement of somebody else, which sqltext.ReadsOnly lets pass, in a transaction that is read-only: it
+// refuses what such a transaction does not prevent, in the statement, the stored functions that it calls and the views that it reads. sql is
+// in the words of the default sql_mode. Its errors wrap ErrStatement; the notes say what could not be seen.
+func Inspect(ctx context.Context, c *mysql.Conn, sql string) (notes []string, err error) {
+	return inspect(ctx, c, sql)
+}
+
 // inspect looks for what servers would do while they plan a statement, and a read-only transaction would not prevent:
 // they evaluate constant subqueries and stored functions, and a function may set global variables, write a file, or
 // call a function that steers the server (seen with MySQL 5.7.22, 8.0.15, 9.7 and MariaDB 10.11). It reads the

@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
+	"github.com/rissodb/risso/internal/explain/size"
 	"github.com/rissodb/risso/internal/explain/trace"
 	cliaccounts "github.com/rissodb/risso/internal/face/cli/accounts"
 	cliadvise "github.com/rissodb/risso/internal/face/cli/advise"
@@ -28,6 +29,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
+	"github.com/rissodb/risso/internal/face/cli/mapsql"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -114,6 +116,7 @@ func answers() []answer {
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"map", "--check", reflect.TypeFor[mapsql.CheckAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},
 		{"restore", "--datadir", reflect.TypeFor[physical.Restored]()},
@@ -128,6 +131,7 @@ func answers() []answer {
 		{"sandbox start", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"size", "", reflect.TypeFor[size.Report]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

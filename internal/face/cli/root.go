@@ -25,10 +25,12 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	"github.com/rissodb/risso/internal/face/cli/incident"
+	"github.com/rissodb/risso/internal/face/cli/mapsql"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	"github.com/rissodb/risso/internal/face/cli/size"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
@@ -123,7 +125,7 @@ metric, and says in words what is going on.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.AddCommand(serve.New(s), watch.NewTop(s), alert.New(s), incident.New(s), events.NewEvents(s), events.NewEvent(s),
-		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), accounts.New(s),
+		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), accounts.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s),
 		sandbox.New(), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),

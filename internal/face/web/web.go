@@ -47,6 +47,7 @@ type Options struct {
 	Protect    Protect // nil: nothing protects servers
 	Alerts     Alerts
 	Incidents  Incidents
+	Sizes      Sizes // nil: no server can be asked
 	Rules      func() own.Now // the user's own rules
 	Page       fs.FS          // the built page
 	Version    string
@@ -94,6 +95,8 @@ func New(o Options) http.Handler {
 	look(s.gate.queries, "GET /api/incident", s.incident)
 	mux.Handle("GET /api/incident.html", s.guard(state.RoleLook, s.question(s.gate.queries, writeError, s.incidentPage)))
 	look(s.gate.queries, "GET /api/variables", s.variables)
+	look(s.gate.queries, "GET /api/size", s.sizes)
+	look(s.gate.queries, "GET /api/size/growth", s.growth)
 	look(s.gate.queries, "GET /api/queries", s.queries)
 	look(s.gate.queries, "GET /api/queries/compare", s.compare)
 	look(s.gate.queries, "GET /api/queries/schemas", s.schemas)

@@ -5,4 +5,5 @@ export * from './benchmarks';
 export * from './incidents';
 export * from './protect';
 export * from './queries';
+export * from './sizes';
 export * from './watch';

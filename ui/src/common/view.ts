@@ -5,7 +5,7 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'alerts' | 'incidents' | 'incident' | 'film' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'alerts' | 'incidents' | 'incident' | 'film' | 'sizes' | 'missing';
 
 /** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
 export type Versus = '' | 'before' | 'day' | 'week';
@@ -41,7 +41,7 @@ export interface View {
   open: string[];
 }
 
-const TABS: readonly Page[] = ['metrics', 'variables', 'events'];
+const TABS: readonly Page[] = ['metrics', 'variables', 'events', 'sizes'];
 const VERSUS: readonly Versus[] = ['before', 'day', 'week'];
 
 /** What the pages of statements show when a link says nothing: they count by the minute. */

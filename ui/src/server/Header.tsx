@@ -6,7 +6,7 @@ import { view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { formatView, rangeOn, type Page } from '../common/view';
 
-const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events'], ['alerts', 'Alerts'], ['incidents', 'Incidents'], ['benchmarks', 'Benchmarks'], ['protect', 'Protect']];
+const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events'], ['sizes', 'Sizes'], ['alerts', 'Alerts'], ['incidents', 'Incidents'], ['benchmarks', 'Benchmarks'], ['protect', 'Protect']];
 
 interface Props {
   id: string;
@@ -75,7 +75,7 @@ export function Tabs() {
   const here = v.page === 'query' ? 'queries' : v.page === 'incident' || v.page === 'film' ? 'incidents' : v.page;
   return (
     <nav class="tabs" aria-label="Pages of this instance">
-      {TABS.filter(([page]) => (page !== 'queries' && page !== 'protect') || instanceOf(v.id)?.kind !== 'host').map(([page, name]) => (
+      {TABS.filter(([page]) => (page !== 'queries' && page !== 'protect' && page !== 'sizes') || instanceOf(v.id)?.kind !== 'host').map(([page, name]) => (
         <a key={page} href={formatView({ ...v, page, range: rangeOn(v, page), cls: '', q: '', sort: '' })} aria-current={here === page ? 'page' : undefined}>{name}</a>
       ))}
     </nav>

@@ -124,7 +124,7 @@ func (f Flags) filesIntoSandbox(ctx context.Context, s screen.Streams, o physica
 	}
 	spec := f.server
 	if spec == "" {
-		spec = likeServer(ctx, h)
+		spec = sandbox.Like(ctx, h.Server.Flavour, h.Server.Number)
 	}
 	var got physical.Restored
 	box, err := sandbox.Up(ctx, sandbox.Options{Name: f.sandbox, Servers: []string{spec}, Data: func(ctx context.Context, dir string) ([]string, error) {

@@ -311,27 +311,13 @@ func (f Flags) startSandbox(ctx context.Context, s screen.Streams, r *repo.Repo)
 	}
 	spec := f.server
 	if spec == "" {
-		spec = likeServer(ctx, h)
+		spec = sandbox.Like(ctx, h.Server.Flavour, h.Server.Number)
 	}
 	o := sandbox.Options{Name: f.sandbox, Servers: []string{spec}, Settings: sandboxSettings(h)}
 	if screen.OnTerminal(s.Err) {
 		o.Progress = func(step string) { fmt.Fprintln(s.Err, "·", step) }
 	}
 	return sandbox.Up(ctx, o)
-}
-
-// likeServer names the installed server that is nearest to a backup's: its series, else its family.
-func likeServer(ctx context.Context, h repo.Header) string {
-	family := string(sandbox.FamilyOf(h.Server.Flavour))
-	for _, spec := range []string{family + "-" + h.Server.Number.Series(), family} {
-		if _, err := sandbox.Find(ctx, spec); err == nil {
-			return spec
-		}
-	}
-	if family == "percona" {
-		return "mysql"
-	}
-	return family
 }
 
 // sandboxSettings are those under which the backup's names and rows find their place.

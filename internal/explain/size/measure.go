@@ -1,0 +1,470 @@
+package size
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	sqldriver "database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// Measured is what writing a table anew, or compressing it, would make of it, by a sample of its rows in a sandbox.
+type Measured struct {
+	Schema  string  `json:"schema"`
+	Table   string  `json:"table"`
+	Server  string  `json:"server"`    // that of the sandbox
+	Now     int64   `json:"now_bytes"` // what it takes on disk
+	Rows    int64   `json:"rows"`
+	Counted bool    `json:"rows_counted"` // else the server's estimate
+	Sampled int64   `json:"sampled_rows"` // that were copied
+	Spread  bool    `json:"spread"`       // the sample is from eight places of the key's range; else the first rows
+	Error   float64 `json:"error_share"`  // twice the standard error of the sample's bytes per row, as a share; 0 if not Spread
+	Ways    []Way   `json:"ways"`
+
+	compressed bool  // its pages are compressed already
+	other      bool  // the sandbox is of another version
+	page       int64 // bytes of its pages, if not those of the server
+}
+
+// Way is one way to write a table anew.
+type Way struct {
+	Statement string  `json:"statement"`
+	After     int64   `json:"after_bytes"`      // what it would take
+	PerRow    float64 `json:"bytes_per_row"`    // of the sample, on disk
+	Failed    string  `json:"failed,omitempty"` // why it could not be measured
+	Sure      string  `json:"sure"`             // how it was measured, and how sure that is
+}
+
+func (w Way) words() string { return cmp.Or(w.Failed, w.Sure) }
+
+// MeasureOptions bound Measure.
+type MeasureOptions struct {
+	Rows  int           // of the sample; 0: 40,000
+	Bytes int64         // of the sample at most; 0: 64 MiB
+	Count time.Duration // for counting the rows; 0: 10 s
+	Dir   string        // of the sandbox; "": the default one
+	Say   func(string)  // nil: silence
+}
+
+// places are how many parts of the key's range a sample is taken from.
+const places = 8
+
+// Measure takes a sample of a table's rows into a sandbox of the server's version, writes it anew there in several ways, and scales what
+// each takes to all rows. The server itself is only read: SELECT is needed, and a count of the rows for a bounded time. What the pages take is counted
+// by pages, for page compression by the blocks that the file system of this machine has given.
+func Measure(ctx context.Context, target mysql.Target, c *mysql.Conn, t Table, o MeasureOptions) (*Measured, error) {
+	o.Rows, o.Bytes, o.Count = cmp.Or(o.Rows, 40000), cmp.Or(o.Bytes, 64<<20), cmp.Or(o.Count, 10*time.Second)
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	if !strings.EqualFold(t.Engine, "InnoDB") {
+		return nil, fault.New(fault.Failed, "", fmt.Errorf("%s is a %s table: only InnoDB can be measured", mysql.TableName{Schema: t.Schema, Name: t.Name}, t.Engine))
+	}
+	m := &Measured{Schema: t.Schema, Table: t.Name, Now: t.Allocated}
+	m.count(ctx, c, t, o.Count)
+	from, err := target.WithDatabase(t.Schema).ConnectStream(ctx, mysql.StreamOptions{Patience: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	if err := from.ForRows(ctx, c.Server); err != nil {
+		return nil, err
+	}
+	spec := sandbox.Like(ctx, c.Server.Flavour, c.Server.Number)
+	pageSize, err := c.Text(ctx, "SELECT /* risso: measure a sample */ @@innodb_page_size")
+	if err != nil {
+		return nil, fmt.Errorf("ask for the size of pages: %w", err)
+	}
+	o.Say("starting a sandbox of " + spec)
+	box, err := sandbox.Up(ctx, sandbox.Options{Dir: o.Dir, Servers: []string{spec}, Settings: []string{"skip_log_bin", "innodb_page_size=" + pageSize}})
+	if err != nil {
+		return nil, fmt.Errorf("start a sandbox of %s: %w", spec, err)
+	}
+	err = m.in(ctx, box, from, t, c.Server, o)
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return m, errors.Join(err, box.Down(down))
+}
+
+// count counts the rows, or takes the server's estimate if that takes too long.
+func (m *Measured) count(ctx context.Context, c *mysql.Conn, t Table, limit time.Duration) {
+	text, err := c.Text(ctx, c.Server.Bounded(limit, "SELECT /* risso: measure a sample */ COUNT(*) FROM "+mysql.TableName{Schema: t.Schema, Name: t.Name}.String()))
+	if err == nil {
+		m.Rows, m.Counted = number(text), true
+	} else if t.Rows != nil {
+		m.Rows = *t.Rows
+	}
+}
+
+// sample is rows on their way into the sandbox.
+type sample struct {
+	m       *Measured
+	table   define.Table
+	names   string // of the columns that can be written
+	kinds   []kind
+	most    int64 // bytes
+	taken   int64
+	means   []float64 // bytes per row, of each place
+	to      *mysql.Stream
+	pending bytes.Buffer
+}
+
+// kind is how a value is written.
+type kind int
+
+const (
+	kindHex kind = iota
+	kindNumber
+	kindQuoted
+	kindJSON
+)
+
+func (m *Measured) in(ctx context.Context, box *sandbox.Sandbox, from *mysql.Stream, t Table, c mysql.Server, o MeasureOptions) error {
+	target, err := mysql.ParseTarget(box.Primary().DSN)
+	if err != nil {
+		return err
+	}
+	own, err := mysql.Connect(ctx, target.WithPatience(5*time.Minute), nil)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	m.Server, m.other = own.Server.Server.String(), !own.Server.Number.SameSeries(c.Number)
+	to, err := target.ConnectStream(ctx, mysql.StreamOptions{Patience: 5 * time.Minute})
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if err := to.ForRows(ctx, own.Server); err != nil {
+		return err
+	}
+	create, err := define.CreateTable(ctx, from, mysql.TableName{Schema: m.Schema, Name: m.Table})
+	if err != nil {
+		return err
+	}
+	table, err := define.ParseTable(m.Schema, create)
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{"SET SESSION /* risso: measure a sample */ foreign_key_checks = 0, unique_checks = 0", "CREATE DATABASE " + mysql.Quote(m.Schema), "USE " + mysql.Quote(m.Schema), create} {
+		if err := to.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("make the table in the sandbox: %w", err)
+		}
+	}
+	o.Say("copying a sample of " + m.Schema + "." + m.Table)
+	s := &sample{m: m, table: table, most: o.Bytes, to: to}
+	if err := s.copy(ctx, from, o.Rows); err != nil {
+		return err
+	}
+	if m.Sampled == 0 {
+		return fault.New(fault.Failed, "", fmt.Errorf("%s has no rows to measure", mysql.TableName{Schema: m.Schema, Name: m.Table}))
+	}
+	m.Error = s.spread()
+	m.compressed, m.page = t.compressesPages(), t.pageSize(0)
+	ways := [][2]string{{"FORCE", ""}}
+	if !m.compressed && m.page == 0 {
+		ways = append(ways, [2]string{"ROW_FORMAT = COMPRESSED, KEY_BLOCK_SIZE = 8", ""})
+	}
+	if words := own.Server.PageCompression(); words != "" && !m.compressed {
+		ways = append(ways, [2]string{words + ", FORCE", ", ROW_FORMAT = DYNAMIC, KEY_BLOCK_SIZE = 0"}) // which undoes the one before
+	}
+	for _, w := range ways {
+		o.Say("writing the sample anew: " + w[0])
+		m.Ways = append(m.Ways, m.way(ctx, own, w[0], w[1]))
+	}
+	return ctx.Err()
+}
+
+// copy takes the sample.
+func (s *sample) copy(ctx context.Context, from *mysql.Stream, rows int) error {
+	var names []string
+	for _, c := range s.table.Columns {
+		if !c.Generated {
+			names = append(names, mysql.Quote(c.Name))
+			s.kinds = append(s.kinds, kindOfType(c.Type))
+		}
+	}
+	s.names = strings.Join(names, ", ")
+	table := mysql.TableName{Schema: s.m.Schema, Name: s.m.Table}.String()
+	key := s.wholeKey()
+	if key == "" {
+		order := ""
+		if k := s.primary(); k != "" {
+			order = " ORDER BY " + k
+		}
+		_, err := s.part(ctx, from, table+order+" LIMIT "+strconv.Itoa(rows), -1)
+		return err
+	}
+	s.m.Spread = true
+	var low, high float64
+	err := from.Query(ctx, "SELECT /* risso: measure a sample */ MIN("+key+"), MAX("+key+") FROM "+table, func(row [][]byte) error {
+		if row[0] == nil {
+			return nil
+		}
+		var err, also error
+		low, err = strconv.ParseFloat(string(row[0]), 64)
+		high, also = strconv.ParseFloat(string(row[1]), 64)
+		return errors.Join(err, also)
+	})
+	if err != nil {
+		return fmt.Errorf("look for the ends of the key: %w", err)
+	}
+	last := ""
+	at := 0
+	for i, c := range strings.Split(s.names, ", ") {
+		if c == key {
+			at = i
+		}
+	}
+	for i := range places {
+		where := " WHERE " + key + " >= " + strconv.FormatFloat(math.Ceil(low+(high-low)/places*float64(i)), 'f', 0, 64)
+		if last != "" {
+			where += " AND " + key + " > " + last
+		}
+		found, err := s.part(ctx, from, table+where+" ORDER BY "+key+" LIMIT "+strconv.Itoa(rows/places), at)
+		if err != nil {
+			return err
+		}
+		last = cmp.Or(found, last)
+	}
+	return nil
+}
+
+// wholeKey is the primary key if it is one column of whole numbers; else "".
+func (s *sample) wholeKey() string {
+	for _, k := range s.table.Keys {
+		if k.Name != "PRIMARY" || len(k.Parts) != 1 {
+			continue
+		}
+		if c, ok := s.table.Column(k.Parts[0].Column); ok && strings.HasSuffix(c.Type, "int") && !c.Generated {
+			return mysql.Quote(c.Name)
+		}
+	}
+	return ""
+}
+
+// primary is the primary key's columns, to order by; "" if there is none.
+func (s *sample) primary() string {
+	var list []string
+	for _, k := range s.table.Keys {
+		if k.Name == "PRIMARY" {
+			for _, p := range k.Parts {
+				list = append(list, mysql.Quote(p.Column))
+			}
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// errEnough ends a part of the sample at the limit of bytes.
+var errEnough = errors.New("enough")
+
+// part copies rows; what are those. It returns the last value of column at.
+func (s *sample) part(ctx context.Context, from *mysql.Stream, what string, at int) (last string, err error) {
+	const batch = 512 << 10
+	share := s.most / places
+	if at < 0 {
+		share = s.most
+	}
+	rows, taken := int64(0), int64(0)
+	err = from.Query(ctx, "SELECT /* risso: measure a sample */ "+s.names+" FROM "+what, func(row [][]byte) error {
+		if taken > share { // the rest of this part's rows goes by
+			return nil
+		}
+		for _, v := range row {
+			taken += int64(len(v))
+		}
+		rows++
+		if at >= 0 {
+			last = string(row[at])
+		}
+		s.write(row)
+		if s.pending.Len() > batch {
+			return s.flush(ctx)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("read a sample: %w", err)
+	}
+	if err := s.flush(ctx); err != nil {
+		return "", err
+	}
+	if rows > 0 {
+		s.m.Sampled += rows
+		s.means = append(s.means, float64(taken)/float64(rows))
+	}
+	return last, nil
+}
+
+func kindOfType(name string) kind {
+	switch name {
+	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year":
+		return kindNumber
+	case "date", "time", "datetime", "timestamp", "inet6", "inet4", "uuid":
+		return kindQuoted
+	case "json":
+		return kindJSON
+	}
+	return kindHex
+}
+
+// write adds a row to the next INSERT. Values are bytes of the column's own character set.
+func (s *sample) write(row [][]byte) {
+	b := &s.pending
+	if b.Len() == 0 {
+		b.WriteString("INSERT IGNORE INTO " + mysql.TableName{Schema: s.m.Schema, Name: s.m.Table}.String() + " (" + s.names + ") VALUES ")
+	} else {
+		b.WriteByte(',')
+	}
+	for i, v := range row {
+		if b.WriteByte(",("[btoi(i == 0)]); v == nil {
+			b.WriteString("NULL")
+			continue
+		}
+		switch s.kinds[i] {
+		case kindNumber:
+			b.Write(v)
+		case kindQuoted:
+			b.WriteString(mysql.Literal(string(v)))
+		case kindJSON:
+			b.WriteString("CONVERT(X'" + hex.EncodeToString(v) + "' USING utf8mb4)")
+		default:
+			b.WriteString("X'" + hex.EncodeToString(v) + "'")
+		}
+	}
+	b.WriteByte(')')
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (s *sample) flush(ctx context.Context) error {
+	if s.pending.Len() == 0 {
+		return nil
+	}
+	err := s.to.Exec(ctx, s.pending.String())
+	s.pending.Reset()
+	if err != nil {
+		return fmt.Errorf("write the sample into the sandbox: %w", err)
+	}
+	return nil
+}
+
+// spread is twice the standard error of the mean bytes per row over the places, as a share of the mean.
+func (s *sample) spread() float64 {
+	n := float64(len(s.means))
+	if n < 2 {
+		return 0
+	}
+	sum, squares := 0.0, 0.0
+	for _, v := range s.means {
+		sum += v
+	}
+	mean := sum / n
+	for _, v := range s.means {
+		squares += (v - mean) * (v - mean)
+	}
+	if mean == 0 {
+		return 0
+	}
+	return 2 * math.Sqrt(squares/(n-1)/n) / mean
+}
+
+// manyPages is from where on the extents that indexes hold beyond their pages grow with them, a seventh of them on MySQL 9.7; below they are
+// some, however few the pages.
+const manyPages = 1000
+
+// way writes the sample anew and counts what it takes.
+func (m *Measured) way(ctx context.Context, c *mysql.Conn, words, also string) Way {
+	name := mysql.TableName{Schema: m.Schema, Name: m.Table}
+	w := Way{Statement: "ALTER TABLE " + name.String() + " " + words}
+	fail := func(err error) Way {
+		w.Failed = err.Error()
+		return w
+	}
+	for _, statement := range []string{w.Statement + also, "ANALYZE TABLE " + name.String(), "FLUSH TABLES " + name.String() + " FOR EXPORT", "UNLOCK TABLES"} {
+		if err := c.Query(ctx, statement, mysql.IgnoreRow); err != nil {
+			return fail(err)
+		}
+	}
+	pages, page := int64(0), int64(0)
+	err := c.Query(ctx, "SELECT /* risso: measure a sample */ SUM(IF(stat_name = 'n_leaf_pages', stat_value, 0)), SUM(IF(stat_name = 'size', stat_value, 0)), @@innodb_page_size FROM mysql.innodb_index_stats WHERE database_name = "+mysql.Literal(m.Schema), func(row []sqldriver.Value) error {
+		pages, page = number(mysql.Text(row[0])), number(mysql.Text(row[2]))
+		if pages > manyPages {
+			pages = number(mysql.Text(row[1]))
+		}
+		return nil
+	})
+	if err == nil && pages == 0 {
+		err = errors.New("the server has not counted the pages")
+	}
+	if err != nil {
+		return fail(err)
+	}
+	var files Sum
+	err = c.Query(ctx, c.Server.Tablespaces(), func(row []sqldriver.Value) error {
+		if t := c.Server.ReadTablespace(bytesOf(nil, row)); t.Schema == m.Schema && t.Table == m.Table {
+			files.add(Sum{t.File, t.Allocated})
+		}
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	if strings.Contains(words, "KEY_BLOCK_SIZE") {
+		page = 8 << 10
+	} else if also == "" {
+		page = cmp.Or(m.page, page)
+	}
+	// A file has room for rows to come: some extents, however many rows there are.
+	reserve := float64(max(files.File-pages*page, 0))
+	bytes, pressed := float64(pages*page), also != "" || m.compressed
+	if pressed && (files.File-files.Allocated)*50 < files.File {
+		return fail(errors.New("no holes: its pages do not compress, or the file system of this machine cannot make holes"))
+	}
+	if pressed {
+		if c.Server.SparsePages() {
+			reserve = 0
+		}
+		bytes = max(float64(files.Allocated)-reserve, 0)
+	}
+	w.PerRow = bytes / float64(m.Sampled)
+	w.After = int64(w.PerRow*float64(m.Rows) + reserve)
+	w.Sure = m.sure()
+	return w
+}
+
+// sure says how sure a measurement is.
+func (m *Measured) sure() string {
+	text := fmt.Sprintf("measured on %s of %s", digits.Thousands(m.Sampled), digits.Counted(m.Rows, "row"))
+	if !m.Counted {
+		text += ", as the server estimates their number"
+	}
+	if m.other {
+		text += " by " + m.Server + ", for the server's own version is not on this machine"
+	}
+	switch {
+	case m.Sampled >= m.Rows && m.Counted:
+		return text
+	case m.Spread:
+		return text + fmt.Sprintf(", from %d places of the key: ± %s", places, digits.Percent(m.Error))
+	}
+	return text + ", the first ones: those further on may differ"
+}
