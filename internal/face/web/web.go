@@ -47,7 +47,7 @@ type Options struct {
 	Protect    Protect // nil: nothing protects servers
 	Alerts     Alerts
 	Incidents  Incidents
-	Sizes      Sizes // nil: no server can be asked
+	Sizes      Sizes          // nil: no server can be asked
 	Rules      func() own.Now // the user's own rules
 	Page       fs.FS          // the built page
 	Version    string

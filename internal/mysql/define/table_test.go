@@ -33,10 +33,10 @@ func TestParseTable(t *testing.T) {
 		ForeignKeys: []define.ForeignKey{{Name: "c", Columns: []string{"v"}, Referenced: mysql.TableName{Schema: "s", Name: "x"}, To: []string{"y"}}},
 		Columns: []define.TableColumn{
 			{Name: "id", Type: "bigint", FullType: "bigint(20) unsigned zerofill", Unsigned: true, Auto: true},
-			{Name: "a,b(c", Type: "enum", FullType: "enum('x''y','),(\\\\')", Charset: "latin1", Collation: "latin1_bin", Nullable: true},
+			{Name: "a,b(c", Type: "enum", FullType: "enum('x''y','),(\\\\')", Charset: "latin1", Collation: "latin1_bin", Nullable: true, Default: true},
 			{Name: "v", Type: "int", FullType: "int", Nullable: true, Generated: true},
 			{Name: "w", Type: "int", FullType: "int(11)", Nullable: true, Generated: true},
-			{Name: "n", Type: "varchar", FullType: "varchar(20)", Charset: "utf8mb4", Collation: "utf8mb4_bin", Invisible: true},
+			{Name: "n", Type: "varchar", FullType: "varchar(20)", Charset: "utf8mb4", Collation: "utf8mb4_bin", Invisible: true, Default: true},
 			{Name: "d", Type: "text", FullType: "text", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Nullable: true},
 			{Name: "ts", Type: "timestamp", FullType: "timestamp(6)", Nullable: true, Generated: true, Period: "START"},
 		},
