@@ -31,6 +31,9 @@ type adviseFlags struct {
 	ids     []string
 	failOn  string
 	checks  bool
+	look    time.Duration
+	keys    time.Duration
+	window  time.Duration
 	output  string
 	timeout time.Duration
 }
@@ -47,10 +50,11 @@ does to the server, and what takes it back. Nothing is changed. All statements c
 together: none takes away what another one, a foreign key or a hint relies on.
 
 ID limits the answer to these findings: schema.no_pk, or a pattern such as 'index.*'. --checks
-lists all that is looked for. What is wrong at the moment, such as replication that stopped,
-is what risso check and the page of risso serve tell.
+lists all that is looked for. While it reads, it watches the server for --look, and says what is
+wrong at the moment, such as replication that stopped or a transaction that others wait for.
 
-What the account may not read is named at the end: nothing is known of it then.
+What the account may not read is named at the end: nothing is known of it then. So is what
+looking cost the server. Of one ID, the 1,000 worst findings are listed and the others counted.
 
 Of several servers, what is the same on some of them is told once.
 
@@ -75,6 +79,9 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	fl.StringArrayVar(&f.tables, "table", nil, "of tables, only schema.table; a pattern with *; may be repeated")
 	fl.StringVar(&f.failOn, "fail-on", "", "exit code 1 if there is a finding that is at least so bad: info, warning or critical")
 	fl.BoolVar(&f.checks, "checks", false, "list what is looked for, and end")
+	flags.DurationVar(fl, &f.look, "look", glanceDefault, "how long to watch what is wrong at the moment; 0: not at all")
+	flags.DurationVar(fl, &f.keys, "test-keys", 0, "of tables without a primary key, let the server test for up to this time each whether rows differ in columns that may be one; it reads the whole table: best on a replica")
+	flags.DurationVar(fl, &f.window, "recovery-window", 48*time.Hour, "for how long back a restore must be able to roll forward by binary logs")
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Minute, "give up on a server after this time")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	cmd.MarkFlagsMutuallyExclusive("all", "dsn")
@@ -89,8 +96,11 @@ func (f *adviseFlags) check() error {
 	if f.timeout <= 0 {
 		return fault.Usagef("--timeout %s: more than 0", f.timeout)
 	}
+	if f.look < 0 || f.keys < 0 || f.window < 0 {
+		return fault.Usagef("--look, --test-keys and --recovery-window: 0 or more")
+	}
 	for _, id := range f.ids {
-		if !slices.ContainsFunc(advise.Checks(), func(c advise.Check) bool { return pattern.Stars(id, c.ID) }) {
+		if !slices.ContainsFunc(allChecks(), func(c advise.Check) bool { return pattern.Stars(id, c.ID) }) {
 			return fault.New(fault.Usage, "risso advise --checks lists what is looked for", fmt.Errorf("no finding is called %q", id))
 		}
 	}
@@ -140,7 +150,7 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	if err != nil {
 		return err
 	}
-	answer, failed := f.look(ctx, s, servers)
+	answer, failed := f.ask(ctx, s, servers)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -167,8 +177,8 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	return nil
 }
 
-// look asks all servers, one after the other; the error is that of the first that does not answer.
-func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []config.Watched) (a Answer, failed error) {
+// ask asks all servers, one after the other; the error is that of the first that does not answer.
+func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []config.Watched) (a Answer, failed error) {
 	var names []string
 	var found [][]advise.Finding
 	progress := screen.OnTerminal(s.Err)
@@ -177,14 +187,16 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 		if err != nil {
 			return a, fault.Usagef("%w", err)
 		}
-		o := gather.Options{Choice: choice}
+		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants}
 		if progress {
 			o.Progress = func(done int) {
 				fmt.Fprintf(s.Err, "\r\x1b[K%s: %s", w.Instance.Name, digits.Counted(done, "table"))
 			}
 		}
 		one, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("%s: no answer within %s", w.Instance.Name, f.timeout))
+		glance := f.glance(one, w)
 		got, err := gather.Look(one, w.Target, o)
+		moment := glance(err == nil)
 		if cause := context.Cause(one); err != nil && cause != nil {
 			err = cause
 		}
@@ -195,7 +207,11 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 		if progress {
 			fmt.Fprint(s.Err, "\r\x1b[K")
 		}
-		looked := Looked{Name: w.Instance.Name, Version: got.Server.Version, Tables: got.Tables, Seconds: got.Took.Seconds(), Unknown: got.Missing}
+		looked := Looked{Name: w.Instance.Name, Version: got.Server.Version, Tables: got.Tables, Seconds: got.Took.Seconds(), Unknown: append(got.Missing, moment.missing...), More: got.More, Statements: got.Cost.Statements, Watched: moment.watched.Seconds()}
+		if got.Cost.Known {
+			cpu := got.Cost.CPU.Seconds()
+			looked.CPU = &cpu
+		}
 		if err != nil {
 			looked.Error = err.Error()
 			if failed == nil {
@@ -203,7 +219,7 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 			}
 		}
 		a.Servers = append(a.Servers, looked)
-		names, found = append(names, w.Instance.Name), append(found, f.chosen(got.Findings))
+		names, found = append(names, w.Instance.Name), append(found, f.joined(got.Findings, moment.findings))
 	}
 	if len(servers) == 1 {
 		a.Findings = found[0]
@@ -216,14 +232,9 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 	return a, failed
 }
 
-// chosen are the findings that were asked for.
-func (f *adviseFlags) chosen(list []advise.Finding) []advise.Finding {
-	if len(f.ids) == 0 {
-		return list
-	}
-	return slices.DeleteFunc(list, func(x advise.Finding) bool {
-		return !slices.ContainsFunc(f.ids, func(id string) bool { return pattern.Stars(id, x.ID) })
-	})
+// wants reports whether findings of an ID were asked for.
+func (f *adviseFlags) wants(id string) bool {
+	return len(f.ids) == 0 || slices.ContainsFunc(f.ids, func(want string) bool { return pattern.Stars(want, id) })
 }
 
 func count(list []advise.Finding, least fleet.Severity) (n int) {
@@ -238,7 +249,7 @@ func count(list []advise.Finding, least fleet.Severity) (n int) {
 func writeChecks(w io.Writer, output string) error {
 	var a ChecksAnswer
 	table := render.Table{Heads: []string{"ID", "LOOKS FOR", "ELSEWHERE"}}
-	for _, c := range advise.Checks() {
+	for _, c := range allChecks() {
 		a.Checks = append(a.Checks, CheckAnswer(c))
 		table.Rows = append(table.Rows, []string{c.ID, c.Title, c.Like})
 	}
