@@ -105,6 +105,7 @@ func tableChecks() []tableCheck {
 		{Check{"fk.not_unique", "foreign keys that refer to columns that are not unique", "MySQL Shell: foreignKeyReferences"}, notUnique},
 		{Check{"index.redundant", "indexes that another one of the table makes unnecessary", "pt-duplicate-key-checker; sys.schema_redundant_indexes"}, redundantIndexes},
 		{Check{"index.hidden", "indexes that are kept and not used", ""}, hiddenIndexes},
+		{Check{unusedID, "indexes that nothing used, on any server that was asked", "sys.schema_unused_indexes; pt-index-usage"}, unusedIndexes},
 		{Check{"index.many", "tables with very many indexes", ""}, manyIndexes},
 		{Check{"index.unselective", "indexes by which a look-up finds a large part of the table", ""}, unselective},
 	}

@@ -36,6 +36,8 @@ type Server struct {
 	Programs   []Program
 	Accounts   map[string]bool // user@host; nil: they could not be read
 
+	Counting Counting // of how indexes are used
+
 	Missing []fleet.Trouble // what could not be read, so that nothing was looked for in it
 }
 
@@ -87,6 +89,7 @@ type Table struct {
 	Different  map[string]float64 // different values of the first part of each index, by its name, where InnoDB's statistics tell it
 	Unmeasured bool               // there are no statistics of it that stay
 	Partitions []Partition        // in their order
+	Use        *Use               // of its indexes; nil: not known
 	Tested     map[string]bool    // whether the values of columns differ, by their names separated by commas, where somebody tested it
 }
 

@@ -23,6 +23,8 @@ type Options struct {
 	Recovery time.Duration        // for how long a restore must be able to roll forward; 0: as advise says
 	TestKeys time.Duration        // how long the server may test, for each table without a primary key, whether rows differ in some columns; 0: not at all
 	Wanted   func(id string) bool // which findings are wanted; nil: all
+	Unused   time.Duration        // for how long the server must have counted before it is said which indexes nothing used; 0: a day
+	Several  bool                 // it is one of several servers that are asked together: Answer.Seen is wanted
 }
 
 // Answer is what was found, and what it took.
@@ -35,6 +37,7 @@ type Answer struct {
 	Cost     Cost
 	Server   mysql.Server
 	ServerID string // server_id
+	Seen     advise.Seen
 }
 
 // Cost is what looking cost the server.
@@ -77,6 +80,8 @@ func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 	a.Cost.Statements = g.statements
 	a.Cost.CPU, a.Cost.Known = g.machine.spent()
 	a.Took = time.Since(begun)
+	a.Seen = g.indexes
+	a.Seen.Counts = g.server.Counting.By != ""
 	return a, nil
 }
 
@@ -95,6 +100,8 @@ type gatherer struct {
 	holds  map[string][]define.ObjectKind // what schemas have besides tables; nil: unknown
 	wanted map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
 	seen   map[string]bool                // schemas
+
+	indexes advise.Seen // that are used
 }
 
 // add keeps findings that are wanted.

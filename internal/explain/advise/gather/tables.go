@@ -69,9 +69,13 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	if err != nil {
 		return err
 	}
+	used, err := g.usage(ctx, schema)
+	if err != nil {
+		return err
+	}
 	var together advise.Schema
 	for part := range slices.Chunk(sizes, batch) {
-		if err := g.part(ctx, schema, part, stats, &together); err != nil {
+		if err := g.part(ctx, schema, part, stats, used, &together); err != nil {
 			return err
 		}
 	}
@@ -80,7 +84,7 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 }
 
 // part looks at some tables of a schema.
-func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *statistics, together *advise.Schema) error {
+func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *statistics, used map[string]*advise.Use, together *advise.Schema) error {
 	names := make([]mysql.TableName, len(part))
 	for i, x := range part {
 		names[i] = mysql.TableName{Schema: schema, Name: x.name}
@@ -105,6 +109,9 @@ func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *
 		t := &advise.Table{Table: d, Rows: x.rows, Data: x.data, Free: x.free, Next: x.next, RowFormat: x.format, Created: x.created}
 		if stats != nil {
 			t.Bytes, t.Different, t.Unmeasured = stats.bytes[x.name], stats.different[x.name], stats.tables != nil && !stats.tables[x.name]
+		}
+		if t.Use = g.use(t, used); g.o.Several {
+			g.indexes.UsedOf(t)
 		}
 		if d.Partitioned {
 			if err := g.partitions(ctx, t); err != nil {

@@ -32,7 +32,7 @@ func (g *gatherer) whole(ctx context.Context) error {
 		return err
 	}
 	g.certificate(ctx)
-	for _, read := range []func(context.Context) error{g.channels, g.replicas, g.timeZones, g.accounts, g.references, g.blind, g.cacheWaits, g.statementHints} {
+	for _, read := range []func(context.Context) error{g.channels, g.replicas, g.timeZones, g.accounts, g.references, g.blind, g.cacheWaits, g.statementHints, g.counting} {
 		if err := read(ctx); err != nil {
 			return err
 		}

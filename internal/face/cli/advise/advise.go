@@ -33,6 +33,7 @@ type adviseFlags struct {
 	checks  bool
 	look    time.Duration
 	keys    time.Duration
+	unused  time.Duration
 	window  time.Duration
 	output  string
 	timeout time.Duration
@@ -80,6 +81,7 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	fl.StringVar(&f.failOn, "fail-on", "", "exit code 1 if there is a finding that is at least so bad: info, warning or critical")
 	fl.BoolVar(&f.checks, "checks", false, "list what is looked for, and end")
 	flags.DurationVar(fl, &f.look, "look", glanceDefault, "how long to watch what is wrong at the moment; 0: not at all")
+	flags.DurationVar(fl, &f.unused, "unused-after", 24*time.Hour, "say which indexes nothing used only if the server has counted for this time at least; on a primary name its replicas in the same call: what one of them uses is not unused")
 	flags.DurationVar(fl, &f.keys, "test-keys", 0, "of tables without a primary key, let the server test for up to this time each whether rows differ in columns that may be one; it reads the whole table: best on a replica")
 	flags.DurationVar(fl, &f.window, "recovery-window", 48*time.Hour, "for how long back a restore must be able to roll forward by binary logs")
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Minute, "give up on a server after this time")
@@ -96,8 +98,8 @@ func (f *adviseFlags) check() error {
 	if f.timeout <= 0 {
 		return fault.Usagef("--timeout %s: more than 0", f.timeout)
 	}
-	if f.look < 0 || f.keys < 0 || f.window < 0 {
-		return fault.Usagef("--look, --test-keys and --recovery-window: 0 or more")
+	if f.look < 0 || f.keys < 0 || f.window < 0 || f.unused <= 0 {
+		return fault.Usagef("--look, --test-keys and --recovery-window: 0 or more; --unused-after: more than 0")
 	}
 	for _, id := range f.ids {
 		if !slices.ContainsFunc(allChecks(), func(c advise.Check) bool { return pattern.Stars(id, c.ID) }) {
@@ -181,13 +183,14 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []config.Watched) (a Answer, failed error) {
 	var names []string
 	var found [][]advise.Finding
+	var seen []advise.Seen
 	progress := screen.OnTerminal(s.Err)
 	for _, w := range servers {
 		choice, err := pattern.NewChoice(f.schemas, f.tables)
 		if err != nil {
 			return a, fault.Usagef("%w", err)
 		}
-		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants}
+		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants, Unused: f.unused, Several: len(servers) > 1}
 		if progress {
 			o.Progress = func(done int) {
 				fmt.Fprintf(s.Err, "\r\x1b[K%s: %s", w.Instance.Name, digits.Counted(done, "table"))
@@ -219,12 +222,14 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 			}
 		}
 		a.Servers = append(a.Servers, looked)
+		got.Seen.Server = w.Instance.Name
+		seen = append(seen, got.Seen)
 		names, found = append(names, w.Instance.Name), append(found, f.joined(got.Findings, moment.findings))
 	}
 	if len(servers) == 1 {
 		a.Findings = found[0]
 	} else {
-		a.Findings = advise.Several(names, found)
+		a.Findings = advise.Several(names, advise.UnusedEverywhere(seen, found))
 	}
 	if a.Findings == nil {
 		a.Findings = []advise.Finding{}

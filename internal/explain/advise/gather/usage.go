@@ -1,0 +1,139 @@
+package gather
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// unusedAfter is for how long a server must have counted before anything is said of indexes that nothing used.
+const unusedAfter = 24 * time.Hour
+
+const usageWhat = "which indexes are used"
+
+// counting finds out by what the server counts how its indexes are used, and since when. performance_schema counts since the server was
+// started; userstat since it was switched on, which nothing tells unless an option file did it.
+func (g *gatherer) counting(ctx context.Context) error {
+	s := g.server
+	s.Counting.After = g.o.Unused
+	if s.Counting.After == 0 {
+		s.Counting.After = unusedAfter
+	}
+	started := time.Time{}
+	if up := s.Status["uptime"]; up > 0 {
+		started = s.Now.Add(-time.Duration(up) * time.Second)
+	}
+	_, knows := s.Variables["userstat"]
+	why, remedy := "performance_schema is off on this server", "add performance_schema=ON to the [mysqld] section of the option file and restart the server"
+	if s.PerformanceSchema {
+		on := 0
+		err := g.query(ctx, "SELECT /* risso: is the use of indexes counted? */ NAME FROM performance_schema.setup_instruments WHERE NAME = 'wait/io/table/sql/handler' AND ENABLED = 'YES' UNION ALL SELECT NAME FROM performance_schema.setup_consumers WHERE NAME = 'global_instrumentation' AND ENABLED = 'YES'", func([][]byte) error { on++; return nil })
+		if err != nil {
+			return g.missing(usageWhat, err)
+		}
+		if on == 2 {
+			s.Counting.By, s.Counting.Since = "performance_schema", started
+			return g.young(usageWhat)
+		}
+		why, remedy = "performance_schema does not count it", "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'wait/io/table/sql/handler'; UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'global_instrumentation'"
+	}
+	if knows && s.Variables["userstat"] == "ON" {
+		s.Counting.By = "userstat"
+		err := g.query(ctx, s.OriginStatement("userstat"), func(row [][]byte) error {
+			if origin := string(row[0]); origin == "CONFIG" || origin == "COMMAND-LINE" {
+				s.Counting.Since = started
+			}
+			return nil
+		})
+		if mysql.ClassOf(err) == mysql.ClassMissing { // a server that does not say where a setting comes from
+			err = nil
+		}
+		if err != nil {
+			return g.missing(usageWhat, err)
+		}
+		return g.young(usageWhat)
+	}
+	if knows {
+		why, remedy = why+", and userstat too", "SET GLOBAL userstat = ON"
+	}
+	g.unused(why, remedy)
+	return nil
+}
+
+// unused says why nothing is known of how indexes are used, if anybody wants to know.
+func (g *gatherer) unused(why, remedy string) {
+	if g.o.Wanted == nil || g.o.Wanted("index.unused") {
+		g.unread(usageWhat, why, remedy)
+	}
+}
+
+// young says that a server has not counted for long enough.
+func (g *gatherer) young(string) error {
+	if c := g.server.Counting; !c.Since.IsZero() && g.server.Now.Sub(c.Since) < c.After {
+		g.unused("the server was started at "+c.Since.UTC().Format("2006-01-02 15:04")+" UTC: too short a time to say which are not", "")
+	}
+	return nil
+}
+
+// usage reads how often the indexes of a schema's tables were used, by table.
+func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise.Use, error) {
+	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
+	out := map[string]*advise.Use{}
+	of := func(table []byte) *advise.Use {
+		u := out[string(table)]
+		if u == nil {
+			u = &advise.Use{Reads: map[string]float64{}}
+			out[string(table)] = u
+		}
+		return u
+	}
+	var err error
+	switch g.server.Counting.By {
+	case "performance_schema":
+		// Rows without an index count scans of the whole table, and inserts.
+		err = g.query(ctx, `SELECT /* risso: how often are indexes used? */ OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage
+  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_SCHEMA = `+mysql.Literal(schema), func(row [][]byte) error {
+			u := of(row[0])
+			if row[1] != nil {
+				u.Reads[string(row[1])] = number(row[2])
+			}
+			u.Inserted, u.Updated, u.Deleted = u.Inserted+number(row[3]), u.Updated+number(row[4]), u.Deleted+number(row[5])
+			return nil
+		})
+	case "userstat":
+		err = g.query(ctx, "SELECT /* risso: how often are indexes used? */ TABLE_NAME, INDEX_NAME, ROWS_READ FROM information_schema.INDEX_STATISTICS WHERE TABLE_SCHEMA = "+mysql.Literal(schema), func(row [][]byte) error {
+			of(row[0]).Reads[string(row[1])] += number(row[2])
+			return nil
+		})
+		if err == nil {
+			err = g.query(ctx, "SELECT /* risso: how often are rows changed? */ TABLE_NAME, ROWS_CHANGED FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA = "+mysql.Literal(schema), func(row [][]byte) error {
+				of(row[0]).Updated += number(row[1]) // it does not tell them apart
+				return nil
+			})
+		}
+	default:
+		return nil, nil
+	}
+	return out, g.missing(usageWhat, err)
+}
+
+// use is what is known of how the indexes of a table were used. userstat lists only what was used; performance_schema lists all of a table
+// that was opened.
+func (g *gatherer) use(t *advise.Table, of map[string]*advise.Use) *advise.Use {
+	u := of[t.Name]
+	if g.server.Counting.By != "userstat" {
+		return u
+	}
+	if u == nil {
+		u = &advise.Use{Reads: map[string]float64{}}
+	}
+	for _, k := range t.Keys {
+		if _, ok := u.Reads[k.Name]; !ok {
+			u.Reads[k.Name] = 0
+		}
+	}
+	return u
+}
