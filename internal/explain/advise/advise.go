@@ -76,6 +76,7 @@ func Checks() []Check {
 	for _, c := range serverChecks() {
 		list = append(list, c.Check)
 	}
+	list = append(list, LoadChecks()...)
 	for _, c := range schemaChecks() {
 		list = append(list, c.Check)
 	}

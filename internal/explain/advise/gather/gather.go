@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
@@ -24,6 +25,8 @@ type Options struct {
 	TestKeys time.Duration        // how long the server may test, for each table without a primary key, whether rows differ in some columns; 0: not at all
 	Wanted   func(id string) bool // which findings are wanted; nil: all
 	Unused   time.Duration        // for how long the server must have counted before it is said which indexes nothing used; 0: a day
+	Slow     *digest.Profile      // of the slow log, where performance_schema does not count statements; nil: there is none
+	NoLoad   bool                 // leave out what classes of statements cost, and their plans
 	Several  bool                 // it is one of several servers that are asked together: Answer.Seen is wanted
 }
 
@@ -147,7 +150,7 @@ func (g *gatherer) look(ctx context.Context) error {
 		g.add(advise.OfReferences(g.server, func(t mysql.TableName) bool { return g.wanted[t] || mysql.SystemSchema(t.Schema) }))
 	}
 	g.add(advise.OfServer(g.server))
-	return nil
+	return g.load(ctx)
 }
 
 // missing notes what could not be read. An error that is about more than a privilege, or about a session that is lost, is returned.
