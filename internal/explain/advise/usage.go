@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Counting is by what a server counts how its indexes are used.
@@ -181,3 +182,38 @@ func UnusedEverywhere(seen []Seen, found [][]Finding) [][]Finding {
 }
 
 const unusedID = "index.unused"
+
+// Retiring is what has to be known before an index is taken away.
+type Retiring struct {
+	Text   string // its definition
+	Hidden bool   // it is hidden already
+	Needed string // why it must stay; "": nothing is known that needs it
+}
+
+// Retire says whether an index of a table may be taken away; there is false if there is no such index. Nothing that demands something of rows
+// goes, and nothing that a foreign key, on either side, AUTO_INCREMENT or a hint needs.
+func Retire(s *Server, t *Table, index string) (r Retiring, there bool) {
+	k := keysOf(s, t)
+	i := slices.IndexFunc(t.Keys, func(x define.TableKey) bool { return strings.EqualFold(x.Name, index) })
+	if i < 0 {
+		return r, false
+	}
+	for j := range t.Keys { // a hidden index serves a foreign key, too, but it may be on its way out
+		k.gone[j] = t.Keys[j].Hidden && j != i
+	}
+	key := &t.Keys[i]
+	r.Text, r.Hidden = key.Text, key.Hidden
+	switch by := s.hinted(key.Name); {
+	case key.Name == "PRIMARY":
+		r.Needed = "it is the primary key"
+	case key.Unique && !k.demandsNothing(i):
+		r.Needed = "it is unique: it keeps out values that are there twice, whether statements read it or not"
+	case k.needed(i):
+		r.Needed = "a foreign key, or AUTO_INCREMENT, has no other index"
+	case by != "":
+		r.Needed = "a hint of " + by + " names it: without the index that statement fails with error 1176"
+	case s.Blind != "":
+		r.Needed = "whether a foreign key or a hint needs it is not known: the account does not see " + s.Blind
+	}
+	return r, true
+}

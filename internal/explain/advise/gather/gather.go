@@ -56,29 +56,17 @@ const batch = 200
 // Look reads a server and says what is wrong with it, the worst first.
 func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 	begun := time.Now()
-	c, err := mysql.Connect(ctx, target, nil)
+	g, end, err := begin(ctx, target, o)
 	if err != nil {
 		return Answer{}, err
 	}
-	defer c.Close()
-	if o.Choice == nil {
-		o.Choice = &pattern.Choice{}
-	}
-	stream, err := target.ConnectStream(ctx, mysql.StreamOptions{})
-	if err != nil {
-		return Answer{}, err
-	}
-	defer stream.Close()
-	g := &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: begun, Recovery: o.Recovery, TimeZones: -1}, o: o}
+	defer end()
 	g.machine = g.lookAtMachine(ctx)
 	defer g.machine.close()
-	if err := g.stream.ForRows(ctx, c.Server); err != nil {
-		return Answer{}, err
-	}
 	if err := g.look(ctx); err != nil {
 		return Answer{}, err
 	}
-	a := Answer{Missing: g.server.Missing, Tables: g.tables, Server: c.Server, ServerID: g.server.Variables["server_id"]}
+	a := Answer{Missing: g.server.Missing, Tables: g.tables, Server: g.conn.Server, ServerID: g.server.Variables["server_id"]}
 	a.Findings, a.More = g.found.Ranked()
 	a.Cost.Statements = g.statements
 	a.Cost.CPU, a.Cost.Known = g.machine.spent()
@@ -86,6 +74,29 @@ func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 	a.Seen = g.indexes
 	a.Seen.Counts = g.server.Counting.By != ""
 	return a, nil
+}
+
+// begin connects; end ends that.
+func begin(ctx context.Context, target mysql.Target, o Options) (g *gatherer, end func(), err error) {
+	c, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.Choice == nil {
+		o.Choice = &pattern.Choice{}
+	}
+	stream, err := target.ConnectStream(ctx, mysql.StreamOptions{})
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	end = func() { stream.Close(); c.Close() }
+	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o}
+	if err := g.stream.ForRows(ctx, c.Server); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return g, end, nil
 }
 
 // gatherer reads one server.
@@ -135,6 +146,9 @@ func (g *gatherer) look(ctx context.Context) error {
 		g.seen[schema] = true
 	}
 	if err := g.programs(ctx); err != nil {
+		return err
+	}
+	if err := g.viewHints(ctx); err != nil {
 		return err
 	}
 	for _, schema := range schemas {

@@ -7,6 +7,9 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // unusedAfter is for how long a server must have counted before anything is said of indexes that nothing used.
@@ -136,4 +139,58 @@ func (g *gatherer) use(t *advise.Table, of map[string]*advise.Use) *advise.Use {
 		}
 	}
 	return u
+}
+
+// viewHints reads the hints of all views: one of another schema may name an index of a table that is looked at before it.
+func (g *gatherer) viewHints(ctx context.Context) error {
+	err := g.query(ctx, "SELECT /* risso: hints of views */ TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE VIEW_DEFINITION REGEXP "+mysql.Literal(advise.HintsPattern), func(row [][]byte) error {
+		g.hints(string(row[2]), "view "+string(row[0])+"."+string(row[1]))
+		return nil
+	})
+	return g.missing("hints of views", err)
+}
+
+// One reads a table, and of the server what says whether its indexes are needed: foreign keys of all tables, hints of all views, programs and
+// statements that are counted. The table is nil if there is none of that name.
+func One(ctx context.Context, target mysql.Target, name mysql.TableName) (*advise.Server, *advise.Table, error) {
+	choice, err := pattern.NewChoice(nil, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, end, err := begin(ctx, target, Options{Choice: choice, Wanted: func(string) bool { return false }, NoLoad: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
+	if err := g.whole(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, read := range []func(context.Context) error{g.programs, g.viewHints} {
+		if err := read(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	create, err := define.CreateTable(ctx, g.stream, name)
+	if err != nil {
+		if mysql.ErrorNumber(err) == errno.NoSuchTable {
+			return g.server, nil, nil
+		}
+		return nil, nil, err
+	}
+	d, err := define.ParseTable(name.Schema, create)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &advise.Table{Table: d}
+	stats, err := g.statistics(ctx, name.Schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Bytes = stats.bytes[name.Name]
+	used, err := g.usage(ctx, name.Schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Use = g.use(t, used)
+	return g.server, t, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/explain/advise/gather"
+	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -34,6 +35,8 @@ type adviseFlags struct {
 	look    time.Duration
 	keys    time.Duration
 	unused  time.Duration
+	slow    []string
+	profile *digest.Profile // of slow
 	window  time.Duration
 	output  string
 	timeout time.Duration
@@ -81,6 +84,7 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	fl.StringVar(&f.failOn, "fail-on", "", "exit code 1 if there is a finding that is at least so bad: info, warning or critical")
 	fl.BoolVar(&f.checks, "checks", false, "list what is looked for, and end")
 	flags.DurationVar(fl, &f.look, "look", glanceDefault, "how long to watch what is wrong at the moment; 0: not at all")
+	fl.StringArrayVar(&f.slow, "slow-log", nil, "read from this slow log, and not from performance_schema, what classes of statements cost; may be repeated")
 	flags.DurationVar(fl, &f.unused, "unused-after", 24*time.Hour, "say which indexes nothing used only if the server has counted for this time at least; on a primary name its replicas in the same call: what one of them uses is not unused")
 	flags.DurationVar(fl, &f.keys, "test-keys", 0, "of tables without a primary key, let the server test for up to this time each whether rows differ in columns that may be one; it reads the whole table: best on a replica")
 	flags.DurationVar(fl, &f.window, "recovery-window", 48*time.Hour, "for how long back a restore must be able to roll forward by binary logs")
@@ -152,6 +156,12 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	if err != nil {
 		return err
 	}
+	if len(f.slow) > 0 && len(servers) > 1 {
+		return fault.Usagef("--slow-log is that of one server, and there are %d", len(servers))
+	}
+	if f.profile, err = f.slowProfile(ctx); err != nil {
+		return err
+	}
 	answer, failed := f.ask(ctx, s, servers)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -190,7 +200,7 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 		if err != nil {
 			return a, fault.Usagef("%w", err)
 		}
-		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants, Unused: f.unused, Several: len(servers) > 1}
+		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants, Unused: f.unused, Slow: f.profile, Several: len(servers) > 1}
 		if progress {
 			o.Progress = func(done int) {
 				fmt.Fprintf(s.Err, "\r\x1b[K%s: %s", w.Instance.Name, digits.Counted(done, "table"))
