@@ -363,3 +363,18 @@ func (t *Retirer) compare(ctx context.Context, r *Record, c *Checked) error {
 	}
 	return nil
 }
+
+// Mine are the records of the retirer's server.
+func (t *Retirer) Mine(ctx context.Context, list []*Record) (mine []*Record, err error) {
+	c, err := mysql.Connect(ctx, t.Server.Target, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Server.Name, err)
+	}
+	defer c.Close()
+	for _, r := range list {
+		if r.Seat == c.Server.Place() {
+			mine = append(mine, r)
+		}
+	}
+	return mine, nil
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
+	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -51,6 +52,11 @@ type answer struct {
 func answers() []answer {
 	return []answer{
 		{"advise", "", reflect.TypeFor[cliadvise.Answer]()},
+		{"index retire", "", reflect.TypeFor[cliindex.RetireAnswer]()},
+		{"index check", "", reflect.TypeFor[cliindex.CheckAnswer]()},
+		{"index list", "", reflect.TypeFor[cliindex.ListAnswer]()},
+		{"index back", "", reflect.TypeFor[cliindex.ListAnswer]()},
+		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
