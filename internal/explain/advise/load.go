@@ -27,8 +27,9 @@ type Class struct {
 	ID          string
 	Fingerprint string
 	Verb        string
-	Database    string // the default one of its sample
-	Sample      string // "" if none is known
+	Database    string   // the default one of its sample
+	Sample      string   // "" if none is known
+	Samples     []string // all that are whole, in the same default database
 	Tables      []mysql.TableName
 	fleet.Cost
 	Scans   []Scan

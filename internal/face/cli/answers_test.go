@@ -52,6 +52,7 @@ type answer struct {
 func answers() []answer {
 	return []answer{
 		{"advise", "", reflect.TypeFor[cliadvise.Answer]()},
+		{"advise prove", "", reflect.TypeFor[cliadvise.ProofAnswer]()},
 		{"index retire", "", reflect.TypeFor[cliindex.RetireAnswer]()},
 		{"index check", "", reflect.TypeFor[cliindex.CheckAnswer]()},
 		{"index list", "", reflect.TypeFor[cliindex.ListAnswer]()},

@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // planned is how many classes, those that cost most, have their plans taken.
@@ -110,18 +111,27 @@ func (v *loader) class(server mysql.Server, d *digest.Class) {
 	}
 	for _, s := range d.Samples {
 		if s.Cut == 0 && s.Query != "" {
-			c.Sample, c.Database, c.Problem = s.Query, cmp.Or(s.DB, c.Database), ""
-			break
+			if c.Sample == "" {
+				c.Sample, c.Database, c.Problem = s.Query, cmp.Or(s.DB, c.Database), ""
+			}
+			if cmp.Or(s.DB, c.Database) == c.Database {
+				c.Samples = append(c.Samples, s.Query)
+			}
 		}
 	}
-	c.Tables = tablesOf(server, d, c.Database)
+	c.Tables = tablesOf(server, d, c.Sample, c.Database)
 	if len(c.Tables) > 0 && slices.ContainsFunc(c.Tables, func(t mysql.TableName) bool { return !mysql.SystemSchema(t.Schema) }) {
 		v.load.Classes = append(v.load.Classes, c)
 	}
 }
 
-func tablesOf(_ mysql.Server, d *digest.Class, database string) (out []mysql.TableName) {
-	for _, t := range d.Tables {
+// tablesOf are the tables that a class names: by its sample, for MySQL's DIGEST_TEXT does not double backticks in names.
+func tablesOf(server mysql.Server, d *digest.Class, sample, database string) (out []mysql.TableName) {
+	tables := d.Tables
+	if sample != "" {
+		tables = sqltext.Tables([]byte(server.Dialect().ForDefault(sample)))
+	}
+	for _, t := range tables {
 		out = append(out, mysql.TableName{Schema: cmp.Or(t.Schema, database), Name: t.Name})
 	}
 	return out

@@ -20,8 +20,10 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/serve/prove"
 )
 
 type adviseFlags struct {
@@ -36,6 +38,7 @@ type adviseFlags struct {
 	keys    time.Duration
 	unused  time.Duration
 	slow    []string
+	state   string
 	profile *digest.Profile // of slow
 	window  time.Duration
 	output  string
@@ -90,7 +93,9 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	flags.DurationVar(fl, &f.window, "recovery-window", 48*time.Hour, "for how long back a restore must be able to roll forward by binary logs")
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Minute, "give up on a server after this time")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
+	fl.StringVar(&f.state, "state", "", "folder of the proofs that findings are shown with (default "+home.State("advise")+")")
 	cmd.MarkFlagsMutuallyExclusive("all", "dsn")
+	cmd.AddCommand(newProve(s))
 	return cmd
 }
 
@@ -233,6 +238,10 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 		}
 		a.Servers = append(a.Servers, looked)
 		got.Seen.Server = w.Instance.Name
+		if err := prove.Hang(proofs(f.state), got.Server.Place(), got.Findings); err != nil {
+			last := &a.Servers[len(a.Servers)-1]
+			last.Unknown = append(last.Unknown, fleet.Trouble{What: "proofs", Why: err.Error()})
+		}
 		seen = append(seen, got.Seen)
 		names, found = append(names, w.Instance.Name), append(found, f.joined(got.Findings, moment.findings))
 	}

@@ -36,3 +36,10 @@ type CheckAnswer struct {
 	Title string `json:"title"`
 	Like  string `json:"like,omitempty"` // what other tools call it
 }
+
+// ProofAnswer is what was measured of a finding's statement.
+type ProofAnswer struct {
+	ID     string       `json:"id"`
+	Object string       `json:"object"`
+	Proof  advise.Proof `json:"proof"`
+}

@@ -3,6 +3,7 @@ package advise
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/advise"
@@ -71,6 +72,9 @@ func finding(b *strings.Builder, f advise.Finding, servers int) {
 	line("run", f.Statement)
 	line("does", f.Effect)
 	line("undo", f.Undo)
+	if p := f.Proof; p != nil {
+		line("proven", fmt.Sprintf("%s on %s, with %s: %s: %s", p.Time.Local().Format(time.DateTime), p.On, p.Data, p.Outcome, p.Words))
+	}
 	if f.Sure != advise.Certain {
 		line(string(f.Sure), f.Doubt)
 	}
