@@ -195,8 +195,8 @@ func (l *Load) missingFinding(s *Server, j *joint) Finding {
 		}
 		served[m.class.ID] = true
 		saved += m.saved
-		f.Evidence = append(f.Evidence, fmt.Sprintf("class %s: %s; %s; reads %s by a call now, about %s with it", m.class.ID, m.class.short(), l.costs(m.class),
-			digits.Roughly(int64(float64(m.class.RowsExamined)/max(1, float64(m.class.Calls))), "row"), digits.Roughly(int64((m.a.Entries+1)*max(1, m.a.Runs)), "entry")))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("class %s: %s; %s; reads %s by a call now, about %s entries of it then", m.class.ID, m.class.short(), l.costs(m.class),
+			digits.Roughly(int64(float64(m.class.RowsExamined)/max(1, float64(m.class.Calls))), "row"), digits.Count((m.a.Entries+1)*max(1, m.a.Runs))))
 	}
 	f.What = fmt.Sprintf("an index of %s on (%s) would spare %s most of its reads", table.Schema+"."+table.Name, strings.Join(pick(a.Columns, j.order()), ", "), digits.Plural(len(served), "class of statements", "classes of statements"))
 	load := saved / l.Span.Seconds()

@@ -73,10 +73,42 @@ func (t *Retirer) Prepare(ctx context.Context, table mysql.TableName, index stri
 			return nil, fmt.Errorf("%s is being retired: one index of a table after the other, else nobody knows which of them a class of statements needs that gets slower", old.Object())
 		}
 	}
+	if err := t.others(ctx, r, s, facts); err != nil {
+		return nil, err
+	}
 	if state.Hidden {
 		return nil, fmt.Errorf("%w as it is: it is hidden already, so that what statements cost before is not known", ErrRefused)
 	}
 	return r, nil
+}
+
+// others looks at the replicas: a hint may be in what only they run. It notes who uses the index, and who is not watched.
+func (t *Retirer) others(ctx context.Context, r *Record, s *advise.Server, facts *advise.Table) error {
+	note := func(name string, u *advise.Use) {
+		if u != nil && u.Reads[r.Index] > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s: it was used %s times since the server began to count", name, digits.Count(u.Reads[r.Index])))
+		}
+	}
+	note(t.Server.Name, facts.Use)
+	for _, replica := range t.Replicas {
+		one := *t
+		one.Server = replica
+		_, facts, state, err := one.look(ctx, r.TableName(), r.Index)
+		switch {
+		case err != nil:
+			return err
+		case state == nil:
+			r.Notes = append(r.Notes, replica.Name+": it is not there")
+		case state.Needed != "":
+			return fmt.Errorf("%w: on %s: %s", ErrRefused, replica.Name, state.Needed)
+		default:
+			note(replica.Name, facts.Use)
+		}
+	}
+	if more := s.Replicas - len(t.Replicas); more > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s connected that --replica does not name: what they run is not watched", digits.Plural(more, "replica is", "replicas are")))
+	}
+	return nil
 }
 
 // look reads a table and what of its index matters. facts is nil if there is no such table, state if there is no such index.

@@ -50,6 +50,7 @@ type Record struct {
 	Watch      string    `json:"watch"`        // how long it is watched
 	Checked    time.Time `json:"checked,omitzero"`
 	Bytes      float64   `json:"bytes,omitempty"`
+	Notes      []string  `json:"notes,omitempty"` // what a person should know before
 
 	Baselines []Baseline   `json:"baselines,omitempty"` // of the server, and of its replicas that were named
 	Worse     []Regression `json:"worse,omitempty"`     // why it was taken back

@@ -72,6 +72,7 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
   risso advise --dsn 'risso@tcp(db1:3306)/' 'index.*' --schema shop
   risso advise --all --config /etc/risso/risso.yaml --output json
   risso advise --checks`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.ids = args
 			return run(cmd.Context(), s, f)

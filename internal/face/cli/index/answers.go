@@ -18,6 +18,7 @@ type RetiredAnswer struct {
 	Plan   []string `json:"plan"`  // what is done now
 	Later  []string `json:"later"` // what risso index check does
 	Undo   string   `json:"undo"`
+	Notes  []string `json:"notes"`           // what a person should know before
 	Phase  string   `json:"phase,omitempty"` // where it stands now; empty: nothing was done
 }
 

@@ -141,12 +141,15 @@ func (f *indexFlags) retire(ctx context.Context, s screen.Streams, args []string
 		}
 		plan := r.Plan(rec)
 		records = append(records, rec)
-		one := RetiredAnswer{Object: rec.Object(), Plan: plan.Words(), Later: append([]string{}, r.Later(rec)...), Undo: rec.Undo}
+		one := RetiredAnswer{Object: rec.Object(), Plan: plan.Words(), Later: append([]string{}, r.Later(rec)...), Undo: rec.Undo, Notes: append([]string{}, rec.Notes...)}
 		if rec.Hide != "" {
 			one.Undo = rec.Show
 		}
 		a.Indexes = append(a.Indexes, one)
 		fmt.Fprintf(told, "%s on %s, %s on disk\n", oneline.Of(rec.Object()), r.Server.Name, digits.Bytes(rec.Bytes))
+		for _, note := range rec.Notes {
+			fmt.Fprintln(told, "  note:", oneline.Of(note))
+		}
 		screen.Steps(told, plan)
 		for _, line := range one.Later {
 			fmt.Fprintln(told, "  later:", oneline.Of(line))
