@@ -23,11 +23,11 @@ type ProvenClass struct {
 	Fingerprint string  `json:"fingerprint"`
 	Samples     int     `json:"samples"`     // statements with recorded parameters that were run
 	RowsBefore  float64 `json:"rows_before"` // read by a call, as Handler_read counts
-	RowsAfter   float64 `json:"rows_after"`
-	Before      float64 `json:"before"` // seconds of a call, the median of the runs
-	After       float64 `json:"after"`
-	Outcome     string  `json:"outcome"` // as bench compare: faster, slower, no difference can be shown
-	Verdict     string  `json:"verdict"` // in words
+	RowsAfter   float64 `json:"rows_after"`  // the same after
+	Before      float64 `json:"before"`      // seconds of a call, the median of the runs
+	After       float64 `json:"after"`       // the same after
+	Outcome     string  `json:"outcome"`     // as bench compare: faster, slower, no difference can be shown
+	Verdict     string  `json:"verdict"`     // in words
 }
 
 // CopiedTable is a table of the copy.

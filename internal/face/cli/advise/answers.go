@@ -40,6 +40,6 @@ type CheckAnswer struct {
 // ProofAnswer is what was measured of a finding's statement.
 type ProofAnswer struct {
 	ID     string       `json:"id"`
-	Object string       `json:"object"`
+	Object string       `json:"object"` // what the finding is about
 	Proof  advise.Proof `json:"proof"`
 }

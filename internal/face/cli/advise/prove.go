@@ -84,8 +84,8 @@ that was killed left is in risso sandbox list, and the next proof throws it away
 
 func (f *proveFlags) run(ctx context.Context, s screen.Streams, what string) error {
 	id, object, _ := strings.Cut(what, ":")
-	if f.pairs < 2 || f.rows < 1 || f.timeout <= 0 || f.unused <= 0 {
-		return fault.Usagef("--pairs: at least 2; --rows, --timeout and --unused-after: more than 0")
+	if f.pairs < 4 || f.rows < 1 || f.timeout <= 0 || f.unused <= 0 {
+		return fault.Usagef("--pairs: at least 4; --rows, --timeout and --unused-after: more than 0")
 	}
 	target, err := f.Target()
 	if err != nil {

@@ -14,10 +14,10 @@ type RetireAnswer struct {
 
 // RetiredAnswer is one of them.
 type RetiredAnswer struct {
-	Object string   `json:"object"`
-	Plan   []string `json:"plan"`  // what is done now
-	Later  []string `json:"later"` // what risso index check does
-	Undo   string   `json:"undo"`
+	Object string   `json:"object"`          // schema.table.index
+	Plan   []string `json:"plan"`            // what is done now
+	Later  []string `json:"later"`           // what risso index check does
+	Undo   string   `json:"undo"`            // what takes it back
 	Notes  []string `json:"notes"`           // what a person should know before
 	Phase  string   `json:"phase,omitempty"` // where it stands now; empty: nothing was done
 }
@@ -30,12 +30,12 @@ type ListAnswer struct {
 // StandAnswer is where one index stands.
 type StandAnswer struct {
 	Server  string              `json:"server"`
-	Object  string              `json:"object"`
+	Object  string              `json:"object"` // schema.table.index
 	Phase   retire.Phase        `json:"phase"`
-	Hidden  time.Time           `json:"hidden,omitzero"`
-	Due     time.Time           `json:"due,omitzero"` // when it may be dropped
-	Checked time.Time           `json:"checked,omitzero"`
-	Undo    string              `json:"undo,omitempty"` // what takes it back now
+	Hidden  time.Time           `json:"hidden,omitzero"`  // since when
+	Due     time.Time           `json:"due,omitzero"`     // when it may be dropped
+	Checked time.Time           `json:"checked,omitzero"` // when last
+	Undo    string              `json:"undo,omitempty"`   // what takes it back now
 	Worse   []retire.Regression `json:"worse,omitempty"`
 	Log     []retire.Entry      `json:"log"`
 }
@@ -52,6 +52,6 @@ type CheckedIndex struct {
 	Watched int      `json:"watched"`           // classes of statements of its table that ran since it was hidden
 	Fresh   int      `json:"fresh"`             // thereof such as did not run before
 	Unasked []string `json:"unasked,omitempty"` // servers that are watched, too, and were not named
-	Did     string   `json:"did"`
+	Did     string   `json:"did"`               // what was done, in words
 	Error   string   `json:"error,omitempty"`
 }
