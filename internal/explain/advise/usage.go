@@ -23,8 +23,9 @@ type Counting struct {
 
 // Use is how often a table's indexes were used, and how many of its rows were written, since Counting.Since or Table.Created.
 type Use struct {
-	Reads                      map[string]float64 // by the index' name; one that is not there is not known
-	Inserted, Updated, Deleted float64            // rows
+	Reads                      map[string]float64   // by the index' name; one that is not there is not known
+	Inserted, Updated, Deleted float64              // rows
+	Since                      map[string]time.Time // since when an index is known, if later than Counting.Since
 }
 
 // unusedIndexes finds indexes that nothing used since counting began. Unique ones, those of the primary key, those that a foreign key or
@@ -54,8 +55,14 @@ func unusedIndexes(s *Server, t *Table) (list []Finding) {
 		if !known || reads > 0 || k.gone[i] || kept[i] || key.Unique || key.Special || k.needed(i) || s.hinted(key.Name) != "" {
 			continue
 		}
+		from := since
+		if known := t.Use.Since[key.Name]; known.After(from) {
+			if from = known; s.Now.Sub(from) < s.Counting.After {
+				continue
+			}
+		}
 		k.gone[i] = true
-		list = append(list, unusedFinding(s, t, i, since))
+		list = append(list, unusedFinding(s, t, i, from))
 	}
 	return list
 }

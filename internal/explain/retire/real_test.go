@@ -105,7 +105,7 @@ func create(t *testing.T, c *mysql.Conn) string {
 	return rows[0]["Create Table"]
 }
 
-var kinds = []string{"mysql-9.7", "mariadb"}
+var kinds = []string{"mysql-9.7", "mariadb"} // MySQL 8.0 hides as 9.7 does; 5.7 cannot: TestPlainDrop
 
 // TestRetire: one index is taken back because a class got slower, one is retired to the end; what a foreign key, a unique rule or a hint
 // needs is refused; what was dropped can be made again.
@@ -249,5 +249,34 @@ func TestKilled(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPlainDrop: a server that cannot hide an index has only the drop, and its undo.
+func TestPlainDrop(t *testing.T) {
+	node := sandboxtest.Lend(t, "mysql-5.7")
+	c := sandboxtest.Connect(t, node)
+	made(t, c)
+	before := create(t, c)
+	r := &Retirer{Folder: Open(t.TempDir()), Server: Server{"s", sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
+	rec, err := r.Prepare(t.Context(), table, "kb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan := r.Plan(rec).Words(); len(plan) != 1 || !strings.Contains(plan[0], "DROP INDEX `kb`") || !strings.Contains(plan[0], "cannot hide") || !strings.Contains(plan[0], "ADD KEY `kb` (`b`)") {
+		t.Errorf("got %q; want a drop with its undo", plan)
+	}
+	if err := r.Begin(t.Context(), rec); err != nil || rec.Phase != Dropped || strings.Contains(create(t, c), "`kb`") {
+		t.Fatalf("got %v, %s; want that it is dropped", err, rec.Phase)
+	}
+	list, err := r.Folder.List()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("got %d records, %v; want 1", len(list), err)
+	}
+	if err := r.Back(t.Context(), list[0]); err != nil || list[0].Phase != Back {
+		t.Errorf("got %v, %s; want that it is back", err, list[0].Phase)
+	}
+	if after := create(t, c); len(after) != len(before) {
+		t.Errorf("got %s, want %s", after, before)
 	}
 }

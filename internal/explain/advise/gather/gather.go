@@ -27,6 +27,7 @@ type Options struct {
 	Unused   time.Duration        // for how long the server must have counted before it is said which indexes nothing used; 0: a day
 	Slow     *digest.Profile      // of the slow log, where performance_schema does not count statements; nil: there is none
 	NoLoad   bool                 // leave out what classes of statements cost, and their plans
+	Kept     string               // folder in which KeepUse keeps how often indexes are used; empty: there is none
 	Several  bool                 // it is one of several servers that are asked together: Answer.Seen is wanted
 }
 
@@ -116,6 +117,7 @@ type gatherer struct {
 	seen   map[string]bool                // schemas
 
 	indexes advise.Seen // that are used
+	kept    *Kept       // how often indexes were used until its last reading; nil: nobody kept it
 }
 
 // add keeps findings that are wanted.

@@ -110,7 +110,10 @@ func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *
 		if stats != nil {
 			t.Bytes, t.Different, t.Unmeasured = stats.bytes[x.name], stats.different[x.name], stats.tables != nil && !stats.tables[x.name]
 		}
-		if t.Use = g.use(t, used); g.o.Several {
+		if t.Use = g.use(t, used); g.kept != nil {
+			g.kept.add(t, g.server.Now.Add(-time.Duration(g.server.Status["uptime"])*time.Second))
+		}
+		if g.o.Several {
 			g.indexes.UsedOf(t)
 		}
 		if d.Partitioned {

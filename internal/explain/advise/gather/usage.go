@@ -75,6 +75,7 @@ func (g *gatherer) unused(why, remedy string) {
 
 // young says that a server has not counted for long enough.
 func (g *gatherer) young(string) error {
+	g.remember()
 	if c := g.server.Counting; !c.Since.IsZero() && g.server.Now.Sub(c.Since) < c.After {
 		g.unused("the server was started at "+c.Since.UTC().Format("2006-01-02 15:04")+" UTC: too short a time to say which are not", "")
 	}

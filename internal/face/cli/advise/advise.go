@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ type adviseFlags struct {
 	unused  time.Duration
 	slow    []string
 	state   string
+	data    string
 	profile *digest.Profile // of slow
 	window  time.Duration
 	output  string
@@ -94,6 +96,7 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	flags.DurationVar(fl, &f.window, "recovery-window", 48*time.Hour, "for how long back a restore must be able to roll forward by binary logs")
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Minute, "give up on a server after this time")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
+	fl.StringVar(&f.data, "data", home.Data(), "data folder of risso serve, which keeps how often indexes are used, across restarts of the server")
 	fl.StringVar(&f.state, "state", "", "folder of the proofs that findings are shown with (default "+home.State("advise")+")")
 	cmd.MarkFlagsMutuallyExclusive("all", "dsn")
 	cmd.AddCommand(newProve(s))
@@ -206,7 +209,7 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 		if err != nil {
 			return a, fault.Usagef("%w", err)
 		}
-		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants, Unused: f.unused, Slow: f.profile, Several: len(servers) > 1}
+		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants, Unused: f.unused, Slow: f.profile, Kept: filepath.Join(f.data, "index-use"), Several: len(servers) > 1}
 		if progress {
 			o.Progress = func(done int) {
 				fmt.Fprintf(s.Err, "\r\x1b[K%s: %s", w.Instance.Name, digits.Counted(done, "table"))
