@@ -116,8 +116,9 @@ type gatherer struct {
 	wanted map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
 	seen   map[string]bool                // schemas
 
-	indexes advise.Seen // that are used
-	kept    *Kept       // how often indexes were used until its last reading; nil: nobody kept it
+	indexes  advise.Seen                       // that are used
+	everyUse map[string]map[string]*advise.Use // of all schemas, where they are not asked for one by one
+	kept     *Kept                             // how often indexes were used until its last reading; nil: nobody kept it
 }
 
 // add keeps findings that are wanted.

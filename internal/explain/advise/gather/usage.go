@@ -82,15 +82,38 @@ func (g *gatherer) young(string) error {
 	return nil
 }
 
+// fewSchemas is up to how many schemas are asked for one by one where the server walks through all counters for each.
+const fewSchemas = 20
+
 // usage reads how often the indexes of a schema's tables were used, by table.
 func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise.Use, error) {
+	if g.server.FindsCounters() || len(g.seen) <= fewSchemas {
+		all, err := g.uses(ctx, " = "+mysql.Literal(schema))
+		return all[schema], err
+	}
+	if g.everyUse == nil {
+		var err error
+		if g.everyUse, err = g.uses(ctx, " NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"); err != nil {
+			return nil, err
+		}
+	}
+	return g.everyUse[schema], nil
+}
+
+// uses reads counters by schema and table; which says of which schemas.
+func (g *gatherer) uses(ctx context.Context, which string) (map[string]map[string]*advise.Use, error) {
 	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
-	out := map[string]*advise.Use{}
-	of := func(table []byte) *advise.Use {
-		u := out[string(table)]
+	out := map[string]map[string]*advise.Use{}
+	of := func(row [][]byte) *advise.Use {
+		tables := out[string(row[0])]
+		if tables == nil {
+			tables = map[string]*advise.Use{}
+			out[string(row[0])] = tables
+		}
+		u := tables[string(row[1])]
 		if u == nil {
 			u = &advise.Use{Reads: map[string]float64{}}
-			out[string(table)] = u
+			tables[string(row[1])] = u
 		}
 		return u
 	}
@@ -98,28 +121,26 @@ func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise
 	switch g.server.Counting.By {
 	case "performance_schema":
 		// Rows without an index count scans of the whole table, and inserts.
-		err = g.query(ctx, `SELECT /* risso: how often are indexes used? */ OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage
-  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_SCHEMA = `+mysql.Literal(schema), func(row [][]byte) error {
-			u := of(row[0])
-			if row[1] != nil {
-				u.Reads[string(row[1])] = number(row[2])
+		err = g.query(ctx, `SELECT /* risso: how often are indexes used? */ OBJECT_SCHEMA, OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage
+  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_SCHEMA`+which, func(row [][]byte) error {
+			u := of(row)
+			if row[2] != nil {
+				u.Reads[string(row[2])] = number(row[3])
 			}
-			u.Inserted, u.Updated, u.Deleted = u.Inserted+number(row[3]), u.Updated+number(row[4]), u.Deleted+number(row[5])
+			u.Inserted, u.Updated, u.Deleted = u.Inserted+number(row[4]), u.Updated+number(row[5]), u.Deleted+number(row[6])
 			return nil
 		})
 	case "userstat":
-		err = g.query(ctx, "SELECT /* risso: how often are indexes used? */ TABLE_NAME, INDEX_NAME, ROWS_READ FROM information_schema.INDEX_STATISTICS WHERE TABLE_SCHEMA = "+mysql.Literal(schema), func(row [][]byte) error {
-			of(row[0]).Reads[string(row[1])] += number(row[2])
+		err = g.query(ctx, "SELECT /* risso: how often are indexes used? */ TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, ROWS_READ FROM information_schema.INDEX_STATISTICS WHERE TABLE_SCHEMA"+which, func(row [][]byte) error {
+			of(row).Reads[string(row[2])] += number(row[3])
 			return nil
 		})
 		if err == nil {
-			err = g.query(ctx, "SELECT /* risso: how often are rows changed? */ TABLE_NAME, ROWS_CHANGED FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA = "+mysql.Literal(schema), func(row [][]byte) error {
-				of(row[0]).Updated += number(row[1]) // it does not tell them apart
+			err = g.query(ctx, "SELECT /* risso: how often are rows changed? */ TABLE_SCHEMA, TABLE_NAME, ROWS_CHANGED FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA"+which, func(row [][]byte) error {
+				of(row).Updated += number(row[2]) // it does not tell them apart
 				return nil
 			})
 		}
-	default:
-		return nil, nil
 	}
 	return out, g.missing(usageWhat, err)
 }
