@@ -23,6 +23,7 @@ var ownWords = map[string]string{
 	"data/physical/run.go":            "a table: by which words of a tool its remedy is known",
 	"data/verdict/verdict.go":         "why a backup does not count, which its kind decides",
 	"fleet/advice.go":                 "its remedy is a statement, with its undo and what it does",
+	"explain/advise/settings.go":      "a table: the words of findings about settings",
 	"explain/digest/filter/filter.go": "what is wrong at a place of an expression",
 	"explain/digest/wrap/unpack.go":   "a table: by which bytes a remedy is known",
 	"explain/plan/block.go":           "why an index does not serve: a fact of a plan",

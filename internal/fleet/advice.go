@@ -18,6 +18,7 @@ type Advice struct {
 	Doubt     string     `json:"doubt,omitempty"` // what is not known, if it is not certain
 	Cost      AdviceCost `json:"cost"`
 	Since     time.Time  `json:"since,omitzero"`    // since when it is so, or was seen to be so; zero: unknown
+	Proof     *Proof     `json:"proof,omitempty"`   // what risso advise prove measured of the statement
 	Servers   []string   `json:"servers,omitempty"` // of several that were asked: where it was found
 }
 

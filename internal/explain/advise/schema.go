@@ -10,21 +10,29 @@ import (
 	"github.com/rissodb/risso/internal/mysql/define"
 )
 
-// noPrimaryKey finds tables of InnoDB that have no primary key and no unique key over columns that are never NULL, which InnoDB takes in
-// its place (MySQL manual, "Clustered and Secondary Indexes").
+// noPrimaryKey finds tables that have no primary key. Where InnoDB takes a unique key over columns that are never NULL in its place, that is the key
+// to have (MySQL manual, "Clustered and Secondary Indexes").
 func noPrimaryKey(s *Server, t *Table) []Finding {
-	if !t.innodb() || t.Sequence || t.primary() != nil {
+	if !LacksKey(t) {
 		return nil
 	}
-	f := Finding{Object: t.object(), Severity: fleet.SeverityWarning, What: "table " + t.object() + " has no primary key",
+	f := Finding{Object: t.object(), Severity: fleet.SeverityWarning, What: "table " + t.object() + " has no primary key", Since: t.Created,
 		Why:      "InnoDB numbers its rows by one counter that all such tables of the server share, and a replica that applies changes of rows looks for each of them in the whole table",
 		Evidence: []string{digits.Roughly(int64(t.Rows), "row"), digits.Bytes(t.Data)},
 		Cost:     Cost{Bytes: 6 * t.Rows, Risk: "replicas fall behind"}}
+	if !t.innodb() {
+		f.Why, f.Cost.Bytes = "a replica that applies changes of rows looks for each of them in the whole table", 0
+	}
+	if s.galera() {
+		f.Why += "; Galera does not support DELETE from it, and members may have its rows in another order"
+	}
 	if i := implicitKey(t); i >= 0 {
 		k := &t.Keys[i]
 		f.Severity = fleet.SeverityInfo
-		f.What += fmt.Sprintf("; InnoDB takes the unique index %s in its place", k.Name)
 		f.Why = "tools, and people, look for a primary key; some refuse the table without"
+		if t.innodb() {
+			f.What += fmt.Sprintf("; InnoDB takes the unique index %s in its place", k.Name)
+		}
 		f.Statement = t.alter() + "ADD PRIMARY KEY (" + partsText(k.Parts) + ")"
 		f.Undo = t.alter() + "DROP PRIMARY KEY"
 		if s.hinted(k.Name) == "" { // else the index would be there twice
@@ -34,8 +42,24 @@ func noPrimaryKey(s *Server, t *Table) []Finding {
 		f.Effect = rebuilds
 		return []Finding{f}
 	}
+	if s.GivesKeys() && s.text("sql_generate_invisible_primary_key") == "OFF" {
+		f.Evidence = append(f.Evidence, "sql_generate_invisible_primary_key = OFF: if it is ON, new tables get one by themselves")
+	}
+	candidates := KeyCandidates(t)
+	for _, c := range candidates {
+		if differ, tested := t.Tested[strings.Join(c, ",")]; tested && differ {
+			f.Statement, f.Undo, f.Effect = t.alter()+"ADD PRIMARY KEY ("+quotedList(c)+")", t.alter()+"DROP PRIMARY KEY", rebuilds
+			f.Evidence = append(f.Evidence, "all rows differ in "+strings.Join(c, ", "))
+			f.Sure, f.Doubt = Likely, "rows differ today; if two may be alike tomorrow, take a column of its own"
+			return []Finding{f}
+		}
+		if _, tested := t.Tested[strings.Join(c, ",")]; tested {
+			f.Evidence = append(f.Evidence, "rows are alike in "+strings.Join(c, ", "))
+		} else if f.Advice == "" {
+			f.Advice = "if " + strings.Join(c, ", ") + " names a row, make it the key instead; whether rows differ in it, a replica can tell: SELECT COUNT(*), COUNT(DISTINCT " + quotedList(c) + ") FROM " + t.name().String() + "; or --test-keys"
+		}
+	}
 	name := unusedName(t, "id")
-	f.Advice = "if one or several columns name a row, make them the key instead"
 	f.Statement = t.alter() + "ADD COLUMN " + mysql.Quote(name) + " bigint unsigned NOT NULL AUTO_INCREMENT" + s.InvisibleColumn() + " PRIMARY KEY FIRST"
 	f.Undo = t.alter() + "DROP COLUMN " + mysql.Quote(name)
 	f.Effect = rebuildsShared
@@ -46,11 +70,52 @@ func noPrimaryKey(s *Server, t *Table) []Finding {
 		f.Statement, f.Undo, f.Effect, f.Sure, f.Doubt = "", "", "", Certain, ""
 		f.Advice = "it keeps its rows of the past, which forbids a change of its columns while system_versioning_alter_history is ERROR; a key over columns that it has needs none"
 	}
-	if autoColumn(t) != "" { // a table has one such column at most
+	if auto := autoColumn(t); auto != "" { // a table has one such column at most
 		f.Statement, f.Undo, f.Effect = "", "", ""
-		f.Advice = "its AUTO_INCREMENT column " + autoColumn(t) + " can be the key if its values differ"
 	}
 	return []Finding{f}
+}
+
+// LacksKey reports whether a table should have a primary key, and has none.
+func LacksKey(t *Table) bool {
+	return !t.Sequence && t.primary() == nil && (t.innodb() || is("MyISAM", "Aria")(t.Engine))
+}
+
+// KeyCandidates are columns by which rows of a table without a primary key may be told apart, the most likely first: its AUTO_INCREMENT column,
+// those called so, and of a table that joins two others what refers to them. None of them may be NULL.
+func KeyCandidates(t *Table) (list [][]string) {
+	keyable := func(c define.TableColumn) bool {
+		return !c.Nullable && !c.Generated && !strings.HasSuffix(c.Type, "text") && !strings.HasSuffix(c.Type, "blob") && !is("json", "geometry", "float", "double", "bit")(c.Type)
+	}
+	var ids []string
+	if auto := autoColumn(t); auto != "" {
+		list = append(list, []string{auto})
+	}
+	for _, c := range t.Columns {
+		name := strings.ToLower(c.Name)
+		if !keyable(c) || c.Auto {
+			continue
+		}
+		switch {
+		case is("id", "uuid", "guid", "code")(name), is(t.Name+"_id", t.Name+"id", strings.TrimSuffix(t.Name, "s")+"_id")(name):
+			list = append(list, []string{c.Name})
+		case strings.HasSuffix(name, "_id") || strings.HasSuffix(c.Name, "Id"):
+			ids = append(ids, c.Name)
+		}
+	}
+	if len(ids) == 2 {
+		list = append(list, ids)
+	}
+	return list[:min(len(list), 3)]
+}
+
+// quotedList are names as statements have them.
+func quotedList(names []string) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, mysql.Quote(n))
+	}
+	return strings.Join(out, ", ")
 }
 
 // What statements do to a server, where all servers do the same. Sources: MySQL manual, "Online DDL Operations"; MariaDB documentation, "InnoDB
@@ -125,11 +190,11 @@ func autoColumn(t *Table) string {
 func autoIncrement(s *Server, t *Table) []Finding {
 	name := autoColumn(t)
 	c, _ := t.Column(name)
-	most := define.LargestInteger(c.Type, c.Unsigned)
+	most := largestAuto(c)
 	if name == "" || most == 0 || t.Next == 0 {
 		return nil
 	}
-	used := (t.Next - 1) / most
+	used := min((t.Next-1)/most, 1)
 	if used < 0.8 {
 		return nil
 	}
@@ -137,7 +202,10 @@ func autoIncrement(s *Server, t *Table) []Finding {
 		What:     fmt.Sprintf("%s of the values of AUTO_INCREMENT column %s of %s are used", digits.Percent(used), name, t.object()),
 		Why:      "the INSERT after the last value fails with a duplicate key, and so does each one after it",
 		Evidence: []string{"type " + c.FullType, "next value " + digits.Count(t.Next) + " of " + digits.Count(most)},
-		Cost:     Cost{Risk: "INSERTs fail"}}
+		Cost:     Cost{Risk: "INSERTs fail"}, Since: t.Created}
+	if by, ok := s.number("auto_increment_increment"); ok && by > 1 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("auto_increment_increment is %s: about %s are left", digits.Count(by), digits.Plural(int64(max(0, (most-t.Next)/by)), "value", "values")))
+	}
 	if used >= 0.95 {
 		f.Severity = fleet.SeverityCritical
 	}
@@ -157,6 +225,17 @@ func autoIncrement(s *Server, t *Table) []Finding {
 		f.Advice = "change the type of it and of the columns that refer to it together, with their foreign keys dropped and made again: " + others
 	}
 	return []Finding{f}
+}
+
+// largestAuto is the largest AUTO_INCREMENT value of a column; of a FLOAT or DOUBLE the largest up to which all integers are different numbers.
+func largestAuto(c define.TableColumn) float64 {
+	switch c.Type {
+	case "float":
+		return 1 << 24
+	case "double":
+		return 1 << 53
+	}
+	return define.LargestInteger(c.Type, c.Unsigned)
 }
 
 // signedAdvice says what is left for a column of the largest type.

@@ -29,6 +29,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
+	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -58,6 +59,12 @@ func answers() []answer {
 	return []answer{
 		{"accounts", "", reflect.TypeFor[cliaccounts.Answer]()},
 		{"advise", "", reflect.TypeFor[cliadvise.Answer]()},
+		{"advise prove", "", reflect.TypeFor[cliadvise.ProofAnswer]()},
+		{"index retire", "", reflect.TypeFor[cliindex.RetireAnswer]()},
+		{"index check", "", reflect.TypeFor[cliindex.CheckAnswer]()},
+		{"index list", "", reflect.TypeFor[cliindex.ListAnswer]()},
+		{"index back", "", reflect.TypeFor[cliindex.ListAnswer]()},
+		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},

@@ -58,6 +58,12 @@ var answerRuns = []answerRun{
 	{"accounts", "accounts --dsn DSN", 0},
 	{"advise", "advise --dsn DSN", 0},
 	{"advise --checks", "advise --checks", 0},
+	{"advise prove", "advise prove index.redundant:shop.orders.kw --dsn DSN --slow-log DIR/selects.log --pairs 4 --state DIR/advise", 0},
+	{"index retire", "index retire shop.orders.kw --dsn DSN --yes --state DIR/index", 0},
+	{"index check", "index check --dsn DSN --state DIR/index", 0},
+	{"index list", "index list --state DIR/index", 0},
+	{"index drop", "index drop shop.orders.kw --dsn DSN --state DIR/index", 0},
+	{"index back", "index back shop.orders.kw --dsn DSN --state DIR/index", 0},
 	{"trace no connection", "trace --dsn DSN", 0},
 	{"trace --dry-run", "trace --dsn DSN --enable --dry-run CONNECTION", 0},
 	{"trace CONNECTION", "trace --dsn DSN --enable --for 1s --state DIR/state CONNECTION", 0},
@@ -127,15 +133,16 @@ func TestJSONAnswers(t *testing.T) {
 	n, replica, dir := pair.Nodes[0], pair.Nodes[1], t.TempDir()
 	schemas := compileSchema(t)
 	db := openNode(t, n)
-	for _, q := range []string{"CREATE DATABASE sbtest", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, v INT)", "INSERT INTO shop.orders VALUES (1, 1), (2, 2)",
+	for _, q := range []string{"CREATE DATABASE sbtest", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, v INT, KEY kv (v), KEY kw (v))", "INSERT INTO shop.orders VALUES (1, 1), (2, 2)",
 		"CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE PROCEDURE shop.p() SELECT 1"} {
 		mustExec(t, db, q)
 	}
 	for name, text := range map[string]string{
-		"rules.yml":  "groups: [{name: g, rules: [{alert: Busy, expr: 'mysql_global_status_threads_running > 100'}]}]\n",
-		"risso.yaml": "servers:\n  - name: db1\n    dsn: 'root@tcp(127.0.0.1:3306)/'\n",
-		"m.yaml":     "workloads: point_select\ntable_size: 100\noptions: {a: [innodb_doublewrite=ON], b: [innodb_doublewrite=OFF]}\ntime: 100ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n",
-		"slow.log":   "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nUPDATE orders SET v = 1 WHERE id = 7;\n",
+		"rules.yml":   "groups: [{name: g, rules: [{alert: Busy, expr: 'mysql_global_status_threads_running > 100'}]}]\n",
+		"risso.yaml":  "servers:\n  - name: db1\n    dsn: 'root@tcp(127.0.0.1:3306)/'\n",
+		"m.yaml":      "workloads: point_select\ntable_size: 100\noptions: {a: [innodb_doublewrite=ON], b: [innodb_doublewrite=OFF]}\ntime: 100ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n",
+		"selects.log": "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nSELECT id FROM orders WHERE v = 1;\n",
+		"slow.log":    "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nUPDATE orders SET v = 1 WHERE id = 7;\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -96,7 +96,7 @@ func look(t *testing.T, dsn string) []advise.Finding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := gather.Look(t.Context(), target, gather.Options{Choice: choice})
+	a, err := gather.Look(t.Context(), target, gather.Options{NoLoad: true, Wanted: func(id string) bool { return id != "index.unused" }, Choice: choice})
 	if err != nil {
 		t.Fatal(err)
 	}

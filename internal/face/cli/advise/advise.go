@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +15,16 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/explain/advise/gather"
+	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/serve/prove"
 )
 
 type adviseFlags struct {
@@ -31,6 +35,14 @@ type adviseFlags struct {
 	ids     []string
 	failOn  string
 	checks  bool
+	look    time.Duration
+	keys    time.Duration
+	unused  time.Duration
+	slow    []string
+	state   string
+	data    string
+	profile *digest.Profile // of slow
+	window  time.Duration
 	output  string
 	timeout time.Duration
 }
@@ -47,10 +59,11 @@ does to the server, and what takes it back. Nothing is changed. All statements c
 together: none takes away what another one, a foreign key or a hint relies on.
 
 ID limits the answer to these findings: schema.no_pk, or a pattern such as 'index.*'. --checks
-lists all that is looked for. What is wrong at the moment, such as replication that stopped,
-is what risso check and the page of risso serve tell.
+lists all that is looked for. While it reads, it watches the server for --look, and says what is
+wrong at the moment, such as replication that stopped or a transaction that others wait for.
 
-What the account may not read is named at the end: nothing is known of it then.
+What the account may not read is named at the end: nothing is known of it then. So is what
+looking cost the server. Of one ID, the 1,000 worst findings are listed and the others counted.
 
 Of several servers, what is the same on some of them is told once.
 
@@ -61,6 +74,7 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
   risso advise --dsn 'risso@tcp(db1:3306)/' 'index.*' --schema shop
   risso advise --all --config /etc/risso/risso.yaml --output json
   risso advise --checks`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.ids = args
 			return run(cmd.Context(), s, f)
@@ -75,9 +89,17 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	fl.StringArrayVar(&f.tables, "table", nil, "of tables, only schema.table; a pattern with *; may be repeated")
 	fl.StringVar(&f.failOn, "fail-on", "", "exit code 1 if there is a finding that is at least so bad: info, warning or critical")
 	fl.BoolVar(&f.checks, "checks", false, "list what is looked for, and end")
+	flags.DurationVar(fl, &f.look, "look", glanceDefault, "how long to watch what is wrong at the moment; 0: not at all")
+	fl.StringArrayVar(&f.slow, "slow-log", nil, "read from this slow log, and not from performance_schema, what classes of statements cost; may be repeated")
+	flags.DurationVar(fl, &f.unused, "unused-after", 24*time.Hour, "say which indexes nothing used only if the server has counted for this time at least; on a primary name its replicas in the same call: what one of them uses is not unused")
+	flags.DurationVar(fl, &f.keys, "test-keys", 0, "of tables without a primary key, let the server test for up to this time each whether rows differ in columns that may be one; it reads the whole table: best on a replica")
+	flags.DurationVar(fl, &f.window, "recovery-window", 48*time.Hour, "for how long back a restore must be able to roll forward by binary logs")
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Minute, "give up on a server after this time")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
+	fl.StringVar(&f.data, "data", home.Data(), "data folder of risso serve, which keeps how often indexes are used, across restarts of the server")
+	fl.StringVar(&f.state, "state", "", "folder of the proofs that findings are shown with (default "+home.State("advise")+")")
 	cmd.MarkFlagsMutuallyExclusive("all", "dsn")
+	cmd.AddCommand(newProve(s))
 	return cmd
 }
 
@@ -89,8 +111,11 @@ func (f *adviseFlags) check() error {
 	if f.timeout <= 0 {
 		return fault.Usagef("--timeout %s: more than 0", f.timeout)
 	}
+	if f.look < 0 || f.keys < 0 || f.window < 0 || f.unused <= 0 {
+		return fault.Usagef("--look, --test-keys and --recovery-window: 0 or more; --unused-after: more than 0")
+	}
 	for _, id := range f.ids {
-		if !slices.ContainsFunc(advise.Checks(), func(c advise.Check) bool { return pattern.Stars(id, c.ID) }) {
+		if !slices.ContainsFunc(allChecks(), func(c advise.Check) bool { return pattern.Stars(id, c.ID) }) {
 			return fault.New(fault.Usage, "risso advise --checks lists what is looked for", fmt.Errorf("no finding is called %q", id))
 		}
 	}
@@ -140,7 +165,13 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	if err != nil {
 		return err
 	}
-	answer, failed := f.look(ctx, s, servers)
+	if len(f.slow) > 0 && len(servers) > 1 {
+		return fault.Usagef("--slow-log is that of one server, and there are %d", len(servers))
+	}
+	if f.profile, err = f.slowProfile(ctx); err != nil {
+		return err
+	}
+	answer, failed := f.ask(ctx, s, servers)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -167,24 +198,27 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	return nil
 }
 
-// look asks all servers, one after the other; the error is that of the first that does not answer.
-func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []config.Watched) (a Answer, failed error) {
+// ask asks all servers, one after the other; the error is that of the first that does not answer.
+func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []config.Watched) (a Answer, failed error) {
 	var names []string
 	var found [][]advise.Finding
+	var seen []advise.Seen
 	progress := screen.OnTerminal(s.Err)
 	for _, w := range servers {
 		choice, err := pattern.NewChoice(f.schemas, f.tables)
 		if err != nil {
 			return a, fault.Usagef("%w", err)
 		}
-		o := gather.Options{Choice: choice}
+		o := gather.Options{Choice: choice, Recovery: f.window, TestKeys: f.keys, Wanted: f.wants, Unused: f.unused, Slow: f.profile, Kept: filepath.Join(f.data, "index-use"), Several: len(servers) > 1}
 		if progress {
 			o.Progress = func(done int) {
 				fmt.Fprintf(s.Err, "\r\x1b[K%s: %s", w.Instance.Name, digits.Counted(done, "table"))
 			}
 		}
 		one, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("%s: no answer within %s", w.Instance.Name, f.timeout))
+		glance := f.glance(one, w)
 		got, err := gather.Look(one, w.Target, o)
+		moment := glance(err == nil)
 		if cause := context.Cause(one); err != nil && cause != nil {
 			err = cause
 		}
@@ -195,7 +229,11 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 		if progress {
 			fmt.Fprint(s.Err, "\r\x1b[K")
 		}
-		looked := Looked{Name: w.Instance.Name, Version: got.Server.Version, Tables: got.Tables, Seconds: got.Took.Seconds(), Unknown: got.Missing}
+		looked := Looked{Name: w.Instance.Name, Version: got.Server.Version, Tables: got.Tables, Seconds: got.Took.Seconds(), Unknown: append(got.Missing, moment.missing...), More: got.More, Statements: got.Cost.Statements, Watched: moment.watched.Seconds()}
+		if got.Cost.Known {
+			cpu := got.Cost.CPU.Seconds()
+			looked.CPU = &cpu
+		}
 		if err != nil {
 			looked.Error = err.Error()
 			if failed == nil {
@@ -203,12 +241,18 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 			}
 		}
 		a.Servers = append(a.Servers, looked)
-		names, found = append(names, w.Instance.Name), append(found, f.chosen(got.Findings))
+		got.Seen.Server = w.Instance.Name
+		if err := prove.Hang(proofs(f.state), got.Server.Place(), got.Findings); err != nil {
+			last := &a.Servers[len(a.Servers)-1]
+			last.Unknown = append(last.Unknown, fleet.Trouble{What: "proofs", Why: err.Error()})
+		}
+		seen = append(seen, got.Seen)
+		names, found = append(names, w.Instance.Name), append(found, f.joined(got.Findings, moment.findings))
 	}
 	if len(servers) == 1 {
 		a.Findings = found[0]
 	} else {
-		a.Findings = advise.Several(names, found)
+		a.Findings = advise.Several(names, advise.UnusedEverywhere(seen, found))
 	}
 	if a.Findings == nil {
 		a.Findings = []advise.Finding{}
@@ -216,14 +260,9 @@ func (f *adviseFlags) look(ctx context.Context, s screen.Streams, servers []conf
 	return a, failed
 }
 
-// chosen are the findings that were asked for.
-func (f *adviseFlags) chosen(list []advise.Finding) []advise.Finding {
-	if len(f.ids) == 0 {
-		return list
-	}
-	return slices.DeleteFunc(list, func(x advise.Finding) bool {
-		return !slices.ContainsFunc(f.ids, func(id string) bool { return pattern.Stars(id, x.ID) })
-	})
+// wants reports whether findings of an ID were asked for.
+func (f *adviseFlags) wants(id string) bool {
+	return len(f.ids) == 0 || slices.ContainsFunc(f.ids, func(want string) bool { return pattern.Stars(want, id) })
 }
 
 func count(list []advise.Finding, least fleet.Severity) (n int) {
@@ -238,7 +277,7 @@ func count(list []advise.Finding, least fleet.Severity) (n int) {
 func writeChecks(w io.Writer, output string) error {
 	var a ChecksAnswer
 	table := render.Table{Heads: []string{"ID", "LOOKS FOR", "ELSEWHERE"}}
-	for _, c := range advise.Checks() {
+	for _, c := range allChecks() {
 		a.Checks = append(a.Checks, CheckAnswer(c))
 		table.Rows = append(table.Rows, []string{c.ID, c.Title, c.Like})
 	}

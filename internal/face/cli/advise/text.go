@@ -3,6 +3,7 @@ package advise
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/advise"
@@ -27,7 +28,22 @@ func text(a Answer) string {
 			fmt.Fprintf(&b, "%s: nothing is known of it: %s\n", s.Name, oneline.Of(s.Error))
 			continue
 		}
-		fmt.Fprintf(&b, "%s (%s): %s looked at in %s.\n", s.Name, s.Version, digits.Counted(s.Tables, "table"), digits.Seconds(s.Seconds))
+		fmt.Fprintf(&b, "%s (%s): %s looked at in %s by %s", s.Name, s.Version, digits.Counted(s.Tables, "table"), digits.Seconds(s.Seconds), digits.Counted(s.Statements, "statement"))
+		if s.CPU != nil {
+			fmt.Fprintf(&b, "; the server used %s of processor time meanwhile", digits.Seconds(*s.CPU))
+		}
+		if s.Watched > 0 {
+			fmt.Fprintf(&b, "; watched for %s for what is wrong at the moment.\n", digits.Seconds(s.Watched))
+		} else {
+			b.WriteString("; not watched for what is wrong at the moment.\n")
+		}
+		for _, m := range s.More {
+			fmt.Fprintf(&b, "  not listed: %s of %s, less bad than those above", digits.Counted(m.Count, "finding"), m.ID)
+			if m.Bytes > 0 {
+				fmt.Fprintf(&b, "; together %s", digits.Bytes(m.Bytes))
+			}
+			b.WriteString("\n")
+		}
 		for _, u := range s.Unknown {
 			fmt.Fprintf(&b, "  not looked at: %s: %s\n", oneline.Of(u.What), oneline.Of(u.Why))
 			if u.Remedy != "" {
@@ -52,10 +68,13 @@ func finding(b *strings.Builder, f advise.Finding, servers int) {
 	}
 	line("why", f.Why)
 	line("seen", strings.Join(f.Evidence, "; "))
-	line("first", f.Advice)
+	line("advice", f.Advice)
 	line("run", f.Statement)
 	line("does", f.Effect)
 	line("undo", f.Undo)
+	if p := f.Proof; p != nil {
+		line("proven", fmt.Sprintf("%s on %s, with %s: %s: %s", p.Time.Local().Format(time.DateTime), p.On, p.Data, p.Outcome, p.Words))
+	}
 	if f.Sure != advise.Certain {
 		line(string(f.Sure), f.Doubt)
 	}

@@ -1,0 +1,218 @@
+package gather
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/pattern"
+)
+
+// unusedAfter is for how long a server must have counted before anything is said of indexes that nothing used.
+const unusedAfter = 24 * time.Hour
+
+const usageWhat = "which indexes are used"
+
+// counting finds out by what the server counts how its indexes are used, and since when. performance_schema counts since the server was
+// started; userstat since it was switched on, which nothing tells unless an option file did it.
+func (g *gatherer) counting(ctx context.Context) error {
+	s := g.server
+	s.Counting.After = g.o.Unused
+	if s.Counting.After == 0 {
+		s.Counting.After = unusedAfter
+	}
+	started := time.Time{}
+	if up := s.Status["uptime"]; up > 0 {
+		started = s.Now.Add(-time.Duration(up) * time.Second)
+	}
+	_, knows := s.Variables["userstat"]
+	why, remedy := "performance_schema is off on this server", "add performance_schema=ON to the [mysqld] section of the option file and restart the server"
+	if s.PerformanceSchema {
+		on := 0
+		err := g.query(ctx, "SELECT /* risso: is the use of indexes counted? */ NAME FROM performance_schema.setup_instruments WHERE NAME = 'wait/io/table/sql/handler' AND ENABLED = 'YES' UNION ALL SELECT NAME FROM performance_schema.setup_consumers WHERE NAME = 'global_instrumentation' AND ENABLED = 'YES'", func([][]byte) error { on++; return nil })
+		if err != nil {
+			return g.missing(usageWhat, err)
+		}
+		if on == 2 {
+			s.Counting.By, s.Counting.Since = "performance_schema", started
+			return g.young(usageWhat)
+		}
+		why, remedy = "performance_schema does not count it", "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'wait/io/table/sql/handler'; UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'global_instrumentation'"
+	}
+	if knows && s.Variables["userstat"] == "ON" {
+		s.Counting.By = "userstat"
+		err := g.query(ctx, s.OriginStatement("userstat"), func(row [][]byte) error {
+			if origin := string(row[0]); origin == "CONFIG" || origin == "COMMAND-LINE" {
+				s.Counting.Since = started
+			}
+			return nil
+		})
+		if mysql.ClassOf(err) == mysql.ClassMissing { // a server that does not say where a setting comes from
+			err = nil
+		}
+		if err != nil {
+			return g.missing(usageWhat, err)
+		}
+		return g.young(usageWhat)
+	}
+	if knows {
+		why, remedy = why+", and userstat too", "SET GLOBAL userstat = ON"
+	}
+	g.unused(why, remedy)
+	return nil
+}
+
+// unused says why nothing is known of how indexes are used, if anybody wants to know.
+func (g *gatherer) unused(why, remedy string) {
+	if g.o.Wanted == nil || g.o.Wanted("index.unused") {
+		g.unread(usageWhat, why, remedy)
+	}
+}
+
+// young says that a server has not counted for long enough.
+func (g *gatherer) young(string) error {
+	g.remember()
+	if c := g.server.Counting; !c.Since.IsZero() && g.server.Now.Sub(c.Since) < c.After {
+		g.unused("the server was started at "+c.Since.UTC().Format("2006-01-02 15:04")+" UTC: too short a time to say which are not", "")
+	}
+	return nil
+}
+
+// fewSchemas is up to how many schemas are asked for one by one where the server walks through all counters for each.
+const fewSchemas = 20
+
+// usage reads how often the indexes of a schema's tables were used, by table.
+func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise.Use, error) {
+	if g.server.FindsCounters() || len(g.seen) <= fewSchemas {
+		all, err := g.uses(ctx, " = "+mysql.Literal(schema))
+		return all[schema], err
+	}
+	if g.everyUse == nil {
+		var err error
+		if g.everyUse, err = g.uses(ctx, " NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"); err != nil {
+			return nil, err
+		}
+	}
+	return g.everyUse[schema], nil
+}
+
+// uses reads counters by schema and table; which says of which schemas.
+func (g *gatherer) uses(ctx context.Context, which string) (map[string]map[string]*advise.Use, error) {
+	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
+	out := map[string]map[string]*advise.Use{}
+	of := func(row [][]byte) *advise.Use {
+		tables := out[string(row[0])]
+		if tables == nil {
+			tables = map[string]*advise.Use{}
+			out[string(row[0])] = tables
+		}
+		u := tables[string(row[1])]
+		if u == nil {
+			u = &advise.Use{Reads: map[string]float64{}}
+			tables[string(row[1])] = u
+		}
+		return u
+	}
+	var err error
+	switch g.server.Counting.By {
+	case "performance_schema":
+		// Rows without an index count scans of the whole table, and inserts.
+		err = g.query(ctx, `SELECT /* risso: how often are indexes used? */ OBJECT_SCHEMA, OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage
+  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_SCHEMA`+which, func(row [][]byte) error {
+			u := of(row)
+			if row[2] != nil {
+				u.Reads[string(row[2])] = number(row[3])
+			}
+			u.Inserted, u.Updated, u.Deleted = u.Inserted+number(row[4]), u.Updated+number(row[5]), u.Deleted+number(row[6])
+			return nil
+		})
+	case "userstat":
+		err = g.query(ctx, "SELECT /* risso: how often are indexes used? */ TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, ROWS_READ FROM information_schema.INDEX_STATISTICS WHERE TABLE_SCHEMA"+which, func(row [][]byte) error {
+			of(row).Reads[string(row[2])] += number(row[3])
+			return nil
+		})
+		if err == nil {
+			err = g.query(ctx, "SELECT /* risso: how often are rows changed? */ TABLE_SCHEMA, TABLE_NAME, ROWS_CHANGED FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA"+which, func(row [][]byte) error {
+				of(row).Updated += number(row[2]) // it does not tell them apart
+				return nil
+			})
+		}
+	}
+	return out, g.missing(usageWhat, err)
+}
+
+// use is what is known of how the indexes of a table were used. userstat lists only what was used; performance_schema lists all of a table
+// that was opened.
+func (g *gatherer) use(t *advise.Table, of map[string]*advise.Use) *advise.Use {
+	u := of[t.Name]
+	if g.server.Counting.By != "userstat" {
+		return u
+	}
+	if u == nil {
+		u = &advise.Use{Reads: map[string]float64{}}
+	}
+	for _, k := range t.Keys {
+		if _, ok := u.Reads[k.Name]; !ok {
+			u.Reads[k.Name] = 0
+		}
+	}
+	return u
+}
+
+// viewHints reads the hints of all views: one of another schema may name an index of a table that is looked at before it.
+func (g *gatherer) viewHints(ctx context.Context) error {
+	err := g.query(ctx, "SELECT /* risso: hints of views */ TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE VIEW_DEFINITION REGEXP "+mysql.Literal(advise.HintsPattern), func(row [][]byte) error {
+		g.hints(string(row[2]), "view "+string(row[0])+"."+string(row[1]))
+		return nil
+	})
+	return g.missing("hints of views", err)
+}
+
+// One reads a table, and of the server what says whether its indexes are needed: foreign keys of all tables, hints of all views, programs and
+// statements that are counted. The table is nil if there is none of that name.
+func One(ctx context.Context, target mysql.Target, name mysql.TableName) (*advise.Server, *advise.Table, error) {
+	choice, err := pattern.NewChoice(nil, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, end, err := begin(ctx, target, Options{Choice: choice, Wanted: func(string) bool { return false }, NoLoad: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
+	if err := g.whole(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, read := range []func(context.Context) error{g.programs, g.viewHints} {
+		if err := read(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	create, err := define.CreateTable(ctx, g.stream, name)
+	if err != nil {
+		if mysql.ErrorNumber(err) == errno.NoSuchTable {
+			return g.server, nil, nil
+		}
+		return nil, nil, err
+	}
+	d, err := define.ParseTable(name.Schema, create)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &advise.Table{Table: d}
+	stats, err := g.statistics(ctx, name.Schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Bytes = stats.bytes[name.Name]
+	used, err := g.usage(ctx, name.Schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Use = g.use(t, used)
+	return g.server, t, nil
+}

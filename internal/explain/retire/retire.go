@@ -1,0 +1,412 @@
+package retire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/explain/advise/gather"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Retirer retires indexes of one server.
+type Retirer struct {
+	Folder   Folder
+	Server   Server
+	Replicas []Server      // that are watched as well
+	Watch    time.Duration // how long an index is watched before it is dropped
+	Now      func() time.Time
+
+	at func(point string) // for tests: called between what is written down and what is done
+}
+
+// ErrRefused is the reason when an index must stay.
+var ErrRefused = errors.New("the index must stay")
+
+func (t *Retirer) point(name string) {
+	if t.at != nil {
+		t.at(name)
+	}
+}
+
+// Prepare says what retiring an index will do. Nothing is changed, nothing is written down.
+func (t *Retirer) Prepare(ctx context.Context, table mysql.TableName, index string) (*Record, error) {
+	s, facts, state, err := t.look(ctx, table, index)
+	switch {
+	case err != nil:
+		return nil, err
+	case facts == nil:
+		return nil, fmt.Errorf("there is no table %s", table)
+	case state == nil:
+		return nil, fmt.Errorf("table %s has no index %s", table, mysql.Quote(index))
+	case state.Needed != "":
+		return nil, fmt.Errorf("%w: %s", ErrRefused, state.Needed)
+	case len(s.Channels) > 0:
+		return nil, fmt.Errorf("%w: this server is a replica of %s: retire it there", ErrRefused, s.Channels[0].Source)
+	}
+	r := &Record{Server: t.Server.Name, Seat: s.Place(), Schema: table.Schema, Table: table.Name, Definition: state.Text, Began: t.Now().UTC(), Watch: t.Watch.String(), Bytes: facts.Bytes[index]}
+	for _, k := range facts.Keys {
+		if strings.EqualFold(k.Name, index) {
+			r.Index = k.Name
+		}
+	}
+	alter := "ALTER TABLE " + table.String() + " "
+	if hide := s.HideIndex(r.Index, true); hide != "" {
+		r.Hide, r.Show = alter+hide, alter+s.HideIndex(r.Index, false)
+	}
+	r.Drop, r.Undo = alter+"DROP INDEX "+mysql.Quote(r.Index), alter+"ADD "+state.Text
+	list, err := t.Folder.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, old := range list {
+		switch {
+		case old.Ended() || old.Seat != r.Seat || old.TableName() != r.TableName():
+		case old.Index == r.Index:
+			return nil, fmt.Errorf("%s is being retired already: %s since %s", r.Object(), old.Phase, digits.Span(t.Now().Sub(old.Began)))
+		default:
+			return nil, fmt.Errorf("%s is being retired: one index of a table after the other, else nobody knows which of them a class of statements needs that gets slower", old.Object())
+		}
+	}
+	if err := t.others(ctx, r, s, facts); err != nil {
+		return nil, err
+	}
+	if state.Hidden {
+		return nil, fmt.Errorf("%w as it is: it is hidden already, so that what statements cost before is not known", ErrRefused)
+	}
+	return r, nil
+}
+
+// others looks at the replicas: a hint may be in what only they run. It notes who uses the index, and who is not watched.
+func (t *Retirer) others(ctx context.Context, r *Record, s *advise.Server, facts *advise.Table) error {
+	note := func(name string, u *advise.Use) {
+		if u != nil && u.Reads[r.Index] > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s: it was used %s times since the server began to count", name, digits.Count(u.Reads[r.Index])))
+		}
+	}
+	note(t.Server.Name, facts.Use)
+	for _, replica := range t.Replicas {
+		one := *t
+		one.Server = replica
+		_, facts, state, err := one.look(ctx, r.TableName(), r.Index)
+		switch {
+		case err != nil:
+			return err
+		case state == nil:
+			r.Notes = append(r.Notes, replica.Name+": it is not there")
+		case state.Needed != "":
+			return fmt.Errorf("%w: on %s: %s", ErrRefused, replica.Name, state.Needed)
+		default:
+			note(replica.Name, facts.Use)
+		}
+	}
+	if more := s.Replicas - len(t.Replicas); more > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s connected that --replica does not name: what they run is not watched", digits.Plural(more, "replica is", "replicas are")))
+	}
+	return nil
+}
+
+// look reads a table and what of its index matters. facts is nil if there is no such table, state if there is no such index.
+func (t *Retirer) look(ctx context.Context, table mysql.TableName, index string) (s *advise.Server, facts *advise.Table, state *advise.Retiring, err error) {
+	s, facts, err = gather.One(ctx, t.Server.Target, table)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", t.Server.Name, err)
+	}
+	if facts != nil {
+		if r, there := advise.Retire(s, facts, index); there {
+			state = &r
+		}
+	}
+	return s, facts, state, nil
+}
+
+// Plan is what Begin and, later, Check will do.
+func (t *Retirer) Plan(r *Record) change.Plan {
+	if r.Hide == "" {
+		return change.Plan{{What: r.Drop, Why: "this server cannot hide an index: what needs it notices only when it is gone; undo: " + r.Undo, Do: func(ctx context.Context) error { return t.drop(ctx, r) }}}
+	}
+	return change.Plan{{What: r.Hide, Why: "no statement uses it from then on, it is maintained still; undo: " + r.Show, Do: func(ctx context.Context) error { return t.hide(ctx, r) }}}
+}
+
+// Later is what Check will do, in words.
+func (t *Retirer) Later(r *Record) []string {
+	if r.Hide == "" {
+		return nil
+	}
+	return []string{"risso index check compares what statements of the table cost then and before; at once when a class gets slower or fails: " + r.Show,
+		fmt.Sprintf("after %s, if none does: %s; undo: %s", digits.Span(t.Watch), r.Drop, r.Undo)}
+}
+
+// Begin hides an index, or drops it where the server cannot hide it.
+func (t *Retirer) Begin(ctx context.Context, r *Record) error {
+	unlock, err := t.Folder.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = change.Execute(ctx, t.Plan(r), change.Log{})
+	return err
+}
+
+// step writes down where a record is about to be, runs a statement, and writes down that it is there. An error of the statement leaves it
+// where it was, if the server answered.
+func (t *Retirer) step(ctx context.Context, r *Record, doing, done Phase, statement, why string) error {
+	was := r.Phase
+	r.Phase = doing
+	if err := t.Folder.save(r); err != nil {
+		return err
+	}
+	t.point(string(doing) + " written")
+	if err := run(ctx, t.Server, statement); err != nil {
+		if mysql.Gone(err) || ctx.Err() != nil {
+			return err // the next check asks the server
+		}
+		if r.Phase = was; was == "" {
+			r.Phase = Back
+		}
+		r.Log = append(r.Log, Entry{t.Now().UTC(), "refused: " + err.Error()})
+		return errors.Join(err, t.Folder.save(r))
+	}
+	t.point(string(doing) + " done")
+	return t.arrive(r, done, statement+why)
+}
+
+// arrive writes down that a record is in a phase.
+func (t *Retirer) arrive(r *Record, done Phase, what string) error {
+	now := t.Now().UTC()
+	if r.Phase = done; done == Watching && r.Hidden.IsZero() {
+		watch, err := time.ParseDuration(r.Watch)
+		if err != nil {
+			return fmt.Errorf("the journal of %s: %w", r.Object(), err)
+		}
+		r.Hidden, r.Due = now, now.Add(watch)
+	}
+	r.Log = append(r.Log, Entry{now, what})
+	return t.Folder.save(r)
+}
+
+func (t *Retirer) hide(ctx context.Context, r *Record) error {
+	for _, s := range append([]Server{t.Server}, t.Replicas...) {
+		b, _, err := baseline(ctx, s, r.TableName())
+		if err != nil {
+			return err
+		}
+		b.Time = t.Now().UTC()
+		r.Baselines = append(r.Baselines, b)
+	}
+	return t.step(ctx, r, Hiding, Watching, r.Hide, "")
+}
+
+// drop drops an index, if nothing needs it by now.
+func (t *Retirer) drop(ctx context.Context, r *Record) error {
+	_, _, state, err := t.look(ctx, r.TableName(), r.Index)
+	switch {
+	case err != nil:
+		return err
+	case state != nil && state.Needed != "":
+		return fmt.Errorf("%w: %s", ErrRefused, state.Needed)
+	case state != nil && state.Text != r.Definition && !state.Hidden:
+		return fmt.Errorf("%w: its definition is not what it was: %s", ErrRefused, state.Text)
+	}
+	return t.step(ctx, r, Dropping, Dropped, r.Drop, "; undo: "+r.Undo)
+}
+
+// Drop drops an index that is watched, now.
+func (t *Retirer) Drop(ctx context.Context, r *Record) error {
+	return t.locked(r, func() error {
+		if err := t.settle(ctx, r); err != nil {
+			return err
+		}
+		if r.Phase != Watching {
+			return fmt.Errorf("%s is %s: only what is watched can be dropped", r.Object(), r.Phase)
+		}
+		return t.drop(ctx, r)
+	})
+}
+
+// Back shows an index again, or makes it again if it is dropped.
+func (t *Retirer) Back(ctx context.Context, r *Record) error {
+	return t.locked(r, func() error {
+		if err := t.settle(ctx, r); err != nil {
+			return err
+		}
+		return t.back(ctx, r, "")
+	})
+}
+
+func (t *Retirer) back(ctx context.Context, r *Record, why string) error {
+	switch r.Phase {
+	case Watching:
+		return t.step(ctx, r, Returning, Back, r.Show, why)
+	case Dropped:
+		return t.step(ctx, r, Returning, Back, r.Undo, why)
+	}
+	return fmt.Errorf("%s is %s: there is nothing to take back", r.Object(), r.Phase)
+}
+
+// locked runs f while no other process works on the folder, with the record as it is on disk by now.
+func (t *Retirer) locked(r *Record, f func() error) error {
+	unlock, err := t.Folder.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	list, err := t.Folder.List()
+	if err != nil && len(list) == 0 {
+		return err
+	}
+	for _, now := range list {
+		if t.Folder.path(now) == t.Folder.path(r) {
+			*r = *now
+		}
+	}
+	return f()
+}
+
+// settle finds out where an index is whose process was killed, or which somebody else has changed.
+func (t *Retirer) settle(ctx context.Context, r *Record) error {
+	if r.Ended() {
+		return nil
+	}
+	_, facts, state, err := t.look(ctx, r.TableName(), r.Index)
+	if err != nil {
+		return err
+	}
+	there, hidden := state != nil, state != nil && state.Hidden
+	switch {
+	case facts == nil:
+		return t.arrive(r, Dropped, "the table is gone")
+	case r.Phase == Hiding && hidden:
+		return t.arrive(r, Watching, r.Hide+" (found done)")
+	case r.Phase == Hiding && there:
+		return t.step(ctx, r, Hiding, Watching, r.Hide, " (again)")
+	case !there && r.Phase == Dropping:
+		return t.arrive(r, Dropped, r.Drop+" (found done); undo: "+r.Undo)
+	case !there && r.Phase == Returning:
+		return t.step(ctx, r, Returning, Back, r.Undo, " (again)")
+	case !there:
+		return t.arrive(r, Dropped, "somebody else dropped the index; undo: "+r.Undo)
+	case r.Phase == Returning && !hidden:
+		return t.arrive(r, Back, r.Show+" (found done)")
+	case r.Phase == Returning:
+		return t.step(ctx, r, Returning, Back, r.Show, " (again)")
+	case r.Phase == Dropping && r.Hide != "" && hidden:
+		return t.arrive(r, Watching, "found not dropped")
+	case r.Phase == Dropping && r.Hide == "":
+		return t.arrive(r, Back, "found not dropped: a process was killed before it did")
+	case !hidden:
+		return t.arrive(r, Back, "somebody else has shown the index again")
+	}
+	return nil
+}
+
+// Checked is what a check of an index found and did.
+type Checked struct {
+	Record  *Record      `json:"-"`
+	Worse   []Regression `json:"worse"`
+	Watched int          `json:"watched"`           // classes of the table that ran since
+	Fresh   int          `json:"fresh"`             // thereof such as did not run before
+	Unasked []string     `json:"unasked,omitempty"` // servers that are watched, and were not named this time
+	Did     string       `json:"did"`               // in words; "" : nothing
+}
+
+// Check finds out where an index stands, compares what statements cost with what they did before it was hidden, shows it again if one is
+// worse, and drops it when its time is over.
+func (t *Retirer) Check(ctx context.Context, r *Record, dryRun bool) (c Checked, err error) {
+	err = t.locked(r, func() error {
+		if !dryRun {
+			if err := t.settle(ctx, r); err != nil {
+				return err
+			}
+		}
+		c, err = t.check(ctx, r, dryRun)
+		return err
+	})
+	c.Record = r
+	return c, err
+}
+
+func (t *Retirer) check(ctx context.Context, r *Record, dryRun bool) (c Checked, err error) {
+	if r.Phase != Watching {
+		return c, nil
+	}
+	if err := t.compare(ctx, r, &c); err != nil {
+		return c, err
+	}
+	now := t.Now().UTC()
+	switch {
+	case len(c.Worse) > 0 && dryRun:
+		c.Did = "would be taken back: " + c.Worse[0].What
+	case len(c.Worse) > 0:
+		r.Worse = c.Worse
+		c.Did = "taken back: class " + c.Worse[0].Digest + " " + c.Worse[0].What
+		return c, t.back(ctx, r, "; because class "+c.Worse[0].Digest+" "+c.Worse[0].What)
+	case now.Before(r.Due):
+		c.Did = "watched on for " + digits.Span(r.Due.Sub(now))
+	case len(c.Unasked) > 0:
+		c.Did = "not dropped: " + strings.Join(c.Unasked, ", ") + " was watched, too, and not asked this time"
+	case dryRun:
+		c.Did = "would be dropped"
+	default:
+		c.Did = "dropped; undo: " + r.Undo
+		if err := t.drop(ctx, r); errors.Is(err, ErrRefused) {
+			c.Did = "taken back, not dropped: " + err.Error()
+			return c, t.back(ctx, r, "; "+err.Error())
+		} else if err != nil {
+			return c, err
+		}
+	}
+	if !dryRun && r.Phase == Watching {
+		r.Checked = now
+		return c, t.Folder.save(r)
+	}
+	return c, nil
+}
+
+// compare compares all servers that are watched.
+func (t *Retirer) compare(ctx context.Context, r *Record, c *Checked) error {
+	asked := map[string]bool{}
+	for _, s := range append([]Server{t.Server}, t.Replicas...) {
+		now, touches, err := baseline(ctx, s, r.TableName())
+		if err != nil {
+			return err
+		}
+		asked[now.Seat] = true
+		for _, b := range r.Baselines {
+			if b.Seat != now.Seat {
+				continue
+			}
+			worse, watched, fresh := Judge(b.Classes, now.Classes, r.Index, touches)
+			for i := range worse {
+				worse[i].Server = s.Name
+			}
+			c.Worse, c.Watched, c.Fresh = append(c.Worse, worse...), c.Watched+watched, c.Fresh+fresh
+		}
+	}
+	for _, b := range r.Baselines {
+		if !asked[b.Seat] {
+			c.Unasked = append(c.Unasked, b.Server)
+		}
+	}
+	return nil
+}
+
+// Mine are the records of the retirer's server.
+func (t *Retirer) Mine(ctx context.Context, list []*Record) (mine []*Record, err error) {
+	c, err := mysql.Connect(ctx, t.Server.Target, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Server.Name, err)
+	}
+	defer c.Close()
+	for _, r := range list {
+		if r.Seat == c.Server.Place() {
+			mine = append(mine, r)
+		}
+	}
+	return mine, nil
+}

@@ -1,0 +1,102 @@
+package advise
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve"
+	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/watch/collect"
+)
+
+// glanceDefault is how long a server is watched: a rule has to hold for a moment before it is a finding.
+const glanceDefault = 4500 * time.Millisecond
+
+// moment is what is wrong with a server just now.
+type moment struct {
+	findings []advise.Finding
+	missing  []fleet.Trouble
+	watched  time.Duration
+}
+
+// momentChecks are findings of watch/rules about a server, in addition to those that package advise looks for itself.
+var momentChecks = []advise.Check{
+	{ID: "server.*", Title: "at the moment: a server that is down, hangs, stalls, or was restarted"}, {ID: "repl.stopped", Title: "at the moment: replication that stopped"},
+	{ID: "repl.lag", Title: "at the moment: a replica that is behind"}, {ID: "trx.long", Title: "at the moment: transactions that are open for long"}, {ID: "undo.history", Title: "at the moment: old rows that cannot be removed"},
+	{ID: "redo.pressure", Title: "at the moment: a redo log that is nearly full"}, {ID: "lock.blocker", Title: "at the moment: a transaction that others wait for"}, {ID: "lock.global", Title: "at the moment: a lock of the whole server"},
+	{ID: "lock.user", Title: "at the moment: a lock of GET_LOCK() that others wait for"}, {ID: "mdl.blocker", Title: "at the moment: a session that keeps a table from others"}, {ID: "deadlock.rate", Title: "at the moment: frequent deadlocks"},
+	{ID: "threads.pileup", Title: "at the moment: threads that pile up"}, {ID: "commit.*", Title: "at the moment: commits that wait"}, {ID: "conn.aborted", Title: "at the moment: connections that are cut"},
+	{ID: "galera.non_primary", Title: "at the moment: a member without the majority"}, {ID: "galera.not_synced", Title: "at the moment: a member that is not synced"}, {ID: "clock.skew", Title: "at the moment: a clock that is wrong"},
+	{ID: "cert.server", Title: "at the moment: see sec.tls"},
+}
+
+// allChecks are all things that are looked for.
+func allChecks() []advise.Check {
+	list := slices.Concat(advise.Checks(), momentChecks)
+	slices.SortFunc(list, func(a, b advise.Check) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// glance begins to watch a server; what it returns waits until --look is over, unless nobody wants to know any more, and says what was seen.
+func (f *adviseFlags) glance(ctx context.Context, w config.Watched) func(wait bool) moment {
+	if f.look == 0 {
+		return func(bool) moment { return moment{} }
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	var group collect.Group
+	board, err := serve.Glance(ctx, &group, []config.Watched{w}, false)
+	return func(wait bool) (m moment) {
+		defer group.Wait()
+		defer cancel()
+		if err != nil {
+			m.missing = []fleet.Trouble{{What: "what is wrong at the moment", Why: err.Error()}}
+			return m
+		}
+		if !wait || delay.For(ctx, f.look-time.Since(begun)) != nil {
+			return m
+		}
+		m.watched = time.Since(begun)
+		for _, row := range board.Fleet(time.Now()) {
+			for _, x := range row.Findings {
+				if f.wants(x.ID) {
+					m.findings = append(m.findings, ofMoment(x, m.watched))
+				}
+			}
+		}
+		return m
+	}
+}
+
+// ofMoment is a finding of watch/rules as advice.
+func ofMoment(x fleet.Finding, watched time.Duration) advise.Finding {
+	a := advise.Finding{ID: x.ID, Object: x.Subject, Severity: x.Severity, What: x.What, Why: x.Why, Since: x.Since, Sure: advise.Certain, Evidence: []string{"seen at the moment, while watching for " + digits.Span(watched)}}
+	switch verb, _, _ := strings.Cut(strings.ToUpper(x.Remedy), " "); verb {
+	case "":
+	case "SELECT", "SHOW":
+		a.Advice = "look at it first: " + x.Remedy
+	default:
+		a.Statement = x.Remedy
+	}
+	return a
+}
+
+// joined are findings of both kinds. What both know of, such as a replica that accepts writes, is told once.
+func (f *adviseFlags) joined(list, moment []advise.Finding) []advise.Finding {
+	for _, m := range moment {
+		switch {
+		case m.ID == "cert.server" && slices.ContainsFunc(list, func(x advise.Finding) bool { return x.ID == "sec.tls" && x.Object == "certificate" }):
+		case slices.ContainsFunc(list, func(x advise.Finding) bool { return x.ID == m.ID && x.Severity >= m.Severity }) && m.ID != "mem.overcommit":
+		default:
+			list = append(list, m)
+		}
+	}
+	advise.Rank(list)
+	return list
+}

@@ -1,0 +1,101 @@
+package mysql
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// KeepsSettings reports whether the server itself can write down what a setting is to be after a restart: SET PERSIST. Source: MySQL manual,
+// "Persisted System Variables".
+func (s Server) KeepsSettings() bool { return s.atLeast(80000) }
+
+// SetLasting gives a global variable a value, for good where the server keeps its settings; else until it is started again.
+func (s Server) SetLasting(name, value string) string {
+	verb := "SET GLOBAL "
+	if s.KeepsSettings() {
+		verb = "SET PERSIST "
+	}
+	return verb + name + " = " + SettingText(value)
+}
+
+// SettingText is the value of a variable as SHOW VARIABLES says it, as SET takes it: numbers and words such as ON as they are.
+func SettingText(value string) string {
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return value
+	}
+	switch strings.ToUpper(value) {
+	case "ON", "OFF", "DEFAULT":
+		return value
+	}
+	return Literal(value)
+}
+
+// RedoLimit is the variable that says how large the redo log can become, and how many bytes its value v means; several files of MySQL before
+// 8.0.30 and MariaDB before 10.5 make it together. Sources: MySQL manual, "Redo Log"; MariaDB documentation, "innodb_log_file_size".
+func (s Server) RedoLimit(variable func(name string) string) (name string, bytes float64) {
+	name = "innodb_log_file_size"
+	if v := variable("innodb_redo_log_capacity"); v != "" {
+		name = "innodb_redo_log_capacity"
+	}
+	bytes, _ = strconv.ParseFloat(variable(name), 64)
+	if files, err := strconv.ParseFloat(variable("innodb_log_files_in_group"), 64); err == nil && name == "innodb_log_file_size" && files > 1 {
+		bytes *= files
+	}
+	return name, bytes
+}
+
+// RedoGrows reports whether the size of the redo log can be set while the server runs.
+func (s Server) RedoGrows() bool { return s.AtLeast(80030, 100900) }
+
+// NeedsRelayRecovery reports whether a replica that follows by GTID needs relay_log_recovery to survive a crash of its machine. MariaDB
+// throws its relay logs away when it is started, if it follows by GTID. Sources: MySQL manual, "Making Replication Resilient to an
+// Unexpected Halt of a Replica"; MariaDB documentation, "Global Transaction ID".
+func (s Server) NeedsRelayRecovery() bool { return !s.MariaDB() }
+
+// ReportsStale reports whether information_schema tells sizes and AUTO_INCREMENT as they were up to a day ago, unless a session says
+// otherwise. Source: MySQL manual, "information_schema_stats_expiry".
+func (s Server) ReportsStale() bool { return s.atLeast(80003) }
+
+// GivesKeys reports whether the server can give tables without a primary key one of its own accord: sql_generate_invisible_primary_key.
+func (s Server) GivesKeys() bool { return s.AtLeast(80030, fleet.Never) }
+
+// GrowsLogBuffer reports whether innodb_log_buffer_size can be set while the server runs: MySQL since 8.0.11.
+func (s Server) GrowsLogBuffer() bool { return s.atLeast(80011) }
+
+// HitsAreSelects reports whether Com_select counts SELECTs that the query cache answered. It does not, where there is one: MySQL manual 5.7,
+// "Query Cache Status and Maintenance"; MariaDB since 10.1 documents the same.
+func (s Server) HitsAreSelects() bool { return s.MariaDB() }
+
+// HideIndex is the part of ALTER TABLE that keeps an index from being used, or lets it be used again; "" if the server cannot hide indexes.
+func (s Server) HideIndex(name string, hide bool) string {
+	word := map[bool]string{true: "INVISIBLE", false: "VISIBLE"}
+	switch s.HiddenKey() {
+	case "":
+		return ""
+	case mariadbHiddenKey:
+		word = map[bool]string{true: "IGNORED", false: "NOT IGNORED"}
+	default:
+		if !s.atLeast(80000) {
+			return ""
+		}
+	}
+	return "ALTER INDEX " + Quote(name) + " " + word[hide]
+}
+
+// WithoutForeignKeyChecks is a statement that runs without foreign keys being checked, where the server can do that for one statement; else
+// the statement itself.
+func (s Server) WithoutForeignKeyChecks(statement string) string {
+	if s.MariaDB() {
+		return "SET STATEMENT foreign_key_checks = 0 FOR " + statement
+	}
+	return statement
+}
+
+// ForeignKeysStatement lists the columns of all foreign keys that the account may see, in their order: schema, table, name, column, then schema,
+// table and column that it refers to.
+func (s Server) ForeignKeysStatement() string {
+	return "SELECT /* risso: foreign keys */ TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME" +
+		" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION"
+}
