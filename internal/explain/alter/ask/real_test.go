@@ -65,7 +65,14 @@ func TestSample(t *testing.T) {
 			t.Errorf("got %v, %v; want no sandbox left", list, err)
 		}
 		same(t, spec, target, c, p)
-		q, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE `my shop`.`o``d d` ADD UNIQUE (d)", Sample: 1 << 20, Box: boxOf(t, spec)})
+		box := boxOf(t, spec)
+		bc, err := mysql.Connect(t.Context(), *box, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bc.Close()
+		do(t, bc, "SET GLOBAL local_infile = 1")
+		q, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE `my shop`.`o``d d` ADD UNIQUE (d)", Sample: 1 << 20, Box: box})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,6 +98,7 @@ func same(t *testing.T, spec string, target mysql.Target, c *mysql.Conn, p Plann
 		t.Fatal(err)
 	}
 	defer b.Close()
+	do(t, b.c, "SET GLOBAL local_infile = 1") // as OpenBox sets it
 	k := &clone{b: b, f: &p.Facts, st: p.Statement}
 	take := taking{f: &p.Facts, st: p.Statement, path: t.TempDir() + "/rows", share: 1}
 	if err := k.reset(t.Context()); err != nil {
