@@ -3,13 +3,16 @@ package ask
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/explain/alter"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -258,4 +261,67 @@ func TestUsedUp(t *testing.T) {
 		t.Error("the server takes INSTANT, want that it refuses")
 	}
 	do(t, c, p.Plan.Statement)
+}
+
+// TestKilled: the sandbox of a plan that was killed goes with the next plan, and what was read of the rows with it.
+func TestKilled(t *testing.T) {
+	server, err := sandboxtest.Find(t.Context(), "mariadb")
+	if err != nil {
+		lack.Server(t, "mariadb")
+	}
+	f := alter.Facts{Server: mysql.Of(server.Kind()), Variables: map[string]string{}, Session: map[string]string{}}
+	if dir := os.Getenv("RISSO_TEST_ALTER_DIR"); dir != "" {
+		b, err := OpenBox(t.Context(), &f, 0, dir, func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(b.dir+"/rows", []byte("a row"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		t.Fatal("it went on")
+	}
+	dir, err := sandboxtest.Folder("ra-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	cmd.Env = append(os.Environ(), "RISSO_TEST_ALTER_DIR="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left := func() []*sandbox.Sandbox {
+		list, err := sandbox.List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	await.Until(t, func() bool {
+		list := left()
+		if len(list) != 1 {
+			return false
+		}
+		_, err := os.Stat(list[0].Dir + "/rows")
+		return err == nil
+	}, "the sandbox of the other process")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	was := left()[0]
+	b, err := OpenBox(t.Context(), &f, 0, dir, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := left(); len(list) != 1 || list[0].Name == was.Name {
+		t.Errorf("got %v, want the new one alone", list)
+	}
+	if _, err := os.Stat(was.Dir); !os.IsNotExist(err) {
+		t.Errorf("%s is there: %v", was.Dir, err)
+	}
+	if err := b.Close(); err != nil || len(left()) != 0 {
+		t.Errorf("closed: %v, %v; want none left", err, left())
+	}
 }
