@@ -325,3 +325,28 @@ func TestKilled(t *testing.T) {
 		t.Errorf("closed: %v, %v; want none left", err, left())
 	}
 }
+
+// TestElsewhere: of a server on another machine the same rows are read on both sides, to tell how fast it is.
+func TestElsewhere(t *testing.T) {
+	n := sandboxtest.Lend(t, "mariadb")
+	c := sandboxtest.Connect(t, n)
+	do(t, c, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, a VARCHAR(200)) ENGINE=InnoDB", "INSERT INTO shop.t SELECT seq, REPEAT('x', 150) FROM shop.seq_1_to_20000", "ANALYZE TABLE shop.t")
+	box := boxOf(t, "mariadb")
+	p, err := Plan(t.Context(), Options{Target: sandboxtest.Target(t, n), Statement: "ALTER TABLE shop.t ENGINE = InnoDB", Box: box})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Facts.Place.Here = false
+	b, err := BoxAt(t.Context(), *box, &p.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Sample(t.Context(), sandboxtest.Target(t, n), &p.Facts, p.Statement, alter.Answer{Algorithm: p.Algorithm, Lock: p.Lock}, 1<<20, func(string) {})
+	if err != nil || s.Unmeasured != "" {
+		t.Fatalf("got %+v, %v; want a measurement", s, err)
+	}
+	if !s.Elsewhere || len(s.Reads) != 2 || s.Reads[0] <= 0 || s.Reads[1] <= 0 || s.Rows < 1000 || s.Rows > 15_000 {
+		t.Errorf("got %+v, want how long both read, and a part of the rows", s)
+	}
+}
