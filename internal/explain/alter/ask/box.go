@@ -25,10 +25,11 @@ const boxPatience = 10 * time.Minute
 // Box is a throw-away server on which a clone is altered.
 type Box struct {
 	Target mysql.Target
-	On     string // which server it is
-	Exact  bool   // its version is that of the server
-	Share  float64
+	On     string  // which server it is
+	Exact  bool    // its version is that of the server
+	Share  float64 // of the server's memory that it has
 	c      *mysql.Conn
+	dir    string // of the sandbox, which goes with it; "" none
 	down   func() error
 }
 
@@ -98,7 +99,7 @@ func OpenBox(ctx context.Context, f *alter.Facts, sample int64, dir string, say 
 	if err == nil {
 		var b *Box
 		if b, err = BoxAt(ctx, target, f); err == nil {
-			b.Share, b.down = share, down
+			b.Share, b.down, b.dir = share, down, box.Dir
 			b.Exact = server.Kind().Number == f.Server.Number
 			return b, nil
 		}

@@ -3,13 +3,16 @@ package ask
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/explain/alter"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -65,7 +68,14 @@ func TestSample(t *testing.T) {
 			t.Errorf("got %v, %v; want no sandbox left", list, err)
 		}
 		same(t, spec, target, c, p)
-		q, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE `my shop`.`o``d d` ADD UNIQUE (d)", Sample: 1 << 20, Box: boxOf(t, spec)})
+		box := boxOf(t, spec)
+		bc, err := mysql.Connect(t.Context(), *box, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bc.Close()
+		do(t, bc, "SET GLOBAL local_infile = 1")
+		q, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE `my shop`.`o``d d` ADD UNIQUE (d)", Sample: 1 << 20, Box: box})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,6 +101,7 @@ func same(t *testing.T, spec string, target mysql.Target, c *mysql.Conn, p Plann
 		t.Fatal(err)
 	}
 	defer b.Close()
+	do(t, b.c, "SET GLOBAL local_infile = 1") // as OpenBox sets it
 	k := &clone{b: b, f: &p.Facts, st: p.Statement}
 	take := taking{f: &p.Facts, st: p.Statement, path: t.TempDir() + "/rows", share: 1}
 	if err := k.reset(t.Context()); err != nil {
@@ -250,4 +261,92 @@ func TestUsedUp(t *testing.T) {
 		t.Error("the server takes INSTANT, want that it refuses")
 	}
 	do(t, c, p.Plan.Statement)
+}
+
+// TestKilled: the sandbox of a plan that was killed goes with the next plan, and what was read of the rows with it.
+func TestKilled(t *testing.T) {
+	server, err := sandboxtest.Find(t.Context(), "mariadb")
+	if err != nil {
+		lack.Server(t, "mariadb")
+	}
+	f := alter.Facts{Server: mysql.Of(server.Kind()), Variables: map[string]string{}, Session: map[string]string{}}
+	if dir := os.Getenv("RISSO_TEST_ALTER_DIR"); dir != "" {
+		b, err := OpenBox(t.Context(), &f, 0, dir, func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(b.dir+"/rows", []byte("a row"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		t.Fatal("it went on")
+	}
+	dir, err := sandboxtest.Folder("ra-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	cmd.Env = append(os.Environ(), "RISSO_TEST_ALTER_DIR="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left := func() []*sandbox.Sandbox {
+		list, err := sandbox.List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	await.Until(t, func() bool {
+		list := left()
+		if len(list) != 1 {
+			return false
+		}
+		_, err := os.Stat(list[0].Dir + "/rows")
+		return err == nil
+	}, "the sandbox of the other process")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	was := left()[0]
+	b, err := OpenBox(t.Context(), &f, 0, dir, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := left(); len(list) != 1 || list[0].Name == was.Name {
+		t.Errorf("got %v, want the new one alone", list)
+	}
+	if _, err := os.Stat(was.Dir); !os.IsNotExist(err) {
+		t.Errorf("%s is there: %v", was.Dir, err)
+	}
+	if err := b.Close(); err != nil || len(left()) != 0 {
+		t.Errorf("closed: %v, %v; want none left", err, left())
+	}
+}
+
+// TestElsewhere: of a server on another machine the same rows are read on both sides, to tell how fast it is.
+func TestElsewhere(t *testing.T) {
+	n := sandboxtest.Lend(t, "mariadb")
+	c := sandboxtest.Connect(t, n)
+	do(t, c, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, a VARCHAR(200)) ENGINE=InnoDB", "INSERT INTO shop.t SELECT seq, REPEAT('x', 150) FROM shop.seq_1_to_20000", "ANALYZE TABLE shop.t")
+	box := boxOf(t, "mariadb")
+	p, err := Plan(t.Context(), Options{Target: sandboxtest.Target(t, n), Statement: "ALTER TABLE shop.t ENGINE = InnoDB", Box: box})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Facts.Place.Here = false
+	b, err := BoxAt(t.Context(), *box, &p.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Sample(t.Context(), sandboxtest.Target(t, n), &p.Facts, p.Statement, alter.Answer{Algorithm: p.Algorithm, Lock: p.Lock}, 1<<20, func(string) {})
+	if err != nil || s.Unmeasured != "" {
+		t.Fatalf("got %+v, %v; want a measurement", s, err)
+	}
+	if !s.Elsewhere || len(s.Reads) != 2 || s.Reads[0] <= 0 || s.Reads[1] <= 0 || s.Rows < 1000 || s.Rows > 15_000 {
+		t.Errorf("got %+v, want how long both read, and a part of the rows", s)
+	}
 }

@@ -33,7 +33,7 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 		return s, nil
 	}
 	k := &clone{b: b, f: f, st: st}
-	dir, err := os.MkdirTemp("", "risso-alter-")
+	dir, err := os.MkdirTemp(b.dir, "risso-alter-") // what a killed process leaves goes with the sandbox
 	if err != nil {
 		return s, fmt.Errorf("keep a part of the rows: %w", err)
 	}

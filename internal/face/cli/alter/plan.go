@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -115,6 +116,16 @@ func writePlan(w io.Writer, p core.Plan) error {
 			fmt.Fprintf(&b, "  %s: %s\n", u.What, fault.Line(oneline.Of(u.Why), u.Remedy))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, shown(b.String()))
 	return err
+}
+
+// shown is a text of several lines without what a terminal would obey: statements quote comments and names of others.
+func shown(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }

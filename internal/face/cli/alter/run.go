@@ -137,10 +137,10 @@ func (f runFlags) carryOut(ctx context.Context, s screen.Streams, out io.Writer,
 	fmt.Fprintln(out, "\nsteps:")
 	screen.Steps(out, steps)
 	if p.Undo != "" {
-		fmt.Fprintf(out, "undo: %s;\n", p.Undo)
+		fmt.Fprintf(out, "undo: %s;\n", shown(p.Undo))
 	}
 	if len(p.Lost) > 0 {
-		fmt.Fprintf(out, "not to be undone: %s\n", strings.Join(p.Lost, "; "))
+		fmt.Fprintf(out, "not to be undone: %s\n", shown(strings.Join(p.Lost, "; ")))
 	}
 	if f.dryRun {
 		return f.answer(s, a)

@@ -52,8 +52,8 @@ func runStatus(ctx context.Context, s screen.Streams, f statusFlags) error {
 		return render.JSON(s.Out, st)
 	}
 	if st.Left != nil {
-		fmt.Fprintf(s.Out, "begun at %s: %s\n", screen.ShortTime(st.Since), st.Left.Statement)
+		fmt.Fprintf(s.Out, "begun at %s: %s\n", screen.ShortTime(st.Since), shown(st.Left.Statement))
 	}
-	_, err = fmt.Fprintf(s.Out, "%s: %s\n", st.State, st.What)
+	_, err = fmt.Fprintf(s.Out, "%s: %s\n", st.State, shown(st.What))
 	return err
 }
