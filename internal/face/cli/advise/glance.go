@@ -15,13 +15,12 @@ import (
 	"github.com/rissodb/risso/internal/watch/collect"
 )
 
-// glanceDefault is how long a server is watched: a rule has to hold for a moment before it is a finding.
-const glanceDefault = 4500 * time.Millisecond
+// glanceDefault is how long a server is watched: long enough for two looks, at which something has to hold to be found.
+const glanceDefault = 1500 * time.Millisecond
 
 // moment is what is wrong with a server just now.
 type moment struct {
 	findings []advise.Finding
-	missing  []fleet.Trouble
 	watched  time.Duration
 }
 
@@ -51,14 +50,10 @@ func (f *adviseFlags) glance(ctx context.Context, w config.Watched) func(wait bo
 	begun := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	var group collect.Group
-	board, err := serve.Glance(ctx, &group, []config.Watched{w}, false)
+	board := serve.GlanceBriefly(ctx, &group, []config.Watched{w})
 	return func(wait bool) (m moment) {
 		defer group.Wait()
 		defer cancel()
-		if err != nil {
-			m.missing = []fleet.Trouble{{What: "what is wrong at the moment", Why: err.Error()}}
-			return m
-		}
 		if !wait || delay.For(ctx, f.look-time.Since(begun)) != nil {
 			return m
 		}
