@@ -61,7 +61,7 @@ func collations(_ *Server, _ string, of *Schema) (list []Finding) {
 			if d := kinds[b].tables - kinds[a].tables; d != 0 {
 				return d
 			}
-			return strings.Compare(a, b)
+			return strings.Compare(kinds[a].object, kinds[b].object)
 		})
 		few := kinds[names[len(names)-1]]
 		f := Finding{Object: few.object, Severity: fleet.SeverityInfo, What: fmt.Sprintf("columns called %s have %s", name, digits.Plural(len(names), "collation", "collations")), Why: "a join of two of them converts one side, and then uses no index of it, or fails",
