@@ -63,7 +63,7 @@ func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 		return Answer{}, err
 	}
 	defer stream.Close()
-	g := &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: begun, Recovery: o.Recovery, TimeZones: -1}, o: o}
+	g := &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: begun, Recovery: o.Recovery, TimeZones: -1}, o: o, shared: &shared{}}
 	g.machine = g.lookAtMachine(ctx)
 	defer g.machine.close()
 	if err := g.stream.ForRows(ctx, c.Server); err != nil {
@@ -91,10 +91,12 @@ type gatherer struct {
 	tables     int
 	statements int
 	machine    machine
+	shared     *shared
 
-	holds  map[string][]define.ObjectKind // what schemas have besides tables; nil: unknown
-	wanted map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
-	seen   map[string]bool                // schemas
+	holds    map[string][]define.ObjectKind // what schemas have besides tables; nil: unknown
+	wanted   map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
+	seen     map[string]bool                // schemas
+	children map[mysql.TableName]bool       // tables that have foreign keys
 }
 
 // add keeps findings that are wanted.
@@ -127,14 +129,19 @@ func (g *gatherer) look(ctx context.Context) error {
 	if err := g.programs(ctx); err != nil {
 		return err
 	}
+	if err := g.views(ctx); err != nil {
+		return err
+	}
+	var chosen []string
 	for _, schema := range schemas {
-		if !g.o.Choice.May(schema, false) {
+		if g.o.Choice.May(schema, false) {
+			chosen = append(chosen, schema)
+		} else {
 			g.server.Whole = false
-			continue
 		}
-		if err := g.schema(ctx, schema); err != nil {
-			return fmt.Errorf("schema %s: %w", mysql.Quote(schema), err)
-		}
+	}
+	if err := g.schemas(ctx, chosen); err != nil {
+		return err
 	}
 	if g.server.Whole {
 		g.add(advise.OfReferences(g.server, func(t mysql.TableName) bool { return g.wanted[t] || mysql.SystemSchema(t.Schema) }))
