@@ -179,7 +179,7 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 
 // ask asks all servers, one after the other; the error is that of the first that does not answer.
 func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []config.Watched) (a Answer, failed error) {
-	var names []string
+	var names, ids []string
 	var found [][]advise.Finding
 	progress := screen.OnTerminal(s.Err)
 	for _, w := range servers {
@@ -219,12 +219,13 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 			}
 		}
 		a.Servers = append(a.Servers, looked)
-		names, found = append(names, w.Instance.Name), append(found, f.joined(got.Findings, moment.findings))
+		names, ids, found = append(names, w.Instance.Name), append(ids, got.ServerID), append(found, f.joined(got.Findings, moment.findings))
 	}
 	if len(servers) == 1 {
 		a.Findings = found[0]
 	} else {
-		a.Findings = advise.Several(names, found)
+		a.Findings = append(advise.Several(names, found), slices.DeleteFunc(advise.SameIDs(names, ids), func(x advise.Finding) bool { return !f.wants(x.ID) })...)
+		advise.Rank(a.Findings)
 	}
 	if a.Findings == nil {
 		a.Findings = []advise.Finding{}
