@@ -207,7 +207,7 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 		if progress {
 			fmt.Fprint(s.Err, "\r\x1b[K")
 		}
-		looked := Looked{Name: w.Instance.Name, Version: got.Server.Version, Tables: got.Tables, Seconds: got.Took.Seconds(), Unknown: got.Missing, More: got.More, Statements: got.Cost.Statements, Watched: moment.watched.Seconds()}
+		looked := Looked{Name: w.Instance.Name, Version: got.Server.Version, Tables: got.Tables, Seconds: got.Took.Seconds(), Unknown: append(got.Missing, moment.missing...), More: got.More, Statements: got.Cost.Statements, Watched: moment.watched.Seconds()}
 		if got.Cost.Known {
 			cpu := got.Cost.CPU.Seconds()
 			looked.CPU = &cpu

@@ -21,6 +21,7 @@ const glanceDefault = 1500 * time.Millisecond
 // moment is what is wrong with a server just now.
 type moment struct {
 	findings []advise.Finding
+	missing  []fleet.Trouble // what could not be read, so that nothing is known of it
 	watched  time.Duration
 }
 
@@ -59,6 +60,15 @@ func (f *adviseFlags) glance(ctx context.Context, w config.Watched) func(wait bo
 		}
 		m.watched = time.Since(begun)
 		for _, row := range board.Fleet(time.Now()) {
+			if row.Seen == 0 {
+				m.missing = append(m.missing, fleet.Trouble{What: "what is wrong at the moment", Why: "the server did not answer soon enough; a longer --look waits for it"})
+			}
+			if d, ok := board.Detail(row.ID); ok {
+				for _, gap := range d.Gaps {
+					gap.What = "at the moment: " + gap.What
+					m.missing = append(m.missing, gap)
+				}
+			}
 			for _, x := range row.Findings {
 				if f.wants(x.ID) {
 					m.findings = append(m.findings, ofMoment(x, m.watched))
