@@ -82,12 +82,12 @@ func (g *gatherer) young(string) error {
 	return nil
 }
 
-// fewSchemas is up to how many schemas are asked for one by one where the server walks through all counters for each.
-const fewSchemas = 20
+// askedEach is up to how many schemas are asked for one by one where the server walks through all counters for each.
+const askedEach = 20
 
 // usage reads how often the indexes of a schema's tables were used, by table.
 func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise.Use, error) {
-	if g.server.FindsCounters() || len(g.seen) <= fewSchemas {
+	if g.server.FindsCounters() || len(g.seen) <= askedEach {
 		all, err := g.uses(ctx, " = "+mysql.Literal(schema))
 		return all[schema], err
 	}
@@ -163,15 +163,6 @@ func (g *gatherer) use(t *advise.Table, of map[string]*advise.Use) *advise.Use {
 	return u
 }
 
-// viewHints reads the hints of all views: one of another schema may name an index of a table that is looked at before it.
-func (g *gatherer) viewHints(ctx context.Context) error {
-	err := g.query(ctx, "SELECT /* risso: hints of views */ TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE VIEW_DEFINITION REGEXP "+mysql.Literal(advise.HintsPattern), func(row [][]byte) error {
-		g.hints(string(row[2]), "view "+string(row[0])+"."+string(row[1]))
-		return nil
-	})
-	return g.missing("hints of views", err)
-}
-
 // One reads a table, and of the server what says whether its indexes are needed: foreign keys of all tables, hints of all views, programs and
 // statements that are counted. The table is nil if there is none of that name.
 func One(ctx context.Context, target mysql.Target, name mysql.TableName) (*advise.Server, *advise.Table, error) {
@@ -187,7 +178,7 @@ func One(ctx context.Context, target mysql.Target, name mysql.TableName) (*advis
 	if err := g.whole(ctx); err != nil {
 		return nil, nil, err
 	}
-	for _, read := range []func(context.Context) error{g.programs, g.viewHints} {
+	for _, read := range []func(context.Context) error{g.programs, g.views} {
 		if err := read(ctx); err != nil {
 			return nil, nil, err
 		}
