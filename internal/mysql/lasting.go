@@ -54,19 +54,46 @@ func (s Server) RedoGrows() bool { return s.AtLeast(80030, 100900) }
 // Unexpected Halt of a Replica"; MariaDB documentation, "Global Transaction ID".
 func (s Server) NeedsRelayRecovery() bool { return !s.MariaDB() }
 
-// ReportsStale reports whether information_schema tells sizes and AUTO_INCREMENT as they were up to a day ago, unless a session says
-// otherwise. Source: MySQL manual, "information_schema_stats_expiry".
-func (s Server) ReportsStale() bool { return s.atLeast(80003) }
+// WithoutForeignKeyChecks is a statement that runs without foreign keys being checked, where the server can do that for one statement; else
+// the statement itself.
+func (s Server) WithoutForeignKeyChecks(statement string) string {
+	if s.MariaDB() {
+		return "SET STATEMENT foreign_key_checks = 0 FOR " + statement
+	}
+	return statement
+}
 
-// GivesKeys reports whether the server can give tables without a primary key one of its own accord: sql_generate_invisible_primary_key.
-func (s Server) GivesKeys() bool { return s.AtLeast(80030, fleet.Never) }
+// ForeignKeysStatement lists the columns of all foreign keys of a schema, or of all, "", that the account may see, in their order: schema, table, name, column, then schema,
+// table and column that it refers to.
+func (s Server) ForeignKeysStatement(schema string) string {
+	of := ""
+	if schema != "" {
+		of = " AND TABLE_SCHEMA = " + Literal(schema)
+	}
+	return "SELECT /* risso: foreign keys */ TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME" +
+		" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL" + of + " ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION"
+}
 
-// GrowsLogBuffer reports whether innodb_log_buffer_size can be set while the server runs: MySQL since 8.0.11.
-func (s Server) GrowsLogBuffer() bool { return s.atLeast(80011) }
+// HiddenIndexColumn is the column of information_schema.STATISTICS that tells whether an index is kept and not used, and the value that says so;
+// "" if there is none.
+func (s Server) HiddenIndexColumn() (column, hidden string) {
+	switch {
+	case s.atLeast(80000):
+		return "IS_VISIBLE", "NO"
+	case s.AtLeast(fleet.Never, 100600):
+		return "IGNORED", "YES"
+	}
+	return "", ""
+}
 
-// HitsAreSelects reports whether Com_select counts SELECTs that the query cache answered. It does not, where there is one: MySQL manual 5.7,
-// "Query Cache Status and Maintenance"; MariaDB since 10.1 documents the same.
-func (s Server) HitsAreSelects() bool { return s.MariaDB() }
+// ForeignKeySchemas asks InnoDB for the names of tables that have foreign keys, as their files are named, where looking through
+// information_schema opens every table; "" if that is cheap. It needs PROCESS.
+func (s Server) ForeignKeySchemas() string {
+	if s.atLeast(80000) {
+		return ""
+	}
+	return "SELECT /* risso: are there foreign keys? */ DISTINCT SUBSTRING_INDEX(FOR_NAME, '/', 1) FROM information_schema.INNODB_SYS_FOREIGN"
+}
 
 // HideIndex is the part of ALTER TABLE that keeps an index from being used, or lets it be used again; "" if the server cannot hide indexes.
 func (s Server) HideIndex(name string, hide bool) string {
@@ -84,18 +111,12 @@ func (s Server) HideIndex(name string, hide bool) string {
 	return "ALTER INDEX " + Quote(name) + " " + word[hide]
 }
 
-// WithoutForeignKeyChecks is a statement that runs without foreign keys being checked, where the server can do that for one statement; else
-// the statement itself.
-func (s Server) WithoutForeignKeyChecks(statement string) string {
-	if s.MariaDB() {
-		return "SET STATEMENT foreign_key_checks = 0 FOR " + statement
-	}
-	return statement
-}
+// GrowsLogBuffer reports whether innodb_log_buffer_size can be set while the server runs: MySQL since 8.0.11.
+func (s Server) GrowsLogBuffer() bool { return s.atLeast(80011) }
 
-// ForeignKeysStatement lists the columns of all foreign keys that the account may see, in their order: schema, table, name, column, then schema,
-// table and column that it refers to.
-func (s Server) ForeignKeysStatement() string {
-	return "SELECT /* risso: foreign keys */ TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME" +
-		" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION"
-}
+// GivesKeys reports whether the server can give tables without a primary key one of its own accord: sql_generate_invisible_primary_key.
+func (s Server) GivesKeys() bool { return s.AtLeast(80030, fleet.Never) }
+
+// HitsAreSelects reports whether Com_select counts SELECTs that the query cache answered. It does not, where there is one: MySQL manual 5.7,
+// "Query Cache Status and Maintenance"; MariaDB since 10.1 documents the same.
+func (s Server) HitsAreSelects() bool { return s.MariaDB() }

@@ -37,15 +37,34 @@ func Glance(ctx context.Context, group *collect.Group, servers []config.Watched,
 		board.Add(instance)
 		group.Go(ctx, ending{collect.NewHost(h, instance, o), h})
 	}
+	look(ctx, group, board, servers, o, hostID, 0)
+	return board, nil
+}
+
+// BriefHold is how long a rule must hold to be found by GlanceBriefly: at two looks, a second apart.
+const BriefHold = 900 * time.Millisecond
+
+// GlanceBriefly is Glance for those who wait a second and a half: servers are looked at right away, and what holds at two looks is told.
+func GlanceBriefly(ctx context.Context, group *collect.Group, servers []config.Watched) *live.Board {
+	board := live.New(func() live.Self { return live.Self{} })
+	board.Hold(BriefHold)
+	const soon = 20 * time.Millisecond // until the collector waits for its first look
+	now := time.Now().Add(soon)
+	o := collect.Options{Sink: discard{}, Recorder: discard{}, Observer: board, Logger: slog.New(slog.DiscardHandler)}
+	look(ctx, group, board, servers, o, "", now.Sub(now.Truncate(time.Second)))
+	return board
+}
+
+// look begins to watch servers, from a part of the second on.
+func look(ctx context.Context, group *collect.Group, board *live.Board, servers []config.Watched, o collect.Options, hostID string, from time.Duration) {
 	for i, srv := range servers {
-		o.Phase = PhaseOf(i)
+		o.Phase = (from + PhaseOf(i)) % time.Second
 		if srv.Target.Local() {
 			srv.Instance.HostID = hostID
 		}
 		board.Add(srv.Instance)
 		group.Go(ctx, collect.NewServer(srv.Target, srv.Instance, o))
 	}
-	return board, nil
 }
 
 // ending closes the host when its collector has ended.

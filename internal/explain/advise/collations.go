@@ -9,38 +9,20 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// Add takes what OfSchema needs of a table.
-func (o *Schema) Add(t *Table) {
-	for _, c := range t.Columns {
-		if c.Collation == "" && c.Charset == "" || c.Type == "enum" || c.Type == "set" || !leads(t, c.Name) {
-			continue
-		}
-		name, collation := strings.ToLower(c.Name), c.Collation
-		if collation == "" {
-			collation = c.Charset
-		}
-		if o.columns == nil {
-			o.columns = map[string]map[string]joined{}
-		}
-		if o.columns[name] == nil {
-			o.columns[name] = map[string]joined{}
-		}
-		j := o.columns[name][collation]
-		if j.tables++; j.object == "" {
-			j.object = t.object() + "." + c.Name
-		}
-		o.columns[name][collation] = j
+// Add takes a column of text that begins an index: table is schema.table.
+func (o *Schema) Add(table, column, collation string) {
+	name := strings.ToLower(column)
+	if o.columns == nil {
+		o.columns = map[string]map[string]joined{}
 	}
-}
-
-// leads reports whether a column is the first of an index.
-func leads(t *Table, column string) bool {
-	for i := range t.Keys {
-		if k := &t.Keys[i]; len(k.Parts) > 0 && strings.EqualFold(k.Parts[0].Column, column) {
-			return true
-		}
+	if o.columns[name] == nil {
+		o.columns[name] = map[string]joined{}
 	}
-	return false
+	j := o.columns[name][collation]
+	if j.tables++; j.object == "" {
+		j.object = table + "." + column
+	}
+	o.columns[name][collation] = j
 }
 
 // notJoined are names that mean something else in each table.
@@ -61,7 +43,7 @@ func collations(_ *Server, _ string, of *Schema) (list []Finding) {
 			if d := kinds[b].tables - kinds[a].tables; d != 0 {
 				return d
 			}
-			return strings.Compare(a, b)
+			return strings.Compare(kinds[a].object, kinds[b].object)
 		})
 		few := kinds[names[len(names)-1]]
 		f := Finding{Object: few.object, Severity: fleet.SeverityInfo, What: fmt.Sprintf("columns called %s have %s", name, digits.Plural(len(names), "collation", "collations")), Why: "a join of two of them converts one side, and then uses no index of it, or fails",

@@ -35,6 +35,20 @@ func (k *Found) Add(f Finding) {
 	}
 }
 
+// AddMore takes what another had no room for.
+func (k *Found) AddMore(list []More) {
+	for _, m := range list {
+		if k.more == nil {
+			k.of, k.more = map[string][]Finding{}, map[string]*More{}
+		}
+		if have := k.more[m.ID]; have != nil {
+			have.Count, have.Bytes, have.Severity = have.Count+m.Count, have.Bytes+m.Bytes, max(have.Severity, m.Severity)
+			continue
+		}
+		k.more[m.ID] = &m
+	}
+}
+
 // cut counts those for which there is no room.
 func (k *Found) cut(id string) {
 	list := k.of[id]

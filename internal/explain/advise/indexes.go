@@ -42,6 +42,13 @@ func hiddenIndexes(s *Server, t *Table) (list []Finding) {
 	return list
 }
 
+// What makes a table worth a look: so many indexes, or so many rows.
+const (
+	ManyIndexes     = 16
+	UnselectiveRows = 100000
+	UnmeasuredRows  = 1000
+)
+
 // manyIndexes finds tables with so many indexes that writes pay for them. 64 is the most that a table can have (MySQL manual, "InnoDB Limits").
 func manyIndexes(_ *Server, t *Table) []Finding {
 	n, bytes := len(t.Keys), 0.0
@@ -50,7 +57,7 @@ func manyIndexes(_ *Server, t *Table) []Finding {
 			bytes += b
 		}
 	}
-	if n < 16 {
+	if n < ManyIndexes {
 		return nil
 	}
 	f := Finding{Object: t.object(), Severity: fleet.SeverityInfo, What: fmt.Sprintf("table %s has %d indexes", t.object(), n), Why: "each write of a row maintains all of them, and the optimizer weighs all of them for each statement",
@@ -68,7 +75,7 @@ func unselective(_ *Server, t *Table) (list []Finding) {
 	for i := range t.Keys {
 		k := &t.Keys[i]
 		different, known := t.Different[k.Name]
-		if !known || different <= 0 || t.Rows < 100000 || k.Unique || k.Special || k.Hidden || len(k.Parts) != 1 || serves(t, k.Name) {
+		if !known || different <= 0 || t.Rows < UnselectiveRows || k.Unique || k.Special || k.Hidden || len(k.Parts) != 1 || serves(t, k.Name) {
 			continue
 		}
 		f := Finding{Object: t.object() + "." + k.Name, Severity: fleet.SeverityInfo, Cost: Cost{Bytes: t.Bytes[k.Name]}, Sure: Likely,

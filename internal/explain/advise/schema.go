@@ -186,14 +186,14 @@ func autoColumn(t *Table) string {
 func autoIncrement(s *Server, t *Table) []Finding {
 	name := autoColumn(t)
 	c, _ := t.Column(name)
-	most := largestAuto(c)
+	most := LargestAuto(c)
 	if name == "" || most == 0 || t.Next == 0 {
 		return nil
 	}
-	used := min((t.Next-1)/most, 1)
-	if used < 0.8 {
+	if !AutoUsed(t.Next, most) {
 		return nil
 	}
+	used := min((t.Next-1)/most, 1)
 	f := Finding{Object: t.object() + "." + name, Severity: fleet.SeverityWarning,
 		What:     fmt.Sprintf("%s of the values of AUTO_INCREMENT column %s of %s are used", digits.Percent(used), name, t.object()),
 		Why:      "the INSERT after the last value fails with a duplicate key, and so does each one after it",
@@ -223,8 +223,11 @@ func autoIncrement(s *Server, t *Table) []Finding {
 	return []Finding{f}
 }
 
-// largestAuto is the largest AUTO_INCREMENT value of a column; of a FLOAT or DOUBLE the largest up to which all integers are different numbers.
-func largestAuto(c define.TableColumn) float64 {
+// AutoUsed reports whether so much of AUTO_INCREMENT values is used that it is a finding.
+func AutoUsed(next, most float64) bool { return (next-1)/most >= 0.8 }
+
+// LargestAuto is the largest AUTO_INCREMENT value of a column; of a FLOAT or DOUBLE the largest up to which all integers are different numbers.
+func LargestAuto(c define.TableColumn) float64 {
 	switch c.Type {
 	case "float":
 		return 1 << 24

@@ -253,7 +253,7 @@ func notWide(s *Server, t *Table, own bool) string {
 
 // unmeasured finds tables of InnoDB without statistics.
 func unmeasured(_ *Server, t *Table) []Finding {
-	if !t.innodb() || !t.Unmeasured || t.Rows < 1000 {
+	if !t.innodb() || !t.Unmeasured || t.Rows < UnmeasuredRows {
 		return nil
 	}
 	f := Finding{Object: t.object(), Severity: fleet.SeverityInfo, What: "table " + t.object() + " has no statistics that stay", Why: "plans are made from samples of few pages, which change whenever the table is opened anew",

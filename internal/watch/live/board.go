@@ -41,6 +41,7 @@ type Board struct {
 	self  func() Self
 	pulse *collect.Pulse // may be nil
 	told  func(collect.View, rules.Verdict)
+	hold  time.Duration // of each judge; 0: as usual
 
 	mu      sync.RWMutex
 	entries map[string]*entry
@@ -50,6 +51,10 @@ type Board struct {
 // Heed lets the board know when Risso itself was late, so that it does not say of an instance what is Risso's. It is called
 // before the first instance is added.
 func (b *Board) Heed(p *collect.Pulse) { b.pulse = p }
+
+// Hold lets a rule be reported once it has held for so long, for those who look for a moment only. It is called before the first instance is
+// added.
+func (b *Board) Hold(d time.Duration) { b.hold = d }
 
 // OnVerdict lets f be called with each verdict, in the goroutine of the instance's collector. It is called before the first instance is
 // added.
@@ -96,7 +101,7 @@ func (b *Board) Add(i fleet.Instance) {
 	defer b.mu.Unlock()
 	if b.entries[i.ID] == nil {
 		b.order = append(b.order, i.ID)
-		b.entries[i.ID] = &entry{pulse: b.pulse, group: i.Group, summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int), byName: make(map[string][]string)}
+		b.entries[i.ID] = &entry{judge: rules.Judge{Hold: b.hold}, pulse: b.pulse, group: i.Group, summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int), byName: make(map[string][]string)}
 	}
 }
 

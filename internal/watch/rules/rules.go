@@ -6,6 +6,7 @@
 package rules
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"time"
@@ -110,6 +111,8 @@ const (
 // Judge remembers, for one instance, what held since when and what is usual. The
 // zero value is ready. It is for one goroutine.
 type Judge struct {
+	Hold time.Duration // how long a rule must hold before it is reported, unless it says so itself; 0: 3 s
+
 	entries map[string]*entry
 	levels  map[string]*level
 	counts  map[string]float64 // decaying counts, such as deadlocks in the last minute
@@ -240,7 +243,7 @@ func (j *Judge) Judge(s *Snapshot) Verdict {
 // begin makes the maps, and forgets all when the clock was set back.
 func (j *Judge) begin(now time.Time) {
 	if j.entries == nil || now.Before(j.last.Add(-time.Minute)) {
-		*j = Judge{held: j.held, entries: map[string]*entry{}, levels: map[string]*level{}, counts: map[string]float64{}, flags: map[string]bool{}, spaces: map[string]*filling{}}
+		*j = Judge{Hold: j.Hold, held: j.held, entries: map[string]*entry{}, levels: map[string]*level{}, counts: map[string]float64{}, flags: map[string]bool{}, spaces: map[string]*filling{}}
 	}
 }
 
@@ -316,7 +319,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		}
 		hold := c.hold
 		if hold == 0 {
-			hold = holdToBegin
+			hold = cmp.Or(j.Hold, holdToBegin)
 		}
 		e.last, e.order, e.instant = now, i, c.now
 		e.told = e.told || c.now || now.Sub(e.first) >= hold

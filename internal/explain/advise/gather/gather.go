@@ -92,7 +92,7 @@ func begin(ctx context.Context, target mysql.Target, o Options) (g *gatherer, en
 		return nil, nil, err
 	}
 	end = func() { stream.Close(); c.Close() }
-	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o}
+	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o, shared: &shared{}}
 	if err := g.stream.ForRows(ctx, c.Server); err != nil {
 		end()
 		return nil, nil, err
@@ -111,10 +111,12 @@ type gatherer struct {
 	tables     int
 	statements int
 	machine    machine
+	shared     *shared
 
-	holds  map[string][]define.ObjectKind // what schemas have besides tables; nil: unknown
-	wanted map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
-	seen   map[string]bool                // schemas
+	holds    map[string][]define.ObjectKind // what schemas have besides tables; nil: unknown
+	wanted   map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
+	seen     map[string]bool                // schemas
+	children map[mysql.TableName]bool       // tables that have foreign keys
 
 	indexes  advise.Seen                       // that are used
 	everyUse map[string]map[string]*advise.Use // of all schemas, where they are not asked for one by one
@@ -151,17 +153,19 @@ func (g *gatherer) look(ctx context.Context) error {
 	if err := g.programs(ctx); err != nil {
 		return err
 	}
-	if err := g.viewHints(ctx); err != nil {
+	if err := g.views(ctx); err != nil {
 		return err
 	}
+	var chosen []string
 	for _, schema := range schemas {
-		if !g.o.Choice.May(schema, false) {
+		if g.o.Choice.May(schema, false) {
+			chosen = append(chosen, schema)
+		} else {
 			g.server.Whole = false
-			continue
 		}
-		if err := g.schema(ctx, schema); err != nil {
-			return fmt.Errorf("schema %s: %w", mysql.Quote(schema), err)
-		}
+	}
+	if err := g.schemas(ctx, chosen); err != nil {
+		return err
 	}
 	if g.server.Whole {
 		g.add(advise.OfReferences(g.server, func(t mysql.TableName) bool { return g.wanted[t] || mysql.SystemSchema(t.Schema) }))

@@ -61,24 +61,35 @@ func (g *gatherer) programs(ctx context.Context) error {
 	return nil
 }
 
-// views reads who views run as, which indexes they name in hints, and which of them cannot be read.
-func (g *gatherer) views(ctx context.Context, schema string, comments map[string]string) error {
-	err := g.query(ctx, "SELECT /* risso: views */ TABLE_NAME, DEFINER, SECURITY_TYPE, VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+mysql.Literal(schema), func(row [][]byte) error {
-		p := advise.Program{Kind: "view", Schema: schema, Name: string(row[0]), Definer: string(row[1]), Invoker: string(row[2]) == "INVOKER"}
-		g.server.Programs = append(g.server.Programs, p)
-		if text := string(row[3]); strings.Contains(strings.ToLower(text), "index") || strings.Contains(text, "/*+") || strings.Contains(strings.ToLower(text), "key") {
-			g.hints(text, "view "+schema+"."+p.Name)
+// views reads who views run as, and which indexes they name in hints. It comes before all tables: a hint names an index of any schema.
+func (g *gatherer) views(ctx context.Context) error {
+	var schemas []string
+	err := g.query(ctx, "SELECT /* risso: views */ DISTINCT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'", func(row [][]byte) error {
+		if name := string(row[0]); !mysql.SystemSchema(name) {
+			schemas = append(schemas, name)
 		}
 		return nil
 	})
 	if err := g.missing("views", err); err != nil {
 		return err
 	}
-	for name, comment := range comments {
-		if comment == "" || strings.EqualFold(comment, "VIEW") {
-			continue
+	for _, schema := range schemas {
+		err := g.query(ctx, "SELECT /* risso: views */ TABLE_NAME, DEFINER, SECURITY_TYPE, VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+mysql.Literal(schema), func(row [][]byte) error {
+			p := advise.Program{Kind: "view", Schema: schema, Name: string(row[0]), Definer: string(row[1]), Invoker: string(row[2]) == "INVOKER"}
+			g.server.Programs = append(g.server.Programs, p)
+			g.hints(string(row[3]), "view "+schema+"."+p.Name)
+			return nil
+		})
+		if err := g.missing("views", err); err != nil {
+			return err
 		}
-		g.server.Views = append(g.server.Views, advise.View{TableName: mysql.TableName{Schema: schema, Name: name}, Fault: comment})
 	}
 	return nil
+}
+
+// broken notes views that cannot be read: their comment says why.
+func (g *gatherer) broken(schema, name, comment string) {
+	if comment != "" && !strings.EqualFold(comment, "VIEW") {
+		g.server.Views = append(g.server.Views, advise.View{TableName: mysql.TableName{Schema: schema, Name: name}, Fault: comment})
+	}
 }

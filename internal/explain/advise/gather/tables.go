@@ -21,14 +21,14 @@ type size struct {
 	rows, data, free     float64
 	next                 float64
 	created              time.Time
+	partitioned          bool
 }
 
 // schema looks at the tables of a schema.
 func (g *gatherer) schema(ctx context.Context, schema string) error {
 	var sizes []size
-	views := map[string]string{}
 	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
-	err := g.query(ctx, `SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, TABLE_ROWS, DATA_LENGTH, DATA_FREE, AUTO_INCREMENT, INDEX_LENGTH, ENGINE, ROW_FORMAT, CREATE_TIME, CASE WHEN TABLE_TYPE = 'VIEW' THEN TABLE_COMMENT ELSE '' END
+	err := g.query(ctx, `SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, TABLE_ROWS, DATA_LENGTH, DATA_FREE, AUTO_INCREMENT, INDEX_LENGTH, ENGINE, ROW_FORMAT, CREATE_TIME, CASE WHEN TABLE_TYPE = 'VIEW' THEN TABLE_COMMENT ELSE '' END, CREATE_OPTIONS
   FROM information_schema.TABLES WHERE TABLE_SCHEMA = `+mysql.Literal(schema)+" ORDER BY TABLE_NAME", func(row [][]byte) error {
 		kind, name := string(row[1]), string(row[0])
 		if to := g.fold(mysql.TableName{Schema: schema, Name: name}); len(g.wanted) > 0 {
@@ -36,18 +36,18 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 				g.wanted[to] = true
 			}
 		}
-		if !g.o.Choice.Table(schema, name) {
+		if !g.chosen(schema, name) {
 			g.server.Whole = false
 			return nil
 		}
 		if strings.Contains(kind, "VIEW") {
-			views[name] = string(row[10])
+			g.broken(schema, name, string(row[10]))
 			return nil
 		}
 		if kind == "SEQUENCE" {
 			return nil
 		}
-		x := size{name: name, rows: number(row[2]), data: number(row[3]), free: number(row[4]), next: number(row[5]), engine: string(row[7]), format: string(row[8]), created: momentOf(row[9])}
+		x := size{name: name, rows: number(row[2]), data: number(row[3]), free: number(row[4]), next: number(row[5]), engine: string(row[7]), format: string(row[8]), created: momentOf(row[9]), partitioned: strings.Contains(string(row[11]), "partitioned")}
 		sizes = append(sizes, x)
 		t := &g.server.Tables
 		if t.Engines == nil {
@@ -60,11 +60,6 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
-	if len(views) > 0 {
-		if err := g.views(ctx, schema, views); err != nil {
-			return err
-		}
-	}
 	stats, err := g.statistics(ctx, schema)
 	if err != nil {
 		return err
@@ -73,9 +68,21 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	if err != nil {
 		return err
 	}
+	if g.o.Several {
+		g.usedBy(schema, used)
+	}
 	var together advise.Schema
+	outlines, err := g.outlines(ctx, schema, &together)
+	if err != nil {
+		return err
+	}
+	all := len(sizes)
+	sizes = slices.DeleteFunc(sizes, func(x size) bool {
+		return !g.suspect(schema, &x, outlines[x.name], stats) && !g.mayBeUnused(used[x.name])
+	})
+	g.looked(all - len(sizes))
 	for part := range slices.Chunk(sizes, batch) {
-		if err := g.part(ctx, schema, part, stats, used, &together); err != nil {
+		if err := g.part(ctx, schema, part, stats, used); err != nil {
 			return err
 		}
 	}
@@ -84,7 +91,7 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 }
 
 // part looks at some tables of a schema.
-func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *statistics, used map[string]*advise.Use, together *advise.Schema) error {
+func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *statistics, used map[string]*advise.Use) error {
 	names := make([]mysql.TableName, len(part))
 	for i, x := range part {
 		names[i] = mysql.TableName{Schema: schema, Name: x.name}
@@ -96,6 +103,7 @@ func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *
 			return err
 		}
 	}
+	looked := 0
 	for i, create := range creates {
 		if create == "" {
 			continue
@@ -111,10 +119,7 @@ func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *
 			t.Bytes, t.Different, t.Unmeasured = stats.bytes[x.name], stats.different[x.name], stats.tables != nil && !stats.tables[x.name]
 		}
 		if t.Use = g.use(t, used); g.kept != nil {
-			g.kept.add(t, g.server.Now.Add(-time.Duration(g.server.Status["uptime"])*time.Second))
-		}
-		if g.o.Several {
-			g.indexes.UsedOf(t)
+			g.kept.add(t, g.started())
 		}
 		if d.Partitioned {
 			if err := g.partitions(ctx, t); err != nil {
@@ -127,12 +132,9 @@ func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *
 			}
 		}
 		g.add(advise.OfTable(g.server, t))
-		together.Add(t)
-		g.tables++
+		looked++
 	}
-	if g.o.Progress != nil {
-		g.o.Progress(g.tables)
-	}
+	g.looked(looked)
 	return nil
 }
 

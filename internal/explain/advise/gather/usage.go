@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"time"
 
@@ -82,12 +83,9 @@ func (g *gatherer) young(string) error {
 	return nil
 }
 
-// fewSchemas is up to how many schemas are asked for one by one where the server walks through all counters for each.
-const fewSchemas = 20
-
 // usage reads how often the indexes of a schema's tables were used, by table.
 func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise.Use, error) {
-	if g.server.FindsCounters() || len(g.seen) <= fewSchemas {
+	if g.server.FindsCounters() || len(g.seen) < fewSchemas {
 		all, err := g.uses(ctx, " = "+mysql.Literal(schema))
 		return all[schema], err
 	}
@@ -145,6 +143,41 @@ func (g *gatherer) uses(ctx context.Context, which string) (map[string]map[strin
 	return out, g.missing(usageWhat, err)
 }
 
+// mayBeUnused reports whether an index of a table may be one that nothing used, so that its definition is needed.
+func (g *gatherer) mayBeUnused(u *advise.Use) bool {
+	c := g.server.Counting
+	if c.By == "" || !c.Since.IsZero() && g.server.Now.Sub(c.Since) < c.After || g.o.Wanted != nil && !g.o.Wanted("index.unused") {
+		return false
+	}
+	if c.By == "userstat" { // it lists only what was used
+		return true
+	}
+	if u != nil {
+		for _, reads := range u.Reads {
+			if reads == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// usedBy notes which indexes of a schema are used, for other servers that are asked together.
+func (g *gatherer) usedBy(schema string, used map[string]*advise.Use) {
+	for table, u := range used {
+		t := &advise.Table{Table: define.Table{Schema: schema, Name: table}, Use: &advise.Use{Reads: maps.Clone(u.Reads)}}
+		if g.kept != nil {
+			g.kept.add(t, g.started())
+		}
+		g.indexes.UsedOf(t)
+	}
+}
+
+// started is when the server was started.
+func (g *gatherer) started() time.Time {
+	return g.server.Now.Add(-time.Duration(g.server.Status["uptime"]) * time.Second)
+}
+
 // use is what is known of how the indexes of a table were used. userstat lists only what was used; performance_schema lists all of a table
 // that was opened.
 func (g *gatherer) use(t *advise.Table, of map[string]*advise.Use) *advise.Use {
@@ -163,15 +196,6 @@ func (g *gatherer) use(t *advise.Table, of map[string]*advise.Use) *advise.Use {
 	return u
 }
 
-// viewHints reads the hints of all views: one of another schema may name an index of a table that is looked at before it.
-func (g *gatherer) viewHints(ctx context.Context) error {
-	err := g.query(ctx, "SELECT /* risso: hints of views */ TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE VIEW_DEFINITION REGEXP "+mysql.Literal(advise.HintsPattern), func(row [][]byte) error {
-		g.hints(string(row[2]), "view "+string(row[0])+"."+string(row[1]))
-		return nil
-	})
-	return g.missing("hints of views", err)
-}
-
 // One reads a table, and of the server what says whether its indexes are needed: foreign keys of all tables, hints of all views, programs and
 // statements that are counted. The table is nil if there is none of that name.
 func One(ctx context.Context, target mysql.Target, name mysql.TableName) (*advise.Server, *advise.Table, error) {
@@ -187,7 +211,7 @@ func One(ctx context.Context, target mysql.Target, name mysql.TableName) (*advis
 	if err := g.whole(ctx); err != nil {
 		return nil, nil, err
 	}
-	for _, read := range []func(context.Context) error{g.programs, g.viewHints} {
+	for _, read := range []func(context.Context) error{g.programs, g.views} {
 		if err := read(ctx); err != nil {
 			return nil, nil, err
 		}

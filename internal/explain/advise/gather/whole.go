@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -135,22 +136,54 @@ func (g *gatherer) accounts(ctx context.Context) error {
 // references reads all foreign keys of the server. KEY_COLUMN_USAGE lists what the account may see.
 func (g *gatherer) references(ctx context.Context) error {
 	refs := map[mysql.TableName][]advise.Reference{}
-	g.wanted = map[mysql.TableName]bool{}
+	g.wanted, g.children = map[mysql.TableName]bool{}, map[mysql.TableName]bool{}
+	g.server.References = refs
 	last := ""
-	err := g.query(ctx, g.server.ForeignKeysStatement(), func(row [][]byte) error {
+	add := func(row [][]byte) error {
 		to := g.fold(mysql.TableName{Schema: string(row[4]), Name: string(row[5])})
 		key := strings.Join([]string{string(row[0]), string(row[1]), string(row[2])}, "\x00")
 		if key != last {
 			last = key
 			refs[to] = append(refs[to], advise.Reference{ForeignKey: define.ForeignKey{Name: string(row[2]), Referenced: to}, Table: mysql.TableName{Schema: string(row[0]), Name: string(row[1])}})
 			g.wanted[to] = false
+			g.children[g.fold(mysql.TableName{Schema: string(row[0]), Name: string(row[1])})] = true
 		}
 		r := &refs[to][len(refs[to])-1]
 		r.Columns, r.To = append(r.Columns, string(row[3])), append(r.To, string(row[6]))
 		return nil
+	}
+	schemas, err := g.withForeignKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, schema := range schemas {
+		if err := g.missing("foreign keys", g.query(ctx, g.server.ForeignKeysStatement(schema), add)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withForeignKeys are the schemas that have foreign keys; "" for all.
+func (g *gatherer) withForeignKeys(ctx context.Context) (schemas []string, err error) {
+	statement := g.server.ForeignKeySchemas()
+	if statement == "" {
+		return []string{""}, nil
+	}
+	encoded := false
+	err = g.query(ctx, statement, func(row [][]byte) error {
+		name := string(row[0])
+		encoded = encoded || strings.Contains(name, "@") // letters that a file system may not have
+		schemas = append(schemas, name)
+		return nil
 	})
-	g.server.References = refs
-	return g.missing("foreign keys", err)
+	if err != nil && g.stream.Broken() != nil {
+		return nil, fmt.Errorf("look for foreign keys: %w", err)
+	}
+	if err != nil || encoded || g.server.Variables["lower_case_table_names"] == "2" {
+		return []string{""}, nil
+	}
+	return schemas, nil
 }
 
 // blind says what the account may not see.

@@ -200,7 +200,7 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 
 // ask asks all servers, one after the other; the error is that of the first that does not answer.
 func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []config.Watched) (a Answer, failed error) {
-	var names []string
+	var names, ids []string
 	var found [][]advise.Finding
 	var seen []advise.Seen
 	progress := screen.OnTerminal(s.Err)
@@ -247,12 +247,13 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 			last.Unknown = append(last.Unknown, fleet.Trouble{What: "proofs", Why: err.Error()})
 		}
 		seen = append(seen, got.Seen)
-		names, found = append(names, w.Instance.Name), append(found, f.joined(got.Findings, moment.findings))
+		names, ids, found = append(names, w.Instance.Name), append(ids, got.ServerID), append(found, f.joined(got.Findings, moment.findings))
 	}
 	if len(servers) == 1 {
 		a.Findings = found[0]
 	} else {
-		a.Findings = advise.Several(names, advise.UnusedEverywhere(seen, found))
+		a.Findings = append(advise.Several(names, advise.UnusedEverywhere(seen, found)), slices.DeleteFunc(advise.SameIDs(names, ids), func(x advise.Finding) bool { return !f.wants(x.ID) })...)
+		advise.Rank(a.Findings)
 	}
 	if a.Findings == nil {
 		a.Findings = []advise.Finding{}

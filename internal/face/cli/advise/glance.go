@@ -15,13 +15,13 @@ import (
 	"github.com/rissodb/risso/internal/watch/collect"
 )
 
-// glanceDefault is how long a server is watched: a rule has to hold for a moment before it is a finding.
-const glanceDefault = 4500 * time.Millisecond
+// glanceDefault is how long a server is watched: long enough for two looks, at which something has to hold to be found.
+const glanceDefault = 1500 * time.Millisecond
 
 // moment is what is wrong with a server just now.
 type moment struct {
 	findings []advise.Finding
-	missing  []fleet.Trouble
+	missing  []fleet.Trouble // what could not be read, so that nothing is known of it
 	watched  time.Duration
 }
 
@@ -51,19 +51,24 @@ func (f *adviseFlags) glance(ctx context.Context, w config.Watched) func(wait bo
 	begun := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	var group collect.Group
-	board, err := serve.Glance(ctx, &group, []config.Watched{w}, false)
+	board := serve.GlanceBriefly(ctx, &group, []config.Watched{w})
 	return func(wait bool) (m moment) {
 		defer group.Wait()
 		defer cancel()
-		if err != nil {
-			m.missing = []fleet.Trouble{{What: "what is wrong at the moment", Why: err.Error()}}
-			return m
-		}
 		if !wait || delay.For(ctx, f.look-time.Since(begun)) != nil {
 			return m
 		}
 		m.watched = time.Since(begun)
 		for _, row := range board.Fleet(time.Now()) {
+			if row.Seen == 0 {
+				m.missing = append(m.missing, fleet.Trouble{What: "what is wrong at the moment", Why: "the server did not answer soon enough; a longer --look waits for it"})
+			}
+			if d, ok := board.Detail(row.ID); ok {
+				for _, gap := range d.Gaps {
+					gap.What = "at the moment: " + gap.What
+					m.missing = append(m.missing, gap)
+				}
+			}
 			for _, x := range row.Findings {
 				if f.wants(x.ID) {
 					m.findings = append(m.findings, ofMoment(x, m.watched))
