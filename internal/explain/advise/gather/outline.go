@@ -69,11 +69,6 @@ func (g *gatherer) outlines(ctx context.Context, schema string, together *advise
 	return out, nil
 }
 
-// counts reports whether the use of indexes is counted: any table may have one then that nothing used.
-func (g *gatherer) counts() bool {
-	return g.server.Counting.By != "" && (g.o.Wanted == nil || g.o.Wanted("index.unused")) || g.kept != nil || g.o.Several
-}
-
 // suspect reports whether a check may find something in a table's definition.
 func (g *gatherer) suspect(schema string, x *size, o *outline, stats *statistics) bool {
 	if o == nil || o.suspect || !o.primary || o.indexes >= advise.ManyIndexes || x.partitioned || !strings.EqualFold(x.engine, "InnoDB") {

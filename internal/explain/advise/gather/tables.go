@@ -68,13 +68,18 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	if err != nil {
 		return err
 	}
+	if g.o.Several {
+		g.usedBy(schema, used)
+	}
 	var together advise.Schema
 	outlines, err := g.outlines(ctx, schema, &together)
 	if err != nil {
 		return err
 	}
 	all := len(sizes)
-	sizes = slices.DeleteFunc(sizes, func(x size) bool { return !g.counts() && !g.suspect(schema, &x, outlines[x.name], stats) })
+	sizes = slices.DeleteFunc(sizes, func(x size) bool {
+		return !g.suspect(schema, &x, outlines[x.name], stats) && !g.mayBeUnused(used[x.name])
+	})
 	g.looked(all - len(sizes))
 	for part := range slices.Chunk(sizes, batch) {
 		if err := g.part(ctx, schema, part, stats, used); err != nil {
@@ -114,10 +119,7 @@ func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *
 			t.Bytes, t.Different, t.Unmeasured = stats.bytes[x.name], stats.different[x.name], stats.tables != nil && !stats.tables[x.name]
 		}
 		if t.Use = g.use(t, used); g.kept != nil {
-			g.kept.add(t, g.server.Now.Add(-time.Duration(g.server.Status["uptime"])*time.Second))
-		}
-		if g.o.Several {
-			g.indexes.UsedOf(t)
+			g.kept.add(t, g.started())
 		}
 		if d.Partitioned {
 			if err := g.partitions(ctx, t); err != nil {

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"time"
 
@@ -82,12 +83,9 @@ func (g *gatherer) young(string) error {
 	return nil
 }
 
-// askedEach is up to how many schemas are asked for one by one where the server walks through all counters for each.
-const askedEach = 20
-
 // usage reads how often the indexes of a schema's tables were used, by table.
 func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise.Use, error) {
-	if g.server.FindsCounters() || len(g.seen) <= askedEach {
+	if g.server.FindsCounters() || len(g.seen) < fewSchemas {
 		all, err := g.uses(ctx, " = "+mysql.Literal(schema))
 		return all[schema], err
 	}
@@ -143,6 +141,41 @@ func (g *gatherer) uses(ctx context.Context, which string) (map[string]map[strin
 		}
 	}
 	return out, g.missing(usageWhat, err)
+}
+
+// mayBeUnused reports whether an index of a table may be one that nothing used, so that its definition is needed.
+func (g *gatherer) mayBeUnused(u *advise.Use) bool {
+	c := g.server.Counting
+	if c.By == "" || !c.Since.IsZero() && g.server.Now.Sub(c.Since) < c.After || g.o.Wanted != nil && !g.o.Wanted("index.unused") {
+		return false
+	}
+	if c.By == "userstat" { // it lists only what was used
+		return true
+	}
+	if u != nil {
+		for _, reads := range u.Reads {
+			if reads == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// usedBy notes which indexes of a schema are used, for other servers that are asked together.
+func (g *gatherer) usedBy(schema string, used map[string]*advise.Use) {
+	for table, u := range used {
+		t := &advise.Table{Table: define.Table{Schema: schema, Name: table}, Use: &advise.Use{Reads: maps.Clone(u.Reads)}}
+		if g.kept != nil {
+			g.kept.add(t, g.started())
+		}
+		g.indexes.UsedOf(t)
+	}
+}
+
+// started is when the server was started.
+func (g *gatherer) started() time.Time {
+	return g.server.Now.Add(-time.Duration(g.server.Status["uptime"]) * time.Second)
 }
 
 // use is what is known of how the indexes of a table were used. userstat lists only what was used; performance_schema lists all of a table

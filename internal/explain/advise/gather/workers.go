@@ -46,7 +46,7 @@ func (g *gatherer) looked(n int) {
 
 // schemas looks at all of these.
 func (g *gatherer) schemas(ctx context.Context, list []string) error {
-	if len(list) < fewSchemas || g.kept != nil || g.o.Several { // what is counted of indexes is in one place
+	if len(list) < fewSchemas {
 		return g.several(ctx, list)
 	}
 	work := make(chan []string)
@@ -121,6 +121,7 @@ func (g *gatherer) another(ctx context.Context) (*gatherer, error) {
 	s := *g.server
 	s.Views, s.Programs, s.Missing, s.Tables, s.Whole = nil, nil, nil, advise.Totals{}, true
 	w.stream, w.server, w.found, w.tables, w.statements, w.wanted = stream, &s, advise.Found{}, 0, 0, maps.Clone(g.wanted)
+	w.indexes = advise.Seen{}
 	return &w, nil
 }
 
@@ -132,6 +133,12 @@ func (g *gatherer) join(w *gatherer) {
 	}
 	g.found.AddMore(more)
 	g.tables, g.statements = g.tables+w.tables, g.statements+w.statements
+	for name := range w.indexes.Used {
+		if g.indexes.Used == nil {
+			g.indexes.Used = map[string]bool{}
+		}
+		g.indexes.Used[name] = true
+	}
 	s := g.server
 	s.Views = append(s.Views, w.server.Views...)
 	s.Whole = s.Whole && w.server.Whole

@@ -1,0 +1,46 @@
+package retire
+
+import (
+	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+func TestJudge(t *testing.T) {
+	class := func(first string, calls int64, seconds float64, rows, errors int64) Class {
+		return Class{Digest: "x", First: first, Text: "SELECT `b` FROM `d` . `t` FORCE INDEX ( `kb` ) WHERE `a` = ?", Cost: fleet.Cost{Calls: calls, Seconds: seconds, RowsExamined: rows, Errors: errors}}
+	}
+	was := class("2026-01-01", 1000, 1, 10_000, 0) // 1 ms and 10 rows by a call
+	for _, c := range []struct {
+		name  string
+		now   Class
+		worse bool
+	}{
+		{"as before", class("2026-01-01", 2000, 2, 20_000, 0), false},
+		{"more rows", class("2026-01-01", 1010, 1.01, 20_000, 0), true},
+		{"more rows, of two calls", class("2026-01-01", 1002, 1.002, 30_000, 0), false},
+		{"twice as many rows, but few", class("2026-01-01", 2000, 2, 30_000, 0), false},
+		{"slower", class("2026-01-01", 1100, 1.9, 11_000, 0), true},
+		{"slower, by little", class("2026-01-01", 1100, 1.25, 11_000, 0), false},
+		{"slower, of few calls", class("2026-01-01", 1005, 3, 10_050, 0), false},
+		{"slower since a restart", class("2026-02-01", 100, 1.9, 1000, 0), true},
+		{"as before since a restart", class("2026-02-01", 100, 0.1, 1000, 0), false},
+		{"fails", class("2026-01-01", 1001, 1, 10_000, 1), true},
+		{"not run", was, false},
+	} {
+		worse, _, _ := Judge([]Class{was}, []Class{c.now}, "kb", Touches(mysql.TableName{Schema: "D", Name: "T"}, nil))
+		if (len(worse) > 0) != c.worse {
+			t.Errorf("%s: got %+v, want worse: %t", c.name, worse, c.worse)
+		}
+	}
+}
+
+func TestTouches(t *testing.T) {
+	views := Views{{Schema: "v", Name: "one"}: {{Schema: "d", Name: "t"}}, {Schema: "v", Name: "two"}: {{Schema: "v", Name: "one"}}, {Schema: "v", Name: "other"}: {{Schema: "d", Name: "u"}}}
+	for text, want := range map[string]bool{"SELECT 1 FROM `d` . `t`": true, "SELECT 1 FROM t": true, "SELECT 1 FROM u": false, "SELECT 1 FROM v.two": true, "SELECT 1 FROM v.other": false, "UPDATE v.one SET a = 1": true} {
+		if got := Touches(mysql.TableName{Schema: "d", Name: "t"}, views)(Class{Schema: "d", Text: text}); got != want {
+			t.Errorf("%s: got %t, want %t", text, got, want)
+		}
+	}
+}
