@@ -27,6 +27,7 @@ require (
 require (
 	filippo.io/hpke v0.4.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
+	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/go-openapi/analysis v1.0.0 // indirect
 	github.com/go-openapi/errors v0.22.9 // indirect
 	github.com/go-openapi/jsonpointer v1.0.2 // indirect
@@ -47,7 +48,6 @@ require (
 	github.com/go-openapi/swag/typeutils v0.29.2 // indirect
 	github.com/go-openapi/swag/yamlutils v0.29.2 // indirect
 	github.com/go-openapi/validate v1.0.0 // indirect
-	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/prometheus/alertmanager v0.34.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 )

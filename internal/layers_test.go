@@ -36,7 +36,6 @@ var layer = map[string]int{
 	"internal/throttle":    2,
 	"internal/squeeze":     0,
 	"internal/binlogevent": 2,
-	"internal/audit":       4,
 	"internal/explain":     4,
 	"internal/watch":       4,
 	"internal/measure":     4,

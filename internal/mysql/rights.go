@@ -53,14 +53,6 @@ func readRights(query func(statement string, row func(line string)) error) (r Ri
 	return r, nil
 }
 
-// RightsOf reads lines of SHOW GRANTS.
-func RightsOf(lines []string) (r Rights) {
-	for _, l := range lines {
-		r.add(l)
-	}
-	return r
-}
-
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
 func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }
 

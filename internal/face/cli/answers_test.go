@@ -17,7 +17,6 @@ import (
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/explain/size"
 	"github.com/rissodb/risso/internal/explain/trace"
-	cliaccounts "github.com/rissodb/risso/internal/face/cli/accounts"
 	cliadvise "github.com/rissodb/risso/internal/face/cli/advise"
 	clialert "github.com/rissodb/risso/internal/face/cli/alert"
 	clialter "github.com/rissodb/risso/internal/face/cli/alter"
@@ -57,7 +56,6 @@ type answer struct {
 // answers are the JSON forms of all commands. A command that is not in here has none: TestJSONPage.
 func answers() []answer {
 	return []answer{
-		{"accounts", "", reflect.TypeFor[cliaccounts.Answer]()},
 		{"advise", "", reflect.TypeFor[cliadvise.Answer]()},
 		{"advise prove", "", reflect.TypeFor[cliadvise.ProofAnswer]()},
 		{"index retire", "", reflect.TypeFor[cliindex.RetireAnswer]()},

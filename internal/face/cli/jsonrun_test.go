@@ -55,7 +55,6 @@ var answerRuns = []answerRun{
 	{"digest", "digest --dsn DSN --for 1s", 0},
 	{"digest --plan-parallel", "digest --plan-parallel DIR/slow.log", 0},
 	{"explain", "explain 'SELECT * FROM shop.orders o JOIN shop.orders p USING (id) WHERE o.v > 1 ORDER BY p.v' --dsn DSN", 0},
-	{"accounts", "accounts --dsn DSN", 0},
 	{"advise", "advise --dsn DSN", 0},
 	{"advise --checks", "advise --checks", 0},
 	{"advise prove", "advise prove index.redundant:shop.orders.kw --dsn DSN --slow-log DIR/selects.log --pairs 4 --state DIR/advise", 0},

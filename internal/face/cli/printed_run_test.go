@@ -28,7 +28,7 @@ var notRun = []struct{ pattern, why string }{
 	{`backup accept|--gtid|--before|--after|--skip|--backup 2|show --from \S+ 2|--remove|--at |--to-time '2026|--start|--server db1`, "a name that only the reader's own server or place has"},
 	{`mysql-5\.7|mysql-8\.0|galera|~/src|--physical|--datadir|clone`, "another server than the one here"},
 	{`tpcc|ontime|matrix|compare|scale|replay|--failover|schemas`, "a benchmark longer than a test may take: its own scenario runs it"},
-	{`bench report|\.json|binlog\.0000|--file|mysql-bin\.|slow\.log\.|passwords\.txt|\.log\b|\.sql|epyc|sweep`, "a file of the reader's"},
+	{`bench report|\.json|binlog\.0000|--file|mysql-bin\.|slow\.log\.|\.log\b|\.sql|epyc|sweep`, "a file of the reader's"},
 	{`4711|--connection|--latest|restore --dsn`, "a connection that is just doing something"},
 	{`/etc/|/usr/local|fpath|bash_completion|:8306|--listen`, "a place of the whole machine"},
 	{`\| *dot |mysql shop`, "a program that is not Risso's"},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rissodb/risso/internal/face/cli/accounts"
 	"github.com/rissodb/risso/internal/face/cli/advise"
 	"github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/alter"
@@ -126,7 +125,7 @@ metric, and says in words what is going on.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.AddCommand(serve.New(s), watch.NewTop(s), alert.New(s), incident.New(s), events.NewEvents(s), events.NewEvent(s),
-		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), accounts.New(s), size.New(s), mapsql.New(s),
+		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s),
 		sandbox.New(), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
