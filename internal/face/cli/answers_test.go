@@ -3,6 +3,7 @@ package cli
 import (
 	"reflect"
 
+	"github.com/rissodb/risso/internal/audit/accounts"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/checksum"
@@ -49,6 +50,7 @@ type answer struct {
 // answers are the JSON forms of all commands. A command that is not in here has none: TestJSONPage.
 func answers() []answer {
 	return []answer{
+		{"accounts", "", reflect.TypeFor[accounts.Report]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
 		{"alert list", "", reflect.TypeFor[clialert.ListAnswer]()},
