@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/explain/trace"
+	cliaccounts "github.com/rissodb/risso/internal/face/cli/accounts"
 	clialert "github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
@@ -51,6 +52,7 @@ type answer struct {
 func answers() []answer {
 	return []answer{
 		{"accounts", "", reflect.TypeFor[accounts.Report]()},
+		{"accounts rotate", "", reflect.TypeFor[cliaccounts.RotatedAnswer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
 		{"alert list", "", reflect.TypeFor[clialert.ListAnswer]()},

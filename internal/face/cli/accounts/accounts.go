@@ -2,13 +2,10 @@
 package accounts
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +57,7 @@ every account and every rule; csv has a line for each.
 	flags.DurationVar(fl, &f.budget, "budget", 20*time.Second, "how long to test passwords; 0: not at all")
 	fl.StringVar(&f.failOn, "fail-on", "", "exit with 1 if there is a finding of this severity or a worse one: info, warning or critical")
 	flags.OutputVar(fl, &f.output, "text, json, html (one page for an auditor) or csv", "text", "json", "html", "csv")
-	cmd.AddCommand(newPolicy(s))
+	cmd.AddCommand(newPolicy(s), newRotate(s))
 	return cmd
 }
 
@@ -96,11 +93,11 @@ func run(ctx context.Context, s screen.Streams, f accountsFlags) error {
 	for _, w := range servers {
 		o.Sources = append(o.Sources, read.Source{Name: w.Instance.Name, Target: w.Target})
 	}
-	if o.Policy, err = policyOf(f.policy); err != nil {
-		return err
+	if o.Policy, err = read.Policy(f.policy); err != nil {
+		return fault.Usagef("--policy: %w", err)
 	}
-	if o.Words, err = wordsOf(f.list); err != nil {
-		return err
+	if o.Words, err = read.Words(f.list); err != nil {
+		return fault.Usagef("--list: %w", err)
 	}
 	if screen.OnTerminal(s.Err) {
 		o.Say = screen.Says(s.Err)
@@ -134,51 +131,6 @@ func write(s screen.Streams, output string, r accounts.Report) error {
 		return r.WriteCSV(s.Out)
 	}
 	return r.WriteText(s.Out)
-}
-
-func policyOf(path string) (accounts.Policy, error) {
-	if path == "" {
-		return accounts.Default()
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return accounts.Policy{}, fault.Usagef("--policy: %w", err)
-	}
-	p, err := accounts.ReadPolicy(text)
-	if err != nil {
-		return p, fault.Usagef("--policy %s: %w", path, err)
-	}
-	return p, nil
-}
-
-// mostWords is how many passwords a list may have: they are held in memory.
-const mostWords = 10_000_000
-
-func wordsOf(path string) (words []string, err error) {
-	if path == "" {
-		return nil, nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fault.Usagef("--list: %w", err)
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		if w := strings.TrimSuffix(lines.Text(), "\r"); w != "" {
-			words = append(words, w)
-		}
-		if len(words) > mostWords {
-			return nil, fault.Usagef("--list %s: more than %d words", path, mostWords)
-		}
-	}
-	if err := lines.Err(); err != nil { // its text may be a password
-		if errors.Is(err, bufio.ErrTooLong) {
-			err = bufio.ErrTooLong
-		}
-		return nil, fault.Usagef("--list %s: %w", path, err)
-	}
-	return words, nil
 }
 
 // whoRuns is the user and the machine.
