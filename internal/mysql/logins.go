@@ -24,7 +24,7 @@ func (s Server) CountsLogins() bool { return s.MariaDB() }
 
 // BestLogin is the plug-in for new passwords, of those that the server has loaded; "" if it has only old ones.
 func (s Server) BestLogin(loaded []string) string {
-	for _, p := range []string{"caching_sha2_password", "parsec", "ed25519"} {
+	for _, p := range []string{"caching_sha2_password", "ed25519"} {
 		if slices.Contains(loaded, p) && (p != "caching_sha2_password" || s.AtLeast(80004, fleet.Never)) {
 			return p
 		}
