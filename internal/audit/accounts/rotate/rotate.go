@@ -121,7 +121,7 @@ func (r *Rotation) renew(a *accounts.Account, o Options) (err error) {
 		return err
 	}
 	if o.Store != "" {
-		r.Plan = append(r.Plan, change.Step{What: "store the new password by", Where: o.Store, Why: "before the server has it", Do: func(ctx context.Context) error { return store(ctx, o, a, password) }})
+		r.Plan = append(r.Plan, change.Step{What: "store the new password by the command of --store", Why: "before the server has it", Do: func(ctx context.Context) error { return store(ctx, o, a, password) }})
 	}
 	r.Plan = append(r.Plan, change.Step{What: shown, Do: func(ctx context.Context) error { return r.exec(ctx, statement) }},
 		change.Step{What: "make sure that the server keeps the new password", Do: func(ctx context.Context) error {
