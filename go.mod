@@ -3,6 +3,7 @@ module github.com/rissodb/risso
 go 1.26.7
 
 require (
+	filippo.io/edwards25519 v1.2.0
 	github.com/ClickHouse/clickhouse-go/v2 v2.50.0
 	github.com/DataDog/zstd v1.5.7
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
@@ -70,7 +71,6 @@ require (
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect
 	cloud.google.com/go/compute/metadata v0.10.0 // indirect
 	filippo.io/age v1.3.2
-	filippo.io/edwards25519 v1.2.0
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.23.3 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/azidentity v1.15.0 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.13.0 // indirect

@@ -40,6 +40,7 @@ var layer = map[string]int{
 	"internal/watch":       4,
 	"internal/measure":     4,
 	"internal/data":        4,
+	"internal/audit":       4,
 	"internal/sandbox":     3,
 	"internal/fault":       0,
 	"internal/release":     -1,

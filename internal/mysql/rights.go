@@ -189,3 +189,11 @@ func (c *Conn) SeesAllTables(ctx context.Context) (bool, error) {
 	r, err := c.Rights(ctx)
 	return r.Have("", "", "SELECT"), err
 }
+
+// RightsOf reads lines of SHOW GRANTS of an account, those of its roles among them if they are to count.
+func RightsOf(lines []string) (r Rights) {
+	for _, line := range lines {
+		r.add(line)
+	}
+	return r
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"reflect"
 
+	"github.com/rissodb/risso/internal/audit/accounts"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/checksum"
@@ -17,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/explain/size"
 	"github.com/rissodb/risso/internal/explain/trace"
+	cliaccounts "github.com/rissodb/risso/internal/face/cli/accounts"
 	cliadvise "github.com/rissodb/risso/internal/face/cli/advise"
 	clialert "github.com/rissodb/risso/internal/face/cli/alert"
 	clialter "github.com/rissodb/risso/internal/face/cli/alter"
@@ -64,6 +66,8 @@ func answers() []answer {
 		{"index back", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
+		{"accounts", "", reflect.TypeFor[accounts.Report]()},
+		{"accounts rotate", "", reflect.TypeFor[cliaccounts.RotatedAnswer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
 		{"alert list", "", reflect.TypeFor[clialert.ListAnswer]()},

@@ -32,6 +32,8 @@ type answerRun struct {
 var answerRuns = []answerRun{
 	{"version", "version", 0},
 	{"doctor", "doctor --dsn DSN --data DIR/data --listen 127.0.0.1:0", 0},
+	{"accounts", "accounts --dsn DSN --budget 100ms", 0},
+	{"accounts rotate", "accounts rotate risso@% --dsn DSN --dry-run", 0},
 	{"grants", "grants --dsn DSN --for serve,backup", 0},
 	{"config check", "config check DIR/risso.yaml", 0},
 	{"token create", "token create grafana --data DIR/data", 0},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/face/cli/accounts"
 	"github.com/rissodb/risso/internal/face/cli/advise"
 	"github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/alter"
@@ -128,7 +129,7 @@ metric, and says in words what is going on.`,
 		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s),
-		sandbox.New(), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
+		sandbox.New(), accounts.New(s), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

@@ -149,7 +149,7 @@ func TestFlagsAgree(t *testing.T) {
 		path string
 	}
 	seen, shorthands := map[string]use{}, map[string]use{}
-	noOutput := []string{"risso serve", "risso help", "risso man", "risso sandbox exec", "risso sandbox load", "risso sandbox config", "risso check backup",
+	noOutput := []string{"risso serve", "risso help", "risso man", "risso sandbox exec", "risso sandbox load", "risso sandbox config", "risso check backup", "risso check accounts", "risso accounts policy",
 		"risso token revoke", "risso token create", "risso token list"}
 	every(root, func(cmd *cobra.Command) {
 		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" {

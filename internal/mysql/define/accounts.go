@@ -161,3 +161,19 @@ func quoteColumns(ctx context.Context, s *mysql.Stream, line, user, host string)
 	}
 	return "GRANT " + strings.Join(privileges, ", ") + on, nil
 }
+
+// OwnAccount returns the account of the session, which every account may see.
+func OwnAccount(ctx context.Context, s *mysql.Stream, server mysql.Server) (Definition, error) {
+	at := strings.LastIndex(server.Account, "@")
+	if at < 0 {
+		return Definition{}, fmt.Errorf("the session has no account: %q", server.Account)
+	}
+	user, host := server.Account[:at], server.Account[at+1:]
+	d, err := account(ctx, s, user, host, false)
+	if err == nil && !server.MariaDB() {
+		for i, g := range d.After {
+			d.After[i] = QuoteGrant(g, user, host)
+		}
+	}
+	return d, err
+}
