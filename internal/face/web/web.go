@@ -47,6 +47,7 @@ type Options struct {
 	Protect    Protect // nil: nothing protects servers
 	Alerts     Alerts
 	Incidents  Incidents
+	Advice     Advice         // nil: nothing looks for it
 	Rules      func() own.Now // the user's own rules
 	Page       fs.FS          // the built page
 	Version    string
@@ -118,6 +119,7 @@ func New(o Options) http.Handler {
 	act("POST /api/protect/start", s.startJob)
 	act("POST /api/protect/stop", s.stopRun)
 	mux.HandleFunc("POST /api/login", s.login)
+	s.adviceRoutes(mux)
 	s.promRoutes(mux)
 	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) { return nil, notThere(r) })
 	for _, path := range programPaths {

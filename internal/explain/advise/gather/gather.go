@@ -22,6 +22,7 @@ import (
 // Options are what to read.
 type Options struct {
 	Choice   *pattern.Choice  // which tables; the zero value is all
+	LeaveOut []string         // schemas, or patterns of them, whose tables are not looked at
 	Progress func(tables int) // called with how many were looked at; nil: nobody wants to know
 }
 
@@ -84,7 +85,7 @@ func (g *gatherer) look(ctx context.Context) error {
 		return err
 	}
 	for _, schema := range schemas {
-		if !g.o.Choice.May(schema, false) {
+		if !g.o.Choice.May(schema, false) || slices.ContainsFunc(g.o.LeaveOut, func(p string) bool { return pattern.Stars(p, schema) }) {
 			continue
 		}
 		if err := g.schema(ctx, schema); err != nil {
