@@ -133,6 +133,13 @@ type decisionBody struct {
 
 const mostReason = 500
 
+// decisionAnswer is what was decided.
+type decisionAnswer struct {
+	Kind    string    `json:"kind"`
+	Servers []string  `json:"servers,omitempty"` // names of those that have the finding
+	Until   time.Time `json:"until,omitzero"`
+}
+
 // about is what a decision is about.
 func (s *server) about(b decisionBody) (advice.About, error) {
 	about := advice.About{ID: b.ID, Object: b.Object}
@@ -205,7 +212,7 @@ func (s *server) decideAdvice(r *http.Request, b decisionBody, kind, until strin
 		of = "all servers"
 	}
 	s.did(r, one(about.Instances), fleet.AdvicePrefix+b.ID, fmt.Sprintf("advice was %s%s on %s: %s: %s", kind, until, of, what, d.Reason))
-	return map[string]any{"servers": servers, "kind": kind, "until": d.Until}, nil
+	return decisionAnswer{Kind: kind, Servers: servers, Until: d.Until}, nil
 }
 
 func (s *server) silenceAdvice(r *http.Request, b decisionBody) (any, error) {
@@ -228,7 +235,7 @@ func (s *server) silenceAdvice(r *http.Request, b decisionBody) (any, error) {
 		of += " on " + d.Server
 	}
 	s.did(r, "", fleet.AdvicePrefix+b.ID, "advice was silenced: "+of+": "+d.Reason)
-	return map[string]any{"kind": d.Kind, "until": d.Until}, nil
+	return decisionAnswer{Kind: d.Kind, Until: d.Until}, nil
 }
 
 func (s *server) undoAdvice(r *http.Request, b decisionBody) (any, error) {

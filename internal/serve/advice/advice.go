@@ -226,7 +226,7 @@ func (r *Room) keep(ctx context.Context, w config.Watched, a gather.Answer) erro
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(Look{Version: a.Server.Version, Tables: a.Tables, Seconds: a.Took.Seconds(), Missing: a.Missing, More: more})
+	body, err := json.Marshal(Look{Version: a.Server.Version, Tables: a.Tables, Seconds: a.Took.Seconds(), Missing: append([]fleet.Trouble{}, a.Missing...), More: more})
 	if err != nil {
 		return err
 	}

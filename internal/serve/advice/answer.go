@@ -143,7 +143,7 @@ func (r *Room) List(ctx context.Context, q Query) (Answer, error) {
 	if len(ids) == 0 {
 		return a, nil
 	}
-	rows, err := r.Facts.Advice(ctx, state.AdviceQuery{Instances: ids, Severity: q.Severity, Open: q.State == "" || q.State == stateOpen})
+	rows, err := r.Facts.Advice(ctx, state.AdviceQuery{Instances: ids, Severity: q.Severity})
 	if err != nil {
 		return a, err
 	}

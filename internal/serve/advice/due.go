@@ -26,16 +26,15 @@ func jitter(instance string, span time.Duration) time.Duration {
 func due(instance string, looked, tried, started time.Time, every, at time.Duration) time.Time {
 	soon := started.Add(afterStart + jitter(instance, spreadSoon))
 	next := looked.Add(every)
-	if !looked.IsZero() && every >= daily { // at the hour nearest to it
-		day := time.Date(next.Year(), next.Month(), next.Day(), 0, 0, 0, 0, started.Location())
-		best := time.Time{}
-		for d := -1; d <= 1; d++ {
-			t := day.AddDate(0, 0, d).Add(at + jitter(instance, spread))
-			if t.Sub(looked) > every/2 && (best.IsZero() || t.Sub(next).Abs() < best.Sub(next).Abs()) {
-				best = t
-			}
+	if !looked.IsZero() && every >= daily { // at the last such hour before it, unless that is soon after the last look
+		hour := time.Date(next.Year(), next.Month(), next.Day(), 0, 0, 0, 0, started.Location()).Add(at + jitter(instance, spread))
+		if hour.After(next) {
+			hour = hour.AddDate(0, 0, -1)
 		}
-		next = best
+		if hour.Sub(looked) < every/3 {
+			hour = hour.AddDate(0, 0, 1)
+		}
+		next = hour
 	}
 	if next.Before(soon) && !looked.After(started) {
 		next = soon

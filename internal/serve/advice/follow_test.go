@@ -173,10 +173,11 @@ func TestDue(t *testing.T) {
 		{"this morning", noon.Add(-9 * h), noon.Add(-9 * h), 24 * h, 3 * h, 15 * h, 16*h + 30*time.Minute},
 		{"a moment ago, by hand", noon.Add(time.Minute), noon.Add(time.Minute), 24 * h, 3 * h, 15 * h, 16*h + 30*time.Minute},
 		{"by hand shortly before", noon.Add(14 * h), noon.Add(14 * h), 24 * h, 3 * h, 39 * h, 40*h + 30*time.Minute},
+		{"by hand in the evening", noon.Add(5 * h), noon.Add(5 * h), 24 * h, 3 * h, 15 * h, 16*h + 30*time.Minute},
 		{"days ago", noon.Add(-100 * h), noon.Add(-100 * h), 24 * h, 3 * h, 2 * time.Minute, 5 * time.Minute},
 		{"failed", noon.Add(-100 * h), noon.Add(10 * time.Minute), 24 * h, 3 * h, 70 * time.Minute, 70 * time.Minute},
 		{"each hour", noon.Add(time.Minute), noon.Add(time.Minute), h, 3 * h, 61 * time.Minute, 61 * time.Minute},
-		{"each week", noon.Add(-9 * h), noon.Add(-9 * h), 7 * 24 * h, 3 * h, (6*24 + 15) * h, (6*24+16)*h + 30*time.Minute},
+		{"each week", noon.Add(-9 * h), noon.Add(-9 * h), 7 * 24 * h, 3 * h, (5*24 + 15) * h, (6*24+16)*h + 30*time.Minute},
 	} {
 		for _, id := range []string{"a", "db1", "db2", "shop"} {
 			got := due(id, c.looked, c.tried, started, c.every, c.at).Sub(noon)
