@@ -72,6 +72,9 @@ func New(o Options) *Room {
 // Run looks at servers until ctx ends.
 func (r *Room) Run(ctx context.Context) error {
 	list, err := r.Facts.AdviceLooks(ctx)
+	if ctx.Err() != nil { // stopped before it began
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("read when servers were looked at: %w", err)
 	}

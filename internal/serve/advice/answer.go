@@ -73,6 +73,7 @@ type Place struct {
 	Since    time.Time `json:"since"` // since when it is so, or was first seen
 	Seen     time.Time `json:"seen"`  // when it was last seen
 	Ended    time.Time `json:"ended,omitzero"`
+	Unsure   bool      `json:"unsure,omitempty"` // the last look could not tell whether it still holds: something could not be read
 }
 
 // Decision is what somebody decided.
@@ -165,7 +166,7 @@ func (r *Room) List(ctx context.Context, q Query) (Answer, error) {
 		if b.state == stateOpen {
 			a.Servers[i].count(row.Severity)
 		}
-		b.add(row, f, inst.Name)
+		b.add(row, f, inst.Name, a.Servers[i].Looked)
 	}
 	a.fill(buckets, q)
 	return a, nil
@@ -260,8 +261,8 @@ func bucketOf(buckets map[string]*bucket, decisions []Decision, row state.Advice
 	return b
 }
 
-// add takes what was found on a server.
-func (b *bucket) add(row state.AdviceRow, f advise.Finding, name string) {
+// add takes what was found on a server, which was last looked at at a moment.
+func (b *bucket) add(row state.AdviceRow, f advise.Finding, name string, looked time.Time) {
 	if b.found[row.Instance] == nil {
 		b.names = append(b.names, row.Instance)
 	}
@@ -270,7 +271,7 @@ func (b *bucket) add(row state.AdviceRow, f advise.Finding, name string) {
 	if b.places[k] == nil {
 		b.places[k] = map[string]Place{}
 	}
-	b.places[k][row.Instance] = Place{Instance: row.Instance, Name: name, Since: f.Since, Seen: row.Seen, Ended: row.Ended}
+	b.places[k][row.Instance] = Place{Instance: row.Instance, Name: name, Since: f.Since, Seen: row.Seen, Ended: row.Ended, Unsure: row.Ended.IsZero() && row.Seen.Before(looked)}
 }
 
 // kept is what is in a bucket, told once for all servers.

@@ -48,7 +48,7 @@ function Body({ f, now, onChange }: { f: Advised; now: number; onChange: () => v
         {line('costs', cost)}
         {line('risk', f.cost.risk)}
         {line('on', <ul class="places">{f.on.map((p) => (
-          <li key={p.instance}><a class="link" href={formatView({ ...HOME, page: 'server', id: p.instance })}>{p.name}</a> <span class="quiet">{p.ended ? <>ended <Moment t={unix(p.ended)} now={now} /></> : <>since <Moment t={unix(p.since)} now={now} /></>}</span></li>
+          <li key={p.instance}><a class="link" href={formatView({ ...HOME, page: 'server', id: p.instance })}>{p.name}</a> <span class="quiet">{p.ended ? <>ended <Moment t={unix(p.ended)} now={now} /></> : <>since <Moment t={unix(p.since)} now={now} />{p.unsure && <>, last seen <Moment t={unix(p.seen)} now={now} />: it could not be looked for since</>}</>}</span></li>
         ))}</ul>)}
       </dl>
       {f.state !== 'gone' && (

@@ -23,6 +23,8 @@ export interface AdvicePlace {
   since: string;
   seen: string;
   ended?: string;
+  /** the last look could not tell whether it still holds */
+  unsure?: boolean;
 }
 
 /** Something that costs, or will, with the statement that mends it; told once for all servers that have it. */

@@ -55,7 +55,7 @@ func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 	}
 	defer stream.Close()
 	g := &gatherer{conn: c, stream: stream, server: &advise.Server{Server: c.Server, Now: begun}, o: o}
-	if err := g.stream.ForStatements(ctx, c.Server); err != nil {
+	if err := g.stream.ForRows(ctx, c.Server); err != nil {
 		return Answer{}, err
 	}
 	if err := g.look(ctx); err != nil {
