@@ -52,6 +52,12 @@ func answers() []answer {
 	return []answer{
 		{"advise", "", reflect.TypeFor[cliadvise.Answer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
+		{"advise", "--kept", reflect.TypeFor[cliadvise.KeptAnswer]()},
+		{"advise accept", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"advise postpone", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"advise silence", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"advise undo", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"check advice", "", reflect.TypeFor[check.Answer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
 		{"alert list", "", reflect.TypeFor[clialert.ListAnswer]()},

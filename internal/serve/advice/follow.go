@@ -76,8 +76,8 @@ func follows(kept []state.AdviceRow, s seen) (put []state.AdviceRow, more map[st
 		}
 	}
 	for _, r := range kept {
-		if here[key{r.ID, r.Object}] || !r.Ended.IsZero() || !looked(r, blind, tables) {
-			continue
+		if here[key{r.ID, r.Object}] || !r.Ended.IsZero() || count[r.ID] >= mostOfKind || !looked(r, blind, tables) {
+			continue // of very many, what is not listed may have been left out
 		}
 		r.Ended = s.at
 		put, ended = append(put, r), append(ended, r)

@@ -24,6 +24,7 @@ import (
 )
 
 type adviseFlags struct {
+	keptFlags
 	sources config.Sources
 	all     bool
 	schemas []string
@@ -54,12 +55,16 @@ What the account may not read is named at the end: nothing is known of it then.
 
 Of several servers, what is the same on some of them is told once.
 
+A risso serve looks at its servers each day. --kept shows what it keeps: since when, and what was
+accepted, postponed or silenced.
+
 Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 
 ` + fault.Help,
 		Example: `  risso advise --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'
   risso advise --dsn 'risso@tcp(db1:3306)/' 'index.*' --schema shop
   risso advise --all --config /etc/risso/risso.yaml --output json
+  risso advise --kept --url http://risso:8306 --token-file /etc/risso/token
   risso advise --checks`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.ids = args
@@ -78,6 +83,8 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	flags.DurationVar(fl, &f.timeout, "timeout", 10*time.Minute, "give up on a server after this time")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	cmd.MarkFlagsMutuallyExclusive("all", "dsn")
+	f.bind(cmd)
+	cmd.AddCommand(decisions(s)...)
 	return cmd
 }
 
@@ -135,6 +142,9 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	}
 	if f.checks {
 		return writeChecks(s.Out, f.output)
+	}
+	if f.asked() {
+		return f.show(ctx, s, f.ids, f.sources.ConfigFile, f.failOn, f.output)
 	}
 	servers, err := f.servers()
 	if err != nil {
