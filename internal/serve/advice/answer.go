@@ -43,11 +43,11 @@ type Answer struct {
 
 // Counts are how many findings there are, told once for all servers that have them.
 type Counts struct {
-	Critical int `json:"critical"`
+	Critical int `json:"critical"` // that nobody decided about, as warning and info
 	Warning  int `json:"warning"`
 	Info     int `json:"info"`
 	Decided  int `json:"decided"` // accepted, postponed or silenced
-	Gone     int `json:"gone"`
+	Gone     int `json:"gone"`    // that a look no longer found
 }
 
 // Kind is one check with what it found.
@@ -68,7 +68,7 @@ type Kept struct {
 
 // Place is a server that has, or had, a finding.
 type Place struct {
-	Instance string    `json:"instance"`
+	Instance string    `json:"instance"` // its ID
 	Name     string    `json:"name"`
 	Since    time.Time `json:"since"` // since when it is so, or was first seen
 	Seen     time.Time `json:"seen"`  // when it was last seen
@@ -81,7 +81,7 @@ type Decision = state.AdviceDecision
 
 // Server is one that is watched.
 type Server struct {
-	Instance string    `json:"instance"`
+	Instance string    `json:"instance"` // its ID
 	Name     string    `json:"name"`
 	Group    string    `json:"group,omitempty"`
 	Looked   time.Time `json:"looked,omitzero"` // when the last look ended that was whole
@@ -96,7 +96,7 @@ type Server struct {
 
 // Looking is the server that is being looked at.
 type Looking struct {
-	Instance string    `json:"instance"`
+	Instance string    `json:"instance"` // its ID
 	Since    time.Time `json:"since"`
 	Tables   int       `json:"tables"` // so far
 }

@@ -132,15 +132,15 @@ const (
 
 // AdviceDecision is what somebody decided about what looks find.
 type AdviceDecision struct {
-	ID       int64          `json:"number"`
+	ID       int64          `json:"number"`           // by which it is taken back
 	Kind     string         `json:"kind"`             // accepted, postponed or silenced
 	Server   string         `json:"server,omitempty"` // ID of an instance; where it is silenced a pattern of names; empty: all servers
 	Finding  string         `json:"finding"`          // such as schema.no_pk; where it is silenced a pattern
 	Object   string         `json:"object,omitempty"` // the same; empty: the server, and all where it is silenced
 	Severity fleet.Severity `json:"severity"`         // that it had: what gets worse is told again
 	Until    time.Time      `json:"until,omitzero"`   // zero: without end
-	At       time.Time      `json:"at"`
-	Who      string         `json:"who,omitempty"`
+	At       time.Time      `json:"at"`               // when it was decided
+	Who      string         `json:"who,omitempty"`    // who did
 	Reason   string         `json:"reason"`
 }
 

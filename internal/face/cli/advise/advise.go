@@ -66,6 +66,7 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
   risso advise --all --config /etc/risso/risso.yaml --output json
   risso advise --kept --url http://risso:8306 --token-file /etc/risso/token
   risso advise --checks`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.ids = args
 			return run(cmd.Context(), s, f)

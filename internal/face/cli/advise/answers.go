@@ -46,6 +46,6 @@ type KeptFinding = advice.Kept
 type DecidedAnswer struct {
 	Kind    string            `json:"kind,omitempty"`    // accepted, postponed or silenced
 	Servers []string          `json:"servers,omitempty"` // names of those that have the finding
-	Until   time.Time         `json:"until,omitzero"`
-	Undone  []advice.Decision `json:"undone,omitempty"` // what is advice again
+	Until   time.Time         `json:"until,omitzero"`    // when it is told again; absent: when it gets worse, or somebody undoes it
+	Undone  []advice.Decision `json:"undone,omitempty"`  // what is advice again
 }
