@@ -122,7 +122,7 @@ func keptText(a KeptAnswer, now time.Time) string {
 		b.WriteString("\n")
 	}
 	c := a.Counts
-	fmt.Fprintf(&b, "%s: %d critical, %d warnings; %d decided, %d gone.\n", digits.Counted(c.Critical+c.Warning+c.Info, "finding"), c.Critical, c.Warning, c.Decided, c.Gone)
+	fmt.Fprintf(&b, "%s: %d critical, %s; %d decided, %d gone.\n", digits.Counted(c.Critical+c.Warning+c.Info, "finding"), c.Critical, digits.Counted(c.Warning, "warning"), c.Decided, c.Gone)
 	if a.Left > 0 {
 		fmt.Fprintf(&b, "%s not listed: name some IDs.\n", digits.Plural(a.Left, "more is", "more are"))
 	}
