@@ -152,6 +152,9 @@ func told(s seen, word string, list []state.AdviceRow, more map[string]int) (eve
 			parts = append(parts, digits.Thousands(kinds[id])+" of "+id)
 		}
 		e.Text = fmt.Sprintf("advice: %s %s: %s", digits.Counted(all, "finding"), word, strings.Join(parts, ", "))
+		if rest := sum(more); rest > 0 && !s.first {
+			e.Text += fmt.Sprintf("; %s found and not kept: too many of one kind", digits.Plural(rest, "more was", "more were"))
+		}
 		if s.first {
 			e.Text = fmt.Sprintf("advice: the first look found %s: %s", digits.Counted(all, "finding"), strings.Join(parts, ", "))
 		}
@@ -172,4 +175,12 @@ func told(s seen, word string, list []state.AdviceRow, more map[string]int) (eve
 		events = append(events, e)
 	}
 	return events
+}
+
+// sum is how many there are of all kinds.
+func sum(kinds map[string]int) (n int) {
+	for _, k := range kinds {
+		n += k
+	}
+	return n
 }

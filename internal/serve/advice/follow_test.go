@@ -103,6 +103,10 @@ func TestFlood(t *testing.T) {
 	if len(put) != mostOfKind || more["schema.no_pk"] != 10000-mostOfKind || len(events) != 1 || !strings.Contains(events[0].Text, "first look found 10,000 findings: 10,000 of schema.no_pk") {
 		t.Errorf("got %d rows, more %v, events %+v", len(put), more, events)
 	}
+	_, _, events, err = follows(nil, seen{instance: "a", at: noon, found: found})
+	if err != nil || len(events) != 1 || !strings.HasSuffix(events[0].Text, "1,000 findings began: 1,000 of schema.no_pk; 9,000 more were found and not kept: too many of one kind") {
+		t.Errorf("a later look: got %+v, %v", events, err)
+	}
 	slices.Reverse(found)
 	again, _, events, err := follows(put, seen{instance: "a", at: noon.Add(24 * time.Hour), found: found})
 	if err != nil {
