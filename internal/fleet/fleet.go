@@ -137,6 +137,9 @@ type Event struct {
 	Text     string    `json:"text"`              // one sentence for a person
 }
 
+// AdvicePrefix begins the ID of a finding that advice makes among what is wrong now: advice.schema.autoinc.
+const AdvicePrefix = "advice."
+
 // Finding is a current problem, in words, with its remedy.
 type Finding struct {
 	ID       string    `json:"id"`                // stable word such as "repl.stopped"

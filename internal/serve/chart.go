@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/watch/alert"
@@ -62,7 +63,7 @@ func drawnOf(finding string) drawn {
 	case "disk.full":
 		return drawn{title: "free space", unit: "B", keys: []string{"node_filesystem_avail_bytes{*mountpoint=\"SUBJECT\"*"}}
 	}
-	if strings.HasPrefix(finding, "protect.") { // no series shows it
+	if strings.HasPrefix(finding, "protect.") || strings.HasPrefix(finding, fleet.AdvicePrefix) { // no series shows it
 		return drawn{}
 	}
 	return drawn{title: "questions", unit: "/s", keys: []string{status + "questions", status + "queries"}}

@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/serve/advice"
 	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/incidents"
@@ -50,6 +51,7 @@ type Parts struct {
 	Alerts     *alerts.Desk
 	Incidents  *incidents.Desk
 	Sizes      *Sizes
+	Advice     *advice.Room
 	Rules      *own.Rules
 	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
@@ -117,6 +119,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 
 	parts := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
+	parts.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: logger})
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
@@ -130,6 +133,14 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
 	g.Go(func() error { return parts.Alerts.Run(gctx) })
+	g.Go(func() error {
+		select {
+		case <-w.begun: // what is wrong is noted about servers that are on the board
+			return parts.Advice.Run(gctx)
+		case <-gctx.Done():
+			return nil
+		}
+	})
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {

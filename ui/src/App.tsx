@@ -27,6 +27,8 @@ const Benchmark = lazy(() => import('./benchmarks').then((m) => m.Benchmark, out
 const Protect = lazy(() => import('./protect').then((m) => m.Protect, outdated));
 const ProtectServer = lazy(() => import('./protect').then((m) => m.ProtectServer, outdated));
 
+const Advice = lazy(() => import('./advice').then((m) => m.Advice, outdated));
+
 const Film = lazy(() => import('./incidents').then((m) => m.Film, outdated));
 const Incident = lazy(() => import('./incidents').then((m) => m.Incident, outdated));
 const Incidents = lazy(() => import('./incidents').then((m) => m.Incidents, outdated));
@@ -53,6 +55,7 @@ function Page() {
     case 'benchmark': return <Suspense fallback={<main />}><Benchmark key={`${cls} ${beside}`} /></Suspense>;
     case 'protect': return <Suspense fallback={<main />}>{id ? <ProtectServer key={id} /> : <Protect />}</Suspense>;
     case 'sizes': return <Suspense fallback={<main />}><Sizes key={id} /></Suspense>;
+    case 'advice': return <Suspense fallback={<main />}><Advice key={id} /></Suspense>;
     case 'alerts': return <Suspense fallback={<main />}><Alerts key={id} /></Suspense>;
     case 'incidents': return <Suspense fallback={<main />}><Incidents key={id} /></Suspense>;
     case 'incident': return <Suspense fallback={<main />}><Incident key={cls} /></Suspense>;

@@ -197,9 +197,10 @@ func named(id string, list []Finding) []Finding {
 }
 
 // Rank sorts findings: the worst first, among equals what costs most, then by ID and object.
-func Rank(list []Finding) {
-	slices.SortStableFunc(list, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.Cost.Seconds, a.Cost.Seconds), cmp.Compare(b.Cost.Bytes, a.Cost.Bytes),
-			strings.Compare(a.ID, b.ID), strings.Compare(a.Object, b.Object))
-	})
+func Rank(list []Finding) { slices.SortStableFunc(list, Compare) }
+
+// Compare orders findings as Rank does.
+func Compare(a, b Finding) int {
+	return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.Cost.Seconds, a.Cost.Seconds), cmp.Compare(b.Cost.Bytes, a.Cost.Bytes),
+		strings.Compare(a.ID, b.ID), strings.Compare(a.Object, b.Object))
 }

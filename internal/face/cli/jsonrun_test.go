@@ -14,12 +14,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // answerRun is a command line, and which of the answers it gives.
@@ -96,6 +99,12 @@ var answerRuns = []answerRun{
 	{"restore --datadir", "restore --from DIR/files --datadir DIR/datadir", 0},
 	{"restore --sandbox of a physical backup", "restore --from DIR/files --sandbox files", 0},
 	{"sandbox down", "sandbox down files", 0},
+	{"advise --kept", "advise --kept --also all --url URL", 0},
+	{"advise accept", "advise accept schema.no_pk shop.log --reason known --url URL", 0},
+	{"advise postpone", "advise postpone schema.no_pk shop.log --server gone --for 30d --reason known --url URL", 0},
+	{"advise silence", "advise silence index.* --reason known --url URL", 0},
+	{"advise undo", "advise undo schema.no_pk shop.log --url URL", 0},
+	{"check advice", "check advice --url URL", 1},
 	{"alert list", "alert list --url URL", 0},
 	{"alert ack", "alert ack gone/server.down --url URL", 0},
 	{"alert history", "alert history --url URL", 0},
@@ -196,7 +205,24 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
-// ringing is the address of a risso serve in which the alert gone/server.down fires.
+// advised keeps a finding of advice about the server gone, as a look leaves it.
+func advised(t *testing.T, data string) {
+	t.Helper()
+	facts, err := state.Open(t.Context(), filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	now := time.Now()
+	row := state.AdviceRow{Instance: "gone", ID: "schema.no_pk", Object: "shop.log", Severity: fleet.SeverityWarning, First: now, Seen: now,
+		Body: json.RawMessage(`{"id": "schema.no_pk", "object": "shop.log", "severity": "warning", "what": "table shop.log has no primary key", "evidence": [], "sure": "certain", "cost": {}}`)}
+	look := state.AdviceLook{Instance: "gone", Looked: now, Tried: now, Body: json.RawMessage(`{"tables": 1, "seconds": 0.1, "missing": [], "more": {}}`)}
+	if err := facts.KeepAdvice(t.Context(), look, []state.AdviceRow{row}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ringing is the address of a risso serve in which the alert gone/server.down fires, and which keeps a finding of advice.
 func ringing(t *testing.T) (address string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -204,6 +230,7 @@ func ringing(t *testing.T) (address string) {
 	if err := os.WriteFile(conf, []byte("alerts: {receivers: [{name: nobody, command: {run: ['true']}}]}\nservers: [{name: gone, dsn: 'root@tcp(127.0.0.1:1)/'}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	advised(t, filepath.Join(dir, "data"))
 	ctx, cancel := context.WithCancel(t.Context())
 	said, w := io.Pipe()
 	ended := make(chan struct{})

@@ -48,6 +48,7 @@ type Options struct {
 	Alerts     Alerts
 	Incidents  Incidents
 	Sizes      Sizes          // nil: no server can be asked
+	Advice     Advice         // nil: nothing looks for it
 	Rules      func() own.Now // the user's own rules
 	Page       fs.FS          // the built page
 	Version    string
@@ -121,6 +122,7 @@ func New(o Options) http.Handler {
 	act("POST /api/protect/start", s.startJob)
 	act("POST /api/protect/stop", s.stopRun)
 	mux.HandleFunc("POST /api/login", s.login)
+	s.adviceRoutes(mux)
 	s.promRoutes(mux)
 	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) { return nil, notThere(r) })
 	for _, path := range programPaths {

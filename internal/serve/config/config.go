@@ -31,6 +31,7 @@ type File struct {
 	Statements string       `yaml:"statements,omitempty"` // where statements are read: auto, performance_schema, slow-log, off
 	Limits     limitsConfig `yaml:"limits,omitempty"`     // what questions over HTTP may cost
 	Alerts     alertsConfig `yaml:"alerts,omitempty"`     // what rings, and who is told
+	Advice     adviceConfig `yaml:"advice,omitempty"`     // how often servers are looked at for advice
 	Prometheus promConfig   `yaml:"prometheus,omitempty"` // which labels PromQL sees
 	Servers    []Server     `yaml:"servers,omitempty"`
 }

@@ -37,6 +37,7 @@ type Settings struct {
 	Limits     Limits
 	Statements Statements
 	Alerts     Alerts
+	Advice     Advice
 	Labels     mapped.Rules // of series in PromQL
 }
 
@@ -76,6 +77,9 @@ func (f Flags) Settings() (Settings, error) {
 	}
 	if s.Alerts, err = c.CheckAlerts(); err != nil {
 		return Settings{}, err
+	}
+	if s.Advice, err = c.Advice.check(); err != nil {
+		return Settings{}, fault.Usagef("advice of the config file: %w", err)
 	}
 	if s.Labels, err = c.Prometheus.check(servers); err != nil {
 		return Settings{}, fault.Usagef("prometheus of the config file: %w", err)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,9 +212,9 @@ func (d *Desk) take(ctx context.Context, n noted) {
 	d.follow(ctx, n)
 }
 
-// aboutNow says whether a finding is about what a server does now: what is wrong with its backups shows in no moment.
+// aboutNow says whether a finding is about what a server does now: what is wrong with its backups, or before it hurts, shows in no moment.
 func aboutNow(id string) bool {
-	return len(id) < 8 || id[:8] != "protect."
+	return !strings.HasPrefix(id, "protect.") && !strings.HasPrefix(id, fleet.AdvicePrefix)
 }
 
 // rowOf is an incident as a row of the store of facts.

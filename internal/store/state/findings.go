@@ -127,9 +127,9 @@ func openFinding(ctx context.Context, tx *sql.Tx, l Look, f fleet.Finding) error
 }
 
 // hasEvents says whether a finding has other events: that a server is down has fleet.EventDown and fleet.EventUp, that it was restarted
-// fleet.EventRestart, and what is wrong with its backups fleet.EventProtect.
+// fleet.EventRestart, and what is wrong with its backups fleet.EventProtect; what advice found has those of its looks.
 func hasEvents(id string) bool {
-	return id == "server.down" || id == "server.hung" || id == "server.restarted" || strings.HasPrefix(id, "protect.")
+	return id == "server.down" || id == "server.hung" || id == "server.restarted" || strings.HasPrefix(id, "protect.") || strings.HasPrefix(id, fleet.AdvicePrefix)
 }
 
 // findingOpen is what an event has as New where a finding began, and as Old where it ended.

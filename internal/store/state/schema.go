@@ -279,6 +279,39 @@ var migrations = [...]string{
 	// 12: that any day of years of findings is found at once; see spans
 	`DROP INDEX findings_long;
 	CREATE INDEX findings_by_span ON findings (` + spanOf + `, told)`,
+	// 13: what is wrong before it hurts, and what people decided about it
+	`CREATE TABLE advice (
+		instance TEXT NOT NULL,
+		finding  TEXT NOT NULL,     -- its stable word, such as schema.no_pk
+		object   TEXT NOT NULL,     -- schema.table, user@host and the like; empty: the server
+		severity INTEGER NOT NULL,
+		first    INTEGER NOT NULL,  -- when it was first seen
+		since    INTEGER NOT NULL,  -- since when it is so; 0: nobody knows
+		seen     INTEGER NOT NULL,  -- when it was last seen
+		ended    INTEGER NOT NULL,  -- when a look no longer found it; 0: it holds
+		blind    TEXT NOT NULL,     -- JSON: what could not be read when it was last seen
+		body     TEXT NOT NULL,     -- JSON: the finding as it was last seen
+		PRIMARY KEY (instance, finding, object)
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE advice_looks (
+		instance TEXT NOT NULL PRIMARY KEY,
+		looked   INTEGER NOT NULL,  -- when the last look ended that was whole; 0: none was
+		tried    INTEGER NOT NULL,  -- and the last one that was tried
+		body     TEXT NOT NULL      -- JSON: what it took, what could not be read, why it failed
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE advice_decisions (
+		id       INTEGER PRIMARY KEY AUTOINCREMENT,
+		kind     TEXT NOT NULL,     -- accepted, postponed, silenced
+		server   TEXT NOT NULL,     -- instance, or a pattern of names where it is silenced; empty: all
+		finding  TEXT NOT NULL,
+		object   TEXT NOT NULL,
+		severity INTEGER NOT NULL,  -- that it had: what gets worse is told again
+		until    INTEGER NOT NULL,  -- 0: without end
+		at       INTEGER NOT NULL,
+		who      TEXT NOT NULL,
+		reason   TEXT NOT NULL,
+		UNIQUE (server, finding, object)
+	) STRICT`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

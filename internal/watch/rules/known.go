@@ -28,7 +28,7 @@ func Kinds() []Known {
 		{"galera.flow_control", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.blind", "", server}, {"observer.disk", "%", ""}, {"observer.lost", "", ""}, {"observer.silent", "s", ""}, {"observer.late", "", ""}, {"host.cpu", "", host},
 		{"host.steal", "%", host}, {"host.pressure_io", "%", host}, {"host.pressure_memory", "%", host}, {"host.swap", "", host}, {"host.oom", "", host},
 		{"host.io_slow", "ms", host}, {"disk.full", "%", host}, {"disk.trend", "", host}, {"disk.readonly", "", host}, {"plan.*", "", server},
-		{"protect.*", "", server}, {"rule.*", "", ""}, {"rules.*", "", ""},
+		{"protect.*", "", server}, {"advice.*", "", server}, {"rule.*", "", ""}, {"rules.*", "", ""},
 	}
 }
 

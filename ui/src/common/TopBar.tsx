@@ -11,7 +11,7 @@ import { HOME, aboutBenchmarks, aboutIncidents, aboutQueries, formatView, type P
 
 const PLACES: [Page, string, ((p: Page) => boolean)?][] = [
   ['fleet', 'Servers'], ['alerts', 'Alerts'], ['incidents', 'Incidents', aboutIncidents], ['queries', 'Queries', aboutQueries],
-  ['benchmarks', 'Benchmarks', aboutBenchmarks], ['protect', 'Protect'],
+  ['benchmarks', 'Benchmarks', aboutBenchmarks], ['protect', 'Protect'], ['advice', 'Advice'],
 ];
 
 /** What a page of the fleet is called; empty for the first. */

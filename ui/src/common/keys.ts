@@ -28,6 +28,7 @@ export const KEYS: readonly [string, string][] = [
   ['g q', 'queries of this server, or of the fleet'],
   ['g b', 'benchmarks of this server, or of the fleet'],
   ['g p', 'protection of this server, or of the fleet'],
+  ['g d', 'advice for this server, or for the fleet'],
   ['g a', 'alerts of this server, or of the fleet'],
   ['g i', 'incidents of this server, or of the fleet'],
   ['↑ ↓, Enter', 'in the list of queries: move, open'],
@@ -37,7 +38,7 @@ export const KEYS: readonly [string, string][] = [
 
 const GO: Record<string, Page> = { c: 'server', m: 'metrics', v: 'variables', e: 'events' };
 // Pages of an instance that are also there for the fleet.
-const FOR_ALL: Record<string, Page> = { q: 'queries', b: 'benchmarks', p: 'protect', a: 'alerts', i: 'incidents' };
+const FOR_ALL: Record<string, Page> = { q: 'queries', b: 'benchmarks', p: 'protect', d: 'advice', a: 'alerts', i: 'incidents' };
 const CHORD_MS = 1200;
 
 let chordAt = -Infinity;

@@ -93,6 +93,7 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
             {f.since && <Since t={unix(f.since)} words={f.what} now={now} />}
             {f.chart && <button class="bare link" onClick={() => onChart(f.chart!)}>chart</button>}
             {f.id.startsWith('protect.') && view.value.page !== 'protect' && <a class="link" href={formatView({ ...view.value, page: 'protect', q: '', sort: '', pins: [] })}>protect</a>}
+            {f.id.startsWith('advice.') && view.value.page !== 'advice' && <a class="link" href={formatView({ ...view.value, page: 'advice', q: '', sort: '', pins: [] })}>advice</a>}
             {f.remedy && <Remedy text={f.remedy} />}
           </div>
         </li>

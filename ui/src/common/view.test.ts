@@ -15,7 +15,7 @@ describe('view', () => {
   it('survives a trip through a link', () => {
     const full: View = {
       page: 'server', id: 'db 2/ä', range: { live: false, from: 1795250000, to: 1795250900 }, at: 1795250123, sort: '-qps', q: 'row lock',
-      pins: ['mysql_global_status_commands_total{command="select"}', 'node_load1'], cls: '', beside: '', schema: '', vs: '', more: false, state: '', group: '', flavour: '', open: [],
+      pins: ['mysql_global_status_commands_total{command="select"}', 'node_load1'], cls: '', beside: '', schema: '', vs: '', more: false, state: '', group: '', flavour: '', kind: '', open: [],
     };
     expect(round(full)).toEqual(full);
     for (const page of ['metrics', 'variables', 'events'] as const) expect(round({ ...full, page })).toEqual({ ...full, page });

@@ -5,7 +5,7 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'alerts' | 'incidents' | 'incident' | 'film' | 'sizes' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'advice' | 'alerts' | 'incidents' | 'incident' | 'film' | 'sizes' | 'missing';
 
 /** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
 export type Versus = '' | 'before' | 'day' | 'week';
@@ -37,7 +37,9 @@ export interface View {
   state: string;
   group: string;
   flavour: string;
-  /** causes whose effects are shown one by one */
+  /** the kind of advice, such as schema.no_pk; empty for all */
+  kind: string;
+  /** causes whose effects are shown one by one; advice that is unfolded */
   open: string[];
 }
 
@@ -77,7 +79,7 @@ export function rangeOn(v: View, page: Page): Range {
 }
 
 /** The fleet page, as an empty link shows it. */
-export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '', cls: '', beside: '', schema: '', vs: '', more: false, state: '', group: '', flavour: '', open: [] };
+export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '', cls: '', beside: '', schema: '', vs: '', more: false, state: '', group: '', flavour: '', kind: '', open: [] };
 
 /** Reads a view from a path and a query; nonsense in the query falls back to the default. */
 export function parseView(path: string, query: string): View {
@@ -97,6 +99,7 @@ export function parseView(path: string, query: string): View {
     state: params.get('state') ?? '',
     group: params.get('group') ?? '',
     flavour: params.get('flavour') ?? '',
+    kind: where.page === 'advice' ? (params.get('kind') ?? '') : '',
     open: params.getAll('open'),
   };
 }
@@ -118,7 +121,7 @@ function parsePath(path: string): Pick<View, 'page' | 'id' | 'cls'> {
   if (parts[0] === 'benchmarks' && parts.length === 2 && id === '') return { page: 'benchmark', id: '', cls: safeDecode(parts[1]) };
   if (parts[0] === 'incidents' && parts.length === 2) return { page: 'incident', id, cls: safeDecode(parts[1]) };
   if (parts.length === 1) {
-    const page = (['protect', 'alerts', 'incidents'] as const).find((p) => p === parts[0]) ?? (parts[0] === 'film' && id ? 'film' : undefined);
+    const page = (['protect', 'advice', 'alerts', 'incidents'] as const).find((p) => p === parts[0]) ?? (parts[0] === 'film' && id ? 'film' : undefined);
     if (page) return { page, id, cls: '' };
   }
   return { page: 'missing', id: '', cls: '' };
@@ -174,6 +177,12 @@ export function formatView(v: View): string {
     for (const o of v.open) q.push(`open=${encodeURIComponent(o)}`);
   }
   for (const p of v.pins) q.push(`pin=${encodeURIComponent(p)}`);
+  if (v.page === 'advice') {
+    if (v.state) q.push(`state=${encodeURIComponent(v.state)}`);
+    if (v.group) q.push(`group=${encodeURIComponent(v.group)}`);
+    if (v.kind) q.push(`kind=${encodeURIComponent(v.kind)}`);
+    for (const o of v.open) q.push(`open=${encodeURIComponent(o)}`);
+  }
   return q.length ? `${path}?${q.join('&')}` : path;
 }
 

@@ -43,7 +43,7 @@ function subject(): string {
 function instances(): Hit[] {
   return (fleet.value?.instances ?? []).map((i) => ({
     kind: i.kind, title: i.name, detail: i.words, text: normalise(`${i.name} ${i.address} ${i.id} ${i.kind}`),
-    open: () => go({ ...(view.value.id ? view.value : HOME), page: view.value.id || view.value.page === 'queries' || view.value.page === 'protect' ? view.value.page : 'server', id: i.id, pins: view.value.pins, q: '', sort: '' }),
+    open: () => go({ ...(view.value.id ? view.value : HOME), page: view.value.id || view.value.page === 'queries' || view.value.page === 'protect' || view.value.page === 'advice' ? view.value.page : 'server', id: i.id, pins: view.value.pins, q: '', sort: '' }),
   }));
 }
 

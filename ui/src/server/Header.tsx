@@ -1,12 +1,13 @@
 /** The head of a server's pages: what is happening, in a sentence, what is wrong, what is missing. */
 import { serverNow, type InstanceDetail } from '../api';
 import { age, human, shortVersion } from '../common/format';
+import { AdviceLine } from '../advice/Line';
 import { Findings, Gaps, Remedy, Since, StateMark, Stale } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { formatView, rangeOn, type Page } from '../common/view';
 
-const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events'], ['sizes', 'Sizes'], ['alerts', 'Alerts'], ['incidents', 'Incidents'], ['benchmarks', 'Benchmarks'], ['protect', 'Protect']];
+const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events'], ['sizes', 'Sizes'], ['alerts', 'Alerts'], ['incidents', 'Incidents'], ['benchmarks', 'Benchmarks'], ['protect', 'Protect'], ['advice', 'Advice']];
 
 interface Props {
   id: string;
@@ -61,9 +62,11 @@ export function Header({ id, detail: seen, onChart }: Props) {
         {detail?.down.remedy && !said?.remedy && <span class="quiet">. {detail.down.remedy}</span>}
         {said?.chart && <> <button class="bare link" onClick={() => onChart(said.chart!)}>chart</button></>}
         {said?.id.startsWith('protect.') && <> <a class="link" href={formatView({ ...view.value, page: 'protect', q: '', sort: '', pins: [] })}>protect</a></>}
+        {said?.id.startsWith('advice.') && <> <a class="link" href={formatView({ ...view.value, page: 'advice', q: '', sort: '', pins: [] })}>advice</a></>}
         {said?.remedy && <> <Remedy text={said.remedy} /></>}
       </p>
       <Findings list={findings.filter((f) => f !== said)} now={now} onChart={onChart} />
+      {d?.kind === 'server' && view.value.page === 'server' && <AdviceLine id={id} />}
       {detail && <Gaps list={detail.gaps ?? []} />}
     </header>
   );
@@ -75,7 +78,7 @@ export function Tabs() {
   const here = v.page === 'query' ? 'queries' : v.page === 'incident' || v.page === 'film' ? 'incidents' : v.page;
   return (
     <nav class="tabs" aria-label="Pages of this instance">
-      {TABS.filter(([page]) => (page !== 'queries' && page !== 'protect' && page !== 'sizes') || instanceOf(v.id)?.kind !== 'host').map(([page, name]) => (
+      {TABS.filter(([page]) => (page !== 'queries' && page !== 'protect' && page !== 'sizes' && page !== 'advice') || instanceOf(v.id)?.kind !== 'host').map(([page, name]) => (
         <a key={page} href={formatView({ ...v, page, range: rangeOn(v, page), cls: '', q: '', sort: '' })} aria-current={here === page ? 'page' : undefined}>{name}</a>
       ))}
     </nav>

@@ -106,7 +106,8 @@ export class Board extends Desk {
       if (this.closed || !sameRange(asked, this.range)) return;
       // Findings have a beginning and an end: they are parts of time, not moments. Messages that did not arrive are no news of this server.
       const marks = events.filter((e) => e.kind !== 'finding' && e.kind !== 'alert').map(toMark);
-      const wrong = found.flat().map(toWrong).filter((w) => w !== null);
+      // What advice found is of no moment: it would colour every chart for weeks.
+      const wrong = found.flat().filter((f) => !f.first.id.startsWith('advice.')).map(toWrong).filter((w) => w !== null);
       const same = marks.length === this.events.length && marks.every((m, i) => m.t === this.events[i].t && m.text === this.events[i].text)
         && wrong.length === this.found.length && wrong.every((w, i) => w.from === this.found[i].from && w.to === this.found[i].to && w.text === this.found[i].text);
       this.events = marks;

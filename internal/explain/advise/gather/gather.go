@@ -29,6 +29,7 @@ type Options struct {
 	NoLoad   bool                 // leave out what classes of statements cost, and their plans
 	Kept     string               // folder in which KeepUse keeps how often indexes are used; empty: there is none
 	Several  bool                 // it is one of several servers that are asked together: Answer.Seen is wanted
+	LeaveOut []string             // schemas, or patterns of them, whose tables are not looked at
 }
 
 // Answer is what was found, and what it took.
@@ -158,7 +159,7 @@ func (g *gatherer) look(ctx context.Context) error {
 	}
 	var chosen []string
 	for _, schema := range schemas {
-		if g.o.Choice.May(schema, false) {
+		if g.o.Choice.May(schema, false) && !slices.ContainsFunc(g.o.LeaveOut, func(p string) bool { return pattern.Stars(p, schema) }) {
 			chosen = append(chosen, schema)
 		} else {
 			g.server.Whole = false

@@ -28,6 +28,7 @@ import (
 )
 
 type adviseFlags struct {
+	keptFlags
 	sources config.Sources
 	all     bool
 	schemas []string
@@ -67,12 +68,16 @@ looking cost the server. Of one ID, the 1,000 worst findings are listed and the 
 
 Of several servers, what is the same on some of them is told once.
 
+A risso serve looks at its servers each day. --kept shows what it keeps: since when, and what was
+accepted, postponed or silenced.
+
 Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 
 ` + fault.Help,
 		Example: `  risso advise --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'
   risso advise --dsn 'risso@tcp(db1:3306)/' 'index.*' --schema shop
   risso advise --all --config /etc/risso/risso.yaml --output json
+  risso advise --kept --url http://risso:8306 --token-file /etc/risso/token
   risso advise --checks`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -99,7 +104,8 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	fl.StringVar(&f.data, "data", home.Data(), "data folder of risso serve, which keeps how often indexes are used, across restarts of the server")
 	fl.StringVar(&f.state, "state", "", "folder of the proofs that findings are shown with (default "+home.State("advise")+")")
 	cmd.MarkFlagsMutuallyExclusive("all", "dsn")
-	cmd.AddCommand(newProve(s))
+	f.bind(cmd)
+	cmd.AddCommand(append(decisions(s), newProve(s))...)
 	return cmd
 }
 
@@ -160,6 +166,9 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	}
 	if f.checks {
 		return writeChecks(s.Out, f.output)
+	}
+	if f.asked() {
+		return f.show(ctx, s, f.ids, f.sources.ConfigFile, f.failOn, f.output)
 	}
 	servers, err := f.servers()
 	if err != nil {

@@ -1,8 +1,11 @@
 package advise
 
 import (
+	"time"
+
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/advice"
 )
 
 // Answer is what is wrong with one or several servers.
@@ -42,4 +45,18 @@ type ProofAnswer struct {
 	ID     string       `json:"id"`
 	Object string       `json:"object"` // what the finding is about
 	Proof  advise.Proof `json:"proof"`
+}
+
+// KeptAnswer is what a running risso serve keeps.
+type KeptAnswer = advice.Answer
+
+// KeptFinding is one finding of it.
+type KeptFinding = advice.Kept
+
+// DecidedAnswer is what was decided, or taken back.
+type DecidedAnswer struct {
+	Kind    string            `json:"kind,omitempty"`    // accepted, postponed or silenced
+	Servers []string          `json:"servers,omitempty"` // names of those that have the finding
+	Until   time.Time         `json:"until,omitzero"`    // when it is told again; absent: when it gets worse, or somebody undoes it
+	Undone  []advice.Decision `json:"undone,omitempty"`  // what is advice again
 }

@@ -43,6 +43,8 @@ func (w *want) check() error {
 		return fault.Usagef("either --all or names: see risso check --help")
 	case !w.all && len(w.names) == 0:
 		return fault.Usagef("no check is named: see risso check --help")
+	case slices.ContainsFunc(w.names, func(name string) bool { return strings.HasPrefix(name, fleet.AdvicePrefix) }):
+		return fault.New(fault.Usage, "risso check advice 'schema.*'", fmt.Errorf("findings of advice have a check of their own"))
 	case w.maxAge <= 0:
 		return fault.Usagef("--max-age must be more than 0")
 	}
