@@ -44,6 +44,9 @@ type reader struct {
 	tally Tally
 	vars  map[string]string
 	page  int64 // bytes of a page of InnoDB
+
+	raw       bool // names of tables are those of files
+	estimated int  // tables that were not open
 }
 
 // Read asks a server for its sizes. It changes the session: statistics are fresh ones from then on. Memory does not grow with the number of
@@ -97,6 +100,12 @@ func (r *reader) read(ctx context.Context) error {
 	}
 	var shared []mysql.Tablespace
 	r.r.Schemas, r.r.Tables, r.r.Rest, shared = r.tally.Result()
+	if r.estimated > 0 {
+		r.unknown("true sizes of "+digits.Counted(r.estimated, "table"), "the server had not opened them since it started; its estimates are shown", "ask again: it has opened them now")
+	}
+	if err := r.readNames(ctx); err != nil {
+		return err
+	}
 	if r.o.Schema != "" && len(r.r.Schemas) == 0 {
 		if there, err := r.c.Text(ctx, "SELECT /* risso: is it there? */ 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = "+mysql.Literal(r.o.Schema)); err != nil || there == "" {
 			return cmp.Or(err, fmt.Errorf("schema %s: %w", mysql.Quote(r.o.Schema), ErrNoSchema))
@@ -161,10 +170,16 @@ func number(s string) int64 {
 
 func (r *reader) tablespaces(ctx context.Context) error {
 	var row [][]byte
-	n := 0
+	n, inFiles := 0, false
+	if r.c.Server.ListsOpened() {
+		inFiles = r.o.Local && r.fromFiles(ctx)
+		r.tally.Remember = !inFiles
+	}
 	return r.c.Query(ctx, r.c.Server.Tablespaces(), func(values []sqldriver.Value) error {
 		row = bytesOf(row[:0], values)
-		r.tally.Add(r.c.Server.ReadTablespace(row))
+		if t := r.c.Server.ReadTablespace(row); t.Schema == "" || !inFiles {
+			r.tally.Add(t)
+		}
 		if n++; n%1000 == 0 {
 			r.o.Progress("files", n)
 		}
@@ -186,6 +201,7 @@ func bytesOf(to [][]byte, values []sqldriver.Value) [][]byte {
 
 func (r *reader) noFiles(class mysql.Class, err error) {
 	r.r.Source = SourceEstimates
+	r.tally, r.raw = Tally{Only: r.o.Schema, Top: r.o.Top}, false // what files were counted is counted again
 	if class == mysql.ClassMissing {
 		r.unknown("true sizes of files", "this server does not tell them: "+err.Error(), "")
 		return
@@ -223,12 +239,16 @@ func (r *reader) otherEngines(ctx context.Context) error {
 			r.unknown("tables of other engines than InnoDB in "+digits.Counted(len(schemas)-i, "schema"), "looking for them took longer than "+digits.Span(r.o.Limit), "")
 			return nil
 		}
-		var names []string
+		var names, closed []string
 		err := r.c.Query(ctx, r.c.Server.Bounded(left, "SELECT /* risso: engines of tables */ TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(schema)+" AND TABLE_TYPE = 'BASE TABLE'"), func(row []sqldriver.Value) error {
 			if seen++; seen%1000 == 0 {
 				r.o.Progress("engines", seen)
 			}
-			if e := strings.ToLower(mysql.Text(row[1])); e != "innodb" && e != "" && !inMemory[e] && !mysql.Elsewhere(e) {
+			e := strings.ToLower(mysql.Text(row[1]))
+			if e == "innodb" && r.tally.Remember && !r.tally.Seen(schema, mysql.Text(row[0])) {
+				closed = append(closed, mysql.Text(row[0]))
+			}
+			if e != "innodb" && e != "" && !inMemory[e] && !mysql.Elsewhere(e) {
 				names = append(names, mysql.Text(row[0]))
 			}
 			return nil
@@ -245,6 +265,36 @@ func (r *reader) otherEngines(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := r.closed(ctx, schema, closed, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closed counts tables of InnoDB that the server has not opened since it started, by its estimates: to ask for those makes it open
+// them, a few at a time, until the time is over.
+func (r *reader) closed(ctx context.Context, schema string, names []string, until time.Time) error {
+	const few = 10
+	for chunk := range slices.Chunk(names, few) {
+		if time.Now().After(until) {
+			break
+		}
+		err := r.named(ctx, schema, chunk, func(t Table) {
+			if t.Free != nil {
+				t.File += *t.Free
+				t.Allocated += *t.Free
+			}
+			r.tally.AddTable(t)
+		})
+		if err != nil {
+			return err
+		}
+		names = names[len(chunk):]
+		r.estimated += len(chunk)
+	}
+	if len(names) > 0 {
+		r.unknown("sizes of "+digits.Counted(len(names), "table")+" of "+mysql.Quote(schema), "the server has not opened them since it started, and to open them took longer than "+digits.Span(r.o.Limit), "run risso size on the server's machine, where it looks at the files")
 	}
 	return nil
 }

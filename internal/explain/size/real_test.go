@@ -143,6 +143,54 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadClosed: after a restart, when the server has opened next to no table, sizes are the same: by the files if they are here, else by
+// estimates, which is said.
+func TestReadClosed(t *testing.T) {
+	for _, spec := range servers[:2] {
+		t.Run(spec, func(t *testing.T) {
+			n := sandboxtest.Up(t, spec)
+			c := sandboxtest.Connect(t, n)
+			makeTables(t, c)
+			if err := n.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c = sandboxtest.Connect(t, n)
+			r, err := size.Read(t.Context(), c, size.Options{Schema: "size", Top: 100, Local: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, want := table(t, r, "pressed"), onDisk(t, n, "size", "pressed.ibd"); p.Sum != want {
+				t.Errorf("pressed: got %+v; the file system has %+v", p.Sum, want)
+			}
+			if p, want := table(t, r, "parts"), onDisk(t, n, "size", "parts#*.ibd"); p.Sum != want || p.PartitionCount != 2 {
+				t.Errorf("parts: got %+v; the file system has %+v", p.Sum, want)
+			}
+			table(t, r, "od-d `na\"me#P#é日")
+			if err := n.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c = sandboxtest.Connect(t, n)
+			if r, err = size.Read(t.Context(), c, size.Options{Schema: "size", Top: 100}); err != nil {
+				t.Fatal(err)
+			}
+			p, want := table(t, r, "pressed"), onDisk(t, n, "size", "pressed.ibd")
+			said := slices.ContainsFunc(r.Unknown, func(u fleet.Trouble) bool { return strings.HasPrefix(u.What, "true sizes of ") })
+			if said != c.Server.ListsOpened() || !said && p.Sum != want || p.File < want.File/2 {
+				t.Errorf("from elsewhere: got %+v, said to be estimated %v; the file system has %+v", p.Sum, said, want)
+			}
+			if r, err = size.Read(t.Context(), c, size.Options{Schema: "size", Top: 100}); err != nil || table(t, r, "pressed").Sum != want {
+				t.Errorf("asked again: got %+v, %v; want %+v", r.Tables, err, want)
+			}
+		})
+	}
+}
+
 // TestReadLittle: an account that may see next to nothing is told what it does not see, and how to change that.
 func TestReadLittle(t *testing.T) {
 	for _, spec := range servers[:2] {

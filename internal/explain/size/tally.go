@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"encoding/hex"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -16,6 +17,9 @@ type Tally struct {
 	Only string
 	Top  int // how many tables are kept
 
+	// Remember lets Seen tell which tables came: eight bytes a table.
+	Remember bool
+
 	schemas map[string]*Schema
 	largest tableHeap
 	rest    Rest
@@ -24,6 +28,21 @@ type Tally struct {
 	shared  []mysql.Tablespace
 	unsized []mysql.TableName // tables whose file the server says nothing of
 	files   int               // tablespaces that came
+	seed    maphash.Seed
+	seen    map[uint64]struct{}
+}
+
+// Seen reports whether a tablespace of a table came. Two tables of many may be taken for one.
+func (t *Tally) Seen(schema, table string) bool {
+	_, ok := t.seen[maphash.Comparable(t.seed, mysql.TableName{Schema: schema, Name: table})]
+	return ok
+}
+
+func (t *Tally) remember(schema, table string) {
+	if t.seen == nil {
+		t.seen, t.seed = map[uint64]struct{}{}, maphash.MakeSeed()
+	}
+	t.seen[maphash.Comparable(t.seed, mysql.TableName{Schema: schema, Name: table})] = struct{}{}
 }
 
 // mostUnsized are kept of them: they are looked up one by one.
@@ -70,6 +89,9 @@ func (t *Tally) Add(s mysql.Tablespace) {
 			}
 		}
 		return
+	}
+	if t.Remember {
+		t.remember(s.Schema, s.Table)
 	}
 	schema := t.schema(s.Schema)
 	schema.add(sum)
