@@ -212,6 +212,9 @@ func (s Server) NewUTF8MB4() bool { return s.atLeast(80000) }
 // FoldsNamesAnywhere reports whether lower_case_table_names can be given to a data directory that is there.
 func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
 
+// HasComponents reports whether what extends the server can be a component, listed in mysql.component: MySQL since 8.0.
+func (s Server) HasComponents() bool { return s.atLeast(80000) }
+
 // HasUUID reports whether the server has a unique ID.
 func (s Server) HasUUID() bool { return !s.MariaDB() }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/checksum"
+	"github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
@@ -122,7 +123,7 @@ metric, and says in words what is going on.`,
 	root.AddCommand(serve.New(s), watch.NewTop(s), alert.New(s), incident.New(s), events.NewEvents(s), events.NewEvent(s),
 		explain.NewDigest(s), explain.New(s), explain.NewTrace(s),
 		bench.New(s),
-		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s),
+		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), diff.New(s),
 		sandbox.New(), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
