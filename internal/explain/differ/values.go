@@ -115,3 +115,26 @@ var ownNames = map[string]bool{"report_user": true, "wsrep_node_incoming_address
 	"server_uid": true, "group_replication_local_address": true, "group_replication_group_seeds": true, "slave_load_tmpdir": true, "mysqlx_bind_address": true, "wsrep_provider": true, "lc_messages_dir": true,
 	"version_ssl_library": false, "feedback_server_uid": true, "feedback_url": true, "innodb_version": true, "version": true, "version_comment": true, "version_compile_machine": true, "version_compile_os": true,
 	"version_compile_zlib": true, "version_malloc_library": true, "version_source_revision": true, "protocol_version": true, "build_id": true}
+
+// SameValue reports whether two values of a variable mean the same.
+func SameValue(name, a, b string) bool { return sameValue(name, a, b) }
+
+// Meaning is why a variable matters, and how much.
+func Meaning(name string) (why string, rank Rank) {
+	m := meaningOf(name)
+	return m.why, m.rank
+}
+
+// WasSet reports whether a variable was set on a server, as far as that is known: 5.7 does not tell, and there a value that is not the
+// compiled-in one was set. known is false where nobody knows.
+func WasSet(d *Description, name string) (set, known bool) {
+	if d.Changed != nil {
+		_, set = d.Changed[name]
+		return set, true
+	}
+	value, ok := oldDefaults[name]
+	if !ok {
+		return false, false
+	}
+	return !sameValue(name, value, d.Variables[name]), true
+}
