@@ -137,8 +137,10 @@ func (t *trial) settings(ctx context.Context, n *sandbox.Node, fresh *differ.Des
 // refuse notes a setting that the new server did not start with.
 func (t *trial) refuse(setting, said string) {
 	name, value, _ := strings.Cut(setting, "=")
-	if _, after, ok := strings.Cut(said, " ended: "); ok {
-		said = after
+	for part := range strings.SplitSeq(said, "; ") { // of the log's last lines, the one about it
+		if strings.Contains(strings.ReplaceAll(part, "-", "_"), name) {
+			said = part
+		}
 	}
 	for i := range t.out.Problems {
 		p := &t.out.Problems[i]

@@ -228,7 +228,8 @@ func (t table) prefixParts(by string) {
 	for _, k := range t.def.Keys {
 		for _, p := range k.Parts {
 			head, _, _ := strings.Cut(by, ")")
-			if p.Prefix > 0 && strings.Contains(head, mysql.Quote(p.Column)) {
+			byPrimary := strings.HasSuffix(strings.TrimRight(head, " "), "(") && k.Name == "PRIMARY" // KEY (): over the primary key
+			if p.Prefix > 0 && (byPrimary || strings.Contains(head, mysql.Quote(p.Column)) || strings.Contains(head, p.Column)) {
 				t.add(Problem{ID: "partition.prefix", Severity: Error, Object: t.name.String(), What: "it is partitioned by key over " + mysql.Quote(p.Column) + ", which the key " + mysql.Quote(k.Name) + " has by its beginning only",
 					Why: "8.0 left the column out silently; 8.4 and later refuse the table", Remedy: "index the whole column, or partition by another", Refused: true})
 				return
