@@ -135,6 +135,39 @@ func TestUpgrade(t *testing.T) {
 		if p := has(a, "default.changed", "local_infile"); p == nil || !p.Tried {
 			t.Errorf("to %s: the default of local_infile: got %v, want that it changes", to, p)
 		}
+		if level == 97 {
+			defer remedied(t, n, a)
+		}
+	}
+}
+
+// remedied runs the statements that are printed as remedies on the old server; what they mend is not found any more.
+func remedied(t *testing.T, n *sandbox.Node, a *trial.Answer) {
+	t.Helper()
+	var mended []upgrade.Problem
+	for _, p := range a.Problems {
+		if len(p.Statements) > 0 {
+			run(t, n, p.Statements...)
+			mended = append(mended, p)
+		}
+	}
+	if len(mended) < 6 {
+		t.Errorf("got %d problems with statements that mend them, want 6 or more", len(mended))
+	}
+	d, err := describe.Take(t.Context(), at(t, n), describe.Options{Schemas: true, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := describe.Facts(t.Context(), at(t, n), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, _ := sandbox.Named("mysql-9.7")
+	left := &trial.Answer{Problems: upgrade.Find(d, facts, kind)}
+	for _, p := range mended {
+		if has(left, p.ID, p.Object) != nil {
+			t.Errorf("%s of %s is still there after %v", p.ID, p.Object, p.Statements)
+		}
 	}
 }
 

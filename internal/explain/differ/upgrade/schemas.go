@@ -225,11 +225,16 @@ func (t table) prefixParts(by string) {
 	if !t.crosses(80400, fleet.Never) || !strings.HasPrefix(by, "PARTITION BY KEY") && !strings.HasPrefix(by, "PARTITION BY LINEAR KEY") {
 		return
 	}
+	code := sqltext.Tokens(by)
+	open := slices.IndexFunc(code, func(x sqltext.Token) bool { return x.Text == "(" })
+	if open < 0 {
+		return
+	}
+	inside, _, _ := sqltext.Group(code[open:])
 	for _, k := range t.def.Keys {
 		for _, p := range k.Parts {
-			head, _, _ := strings.Cut(by, ")")
-			byPrimary := strings.HasSuffix(strings.TrimRight(head, " "), "(") && k.Name == "PRIMARY" // KEY (): over the primary key
-			if p.Prefix > 0 && (byPrimary || strings.Contains(head, mysql.Quote(p.Column)) || strings.Contains(head, p.Column)) {
+			over := len(inside) == 0 && k.Name == "PRIMARY" || slices.ContainsFunc(inside, func(x sqltext.Token) bool { return strings.EqualFold(x.Text, p.Column) })
+			if p.Prefix > 0 && over {
 				t.add(Problem{ID: "partition.prefix", Severity: Error, Object: t.name.String(), What: "it is partitioned by key over " + mysql.Quote(p.Column) + ", which the key " + mysql.Quote(k.Name) + " has by its beginning only",
 					Why: "8.0 left the column out silently; 8.4 and later refuse the table", Remedy: "index the whole column, or partition by another", Refused: true})
 				return
