@@ -183,7 +183,7 @@ func (l *loader) objects(ctx context.Context) error {
 			d := s.Objects[key]
 			switch {
 			case d.Broken:
-				l.NotTriedOne(d)
+				l.broken(d)
 			case d.Kind == define.KindView:
 				views = append(views, d)
 			case d.Kind == define.KindTrigger || d.Kind == define.KindEvent:
@@ -210,8 +210,8 @@ func (l *loader) objects(ctx context.Context) error {
 	return nil
 }
 
-// NotTriedOne notes a view that does not work where it is either.
-func (l *loader) NotTriedOne(d differ.Object) {
+// broken notes a view that does not work where it is either.
+func (l *loader) broken(d differ.Object) {
 	l.trial.open(objectName(d), "it does not work on the old server either", "")
 }
 
