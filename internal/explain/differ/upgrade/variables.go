@@ -103,6 +103,9 @@ func without(mode string, gone []string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(mode, ","), func(m string) bool { return slices.Contains(gone, m) }), ",")
 }
 
+// noOption are variables that follow from others and cannot stand in an option file.
+var noOption = setOf("collation_connection", "collation_database", "character_set_client", "character_set_connection", "character_set_database", "character_set_results", "innodb_undo_tablespaces")
+
 // Defaults says which variables that were not set mean something else on the new server, which is described as it is when nothing is set but
 // what own says: what is needed to try it.
 func Defaults(d, fresh *differ.Description) (list []Problem) {
@@ -114,11 +117,15 @@ func Defaults(d, fresh *differ.Description) (list []Problem) {
 		set, known := differ.WasSet(d, name)
 		mine, _ := differ.WasSet(fresh, name)
 		why, rank := differ.Meaning(name)
-		if set || mine || rank == differ.RankNames || !known {
+		if set || mine || rank == differ.RankNames || !known || noOption[name] || strings.HasPrefix(name, "have_") || strings.HasPrefix(now, "/") {
 			continue
 		}
+		keep := d.Variables[name]
+		if name == "sql_mode" {
+			keep = without(keep, (&rules{d: d, to: fresh.Server}).goneModes(keep))
+		}
 		p := Problem{ID: "default.changed", Severity: Note, Object: name, What: fmt.Sprintf("it was never set, and its default goes from %q to %q", d.Variables[name], now), Why: why, Tried: true,
-			Remedy: fmt.Sprintf("to keep the old behaviour set it in the option file: %s=%s", name, d.Variables[name])}
+			Remedy: fmt.Sprintf("to keep the old behaviour, where the new version still takes the value: %s=%s in the option file", name, keep)}
 		if rank == differ.RankData || rank == differ.RankBehaviour {
 			p.Severity = Warning
 		}
