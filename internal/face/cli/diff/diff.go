@@ -30,7 +30,8 @@ type diffFlags struct {
 	save, output string
 	failOn       string
 	all          bool
-	since        time.Duration
+	ago          string        // --since
+	since        time.Duration // the same
 	upgradeFlags
 }
 
@@ -71,7 +72,7 @@ With --fail-on the exit code is 4 if there is a difference of that rank, or a wo
 	fl.StringVar(&f.save, "save", "", "write the description of one server to this file, to be compared later")
 	fl.StringVar(&f.failOn, "fail-on", "", "exit with 4 if something of this rank or a worse one differs: data, behaviour, performance, version, names; with --upgrade-to: error, warning, note")
 	fl.BoolVar(&f.all, "all", false, "also list defaults that differ by version, paths and names")
-	flags.DurationVar(fl, &f.since, "since", 0, "compare the settings of one server with those of so long ago, as risso serve has seen them")
+	fl.StringVar(&f.ago, "since", "", "compare the settings of one server with those of so long ago, as risso serve has seen them")
 	fl.StringVar(&f.To, "url", "", "with --since: address of risso serve: http://risso:8306 (default: the one on this machine)")
 	fl.StringVar(&f.TokenFile, "token-file", "", "with --since: file with the token (default: the environment variable RISSO_TOKEN)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
@@ -82,6 +83,12 @@ With --fail-on the exit code is 4 if there is a difference of that rank, or a wo
 // check finds wrong use before any server is asked.
 func (f *diffFlags) check(args []string) error {
 	ranks := differ.Ranks()
+	if f.ago != "" {
+		var err error
+		if f.since, err = digits.ParseAge(f.ago); err != nil {
+			return fault.Usagef("--since %q: write it as 12h or 30d: so long ago", f.ago)
+		}
+	}
 	switch {
 	case len(args) == 0:
 		return fault.New(fault.Usage, "risso diff A B", errors.New("which servers?"))
