@@ -221,6 +221,19 @@ func (s Server) NewUTF8MB4() bool { return s.atLeast(80000) }
 // FoldsNamesAnywhere reports whether lower_case_table_names can be given to a data directory that is there.
 func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
 
+// HasComponents reports whether what extends the server can be a component, listed in mysql.component: MySQL since 8.0.
+func (s Server) HasComponents() bool { return s.atLeast(80000) }
+
+// OldTemporals reports whether tables may have times in the form from before 5.6.4, and InnoDB a list of tables of its own that can differ
+// from the server's: MySQL before 8.0.
+func (s Server) OldTemporals() bool { return !s.MariaDB() && !s.atLeast(80000) }
+
+// SystemTable reports whether the server itself has a table of this name in the schema mysql, among those that matter: MySQL 5.7 has these,
+// and 8.0 all that it needs, which it protects.
+func (s Server) SystemTable(name string) bool {
+	return !s.OldTemporals() || strings.Contains(" columns_priv db engine_cost event func general_log gtid_executed help_category help_keyword help_relation help_topic innodb_index_stats innodb_table_stats ndb_binlog_index plugin proc procs_priv proxies_priv server_cost servers slave_master_info slave_relay_log_info slave_worker_info slow_log tables_priv time_zone time_zone_leap_second time_zone_name time_zone_transition time_zone_transition_type user ", " "+name+" ")
+}
+
 // HasUUID reports whether the server has a unique ID.
 func (s Server) HasUUID() bool { return !s.MariaDB() }
 

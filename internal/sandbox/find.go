@@ -225,6 +225,16 @@ func Find(ctx context.Context, spec string) (Server, error) {
 	return Server{}, noServer(spec, found, looked, nil)
 }
 
+// Named is what sort of server a name such as mysql-8.4 means, also if none is installed; false if it names no version.
+func Named(spec string) (fleet.Server, bool) {
+	family, version, ok := strings.Cut(spec, "-")
+	flavour, known := flavours[Family(family)]
+	if !ok || !known || fleet.ParseVersion(version) == 0 {
+		return fleet.Server{}, false
+	}
+	return fleet.Server{Flavour: flavour, Version: version, Number: fleet.ParseVersion(version)}, true
+}
+
 func findPath(ctx context.Context, path string) (Server, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

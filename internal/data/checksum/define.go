@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/define/alike"
 )
 
 // Definition is a difference in the definition of an object other than a table.
@@ -30,36 +31,7 @@ func exactly(a, b *side) bool {
 // compareTables says how two definitions of a table differ, and what of them cannot be compared.
 func compareTables(here, there define.Table, primary, other *side) (differs, open []string) {
 	exact := exactly(primary, other)
-	list, columns := tableElements(here.Create, exact)
-	rest, columnsThere := tableElements(there.Create, exact)
-	byName := map[string]element{}
-	for _, e := range rest {
-		byName[e.name] = e
-	}
-	for _, e := range list {
-		o, ok := byName[e.name]
-		delete(byName, e.name)
-		switch {
-		case !ok:
-			differs = append(differs, "there is no "+e.name+" there")
-		case e.text == o.text:
-		case !exact && e.loose && o.loose:
-			open = append(open, e.name+" has an expression, which other versions format differently")
-		case e.name == "option connection" || strings.Contains(strings.ToLower(e.text+o.text), "password"): // of FEDERATED, SPIDER, CONNECT
-			differs = append(differs, e.name+" is not the same; it may hold a password and is not shown")
-		default:
-			differs = append(differs, fmt.Sprintf("%s is %s here and %s there", e.name, e.text, o.text))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		differs = append(differs, name+" is only there")
-	}
-	shared := func(list, other []string) []string {
-		return slices.DeleteFunc(slices.Clone(list), func(c string) bool { return !slices.Contains(other, c) })
-	}
-	if a, b := shared(columns, columnsThere), shared(columnsThere, columns); !slices.Equal(a, b) {
-		differs = append(differs, "the columns are in another order: "+strings.Join(a, ", ")+" here, "+strings.Join(b, ", ")+" there")
-	}
+	differs, open = alike.Tables(here.Create, there.Create, exact)
 	if !exact {
 		differs = append(differs, charsets(here, there, primary, other)...)
 	}
@@ -74,7 +46,7 @@ func charsets(here, there define.Table, primary, other *side) (differs []string)
 			continue
 		}
 		for _, n := range columnNotes(c, o, primary.collation(c), other.collation(o)) {
-			if charsetOf(c) != charsetOf(o) || primary.collation(c) != other.collation(o) {
+			if alike.CharsetOf(c) != alike.CharsetOf(o) || primary.collation(c) != other.collation(o) {
 				differs = append(differs, n)
 			}
 		}
@@ -112,9 +84,6 @@ func (w *worker) defines(ctx context.Context, p *plan, i int, pr *pair, on *On) 
 	return nil
 }
 
-// schemaKey represents the schema itself, by its default character set and collation.
-const schemaKey = "schema"
-
 // objectsOf reads the definitions of a schema's objects besides tables, by kind and name.
 func (l *link) objectsOf(ctx context.Context, schema string) (map[string]define.Definition, error) {
 	out := map[string]define.Definition{}
@@ -127,7 +96,7 @@ func (l *link) objectsOf(ctx context.Context, schema string) (map[string]define.
 		if err != nil {
 			return err
 		}
-		out[schemaKey] = define.Definition{Kind: schemaKey, Create: strings.Replace(create, mysql.Quote(schema), "", 1)}
+		out[string(alike.KindSchema)] = define.Definition{Kind: alike.KindSchema, Create: strings.Replace(create, mysql.Quote(schema), "", 1)}
 		add := func(list []define.Definition, err error) error {
 			for _, d := range list {
 				out[string(d.Kind)+" "+d.Name] = d
@@ -242,7 +211,7 @@ func differences(mine, theirs map[string]define.Definition, schema string, prima
 			out = append(out, found)
 			continue
 		}
-		differs, open := compareObjects(d, o, primary, other)
+		differs, open := alike.Objects(d, o, exactly(primary, other))
 		switch {
 		case len(differs) > 0:
 			found.Verdict, found.What = Differs, differs
@@ -260,91 +229,6 @@ func differences(mine, theirs map[string]define.Definition, schema string, prima
 		}
 	}
 	return out
-}
-
-// compareObjects says how two definitions of one object differ, and what cannot be compared. Nothing secret is in the result.
-func compareObjects(d, o define.Definition, primary, other *side) (differs, open []string) {
-	exact := exactly(primary, other)
-	here, there := programText(d.Create, exact), programText(o.Create, exact)
-	if d.Kind == define.KindEvent && (replicated(here) || replicated(there)) {
-		here, there = withoutStatus(here), withoutStatus(there)
-	}
-	switch {
-	case here == there:
-	case d.Kind == schemaKey && !exact: // each version has its own defaults
-	case d.Kind == define.KindView && !exact:
-		open = append(open, "other versions format its statement differently")
-	case d.Kind == define.KindAccount && !exact:
-		open = append(open, "other versions format passwords, limits and options differently")
-	case d.Kind == define.KindAccount:
-		differs = append(differs, "its password, limits or options differ")
-	default:
-		differs = append(differs, "its statement differs from here on: "+parting(here, there))
-	}
-	if d.Kind == define.KindAccount {
-		return appendGrants(differs, open, d, o, exact)
-	}
-	if d.Table != o.Table {
-		differs = append(differs, fmt.Sprintf("it is of table %s here and of %s there", d.Table, o.Table))
-	}
-	if !exact {
-		return differs, open
-	}
-	for _, c := range []struct{ what, here, there string }{{"sql_mode", d.SQLMode, o.SQLMode}, {"character_set_client", d.Charset, o.Charset}, {"collation_connection", d.Collation, o.Collation},
-		{"the collation of its schema", d.Database, o.Database}, {"time zone", d.TimeZone, o.TimeZone}} {
-		if c.here != c.there {
-			differs = append(differs, fmt.Sprintf("%s is %q here and %q there", c.what, c.here, c.there))
-		}
-	}
-	return differs, open
-}
-
-// eventStates are how an event's statement says whether it runs: on a replica it says that it does not, whatever it does on the primary.
-var eventStates = []string{" disable on slave", " disable on replica", " disable", " enable"}
-
-func replicated(event string) bool {
-	return strings.Contains(event, eventStates[0]) || strings.Contains(event, eventStates[1])
-}
-
-func withoutStatus(event string) string {
-	head, body, _ := strings.Cut(event, " do ")
-	for _, s := range eventStates {
-		head = strings.Replace(head, s, "", 1)
-	}
-	return head + " do " + body
-}
-
-// appendGrants compares the grants of an account.
-func appendGrants(differs, open []string, d, o define.Definition, exact bool) (_, _ []string) {
-	set := func(list []string) map[string]bool {
-		m := map[string]bool{}
-		for _, g := range list {
-			g, rest, _ := strings.Cut(g, " IDENTIFIED ") // MariaDB shows the hash of the password there
-			if strings.Contains(rest, " WITH GRANT OPTION") {
-				g += " WITH GRANT OPTION"
-			}
-			m[join(tokens(g))] = true
-		}
-		return m
-	}
-	a, b := set(d.After), set(o.After)
-	if maps.Equal(a, b) {
-		return differs, open
-	}
-	if !exact {
-		return differs, append(open, "other versions have other privileges, and its grants are not the same")
-	}
-	for _, g := range slices.Sorted(maps.Keys(a)) {
-		if !b[g] {
-			differs = append(differs, "only here: "+g)
-		}
-	}
-	for _, g := range slices.Sorted(maps.Keys(b)) {
-		if !a[g] {
-			differs = append(differs, "only there: "+g)
-		}
-	}
-	return differs, open
 }
 
 // accounts compares users, roles and their grants, if all is compared and they may be seen.

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define/alike"
 	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -23,8 +24,8 @@ type side struct {
 	server     mysql.Server
 	id         string // server_id
 	channels   []read.ReplicaChannel
-	delay      time.Duration     // the delay that is configured
-	collations map[string]string // the default collation of each character set
+	delay      time.Duration    // the delay that is configured
+	collations alike.Collations // the default collation of each character set
 	notes      []string
 	blind      bool         // the account does not see all views and programs
 	dead       atomic.Bool  // it was lost and did not come back
@@ -164,7 +165,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 		return nil, err
 	}
 	defer c.Close()
-	s := &side{target: t, name: t.String(), server: c.Server, collations: map[string]string{}}
+	s := &side{target: t, name: t.String(), server: c.Server, collations: alike.Collations{}}
 	if s.id, err = read.ServerID(ctx, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/define/alike"
 )
 
 // job is a table to be compared.
@@ -57,28 +58,7 @@ func (l *link) define(ctx context.Context, schema, name string) (t define.Table,
 }
 
 // collation is a column's, or the default of its character set.
-func (s *side) collation(c define.TableColumn) string {
-	if c.Collation != "" || c.Charset == "" {
-		return charsetName(c.Collation)
-	}
-	return charsetName(s.collations[c.Charset])
-}
-
-// charsetOf is a column's character set: JSON's is always utf8mb4.
-func charsetOf(c define.TableColumn) string {
-	if c.Type == "json" {
-		return "utf8mb4"
-	}
-	return charsetName(c.Charset)
-}
-
-// charsetName makes utf8 and utf8mb3 one: MySQL 8.0.30 and MariaDB 10.6 renamed it.
-func charsetName(s string) string {
-	if s == "utf8" || strings.HasPrefix(s, "utf8_") {
-		return "utf8mb3" + strings.TrimPrefix(s, "utf8")
-	}
-	return s
-}
+func (s *side) collation(c define.TableColumn) string { return s.collations.Of(c) }
 
 // match fits the definitions to each other: the columns that all have, the key by which all can be cut.
 func match(p *plan, primary *side, others []*side) {
@@ -99,7 +79,7 @@ func match(p *plan, primary *side, others []*side) {
 			if o.Type == "json" {
 				c.Type = "json" // MariaDB's JSON is text: it may be written otherwise
 			}
-			p.text = p.text || charsetOf(o) != charsetOf(c)
+			p.text = p.text || alike.CharsetOf(o) != alike.CharsetOf(c)
 			e.notes = append(e.notes, columnNotes(c, o, primary.collation(c), others[i].collation(o))...)
 		}
 		if everywhere {
@@ -238,7 +218,7 @@ func columnNotes(c, o define.TableColumn, here, there string) (notes []string) {
 		notes = append(notes, fmt.Sprintf("column %s is %s here and %s there", c.Name, c.FullType, o.FullType))
 	}
 	switch {
-	case charsetOf(c) != charsetOf(o):
+	case alike.CharsetOf(c) != alike.CharsetOf(o):
 		notes = append(notes, fmt.Sprintf("column %s has character set %s here and %s there: its text is compared in utf8mb4", c.Name, c.Charset, o.Charset))
 	case here != there && o.Type != "json":
 		notes = append(notes, fmt.Sprintf("column %s has collation %s here and %s there", c.Name, here, there))

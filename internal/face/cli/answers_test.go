@@ -13,6 +13,8 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/explain/alter"
 	"github.com/rissodb/risso/internal/explain/alter/perform"
+	servers "github.com/rissodb/risso/internal/explain/differ"
+	"github.com/rissodb/risso/internal/explain/differ/trial"
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
@@ -26,6 +28,7 @@ import (
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/check"
+	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
@@ -119,6 +122,10 @@ func answers() []answer {
 		{"check", "", reflect.TypeFor[check.Answer]()},
 		{"checksum", "", reflect.TypeFor[checksum.Result]()},
 		{"config check", "", reflect.TypeFor[serve.ConfigAnswer]()},
+		{"diff", "", reflect.TypeFor[servers.Report]()},
+		{"diff", "three and more servers", reflect.TypeFor[servers.Drift]()},
+		{"diff", "--save", reflect.TypeFor[clidiff.SavedAnswer]()},
+		{"diff", "--upgrade-to", reflect.TypeFor[trial.Answer]()},
 		{"digest", "", reflect.TypeFor[report.ProfileJSON]()},
 		{"digest", "--plan-parallel", reflect.TypeFor[parallel.Plan]()},
 		{"doctor", "", reflect.TypeFor[doctor.DoctorAnswer]()},

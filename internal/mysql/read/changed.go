@@ -38,7 +38,8 @@ func IdentityVariable(name string) bool { return identityVariables[name] }
 
 // changedStatement asks for the variables that do not have their compiled-in value. all says that this server does not show
 // which, so that all of them are returned. If the session has its own value, variables_info is about that: ours has some from
-// connecting, and of foreign_key_checks from the server's start. These count only if the global value is not the default.
+// connecting, and of foreign_key_checks from the server's start. Where a session set one, MySQL says so to all (seen on 9.7).
+// These count only if the global value is not the default.
 // The table exists since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
 func changedStatement(s mysql.Server) (query string, all bool) {
 	switch {
@@ -49,7 +50,8 @@ func changedStatement(s mysql.Server) (query string, all bool) {
 		return `SELECT /* risso: what is set here? */ i.VARIABLE_NAME, g.VARIABLE_VALUE, i.VARIABLE_SOURCE
   FROM performance_schema.variables_info i JOIN performance_schema.global_variables g ON g.VARIABLE_NAME = i.VARIABLE_NAME
   WHERE i.VARIABLE_SOURCE <> 'COMPILED'
-    AND NOT (i.VARIABLE_SOURCE = 'DYNAMIC' AND (i.VARIABLE_NAME, g.VARIABLE_VALUE) IN (('long_query_time', '10.000000'), ('min_examined_row_limit', '0'), ('foreign_key_checks', 'ON')))
+    AND NOT (i.VARIABLE_SOURCE = 'DYNAMIC' AND (i.VARIABLE_NAME, g.VARIABLE_VALUE) IN (('long_query_time', '10.000000'), ('min_examined_row_limit', '0'), ('foreign_key_checks', 'ON'),
+      ('max_execution_time', '0'), ('print_identified_with_as_hex', 'OFF'), ('show_create_table_verbosity', 'OFF'), ('show_gipk_in_create_table_and_information_schema', 'ON'), ('information_schema_stats_expiry', '86400')))
   ORDER BY i.VARIABLE_NAME`, false
 	default:
 		return "SHOW /* risso: what is set here? */ GLOBAL VARIABLES", true

@@ -106,6 +106,15 @@ func Variables(ctx context.Context, c *mysql.Conn, names []string) (map[string]s
 	return variables(ctx, c, "SHOW /* risso: what a restored server has to be told */ GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "','")+"')", func(string) bool { return true })
 }
 
+// ShownVariables reads all global variables but those that change by themselves; the values of secret ones are hidden.
+func ShownVariables(ctx context.Context, c *mysql.Conn) (map[string]string, error) {
+	out, err := variables(ctx, c, "SHOW /* risso: what is set here? */ GLOBAL VARIABLES", func(name string) bool { return !Moving(name) })
+	for name, value := range out {
+		out[name] = shown(name, value)
+	}
+	return out, err
+}
+
 // StillVariables reads all global variables, secret ones too, but those that change by themselves.
 func StillVariables(ctx context.Context, c *mysql.Conn) (map[string]string, error) {
 	return variables(ctx, c, "SHOW /* risso: what changes along with a setting? */ GLOBAL VARIABLES", func(name string) bool { return !Moving(name) })

@@ -1,4 +1,6 @@
-package checksum
+// Package alike says in words how two definitions of one object differ, across versions and flavours that write the same things
+// differently. Pure.
+package alike
 
 import (
 	"maps"

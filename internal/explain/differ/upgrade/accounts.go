@@ -1,0 +1,44 @@
+package upgrade
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// accounts finds ways to log in that the new version does not have.
+func (r *rules) accounts() {
+	for _, name := range slices.Sorted(maps.Keys(r.d.Accounts)) {
+		for _, plugin := range r.d.Accounts[name].Plugins {
+			if p, ok := r.login(name, plugin); ok {
+				r.add(p)
+			}
+		}
+	}
+}
+
+// login: mysql_native_password is off since 8.4 and gone since 9.0; sha256_password is deprecated and still there. MariaDB has no
+// caching_sha2_password before 12.1. Sources: MySQL manual, "Native Pluggable Authentication"; MariaDB documentation, "Authentication
+// Plugins".
+func (r *rules) login(name, plugin string) (Problem, bool) {
+	gone := map[string][2]fleet.Version{"mysql_native_password": {80400, fleet.Never}, "mysql_old_password": {50700, fleet.Never}, "ed25519": {1, fleet.Never}, "unix_socket": {1, fleet.Never},
+		"caching_sha2_password": {fleet.Never, 1}, "sha256_password": {fleet.Never, 1}, "auth_socket": {fleet.Never, 1}}
+	at, ok := gone[plugin]
+	if !ok || !r.to.AtLeast(at[0], at[1]) {
+		return Problem{}, false
+	}
+	return LostLogin(name, plugin), true
+}
+
+// LostLogin is the problem of an account that the new server cannot let in.
+func LostLogin(name, plugin string) Problem {
+	p := Problem{ID: "account.plugin", Severity: Error, Object: mysql.QuoteAccount(name), What: "it logs in by " + plugin, Why: "the new version does not load this plug-in: whoever uses the account is refused",
+		Remedy: "give it a password for a plug-in that both versions have, first for clients that know it"}
+	if strings.HasPrefix(plugin, "mysql_") {
+		p.Remedy = "on MySQL 8.0 give it a new password by caching_sha2_password: ALTER USER " + mysql.QuoteAccount(name) + " IDENTIFIED WITH caching_sha2_password BY '…'; 5.7 does not have it, so go through 8.0"
+	}
+	return p
+}

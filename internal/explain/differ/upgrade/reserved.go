@@ -1,0 +1,42 @@
+package upgrade
+
+import (
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// reservedSince are words that became reserved, and when. Sources: MySQL manual, "Keywords and Reserved Words", its lists of new ones in 8.0,
+// 8.4 and 9.x; MariaDB documentation, "Reserved Words". TestReserved holds them against information_schema.KEYWORDS.
+var reservedSince = []struct {
+	mysql, mariadb fleet.Version
+	words          string
+}{
+	{80000, fleet.Never, "cube cume_dist dense_rank empty except first_value function grouping groups json_table lag last_value lead nth_value ntile of over percent_rank rank recursive row row_number rows system window"},
+	{80014, fleet.Never, "lateral"},
+	{80031, fleet.Never, "intersect"},
+	{80400, fleet.Never, "manual parallel qualify tablesample"},
+	{90200, fleet.Never, "library"},
+	{fleet.Never, 100203, "over recursive rows window"},
+	{fleet.Never, 100300, "except intersect"},
+	{fleet.Never, 100700, "row_number"},
+}
+
+// Reserved reports whether a word is reserved on a server, as far as it became so since MySQL 5.7 and MariaDB 10.0.
+func Reserved(word string, s fleet.Server) bool {
+	for _, r := range reservedSince {
+		if s.AtLeast(r.mysql, r.mariadb) && containsWord(r.words, strings.ToLower(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsWord(list, word string) bool {
+	return word != "" && strings.Contains(" "+list+" ", " "+word+" ")
+}
+
+// newlyReserved reports whether a name has to be quoted on the new server, and did not have to on the old one.
+func (r *rules) newlyReserved(name string) bool {
+	return Reserved(name, r.to) && !Reserved(name, r.d.Server)
+}
