@@ -212,6 +212,13 @@ func (r *Room) ask(ctx context.Context, w config.Watched) (gather.Answer, error)
 		r.mu.Unlock()
 		_ = gate.Pass(work, 0) // what ends work ends the look as well
 	}})
+	if err == nil {
+		var list []advise.Finding
+		var missing []fleet.Trouble
+		list, missing, err = Accounts(work, w.Target, w.Instance.Name)
+		answer.Findings, answer.Missing = append(answer.Findings, list...), append(answer.Missing, missing...)
+		advise.Rank(answer.Findings)
+	}
 	if cause := context.Cause(work); err != nil && cause != nil {
 		err = cause
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/pattern"
+	"github.com/rissodb/risso/internal/serve/advice"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/prove"
 )
@@ -227,6 +228,13 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 		one, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("%s: no answer within %s", w.Instance.Name, f.timeout))
 		glance := f.glance(one, w)
 		got, err := gather.Look(one, w.Target, o)
+		if err == nil && slices.ContainsFunc(advice.AccountChecks(), func(c advise.Check) bool { return f.wants(c.ID) }) {
+			var list []advise.Finding
+			var missing []fleet.Trouble
+			list, missing, err = advice.Accounts(one, w.Target, w.Instance.Name)
+			got.Findings = append(got.Findings, slices.DeleteFunc(list, func(x advise.Finding) bool { return !f.wants(x.ID) })...)
+			got.Missing = append(got.Missing, missing...)
+		}
 		moment := glance(err == nil)
 		if cause := context.Cause(one); err != nil && cause != nil {
 			err = cause

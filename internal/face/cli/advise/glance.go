@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve"
+	"github.com/rissodb/risso/internal/serve/advice"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/watch/collect"
 )
@@ -38,7 +39,7 @@ var momentChecks = []advise.Check{
 
 // allChecks are all things that are looked for.
 func allChecks() []advise.Check {
-	list := slices.Concat(advise.Checks(), momentChecks)
+	list := slices.Concat(advise.Checks(), momentChecks, advice.AccountChecks())
 	slices.SortFunc(list, func(a, b advise.Check) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }
