@@ -150,7 +150,7 @@ func (r *reader) row(values [][]byte) error {
 		}
 	}
 	if len(r.m.Features) >= r.o.Rows {
-		r.m.Notes = append(r.m.Notes, "Only the first "+digits.Counted(r.o.Rows, "row")+" are here: --rows.")
+		r.m.Notes = append(r.m.Notes, "Only the first "+digits.Counted(r.o.Rows, "row")+" are here: --max-rows.")
 		return errEnough
 	}
 	var f Feature
@@ -290,7 +290,7 @@ func (m *Map) bring(ctx context.Context, c *mysql.Conn, srid uint32, list []*Geo
 		return nil
 	case srid == 4326:
 		m.Plane = true
-		m.Notes = append(m.Notes, "There are coordinates of "+name+" beyond ±180° of longitude or ±90° of latitude; is latitude before longitude? risso map --check looks for that.")
+		m.Notes = append(m.Notes, "There are coordinates of "+name+" beyond ±180° of longitude or ±90° of latitude; is latitude before longitude? risso map --faults looks for that.")
 		return nil
 	case srid == 0 && all:
 		m.Notes = append(m.Notes, "Coordinates of SRID 0 are of no system; they are taken for longitude and latitude, which they may be.")

@@ -103,7 +103,7 @@ func answer(ctx context.Context, o Options, f *alter.Facts, st alter.Statement) 
 	}
 	if a.Error != nil || a.Algorithm == "INSTANT" || o.Sample <= 0 {
 		if s.Unmeasured = "nothing was measured"; o.Sample <= 0 {
-			s.Unmeasured = "no part of the rows was measured (--sample 0)"
+			s.Unmeasured = "no part of the rows was measured (--sample-size 0)"
 		}
 		return a, empty, s, nil
 	}

@@ -73,7 +73,7 @@ that was killed left is in risso sandbox list, and the next proof throws it away
 	fl.StringArrayVar(&f.slow, "slow-log", nil, "read statements from this slow log, and not from performance_schema; may be repeated")
 	fl.StringVar(&f.on, "on", "", "server to measure on, as risso sandbox up takes it (default: same flavour and series)")
 	fl.IntVar(&f.pairs, "pairs", 6, "how many times before and after are measured")
-	fl.Float64Var(&f.rows, "rows", 200_000, "rows of a table that is copied whole; of a larger one about so many are")
+	fl.Float64Var(&f.rows, "copy-rows", 200_000, "rows of a table that is copied whole; of a larger one about so many are")
 	flags.DurationVar(fl, &f.unused, "unused-after", 24*time.Hour, "as risso advise")
 	fl.StringVar(&f.state, "state", "", "folder of the proofs (default "+home.State("advise")+")")
 	fl.StringVar(&f.dir, "dir", "", "folder of the throw-away server (default that of risso sandbox)")
@@ -85,7 +85,7 @@ that was killed left is in risso sandbox list, and the next proof throws it away
 func (f *proveFlags) run(ctx context.Context, s screen.Streams, what string) error {
 	id, object, _ := strings.Cut(what, ":")
 	if f.pairs < 4 || f.rows < 1 || f.timeout <= 0 || f.unused <= 0 {
-		return fault.Usagef("--pairs: at least 4; --rows, --timeout and --unused-after: more than 0")
+		return fault.Usagef("--pairs: at least 4; --copy-rows, --timeout and --unused-after: more than 0")
 	}
 	target, err := f.Target()
 	if err != nil {

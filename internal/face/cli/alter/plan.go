@@ -29,17 +29,17 @@ func newPlan(s screen.Streams) *cobra.Command {
 		Long: `Says what an ALTER TABLE will do, and changes nothing on the server. Whether it is instant,
 in place or a copy, and which lock it needs, is found out by asking an empty clone of the
 table on a sandbox of the same kind and version; how long it takes, on a part of the real
-rows there (--sample). Where no such server is installed on this machine it says so, and
+rows there (--sample-size). Where no such server is installed on this machine it says so, and
 goes by the manual.
 
 ` + fault.Help,
 		Example: `  risso alter plan --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' "ALTER TABLE orders ADD note TEXT"
-  risso alter plan --dsn 'risso:secret@tcp(db1:3306)/shop' --sample 256MiB --output json "ALTER TABLE orders ENGINE=InnoDB"`,
+  risso alter plan --dsn 'risso:secret@tcp(db1:3306)/shop' --sample-size 256MiB --output json "ALTER TABLE orders ENGINE=InnoDB"`,
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), s, f, args) },
 	}
 	f.Bind(cmd, "the server")
-	cmd.Flags().StringVar(&f.sample, "sample", "64MiB", "how much of the table to copy into the sandbox and time the change on; 0: none")
+	cmd.Flags().StringVar(&f.sample, "sample-size", "64MiB", "how much of the table to copy into the sandbox and time the change on; 0: none")
 	flags.OutputVar(cmd.Flags(), &f.output, "", "text", "json")
 	return cmd
 }
@@ -48,7 +48,7 @@ goes by the manual.
 func (f planFlags) make(ctx context.Context, s screen.Streams, target mysql.Target, statement string) (ask.Planned, error) {
 	sample, err := digits.ParseBytes(f.sample)
 	if err != nil {
-		return ask.Planned{}, fault.Usagef("--sample: %w", err)
+		return ask.Planned{}, fault.Usagef("--sample-size: %w", err)
 	}
 	step, end := say(s)
 	defer end()

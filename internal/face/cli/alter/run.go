@@ -59,7 +59,7 @@ up, and the primary last, without the binary log. All replicas must be named.
 	}
 	fl := cmd.Flags()
 	f.Bind(cmd, "the server; a primary")
-	fl.StringVar(&f.sample, "sample", "64MiB", "how much of the table to copy into the sandbox and time the change on; 0: none")
+	fl.StringVar(&f.sample, "sample-size", "64MiB", "how much of the table to copy into the sandbox and time the change on; 0: none")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and end")
 	fl.BoolVar(&f.yes, "yes", false, "do not ask")
 	flags.DurationVar(fl, &f.lockWait, "lock-wait", 3*time.Second, "how long to wait for the lock at the beginning, with others behind it")

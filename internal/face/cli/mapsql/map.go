@@ -49,17 +49,17 @@ here, others by the server's ST_Transform, where it has one. What cannot be brou
 drawn as it is, and is no GeoJSON or KML. The drawing has the outlines of land; nothing is fetched, unless
 --tiles names a server of pictures, which the browser that opens the page then asks.
 
-The statement runs in a read-only transaction, at most --timeout long; the first --rows rows, and
+The statement runs in a read-only transaction, at most --timeout long; the first --max-rows rows, and
 so many that --bytes are reached, are taken, and it is said if there are more.
 
---check looks at all geometry columns, a sample of their rows, and the statements that
+--faults looks at all geometry columns, a sample of their rows, and the statements that
 performance_schema knows, or the STATEMENT: columns without SRID, axes that are swapped,
 geometries that are not valid, conditions that no spatial index serves, boxes where shapes are meant.
 With findings it ends with 0, too.`,
 		Example: `  risso map --dsn 'risso@unix(/run/mysqld/mysqld.sock)/shop' "SELECT name, place FROM stores" >stores.geojson
   risso map "SELECT name, place FROM shop.stores" --output html >stores.html
   risso map "SELECT name, delivers FROM shop.stores" --output svg >stores.svg
-  risso map --check --schema shop`,
+  risso map --faults --schema shop`,
 		Args: flags.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.Context(), args, cmd.Flags().Changed("output"))
@@ -67,14 +67,14 @@ With findings it ends with 0, too.`,
 	}
 	fl := cmd.Flags()
 	c.Bind(cmd, "the server")
-	flags.OutputVar(fl, &c.output, "geojson, kml, svg, html, or text and json with --check (default geojson; text with --check)", "geojson", "kml", "svg", "html", "json", "text")
+	flags.OutputVar(fl, &c.output, "geojson, kml, svg, html, or text and json with --faults (default geojson; text with --faults)", "geojson", "kml", "svg", "html", "json", "text")
 	fl.StringVar(&c.column, "column", "", "draw the geometry of this column of the result")
-	fl.IntVar(&c.rows, "rows", 10000, "take so many rows at most")
+	fl.IntVar(&c.rows, "max-rows", 10000, "take so many rows at most")
 	fl.StringVar(&c.bytes, "bytes", "64MiB", "take so many bytes of rows at most, about")
 	flags.DurationVar(fl, &c.timeout, "timeout", 30*time.Second, "end the statement after this time")
 	fl.StringVar(&c.tiles, "tiles", "", "with --output html: a server of map pictures, https://HOST/{z}/{x}/{y}.png")
-	fl.BoolVar(&c.check, "check", false, "find what is wrong with geometry columns and the statements that search them")
-	fl.StringVar(&c.schema, "schema", "", "with --check: only this schema")
+	fl.BoolVar(&c.check, "faults", false, "find what is wrong with geometry columns and the statements that search them")
+	fl.StringVar(&c.schema, "schema", "", "with --faults: only this schema")
 	return cmd
 }
 
@@ -87,17 +87,17 @@ func (c *command) run(ctx context.Context, args []string, chosen bool) error {
 	case err != nil || bytes <= 0:
 		return fault.Usagef("--bytes %q: write it as 64MiB", c.bytes)
 	case c.check && c.output != "text" && c.output != "json":
-		return fault.Usagef("--check --output %s: there are text and json", c.output)
+		return fault.Usagef("--faults --output %s: there are text and json", c.output)
 	case !c.check && c.output == "text":
-		return fault.Usagef("--output text is for --check")
+		return fault.Usagef("--output text is for --faults")
 	case !c.check && c.schema != "":
-		return fault.Usagef("--schema is for --check")
+		return fault.Usagef("--schema is for --faults")
 	case c.tiles != "" && c.output != "html":
 		return fault.Usagef("--tiles is for --output html")
 	case c.tiles != "" && !tilesFine(c.tiles):
 		return fault.Usagef("--tiles %q: write it as https://HOST/{z}/{x}/{y}.png", c.tiles)
 	case c.rows < 1:
-		return fault.Usagef("--rows %d: at least 1", c.rows)
+		return fault.Usagef("--max-rows %d: at least 1", c.rows)
 	case c.timeout <= 0:
 		return fault.Usagef("--timeout %s: more than 0", c.timeout)
 	}

@@ -25,8 +25,8 @@ func runMap(t *testing.T, in string, args ...string) (out, said string, err erro
 }
 
 func TestWrongUse(t *testing.T) {
-	for _, args := range [][]string{{""}, {"SELECT 1", "--output", "text"}, {"--check", "--output", "svg"}, {"SELECT 1", "--schema", "x"}, {"SELECT 1", "--tiles", "https://h/{z}/{x}/{y}.png"},
-		{"SELECT 1", "-o", "html", "--tiles", "https://h/x.png"}, {"SELECT 1", "-o", "html", "--tiles", "https://h'; script-src *;/{z}/{x}/{y}"}, {"SELECT 1", "--rows", "0"}, {"SELECT 1", "--bytes", "many"}, {"SELECT 1", "SELECT 2"}} {
+	for _, args := range [][]string{{""}, {"SELECT 1", "--output", "text"}, {"--faults", "--output", "svg"}, {"SELECT 1", "--schema", "x"}, {"SELECT 1", "--tiles", "https://h/{z}/{x}/{y}.png"},
+		{"SELECT 1", "-o", "html", "--tiles", "https://h/x.png"}, {"SELECT 1", "-o", "html", "--tiles", "https://h'; script-src *;/{z}/{x}/{y}"}, {"SELECT 1", "--max-rows", "0"}, {"SELECT 1", "--bytes", "many"}, {"SELECT 1", "SELECT 2"}} {
 		if _, _, err := runMap(t, "", append(args, "--dsn", "127.0.0.1:1")...); fault.Code(err) != fault.Usage {
 			t.Errorf("%v: got %v; want wrong use", args, err)
 		}
@@ -50,8 +50,8 @@ func TestForms(t *testing.T) {
 	if _, _, err := runMap(t, "", "DELETE FROM t", "--dsn", n.DSN); fault.Code(err) != fault.Failed {
 		t.Errorf("a DELETE: got %v; want a failure", err)
 	}
-	out, _, err = runMap(t, "", "--check", "--dsn", n.DSN, "-o", "json")
+	out, _, err = runMap(t, "", "--faults", "--dsn", n.DSN, "-o", "json")
 	if err != nil || !strings.Contains(out, `"findings": []`) {
-		t.Errorf("--check of a server without geometry: got %v and %s; want no findings", err, out)
+		t.Errorf("--faults of a server without geometry: got %v and %s; want no findings", err, out)
 	}
 }
