@@ -27,7 +27,8 @@ const Help = `Exit codes of all commands:
   1  failure: the line on standard error says what failed and, if possible, how to fix it
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
-  4  checksum: rows or tables differ; bench compare: the verdict is one that --fail-if names
+  4  checksum: rows or tables differ; diff --fail-on: servers differ so much; bench compare: the verdict is one that
+     --fail-if names
   5  bench compare --fail-if: no verdict can be given
   130  ended by a signal; anything left behind is reported (a benchmark prints what it measured so far);
        serve, top, binlog follow and sandbox load run until a signal, and then end with 0

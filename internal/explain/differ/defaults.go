@@ -1,7 +1,7 @@
 package differ
 
 // oldDefaults are the compiled-in values of variables of MySQL 5.7, which does not tell what was set, as far as later versions have another
-// one. Source: MySQL 5.7 manual, "Server System Variables", "InnoDB Startup Options"; TestOldDefaults holds them against a 5.7.
+// one. Source: MySQL 5.7 manual, "Server System Variables", "InnoDB Startup Options"; read from a 5.7.22.
 var oldDefaults = map[string]string{
 	"innodb_autoinc_lock_mode": "1", "max_allowed_packet": "4194304", "slave_preserve_commit_order": "OFF", "character_set_server": "latin1",
 	"collation_server": "latin1_swedish_ci", "event_scheduler": "OFF", "gtid_executed_compression_period": "1000", "innodb_undo_log_truncate": "OFF", "local_infile": "ON",

@@ -7,25 +7,30 @@ import (
 )
 
 // reservedSince are words that became reserved, and when. Sources: MySQL manual, "Keywords and Reserved Words", its lists of new ones in 8.0,
-// 8.4 and 9.x; MariaDB documentation, "Reserved Words". TestReserved holds them against information_schema.KEYWORDS.
+// 8.4 and 9.x; MariaDB documentation, "Reserved Words". TestReserved of package trial holds them against 5.7, 8.0 and 9.7; between 8.4 and
+// 9.7 it is not known when a word came or went.
 var reservedSince = []struct {
 	mysql, mariadb fleet.Version
 	words          string
+	until          fleet.Version // MySQL takes it for a name again; 0: it does not
 }{
-	{80000, fleet.Never, "cube cume_dist dense_rank empty except first_value function grouping groups json_table lag last_value lead nth_value ntile of over percent_rank rank recursive row row_number rows system window"},
-	{80014, fleet.Never, "lateral"},
-	{80031, fleet.Never, "intersect"},
-	{80400, fleet.Never, "manual parallel qualify tablesample"},
-	{90200, fleet.Never, "library"},
-	{fleet.Never, 100203, "over recursive rows window"},
-	{fleet.Never, 100300, "except intersect"},
-	{fleet.Never, 100700, "row_number"},
+	{80000, fleet.Never, "cube cume_dist dense_rank empty except first_value function grouping groups json_table lag last_value lead nth_value ntile of over percent_rank rank recursive row row_number rows system window", 0},
+	{80000, fleet.Never, "persist persist_only", 80016},
+	{80014, fleet.Never, "lateral", 0},
+	{80031, fleet.Never, "intersect", 0},
+	{80400, fleet.Never, "qualify tablesample", 0},
+	{80400, fleet.Never, "manual parallel", 90700},
+	{90200, fleet.Never, "library", 0},
+	{90000, fleet.Never, "external", 0},
+	{fleet.Never, 100203, "over recursive rows window", 0},
+	{fleet.Never, 100300, "except intersect", 0},
+	{fleet.Never, 100700, "row_number", 0},
 }
 
 // Reserved reports whether a word is reserved on a server, as far as it became so since MySQL 5.7 and MariaDB 10.0.
 func Reserved(word string, s fleet.Server) bool {
 	for _, r := range reservedSince {
-		if s.AtLeast(r.mysql, r.mariadb) && containsWord(r.words, strings.ToLower(word)) {
+		if s.AtLeast(r.mysql, r.mariadb) && (r.until == 0 || !s.AtLeast(r.until, fleet.Never)) && containsWord(r.words, strings.ToLower(word)) {
 			return true
 		}
 	}
