@@ -115,7 +115,6 @@ type sample struct {
 	names   string // of the columns that can be written
 	kinds   []kind
 	most    int64 // bytes
-	taken   int64
 	means   []float64 // bytes per row, of each place
 	to      *mysql.Stream
 	pending bytes.Buffer
@@ -267,9 +266,6 @@ func (s *sample) primary() string {
 	}
 	return strings.Join(list, ", ")
 }
-
-// errEnough ends a part of the sample at the limit of bytes.
-var errEnough = errors.New("enough")
 
 // part copies rows; what are those. It returns the last value of column at.
 func (s *sample) part(ctx context.Context, from *mysql.Stream, what string, at int) (last string, err error) {

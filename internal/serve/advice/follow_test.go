@@ -108,7 +108,7 @@ func TestFlood(t *testing.T) {
 		t.Errorf("a later look: got %+v, %v", events, err)
 	}
 	slices.Reverse(found)
-	again, _, events, err := follows(put, seen{instance: "a", at: noon.Add(24 * time.Hour), found: found})
+	again, _, _, err := follows(put, seen{instance: "a", at: noon.Add(24 * time.Hour), found: found})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func (g *gatherer) accounts(ctx context.Context) error {
 	err := g.query(ctx, "SELECT /* risso: who is there? */ User, Host FROM mysql.user", func(row [][]byte) error {
 		name := string(row[0]) + "@" + string(row[1])
 		list[name] = true
-		if row[1] == nil || len(row[1]) == 0 { // a role
+		if len(row[1]) == 0 { // a role
 			list[string(row[0])] = true
 		}
 		return nil
