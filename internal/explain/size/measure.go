@@ -114,7 +114,7 @@ type sample struct {
 	table   define.Table
 	names   string // of the columns that can be written
 	kinds   []kind
-	most    int64 // bytes
+	most    int64     // bytes
 	means   []float64 // bytes per row, of each place
 	to      *mysql.Stream
 	pending bytes.Buffer
