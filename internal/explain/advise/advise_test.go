@@ -108,7 +108,8 @@ func TestHinted(t *testing.T) {
 func TestHashes(t *testing.T) {
 	tab := table(t, "`a` int,`b` int,KEY `ka` (`a`),KEY `kab` (`a`,`b`),KEY `kb` (`a`)")
 	tab.Engine = "MEMORY"
-	if got := found(advise.OfTable(&advise.Server{}, tab)); !slices.Equal(got, []string{"index.redundant d.t.kb certain"}) {
+	list := slices.DeleteFunc(advise.OfTable(&advise.Server{}, tab), func(f advise.Finding) bool { return f.ID != "index.redundant" })
+	if got := found(list); !slices.Equal(got, []string{"index.redundant d.t.kb certain"}) {
 		t.Errorf("got %q, want only kb", got)
 	}
 }
