@@ -15,11 +15,12 @@ const indexUse = "index-use"
 
 // useKeeper reads each hour how often the indexes of a server were used, so that it is known across restarts of the server.
 type useKeeper struct {
-	target mysql.Target
-	dir    string
-	name   string
-	logger *slog.Logger
-	phase  time.Duration // after which it begins
+	target  mysql.Target
+	traffic *mysql.Traffic // shared with the other sessions to this server
+	dir     string
+	name    string
+	logger  *slog.Logger
+	phase   time.Duration // after which it begins
 }
 
 const (
@@ -31,7 +32,7 @@ const (
 func (k *useKeeper) Run(ctx context.Context) {
 	for wait := 10*time.Second + k.phase; delay.For(ctx, wait) == nil; wait = useEvery {
 		one, cancel := context.WithTimeout(ctx, usePatience)
-		err := gather.KeepUse(one, k.target, k.dir)
+		err := gather.KeepUse(one, k.target, k.traffic, k.dir)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			k.logger.Warn("how often indexes are used could not be read", "server", k.name, "err", err)

@@ -72,7 +72,7 @@ func (s *statements) close() {
 
 // follow begins to follow a server.
 func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch, srv config.Watched, traffic *mysql.Traffic, i int, set config.Settings) {
-	group.Go(ctx, &useKeeper{srv.Target, filepath.Join(set.Data, indexUse), srv.Instance.Name, w.logger, time.Duration(i%50) * time.Second})
+	group.Go(ctx, &useKeeper{srv.Target, traffic, filepath.Join(set.Data, indexUse), srv.Instance.Name, w.logger, time.Duration(i%50) * time.Second})
 	mode := history.Mode(cmp.Or(srv.Statements, set.Statements.Mode))
 	if s.store == nil || mode == history.Off {
 		return

@@ -26,6 +26,7 @@ type Options struct {
 	Wanted   func(id string) bool // which findings are wanted; nil: all
 	Unused   time.Duration        // for how long the server must have counted before it is said which indexes nothing used; 0: a day
 	Slow     *digest.Profile      // of the slow log, where performance_schema does not count statements; nil: there is none
+	Traffic  *mysql.Traffic       // of all sessions of the observer, which remembers what they send so that it is not taken for load; nil: nobody asks
 	NoLoad   bool                 // leave out what classes of statements cost, and their plans
 	Kept     string               // folder in which KeepUse keeps how often indexes are used; empty: there is none
 	Several  bool                 // it is one of several servers that are asked together: Answer.Seen is wanted
@@ -80,7 +81,7 @@ func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 
 // begin connects; end ends that.
 func begin(ctx context.Context, target mysql.Target, o Options) (g *gatherer, end func(), err error) {
-	c, err := mysql.Connect(ctx, target, nil)
+	c, err := mysql.Connect(ctx, target, o.Traffic)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +94,7 @@ func begin(ctx context.Context, target mysql.Target, o Options) (g *gatherer, en
 		return nil, nil, err
 	}
 	end = func() { stream.Close(); c.Close() }
-	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o, shared: &shared{}}
+	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o, shared: &shared{}, noted: map[string]bool{}}
 	if err := g.stream.ForRows(ctx, c.Server); err != nil {
 		end()
 		return nil, nil, err
@@ -111,6 +112,7 @@ type gatherer struct {
 	found      advise.Found
 	tables     int
 	statements int
+	noted      map[string]bool // classes of statements that Options.Traffic knows
 	machine    machine
 	shared     *shared
 
@@ -136,6 +138,10 @@ func (g *gatherer) add(list []advise.Finding) {
 // query asks the server, and counts.
 func (g *gatherer) query(ctx context.Context, statement string, f func(row [][]byte) error) error {
 	g.statements++
+	if class, _, _ := strings.Cut(statement, "'"); g.o.Traffic != nil && !g.noted[class] { // they differ in names of schemas only
+		g.noted[class] = true
+		g.o.Traffic.Note(statement)
+	}
 	return g.stream.Query(ctx, statement, f)
 }
 

@@ -128,8 +128,9 @@ func readKept(dir, seat string) (*Kept, error) {
 }
 
 // KeepUse reads how often the indexes of a server were used, and adds it to what is kept in a folder. It is to be called each hour.
-func KeepUse(ctx context.Context, target mysql.Target, dir string) error {
-	g, end, err := begin(ctx, target, Options{Unused: -1, Wanted: func(string) bool { return false }})
+// traffic is Options.Traffic.
+func KeepUse(ctx context.Context, target mysql.Target, traffic *mysql.Traffic, dir string) error {
+	g, end, err := begin(ctx, target, Options{Unused: -1, Traffic: traffic, Wanted: func(string) bool { return false }})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestKeepUse(t *testing.T) {
 	}
 	keep := func() {
 		t.Helper()
-		if err := gather.KeepUse(t.Context(), sandboxtest.Target(t, node), dir); err != nil {
+		if err := gather.KeepUse(t.Context(), sandboxtest.Target(t, node), nil, dir); err != nil {
 			t.Fatal(err)
 		}
 	}

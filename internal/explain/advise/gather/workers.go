@@ -118,6 +118,7 @@ func (g *gatherer) another(ctx context.Context) (*gatherer, error) {
 		return nil, fmt.Errorf("prepare a session: %w", err)
 	}
 	w := *g
+	w.noted = map[string]bool{}
 	s := *g.server
 	s.Views, s.Programs, s.Missing, s.Tables, s.Whole = nil, nil, nil, advise.Totals{}, true
 	w.stream, w.server, w.found, w.tables, w.statements, w.wanted = stream, &s, advise.Found{}, 0, 0, maps.Clone(g.wanted)
