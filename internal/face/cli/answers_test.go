@@ -138,7 +138,7 @@ func answers() []answer {
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
-		{"map", "--check", reflect.TypeFor[mapsql.CheckAnswer]()},
+		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},
 		{"restore", "--datadir", reflect.TypeFor[physical.Restored]()},
