@@ -45,7 +45,9 @@ func (b *board) rings(instance string) string {
 	defer b.mu.Unlock()
 	var list []string
 	for _, f := range b.noted[instance] {
-		list = append(list, f.ID+" "+f.Subject)
+		if strings.HasPrefix(f.Subject, "adv.") || strings.HasPrefix(f.Subject, "left_") { // what was planted
+			list = append(list, f.ID+" "+f.Subject)
+		}
 	}
 	return strings.Join(list, ", ")
 }
