@@ -87,12 +87,9 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	tune(set.Limits)
 	w := newWatch(logger)
 	w.redact = set.Statements.Redact
-	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.Data, "series"), Retention: set.Retention, Logger: logger, OnEvent: w.Event})
+	numbers, err := w.openNumbers(set)
 	if err != nil {
-		if errors.Is(err, series.ErrLocked) {
-			return fault.New(fault.InUse, "give each its own folder with --data", fmt.Errorf("another risso serve uses %s", set.Data))
-		}
-		return FolderFailure(set.Data, fmt.Errorf("open the store of metrics: %w", err))
+		return err
 	}
 	defer numbers.Close()
 	facts, err := state.Open(ctx, filepath.Join(set.Data, "state.db"))
@@ -133,14 +130,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
 	g.Go(func() error { return parts.Alerts.Run(gctx) })
-	g.Go(func() error {
-		select {
-		case <-w.begun: // what is wrong is noted about servers that are on the board
-			return parts.Advice.Run(gctx)
-		case <-gctx.Done():
-			return nil
-		}
-	})
+	g.Go(func() error { return w.advise(gctx, parts.Advice) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
@@ -150,6 +140,28 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	fmt.Fprintf(out, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.Servers), "server"), set.Data)
 	return inOrder(ctx, g.Wait())
+}
+
+// openNumbers opens the store of metrics.
+func (w *watch) openNumbers(set config.Settings) (*series.Store, error) {
+	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.Data, "series"), Retention: set.Retention, Logger: w.logger, OnEvent: w.Event})
+	if errors.Is(err, series.ErrLocked) {
+		return nil, fault.New(fault.InUse, "give each its own folder with --data", fmt.Errorf("another risso serve uses %s", set.Data))
+	}
+	if err != nil {
+		return nil, FolderFailure(set.Data, fmt.Errorf("open the store of metrics: %w", err))
+	}
+	return numbers, nil
+}
+
+// advise looks for advice from when servers are on the board: what is wrong is noted about them there.
+func (w *watch) advise(ctx context.Context, room *advice.Room) error {
+	select {
+	case <-w.begun:
+		return room.Run(ctx)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // tune sets how Go works for Risso.
