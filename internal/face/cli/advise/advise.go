@@ -30,8 +30,7 @@ import (
 
 type adviseFlags struct {
 	keptFlags
-	sources config.Sources
-	all     bool
+	flags.Servers
 	schemas []string
 	tables  []string
 	ids     []string
@@ -87,10 +86,6 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.sources.DSNs, "dsn", nil, "server to look at: user:password@tcp(host:3306)/ or user@unix(/socket)/, with name= in front to name it, or the name of one in --config; may be repeated")
-	fl.StringVar(&f.sources.ConfigFile, "config", "", "config file (YAML) that names servers")
-	fl.StringVar(&f.sources.DefaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
-	fl.BoolVar(&f.all, "all", false, "all servers of the config file")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "of tables, only those of this schema; a pattern with *; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "of tables, only schema.table; a pattern with *; may be repeated")
 	fl.StringVar(&f.failOn, "fail-on", "", "exit code 1 if there is a finding that is at least so bad: info, warning or critical")
@@ -104,7 +99,7 @@ Exit codes: 0 also with findings; with --fail-on 1 if there is one so bad.
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	fl.StringVar(&f.data, "data", home.Data(), "data folder of risso serve, which keeps how often indexes are used, across restarts of the server")
 	fl.StringVar(&f.state, "state", "", "folder of the proofs that findings are shown with (default "+home.State("advise")+")")
-	cmd.MarkFlagsMutuallyExclusive("all", "dsn")
+	f.Servers.Bind(cmd)
 	f.bind(cmd)
 	cmd.AddCommand(append(decisions(s), newProve(s))...)
 	return cmd
@@ -129,38 +124,6 @@ func (f *adviseFlags) check() error {
 	return nil
 }
 
-// servers are those to look at.
-func (f *adviseFlags) servers() ([]config.Watched, error) {
-	c, err := config.Read(f.sources.ConfigFile)
-	if err != nil {
-		return nil, err
-	}
-	var list []config.Watched
-	for _, dsn := range f.sources.DSNs {
-		of, dsns := c, []string{dsn}
-		if named := c.Named(dsn); len(named) > 0 {
-			of.Servers, dsns = named, nil
-		}
-		some, err := config.Resolve(dsns, f.sources.DefaultsFile, of)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, some...)
-	}
-	if len(f.sources.DSNs) == 0 {
-		if list, err = config.Resolve(nil, f.sources.DefaultsFile, c); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case len(list) == 0:
-		return nil, fault.New(fault.Usage, "give --dsn 'user:password@tcp(host:3306)/'", fmt.Errorf("no server to look at"))
-	case len(list) > 1 && !f.all && len(f.sources.DSNs) == 0:
-		return nil, fault.Usagef("%d servers: name some with --dsn, or take --all", len(list))
-	}
-	return list, nil
-}
-
 func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -169,9 +132,9 @@ func run(ctx context.Context, s screen.Streams, f adviseFlags) error {
 		return writeChecks(s.Out, f.output)
 	}
 	if f.asked() {
-		return f.show(ctx, s, f.ids, f.sources.ConfigFile, f.failOn, f.output)
+		return f.show(ctx, s, f.ids, f.ConfigFile, f.failOn, f.output)
 	}
-	servers, err := f.servers()
+	servers, err := f.Watched()
 	if err != nil {
 		return err
 	}
