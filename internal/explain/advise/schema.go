@@ -2,6 +2,7 @@ package advise
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -45,8 +46,7 @@ func noPrimaryKey(s *Server, t *Table) []Finding {
 	if s.GivesKeys() && s.text("sql_generate_invisible_primary_key") == "OFF" {
 		f.Evidence = append(f.Evidence, "sql_generate_invisible_primary_key = OFF: if it is ON, new tables get one by themselves")
 	}
-	candidates := KeyCandidates(t)
-	for _, c := range candidates {
+	for _, c := range KeyCandidates(t) {
 		if differ, tested := t.Tested[strings.Join(c, ",")]; tested && differ {
 			f.Statement, f.Undo, f.Effect = t.alter()+"ADD PRIMARY KEY ("+quotedList(c)+")", t.alter()+"DROP PRIMARY KEY", rebuilds
 			f.Evidence = append(f.Evidence, "all rows differ in "+strings.Join(c, ", "))
@@ -73,7 +73,24 @@ func noPrimaryKey(s *Server, t *Table) []Finding {
 	if auto := autoColumn(t); auto != "" { // a table has one such column at most
 		f.Statement, f.Undo, f.Effect = "", "", ""
 	}
+	keyWithPartitions(t, name, &f)
 	return []Finding{f}
+}
+
+// keyWithPartitions makes the proposed key of a partitioned table one that it can have: with the columns that say in which partition a row is.
+func keyWithPartitions(t *Table, id string, f *Finding) {
+	if !t.Partitioned || f.Statement == "" {
+		return
+	}
+	for _, c := range t.SpreadBy {
+		if at := slices.IndexFunc(t.Columns, func(x define.TableColumn) bool { return x.Name == c && !x.Nullable }); at < 0 {
+			f.Statement, f.Undo, f.Effect, f.Sure, f.Doubt = "", "", "", Certain, ""
+			f.Advice = "a primary key has to contain the columns that say in which partition a row is, and " + c + " may be NULL: make it NOT NULL first"
+			return
+		}
+	}
+	f.Statement = strings.Replace(f.Statement, " PRIMARY KEY FIRST", " FIRST, ADD PRIMARY KEY ("+quotedList(append([]string{id}, t.SpreadBy...))+")", 1)
+	f.Undo = t.alter() + "DROP PRIMARY KEY, DROP COLUMN " + mysql.Quote(id)
 }
 
 // LacksKey reports whether a table should have a primary key, and has none.
@@ -82,9 +99,17 @@ func LacksKey(t *Table) bool {
 }
 
 // KeyCandidates are columns by which rows of a table without a primary key may be told apart, the most likely first: its AUTO_INCREMENT column,
-// those called so, and of a table that joins two others what refers to them. None of them may be NULL.
+// those called so, and of a table that joins two others what refers to them, each with the columns that say in which partition a row is. None of
+// them may be NULL.
 func KeyCandidates(t *Table) (list [][]string) {
 	keyable := func(c define.TableColumn) bool {
+		bytes := chars(c)
+		if c.Charset != "" {
+			bytes *= 4
+		}
+		if bytes > keyLimit(t)-64 { // there may be other columns beside it
+			return false
+		}
 		return !c.Nullable && !c.Generated && !strings.HasSuffix(c.Type, "text") && !strings.HasSuffix(c.Type, "blob") && !is("json", "geometry", "float", "double", "bit")(c.Type)
 	}
 	var ids []string
@@ -106,7 +131,19 @@ func KeyCandidates(t *Table) (list [][]string) {
 	if len(ids) == 2 {
 		list = append(list, ids)
 	}
-	return list[:min(len(list), 3)]
+	list = list[:min(len(list), 3)]
+	for i := range list {
+		for _, c := range t.SpreadBy { // which a key has to contain
+			if !slices.Contains(list[i], c) {
+				list[i] = append(list[i], c)
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(columns []string) bool {
+		return slices.ContainsFunc(columns, func(name string) bool {
+			return !slices.ContainsFunc(t.Columns, func(c define.TableColumn) bool { return c.Name == name && keyable(c) })
+		})
+	})
 }
 
 // quotedList are names as statements have them.

@@ -195,11 +195,6 @@ func notWide(s *Server, t *Table, own bool) string {
 	if !strings.HasPrefix(t.Charset, "utf8") {
 		return "its default is another character set"
 	}
-	chars := func(c define.TableColumn) int {
-		_, rest, _ := strings.Cut(c.FullType, "(")
-		n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), ")"))
-		return n
-	}
 	row := 0
 	for _, c := range t.Columns {
 		if c.Charset != "" && s.columnsReferring(t, c.Name) != "" {
@@ -221,13 +216,7 @@ func notWide(s *Server, t *Table, own bool) string {
 	if t.Partitioned {
 		return "it has partitions"
 	}
-	limit := indexBytesLimit
-	if is("Compact", "Redundant")(t.RowFormat) {
-		limit = 767
-	}
-	if strings.EqualFold(t.Engine, "MyISAM") || strings.EqualFold(t.Engine, "Aria") {
-		limit = 1000
-	}
+	limit := keyLimit(t)
 	for _, k := range t.Keys {
 		sum := 0
 		for _, p := range k.Parts {
@@ -249,6 +238,25 @@ func notWide(s *Server, t *Table, own bool) string {
 		}
 	}
 	return ""
+}
+
+// chars is how many characters, or bytes, a column's type allows; 0 if it does not say.
+func chars(c define.TableColumn) int {
+	_, rest, _ := strings.Cut(c.FullType, "(")
+	rest, _, _ = strings.Cut(rest, ")")
+	n, _ := strconv.Atoi(strings.TrimSpace(rest))
+	return n
+}
+
+// keyLimit is how many bytes a key of the table can have.
+func keyLimit(t *Table) int {
+	switch {
+	case is("MyISAM", "Aria")(t.Engine):
+		return 1000
+	case is("Compact", "Redundant")(t.RowFormat):
+		return 767
+	}
+	return indexBytesLimit
 }
 
 // unmeasured finds tables of InnoDB without statistics.

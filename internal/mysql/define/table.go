@@ -25,6 +25,7 @@ type Table struct {
 	Versioned    bool // MariaDB keeps old rows of it: WITH SYSTEM VERSIONING
 	Past         bool // including its rows of the past: WithHistory
 	Partitioned  bool
+	SpreadBy     []string // columns that say in which partition, and subpartition, a row is; each unique index has to contain them
 	ForeignKeys  []ForeignKey
 	Create       string
 }
@@ -156,6 +157,7 @@ func ParseTable(schema, create string) (Table, error) {
 		}
 		t.key(e)
 	}
+	t.partitions(rest)
 	return t, nil
 }
 
@@ -197,6 +199,25 @@ func (t *Table) options(code []sqltext.Token) {
 	}
 	if t.Charset == "" && t.Collation != "" {
 		t.Charset, _, _ = strings.Cut(t.Collation, "_")
+	}
+}
+
+// partitions reads which columns are in PARTITION BY and SUBPARTITION BY: [LINEAR] HASH (expression), RANGE COLUMNS (list) …
+func (t *Table) partitions(code []sqltext.Token) {
+	for i := 1; i < len(code); i++ {
+		if !code[i].Name() || !strings.EqualFold(code[i].Text, "BY") || !strings.HasSuffix(strings.ToUpper(code[i-1].Text), "PARTITION") {
+			continue
+		}
+		for i < len(code) && code[i].Text != "(" {
+			i++
+		}
+		inside, _, _ := sqltext.Group(code[i:])
+		for _, x := range inside {
+			of := slices.IndexFunc(t.Columns, func(c TableColumn) bool { return x.Name() && strings.EqualFold(c.Name, x.Text) })
+			if of >= 0 && !slices.Contains(t.SpreadBy, t.Columns[of].Name) {
+				t.SpreadBy = append(t.SpreadBy, t.Columns[of].Name)
+			}
+		}
 	}
 }
 

@@ -24,12 +24,12 @@ func TestParseTable(t *testing.T) {
 		"  CONSTRAINT `c` FOREIGN KEY (`v`) REFERENCES `x` (`y`) ON DELETE CASCADE,\n" +
 		"  CONSTRAINT `k` CHECK (`id` > 0)\n" +
 		") ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='ENGINE=MyISAM (PARTITION BY'\n" +
-		"/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */"
+		"/*!50100 PARTITION BY RANGE (`id`)\nSUBPARTITION BY LINEAR KEY (n,`id`)\n(PARTITION v VALUES LESS THAN (4) ENGINE = InnoDB) */"
 	got, err := define.ParseTable("s", create)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := define.Table{Schema: "s", Name: "odd `t", Engine: "InnoDB", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Partitioned: true, Create: create,
+	want := define.Table{Schema: "s", Name: "odd `t", Engine: "InnoDB", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Partitioned: true, SpreadBy: []string{"id", "n"}, Create: create,
 		ForeignKeys: []define.ForeignKey{{Name: "c", Columns: []string{"v"}, Referenced: mysql.TableName{Schema: "s", Name: "x"}, To: []string{"y"}}},
 		Columns: []define.TableColumn{
 			{Name: "id", Type: "bigint", FullType: "bigint(20) unsigned zerofill", Unsigned: true, Auto: true},

@@ -217,25 +217,39 @@ func (g *gatherer) testKeys(ctx context.Context, t *advise.Table) error {
 	if !advise.LacksKey(t) {
 		return nil
 	}
-	for _, columns := range advise.KeyCandidates(t) {
+	candidates := advise.KeyCandidates(t)
+	if len(candidates) == 0 {
+		return nil
+	}
+	table := mysql.TableName{Schema: t.Schema, Name: t.Name}
+	ask := func(about, statement string) (yes, ok bool, _ error) {
+		err := g.query(ctx, g.server.Bounded(g.o.TestKeys, statement), func([][]byte) error { yes = true; return nil })
+		if err != nil && (g.stream.Broken() != nil || ctx.Err() != nil) {
+			return false, false, errors.Join(err, ctx.Err())
+		}
+		if err != nil {
+			g.unread(about, err.Error(), "")
+		}
+		return yes, err == nil, nil
+	}
+	rows, ok, err := ask("rows of "+t.Schema+"."+t.Name, "SELECT /* risso: has it rows? */ 1 FROM "+table.String()+" LIMIT 1")
+	if err != nil || !ok || !rows { // of no rows it cannot be told
+		return err
+	}
+	t.Tested = map[string]bool{}
+	for _, columns := range candidates {
 		quoted := make([]string, len(columns))
 		for i, c := range columns {
 			quoted[i] = mysql.Quote(c)
 		}
 		list := strings.Join(quoted, ", ")
-		var alike bool
-		statement := "SELECT /* risso: do rows differ in these columns? */ 1 FROM " + mysql.TableName{Schema: t.Schema, Name: t.Name}.String() + " GROUP BY " + list + " HAVING COUNT(*) > 1 LIMIT 1"
-		err := g.query(ctx, g.server.Bounded(g.o.TestKeys, statement), func([][]byte) error { alike = true; return nil })
-		switch {
-		case err == nil:
-			if t.Tested == nil {
-				t.Tested = map[string]bool{}
-			}
+		alike, ok, err := ask("whether rows of "+t.Schema+"."+t.Name+" differ in "+strings.Join(columns, ", "),
+			"SELECT /* risso: do rows differ in these columns? */ 1 FROM "+table.String()+" GROUP BY "+list+" HAVING COUNT(*) > 1 LIMIT 1")
+		if err != nil {
+			return err
+		}
+		if ok {
 			t.Tested[strings.Join(columns, ",")] = !alike
-		case g.stream.Broken() != nil || ctx.Err() != nil:
-			return errors.Join(err, ctx.Err())
-		default:
-			g.unread("whether rows of "+t.Schema+"."+t.Name+" differ in "+strings.Join(columns, ", "), err.Error(), "")
 		}
 	}
 	return nil
