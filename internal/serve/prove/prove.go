@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sample"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -35,11 +36,16 @@ type Options struct {
 	Spec    string     // server to measure on, as sandbox.Find understands it; empty: of the same flavour and series
 	Pairs   int        // of turns
 	Most    float64    // rows of a table that is copied whole; of a larger one a sample is
-	State   string     // folder of the locks
 	Dir     string     // of sandboxes; empty: the default
 
 	Progress func(string)
 }
+
+// purpose is what sandboxes are claimed for.
+const purpose = "prove"
+
+// mostBytes are copied of a table at most.
+const mostBytes = 1 << 30
 
 // ErrNothing is the reason when there is nothing to measure.
 var ErrNothing = errors.New("nothing to prove")
@@ -66,13 +72,6 @@ func Run(ctx context.Context, o Options) (advise.Proof, error) {
 	p := &prover{Options: o, proof: advise.Proof{Time: time.Now().UTC(), Statement: o.Finding.Statement, Classes: []advise.ProvenClass{}, Tables: []advise.CopiedTable{}, Worse: []string{}, Notes: []string{}}}
 	if p.Progress == nil {
 		p.Progress = func(string) {}
-	}
-	swept, err := Sweep(ctx, o.State, o.Dir)
-	for _, name := range swept {
-		p.proof.Notes = append(p.proof.Notes, "sandbox "+name+" of a proof that was killed was thrown away")
-	}
-	if err != nil {
-		return p.proof, err
 	}
 	if o.Finding.Statement == "" || o.Finding.Undo == "" {
 		return p.proof, fmt.Errorf("%w: %s of %s has no statement with an undo", ErrNothing, o.Finding.ID, o.Finding.Object)
@@ -128,6 +127,14 @@ func (p *prover) affected(ctx context.Context) error {
 	return nil
 }
 
+// server finds what to measure on: what was named, or a server of the same series, of the same version before others.
+func (p *prover) server(ctx context.Context, like fleet.Server) (sandbox.Server, error) {
+	if p.Spec != "" {
+		return sandbox.Find(ctx, p.Spec)
+	}
+	return sandbox.Nearest(ctx, like, func(s fleet.Server) bool { return s.Number.SameSeries(like.Number) })
+}
+
 // settings reads the server's settings that matter.
 func (p *prover) settings(ctx context.Context, c *mysql.Conn) (map[string]string, error) {
 	rows, err := c.Maps(ctx, "SHOW /* risso: settings */ GLOBAL VARIABLES")
@@ -152,39 +159,28 @@ func (p *prover) measure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.Spec == "" {
-		p.Spec = string(sandbox.FamilyOf(c.Server.Flavour)) + "-" + c.Server.Number.Series()
-	}
-	found, err := sandbox.Find(ctx, p.Spec)
+	found, err := p.server(ctx, c.Server.Server)
 	if err != nil {
 		return fleet.WithRemedy(fmt.Errorf("a server to measure on: %w", err), "install one of the same version, or name another with --on; risso sandbox servers lists them")
 	}
 	if !found.Kind().SameKind(c.Server.Server) || !found.Kind().Number.SameSeries(c.Server.Number) {
 		p.proof.Notes = append(p.proof.Notes, fmt.Sprintf("measured on %s %s, but the server is %s: its optimizer may decide otherwise", found.Family, found.Version, c.Server.Server))
 	}
-	name, release, err := claim(p.State)
-	if err != nil {
-		return err
-	}
-	o := sandbox.Options{Dir: p.Dir, Name: name, Servers: []string{p.Spec}, Settings: []string{"local_infile=ON", "innodb_buffer_pool_size=256M", "performance_schema=OFF"}}
+	o := sandbox.Options{Dir: p.Dir, Servers: []string{found.Binary}, Settings: []string{"local_infile=ON", "innodb_buffer_pool_size=256M", "performance_schema=OFF"}}
 	for _, s := range startup {
 		if v, ok := settings[s]; ok {
 			o.Settings = append(o.Settings, s+"="+v)
 		}
 	}
 	p.Progress("a throw-away server")
-	box, err := sandbox.Up(ctx, o)
+	box, err := sandbox.UpFor(ctx, purpose, o)
 	if err != nil {
-		release()
 		return fmt.Errorf("a server to measure on: %w", err)
 	}
-	defer func() {
-		down := box.Down(context.WithoutCancel(ctx))
-		if down == nil {
-			release() // else the next proof throws it away
-		}
-		err = errors.Join(err, down)
-	}()
+	defer func() { err = errors.Join(err, box.End(ctx)) }()
+	for _, name := range box.Swept {
+		p.proof.Notes = append(p.proof.Notes, "sandbox "+name+" of a proof that was killed was thrown away")
+	}
 	p.proof.On = string(found.Family) + " " + found.Version
 	return p.inside(ctx, c, box.Primary(), settings)
 }
@@ -261,7 +257,6 @@ func (p *prover) fill(ctx context.Context, c *mysql.Conn, target mysql.Target) e
 	if p.Repo != nil {
 		return p.restore(ctx, target)
 	}
-	p.Progress("copy of " + p.table.String())
 	p.proof.Data = "the server's own rows"
 	from, err := p.Target.ConnectStream(ctx, mysql.StreamOptions{})
 	if err != nil {
@@ -273,26 +268,45 @@ func (p *prover) fill(ctx context.Context, c *mysql.Conn, target mysql.Target) e
 		return err
 	}
 	defer to.Close()
-	server := c.Server
-	if err := from.ForRows(ctx, server); err != nil {
+	box, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
 		return err
 	}
-	if err := to.ForRows(ctx, server); err != nil {
+	defer box.Close()
+	if err := errors.Join(from.ForRows(ctx, c.Server), to.ForRows(ctx, box.Server)); err != nil {
 		return err
 	}
-	cp := &copier{from: from, to: to, most: p.Most}
-	p.proof.Tables, err = cp.tables(ctx, p.tables, func(t mysql.TableName) (rows float64, err error) {
-		list, err := c.Maps(ctx, "SELECT /* risso: how many rows? */ TABLE_ROWS AS n FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(t.Schema)+" AND TABLE_NAME = "+mysql.Literal(t.Name))
-		if err == nil && len(list) == 1 {
-			rows, _ = strconv.ParseFloat(list[0]["n"], 64)
+	for _, name := range p.tables {
+		if err := p.copy(ctx, from, to, box.Server, name); err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
 		}
-		return rows, err
-	})
+	}
 	if slices.ContainsFunc(p.proof.Tables, func(t advise.CopiedTable) bool { return !t.All }) {
 		p.proof.Data = "a sample of the server's own rows"
 	}
-	p.proof.Notes = append(p.proof.Notes, cp.notes...)
-	return err
+	return nil
+}
+
+// copy copies a table, or a sample of it.
+func (p *prover) copy(ctx context.Context, from, to *mysql.Stream, box mysql.Server, name mysql.TableName) error {
+	p.Progress("copy of " + name.String())
+	t, err := sample.Define(ctx, from, to, box.DialectOf(""), name)
+	if err != nil {
+		return err
+	}
+	rows, bytes, err := sample.Count(ctx, from, name)
+	if err != nil {
+		return err
+	}
+	part, err := sample.Copy(ctx, from, to, t, sample.Options{Rows: int64(p.Most), Bytes: mostBytes, Of: rows, OfBytes: bytes, Purpose: "a copy to prove advice on"})
+	if err != nil {
+		return err
+	}
+	if words := part.Words(name); words != "" {
+		p.proof.Notes = append(p.proof.Notes, words)
+	}
+	p.proof.Tables = append(p.proof.Tables, advise.CopiedTable{Name: name.Schema + "." + name.Name, Rows: float64(part.Rows), Of: float64(rows), All: part.Kind == sample.Whole})
+	return nil
 }
 
 // restore takes the tables out of the newest backup.
