@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 )
 
@@ -85,6 +88,30 @@ func UpFor(ctx context.Context, purpose string, o Options) (*Passing, error) {
 		return nil, err
 	}
 	return &Passing{s, swept, release}, nil
+}
+
+// ErrFull is the reason when a sandbox has no room on its disk.
+var ErrFull = errors.New("no room")
+
+// little is how much free space on a disk, in bytes, explains that a server on it fails.
+const little = 16 << 20
+
+// Why says of an error what of the sandbox may be its cause: its disk is full, its server ended.
+func (p *Passing) Why(err error) error {
+	if err == nil {
+		return nil
+	}
+	var disk unix.Statfs_t
+	if unix.Statfs(p.Dir, &disk) == nil {
+		if free := int64(disk.Bavail) * disk.Bsize; free < little {
+			return fmt.Errorf("%w: %w: the disk of %s has only %s left", err, ErrFull, filepath.Dir(p.Dir), digits.Bytes(free))
+		}
+	}
+	p.Refresh()
+	if n := p.Primary(); n.State != StateRunning {
+		return fmt.Errorf("%w: the throw-away server has ended; risso sandbox up shows whether one like it stays up on this machine", err)
+	}
+	return err
 }
 
 // End throws it away, also when ctx is over. If that fails the claim stays as long as the process: the next sweep takes it.

@@ -4,6 +4,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,8 @@ type Options struct {
 	Pairs   int        // of turns
 	Most    float64    // rows of a table that is copied whole; of a larger one a sample is
 	Dir     string     // of sandboxes; empty: the default
+
+	Patience time.Duration // with a class in one turn; 0: two minutes
 
 	Progress func(string)
 }
@@ -182,7 +185,14 @@ func (p *prover) measure(ctx context.Context) (err error) {
 		p.proof.Notes = append(p.proof.Notes, "sandbox "+name+" of a proof that was killed was thrown away")
 	}
 	p.proof.On = string(found.Family) + " " + found.Version
-	return p.inside(ctx, c, box.Primary(), settings)
+	err = p.inside(ctx, c, box.Primary(), settings)
+	if ctx.Err() == nil {
+		err = box.Why(err)
+	}
+	if errors.Is(err, sandbox.ErrFull) {
+		err = fleet.WithRemedy(err, "--dir names a folder on another disk; --copy-rows takes fewer rows")
+	}
+	return err
 }
 
 // inside copies the tables into the throw-away server, and measures.
@@ -194,26 +204,12 @@ func (p *prover) inside(ctx context.Context, c *mysql.Conn, node *sandbox.Node, 
 	if err := p.fill(ctx, c, target); err != nil {
 		return err
 	}
-	conn, err := mysql.Connect(ctx, target, nil)
-	if err != nil {
+	m := &meter{target: target, statement: p.Finding.Statement, undo: p.Finding.Undo, tables: p.tables, progress: p.Progress, patience: cmp.Or(p.Patience, 2*time.Minute)}
+	m.open = func(ctx context.Context) (*mysql.Conn, error) { return p.session(ctx, target, settings) }
+	if m.conn, err = m.open(ctx); err != nil {
 		return err
 	}
-	defer conn.Close()
-	for _, s := range later {
-		v, ok := settings[s]
-		if !ok {
-			continue
-		}
-		if _, err := strconv.ParseFloat(v, 64); err != nil {
-			v = mysql.Literal(v)
-		}
-		for _, scope := range []string{"GLOBAL", "SESSION"} {
-			if err := conn.Exec(ctx, "SET "+scope+" "+s+" = "+v); err != nil && scope == "GLOBAL" && mysql.ClassOf(err) != mysql.ClassMissing {
-				p.proof.Notes = append(p.proof.Notes, "the setting "+s+" is not as on the server: "+err.Error())
-			}
-		}
-	}
-	m := &meter{conn: conn, statement: p.Finding.Statement, undo: p.Finding.Undo, tables: p.tables, progress: p.Progress}
+	defer func() { m.conn.Close() }()
 	for _, class := range p.classes {
 		m.jobs = append(m.jobs, &job{id: class.ID, fingerprint: class.Fingerprint, database: class.Database, samples: class.Samples})
 	}
@@ -234,8 +230,31 @@ func (p *prover) inside(ctx context.Context, c *mysql.Conn, node *sandbox.Node, 
 		return err
 	}
 	p.proof.Seconds = m.took.Seconds()
-	verdicts(&p.proof, m.jobs, seed)
-	return nil
+	return verdicts(&p.proof, m.jobs, seed)
+}
+
+// session opens a session on the throw-away server with the settings of the server.
+func (p *prover) session(ctx context.Context, target mysql.Target, settings map[string]string) (*mysql.Conn, error) {
+	conn, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range later {
+		v, ok := settings[s]
+		if !ok {
+			continue
+		}
+		if _, err := strconv.ParseFloat(v, 64); err != nil {
+			v = mysql.Literal(v)
+		}
+		for _, scope := range []string{"GLOBAL", "SESSION"} {
+			note := "the setting " + s + " is not as on the server: "
+			if err := conn.Exec(ctx, "SET "+scope+" "+s+" = "+v); err != nil && scope == "GLOBAL" && mysql.ClassOf(err) != mysql.ClassMissing && !slices.Contains(p.proof.Notes, note+err.Error()) {
+				p.proof.Notes = append(p.proof.Notes, note+err.Error())
+			}
+		}
+	}
+	return conn, ctx.Err()
 }
 
 func tableOf(ctx context.Context, target mysql.Target, name mysql.TableName) (*define.Table, error) {
@@ -321,7 +340,7 @@ func (p *prover) restore(ctx context.Context, target mysql.Target) error {
 	if !load.CameToEnd(err) {
 		return fmt.Errorf("restore the newest backup: %w", err)
 	}
-	p.proof.Data = "the newest backup"
+	p.proof.Data = "the newest backup, " + plan.Backup.ID
 	for _, f := range plan.Findings {
 		p.proof.Notes = append(p.proof.Notes, f.Words())
 	}
