@@ -27,7 +27,6 @@ var ownForms = map[string]string{
 	"explain/digest/report/csv.go":   "CSV is for programs",
 	"explain/digest/report/html.go":  "a width in CSS",
 	"explain/plan/sample.go":         "a value in SQL",
-	"explain/size/measure.go":        "a value in SQL",
 	"explain/size/treemap.go":        "coordinates of a drawing",
 	"explain/trace/mapsvg.go":        "the width of a pen in Graphviz' language",
 	"explain/trace/text.go":          "a moment on the time line, aligned with the others",

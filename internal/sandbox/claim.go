@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 )
 
@@ -61,48 +64,122 @@ func Claim(dir, purpose string) (name string, release func(), err error) {
 	}, nil
 }
 
-// Sweep throws away what killed processes left of the sandboxes that they had claimed for a purpose: servers, data, claims.
-func Sweep(ctx context.Context, dir, purpose string) error {
-	folder, err := claims(dir, purpose)
+// Passing is a sandbox that lives no longer than the process that made it.
+type Passing struct {
+	*Sandbox
+	Swept   []string // sandboxes of killed processes that were thrown away before
+	release func()
+}
+
+// UpFor is Up for a purpose, of a sandbox that is not to outlive this process. What killed processes left for that purpose is thrown away first.
+func UpFor(ctx context.Context, purpose string, o Options) (*Passing, error) {
+	swept, err := sweepFor(ctx, o.Dir, purpose)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("throw away what a killed process left: %w", err)
 	}
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
+	name, release, err := Claim(o.Dir, purpose)
+	if err != nil {
+		return nil, err
+	}
+	o.Name = name
+	s, err := Up(ctx, o)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &Passing{s, swept, release}, nil
+}
+
+// ErrFull is the reason when a sandbox has no room on its disk.
+var ErrFull = errors.New("no room")
+
+// little is how much free space on a disk, in bytes, explains that a server on it fails.
+const little = 16 << 20
+
+// Why says of an error what of the sandbox may be its cause: its disk is full, its server ended.
+func (p *Passing) Why(err error) error {
+	if err == nil {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := sweepOne(ctx, dir, purpose, filepath.Join(folder, e.Name())); err != nil {
-			return err
+	var disk unix.Statfs_t
+	if unix.Statfs(p.Dir, &disk) == nil {
+		if free := int64(disk.Bavail) * disk.Bsize; free < little {
+			return fmt.Errorf("%w: %w: the disk of %s has only %s left", err, ErrFull, filepath.Dir(p.Dir), digits.Bytes(free))
 		}
 	}
+	p.Refresh()
+	if n := p.Primary(); n.State != StateRunning {
+		return fmt.Errorf("%w: the throw-away server has ended; risso sandbox up shows whether one like it stays up on this machine", err)
+	}
+	return err
+}
+
+// End throws it away, also when ctx is over. If that fails the claim stays as long as the process: the next sweep takes it.
+func (p *Passing) End(ctx context.Context) error {
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if err := p.Down(clean); err != nil {
+		return fmt.Errorf("throw away sandbox %s: %w", p.Name, err)
+	}
+	p.release()
 	return nil
 }
 
-func sweepOne(ctx context.Context, dir, purpose, path string) error {
+// Sweep throws away what killed processes left of the sandboxes that they had claimed for a purpose: servers, data, claims.
+func Sweep(ctx context.Context, dir, purpose string) error {
+	_, err := sweepFor(ctx, dir, purpose)
+	return err
+}
+
+// sweepFor is Sweep, and returns the names of the sandboxes that it threw away.
+func sweepFor(ctx context.Context, dir, purpose string) (swept []string, err error) {
+	folder, err := claims(dir, purpose)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		was, err := sweepOne(ctx, dir, purpose, filepath.Join(folder, e.Name()))
+		if err != nil {
+			return swept, err
+		}
+		if was {
+			swept = append(swept, e.Name())
+		}
+	}
+	return swept, nil
+}
+
+// sweepOne removes a claim of a process that is gone; was says that there was a sandbox.
+func sweepOne(ctx context.Context, dir, purpose, path string) (was bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil // removed in the meantime
+		return false, nil // removed in the meantime
 	}
 	defer f.Close()
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		return nil // its process lives
+		return false, nil // its process lives
 	}
 	name := filepath.Base(path)
 	switch {
 	case strings.HasPrefix(name, unnamedPrefix):
 		if st, err := f.Stat(); err != nil || time.Since(st.ModTime()) < time.Minute {
-			return nil // perhaps about to be locked
+			return false, nil // perhaps about to be locked
 		}
 	case strings.HasPrefix(name, purpose+"-"):
-		if err := Down(ctx, dir, name); err != nil && !gone(err) {
-			return err
+		if err := Down(ctx, dir, name); err == nil {
+			was = true
+		} else if !gone(err) {
+			return false, err
 		}
 	}
-	return os.Remove(path)
+	return was, os.Remove(path)
 }
 
 // gone reports whether there was no such sandbox: the process was killed before it made one, or after it removed it.

@@ -40,19 +40,46 @@ func FamilyOf(f fleet.Flavour) Family {
 	return FamilyMySQL
 }
 
-// Like is what Find finds that is most like another server: of its flavour and series, or else of its flavour, or else, for Percona
-// Server, a MySQL.
+// Like is what Find finds that is most like another server: of its series, or else of its flavour, or else, for Percona Server, a MySQL.
 func Like(ctx context.Context, flavour fleet.Flavour, number fleet.Version) string {
-	family := string(FamilyOf(flavour))
-	for _, spec := range []string{family + "-" + number.Series(), family} {
-		if _, err := Find(ctx, spec); err == nil {
-			return spec
+	if s, err := Nearest(ctx, fleet.Server{Flavour: flavour, Number: number}, nil); err == nil {
+		return s.Name
+	}
+	if flavour == fleet.FlavourPercona {
+		return string(FamilyMySQL)
+	}
+	return string(FamilyOf(flavour))
+}
+
+// Nearest is the server on this machine that is most like another one, of those that suit (nil: all that read the same SQL): of its flavour
+// before others, of its series before others, of its version before others.
+func Nearest(ctx context.Context, like fleet.Server, suits func(fleet.Server) bool) (Server, error) {
+	found, looked, err := Servers(ctx)
+	if err != nil && !errors.Is(err, ErrNoServer) {
+		return Server{}, err
+	}
+	return nearest(found, looked, like, suits)
+}
+
+func nearest(found []Server, looked []string, like fleet.Server, suits func(fleet.Server) bool) (best Server, err error) {
+	points := func(k fleet.Server) (n int) {
+		for _, same := range []bool{k.Flavour == like.Flavour, k.Number.SameSeries(like.Number), k.Number == like.Number} {
+			if n *= 2; same {
+				n++
+			}
+		}
+		return n
+	}
+	most := -1
+	for _, s := range found {
+		if k := s.Kind(); k.SameKind(like) && (suits == nil || suits(k)) && points(k) > most {
+			best, most = s, points(k)
 		}
 	}
-	if family == "percona" {
-		return "mysql"
+	if most < 0 {
+		return best, noServer(string(FamilyOf(like.Flavour))+"-"+like.Number.Series(), found, looked, nil)
 	}
-	return family
+	return best, nil
 }
 
 // Server is a server program installed on this machine.

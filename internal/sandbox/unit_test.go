@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 func TestServes(t *testing.T) {
@@ -240,5 +241,34 @@ func TestReadsAnyRecord(t *testing.T) {
 	}
 	if _, err := Open(root, "../x"); fault.Code(err) != fault.Usage {
 		t.Errorf("got %v, want fault.Usage", err)
+	}
+}
+
+// TestNearest prefers the same flavour, then the same series, then the same version, of those that suit.
+func TestNearest(t *testing.T) {
+	var found []Server
+	for _, name := range []string{"mariadb 10.11.19", "mariadb 10.6.3", "mysql 9.7.4", "mysql 8.0.36", "mysql 8.0.15", "percona 8.4.2"} {
+		family, version, _ := strings.Cut(name, " ")
+		found = append(found, Server{Name: name, Family: Family(family), Version: version})
+	}
+	for _, c := range []struct {
+		like   string
+		series bool // only of the same
+		want   string
+	}{
+		{"mysql 8.0.15", true, "mysql 8.0.15"}, {"mysql 8.0.20", true, "mysql 8.0.36"}, {"mysql 5.7.22", true, ""}, {"mysql 5.7.22", false, "mysql 9.7.4"},
+		{"percona 8.0.36", true, "mysql 8.0.36"}, {"percona 8.4.9", true, "percona 8.4.2"}, {"percona 5.7.1", false, "percona 8.4.2"}, {"mysql 8.4.1", true, "percona 8.4.2"},
+		{"mariadb 10.6.9", true, "mariadb 10.6.3"}, {"mariadb 11.4.1", true, ""}, {"mariadb 11.4.1", false, "mariadb 10.11.19"},
+	} {
+		family, version, _ := strings.Cut(c.like, " ")
+		like := Server{Family: Family(family), Version: version}.Kind()
+		var suits func(fleet.Server) bool
+		if c.series {
+			suits = func(s fleet.Server) bool { return s.Number.SameSeries(like.Number) }
+		}
+		got, err := nearest(found, nil, like, suits)
+		if got.Name != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, ErrNoServer) {
+			t.Errorf("like %s, of its series %t: got %q, %v; want %q", c.like, c.series, got.Name, err, c.want)
+		}
 	}
 }

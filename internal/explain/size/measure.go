@@ -1,23 +1,20 @@
 package size
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	sqldriver "database/sql/driver"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sample"
 )
 
 // Measured is what writing a table anew, or compressing it, would make of it, by a sample of its rows in a sandbox.
@@ -29,10 +26,11 @@ type Measured struct {
 	Rows    int64   `json:"rows"`
 	Counted bool    `json:"rows_counted"` // else the server's estimate
 	Sampled int64   `json:"sampled_rows"` // that were copied
-	Spread  bool    `json:"spread"`       // the sample is from eight places of the key's range; else the first rows
+	Spread  bool    `json:"spread"`       // the sample is from many places of the key's range; else the first rows
 	Error   float64 `json:"error_share"`  // twice the standard error of the sample's bytes per row, as a share; 0 if not Spread
 	Ways    []Way   `json:"ways"`
 
+	places     int   // of the key's range
 	compressed bool  // its pages are compressed already
 	other      bool  // the sandbox is of another version
 	page       int64 // bytes of its pages, if not those of the server
@@ -58,8 +56,8 @@ type MeasureOptions struct {
 	Say   func(string)  // nil: silence
 }
 
-// places are how many parts of the key's range a sample is taken from.
-const places = 8
+// purpose is what sandboxes are claimed for.
+const purpose = "size"
 
 // Measure takes a sample of a table's rows into a sandbox of the server's version, writes it anew there in several ways, and scales what
 // each takes to all rows. The server itself is only read: SELECT is needed, and a count of the rows for a bounded time. What the pages take is counted
@@ -82,20 +80,21 @@ func Measure(ctx context.Context, target mysql.Target, c *mysql.Conn, t Table, o
 	if err := from.ForRows(ctx, c.Server); err != nil {
 		return nil, err
 	}
-	spec := sandbox.Like(ctx, c.Server.Flavour, c.Server.Number)
+	server, err := sandbox.Nearest(ctx, c.Server.Server, nil)
+	if err != nil {
+		return nil, err
+	}
 	pageSize, err := c.Text(ctx, "SELECT /* risso: measure a sample */ @@innodb_page_size")
 	if err != nil {
 		return nil, fmt.Errorf("ask for the size of pages: %w", err)
 	}
-	o.Say("starting a sandbox of " + spec)
-	box, err := sandbox.Up(ctx, sandbox.Options{Dir: o.Dir, Servers: []string{spec}, Settings: []string{"skip_log_bin", "innodb_page_size=" + pageSize}})
+	o.Say("starting a sandbox of " + server.Name)
+	box, err := sandbox.UpFor(ctx, purpose, sandbox.Options{Dir: o.Dir, Servers: []string{server.Binary}, Settings: []string{"skip_log_bin", "local_infile=ON", "innodb_page_size=" + pageSize}})
 	if err != nil {
-		return nil, fmt.Errorf("start a sandbox of %s: %w", spec, err)
+		return nil, fmt.Errorf("start a sandbox of %s: %w", server.Name, err)
 	}
-	err = m.in(ctx, box, from, t, c.Server, o)
-	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return m, errors.Join(err, box.Down(down))
+	err = m.in(ctx, box.Sandbox, from, t, c.Server, o)
+	return m, errors.Join(err, box.End(ctx))
 }
 
 // count counts the rows, or takes the server's estimate if that takes too long.
@@ -107,28 +106,6 @@ func (m *Measured) count(ctx context.Context, c *mysql.Conn, t Table, limit time
 		m.Rows = *t.Rows
 	}
 }
-
-// sample is rows on their way into the sandbox.
-type sample struct {
-	m       *Measured
-	table   define.Table
-	names   string // of the columns that can be written
-	kinds   []kind
-	most    int64     // bytes
-	means   []float64 // bytes per row, of each place
-	to      *mysql.Stream
-	pending bytes.Buffer
-}
-
-// kind is how a value is written.
-type kind int
-
-const (
-	kindHex kind = iota
-	kindNumber
-	kindQuoted
-	kindJSON
-)
 
 func (m *Measured) in(ctx context.Context, box *sandbox.Sandbox, from *mysql.Stream, t Table, c mysql.Server, o MeasureOptions) error {
 	target, err := mysql.ParseTarget(box.Primary().DSN)
@@ -149,28 +126,22 @@ func (m *Measured) in(ctx context.Context, box *sandbox.Sandbox, from *mysql.Str
 	if err := to.ForRows(ctx, own.Server); err != nil {
 		return err
 	}
-	create, err := define.CreateTable(ctx, from, mysql.TableName{Schema: m.Schema, Name: m.Table})
+	name := mysql.TableName{Schema: m.Schema, Name: m.Table}
+	table, err := sample.Define(ctx, from, to, own.Server.DialectOf(""), name)
 	if err != nil {
 		return err
-	}
-	table, err := define.ParseTable(m.Schema, create)
-	if err != nil {
-		return err
-	}
-	for _, statement := range []string{"SET SESSION /* risso: measure a sample */ foreign_key_checks = 0, unique_checks = 0", "CREATE DATABASE " + mysql.Quote(m.Schema), "USE " + mysql.Quote(m.Schema), create} {
-		if err := to.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("make the table in the sandbox: %w", err)
-		}
 	}
 	o.Say("copying a sample of " + m.Schema + "." + m.Table)
-	s := &sample{m: m, table: table, most: o.Bytes, to: to}
-	if err := s.copy(ctx, from, o.Rows); err != nil {
+	part, err := sample.Copy(ctx, from, to, table, sample.Options{Rows: int64(o.Rows), Bytes: o.Bytes, Of: m.Rows, OfBytes: optionalNumber(t.Data), Purpose: "measure a sample"})
+	if err != nil {
 		return err
 	}
-	if m.Sampled == 0 {
-		return fault.New(fault.Failed, "", fmt.Errorf("%s has no rows to measure", mysql.TableName{Schema: m.Schema, Name: m.Table}))
+	if m.Sampled, m.Spread, m.places = part.Rows, part.Kind == sample.Spread, len(part.Places); m.Sampled == 0 {
+		return fault.New(fault.Failed, "", fmt.Errorf("%s has no rows to measure", name))
 	}
-	m.Error = s.spread()
+	if m.Spread {
+		m.Error = spread(part.Places)
+	}
 	m.compressed, m.page = t.compressesPages(), t.pageSize(0)
 	ways := [][2]string{{"FORCE", ""}}
 	if !m.compressed && m.page == 0 {
@@ -186,195 +157,27 @@ func (m *Measured) in(ctx context.Context, box *sandbox.Sandbox, from *mysql.Str
 	return ctx.Err()
 }
 
-// copy takes the sample.
-func (s *sample) copy(ctx context.Context, from *mysql.Stream, rows int) error {
-	var names []string
-	for _, c := range s.table.Columns {
-		if !c.Generated {
-			names = append(names, mysql.Quote(c.Name))
-			s.kinds = append(s.kinds, kindOfType(c.Type))
-		}
+func optionalNumber(n *int64) int64 {
+	if n == nil {
+		return 0
 	}
-	s.names = strings.Join(names, ", ")
-	table := mysql.TableName{Schema: s.m.Schema, Name: s.m.Table}.String()
-	key := s.wholeKey()
-	if key == "" {
-		order := ""
-		if k := s.primary(); k != "" {
-			order = " ORDER BY " + k
-		}
-		_, err := s.part(ctx, from, table+order+" LIMIT "+strconv.Itoa(rows), -1)
-		return err
-	}
-	s.m.Spread = true
-	var low, high float64
-	err := from.Query(ctx, "SELECT /* risso: measure a sample */ MIN("+key+"), MAX("+key+") FROM "+table, func(row [][]byte) error {
-		if row[0] == nil {
-			return nil
-		}
-		var err, also error
-		low, err = strconv.ParseFloat(string(row[0]), 64)
-		high, also = strconv.ParseFloat(string(row[1]), 64)
-		return errors.Join(err, also)
-	})
-	if err != nil {
-		return fmt.Errorf("look for the ends of the key: %w", err)
-	}
-	last := ""
-	at := 0
-	for i, c := range strings.Split(s.names, ", ") {
-		if c == key {
-			at = i
-		}
-	}
-	for i := range places {
-		where := " WHERE " + key + " >= " + strconv.FormatFloat(math.Ceil(low+(high-low)/places*float64(i)), 'f', 0, 64)
-		if last != "" {
-			where += " AND " + key + " > " + last
-		}
-		found, err := s.part(ctx, from, table+where+" ORDER BY "+key+" LIMIT "+strconv.Itoa(rows/places), at)
-		if err != nil {
-			return err
-		}
-		last = cmp.Or(found, last)
-	}
-	return nil
-}
-
-// wholeKey is the primary key if it is one column of whole numbers; else "".
-func (s *sample) wholeKey() string {
-	for _, k := range s.table.Keys {
-		if k.Name != "PRIMARY" || len(k.Parts) != 1 {
-			continue
-		}
-		if c, ok := s.table.Column(k.Parts[0].Column); ok && strings.HasSuffix(c.Type, "int") && !c.Generated {
-			return mysql.Quote(c.Name)
-		}
-	}
-	return ""
-}
-
-// primary is the primary key's columns, to order by; "" if there is none.
-func (s *sample) primary() string {
-	var list []string
-	for _, k := range s.table.Keys {
-		if k.Name == "PRIMARY" {
-			for _, p := range k.Parts {
-				list = append(list, mysql.Quote(p.Column))
-			}
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// part copies rows; what are those. It returns the last value of column at.
-func (s *sample) part(ctx context.Context, from *mysql.Stream, what string, at int) (last string, err error) {
-	const batch = 512 << 10
-	share := s.most / places
-	if at < 0 {
-		share = s.most
-	}
-	rows, taken := int64(0), int64(0)
-	err = from.Query(ctx, "SELECT /* risso: measure a sample */ "+s.names+" FROM "+what, func(row [][]byte) error {
-		if taken > share { // the rest of this part's rows goes by
-			return nil
-		}
-		for _, v := range row {
-			taken += int64(len(v))
-		}
-		rows++
-		if at >= 0 {
-			last = string(row[at])
-		}
-		s.write(row)
-		if s.pending.Len() > batch {
-			return s.flush(ctx)
-		}
-		return nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("read a sample: %w", err)
-	}
-	if err := s.flush(ctx); err != nil {
-		return "", err
-	}
-	if rows > 0 {
-		s.m.Sampled += rows
-		s.means = append(s.means, float64(taken)/float64(rows))
-	}
-	return last, nil
-}
-
-func kindOfType(name string) kind {
-	switch name {
-	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year":
-		return kindNumber
-	case "date", "time", "datetime", "timestamp", "inet6", "inet4", "uuid":
-		return kindQuoted
-	case "json":
-		return kindJSON
-	}
-	return kindHex
-}
-
-// write adds a row to the next INSERT. Values are bytes of the column's own character set.
-func (s *sample) write(row [][]byte) {
-	b := &s.pending
-	if b.Len() == 0 {
-		b.WriteString("INSERT IGNORE INTO " + mysql.TableName{Schema: s.m.Schema, Name: s.m.Table}.String() + " (" + s.names + ") VALUES ")
-	} else {
-		b.WriteByte(',')
-	}
-	for i, v := range row {
-		if b.WriteByte(",("[btoi(i == 0)]); v == nil {
-			b.WriteString("NULL")
-			continue
-		}
-		switch s.kinds[i] {
-		case kindNumber:
-			b.Write(v)
-		case kindQuoted:
-			b.WriteString(mysql.Literal(string(v)))
-		case kindJSON:
-			b.WriteString("CONVERT(X'" + hex.EncodeToString(v) + "' USING utf8mb4)")
-		default:
-			b.WriteString("X'" + hex.EncodeToString(v) + "'")
-		}
-	}
-	b.WriteByte(')')
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func (s *sample) flush(ctx context.Context) error {
-	if s.pending.Len() == 0 {
-		return nil
-	}
-	err := s.to.Exec(ctx, s.pending.String())
-	s.pending.Reset()
-	if err != nil {
-		return fmt.Errorf("write the sample into the sandbox: %w", err)
-	}
-	return nil
+	return *n
 }
 
 // spread is twice the standard error of the mean bytes per row over the places, as a share of the mean.
-func (s *sample) spread() float64 {
-	n := float64(len(s.means))
+func spread(places []sample.Place) float64 {
+	n := float64(len(places))
 	if n < 2 {
 		return 0
 	}
+	means := make([]float64, len(places))
 	sum, squares := 0.0, 0.0
-	for _, v := range s.means {
-		sum += v
+	for i, p := range places {
+		means[i] = float64(p.Bytes) / float64(max(1, p.Rows))
+		sum += means[i]
 	}
 	mean := sum / n
-	for _, v := range s.means {
+	for _, v := range means {
 		squares += (v - mean) * (v - mean)
 	}
 	if mean == 0 {
@@ -460,7 +263,7 @@ func (m *Measured) sure() string {
 	case m.Sampled >= m.Rows && m.Counted:
 		return text
 	case m.Spread:
-		return text + fmt.Sprintf(", from %d places of the key: ± %s", places, digits.Percent(m.Error))
+		return text + fmt.Sprintf(", from %s of the key: ± %s", digits.Plural(m.places, "place", "places"), digits.Percent(m.Error))
 	}
 	return text + ", the first ones: those further on may differ"
 }

@@ -279,10 +279,10 @@ func TestMeasure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != ".lock" {
+			if left, err := sandbox.List(dir); err != nil || len(left) > 0 {
 				t.Errorf("the sandbox is still there: %v, %v", left, err)
 			}
-			if !m.Counted || !m.Spread || m.Sampled < 1500 || m.Sampled > 1600 || m.Error > 0.1 {
+			if !m.Counted || !m.Spread || m.Sampled < 1000 || m.Sampled > 1700 || m.Error > 0.1 {
 				t.Errorf("the sample: got %+v; want about 1,600 rows from all over the key", m)
 			}
 			for i, w := range m.Ways {

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/home"
@@ -38,7 +39,8 @@ func Keep(dir, seat string, f advise.Finding, p advise.Proof) error {
 	if err != nil {
 		return fmt.Errorf("keep the proof: %w", err)
 	}
-	tmp, err := os.CreateTemp(dir, ".proof-*")
+	sweepHalf(dir)
+	tmp, err := os.CreateTemp(dir, half+"*")
 	if err != nil {
 		return fmt.Errorf("keep the proof: %w", err)
 	}
@@ -54,6 +56,19 @@ func Keep(dir, seat string, f advise.Finding, p advise.Proof) error {
 		return fmt.Errorf("keep the proof: %w", err)
 	}
 	return nil
+}
+
+// half begins the name of a proof that is being written.
+const half = ".proof-"
+
+// sweepHalf removes what a process left that was killed while it wrote a proof. One that is young may be about to be finished.
+func sweepHalf(dir string) {
+	list, _ := filepath.Glob(filepath.Join(dir, half+"*")) // the only error is a bad pattern
+	for _, path := range list {
+		if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > time.Minute {
+			os.Remove(path)
+		}
+	}
 }
 
 // Hang hangs proofs on the findings of a server that have one.

@@ -3,17 +3,20 @@ package prove
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/stats"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // A turn runs each class again until so much time has gone, or so many times; its first run of them counts only for the rows.
@@ -30,12 +33,16 @@ type job struct {
 	run                       func(ctx context.Context) (seconds float64, err error) // what is measured instead of the samples; nil: those are
 	before, after             []float64                                              // seconds of a call, turn by turn
 	rows                      [2]float64
+	plans                     [2]string // of a SELECT; "" not known
 	failed                    error
 }
 
 // meter measures on the throw-away server.
 type meter struct {
+	open            func(context.Context) (*mysql.Conn, error)
+	target          mysql.Target
 	conn            *mysql.Conn
+	patience        time.Duration // with a class in one turn
 	statement, undo string
 	tables          []mysql.TableName
 	applied         bool
@@ -61,6 +68,9 @@ func (m *meter) turns(ctx context.Context, order []bool) error {
 				return ctx.Err()
 			case err != nil:
 				j.failed = err
+				if err := m.again(ctx, err); err != nil {
+					return err
+				}
 			case after:
 				j.after, j.rows[1] = append(j.after, seconds), rows
 			default:
@@ -69,6 +79,42 @@ func (m *meter) turns(ctx context.Context, order []bool) error {
 		}
 	}
 	return nil
+}
+
+// again opens a new session where the old one is of no more use, and ends that, which would keep its locks.
+func (m *meter) again(ctx context.Context, failed error) error {
+	if mysql.ErrorNumber(failed) != 0 {
+		return nil
+	}
+	old := m.conn.Server.ConnectionID
+	m.conn.Close()
+	c, err := m.open(ctx)
+	if err != nil {
+		return fmt.Errorf("the throw-away server: %w", errors.Join(failed, err))
+	}
+	m.conn = c
+	return mysql.Kill(ctx, m.target, old)
+}
+
+// plan is how the server runs the statements of a SELECT's class: what it reads in which way and order, without estimates.
+func (m *meter) plan(ctx context.Context, j *job) (string, error) {
+	var b strings.Builder
+	for _, s := range j.samples {
+		if class := sqltext.ReadsOnly([]byte(s)); class != nil {
+			return "", nil
+		}
+		rows, err := m.conn.Maps(ctx, "EXPLAIN FORMAT=TRADITIONAL "+s)
+		if err != nil {
+			return "", nil // a statement that cannot be explained is measured all the same
+		}
+		for _, r := range rows {
+			for _, column := range []string{"id", "select_type", "table", "type", "key", "key_len", "ref", "Extra"} {
+				b.WriteString(r[column] + "\t")
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String(), ctx.Err()
 }
 
 // set applies the statement, or takes it back, and lets the optimizer look at the tables anew.
@@ -101,8 +147,13 @@ func (m *meter) analyze(ctx context.Context) error {
 
 // measure runs a job until there is enough to measure, and returns seconds and rows read of one call.
 func (m *meter) measure(ctx context.Context, j *job) (seconds, rows float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.patience, fmt.Errorf("it took longer than %s", digits.Span(m.patience)))
 	defer cancel()
+	defer func() {
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+	}()
 	if j.database != "" {
 		if err := m.conn.Exec(ctx, "USE "+mysql.Quote(j.database)); err != nil {
 			return 0, 0, err
@@ -121,6 +172,11 @@ func (m *meter) measure(ctx context.Context, j *job) (seconds, rows float64, err
 		return nil
 	}
 	per := float64(max(1, len(j.samples)))
+	if at := index(m.applied); j.plans[at] == "" {
+		if j.plans[at], err = m.plan(ctx, j); err != nil {
+			return 0, 0, err
+		}
+	}
 	was, err := m.handler(ctx)
 	if err == nil {
 		err = once()
@@ -190,25 +246,50 @@ func (m *meter) inserts(t *define.Table) *job {
 	}}
 }
 
+func index(after bool) int {
+	if after {
+		return 1
+	}
+	return 0
+}
+
+// errUnmeasured is the reason when no class could be measured.
+var errUnmeasured = fmt.Errorf("%w: no class of statements could be measured", ErrNothing)
+
 // verdicts judges all jobs, and says as a whole what came of the statement.
-func verdicts(p *advise.Proof, jobs []*job, seed uint64) {
-	better := false
+func verdicts(p *advise.Proof, jobs []*job, seed uint64) error {
+	better, fewer := false, false
+	var failed []error
 	for _, j := range jobs {
 		if j.failed != nil {
 			p.Notes = append(p.Notes, fmt.Sprintf("class %s was not measured: %v", j.id, j.failed))
+			failed = append(failed, j.failed)
 			continue
 		}
 		v := compare.Times("time of a call", j.before, j.after, seed)
 		c := advise.ProvenClass{ID: j.id, Fingerprint: j.fingerprint, Samples: len(j.samples), RowsBefore: j.rows[0], RowsAfter: j.rows[1], Before: stats.Median(j.before), After: stats.Median(j.after), Outcome: v.Outcome, Verdict: v.Words}
-		p.Classes = append(p.Classes, c)
+		reads := fmt.Sprintf("reads %s rows by a call, %s before", digits.Count(c.RowsAfter), digits.Count(c.RowsBefore))
 		switch {
-		case v.Outcome == compare.Slower && j.id == "insert":
-			p.Worse = append(p.Worse, "INSERT: "+v.Words)
-		case v.Outcome == compare.Slower || j.id != "insert" && j.rows[1] > 1.5*j.rows[0]+100:
+		case j.id == "insert":
+			if v.Outcome == compare.Slower {
+				p.Worse = append(p.Worse, "INSERT: "+v.Words)
+			}
+			better = better || v.Outcome == compare.Faster
+		case j.plans[0] != "" && j.plans[0] == j.plans[1]: // of many classes some seem to differ by chance
+			c.Outcome, c.Verdict = compare.Unclear, "it runs by the same plan before and after"
+		case v.Outcome == compare.Slower:
 			p.Worse = append(p.Worse, "class "+j.id+": "+v.Words)
+		case manyMore(j.rows[0], j.rows[1]):
+			p.Worse = append(p.Worse, "class "+j.id+": "+reads)
 		case v.Outcome == compare.Faster:
 			better = true
+		default:
+			fewer = fewer || manyMore(j.rows[1], j.rows[0])
 		}
+		p.Classes = append(p.Classes, c)
+	}
+	if !slices.ContainsFunc(jobs, func(j *job) bool { return j.failed == nil && j.id != "insert" }) {
+		return fmt.Errorf("%w: %w", errUnmeasured, failed[0])
 	}
 	onlyInsert := !slices.ContainsFunc(p.Worse, func(s string) bool { return !strings.HasPrefix(s, "INSERT: ") })
 	switch {
@@ -218,9 +299,20 @@ func verdicts(p *advise.Proof, jobs []*job, seed uint64) {
 		p.Outcome, p.Words = "better", "statements got faster; writes pay for it"
 	case better:
 		p.Outcome, p.Words = "mixed", "some statements got faster, others worse"
+	case fewer && onlyInsert:
+		p.Outcome, p.Words = "better", "statements read fewer rows; of their time no difference can be shown"
+		if len(p.Worse) > 0 {
+			p.Words += "; writes pay for it"
+		}
+	case fewer:
+		p.Outcome, p.Words = "mixed", "some statements read fewer rows, others got worse"
 	case len(p.Worse) > 0:
 		p.Outcome, p.Words = "worse", "nothing got faster, and something slower"
 	default:
 		p.Outcome, p.Words = "no difference", "no difference can be shown"
 	}
+	return nil
 }
+
+// manyMore reports whether a call reads so many more rows than before that it is no chance.
+func manyMore(before, after float64) bool { return after > 1.5*before+100 }

@@ -4,6 +4,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sample"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -35,11 +37,18 @@ type Options struct {
 	Spec    string     // server to measure on, as sandbox.Find understands it; empty: of the same flavour and series
 	Pairs   int        // of turns
 	Most    float64    // rows of a table that is copied whole; of a larger one a sample is
-	State   string     // folder of the locks
 	Dir     string     // of sandboxes; empty: the default
+
+	Patience time.Duration // with a class in one turn; 0: two minutes
 
 	Progress func(string)
 }
+
+// purpose is what sandboxes are claimed for.
+const purpose = "prove"
+
+// mostBytes are copied of a table at most.
+const mostBytes = 1 << 30
 
 // ErrNothing is the reason when there is nothing to measure.
 var ErrNothing = errors.New("nothing to prove")
@@ -66,13 +75,6 @@ func Run(ctx context.Context, o Options) (advise.Proof, error) {
 	p := &prover{Options: o, proof: advise.Proof{Time: time.Now().UTC(), Statement: o.Finding.Statement, Classes: []advise.ProvenClass{}, Tables: []advise.CopiedTable{}, Worse: []string{}, Notes: []string{}}}
 	if p.Progress == nil {
 		p.Progress = func(string) {}
-	}
-	swept, err := Sweep(ctx, o.State, o.Dir)
-	for _, name := range swept {
-		p.proof.Notes = append(p.proof.Notes, "sandbox "+name+" of a proof that was killed was thrown away")
-	}
-	if err != nil {
-		return p.proof, err
 	}
 	if o.Finding.Statement == "" || o.Finding.Undo == "" {
 		return p.proof, fmt.Errorf("%w: %s of %s has no statement with an undo", ErrNothing, o.Finding.ID, o.Finding.Object)
@@ -128,6 +130,14 @@ func (p *prover) affected(ctx context.Context) error {
 	return nil
 }
 
+// server finds what to measure on: what was named, or a server of the same series, of the same version before others.
+func (p *prover) server(ctx context.Context, like fleet.Server) (sandbox.Server, error) {
+	if p.Spec != "" {
+		return sandbox.Find(ctx, p.Spec)
+	}
+	return sandbox.Nearest(ctx, like, func(s fleet.Server) bool { return s.Number.SameSeries(like.Number) })
+}
+
 // settings reads the server's settings that matter.
 func (p *prover) settings(ctx context.Context, c *mysql.Conn) (map[string]string, error) {
 	rows, err := c.Maps(ctx, "SHOW /* risso: settings */ GLOBAL VARIABLES")
@@ -152,41 +162,37 @@ func (p *prover) measure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.Spec == "" {
-		p.Spec = string(sandbox.FamilyOf(c.Server.Flavour)) + "-" + c.Server.Number.Series()
-	}
-	found, err := sandbox.Find(ctx, p.Spec)
+	found, err := p.server(ctx, c.Server.Server)
 	if err != nil {
 		return fleet.WithRemedy(fmt.Errorf("a server to measure on: %w", err), "install one of the same version, or name another with --on; risso sandbox servers lists them")
 	}
 	if !found.Kind().SameKind(c.Server.Server) || !found.Kind().Number.SameSeries(c.Server.Number) {
 		p.proof.Notes = append(p.proof.Notes, fmt.Sprintf("measured on %s %s, but the server is %s: its optimizer may decide otherwise", found.Family, found.Version, c.Server.Server))
 	}
-	name, release, err := claim(p.State)
-	if err != nil {
-		return err
-	}
-	o := sandbox.Options{Dir: p.Dir, Name: name, Servers: []string{p.Spec}, Settings: []string{"local_infile=ON", "innodb_buffer_pool_size=256M", "performance_schema=OFF"}}
+	o := sandbox.Options{Dir: p.Dir, Servers: []string{found.Binary}, Settings: []string{"local_infile=ON", "innodb_buffer_pool_size=256M", "performance_schema=OFF"}}
 	for _, s := range startup {
 		if v, ok := settings[s]; ok {
 			o.Settings = append(o.Settings, s+"="+v)
 		}
 	}
 	p.Progress("a throw-away server")
-	box, err := sandbox.Up(ctx, o)
+	box, err := sandbox.UpFor(ctx, purpose, o)
 	if err != nil {
-		release()
 		return fmt.Errorf("a server to measure on: %w", err)
 	}
-	defer func() {
-		down := box.Down(context.WithoutCancel(ctx))
-		if down == nil {
-			release() // else the next proof throws it away
-		}
-		err = errors.Join(err, down)
-	}()
+	defer func() { err = errors.Join(err, box.End(ctx)) }()
+	for _, name := range box.Swept {
+		p.proof.Notes = append(p.proof.Notes, "sandbox "+name+" of a proof that was killed was thrown away")
+	}
 	p.proof.On = string(found.Family) + " " + found.Version
-	return p.inside(ctx, c, box.Primary(), settings)
+	err = p.inside(ctx, c, box.Primary(), settings)
+	if ctx.Err() == nil {
+		err = box.Why(err)
+	}
+	if errors.Is(err, sandbox.ErrFull) {
+		err = fleet.WithRemedy(err, "--dir names a folder on another disk; --copy-rows takes fewer rows")
+	}
+	return err
 }
 
 // inside copies the tables into the throw-away server, and measures.
@@ -198,26 +204,12 @@ func (p *prover) inside(ctx context.Context, c *mysql.Conn, node *sandbox.Node, 
 	if err := p.fill(ctx, c, target); err != nil {
 		return err
 	}
-	conn, err := mysql.Connect(ctx, target, nil)
-	if err != nil {
+	m := &meter{target: target, statement: p.Finding.Statement, undo: p.Finding.Undo, tables: p.tables, progress: p.Progress, patience: cmp.Or(p.Patience, 2*time.Minute)}
+	m.open = func(ctx context.Context) (*mysql.Conn, error) { return p.session(ctx, target, settings) }
+	if m.conn, err = m.open(ctx); err != nil {
 		return err
 	}
-	defer conn.Close()
-	for _, s := range later {
-		v, ok := settings[s]
-		if !ok {
-			continue
-		}
-		if _, err := strconv.ParseFloat(v, 64); err != nil {
-			v = mysql.Literal(v)
-		}
-		for _, scope := range []string{"GLOBAL", "SESSION"} {
-			if err := conn.Exec(ctx, "SET "+scope+" "+s+" = "+v); err != nil && scope == "GLOBAL" && mysql.ClassOf(err) != mysql.ClassMissing {
-				p.proof.Notes = append(p.proof.Notes, "the setting "+s+" is not as on the server: "+err.Error())
-			}
-		}
-	}
-	m := &meter{conn: conn, statement: p.Finding.Statement, undo: p.Finding.Undo, tables: p.tables, progress: p.Progress}
+	defer func() { m.conn.Close() }()
 	for _, class := range p.classes {
 		m.jobs = append(m.jobs, &job{id: class.ID, fingerprint: class.Fingerprint, database: class.Database, samples: class.Samples})
 	}
@@ -238,8 +230,31 @@ func (p *prover) inside(ctx context.Context, c *mysql.Conn, node *sandbox.Node, 
 		return err
 	}
 	p.proof.Seconds = m.took.Seconds()
-	verdicts(&p.proof, m.jobs, seed)
-	return nil
+	return verdicts(&p.proof, m.jobs, seed)
+}
+
+// session opens a session on the throw-away server with the settings of the server.
+func (p *prover) session(ctx context.Context, target mysql.Target, settings map[string]string) (*mysql.Conn, error) {
+	conn, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range later {
+		v, ok := settings[s]
+		if !ok {
+			continue
+		}
+		if _, err := strconv.ParseFloat(v, 64); err != nil {
+			v = mysql.Literal(v)
+		}
+		for _, scope := range []string{"GLOBAL", "SESSION"} {
+			note := "the setting " + s + " is not as on the server: "
+			if err := conn.Exec(ctx, "SET "+scope+" "+s+" = "+v); err != nil && scope == "GLOBAL" && mysql.ClassOf(err) != mysql.ClassMissing && !slices.Contains(p.proof.Notes, note+err.Error()) {
+				p.proof.Notes = append(p.proof.Notes, note+err.Error())
+			}
+		}
+	}
+	return conn, ctx.Err()
 }
 
 func tableOf(ctx context.Context, target mysql.Target, name mysql.TableName) (*define.Table, error) {
@@ -261,7 +276,6 @@ func (p *prover) fill(ctx context.Context, c *mysql.Conn, target mysql.Target) e
 	if p.Repo != nil {
 		return p.restore(ctx, target)
 	}
-	p.Progress("copy of " + p.table.String())
 	p.proof.Data = "the server's own rows"
 	from, err := p.Target.ConnectStream(ctx, mysql.StreamOptions{})
 	if err != nil {
@@ -273,26 +287,45 @@ func (p *prover) fill(ctx context.Context, c *mysql.Conn, target mysql.Target) e
 		return err
 	}
 	defer to.Close()
-	server := c.Server
-	if err := from.ForRows(ctx, server); err != nil {
+	box, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
 		return err
 	}
-	if err := to.ForRows(ctx, server); err != nil {
+	defer box.Close()
+	if err := errors.Join(from.ForRows(ctx, c.Server), to.ForRows(ctx, box.Server)); err != nil {
 		return err
 	}
-	cp := &copier{from: from, to: to, most: p.Most}
-	p.proof.Tables, err = cp.tables(ctx, p.tables, func(t mysql.TableName) (rows float64, err error) {
-		list, err := c.Maps(ctx, "SELECT /* risso: how many rows? */ TABLE_ROWS AS n FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(t.Schema)+" AND TABLE_NAME = "+mysql.Literal(t.Name))
-		if err == nil && len(list) == 1 {
-			rows, _ = strconv.ParseFloat(list[0]["n"], 64)
+	for _, name := range p.tables {
+		if err := p.copy(ctx, from, to, box.Server, name); err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
 		}
-		return rows, err
-	})
+	}
 	if slices.ContainsFunc(p.proof.Tables, func(t advise.CopiedTable) bool { return !t.All }) {
 		p.proof.Data = "a sample of the server's own rows"
 	}
-	p.proof.Notes = append(p.proof.Notes, cp.notes...)
-	return err
+	return nil
+}
+
+// copy copies a table, or a sample of it.
+func (p *prover) copy(ctx context.Context, from, to *mysql.Stream, box mysql.Server, name mysql.TableName) error {
+	p.Progress("copy of " + name.String())
+	t, err := sample.Define(ctx, from, to, box.DialectOf(""), name)
+	if err != nil {
+		return err
+	}
+	rows, bytes, err := sample.Count(ctx, from, name)
+	if err != nil {
+		return err
+	}
+	part, err := sample.Copy(ctx, from, to, t, sample.Options{Rows: int64(p.Most), Bytes: mostBytes, Of: rows, OfBytes: bytes, Purpose: "a copy to prove advice on"})
+	if err != nil {
+		return err
+	}
+	if words := part.Words(name); words != "" {
+		p.proof.Notes = append(p.proof.Notes, words)
+	}
+	p.proof.Tables = append(p.proof.Tables, advise.CopiedTable{Name: name.Schema + "." + name.Name, Rows: float64(part.Rows), Of: float64(rows), All: part.Kind == sample.Whole})
+	return nil
 }
 
 // restore takes the tables out of the newest backup.
@@ -307,7 +340,7 @@ func (p *prover) restore(ctx context.Context, target mysql.Target) error {
 	if !load.CameToEnd(err) {
 		return fmt.Errorf("restore the newest backup: %w", err)
 	}
-	p.proof.Data = "the newest backup"
+	p.proof.Data = "the newest backup, " + plan.Backup.ID
 	for _, f := range plan.Findings {
 		p.proof.Notes = append(p.proof.Notes, f.Words())
 	}

@@ -50,8 +50,7 @@ func TestProve(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer os.RemoveAll(dir)
-			state := filepath.Join(t.TempDir(), "prove")
-			p, err := prove.Run(t.Context(), prove.Options{Target: sandboxtest.Target(t, node), Finding: a.Findings[i], Pairs: 6, Most: 200_000, State: state, Dir: dir})
+			p, err := prove.Run(t.Context(), prove.Options{Target: sandboxtest.Target(t, node), Finding: a.Findings[i], Pairs: 6, Most: 200_000, Dir: dir})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,8 +66,8 @@ func TestProve(t *testing.T) {
 			if list, err := sandbox.List(dir); err != nil || len(list) > 0 {
 				t.Errorf("got %d sandboxes, %v; want none left", len(list), err)
 			}
-			if left, _ := os.ReadDir(state); len(left) > 0 {
-				t.Errorf("got %d locks, want none left", len(left))
+			if left, err := os.ReadDir(filepath.Join(dir, ".prove")); err != nil || len(left) > 0 {
+				t.Errorf("got %d claims, %v; want none left", len(left), err)
 			}
 			rows, err := c.Maps(t.Context(), "SHOW INDEX FROM shop.`or``d é`")
 			if err != nil || len(rows) != 1 {

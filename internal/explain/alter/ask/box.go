@@ -29,7 +29,6 @@ type Box struct {
 	Exact  bool    // its version is that of the server
 	Share  float64 // of the server's memory that it has
 	c      *mysql.Conn
-	dir    string // of the sandbox, which goes with it; "" none
 	down   func() error
 }
 
@@ -44,39 +43,13 @@ func BoxAt(ctx context.Context, target mysql.Target, f *alter.Facts) (*Box, erro
 
 func kindOf(s mysql.Server) string { return string(s.Flavour) + " " + s.Version }
 
-// nearest finds a server that alters tables as the asked one does: of the same version, else of the same series.
-func nearest(ctx context.Context, want mysql.Server) (best sandbox.Server, err error) {
-	all, _, err := sandbox.Servers(ctx)
-	if err != nil {
-		return best, err
-	}
-	found := false
-	for _, s := range all {
-		if !want.AltersAs(s.Kind()) {
-			continue
-		}
-		if !found || s.Kind().Number == want.Number && best.Kind().Number != want.Number {
-			best, found = s, true
-		}
-	}
-	if !found {
-		return best, fmt.Errorf("%w: %s", ErrNoBox, kindOf(want))
-	}
-	return best, nil
-}
-
 // OpenBox starts a sandbox with the settings of the server that decide. sample is how many bytes of the table's rows will be timed there; the memory
 // that InnoDB has is cut by the same share, so that what does not fit on the server does not fit there. dir is where sandboxes are; "": as usual.
 func OpenBox(ctx context.Context, f *alter.Facts, sample int64, dir string, say func(string)) (_ *Box, err error) {
-	if err := sandbox.Sweep(ctx, dir, purpose); err != nil {
-		return nil, fmt.Errorf("remove what a killed plan left: %w", err)
-	}
-	server, err := nearest(ctx, f.Server)
-	if err != nil {
-		return nil, err
-	}
-	name, release, err := sandbox.Claim(dir, purpose)
-	if err != nil {
+	server, err := sandbox.Nearest(ctx, f.Server.Server, f.Server.AltersAs)
+	if errors.Is(err, sandbox.ErrNoServer) {
+		return nil, fmt.Errorf("%w: %s", ErrNoBox, kindOf(f.Server))
+	} else if err != nil {
 		return nil, err
 	}
 	share := 1.0
@@ -84,22 +57,16 @@ func OpenBox(ctx context.Context, f *alter.Facts, sample int64, dir string, say 
 		share = float64(sample) / float64(size)
 	}
 	say("start a " + server.Name + " to ask")
-	box, err := sandbox.Up(ctx, sandbox.Options{Name: name, Dir: dir, Servers: []string{server.Binary}, Settings: settings(f, share), StartTimeout: 2 * time.Minute})
+	box, err := sandbox.UpFor(ctx, purpose, sandbox.Options{Dir: dir, Servers: []string{server.Binary}, Settings: settings(f, share), StartTimeout: 2 * time.Minute})
 	if err != nil {
-		release()
 		return nil, fmt.Errorf("start a server to ask: %w", err)
 	}
-	down := func() error {
-		defer release()
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		return box.Down(clean)
-	}
+	down := func() error { return box.End(ctx) }
 	target, err := mysql.ParseTarget(box.Primary().DSN)
 	if err == nil {
 		var b *Box
 		if b, err = BoxAt(ctx, target, f); err == nil {
-			b.Share, b.down, b.dir = share, down, box.Dir
+			b.Share, b.down = share, down
 			b.Exact = server.Kind().Number == f.Server.Number
 			return b, nil
 		}

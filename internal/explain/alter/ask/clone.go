@@ -13,7 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
-	"github.com/rissodb/risso/internal/sqltext"
+	"github.com/rissodb/risso/internal/sandbox/sample"
 )
 
 // clone is an empty copy of a table with what decides on its alteration.
@@ -204,10 +204,7 @@ func (k *clone) create(run func(string) error, schema, create string) error {
 	if err := run("USE " + mysql.Quote(schema)); err != nil {
 		return err
 	}
-	if c, err := k.b.c.Server.DialectOf("").ReadCreate(create); err == nil {
-		create = sqltext.Apply(create, c.Directories)
-	}
-	return run(create)
+	return run(sample.Here(k.b.c.Server.DialectOf(""), create))
 }
 
 // asServer gives the session what sessions of the server have.

@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sample"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -103,14 +104,10 @@ func same(t *testing.T, spec string, target mysql.Target, c *mysql.Conn, p Plann
 	defer b.Close()
 	do(t, b.c, "SET GLOBAL local_infile = 1") // as OpenBox sets it
 	k := &clone{b: b, f: &p.Facts, st: p.Statement}
-	take := taking{f: &p.Facts, st: p.Statement, path: t.TempDir() + "/rows", share: 1}
 	if err := k.reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := take.take(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
-	if err := take.put(t.Context(), *box); err != nil {
+	if _, err := b.take(t.Context(), target, &p.Facts, sample.Options{Rows: 1000, Of: 501, Purpose: taken}); err != nil {
 		t.Fatal(err)
 	}
 	sum := "SELECT CONCAT_WS(' ', COUNT(*), SUM(CRC32(CONCAT_WS('#', id, HEX(s), HEX(l), HEX(b), HEX(bits), HEX(CAST(j AS CHAR)), HEX(ST_AsText(g)), d, UNIX_TIMESTAMP(ts), f, v, s IS NULL)))) FROM `my shop`.`o``d d`"
@@ -263,7 +260,7 @@ func TestUsedUp(t *testing.T) {
 	do(t, c, p.Plan.Statement)
 }
 
-// TestKilled: the sandbox of a plan that was killed goes with the next plan, and what was read of the rows with it.
+// TestKilled: the sandbox of a plan that was killed goes with the next plan.
 func TestKilled(t *testing.T) {
 	server, err := sandboxtest.Find(t.Context(), "mariadb")
 	if err != nil {
@@ -271,11 +268,14 @@ func TestKilled(t *testing.T) {
 	}
 	f := alter.Facts{Server: mysql.Of(server.Kind()), Variables: map[string]string{}, Session: map[string]string{}}
 	if dir := os.Getenv("RISSO_TEST_ALTER_DIR"); dir != "" {
-		b, err := OpenBox(t.Context(), &f, 0, dir, func(string) {})
-		if err != nil {
+		if _, err := OpenBox(t.Context(), &f, 0, dir, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(b.dir+"/rows", []byte("a row"), 0o600); err != nil {
+		list, err := sandbox.List(dir)
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		if err := os.WriteFile(list[0].Dir+"/opened", nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -303,7 +303,7 @@ func TestKilled(t *testing.T) {
 		if len(list) != 1 {
 			return false
 		}
-		_, err := os.Stat(list[0].Dir + "/rows")
+		_, err := os.Stat(list[0].Dir + "/opened")
 		return err == nil
 	}, "the sandbox of the other process")
 	if err := cmd.Process.Kill(); err != nil {

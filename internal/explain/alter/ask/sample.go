@@ -1,13 +1,10 @@
 package ask
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -16,13 +13,14 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/sandbox/sample"
 )
 
 // readTime bounds how long rows are read from the server.
 const readTime = time.Minute
 
-// segments is at how many places of the table rows are taken, where its key is a number.
-const segments = 8
+// taken is what stands in the comment of statements that take rows.
+const taken = "a part of the rows, to try an ALTER TABLE on"
 
 // Sample times the change on a part of the real rows: most bytes of data and indexes, about. The way is that of the answer. Its Unmeasured says why
 // there is none; an error is one of the box or the server as a whole.
@@ -33,26 +31,17 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 		return s, nil
 	}
 	k := &clone{b: b, f: f, st: st}
-	dir, err := os.MkdirTemp(b.dir, "risso-alter-") // what a killed process leaves goes with the sandbox
-	if err != nil {
-		return s, fmt.Errorf("keep a part of the rows: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	t := taking{f: f, st: st, path: filepath.Join(dir, "rows"), share: min(1, float64(most)/float64(f.Size()))}
-	say("read a part of the rows")
-	if err := t.take(ctx, target); err != nil {
-		s.Unmeasured = "the rows could not be read: " + err.Error()
-		return s, ctx.Err()
-	}
 	if err := k.reset(ctx); err != nil {
 		return s, err
 	}
-	say("put " + strconv.FormatInt(t.rows, 10) + " rows into the clone")
-	if err := t.put(ctx, b.Target); err != nil {
-		s.Unmeasured = "the rows could not be put into the clone: " + err.Error()
+	say("put a part of the rows into the clone")
+	share := min(1, float64(most)/float64(f.Size()))
+	part, err := b.take(ctx, target, f, sample.Options{Rows: int64(math.Ceil(float64(f.Rows) * share)), Of: f.Rows, Purpose: taken})
+	if err != nil {
+		s.Unmeasured = "a part of the rows could not be copied: " + err.Error()
 		return s, ctx.Err()
 	}
-	if s.Rows = t.rows; s.Rows == 0 {
+	if s.Rows = part.Rows; s.Rows == 0 {
 		s.Unmeasured = "there are no rows"
 		return s, nil
 	}
@@ -60,7 +49,7 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 		return s, err
 	}
 	if s.Elsewhere = !f.Place.Here; s.Elsewhere {
-		s.Reads = t.compare(ctx, target, b.Target)
+		s.Reads = compare(ctx, target, b.Target, f, part)
 	}
 	say("change the clone")
 	if _, _, err := k.alter(ctx, a.Algorithm, a.Lock); err != nil {
@@ -78,6 +67,29 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 	}
 	s.Grown, err = k.size(ctx, name)
 	return s, err
+}
+
+// take puts a part of the rows into the clone.
+func (b *Box) take(ctx context.Context, target mysql.Target, f *alter.Facts, o sample.Options) (part sample.Sample, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readTime, fmt.Errorf("not done within %s", readTime))
+	defer cancel()
+	from, err := target.ConnectStream(ctx, mysql.StreamOptions{Patience: readTime})
+	if err != nil {
+		return part, err
+	}
+	defer from.Close()
+	to, err := b.Target.ConnectStream(ctx, mysql.StreamOptions{Patience: boxPatience})
+	if err != nil {
+		return part, err
+	}
+	defer to.Close()
+	if err := errors.Join(from.ForRows(ctx, f.Server), to.ForRows(ctx, b.c.Server)); err != nil {
+		return part, err
+	}
+	if err := dropTriggers(ctx, to, f.Triggers); err != nil {
+		return part, err
+	}
+	return sample.Copy(ctx, from, to, f.Table, o)
 }
 
 // size is what the clone's data and indexes have.
@@ -98,170 +110,6 @@ func (k *clone) size(ctx context.Context, name mysql.TableName) (n int64, err er
 	return n, err
 }
 
-// taking takes rows from a table, and puts them into another of the same definition.
-type taking struct {
-	f     *alter.Facts
-	st    alter.Statement
-	path  string // of a file with the rows, as LOAD DATA reads them
-	share float64
-	rows  int64
-	key   string // the column by which rows are taken; "" none
-}
-
-// columns are those that hold values of their own.
-func (t *taking) columns() (names []string) {
-	for _, c := range t.f.Table.Columns {
-		if !c.Generated {
-			names = append(names, mysql.Quote(c.Name))
-		}
-	}
-	return names
-}
-
-// take reads rows into the file.
-func (t *taking) take(ctx context.Context, target mysql.Target) error {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	s, err := target.ConnectStream(ctx, mysql.StreamOptions{Patience: readTime})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if err := s.ForRows(ctx, t.f.Server); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(t.path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	w := bufio.NewWriterSize(file, 1<<20)
-	for _, where := range t.pieces(ctx, s) {
-		err := s.Query(ctx, "SELECT /* risso: a part of the rows, to try an ALTER TABLE on */ "+strings.Join(t.columns(), ", ")+" FROM "+t.st.Table.String()+where, func(row [][]byte) error {
-			t.rows++
-			return writeRow(w, row)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return w.Flush()
-}
-
-// pieces are the ends of the SELECTs that take the rows: from several places of the table where its key is a number.
-func (t *taking) pieces(ctx context.Context, s *mysql.Stream) []string {
-	n := int64(float64(t.f.Rows)*t.share) + 1
-	if t.share >= 1 {
-		return []string{" LIMIT " + strconv.FormatInt(2*t.f.Rows+1000, 10)}
-	}
-	key := slices.IndexFunc(t.f.Table.Keys, func(k define.TableKey) bool { return k.Name == "PRIMARY" })
-	if key < 0 {
-		return []string{" LIMIT " + strconv.FormatInt(n, 10)}
-	}
-	k := t.f.Table.Keys[key]
-	c, _ := t.f.Table.Column(k.Parts[0].Column)
-	name := mysql.Quote(c.Name)
-	if len(k.Parts) > 1 || !strings.HasSuffix(c.Type, "int") {
-		var order []string
-		for _, p := range k.Parts {
-			order = append(order, mysql.Quote(p.Column))
-		}
-		return []string{" ORDER BY " + strings.Join(order, ", ") + " LIMIT " + strconv.FormatInt(n, 10)}
-	}
-	t.key = name
-	var low, high int64
-	err := s.Query(ctx, "SELECT /* risso: from where to where do keys go */ MIN("+name+"), MAX("+name+") FROM "+t.st.Table.String(), func(row [][]byte) error {
-		var bad error
-		low, bad = strconv.ParseInt(string(row[0]), 10, 64)
-		var worse error
-		high, worse = strconv.ParseInt(string(row[1]), 10, 64)
-		return errors.Join(bad, worse)
-	})
-	step := high/segments - low/segments
-	if err != nil || step < 1 {
-		return []string{" ORDER BY " + name + " LIMIT " + strconv.FormatInt(n, 10)}
-	}
-	var list []string
-	for i := range segments { // a piece ends where the next begins
-		from, to := low+int64(i)*step, low+int64(i+1)*step-1
-		if i == segments-1 {
-			to = high
-		}
-		list = append(list, fmt.Sprintf(" WHERE %s BETWEEN %d AND %d ORDER BY %s LIMIT %d", name, from, to, name, n/segments+1))
-	}
-	return list
-}
-
-// writeRow writes a row as LOAD DATA reads it by default.
-func writeRow(w *bufio.Writer, row [][]byte) error {
-	for i, v := range row {
-		if i > 0 {
-			w.WriteByte('\t')
-		}
-		if v == nil {
-			w.WriteString(`\N`)
-			continue
-		}
-		for _, c := range v {
-			switch c {
-			case '\\', '\t', '\n':
-				w.WriteByte('\\')
-				w.WriteByte(c)
-			case 0:
-				w.WriteString(`\0`)
-			default:
-				w.WriteByte(c)
-			}
-		}
-	}
-	return w.WriteByte('\n')
-}
-
-// put loads the file into the clone.
-func (t *taking) put(ctx context.Context, box mysql.Target) error {
-	s, err := box.ConnectStream(ctx, mysql.StreamOptions{Patience: boxPatience})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	c, err := mysql.Connect(ctx, box, nil)
-	if err != nil {
-		return err
-	}
-	server := c.Server
-	c.Close()
-	if err := s.ForRows(ctx, server); err != nil {
-		return err
-	}
-	if err := s.Exec(ctx, "SET SESSION /* risso: as they are */ sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, unique_checks = 1, sql_log_bin = 0"); err != nil {
-		return err
-	}
-	if err := dropTriggers(ctx, s, t.f.Triggers); err != nil {
-		return err
-	}
-	file, err := os.Open(t.path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	var into, set []string
-	for _, c := range t.f.Table.Columns {
-		switch {
-		case c.Generated:
-		case c.Type == "json": // binary text is no JSON
-			v := "@v" + strconv.Itoa(len(into))
-			into, set = append(into, v), append(set, mysql.Quote(c.Name)+" = CONVERT("+v+" USING utf8mb4)")
-		default:
-			into = append(into, mysql.Quote(c.Name))
-		}
-	}
-	text := "LOAD DATA LOCAL INFILE 'risso' INTO TABLE " + t.st.Table.String() + " CHARACTER SET binary (" + strings.Join(into, ", ") + ")"
-	if len(set) > 0 {
-		text += " SET " + strings.Join(set, ", ")
-	}
-	return s.Load(ctx, text, file)
-}
-
 // dropTriggers keeps the clone's triggers from firing: they fire in no ALTER TABLE either.
 func dropTriggers(ctx context.Context, s *mysql.Stream, list []define.Definition) error {
 	for _, d := range list {
@@ -272,22 +120,22 @@ func dropTriggers(ctx context.Context, s *mysql.Stream, list []define.Definition
 	return nil
 }
 
+// comparePlaces are so many of the first places of a sample whose rows both servers read.
+const comparePlaces = 8
+
 // compare lets both servers read the same rows: how fast is the one, measured by the other. Nothing where that cannot be asked.
-func (t *taking) compare(ctx context.Context, target, box mysql.Target) []float64 {
-	if t.key == "" {
+func compare(ctx context.Context, target, box mysql.Target, f *alter.Facts, part sample.Sample) []float64 {
+	if part.Key == "" || len(part.Places) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	bounds := ""
-	err := query(ctx, box, "SELECT /* risso: which rows are there */ MIN("+t.key+"), MAX("+t.key+") FROM (SELECT "+t.key+" FROM "+t.st.Table.String()+" ORDER BY "+t.key+" LIMIT "+strconv.FormatInt(t.rows/segments, 10)+") x", func(row [][]byte) error {
-		bounds = t.key + " BETWEEN " + string(row[0]) + " AND " + string(row[1])
-		return nil
-	})
-	if err != nil {
-		return nil
+	var where []string
+	for _, p := range part.Places[:min(len(part.Places), comparePlaces)] {
+		where = append(where, part.Key+" BETWEEN "+p.Low+" AND "+p.High)
 	}
-	read := "SELECT /* risso: how fast does it read */ COUNT(*), BIT_XOR(CRC32(CONCAT_WS('#', " + strings.Join(t.columns(), ", ") + "))) FROM " + t.st.Table.String() + " WHERE " + bounds
+	name := mysql.TableName{Schema: f.Table.Schema, Name: f.Table.Name}
+	read := "SELECT /* risso: how fast does it read */ COUNT(*), BIT_XOR(CRC32(CONCAT_WS('#', " + strings.Join(sample.Columns(f.Table), ", ") + "))) FROM " + name.String() + " WHERE " + strings.Join(where, " OR ")
 	var out []float64
 	for _, at := range []mysql.Target{box, target} {
 		best := 0.0

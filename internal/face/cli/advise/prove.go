@@ -101,7 +101,7 @@ func (f *proveFlags) run(ctx context.Context, s screen.Streams, what string) err
 	if err != nil {
 		return err
 	}
-	o := prove.Options{Target: target, Finding: finding, Slow: profile, Spec: f.on, Pairs: f.pairs, Most: f.rows, State: filepath.Join(filepath.Dir(proofs(f.state)), "proving"), Dir: f.dir}
+	o := prove.Options{Target: target, Finding: finding, Slow: profile, Spec: f.on, Pairs: f.pairs, Most: f.rows, Dir: f.dir}
 	if f.source.From != "" {
 		r, end, err := f.source.Open(ctx)
 		if err != nil {
