@@ -50,7 +50,7 @@ func (r Reading) unseen(now Reading) (time.Duration, string) {
 		return whole, "its table of classes of statements is full: " + digits.Counted(max(now.Lost-r.Lost, 1), "statement") + " fell into one row without a name; make performance_schema_digests_size larger in the option file and restart the server, or TRUNCATE performance_schema.events_statements_summary_by_digest"
 	case apart > ownPrepared:
 		return whole, digits.Counted(apart, "execution") + " of prepared statements by the binary protocol, which this server does not count by class"
-	case anew && now.Start.Add(startSlack).After(r.Time):
+	case anew && now.Start.Add(startSlack).After(r.Time) && now.Start.Sub(r.Start) >= startSlack:
 		return min(max(now.Began.Sub(r.Time), time.Second), max(whole, time.Second)), "the server was restarted"
 	case anew:
 		return min(max(now.Began.Sub(r.Time), time.Second), max(whole, time.Second)), "its table of classes of statements was emptied"
@@ -140,7 +140,9 @@ func (b *Baseline) advance(now Reading) (span time.Duration, first bool) {
 	if last.Time.IsZero() {
 		last = Reading{Time: b.Time, Blind: "an older Risso watched it, which did not look whether all statements were counted"}
 	}
-	span, b.Unseen = last.unseen(now)
+	if span, b.Unseen = last.unseen(now); span == 0 {
+		b.Unseen = ""
+	}
 	b.Seen, b.Missed = now, b.Missed+span
 	return span, span > 0 && kind(before) != kind(b.Unseen)
 }

@@ -1,6 +1,7 @@
 package retire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Kept interface {
 	Classes(ctx context.Context, seat string, from, to time.Time, names []mysql.TableName) ([]Class, error)
 	// Digest is what a class cost on a server in a time, by the server's own name for it.
 	Digest(ctx context.Context, seat string, from, to time.Time, digest string) (fleet.Cost, error)
+	// Knew reports whether anything of a server is kept of a time.
+	Knew(ctx context.Context, seat string, from, to time.Time) (bool, error)
 }
 
 // ErrRefused is the reason when an index must stay.
@@ -439,11 +442,10 @@ func (t *Retirer) compare(ctx context.Context, r *Record, c *Checked) error {
 			l.Seen.Blind = "the index is not hidden there: it does not replicate, or it lags"
 		}
 		if i < 0 { // it joined the group, or nobody named it before
-			b := l.Baseline
-			b.Late, b.Time = true, now
-			r.Baselines = append(r.Baselines, b)
-			i = len(r.Baselines) - 1
-			r.Log = append(r.Log, Entry{now, s.Name + " is watched from now on; what statements cost there before the index was hidden " + t.known()})
+			if i, err = t.late(ctx, r, l); err != nil {
+				failed = append(failed, err)
+				continue
+			}
 		}
 		b := &r.Baselines[i]
 		one := Judge(b.Classes, l.Classes, r, l.touches, b.Late)
@@ -454,8 +456,8 @@ func (t *Retirer) compare(ctx context.Context, r *Record, c *Checked) error {
 		}
 		j.join(one, s.Name)
 		span, first := b.advance(l.Seen)
-		if longest = max(longest, span); span > 0 {
-			c.Unseen = append(c.Unseen, s.Name+": "+b.Unseen)
+		if longest = max(longest, span); span > 0 || l.shown {
+			c.Unseen = append(c.Unseen, s.Name+": "+cmp.Or(b.Unseen, l.Seen.Blind))
 		}
 		if first {
 			r.Log = append(r.Log, Entry{now, fmt.Sprintf("what ran on %s was not seen for %s, so that the index is watched longer: %s", s.Name, digits.Span(span), b.Unseen)})
@@ -477,12 +479,31 @@ func (t *Retirer) compare(ctx context.Context, r *Record, c *Checked) error {
 	return errors.Join(failed...)
 }
 
-// known says whether it is known what statements cost on a server that is watched late.
-func (t *Retirer) known() string {
+// late begins to watch a server on which the index is hidden already. If nobody kept what statements cost there before, it is watched for as
+// long as the others were.
+func (t *Retirer) late(ctx context.Context, r *Record, l look) (i int, err error) {
+	now, known := t.Now().UTC(), false
 	if t.Kept != nil {
-		return "is known as far as risso serve kept it"
+		if known, err = t.Kept.Knew(ctx, l.Seat, r.Hidden.Add(-24*time.Hour), r.Hidden); err != nil {
+			return -1, fmt.Errorf("%s: %w", l.Server, err)
+		}
 	}
-	return "is not known"
+	what := "risso serve kept what statements cost there before"
+	if !known {
+		what = "what statements cost there before the index was hidden is not known"
+		watch, err := time.ParseDuration(r.Watch)
+		if err != nil {
+			return -1, fmt.Errorf("the journal of %s: %w", r.Object(), err)
+		}
+		if due := now.Add(watch); due.After(r.Due) {
+			r.Due = due
+		}
+	}
+	b := l.Baseline
+	b.Late, b.Time = true, now
+	r.Baselines = append(r.Baselines, b)
+	r.Log = append(r.Log, Entry{now, l.Server + " is watched from now on; " + what})
+	return len(r.Baselines) - 1, nil
 }
 
 // byKept adds to a judgement what is kept of what classes cost: as long before the index was hidden as it was hidden since, and a week at least.

@@ -75,3 +75,17 @@ func (k kept) Digest(ctx context.Context, seat string, from, to time.Time, diges
 	}
 	return cost, nil
 }
+
+// Knew reports whether a server's statements were kept in a time.
+func (k kept) Knew(ctx context.Context, seat string, from, to time.Time) (bool, error) {
+	id := k.instance(seat)
+	r, ok := during(from, to)
+	if id == "" || !ok {
+		return false, nil
+	}
+	list, err := k.store.Covered(ctx, r, []string{id}, 100)
+	if err != nil {
+		return false, fmt.Errorf("read when statements were kept: %w", err)
+	}
+	return len(list) > 0, nil
+}
