@@ -62,6 +62,8 @@ func (t *Retirer) Prepare(ctx context.Context, table mysql.TableName, index stri
 		return nil, fmt.Errorf("table %s has no index %s", table, mysql.Quote(index))
 	case state.Needed != "":
 		return nil, fmt.Errorf("%w: %s", ErrRefused, state.Needed)
+	case slices.ContainsFunc(s.Missing, func(m fleet.Trouble) bool { return m.What == "replication" }):
+		return nil, fleet.WithRemedy(fmt.Errorf("%w: whether this server is a replica is not known: the account may not read it", ErrRefused), s.Grant(s.ReplicaPrivilege()))
 	case len(s.Channels) > 0:
 		return nil, fmt.Errorf("%w: this server is a replica of %s: retire it there", ErrRefused, s.Channels[0].Source)
 	}
