@@ -156,7 +156,7 @@ func (t *Retirer) Later(r *Record) []string {
 	if r.Hide == "" {
 		return nil
 	}
-	return []string{"risso index check compares what statements of the table cost then and before; at once when a class gets slower or fails: " + r.Show,
+	return []string{"risso serve, or risso index check, compares what statements of the table cost then and before; at once when a class gets slower or fails: " + r.Show,
 		fmt.Sprintf("after %s, if none does: %s; undo: %s", digits.Span(t.Watch), r.Drop, r.Undo)}
 }
 
