@@ -87,6 +87,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	tune(set.Limits)
 	w := newWatch(logger)
 	w.redact = set.Statements.Redact
+	w.share(set.Servers)
 	numbers, err := w.openNumbers(set)
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 
 	parts := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
-	parts.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: logger})
+	parts.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
@@ -131,6 +132,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return face(gctx, ln, parts) })
 	g.Go(func() error { return parts.Alerts.Run(gctx) })
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
+	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {

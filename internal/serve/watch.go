@@ -56,6 +56,8 @@ type watch struct {
 	turned      map[string]fleet.Event           // the newest events that say that an instance was down or is up, by instance
 
 	host atomic.Pointer[host.Host] // of this machine, once it is watched
+
+	traffic map[string]*mysql.Traffic // of all sessions to a server, by instance
 }
 
 // journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
@@ -355,7 +357,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 		if h != nil && s.Target.Local() {
 			s.Instance.HostID = hostID
 		}
-		traffic := new(mysql.Traffic)
+		traffic := w.trafficOf(s.Instance.ID)
 		if err := w.watchServer(ctx, &group, s, i, traffic, h, numbers, facts); err != nil {
 			return err
 		}

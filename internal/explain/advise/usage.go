@@ -133,6 +133,7 @@ func wholeCycle(from, to time.Time) bool {
 type Seen struct {
 	Server string
 	Counts bool            // the server counts
+	Since  time.Time       // since when; zero: not known, or of no interest
 	Used   map[string]bool // schema.table.index of those that are used on it; those that are not, or not there, are missing
 }
 
@@ -176,6 +177,12 @@ func UnusedEverywhere(seen []Seen, found [][]Finding) [][]Finding {
 					continue
 				}
 				f.Since = cmp.Or(latest[f.Object], f.Since)
+				for _, s := range seen {
+					if s.Counts && s.Since.After(f.Since) {
+						f.Since, f.Severity, f.Sure = s.Since, fleet.SeverityInfo, Likely
+						f.Doubt = strings.TrimPrefix(f.Doubt+"; on "+s.Server+" it is known only since "+s.Since.UTC().Format(time.DateOnly), "; ")
+					}
+				}
 				if len(blind) > 0 {
 					f.Sure, f.Doubt = Likely, strings.TrimPrefix(f.Doubt+"; whether statements use it on "+strings.Join(blind, ", ")+" is not known: nothing counts it there", "; ")
 					f.Severity, f.Statement, f.Undo, f.Effect = fleet.SeverityInfo, "", "", ""

@@ -42,12 +42,26 @@ const (
 	timesTimes = 2.0
 	timeMore   = 0.002 // seconds by a call
 	timeCalls  = 20
+
+	// Of a class that runs once a month there are not so many calls: it is worse if it reads very many more rows.
+	rareCalls = 20
+	rareTimes = 10.0
+	rareMore  = 1000.0
+
+	doubtfulRows = 1000.0 // by a call of a class that did not run before
 )
 
+// Judgement is what became of classes of statements since an index was hidden.
+type Judgement struct {
+	Worse    []Regression
+	Doubtful []Regression // classes that cannot be compared, for they did not run before, and read many rows: the index may have spared them that
+	Watched  int          // classes that touch the table and ran since
+	Fresh    int          // thereof such as did not run before
+}
+
 // Judge compares what classes cost since an index was hidden with what they did before. touches says whether a class reads the index's
-// table; watched is how many of those ran since. fresh are classes that touch the table and did not run before, so that there is nothing
-// to compare them with.
-func Judge(before, now []Class, index string, touches func(Class) bool) (worse []Regression, watched, fresh int) {
+// table. late says that before is of a time when the index was hidden already.
+func Judge(before, now []Class, r *Record, touches func(Class) bool, late bool) (j Judgement) {
 	old := map[string]Class{}
 	for _, c := range before {
 		old[c.key()] = c
@@ -61,28 +75,69 @@ func Judge(before, now []Class, index string, touches func(Class) bool) (worse [
 		if after.Calls == 0 || !works(c.Text) || !touches(c) {
 			continue
 		}
-		watched++
-		r := Regression{Schema: c.Schema, Digest: c.Digest, Text: c.Text}
-		switch {
-		case after.Errors > 0 && names(c.Text, index):
-			r.What = fmt.Sprintf("fails: it names the index in a hint, and %s failed since (error 1176)", digits.Counted(after.Errors, "call"))
-		case !known || b.Cost.Calls == 0:
-			fresh++
-			continue
-		default:
-			r.What = slower(b.Cost, after)
+		j.Watched++
+		if known = known && !late && b.Cost.Calls > 0; !known {
+			b.Cost = fleet.Cost{}
 		}
-		if r.What != "" {
-			worse = append(worse, r)
-		}
+		j.add(c, b.Cost, after, r)
 	}
-	slices.SortFunc(worse, func(a, b Regression) int { return strings.Compare(a.Digest, b.Digest) })
-	return worse, watched, fresh
+	return j
+}
+
+// add compares a class.
+func (j *Judgement) add(c Class, before, after fleet.Cost, r *Record) {
+	g := Regression{Schema: c.Schema, Digest: c.Digest, Text: c.Text}
+	switch {
+	case after.Errors > 0 && names(c.Text, r.Index):
+		g.What = fmt.Sprintf("fails: it names the index in a hint, and %s failed since (error 1176)", digits.Counted(after.Errors, "call"))
+	case before.Calls == 0:
+		j.Fresh++
+		if rows := float64(after.RowsExamined) / float64(after.Calls); rows >= doubtfulRows && r.mayServe(c.Text) {
+			g.What = fmt.Sprintf("examines %s rows by a call, and did not run before, so that nobody knows whether the index would spare it that", digits.Count(rows))
+			j.Doubtful = append(j.Doubtful, g)
+		}
+		return
+	default:
+		g.What = slower(before, after)
+	}
+	if g.What != "" {
+		j.Worse = append(j.Worse, g)
+	}
+}
+
+// join adds what was judged of another server, or by other counters of the same.
+func (j *Judgement) join(o Judgement, server string) {
+	for _, g := range o.Worse {
+		g.Server = server
+		j.Worse = append(j.Worse, g)
+	}
+	for _, g := range o.Doubtful {
+		g.Server = server
+		j.Doubtful = append(j.Doubtful, g)
+	}
+	j.Watched, j.Fresh = j.Watched+o.Watched, j.Fresh+o.Fresh
+}
+
+// sort puts first what is there in each check, so that the same is told.
+func (j *Judgement) sort() {
+	for _, list := range [][]Regression{j.Worse, j.Doubtful} {
+		slices.SortStableFunc(list, func(a, b Regression) int { return strings.Compare(a.Digest, b.Digest) })
+	}
+}
+
+// mayServe reports whether an index may serve a statement: it names one of the index's columns, or reads the table by a view, which may call
+// columns otherwise.
+func (r *Record) mayServe(text string) bool {
+	if !names(text, r.Table) {
+		return true
+	}
+	_, columns, _ := strings.Cut(r.Definition, "(")
+	return slices.ContainsFunc(sqltext.Tokens(columns), func(t sqltext.Token) bool { return t.Kind == sqltext.TokenName && names(text, t.Text) })
 }
 
 // works reports whether a statement reads or writes rows: others, such as the ALTER TABLE that hid the index, tell nothing.
 func works(text string) bool {
-	switch strings.ToLower(sqltext.Verb([]byte(text))) {
+	switch strings.ToLower(sqltext.Verb([]byte(strings.TrimPrefix(text, "EXECUTE ")))) {
 	case "select", "with", "insert", "replace", "update", "delete", "table", "call":
 		return true
 	}
@@ -94,6 +149,9 @@ func slower(before, after fleet.Cost) string {
 	per := func(v float64, c fleet.Cost) float64 { return v / float64(max(1, c.Calls)) }
 	was, is := per(float64(before.RowsExamined), before), per(float64(after.RowsExamined), after)
 	if after.Calls >= rowsCalls && is >= was*rowsTimes && is-was >= rowsMore {
+		return fmt.Sprintf("examines %s rows by a call, %s before", digits.Count(is), digits.Count(was))
+	}
+	if before.Calls < rareCalls && is >= was*rareTimes && is-was >= rareMore {
 		return fmt.Sprintf("examines %s rows by a call, %s before", digits.Count(is), digits.Count(was))
 	}
 	was, is = per(before.Seconds, before), per(after.Seconds, after)
@@ -111,23 +169,36 @@ func names(text, name string) bool {
 // Views are the tables and views that each view reads.
 type Views map[mysql.TableName][]mysql.TableName
 
-// Touches reports whether a class reads or writes a table, itself or by a view. Names are compared without regard to case: one too many is
-// watched then, not one too few.
-func Touches(table mysql.TableName, views Views) func(Class) bool {
-	fold := func(t mysql.TableName) mysql.TableName {
-		return mysql.TableName{Schema: strings.ToLower(t.Schema), Name: strings.ToLower(t.Name)}
-	}
-	hit := map[mysql.TableName]bool{fold(table): true}
+// fold is a name without regard to case: one too many is watched then, not one too few.
+func fold(t mysql.TableName) mysql.TableName {
+	return mysql.TableName{Schema: strings.ToLower(t.Schema), Name: strings.ToLower(t.Name)}
+}
+
+// reading are a table and the views that read it, directly or not.
+func (v Views) reading(table mysql.TableName) []mysql.TableName {
+	list := []mysql.TableName{fold(table)}
 	for grown := true; grown; {
 		grown = false
-		for view, reads := range views {
-			if !hit[fold(view)] && slices.ContainsFunc(reads, func(t mysql.TableName) bool { return hit[fold(t)] }) {
-				hit[fold(view)], grown = true, true
+		for view, reads := range v {
+			if !slices.Contains(list, fold(view)) && slices.ContainsFunc(reads, func(t mysql.TableName) bool { return slices.Contains(list, fold(t)) }) {
+				list, grown = append(list, fold(view)), true
 			}
 		}
 	}
+	return list
+}
+
+// Touches reports whether a class reads or writes a table, itself or by a view.
+func Touches(table mysql.TableName, views Views) func(Class) bool {
+	return touchesAny(views.reading(table))
+}
+
+// touchesAny reports whether a class reads or writes one of these tables and views.
+func touchesAny(list []mysql.TableName) func(Class) bool {
+	hit := map[mysql.TableName]bool{}
 	var odd []string // MySQL's DIGEST_TEXT does not double a backtick in a name, so that such texts are looked at as they are
-	for t := range hit {
+	for _, t := range list {
+		hit[t] = true
 		if strings.Contains(t.Schema+t.Name, "`") {
 			odd = append(odd, "`"+t.Name+"`")
 		}

@@ -29,9 +29,9 @@ func TestJudge(t *testing.T) {
 		{"fails", class("2026-01-01", 1001, 1, 10_000, 1), true},
 		{"not run", was, false},
 	} {
-		worse, _, _ := Judge([]Class{was}, []Class{c.now}, "kb", Touches(mysql.TableName{Schema: "D", Name: "T"}, nil))
-		if (len(worse) > 0) != c.worse {
-			t.Errorf("%s: got %+v, want worse: %t", c.name, worse, c.worse)
+		j := Judge([]Class{was}, []Class{c.now}, &Record{Schema: "d", Table: "t", Index: "kb"}, Touches(mysql.TableName{Schema: "D", Name: "T"}, nil), false)
+		if (len(j.Worse) > 0) != c.worse {
+			t.Errorf("%s: got %+v, want worse: %t", c.name, j.Worse, c.worse)
 		}
 	}
 }

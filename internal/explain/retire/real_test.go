@@ -40,8 +40,8 @@ func obey(text string) int {
 	if err != nil {
 		return 3
 	}
-	r := &Retirer{Folder: Open(o.Dir), Server: Server{"s", target}, Watch: time.Hour, Now: time.Now}
-	r.at = func(point string) {
+	r := &Retirer{Folder: Open(o.Dir), Server: Server{Name: "s", Target: target}, Watch: time.Hour, Now: time.Now}
+	r.At = func(point string) {
 		if point == o.At {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -120,7 +120,7 @@ func TestRetire(t *testing.T) {
 			made(t, c)
 			before := create(t, c)
 			now := time.Now()
-			r := &Retirer{Folder: Open(t.TempDir()), Server: Server{"s", sandboxtest.Target(t, node)}, Watch: 21 * 24 * time.Hour, Now: func() time.Time { return now }}
+			r := &Retirer{Folder: Open(t.TempDir()), Server: Server{Name: "s", Target: sandboxtest.Target(t, node)}, Watch: 21 * 24 * time.Hour, Now: func() time.Time { return now }}
 			for _, index := range []string{"PRIMARY", "ku", "kf", "kh"} {
 				if _, err := r.Prepare(t.Context(), table, index); !errors.Is(err, ErrRefused) {
 					t.Errorf("%s: got %v, want that it must stay", index, err)
@@ -179,7 +179,7 @@ func TestHintFails(t *testing.T) {
 			node := sandboxtest.Lend(t, kind, "performance_schema=ON")
 			c := sandboxtest.Connect(t, node)
 			made(t, c)
-			r := &Retirer{Folder: Open(t.TempDir()), Server: Server{"s", sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
+			r := &Retirer{Folder: Open(t.TempDir()), Server: Server{Name: "s", Target: sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
 			rec, err := r.Prepare(t.Context(), table, "kb")
 			if err == nil {
 				err = r.Begin(t.Context(), rec)
@@ -215,7 +215,7 @@ func TestKilled(t *testing.T) {
 			} {
 				made(t, c)
 				dir := filepath.Join(t.TempDir(), "index")
-				r := &Retirer{Folder: Open(dir), Server: Server{"s", sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
+				r := &Retirer{Folder: Open(dir), Server: Server{Name: "s", Target: sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
 				if x.do != "begin" {
 					rec, err := r.Prepare(t.Context(), table, "ka")
 					if err == nil {
@@ -261,7 +261,7 @@ func TestPlainDrop(t *testing.T) {
 	c := sandboxtest.Connect(t, node)
 	made(t, c)
 	before := create(t, c)
-	r := &Retirer{Folder: Open(t.TempDir()), Server: Server{"s", sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
+	r := &Retirer{Folder: Open(t.TempDir()), Server: Server{Name: "s", Target: sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
 	rec, err := r.Prepare(t.Context(), table, "kb")
 	if err != nil {
 		t.Fatal(err)

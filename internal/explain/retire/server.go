@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -14,22 +15,20 @@ import (
 
 // Server is a server with its name.
 type Server struct {
-	Name   string
-	Target mysql.Target
+	Name    string
+	Target  mysql.Target
+	Traffic *mysql.Traffic // of the observer's other sessions, so that what is sent is not taken for load; nil: nobody asks
 }
 
 // counted reads what classes of statements that name a table, or a view, have cost on a server.
-func counted(ctx context.Context, c *mysql.Conn, touches func(Class) bool) (list []Class, err error) {
-	off, err := read.CountsStatements(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if off != nil {
-		return nil, fleet.WithRemedy(fmt.Errorf("statements are not counted, so nobody would notice that they got slower: %s", off.Why), off.Remedy)
+func counted(ctx context.Context, c *mysql.Conn, touches func(Class) bool) (list []Class, r Reading, err error) {
+	if r, err = reading(ctx, c); err != nil {
+		return nil, r, err
 	}
 	at := map[string]int{}
 	var ids []string
 	err = read.Digests(ctx, c, "", func(d *read.Digest) error {
+		r.note(d)
 		if d.ID != "" && !mysql.SystemSchema(d.Schema) {
 			x := Class{Schema: strings.Clone(d.Schema), Digest: strings.Clone(d.ID), First: strings.Clone(d.First), Cost: d.Cost}
 			at[x.key()] = len(list)
@@ -39,16 +38,19 @@ func counted(ctx context.Context, c *mysql.Conn, touches func(Class) bool) (list
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read classes of statements: %w", err)
+		return nil, r, fmt.Errorf("read classes of statements: %w", err)
+	}
+	if r.Began.IsZero() { // at least the questions of this session would be in it
+		return nil, r, &notCounted{fleet.Trouble{Why: "the table of classes of statements is empty, though statements ran", Remedy: "let performance_schema_digests_size and max_digest_length be more than 0 in the option file and restart the server"}}
 	}
 	err = read.DigestTexts(ctx, c, ids, func(t read.DigestText) error {
 		if i, ok := at[Class{Schema: t.Schema, Digest: t.ID}.key()]; ok && !strings.Contains(t.Sample, "/* risso") {
-			list[i].Text = strings.Clone(t.Text)
+			list[i].Text = strings.Clone(prepared.CutExecute(t.Text))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read texts of classes: %w", err)
+		return nil, r, fmt.Errorf("read texts of classes: %w", err)
 	}
 	kept := list[:0]
 	for _, x := range list {
@@ -56,7 +58,7 @@ func counted(ctx context.Context, c *mysql.Conn, touches func(Class) bool) (list
 			kept = append(kept, x)
 		}
 	}
-	return kept, nil
+	return kept, r, nil
 }
 
 // views reads which tables and views each view reads.
@@ -78,23 +80,35 @@ func views(ctx context.Context, c *mysql.Conn) (Views, error) {
 	return v, nil
 }
 
-// baseline reads what classes that touch a table have cost on a server until now.
-func baseline(ctx context.Context, s Server, table mysql.TableName) (b Baseline, touches func(Class) bool, err error) {
-	c, err := mysql.Connect(ctx, s.Target, nil)
+// look is what a server says of a table at one moment.
+type look struct {
+	Baseline
+	touches func(Class) bool
+	names   []mysql.TableName // of the table, and of views that read it
+	shown   bool              // the index may be used there
+}
+
+// baseline reads what classes that touch the table of a record have cost on a server until now.
+func baseline(ctx context.Context, s Server, r *Record) (l look, err error) {
+	c, err := mysql.Connect(ctx, s.Target, s.Traffic)
 	if err != nil {
-		return b, nil, fmt.Errorf("%s: %w", s.Name, err)
+		return l, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	defer c.Close()
+	l.Baseline = Baseline{Server: s.Name, Seat: c.Server.Place()}
 	v, err := views(ctx, c)
 	if err == nil {
-		touches = Touches(table, v)
-		b = Baseline{Server: s.Name, Seat: c.Server.Place()}
-		b.Classes, err = counted(ctx, c, touches)
+		l.names = v.reading(r.TableName())
+		l.touches = touchesAny(l.names)
+		l.shown, err = shown(ctx, c, r)
+	}
+	if err == nil {
+		l.Classes, l.Seen, err = counted(ctx, c, l.touches)
 	}
 	if err != nil {
-		return b, nil, fmt.Errorf("%s: %w", s.Name, err)
+		return l, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return b, touches, nil
+	return l, nil
 }
 
 // lockWait bounds how long a statement that changes the table's definition waits for others, who wait behind it meanwhile.
@@ -102,7 +116,7 @@ const lockWait = "SET SESSION /* risso: bound waits */ lock_wait_timeout = 5"
 
 // run sends a statement that changes the definition of a table.
 func run(ctx context.Context, s Server, statement string) error {
-	c, err := mysql.Connect(ctx, s.Target, nil)
+	c, err := mysql.Connect(ctx, s.Target, s.Traffic)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}

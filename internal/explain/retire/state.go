@@ -1,6 +1,7 @@
 package retire
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -55,6 +57,7 @@ type Record struct {
 	Baselines []Baseline   `json:"baselines,omitempty"` // of the server, and of its replicas that were named
 	Worse     []Regression `json:"worse,omitempty"`     // why it was taken back
 	Log       []Entry      `json:"log"`
+	Told      int          `json:"told,omitempty"` // so many entries of the log were told as events
 }
 
 // Baseline is what classes of statements had cost on a server when the index was hidden.
@@ -63,6 +66,11 @@ type Baseline struct {
 	Seat    string    `json:"seat"`
 	Time    time.Time `json:"time"`
 	Classes []Class   `json:"classes"`
+	Late    bool      `json:"late,omitempty"` // the index was hidden already: what classes cost before is not in it
+
+	Seen   Reading       `json:"seen"`             // the last reading
+	Missed time.Duration `json:"missed,omitempty"` // for how long it is not known what ran since the index was hidden
+	Unseen string        `json:"unseen,omitempty"` // why it was not known what ran before the last reading; empty: it was
 }
 
 // Entry is something that was done.
@@ -91,8 +99,21 @@ var ErrBusy = errors.New("another risso is retiring indexes")
 
 const version = 1
 
-// Lock keeps other processes away until unlock is called; the kernel does that when the process ends.
-func (f Folder) Lock() (unlock func(), err error) {
+// Lock keeps other processes, and other parts of this one, away until unlock is called; the kernel does that when the process ends. Who has it
+// is waited for a little.
+func (f Folder) Lock(ctx context.Context) (unlock func(), err error) {
+	for begun := time.Now(); ; {
+		unlock, err = f.lock()
+		if !errors.Is(err, ErrBusy) || time.Since(begun) > lockPatience || delay.For(ctx, 50*time.Millisecond) != nil {
+			return unlock, err
+		}
+	}
+}
+
+// lockPatience is how long a lock is waited for.
+const lockPatience = 3 * time.Second
+
+func (f Folder) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create a folder for the journal: %w", err)
 	}
@@ -140,6 +161,37 @@ func (f Folder) save(r *Record) error {
 	return nil
 }
 
+// MarkTold writes down that so many entries of a record's log were told.
+func (f Folder) MarkTold(ctx context.Context, r *Record, n int) error {
+	unlock, err := f.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	now, err := readRecord(f.path(r))
+	if err != nil {
+		return err
+	}
+	now.Told = n
+	return f.save(now)
+}
+
+// readRecord reads a record.
+func readRecord(path string) (*Record, error) {
+	b, err := os.ReadFile(path)
+	r := &Record{}
+	if err == nil {
+		err = json.Unmarshal(b, r)
+	}
+	if err == nil && r.Version != version {
+		err = fmt.Errorf("version %d is not known", r.Version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the journal %s: %w", path, err)
+	}
+	return r, nil
+}
+
 // List reads all records, the newest first. One that cannot be read is an error that names its file; the others are returned with it.
 func (f Folder) List() (list []*Record, err error) {
 	names, readErr := os.ReadDir(f.dir)
@@ -152,17 +204,9 @@ func (f Folder) List() (list []*Record, err error) {
 		if !strings.HasPrefix(e.Name(), "retire-") || !strings.HasSuffix(e.Name(), ".json") {
 			continue
 		}
-		path := filepath.Join(f.dir, e.Name())
-		b, readErr := os.ReadFile(path)
-		r := &Record{}
-		if readErr == nil {
-			readErr = json.Unmarshal(b, r)
-		}
-		if readErr == nil && r.Version != version {
-			readErr = fmt.Errorf("version %d is not known", r.Version)
-		}
+		r, readErr := readRecord(filepath.Join(f.dir, e.Name()))
 		if readErr != nil {
-			err = errors.Join(err, fmt.Errorf("read the journal %s: %w", path, readErr))
+			err = errors.Join(err, readErr)
 			continue
 		}
 		list = append(list, r)

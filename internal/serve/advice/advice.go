@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/advise/gather"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/state"
@@ -27,6 +28,8 @@ import (
 type Noter interface {
 	Note(instance, by string, findings []fleet.Finding)
 	Instances() []fleet.Instance
+	Seat(id string) fleet.Seat
+	Follows(now time.Time) map[string][]string
 }
 
 // Options are what a Room needs.
@@ -36,6 +39,8 @@ type Options struct {
 	Facts   *state.Store
 	Board   Noter
 	Logger  *slog.Logger
+	Traffic func(instance string) *mysql.Traffic // of all sessions to a server, so that looks are not taken for load; nil: nobody asks
+	Uses    string                               // the folder in which it is kept how often indexes are used; empty: there is none
 }
 
 const (
@@ -172,6 +177,7 @@ func (r *Room) look(ctx context.Context, w config.Watched) {
 	kctx, cancel := context.WithTimeout(ctx, factsLimit)
 	defer cancel()
 	if err == nil {
+		answer.Findings = r.everywhere(w, answer.Findings)
 		err = r.keep(kctx, w, answer)
 	} else {
 		err = r.failed(kctx, id, err)
@@ -206,7 +212,7 @@ func (r *Room) ask(ctx context.Context, w config.Watched) (gather.Answer, error)
 	}
 	work, end := context.WithTimeoutCause(ctx, r.Config.Time, fmt.Errorf("the look took longer than %s (advice: time)", digits.Span(r.Config.Time)))
 	defer end()
-	answer, err := gather.Look(work, w.Target, gather.Options{Choice: choice, LeaveOut: r.Config.LeaveOut, Progress: func(tables int) {
+	answer, err := gather.Look(work, w.Target, gather.Options{Choice: choice, LeaveOut: r.Config.LeaveOut, Traffic: r.traffic(w), Kept: r.Uses, Progress: func(tables int) {
 		r.mu.Lock()
 		r.tables = tables
 		r.mu.Unlock()
@@ -223,6 +229,14 @@ func (r *Room) ask(ctx context.Context, w config.Watched) (gather.Answer, error)
 		err = cause
 	}
 	return answer, err
+}
+
+// traffic is what all sessions to a server share.
+func (r *Room) traffic(w config.Watched) *mysql.Traffic {
+	if r.Traffic == nil {
+		return nil
+	}
+	return r.Traffic(w.Instance.ID)
 }
 
 // keep writes what a look found.

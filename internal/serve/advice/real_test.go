@@ -29,6 +29,9 @@ type board struct {
 	mu    sync.Mutex
 	noted map[string][]fleet.Finding
 	list  []fleet.Instance
+
+	seats   map[string]fleet.Seat
+	follows map[string][]string
 }
 
 func (b *board) Note(instance, _ string, findings []fleet.Finding) {
@@ -38,6 +41,11 @@ func (b *board) Note(instance, _ string, findings []fleet.Finding) {
 }
 
 func (b *board) Instances() []fleet.Instance { return b.list }
+
+// Seat and Follows are those of servers of which nothing is known but their names, if the test does not say more.
+func (b *board) Seat(id string) fleet.Seat { return b.seats[id] }
+
+func (b *board) Follows(time.Time) map[string][]string { return b.follows }
 
 // rings are the findings of an instance that ring, in words.
 func (b *board) rings(instance string) string {

@@ -315,6 +315,23 @@ func (b *Board) Detail(id string) (Detail, bool) {
 	return d, true
 }
 
+// Follows says from which watched servers each one replicates, by their IDs: by who they say they are, and by their addresses.
+func (b *Board) Follows(now time.Time) map[string][]string {
+	var rows []Row
+	for _, e := range b.all() {
+		rows = append(rows, e.row(now))
+	}
+	return rules.Follows(b.members(rows))
+}
+
+// Seat is where a server said last that it has its seat; zero if it never answered.
+func (b *Board) Seat(id string) (s fleet.Seat) {
+	if e := b.entry(id); e != nil {
+		_, s, _ = e.standing()
+	}
+	return s
+}
+
 // Sources says from which watched server each one replicates, by their IDs. It knows those whose address on the board is the one
 // that the replica uses.
 func (b *Board) Sources() map[string]string {

@@ -443,6 +443,19 @@ func sourceOf(members []Member, i int, ch fleet.Channel) int {
 	return found
 }
 
+// Follows says from which of these instances each one replicates, by their IDs.
+func Follows(members []Member) map[string][]string {
+	out := map[string][]string{}
+	for i := range members {
+		for _, ch := range members[i].Channels {
+			if s := sourceOf(members, i, ch); s >= 0 {
+				out[members[i].Instance.ID] = append(out[members[i].Instance.ID], members[s].Instance.ID)
+			}
+		}
+	}
+	return out
+}
+
 // otherUUID reports whether the server is known to have another UUID. A MariaDB has none.
 func otherUUID(m Member, uuid string) bool {
 	return m.Seat.ID != "" && m.Seat.ID != uuid && mysql.Of(m.Instance.Server()).HasUUID()

@@ -75,7 +75,7 @@ func Look(ctx context.Context, target mysql.Target, o Options) (Answer, error) {
 	a.Cost.CPU, a.Cost.Known = g.machine.spent()
 	a.Took = time.Since(begun)
 	a.Seen = g.indexes
-	a.Seen.Counts = g.server.Counting.By != ""
+	a.Seen.Counts, a.Seen.Since = g.server.Counting.By != "", g.server.Counting.Since
 	return a, nil
 }
 
@@ -95,6 +95,8 @@ func begin(ctx context.Context, target mysql.Target, o Options) (g *gatherer, en
 	}
 	end = func() { stream.Close(); c.Close() }
 	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o, shared: &shared{}, noted: map[string]bool{}}
+	c.Unobserved(ctx)
+	g.stream.Unobserved(ctx, c.Server)
 	if err := g.stream.ForRows(ctx, c.Server); err != nil {
 		end()
 		return nil, nil, err

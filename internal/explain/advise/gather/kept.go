@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Kept is how often indexes of a server were used, as somebody who reads the counters each hour knows it: across restarts of the server, which
@@ -240,6 +241,30 @@ func (g *gatherer) remember() {
 	}
 	g.kept = k
 	g.server.Counting.Since, g.server.Counting.Kept = k.Since, true
+}
+
+// mostSilent is how old what is kept may be without leaving open what happened since.
+const mostSilent = 3 * time.Hour
+
+// KeptSeen is what is kept in a folder of the indexes that a server uses, for UnusedEverywhere. Of a server that was not read lately nothing is
+// known, but for the indexes that it used before.
+func KeptSeen(dir, seat, name string, now time.Time) advise.Seen {
+	s := advise.Seen{Server: name}
+	k, err := readKept(dir, seat)
+	if k == nil || err != nil {
+		return s
+	}
+	s.Counts, s.Since = now.Sub(k.Last) < mostSilent, k.Since
+	for schema, tables := range k.Uses {
+		for table, of := range tables {
+			t := &advise.Table{Table: define.Table{Schema: schema, Name: table}, Use: &advise.Use{Reads: map[string]float64{}}}
+			for index, u := range of.Indexes {
+				t.Use.Reads[index] = u.Reads
+			}
+			s.UsedOf(t)
+		}
+	}
+	return s
 }
 
 // add adds what is kept of a table to what the server counts now.

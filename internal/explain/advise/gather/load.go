@@ -182,6 +182,7 @@ func (v *loader) plan(ctx context.Context, c *advise.Class) error {
 		return err
 	}
 	defer conn.Close()
+	conn.Unobserved(ctx)
 	taken, err := plan.Take(ctx, conn, plan.Request{SQL: c.Sample, Database: c.Database})
 	if err != nil {
 		return err

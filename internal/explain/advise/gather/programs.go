@@ -11,8 +11,8 @@ import (
 
 // programs reads stored programs: who they run as, and which indexes they name in hints.
 func (g *gatherer) programs(ctx context.Context) error {
-	hinted := func(column string) string {
-		return "CASE WHEN " + column + " REGEXP " + mysql.Literal(advise.HintsPattern) + " THEN " + column + " ELSE '' END"
+	hinted := func(column string) string { // MySQL 8.0 and newer tell capital letters in these columns apart
+		return "CASE WHEN LOWER(" + column + ") REGEXP " + mysql.Literal(advise.HintsPattern) + " THEN " + column + " ELSE '' END"
 	}
 	add := func(kind string) func(row [][]byte) error {
 		return func(row [][]byte) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/explain/advise/gather"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -119,4 +120,48 @@ func definitions(t *testing.T, c *mysql.Conn) (lines []string) {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// TestFewPrivileges: an account gets what it may see, and is told what it cannot.
+func TestFewPrivileges(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			node := sandboxtest.Lend(t, kind)
+			c := sandboxtest.Connect(t, node)
+			for _, s := range []string{"CREATE DATABASE d", "CREATE TABLE d.seen (a INT) ENGINE=InnoDB", "CREATE TABLE d.unseen (a INT) ENGINE=InnoDB",
+				"CREATE USER low@'%' IDENTIFIED BY 'pw'", "GRANT SELECT ON d.seen TO low@'%'"} {
+				if err := c.Exec(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			target, err := mysql.ParseTarget("low:pw@unix(" + node.Socket + ")/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := gather.Options{NoLoad: true, Wanted: func(id string) bool { return id == "schema.no_pk" }}
+			a, err := gather.Look(t.Context(), target, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(a.Findings) != 1 || a.Findings[0].Object != "d.seen" || a.Tables != 1 {
+				t.Errorf("got %+v of %d tables, want d.seen of 1 table", a.Findings, a.Tables)
+			}
+			if !slices.ContainsFunc(a.Missing, func(m fleet.Trouble) bool {
+				return strings.Contains(m.Remedy, "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON *.*")
+			}) {
+				t.Fatalf("missing %+v: nothing says that tables are not seen", a.Missing)
+			}
+			for _, m := range a.Missing { // the remedies are tried
+				if m.Remedy == "" { // that of the schemas gives it as well
+					continue
+				}
+				if err := c.Exec(t.Context(), m.Remedy); err != nil {
+					t.Errorf("%s: %v", m.Remedy, err)
+				}
+			}
+			if a, err = gather.Look(t.Context(), target, o); err != nil || a.Tables != 2 || len(a.Findings) != 2 || len(a.Missing) != 0 {
+				t.Errorf("after the remedies: %+v of %d tables, missing %+v, %v; want 2 tables and nothing missing", a.Findings, a.Tables, a.Missing, err)
+			}
+		})
+	}
 }

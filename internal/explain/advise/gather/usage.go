@@ -197,13 +197,13 @@ func (g *gatherer) use(t *advise.Table, of map[string]*advise.Use) *advise.Use {
 }
 
 // One reads a table, and of the server what says whether its indexes are needed: foreign keys of all tables, hints of all views, programs and
-// statements that are counted. The table is nil if there is none of that name.
-func One(ctx context.Context, target mysql.Target, name mysql.TableName) (*advise.Server, *advise.Table, error) {
+// statements that are counted. The table is nil if there is none of that name. traffic is Options.Traffic.
+func One(ctx context.Context, target mysql.Target, traffic *mysql.Traffic, name mysql.TableName) (*advise.Server, *advise.Table, error) {
 	choice, err := pattern.NewChoice(nil, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, end, err := begin(ctx, target, Options{Choice: choice, Wanted: func(string) bool { return false }, NoLoad: true})
+	g, end, err := begin(ctx, target, Options{Choice: choice, Wanted: func(string) bool { return false }, NoLoad: true, Traffic: traffic})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,11 +3,13 @@ package gather
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 )
@@ -91,6 +93,9 @@ func (g *gatherer) channels(ctx context.Context) error {
 		gtid := first("Using_Gtid", "Auto_Position")
 		g.server.Channels = append(g.server.Channels, advise.Channel{Name: first("Channel_Name", "Connection_name"), Source: first("Source_Host", "Master_Host") + ":" + first("Source_Port", "Master_Port"),
 			GTID: gtid != "" && gtid != "0" && !strings.EqualFold(gtid, "No")})
+	}
+	if mysql.ClassOf(err) == mysql.ClassPrivilege {
+		err = fleet.WithRemedy(err, g.server.Grant(g.server.ReplicaPrivilege()))
 	}
 	return g.missing("replication", err)
 }
@@ -190,9 +195,15 @@ func (g *gatherer) withForeignKeys(ctx context.Context) (schemas []string, err e
 func (g *gatherer) blind(ctx context.Context) error {
 	g.statements++
 	rights, err := g.stream.Rights(ctx)
-	if err == nil && !rights.Have("", "", "SELECT") {
+	lacks := slices.DeleteFunc([]string{"SELECT", "SHOW VIEW", "TRIGGER", "EVENT"}, func(name string) bool { return rights.Have("", "", name) })
+	switch {
+	case err != nil || len(lacks) == 0:
+	case lacks[0] == "SELECT":
 		g.server.Blind = "all schemas, so not all foreign keys and hints"
-		g.unread("schemas that the account may not read", "it has no SELECT on *.*", "GRANT SELECT ON *.* TO "+g.server.QuotedAccount())
+		g.unread("schemas that the account may not read", "it has no "+strings.Join(lacks, ", ")+" on *.*", g.server.Grant(lacks...))
+	default: // without these the server leaves out views' texts, triggers and events, and does not say so
+		g.server.Blind = "all views, triggers and events, so not all hints"
+		g.unread("views, triggers and events that the account may not read", "it has no "+strings.Join(lacks, ", ")+" on *.*", g.server.Grant(lacks...))
 	}
 	return g.missing("the account's own rights", err)
 }

@@ -113,6 +113,7 @@ func (g *gatherer) another(ctx context.Context) (*gatherer, error) {
 	if err != nil {
 		return nil, err
 	}
+	stream.Unobserved(ctx, g.server.Server)
 	if err := stream.ForRows(ctx, g.server.Server); err != nil {
 		stream.Close()
 		return nil, fmt.Errorf("prepare a session: %w", err)

@@ -65,9 +65,12 @@ since then with what it did before. If one reads many more rows by a call (1.5 t
 hint names the index, the index is shown again at once. If none does and its time is over, it is
 dropped, and the statement that makes it again is kept. What a killed process left is made whole.
 
-Replicas that were named when it was hidden must be named again, or it is not dropped. Run it by cron,
-each hour. The server must go on counting: a restart in between begins the statements' counters anew,
-which is noticed, and what was counted before the restart is then not compared.
+Replicas that were named when it was hidden must be named again, or it is not dropped. risso serve
+does the same each hour for the servers that it watches; without it, run this by cron.
+
+Only what was seen counts: the index is watched as much longer as it is not known what ran, on one of
+the servers, because of a restart, a table of classes that was emptied or is full, statements that were
+not counted, or a replica that does not replicate.
 
 Exit codes: 0 nothing was taken back; 1 an index was taken back, or could not be checked.
 

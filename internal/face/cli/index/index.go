@@ -70,8 +70,8 @@ func newRetire(s screen.Streams) *cobra.Command {
 		Use:   "retire SCHEMA.TABLE.INDEX…",
 		Short: "Hide an index, so that risso index check can drop it after weeks, or take it back",
 		Long: `Shows the plan, asks, and hides the index: no statement uses it then, but it is maintained, so that
-it is back at once. From then on risso index check, run by cron each hour, compares what each class
-of statements of the table costs with what it did before.
+it is back at once. From then on risso serve, or risso index check run by cron, compares each hour
+what each class of statements of the table costs with what it did before.
 
 Refused is what a primary key, a unique rule, a foreign key on either side, AUTO_INCREMENT or a hint
 needs. A server that counts no statements (performance_schema) is refused, too, for nobody would
