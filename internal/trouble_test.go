@@ -48,7 +48,6 @@ var ownWords = map[string]string{
 	"watch/rules/rules.go":              "a finding before its sentence is put together",
 	"explain/differ/compare.go":         "why a difference matters: a fact, with nothing to mend",
 	"explain/differ/meanings.go":        "why a variable matters: a fact, with nothing to mend",
-	"explain/differ/upgrade/upgrade.go": "a rule names each part of its problem; the JSON is that of a Trouble",
 }
 
 var wordOfTrouble = regexp.MustCompile(`(?i)^(hint|remedy|why|reason)$`)

@@ -126,6 +126,7 @@ var meanings = map[string]meaning{
 	"max_execution_time":                   {RankBehaviour, "long SELECTs are ended by one of them"},
 	"max_statement_time":                   {RankBehaviour, "long statements are ended by one of them"},
 	"innodb_lock_wait_timeout":             {RankBehaviour, "how long a statement waits for a lock before it fails"},
+	"innodb_snapshot_isolation":            {RankBehaviour, "where it is on, a transaction at REPEATABLE READ ends with error 1020 when it writes a row that changed after its snapshot"},
 	"lock_wait_timeout":                    {RankBehaviour, "how long DDL waits, and holds up everybody behind it"},
 	"wait_timeout":                         {RankBehaviour, "idle connections of pools are cut by one earlier than by the other"},
 	"interactive_timeout":                  {RankBehaviour, "idle sessions of people are cut by one earlier than by the other"},

@@ -43,6 +43,9 @@ func Facts(ctx context.Context, target mysql.Target, d *differ.Description) (f u
 		if err := note("times in an old form", oldTemporals(ctx, c, &f)); err != nil {
 			return f, err
 		}
+		if err := note("routines and events of schemas that do not exist", stray(ctx, c, &f)); err != nil {
+			return f, err
+		}
 		if err := note("orphaned tables", orphans(ctx, c, &f)); err != nil {
 			return f, err
 		}
@@ -86,6 +89,14 @@ func orphans(ctx context.Context, c *mysql.Conn, f *upgrade.Facts) error {
 	return each(ctx, c, `SELECT /* risso: orphaned tables */ i.NAME FROM information_schema.INNODB_SYS_TABLES i LEFT JOIN (SELECT CONCAT(TABLE_SCHEMA, '/', TABLE_NAME) AS n FROM information_schema.TABLES WHERE ENGINE = 'InnoDB') t ON t.n = i.NAME
   WHERE t.n IS NULL AND i.NAME LIKE '%/%' AND i.NAME NOT LIKE 'mysql/%' AND i.NAME NOT LIKE '%#%' AND i.NAME NOT LIKE '%@%' AND i.NAME NOT LIKE '%/FTS\_%'`, func(cell func(int) string) {
 		f.Orphans = append(f.Orphans, cell(0))
+	})
+}
+
+// stray are programs whose schema is gone, by the tables that 5.7 keeps them in.
+func stray(ctx context.Context, c *mysql.Conn, f *upgrade.Facts) error {
+	return each(ctx, c, `SELECT /* risso: programs of schemas that do not exist */ LOWER(type), db, name FROM mysql.proc WHERE db NOT IN (SELECT SCHEMA_NAME FROM information_schema.SCHEMATA)
+  UNION ALL SELECT 'event', db, name FROM mysql.event WHERE db NOT IN (SELECT SCHEMA_NAME FROM information_schema.SCHEMATA)`, func(cell func(int) string) {
+		f.Stray = append(f.Stray, cell(0)+" "+mysql.TableName{Schema: cell(1), Name: cell(2)}.String())
 	})
 }
 

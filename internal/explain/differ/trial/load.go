@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/differ"
 	"github.com/rissodb/risso/internal/explain/differ/upgrade"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 )
@@ -335,8 +336,9 @@ func (t *trial) merge(list []refusal) {
 		if explained[r.object+r.said] || t.coveredBy(r) {
 			continue
 		}
-		p := upgrade.Problem{ID: "object.refused", Severity: upgrade.Error, Object: r.object, What: "the new server refuses its definition", Why: "it cannot be made there: a dump stops at it, and after an upgrade of the files it may not work",
-			Tried: true, Said: fmt.Sprintf("%s (error %d)", r.said, r.number)}
+		p := upgrade.Problem{ID: "object.refused", Severity: upgrade.Error, Object: r.object,
+			Trouble: fleet.Trouble{What: "the new server refuses its definition",
+				Why: "it cannot be made there: a dump stops at it, and after an upgrade of the files it may not work"}, Tried: true, Said: fmt.Sprintf("%s (error %d)", r.said, r.number)}
 		if r.again {
 			p.Severity, p.What, p.Remedy = upgrade.Warning, "the new server refuses its definition under its sql_mode", "it is taken under sql_mode ''"
 		}

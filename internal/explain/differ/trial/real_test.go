@@ -100,6 +100,7 @@ func TestUpgrade(t *testing.T) {
 		o := trial.Options{}
 		if level == 80 { // with a third server, of the old version
 			o.Statements = []trial.Statement{{Class: "sorted", SQL: "SELECT shelf, COUNT(*) FROM copy_of GROUP BY shelf DESC", Database: "lending", Calls: 7}, {Class: "by key", SQL: "SELECT name FROM title WHERE title_id = 1", Database: "lending", Calls: 1}}
+			o.Live = live(t, n)
 		}
 		a := upgraded(t, n, to, o)
 		if level == 80 && (a.Compared != 2 || !slices.ContainsFunc(a.Plans, func(p trial.PlanChange) bool { return p.Class == "sorted" && strings.Contains(p.Error, "1064") })) {

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/rissodb/risso/internal/explain/differ"
 	"github.com/rissodb/risso/internal/explain/differ/upgrade"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -97,8 +100,8 @@ func capped(name, value string) string {
 var refusedSetting = pattern.Lazy(`unknown (?:variable|option) '-*([A-Za-z0-9_.-]+)|[Ee]rror while setting value '[^']*' to '([A-Za-z0-9_.-]+)'|[Uu]nknown option to ([A-Za-z0-9_.-]+)|option '([A-Za-z0-9_.-]+)' requires|[Uu]nknown suffix '[^']*' used for variable '([A-Za-z0-9_.-]+)'`)
 
 // settings starts the new server with the old one's settings, and leaves out one by one those that it refuses.
-func (t *trial) settings(ctx context.Context, n *sandbox.Node, fresh *differ.Description) error {
-	list := t.candidates(fresh)
+func (t *trial) settings(ctx context.Context, b *box, fresh *differ.Description) error {
+	n, list := b.Primary(), t.candidates(fresh)
 	if err := n.Stop(ctx); err != nil {
 		return err
 	}
@@ -113,8 +116,9 @@ func (t *trial) settings(ctx context.Context, n *sandbox.Node, fresh *differ.Des
 		}
 		err := n.Start(ctx, args...)
 		if err == nil {
-			t.out.Loaded.Settings = len(list)
-			return nil
+			t.out.Loaded.Settings, b.args = len(list), args
+			t.ignored(list)
+			return t.deprecated(n, list)
 		}
 		if ctx.Err() != nil || len(list) == 0 {
 			return err
@@ -132,6 +136,48 @@ func (t *trial) settings(ctx context.Context, n *sandbox.Node, fresh *differ.Des
 		t.refuse(list[at], said)
 		list = slices.Delete(list, at, at+1)
 	}
+}
+
+// ignored: the new server started with settings that are known to be removed. MariaDB takes some, says so in its log, and does nothing.
+func (t *trial) ignored(list []string) {
+	for _, s := range list {
+		name, value, _ := strings.Cut(s, "=")
+		for i := range t.out.Problems {
+			if p := &t.out.Problems[i]; p.ID == "variable.removed" && p.Object == name && !p.Tried {
+				p.Severity, p.Tried = upgrade.Note, true
+				p.What, p.Why = fmt.Sprintf("it is set to %q, and the new version has no such variable", value), "the server starts with it in the option file, and ignores it"
+			}
+		}
+	}
+}
+
+// deprecated finds settings that the server took, and complains about in its log.
+func (t *trial) deprecated(n *sandbox.Node, list []string) error {
+	log, err := os.ReadFile(n.ErrorLog)
+	if err != nil {
+		return fmt.Errorf("read what the new server says of its settings: %w", err)
+	}
+	for _, s := range list {
+		name, value, _ := strings.Cut(s, "=")
+		for line := range strings.Lines(string(log)) {
+			_, said, found := strings.Cut(line, "[Warning] ")
+			if !found || !strings.Contains(said, "deprecated") || !names(said, name) {
+				continue
+			}
+			t.out.Problems = append(t.out.Problems, upgrade.Problem{ID: "variable.deprecated", Severity: upgrade.Note, Object: name, Tried: true, Said: strings.TrimSpace(said),
+				Trouble: fleet.Trouble{What: fmt.Sprintf("it is set to %q, and the new version takes it with a warning", value), Why: "a later version will not start with it"}})
+			break
+		}
+	}
+	return nil
+}
+
+// names reports whether a text names a variable, as such or as an option.
+func names(text, variable string) bool {
+	words := strings.FieldsFunc(strings.ReplaceAll(text, "-", "_"), func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(strings.TrimLeft(w, "_"), variable) })
 }
 
 // refuse notes a setting that the new server did not start with.

@@ -76,6 +76,10 @@ func traps() []trap {
 		{make: []string{"CREATE TABLE lending.`$price` (id INT PRIMARY KEY)"}, id: "name.dollar", object: "`lending`.`$price`", from: 97},
 		{make: []string{"CREATE TABLE lending.FTS_films (id INT PRIMARY KEY)"}, id: "name.fts", object: "`lending`.`FTS_films`", from: 80},
 		{make: []string{"CREATE TABLE lending.filled (id INT PRIMARY KEY, n INT(5) ZEROFILL)"}, id: "column.zerofill", object: "`lending`.`filled`.`n`", from: 97},
+		{make: []string{"CREATE PROCEDURE lending.dotted() SELECT * FROM .title"}, id: "object.refused", object: "procedure `lending`.`dotted`", from: 80, sure: true},
+		{make: []string{"SET foreign_key_checks = 0", "CREATE TABLE lending.flat (id INT PRIMARY KEY) ENGINE = MyISAM", "CREATE TABLE lending.to_flat (id INT PRIMARY KEY, f INT, CONSTRAINT flat FOREIGN KEY (f) REFERENCES lending.flat (id))", "SET foreign_key_checks = 1"}, id: "object.refused", object: "`lending`.`to_flat`", from: 80, sure: true},
+		{make: []string{"CREATE TABLE lending.made (id INT PRIMARY KEY, n VARCHAR(9), c CHAR(9) GENERATED ALWAYS AS (CAST(n AS CHAR(9))) STORED)"}, id: "column.generated_cast", object: "`lending`.`made`.`c`", from: 97},
+		{make: []string{"CREATE PROCEDURE lending.lost() SELECT 1", "UPDATE mysql.proc SET db = 'nowhere' WHERE name = 'lost'"}, id: "object.orphan", object: "procedure `nowhere`.`lost`", from: 80},
 		{make: []string{"CREATE TABLE mysql.parameters (id INT PRIMARY KEY)"}, id: "name.system", object: "`mysql`.`parameters`", from: 80},
 		{make: []string{"CREATE USER clerk@localhost IDENTIFIED WITH mysql_native_password BY 'x9-Clerk'"}, id: "account.plugin", object: "'clerk'@'localhost'", from: 97, sure: true},
 	}

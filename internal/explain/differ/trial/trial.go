@@ -26,6 +26,10 @@ type Options struct {
 	Progress   func(string) // nil: nobody
 	Dir        string       // root folder of sandboxes; "": the usual one
 
+	// Live is the old server, which is asked for what its optimiser estimates from, and for its plans; nil: it is not at hand, and no plans
+	// are compared.
+	Live *mysql.Target
+
 	// Find finds servers; nil: sandbox.Find.
 	Find func(ctx context.Context, spec string) (sandbox.Server, error)
 }
@@ -48,6 +52,7 @@ type Answer struct {
 	Loaded   Loaded            `json:"loaded"`
 	Plans    []PlanChange      `json:"plans,omitempty"` // statements whose plan changes, or that are refused
 	Compared int               `json:"statements_compared"`
+	Unknown  []PlanUnknown     `json:"plans_unknown,omitempty"` // statements whose plans could not be compared
 	// NotTried is what the trial leaves open, and why.
 	NotTried []fleet.Trouble `json:"not_tried,omitempty"`
 }
@@ -58,6 +63,8 @@ type Loaded struct {
 	Tables   int `json:"tables"`
 	Objects  int `json:"objects"`
 	Refused  int `json:"refused"`
+	// Statistics counts tables whose statistics were copied.
+	Statistics int `json:"statistics"`
 }
 
 // trial is one at work.
@@ -98,6 +105,9 @@ func Run(ctx context.Context, d *differ.Description, facts upgrade.Facts, o Opti
 	if err != nil {
 		return nil, err
 	}
+	if err := sandbox.Sweep(ctx, o.Dir, purpose); err != nil {
+		return nil, fmt.Errorf("remove what a killed trial left: %w", err)
+	}
 	t.kind = srv.Kind()
 	t.out.To, t.out.Tried = t.kind.String(), true
 	if t.kind.SameKind(d.Server) && t.kind.Number < d.Server.Number {
@@ -117,16 +127,45 @@ func (t *trial) finish() error {
 	return nil
 }
 
-// up starts a throw-away server. The caller takes it down.
-func (t *trial) up(ctx context.Context, spec string) (*sandbox.Sandbox, error) {
-	t.Progress("start " + spec)
-	return sandbox.Up(ctx, sandbox.Options{Dir: t.Dir, Servers: []string{spec}, Find: t.Find, Settings: []string{"event_scheduler=OFF"}, AnswerTimeout: 5 * time.Minute, StartTimeout: 2 * time.Minute})
+// purpose is what throw-away servers are claimed for.
+const purpose = "upgrade"
+
+// box is a throw-away server that does not outlive this process.
+type box struct {
+	*sandbox.Sandbox
+	release func()
+	args    []string // with which it started last: the old server's settings
 }
 
-func down(ctx context.Context, s *sandbox.Sandbox) error {
+// restart starts it once more as it is.
+func (b *box) restart(ctx context.Context) error {
+	if err := b.Primary().Stop(ctx); err != nil {
+		return err
+	}
+	return b.Primary().Start(ctx, b.args...)
+}
+
+// up starts a throw-away server. The caller takes it down.
+func (t *trial) up(ctx context.Context, spec string) (*box, error) {
+	t.Progress("start " + spec)
+	name, release, err := sandbox.Claim(t.Dir, purpose)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sandbox.Up(ctx, sandbox.Options{Name: name, Dir: t.Dir, Servers: []string{spec}, Find: t.Find, Settings: []string{"event_scheduler=OFF"}, AnswerTimeout: 5 * time.Minute, StartTimeout: 2 * time.Minute})
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &box{Sandbox: s, release: release}, nil
+}
+
+// down throws it away, even if the trial was interrupted.
+func (b *box) down(ctx context.Context) error {
+	defer b.release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	return s.Down(ctx)
+	return b.Down(ctx)
 }
 
 // target is a node's root.
@@ -137,9 +176,8 @@ func (t *trial) try(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, down(ctx, box)) }()
-	n := box.Primary()
-	to, err := target(n)
+	defer func() { err = errors.Join(err, box.down(ctx)) }()
+	to, err := target(box.Primary())
 	if err != nil {
 		return err
 	}
@@ -149,7 +187,7 @@ func (t *trial) try(ctx context.Context) (err error) {
 	}
 	t.out.Problems = append(t.out.Problems, upgrade.Defaults(t.d, fresh)...)
 	t.accounts(fresh)
-	if err := t.settings(ctx, n, fresh); err != nil {
+	if err := t.settings(ctx, box, fresh); err != nil {
 		return err
 	}
 	l := &loader{trial: t}
@@ -164,7 +202,7 @@ func (t *trial) try(ctx context.Context) (err error) {
 	if err := t.words(ctx, l); err != nil {
 		return err
 	}
-	return t.plans(ctx, to)
+	return t.plans(ctx, box)
 }
 
 // accounts marks what the new server says of ways to log in: which plug-ins it has.

@@ -17,6 +17,11 @@ func (r *rules) accounts() {
 				r.add(p)
 			}
 		}
+		if r.crosses(80400, fleet.Never) && slices.ContainsFunc(r.d.Accounts[name].Grants, func(g string) bool { return strings.Contains(g, "SET_USER_ID") }) {
+			r.add(Problem{ID: "account.privilege", Severity: Warning, Object: mysql.QuoteAccount(name),
+				Trouble: fleet.Trouble{What: "it has the privilege SET_USER_ID", Why: "8.4 and later do not have it: GRANT statements with it are refused",
+					Remedy: "on the new server grant SET_ANY_DEFINER, and ALLOW_NONEXISTENT_DEFINER if it makes objects of accounts that are not there"}})
+		}
 	}
 }
 
@@ -35,10 +40,35 @@ func (r *rules) login(name, plugin string) (Problem, bool) {
 
 // LostLogin is the problem of an account that the new server cannot let in.
 func LostLogin(name, plugin string) Problem {
-	p := Problem{ID: "account.plugin", Severity: Error, Object: mysql.QuoteAccount(name), What: "it logs in by " + plugin, Why: "the new version does not load this plug-in: whoever uses the account is refused",
-		Remedy: "give it a password for a plug-in that both versions have, first for clients that know it"}
+	p := Problem{ID: "account.plugin", Severity: Error, Object: mysql.QuoteAccount(name),
+		Trouble: fleet.Trouble{What: "it logs in by " + plugin,
+			Why:    "the new version does not load this plug-in: whoever uses the account is refused",
+			Remedy: "give it a password for a plug-in that both versions have, first for clients that know it"}}
 	if strings.HasPrefix(plugin, "mysql_") {
 		p.Remedy = "on MySQL 8.0 give it a new password by caching_sha2_password: ALTER USER " + mysql.QuoteAccount(name) + " IDENTIFIED WITH caching_sha2_password BY '…'; 5.7 does not have it, so go through 8.0"
 	}
 	return p
+}
+
+// gonePlugins are plug-ins that were removed. Source: MySQL manual, "What Is New in MySQL 8.4" and "Server and Status Variables and Options
+// Added, Deprecated, or Removed in MySQL 8.4", Removed.
+var gonePlugins = []struct {
+	mysql          fleet.Version
+	names, instead string
+}{
+	{80300, "daemon_memcached", "another cache"},
+	{80400, "keyring_file", "component_keyring_file"},
+	{80400, "keyring_encrypted_file", "component_keyring_encrypted_file"},
+	{80400, "keyring_oci", "component_keyring_oci"},
+	{80400, "authentication_fido", "authentication_webauthn"},
+}
+
+// plugins finds loaded ones that the new version does not have.
+func (r *rules) plugins() {
+	for _, g := range gonePlugins {
+		if state := r.d.Plugins[g.names]; strings.HasPrefix(state, "ACTIVE") && r.crosses(g.mysql, fleet.Never) {
+			r.add(Problem{ID: "plugin.removed", Severity: Error, Object: g.names,
+				Trouble: fleet.Trouble{What: "it is loaded, and the new version does not have it", Why: "what depends on it fails; with early_plugin_load or plugin_load_add in the option file the server may not start", Remedy: "in its place: " + g.instead}})
+		}
+	}
 }

@@ -19,7 +19,6 @@ var goneFunctions = []struct {
 	{80011, "password", "ALTER USER … IDENTIFIED BY for accounts, SHA2() for an application's own passwords"},
 	{80000, "area astext aswkb asbinary astextn aswkt buffer centroid contains convexhull crosses dimension disjoint distance endpoint envelope equals exteriorring geomcollfromtext geomcollfromwkb geometryfromtext geometryfromwkb geometryn geometrytype geomfromtext geomfromwkb glength interiorringn intersects isclosed isempty issimple linefromtext linefromwkb linestringfromtext linestringfromwkb mlinefromtext mlinefromwkb mpointfromtext mpointfromwkb mpolyfromtext mpolyfromwkb multilinestringfromtext multipointfromtext multipolygonfromtext numgeometries numinteriorrings numpoints overlaps pointfromtext pointfromwkb pointn polyfromtext polyfromwkb polygonfromtext polygonfromwkb srid startpoint touches within x y", "the same with ST_ in front (MBR… for some)"},
 	{80400, "wait_until_sql_thread_after_gtids", "WAIT_FOR_EXECUTED_GTID_SET()"},
-	{80400, "master_pos_wait", "SOURCE_POS_WAIT()"},
 	{80000, "json_append", "JSON_ARRAY_APPEND()"},
 }
 
@@ -48,11 +47,14 @@ var notCall = setOf("PROCEDURE", "FUNCTION", "TABLE", "INTO", "KEY", "INDEX", "C
 func (r *rules) call(object, name, where string) {
 	for _, g := range goneFunctions {
 		if r.crosses(g.mysql, fleet.Never) && containsWord(g.names, name) {
-			r.add(Problem{ID: "function.removed", Severity: Error, Object: object, What: where + " calls " + strings.ToUpper(name) + "()", Why: "the new version has no such function: what uses it fails, at the first call at the latest", Remedy: "in its place: " + g.instead})
+			r.add(Problem{ID: "function.removed", Severity: Error, Object: object,
+				Trouble: fleet.Trouble{What: where + " calls " + strings.ToUpper(name) + "()",
+					Why: "the new version has no such function: what uses it fails, at the first call at the latest", Remedy: "in its place: " + g.instead}})
 		}
 	}
 	if name == "found_rows" && r.to.AtLeast(80017, fleet.Never) {
-		r.add(Problem{ID: "syntax.found_rows", Severity: Note, Object: object, What: where + " uses FOUND_ROWS()", Why: "it and SQL_CALC_FOUND_ROWS are deprecated and will be removed", Remedy: "a second statement with COUNT(*)"})
+		r.add(Problem{ID: "syntax.found_rows", Severity: Note, Object: object,
+			Trouble: fleet.Trouble{What: where + " uses FOUND_ROWS()", Why: "it and SQL_CALC_FOUND_ROWS are deprecated and will be removed", Remedy: "a second statement with COUNT(*)"}})
 	}
 }
 
@@ -85,18 +87,34 @@ func (r *rules) syntax(object string, code []sqltext.Token) {
 			group = false
 		case group && (w == "ASC" || w == "DESC") && r.crosses(80013, fleet.Never):
 			group = false
-			r.add(Problem{ID: "syntax.group_by", Severity: Error, Object: object, What: "GROUP BY … " + w, Why: "the new version refuses it with a syntax error, and GROUP BY alone no longer sorts", Remedy: "GROUP BY … ORDER BY … " + w, Refused: true})
+			r.add(Problem{ID: "syntax.group_by", Severity: Error, Object: object,
+				Trouble: fleet.Trouble{What: "GROUP BY … " + w,
+					Why: "the new version refuses it with a syntax error, and GROUP BY alone no longer sorts", Remedy: "GROUP BY … ORDER BY … " + w}, Refused: true})
 		case w == "SQL_CALC_FOUND_ROWS" && r.to.AtLeast(80017, fleet.Never):
-			r.add(Problem{ID: "syntax.found_rows", Severity: Note, Object: object, What: "it uses SQL_CALC_FOUND_ROWS", Why: "it is deprecated and will be removed", Remedy: "a second statement with COUNT(*)"})
+			r.add(Problem{ID: "syntax.found_rows", Severity: Note, Object: object,
+				Trouble: fleet.Trouble{What: "it uses SQL_CALC_FOUND_ROWS", Why: "it is deprecated and will be removed", Remedy: "a second statement with COUNT(*)"}})
 		case w == "SQL_CACHE" && r.crosses(80003, fleet.Never):
-			r.add(Problem{ID: "syntax.sql_cache", Severity: Error, Object: object, What: "it uses SQL_CACHE", Why: "the query cache and its words are gone: a syntax error", Remedy: "leave the word out", Refused: true})
+			r.add(Problem{ID: "syntax.sql_cache", Severity: Error, Object: object,
+				Trouble: fleet.Trouble{What: "it uses SQL_CACHE", Why: "the query cache and its words are gone: a syntax error", Remedy: "leave the word out"}, Refused: true})
+		case oldReplication[w+" "+upper(i+1)] != "" && r.crosses(80400, fleet.Never):
+			old := w + " " + upper(i+1)
+			r.add(Problem{ID: "syntax.replication", Severity: Error, Object: object,
+				Trouble: fleet.Trouble{What: "it uses " + old, Why: "8.4 and later refuse the old words for replication: a syntax error", Remedy: "in its place: " + oldReplication[old]}, Refused: true})
 		case w == "PROCEDURE" && upper(i+1) == "ANALYSE" && r.crosses(80000, fleet.Never):
-			r.add(Problem{ID: "syntax.analyse", Severity: Error, Object: object, What: "it uses PROCEDURE ANALYSE()", Why: "it was removed: a syntax error", Remedy: "leave it out", Refused: true})
+			r.add(Problem{ID: "syntax.analyse", Severity: Error, Object: object,
+				Trouble: fleet.Trouble{What: "it uses PROCEDURE ANALYSE()", Why: "it was removed: a syntax error", Remedy: "leave it out"}, Refused: true})
 		case w == "IDENTIFIED" && i > 0 && r.grants(code[:i]) && r.crosses(80011, fleet.Never):
-			r.add(Problem{ID: "syntax.grant", Severity: Error, Object: object, What: "GRANT … IDENTIFIED BY", Why: "GRANT no longer makes accounts or sets passwords: a syntax error", Remedy: "CREATE USER or ALTER USER first, then GRANT", Refused: true})
+			r.add(Problem{ID: "syntax.grant", Severity: Error, Object: object,
+				Trouble: fleet.Trouble{What: "GRANT … IDENTIFIED BY",
+					Why: "GRANT no longer makes accounts or sets passwords: a syntax error", Remedy: "CREATE USER or ALTER USER first, then GRANT"}, Refused: true})
 		}
 	}
 }
+
+// oldReplication are beginnings of statements that 8.4 no longer reads, and what stands in their place. Source: MySQL manual, "What Is New in MySQL
+// 8.4", Features Removed.
+var oldReplication = map[string]string{"CHANGE MASTER": "CHANGE REPLICATION SOURCE TO", "RESET MASTER": "RESET BINARY LOGS AND GTIDS", "SHOW MASTER": "SHOW BINARY LOG STATUS, or SHOW BINARY LOGS", "PURGE MASTER": "PURGE BINARY LOGS",
+	"START SLAVE": "START REPLICA", "STOP SLAVE": "STOP REPLICA", "RESET SLAVE": "RESET REPLICA", "SHOW SLAVE": "SHOW REPLICA STATUS, or SHOW REPLICAS"}
 
 // grants reports whether the statement in which code ends is a GRANT.
 func (r *rules) grants(code []sqltext.Token) bool {

@@ -32,9 +32,7 @@ type Problem struct {
 	ID       string   `json:"id"` // variable.removed, name.reserved …
 	Severity Severity `json:"severity"`
 	Object   string   `json:"object"` // `s`.`t`, sql_mode, 'app'@'%'
-	What     string   `json:"what"`
-	Why      string   `json:"why"`
-	Remedy   string   `json:"remedy,omitempty"`
+	fleet.Trouble
 	// Statements are run on the old server before the upgrade; they end the problem.
 	Statements []string `json:"statements,omitempty"`
 	// Tried: it was seen on a server of the target version. Else it is known of that version, and was not tried.
@@ -50,6 +48,7 @@ type Facts struct {
 	ZeroDates []string // columns with a date of zeros in a row: `s`.`t`.`c`
 	Temporal  []string // columns of the form of times from before 5.6: `s`.`t`.`c`
 	Own       []string // users' tables in the schema mysql
+	Stray     []string // routines and events of schemas that do not exist: procedure `s`.`p`
 	Orphans   []string // tables that InnoDB has and the server has not, or the other way round
 	NotAsked  []fleet.Trouble
 }
@@ -67,6 +66,7 @@ func Find(d *differ.Description, f Facts, to fleet.Server) []Problem {
 	r := &rules{d: d, to: to, f: f}
 	r.variables()
 	r.accounts()
+	r.plugins()
 	r.facts()
 	r.schemas()
 	Sort(r.list)
@@ -98,26 +98,35 @@ func (r *rules) set(name string) (set, known bool) { return differ.WasSet(r.d, n
 func (r *rules) facts() {
 	if r.to.AtLeast(50700, fleet.Never) {
 		for _, c := range r.f.ZeroDates {
-			r.add(Problem{ID: "data.zero_date", Severity: Warning, Object: c, What: "it has rows with a date of zeros", Refused: false,
-				Why:    "under the default sql_mode (NO_ZERO_DATE, NO_ZERO_IN_DATE and strict) such a row cannot be written again, and ALTER TABLE of the table fails",
-				Remedy: "set the rows to NULL or to a real date, or keep sql_mode without these modes"})
+			r.add(Problem{ID: "data.zero_date", Severity: Warning, Object: c,
+				Trouble: fleet.Trouble{What: "it has rows with a date of zeros",
+					Why:    "under the default sql_mode (NO_ZERO_DATE, NO_ZERO_IN_DATE and strict) such a row cannot be written again, and ALTER TABLE of the table fails",
+					Remedy: "set the rows to NULL or to a real date, or keep sql_mode without these modes"}})
 		}
 	}
 	if r.crosses(80000, fleet.Never) {
 		for _, c := range r.f.Temporal {
 			table := c[:strings.LastIndex(c, ".`")]
-			r.add(Problem{ID: "column.old_temporal", Severity: Error, Object: c, What: "it has the form that times had before 5.6.4",
-				Why: "MySQL 8.0 does not open the table", Remedy: "rebuild the table", Statements: []string{"ALTER TABLE " + table + " FORCE"}})
+			r.add(Problem{ID: "column.old_temporal", Severity: Error, Object: c,
+				Trouble: fleet.Trouble{What: "it has the form that times had before 5.6.4",
+					Why: "MySQL 8.0 does not open the table", Remedy: "rebuild the table"}, Statements: []string{"ALTER TABLE " + table + " FORCE"}})
 		}
 		for _, t := range r.f.Own {
 			if newSystemTables[strings.ToLower(t)] {
-				r.add(Problem{ID: "name.system", Severity: Error, Object: "`mysql`.`" + t + "`", What: "a table of yours has the name of one of the new data dictionary",
-					Why: "the upgrade fails", Remedy: "move it to a schema of yours", Statements: []string{"RENAME TABLE `mysql`.`" + t + "` TO `mysql`.`" + t + "_old`"}})
+				r.add(Problem{ID: "name.system", Severity: Error, Object: "`mysql`.`" + t + "`",
+					Trouble: fleet.Trouble{What: "a table of yours has the name of one of the new data dictionary",
+						Why:    "the upgrade fails",
+						Remedy: "move it to a schema of yours"}, Statements: []string{"RENAME TABLE `mysql`.`" + t + "` TO `mysql`.`" + t + "_old`"}})
 			}
 		}
+		for _, o := range r.f.Stray {
+			r.add(Problem{ID: "object.orphan", Severity: Error, Object: o, Trouble: fleet.Trouble{What: "its schema does not exist", Why: "the upgrade of a data directory stops at it",
+				Remedy: "make the schema, drop the object, and drop the schema"}})
+		}
 		for _, t := range r.f.Orphans {
-			r.add(Problem{ID: "table.orphan", Severity: Error, Object: t, What: "InnoDB and the server do not agree on whether this table exists",
-				Why: "the upgrade of a data directory stops at it", Remedy: "drop it, or restore what is missing"})
+			r.add(Problem{ID: "table.orphan", Severity: Error, Object: t,
+				Trouble: fleet.Trouble{What: "InnoDB and the server do not agree on whether this table exists",
+					Why: "the upgrade of a data directory stops at it", Remedy: "drop it, or restore what is missing"}})
 		}
 	}
 }

@@ -56,8 +56,10 @@ func (r *rules) variables() {
 	if mode, ok := r.d.Variables["sql_mode"]; ok {
 		if gone := r.goneModes(mode); len(gone) > 0 {
 			if set, _ := r.set("sql_mode"); set {
-				r.add(Problem{ID: "sql_mode.removed", Severity: Error, Object: "sql_mode", What: "it contains " + strings.Join(gone, ", "),
-					Why: "a server of the new version does not start with a mode that it does not know", Remedy: "leave it out of the option file: sql_mode=" + without(mode, gone)})
+				r.add(Problem{ID: "sql_mode.removed", Severity: Error, Object: "sql_mode",
+					Trouble: fleet.Trouble{What: "it contains " + strings.Join(gone, ", "),
+						Why:    "a server of the new version does not start with a mode that it does not know",
+						Remedy: "leave it out of the option file: sql_mode=" + without(mode, gone)}})
 			}
 		}
 	}
@@ -65,8 +67,9 @@ func (r *rules) variables() {
 
 // RemovedVariable is the problem of a setting that the new version does not know.
 func RemovedVariable(name, value, instead string) Problem {
-	p := Problem{ID: "variable.removed", Severity: Error, Object: name, What: fmt.Sprintf("it is set to %q, and the new version has no such variable", value),
-		Why: "the server does not start with it in the option file", Remedy: "remove it from the option file"}
+	p := Problem{ID: "variable.removed", Severity: Error, Object: name,
+		Trouble: fleet.Trouble{What: fmt.Sprintf("it is set to %q, and the new version has no such variable", value),
+			Why: "the server does not start with it in the option file", Remedy: "remove it from the option file"}}
 	if instead != "" {
 		p.Remedy += "; in its place: " + instead
 	}
@@ -104,7 +107,7 @@ func without(mode string, gone []string) string {
 }
 
 // noOption are variables that follow from others and cannot stand in an option file.
-var noOption = setOf("collation_connection", "collation_database", "character_set_client", "character_set_connection", "character_set_database", "character_set_results", "innodb_undo_tablespaces")
+var noOption = setOf("collation_connection", "collation_database", "character_set_client", "character_set_connection", "character_set_database", "character_set_results", "innodb_undo_tablespaces", "version_ssl_library", "ignore_db_dirs")
 
 // Defaults says which variables that were not set mean something else on the new server, which is described as it is when nothing is set but
 // what own says: what is needed to try it.
@@ -124,8 +127,11 @@ func Defaults(d, fresh *differ.Description) (list []Problem) {
 		if name == "sql_mode" {
 			keep = without(keep, (&rules{d: d, to: fresh.Server}).goneModes(keep))
 		}
-		p := Problem{ID: "default.changed", Severity: Note, Object: name, What: fmt.Sprintf("it was never set, and its default goes from %q to %q", d.Variables[name], now), Why: why, Tried: true,
-			Remedy: fmt.Sprintf("to keep the old behaviour, where the new version still takes the value: %s=%s in the option file", name, keep)}
+		p := Problem{ID: "default.changed", Severity: Note, Object: name,
+			Trouble: fleet.Trouble{What: fmt.Sprintf("it was never set, and its default goes from %q to %q", d.Variables[name], now),
+				Why:    why,
+				Remedy: fmt.Sprintf("to keep the old behaviour, where the new version still takes the value: %s=%s in the option file", name, keep)}, Tried: true,
+		}
 		if rank == differ.RankData || rank == differ.RankBehaviour {
 			p.Severity = Warning
 		}

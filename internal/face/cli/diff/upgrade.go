@@ -49,6 +49,7 @@ func (f diffFlags) runUpgrade(ctx context.Context, s screen.Streams, arg string,
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.shownName(arg), err)
 	}
+	o := trial.Options{To: f.to, Now: now}
 	facts := upgrade.Facts{NotAsked: []fleet.Trouble{{What: "rows, orphaned tables", Why: "a saved description does not have them", Remedy: "give the server itself"}}}
 	if st, err := os.Stat(arg); err != nil || !st.Mode().IsRegular() {
 		f.Dsn = arg
@@ -59,8 +60,8 @@ func (f diffFlags) runUpgrade(ctx context.Context, s screen.Streams, arg string,
 		if facts, err = describe.Facts(ctx, target, d); err != nil {
 			return err
 		}
+		o.Live = &target
 	}
-	o := trial.Options{To: f.to, Now: now}
 	if f.slowLog != "" {
 		if o.Statements, err = f.statements(ctx); err != nil {
 			return err
@@ -144,6 +145,12 @@ func (f diffFlags) upgradeText(w io.Writer, a *trial.Answer) error {
 	}
 	if a.Compared > 0 {
 		fmt.Fprintf(w, "\n%s compared, %d with another plan or refused\n", digits.Counted(a.Compared, "statement"), len(a.Plans))
+	}
+	for i, u := range a.Unknown {
+		if i == 0 {
+			fmt.Fprintln(w, "\nStatements whose plans could not be compared:")
+		}
+		fmt.Fprintf(w, "  %s (%s)\n    %s\n", short(u.SQL), digits.Counted(u.Calls, "call"), sqltext.Printable(u.Why))
 	}
 	for i, t := range a.NotTried {
 		if i == 0 {
