@@ -16,6 +16,7 @@ import (
 type Server struct {
 	Name    string `json:"server"`  // what it is called
 	Version string `json:"version"` // flavour and version
+	Flags   string `json:"-"`       // that name it to a command, as a shell takes them
 	// Unread is what could not be read, why, and how to let it be read.
 	Unread []fleet.Trouble `json:"unread"`
 	// UsageSince is since when it is known which accounts logged in; zero: it is not known.
@@ -112,8 +113,8 @@ func (a *Account) open() bool {
 	return slices.ContainsFunc(a.Methods, func(m Method) bool { return m.Secret == "" && slices.Contains(passwordPlugins, m.Plugin) })
 }
 
-// roleLike reports whether nobody logs in as it: roles, and on MySQL accounts that are made as such.
-func (a *Account) roleLike() bool { return a.Role || a.Locked && a.Expired && a.open() }
+// RoleLike reports whether nobody logs in as it: roles, and on MySQL accounts that are made as such.
+func (a *Account) RoleLike() bool { return a.Role || a.Locked && a.Expired && a.open() }
 
 // Rights are what it may do with all its roles active.
 func (a *Account) Rights() mysql.Rights { return mysql.RightsOf(a.Grants) }
@@ -188,4 +189,18 @@ func plainName(quoted string) string {
 // Takes reports whether a client on a host could be let in by the account's host; an address with a mask is taken for one that does.
 func (a *Account) Takes(host string) bool {
 	return strings.Contains(a.Host, "/") || a.Host == "" || a.Host == host || a.Host == "localhost" && host == "" || sqltext.Like(strings.ToLower(a.Host), strings.ToLower(host))
+}
+
+// AskedBy are the flags by which a command asks a server: an account and an address, without the password.
+func AskedBy(t mysql.Target) string {
+	network := "tcp"
+	if t.Socket() != "" {
+		network = "unix"
+	}
+	return "--dsn " + shellWord(t.User()+"@"+network+"("+t.Address()+")/")
+}
+
+// shellWord is a word as a POSIX shell takes it.
+func shellWord(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

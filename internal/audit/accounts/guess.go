@@ -50,18 +50,25 @@ func variants(user string) (list []candidate) {
 	runes := []rune(user)
 	title := strings.ToUpper(string(runes[0])) + string(runes[1:])
 	slices.Reverse(runes)
+	lower, upper := strings.ToLower(user), strings.ToUpper(user)
 	seen := map[string]bool{}
-	for _, w := range []string{user, strings.ToLower(user), strings.ToUpper(user), title, string(runes), user + user} {
-		for _, tail := range []string{"", "1", "12", "123", "1234", "12345", "!", "123!", "@123", "_123", "2024", "2025", "2026"} {
-			if tail != "" && w != user && w != title {
-				continue
-			}
+	add := func(w string, tails ...string) {
+		for _, tail := range tails {
 			if !seen[w+tail] {
 				seen[w+tail] = true
 				list = append(list, candidate{w + tail, howName})
 			}
 		}
 	}
+	tails := []string{"", "1", "12", "123", "1234", "12345", "!", "123!", "@123", "_123", "2024", "2025", "2026"}
+	add(user, tails...)
+	add(lower, "")
+	add(upper, "")
+	add(title, tails...)
+	add(string(runes), "")
+	add(user+user, "")
+	add(lower, tails...) // the rest is less likely
+	add(upper, "1", "12", "123", "1234", "2024", "2025", "2026")
 	return list
 }
 

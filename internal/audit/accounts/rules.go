@@ -60,22 +60,42 @@ func (a *Account) lock(o outcome, otherwise string) outcome {
 	return o.mend("ALTER USER "+a.Name()+" ACCOUNT LOCK", "ALTER USER "+a.Name()+" ACCOUNT UNLOCK", "whoever uses it is refused (error 3118 on MySQL, 4151 on MariaDB); sessions that are open go on").by(otherwise)
 }
 
-// rotate is the command that gives an account a new password.
+// rotate is the command that gives an account a new password; COMMAND is the reader's, which keeps it.
 func (a *Account) rotate() string {
-	return "risso accounts rotate " + shellWord(a.Name()) + " --server " + shellWord(a.On.Name)
+	switch {
+	case a.HasSecond:
+		return a.rotation() + " --discard, once all clients have the newer of its two passwords; then the same with --store"
+	case len(a.Passwords()) > 1:
+		return "remove those of its several passwords that nobody uses: ALTER USER " + a.Name() + " …"
+	case !a.On.Dual && !a.On.Several:
+		return a.rotation() + " --at-once --store 'COMMAND'"
+	}
+	return a.rotation() + " --store 'COMMAND'"
 }
 
-// shellWord is a word as a POSIX shell takes it.
-func shellWord(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+// replace is the same with a plug-in that lasts. Dual passwords are of one plug-in.
+func (a *Account) replace() string {
+	plugin := " --plugin " + a.On.BestPlugin
+	switch {
+	case a.HasSecond || len(a.Passwords()) > 1:
+		return a.rotate()
+	case !a.On.Several:
+		return a.rotation() + plugin + " --at-once --store 'COMMAND'"
+	}
+	return a.rotation() + plugin + " --store 'COMMAND'"
+}
+
+// rotation is how both begin.
+func (a *Account) rotation() string {
+	return "risso accounts rotate " + shellWord(a.Object()) + " " + a.On.Flags
 }
 
 // out reports whether nobody can log in as it.
-func (a *Account) out() bool { return a.roleLike() || a.Known && a.Locked }
+func (a *Account) out() bool { return a.RoleLike() || a.Known && a.Locked }
 
 func noPassword(a *Account, _ Policy, _ time.Time) outcome {
 	switch {
-	case a.roleLike():
+	case a.RoleLike():
 		return none()
 	case !a.Known:
 		return unknown("how it logs in could not be read")
@@ -179,7 +199,7 @@ func holds(grants []string, name string) bool {
 func rootRemote(a *Account, _ Policy, _ time.Time) outcome {
 	list := a.roots()
 	switch {
-	case a.roleLike() || a.local() || a.out():
+	case a.RoleLike() || a.local() || a.out():
 		return none()
 	case len(list) == 0 || len(list) == 1 && list[0] == "PROXY":
 		return passed("")
@@ -213,7 +233,7 @@ func rootLike(a *Account, _ Policy, _ time.Time) outcome {
 	if len(list) == 0 {
 		return passed("")
 	}
-	if a.roleLike() {
+	if a.RoleLike() {
 		return none()
 	}
 	o := failed("has rights that amount to root", some(list)+how(list))
@@ -224,7 +244,7 @@ func rootLike(a *Account, _ Policy, _ time.Time) outcome {
 }
 
 func weakAuth(a *Account, p Policy, _ time.Time) outcome {
-	if a.roleLike() {
+	if a.RoleLike() {
 		return none()
 	}
 	if !a.Known {
@@ -238,7 +258,7 @@ func weakAuth(a *Account, p Policy, _ time.Time) outcome {
 		if a.On.BestPlugin == "" || slices.Contains(p.OldPlugins, a.On.BestPlugin) {
 			return o.as(fleet.SeverityInfo).by("this server has no better plug-in loaded")
 		}
-		return o.by(a.rotate() + " --plugin " + a.On.BestPlugin)
+		return o.by(a.replace())
 	}
 	return passed(a.plugins())
 }
@@ -269,7 +289,7 @@ func (a *Account) narrow(o outcome) outcome {
 }
 
 func wideHost(a *Account, _ Policy, _ time.Time) outcome {
-	if a.roleLike() || a.out() {
+	if a.RoleLike() || a.out() {
 		return none()
 	}
 	if !a.wildcard() {
@@ -291,7 +311,7 @@ func orEmpty(s string) string {
 
 func noTLS(a *Account, p Policy, _ time.Time) outcome {
 	switch {
-	case !p.RequireTLS || a.roleLike() || a.local() || a.out():
+	case !p.RequireTLS || a.RoleLike() || a.local() || a.out():
 		return none()
 	case a.On.SecureTransport:
 		return passed("require_secure_transport is ON")
@@ -332,7 +352,7 @@ var kinds = []struct {
 }
 
 func unusedRights(a *Account, _ Policy, _ time.Time) outcome {
-	if a.roleLike() || a.out() {
+	if a.RoleLike() || a.out() {
 		return none()
 	}
 	var have, unused []string
@@ -393,7 +413,7 @@ func (a *Account) term() int {
 
 func passwordAge(a *Account, p Policy, now time.Time) outcome {
 	switch {
-	case p.PasswordDays == 0 || a.roleLike() || a.out():
+	case p.PasswordDays == 0 || a.RoleLike() || a.out():
 		return none()
 	case !a.Known:
 		return unknown("when its password was changed could not be read")
@@ -416,7 +436,7 @@ func passwordAge(a *Account, p Policy, now time.Time) outcome {
 
 func expiry(a *Account, p Policy, _ time.Time) outcome {
 	switch {
-	case p.PasswordDays == 0 || a.roleLike() || a.out() || a.Known && !a.password():
+	case p.PasswordDays == 0 || a.RoleLike() || a.out() || a.Known && !a.password():
 		return none()
 	case !a.Known:
 		return unknown("its term could not be read")
@@ -446,7 +466,7 @@ func (a *Account) expire(o outcome, p Policy) outcome {
 
 func lockout(a *Account, p Policy, _ time.Time) outcome {
 	switch {
-	case p.LockAfter == 0 || a.roleLike() || a.out():
+	case p.LockAfter == 0 || a.RoleLike() || a.out():
 		return none()
 	case a.On.MostErrors > 0 && a.On.MostErrors <= p.LockAfter:
 		return passed(fmt.Sprintf("max_password_errors is %d", a.On.MostErrors))
@@ -475,7 +495,7 @@ func lockTime(days int) string {
 
 func inactive(a *Account, p Policy, now time.Time) outcome {
 	switch {
-	case p.InactiveDays == 0 || a.roleLike() || a.out():
+	case p.InactiveDays == 0 || a.RoleLike() || a.out():
 		return none()
 	case a.Seen == nil || a.On.UsageSince.IsZero():
 		return unknown("nothing counts logins by account: performance_schema and userstat are off, or may not be read")
@@ -494,7 +514,7 @@ func inactive(a *Account, p Policy, now time.Time) outcome {
 
 func passwordLength(a *Account, p Policy, _ time.Time) outcome {
 	switch {
-	case p.PasswordLength == 0 || a.roleLike() || a.out() || a.Known && !a.password():
+	case p.PasswordLength == 0 || a.RoleLike() || a.out() || a.Known && !a.password():
 		return none()
 	case a.On.MinLength == nil:
 		return unknown("how long passwords have to be could not be read")
@@ -510,7 +530,7 @@ func passwordLength(a *Account, p Policy, _ time.Time) outcome {
 
 func firstUse(a *Account, p Policy, _ time.Time) outcome {
 	switch {
-	case !p.FirstUse || a.roleLike() || a.out() || a.Known && !a.password():
+	case !p.FirstUse || a.RoleLike() || a.out() || a.Known && !a.password():
 		return none()
 	case a.Known && a.Expired:
 		return passed("it has to be changed at the next login")

@@ -13,6 +13,7 @@ import (
 type Source struct {
 	Name   string
 	Target mysql.Target
+	Flags  string // that name it to a command; "": --dsn with its account and address
 }
 
 // Options are how servers are audited.
@@ -45,6 +46,9 @@ func Audit(ctx context.Context, o Options, now time.Time) (accounts.Report, erro
 			if remedy := fleet.RemedyOf(err); remedy != "" {
 				s.Error += " (" + remedy + ")"
 			}
+		}
+		if src.Flags != "" {
+			s.Server.Flags = src.Flags
 		}
 		r.Servers = append(r.Servers, s)
 		all = append(all, list...)

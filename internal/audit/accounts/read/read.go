@@ -46,7 +46,7 @@ func Accounts(ctx context.Context, t mysql.Target, name string) (*accounts.Serve
 		return nil, nil, err
 	}
 	sv := c.Server
-	r := &reader{c: c, s: s, on: &accounts.Server{Name: name, Version: sv.String(), CanExpire: sv.ExpiresPasswords(), CanLimit: sv.LimitsLogins(), CanLock: sv.LocksAccounts(),
+	r := &reader{c: c, s: s, on: &accounts.Server{Name: name, Flags: accounts.AskedBy(t), Version: sv.String(), CanExpire: sv.ExpiresPasswords(), CanLimit: sv.LimitsLogins(), CanLock: sv.LocksAccounts(),
 		Dual: sv.DualPasswords(), Several: sv.SeveralLogins(), Via: sv.SeveralLogins()}}
 	for _, step := range []func(context.Context) error{r.accounts, r.variables, r.plugins, r.definers, r.replication, r.usage} {
 		if err := step(ctx); err != nil {

@@ -28,7 +28,7 @@ func audit(t *testing.T, budget time.Duration, words []string, now time.Time, no
 	}
 	o := Options{Policy: policy, Budget: budget, Words: words}
 	for i, n := range nodes {
-		o.Sources = append(o.Sources, Source{fmt.Sprintf("db%d", i+1), sandboxtest.Target(t, n)})
+		o.Sources = append(o.Sources, Source{Name: fmt.Sprintf("db%d", i+1), Target: sandboxtest.Target(t, n)})
 	}
 	r, err := Audit(t.Context(), o, now)
 	if err != nil {
@@ -224,7 +224,7 @@ func TestFewRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Audit(context.Background(), Options{Sources: []Source{{"db1", target}}, Policy: policy, Budget: time.Second}, time.Now())
+		r, err := Audit(context.Background(), Options{Sources: []Source{{Name: "db1", Target: target}}, Policy: policy, Budget: time.Second}, time.Now())
 		if err != nil || r.Servers[0].Error != "" {
 			t.Fatal(err, r.Servers[0].Error)
 		}

@@ -23,11 +23,15 @@ type Line struct {
 	Server  string    `json:"server"` // its place: host, port and data directory
 	Account string    `json:"account"`
 	Step    string    `json:"step"`
-	State   string    `json:"state"` // begun, done or finished
+	State   string    `json:"state"` // begun, done, failed or finished
 }
 
 // Run carries the plan out with a journal in a folder, and says where that is.
 func (r *Rotation) Run(ctx context.Context, dir string) (journal string, err error) {
+	if err := r.alone(ctx); err != nil {
+		return "", err
+	}
+	defer r.free()
 	d, err := change.NewDiary(dir, kind)
 	if err != nil {
 		return "", err
@@ -36,14 +40,18 @@ func (r *Rotation) Run(ctx context.Context, dir string) (journal string, err err
 	note := func(step, state string) error {
 		return d.Note(Line{time.Now().UTC(), r.place, r.name, step, state})
 	}
+	last := ""
 	done, err := change.Execute(ctx, r.Plan, change.Log{
-		Before: func(_ int, s change.Step) error { return note(s.String(), "begun") },
+		Before: func(_ int, s change.Step) error { last = s.String(); return note(last, "begun") },
 		After:  func(_ context.Context, s change.Step) error { return note(s.String(), "done") },
 	})
 	if err == nil {
 		err = note("", "finished")
 	}
 	if err != nil {
+		if e := note(last, "failed"); e != nil {
+			err = fmt.Errorf("%w; %w", err, e)
+		}
 		return d.Path(), fmt.Errorf("%d of %d steps done: %w", done, len(r.Plan), err)
 	}
 	return d.Path(), nil
@@ -64,7 +72,11 @@ func (r *Rotation) CutOff(dir string) string {
 		case last.State == "finished":
 			words = ""
 		default:
-			words = fmt.Sprintf("a rotation of %s was cut off at %s; the last step %s: %s (%s)", r.name, last.Time.Format(time.DateTime), last.State, last.Step, path)
+			how := "was cut off"
+			if last.State == "failed" {
+				how = "failed"
+			}
+			words = fmt.Sprintf("a rotation of %s %s at %s; the last step %s: %s (%s)", r.name, how, last.Time.Format(time.DateTime), last.State, last.Step, path)
 		}
 	}
 	return words

@@ -71,8 +71,8 @@ func TestRotate(t *testing.T) {
 					t.Errorf("login before the old one is discarded: %v, want none", err)
 				}
 			}
-			if _, err := Prepare(ctx, o); err == nil || !strings.Contains(err.Error(), "two passwords") {
-				t.Errorf("a second rotation: got %v, want that there are two passwords", err)
+			if _, err := Prepare(ctx, o); err == nil || !strings.Contains(err.Error(), "several passwords") {
+				t.Errorf("a second rotation: got %v, want that there are several passwords", err)
 			}
 			d, err := Prepare(ctx, Options{Source: o.Source, Account: account, Discard: true})
 			if err != nil {
@@ -178,8 +178,8 @@ func TestStoreFails(t *testing.T) {
 	if err != nil || before != after {
 		t.Errorf("the account was changed: %v", err)
 	}
-	if words := r.CutOff(dir); !strings.Contains(words, "store the new password") {
-		t.Errorf("got %q, want that it was cut off at the store", words)
+	if words := r.CutOff(dir); !strings.Contains(words, "failed at") || !strings.Contains(words, "store the new password") {
+		t.Errorf("got %q, want that it failed at the store", words)
 	}
 }
 

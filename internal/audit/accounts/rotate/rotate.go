@@ -34,12 +34,15 @@ type Options struct {
 
 // Rotation is a plan with what it says to people.
 type Rotation struct {
-	Plan  change.Plan
-	Notes []string // what it could break, and how it goes on
-	Undo  string
-	conn  *mysql.Conn
-	place string
-	name  string
+	Plan   change.Plan
+	Notes  []string // what it could break, and how it goes on
+	Undo   string
+	conn   *mysql.Conn
+	place  string
+	name   string
+	logins string  // how the account logs in, as the plan takes it; with secrets
+	o      Options // what was asked for
+	stored bool    // the command of --store has the new password
 }
 
 // Close ends its session.
@@ -63,11 +66,29 @@ func Prepare(ctx context.Context, o Options) (r *Rotation, err error) {
 			c.Close()
 		}
 	}()
-	r = &Rotation{conn: c, place: c.Server.Place(), name: a.Object()}
+	r = &Rotation{conn: c, place: c.Server.Place(), name: a.Object(), logins: logins(a), o: o}
+	if err := r.takesChanges(ctx); err != nil {
+		return nil, err
+	}
 	if o.Discard {
 		return r, r.discard(a)
 	}
+	if err := r.takesForms(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.allowed(ctx, o.Password); err != nil {
+		return nil, err
+	}
 	return r, r.renew(a, o)
+}
+
+// logins is how an account logs in, to see whether that has changed.
+func logins(a *accounts.Account) string {
+	text := string(a.Second)
+	for _, m := range a.Methods {
+		text += "\x00" + m.Plugin + "\x00" + string(m.Secret)
+	}
+	return text
 }
 
 // find reads the account.
@@ -76,15 +97,11 @@ func find(ctx context.Context, o Options) (*accounts.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(a *accounts.Account) bool { return a.Object() == o.Account })
+	i := slices.IndexFunc(list, func(a *accounts.Account) bool { return a.Object() == o.Account || a.Name() == o.Account })
 	switch {
 	case i < 0:
-		err := fmt.Errorf("%s has no account %s that can be seen", on.Name, o.Account)
-		if len(on.Unread) > 0 {
-			return nil, fleet.WithRemedy(err, on.Unread[0].Remedy)
-		}
-		return nil, fleet.WithRemedy(err, "write it as risso accounts shows it: user@host")
-	case list[i].Role || list[i].System:
+		return nil, missing(on, list, o.Account)
+	case list[i].RoleLike() || list[i].System:
 		return nil, fmt.Errorf("%s is a role, or belongs to the server itself", o.Account)
 	case !list[i].Known:
 		return nil, fleet.WithRemedy(fmt.Errorf("how %s logs in could not be read", o.Account), on.Unread[0].Remedy)
@@ -92,11 +109,29 @@ func find(ctx context.Context, o Options) (*accounts.Account, error) {
 	return list[i], nil
 }
 
+// missing says that there is no such account, and which have its name.
+func missing(on *accounts.Server, list []*accounts.Account, account string) error {
+	err := fmt.Errorf("%s has no account %s that can be seen", on.Name, account)
+	var named []string
+	for _, a := range list {
+		if !a.Role && (a.User == account || strings.HasPrefix(account, a.User+"@")) && a.User != "" {
+			named = append(named, a.Object())
+		}
+		if !a.Known && len(on.Unread) > 0 {
+			return fleet.WithRemedy(err, on.Unread[0].Remedy)
+		}
+	}
+	if len(named) > 0 {
+		return fleet.WithRemedy(err, "of that name there are: "+strings.Join(named, ", "))
+	}
+	return fleet.WithRemedy(err, "write it as risso accounts shows it: user@host")
+}
+
 // renew plans the first step of a rotation.
 func (r *Rotation) renew(a *accounts.Account, o Options) (err error) {
 	at := a.Passwords()
 	if a.HasSecond || len(at) > 1 {
-		return fleet.WithRemedy(fmt.Errorf("%s has two passwords already: a rotation is under way", a.Object()), "once all clients have the new one: risso accounts rotate --discard")
+		return fleet.WithRemedy(fmt.Errorf("%s has several passwords already: a rotation is under way, or somebody gave it more than one", a.Object()), "once all clients have the newest one: risso accounts rotate --discard")
 	}
 	plugin := o.Plugin
 	switch {
@@ -121,7 +156,11 @@ func (r *Rotation) renew(a *accounts.Account, o Options) (err error) {
 		return err
 	}
 	if o.Store != "" {
-		r.Plan = append(r.Plan, change.Step{What: "store the new password by the command of --store", Why: "before the server has it", Do: func(ctx context.Context) error { return store(ctx, o, a, password) }})
+		r.Plan = append(r.Plan, change.Step{What: "store the new password by the command of --store", Why: "before the server has it", Do: func(ctx context.Context) error {
+			err := store(ctx, o, a, password)
+			r.stored = err == nil
+			return err
+		}})
 	}
 	r.Plan = append(r.Plan, change.Step{What: shown, Do: func(ctx context.Context) error { return r.exec(ctx, statement) }},
 		change.Step{What: "make sure that the server keeps the new password", Do: func(ctx context.Context) error {
@@ -152,7 +191,7 @@ func (r *Rotation) statement(a *accounts.Account, at []int, o Options, login [2]
 		logins, hidden = nil, nil
 		for _, m := range a.Methods { // the old one first: clients that have it see no difference
 			logins = append(logins, [2]string{m.Plugin, string(m.Secret)})
-			hidden = append(hidden, [2]string{m.Plugin, "***"})
+			hidden = append(hidden, [2]string{m.Plugin, masked(m)})
 		}
 		logins, hidden = append(logins, login), append(hidden, [2]string{login[0], "***"})
 		r.Notes = append(r.Notes, "this server has no dual passwords: the new one becomes a second way to log in, after the old one; each login by it fails at the old one first, and clients that change plug-in only once in a login (Go's driver) cannot use the second of two ways that are not mysql_native_password")
@@ -184,9 +223,11 @@ func (r *Rotation) discard(a *accounts.Account) error {
 		var logins, hidden [][2]string
 		for i, m := range a.Methods {
 			if i != at[0] {
-				logins, hidden = append(logins, [2]string{m.Plugin, string(m.Secret)}), append(hidden, [2]string{m.Plugin, "***"})
+				logins, hidden = append(logins, [2]string{m.Plugin, string(m.Secret)}), append(hidden, [2]string{m.Plugin, masked(m)})
 			}
 		}
+		gone, stays := a.Methods[at[0]].Plugin, a.Methods[at[1]].Plugin
+		r.Notes = append(r.Notes, "of its two passwords the first goes ("+gone+"), the second stays ("+stays+"), which a rotation takes for the newer one: where somebody else made them, make sure of that")
 		statement, shown = r.conn.Server.SetSecrets(a.Name(), logins...), r.conn.Server.SetSecrets(a.Name(), hidden...)
 	default:
 		return fmt.Errorf("%s has one password: there is none to discard", a.Object())
@@ -197,16 +238,31 @@ func (r *Rotation) discard(a *accounts.Account) error {
 	return nil
 }
 
+// masked stands for what is kept of a way to log in.
+func masked(m accounts.Method) string {
+	if m.Secret == "" {
+		return ""
+	}
+	return "***"
+}
+
 // exec runs a statement with secrets in it; they are in no error.
 func (r *Rotation) exec(ctx context.Context, statement string) error {
 	err := r.conn.Exec(ctx, statement)
 	if err == nil {
 		return nil
 	}
-	if n := mysql.ErrorNumber(err); n == errno.ParseError || strings.Contains(err.Error(), "near '") {
-		return fmt.Errorf("change the password of %s: the server does not take the statement (error %d)", r.name, n)
+	n, stands := mysql.ErrorNumber(err), ""
+	switch {
+	case r.stored && n != 0:
+		stands = "; the server keeps the old password, but the command of --store has the new one: put the old one back there"
+	case r.stored:
+		stands = "; whether the server took it is not known, and the command of --store has the new one: try which of them logs in"
 	}
-	return fmt.Errorf("change the password of %s: %w", r.name, err)
+	if n == errno.ParseError || strings.Contains(err.Error(), "near '") {
+		return fmt.Errorf("change the password of %s: the server does not take the statement (error %d)%s", r.name, n, stands)
+	}
+	return fmt.Errorf("change the password of %s: %w%s", r.name, err, stands)
 }
 
 // store gives the new password to a command: on its standard input, with a line's end; the account is in its environment. What the command

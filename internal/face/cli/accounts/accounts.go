@@ -91,7 +91,7 @@ func run(ctx context.Context, s screen.Streams, f accountsFlags) error {
 	}
 	o := read.Options{Budget: f.budget}
 	for _, w := range servers {
-		o.Sources = append(o.Sources, read.Source{Name: w.Instance.Name, Target: w.Target})
+		o.Sources = append(o.Sources, read.Source{Name: w.Instance.Name, Target: w.Target, Flags: f.Again(w)})
 	}
 	if o.Policy, err = read.Policy(f.policy); err != nil {
 		return fault.Usagef("--policy: %w", err)

@@ -125,7 +125,9 @@ func runRotate(ctx context.Context, s screen.Streams, f rotateFlags) error {
 		return fault.New(fault.Usage, "--yes carries it out, --dry-run only prints it", errors.New("nothing was changed"))
 	}
 	if f.yes {
-		if a.Journal, err = r.Run(ctx, f.state); err != nil {
+		if a.Journal, err = r.Run(ctx, f.state); err != nil && a.Journal == "" {
+			return err
+		} else if err != nil {
 			return fault.New(fault.Failed, "the journal says how far it came: "+a.Journal, err)
 		}
 		a.Done = true

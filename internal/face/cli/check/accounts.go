@@ -86,7 +86,7 @@ func (f checkAccountsFlags) look(ctx context.Context) (r accounts.Report, err er
 	}
 	o := read.Options{Budget: f.budget}
 	for _, w := range servers {
-		o.Sources = append(o.Sources, read.Source{Name: w.Instance.Name, Target: w.Target})
+		o.Sources = append(o.Sources, read.Source{Name: w.Instance.Name, Target: w.Target, Flags: f.Again(w)})
 	}
 	if o.Policy, err = read.Policy(f.policy); err != nil {
 		return r, fault.Usagef("--policy: %w", err)

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,4 +63,14 @@ func (f Servers) Watched() ([]config.Watched, error) {
 		list = append(list, found...)
 	}
 	return list, errors.Join(config.Unique(list), config.OnePlace(list))
+}
+
+// Again are the flags that name one of these servers to another command: its name in the config file, with that file; "" if it has none there.
+func (f Servers) Again(w config.Watched) string {
+	c, err := config.Read(f.ConfigFile)
+	if err != nil || len(c.Named(w.Instance.Name)) == 0 {
+		return ""
+	}
+	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	return "--dsn " + quote(w.Instance.Name) + " --config " + quote(f.ConfigFile)
 }
