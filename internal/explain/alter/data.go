@@ -27,14 +27,7 @@ func dataTests(f *Facts, st Statement, after string) (list []DataTest) {
 	if err != nil {
 		return nil
 	}
-	was := func(name string) string { // what a column was called before
-		for old, to := range st.Renamed {
-			if strings.EqualFold(to, name) {
-				return old
-			}
-		}
-		return name
-	}
+	was := st.was
 	for _, k := range now.Keys {
 		if t, ok := uniqueTest(&f.Table, st, k, was); ok {
 			list = append(list, t)
@@ -48,6 +41,19 @@ func dataTests(f *Facts, st Statement, after string) (list []DataTest) {
 		list = append(list, columnTests(st, old, c)...)
 	}
 	return append(list, ruleTests(f, st, after, was)...)
+}
+
+// was is what a column was called before; "" if it is new, under the name that another one gave up.
+func (s Statement) was(name string) string {
+	for old, to := range s.Renamed {
+		if strings.EqualFold(to, name) {
+			return old
+		}
+	}
+	if _, gone := s.Renamed[strings.ToLower(name)]; gone {
+		return ""
+	}
+	return name
 }
 
 // uniqueTest is about a key that was not there before.
@@ -189,15 +195,21 @@ func ruleTests(f *Facts, st Statement, after string, was func(string) string) (l
 		if old[ruleText(after, c)] {
 			continue
 		}
-		if t, ok := foreignTest(st, c, was); ok {
+		if t, ok := foreignTest(&f.Table, st, c, was); ok {
 			list = append(list, t)
 			continue
 		}
 		if i := slices.IndexFunc(c, func(t sqltext.Token) bool { return t.Kind == sqltext.TokenWord && strings.EqualFold(t.Text, "CHECK") }); i >= 0 && !slices.ContainsFunc(c[i:], func(t sqltext.Token) bool { return strings.EqualFold(t.Text, "ENFORCED") }) {
 			if inside, _, ok := sqltext.Group(c[i+1:]); ok && len(inside) > 0 {
 				begin, end := sqltext.Span(inside)
-				list = append(list, DataTest{Says: "a CHECK is added: a row that breaks it makes it fail",
-					Select: "SELECT * FROM " + st.Table.String() + " WHERE NOT (" + after[begin:end] + ") LIMIT 10"})
+				d := DataTest{Says: "a CHECK is added: a row that breaks it makes it fail", Select: "SELECT * FROM " + st.Table.String() + " WHERE NOT (" + after[begin:end] + ") LIMIT 10"}
+				if slices.ContainsFunc(inside, func(t sqltext.Token) bool { // a column that is new, or has another name now
+					_, there := f.Table.Column(t.Text)
+					return t.Kind == sqltext.TokenName && (!there || !strings.EqualFold(was(t.Text), t.Text))
+				}) {
+					d.Select = ""
+				}
+				list = append(list, d)
 			}
 		}
 	}
@@ -233,7 +245,7 @@ func constraints(create string) (list [][]sqltext.Token) {
 }
 
 // foreignTest looks for rows without a parent.
-func foreignTest(st Statement, c []sqltext.Token, was func(string) string) (t DataTest, ok bool) {
+func foreignTest(before *define.Table, st Statement, c []sqltext.Token, was func(string) string) (t DataTest, ok bool) {
 	at := slices.IndexFunc(c, func(x sqltext.Token) bool { return x.Kind == sqltext.TokenWord && strings.EqualFold(x.Text, "FOREIGN") })
 	refs := slices.IndexFunc(c, func(x sqltext.Token) bool {
 		return x.Kind == sqltext.TokenWord && strings.EqualFold(x.Text, "REFERENCES")
@@ -261,6 +273,9 @@ func foreignTest(st Statement, c []sqltext.Token, was func(string) string) (t Da
 	for i := range mine {
 		if mine[i].Kind != sqltext.TokenName {
 			continue
+		}
+		if _, there := before.Column(was(mine[i].Text)); !there {
+			return DataTest{Says: "a foreign key to " + parent.String() + " is added over a new column: its default must be NULL, or a row of that table"}, true
 		}
 		name := mysql.Quote(was(mine[i].Text))
 		columns = append(columns, "t."+name)

@@ -28,7 +28,8 @@ func Undo(f *Facts, st Statement, after string) (statement string, lost []string
 	columns, lost := undoColumns(f, st, &now, was, is)
 	parts = append(parts, columns...)
 	if a, b := options(f.Table.Create), options(after); a != b {
-		parts = append(parts, a)
+		back, stay := withoutOptions(a, b)
+		parts, lost = append(parts, a+back), append(lost, stay...)
 	}
 	if len(parts) == 0 {
 		return "", lost
@@ -50,13 +51,24 @@ func undoKeys(f *Facts, now *define.Table, was, is map[string]string) (parts []s
 		}
 		return "DROP CONSTRAINT " + mysql.Quote(name)
 	}
+	shown := map[string]bool{} // dropped and added in one statement they would stay hidden
+	for _, k := range f.Table.Keys {
+		i := slices.IndexFunc(now.Keys, func(n define.TableKey) bool { return n.Name == k.Name })
+		if i < 0 || now.Keys[i].Hidden == k.Hidden || !slices.Equal(now.Keys[i].Parts, k.Parts) || now.Keys[i].Unique != k.Unique {
+			continue
+		}
+		if clause := f.Server.HideIndex(k.Name, k.Hidden); clause != "" {
+			shown["key "+k.Name] = true
+			parts = append(parts, clause)
+		}
+	}
 	for _, key := range order(is) {
-		if kind, _, _ := strings.Cut(key, " "); kind != "column" && was[key] != is[key] {
+		if kind, _, _ := strings.Cut(key, " "); kind != "column" && was[key] != is[key] && !shown[key] {
 			parts = append(parts, drop(key))
 		}
 	}
 	for _, key := range order(was) {
-		if kind, _, _ := strings.Cut(key, " "); kind != "column" && was[key] != is[key] {
+		if kind, _, _ := strings.Cut(key, " "); kind != "column" && was[key] != is[key] && !shown[key] {
 			parts = append(parts, "ADD "+was[key])
 		}
 	}
@@ -70,10 +82,12 @@ func undoColumns(f *Facts, st Statement, now *define.Table, was, is map[string]s
 	for i, c := range f.Table.Columns {
 		before[strings.ToLower(c.Name)] = true
 		old, name := was["column "+c.Name], c.Name
-		if to, ok := st.Renamed[strings.ToLower(c.Name)]; ok {
+		to, renamed := st.Renamed[strings.ToLower(c.Name)]
+		if renamed {
 			name = to
 		}
 		n, there := now.Column(name)
+		there = there && (renamed || strings.EqualFold(st.was(name), name)) // else it is another one, which got its name
 		moved := there && (i >= len(now.Columns) || !strings.EqualFold(now.Columns[i].Name, n.Name))
 		switch {
 		case !there:
@@ -81,7 +95,7 @@ func undoColumns(f *Facts, st Statement, now *define.Table, was, is map[string]s
 			lost = append(lost, "the values of the column "+c.Name)
 		case n.Name != c.Name:
 			parts = append(parts, "CHANGE COLUMN "+mysql.Quote(n.Name)+" "+old+place)
-		case is["column "+n.Name] != old:
+		case is["column "+n.Name] != old || n.Charset != c.Charset: // what a definition leaves open is the table's
 			parts = append(parts, "MODIFY COLUMN "+old+place)
 			lost = append(lost, "values of the column "+c.Name+" that do not fit both its types")
 		case moved && len(now.Columns) == len(f.Table.Columns):
@@ -90,13 +104,7 @@ func undoColumns(f *Facts, st Statement, now *define.Table, was, is map[string]s
 		place = " AFTER " + mysql.Quote(c.Name)
 	}
 	for _, c := range now.Columns {
-		old := c.Name
-		for from, to := range st.Renamed {
-			if strings.EqualFold(to, c.Name) {
-				old = from
-			}
-		}
-		if !before[strings.ToLower(old)] {
+		if !before[strings.ToLower(st.was(c.Name))] {
 			parts = append(parts, "DROP COLUMN "+mysql.Quote(c.Name))
 		}
 	}
@@ -164,6 +172,38 @@ func options(create string) string {
 		}
 	}
 	return ""
+}
+
+// plainOption is what an option of a table is where its definition does not have it. Source: MySQL manual, "CREATE TABLE Statement"; MariaDB
+// documentation, "CREATE TABLE", table options.
+var plainOption = map[string]string{"ROW_FORMAT": "DEFAULT", "KEY_BLOCK_SIZE": "0", "COMMENT": "''", "STATS_PERSISTENT": "DEFAULT", "STATS_AUTO_RECALC": "DEFAULT", "STATS_SAMPLE_PAGES": "DEFAULT", "PACK_KEYS": "DEFAULT",
+	"MAX_ROWS": "0", "MIN_ROWS": "0", "AVG_ROW_LENGTH": "0", "CHECKSUM": "0", "DELAY_KEY_WRITE": "0", "PAGE_COMPRESSED": "DEFAULT", "PAGE_COMPRESSION_LEVEL": "DEFAULT", "ENCRYPTED": "DEFAULT", "ENCRYPTION_KEY_ID": "DEFAULT"}
+
+// withoutOptions takes options back that the first does not have, and says which stay because nothing is known that does.
+func withoutOptions(was, is string) (back string, stay []string) {
+	names := func(options string) (list []string) {
+		t := sqltext.Tokens(options)
+		for i := 0; i+1 < len(t); i++ {
+			if t[i+1].Kind == sqltext.TokenSign && t[i+1].Text == "=" {
+				list = append(list, strings.ToUpper(t[i].Text))
+			}
+		}
+		return list
+	}
+	had := names(was)
+	for _, name := range names(is) {
+		switch plain, known := plainOption[name]; {
+		case slices.Contains(had, name) || name == "COLLATE" || name == "CHARSET": // a character set brings its collation
+		case known:
+			back += " " + name + "=" + plain
+			if name == "KEY_BLOCK_SIZE" { // seen on MariaDB 10.11
+				stay = append(stay, "KEY_BLOCK_SIZE, which definitions of indexes may keep, where InnoDB makes nothing of it")
+			}
+		default:
+			stay = append(stay, "the table's option "+name+", which stays")
+		}
+	}
+	return back, stay
 }
 
 // order are the keys in order.

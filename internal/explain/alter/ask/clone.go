@@ -302,6 +302,18 @@ func (before files) effect(after files) (e alter.Effect) {
 	return e
 }
 
+// definition is what a table became, in full and without ANSI_QUOTES, whatever the sql_mode of the server is: reset gives the session that back.
+func (k *clone) definition(ctx context.Context, name mysql.TableName) (create string, err error) {
+	if err := k.b.c.Exec(ctx, "SET SESSION /* risso: definitions in full */ sql_quote_show_create = 1, sql_mode = ''"); err != nil {
+		return "", fmt.Errorf("prepare to read a definition: %w", err)
+	}
+	err = k.b.c.Query(ctx, "SHOW /* risso: what became of the clone */ CREATE TABLE "+name.String(), func(row []sqldriver.Value) error {
+		create = mysql.Text(row[1])
+		return nil
+	})
+	return create, err
+}
+
 // alter runs the statement on the clone, and says what it did.
 func (k *clone) alter(ctx context.Context, algorithm, lock string) (e alter.Effect, after string, err error) {
 	before, err := k.files(ctx)
@@ -321,10 +333,7 @@ func (k *clone) alter(ctx context.Context, algorithm, lock string) (e alter.Effe
 	if k.st.RenamedTo != nil {
 		name = *k.st.RenamedTo
 	}
-	err = k.b.c.Query(ctx, "SHOW /* risso: what became of the clone */ CREATE TABLE "+name.String(), func(row []sqldriver.Value) error {
-		after = mysql.Text(row[1])
-		return nil
-	})
+	after, err = k.definition(ctx, name)
 	e = before.effect(now)
 	if t, perr := define.ParseTable(name.Schema, after); perr == nil && !strings.EqualFold(t.Engine, k.f.Table.Engine) {
 		e = alter.Effect{Rebuilt: true} // it is gone from InnoDB, or new there

@@ -194,7 +194,11 @@ func (r *reader) neighbours(ctx context.Context, st alter.Statement) error {
 			return fmt.Errorf("ask for the foreign keys of %s: %w", st.Table, err)
 		}
 	}
-	for _, n := range st.Others {
+	named := st.Others
+	if st.RenamedTo != nil { // if there is such a table, the server refuses the name
+		named = append(slices.Clone(named), *st.RenamedTo)
+	}
+	for _, n := range named {
 		add(n, func(n *alter.Neighbour) { n.Named = true })
 	}
 	for i := range r.f.Neighbours {
