@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/live"
 )
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
@@ -38,6 +39,10 @@ func (b *board) Note(instance, _ string, findings []fleet.Finding) {
 }
 
 func (b *board) Instances() []fleet.Instance { return b.list }
+
+func (b *board) Detail(string) (live.Detail, bool) { return live.Detail{}, false }
+
+func (b *board) Sources() map[string]string { return nil }
 
 // rings are the findings of an instance that ring, in words.
 func (b *board) rings(instance string) string {
