@@ -1,5 +1,10 @@
 package mysql
 
+import (
+	"slices"
+	"strings"
+)
+
 // This file says what servers can do with geometry.
 
 // RestrictsSRID reports whether a column can be told which SRID its values have, without which spatial indexes on it are never used: MySQL
@@ -22,6 +27,12 @@ func (s Server) ToDegrees(wkb, srid string) string {
 // ValidatesGeometry reports whether there is ST_IsValid: MySQL since 5.7.6.
 func (s Server) ValidatesGeometry() bool { return s.atLeast(50706) }
 
+// geometryTypes are the types of columns that hold geometry, as information_schema names them.
+var geometryTypes = []string{"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection"}
+
+// GeometryType reports whether a type, as information_schema names it, is one of geometry.
+func GeometryType(name string) bool { return slices.Contains(geometryTypes, strings.ToLower(name)) }
+
 // GeometryColumns is the statement that lists the geometry columns of users' tables and views: schema, table, column, type, whether it may be
 // NULL, SRID (NULL: none).
 func (s Server) GeometryColumns() string {
@@ -30,7 +41,7 @@ func (s Server) GeometryColumns() string {
 		srid = "SRS_ID"
 	}
 	return "SELECT /* risso: geometry columns */ TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, " + srid + " FROM information_schema.COLUMNS" +
-		" WHERE DATA_TYPE IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection', 'geomcollection')" +
+		" WHERE DATA_TYPE IN ('" + strings.Join(geometryTypes, "', '") + "')" +
 		" AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -27,32 +28,49 @@ func Glance(ctx context.Context, group *collect.Group, servers []config.Watched,
 	o := collect.Options{Sink: discard{}, Recorder: discard{}, Observer: board, Logger: slog.New(slog.DiscardHandler)}
 	hostID := ""
 	if withHost {
-		h, err := host.New(host.Options{})
-		if err != nil {
-			return nil, fmt.Errorf("watch this host: %w", err)
+		var err error
+		if hostID, err = glanceAtHost(ctx, group, board, o); err != nil {
+			return nil, err
 		}
-		id := h.Identity()
-		instance := fleet.Instance{ID: id.ID(), Name: id.Hostname, Kind: fleet.KindHost, Version: id.OS}
-		hostID = instance.ID
-		board.Add(instance)
-		group.Go(ctx, ending{collect.NewHost(h, instance, o), h})
 	}
 	look(ctx, group, board, servers, o, hostID, 0)
 	return board, nil
 }
 
+// glanceAtHost begins to watch this host, and returns its ID.
+func glanceAtHost(ctx context.Context, group *collect.Group, board *live.Board, o collect.Options) (string, error) {
+	h, err := host.New(host.Options{})
+	if err != nil {
+		return "", fmt.Errorf("watch this host: %w", err)
+	}
+	id := h.Identity()
+	instance := fleet.Instance{ID: id.ID(), Name: id.Hostname, Kind: fleet.KindHost, Version: id.OS}
+	board.Add(instance)
+	group.Go(ctx, ending{collect.NewHost(h, instance, o), h})
+	return instance.ID, nil
+}
+
 // BriefHold is how long a rule must hold to be found by GlanceBriefly: at two looks, a second apart.
 const BriefHold = 900 * time.Millisecond
 
-// GlanceBriefly is Glance for those who wait a second and a half: servers are looked at right away, and what holds at two looks is told.
-func GlanceBriefly(ctx context.Context, group *collect.Group, servers []config.Watched) *live.Board {
+// GlanceBriefly is Glance for those who wait a second and a half: servers are looked at right away, and what holds at two looks is told. This host is looked
+// at too if one of them runs on it.
+func GlanceBriefly(ctx context.Context, group *collect.Group, servers []config.Watched) (*live.Board, error) {
 	board := live.New(func() live.Self { return live.Self{} })
 	board.Hold(BriefHold)
 	const soon = 20 * time.Millisecond // until the collector waits for its first look
 	now := time.Now().Add(soon)
 	o := collect.Options{Sink: discard{}, Recorder: discard{}, Observer: board, Logger: slog.New(slog.DiscardHandler)}
-	look(ctx, group, board, servers, o, "", now.Sub(now.Truncate(time.Second)))
-	return board
+	o.Phase = now.Sub(now.Truncate(time.Second))
+	hostID := ""
+	if slices.ContainsFunc(servers, func(w config.Watched) bool { return w.Target.Local() }) {
+		var err error
+		if hostID, err = glanceAtHost(ctx, group, board, o); err != nil {
+			return nil, err
+		}
+	}
+	look(ctx, group, board, servers, o, hostID, o.Phase)
+	return board, nil
 }
 
 // look begins to watch servers, from a part of the second on.

@@ -61,7 +61,7 @@ func Checks() []Check {
 	for _, c := range serverChecks() {
 		list = append(list, c.Check)
 	}
-	list = append(list, LoadChecks()...)
+	list = slices.Concat(list, LoadChecks(), GeometryChecks(), TogetherChecks())
 	for _, c := range schemaChecks() {
 		list = append(list, c.Check)
 	}
@@ -100,6 +100,7 @@ func tableChecks() []tableCheck {
 func serverChecks() []serverCheck {
 	list := []serverCheck{
 		{Check{"durability.weak", durabilityRules().Title, ""}, redoDisabled},
+		{Check{driftID, "settings that the next start takes back", ""}, undoneByRestart},
 		{Check{"repl.writable", "replicas that accept writes", ""}, writable},
 		{Check{"binlog.retention", "binary logs that stay for ever, or not long enough", "pt-variable-advisor: expire_logs_days"}, retention},
 		{Check{"galera.flow_control", "a cluster whose writes pause", ""}, flowControl},
@@ -120,14 +121,16 @@ func serverChecks() []serverCheck {
 		{Check{"definer.missing", "objects that run with the rights of an account that does not exist", ""}, missingDefiners},
 		{Check{"object.orphaned", "stored programs of schemas that do not exist", "MySQL Shell: orphaned objects"}, orphans},
 	}
-	all := []settings{durabilityRules(), replicationRules(), galeraRules(), memoryRules()}
-	for _, more := range [][]settings{sessionRules(), securityRules(), logRules(), innodbRules(), connectionRules()} {
-		all = append(all, more...)
-	}
-	for _, c := range all {
+	for _, c := range settingsRules() {
 		list = append(list, serverCheck{c.Check, c.look})
 	}
 	return list
+}
+
+// settingsRules are all rules about settings.
+func settingsRules() []settings {
+	all := []settings{durabilityRules(), replicationRules(), galeraRules(), memoryRules()}
+	return slices.Concat(all, sessionRules(), securityRules(), logRules(), innodbRules(), connectionRules())
 }
 
 // OfTable looks at one table. Of a server with very many they come one by one, so that nobody needs room for all.
@@ -143,7 +146,7 @@ func OfServer(s *Server) (list []Finding) {
 	for _, c := range serverChecks() {
 		list = append(list, named(c.ID, c.look(s))...)
 	}
-	return list
+	return withoutContradiction(list)
 }
 
 // Schema is what OfSchema keeps of tables that are looked at one by one.

@@ -36,7 +36,8 @@ type Server struct {
 	Programs   []Program
 	Accounts   map[string]bool // user@host; nil: they could not be read
 
-	Counting Counting // of how indexes are used
+	Runtime  []RuntimeSetting // global variables that were set while it runs
+	Counting Counting         // of how indexes are used
 
 	Missing []fleet.Trouble // what could not be read, so that nothing was looked for in it
 }
@@ -45,6 +46,8 @@ type Server struct {
 type Channel struct {
 	Name, Source string
 	GTID         bool // it finds its position by GTID
+
+	SourceUUID, SourceID string // server_uuid and server_id of the source; "" if they are not told
 }
 
 // Totals are sums over all tables that were looked at.

@@ -82,7 +82,7 @@ func (r *rule) finding(s *Server, name, value string) Finding {
 
 // change fills in how a setting is changed: by a statement, or in the option file where the server takes it only when it is started.
 func change(f *Finding, s *Server, name, old, value string, start bool) {
-	line := fmt.Sprintf("%s = %s below [mysqld] in the option file", name, mysql.SettingText(value))
+	line := optionLine(name, value)
 	switch {
 	case start:
 		f.Advice = strings.TrimPrefix(f.Advice+"; ", "; ") + "set " + line + ", and restart the server"
@@ -92,6 +92,11 @@ func change(f *Finding, s *Server, name, old, value string, start bool) {
 			f.Advice = strings.TrimPrefix(f.Advice+"; ", "; ") + "also set " + line + ", or the next restart takes it back"
 		}
 	}
+}
+
+// optionLine is a setting as it stands in the option file.
+func optionLine(name, value string) string {
+	return fmt.Sprintf("%s = %s below [mysqld] in the option file", name, mysql.SettingText(value))
 }
 
 // shown is a value as findings show it.

@@ -125,6 +125,12 @@ func Meaning(name string) (why string, rank Rank) {
 	return m.why, m.rank
 }
 
+// Canonical is a variable's newest name.
+func Canonical(name string) string { return canonical(name) }
+
+// Known reports whether it is known what a variable does.
+func Known(name string) bool { _, known := meanings[canonical(name)]; return known }
+
 // WasSet reports whether a variable was set on a server, as far as that is known: 5.7 does not tell, and there a value that is not the
 // compiled-in one was set. known is false where nobody knows.
 func WasSet(d *Description, name string) (set, known bool) {

@@ -22,6 +22,9 @@ type SampleOptions struct {
 	Time    time.Duration // for each column; 0: two seconds
 	Columns int           // most columns of which rows are read; 0: 200
 	List    time.Duration // for listing the columns, for which some servers open every table; 0: a minute
+
+	// Tables are those of which columns are listed, for who knows where there are any: nothing is looked for elsewhere. Nil: all.
+	Tables []mysql.TableName
 }
 
 // ReadFacts reads the geometry columns of a server, a sample of the rows of each, and the statements with spatial functions that
@@ -34,21 +37,17 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, o SampleOptions) (f Facts, un
 	if o.Schema != "" {
 		where = " AND TABLE_SCHEMA = " + mysql.Literal(o.Schema)
 	}
-	err = c.Query(ctx, c.Server.Bounded(o.List, c.Server.GeometryColumns()+where), func(row []sqldriver.Value) error {
-		col := Column{Schema: mysql.Text(row[0]), Table: mysql.Text(row[1]), Name: mysql.Text(row[2]), Type: mysql.Text(row[3]), Nullable: mysql.Text(row[4]) == "YES"}
-		if row[5] != nil {
-			n, err := strconv.ParseUint(mysql.Text(row[5]), 10, 32)
-			if err != nil {
-				return fmt.Errorf("the SRID of %s: %w", col.object(), err)
-			}
-			srid := uint32(n)
-			col.SRID = &srid
+	wheres := []string{where}
+	if o.Tables != nil {
+		wheres = nil
+		for _, t := range o.Tables { // by constants, with which no other table is opened
+			wheres = append(wheres, where+" AND TABLE_SCHEMA = "+mysql.Literal(t.Schema)+" AND TABLE_NAME = "+mysql.Literal(t.Name))
 		}
-		f.Columns = append(f.Columns, col)
-		return nil
-	})
-	if err != nil {
-		return f, nil, fmt.Errorf("list the geometry columns: %w", err)
+	}
+	for _, where := range wheres {
+		if err := f.list(ctx, c, c.Server.Bounded(o.List, c.Server.GeometryColumns()+where)); err != nil {
+			return f, nil, fmt.Errorf("list the geometry columns: %w", err)
+		}
 	}
 	if err := rows(ctx, c, &f); err != nil {
 		return f, nil, err
@@ -77,6 +76,23 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, o SampleOptions) (f Facts, un
 		note("some statements that search geometry", err)
 	}
 	return f, unknown, nil
+}
+
+// list adds the columns that a statement lists.
+func (f *Facts) list(ctx context.Context, c *mysql.Conn, statement string) error {
+	return c.Query(ctx, statement, func(row []sqldriver.Value) error {
+		col := Column{Schema: mysql.Text(row[0]), Table: mysql.Text(row[1]), Name: mysql.Text(row[2]), Type: mysql.Text(row[3]), Nullable: mysql.Text(row[4]) == "YES"}
+		if row[5] != nil {
+			n, err := strconv.ParseUint(mysql.Text(row[5]), 10, 32)
+			if err != nil {
+				return fmt.Errorf("the SRID of %s: %w", col.object(), err)
+			}
+			srid := uint32(n)
+			col.SRID = &srid
+		}
+		f.Columns = append(f.Columns, col)
+		return nil
+	})
 }
 
 // rows keeps the columns of base tables, the largest first, and says how many rows those have, as the server estimates.

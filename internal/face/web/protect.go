@@ -186,7 +186,7 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 		}
 		rows = append(rows, row)
 	}
-	sources, seen := s.Live.Sources(), map[string]bool{}
+	sources, seen := s.Live.Follows(now), map[string]bool{}
 	for _, i := range s.Live.Fleet(now) {
 		if i.Kind != fleet.KindServer {
 			continue
@@ -215,16 +215,19 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 }
 
 // protectedSource goes up from a replica to the first server that is or should be backed up; "" if there is none.
-func (s *server) protectedSource(id string, sources map[string]string, known []state.Protection) string {
-	for range len(sources) { // two servers may be each other's replicas
-		id = sources[id]
-		if id == "" {
-			break
+func (s *server) protectedSource(id string, sources map[string][]string, known []state.Protection) string {
+	seen, list := map[string]bool{id: true}, sources[id] // two servers may be each other's replicas
+	for len(list) > 0 {
+		next := list[0]
+		if list = list[1:]; seen[next] {
+			continue
 		}
-		planned := s.Protect != nil && s.Protect.Want(id) != nil
-		if planned || slices.ContainsFunc(known, func(p state.Protection) bool { return p.Instance == id && p.LastBackup != nil }) {
-			return id
+		seen[next] = true
+		planned := s.Protect != nil && s.Protect.Want(next) != nil
+		if planned || slices.ContainsFunc(known, func(p state.Protection) bool { return p.Instance == next && p.LastBackup != nil }) {
+			return next
 		}
+		list = append(list, sources[next]...)
 	}
 	return ""
 }

@@ -59,6 +59,9 @@ func shown(name, value string) string {
 	return value
 }
 
+// Secret reports whether a variable's value is one that nobody should see.
+func Secret(name string) bool { return isSecret(name) }
+
 func isSecret(name string) bool {
 	for _, w := range secretWords {
 		if strings.Contains(name, w) {

@@ -22,14 +22,16 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/throttle"
+	"github.com/rissodb/risso/internal/watch/live"
 )
 
-// Noter takes what is wrong with an instance now, until the same ones note something else.
-type Noter interface {
+// Board knows what is watched, and takes what is wrong with an instance now, until the same ones note something else.
+type Board interface {
 	Note(instance, by string, findings []fleet.Finding)
 	Instances() []fleet.Instance
-	Seat(id string) fleet.Seat
-	Follows(now time.Time) map[string][]string
+	Seat(id string) fleet.Seat                  // where it said last that it has its seat
+	Follows(now time.Time) map[string][]string  // from which watched instances each one replicates
+	Detail(instance string) (live.Detail, bool) // what is known of one now
 }
 
 // Options are what a Room needs.
@@ -37,7 +39,7 @@ type Options struct {
 	Servers []config.Watched
 	Config  config.Advice
 	Facts   *state.Store
-	Board   Noter
+	Board   Board
 	Logger  *slog.Logger
 	Traffic func(instance string) *mysql.Traffic // of all sessions to a server, so that looks are not taken for load; nil: nobody asks
 	Uses    string                               // the folder in which it is kept how often indexes are used; empty: there is none
@@ -167,7 +169,7 @@ func (r *Room) Look(instances []string) (queued []string) {
 // look looks at one server and keeps what follows.
 func (r *Room) look(ctx context.Context, w config.Watched) {
 	id := w.Instance.ID
-	answer, err := r.ask(ctx, w)
+	answer, unsure, err := r.ask(ctx, w)
 	r.mu.Lock()
 	r.busy = ""
 	r.mu.Unlock()
@@ -178,7 +180,7 @@ func (r *Room) look(ctx context.Context, w config.Watched) {
 	defer cancel()
 	if err == nil {
 		answer.Findings = r.everywhere(w, answer.Findings)
-		err = r.keep(kctx, w, answer)
+		err = r.keep(kctx, w, answer, unsure)
 	} else {
 		err = r.failed(kctx, id, err)
 	}
@@ -190,17 +192,17 @@ func (r *Room) look(ctx context.Context, w config.Watched) {
 	}
 }
 
-// ask reads a server, when it can take it.
-func (r *Room) ask(ctx context.Context, w config.Watched) (gather.Answer, error) {
+// ask reads a server, when it can take it. unsure are checks that could not be done.
+func (r *Room) ask(ctx context.Context, w config.Watched) (answer gather.Answer, unsure []string, err error) {
 	choice, err := pattern.NewChoice(nil, nil)
 	if err != nil {
-		return gather.Answer{}, err
+		return answer, nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Config.Time+busyWait, fmt.Errorf("no answer within %s", digits.Span(r.Config.Time)))
 	defer cancel()
 	gate, err := throttle.New(ctx, throttle.Limits{MaxLag: maxLag, MaxThreadsRunning: r.Config.MaxThreadsRunning, Own: 1}, w.Target)
 	if err != nil {
-		return gather.Answer{}, err
+		return answer, nil, err
 	}
 	defer gate.Close()
 	wait, stop := context.WithTimeoutCause(ctx, busyWait, errors.New("the server is too busy to be looked at"))
@@ -208,11 +210,11 @@ func (r *Room) ask(ctx context.Context, w config.Watched) (gather.Answer, error)
 	stop()
 	if err != nil {
 		_, why := gate.Held()
-		return gather.Answer{}, fmt.Errorf("%w: %s", err, why)
+		return answer, nil, fmt.Errorf("%w: %s", err, why)
 	}
 	work, end := context.WithTimeoutCause(ctx, r.Config.Time, fmt.Errorf("the look took longer than %s (advice: time)", digits.Span(r.Config.Time)))
 	defer end()
-	answer, err := gather.Look(work, w.Target, gather.Options{Choice: choice, LeaveOut: r.Config.LeaveOut, Traffic: r.traffic(w), Kept: r.Uses, Progress: func(tables int) {
+	answer, err = gather.Look(work, w.Target, gather.Options{Choice: choice, LeaveOut: r.Config.LeaveOut, Traffic: r.traffic(w), Kept: r.Uses, Progress: func(tables int) {
 		r.mu.Lock()
 		r.tables = tables
 		r.mu.Unlock()
@@ -223,12 +225,17 @@ func (r *Room) ask(ctx context.Context, w config.Watched) (gather.Answer, error)
 		var missing []fleet.Trouble
 		list, missing, err = Accounts(work, w.Target, w.Instance.Name)
 		answer.Findings, answer.Missing = append(answer.Findings, list...), append(answer.Missing, missing...)
+	}
+	if err == nil {
+		var list []advise.Finding
+		list, unsure, err = r.beside(work, w)
+		answer.Findings = advise.Beside(answer.Findings, list)
 		advise.Rank(answer.Findings)
 	}
 	if cause := context.Cause(work); err != nil && cause != nil {
 		err = cause
 	}
-	return answer, err
+	return answer, unsure, err
 }
 
 // traffic is what all sessions to a server share.
@@ -240,13 +247,13 @@ func (r *Room) traffic(w config.Watched) *mysql.Traffic {
 }
 
 // keep writes what a look found.
-func (r *Room) keep(ctx context.Context, w config.Watched, a gather.Answer) error {
+func (r *Room) keep(ctx context.Context, w config.Watched, a gather.Answer, unsure []string) error {
 	id, now := w.Instance.ID, time.Now()
 	kept, err := r.Facts.Advice(ctx, state.AdviceQuery{Instances: []string{id}})
 	if err != nil {
 		return err
 	}
-	put, more, events, err := follows(kept, seen{instance: id, at: now, first: r.looks[id].Looked.IsZero(), found: r.within(a.Findings), missing: a.Missing})
+	put, more, events, err := follows(kept, seen{instance: id, at: now, first: r.looks[id].Looked.IsZero(), found: r.within(a.Findings), missing: a.Missing, unsure: unsure})
 	if err != nil {
 		return err
 	}

@@ -148,6 +148,11 @@ func (r *Room) List(ctx context.Context, q Query) (Answer, error) {
 	if err != nil {
 		return a, err
 	}
+	standing, err := r.watched(servers, now)
+	if err != nil {
+		return a, err
+	}
+	rows = append(rows, slices.DeleteFunc(standing, func(row state.AdviceRow) bool { return row.Severity < q.Severity })...)
 	buckets := map[string]*bucket{}
 	for _, row := range rows {
 		if err := ctx.Err(); err != nil {
@@ -297,7 +302,7 @@ func (b *bucket) kept() (list []Kept) {
 func (a *Answer) fill(buckets map[string]*bucket, q Query) {
 	kinds := map[string]*Kind{}
 	titles := map[string]string{}
-	for _, c := range advise.Checks() {
+	for _, c := range Checks() {
 		titles[c.ID] = c.Title
 	}
 	var list []Kept
@@ -369,8 +374,12 @@ func (r *Room) Decide(ctx context.Context, about About, d Decision) (servers []s
 	if err != nil {
 		return nil, "", err
 	}
+	standing, err := r.watched(r.chosen(Query{Instances: about.Instances}), time.Now())
+	if err != nil {
+		return nil, "", err
+	}
 	d.Finding, d.Object = about.ID, about.Object
-	for _, row := range rows {
+	for _, row := range append(rows, standing...) {
 		w, ok := r.server(row.Instance)
 		if !ok || row.ID != about.ID || row.Object != about.Object {
 			continue

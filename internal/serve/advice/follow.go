@@ -37,6 +37,7 @@ type seen struct {
 	first    bool // nothing was known of the server before
 	found    []advise.Finding
 	missing  []fleet.Trouble
+	unsure   []string // checks that could not be done
 }
 
 // key tells what is found on one server apart.
@@ -76,7 +77,7 @@ func follows(kept []state.AdviceRow, s seen) (put []state.AdviceRow, more map[st
 		}
 	}
 	for _, r := range kept {
-		if here[key{r.ID, r.Object}] || !r.Ended.IsZero() || count[r.ID] >= mostOfKind || !looked(r, blind, tables) {
+		if here[key{r.ID, r.Object}] || !r.Ended.IsZero() || count[r.ID] >= mostOfKind || slices.Contains(s.unsure, r.ID) || !looked(r, blind, tables) {
 			continue // of very many, what is not listed may have been left out
 		}
 		r.Ended = s.at

@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/live"
 )
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
@@ -46,6 +47,7 @@ func (b *board) Instances() []fleet.Instance { return b.list }
 func (b *board) Seat(id string) fleet.Seat { return b.seats[id] }
 
 func (b *board) Follows(time.Time) map[string][]string { return b.follows }
+func (b *board) Detail(string) (live.Detail, bool)     { return live.Detail{}, false }
 
 // rings are the findings of an instance that ring, in words.
 func (b *board) rings(instance string) string {

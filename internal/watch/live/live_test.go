@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,8 +141,8 @@ func TestCostIsOverAMinute(t *testing.T) {
 	}
 }
 
-// TestSources: who replicates from whom is known by the addresses on the board.
-func TestSources(t *testing.T) {
+// TestFollows: who replicates from whom is known by the addresses on the board.
+func TestFollows(t *testing.T) {
 	b := New(nil)
 	for _, v := range []collect.View{
 		{Instance: fleet.Instance{ID: "a", Address: "db1:3306"}},
@@ -152,7 +153,7 @@ func TestSources(t *testing.T) {
 		v.Sample, v.Tick = &fleet.Sample{}, 100
 		b.Observe(v)
 	}
-	if got := b.Sources(); len(got) != 1 || got["b"] != "a" {
-		t.Errorf("got %v; want len(got) 1, got[\"b\"] \"a\"", got)
+	if got := b.Follows(time.Unix(100, 0)); len(got) != 1 || !slices.Equal(got["b"], []string{"a"}) {
+		t.Errorf("got %v; want b: a", got)
 	}
 }

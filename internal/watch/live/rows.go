@@ -332,27 +332,6 @@ func (b *Board) Seat(id string) (s fleet.Seat) {
 	return s
 }
 
-// Sources says from which watched server each one replicates, by their IDs. It knows those whose address on the board is the one
-// that the replica uses.
-func (b *Board) Sources() map[string]string {
-	byAddress, out := map[string]string{}, map[string]string{}
-	for _, e := range b.all() {
-		e.mu.RLock()
-		byAddress[e.summary.Instance.Address] = e.summary.Instance.ID
-		e.mu.RUnlock()
-	}
-	for _, e := range b.all() {
-		e.mu.RLock()
-		for _, c := range e.summary.Channels {
-			if id, ok := byAddress[c.Source]; ok && id != e.summary.Instance.ID {
-				out[e.summary.Instance.ID] = id
-			}
-		}
-		e.mu.RUnlock()
-	}
-	return out
-}
-
 func space(s string) string {
 	if s == "" {
 		return ""

@@ -192,7 +192,7 @@ func TestSoundServer(t *testing.T) {
 				}
 			}
 			for _, f := range settingsOf(t, sandboxtest.Target(t, node)) {
-				if f.Severity > 0 {
+				if f.Severity > 0 && f.ID != "config.drift" { // a server that is lent was set while it ran
 					t.Errorf("%s %s: %s", f.ID, f.Object, f.What)
 				}
 			}

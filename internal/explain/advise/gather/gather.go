@@ -94,7 +94,7 @@ func begin(ctx context.Context, target mysql.Target, o Options) (g *gatherer, en
 		return nil, nil, err
 	}
 	end = func() { stream.Close(); c.Close() }
-	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o, shared: &shared{}, noted: map[string]bool{}}
+	g = &gatherer{conn: c, target: target, stream: stream, server: &advise.Server{Server: c.Server, Now: time.Now(), Recovery: o.Recovery, TimeZones: -1}, o: o, shared: &shared{}, noted: map[string]bool{}, spatial: map[mysql.TableName]bool{}}
 	c.Unobserved(ctx)
 	g.stream.Unobserved(ctx, c.Server)
 	if err := g.stream.ForRows(ctx, c.Server); err != nil {
@@ -122,6 +122,7 @@ type gatherer struct {
 	wanted   map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
 	seen     map[string]bool                // schemas
 	children map[mysql.TableName]bool       // tables that have foreign keys
+	spatial  map[mysql.TableName]bool       // tables, or views, that have columns of geometry
 
 	indexes  advise.Seen                       // that are used
 	everyUse map[string]map[string]*advise.Use // of all schemas, where they are not asked for one by one
@@ -178,6 +179,9 @@ func (g *gatherer) look(ctx context.Context) error {
 	}
 	if g.server.Whole {
 		g.add(advise.OfReferences(g.server, func(t mysql.TableName) bool { return g.wanted[t] || mysql.SystemSchema(t.Schema) }))
+	}
+	if err := g.geometry(ctx); err != nil {
+		return err
 	}
 	g.add(advise.OfServer(g.server))
 	return g.load(ctx)

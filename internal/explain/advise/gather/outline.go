@@ -53,6 +53,9 @@ func (g *gatherer) outlines(ctx context.Context, schema string, together *advise
 		kind, full, charset := string(row[2]), string(row[3]), string(row[4])
 		o.suspect = o.suspect || charset == "utf8" || charset == "utf8mb3" || strings.Contains(full, "zerofill") || strings.Contains(full, "/*") || full == "year(2)" ||
 			(kind == "float" || kind == "double") && strings.Contains(full, ",")
+		if name := string(row[0]); mysql.GeometryType(kind) && g.chosen(schema, name) {
+			g.spatial[mysql.TableName{Schema: schema, Name: name}] = true
+		}
 		if strings.Contains(string(row[6]), "auto_increment") {
 			o.most = advise.LargestAuto(define.TableColumn{Type: kind, Unsigned: strings.Contains(full, "unsigned")})
 		}

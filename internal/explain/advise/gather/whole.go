@@ -35,7 +35,7 @@ func (g *gatherer) whole(ctx context.Context) error {
 		return err
 	}
 	g.certificate(ctx)
-	for _, read := range []func(context.Context) error{g.channels, g.replicas, g.timeZones, g.accounts, g.references, g.blind, g.cacheWaits, g.statementHints, g.counting} {
+	for _, read := range []func(context.Context) error{g.channels, g.replicas, g.timeZones, g.accounts, g.references, g.blind, g.cacheWaits, g.statementHints, g.counting, g.runtime} {
 		if err := read(ctx); err != nil {
 			return err
 		}
@@ -82,22 +82,27 @@ func (g *gatherer) channels(ctx context.Context) error {
 	g.statements++
 	rows, err := g.stream.QueryMaps(ctx, g.server.ReplicaStatusStatement())
 	for _, r := range rows {
-		first := func(names ...string) string {
-			for _, n := range names {
-				if v := r[n]; v != "" {
-					return v
-				}
-			}
-			return ""
-		}
-		gtid := first("Using_Gtid", "Auto_Position")
-		g.server.Channels = append(g.server.Channels, advise.Channel{Name: first("Channel_Name", "Connection_name"), Source: first("Source_Host", "Master_Host") + ":" + first("Source_Port", "Master_Port"),
-			GTID: gtid != "" && gtid != "0" && !strings.EqualFold(gtid, "No")})
+		g.server.Channels = append(g.server.Channels, channelOf(r))
 	}
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		err = fleet.WithRemedy(err, g.server.Grant(g.server.ReplicaPrivilege()))
 	}
 	return g.missing("replication", err)
+}
+
+// channelOf is a row of the status of a replica.
+func channelOf(r map[string]string) advise.Channel {
+	first := func(names ...string) string {
+		for _, n := range names {
+			if v := r[n]; v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	gtid := first("Using_Gtid", "Auto_Position")
+	return advise.Channel{Name: first("Channel_Name", "Connection_name"), Source: first("Source_Host", "Master_Host") + ":" + first("Source_Port", "Master_Port"),
+		SourceUUID: first("Source_UUID", "Master_UUID"), SourceID: first("Source_Server_Id", "Master_Server_Id"), GTID: gtid != "" && gtid != "0" && !strings.EqualFold(gtid, "No")}
 }
 
 // replicas counts those that are connected.

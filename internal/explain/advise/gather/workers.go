@@ -123,7 +123,7 @@ func (g *gatherer) another(ctx context.Context) (*gatherer, error) {
 	s := *g.server
 	s.Views, s.Programs, s.Missing, s.Tables, s.Whole = nil, nil, nil, advise.Totals{}, true
 	w.stream, w.server, w.found, w.tables, w.statements, w.wanted = stream, &s, advise.Found{}, 0, 0, maps.Clone(g.wanted)
-	w.indexes = advise.Seen{}
+	w.indexes, w.spatial = advise.Seen{}, map[mysql.TableName]bool{}
 	return &w, nil
 }
 
@@ -141,6 +141,7 @@ func (g *gatherer) join(w *gatherer) {
 		}
 		g.indexes.Used[name] = true
 	}
+	maps.Copy(g.spatial, w.spatial)
 	s := g.server
 	s.Views = append(s.Views, w.server.Views...)
 	s.Whole = s.Whole && w.server.Whole

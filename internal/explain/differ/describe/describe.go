@@ -62,6 +62,17 @@ func Take(ctx context.Context, target mysql.Target, o Options) (*differ.Descript
 	return d, schemas(ctx, s, c.Server, d, o)
 }
 
+// Settings describes only a server's settings.
+func Settings(ctx context.Context, c *mysql.Conn, name string, now time.Time) (*differ.Description, error) {
+	d := &differ.Description{Format: differ.Format, Name: name, Taken: now.UTC().Round(time.Second), Server: c.Server.Server, Build: map[string]string{}}
+	if err := variables(ctx, c, d); err != nil {
+		if err := unread(d, differ.AreaVariables, err); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
 // session is one in which definitions are shown in full, as UTF-8.
 func session(ctx context.Context, target mysql.Target, server mysql.Server) (*mysql.Stream, error) {
 	s, err := target.ConnectStream(ctx, mysql.StreamOptions{Patience: time.Minute})

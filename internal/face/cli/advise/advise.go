@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/serve/advice"
 	"github.com/rissodb/risso/internal/serve/config"
@@ -229,6 +230,11 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 		seen = append(seen, got.Seen)
 		names, ids, found = append(names, w.Instance.Name), append(ids, got.ServerID), append(found, f.joined(got.Findings, moment.findings))
 	}
+	if len(servers) > 1 {
+		if err := f.together(ctx, servers, &a, found); err != nil && failed == nil {
+			failed = err
+		}
+	}
 	if len(servers) == 1 {
 		a.Findings = found[0]
 	} else {
@@ -239,6 +245,32 @@ func (f *adviseFlags) ask(ctx context.Context, s screen.Streams, servers []confi
 		a.Findings = []advise.Finding{}
 	}
 	return a, failed
+}
+
+// together compares the servers that answered with each other.
+func (f *adviseFlags) together(ctx context.Context, servers []config.Watched, a *Answer, found [][]advise.Finding) error {
+	if !slices.ContainsFunc(advise.TogetherChecks(), func(c advise.Check) bool { return f.wants(c.ID) }) {
+		return nil
+	}
+	var targets []mysql.Target
+	var names, groups []string
+	var at []int
+	for i, w := range servers {
+		if a.Servers[i].Error == "" {
+			at, targets, names, groups = append(at, i), append(targets, w.Target), append(names, w.Instance.Name), append(groups, w.Instance.Group)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the servers could not be compared within %s", f.timeout))
+	defer cancel()
+	list, troubles, err := gather.Together(ctx, targets, names, groups, f.wants)
+	if err != nil {
+		return err
+	}
+	for k, i := range at {
+		found[i] = advise.Beside(found[i], list[k])
+		a.Servers[i].Unknown = append(a.Servers[i].Unknown, troubles[k]...)
+	}
+	return nil
 }
 
 // wants reports whether findings of an ID were asked for.

@@ -10,10 +10,12 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/serve"
 	"github.com/rissodb/risso/internal/serve/advice"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/live"
 )
 
 // glanceDefault is how long a server is watched: long enough for two looks, at which something has to hold to be found.
@@ -39,7 +41,7 @@ var momentChecks = []advise.Check{
 
 // allChecks are all things that are looked for.
 func allChecks() []advise.Check {
-	list := slices.Concat(advise.Checks(), momentChecks, advice.AccountChecks())
+	list := slices.Concat(advice.Checks(), momentChecks)
 	slices.SortFunc(list, func(a, b advise.Check) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }
@@ -52,45 +54,56 @@ func (f *adviseFlags) glance(ctx context.Context, w config.Watched) func(wait bo
 	begun := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	var group collect.Group
-	board := serve.GlanceBriefly(ctx, &group, []config.Watched{w})
+	board, err := serve.GlanceBriefly(ctx, &group, []config.Watched{w})
 	return func(wait bool) (m moment) {
 		defer group.Wait()
 		defer cancel()
+		if err != nil {
+			m.missing = append(m.missing, fleet.Trouble{What: "what is wrong at the moment", Why: err.Error()})
+			return m
+		}
 		if !wait || delay.For(ctx, f.look-time.Since(begun)) != nil {
 			return m
 		}
 		m.watched = time.Since(begun)
-		for _, row := range board.Fleet(time.Now()) {
-			if row.Seen == 0 {
-				m.missing = append(m.missing, fleet.Trouble{What: "what is wrong at the moment", Why: "the server did not answer soon enough; a longer --look waits for it"})
-			}
-			if d, ok := board.Detail(row.ID); ok {
-				for _, gap := range d.Gaps {
-					gap.What = "at the moment: " + gap.What
-					m.missing = append(m.missing, gap)
-				}
-			}
-			for _, x := range row.Findings {
-				if f.wants(x.ID) {
-					m.findings = append(m.findings, ofMoment(x, m.watched))
-				}
-			}
-		}
+		f.see(board, w.Instance.ID, &m)
 		return m
 	}
 }
 
-// ofMoment is a finding of watch/rules as advice.
-func ofMoment(x fleet.Finding, watched time.Duration) advise.Finding {
-	a := advise.Finding{ID: x.ID, Object: x.Subject, Severity: x.Severity, What: x.What, Why: x.Why, Since: x.Since, Sure: advise.Certain, Evidence: []string{"seen at the moment, while watching for " + digits.Span(watched)}}
-	switch verb, _, _ := strings.Cut(strings.ToUpper(x.Remedy), " "); verb {
-	case "":
-	case "SELECT", "SHOW":
-		a.Advice = "look at it first: " + x.Remedy
-	default:
-		a.Statement = x.Remedy
+// see takes what a board says of a server, and of the disks that its data are on.
+func (f *adviseFlags) see(board *live.Board, id string, m *moment) {
+	d, known := board.Detail(id)
+	if !known || d.Seen == 0 {
+		m.missing = append(m.missing, fleet.Trouble{What: "what is wrong at the moment", Why: "the server did not answer soon enough; a longer --look waits for it"})
 	}
-	return a
+	for _, gap := range d.Gaps {
+		gap.What = "at the moment: " + gap.What
+		m.missing = append(m.missing, gap)
+	}
+	take := func(a advise.Finding) {
+		if a.Evidence = append(a.Evidence, "seen at the moment, while watching for "+digits.Span(m.watched)); f.wants(a.ID) {
+			m.findings = append(m.findings, a)
+		}
+	}
+	for _, x := range d.Findings {
+		take(advice.OfFinding(x))
+	}
+	machine, ok := board.Detail(d.Host)
+	if !ok || d.Host == "" {
+		return
+	}
+	h, err := host.New(host.Options{})
+	if err != nil {
+		return
+	}
+	defer h.Close()
+	disks, ok := advice.DisksOf(h, d.Facts["datadir"])
+	for _, x := range machine.Findings {
+		if a, stands := advice.Standing(x); ok && stands && disks.Holds(x) {
+			take(a)
+		}
+	}
 }
 
 // joined are findings of both kinds. What both know of, such as a replica that accepts writes, is told once.

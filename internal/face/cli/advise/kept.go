@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/pattern"
+	"github.com/rissodb/risso/internal/serve/advice"
 )
 
 // keepsAdvice is what a risso serve must be able to.
@@ -194,7 +195,7 @@ func decide(s screen.Streams, verb, short, done, example string) *cobra.Command 
 				return fault.Usagef("a decision has a --reason")
 			case d.For == "" && verb == "postpone":
 				return fault.Usagef("say with --for how long it is postponed: 30d")
-			case verb == "silence" && !slices.ContainsFunc(advise.Checks(), func(k advise.Check) bool { return pattern.Stars(d.ID, k.ID) }):
+			case verb == "silence" && !slices.ContainsFunc(advice.Checks(), func(k advise.Check) bool { return pattern.Stars(d.ID, k.ID) }):
 				return fault.New(fault.Usage, "risso advise --checks lists what is looked for", fmt.Errorf("no finding is called %q", d.ID))
 			}
 			body, err := json.Marshal(d)
