@@ -2,12 +2,14 @@ package advise
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // noPrimaryKey finds tables that have no primary key. Where InnoDB takes a unique key over columns that are never NULL in its place, that is the key
@@ -44,6 +46,13 @@ func noPrimaryKey(s *Server, t *Table) []Finding {
 	}
 	if s.GivesKeys() && s.text("sql_generate_invisible_primary_key") == "OFF" {
 		f.Evidence = append(f.Evidence, "sql_generate_invisible_primary_key = OFF: if it is ON, new tables get one by themselves")
+	}
+	if t.Partitioned && !t.Versioned {
+		f.Advice = "a key of a partitioned table has to have all columns by which it is partitioned: add a column for it, and make the key of both, as in ADD COLUMN " + mysql.Quote(unusedName(t, "id")) + " bigint unsigned NOT NULL AUTO_INCREMENT FIRST, ADD PRIMARY KEY (" + mysql.Quote(unusedName(t, "id")) + ", …)"
+		if auto := autoColumn(t); auto != "" {
+			f.Advice = "a key of a partitioned table has to have all columns by which it is partitioned: make it of them and " + auto
+		}
+		return []Finding{f}
 	}
 	candidates := KeyCandidates(t)
 	for _, c := range candidates {
@@ -136,13 +145,18 @@ func implicitKey(t *Table) int {
 		whole := true
 		for _, p := range k.Parts {
 			c, ok := t.Column(p.Column)
-			whole = whole && ok && !c.Nullable && p.Prefix == 0
+			whole = whole && ok && !c.Nullable && p.Prefix == 0 && !(c.Generated && virtual(t, c.Name)) // a column that is nowhere is no key of rows
 		}
 		if whole {
 			return i
 		}
 	}
 	return -1
+}
+
+// virtual reports whether a generated column is not stored.
+func virtual(t *Table, name string) bool {
+	return slices.ContainsFunc(sqltext.Tokens(t.ColumnText(name, "")), func(x sqltext.Token) bool { return x.Kind == sqltext.TokenWord && strings.EqualFold(x.Text, "VIRTUAL") })
 }
 
 // partsText is a list of an index's columns as statements have it.
