@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,6 +118,16 @@ func (s Server) HideIndex(name string, hide bool) string {
 		}
 	}
 	return "ALTER INDEX " + Quote(name) + " " + word[hide]
+}
+
+// RefusesZeroDates reports whether a sql_mode refuses an ALTER TABLE of a table that has 0000-00-00, or a date whose month or day is 0, as a
+// column's default: MySQL only in strict mode (seen on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11).
+func (s Server) RefusesZeroDates(mode string) (zero, within bool) {
+	modes := strings.Split(mode, ",")
+	if !s.MariaDB() && !slices.Contains(modes, "STRICT_TRANS_TABLES") && !slices.Contains(modes, "STRICT_ALL_TABLES") {
+		return false, false
+	}
+	return slices.Contains(modes, "NO_ZERO_DATE"), slices.Contains(modes, "NO_ZERO_IN_DATE")
 }
 
 // GrowsLogBuffer reports whether innodb_log_buffer_size can be set while the server runs: MySQL since 8.0.11.

@@ -136,7 +136,11 @@ func settingsRules() []settings {
 // OfTable looks at one table. Of a server with very many they come one by one, so that nobody needs room for all.
 func OfTable(s *Server, t *Table) (list []Finding) {
 	for _, c := range tableChecks() {
-		list = append(list, named(c.ID, c.look(s, t))...)
+		found := named(c.ID, c.look(s, t))
+		for i := range found {
+			applies(s, t, &found[i])
+		}
+		list = append(list, found...)
 	}
 	return list
 }

@@ -87,6 +87,7 @@ type Table struct {
 	Free       float64 // inside
 	Next       float64 // the next AUTO_INCREMENT value; 0: it has none
 	RowFormat  string  // as the server says it: Dynamic
+	Merge      string  // the MERGE table that it is a part of, or is itself; "" none
 	Created    time.Time
 	Bytes      map[string]float64 // of each index, by its name, where the server tells it
 	Different  map[string]float64 // different values of the first part of each index, by its name, where InnoDB's statistics tell it

@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // noPrimaryKey finds tables that have no primary key. Where InnoDB takes a unique key over columns that are never NULL in its place, that is the key
@@ -173,13 +174,18 @@ func implicitKey(t *Table) int {
 		whole := true
 		for _, p := range k.Parts {
 			c, ok := t.Column(p.Column)
-			whole = whole && ok && !c.Nullable && p.Prefix == 0
+			whole = whole && ok && !c.Nullable && p.Prefix == 0 && !(c.Generated && virtual(t, c.Name)) // a column that is nowhere is no key of rows
 		}
 		if whole {
 			return i
 		}
 	}
 	return -1
+}
+
+// virtual reports whether a generated column is not stored.
+func virtual(t *Table, name string) bool {
+	return slices.ContainsFunc(sqltext.Tokens(t.ColumnText(name, "")), func(x sqltext.Token) bool { return x.Kind == sqltext.TokenWord && strings.EqualFold(x.Text, "VIRTUAL") })
 }
 
 // partsText is a list of an index's columns as statements have it.

@@ -33,7 +33,7 @@ func engine(s *Server, t *Table) []Finding {
 		f.Severity = fleet.SeverityCritical
 		f.Why += "; Galera does not replicate it"
 	}
-	if why := notInnoDB(t); why != "" {
+	if why := notInnoDB(s, t); why != "" {
 		f.Advice = "InnoDB cannot have it as it is: " + why
 		return []Finding{f}
 	}
@@ -44,23 +44,6 @@ func engine(s *Server, t *Table) []Finding {
 	}
 	f.Sure, f.Doubt = Likely, "COUNT(*) without WHERE then counts rows, and the table takes more room"
 	return []Finding{f}
-}
-
-// notInnoDB says why a table cannot be of InnoDB; "" if it can.
-func notInnoDB(t *Table) string {
-	for _, c := range t.Columns {
-		if !c.Auto {
-			continue
-		}
-		first := false
-		for _, k := range t.Keys {
-			first = first || len(k.Parts) > 0 && strings.EqualFold(k.Parts[0].Column, c.Name)
-		}
-		if !first {
-			return "its AUTO_INCREMENT column " + c.Name + " is not the first of any index"
-		}
-	}
-	return ""
 }
 
 // option is the value of an option of a table's definition.
@@ -183,7 +166,7 @@ func oldCharset(s *Server, t *Table) []Finding {
 			f.Undo += ", MODIFY COLUMN " + t.ColumnText(c.Name, c.FullType)
 		}
 	}
-	f.Effect, f.Sure, f.Doubt = copies, Likely, "joins with tables that are still utf8mb3 may then not use an index of theirs: do all that are joined together; the undo fails once there are characters of four bytes"
+	f.Effect, f.Sure, f.Doubt = copies, Likely, "joins with tables that are still utf8mb3 may then not use an index of theirs: do all that are joined together; a view or program that names a collation of utf8mb3 for such a column fails; the undo fails once there are characters of four bytes"
 	return []Finding{f}
 }
 

@@ -24,6 +24,7 @@ type Facts struct {
 	Schema     string
 	Triggers   []define.Definition
 	Neighbours []Neighbour
+	Views      []View // that select from it; only for a statement that TakesNames
 
 	Login    Login
 	Place    Place

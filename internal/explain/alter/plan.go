@@ -174,6 +174,7 @@ func (p *Plan) words(f *Facts, st Statement, a Answer) {
 		add("data", "the rows of the partitions that it names are thrown away")
 	}
 	p.neighbourWords(f, st, add)
+	breakWords(f, st, a.After, add)
 	for _, n := range a.Notes {
 		add("note", "%s", n)
 	}

@@ -27,6 +27,7 @@ type Table struct {
 	Partitioned  bool
 	SpreadBy     []string // columns that say in which partition, and subpartition, a row is; each unique index has to contain them
 	ForeignKeys  []ForeignKey
+	Union        []mysql.TableName // of a MERGE table: what it is made of
 	Create       string
 }
 
@@ -193,6 +194,10 @@ func (t *Table) options(code []sqltext.Token) {
 			t.Collation = cmp.Or(value, t.Collation)
 		case "VERSIONING":
 			t.Versioned = strings.EqualFold(word(i-1), "SYSTEM")
+		case "UNION":
+			if word(i+1) == "=" {
+				t.Union = t.union(code[i+2:])
+			}
 		case "PARTITION":
 			t.Partitioned = t.Partitioned || strings.EqualFold(word(i+1), "BY")
 		}
@@ -219,6 +224,20 @@ func (t *Table) partitions(code []sqltext.Token) {
 			}
 		}
 	}
+}
+
+// union reads the tables of a MERGE table.
+func (t *Table) union(code []sqltext.Token) (list []mysql.TableName) {
+	inside, _, _ := sqltext.Group(code)
+	for _, e := range sqltext.Elements(inside) {
+		switch names := namesIn(e); len(names) {
+		case 1:
+			list = append(list, mysql.TableName{Schema: t.Schema, Name: names[0]})
+		case 2:
+			list = append(list, mysql.TableName{Schema: names[0], Name: names[1]})
+		}
+	}
+	return list
 }
 
 // column reads one column's definition.

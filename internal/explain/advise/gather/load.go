@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -49,6 +50,9 @@ func Load(ctx context.Context, target mysql.Target, slow *digest.Profile) (l *ad
 			}
 		}
 		if err != nil {
+			if number := mysql.ErrorNumber(err); number == errno.StatementTimeout || number == errno.StatementTimeoutMariaDB { // the server, or the account, lets none take so long
+				return nil, []fleet.Trouble{{What: loadWhat, Why: err.Error()}}, nil
+			}
 			if class := mysql.ClassOf(err); class == mysql.ClassPrivilege || class == mysql.ClassMissing {
 				return nil, []fleet.Trouble{{What: loadWhat, Why: err.Error(), Remedy: cmp.Or(fleet.RemedyOf(err), c.Server.GrantPerformanceSchema())}}, nil
 			}

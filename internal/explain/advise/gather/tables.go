@@ -27,6 +27,7 @@ type size struct {
 // schema looks at the tables of a schema.
 func (g *gatherer) schema(ctx context.Context, schema string) error {
 	var sizes []size
+	var merges []string
 	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
 	err := g.query(ctx, `SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, TABLE_ROWS, DATA_LENGTH, DATA_FREE, AUTO_INCREMENT, INDEX_LENGTH, ENGINE, ROW_FORMAT, CREATE_TIME, CASE WHEN TABLE_TYPE = 'VIEW' THEN TABLE_COMMENT ELSE '' END, CREATE_OPTIONS
   FROM information_schema.TABLES WHERE TABLE_SCHEMA = `+mysql.Literal(schema)+" ORDER BY TABLE_NAME", func(row [][]byte) error {
@@ -35,6 +36,9 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 			if _, ok := g.wanted[to]; ok {
 				g.wanted[to] = true
 			}
+		}
+		if strings.EqualFold(string(row[7]), "MRG_MYISAM") {
+			merges = append(merges, name)
 		}
 		if !g.chosen(schema, name) {
 			g.server.Whole = false
@@ -76,13 +80,17 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	if err != nil {
 		return err
 	}
+	merged, err := g.merged(ctx, schema, merges)
+	if err != nil {
+		return err
+	}
 	all := len(sizes)
 	sizes = slices.DeleteFunc(sizes, func(x size) bool {
 		return !g.suspect(schema, &x, outlines[x.name], stats) && !g.mayBeUnused(used[x.name])
 	})
 	g.looked(all - len(sizes))
 	for part := range slices.Chunk(sizes, batch) {
-		if err := g.part(ctx, schema, part, stats, used); err != nil {
+		if err := g.part(ctx, schema, part, stats, used, merged); err != nil {
 			return err
 		}
 	}
@@ -90,8 +98,29 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	return nil
 }
 
+// merged tells of which MERGE table of the schema a table is a part. Those that cannot be opened are looked at, and said, with all others.
+func (g *gatherer) merged(ctx context.Context, schema string, merges []string) (map[string]string, error) {
+	list := map[string]string{}
+	for _, name := range merges {
+		list[name] = schema + "." + name
+		g.statements++
+		create, err := define.CreateTable(ctx, g.stream, mysql.TableName{Schema: schema, Name: name})
+		if err != nil && g.stream.Broken() != nil {
+			return nil, err
+		}
+		if d, perr := define.ParseTable(schema, create); err == nil && perr == nil {
+			for _, part := range d.Union {
+				if part.Schema == schema {
+					list[part.Name] = schema + "." + name
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
 // part looks at some tables of a schema.
-func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *statistics, used map[string]*advise.Use) error {
+func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *statistics, used map[string]*advise.Use, merged map[string]string) error {
 	names := make([]mysql.TableName, len(part))
 	for i, x := range part {
 		names[i] = mysql.TableName{Schema: schema, Name: x.name}
@@ -114,7 +143,7 @@ func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *
 			continue
 		}
 		x := part[i]
-		t := &advise.Table{Table: d, Rows: x.rows, Data: x.data, Free: x.free, Next: x.next, RowFormat: x.format, Created: x.created}
+		t := &advise.Table{Table: d, Rows: x.rows, Data: x.data, Free: x.free, Next: x.next, RowFormat: x.format, Created: x.created, Merge: merged[x.name]}
 		if stats != nil {
 			t.Bytes, t.Different, t.Unmeasured = stats.bytes[x.name], stats.different[x.name], stats.tables != nil && !stats.tables[x.name]
 		}

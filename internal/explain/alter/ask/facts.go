@@ -61,7 +61,7 @@ func Facts(ctx context.Context, target mysql.Target, c *mysql.Conn, st alter.Sta
 	if err := r.table(ctx, st.Table); err != nil {
 		return r.f, err
 	}
-	for _, step := range []func(context.Context, alter.Statement) error{r.variables, r.sizes, r.neighbours, r.triggers, r.replicas, r.place, r.holders} {
+	for _, step := range []func(context.Context, alter.Statement) error{r.variables, r.sizes, r.neighbours, r.triggers, r.views, r.replicas, r.place, r.holders} {
 		if err := step(ctx, st); err != nil {
 			return r.f, err
 		}
@@ -222,6 +222,18 @@ func (r *reader) triggers(ctx context.Context, st alter.Statement) error {
 	list, err := define.TriggersOf(ctx, r.s, st.Table.Schema, func(t string) bool { return t == st.Table.Name })
 	r.f.Triggers = list
 	return r.gap("the table's triggers", err)
+}
+
+// views reads those that select from a table of which something may lose its name. A text that the account may not see is empty.
+func (r *reader) views(ctx context.Context, st alter.Statement) error {
+	if !st.TakesNames() {
+		return nil
+	}
+	err := r.s.Query(ctx, "SELECT /* risso: which views select from the table? */ TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE INSTR(VIEW_DEFINITION, "+mysql.Literal(st.Table.String())+") > 0 ORDER BY TABLE_SCHEMA, TABLE_NAME", func(row [][]byte) error {
+		r.f.Views = append(r.f.Views, alter.View{Name: mysql.TableName{Schema: string(row[0]), Name: string(row[1])}, Text: string(row[2])})
+		return nil
+	})
+	return r.gap("views that select from the table", err)
 }
 
 func (r *reader) replicas(ctx context.Context, _ alter.Statement) error {

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,41 @@ func TestUndoes(t *testing.T) {
 		p, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE u.t ADD p INT, ADD FOREIGN KEY (p) REFERENCES u.parent (id)", Box: box})
 		if err != nil || len(p.Test) != 1 || p.Test[0].Select != "" {
 			t.Errorf("a foreign key over a new column: got %+v, %v; want that it is said, without a SELECT", p.Test, err)
+		}
+	})
+}
+
+// TestBreaks: what uses a column that goes is named, and breaks in fact; what does not is not named, and goes on.
+func TestBreaks(t *testing.T) {
+	each(t, func(t *testing.T, spec string, n *sandbox.Node, c *mysql.Conn) {
+		target, box := sandboxtest.Target(t, n), boxOf(t, spec)
+		do(t, c, "CREATE DATABASE b", "CREATE TABLE b.t (id INT PRIMARY KEY, a INT, k INT)", "INSERT INTO b.t VALUES (1, 2, 3)", "CREATE VIEW b.plain AS SELECT a FROM b.t", "CREATE VIEW b.joined AS SELECT x.id, `of it`.a FROM b.t x JOIN b.t `of it` ON x.id = `of it`.id", "CREATE VIEW b.other AS SELECT k, 'a' AS a FROM b.t")
+		for _, s := range []struct {
+			body  string
+			broke []string // of all views
+		}{{"DROP COLUMN a", []string{"joined", "plain"}}, {"RENAME COLUMN a TO aa", []string{"joined", "plain"}}, {"ADD COLUMN n INT", nil}, {"DROP COLUMN id", []string{"joined"}}, {"RENAME TO b.t2", []string{"joined", "other", "plain"}}} {
+			p, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE b.t " + s.body, Box: box})
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, c, p.Plan.Statement)
+			for _, v := range []string{"joined", "other", "plain"} {
+				said := slices.ContainsFunc(p.Lines, func(l alter.Line) bool { return l.Head == "breaks" && strings.Contains(l.Text, "`"+v+"`") })
+				breaks := c.Exec(t.Context(), "DO (SELECT COUNT(*) FROM b."+v+")") != nil
+				if want := slices.Contains(s.broke, v); said != want || breaks != want {
+					t.Errorf("%s, view %s: said to break %t, breaks %t; want %t", s.body, v, said, breaks, want)
+				}
+			}
+			do(t, c, "DROP TABLE IF EXISTS b.t, b.t2", "CREATE TABLE b.t (id INT PRIMARY KEY, a INT, k INT)")
+		}
+		do(t, c, "CREATE TRIGGER b.fired BEFORE INSERT ON b.t FOR EACH ROW SET NEW.k = NEW.`a` + 1")
+		p, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE b.t CHANGE a aa INT", Box: box})
+		if err != nil || !slices.ContainsFunc(p.Lines, func(l alter.Line) bool { return l.Head == "breaks" && strings.Contains(l.Text, "`fired`") }) {
+			t.Errorf("got %+v, %v; want that the trigger breaks", p.Lines, err)
+		}
+		do(t, c, p.Plan.Statement)
+		if err := c.Exec(t.Context(), "INSERT INTO b.t VALUES (1, 2, 3)"); err == nil {
+			t.Error("the trigger goes on")
 		}
 	})
 }
