@@ -87,3 +87,18 @@ func runPrinted(t *testing.T, id, account, dsn, dir string) {
 		t.Errorf("after %s: still %s", printed, again)
 	}
 }
+
+// TestDiffFiles: a file that is not there, or is no description, is told as one, once.
+func TestDiffFiles(t *testing.T) {
+	dir := t.TempDir()
+	cut := filepath.Join(dir, "cut.json")
+	if err := os.WriteFile(cut, []byte(`{"format": 1, "name": "a", "varia`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{cut: "no description of a server that risso diff --save wrote: ", filepath.Join(dir, "gone.json"): "no such file"} {
+		code, _, told := call(t, "diff", path, path)
+		if code == 0 || !strings.Contains(told, want) || strings.Count(told, path) != 1 {
+			t.Errorf("exit %d, %q; want %q, and the file named once", code, told, want)
+		}
+	}
+}
