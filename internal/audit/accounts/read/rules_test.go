@@ -68,3 +68,29 @@ func TestEveryRule(t *testing.T) {
 		}
 	}
 }
+
+// TestMandatory: what a mandatory role may, every account may; SHOW GRANTS does not say so.
+func TestMandatory(t *testing.T) {
+	n := sandboxtest.Lend(t, "mysql-9.7")
+	c := sandboxtest.Connect(t, n)
+	for _, q := range []string{"CREATE ROLE 'in, side', 'out`er'", "GRANT FILE ON *.* TO 'in, side'", "GRANT 'in, side' TO 'out`er'", "CREATE USER plain@'10.1.1.1' IDENTIFIED BY 'aG00d-one'", "SET GLOBAL mandatory_roles = '`out``er`@`%`, `in, side`'"} {
+		if err := c.Exec(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	defer func() {
+		if err := c.Exec(t.Context(), "SET GLOBAL mandatory_roles = ''"); err != nil {
+			t.Error(err)
+		}
+	}()
+	r := audit(t, 0, nil, time.Now(), n)
+	f, ok := has(r, "sec.super", "plain@10.1.1.1")
+	if !ok || !strings.Contains(f.Evidence, "FILE") || !strings.Contains(f.Evidence, "in, side") {
+		t.Errorf("an account with a mandatory role that has FILE: got %+v, want sec.super by that role", f)
+	}
+	for _, role := range []string{"in, side@%", "out`er@%"} {
+		if f, ok := has(r, "sec.super", role); ok {
+			t.Errorf("of a role: got %+v, want none", f)
+		}
+	}
+}
