@@ -34,6 +34,9 @@ type Server struct {
 	// MinLengthSet is the statement that sets it, but for the number; "" if no plug-in looks at passwords.
 	MinLengthSet string `json:"-"`
 
+	// Mandatory are roles that every account has, as mandatory_roles lists them.
+	Mandatory string `json:"-"`
+
 	CanExpire  bool   `json:"-"` // accounts can have a term for their password
 	CanLimit   bool   `json:"-"` // accounts can have a limit of wrong passwords
 	CanLock    bool   `json:"-"`
@@ -119,7 +122,23 @@ func (a *Account) RoleLike() bool { return a.Role || a.Locked && a.Expired && a.
 // Rights are what it may do with all its roles active.
 func (a *Account) Rights() mysql.Rights { return mysql.RightsOf(a.Grants) }
 
-// Expand appends to the grants of each account those of its roles, and their roles', and of PUBLIC.
+// mandatory are the names of roles that every account has.
+func (s *Server) mandatory() (list []string) {
+	if s == nil {
+		return nil
+	}
+	code := sqltext.Tokens(s.Mandatory)
+	from := 0
+	for _, t := range code {
+		if s.Mandatory[t.Begin:t.End] == "," {
+			list = append(list, strings.TrimSpace(s.Mandatory[from:t.Begin]))
+			from = t.End
+		}
+	}
+	return append(list, strings.TrimSpace(s.Mandatory[from:]))
+}
+
+// Expand appends to the grants of each account those of its roles, and their roles', of mandatory roles, and of PUBLIC.
 func Expand(list []*Account) {
 	byName := map[string]*Account{}
 	own := map[*Account][]string{}
@@ -133,9 +152,9 @@ func Expand(list []*Account) {
 	}
 	for _, a := range list {
 		seen := map[*Account]bool{a: true}
-		var add func(lines []string)
-		add = func(lines []string) {
-			for _, quoted := range mysql.RightsOf(lines).Roles {
+		var add func(names []string)
+		add = func(names []string) {
+			for _, quoted := range names {
 				name := plainName(quoted)
 				r := byName[name]
 				if r == nil {
@@ -147,10 +166,13 @@ func Expand(list []*Account) {
 				seen[r] = true
 				a.Roles = append(a.Roles, name)
 				a.Grants = append(a.Grants, own[r]...)
-				add(own[r])
+				add(mysql.RightsOf(own[r]).Roles)
 			}
 		}
-		add(own[a])
+		add(mysql.RightsOf(own[a]).Roles)
+		if !a.RoleLike() && !a.System {
+			add(a.On.mandatory())
+		}
 		if p := byName["PUBLIC"]; p != nil && p.Role && !a.Role && p != a {
 			a.Grants = append(a.Grants, own[p]...)
 		}

@@ -78,3 +78,22 @@ func TestExpand(t *testing.T) {
 		t.Errorf("got %s, want [a`b@%% r2@%%] [FILE] true", got)
 	}
 }
+
+// TestVariants: what people make of the user's name, in any case; the likeliest first.
+func TestVariants(t *testing.T) {
+	place := map[string]int{}
+	for i, c := range variants("Mary") {
+		if _, twice := place[c.word]; twice {
+			t.Errorf("%s is tried twice", c.word)
+		}
+		place[c.word] = i + 1
+	}
+	for _, w := range []string{"Mary", "mary", "MARY", "mary123", "MARY123", "Mary2026", "yraM", "MaryMary"} {
+		if place[w] == 0 {
+			t.Errorf("%s is not tried", w)
+		}
+	}
+	if place["Mary123"] > place["MARY123"] {
+		t.Error("the name as it is comes after the name in capitals")
+	}
+}

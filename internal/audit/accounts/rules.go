@@ -114,7 +114,7 @@ func anonymous(a *Account, _ Policy, _ time.Time) outcome {
 	if a.out() {
 		return passed("it has no name, and is locked")
 	}
-	return a.lock(failed("has no name", "any name that has no account of its own is let in from "+a.Host), "drop it once nobody misses it")
+	return a.lock(failed("has no name", "any name that has no account of its own is let in from "+orAny(a.Host)), "drop it once nobody misses it")
 }
 
 func weakPassword(a *Account, _ Policy, _ time.Time) outcome {

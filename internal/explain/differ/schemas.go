@@ -136,11 +136,15 @@ func objectWhy(kind define.ObjectKind) string {
 
 // table compares two definitions. That only indexes that are not unique differ matters for speed alone.
 func (c *comparison) table(name mysql.TableName, a, b string) {
-	what, open := alike.Tables(a, b, c.exact)
+	x, y := listsInOrder(a), listsInOrder(b)
+	what, open := alike.Tables(x, y, c.exact)
 	if !c.exact {
 		what = append(what, c.columnCharsets(name.Schema, a, b)...)
 	}
 	var slow, counted, rest []string
+	if partitions(a) != partitions(b) && partitions(x) == partitions(y) {
+		counted = append(counted, "its partitions by list, or their values, stand in another order")
+	}
 	for _, w := range what {
 		switch {
 		case isIndex(w, a, b):
@@ -163,6 +167,64 @@ func (c *comparison) table(name mysql.TableName, a, b string) {
 	if len(open) > 0 {
 		c.open("", AreaSchemas, fleet.Trouble{What: name.String(), Why: strings.Join(open, "; ")})
 	}
+}
+
+// partitions is what SHOW CREATE TABLE says of them.
+func partitions(create string) string {
+	if i := strings.Index(create, byList); i >= 0 {
+		return create[i:]
+	}
+	return ""
+}
+
+const byList = "PARTITION BY LIST"
+
+// listsInOrder is CREATE TABLE, as servers write it, with partitions by list and their values sorted: no row depends on their order. Each
+// stands on a line of its own; those with subpartitions stay as they are.
+func listsInOrder(create string) string {
+	tail := partitions(create)
+	lines := strings.Split(tail, "\n")
+	end := strings.LastIndexByte(tail, ')') - (len(tail) - len(lines[len(lines)-1]))
+	if len(lines) < 2 || end < 0 || strings.Contains(tail, "SUBPARTITION") {
+		return create
+	}
+	last := lines[len(lines)-1]
+	lines[len(lines)-1] = last[:end]
+	list := lines[1:]
+	for i, l := range list {
+		list[i] = valuesInOrder(strings.TrimSuffix(strings.TrimLeft(l, " ("), ","))
+	}
+	slices.Sort(list)
+	return strings.TrimSuffix(create, tail) + lines[0] + "\n(" + strings.Join(list, ",\n ") + last[end:]
+}
+
+// valuesInOrder is the line of a partition with what it holds sorted.
+func valuesInOrder(partition string) string {
+	const in = "VALUES IN ("
+	i := strings.Index(partition, in)
+	if i < 0 {
+		return partition
+	}
+	head, rest := partition[:i+len(in)], partition[i+len(in):]
+	var list []string
+	depth, from := 0, 0
+	for _, t := range sqltext.Tokens(rest) {
+		word := rest[t.Begin:t.End]
+		switch {
+		case word == "(":
+			depth++
+		case word == ")" && depth > 0:
+			depth--
+		case word == "," && depth == 0 || word == ")":
+			list = append(list, strings.TrimSpace(rest[from:t.Begin]))
+			from = t.End
+		}
+		if word == ")" && depth == 0 && from == t.End {
+			slices.Sort(list)
+			return head + strings.Join(list, ",") + rest[t.Begin:]
+		}
+	}
+	return partition
 }
 
 // isIndex reports whether words are about an index that is not unique: package alike calls it "index `name`" and does not say of what

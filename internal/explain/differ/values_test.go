@@ -2,6 +2,7 @@ package differ
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -57,5 +58,33 @@ func TestUnreadIsNeverSame(t *testing.T) {
 	r := Compare(a, b, false)
 	if slices.Contains(r.Compared, AreaAccounts) || len(r.NotCompared) != 1 || r.NotCompared[0].Server != "b" {
 		t.Errorf("got compared %v, not compared %+v; want the accounts of b among these", r.Compared, r.NotCompared)
+	}
+}
+
+// TestListsInOrder: partitions by list say the same in any order; what else differs stays.
+func TestListsInOrder(t *testing.T) {
+	table := func(end string, parts ...string) string {
+		return "CREATE TABLE `t` (\n  `a` int\n) ENGINE=InnoDB\n" + strings.TrimSuffix(end, "*/") + "PARTITION BY LIST (`a`)\n(" + strings.Join(parts, ",\n ") + ")" + map[bool]string{true: " */"}[strings.HasSuffix(end, "*/")]
+	}
+	for _, end := range []string{"", "/*!50100 */"} {
+		here := table(end, "PARTITION x VALUES IN (1,2) ENGINE = InnoDB", "PARTITION y VALUES IN (3,'(a),b') COMMENT = 'VALUES IN (' ENGINE = InnoDB")
+		for there, same := range map[string]bool{
+			table(end, "PARTITION y VALUES IN ('(a),b',3) COMMENT = 'VALUES IN (' ENGINE = InnoDB", "PARTITION x VALUES IN (2,1) ENGINE = InnoDB"): true,
+			table(end, "PARTITION y VALUES IN (3,1) ENGINE = InnoDB", "PARTITION x VALUES IN (2,'(a),b') ENGINE = InnoDB"):                         false,
+			table(end, "PARTITION x VALUES IN (1,2) ENGINE = InnoDB"):                                                                              false,
+		} {
+			if got := listsInOrder(here) == listsInOrder(there); got != same {
+				t.Errorf("%s\n%s\nsame: got %v, want %v", listsInOrder(here), listsInOrder(there), got, same)
+			}
+		}
+	}
+	multi := "PARTITION x VALUES IN ((1,2),(0,5)) ENGINE = InnoDB"
+	if got, want := valuesInOrder(multi), "PARTITION x VALUES IN ((0,5),(1,2)) ENGINE = InnoDB"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, other := range []string{"CREATE TABLE `t` (\n  `a` int\n)", "CREATE VIEW v AS SELECT 'PARTITION BY LIST'", ""} {
+		if got := listsInOrder(other); got != other {
+			t.Errorf("got %s, want %s", got, other)
+		}
 	}
 }

@@ -100,7 +100,7 @@ func rows(ctx context.Context, c *mysql.Conn, f *Facts) error {
 	for i := range f.Columns {
 		col := &f.Columns[i]
 		col.Rows = -1
-		err := c.Query(ctx, "SELECT /* risso: rows of tables */ TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA = "+mysql.Literal(col.Schema)+" AND TABLE_NAME = "+mysql.Literal(col.Table), func(row []sqldriver.Value) error {
+		err := c.Query(ctx, "SELECT /* risso: rows of tables */ TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA = "+mysql.Literal(col.Schema)+" AND TABLE_NAME = "+mysql.Literal(col.Table), func(row []sqldriver.Value) error {
 			col.Rows = 0
 			if n, err := strconv.ParseInt(mysql.Text(row[0]), 10, 64); err == nil { // else it is not known
 				col.Rows = n

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -109,7 +110,69 @@ func (r *reader) readNames(ctx context.Context) error {
 		return err
 	}
 	for i, t := range list {
-		t.Name = read[i]
+		if !strings.HasPrefix(t.Name, altering) { // such names are not encoded
+			t.Name = read[i]
+		}
 	}
 	return nil
+}
+
+// altering begins the names of files that an ALTER TABLE makes. Those of one that was cut off stay.
+const altering = "#sql"
+
+// altered notes that the server lists a tablespace of an ALTER TABLE.
+func (r *reader) altered(name string) {
+	if _, table, _ := strings.Cut(name, "/"); strings.HasPrefix(table, altering) {
+		if r.altering == nil {
+			r.altering = map[string]bool{}
+		}
+		r.altering[name] = true
+	}
+}
+
+// leftOver looks for files of ALTER TABLE that the server lists nowhere: of such as were cut off, or of other engines' that run.
+func (r *reader) leftOver() {
+	dir := r.c.Server.DataDir
+	s := Space{Kind: KindTemporary, Name: "files of ALTER TABLE"}
+	n, one := 0, ""
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		r.unknown(s.Name+" in "+dir, err.Error(), "")
+		return
+	}
+	for _, folder := range folders {
+		files, err := os.ReadDir(filepath.Join(dir, folder.Name()))
+		if err != nil || strings.HasPrefix(folder.Name(), "#") { // a file, or a folder of InnoDB's
+			continue
+		}
+		for _, f := range files {
+			name := f.Name()
+			inFolder := folder.Name() + "/" + strings.TrimSuffix(name, filepath.Ext(name))
+			if !strings.HasPrefix(name, altering) || filepath.Ext(name) == ".ibd" && (r.raw || r.altering[inFolder]) { // counted as a table's
+				continue
+			}
+			if st, err := f.Info(); err == nil && st.Mode().IsRegular() {
+				s.add(sumOf(st))
+				n, one = n+1, folder.Name()+"/"+name
+			}
+		}
+	}
+	if n > 0 {
+		s.Note = digits.Counted(n, "file") + ", such as " + one + ", of an ALTER TABLE that runs, or of one that was cut off"
+		r.r.Spaces = append(r.r.Spaces, s)
+	}
+}
+
+// csv looks at the file of a table of the engine CSV, of which the server says that it takes nothing.
+func (r *reader) csv(t *Table) {
+	if name, ok := mysql.InnoDBName(mysql.TableName{Schema: t.Schema, Name: t.Name}); ok && r.o.Local {
+		if st, err := os.Stat(filepath.Join(r.c.Server.DataDir, name+".CSV")); err == nil {
+			t.Sum, t.Data = sumOf(st), nil
+			return
+		}
+	}
+	if r.sheets == nil {
+		r.sheets = map[string]bool{}
+	}
+	r.sheets[t.Schema+"."+t.Name] = true
 }

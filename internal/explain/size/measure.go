@@ -219,11 +219,14 @@ func (m *Measured) way(ctx context.Context, c *mysql.Conn, words, also string) W
 	}
 	var files Sum
 	err = c.Query(ctx, c.Server.Tablespaces(), func(row []sqldriver.Value) error {
-		if t := c.Server.ReadTablespace(bytesOf(nil, row)); t.Schema == m.Schema && t.Table == m.Table {
+		if t := c.Server.ReadTablespace(bytesOf(nil, row)); isOf(t, m.Schema, m.Table) {
 			files.add(Sum{t.File, t.Allocated})
 		}
 		return nil
 	})
+	if err == nil && files.File == 0 {
+		err = errors.New("the server does not list its file")
+	}
 	if err != nil {
 		return fail(err)
 	}

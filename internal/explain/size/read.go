@@ -45,8 +45,10 @@ type reader struct {
 	vars  map[string]string
 	page  int64 // bytes of a page of InnoDB
 
-	raw       bool // names of tables are those of files
-	estimated int  // tables that were not open
+	raw       bool            // names of tables are those of files
+	estimated int             // tables that were not open
+	sheets    map[string]bool // tables of CSV whose files were not seen
+	altering  map[string]bool // tables of ALTER TABLE that the server lists, as files are called
 }
 
 // Read asks a server for its sizes. It changes the session: statistics are fresh ones from then on. Memory does not grow with the number of
@@ -100,6 +102,9 @@ func (r *reader) read(ctx context.Context) error {
 	}
 	var shared []mysql.Tablespace
 	r.r.Schemas, r.r.Tables, r.r.Rest, shared = r.tally.Result()
+	if n := len(r.sheets); n > 0 {
+		r.unknown("sizes of "+digits.Counted(n, "table")+" of the engine CSV", "the server says 0, and their files are not on this machine, or may not be seen", "")
+	}
 	if r.estimated > 0 {
 		r.unknown("true sizes of "+digits.Counted(r.estimated, "table"), "the server had not opened them since it started; its estimates are shown", "ask again: it has opened them now")
 	}
@@ -177,9 +182,11 @@ func (r *reader) tablespaces(ctx context.Context) error {
 	}
 	return r.c.Query(ctx, r.c.Server.Tablespaces(), func(values []sqldriver.Value) error {
 		row = bytesOf(row[:0], values)
-		if t := r.c.Server.ReadTablespace(row); t.Schema == "" || !inFiles {
+		t := r.c.Server.ReadTablespace(row)
+		if t.Schema == "" || !inFiles {
 			r.tally.Add(t)
 		}
+		r.altered(t.Name)
 		if n++; n%1000 == 0 {
 			r.o.Progress("files", n)
 		}
@@ -221,6 +228,9 @@ func (r *reader) schemaNames(ctx context.Context) (list []string, err error) {
 	return list, err
 }
 
+// ofRows are the kinds of tables that take space: MariaDB calls those with history and sequences by names of their own.
+const ofRows = "('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
+
 // inMemory are engines whose rows are on no disk, or not on this server's. Others of that kind: mysql.Elsewhere.
 var inMemory = map[string]bool{"memory": true, "heap": true, "blackhole": true, "performance_schema": true, "sequence": true, "null": true}
 
@@ -240,7 +250,7 @@ func (r *reader) otherEngines(ctx context.Context) error {
 			return nil
 		}
 		var names, closed []string
-		err := r.c.Query(ctx, r.c.Server.Bounded(left, "SELECT /* risso: engines of tables */ TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(schema)+" AND TABLE_TYPE = 'BASE TABLE'"), func(row []sqldriver.Value) error {
+		err := r.c.Query(ctx, r.c.Server.Bounded(left, "SELECT /* risso: engines of tables */ TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(schema)+" AND TABLE_TYPE IN "+ofRows), func(row []sqldriver.Value) error {
 			if seen++; seen%1000 == 0 {
 				r.o.Progress("engines", seen)
 			}
@@ -313,7 +323,7 @@ func literals(names []string) string {
 }
 
 func (r *reader) listed(ctx context.Context, where string, f func(Table)) error {
-	err := r.c.Query(ctx, "SELECT /* risso: sizes of tables */ TABLE_SCHEMA, TABLE_NAME, ENGINE, ROW_FORMAT, TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH, DATA_FREE, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND "+where,
+	err := r.c.Query(ctx, "SELECT /* risso: sizes of tables */ TABLE_SCHEMA, TABLE_NAME, ENGINE, ROW_FORMAT, TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH, DATA_FREE, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_TYPE IN "+ofRows+" AND "+where,
 		func(row []sqldriver.Value) error {
 			t := Table{Schema: mysql.Text(row[0]), Name: mysql.Text(row[1]), Engine: mysql.Text(row[2]), RowFormat: mysql.Text(row[3]), Options: mysql.Text(row[8]),
 				Rows: known(row[4]), Data: known(row[5]), IndexBytes: known(row[6]), Free: known(row[7])}
@@ -323,6 +333,9 @@ func (r *reader) listed(ctx context.Context, where string, f func(Table)) error 
 				}
 			}
 			t.Allocated = t.File
+			if strings.EqualFold(t.Engine, "CSV") {
+				r.csv(&t)
+			}
 			f(t)
 			return nil
 		})
@@ -428,7 +441,7 @@ func Find(ctx context.Context, c *mysql.Conn, name mysql.TableName) (*Table, err
 	}
 	sum := Sum{}
 	err := c.Query(ctx, c.Server.Tablespaces(), func(row []sqldriver.Value) error {
-		if t := c.Server.ReadTablespace(bytesOf(nil, row)); t.Schema == found.Schema && t.Table == found.Name {
+		if t := c.Server.ReadTablespace(bytesOf(nil, row)); isOf(t, found.Schema, found.Name) {
 			sum.add(Sum{t.File, t.Allocated})
 		}
 		return nil
@@ -440,6 +453,12 @@ func Find(ctx context.Context, c *mysql.Conn, name mysql.TableName) (*Table, err
 		found.Sum = sum
 	}
 	return found, nil
+}
+
+// isOf reports whether a tablespace is of a table, in whose own name the sign of partitions may be.
+func isOf(t mysql.Tablespace, schema, table string) bool {
+	_, whole, _ := strings.Cut(t.Name, "/")
+	return t.Schema == schema && (t.Table == table || whole == table)
 }
 
 // bySchema are the listed tables of each schema.
@@ -469,10 +488,7 @@ func (r *reader) details(ctx context.Context) error {
 				}
 				t.Engine, t.Options, t.Rows, t.Free, t.Data, t.IndexBytes = found.Engine, found.Options, found.Rows, found.Free, found.Data, found.IndexBytes
 				t.RowFormat = cmp.Or(found.RowFormat, t.RowFormat)
-				if t.Rows != nil && *t.Rows > 0 {
-					average := t.Allocated / *t.Rows
-					t.Average = &average
-				}
+				t.average()
 				delete(byName, found.Name)
 			})
 			if err != nil {
@@ -482,7 +498,11 @@ func (r *reader) details(ctx context.Context) error {
 				if t.PartitionCount == 1 && r.ownSign(ctx, t) {
 					continue
 				}
-				r.unknown("rows and free space of "+mysql.TableName{Schema: t.Schema, Name: t.Name}.String(), "information_schema does not show it to the account, or the server is altering it", "")
+				why := "information_schema does not show it to the account, or the server is altering it"
+				if strings.HasPrefix(t.Name, altering) {
+					why = "it is of an ALTER TABLE that runs, or of one that was cut off"
+				}
+				r.unknown("rows and free space of "+mysql.TableName{Schema: t.Schema, Name: t.Name}.String(), why, "")
 			}
 		}
 	}
@@ -495,6 +515,7 @@ func (r *reader) ownSign(ctx context.Context, t *Table) (found bool) {
 		err := r.named(ctx, t.Schema, []string{t.Name + sign + t.Partitions[0].Name}, func(n Table) {
 			found = true
 			n.Sum = t.Sum
+			n.average()
 			*t = n
 		})
 		if found || err != nil {
@@ -552,6 +573,14 @@ func (r *reader) indexes(ctx context.Context) {
 	}
 	for i := range r.r.Tables {
 		slices.SortStableFunc(r.r.Tables[i].Indexes, func(a, b Index) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	}
+}
+
+// average works out what a row takes.
+func (t *Table) average() {
+	if t.Rows != nil && *t.Rows > 0 {
+		n := t.Allocated / *t.Rows
+		t.Average = &n
 	}
 }
 

@@ -2,6 +2,7 @@ package size_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -138,6 +139,84 @@ func TestRead(t *testing.T) {
 			}
 			if _, err := size.Read(t.Context(), c, size.Options{Schema: "no such"}); !errors.Is(err, size.ErrNoSchema) {
 				t.Errorf("a schema that is not there: got %v; want ErrNoSchema", err)
+			}
+		})
+	}
+}
+
+// TestReadRare: what servers say nothing of, or in words of their own: CSV tables, what an ALTER TABLE left, tables with history, sequences,
+// undo tablespaces that somebody made, and the sign of partitions in a table's name.
+func TestReadRare(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			n := sandboxtest.Up(t, spec)
+			c := sandboxtest.Connect(t, n)
+			run(t, c, "CREATE DATABASE `ra-re`", "USE `ra-re`", "CREATE TABLE `sheet-1` (id INT NOT NULL, v CHAR(200) NOT NULL) ENGINE=CSV", "INSERT INTO `sheet-1` SELECT n, REPEAT('x', 200) FROM "+tenThousand,
+				"CREATE TABLE `sheet-é` (id INT NOT NULL) ENGINE=CSV")
+			if c.Server.MariaDB() {
+				run(t, c, "CREATE TABLE hist (id INT PRIMARY KEY, v CHAR(200)) ENGINE=Aria WITH SYSTEM VERSIONING", "INSERT INTO hist SELECT n, 'x' FROM "+tenThousand, "CREATE SEQUENCE numbers")
+			}
+			if spec == "mysql-9.7" {
+				run(t, c, "CREATE UNDO TABLESPACE more ADD DATAFILE 'more.ibu'", "CREATE TABLE `a#p#b` (id INT PRIMARY KEY, v CHAR(200))", "INSERT INTO `a#p#b` SELECT n, 'x' FROM "+tenThousand, "ANALYZE TABLE `a#p#b`")
+			}
+			for _, name := range []string{"#sql-ib77.ibd", "#sql-1_2.MYD"} {
+				if err := os.WriteFile(filepath.Join(n.Datadir, "ra@002dre", name), make([]byte, 300000), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := size.Read(t.Context(), c, size.Options{Top: 200, Local: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := table(t, r, "sheet-1").Sum, onDisk(t, n, "ra@002dre", "sheet@002d1.CSV"); got != want {
+				t.Errorf("a CSV table: got %+v, the file system has %+v", got, want)
+			}
+			said := fmt.Sprint(r.Unknown)
+			if !strings.Contains(said, "sizes of 1 table of the engine CSV") || strings.Contains(said, "numbers") {
+				t.Errorf("got %s; want that the size of the other CSV table is not known, and nothing of sequences", said)
+			}
+			left, undo := size.Space{}, size.Space{}
+			for _, s := range r.Spaces {
+				switch s.Name {
+				case "files of ALTER TABLE":
+					left = s
+				case "more":
+					undo = s
+				}
+			}
+			if c.Server.ListsOpened() { // files of InnoDB stand as tables there
+				if x := table(t, r, "#sql-ib77"); x.File != 300000 || !strings.Contains(said, "was cut off") || left.File != 300000 {
+					t.Errorf("what an ALTER TABLE left: got %+v and %+v, %s", x, left, said)
+				}
+				if x := table(t, r, "hist"); x.File < 100<<10 || x.Rows == nil {
+					t.Errorf("a table with history: got %+v", x)
+				}
+			} else if left.File != 600000 || !strings.Contains(left.Note, "2 files") {
+				t.Errorf("what an ALTER TABLE left: got %+v, want both files", left)
+			}
+			if spec != "mysql-9.7" {
+				return
+			}
+			if undo.Kind != size.KindUndo {
+				t.Errorf("an undo tablespace: got %+v", undo)
+			}
+			name := mysql.TableName{Schema: "ra-re", Name: "a#p#b"}
+			x, want := table(t, r, name.Name), onDisk(t, n, "ra@002dre", "a@0023p@0023b.ibd")
+			if x.Sum != want || x.Average == nil {
+				t.Errorf("#p# in a name: got %+v, the file system has %+v", x, want)
+			}
+			found, err := size.Find(t.Context(), c, name)
+			if err != nil || found.Sum != want {
+				t.Fatalf("#p# in a name: found %+v, %v; the file system has %+v", found, err, want)
+			}
+			m, err := size.Measure(t.Context(), sandboxtest.Target(t, n), c, *found, size.MeasureOptions{Rows: 4000, Dir: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range m.Ways {
+				if w.Failed == "" && w.After < want.File/20 {
+					t.Errorf("measured %+v of %+v", w, want)
+				}
 			}
 		})
 	}

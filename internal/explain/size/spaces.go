@@ -87,7 +87,7 @@ func (r *reader) sharedFiles(ctx context.Context) {
 			s.Note = "in whole extents"
 			r.r.Spaces[i] = *s
 		default:
-			r.r.Spaces[i].Free = s.Free
+			r.r.Spaces[i].Kind, r.r.Spaces[i].Free = s.Kind, s.Free // only here its type is told
 		}
 	}
 }
@@ -205,6 +205,7 @@ func (r *reader) local() {
 	tmp := append(strings.Split(r.vars["tmpdir"], ":"), r.vars["innodb_tmpdir"])
 	tmp = slices.DeleteFunc(tmp, func(d string) bool { return d == "" })
 	slices.Sort(tmp)
+	r.leftOver()
 	r.files(KindTemporary, "files in tmpdir", slices.Compact(tmp), "#sql*", "of those with a name; servers remove the names of most")
 	for _, name := range []string{"log_error", "slow_query_log_file", "general_log_file"} {
 		path := r.vars[name]

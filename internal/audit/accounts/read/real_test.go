@@ -108,9 +108,14 @@ func TestFindings(t *testing.T) {
 func mend(t *testing.T, c *mysql.Conn, n *sandbox.Node, r accounts.Report) {
 	t.Helper()
 	ran := map[string]accounts.Finding{}
+	once := map[string]bool{} // two rules may propose the same
 	for _, f := range r.Findings {
 		if f.Statement != "" && ran[f.ID].ID == "" && !strings.HasPrefix(f.Object, "root@") && !strings.HasPrefix(f.Object, "risso@") {
 			ran[f.ID] = f
+			if once[f.Statement] {
+				continue
+			}
+			once[f.Statement] = true
 			if err := c.Exec(t.Context(), f.Statement); err != nil {
 				t.Errorf("%s: %v", f.Statement, err)
 			}
@@ -124,6 +129,10 @@ func mend(t *testing.T, c *mysql.Conn, n *sandbox.Node, r accounts.Report) {
 		if g, ok := has(after, id, f.Object); ok {
 			t.Errorf("after %s: still %+v", f.Statement, g)
 		}
+		if once[f.Undo] {
+			continue
+		}
+		once[f.Undo] = true
 		if err := c.Exec(t.Context(), f.Undo); err != nil {
 			t.Errorf("%s: %v", f.Undo, err)
 		}

@@ -47,8 +47,11 @@ func Load(path string) (*differ.Description, error) {
 func Read(r io.Reader, name string) (*differ.Description, error) {
 	var d differ.Description
 	dec := json.NewDecoder(r)
-	if err := dec.Decode(&d); err != nil || d.Format == 0 || d.Variables == nil && len(d.Unread) == 0 {
-		return nil, fmt.Errorf("%s: %w", name, errors.Join(ErrFile, err))
+	if err := dec.Decode(&d); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrFile, err)
+	}
+	if d.Format == 0 || d.Variables == nil && len(d.Unread) == 0 {
+		return nil, fmt.Errorf("%s: %w", name, ErrFile)
 	}
 	if d.Format > differ.Format {
 		return nil, fmt.Errorf("%s: a newer Risso wrote it (form %d, this one reads up to %d)", name, d.Format, differ.Format)

@@ -120,6 +120,9 @@ func runDiff(ctx context.Context, s screen.Streams, f diffFlags, args []string) 
 	list := make([]*differ.Description, len(args))
 	for i, arg := range args {
 		d, err := f.describe(ctx, s, arg, now)
+		if errors.Is(err, describe.ErrFile) {
+			return err // which names the file
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.shownName(arg), err)
 		}
@@ -153,6 +156,9 @@ func (f diffFlags) describe(ctx context.Context, s screen.Streams, arg string, n
 		}
 		return d, nil
 	}
+	if isFile(arg) {
+		return nil, fault.New(fault.Usage, "risso diff DSN --save FILE writes one", errors.New("there is no such file"))
+	}
 	f.Dsn = arg
 	target, err := f.Target()
 	if err != nil {
@@ -171,8 +177,16 @@ func (f diffFlags) describe(ctx context.Context, s screen.Streams, arg string, n
 	return describe.Take(ctx, target, o)
 }
 
+// isFile reports whether an argument can only mean a file.
+func isFile(arg string) bool {
+	return strings.HasSuffix(arg, ".json") && !strings.ContainsAny(arg, "@(")
+}
+
 // shownName is an argument without what a DSN holds that is secret.
 func (f diffFlags) shownName(arg string) string {
+	if isFile(arg) {
+		return arg
+	}
 	f.Dsn = arg
 	if t, err := f.Target(); err == nil {
 		return t.String()
