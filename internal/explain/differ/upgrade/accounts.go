@@ -15,6 +15,9 @@ func (r *rules) accounts() {
 		for _, plugin := range r.d.Accounts[name].Plugins {
 			if p, ok := r.login(name, plugin); ok {
 				r.add(p)
+			} else if plugin == "sha256_password" && r.to.AtLeast(80016, fleet.Never) || plugin == "mysql_native_password" && r.to.AtLeast(80034, fleet.Never) {
+				r.add(Problem{ID: "account.plugin_deprecated", Severity: Note, Object: mysql.QuoteAccount(name),
+					Trouble: fleet.Trouble{What: "it logs in by " + plugin, Why: "the plug-in is deprecated and will be removed", Remedy: "ALTER USER " + mysql.QuoteAccount(name) + " IDENTIFIED WITH caching_sha2_password BY '…'"}})
 			}
 		}
 		if r.crosses(80400, fleet.Never) && slices.ContainsFunc(r.d.Accounts[name].Grants, func(g string) bool { return strings.Contains(g, "SET_USER_ID") }) {
