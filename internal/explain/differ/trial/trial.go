@@ -67,7 +67,7 @@ type Loaded struct {
 	Tables   int `json:"tables"`
 	Objects  int `json:"objects"`
 	Refused  int `json:"refused"`
-	// Statistics counts tables whose statistics were copied.
+	// Statistics counts tables, and partitions, whose statistics were copied.
 	Statistics int `json:"statistics"`
 }
 
@@ -229,7 +229,7 @@ func (t *trial) accounts(fresh *differ.Description) {
 			if strings.HasPrefix(fresh.Plugins[plugin], "ACTIVE") {
 				continue
 			}
-			p := upgrade.LostLogin(name, plugin)
+			p := upgrade.LostLogin(name, plugin, t.d.Server)
 			p.Tried = true
 			t.out.Problems = append(t.out.Problems, p)
 		}

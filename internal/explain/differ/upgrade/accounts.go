@@ -38,17 +38,24 @@ func (r *rules) login(name, plugin string) (Problem, bool) {
 	if !ok || !r.to.AtLeast(at[0], at[1]) {
 		return Problem{}, false
 	}
-	return LostLogin(name, plugin), true
+	return LostLogin(name, plugin, r.d.Server), true
 }
 
-// LostLogin is the problem of an account that the new server cannot let in.
-func LostLogin(name, plugin string) Problem {
-	p := Problem{ID: "account.plugin", Severity: Error, Object: mysql.QuoteAccount(name),
+// LostLogin is the problem of an account of a server that the new one cannot let in.
+func LostLogin(name, plugin string, from fleet.Server) Problem {
+	account := mysql.QuoteAccount(name)
+	p := Problem{ID: "account.plugin", Severity: Error, Object: account,
 		Trouble: fleet.Trouble{What: "it logs in by " + plugin,
 			Why:    "the new version does not load this plug-in: whoever uses the account is refused",
 			Remedy: "give it a password for a plug-in that both versions have, first for clients that know it"}}
-	if strings.HasPrefix(plugin, "mysql_") {
-		p.Remedy = "on MySQL 8.0 give it a new password by caching_sha2_password: ALTER USER " + mysql.QuoteAccount(name) + " IDENTIFIED WITH caching_sha2_password BY '…'; 5.7 does not have it, so go through 8.0"
+	switch {
+	case !strings.HasPrefix(plugin, "mysql_"):
+	case from.AtLeast(80004, fleet.Never):
+		p.Remedy = "give it a new password before the upgrade: ALTER USER " + account + " IDENTIFIED WITH caching_sha2_password BY '…'"
+	case from.AtLeast(50000, fleet.Never):
+		p.Remedy = "on MySQL 8.0 give it a new password by caching_sha2_password: ALTER USER " + account + " IDENTIFIED WITH caching_sha2_password BY '…'; 5.7 does not have it, so go through 8.0"
+	default:
+		p.Remedy = "make it on the new server, with a new password: CREATE USER " + account + " IDENTIFIED WITH caching_sha2_password BY '…'"
 	}
 	return p
 }
