@@ -1,5 +1,7 @@
 package mysql
 
+import "strings"
+
 // KeptStatistics is a table of the schema mysql in which a server keeps what its optimiser estimates from.
 type KeptStatistics struct {
 	Table        string
@@ -41,6 +43,15 @@ func (s Server) HasHistograms() bool { return s.atLeast(80003) }
 // TakesHistograms reports whether a histogram can be given to a server as it was read from another: MySQL since 8.0.31
 // (https://dev.mysql.com/doc/refman/8.4/en/analyze-table.html).
 func (s Server) TakesHistograms() bool { return s.atLeast(80031) }
+
+// HistogramData is a histogram as this server takes it. MySQL since 8.4 wants to be told whether it keeps it up to date, which older versions do not
+// say (seen from 8.0.15 to 9.7.4).
+func (s Server) HistogramData(data string) string {
+	if rest, object := strings.CutPrefix(data, "{"); object && s.atLeast(80400) && !strings.Contains(data, `"auto-update"`) {
+		return `{"auto-update": false, ` + rest
+	}
+	return data
+}
 
 // EstimateEqual lets this session estimate from statistics how many rows equal a value, rather than to look into the index for each: both
 // flavours. For other ranges they look into the index in any case.

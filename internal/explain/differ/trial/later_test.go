@@ -80,13 +80,20 @@ func TestUpgradeMariaDB(t *testing.T) {
 	sandboxtest.Need(t, "mariadb-11.8")
 	n := sandboxtest.Up(t, "mariadb-10.11", "innodb_change_buffering=all", "innodb_defragment=ON", "date_format=%Y-%m-%d")
 	run(t, n, append([]string{"SET sql_mode = 'STRICT_TRANS_TABLES'"}, append(sound, filled()...)...)...)
+	run(t, n, "CREATE TABLE lending.past (id INT PRIMARY KEY, `vector` INT) WITH SYSTEM VERSIONING", "CREATE TABLE lending.plain (id INT PRIMARY KEY, row_start INT COMMENT 'without system versioning')", "CREATE USER clerk@localhost IDENTIFIED VIA mysql_native_password USING PASSWORD('x9-Clerk')")
 	a := upgraded(t, n, "mariadb-11.8", trial.Options{Statements: asked(), Live: live(t, n)})
 	for _, name := range []string{"innodb_change_buffering", "innodb_defragment"} {
 		if p := has(a, "variable.removed", name); p == nil || !p.Tried || p.Severity != upgrade.Note {
 			t.Errorf("removed variable %s, which the server ignores: got %+v, want a note that it was tried", name, p)
 		}
 	}
-	if accused := ofSchemas(a); accused != "" {
+	if has(a, "table.versioned", "`lending`.`past`") == nil {
+		t.Errorf("a table with rows of the past: got %s, want that it is written anew", ofSchemas(a))
+	}
+	if p := has(a, "name.reserved", "`lending`.`past`.`vector`"); p == nil || !p.Tried || p.Said == "" {
+		t.Errorf("a column called vector: got %+v, want it with the server's words", p)
+	}
+	if accused := without(ofSchemas(a), "`lending`.`past`"); accused != "" {
 		t.Errorf("what is sound is accused:\n%s", accused)
 	}
 	real := sandboxtest.Lend(t, "mariadb-11.8")

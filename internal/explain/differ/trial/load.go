@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -338,7 +337,7 @@ func (t *trial) merge(list []refusal) {
 		}
 		p := upgrade.Problem{ID: "object.refused", Severity: upgrade.Error, Object: r.object,
 			Trouble: fleet.Trouble{What: "the new server refuses its definition",
-				Why: "it cannot be made there: a dump stops at it, and after an upgrade of the files it may not work"}, Tried: true, Said: fmt.Sprintf("%s (error %d)", r.said, r.number)}
+				Why: "it cannot be made there: a dump stops at it, and after an upgrade of the files it may not work"}, Tried: true, Said: numbered(r.said, r.number)}
 		if r.again {
 			p.Severity, p.What, p.Remedy = upgrade.Warning, "the new server refuses its definition under its sql_mode", "it is taken under sql_mode ''"
 		}

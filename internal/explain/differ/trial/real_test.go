@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/explain/differ"
 	"github.com/rissodb/risso/internal/explain/differ/describe"
 	"github.com/rissodb/risso/internal/explain/differ/trial"
 	"github.com/rissodb/risso/internal/explain/differ/upgrade"
@@ -169,6 +170,53 @@ func remedied(t *testing.T, n *sandbox.Node, a *trial.Answer) {
 		if has(left, p.ID, p.Object) != nil {
 			t.Errorf("%s of %s is still there after %v", p.ID, p.Object, p.Statements)
 		}
+	}
+	chained(t, d, func(tr trap) bool {
+		return slices.ContainsFunc(mended, func(p upgrade.Problem) bool { return p.ID == tr.id && p.Object == tr.object })
+	})
+}
+
+// chained goes on with what came from 5.7, as far as 8.0 took it: on the way to 9.7 the traps for 9.7 are found that nobody mended.
+func chained(t *testing.T, d *differ.Description, mended func(trap) bool) {
+	t.Helper()
+	n := sandboxtest.Lend(t, "mysql-8.0")
+	db, err := n.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	s := d.Schemas["lending"]
+	list := []string{"SET foreign_key_checks = 0, sql_mode = ''", s.Create, "USE lending"}
+	for _, create := range s.Tables {
+		list = append(list, create)
+	}
+	for _, o := range s.Objects {
+		list = append(list, o.Create)
+	}
+	refused := 0
+	for i, create := range list {
+		if _, err := db.ExecContext(t.Context(), create); err != nil && i > 2 {
+			refused++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused > 20 {
+		t.Errorf("8.0 refused %d of %d definitions", refused, len(list))
+	}
+	a := upgraded(t, n, "mysql-9.7", trial.Options{})
+	found := 0
+	for _, tr := range traps() {
+		if tr.from != 97 || tr.id == "account.plugin" || mended(tr) {
+			continue
+		}
+		if found++; has(a, tr.id, tr.object) == nil {
+			t.Errorf("5.7 to 8.0 to 9.7: %s of %s is not found", tr.id, tr.object)
+		}
+	}
+	if found < 6 {
+		t.Errorf("5.7 to 8.0 to 9.7: got %d traps that were left, want 6 or more", found)
 	}
 }
 

@@ -35,6 +35,19 @@ func TestReserved(t *testing.T) {
 			}
 		}
 	}
+	before, after := sandboxtest.Connect(t, sandboxtest.Lend(t, "mariadb-10.11")), sandboxtest.Connect(t, sandboxtest.Lend(t, "mariadb-11.8"))
+	rows, err := after.Maps(t.Context(), "SELECT LOWER(WORD) AS w FROM information_schema.KEYWORDS WHERE WORD REGEXP '^[A-Z_]+$'")
+	if err != nil || len(rows) < 500 {
+		t.Fatalf("MariaDB: %d words, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		w := r["w"]
+		ask := "DO (SELECT x." + w + " FROM (SELECT 1 AS " + w + ") x)"
+		came := before.Exec(t.Context(), ask) == nil && after.Exec(t.Context(), ask) != nil
+		if listed := upgrade.Reserved(w, after.Server.Server) && !upgrade.Reserved(w, before.Server.Server); came != listed {
+			t.Errorf("MariaDB 10.11 to 11.8: %s became reserved: %t, Reserved says %t", w, came, listed)
+		}
+	}
 	if upgrade.Reserved("rows", fleet.Server{Flavour: fleet.FlavourMySQL, Number: 50722}) {
 		t.Error("rows is reserved on 5.7")
 	}

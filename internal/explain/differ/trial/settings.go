@@ -3,10 +3,13 @@ package trial
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +102,11 @@ func capped(name, value string) string {
 // refusedSetting finds the name in what servers say of a setting that they do not take. Seen on MariaDB 10.11, MySQL 5.7 to 9.7.
 var refusedSetting = pattern.Lazy(`unknown (?:variable|option) '-*([A-Za-z0-9_.-]+)|[Ee]rror while setting value '[^']*' to '([A-Za-z0-9_.-]+)'|[Uu]nknown option to ([A-Za-z0-9_.-]+)|option '([A-Za-z0-9_.-]+)' requires|[Uu]nknown suffix '[^']*' used for variable '([A-Za-z0-9_.-]+)'`)
 
-// settings starts the new server with the old one's settings, and leaves out one by one those that it refuses.
+// loose is the prefix of an option with which a server only warns that it does not know it.
+const loose = "loose-"
+
+// settings starts the new server with the old one's settings. Those that it does not know it tells in its log, all at once; those whose values
+// it refuses are left out one by one.
 func (t *trial) settings(ctx context.Context, b *box, fresh *differ.Description) error {
 	n, list := b.Primary(), t.candidates(fresh)
 	if err := n.Stop(ctx); err != nil {
@@ -113,12 +120,14 @@ func (t *trial) settings(ctx context.Context, b *box, fresh *differ.Description)
 		args := make([]string, len(list))
 		for i, s := range list {
 			args[i] = "--" + s
+			if name, _, _ := strings.Cut(s, "="); !has(fresh, name) {
+				args[i] = "--" + loose + s
+			}
 		}
 		err := n.Start(ctx, args...)
 		if err == nil {
-			t.out.Loaded.Settings, b.args = len(list), args
-			t.ignored(list)
-			return t.deprecated(n, list)
+			b.args = args
+			return t.taken(n, list)
 		}
 		if ctx.Err() != nil || len(list) == 0 {
 			return err
@@ -151,24 +160,46 @@ func (t *trial) ignored(list []string) {
 	}
 }
 
-// deprecated finds settings that the server took, and complains about in its log.
-func (t *trial) deprecated(n *sandbox.Node, list []string) error {
-	log, err := os.ReadFile(n.ErrorLog)
-	if err != nil {
-		return fmt.Errorf("read what the new server says of its settings: %w", err)
+// has reports whether a server has a variable.
+func has(d *differ.Description, name string) bool {
+	_, there := d.Variables[name]
+	return there
+}
+
+// taken reads what the new server says of the settings that it started with: which it does not know, ignores, or calls deprecated.
+func (t *trial) taken(n *sandbox.Node, list []string) error {
+	var log []byte
+	for _, path := range []string{n.ErrorLog, filepath.Join(filepath.Dir(n.ErrorLog), "console.log")} {
+		text, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read what the new server says of its settings: %w", err)
+		}
+		log = append(log, text...)
 	}
+	var known []string
 	for _, s := range list {
 		name, value, _ := strings.Cut(s, "=")
+		unknown, deprecated := "", ""
 		for line := range strings.Lines(string(log)) {
-			_, said, found := strings.Cut(line, "[Warning] ")
-			if !found || !strings.Contains(said, "deprecated") || !names(said, name) {
-				continue
+			switch {
+			case strings.Contains(line, "nknown variable '") && names(line, "loose_"+name), strings.Contains(line, "nknown option '") && names(line, "loose_"+name):
+				unknown = strings.TrimSpace(line)
+			case strings.Contains(line, "deprecated") && strings.Contains(line, "[Warning]") && names(line, name):
+				deprecated = strings.TrimSpace(line[strings.Index(line, "[Warning]")+len("[Warning]"):])
 			}
-			t.out.Problems = append(t.out.Problems, upgrade.Problem{ID: "variable.deprecated", Severity: upgrade.Note, Object: name, Tried: true, Said: strings.TrimSpace(said),
+		}
+		if unknown != "" {
+			t.refuse(s, unknown)
+			continue
+		}
+		known = append(known, s)
+		if deprecated != "" {
+			t.out.Problems = append(t.out.Problems, upgrade.Problem{ID: "variable.deprecated", Severity: upgrade.Note, Object: name, Tried: true, Said: deprecated,
 				Trouble: fleet.Trouble{What: fmt.Sprintf("it is set to %q, and the new version takes it with a warning", value), Why: "a later version will not start with it"}})
-			break
 		}
 	}
+	t.out.Loaded.Settings = len(known)
+	t.ignored(known)
 	return nil
 }
 

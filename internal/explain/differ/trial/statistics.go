@@ -87,7 +87,7 @@ func (s *statistics) read(ctx context.Context, c *mysql.Conn, k mysql.KeptStatis
 }
 
 // give gives them to a throw-away server, whose tables then count as large as the old server's, and returns a session that plans with them
-// and how many tables have some.
+// and how many tables and partitions have some.
 func (s *statistics) give(ctx context.Context, b *box) (c *mysql.Conn, n int, err error) {
 	at, err := target(b.Primary())
 	if err != nil {
@@ -165,7 +165,8 @@ func (s *statistics) writeHistograms(ctx context.Context, c *mysql.Conn) error {
 		return nil
 	}
 	for _, h := range s.histograms {
-		err := c.Exec(ctx, "ANALYZE /* risso: histogram of the old server */ TABLE "+h.table.String()+" UPDATE HISTOGRAM ON "+mysql.Quote(h.column)+" USING DATA "+mysql.Literal(h.data))
+		// A refusal is in the answer, and no error: it is as if the version took none.
+		err := c.Exec(ctx, "ANALYZE /* risso: histogram of the old server */ TABLE "+h.table.String()+" UPDATE HISTOGRAM ON "+mysql.Quote(h.column)+" USING DATA "+mysql.Literal(c.Server.HistogramData(h.data)))
 		if err != nil && mysql.ErrorNumber(err) == 0 {
 			return err
 		}

@@ -10,9 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/differ"
 	"github.com/rissodb/risso/internal/explain/differ/describe"
 	"github.com/rissodb/risso/internal/explain/differ/upgrade"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -63,7 +67,7 @@ type Loaded struct {
 	Tables   int `json:"tables"`
 	Objects  int `json:"objects"`
 	Refused  int `json:"refused"`
-	// Statistics counts tables whose statistics were copied.
+	// Statistics counts tables, and partitions, whose statistics were copied.
 	Statistics int `json:"statistics"`
 }
 
@@ -137,6 +141,18 @@ type box struct {
 	args    []string // with which it started last: the old server's settings
 }
 
+// leastFree is how much room a disk has that is not full.
+const leastFree = 32 << 20
+
+// full adds to an error that the disk is full, if it is: a server that found no room says so in its log alone.
+func (b *box) full(err error) error {
+	var disk unix.Statfs_t
+	if err == nil || unix.Statfs(b.Dir, &disk) != nil || int64(disk.Bavail)*disk.Bsize > leastFree {
+		return err
+	}
+	return fault.New(fault.Failed, "free some, or name another folder in RISSO_SANDBOX_DIR", fmt.Errorf("%w; %s has room for only %s", err, b.Dir, digits.Bytes(int64(disk.Bavail)*disk.Bsize)))
+}
+
 // restart starts it once more as it is.
 func (b *box) restart(ctx context.Context) error {
 	if err := b.Primary().Stop(ctx); err != nil {
@@ -176,7 +192,7 @@ func (t *trial) try(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, box.down(ctx)) }()
+	defer func() { err = errors.Join(box.full(err), box.down(ctx)) }()
 	to, err := target(box.Primary())
 	if err != nil {
 		return err
@@ -213,7 +229,7 @@ func (t *trial) accounts(fresh *differ.Description) {
 			if strings.HasPrefix(fresh.Plugins[plugin], "ACTIVE") {
 				continue
 			}
-			p := upgrade.LostLogin(name, plugin)
+			p := upgrade.LostLogin(name, plugin, t.d.Server)
 			p.Tried = true
 			t.out.Problems = append(t.out.Problems, p)
 		}

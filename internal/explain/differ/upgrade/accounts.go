@@ -15,6 +15,9 @@ func (r *rules) accounts() {
 		for _, plugin := range r.d.Accounts[name].Plugins {
 			if p, ok := r.login(name, plugin); ok {
 				r.add(p)
+			} else if plugin == "sha256_password" && r.to.AtLeast(80016, fleet.Never) || plugin == "mysql_native_password" && r.to.AtLeast(80034, fleet.Never) {
+				r.add(Problem{ID: "account.plugin_deprecated", Severity: Note, Object: mysql.QuoteAccount(name),
+					Trouble: fleet.Trouble{What: "it logs in by " + plugin, Why: "the plug-in is deprecated and will be removed", Remedy: "ALTER USER " + mysql.QuoteAccount(name) + " IDENTIFIED WITH caching_sha2_password BY '…'"}})
 			}
 		}
 		if r.crosses(80400, fleet.Never) && slices.ContainsFunc(r.d.Accounts[name].Grants, func(g string) bool { return strings.Contains(g, "SET_USER_ID") }) {
@@ -35,17 +38,24 @@ func (r *rules) login(name, plugin string) (Problem, bool) {
 	if !ok || !r.to.AtLeast(at[0], at[1]) {
 		return Problem{}, false
 	}
-	return LostLogin(name, plugin), true
+	return LostLogin(name, plugin, r.d.Server), true
 }
 
-// LostLogin is the problem of an account that the new server cannot let in.
-func LostLogin(name, plugin string) Problem {
-	p := Problem{ID: "account.plugin", Severity: Error, Object: mysql.QuoteAccount(name),
+// LostLogin is the problem of an account of a server that the new one cannot let in.
+func LostLogin(name, plugin string, from fleet.Server) Problem {
+	account := mysql.QuoteAccount(name)
+	p := Problem{ID: "account.plugin", Severity: Error, Object: account,
 		Trouble: fleet.Trouble{What: "it logs in by " + plugin,
 			Why:    "the new version does not load this plug-in: whoever uses the account is refused",
 			Remedy: "give it a password for a plug-in that both versions have, first for clients that know it"}}
-	if strings.HasPrefix(plugin, "mysql_") {
-		p.Remedy = "on MySQL 8.0 give it a new password by caching_sha2_password: ALTER USER " + mysql.QuoteAccount(name) + " IDENTIFIED WITH caching_sha2_password BY '…'; 5.7 does not have it, so go through 8.0"
+	switch {
+	case !strings.HasPrefix(plugin, "mysql_"):
+	case from.AtLeast(80004, fleet.Never):
+		p.Remedy = "give it a new password before the upgrade: ALTER USER " + account + " IDENTIFIED WITH caching_sha2_password BY '…'"
+	case from.AtLeast(50000, fleet.Never):
+		p.Remedy = "on MySQL 8.0 give it a new password by caching_sha2_password: ALTER USER " + account + " IDENTIFIED WITH caching_sha2_password BY '…'; 5.7 does not have it, so go through 8.0"
+	default:
+		p.Remedy = "make it on the new server, with a new password: CREATE USER " + account + " IDENTIFIED WITH caching_sha2_password BY '…'"
 	}
 	return p
 }

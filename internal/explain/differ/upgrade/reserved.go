@@ -7,8 +7,8 @@ import (
 )
 
 // reservedSince are words that became reserved, and when. Sources: MySQL manual, "Keywords and Reserved Words", its lists of new ones in 8.0,
-// 8.4 and 9.x; MariaDB documentation, "Reserved Words". TestReserved of package trial holds them against 5.7, 8.0 and 9.7; between 8.4 and
-// 9.7 it is not known when a word came or went.
+// 8.4 and 9.x; MariaDB documentation, "Reserved Words". TestReserved of package trial holds them against MySQL 5.7, 8.0 and 9.7 and MariaDB
+// 10.11 and 11.8; between these it is the manuals that say when a word came or went.
 var reservedSince = []struct {
 	mysql, mariadb fleet.Version
 	words          string
@@ -25,6 +25,8 @@ var reservedSince = []struct {
 	{fleet.Never, 100203, "over recursive rows window", 0},
 	{fleet.Never, 100300, "except intersect", 0},
 	{fleet.Never, 100700, "row_number", 0},
+	{fleet.Never, 110300, "sql_after_gtids sql_before_gtids", 0},
+	{fleet.Never, 110700, "vector", 0},
 }
 
 // Reserved reports whether a word is reserved on a server, as far as it became so since MySQL 5.7 and MariaDB 10.0.

@@ -74,6 +74,11 @@ func (t table) look() {
 				Why:    "an upgrade of a data directory can take it for one of them and stop",
 				Remedy: "rename it"}, Statements: []string{"RENAME TABLE " + full + " TO " + mysql.TableName{Schema: t.name.Schema, Name: "x_" + t.name.Name}.String()}})
 	}
+	if t.crosses(fleet.Never, 110500) && strings.Contains(t.def.Create, "WITH SYSTEM VERSIONING") {
+		t.add(Problem{ID: "table.versioned", Severity: Warning, Object: full,
+			Trouble: fleet.Trouble{What: "it keeps rows of the past", Why: "11.5 and later end times later, in 2106: mariadb-upgrade writes all rows and indexes anew, which takes long for many rows, and older versions cannot read them",
+				Remedy: "plan the time, and take a backup first"}})
+	}
 	t.charsets()
 	t.zeroDefaults()
 	t.columns()

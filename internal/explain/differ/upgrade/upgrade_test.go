@@ -45,3 +45,31 @@ func TestRulesByVersion(t *testing.T) {
 		t.Errorf("old times and orphans: got %+v, want both, the first with its rebuild", list)
 	}
 }
+
+// TestAccountsAndPlugins: what of accounts, plug-ins and statements is gone or deprecated, by the version that it goes to.
+func TestAccountsAndPlugins(t *testing.T) {
+	from := fleet.ServerOf("8.0.34", "")
+	d := &differ.Description{Server: from, Plugins: map[string]string{"keyring_file": "ACTIVE KEYRING", "authentication_fido": "DISABLED AUTHENTICATION"}, Accounts: map[string]differ.Account{
+		"a@%": {Plugins: []string{"mysql_native_password"}}, "b@%": {Plugins: []string{"sha256_password"}, Grants: []string{"GRANT SET_USER_ID ON *.* TO `b`@`%`"}}, "c@%": {Plugins: []string{"caching_sha2_password"}}}}
+	for to, want := range map[string]string{
+		"8.0.40": "account.plugin_deprecated 'a'@'%', account.plugin_deprecated 'b'@'%'",
+		"8.4.0":  "account.plugin 'a'@'%', plugin.removed keyring_file, account.privilege 'b'@'%', account.plugin_deprecated 'b'@'%'",
+	} {
+		var got []string
+		for _, p := range Find(d, Facts{}, fleet.ServerOf(to, "")) {
+			got = append(got, p.ID+" "+p.Object)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("to %s: got %s, want %s", to, strings.Join(got, ", "), want)
+		}
+	}
+	for sql, want := range map[string]string{"SHOW SLAVE STATUS": "syntax.replication", "change /* x */ master TO MASTER_HOST = 'h'": "syntax.replication", "SHOW REPLICA STATUS": "", "SELECT master, slave FROM start": "", "RESET MASTER": "syntax.replication"} {
+		got := ""
+		for _, p := range Statement(d, fleet.ServerOf("8.4.0", ""), "class", sql) {
+			got += p.ID
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", sql, got, want)
+		}
+	}
+}

@@ -70,7 +70,7 @@ func RemovedVariable(name, value, instead string) Problem {
 	p := Problem{ID: "variable.removed", Severity: Error, Object: name,
 		Trouble: fleet.Trouble{What: fmt.Sprintf("it is set to %q, and the new version has no such variable", value),
 			Why: "the server does not start with it in the option file", Remedy: "remove it from the option file"}}
-	if instead != "" {
+	if instead != "" && instead != "nothing" {
 		p.Remedy += "; in its place: " + instead
 	}
 	return p

@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -120,11 +121,16 @@ func (f diffFlags) upgradeText(w io.Writer, a *trial.Answer) error {
 	} else {
 		fmt.Fprintln(w, "not tried: no such server is installed here; all of this is by rules")
 	}
+	hidden := 0
 	titles := map[upgrade.Severity]string{upgrade.Error: "Refused", upgrade.Warning: "Other results, or failures", upgrade.Note: "Still works; to know"}
 	for _, sev := range upgrade.Severities() {
 		first := true
 		for _, p := range a.Problems {
 			if p.Severity != sev {
+				continue
+			}
+			if !f.all && p.ID == "default.changed" && sev == upgrade.Note {
+				hidden++
 				continue
 			}
 			if first {
@@ -133,6 +139,9 @@ func (f diffFlags) upgradeText(w io.Writer, a *trial.Answer) error {
 			}
 			problemText(w, p)
 		}
+	}
+	if hidden > 0 {
+		fmt.Fprintf(w, "\n%s of speed and size changed (--all lists them)\n", digits.Plural(hidden, "default", "defaults"))
 	}
 	if len(a.Problems) == 0 {
 		fmt.Fprintln(w, "\nnothing found that breaks or changes")
@@ -150,7 +159,7 @@ func (f diffFlags) upgradeText(w io.Writer, a *trial.Answer) error {
 		if i == 0 {
 			fmt.Fprintln(w, "\nStatements whose plans could not be compared:")
 		}
-		fmt.Fprintf(w, "  %s (%s)\n    %s\n", short(u.SQL), digits.Counted(u.Calls, "call"), sqltext.Printable(u.Why))
+		fmt.Fprintf(w, "  %s (%s)\n    %s\n", short(u.SQL), digits.Counted(u.Calls, "call"), sentence(u.Why))
 	}
 	for i, t := range a.NotTried {
 		if i == 0 {
@@ -166,22 +175,25 @@ func problemText(w io.Writer, p upgrade.Problem) {
 	if !p.Tried {
 		mark = "by rule"
 	}
-	fmt.Fprintf(w, "  %s: %s  [%s, %s]\n    %s\n", sqltext.Printable(p.Object), short(p.What), p.ID, mark, p.Why)
+	fmt.Fprintf(w, "  %s: %s  [%s, %s]\n    %s\n", sqltext.Printable(p.Object), sentence(p.What), p.ID, mark, p.Why)
 	if p.Said != "" {
-		fmt.Fprintf(w, "    the server says: %s\n", short(p.Said))
+		fmt.Fprintf(w, "    the server says: %s\n", sentence(p.Said))
 	}
 	if p.Remedy != "" {
-		fmt.Fprintf(w, "    %s\n", sqltext.Printable(p.Remedy))
+		fmt.Fprintf(w, "    %s\n", oneline.Of(p.Remedy))
 	}
 	for _, s := range p.Statements {
 		fmt.Fprintf(w, "      %s;\n", sqltext.Printable(s))
 	}
 }
 
+// sentence is a text with names and values in it, as one line.
+func sentence(s string) string { return oneline.Cut(oneline.Of(s), 3*mostValue) }
+
 func planText(w io.Writer, p trial.PlanChange) {
 	fmt.Fprintf(w, "  %s (%s)\n", short(p.SQL), digits.Counted(p.Calls, "call"))
 	if p.Error != "" {
-		fmt.Fprintf(w, "    refused: %s\n", short(p.Error))
+		fmt.Fprintf(w, "    refused: %s\n", sentence(p.Error))
 		return
 	}
 	for i := range max(len(p.Before), len(p.After)) {
