@@ -92,6 +92,9 @@ func TestNotSeen(t *testing.T) {
 				}
 			}
 			now = now.Add(2 * time.Hour)
+			if got, err := r.Check(t.Context(), rec, true); err != nil || rec.Phase != Watching || got.Did != "would be dropped" {
+				t.Errorf("when all was seen, dry run: got %+v, %v, %s", got, err, rec.Phase)
+			}
 			if got, err := r.Check(t.Context(), rec, false); err != nil || rec.Phase != Dropped {
 				t.Errorf("when all was seen: got %+v, %v, %s; want that it is dropped", got, err, rec.Phase)
 			}

@@ -44,3 +44,32 @@ func TestTouches(t *testing.T) {
 		}
 	}
 }
+
+// TestRare: a report that ran a few times before is worse by one call; a class that did not run before is doubtful if it reads many rows and the
+// index may have served it.
+func TestRare(t *testing.T) {
+	class := func(text string, calls, rows int64) Class {
+		return Class{Digest: "x", First: "2026-01-01", Text: text, Cost: fleet.Cost{Calls: calls, Seconds: float64(calls), RowsExamined: rows}}
+	}
+	r := &Record{Schema: "d", Table: "t", Index: "kb", Definition: "KEY `kb` (`b`,`c`)"}
+	const report, other, view = "SELECT `a` FROM `d` . `t` WHERE `b` = ?", "SELECT `a` FROM `d` . `t` WHERE `a` = ?", "SELECT `x` FROM `d` . `v`"
+	views := Views{{Schema: "d", Name: "v"}: {{Schema: "d", Name: "t"}}}
+	for _, x := range []struct {
+		name            string
+		before, now     []Class
+		late            bool
+		worse, doubtful int
+	}{
+		{"once a month", []Class{class(report, 3, 30)}, []Class{class(report, 4, 10_030)}, false, 1, 0},
+		{"once a month, as before", []Class{class(report, 3, 30)}, []Class{class(report, 4, 45)}, false, 0, 0},
+		{"never before", nil, []Class{class(report, 1, 10_000)}, false, 0, 1},
+		{"never before, few rows", nil, []Class{class(report, 1, 100)}, false, 0, 0},
+		{"never before, by another column", nil, []Class{class(other, 1, 10_000)}, false, 0, 0},
+		{"never before, by a view", nil, []Class{class(view, 1, 10_000)}, false, 0, 1},
+		{"before, but watched late", []Class{class(report, 3, 30)}, []Class{class(report, 4, 10_030)}, true, 0, 1},
+	} {
+		if j := Judge(x.before, x.now, r, Touches(mysql.TableName{Schema: "d", Name: "t"}, views), x.late); len(j.Worse) != x.worse || len(j.Doubtful) != x.doubtful {
+			t.Errorf("%s: got %+v, want %d worse and %d doubtful", x.name, j, x.worse, x.doubtful)
+		}
+	}
+}

@@ -159,11 +159,24 @@ func TestRetire(t *testing.T) {
 				t.Fatalf("kb: got %+v, %v, %s; want that it is watched on", got, err, rec.Phase)
 			}
 			now = now.AddDate(0, 0, 22)
-			if got, err = r.Check(t.Context(), rec, true); err != nil || rec.Phase != Watching || got.Did != "would be dropped" {
-				t.Errorf("kb, dry run: got %+v, %v, %s", got, err, rec.Phase)
+			if err := c.Query(t.Context(), "SELECT pad FROM "+table.String()+" WHERE b = 3", mysql.IgnoreRow); err != nil { // a report that nobody saw before
+				t.Fatal(err)
 			}
-			if got, err = r.Check(t.Context(), rec, false); err != nil || rec.Phase != Dropped || strings.Contains(create(t, c), "`kb`") {
-				t.Fatalf("kb: got %+v, %v, %s; want that it is dropped", got, err, rec.Phase)
+			if got, err = r.Check(t.Context(), rec, false); err != nil || rec.Phase != Watching || !strings.Contains(got.Did, "not dropped: class ") || !strings.Contains(got.Did, "did not run before") {
+				t.Errorf("kb, with a class that is not known: got %+v, %v, %s", got, err, rec.Phase)
+			}
+			if err := c.Exec(t.Context(), "TRUNCATE performance_schema.events_statements_summary_by_digest"); err != nil { // it is forgotten
+				t.Fatal(err)
+			}
+			if got, err = r.Check(t.Context(), rec, false); err != nil || rec.Phase != Watching || len(got.Unseen) != 1 {
+				t.Errorf("kb, after what was counted is gone: got %+v, %v, %s", got, err, rec.Phase)
+			}
+			now = now.Add(time.Hour)
+			if got, err = r.Check(t.Context(), rec, true); err != nil || rec.Phase != Watching || !strings.Contains(got.Did, "not dropped: class ") {
+				t.Errorf("kb, dry run: got %+v, %v, %s; want that the class is not forgotten", got, err, rec.Phase)
+			}
+			if err = r.Drop(t.Context(), rec); err != nil || rec.Phase != Dropped || strings.Contains(create(t, c), "`kb`") {
+				t.Fatalf("kb: got %v, %s; want that somebody may drop it nevertheless", err, rec.Phase)
 			}
 			if err := r.Back(t.Context(), rec); err != nil || rec.Phase != Back || !strings.Contains(create(t, c), "KEY `kb` (`b`)") {
 				t.Errorf("kb: got %v, %s; want that it is made again", err, rec.Phase)

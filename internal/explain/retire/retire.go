@@ -339,8 +339,6 @@ type Checked struct {
 	Unasked []string     `json:"unasked,omitempty"` // servers that are watched, and could not be asked this time
 	Unseen  []string     `json:"unseen,omitempty"`  // what ran and was not seen since the last check: on which server, and why
 	Did     string       `json:"did"`               // in words; "" : nothing
-
-	doubtful []Regression
 }
 
 // Check finds out where an index stands, compares what statements cost with what they did before it was hidden, shows it again if one is
@@ -380,8 +378,8 @@ func (t *Retirer) check(ctx context.Context, r *Record, dryRun bool) (c Checked,
 		c.Did = "watched on for " + digits.Span(r.Due.Sub(now))
 	case len(c.Unasked) > 0:
 		c.Did = "not dropped: " + strings.Join(c.Unasked, ", ") + " could not be asked, so that it is not known what ran there"
-	case len(c.doubtful) > 0:
-		d := c.doubtful[0]
+	case len(r.Doubtful) > 0:
+		d := r.Doubtful[0]
 		c.Did = "not dropped: class " + d.Digest + " on " + d.Server + " " + d.What + "; risso index drop drops it nevertheless, risso index back shows it again"
 	case dryRun:
 		c.Did = "would be dropped"
@@ -467,7 +465,12 @@ func (t *Retirer) compare(ctx context.Context, r *Record, c *Checked) error {
 	}
 	r.Due = r.Due.Add(longest)
 	j.sort()
-	c.Worse, c.doubtful, c.Watched, c.Fresh = j.Worse, j.Doubtful, j.Watched, j.Fresh
+	c.Worse, c.Watched, c.Fresh = j.Worse, j.Watched, j.Fresh
+	for _, d := range j.Doubtful { // kept, for a server that is restarted forgets them
+		if !slices.ContainsFunc(r.Doubtful, func(k Regression) bool { return k.Server == d.Server && k.Schema == d.Schema && k.Digest == d.Digest }) {
+			r.Doubtful = append(r.Doubtful, d)
+		}
+	}
 	for _, b := range r.Baselines {
 		if !asked[b.Seat] {
 			c.Unasked = append(c.Unasked, b.Server)

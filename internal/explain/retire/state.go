@@ -56,6 +56,7 @@ type Record struct {
 
 	Baselines []Baseline   `json:"baselines,omitempty"` // of the server, and of its replicas that were named
 	Worse     []Regression `json:"worse,omitempty"`     // why it was taken back
+	Doubtful  []Regression `json:"doubtful,omitempty"`  // classes that cannot be compared, and may need it: it is not dropped
 	Log       []Entry      `json:"log"`
 	Told      int          `json:"told,omitempty"` // so many entries of the log were told as events
 }

@@ -160,7 +160,9 @@ func (r *Room) retirer(w config.Watched, rec *retire.Record) *retire.Retirer {
 		switch {
 		case o.Instance.ID == w.Instance.ID || place == rec.Seat:
 		case r.Board.Seat(o.Instance.ID) == fleet.Seat{}:
-			t.Absent = append(t.Absent, o.Instance.Name) // it may be a replica
+			if o.Instance.Group == w.Instance.Group { // it may be a replica
+				t.Absent = append(t.Absent, o.Instance.Name)
+			}
 		case within(follows, o.Instance.ID, w.Instance.ID) || slices.ContainsFunc(rec.Baselines, func(b retire.Baseline) bool { return b.Seat == place }):
 			t.Replicas = append(t.Replicas, r.server(o))
 		}

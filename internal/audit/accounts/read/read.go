@@ -42,6 +42,8 @@ func Accounts(ctx context.Context, t mysql.Target, name string) (*accounts.Serve
 		return nil, nil, err
 	}
 	defer s.Close()
+	c.Unobserved(ctx) // SHOW GRANTS is a class of statements of its own for each account
+	s.Unobserved(ctx, c.Server)
 	if err := s.ForRows(ctx, c.Server); err != nil {
 		return nil, nil, err
 	}
