@@ -218,9 +218,6 @@ func (s Server) NamesUTF8MB4() bool { return !s.MariaDB() }
 // NewUTF8MB4 reports whether utf8mb4's collation is one that older servers do not have, and is always named.
 func (s Server) NewUTF8MB4() bool { return s.atLeast(80000) }
 
-// FoldsNamesAnywhere reports whether lower_case_table_names can be given to a data directory that is there.
-func (s Server) FoldsNamesAnywhere() bool { return s.MariaDB() }
-
 // HasComponents reports whether what extends the server can be a component, listed in mysql.component: MySQL since 8.0.
 func (s Server) HasComponents() bool { return s.atLeast(80000) }
 

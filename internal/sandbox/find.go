@@ -40,7 +40,7 @@ func FamilyOf(f fleet.Flavour) Family {
 	return FamilyMySQL
 }
 
-// Like is what Find finds that is most like another server: of its series, or else of its flavour, or else, for Percona Server, a MySQL.
+// Like is what Find finds that is most like another server (see Nearest), or would.
 func Like(ctx context.Context, flavour fleet.Flavour, number fleet.Version) string {
 	if s, err := Nearest(ctx, fleet.Server{Flavour: flavour, Number: number}, nil); err == nil {
 		return s.Name
@@ -51,8 +51,8 @@ func Like(ctx context.Context, flavour fleet.Flavour, number fleet.Version) stri
 	return string(FamilyOf(flavour))
 }
 
-// Nearest is the server on this machine that is most like another one, of those that suit (nil: all that read the same SQL): of its flavour
-// before others, of its series before others, of its version before others.
+// Nearest is the server on this machine that is most like another one, of those that suit (nil: all that read the same SQL): of the same series and
+// not older, else of the next newer one, else the newest of the older ones. In a series its flavour goes first.
 func Nearest(ctx context.Context, like fleet.Server, suits func(fleet.Server) bool) (Server, error) {
 	found, looked, err := Servers(ctx)
 	if err != nil && !errors.Is(err, ErrNoServer) {
@@ -62,24 +62,35 @@ func Nearest(ctx context.Context, like fleet.Server, suits func(fleet.Server) bo
 }
 
 func nearest(found []Server, looked []string, like fleet.Server, suits func(fleet.Server) bool) (best Server, err error) {
-	points := func(k fleet.Server) (n int) {
-		for _, same := range []bool{k.Flavour == like.Flavour, k.Number.SameSeries(like.Number), k.Number == like.Number} {
-			if n *= 2; same {
-				n++
-			}
-		}
-		return n
-	}
-	most := -1
+	least := fleet.Never
 	for _, s := range found {
-		if k := s.Kind(); k.SameKind(like) && (suits == nil || suits(k)) && points(k) > most {
-			best, most = s, points(k)
+		if k := s.Kind(); k.SameKind(like) && (suits == nil || suits(k)) && distance(k, like) < least {
+			best, least = s, distance(k, like)
 		}
 	}
-	if most < 0 {
+	if least == fleet.Never {
 		return best, noServer(string(FamilyOf(like.Flavour))+"-"+like.Number.Series(), found, looked, nil)
 	}
 	return best, nil
+}
+
+// distance orders servers by how far they are from another one: lower is nearer.
+func distance(s, like fleet.Server) fleet.Version {
+	n, want := s.Number, like.Number
+	far := max(n-want, want-n)
+	switch {
+	case n.SameSeries(want):
+		if n < want {
+			far += 1_000
+		}
+		if s.Flavour != like.Flavour {
+			far += 10_000
+		}
+		return far
+	case n > want:
+		return 1_000_000 + far
+	}
+	return 100_000_000 + far
 }
 
 // Server is a server program installed on this machine.

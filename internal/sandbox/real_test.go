@@ -363,3 +363,16 @@ func takeAIO(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestOfBirth: what a data directory has for good is as asked for, too.
+func TestOfBirth(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			needServer(t, spec)
+			s := up(t, Options{Servers: []string{spec}, Settings: []string{"loose_innodb-page-size=8192", "lower_case_table_names=1"}})
+			if got := query(t, s.Primary(), "SELECT CONCAT(@@innodb_page_size, ' ', @@lower_case_table_names)"); got != "8192 1" {
+				t.Errorf("got %s, want 8192 1", got)
+			}
+		})
+	}
+}

@@ -28,12 +28,25 @@ const bootstrapTimeout = 2 * time.Minute
 type template struct {
 	server Server
 	recipe recipe
-	galera bool   // with the state of a new cluster in it
-	cache  string // Risso's cache folder
+	galera bool     // with the state of a new cluster in it
+	birth  []string // settings that a data directory has for good
+	cache  string   // Risso's cache folder
 	// scratch is a folder of the sandbox that is being made: the work happens
 	// there, so that it is found and removed with the sandbox when Risso dies.
 	scratch string
 	say     func(string)
+}
+
+// ofBirth are those of some settings that a data directory gets when it is made, and that no server can change later; defaults are left out.
+func ofBirth(settings []string) (list []string) {
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		name = strings.TrimPrefix(strings.ReplaceAll(name, "-", "_"), "loose_")
+		if name == "innodb_page_size" && value != "16384" || name == "lower_case_table_names" && value != "0" {
+			list = append(list, name+"="+value)
+		}
+	}
+	return list
 }
 
 // ensure makes the template when there is none, and returns its folder.
@@ -104,7 +117,7 @@ func (t template) key() (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, t.server.Binary, t.server.Version, fi.Size(), fi.ModTime().UnixNano(), os.Geteuid(), args, t.recipe.extraSQL)
+	fmt.Fprintln(h, t.server.Binary, t.server.Version, fi.Size(), fi.ModTime().UnixNano(), os.Geteuid(), append(args, t.birth...), t.recipe.extraSQL)
 	kind := ""
 	if t.galera {
 		kind = "-galera"
@@ -131,7 +144,7 @@ func (t template) bootstrap(ctx context.Context, work, data string) error {
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root") // servers refuse root without it
 	}
-	args = append(args, "--tmpdir="+work)
+	args = append(append(args, dashed(t.birth)...), "--tmpdir="+work)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = environ(t.server.Basedir)
 	cmd.Dir = work

@@ -244,7 +244,7 @@ func TestReadsAnyRecord(t *testing.T) {
 	}
 }
 
-// TestNearest prefers the same flavour, then the same series, then the same version, of those that suit.
+// TestNearest prefers the same series, then newer versions, and in a series its flavour.
 func TestNearest(t *testing.T) {
 	var found []Server
 	for _, name := range []string{"mariadb 10.11.19", "mariadb 10.6.3", "mysql 9.7.4", "mysql 8.0.36", "mysql 8.0.15", "percona 8.4.2"} {
@@ -256,9 +256,9 @@ func TestNearest(t *testing.T) {
 		series bool // only of the same
 		want   string
 	}{
-		{"mysql 8.0.15", true, "mysql 8.0.15"}, {"mysql 8.0.20", true, "mysql 8.0.36"}, {"mysql 5.7.22", true, ""}, {"mysql 5.7.22", false, "mysql 9.7.4"},
-		{"percona 8.0.36", true, "mysql 8.0.36"}, {"percona 8.4.9", true, "percona 8.4.2"}, {"percona 5.7.1", false, "percona 8.4.2"}, {"mysql 8.4.1", true, "percona 8.4.2"},
-		{"mariadb 10.6.9", true, "mariadb 10.6.3"}, {"mariadb 11.4.1", true, ""}, {"mariadb 11.4.1", false, "mariadb 10.11.19"},
+		{"mysql 8.0.15", true, "mysql 8.0.15"}, {"mysql 8.0.20", true, "mysql 8.0.36"}, {"mysql 5.7.22", true, ""}, {"mysql 5.7.22", false, "mysql 8.0.15"}, {"mysql 8.0.30", true, "mysql 8.0.36"}, {"mysql 8.0.41", true, "mysql 8.0.36"}, {"mysql 8.5.0", false, "mysql 9.7.4"},
+		{"percona 8.0.36", true, "mysql 8.0.36"}, {"percona 8.4.9", true, "percona 8.4.2"}, {"percona 5.7.1", false, "mysql 8.0.15"}, {"mysql 8.4.1", true, "percona 8.4.2"},
+		{"mariadb 10.6.9", true, "mariadb 10.6.3"}, {"mariadb 11.4.1", true, ""}, {"mariadb 11.4.1", false, "mariadb 10.11.19"}, {"mariadb 10.11.3", false, "mariadb 10.11.19"}, {"mariadb 10.5.0", false, "mariadb 10.6.3"},
 	} {
 		family, version, _ := strings.Cut(c.like, " ")
 		like := Server{Family: Family(family), Version: version}.Kind()

@@ -318,7 +318,7 @@ func (s *Sandbox) templates(ctx context.Context, p *plan) (map[string]string, er
 			continue
 		}
 		begun[b.server.Binary] = true
-		t := template{server: b.server, recipe: b.recipe, galera: p.topology == TopologyGalera, cache: p.cache, scratch: scratch, say: s.progress}
+		t := template{server: b.server, recipe: b.recipe, galera: p.topology == TopologyGalera, birth: ofBirth(p.settings), cache: p.cache, scratch: scratch, say: s.progress}
 		g.Go(func() error {
 			dir, err := t.ensure(ctx)
 			mu.Lock()

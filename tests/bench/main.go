@@ -51,6 +51,10 @@ var benches = map[string][]part{
 	"checksum": {
 		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
 	},
+	"alter": {
+		{"mariadb", "forecasts of ALTER TABLE on MariaDB, beside what it takes", (*bench).alterMariaDB},
+		{"mysql", "forecasts of ALTER TABLE on MySQL, beside what it takes", (*bench).alterMySQL},
+	},
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
 	},
@@ -128,7 +132,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.days, "days", 30, "charts and history: days of data")
 	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default -1: all that a server has; quick 100)")
 	fs.IntVar(&o.many, "many", 100, "memory: servers in the second half")
-	fs.IntVar(&o.megabytes, "megabytes", 0, "backup: data to make (default 2000; quick 100)")
+	fs.IntVar(&o.megabytes, "megabytes", 0, "backup and alter: data to make (default 2000, of alter 1000; quick 100)")
 	fs.IntVar(&o.schemas, "schemas", 0, "backup tables: schemas of 65 empty tables; 10000 need 8 GB of disk and half an hour to be made (default 300, quick 30)")
 	fs.StringVar(&o.socket, "socket", "", "backup tables: socket of a server of this machine that has been filled already, and is left as it is")
 	fs.StringVar(&o.keep, "keep", "", "history: folder of the store: asked if it exists, else made and kept (default: made and removed); night: anything lets the page stay for half an hour")
@@ -148,6 +152,9 @@ func (o *options) defaults(name string) {
 				o.window = time.Second
 			}
 		}
+	}
+	if name == "alter" && o.megabytes == 0 && !o.quick {
+		o.megabytes = 1000
 	}
 	if name == "alerts" && o.rounds == 0 {
 		o.rounds = 1 // what its questions cost is exact

@@ -274,12 +274,11 @@ func (r *run) settings(server sandbox.Server) []string {
 	list := []string{"event_scheduler=OFF"}
 	if r.header.Kind == repo.Logical {
 		list = append(list, "local_infile=ON") // rows are loaded by LOAD DATA LOCAL
-		// Names of tables are compared as the source compares them; later on it cannot be changed.
-		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && mysql.Of(server.Kind()).FoldsNamesAnywhere() {
-			list = append(list, "lower_case_table_names="+v)
-		}
-		if v := r.header.Server.Variables["innodb_page_size"]; v != "" && v != "16384" {
-			r.proof.Notes = append(r.proof.Notes, "the source has pages of "+v+" bytes, the drill's server of 16384")
+		// Names of tables are compared as the source compares them, and pages are as large; later on neither can be changed.
+		for _, name := range []string{"lower_case_table_names", "innodb_page_size"} {
+			if v := r.header.Server.Variables[name]; v != "" {
+				list = append(list, name+"="+v)
+			}
 		}
 	}
 	return append(list, r.Settings...)

@@ -78,31 +78,21 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	server := func(f sandbox.Family, v string) sandbox.Server {
-		return sandbox.Server{Name: string(f) + "-" + v, Family: f, Version: v}
-	}
-	all := []sandbox.Server{server("mariadb", "11.4.2"), server("mariadb", "10.11.19"), server("mariadb", "10.6.1"), server("mysql", "9.7.4-2"), server("mysql", "8.0.15"), server("mysql", "8.0.40"), server("mysql", "5.7.22")}
+// TestFits: a physical backup is for servers of its series only.
+func TestFits(t *testing.T) {
 	for _, c := range []struct {
-		flavour fleet.Flavour
-		number  fleet.Version
-		want    string
+		family   sandbox.Family
+		version  string
+		flavour  fleet.Flavour
+		number   fleet.Version
+		physical bool
 	}{
-		{"MariaDB", 101119, "mariadb-10.11.19"}, {"MariaDB", 101103, "mariadb-10.11.19"}, {"MariaDB", 101124, "mariadb-10.11.19"}, {"MariaDB", 100500, "mariadb-10.6.1"}, {"MariaDB", 110000, "mariadb-11.4.2"}, {"MariaDB", 120000, "mariadb-11.4.2"},
-		{"MySQL", 80015, "mysql-8.0.15"}, {"MySQL", 80030, "mysql-8.0.40"}, {"MySQL", 80041, "mysql-8.0.40"}, {"MySQL", 80400, "mysql-9.7.4-2"}, {"Percona Server", 50740, "mysql-5.7.22"},
+		{"mariadb", "10.11.19", "MariaDB", 101103, true}, {"mariadb", "10.6.1", "MariaDB", 100500, false}, {"mysql", "8.0.40", "MySQL", 80041, true}, {"mysql", "9.7.4-2", "MySQL", 80400, false}, {"mysql", "5.7.22", "Percona Server", 50740, true},
 	} {
-		h := repo.Header{Server: repo.Server{Server: fleet.Server{Flavour: c.flavour, Number: c.number}}}
-		got, ok := pick(all, h)
-		if !ok || got.Name != c.want {
-			t.Errorf("got %s %d: %s; want ok true, got.Name %s", c.flavour, c.number, got.Name, c.want)
+		h := repo.Header{Kind: repo.Physical, Server: repo.Server{Server: fleet.Server{Flavour: c.flavour, Number: c.number}}}
+		if _, _, err := fits(sandbox.Server{Family: c.family, Version: c.version}, h); (err == nil) != c.physical {
+			t.Errorf("%s %d, physical, on %s: got %v, want it taken: %t", c.flavour, c.number, c.version, err, c.physical)
 		}
-		h.Kind = repo.Physical
-		if _, _, err := fits(got, h); (err == nil) != (got.Kind().Number/100 == c.number/100) {
-			t.Errorf("%s %d, physical, on %s: %v", c.flavour, c.number, got.Name, err)
-		}
-	}
-	if s, ok := pick(all[:3], repo.Header{Server: repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80015}}}); ok {
-		t.Errorf("got %v, want ok false", s)
 	}
 }
 

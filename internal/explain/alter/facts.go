@@ -137,6 +137,7 @@ type Sample struct {
 	Grown      int64     // bytes of data and indexes of the largest part afterwards
 	Fails      string    // what the server said to the change of these rows; "" it did it
 	Unmeasured string    // why there is none; "" there is
+	MorePool   float64   // by how much the sandbox has more than its share of the server's memory for pages, which cannot be cut further; 0: not known
 }
 
 // Point is one measurement.

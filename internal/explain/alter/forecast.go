@@ -71,6 +71,10 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 		c.Basis += "; that is short to measure"
 	}
 	c.Low, c.High = c.Seconds/off, c.Seconds*off
+	if p.Kind == KindCopy && f.Index > 0 && s.MorePool > 1.5 { // rows get into indexes at random places
+		c.High *= min(s.MorePool, 4)
+		c.Basis += plainly("; the sandbox's memory holds %s times more of the table than the server's: it may take longer", digits.Count(math.Round(s.MorePool)))
+	}
 	if f.Traffic.Known && f.Traffic.RowEdits > 0 {
 		c.Basis += "; others' load on the server makes it longer"
 	}

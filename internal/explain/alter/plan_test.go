@@ -138,13 +138,23 @@ func TestForecast(t *testing.T) {
 			t.Errorf("%+v: got %+v, want %g s within %g", c.plan, got, c.seconds, c.factor)
 		}
 	}
+	more := sample
+	more.MorePool = 3
+	f := facts(t, "8.0.36", "")
+	f.Index = 1 << 20
+	if got := forecast(f, &Plan{Kind: KindCopy, Rebuilds: true}, empty, more); got.High < 4*got.Seconds || !strings.Contains(got.Basis, "3 times more of the table") {
+		t.Errorf("a copy with three times its share of memory: got %+v, want that it may take three times longer, and why", got)
+	}
+	if got := forecast(f, &Plan{Kind: KindInPlace, Builds: []string{"k"}}, empty, more); got.High > 2*got.Seconds {
+		t.Errorf("an index with three times its share of memory: got %+v, want it as usual", got)
+	}
 	if got := forecast(facts(t, "8.0.36", ""), &Plan{Kind: KindInstant}, empty, Sample{}); !got.Moment {
 		t.Errorf("instant: got %+v, want a moment", got)
 	}
 	if got := forecast(facts(t, "8.0.36", ""), &Plan{Kind: KindCopy, Rebuilds: true}, empty, Sample{Unmeasured: "no sandbox"}); got.Known || got.Basis != "no sandbox" {
 		t.Errorf("not measured: got %+v, want that it is not known", got)
 	}
-	f := facts(t, "8.0.36", "")
+	f = facts(t, "8.0.36", "")
 	f.Place.DataFree = 100 << 20
 	if got := forecast(f, &Plan{Kind: KindCopy, Rebuilds: true}, empty, sample); got.Free == nil || *got.Free {
 		t.Errorf("a disk that is nearly full: got %+v, want that it is not enough", got)

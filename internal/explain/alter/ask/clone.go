@@ -210,7 +210,7 @@ func (k *clone) create(run func(string) error, schema, create string) error {
 // asServer gives the session what sessions of the server have.
 func (k *clone) asServer(ctx context.Context, run func(string) error) error {
 	for _, name := range slices.Sorted(maps.Keys(k.f.Session)) {
-		err := run("SET SESSION /* risso: as on the server */ " + name + " = " + value(name, k.f.Session[name], k.b.Share))
+		err := run("SET SESSION /* risso: as on the server */ " + name + " = " + value(k.f.Session[name]))
 		if err != nil && mysql.ClassOf(err) != mysql.ClassMissing && mysql.ErrorNumber(err) == 0 {
 			return err
 		} else if err != nil && mysql.ClassOf(err) != mysql.ClassMissing {
@@ -223,22 +223,16 @@ func (k *clone) asServer(ctx context.Context, run func(string) error) error {
 		if !ok {
 			continue
 		}
-		if err := run("SET GLOBAL /* risso: as on the server */ " + name + " = " + value(name, v, 1)); err != nil && mysql.ErrorNumber(err) == 0 {
+		if err := run("SET GLOBAL /* risso: as on the server */ " + name + " = " + value(v)); err != nil && mysql.ErrorNumber(err) == 0 {
 			return err
 		}
 	}
 	return run("USE " + mysql.Quote(k.st.Table.Schema))
 }
 
-// value is a variable's value as SET takes it; buffers are cut by a share.
-func value(name, v string, share float64) string {
-	digits := v != "" && strings.Trim(v, "0123456789") == ""
-	switch {
-	case digits && name == "innodb_ddl_buffer_size":
-		var n int64
-		fmt.Sscan(v, &n)
-		return fmt.Sprint(max(leastSort, int64(float64(n)*share)))
-	case digits:
+// value is a variable's value as SET takes it.
+func value(v string) string {
+	if v != "" && strings.Trim(v, "0123456789") == "" {
 		return v
 	}
 	return mysql.Literal(v)

@@ -51,6 +51,10 @@ func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, s
 	if s.Elsewhere = !f.Place.Here; s.Elsewhere {
 		s.Reads = compare(ctx, target, b.Target, f, part)
 	}
+	if s.MorePool, err = b.morePool(ctx, f); err != nil {
+		return s, err
+	}
+	k.settle(ctx)
 	say("change the clone")
 	if _, _, err := k.alter(ctx, a.Algorithm, a.Lock); err != nil {
 		if mysql.ErrorNumber(err) == 0 {
@@ -90,6 +94,14 @@ func (b *Box) take(ctx context.Context, target mysql.Target, f *alter.Facts, o s
 		return part, err
 	}
 	return sample.Copy(ctx, from, to, f.Table, o)
+}
+
+// settle writes to disk what the sandbox still has in memory of the rows that it was given: it would be written while the change is timed. Where the
+// server cannot (another engine) the time is longer.
+func (k *clone) settle(ctx context.Context) {
+	if k.b.c.Exec(ctx, "FLUSH /* risso: before it is timed */ TABLES "+k.st.Table.String()+" FOR EXPORT") == nil {
+		_ = k.b.c.Exec(ctx, "UNLOCK TABLES")
+	}
 }
 
 // size is what the clone's data and indexes have.
