@@ -150,7 +150,10 @@ func (d *disks) define(name string, cols int) *disk {
 // disks, floppies and CD drives; and partitions that hold a mounted file system,
 // where the disk holds another one too, so that the whole does not show the part.
 func (d *disks) wanted(name string) bool {
-	for _, p := range []string{"loop", "ram", "zram", "sr", "fd"} {
+	if rest, ok := strings.CutPrefix(name, "loop"); ok && allDigits(rest) {
+		return d.h.fs.mountedDevices()[name] // images that are only read are not among them
+	}
+	for _, p := range []string{"ram", "zram", "sr", "fd"} {
 		if rest, ok := strings.CutPrefix(name, p); ok && allDigits(rest) {
 			return false
 		}

@@ -297,7 +297,7 @@ func realMounts(text string) ([]mount, map[string]bool) {
 }
 
 func realMount(m mount) bool {
-	if pseudoTypes[m.fstype] || strings.HasPrefix(m.device, "/dev/loop") {
+	if pseudoTypes[m.fstype] || strings.HasPrefix(m.device, "/dev/loop") && strings.HasPrefix(m.options+",", "ro,") { // an image, such as a snap
 		return false
 	}
 	for _, p := range []string{"/proc", "/sys", "/dev", "/run"} {
