@@ -25,13 +25,19 @@ import (
 //   - Full-text and spatial indexes and those over expressions are redundant only beside one with the same definition.
 func redundantIndexes(s *Server, t *Table) (list []Finding) {
 	k := keysOf(s, t)
+	var dropped []int
 	for _, i := range k.order() {
-		j, how := k.instead(i)
-		if j < 0 {
-			continue
+		if j, _ := k.instead(i); j >= 0 {
+			k.gone[i] = true
+			dropped = append(dropped, i)
 		}
-		k.gone[i] = true
-		list = append(list, k.finding(i, j, how))
+	}
+	for _, i := range dropped { // beside those that stay: what seemed to do its work may itself have gone after it
+		if j, how := k.instead(i); j >= 0 {
+			list = append(list, k.finding(i, j, how))
+		} else {
+			k.gone[i] = false
+		}
 	}
 	return list
 }
@@ -277,7 +283,7 @@ func (k *keys) finding(i, j int, how cover) Finding {
 		f.What = fmt.Sprintf("index %s of %s is how %s begins", a.Name, k.t.object(), b.Name)
 	default:
 		f.What = fmt.Sprintf("index %s of %s is how %s begins", a.Name, k.t.object(), b.Name)
-		f.Sure, f.Doubt = Likely, "a statement that looks up all columns of "+a.Name+" and sorts by the primary key reads its rows in order by it, and sorts them with "+b.Name+"; entries of "+a.Name+" are shorter, which a scan of a whole index can notice"
+		f.Sure, f.Doubt = Likely, "a statement that looks up all columns of "+a.Name+" and sorts by the primary key, or looks for a part of that as well, reads just its rows in order by it, and sorts them, or reads more, with "+b.Name+"; entries of "+a.Name+" are shorter, which a scan of a whole index can notice"
 	}
 	if bytes := k.t.Bytes[a.Name]; bytes > 0 {
 		f.Evidence = append(f.Evidence, digits.Bytes(bytes)+" on disk")

@@ -40,17 +40,29 @@ func dataTests(f *Facts, st Statement, after string) (list []DataTest) {
 		}
 		list = append(list, columnTests(st, old, c)...)
 	}
-	return append(list, ruleTests(f, st, after, was)...)
+	return append(append(list, ruleTests(f, st, after, was)...), exchangeTests(st)...)
 }
 
-// was is what a column was called before; "" if it is new, under the name that another one gave up.
+// exchangeTests are about the rows of a table that becomes a partition.
+func exchangeTests(st Statement) []DataTest {
+	words := sqltext.Words(sqltext.Tokens(st.Body))
+	switch {
+	case len(words) == 0 || !strings.EqualFold(words[0], "EXCHANGE") || len(st.Others) == 0:
+		return nil
+	case slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "WITHOUT") }):
+		return []DataTest{{Says: "rows of " + st.Others[0].String() + " that do not belong into the partition are not looked for: statements that ask for them by the partition's columns do not find them then"}}
+	}
+	return []DataTest{{Says: "a row of " + st.Others[0].String() + " that does not belong into the partition makes it fail: the server reads them all first"}}
+}
+
+// was is what a column was called before; "" if it is new, under the name that another one had.
 func (s Statement) was(name string) string {
 	for old, to := range s.Renamed {
 		if strings.EqualFold(to, name) {
 			return old
 		}
 	}
-	if _, gone := s.Renamed[strings.ToLower(name)]; gone {
+	if _, gone := s.Renamed[strings.ToLower(name)]; gone || slices.Contains(s.Dropped, strings.ToLower(name)) {
 		return ""
 	}
 	return name

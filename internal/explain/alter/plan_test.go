@@ -79,6 +79,7 @@ func TestUndo(t *testing.T) {
 		{"ALTER TABLE t MODIFY a BIGINT", with("`a` int DEFAULT", "`a` bigint DEFAULT"), "ALTER TABLE `s`.`t` MODIFY COLUMN `a` int DEFAULT NULL AFTER `id`", "a"},
 		{"ALTER TABLE t ENGINE=MyISAM", with("InnoDB", "MyISAM"), "ALTER TABLE `s`.`t` ENGINE=InnoDB DEFAULT CHARSET=utf8mb4", ""},
 		{"ALTER TABLE t RENAME TO t2", strings.Replace(before, "`t`", "`t2`", 1), "ALTER TABLE `s`.`t2` RENAME TO `s`.`t`", ""},
+		{"ALTER TABLE t DROP COLUMN IF EXISTS `a`, ADD a INT, ADD KEY ka (a)", before, "ALTER TABLE `s`.`t` DROP INDEX `ka`, ADD KEY `ka` (`a`), ADD COLUMN `a` int DEFAULT NULL AFTER `id`, DROP COLUMN `a`", "a"},
 		{"ALTER TABLE t DROP PARTITION p", before, "", "partitions"},
 		{"ALTER TABLE t FORCE", before, "", ""},
 	} {

@@ -25,6 +25,7 @@ type Statement struct {
 	Lock      string
 	Others    []mysql.TableName // tables that it names besides: of REFERENCES and EXCHANGE PARTITION
 	Renamed   map[string]string // columns by their names before, in lower case: what they are called after
+	Dropped   []string          // columns, in lower case, though one of that name may be added
 	RenamedTo *mysql.TableName
 }
 
@@ -116,6 +117,13 @@ func (s *Statement) element(d sqltext.Dialect, text string, e []sqltext.Token) {
 		to, ok2 := r.name()
 		if ok && ok2 && from.Name != to.Name {
 			s.Renamed[strings.ToLower(from.Name)] = to.Name
+		}
+	case r.is(0, "DROP") && !slices.ContainsFunc([]string{"INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "PERIOD", "SYSTEM"}, func(w string) bool { return r.is(1, w) }):
+		r.i = 1
+		r.accept("COLUMN")
+		r.accept("IF", "EXISTS")
+		if n, ok := r.name(); ok {
+			s.Dropped = append(s.Dropped, strings.ToLower(n.Name))
 		}
 	case r.is(0, "RENAME") && r.is(1, "COLUMN"):
 		r.i = 2

@@ -24,7 +24,7 @@ func Undo(f *Facts, st Statement, after string) (statement string, lost []string
 		table = *st.RenamedTo
 		parts = append(parts, "RENAME TO "+st.Table.String())
 	}
-	parts = append(parts, undoKeys(f, &now, was, is)...)
+	parts = append(parts, undoKeys(f, st, &now, was, is)...)
 	columns, lost := undoColumns(f, st, &now, was, is)
 	parts = append(parts, columns...)
 	if a, b := options(f.Table.Create), options(after); a != b {
@@ -38,7 +38,7 @@ func Undo(f *Facts, st Statement, after string) (statement string, lost []string
 }
 
 // undoKeys drops indexes and constraints that are new, and adds those that are gone.
-func undoKeys(f *Facts, now *define.Table, was, is map[string]string) (parts []string) {
+func undoKeys(f *Facts, st Statement, now *define.Table, was, is map[string]string) (parts []string) {
 	drop := func(key string) string {
 		kind, name, _ := strings.Cut(key, " ")
 		switch {
@@ -62,13 +62,20 @@ func undoKeys(f *Facts, now *define.Table, was, is map[string]string) (parts []s
 			parts = append(parts, clause)
 		}
 	}
+	other := func(key string) bool { return was[key] != is[key] && !shown[key] }
+	for _, k := range now.Keys { // over a column that is dropped it goes, too
+		if slices.ContainsFunc(k.Parts, func(p define.KeyPart) bool { return p.Column != "" && st.was(p.Column) == "" }) {
+			delete(shown, "key "+k.Name)
+			is["key "+k.Name] += " "
+		}
+	}
 	for _, key := range order(is) {
-		if kind, _, _ := strings.Cut(key, " "); kind != "column" && was[key] != is[key] && !shown[key] {
+		if kind, _, _ := strings.Cut(key, " "); kind != "column" && other(key) {
 			parts = append(parts, drop(key))
 		}
 	}
 	for _, key := range order(was) {
-		if kind, _, _ := strings.Cut(key, " "); kind != "column" && was[key] != is[key] && !shown[key] {
+		if kind, _, _ := strings.Cut(key, " "); kind != "column" && other(key) {
 			parts = append(parts, "ADD "+was[key])
 		}
 	}

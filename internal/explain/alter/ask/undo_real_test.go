@@ -25,6 +25,7 @@ func TestUndoes(t *testing.T) {
 			"RENAME COLUMN a TO n, ADD COLUMN a VARCHAR(100)",
 			"RENAME COLUMN a TO b, RENAME COLUMN b TO a",
 			"DROP COLUMN b, CHANGE a b VARCHAR(20)",
+			"DROP INDEX ka, DROP COLUMN a, ADD COLUMN a INT, ADD KEY ka (a)",
 			"CONVERT TO CHARACTER SET latin1",
 			"ROW_FORMAT=COMPRESSED, KEY_BLOCK_SIZE=4, STATS_PERSISTENT=1",
 			`COMMENT 'a "comment"'`,
@@ -58,6 +59,11 @@ func TestUndoes(t *testing.T) {
 					do(t, c, d.Select)
 				}
 			}
+		}
+		do(t, c, "DROP TABLE u.t", "CREATE TABLE u.t (id INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10))", "CREATE TABLE u.e (id INT)", "INSERT INTO u.e VALUES (20)")
+		const exchange = "ALTER TABLE u.t EXCHANGE PARTITION p WITH TABLE u.e"
+		if p, err := Plan(t.Context(), Options{Target: target, Statement: exchange, Box: box}); err != nil || len(p.Test) != 1 || c.Exec(t.Context(), exchange) == nil {
+			t.Errorf("%s: got %+v, %v; want that rows may not fit, and that they do not", exchange, p.Test, err)
 		}
 		do(t, c, "DROP TABLE u.t", "CREATE TABLE u.t (id INT)", "CREATE TABLE u.taken (id INT)", "CREATE TABLE u.parent (id INT PRIMARY KEY)")
 		if p, err := Plan(t.Context(), Options{Target: target, Statement: "ALTER TABLE u.t RENAME TO u.taken", Box: box}); err != nil || !strings.Contains(p.Refused, "1050") {
