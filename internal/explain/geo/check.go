@@ -36,6 +36,8 @@ type Column struct {
 	Schema, Table, Name string
 	Type                string // as the server writes it
 	Nullable            bool
+	Rest                string   // what follows the type in CREATE TABLE; "": it is not known
+	Generated           bool     // by an expression
 	SRID                *uint32  // the column's own; nil: none
 	Indexes             []string // spatial ones
 	Rows                int64    // of the table, estimated
@@ -99,7 +101,9 @@ func (c *Column) check(f Facts) (found []Finding) {
 		what := fmt.Sprintf("latitude and longitude are swapped in %s of %s in a sample", digits.Thousands(c.Out), digits.Counted(c.Points, "point"))
 		why := "their second coordinate, which is the latitude, is beyond ±90°, and they are within the world with the axes swapped: distances, areas and maps of them are wrong"
 		remedy := "UPDATE " + c.table() + " SET " + mysql.Quote(c.Name) + " = ST_SwapXY(" + mysql.Quote(c.Name) + ")"
-		if !f.OrdersAxes {
+		if c.Generated {
+			remedy = "swap them in the expression that makes the column"
+		} else if !f.OrdersAxes {
 			remedy = "write them as POINT(longitude latitude)"
 		}
 		if c.Beyond == 0 || c.Out > 10*c.Beyond { // else they are of no degrees at all
@@ -120,7 +124,7 @@ func (c *Column) table() string { return mysql.TableName{Schema: c.Schema, Name:
 func (c *Column) restrict() string {
 	if len(c.SRIDs) != 1 {
 		if len(c.SRIDs) == 0 {
-			return "ALTER TABLE " + c.table() + " MODIFY " + mysql.Quote(c.Name) + " " + c.Type + c.null() + " SRID N, with the N that its values are to have"
+			return "ALTER TABLE " + c.table() + " MODIFY " + c.definition() + " SRID N, with the N that its values are to have"
 		}
 		return "its rows have several SRIDs: make them one with ST_Transform, then MODIFY the column with that SRID"
 	}
@@ -130,16 +134,18 @@ func (c *Column) restrict() string {
 		add += ", ADD SPATIAL INDEX " + mysql.Quote(index) + " (" + mysql.Quote(c.Name) + ")"
 	}
 	for srid := range c.SRIDs {
-		return drop + "ALTER TABLE " + c.table() + " MODIFY " + mysql.Quote(c.Name) + " " + c.Type + c.null() + " SRID " + strconv.FormatUint(uint64(srid), 10) + add
+		return drop + "ALTER TABLE " + c.table() + " MODIFY " + c.definition() + " SRID " + strconv.FormatUint(uint64(srid), 10) + add
 	}
 	return ""
 }
 
-func (c *Column) null() string {
-	if c.Nullable {
-		return ""
+// definition is the column as MODIFY has to repeat it: what it leaves out is lost.
+func (c *Column) definition() string {
+	rest := c.Rest
+	if rest == "" && !c.Nullable {
+		rest = " NOT NULL"
 	}
-	return " NOT NULL"
+	return mysql.Quote(c.Name) + " " + c.Type + rest
 }
 
 // see adds a geometry of the sample. The world is ±180 by ±90; projected coordinates are not looked at.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // SampleOptions bound ReadFacts.
@@ -61,6 +62,9 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, o SampleOptions) (f Facts, un
 		}
 		if err := col.indexes(ctx, c); err != nil {
 			note("the indexes of "+col.table(), err)
+		}
+		if err := col.define(ctx, c); err != nil {
+			note("the definition of "+col.object(), err)
 		}
 		if err := col.sample(ctx, c, o); err != nil {
 			note("the rows of "+col.object(), err)
@@ -115,6 +119,28 @@ func rows(ctx context.Context, c *mysql.Conn, f *Facts) error {
 	slices.SortStableFunc(f.Columns, func(a, b Column) int {
 		return cmp.Or(cmp.Compare(b.Rows, a.Rows), strings.Compare(a.object(), b.object()))
 	})
+	return nil
+}
+
+// define reads how the column is defined beyond its type, if it is to be altered.
+func (c *Column) define(ctx context.Context, conn *mysql.Conn) error {
+	if c.SRID != nil || !conn.Server.RestrictsSRID() {
+		return nil
+	}
+	rows, err := conn.Maps(ctx, "SHOW /* risso: how a column is defined */ CREATE TABLE "+c.table())
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	t, err := define.ParseTable(c.Schema, rows[0]["Create Table"])
+	if err != nil {
+		return err
+	}
+	if rest, ok := strings.CutPrefix(t.ColumnText(c.Name, ""), mysql.Quote(c.Name)+" "); ok {
+		c.Rest = rest
+	}
+	if column, ok := t.Column(c.Name); ok {
+		c.Generated = column.Generated
+	}
 	return nil
 }
 

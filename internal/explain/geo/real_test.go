@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -205,6 +206,36 @@ func TestFacts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRestrictKeeps: the statement that gives a column its SRID loses nothing else of it.
+func TestRestrictKeeps(t *testing.T) {
+	n := sandboxtest.Lend(t, "mysql-9.7")
+	c := sandboxtest.Connect(t, n)
+	const create = "CREATE TABLE t (id INT PRIMARY KEY, `a``a` POINT NOT NULL%[1]s COMMENT 'it''s, (a)', b GEOMETRY%[1]s INVISIBLE COMMENT 'b', c POINT AS (ST_SRID(POINT(id, 10), 4326)) STORED%[1]s NOT NULL, d POINT%[1]s DEFAULT (ST_SRID(POINT(1, 2), 4326)))"
+	run(t, c, "CREATE DATABASE geo", "USE geo", fmt.Sprintf(create, ""), "INSERT INTO t (id, `a``a`, b) VALUES (1, ST_SRID(POINT(1, 2), 4326), ST_SRID(POINT(1, 2), 4326))",
+		"CREATE DATABASE want", "USE want", fmt.Sprintf(create, " SRID 4326"), "USE geo")
+	f, unknown, err := geo.ReadFacts(t.Context(), c, geo.SampleOptions{Schema: "geo"})
+	if err != nil || len(unknown) > 0 {
+		t.Fatal(err, unknown)
+	}
+	restricted := 0
+	for _, x := range geo.Check(f) {
+		if x.ID == geo.CheckNoSRID {
+			run(t, c, strings.Split(x.Remedy, "; ")...)
+			restricted++
+		}
+	}
+	shown := func(table string) string {
+		rows, err := c.Maps(t.Context(), "SHOW CREATE TABLE "+table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows[0]["Create Table"]
+	}
+	if got, want := shown("geo.t"), shown("want.t"); got != want || restricted != 4 {
+		t.Errorf("after %d of 4 columns got an SRID:\n%s\nwant\n%s", restricted, got, want)
 	}
 }
 

@@ -148,7 +148,7 @@ func (r *reader) failed(what string, err error, privilege string) {
 
 func (r *reader) variables(ctx context.Context) error {
 	names := []string{"datadir", "tmpdir", "innodb_tmpdir", "innodb_page_size", "innodb_doublewrite", "innodb_doublewrite_dir", "innodb_log_file_size", "innodb_log_files_in_group", "log_bin",
-		"general_log_file", "slow_query_log_file", "log_error"}
+		"general_log_file", "slow_query_log_file", "log_error", "innodb_data_home_dir", "innodb_data_file_path", "innodb_temp_data_file_path"}
 	r.vars = map[string]string{}
 	err := r.c.Query(ctx, "SHOW /* risso: sizes */ GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')", func(row []sqldriver.Value) error {
 		r.vars[mysql.Text(row[0])] = mysql.Text(row[1])

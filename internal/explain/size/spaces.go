@@ -81,15 +81,41 @@ func (r *reader) sharedFiles(ctx context.Context) {
 		i := slices.IndexFunc(r.r.Spaces, func(x Space) bool { return x.Name == name })
 		switch {
 		case i < 0:
-			s.Note = "in whole extents"
+			s.Note = inExtents
 			r.r.Spaces = append(r.r.Spaces, *s)
 		case r.r.Spaces[i].File == 0:
-			s.Note = "in whole extents"
+			s.Note = inExtents
 			r.r.Spaces[i] = *s
 		default:
 			r.r.Spaces[i].Kind, r.r.Spaces[i].Free = s.Kind, s.Free // only here its type is told
 		}
 	}
+}
+
+// inExtents says how exact a size of information_schema.FILES is. Holes are in it.
+const inExtents = "in whole extents"
+
+// sharedHere takes the size of a tablespace from its files, which a setting names as ibdata1:12M;ibdata2:12M:autoextend, if the server did not
+// tell it exactly. Source: MySQL manual, "innodb_data_file_path".
+func (r *reader) sharedHere(name, setting string) {
+	i := slices.IndexFunc(r.r.Spaces, func(s Space) bool { return s.Name == name && strings.HasPrefix(s.Note, inExtents) })
+	if i < 0 {
+		return
+	}
+	var sum Sum
+	for _, file := range strings.Split(r.vars[setting], ";") {
+		file, _, _ = strings.Cut(file, ":")
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(r.path(r.vars["innodb_data_home_dir"]), file)
+		}
+		st, err := os.Stat(file)
+		if err != nil || !st.Mode().IsRegular() { // a raw device, or a name that is not known
+			return
+		}
+		sum.add(sumOf(st))
+	}
+	r.r.Spaces[i].Sum = sum
+	r.r.Spaces[i].Note = strings.TrimPrefix(strings.TrimPrefix(r.r.Spaces[i].Note, inExtents), "; ")
 }
 
 // inSystem says what else lives in the system tablespace. Sources: MySQL manual, "The System Tablespace"; MariaDB documentation, "InnoDB
@@ -205,6 +231,8 @@ func (r *reader) local() {
 	tmp := append(strings.Split(r.vars["tmpdir"], ":"), r.vars["innodb_tmpdir"])
 	tmp = slices.DeleteFunc(tmp, func(d string) bool { return d == "" })
 	slices.Sort(tmp)
+	r.sharedHere("innodb_system", "innodb_data_file_path")
+	r.sharedHere("innodb_temporary", "innodb_temp_data_file_path")
 	r.leftOver()
 	r.files(KindTemporary, "files in tmpdir", slices.Compact(tmp), "#sql*", "of those with a name; servers remove the names of most")
 	for _, name := range []string{"log_error", "slow_query_log_file", "general_log_file"} {
