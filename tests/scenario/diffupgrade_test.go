@@ -102,6 +102,10 @@ func TestDiffUpgrade(t *testing.T) {
 		t.Errorf("plans: got %d compared, unknown %+v, want the plan of the SELECT known", a.Compared, a.Unknown)
 	}
 
+	if slices.ContainsFunc(a.Unknown, func(u trial.PlanUnknown) bool { return strings.Contains(u.SQL, "CREATE") }) {
+		t.Errorf("unknown plans: got %+v, want none of statements that have no plan", a.Unknown)
+	}
+
 	a = trial.Answer{}
 	poor := strings.Replace(n.DSN, n.DSN[:strings.Index(n.DSN, "@")], "poor:x9-Poor", 1)
 	diff(0, &a, poor, "--upgrade-to", "mysql-9.7", "--slow-log", log)
