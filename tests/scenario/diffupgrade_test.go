@@ -32,34 +32,6 @@ func TestDiffUpgrade(t *testing.T) {
 		"CREATE DEFINER = nobody@nowhere PROCEDURE `odd ``name`.p() SELECT 1; CREATE PROCEDURE `odd ``name`.old_words() SHOW SLAVE STATUS; CREATE USER poor@'%' IDENTIFIED WITH mysql_native_password BY 'x9-Poor'; GRANT SELECT ON `odd ``name`.* TO poor@'%'")
 	execSQL(t, n, "SELECT COUNT(*) FROM `odd ``name`.`a.b``ü` WHERE `order by` = 4; SHOW SLAVE STATUS")
 
-	r := serve(t, dataDir(t), "--no-host", "--dsn", n.DSN)
-	instance := ""
-	await(t, "the server in the fleet", func() bool {
-		var f struct{ Instances []struct{ ID string } }
-		r.get(t, "/api/fleet", nil, &f)
-		if len(f.Instances) == 1 {
-			instance = f.Instances[0].ID
-		}
-		return instance != ""
-	})
-	setting := func(name string) (value string) {
-		var list struct {
-			Variables []struct{ Name, Value string }
-		}
-		r.get(t, "/api/variables", url.Values{"instance": {instance}}, &list)
-		for _, v := range list.Variables {
-			if v.Name == name {
-				value = v.Value
-			}
-		}
-		return value
-	}
-	await(t, "the settings of the server", func() bool { return setting("sync_binlog") == "1" })
-	r.awaitTicks(t, instance, 6)
-	changed := time.Now()
-	execSQL(t, n, "SET GLOBAL sync_binlog = 0")
-	await(t, "the changed setting", func() bool { return setting("sync_binlog") == "0" })
-
 	boxes := tempDirIn(t, servers)
 	env := environment(tempDir(t), "RISSO_SANDBOX_DIR="+boxes, "XDG_CACHE_HOME="+cacheHome(t))
 	diff := func(code int, out any, args ...string) {
@@ -72,12 +44,7 @@ func TestDiffUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var report differ.Report
-	diff(4, &report, n.DSN, "--url", r.base, "--fail-on", "data", "--since", fmt.Sprintf("%ds", int(time.Since(changed).Seconds())+3))
-	if i := slices.IndexFunc(report.Differences, func(d differ.Difference) bool { return d.Name == "sync_binlog" }); i < 0 || report.Differences[i].A != "1" || report.Differences[i].B != "0" {
-		t.Errorf("what changed since: got %+v, want sync_binlog from 1 to 0", report.Differences)
-	}
-
+	diffSince(t, n, diff)
 	log := filepath.Join(strings.TrimSpace(value(t, n, "SELECT @@datadir")), "slow.log")
 	if _, err := os.Stat(log); err != nil {
 		t.Fatal(err)
@@ -128,5 +95,42 @@ func TestDiffUpgrade(t *testing.T) {
 	}
 	if list, err := sandbox.List(boxes); err != nil || len(list) != 0 {
 		t.Errorf("after Ctrl-C: got %d servers, %v; want none", len(list), err)
+	}
+}
+
+// diffSince changes a setting of a server that risso serve watches, and asks what changed since.
+func diffSince(t *testing.T, n *sandbox.Node, diff func(code int, out any, args ...string)) {
+	t.Helper()
+	r := serve(t, dataDir(t), "--no-host", "--dsn", n.DSN)
+	instance := ""
+	await(t, "the server in the fleet", func() bool {
+		var f struct{ Instances []struct{ ID string } }
+		r.get(t, "/api/fleet", nil, &f)
+		if len(f.Instances) == 1 {
+			instance = f.Instances[0].ID
+		}
+		return instance != ""
+	})
+	setting := func(name string) (value string) {
+		var list struct {
+			Variables []struct{ Name, Value string }
+		}
+		r.get(t, "/api/variables", url.Values{"instance": {instance}}, &list)
+		for _, v := range list.Variables {
+			if v.Name == name {
+				value = v.Value
+			}
+		}
+		return value
+	}
+	await(t, "the settings of the server", func() bool { return setting("sync_binlog") == "1" })
+	r.awaitTicks(t, instance, 6)
+	changed := time.Now()
+	execSQL(t, n, "SET GLOBAL sync_binlog = 0")
+	await(t, "the changed setting", func() bool { return setting("sync_binlog") == "0" })
+	var report differ.Report
+	diff(4, &report, n.DSN, "--url", r.base, "--fail-on", "data", "--since", fmt.Sprintf("%ds", int(time.Since(changed).Seconds())+3))
+	if i := slices.IndexFunc(report.Differences, func(d differ.Difference) bool { return d.Name == "sync_binlog" }); i < 0 || report.Differences[i].A != "1" || report.Differences[i].B != "0" {
+		t.Errorf("what changed since: got %+v, want sync_binlog from 1 to 0", report.Differences)
 	}
 }
