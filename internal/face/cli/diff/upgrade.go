@@ -89,6 +89,11 @@ func (f diffFlags) runUpgrade(ctx context.Context, s screen.Streams, arg string,
 			n++
 		}
 	}
+	for _, p := range a.Plans {
+		if p.Error != "" { // a statement that is refused is an error, the worst there is
+			n++
+		}
+	}
 	return f.verdict(n)
 }
 
