@@ -89,12 +89,12 @@ func fortyOfSettings() []wrong {
 			}
 		}, how: itsStatement, mend: states("x")},
 		{id: "bp.starved", object: "innodb_buffer_pool_size", stage: "special", make: func(t *testing.T, w *ward) {
-			execSQL(t, w.nodes["x"], "CREATE DATABASE IF NOT EXISTS forty; CREATE TABLE forty.wide (id INT PRIMARY KEY AUTO_INCREMENT, c CHAR(200))")
-			execSQL(t, w.nodes["x"], "INSERT INTO forty.wide (c) SELECT REPEAT('x', 200) FROM ("+numbers(5)+") a; INSERT INTO forty.wide (c) SELECT c FROM forty.wide; ANALYZE TABLE forty.wide")
+			execSQL(t, w.nodes["x"], "CREATE DATABASE IF NOT EXISTS forty; CREATE TABLE forty.wide (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(400))")
+			execSQL(t, w.nodes["x"], "INSERT INTO forty.wide (c) SELECT REPEAT('x', 400) FROM ("+numbers(5)+") a; ANALYZE TABLE forty.wide")
 		}, how: itsStatement, mend: func(t *testing.T, w *ward, f fleet.Advice) {
 			states("x")(t, w, f)
 			await(t, "the buffer pool has its size", func() bool { return value(t, w.nodes["x"], "SELECT @@innodb_buffer_pool_size > 8388608") == "1" })
-		}},
+		}, stays: map[string]string{"mysql-9.7": "it counts what was read since the server was started, which the test's load did with the small pool"}},
 		{id: "mem.overcommit", object: "memory", stage: "special", make: sets("x", "SET GLOBAL tmp_table_size = 64 << 30, max_heap_table_size = 64 << 30"), how: itsAdvice, mend: func(t *testing.T, w *ward, _ fleet.Advice) {
 			execSQL(t, w.nodes["x"], "SET GLOBAL tmp_table_size = 16777216, max_heap_table_size = 16777216")
 		}},
@@ -220,6 +220,7 @@ func fortyOfSessions() []wrong {
 			c := w.session(t, "x")
 			in(t, c.Conn, "BEGIN", "SELECT COUNT(*) FROM forty.wide", "INSERT INTO forty.wide (c) VALUES ('long')")
 			write(t, w.shift, "+600d")
+			await(t, "its clock is ahead", func() bool { return value(t, w.nodes["x"], "SELECT NOW() > '"+time.Now().AddDate(1, 0, 0).Format(time.DateOnly)+"'") == "1" })
 		}, how: itsStatement, mend: states("x")},
 		{id: "galera.flow_control", stage: "cluster"},
 	}
@@ -254,7 +255,7 @@ func fortyOfMachine() []wrong {
 				t.Fatal(err)
 			}
 		}},
-		{id: "host.io_slow", stage: "special", make: func(t *testing.T, w *ward) { w.disk.slow(t, w) }, how: "the end of the load", mend: func(*testing.T, *ward, fleet.Advice) {}},
+		{id: "host.io_slow", stage: "clock", make: func(t *testing.T, w *ward) { w.disk.slow(t, w) }, how: "the end of the load", mend: func(*testing.T, *ward, fleet.Advice) {}, not: map[string]string{"": canSlow()}},
 		{id: "undo.history", stage: "pile", make: pile, how: "the end of the transaction that holds it", mend: func(t *testing.T, w *ward, _ fleet.Advice) {
 			await(t, "old rows are removed", func() bool {
 				if w.flavour == "mariadb" {
@@ -275,7 +276,7 @@ func fortyOfMachine() []wrong {
 				}
 			}()
 			w.during(t, func() { stop(); <-done })
-		}, how: "the end of the load", mend: func(*testing.T, *ward, fleet.Advice) {}},
+		}, how: itsStatement, mend: states("x")},
 	}
 }
 

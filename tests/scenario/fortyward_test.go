@@ -83,7 +83,7 @@ func startFaked(t *testing.T, n *sandbox.Node, shift string) {
 		lack.Of(t, "libfaketime is not installed: run script/setup")
 	}
 	cmd := exec.Command(n.Program.Binary, "--defaults-file="+filepath.Join(filepath.Dir(n.Datadir), "my.cnf"), "--datadir="+n.Datadir)
-	cmd.Env = append(environment(tempDir(t)), "LD_PRELOAD="+libs[0], "FAKETIME_TIMESTAMP_FILE="+shift, "FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1")
+	cmd.Env = append(environment(tempDir(t)), "LD_PRELOAD="+libs[0], "FAKETIME_TIMESTAMP_FILE="+shift, "FAKETIME_CACHE_DURATION=1", "DONT_FAKE_MONOTONIC=1")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
