@@ -50,7 +50,7 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 	last := s.Points[len(s.Points)-1]
 	base := min(empty.Seconds(), last.Seconds)
 	c.Known = true
-	work := (last.Seconds - base) * max(1, size/float64(max(1, last.Bytes)))
+	work := (last.Seconds - base) * larger(f, s, size/float64(max(1, last.Bytes)))
 	c.Basis = plainly("an alike table with %s of the real rows (%s) took %s", digits.Bytes(last.Bytes), digits.Roughly(s.Rows, "row"), digits.Seconds(last.Seconds))
 	off := offHere
 	if s.Elsewhere {
@@ -81,6 +81,17 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 	c.log(f, p)
 	c.room(f)
 	return c
+}
+
+// larger is how many times the work there is in all rows, where bytes are so many times those of the part. A table whose pages are not full has more
+// bytes for the same rows: they are read, but not written again, so it is in between. Where rows and bytes disagree altogether the number of rows is
+// not known: it is an estimate from few pages.
+func larger(f *Facts, s Sample, bytes float64) float64 {
+	rows := float64(f.Rows) / float64(max(1, s.Rows))
+	if rows > bytes/2 && rows < bytes*2 {
+		bytes = math.Sqrt(rows * bytes)
+	}
+	return max(1, bytes)
 }
 
 // scanned reports whether a change that writes nothing anew still took longer with rows than without: then all rows are read.

@@ -123,7 +123,7 @@ func TestReplicasFirst(t *testing.T) {
 // measured.
 func TestForecast(t *testing.T) {
 	empty := 100 * time.Millisecond
-	sample := Sample{Rows: 64_000, Bytes: 50 << 20, Grown: 60 << 20, Points: []Point{{Bytes: 50 << 20, Seconds: 2.1, Runs: 1}}}
+	sample := Sample{Rows: 50_000, Bytes: 50 << 20, Grown: 60 << 20, Points: []Point{{Bytes: 50 << 20, Seconds: 2.1, Runs: 1}}}
 	for _, c := range []struct {
 		plan            Plan
 		sample          Sample
@@ -159,6 +159,18 @@ func TestForecast(t *testing.T) {
 	f.Place.DataFree = 100 << 20
 	if got := forecast(f, &Plan{Kind: KindCopy, Rebuilds: true}, empty, sample); got.Free == nil || *got.Free {
 		t.Errorf("a disk that is nearly full: got %+v, want that it is not enough", got)
+	}
+}
+
+// TestLarger: rows and bytes both tell how much larger a table is than its part, unless they contradict each other.
+func TestLarger(t *testing.T) {
+	for _, c := range []struct {
+		rows, part  int64
+		bytes, want float64
+	}{{1000, 100, 10, 10}, {1000, 100, 14.4, 12}, {1000, 100, 40, 40}, {0, 100, 10, 10}, {100, 100, 0.9, 1}, {1000, 0, 10, 10}} {
+		if got := larger(&Facts{Rows: c.rows}, Sample{Rows: c.part}, c.bytes); got < c.want-0.001 || got > c.want+0.001 {
+			t.Errorf("%+v: got %g, want %g", c, got, c.want)
+		}
 	}
 }
 
