@@ -30,6 +30,9 @@ func (s Server) ValidatesGeometry() bool { return s.atLeast(50706) }
 // geometryTypes are the types of columns that hold geometry, as information_schema names them.
 var geometryTypes = []string{"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection"}
 
+// GeometryTypes are the types of geometry, as information_schema names them.
+func GeometryTypes() []string { return geometryTypes }
+
 // GeometryType reports whether a type, as information_schema names it, is one of geometry.
 func GeometryType(name string) bool { return slices.Contains(geometryTypes, strings.ToLower(name)) }
 

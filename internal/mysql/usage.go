@@ -8,7 +8,3 @@ func (s Server) OriginStatement(variable string) string {
 	}
 	return "SELECT /* risso: who set it? */ CASE VARIABLE_SOURCE WHEN 'COMPILED' THEN 'COMPILED-IN' WHEN 'DYNAMIC' THEN 'SQL' WHEN 'COMMAND_LINE' THEN 'COMMAND-LINE' ELSE 'CONFIG' END FROM performance_schema.variables_info WHERE VARIABLE_NAME = " + Literal(variable)
 }
-
-// FindsCounters reports whether performance_schema finds the counters of one schema's tables without walking through all: MySQL since 8.0
-// (MySQL manual, "Optimizing Performance Schema Queries").
-func (s Server) FindsCounters() bool { return s.atLeast(80000) }

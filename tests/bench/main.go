@@ -55,6 +55,9 @@ var benches = map[string][]part{
 		{"mariadb", "forecasts of ALTER TABLE on MariaDB, beside what it takes", (*bench).alterMariaDB},
 		{"mysql", "forecasts of ALTER TABLE on MySQL, beside what it takes", (*bench).alterMySQL},
 	},
+	"advise": {
+		{"many", "what is wrong with a server of very many tables", (*bench).adviseMany},
+	},
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
 	},
@@ -123,9 +126,9 @@ func (o *options) flags() *flag.FlagSet {
 	fs.StringVar(&o.risso, "risso", os.Getenv("RISSO_BIN"), "the risso program to measure")
 	fs.StringVar(&o.ticks, "ticks", "", "tick file: read it if it exists, else record it and keep it (default: record one and remove it)")
 	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
-	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest, bench and ring: rounds (default 3, of bench 5, of ring 1; quick 2)")
+	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest, bench, ring and advise: rounds (default 3, of bench 5, of ring 1; quick 2)")
 	fs.DurationVar(&o.window, "window", 0, "collect and ring: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
-	fs.StringVar(&o.server, "server", "mariadb", "bench mysql, backup and checksum: the server, as risso sandbox knows it")
+	fs.StringVar(&o.server, "server", "mariadb", "bench mysql, backup, checksum and advise: the server, as risso sandbox knows it")
 	fs.StringVar(&o.connections, "connections", "1,4,16,64", "bench: numbers of connections")
 	fs.StringVar(&o.workload, "workloads", "point_select,read_write,update_index", "bench mysql: workloads")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
@@ -133,8 +136,8 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default -1: all that a server has; quick 100)")
 	fs.IntVar(&o.many, "many", 100, "memory: servers in the second half")
 	fs.IntVar(&o.megabytes, "megabytes", 0, "backup and alter: data to make (default 2000, of alter 1000; quick 100)")
-	fs.IntVar(&o.schemas, "schemas", 0, "backup tables: schemas of 65 empty tables; 10000 need 8 GB of disk and half an hour to be made (default 300, quick 30)")
-	fs.StringVar(&o.socket, "socket", "", "backup tables: socket of a server of this machine that has been filled already, and is left as it is")
+	fs.IntVar(&o.schemas, "schemas", 0, "backup tables and advise: schemas of 65 empty tables; 10000 need 8 GB of disk and half an hour to be made (default 300, quick 30)")
+	fs.StringVar(&o.socket, "socket", "", "backup tables and advise: socket of a server of this machine that has been filled already, and is left as it is")
 	fs.StringVar(&o.keep, "keep", "", "history: folder of the store: asked if it exists, else made and kept (default: made and removed); night: anything lets the page stay for half an hour")
 	fs.BoolVar(&o.profile, "profile", false, "collect and charts: show with perf where the processor time goes")
 	return fs

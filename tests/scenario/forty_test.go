@@ -29,8 +29,8 @@ type wrong struct {
 	stays map[string]string // by flavour: why it is found even after what it says was done
 }
 
-// advice is what risso advise answers.
-type advice struct {
+// answered is what risso advise answers.
+type answered struct {
 	Findings []fleet.Advice
 	Servers  []struct {
 		Name, Error string
@@ -39,7 +39,7 @@ type advice struct {
 }
 
 // find is the finding of a check on a server; false if there is none.
-func (a advice) find(c *wrong, server string) (fleet.Advice, bool) {
+func (a answered) find(c *wrong, server string) (fleet.Advice, bool) {
 	i := slices.IndexFunc(a.Findings, func(f fleet.Advice) bool {
 		return f.ID == c.id && (c.object == "" || pattern.Stars(c.object, f.Object)) && (len(f.Servers) == 0 || slices.Contains(f.Servers, server)) &&
 			strings.Contains(f.What+" "+strings.Join(f.Evidence, " "), c.says)
@@ -51,7 +51,7 @@ func (a advice) find(c *wrong, server string) (fleet.Advice, bool) {
 }
 
 // advise runs risso advise.
-func advise(t *testing.T, args ...string) (a advice) {
+func advise(t *testing.T, args ...string) (a answered) {
 	t.Helper()
 	out, said, code := runRisso(t, nil, append([]string{"advise", "--output", "json"}, args...)...)
 	if code != 0 {
@@ -159,7 +159,7 @@ func (w *ward) of(said map[string]string) string { return cmp.Or(said[w.flavour]
 func (w *ward) has(c *wrong) bool { return slices.Contains(w.stages, c.stage) }
 
 // run makes all checks of a stage true that can be, at the same time, has them found, and mends them. before is what was found before it, after what after it.
-func (w *ward) run(t *testing.T, stage string, before advice, table map[string]outcome) (after advice) {
+func (w *ward) run(t *testing.T, stage string, before answered, table map[string]outcome) (after answered) {
 	t.Helper()
 	var list []wrong
 	for _, c := range forty() {

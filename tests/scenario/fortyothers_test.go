@@ -17,7 +17,7 @@ func TestFortyCluster(t *testing.T) {
 	s := up(t, sandbox.Options{Name: "s", Servers: []string{"mariadb"}, Topology: sandbox.TopologyGalera, Replicas: 1, StartTimeout: patience})
 	first := s.Nodes[0]
 	c := wrong{id: "galera.flow_control", object: "wsrep_flow_control_paused"}
-	look := func() advice { return advise(t, "--look", "0", "--dsn", first.DSN) }
+	look := func() answered { return advise(t, "--look", "0", "--dsn", first.DSN) }
 	for _, n := range s.Nodes {
 		execSQL(t, n, "SET GLOBAL wsrep_provider_options = 'gcs.fc_limit=1'")
 	}

@@ -105,7 +105,7 @@ func (w *ward) server(c *wrong) string {
 }
 
 // advise runs risso advise on the servers.
-func (w *ward) advise(t *testing.T) advice {
+func (w *ward) advise(t *testing.T) answered {
 	t.Helper()
 	args := []string{"--unused-after", "1ms", "--look", "2500ms"}
 	for _, name := range w.order {

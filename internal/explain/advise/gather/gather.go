@@ -118,24 +118,27 @@ type gatherer struct {
 	machine    machine
 	shared     *shared
 
-	holds    map[string][]define.ObjectKind // what schemas have besides tables; nil: unknown
-	wanted   map[mysql.TableName]bool       // tables to which foreign keys refer: whether they were seen
-	seen     map[string]bool                // schemas
-	children map[mysql.TableName]bool       // tables that have foreign keys
-	spatial  map[mysql.TableName]bool       // tables, or views, that have columns of geometry
+	holds    map[string][]define.ObjectKind          // what schemas have besides tables; nil: unknown
+	wanted   map[mysql.TableName]bool                // tables to which foreign keys refer: whether they were seen
+	seen     map[string]bool                         // schemas
+	children map[mysql.TableName][]define.ForeignKey // by the tables that have them
+	spatial  map[mysql.TableName]bool                // tables, or views, that have columns of geometry
 
-	indexes  advise.Seen                       // that are used
-	everyUse map[string]map[string]*advise.Use // of all schemas, where they are not asked for one by one
-	kept     *Kept                             // how often indexes were used until its last reading; nil: nobody kept it
+	indexes advise.Seen // that are used
+	every   *everyUse   // nil: it is read schema by schema
+	kept    *Kept       // how often indexes were used until its last reading; nil: nobody kept it
 }
 
 // add keeps findings that are wanted.
 func (g *gatherer) add(list []advise.Finding) {
-	for _, f := range list {
-		if g.o.Wanted == nil || g.o.Wanted(f.ID) {
-			g.found.Add(f)
-		}
+	for _, f := range g.onlyWanted(list) {
+		g.found.Add(f)
 	}
+}
+
+// onlyWanted leaves findings that are wanted.
+func (g *gatherer) onlyWanted(list []advise.Finding) []advise.Finding {
+	return slices.DeleteFunc(list, func(f advise.Finding) bool { return g.o.Wanted != nil && !g.o.Wanted(f.ID) })
 }
 
 // query asks the server, and counts.
@@ -174,10 +177,18 @@ func (g *gatherer) look(ctx context.Context) error {
 			g.server.Whole = false
 		}
 	}
+	if len(chosen) >= fewSchemas && g.usesMatter() {
+		if err := g.readEveryUse(ctx); err != nil {
+			return err
+		}
+	}
 	if err := g.schemas(ctx, chosen); err != nil {
 		return err
 	}
-	if g.server.Whole {
+	if err := g.settle(ctx); err != nil {
+		return err
+	}
+	if g.server.Whole && g.server.Blind == "" {
 		g.add(advise.OfReferences(g.server, func(t mysql.TableName) bool { return g.wanted[t] || mysql.SystemSchema(t.Schema) }))
 	}
 	if err := g.geometry(ctx); err != nil {

@@ -2,6 +2,8 @@ package gather
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/explain/advise"
@@ -63,13 +65,7 @@ func (g *gatherer) programs(ctx context.Context) error {
 
 // views reads who views run as, and which indexes they name in hints. It comes before all tables: a hint names an index of any schema.
 func (g *gatherer) views(ctx context.Context) error {
-	var schemas []string
-	err := g.query(ctx, "SELECT /* risso: views */ DISTINCT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'", func(row [][]byte) error {
-		if name := string(row[0]); !mysql.SystemSchema(name) {
-			schemas = append(schemas, name)
-		}
-		return nil
-	})
+	schemas, err := g.withViews(ctx)
 	if err := g.missing("views", err); err != nil {
 		return err
 	}
@@ -85,6 +81,37 @@ func (g *gatherer) views(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// withViews are the schemas that may have views.
+func (g *gatherer) withViews(ctx context.Context) (schemas []string, err error) {
+	seen := map[string]bool{}
+	add := func(schema []byte) {
+		if name := string(schema); !seen[name] && !mysql.SystemSchema(name) {
+			seen[name] = true
+			schemas = append(schemas, name)
+		}
+	}
+	// To tell a view from a table, such a server reads a file for each. What is a table InnoDB knows without.
+	var tables []uint64
+	statement := g.server.InnoDBTables()
+	if statement != "" {
+		err = g.query(ctx, statement, func(row [][]byte) error { tables = append(tables, keyOf(row[0], row[1])); return nil })
+		if err != nil && (g.stream.Broken() != nil || ctx.Err() != nil) {
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
+	if statement == "" || err != nil { // the account may not ask InnoDB
+		return schemas, g.query(ctx, "SELECT /* risso: views */ DISTINCT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'", func(row [][]byte) error { add(row[0]); return nil })
+	}
+	slices.Sort(tables)
+	err = g.query(ctx, "SELECT /* risso: names of tables and views */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES", func(row [][]byte) error {
+		if _, ok := slices.BinarySearch(tables, keyOf(row[0], row[1])); !ok {
+			add(row[0])
+		}
+		return nil
+	})
+	return schemas, err
 }
 
 // broken notes views that cannot be read: their comment says why.

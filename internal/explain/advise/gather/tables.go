@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,42 +18,58 @@ import (
 
 // size is what the server says of a table besides its definition.
 type size struct {
-	name, engine, format string
-	rows, data, free     float64
-	next                 float64
-	created              time.Time
-	partitioned          bool
+	table            mysql.TableName
+	engine, format   string
+	rows, data, free float64
+	next             float64
+	created          time.Time
+	partitioned      bool
+	plain            bool // neither versioned nor anything else that is special
 }
 
-// schema looks at the tables of a schema.
-func (g *gatherer) schema(ctx context.Context, schema string) error {
-	var sizes []size
-	var merges []string
+// of is a table with what is known of its size.
+func (x *size) of(d define.Table, stats *statistics) *advise.Table {
+	t := &advise.Table{Table: d, Rows: x.rows, Data: x.data, Free: x.free, Next: x.next, RowFormat: x.format, Created: x.created}
+	if stats == nil {
+		return t
+	}
+	m := stats.of[x.table.Name]
+	if m != nil {
+		t.Bytes, t.Different = m.bytes, m.different
+	}
+	t.Unmeasured = stats.known && m == nil
+	return t
+}
+
+// sizes lists the tables of a schema, and names its MERGE tables.
+func (g *gatherer) sizes(ctx context.Context, schema string) (list []size, merges []string, err error) {
+	names := names{}
 	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
-	err := g.query(ctx, `SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, TABLE_ROWS, DATA_LENGTH, DATA_FREE, AUTO_INCREMENT, INDEX_LENGTH, ENGINE, ROW_FORMAT, CREATE_TIME, CASE WHEN TABLE_TYPE = 'VIEW' THEN TABLE_COMMENT ELSE '' END, CREATE_OPTIONS
-  FROM information_schema.TABLES WHERE TABLE_SCHEMA = `+mysql.Literal(schema)+" ORDER BY TABLE_NAME", func(row [][]byte) error {
-		kind, name := string(row[1]), string(row[0])
-		if to := g.fold(mysql.TableName{Schema: schema, Name: name}); len(g.wanted) > 0 {
-			if _, ok := g.wanted[to]; ok {
+	err = g.query(ctx, `SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, TABLE_ROWS, DATA_LENGTH, DATA_FREE, AUTO_INCREMENT, INDEX_LENGTH, ENGINE, ROW_FORMAT, CREATE_TIME, CASE WHEN TABLE_TYPE = 'VIEW' THEN TABLE_COMMENT ELSE '' END, CREATE_OPTIONS
+  FROM information_schema.TABLES WHERE TABLE_SCHEMA = `+mysql.Literal(schema), func(row [][]byte) error {
+		kind, name := names.of(row[1]), mysql.TableName{Schema: schema, Name: string(row[0])}
+		if len(g.wanted) > 0 {
+			if to := g.fold(name); g.isWanted(to) {
 				g.wanted[to] = true
 			}
 		}
 		if strings.EqualFold(string(row[7]), "MRG_MYISAM") {
-			merges = append(merges, name)
+			merges = append(merges, name.Name)
 		}
-		if !g.chosen(schema, name) {
+		if !g.chosen(name.Schema, name.Name) {
 			g.server.Whole = false
 			return nil
 		}
 		if strings.Contains(kind, "VIEW") {
-			g.broken(schema, name, string(row[10]))
+			g.broken(name.Schema, name.Name, string(row[10]))
 			return nil
 		}
 		if kind == "SEQUENCE" {
 			return nil
 		}
-		x := size{name: name, rows: number(row[2]), data: number(row[3]), free: number(row[4]), next: number(row[5]), engine: string(row[7]), format: string(row[8]), created: momentOf(row[9]), partitioned: strings.Contains(string(row[11]), "partitioned")}
-		sizes = append(sizes, x)
+		x := size{table: name, rows: number(row[2]), data: number(row[3]), free: number(row[4]), next: number(row[5]), engine: names.of(row[7]), format: names.of(row[8]), created: momentOf(row[9]),
+			partitioned: strings.Contains(string(row[11]), "partitioned"), plain: kind == "BASE TABLE"}
+		list = append(list, x)
 		t := &g.server.Tables
 		if t.Engines == nil {
 			t.Engines = map[string]int{}
@@ -61,6 +78,18 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 		t.Engines[strings.ToUpper(x.engine)]++
 		return nil
 	})
+	return list, merges, err
+}
+
+func (g *gatherer) isWanted(t mysql.TableName) bool {
+	_, ok := g.wanted[t]
+	return ok
+}
+
+// schema looks at the tables of a schema. Each schema is asked for by itself: a list of several makes MySQL 8.0 and later look through all tables
+// of the server.
+func (g *gatherer) schema(ctx context.Context, schema string) error {
+	sizes, merges, err := g.sizes(ctx, schema)
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
@@ -68,29 +97,50 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	if err != nil {
 		return err
 	}
-	used, err := g.usage(ctx, schema)
+	var together advise.Schema
+	lines, err := g.outlines(ctx, schema, &together)
 	if err != nil {
 		return err
+	}
+	used := map[string]*advise.Use{}
+	switch {
+	case g.every != nil:
+		for name, o := range lines {
+			if u := g.every.of(&o.table); u != nil {
+				used[name] = u
+			}
+		}
+	case g.usesMatter():
+		if used, err = g.usage(ctx, schema); err != nil {
+			return err
+		}
 	}
 	if g.o.Several {
 		g.usedBy(schema, used)
 	}
-	var together advise.Schema
-	outlines, err := g.outlines(ctx, schema, &together)
-	if err != nil {
-		return err
+	var whole []size
+	for i := range sizes {
+		x := &sizes[i]
+		o, u := lines[x.table.Name], used[x.table.Name]
+		doubt, ranked := true, false
+		if !g.suspect(x, o, stats) {
+			doubt, ranked = g.doubtful(x, o, u)
+		}
+		switch {
+		case !doubt:
+		case ranked:
+			g.provisional(g.outlined(x, o, stats, u))
+		default:
+			whole = append(whole, *x)
+		}
 	}
 	merged, err := g.merged(ctx, schema, merges)
 	if err != nil {
 		return err
 	}
-	all := len(sizes)
-	sizes = slices.DeleteFunc(sizes, func(x size) bool {
-		return !g.suspect(schema, &x, outlines[x.name], stats) && !g.mayBeUnused(used[x.name])
-	})
-	g.looked(all - len(sizes))
-	for part := range slices.Chunk(sizes, batch) {
-		if err := g.part(ctx, schema, part, stats, used, merged); err != nil {
+	g.looked(len(sizes) - len(whole))
+	for part := range slices.Chunk(whole, batch) {
+		if err := g.part(ctx, part, stats, used, merged); err != nil {
 			return err
 		}
 	}
@@ -119,34 +169,78 @@ func (g *gatherer) merged(ctx context.Context, schema string, merges []string) (
 	return list, nil
 }
 
-// part looks at some tables of a schema.
-func (g *gatherer) part(ctx context.Context, schema string, part []size, stats *statistics, used map[string]*advise.Use, merged map[string]string) error {
-	names := make([]mysql.TableName, len(part))
-	for i, x := range part {
-		names[i] = mysql.TableName{Schema: schema, Name: x.name}
+// provisional keeps what the outline of a table tells.
+func (g *gatherer) provisional(t *advise.Table) {
+	if g.kept != nil {
+		g.kept.add(t, g.started())
 	}
+	g.found.AddProvisional(t, g.onlyWanted(advise.OfTable(g.server, t)))
+}
+
+// settle reads the definitions of tables whose findings are provisional, and are told.
+func (g *gatherer) settle(ctx context.Context) error {
+	final := map[*advise.Table][]advise.Finding{}
+	for part := range slices.Chunk(g.found.Provisional(), batch) {
+		names := make([]mysql.TableName, len(part))
+		for i, t := range part {
+			names[i] = mysql.TableName{Schema: t.Schema, Name: t.Name}
+		}
+		defined, err := g.definitions(ctx, names)
+		if err != nil {
+			return err
+		}
+		for i, d := range defined {
+			if d != nil {
+				part[i].Table = *d
+				final[part[i]] = g.onlyWanted(advise.OfTable(g.server, part[i]))
+			}
+		}
+	}
+	g.found.Settle(final)
+	return nil
+}
+
+// definitions reads those of tables; nil for one that is gone, or cannot be read, which is noted.
+func (g *gatherer) definitions(ctx context.Context, names []mysql.TableName) ([]*define.Table, error) {
 	g.statements += len(names)
 	creates, err := define.CreateTables(ctx, g.stream, names)
 	if err != nil { // one of them: ask one by one
 		if creates, err = g.oneByOne(ctx, names); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	looked := 0
+	out := make([]*define.Table, len(names))
 	for i, create := range creates {
 		if create == "" {
 			continue
 		}
-		d, err := define.ParseTable(schema, create)
+		d, err := define.ParseTable(names[i].Schema, create)
 		if err != nil {
 			g.unread("table "+names[i].String(), err.Error(), "")
 			continue
 		}
-		x := part[i]
-		t := &advise.Table{Table: d, Rows: x.rows, Data: x.data, Free: x.free, Next: x.next, RowFormat: x.format, Created: x.created, Merge: merged[x.name]}
-		if stats != nil {
-			t.Bytes, t.Different, t.Unmeasured = stats.bytes[x.name], stats.different[x.name], stats.tables != nil && !stats.tables[x.name]
+		out[i] = &d
+	}
+	return out, nil
+}
+
+// part looks at some tables of a schema by their definitions.
+func (g *gatherer) part(ctx context.Context, part []size, stats *statistics, used map[string]*advise.Use, merged map[string]string) error {
+	names := make([]mysql.TableName, len(part))
+	for i, x := range part {
+		names[i] = x.table
+	}
+	defined, err := g.definitions(ctx, names)
+	if err != nil {
+		return err
+	}
+	looked := 0
+	for i, d := range defined {
+		if d == nil {
+			continue
 		}
+		t := part[i].of(*d, stats)
+		t.Merge = merged[t.Name]
 		if t.Use = g.use(t, used); g.kept != nil {
 			g.kept.add(t, g.started())
 		}
@@ -191,38 +285,42 @@ func (g *gatherer) oneByOne(ctx context.Context, names []mysql.TableName) ([]str
 
 // statistics are what InnoDB's own tables say of the tables of a schema.
 type statistics struct {
-	bytes, different map[string]map[string]float64 // by table and index
-	tables           map[string]bool               // that have any
+	of    map[string]*measured // by table, of those that have any
+	known bool
+}
+
+// measured are the statistics of a table.
+type measured struct {
+	bytes, different map[string]float64 // by index
 }
 
 // statistics reads how large the indexes of a schema are, and how many different values their first columns have.
 func (g *gatherer) statistics(ctx context.Context, schema string) (*statistics, error) {
 	page, _ := strconv.ParseFloat(g.server.Variables["innodb_page_size"], 64)
-	s := &statistics{map[string]map[string]float64{}, map[string]map[string]float64{}, map[string]bool{}}
-	put := func(m map[string]map[string]float64, table, index string, v float64) {
-		if m[table] == nil {
-			m[table] = map[string]float64{}
-		}
-		m[table][index] += v
-	}
+	s := &statistics{of: map[string]*measured{}}
+	names, last, m := names{}, "", (*measured)(nil)
 	err := g.query(ctx, "SELECT /* risso: sizes of indexes */ table_name, index_name, stat_name, stat_value FROM mysql.innodb_index_stats WHERE (stat_name = 'size' OR stat_name = 'n_diff_pfx01') AND database_name = "+mysql.Literal(schema),
 		func(row [][]byte) error {
-			table, _, partitioned := strings.Cut(string(row[0]), "#P#")
+			table, _, partitioned := bytes.Cut(row[0], []byte("#P#"))
 			if !partitioned {
-				table, _, partitioned = strings.Cut(table, "#p#")
+				table, _, partitioned = bytes.Cut(table, []byte("#p#"))
 			}
-			s.tables[table] = true
+			if m == nil || last != string(table) { // rows of one table come together
+				last = string(table)
+				if m = s.of[last]; m == nil {
+					m = &measured{map[string]float64{}, map[string]float64{}}
+					s.of[last] = m
+				}
+			}
 			v, _ := strconv.ParseFloat(string(row[3]), 64)
-			if string(row[2]) == "size" {
-				put(s.bytes, table, string(row[1]), v*page)
+			if index := names.of(row[1]); string(row[2]) == "size" {
+				m.bytes[index] += v * page
 			} else if !partitioned {
-				put(s.different, table, string(row[1]), v)
+				m.different[index] += v
 			}
 			return nil
 		})
-	if err != nil {
-		s.tables = nil
-	}
+	s.known = err == nil
 	return s, g.missing("sizes of indexes", err)
 }
 

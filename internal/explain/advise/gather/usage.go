@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,73 +84,125 @@ func (g *gatherer) young(string) error {
 	return nil
 }
 
+// usesMatter reports whether anybody wants to know how indexes were used, and it is known for long enough.
+func (g *gatherer) usesMatter() bool { return g.o.Several || g.tellsUnused() }
+
 // usage reads how often the indexes of a schema's tables were used, by table.
 func (g *gatherer) usage(ctx context.Context, schema string) (map[string]*advise.Use, error) {
-	if g.server.FindsCounters() || len(g.seen) < fewSchemas {
-		all, err := g.uses(ctx, " = "+mysql.Literal(schema))
-		return all[schema], err
-	}
-	if g.everyUse == nil {
-		var err error
-		if g.everyUse, err = g.uses(ctx, " NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"); err != nil {
-			return nil, err
-		}
-	}
-	return g.everyUse[schema], nil
-}
-
-// uses reads counters by schema and table; which says of which schemas.
-func (g *gatherer) uses(ctx context.Context, which string) (map[string]map[string]*advise.Use, error) {
-	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
-	out := map[string]map[string]*advise.Use{}
-	of := func(row [][]byte) *advise.Use {
-		tables := out[string(row[0])]
-		if tables == nil {
-			tables = map[string]*advise.Use{}
-			out[string(row[0])] = tables
-		}
-		u := tables[string(row[1])]
+	out := map[string]*advise.Use{}
+	err := g.uses(ctx, " = "+mysql.Literal(schema), func(_, table, index []byte, c counts) {
+		u := out[string(table)]
 		if u == nil {
 			u = &advise.Use{Reads: map[string]float64{}}
-			tables[string(row[1])] = u
+			out[string(table)] = u
 		}
-		return u
-	}
+		if index != nil {
+			u.Reads[string(index)] += c.reads
+		}
+		u.Inserted, u.Updated, u.Deleted = u.Inserted+c.inserted, u.Updated+c.updated, u.Deleted+c.deleted
+	})
+	return out, err
+}
+
+// counts are how often an index was used, or a table without one.
+type counts struct{ reads, inserted, updated, deleted float64 }
+
+// uses reads counters; which says of which schemas. A row without an index counts what needed none: scans of the whole table, and inserts.
+func (g *gatherer) uses(ctx context.Context, which string, f func(schema, table, index []byte, c counts)) error {
+	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
 	var err error
 	switch g.server.Counting.By {
 	case "performance_schema":
-		// Rows without an index count scans of the whole table, and inserts.
 		err = g.query(ctx, `SELECT /* risso: how often are indexes used? */ OBJECT_SCHEMA, OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage
   WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_SCHEMA`+which, func(row [][]byte) error {
-			u := of(row)
-			if row[2] != nil {
-				u.Reads[string(row[2])] = number(row[3])
-			}
-			u.Inserted, u.Updated, u.Deleted = u.Inserted+number(row[4]), u.Updated+number(row[5]), u.Deleted+number(row[6])
+			f(row[0], row[1], row[2], counts{number(row[3]), number(row[4]), number(row[5]), number(row[6])})
 			return nil
 		})
 	case "userstat":
 		err = g.query(ctx, "SELECT /* risso: how often are indexes used? */ TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, ROWS_READ FROM information_schema.INDEX_STATISTICS WHERE TABLE_SCHEMA"+which, func(row [][]byte) error {
-			of(row).Reads[string(row[2])] += number(row[3])
+			f(row[0], row[1], row[2], counts{reads: number(row[3])})
 			return nil
 		})
 		if err == nil {
 			err = g.query(ctx, "SELECT /* risso: how often are rows changed? */ TABLE_SCHEMA, TABLE_NAME, ROWS_CHANGED FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA"+which, func(row [][]byte) error {
-				of(row).Updated += number(row[2]) // it does not tell them apart
+				f(row[0], row[1], nil, counts{updated: number(row[2])}) // it does not tell them apart
 				return nil
 			})
 		}
 	}
-	return out, g.missing(usageWhat, err)
+	return g.missing(usageWhat, err)
+}
+
+// everyUse is how often the indexes of all tables were used. To find those of one schema, a server walks through its counters of all: of many
+// schemas they are read once. Most tables of very many are idle, so of an index that nothing used only a number is kept.
+type everyUse struct {
+	idle    []uint64 // indexes that nothing used, in order
+	reads   map[uint64]float64
+	written map[uint64]counts // by table
+}
+
+// keyOf is a number for an index, or for a table.
+func keyOf[T string | []byte](names ...T) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, n := range names {
+		for i := range len(n) {
+			h = (h ^ uint64(n[i])) * 1099511628211
+		}
+		h = (h ^ 0xff) * 1099511628211 // no letter of UTF-8
+	}
+	return h
+}
+
+// readEveryUse reads the counters of all schemas.
+func (g *gatherer) readEveryUse(ctx context.Context) error {
+	e := &everyUse{reads: map[uint64]float64{}, written: map[uint64]counts{}}
+	err := g.uses(ctx, " NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')", func(schema, table, index []byte, c counts) {
+		switch {
+		case index != nil && c.reads == 0:
+			e.idle = append(e.idle, keyOf(schema, table, index))
+		case index != nil:
+			e.reads[keyOf(schema, table, index)] += c.reads
+		}
+		if c.inserted+c.updated+c.deleted > 0 {
+			w := e.written[keyOf(schema, table)]
+			e.written[keyOf(schema, table)] = counts{0, w.inserted + c.inserted, w.updated + c.updated, w.deleted + c.deleted}
+		}
+	})
+	slices.Sort(e.idle)
+	g.every = e
+	return err
+}
+
+// of is how often the indexes of a table were used; nil if nothing counted it.
+func (e *everyUse) of(t *define.Table) *advise.Use {
+	w, written := e.written[keyOf(t.Schema, t.Name)]
+	u := &advise.Use{Inserted: w.inserted, Updated: w.updated, Deleted: w.deleted, Reads: map[string]float64{}}
+	for _, k := range t.Keys {
+		key := keyOf(t.Schema, t.Name, k.Name)
+		if reads, ok := e.reads[key]; ok {
+			u.Reads[k.Name] = reads
+		} else if _, ok := slices.BinarySearch(e.idle, key); ok {
+			u.Reads[k.Name] = 0
+		}
+	}
+	if len(u.Reads) == 0 && !written {
+		return nil
+	}
+	return u
+}
+
+// tellsUnused reports whether it is to be said which indexes nothing used.
+func (g *gatherer) tellsUnused() bool {
+	c := g.server.Counting
+	return c.By != "" && (c.Since.IsZero() || g.server.Now.Sub(c.Since) >= c.After) && (g.o.Wanted == nil || g.o.Wanted("index.unused"))
 }
 
 // mayBeUnused reports whether an index of a table may be one that nothing used, so that its definition is needed.
 func (g *gatherer) mayBeUnused(u *advise.Use) bool {
-	c := g.server.Counting
-	if c.By == "" || !c.Since.IsZero() && g.server.Now.Sub(c.Since) < c.After || g.o.Wanted != nil && !g.o.Wanted("index.unused") {
+	if !g.tellsUnused() {
 		return false
 	}
-	if c.By == "userstat" { // it lists only what was used
+	if g.server.Counting.By == "userstat" { // it lists only what was used
 		return true
 	}
 	if u != nil {
@@ -232,7 +285,9 @@ func One(ctx context.Context, target mysql.Target, traffic *mysql.Traffic, name 
 	if err != nil {
 		return nil, nil, err
 	}
-	t.Bytes = stats.bytes[name.Name]
+	if m := stats.of[name.Name]; m != nil {
+		t.Bytes = m.bytes
+	}
 	used, err := g.usage(ctx, name.Schema)
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package gather_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -37,6 +38,14 @@ func TestUnused(t *testing.T) {
 			got, statement, undo := unused()
 			if !slices.Equal(got, []string{"u.t é.k`b"}) {
 				t.Fatalf("got %q, want only u.t é.k`b", got)
+			}
+			for i := range 20 { // of very many schemas the counters are read at once
+				if err := conn.Exec(t.Context(), fmt.Sprintf("CREATE DATABASE u%d", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if again, _, _ := unused(); !slices.Equal(again, got) {
+				t.Errorf("with 20 other schemas: got %q, want %q", again, got)
 			}
 			for _, s := range []string{statement, undo} {
 				if err := conn.Exec(t.Context(), s); err != nil {

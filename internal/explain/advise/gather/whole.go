@@ -1,7 +1,10 @@
 package gather
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -143,57 +146,82 @@ func (g *gatherer) accounts(ctx context.Context) error {
 	return g.missing("accounts", err)
 }
 
-// references reads all foreign keys of the server. KEY_COLUMN_USAGE lists what the account may see.
+// references reads all foreign keys of the server: of InnoDB where the account may ask it, else what the account may see.
 func (g *gatherer) references(ctx context.Context) error {
-	refs := map[mysql.TableName][]advise.Reference{}
-	g.wanted, g.children = map[mysql.TableName]bool{}, map[mysql.TableName]bool{}
-	g.server.References = refs
-	last := ""
-	add := func(row [][]byte) error {
-		to := g.fold(mysql.TableName{Schema: string(row[4]), Name: string(row[5])})
-		key := strings.Join([]string{string(row[0]), string(row[1]), string(row[2])}, "\x00")
-		if key != last {
-			last = key
-			refs[to] = append(refs[to], advise.Reference{ForeignKey: define.ForeignKey{Name: string(row[2]), Referenced: to}, Table: mysql.TableName{Schema: string(row[0]), Name: string(row[1])}})
-			g.wanted[to] = false
-			g.children[g.fold(mysql.TableName{Schema: string(row[0]), Name: string(row[1])})] = true
-		}
-		r := &refs[to][len(refs[to])-1]
-		r.Columns, r.To = append(r.Columns, string(row[3])), append(r.To, string(row[6]))
-		return nil
+	g.wanted, g.children = map[mysql.TableName]bool{}, map[mysql.TableName][]define.ForeignKey{}
+	g.server.References = map[mysql.TableName][]advise.Reference{}
+	list, known, err := g.innodbKeys(ctx)
+	if err == nil && !known {
+		list, err = g.foreignKeys(ctx)
 	}
-	schemas, err := g.withForeignKeys(ctx)
-	if err != nil {
-		return err
+	slices.SortStableFunc(list, func(a, b *advise.Reference) int {
+		return cmp.Or(cmp.Compare(a.Table.Schema, b.Table.Schema), cmp.Compare(a.Table.Name, b.Table.Name), cmp.Compare(a.Name, b.Name))
+	})
+	for _, r := range list {
+		child := g.fold(r.Table)
+		g.server.References[r.Referenced] = append(g.server.References[r.Referenced], *r)
+		g.wanted[r.Referenced] = false
+		g.children[child] = append(g.children[child], r.ForeignKey)
 	}
-	for _, schema := range schemas {
-		if err := g.missing("foreign keys", g.query(ctx, g.server.ForeignKeysStatement(schema), add)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// withForeignKeys are the schemas that have foreign keys; "" for all.
-func (g *gatherer) withForeignKeys(ctx context.Context) (schemas []string, err error) {
-	statement := g.server.ForeignKeySchemas()
-	if statement == "" {
-		return []string{""}, nil
-	}
-	encoded := false
-	err = g.query(ctx, statement, func(row [][]byte) error {
-		name := string(row[0])
-		encoded = encoded || strings.Contains(name, "@") // letters that a file system may not have
-		schemas = append(schemas, name)
+// foreignKeys reads those that the account may see.
+func (g *gatherer) foreignKeys(ctx context.Context) (list []*advise.Reference, err error) {
+	last := ""
+	err = g.query(ctx, g.server.ForeignKeysStatement(), func(row [][]byte) error {
+		if key := strings.Join([]string{string(row[0]), string(row[1]), string(row[2])}, "\x00"); key != last {
+			last = key
+			list = append(list, g.reference(row[0], row[1], row[4], row[5], row[2]))
+		}
+		r := list[len(list)-1]
+		r.Columns, r.To = append(r.Columns, string(row[3])), append(r.To, string(row[6]))
 		return nil
 	})
-	if err != nil && g.stream.Broken() != nil {
-		return nil, fmt.Errorf("look for foreign keys: %w", err)
+	return list, g.missing("foreign keys", err)
+}
+
+func (g *gatherer) reference(schema, table, toSchema, toTable, name []byte) *advise.Reference {
+	to := g.fold(mysql.TableName{Schema: string(toSchema), Name: string(toTable)})
+	return &advise.Reference{ForeignKey: define.ForeignKey{Name: string(name), Referenced: to}, Table: mysql.TableName{Schema: string(schema), Name: string(table)}}
+}
+
+// innodbKeys asks InnoDB for foreign keys; known is false where that is not needed, or not possible.
+func (g *gatherer) innodbKeys(ctx context.Context) (list []*advise.Reference, known bool, err error) {
+	keys, columns := g.server.InnoDBForeignKeys()
+	if keys == "" || g.server.Variables["lower_case_table_names"] == "2" {
+		return nil, false, nil
 	}
-	if err != nil || encoded || g.server.Variables["lower_case_table_names"] == "2" {
-		return []string{""}, nil
+	of, encoded := map[string]*advise.Reference{}, false
+	err = g.query(ctx, keys, func(row [][]byte) error {
+		encoded = encoded || !g.server.ReadsFileNames() && bytes.ContainsRune(bytes.Join(row[1:], nil), '@')
+		name := row[0][bytes.IndexByte(row[0], '/')+1:]
+		of[string(row[0])] = g.reference(row[1], row[2], row[3], row[4], name)
+		return nil
+	})
+	if err == nil {
+		err = g.query(ctx, columns, func(row [][]byte) error {
+			if r := of[string(row[0])]; r != nil {
+				r.Columns, r.To = append(r.Columns, string(row[1])), append(r.To, string(row[2]))
+			}
+			return nil
+		})
 	}
-	return schemas, nil
+	if err != nil {
+		if g.stream.Broken() != nil || ctx.Err() != nil {
+			return nil, false, fmt.Errorf("ask InnoDB for foreign keys: %w", errors.Join(err, ctx.Err()))
+		}
+		return nil, false, nil // the account may not ask: information_schema tells what it may see
+	}
+	if encoded {
+		return nil, false, nil
+	}
+	for _, r := range of {
+		if len(r.Columns) > 0 { // else it was made, or dropped, in between
+			list = append(list, r)
+		}
+	}
+	return list, true, nil
 }
 
 // blind says what the account may not see.

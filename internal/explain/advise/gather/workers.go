@@ -16,8 +16,9 @@ import (
 // give beside its own work.
 const (
 	sessions    = 2
-	fewSchemas  = 20 // below, one is enough
-	schemasEach = 8  // that a session takes at a time
+	fewTables   = 2000 // up to here, one is enough
+	schemasEach = 8    // that a session takes at a time
+	fewSchemas  = 20   // are few
 )
 
 // shared is what several sessions use.
@@ -44,10 +45,16 @@ func (g *gatherer) looked(n int) {
 	}
 }
 
-// schemas looks at all of these.
+// schemas looks at all of these: on one session, and on several where there are very many tables.
 func (g *gatherer) schemas(ctx context.Context, list []string) error {
-	if len(list) < fewSchemas {
-		return g.several(ctx, list)
+	for len(list) > 0 && g.shared.tables < fewTables {
+		if err := g.several(ctx, list[:1]); err != nil {
+			return err
+		}
+		list = list[1:]
+	}
+	if len(list) == 0 {
+		return nil
 	}
 	work := make(chan []string)
 	group, ctx := errgroup.WithContext(ctx)
@@ -129,11 +136,7 @@ func (g *gatherer) another(ctx context.Context) (*gatherer, error) {
 
 // join takes what another found.
 func (g *gatherer) join(w *gatherer) {
-	list, more := w.found.Ranked()
-	for _, f := range list {
-		g.found.Add(f)
-	}
-	g.found.AddMore(more)
+	g.found.Join(&w.found)
 	g.tables, g.statements = g.tables+w.tables, g.statements+w.statements
 	for name := range w.indexes.Used {
 		if g.indexes.Used == nil {
