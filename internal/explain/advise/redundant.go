@@ -283,6 +283,9 @@ func (k *keys) finding(i, j int, how cover) Finding {
 		f.What = fmt.Sprintf("index %s of %s is how %s begins", a.Name, k.t.object(), b.Name)
 	default:
 		f.What = fmt.Sprintf("index %s of %s is how %s begins", a.Name, k.t.object(), b.Name)
+		if !beginsWith(b.Parts, a.Parts) {
+			f.What = fmt.Sprintf("index %s of %s, without the primary key at its end, is how %s begins", a.Name, k.t.object(), b.Name)
+		}
 		f.Sure, f.Doubt = Likely, "a statement that looks up all columns of "+a.Name+" and sorts by the primary key, or looks for a part of that as well, reads just its rows in order by it, and sorts them, or reads more, with "+b.Name+"; entries of "+a.Name+" are shorter, which a scan of a whole index can notice"
 	}
 	if bytes := k.t.Bytes[a.Name]; bytes > 0 {

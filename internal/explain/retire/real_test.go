@@ -273,6 +273,11 @@ func TestPlainDrop(t *testing.T) {
 	node := sandboxtest.Lend(t, "mysql-5.7")
 	c := sandboxtest.Connect(t, node)
 	made(t, c)
+	for _, s := range []string{"SET SESSION sql_mode = ''", "ALTER TABLE " + table.String() + " ADD COLUMN z DATE NOT NULL DEFAULT '0000-00-00'", "SET GLOBAL sql_mode = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,ANSI_QUOTES'"} {
+		if err := c.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	before := create(t, c)
 	r := &Retirer{Folder: Open(t.TempDir()), Server: Server{Name: "s", Target: sandboxtest.Target(t, node)}, Watch: time.Hour, Now: time.Now}
 	rec, err := r.Prepare(t.Context(), table, "kb")

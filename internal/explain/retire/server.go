@@ -111,8 +111,9 @@ func baseline(ctx context.Context, s Server, r *Record) (l look, err error) {
 	return l, nil
 }
 
-// lockWait bounds how long a statement that changes the table's definition waits for others, who wait behind it meanwhile.
-const lockWait = "SET SESSION /* risso: bound waits */ lock_wait_timeout = 5"
+// lockWait bounds how long a statement that changes the table's definition waits for others, who wait behind it meanwhile. Definitions are read
+// without any sql_mode, and so are they given back; NO_ZERO_DATE would refuse each ALTER TABLE of a table with the default 0000-00-00.
+const lockWait = "SET SESSION /* risso: bound waits */ lock_wait_timeout = 5, sql_mode = ''"
 
 // run sends a statement that changes the definition of a table.
 func run(ctx context.Context, s Server, statement string) error {
