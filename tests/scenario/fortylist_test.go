@@ -220,7 +220,9 @@ func fortyOfSessions() []wrong {
 			c := w.session(t, "x")
 			in(t, c.Conn, "BEGIN", "SELECT COUNT(*) FROM forty.wide", "INSERT INTO forty.wide (c) VALUES ('long')")
 			write(t, w.shift, "+600d")
-			await(t, "its clock is ahead", func() bool { return value(t, w.nodes["x"], "SELECT NOW() > '"+time.Now().AddDate(1, 0, 0).Format(time.DateOnly)+"'") == "1" })
+			await(t, "its clock is ahead", func() bool {
+				return value(t, w.nodes["x"], "SELECT NOW() > '"+time.Now().AddDate(1, 0, 0).Format(time.DateOnly)+"'") == "1"
+			})
 		}, how: itsStatement, mend: states("x")},
 		{id: "galera.flow_control", stage: "cluster"},
 	}
