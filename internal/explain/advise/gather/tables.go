@@ -122,9 +122,13 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	for i := range sizes {
 		x := &sizes[i]
 		o, u := lines[x.table.Name], used[x.table.Name]
+		if o == nil && lines != nil { // it has neither an index nor a column that is worth a line
+			o = &outline{table: define.Table{Schema: schema, Name: x.table.Name}}
+		}
 		doubt, ranked := true, false
 		if !g.suspect(x, o, stats) {
 			doubt, ranked = g.doubtful(x, o, u)
+			ranked = ranked && g.server.Blind == "" // else it may have indexes that the account does not see
 		}
 		switch {
 		case !doubt:
