@@ -188,11 +188,6 @@ func (v Views) reading(table mysql.TableName) []mysql.TableName {
 	return list
 }
 
-// Touches reports whether a class reads or writes a table, itself or by a view.
-func Touches(table mysql.TableName, views Views) func(Class) bool {
-	return touchesAny(views.reading(table))
-}
-
 // touchesAny reports whether a class reads or writes one of these tables and views.
 func touchesAny(list []mysql.TableName) func(Class) bool {
 	hit := map[mysql.TableName]bool{}
