@@ -13,7 +13,8 @@ import (
 // mostMates is with how many others of its group a server is compared.
 const mostMates = 30
 
-// mates are the servers of a group: those of the config file's group, and who replicates from whom. The server itself is the first.
+// mates are the servers that a server is compared with: first those of the config file's group, and who replicates from whom as far as the board knows it by their
+// addresses; then others, which may be of its group as well. The server itself is the first.
 func (r *Room) mates(w config.Watched) []config.Watched {
 	groups, of := map[string]string{}, map[string]int{}
 	for _, i := range r.Board.Instances() {
@@ -40,9 +41,11 @@ func (r *Room) mates(w config.Watched) []config.Watched {
 		}
 	}
 	list := []config.Watched{w}
-	for _, x := range r.Servers {
-		if x.Instance.ID != w.Instance.ID && of[x.Instance.ID] == of[w.Instance.ID] && len(list) <= mostMates {
-			list = append(list, x)
+	for _, known := range []bool{true, false} {
+		for _, x := range r.Servers {
+			if x.Instance.ID != w.Instance.ID && (of[x.Instance.ID] == of[w.Instance.ID]) == known && len(list) <= mostMates {
+				list = append(list, x)
+			}
 		}
 	}
 	return list
@@ -54,9 +57,13 @@ func (r *Room) beside(ctx context.Context, w config.Watched) (found []advise.Fin
 	if len(list) < 2 {
 		return nil, nil, nil
 	}
+	group := map[string]string{}
+	for _, i := range r.Board.Instances() {
+		group[i.ID] = i.Group
+	}
 	targets, names, groups := make([]mysql.Target, len(list)), make([]string, len(list)), make([]string, len(list))
 	for i, x := range list {
-		targets[i], names[i], groups[i] = x.Target, x.Instance.Name, w.Instance.ID // all are of one group
+		targets[i], names[i], groups[i] = x.Target, x.Instance.Name, group[x.Instance.ID]
 	}
 	all, troubles, err := gather.Together(ctx, targets, names, groups, nil)
 	if err != nil {
