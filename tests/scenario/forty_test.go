@@ -182,7 +182,7 @@ func (w *ward) run(t *testing.T, stage string, before answered, table map[string
 	}
 	var during answered
 	found := map[string]fleet.Advice{}
-	for tries := 6; tries > 0 && len(found) < len(list); tries-- { // a load that is under way may get no processor for a moment
+	for tries := 12; tries > 0 && len(found) < len(list); tries-- { // a load that is under way may get no processor for a moment
 		during = w.advise(t)
 		for i := range list {
 			if f, ok := during.find(&list[i], w.server(&list[i])); ok {
