@@ -107,7 +107,7 @@ func (s Server) AlterVariables() (session, global []string) {
 func (s Server) AlterStartVariables() []string {
 	return []string{"lower_case_table_names", "innodb_page_size", "innodb_file_per_table", "innodb_sort_buffer_size", "innodb_online_alter_log_max_size", "innodb_fill_factor",
 		"innodb_flush_method", "innodb_doublewrite", "innodb_flush_log_at_trx_commit", "innodb_io_capacity", "innodb_io_capacity_max", "innodb_use_native_aio", "innodb_read_io_threads", "innodb_write_io_threads",
-		"innodb_flush_neighbors", "innodb_flush_sync", "innodb_lru_scan_depth", "innodb_page_cleaners", "innodb_max_dirty_pages_pct", "innodb_max_dirty_pages_pct_lwm", "innodb_adaptive_flushing", "innodb_log_buffer_size",
+		"innodb_flush_neighbors", "innodb_flush_sync", "innodb_page_cleaners", "innodb_max_dirty_pages_pct", "innodb_max_dirty_pages_pct_lwm", "innodb_adaptive_flushing", "innodb_log_buffer_size",
 		"innodb_change_buffering", "innodb_adaptive_hash_index", "innodb_checksum_algorithm", "innodb_disable_sort_file_cache", "innodb_read_ahead_threshold", "innodb_random_read_ahead", "innodb_log_file_buffering", "innodb_data_file_buffering",
 		"innodb_data_file_write_through", "innodb_log_file_write_through", "innodb_use_fdatasync"}
 }

@@ -79,6 +79,7 @@ const (
 	leastPool = 24 << 20
 	mostPool  = 512 << 20
 	leastRedo = 8 << 20
+	leastScan = 100 // pages
 	mostRedo  = 256 << 20
 )
 
@@ -99,6 +100,7 @@ func settings(f *alter.Facts, share float64) []string {
 		set(name, f.Variables[name])
 	}
 	cut("innodb_buffer_pool_size", leastPool, mostPool)
+	cut("innodb_lru_scan_depth", leastScan, mostPool) // each second so many pages are made free: of a small pool that would be all of them
 	redo, files := f.Server.RedoVariable()
 	cut(redo, leastRedo/int64(files), mostRedo)
 	return list

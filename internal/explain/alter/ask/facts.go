@@ -110,7 +110,7 @@ func (r *reader) variables(ctx context.Context, _ alter.Statement) error {
 	session, global := r.c.Server.AlterVariables()
 	redo, _ := r.c.Server.RedoVariable()
 	global = append(global, r.c.Server.AlterStartVariables()...)
-	global = append(global, redo, "innodb_buffer_pool_size", "innodb_page_size", "innodb_tmpdir", "tmpdir", "datadir", "innodb_data_home_dir", "lower_case_table_names", "log_bin", "binlog_format", "binlog_row_image",
+	global = append(global, redo, "innodb_buffer_pool_size", "innodb_lru_scan_depth", "innodb_page_size", "innodb_tmpdir", "tmpdir", "datadir", "innodb_data_home_dir", "lower_case_table_names", "log_bin", "binlog_format", "binlog_row_image",
 		"gtid_mode", "wsrep_on", "group_replication_group_name", "read_only", "super_read_only", "sql_log_bin", "binlog_alter_two_phase", "lock_wait_timeout", "character_set_server", "collation_server", "log_slave_updates", "log_replica_updates")
 	var err error
 	if r.f.Variables, err = read.Variables(ctx, r.c, global); err != nil {
