@@ -6,8 +6,6 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/geo"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // GeometryChecks are what OfGeometry looks for.
@@ -21,8 +19,8 @@ func GeometryChecks() []Check {
 	}
 }
 
-// OfGeometry looks at columns of geometry, and at statements that search them. tables are those of which a definition was read.
-func OfGeometry(f geo.Facts, tables map[mysql.TableName]define.Table) (list []Finding) {
+// OfGeometry looks at columns of geometry, and at statements that search them.
+func OfGeometry(f geo.Facts) (list []Finding) {
 	columns := map[string]*geo.Column{}
 	for i := range f.Columns {
 		c := &f.Columns[i]
@@ -40,7 +38,7 @@ func OfGeometry(f geo.Facts, tables map[mysql.TableName]define.Table) (list []Fi
 		switch x.ID {
 		case geo.CheckNoSRID:
 			if c != nil {
-				restrictSRID(&a, c, tables[mysql.TableName{Schema: c.Schema, Name: c.Table}])
+				restrictSRID(&a, c)
 			}
 		case geo.CheckAxes:
 			a.Cost.Risk = "distances and maps are wrong"
@@ -56,28 +54,14 @@ func OfGeometry(f geo.Facts, tables map[mysql.TableName]define.Table) (list []Fi
 }
 
 // restrictSRID gives a column the SRID that all of its sample have.
-func restrictSRID(a *Finding, c *geo.Column, t define.Table) {
+func restrictSRID(a *Finding, c *geo.Column) {
 	if len(c.Indexes) == 0 {
 		a.Severity = fleet.SeverityInfo
 	}
-	if len(c.SRIDs) != 1 {
+	statement, undo, ok := c.Restriction()
+	if !ok {
 		return
 	}
-	var srid string
-	for n := range c.SRIDs {
-		srid = strconv.FormatUint(uint64(n), 10)
-	}
-	with, without := t.ColumnText(c.Name, c.Type+" SRID "+srid), t.ColumnText(c.Name, c.Type)
-	if with == "" {
-		return
-	}
-	alter := "ALTER TABLE " + mysql.TableName{Schema: c.Schema, Name: c.Table}.String() + " "
-	drop, add := "", ""
-	for _, index := range c.Indexes { // MySQL refuses to change the SRID under an index, in one statement too (error 3644)
-		drop += alter + "DROP INDEX " + mysql.Quote(index) + "; "
-		add += ", ADD SPATIAL INDEX " + mysql.Quote(index) + " (" + mysql.Quote(c.Name) + ")"
-	}
-	a.Statement, a.Undo = drop+alter+"MODIFY "+with+add, drop+alter+"MODIFY "+without+add
-	a.Advice, a.Effect = "", copies
+	a.Statement, a.Undo, a.Advice, a.Effect = statement, undo, "", copies
 	a.Sure, a.Doubt = Likely, "if a row that was not looked at has another SRID, the statement fails"
 }

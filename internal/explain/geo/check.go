@@ -128,15 +128,35 @@ func (c *Column) restrict() string {
 		}
 		return "its rows have several SRIDs: make them one with ST_Transform, then MODIFY the column with that SRID"
 	}
+	return c.alter(c.onlySRID())
+}
+
+// Restriction are the statements that give the column the SRID that all geometries of its sample have, and take it back; false where there is no such
+// SRID, or the definition, which they have to repeat, is not known. Under an index MySQL refuses both, in one statement too (error 3644): it is
+// dropped first.
+func (c *Column) Restriction() (statement, undo string, ok bool) {
+	if len(c.SRIDs) != 1 || c.Rest == "" {
+		return "", "", false
+	}
+	return c.alter(c.onlySRID()), c.alter(""), true
+}
+
+// onlySRID is the attribute of a column whose sample has one SRID.
+func (c *Column) onlySRID() string {
+	for srid := range c.SRIDs {
+		return " SRID " + strconv.FormatUint(uint64(srid), 10)
+	}
+	return ""
+}
+
+// alter defines the column anew, with an attribute more.
+func (c *Column) alter(attribute string) string {
 	drop, add := "", ""
-	for _, index := range c.Indexes { // MySQL refuses to change the SRID under an index, in one statement too (error 3644)
+	for _, index := range c.Indexes {
 		drop += "ALTER TABLE " + c.table() + " DROP INDEX " + mysql.Quote(index) + "; "
 		add += ", ADD SPATIAL INDEX " + mysql.Quote(index) + " (" + mysql.Quote(c.Name) + ")"
 	}
-	for srid := range c.SRIDs {
-		return drop + "ALTER TABLE " + c.table() + " MODIFY " + c.definition() + " SRID " + strconv.FormatUint(uint64(srid), 10) + add
-	}
-	return ""
+	return drop + "ALTER TABLE " + c.table() + " MODIFY " + c.definition() + attribute + add
 }
 
 // definition is the column as MODIFY has to repeat it: what it leaves out is lost.

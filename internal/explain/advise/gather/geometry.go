@@ -10,7 +10,6 @@ import (
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/explain/geo"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // mostSpatial is of how many tables with geometry the columns are looked at.
@@ -27,34 +26,13 @@ func (g *gatherer) geometry(ctx context.Context) error {
 		names = names[:mostSpatial]
 	}
 	f, unknown, err := geo.ReadFacts(ctx, g.conn, geo.SampleOptions{Tables: names})
-	g.statements += 3 * len(names)
+	g.statements += 4 * len(names)
 	if err != nil {
 		return g.missing("geometry", err)
 	}
 	for _, u := range unknown {
 		g.unread(u.What, u.Why, u.Remedy)
 	}
-	tables := map[mysql.TableName]define.Table{}
-	for _, c := range f.Columns {
-		t := mysql.TableName{Schema: c.Schema, Name: c.Table}
-		if _, read := tables[t]; read || !f.RestrictsSRID || c.SRID != nil {
-			continue
-		}
-		g.statements++
-		create, err := define.CreateTable(ctx, g.stream, t)
-		if err != nil {
-			if err := g.missing("table "+t.String(), err); err != nil {
-				return err
-			}
-			continue
-		}
-		d, err := define.ParseTable(t.Schema, create)
-		if err != nil {
-			g.unread("table "+t.String(), err.Error(), "")
-			continue
-		}
-		tables[t] = d
-	}
-	g.add(advise.OfGeometry(f, tables))
+	g.add(advise.OfGeometry(f))
 	return nil
 }
