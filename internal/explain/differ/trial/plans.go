@@ -75,7 +75,7 @@ func (t *trial) plans(ctx context.Context, b *box) (err error) {
 		return err
 	}
 	if err == nil {
-		defer func() { err = errors.Join(err, old.down(ctx)) }()
+		defer func() { err = errors.Join(err, old.End(ctx)) }()
 		if a.before, _, err = stats.give(ctx, old); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (t *trial) baseline(ctx context.Context, spec string) (*box, error) {
 		return nil, err
 	}
 	if err := t.likeOld(ctx, b); err != nil {
-		return nil, errors.Join(err, b.down(ctx))
+		return nil, errors.Join(err, b.End(ctx))
 	}
 	return b, nil
 }

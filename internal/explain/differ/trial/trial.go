@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/differ"
 	"github.com/rissodb/risso/internal/explain/differ/describe"
 	"github.com/rissodb/risso/internal/explain/differ/upgrade"
@@ -109,9 +106,6 @@ func Run(ctx context.Context, d *differ.Description, facts upgrade.Facts, o Opti
 	if err != nil {
 		return nil, err
 	}
-	if err := sandbox.Sweep(ctx, o.Dir, purpose); err != nil {
-		return nil, fmt.Errorf("remove what a killed trial left: %w", err)
-	}
 	t.kind = srv.Kind()
 	t.out.To, t.out.Tried = t.kind.String(), true
 	if t.kind.SameKind(d.Server) && t.kind.Number < d.Server.Number {
@@ -134,23 +128,21 @@ func (t *trial) finish() error {
 // purpose is what throw-away servers are claimed for.
 const purpose = "upgrade"
 
-// box is a throw-away server that does not outlive this process.
+// box is a throw-away server.
 type box struct {
-	*sandbox.Sandbox
-	release func()
-	args    []string // with which it started last: the old server's settings
+	*sandbox.Passing
+	args []string // with which it started last: the old server's settings
 }
 
-// leastFree is how much room a disk has that is not full.
-const leastFree = 32 << 20
-
-// full adds to an error that the disk is full, if it is: a server that found no room says so in its log alone.
-func (b *box) full(err error) error {
-	var disk unix.Statfs_t
-	if err == nil || unix.Statfs(b.Dir, &disk) != nil || int64(disk.Bavail)*disk.Bsize > leastFree {
+// why says of an error what of the server may be its cause, and what to do about a full disk: a server that found no room says so in its log alone.
+func (b *box) why(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
 		return err
 	}
-	return fault.New(fault.Failed, "free some, or name another folder in RISSO_SANDBOX_DIR", fmt.Errorf("%w; %s has room for only %s", err, b.Dir, digits.Bytes(int64(disk.Bavail)*disk.Bsize)))
+	if err = b.Why(err); errors.Is(err, sandbox.ErrFull) {
+		return fault.New(fault.Failed, "free some, or name another folder in RISSO_SANDBOX_DIR", err)
+	}
+	return err
 }
 
 // restart starts it once more as it is.
@@ -161,27 +153,14 @@ func (b *box) restart(ctx context.Context) error {
 	return b.Primary().Start(ctx, b.args...)
 }
 
-// up starts a throw-away server. The caller takes it down.
+// up starts a throw-away server. The caller ends it.
 func (t *trial) up(ctx context.Context, spec string) (*box, error) {
 	t.Progress("start " + spec)
-	name, release, err := sandbox.Claim(t.Dir, purpose)
+	s, err := sandbox.UpFor(ctx, purpose, sandbox.Options{Dir: t.Dir, Servers: []string{spec}, Find: t.Find, Settings: []string{"event_scheduler=OFF"}, AnswerTimeout: 5 * time.Minute, StartTimeout: 2 * time.Minute})
 	if err != nil {
 		return nil, err
 	}
-	s, err := sandbox.Up(ctx, sandbox.Options{Name: name, Dir: t.Dir, Servers: []string{spec}, Find: t.Find, Settings: []string{"event_scheduler=OFF"}, AnswerTimeout: 5 * time.Minute, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		release()
-		return nil, err
-	}
-	return &box{Sandbox: s, release: release}, nil
-}
-
-// down throws it away, even if the trial was interrupted.
-func (b *box) down(ctx context.Context) error {
-	defer b.release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return b.Down(ctx)
+	return &box{Passing: s}, nil
 }
 
 // target is a node's root.
@@ -192,7 +171,7 @@ func (t *trial) try(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(box.full(err), box.down(ctx)) }()
+	defer func() { err = errors.Join(box.why(ctx, err), box.End(ctx)) }()
 	to, err := target(box.Primary())
 	if err != nil {
 		return err
