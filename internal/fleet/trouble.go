@@ -1,5 +1,7 @@
 package fleet
 
+import "strings"
+
 // Trouble is something that is wrong or missing, why, and its remedy, in words for a person. What is unknown, or is said by the
 // struct that it is part of, is empty.
 type Trouble struct {
@@ -43,4 +45,13 @@ func RemedyOf(err error) string {
 		}
 	}
 	return ""
+}
+
+// ShellWord is a word of a command as a POSIX shell takes it: in quotes where it needs them.
+func ShellWord(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -33,3 +33,11 @@ func TestRemedy(t *testing.T) {
 		t.Errorf("got %q, want the error's own text and identity", low)
 	}
 }
+
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{"/a/b": "/a/b", "it's": `'it'\''s'`, "": "''", "app@%": "app@%", "$(id)": "'$(id)'", "a b": "'a b'"} {
+		if got := ShellWord(word); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

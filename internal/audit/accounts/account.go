@@ -219,10 +219,5 @@ func AskedBy(t mysql.Target) string {
 	if t.Socket() != "" {
 		network = "unix"
 	}
-	return "--dsn " + shellWord(t.User()+"@"+network+"("+t.Address()+")/")
-}
-
-// shellWord is a word as a POSIX shell takes it.
-func shellWord(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return "--dsn " + fleet.ShellWord(t.User()+"@"+network+"("+t.Address()+")/")
 }

@@ -87,7 +87,7 @@ func (a *Account) replace() string {
 
 // rotation is how both begin.
 func (a *Account) rotation() string {
-	return "risso accounts rotate " + shellWord(a.Object()) + " " + a.On.Flags
+	return "risso accounts rotate " + fleet.ShellWord(a.Object()) + " " + a.On.Flags
 }
 
 // out reports whether nobody can log in as it.

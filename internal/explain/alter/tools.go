@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -68,8 +69,8 @@ func ghost(f *Facts, st Statement) Tool {
 	if len(t.Cannot) > 0 {
 		return t
 	}
-	words := []string{"gh-ost", "--conf=" + f.Login.File, "--host=" + shellWord(f.Login.Host), "--port=" + strconv.Itoa(f.Login.Port), "--database=" + shellWord(st.Table.Schema), "--table=" + shellWord(st.Table.Name),
-		"--alter=" + shellWord(plainBody(f, st)), "--allow-on-master", "--assume-rbr", "--max-lag-millis=1500", "--cut-over-lock-timeout-seconds=3", "--execute"}
+	words := []string{"gh-ost", "--conf=" + f.Login.File, "--host=" + fleet.ShellWord(f.Login.Host), "--port=" + strconv.Itoa(f.Login.Port), "--database=" + fleet.ShellWord(st.Table.Schema), "--table=" + fleet.ShellWord(st.Table.Name),
+		"--alter=" + fleet.ShellWord(plainBody(f, st)), "--allow-on-master", "--assume-rbr", "--max-lag-millis=1500", "--cut-over-lock-timeout-seconds=3", "--execute"}
 	if len(st.Renamed) > 0 {
 		words = append(words, "--approve-renamed-columns")
 	}
@@ -103,7 +104,7 @@ func ptOSC(f *Facts, st Statement) Tool {
 	if f.Login.Socket != "" {
 		dsn = append(dsn[:2], "S="+f.Login.Socket)
 	}
-	words := []string{"pt-online-schema-change", "--alter=" + shellWord(plainBody(f, st)), "--set-vars=lock_wait_timeout=3", "--max-lag=2", "--execute"}
+	words := []string{"pt-online-schema-change", "--alter=" + fleet.ShellWord(plainBody(f, st)), "--set-vars=lock_wait_timeout=3", "--max-lag=2", "--execute"}
 	if slices.ContainsFunc(f.Neighbours, func(n Neighbour) bool { return n.Child }) {
 		words = append(words, "--alter-foreign-keys-method=auto")
 	}
@@ -120,7 +121,7 @@ func ptOSC(f *Facts, st Statement) Tool {
 		words = append(words, "--no-check-alter")
 		t.Notes = append(t.Notes, "it drops the values of columns that CHANGE renames unless it recognizes each of them: try --dry-run, and read what it says about renamed columns")
 	}
-	words = append(words, shellWord(strings.Join(dsn, ","))+",F="+f.Login.File)
+	words = append(words, fleet.ShellWord(strings.Join(dsn, ","))+",F="+f.Login.File)
 	t.Command = strings.Join(words, " ")
 	t.Notes = append(t.Notes, "the account needs "+grantsOfTool(f, st, "SELECT, INSERT, UPDATE, DELETE, ALTER, CREATE, DROP, INDEX, TRIGGER, REFERENCES", "PROCESS, REPLICATION SLAVE, SUPER")+" (SUPER for its triggers while the binary log is on, unless log_bin_trust_function_creators is)", loginNote(f),
 		"its triggers make each write to the table a bit slower; replace --execute by --dry-run to rehearse")
@@ -173,14 +174,6 @@ func grantsOfTool(f *Facts, st Statement, schema, global string) string {
 
 func loginNote(f *Facts) string {
 	return "user and password are read from [client] in " + f.Login.File + ", so that no list of processes shows them"
-}
-
-// shellWord quotes a text for a shell.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // ReplicasFirst says whether replicas may be altered before their primary, each on its own.

@@ -130,7 +130,7 @@ func diskTrend(r *round) {
 		}
 		point := label(key, "mountpoint")
 		c := candidate{id: "disk.trend", subject: point, severity: fleet.SeverityWarning, value: rate * 3600 / (1 << 20), chart: "disk_space",
-			remedy: "du -xh --max-depth=2 " + shellQuote(point) + " | sort -h | tail -20",
+			remedy: "du -xh --max-depth=2 " + fleet.ShellWord(point) + " | sort -h | tail -20",
 			head:   point + " is filling up", tail: fmt.Sprintf(": full in %s if it goes on like this, with %s left and %s more an hour", digits.Age(until), digits.Bytes(left), digits.Bytes(rate*3600))}
 		if until < critical.Seconds() {
 			c.severity = fleet.SeverityCritical

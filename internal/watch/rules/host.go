@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -271,7 +270,7 @@ func diskFull(r *round) {
 			continue // it cannot get fuller
 		}
 		point := label(key, "mountpoint")
-		c := candidate{id: "disk.full", subject: point, severity: fleet.SeverityWarning, chart: "disk_space", remedy: "du -xh --max-depth=2 " + shellQuote(point) + " | sort -h | tail -20"}
+		c := candidate{id: "disk.full", subject: point, severity: fleet.SeverityWarning, chart: "disk_space", remedy: "du -xh --max-depth=2 " + fleet.ShellWord(point) + " | sort -h | tail -20"}
 		files, ok := r.value(filesMetric + rest)
 		free, ok2 := r.value(freeMetric + rest)
 		share := avail / size
@@ -284,7 +283,7 @@ func diskFull(r *round) {
 			c.head = fmt.Sprintf("%s is nearly full: %s of %s left", point, digits.Bytes(avail), digits.Bytes(size))
 		case ok && ok2 && files > 0 && free/files < 0.03:
 			c.head = fmt.Sprintf("%s has almost no inodes left: %s of %s", point, digits.Number(free), digits.Number(files))
-			c.remedy, c.value = "df -i "+shellQuote(point), percent(1-free/files)
+			c.remedy, c.value = "df -i "+fleet.ShellWord(point), percent(1-free/files)
 		default:
 			continue
 		}
@@ -311,12 +310,4 @@ func diskReadOnly(r *round) {
 		r.add(candidate{id: "disk.readonly", subject: point, severity: fleet.SeverityCritical, chart: "disk_space",
 			head: point + " has become read-only", tail: ": the kernel does that after a disk error", remedy: "dmesg -T | tail -50"})
 	}
-}
-
-// shellQuote quotes a path where the shell needs it.
-func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

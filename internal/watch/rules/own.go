@@ -32,7 +32,7 @@ const lostTold = 10 * time.Minute
 // OwnFindings are what is wrong with Risso itself.
 func OwnFindings(o Own, now time.Time) (list []fleet.Finding) {
 	dir := oneline.Of(o.Dir)
-	disk := fleet.Finding{ID: "observer.disk", Chart: "disk_space", Trouble: fleet.Trouble{Remedy: "du -xh --max-depth=2 " + shellQuote(dir) + " | sort -h | tail -20"}}
+	disk := fleet.Finding{ID: "observer.disk", Chart: "disk_space", Trouble: fleet.Trouble{Remedy: "du -xh --max-depth=2 " + fleet.ShellWord(dir) + " | sort -h | tail -20"}}
 	if o.Size > 0 {
 		disk.Value = percent(1 - o.Avail/o.Size)
 	}

@@ -336,7 +336,6 @@ func TestWords(t *testing.T) {
 	for got, want := range map[string]string{
 		label(`m{a="x\"y",device="sd a"}`, "device"): "sd a", label(`m{a="x\"y"}`, "a"): `x"y`, label("m", "a"): "", label(`m{ba="1"}`, "a"): "",
 		cut("  a\n b. ", 10): "a b", cut("abcdefgh", 5): "abcd…", latencyBeside(0.002, 0.038): "2", latencyBeside(0.02, 1.5): "20 ms",
-		shellQuote("/a/b"): "/a/b", shellQuote("it's"): `'it'\''s'`,
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

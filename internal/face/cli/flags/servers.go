@@ -2,11 +2,11 @@ package flags
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/config"
 )
 
@@ -71,6 +71,5 @@ func (f Servers) Again(w config.Watched) string {
 	if err != nil || len(c.Named(w.Instance.Name)) == 0 {
 		return ""
 	}
-	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-	return "--dsn " + quote(w.Instance.Name) + " --config " + quote(f.ConfigFile)
+	return "--dsn " + fleet.ShellWord(w.Instance.Name) + " --config " + fleet.ShellWord(f.ConfigFile)
 }
