@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -89,28 +88,4 @@ func (s Server) FetchKey(channel string) string {
 		option = "REPLICATION SOURCE TO GET_SOURCE_PUBLIC_KEY"
 	}
 	return s.StopReplica(channel) + "; CHANGE " + option + " = 1" + suffix + "; " + s.StartReplica(channel)
-}
-
-// ExecutedTransactions is the variable that tells which transactions the server's binary log has had, each server's own apart; "" if there is none.
-func (s Server) ExecutedTransactions() string {
-	if s.MariaDB() {
-		return "gtid_binlog_state"
-	}
-	return "gtid_executed"
-}
-
-// ByDomain reports whether GTIDs are by domain, so that a server does not keep which transactions it has had, but the last of each domain and server.
-func (s Server) ByDomain() bool { return s.MariaDB() }
-
-// EmptyTransactions are statements that let a server have transactions as empty ones; "" if it cannot, or there are more than most. Source: MySQL manual,
-// "Skipping Transactions".
-func (s Server) EmptyTransactions(list []GTID, most int) string {
-	if s.MariaDB() || len(list) == 0 || len(list) > most {
-		return ""
-	}
-	var b strings.Builder
-	for _, g := range list {
-		b.WriteString("SET GTID_NEXT = " + Literal(g.String()) + "; BEGIN; COMMIT; ")
-	}
-	return b.String() + "SET GTID_NEXT = 'AUTOMATIC'"
 }

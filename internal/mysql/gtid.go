@@ -420,3 +420,27 @@ func aheadBySource(state, other string) (list []string) {
 	}
 	return list
 }
+
+// ExecutedTransactions is the variable that tells which transactions the server's binary log has had, each server's own apart; "" if there is none.
+func (s Server) ExecutedTransactions() string {
+	if s.MariaDB() {
+		return "gtid_binlog_state"
+	}
+	return "gtid_executed"
+}
+
+// ByDomain reports whether GTIDs are by domain, so that a server does not keep which transactions it has had, but the last of each domain and server.
+func (s Server) ByDomain() bool { return s.MariaDB() }
+
+// EmptyTransactions are statements that let a server have transactions as empty ones; "" if it cannot, or there are more than most. Source: MySQL manual,
+// "Skipping Transactions".
+func (s Server) EmptyTransactions(list []GTID, most int) string {
+	if s.MariaDB() || len(list) == 0 || len(list) > most {
+		return ""
+	}
+	var b strings.Builder
+	for _, g := range list {
+		b.WriteString("SET GTID_NEXT = " + Literal(g.String()) + "; BEGIN; COMMIT; ")
+	}
+	return b.String() + "SET GTID_NEXT = 'AUTOMATIC'"
+}

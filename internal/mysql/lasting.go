@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,13 +72,6 @@ func (s Server) WithoutForeignKeyChecks(statement string) string {
 	return statement
 }
 
-// ForeignKeysStatement lists the columns of all foreign keys that the account may see, in their order: schema, table, name, column, then schema,
-// table and column that it refers to.
-func (s Server) ForeignKeysStatement() string {
-	return "SELECT /* risso: foreign keys */ TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME" +
-		" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION"
-}
-
 // HiddenIndexColumn is the column of information_schema.STATISTICS that tells whether an index is kept and not used, and the value that says so;
 // "" if there is none.
 func (s Server) HiddenIndexColumn() (column, hidden string) {
@@ -91,44 +83,6 @@ func (s Server) HiddenIndexColumn() (column, hidden string) {
 	}
 	return "", ""
 }
-
-// InnoDBForeignKeys asks InnoDB for all foreign keys of the server, where looking for them in information_schema opens every table; both are "" if
-// that is cheap. keys tells for each its ID, schema and table, then schema and table that it refers to, and columns the ID, a column and the one
-// that it refers to, in their order. InnoDB keeps names of tables as their files are called. It needs PROCESS, and sees tables that the account may
-// not see.
-func (s Server) InnoDBForeignKeys() (keys, columns string) {
-	if s.Dictionary() {
-		return "", ""
-	}
-	return "SELECT /* risso: foreign keys */ ID, " + s.decoded("FOR_NAME") + ", " + s.decoded("REF_NAME") + " FROM information_schema.INNODB_SYS_FOREIGN WHERE FOR_NAME NOT LIKE '%/#sql%'",
-		"SELECT /* risso: columns of foreign keys */ ID, FOR_COL_NAME, REF_COL_NAME FROM information_schema.INNODB_SYS_FOREIGN_COLS ORDER BY ID, POS"
-}
-
-// decoded are schema and table of a column that has them as their files are called; as they are, if the server does not read those.
-func (s Server) decoded(column string) string {
-	part := "SUBSTRING_INDEX(%s, '/', %d)"
-	if s.ReadsFileNames() {
-		part = "CONVERT(CONVERT(CAST(SUBSTRING_INDEX(%s, '/', %d) AS BINARY) USING filename) USING utf8mb4)"
-	}
-	return fmt.Sprintf(part+", "+part, column, 1, column, -1)
-}
-
-// ReadsFileNames reports whether statements can read the names that files of tables have: MariaDB. Else InnoDBForeignKeys and InnoDBTables tell a
-// name that has other signs than letters and digits as that of the file, with an @.
-func (s Server) ReadsFileNames() bool { return s.MariaDB() }
-
-// InnoDBTables asks InnoDB for schema and name of its tables, where information_schema opens a file to tell whether a name is that of a table; ""
-// if that is cheap. It needs PROCESS.
-func (s Server) InnoDBTables() string {
-	if s.Dictionary() {
-		return ""
-	}
-	return "SELECT /* risso: tables of InnoDB */ " + s.decoded("NAME") + " FROM information_schema.INNODB_SYS_TABLES WHERE NAME LIKE '%/%'"
-}
-
-// Dictionary reports whether information_schema is views of a dictionary that is kept in tables, MySQL since 8.0: reading it opens no table, it
-// tells all of an index, and several schemas are asked for as cheaply as one (MySQL manual, "Data Dictionary Usage Differences").
-func (s Server) Dictionary() bool { return s.atLeast(80000) }
 
 // HideIndex is the part of ALTER TABLE that keeps an index from being used, or lets it be used again; "" if the server cannot hide indexes.
 func (s Server) HideIndex(name string, hide bool) string {
@@ -165,46 +119,3 @@ func (s Server) GivesKeys() bool { return s.AtLeast(80030, fleet.Never) }
 // HitsAreSelects reports whether Com_select counts SELECTs that the query cache answered. It does not, where there is one: MySQL manual 5.7,
 // "Query Cache Status and Maintenance"; MariaDB since 10.1 documents the same.
 func (s Server) HitsAreSelects() bool { return s.MariaDB() }
-
-// RuntimeSettings lists the global variables that were set while the server ran, as far as it tells that:
-// name, value, what SET PERSIST wrote down for the next start (NULL: nothing), who set it and when. "" if the server does not tell. On MySQL
-// one that a session set for itself is listed, too (seen on 9.7), and one that was set to its compiled-in value: see SettingDefault.
-func (s Server) RuntimeSettings() string {
-	switch {
-	case s.AtLeast(fleet.Never, 100100):
-		return `SELECT /* risso: what does a restart undo? */ VARIABLE_NAME, GLOBAL_VALUE, NULL, '', ''
-  FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_ORIGIN = 'SQL' AND NOT GLOBAL_VALUE <=> DEFAULT_VALUE`
-	case s.KeepsSettings():
-		return `SELECT /* risso: what does a restart undo? */ i.VARIABLE_NAME, g.VARIABLE_VALUE, p.VARIABLE_VALUE, CONCAT(i.SET_USER, '@', i.SET_HOST), i.SET_TIME
-  FROM performance_schema.variables_info i JOIN performance_schema.global_variables g ON g.VARIABLE_NAME = i.VARIABLE_NAME
-  LEFT JOIN performance_schema.persisted_variables p ON p.VARIABLE_NAME = i.VARIABLE_NAME WHERE i.VARIABLE_SOURCE = 'DYNAMIC'`
-	}
-	return ""
-}
-
-// settingDefaults are the compiled-in values of variables, the same in MySQL 8.0 to 9.7. Source: MySQL manual, "Server System Variables", "InnoDB
-// Startup Options and System Variables", "Replication and Binary Logging Options and Variables".
-var settingDefaults = map[string]string{
-	"auto_increment_increment": "1", "auto_increment_offset": "1", "autocommit": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "character_set_server": "utf8mb4",
-	"collation_server": "utf8mb4_0900_ai_ci", "completion_type": "NO_CHAIN", "default_storage_engine": "InnoDB", "explicit_defaults_for_timestamp": "ON", "foreign_key_checks": "ON",
-	"group_concat_max_len": "1024", "innodb_lock_wait_timeout": "50", "innodb_strict_mode": "ON", "interactive_timeout": "28800", "lock_wait_timeout": "31536000",
-	"long_query_time": "10.000000", "max_allowed_packet": "67108864", "max_execution_time": "0", "sql_require_primary_key": "OFF", "time_zone": "SYSTEM",
-	"sql_mode":              "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
-	"transaction_isolation": "REPEATABLE-READ", "unique_checks": "ON", "wait_timeout": "28800",
-	// Those that only the whole server has.
-	"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1", "binlog_checksum": "CRC32", "binlog_expire_logs_seconds": "2592000", "replica_exec_mode": "STRICT", "slave_exec_mode": "STRICT",
-	"max_connections": "151", "max_connect_errors": "100", "local_infile": "OFF", "innodb_buffer_pool_size": "134217728", "read_only": "OFF", "super_read_only": "OFF", "general_log": "OFF",
-	"slow_query_log": "OFF", "event_scheduler": "ON", "require_secure_transport": "OFF", "offline_mode": "OFF",
-}
-
-// ListsSessionSettings reports whether RuntimeSettings lists what a session set for itself as if it were set for all: MySQL.
-func (s Server) ListsSessionSettings() bool { return !s.MariaDB() }
-
-// SettingDefault is the compiled-in value of a variable, where that is known and RuntimeSettings lists variables that have it.
-func (s Server) SettingDefault(name string) (value string, known bool) {
-	if s.MariaDB() {
-		return "", false
-	}
-	value, known = settingDefaults[name]
-	return value, known
-}
