@@ -3,7 +3,6 @@ package advise
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql/define"
@@ -118,11 +117,9 @@ func notInnoDB(s *Server, t *Table) string {
 func longestRow(t *Table) int {
 	sum := 5 + 6 + 6 + 7 + (len(t.Columns)+7)/8
 	for _, c := range t.Columns {
-		_, inside, _ := strings.Cut(c.FullType, "(")
-		n, _ := strconv.Atoi(strings.TrimRight(strings.TrimSpace(inside), ")"))
 		switch {
 		case c.Type == "char" && oneByte(c.Charset), c.Type == "binary":
-			sum += max(n, 1)
+			sum += max(chars(c), 1)
 		case define.LargestInteger(c.Type, true) > 0, is("float", "double", "date", "datetime", "timestamp", "time", "year", "bit", "enum", "set")(c.Type):
 			sum += 8 // or less
 		case is("decimal")(c.Type):

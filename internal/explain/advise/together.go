@@ -107,7 +107,7 @@ func groupsOf(list []Member) (groups [][]int) {
 
 // roles are settings in which a source and its replicas differ on purpose.
 var roles = map[string]bool{"read_only": true, "super_read_only": true, "event_scheduler": true, "auto_increment_offset": true, "skip_replica_start": true, "skip_slave_start": true, "offline_mode": true,
-	"rpl_semi_sync_source_enabled": true, "rpl_semi_sync_replica_enabled": true, "rpl_semi_sync_master_enabled": true, "rpl_semi_sync_slave_enabled": true, "wsrep_desync": true, "log_bin": false}
+	"rpl_semi_sync_source_enabled": true, "rpl_semi_sync_replica_enabled": true, "rpl_semi_sync_master_enabled": true, "rpl_semi_sync_slave_enabled": true, "wsrep_desync": true}
 
 // drifts compares the settings of a group: with what most of them have, or of two each with the other.
 func drifts(list []Member, group []int, found [][]Finding) {
@@ -168,7 +168,6 @@ func driftFrom(m *Member, d *differ.Difference, all int) Finding {
 		Evidence: []string{d.Name + " = " + shown(own)}}
 	if len(d.What) > 0 { // words of a list
 		f.What = fmt.Sprintf("%s is not what most of the %d servers of its group have: %s", d.Name, all, strings.Join(d.What, "; "))
-		f.Evidence[0] = d.Name + " = " + shown(own)
 		f.Advice = "give it the value of the others, or them its own"
 		return f
 	}

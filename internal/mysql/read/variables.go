@@ -106,7 +106,7 @@ func Dynamic(ctx context.Context, c *mysql.Conn, variable string) (dynamic, know
 
 // Variables reads some global variables, secret ones too; those that the server does not have are left out.
 func Variables(ctx context.Context, c *mysql.Conn, names []string) (map[string]string, error) {
-	return variables(ctx, c, "SHOW /* risso: what a restored server has to be told */ GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "','")+"')", func(string) bool { return true })
+	return variables(ctx, c, "SHOW /* risso: some settings */ GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "','")+"')", func(string) bool { return true })
 }
 
 // ShownVariables reads all global variables but those that change by themselves; the values of secret ones are hidden.

@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -98,9 +99,11 @@ func (r *reader) accounts(ctx context.Context) error {
 	if len(ignored) > 0 {
 		r.on.Unread = append(r.on.Unread, fleet.Trouble{What: fmt.Sprintf("what these may do: %s", strings.Join(ignored, ", ")), Why: "the server does not know them: it runs with skip_name_resolve, and their hosts are names"})
 	}
-	if r.on.Mandatory, err = r.mandatory(ctx); err != nil {
+	settings, err := read.Variables(ctx, r.c, []string{"mandatory_roles"}) // SHOW GRANTS leaves these out
+	if err != nil {
 		return err
 	}
+	r.on.Mandatory = settings["mandatory_roles"]
 	grants := map[string][]string{}
 	for _, d := range definitions {
 		grants[d.Name] = grantsOf(d)
@@ -126,15 +129,6 @@ func (r *reader) accounts(ctx context.Context) error {
 	})
 	accounts.Expand(r.all)
 	return nil
-}
-
-// mandatory is the list of roles that every account has; SHOW GRANTS leaves them out.
-func (r *reader) mandatory(ctx context.Context) (string, error) {
-	rows, err := r.c.Maps(ctx, "SHOW /* risso: accounts */ GLOBAL VARIABLES LIKE 'mandatory_roles'")
-	if err != nil || len(rows) == 0 {
-		return "", err
-	}
-	return rows[0]["Value"], nil
 }
 
 // grantsOf are the grants without what MariaDB and MySQL 5.6 add to them: hashes.

@@ -17,7 +17,7 @@ import (
 // takesChanges refuses a server that follows another one: what is changed on a replica alone is a transaction of its own there, which
 // breaks replication, and the next change of the primary would undo it.
 func (r *Rotation) takesChanges(ctx context.Context) error {
-	settings, err := r.settings(ctx, "read_only", "super_read_only")
+	settings, err := read.Variables(ctx, r.conn, []string{"read_only", "super_read_only"})
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (r *Rotation) takesChanges(ctx context.Context) error {
 
 // takesForms refuses a server that takes passwords only as they are, to look at them: its logs would have them.
 func (r *Rotation) takesForms(ctx context.Context) error {
-	settings, err := r.settings(ctx, "strict_password_validation")
+	settings, err := read.Variables(ctx, r.conn, []string{"strict_password_validation"})
 	if err != nil || settings["strict_password_validation"] != "ON" {
 		return err
 	}
@@ -54,13 +54,18 @@ func (r *Rotation) takesForms(ctx context.Context) error {
 		"SET GLOBAL strict_password_validation = OFF, and ON when the password is changed; Risso looks at it by the same rules")
 }
 
+// passwordRules are the settings of MySQL's component validate_password, of its older plug-in, and of MariaDB's simple_password_check.
+var passwordRules = []string{"validate_password.policy", "validate_password.length", "validate_password.mixed_case_count", "validate_password.number_count", "validate_password.special_char_count",
+	"validate_password_policy", "validate_password_length", "validate_password_mixed_case_count", "validate_password_number_count", "validate_password_special_char_count",
+	"simple_password_check_minimal_length", "simple_password_check_letters_same_case", "simple_password_check_digits", "simple_password_check_other_characters"}
+
 // allowed holds a password that somebody else chose against the server's own rules, which do not see it: the server gets only what it stores.
 // Dictionaries, and the user's name in it, are not looked at.
 func (r *Rotation) allowed(ctx context.Context, password string) error {
 	if password == "" {
 		return nil
 	}
-	settings, err := r.settings(ctx, "validate_password%", "simple_password_check%")
+	settings, err := read.Variables(ctx, r.conn, passwordRules)
 	if err != nil {
 		return err
 	}
@@ -99,23 +104,6 @@ func lenient(settings map[string]string) bool {
 		}
 	}
 	return false
-}
-
-// settings are global variables, by patterns.
-func (r *Rotation) settings(ctx context.Context, patterns ...string) (map[string]string, error) {
-	var like []string
-	for _, p := range patterns {
-		like = append(like, "Variable_name LIKE "+mysql.Literal(p))
-	}
-	rows, err := r.conn.Maps(ctx, "SHOW /* risso: accounts rotate */ GLOBAL VARIABLES WHERE "+strings.Join(like, " OR "))
-	if err != nil {
-		return nil, fmt.Errorf("read the settings for passwords: %w", err)
-	}
-	out := map[string]string{}
-	for _, row := range rows {
-		out[row["Variable_name"]] = row["Value"]
-	}
-	return out, nil
 }
 
 // alone makes sure that no other rotation runs on the server, and that the account is still what the plan was made for. Two rotations at once

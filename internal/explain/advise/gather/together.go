@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/differ/describe"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Together compares servers with each other, each by its name and the group of the config file, and returns what was found on each. A server that does not answer, or
@@ -54,7 +55,7 @@ func member(ctx context.Context, target mysql.Target, name, group string) (m adv
 	}
 	defer c.Close()
 	m.Server = c.Server
-	v, err := variablesOf(ctx, c, "server_uuid", "server_id", "port", "group_replication_group_name", c.Server.ExecutedTransactions())
+	v, err := read.Variables(ctx, c, []string{"server_uuid", "server_id", "port", "group_replication_group_name", c.Server.ExecutedTransactions()})
 	if err != nil {
 		return m, err
 	}
@@ -84,23 +85,6 @@ func executed(ctx context.Context, target mysql.Target) (string, error) {
 	}
 	defer c.Close()
 	name := c.Server.ExecutedTransactions()
-	v, err := variablesOf(ctx, c, name)
+	v, err := read.Variables(ctx, c, []string{name})
 	return v[name], err
-}
-
-// variablesOf reads some global variables.
-func variablesOf(ctx context.Context, c *mysql.Conn, names ...string) (map[string]string, error) {
-	list := ""
-	for _, n := range names {
-		list += ", " + mysql.Literal(n)
-	}
-	rows, err := c.Maps(ctx, "SHOW /* risso: who is it? */ GLOBAL VARIABLES WHERE Variable_name IN ("+list[2:]+")")
-	if err != nil {
-		return nil, fmt.Errorf("ask who it is: %w", err)
-	}
-	out := map[string]string{}
-	for _, r := range rows {
-		out[r["Variable_name"]] = r["Value"]
-	}
-	return out, nil
 }
