@@ -19,6 +19,7 @@ type ReplicaChannel struct {
 	SourceHost string
 	SourcePort int
 	SourceID   string // server_id of the source, "0" if the IO thread never reached it
+	SourceUUID string // server_uuid of the source; "" if it never answered, and on MariaDB
 	IORunning  bool
 	SQLRunning bool
 	LastError  string
@@ -110,7 +111,7 @@ func channelOf(old map[string]string) ReplicaChannel {
 		return parts
 	}
 	ch := ReplicaChannel{
-		Name: old["Channel_Name"] + old["Connection_name"], SourceHost: old["Master_Host"], SourceID: old["Master_Server_Id"],
+		Name: old["Channel_Name"] + old["Connection_name"], SourceHost: old["Master_Host"], SourceID: old["Master_Server_Id"], SourceUUID: old["Master_UUID"],
 		IORunning: old["Slave_IO_Running"] == "Yes", SQLRunning: old["Slave_SQL_Running"] == "Yes", Behind: -1,
 		GTID: old["Auto_Position"] == "1" || old["Using_Gtid"] != "" && old["Using_Gtid"] != "No",
 		Filter: ReplicaFilter{DoDB: list("Replicate_Do_DB"), IgnoreDB: list("Replicate_Ignore_DB"), DoTable: list("Replicate_Do_Table"),

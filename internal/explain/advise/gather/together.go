@@ -67,12 +67,11 @@ func member(ctx context.Context, target mysql.Target, name, group string) (m adv
 	for _, r := range rows {
 		m.Cluster = cmp.Or(m.Cluster, r["Value"])
 	}
-	if rows, err = c.Maps(ctx, c.Server.ReplicaStatusStatement()); err != nil {
+	channels, err := read.ReplicaChannels(ctx, c)
+	if err != nil {
 		return m, fmt.Errorf("ask for its source: %w", err)
 	}
-	for _, r := range rows {
-		m.Channels = append(m.Channels, channelOf(r))
-	}
+	m.Channels = channelsOf(channels)
 	m.Settings, err = describe.Settings(ctx, c, name, time.Now())
 	return m, err
 }

@@ -6,15 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/advise"
-	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // whole reads what is about the server as a whole.
@@ -83,29 +84,17 @@ func (g *gatherer) certificate(ctx context.Context) {
 // channels reads through which channels the server replicates.
 func (g *gatherer) channels(ctx context.Context) error {
 	g.statements++
-	rows, err := g.stream.QueryMaps(ctx, g.server.ReplicaStatusStatement())
-	for _, r := range rows {
-		g.server.Channels = append(g.server.Channels, channelOf(r))
-	}
-	if mysql.ClassOf(err) == mysql.ClassPrivilege {
-		err = fleet.WithRemedy(err, g.server.Grant(g.server.ReplicaPrivilege()))
-	}
+	list, err := read.ReplicaChannels(ctx, g.conn)
+	g.server.Channels = channelsOf(list)
 	return g.missing("replication", err)
 }
 
-// channelOf is a row of the status of a replica.
-func channelOf(r map[string]string) advise.Channel {
-	first := func(names ...string) string {
-		for _, n := range names {
-			if v := r[n]; v != "" {
-				return v
-			}
-		}
-		return ""
+// channelsOf are channels as advice knows them.
+func channelsOf(list []read.ReplicaChannel) (out []advise.Channel) {
+	for _, c := range list {
+		out = append(out, advise.Channel{Name: c.Name, Source: net.JoinHostPort(c.SourceHost, strconv.Itoa(c.SourcePort)), GTID: c.GTID, SourceUUID: c.SourceUUID, SourceID: c.SourceID})
 	}
-	gtid := first("Using_Gtid", "Auto_Position")
-	return advise.Channel{Name: first("Channel_Name", "Connection_name"), Source: first("Source_Host", "Master_Host") + ":" + first("Source_Port", "Master_Port"),
-		SourceUUID: first("Source_UUID", "Master_UUID"), SourceID: first("Source_Server_Id", "Master_Server_Id"), GTID: gtid != "" && gtid != "0" && !strings.EqualFold(gtid, "No")}
+	return out
 }
 
 // replicas counts those that are connected.
