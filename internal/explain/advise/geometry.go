@@ -27,7 +27,7 @@ func OfGeometry(f geo.Facts) (list []Finding) {
 		columns[c.Schema+"."+c.Table+"."+c.Name] = c
 	}
 	for _, x := range geo.Check(f) {
-		a := Finding{ID: x.ID, Object: x.Object, Severity: fleet.SeverityWarning, What: x.What, Why: x.Why, Advice: x.Remedy, Sure: Certain, Evidence: []string{}}
+		a := Finding{ID: x.ID, Object: x.Object, Severity: fleet.SeverityWarning, What: strings.TrimPrefix(x.Object+": "+x.What, ": "), Why: x.Why, Advice: x.Remedy, Sure: Certain, Evidence: []string{}}
 		if x.Statement != "" {
 			a.Evidence = append(a.Evidence, strings.Join(strings.Fields(x.Statement), " "))
 		}

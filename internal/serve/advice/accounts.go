@@ -37,7 +37,7 @@ func Accounts(ctx context.Context, target mysql.Target, name string) (found []ad
 		missing = append(missing, s.Unread...)
 	}
 	for _, f := range r.Findings {
-		a := advise.Finding{ID: f.ID, Object: f.Object, Severity: f.Severity, What: f.What, Why: f.Why, Evidence: []string{}, Statement: f.Statement, Undo: f.Undo, Advice: f.Remedy, Since: f.Since, Sure: advise.Certain}
+		a := advise.Finding{ID: f.ID, Object: f.Object, Severity: f.Severity, What: f.Object + " " + f.What, Why: f.Why, Evidence: []string{}, Statement: f.Statement, Undo: f.Undo, Advice: f.Remedy, Since: f.Since, Sure: advise.Certain}
 		if f.Evidence != "" {
 			a.Evidence = append(a.Evidence, f.Evidence)
 		}

@@ -89,6 +89,9 @@ func lookAtPlaces(t *testing.T, dsn string) map[string]advise.Finding {
 	}
 	found := map[string]advise.Finding{}
 	for _, f := range a.Findings {
+		if !strings.HasPrefix(f.What, f.Object) {
+			t.Errorf("%s of %s does not say of what: %s", f.ID, f.Object, f.What)
+		}
 		found[f.ID+" "+f.Object] = f
 	}
 	return found
