@@ -35,7 +35,7 @@ func TestPrintedRotation(t *testing.T) {
 				if err := c.Exec(t.Context(), `CREATE USER 'we''ak "ü'@'`+host+"' IDENTIFIED "+w[1]); err != nil {
 					t.Fatal(err)
 				}
-				if r := remedy(t, w[0], `we'ak "ü@`+host, "--dsn", "db1", "--config", config); !strings.Contains(r, `--dsn 'db1' --config '`+filepath.Join(dir, `risso'\''s.yaml`)+"'") {
+				if r := remedy(t, w[0], `we'ak "ü@`+host, "--dsn", "db1", "--config", config); !strings.Contains(r, `--dsn db1 --config '`+filepath.Join(dir, `risso'\''s.yaml`)+"'") {
 					t.Errorf("of a server with a name: got %s, want the name and the file", r)
 				}
 				runPrinted(t, w[0], `we'ak "ü@`+host, dsn, dir)
