@@ -127,22 +127,20 @@ type Answer struct {
 	Notes     []string
 }
 
-// Sample is an ALTER TABLE timed on a part of the real rows.
+// Sample is an ALTER TABLE timed on parts of the real rows.
 type Sample struct {
-	Rows       int64
-	Bytes      int64     // data and indexes of the part
-	Points     []Point   // of growing parts
+	Parts      []Part
 	Reads      []float64 // seconds that the same reading of the same rows took on the sandbox and on the server
 	Elsewhere  bool      // the server is on another machine
-	Grown      int64     // bytes of data and indexes of the largest part afterwards
 	Fails      string    // what the server said to the change of these rows; "" it did it
-	Unmeasured string    // why there is none; "" there is
+	Unmeasured string    // why it is not measured; "" it is
 	MorePool   float64   // by how much the sandbox has more than its share of the server's memory for pages, which cannot be cut further; 0: not known
 }
 
-// Point is one measurement.
-type Point struct {
-	Bytes   int64   // data and indexes
-	Seconds float64 // the median of the runs
-	Runs    int
+// Part is some of the rows, in a table of their own that was changed.
+type Part struct {
+	Rows    int64
+	Bytes   int64 // data and indexes before
+	Grown   int64 // and afterwards
+	Seconds float64
 }

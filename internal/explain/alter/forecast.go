@@ -1,12 +1,14 @@
 package alter
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/digits"
-
-	"time"
 )
 
 // Forecast is how long an ALTER TABLE will take, and what room it needs.
@@ -39,7 +41,7 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 	}
 	size := float64(f.Size())
 	c.space(f, p, s, size)
-	if s.Unmeasured != "" || len(s.Points) == 0 {
+	if s.Unmeasured != "" || len(s.Parts) == 0 {
 		c.Basis = s.Unmeasured
 		if c.Basis == "" {
 			c.Basis = "no part of the rows was measured"
@@ -47,30 +49,8 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 		c.room(f)
 		return c
 	}
-	last := s.Points[len(s.Points)-1]
-	base := min(empty.Seconds(), last.Seconds)
 	c.Known = true
-	work := (last.Seconds - base) * larger(f, s, size/float64(max(1, last.Bytes)))
-	c.Basis = plainly("an alike table with %s of the real rows (%s) took %s", digits.Bytes(last.Bytes), digits.Roughly(s.Rows, "row"), digits.Seconds(last.Seconds))
-	off := offHere
-	if s.Elsewhere {
-		off = offUncorrected
-		c.Basis += " on this machine, which is not the server's"
-		if len(s.Reads) == 2 && s.Reads[0] > 0 && s.Reads[1] > 0 {
-			ratio := s.Reads[1] / s.Reads[0]
-			work *= ratio
-			off = offElsewhere
-			c.Basis += plainly("; the server read the same rows in %s, this machine in %s", digits.Seconds(s.Reads[1]), digits.Seconds(s.Reads[0]))
-		}
-	}
-	c.Seconds = base + work
-	if last.Bytes >= int64(size*0.9) { // nothing was extrapolated
-		off = min(off, offElsewhere)
-	} else if last.Seconds-base < 0.2 {
-		off *= 2
-		c.Basis += "; that is short to measure"
-	}
-	c.Low, c.High = c.Seconds/off, c.Seconds*off
+	c.scale(f, empty.Seconds(), s)
 	if p.Kind == KindCopy && f.Index > 0 && s.MorePool > 1.5 { // rows get into indexes at random places
 		c.High *= min(s.MorePool, 4)
 		c.Basis += plainly("; the sandbox's memory holds %s times more of the table than the server's: it may take longer", digits.Count(math.Round(s.MorePool)))
@@ -83,11 +63,49 @@ func forecast(f *Facts, p *Plan, empty time.Duration, s Sample) (c Forecast) {
 	return c
 }
 
+// scale says how long all rows take by how long the parts took: their median, for one of them may have met with something else on the machine.
+func (c *Forecast) scale(f *Facts, base float64, s Sample) {
+	parts := slices.Clone(s.Parts)
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	times := make([]string, len(parts))
+	for i, p := range parts {
+		times[i] = digits.Seconds(p.Seconds)
+	}
+	base = min(base, parts[0].Seconds)
+	work := func(p Part) float64 { return (p.Seconds - base) * larger(f, p) }
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(work(a), work(b)) })
+	middle, low, high := parts[(len(parts)-1)/2], work(parts[0]), work(parts[len(parts)-1])
+	alike := "an alike table"
+	if len(parts) > 1 {
+		alike = "alike tables, each"
+	}
+	c.Basis = plainly("%s with %s of the real rows (%s) took %s", alike, digits.Bytes(middle.Bytes), digits.Roughly(middle.Rows, "row"), strings.Join(times, ", "))
+	off, ratio := offHere, 1.0
+	if s.Elsewhere {
+		off = offUncorrected
+		c.Basis += " on this machine, which is not the server's"
+		if len(s.Reads) == 2 && s.Reads[0] > 0 && s.Reads[1] > 0 {
+			ratio = s.Reads[1] / s.Reads[0]
+			off = offElsewhere
+			c.Basis += plainly("; the server read the same rows in %s, this machine in %s", digits.Seconds(s.Reads[1]), digits.Seconds(s.Reads[0]))
+		}
+	}
+	c.Seconds = base + work(middle)*ratio
+	if middle.Bytes >= int64(float64(f.Size())*0.9) { // nothing was extrapolated
+		off = min(off, offElsewhere)
+	} else if middle.Seconds-base < 0.2 {
+		off *= 2
+		c.Basis += "; that is short to measure"
+	}
+	c.Low, c.High = min(c.Seconds/off, base+low*ratio), max(c.Seconds*off, base+high*ratio)
+}
+
 // larger is how many times the work there is in all rows, where bytes are so many times those of the part. A table whose pages are not full has more
 // bytes for the same rows: they are read, but not written again, so it is in between. Where rows and bytes disagree altogether the number of rows is
 // not known: it is an estimate from few pages.
-func larger(f *Facts, s Sample, bytes float64) float64 {
-	rows := float64(f.Rows) / float64(max(1, s.Rows))
+func larger(f *Facts, p Part) float64 {
+	bytes := float64(f.Size()) / float64(max(1, p.Bytes))
+	rows := float64(f.Rows) / float64(max(1, p.Rows))
 	if rows > bytes/2 && rows < bytes*2 {
 		bytes = math.Sqrt(rows * bytes)
 	}
@@ -96,23 +114,19 @@ func larger(f *Facts, s Sample, bytes float64) float64 {
 
 // scanned reports whether a change that writes nothing anew still took longer with rows than without: then all rows are read.
 func scanned(empty time.Duration, s Sample) bool {
-	if len(s.Points) == 0 {
-		return false
-	}
-	last := s.Points[len(s.Points)-1]
-	return last.Seconds > 0.25 && last.Seconds > 4*empty.Seconds()
+	return len(s.Parts) > 0 && !slices.ContainsFunc(s.Parts, func(p Part) bool { return p.Seconds <= 0.25 || p.Seconds <= 4*empty.Seconds() })
 }
 
 // space is how much is written.
 func (c *Forecast) space(f *Facts, p *Plan, s Sample, size float64) {
-	grown := 1.0
-	if s.Bytes > 0 && s.Grown > 0 {
-		grown = float64(s.Grown) / float64(s.Bytes)
+	grown, measured := 1.0, len(s.Parts) > 0 && s.Parts[0].Grown > 0
+	if measured {
+		grown = float64(s.Parts[0].Grown) / float64(max(1, s.Parts[0].Bytes))
 	}
 	switch {
 	case p.Rebuilds:
 		c.Extra = size * grown
-		if f.File > 0 && s.Grown == 0 {
+		if f.File > 0 && !measured {
 			c.Extra = math.Max(c.Extra, float64(f.File))
 		}
 		if p.Kind == KindInPlace {
@@ -121,7 +135,7 @@ func (c *Forecast) space(f *Facts, p *Plan, s Sample, size float64) {
 		c.Disk = append(c.Disk, plainly("the new table takes about %s beside the old one, which goes at the end", bytesOf(c.Extra)))
 	case len(p.Builds) > 0:
 		c.Extra = size * math.Max(0, grown-1)
-		if s.Grown == 0 {
+		if !measured {
 			c.Extra = float64(f.Data) / 2
 			c.Disk = append(c.Disk, plainly("the new indexes take up to about %s (half of the data; not measured)", bytesOf(c.Extra)))
 		} else {

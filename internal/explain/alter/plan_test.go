@@ -123,15 +123,19 @@ func TestReplicasFirst(t *testing.T) {
 // measured.
 func TestForecast(t *testing.T) {
 	empty := 100 * time.Millisecond
-	sample := Sample{Rows: 50_000, Bytes: 50 << 20, Grown: 60 << 20, Points: []Point{{Bytes: 50 << 20, Seconds: 2.1, Runs: 1}}}
+	part := Part{Rows: 50_000, Bytes: 50 << 20, Grown: 60 << 20, Seconds: 2.1}
+	timed := func(seconds float64) Part { p := part; p.Seconds = seconds; return p }
+	sample := Sample{Parts: []Part{part}}
 	for _, c := range []struct {
 		plan            Plan
 		sample          Sample
 		seconds, factor float64
 	}{
 		{Plan{Kind: KindCopy, Rebuilds: true}, sample, 40.1, 1.5},
-		{Plan{Kind: KindCopy, Rebuilds: true}, Sample{Rows: 1, Bytes: 50 << 20, Points: sample.Points, Elsewhere: true}, 40.1, 4},
-		{Plan{Kind: KindCopy, Rebuilds: true}, Sample{Rows: 1, Bytes: 50 << 20, Points: sample.Points, Elsewhere: true, Reads: []float64{1, 2}}, 80.1, 2},
+		{Plan{Kind: KindCopy, Rebuilds: true}, Sample{Parts: sample.Parts, Elsewhere: true}, 40.1, 4},
+		{Plan{Kind: KindCopy, Rebuilds: true}, Sample{Parts: sample.Parts, Elsewhere: true, Reads: []float64{1, 2}}, 80.1, 2},
+		{Plan{Kind: KindCopy, Rebuilds: true}, Sample{Parts: []Part{timed(2.6), timed(1.9), timed(2.1)}}, 40.1, 1.5}, // the middle one
+		{Plan{Kind: KindCopy, Rebuilds: true}, Sample{Parts: []Part{timed(2.1), timed(4.1), timed(1.9)}}, 40.1, 80.1 / 40.1},
 		{Plan{Kind: KindInPlace, Builds: []string{"k"}}, sample, 40.1, 1.5},
 	} {
 		got := forecast(facts(t, "8.0.36", ""), &c.plan, empty, c.sample)
@@ -168,7 +172,7 @@ func TestLarger(t *testing.T) {
 		rows, part  int64
 		bytes, want float64
 	}{{1000, 100, 10, 10}, {1000, 100, 14.4, 12}, {1000, 100, 40, 40}, {0, 100, 10, 10}, {100, 100, 0.9, 1}, {1000, 0, 10, 10}} {
-		if got := larger(&Facts{Rows: c.rows}, Sample{Rows: c.part}, c.bytes); got < c.want-0.001 || got > c.want+0.001 {
+		if got := larger(&Facts{Rows: c.rows, Data: int64(1000 * c.bytes)}, Part{Rows: c.part, Bytes: 1000}); got < c.want-0.001 || got > c.want+0.001 {
 			t.Errorf("%+v: got %g, want %g", c, got, c.want)
 		}
 	}

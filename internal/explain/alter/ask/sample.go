@@ -22,55 +22,78 @@ const readTime = time.Minute
 // taken is what stands in the comment of statements that take rows.
 const taken = "a part of the rows, to try an ALTER TABLE on"
 
-// Sample times the change on a part of the real rows: most bytes of data and indexes, about. The way is that of the answer. Its Unmeasured says why
-// there is none; an error is one of the box or the server as a whole.
+// The change is timed on several parts of the rows, one after the other, as long as that is short: a single short measurement tells more of the
+// moment than of the change.
+const (
+	mostParts = 3
+	notShort  = 10. // seconds
+)
+
+// Sample times the change on parts of the real rows: each has most bytes of data and indexes, about. The way is that of the answer. Its Unmeasured says
+// why there is none; an error is one of the box or the server as a whole.
 func (b *Box) Sample(ctx context.Context, target mysql.Target, f *alter.Facts, st alter.Statement, a alter.Answer, most int64, say func(string)) (alter.Sample, error) {
-	var s alter.Sample
+	s := alter.Sample{Elsewhere: !f.Place.Here}
 	if f.Rows == 0 || f.Size() == 0 {
 		s.Unmeasured = "the table is empty, as far as the server knows"
 		return s, nil
 	}
-	k := &clone{b: b, f: f, st: st}
-	if err := k.reset(ctx); err != nil {
-		return s, err
-	}
-	say("put a part of the rows into the clone")
-	share := min(1, float64(most)/float64(f.Size()))
-	part, err := b.take(ctx, target, f, sample.Options{Rows: int64(math.Ceil(float64(f.Rows) * share)), Of: f.Rows, Purpose: taken})
-	if err != nil {
-		s.Unmeasured = "a part of the rows could not be copied: " + err.Error()
-		return s, ctx.Err()
-	}
-	if s.Rows = part.Rows; s.Rows == 0 {
-		s.Unmeasured = "there are no rows"
-		return s, nil
-	}
-	if s.Bytes, err = k.size(ctx, st.Table); err != nil {
-		return s, err
-	}
-	if s.Elsewhere = !f.Place.Here; s.Elsewhere {
-		s.Reads = compare(ctx, target, b.Target, f, part)
-	}
+	var err error
 	if s.MorePool, err = b.morePool(ctx, f); err != nil {
 		return s, err
+	}
+	k := &clone{b: b, f: f, st: st}
+	share := min(1, float64(most)/float64(f.Size()))
+	o := sample.Options{Rows: int64(math.Ceil(float64(f.Rows) * share)), Of: f.Rows, Purpose: taken}
+	for len(s.Parts) < mostParts {
+		p, err := k.part(ctx, target, o, a, &s, say)
+		if err != nil || s.Unmeasured != "" {
+			return s, err
+		}
+		if s.Parts = append(s.Parts, p); p.Seconds > notShort {
+			break
+		}
+	}
+	return s, nil
+}
+
+// part puts some of the rows into a new clone, and times the change there. If it could not, s.Unmeasured says why.
+func (k *clone) part(ctx context.Context, target mysql.Target, o sample.Options, a alter.Answer, s *alter.Sample, say func(string)) (p alter.Part, err error) {
+	if err := k.reset(ctx); err != nil {
+		return p, err
+	}
+	say("put a part of the rows into the clone")
+	rows, err := k.b.take(ctx, target, k.f, o)
+	if err != nil {
+		s.Unmeasured = "a part of the rows could not be copied: " + err.Error()
+		return p, ctx.Err()
+	}
+	if p.Rows = rows.Rows; p.Rows == 0 {
+		s.Unmeasured = "there are no rows"
+		return p, nil
+	}
+	if p.Bytes, err = k.size(ctx, k.st.Table); err != nil {
+		return p, err
+	}
+	if s.Elsewhere && s.Reads == nil {
+		s.Reads = compare(ctx, target, k.b.Target, k.f, rows)
 	}
 	k.settle(ctx)
 	say("change the clone")
 	if _, _, err := k.alter(ctx, a.Algorithm, a.Lock); err != nil {
 		if mysql.ErrorNumber(err) == 0 {
-			return s, err
+			return p, err
 		}
 		s.Fails = errno.WithoutValues(err.Error())
 		s.Unmeasured = "the change failed on a part of the rows"
-		return s, nil
+		return p, nil
 	}
-	s.Points = []alter.Point{{Bytes: s.Bytes, Seconds: k.empty.Seconds(), Runs: 1}}
-	name := st.Table
-	if st.RenamedTo != nil {
-		name = *st.RenamedTo
+	p.Seconds = k.empty.Seconds()
+	name := k.st.Table
+	if k.st.RenamedTo != nil {
+		name = *k.st.RenamedTo
 	}
-	s.Grown, err = k.size(ctx, name)
-	return s, err
+	p.Grown, err = k.size(ctx, name)
+	return p, err
 }
 
 // take puts a part of the rows into the clone.
