@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestFlipRings: an index that is dropped from a real server makes a class of statements slower by another plan. That is an event and an alert, with the statement,
-// how slow it is and was; it is over when the index, and with it the plan, is back. The plans are those of MariaDB's slow log: they are read each
+// TestFlipRings: an index that is dropped from a real server makes a class of statements slower by another plan. That is an event, an alert and advice
+// (query.regressed), with the statement, how slow it is and was; it is over when the index, and with it the plan, is back. The plans are those of MariaDB's slow log: they are read each
 // minute, where those that Risso takes itself are looked at again after ten.
 func TestFlipRings(t *testing.T) {
 	t.Parallel()
@@ -56,8 +57,14 @@ func TestFlipRings(t *testing.T) {
 		t.Errorf("got %+v, want which class is slower, by how much, and the statement that renews its statistics", a)
 	}
 	t.Log(a.What)
+	await(t, "query.regressed on db", func() bool { return slices.Equal(r.advisedOn(t, "query.regressed", event.Subject), []string{"db"}) })
+	out, said, code := runRisso(t, nil, "advise", "--kept", "query.regressed", "--url", r.base)
+	if code != 0 || !strings.Contains(out, "select b from shop.t where a = ?") || !strings.Contains(out, "ANALYZE TABLE `shop`.`t`") {
+		t.Errorf("code %d, %s%s; want the class of statements, and what renews its statistics", code, out, said)
+	}
 	execSQL(t, n, "ALTER TABLE shop.t ADD INDEX ia (a)")
 	h.ends(t, key)
+	await(t, "no query.regressed", func() bool { return len(r.advisedOn(t, "query.regressed", "")) == 0 })
 	if list := r.events(t, "db", fleet.EventPlan); len(list) != 2 || list[0].Old != list[1].New && list[0].New != list[1].Old {
 		t.Errorf("got %+v, want the flip and the flip back", list)
 	}

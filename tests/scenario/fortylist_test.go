@@ -153,7 +153,7 @@ func fortyOfStatements() []wrong {
 		{id: "query.examined_per_sent", says: table, stage: "pair", make: func(*testing.T, *ward) {}, how: "the statement of index.missing", mend: func(*testing.T, *ward, fleet.Advice) {}},
 		{id: "query.tmp_disk", says: "forty.disk", stage: "pair", make: func(*testing.T, *ward) {}},
 		{id: "query.implicit_cast", says: "forty.cast", stage: "pair", make: func(*testing.T, *ward) {}},
-		{id: "query.regressed", stage: "flip"}, // flip_test.go makes it true, as plan.slower
+		{id: "query.regressed", stage: "flip"}, // TestFlipRings makes it true: it takes minutes
 	}
 }
 

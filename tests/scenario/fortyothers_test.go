@@ -78,22 +78,7 @@ func TestFortyKept(t *testing.T) {
 	conf := filepath.Join(dir, "risso.yaml")
 	write(t, conf, text.String())
 	r := serve(t, dataDir(t), "--no-host", "--config", conf)
-	kept := func() (on []string) {
-		var a struct {
-			Findings []struct {
-				fleet.Advice
-				State string
-			}
-		}
-		r.get(t, "/api/advice", nil, &a)
-		for _, f := range a.Findings {
-			if f.ID == "backup.stale" && f.Object == "backup" && f.State == "open" {
-				on = append(on, f.Servers...)
-			}
-		}
-		slices.Sort(on)
-		return on
-	}
+	kept := func() []string { return r.advisedOn(t, "backup.stale", "backup") }
 	await(t, "backup.stale on both", func() bool { return slices.Equal(kept(), names) })
 	out, said, code := runRisso(t, nil, "advise", "--kept", "backup.stale", "--url", r.base)
 	if code != 0 || !strings.Contains(out, "never backed up") {
@@ -103,4 +88,23 @@ func TestFortyKept(t *testing.T) {
 		r.start(t, kind+"/backup")
 	}
 	await(t, "both are backed up, and backup.stale is gone", func() bool { return len(kept()) == 0 })
+}
+
+// advisedOn are the servers on which a piece of advice is open, sorted; "" is any object.
+func (r *risso) advisedOn(t *testing.T, id, object string) (on []string) {
+	t.Helper()
+	var a struct {
+		Findings []struct {
+			fleet.Advice
+			State string
+		}
+	}
+	r.get(t, "/api/advice", nil, &a)
+	for _, f := range a.Findings {
+		if f.ID == id && (object == "" || f.Object == object) && f.State == "open" {
+			on = append(on, f.Servers...)
+		}
+	}
+	slices.Sort(on)
+	return on
 }
