@@ -87,6 +87,15 @@ func Literal(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }
 
+// Literals are texts as IN (…) takes them.
+func Literals(list []string) string {
+	parts := make([]string, len(list))
+	for i, s := range list {
+		parts[i] = Literal(s)
+	}
+	return strings.Join(parts, ", ")
+}
+
 // TableName names a table.
 type TableName struct{ Schema, Name string }
 

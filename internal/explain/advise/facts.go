@@ -84,7 +84,6 @@ type Table struct {
 	define.Table
 	Rows       float64
 	Data       float64 // of the clustered index, or of the rows
-	Free       float64 // inside
 	Next       float64 // the next AUTO_INCREMENT value; 0: it has none
 	RowFormat  string  // as the server says it: Dynamic
 	Merge      string  // the MERGE table that it is a part of, or is itself; "" none

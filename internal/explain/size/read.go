@@ -311,15 +311,7 @@ func (r *reader) closed(ctx context.Context, schema string, names []string, unti
 
 // named reads what information_schema says of tables of a schema.
 func (r *reader) named(ctx context.Context, schema string, names []string, f func(Table)) error {
-	return r.listed(ctx, "TABLE_SCHEMA = "+mysql.Literal(schema)+" AND TABLE_NAME IN ("+literals(names)+")", f)
-}
-
-func literals(names []string) string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		list[i] = mysql.Literal(n)
-	}
-	return strings.Join(list, ", ")
+	return r.listed(ctx, "TABLE_SCHEMA = "+mysql.Literal(schema)+" AND TABLE_NAME IN ("+mysql.Literals(names)+")", f)
 }
 
 func (r *reader) listed(ctx context.Context, where string, f func(Table)) error {
@@ -544,7 +536,7 @@ func (r *reader) indexes(ctx context.Context) {
 			}
 		}
 		if len(names) > 0 {
-			parts = append(parts, "table_name IN ("+literals(names)+")")
+			parts = append(parts, "table_name IN ("+mysql.Literals(names)+")")
 		}
 		if len(parts) == 0 {
 			continue

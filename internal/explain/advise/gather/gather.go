@@ -31,6 +31,7 @@ type Options struct {
 	Kept     string               // folder in which KeepUse keeps how often indexes are used; empty: there is none
 	Several  bool                 // it is one of several servers that are asked together: Answer.Seen is wanted
 	LeaveOut []string             // schemas, or patterns of them, whose tables are not looked at
+	Closed   int                  // from how many tables on tables may stay unopened; 0: as the room thinks best
 }
 
 // Answer is what was found, and what it took.
@@ -126,6 +127,7 @@ type gatherer struct {
 
 	indexes advise.Seen // that are used
 	every   *everyUse   // nil: it is read schema by schema
+	closed  *closed     // nil: all tables are opened
 	kept    *Kept       // how often indexes were used until its last reading; nil: nobody kept it
 }
 
@@ -182,9 +184,13 @@ func (g *gatherer) look(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := g.leaveClosed(ctx); err != nil {
+		return err
+	}
 	if err := g.schemas(ctx, chosen); err != nil {
 		return err
 	}
+	g.sayClosed()
 	if err := g.settle(ctx); err != nil {
 		return err
 	}

@@ -18,18 +18,20 @@ import (
 
 // size is what the server says of a table besides its definition.
 type size struct {
-	table            mysql.TableName
-	engine, format   string
-	rows, data, free float64
-	next             float64
-	created          time.Time
-	partitioned      bool
-	plain            bool // neither versioned nor anything else that is special
+	table          mysql.TableName
+	engine, format string
+	rows           float64
+	data, index    float64 // bytes
+	next           float64 // AUTO_INCREMENT value
+	created        time.Time
+	partitioned    bool
+	plain          bool // neither versioned nor anything else that is special
+	closed         bool // it was not opened: created and next are not known
 }
 
 // of is a table with what is known of its size.
 func (x *size) of(d define.Table, stats *statistics) *advise.Table {
-	t := &advise.Table{Table: d, Rows: x.rows, Data: x.data, Free: x.free, Next: x.next, RowFormat: x.format, Created: x.created}
+	t := &advise.Table{Table: d, Rows: x.rows, Data: x.data, Next: x.next, RowFormat: x.format, Created: x.created}
 	if stats == nil {
 		return t
 	}
@@ -41,44 +43,62 @@ func (x *size) of(d define.Table, stats *statistics) *advise.Table {
 	return t
 }
 
-// sizes lists the tables of a schema, and names its MERGE tables.
-func (g *gatherer) sizes(ctx context.Context, schema string) (list []size, merges []string, err error) {
+// tables are those of a schema.
+type tables struct {
+	list   []size
+	merges []string // names of its MERGE tables
+}
+
+// sizes lists the tables of a schema, all that the server tells of them; only, if not nil, is which of them.
+func (g *gatherer) sizes(ctx context.Context, schema string, only []string) (out tables, err error) {
 	names := names{}
 	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
-	err = g.query(ctx, `SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, TABLE_ROWS, DATA_LENGTH, DATA_FREE, AUTO_INCREMENT, INDEX_LENGTH, ENGINE, ROW_FORMAT, CREATE_TIME, CASE WHEN TABLE_TYPE = 'VIEW' THEN TABLE_COMMENT ELSE '' END, CREATE_OPTIONS
-  FROM information_schema.TABLES WHERE TABLE_SCHEMA = `+mysql.Literal(schema), func(row [][]byte) error {
-		kind, name := names.of(row[1]), mysql.TableName{Schema: schema, Name: string(row[0])}
-		if len(g.wanted) > 0 {
-			if to := g.fold(name); g.isWanted(to) {
-				g.wanted[to] = true
-			}
-		}
-		if strings.EqualFold(string(row[7]), "MRG_MYISAM") {
-			merges = append(merges, name.Name)
-		}
-		if !g.chosen(name.Schema, name.Name) {
-			g.server.Whole = false
-			return nil
-		}
-		if strings.Contains(kind, "VIEW") {
-			g.broken(name.Schema, name.Name, string(row[10]))
-			return nil
-		}
-		if kind == "SEQUENCE" {
-			return nil
-		}
-		x := size{table: name, rows: number(row[2]), data: number(row[3]), free: number(row[4]), next: number(row[5]), engine: names.of(row[7]), format: names.of(row[8]), created: momentOf(row[9]),
-			partitioned: strings.Contains(string(row[11]), "partitioned"), plain: kind == "BASE TABLE"}
-		list = append(list, x)
-		t := &g.server.Tables
-		if t.Engines == nil {
-			t.Engines = map[string]int{}
-		}
-		t.Data, t.Index = t.Data+x.data, t.Index+number(row[6])
-		t.Engines[strings.ToUpper(x.engine)]++
+	which := ""
+	if only != nil {
+		which = " AND TABLE_NAME IN (" + mysql.Literals(only) + ")"
+	}
+	err = g.query(ctx, `SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, TABLE_ROWS, DATA_LENGTH, AUTO_INCREMENT, INDEX_LENGTH, ENGINE, ROW_FORMAT, CREATE_TIME, CASE WHEN TABLE_TYPE = 'VIEW' THEN TABLE_COMMENT ELSE '' END, CREATE_OPTIONS
+  FROM information_schema.TABLES WHERE TABLE_SCHEMA = `+mysql.Literal(schema)+which, func(row [][]byte) error {
+		x := size{table: mysql.TableName{Schema: schema, Name: string(row[0])}, rows: number(row[2]), data: number(row[3]), next: number(row[4]), index: number(row[5]), engine: names.of(row[6]), format: names.of(row[7]), created: momentOf(row[8]),
+			partitioned: strings.Contains(string(row[10]), "partitioned")}
+		g.listed(&out, x, names.of(row[1]), string(row[9]))
 		return nil
 	})
-	return list, merges, err
+	return out, err
+}
+
+// listed takes a table, or what else the server lists beside tables.
+func (g *gatherer) listed(out *tables, x size, kind, comment string) {
+	if len(g.wanted) > 0 {
+		if to := g.fold(x.table); g.isWanted(to) {
+			g.wanted[to] = true
+		}
+	}
+	if strings.EqualFold(x.engine, "MRG_MYISAM") {
+		out.merges = append(out.merges, x.table.Name)
+	}
+	switch {
+	case !g.chosen(x.table.Schema, x.table.Name):
+		g.server.Whole = false
+	case strings.Contains(kind, "VIEW"):
+		g.broken(x.table.Schema, x.table.Name, comment)
+	case kind != "SEQUENCE":
+		x.plain = kind == "BASE TABLE"
+		out.list = append(out.list, x)
+	}
+}
+
+// count adds up tables.
+func (g *gatherer) count(list []size) {
+	t := &g.server.Tables
+	if t.Engines == nil {
+		t.Engines = map[string]int{}
+	}
+	for i := range list {
+		x := &list[i]
+		t.Data, t.Index = t.Data+x.data, t.Index+x.index
+		t.Engines[strings.ToUpper(x.engine)]++
+	}
 }
 
 func (g *gatherer) isWanted(t mysql.TableName) bool {
@@ -89,7 +109,11 @@ func (g *gatherer) isWanted(t mysql.TableName) bool {
 // schema looks at the tables of a schema. Each schema is asked for by itself: a list of several makes MySQL 8.0 and later look through all tables
 // of the server.
 func (g *gatherer) schema(ctx context.Context, schema string) error {
-	sizes, merges, err := g.sizes(ctx, schema)
+	list := g.sizes // before all else of them: what was made meanwhile is not looked at
+	if g.closed != nil {
+		list = g.unopened
+	}
+	all, err := list(ctx, schema, nil)
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
@@ -118,31 +142,29 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	if g.o.Several {
 		g.usedBy(schema, used)
 	}
+	of := known{schema, stats, lines, used}
+	if g.closed != nil {
+		if err := g.open(ctx, &all, of); err != nil {
+			return fmt.Errorf("open tables: %w", err)
+		}
+	}
+	g.count(all.list)
 	var whole []size
-	for i := range sizes {
-		x := &sizes[i]
-		o, u := lines[x.table.Name], used[x.table.Name]
-		if o == nil && lines != nil { // it has neither an index nor a column that is worth a line
-			o = &outline{table: define.Table{Schema: schema, Name: x.table.Name}}
-		}
-		doubt, ranked := true, false
-		if !g.suspect(x, o, stats) {
-			doubt, ranked = g.doubtful(x, o, u)
-			ranked = ranked && g.server.Blind == "" // else it may have indexes that the account does not see
-		}
-		switch {
+	for i := range all.list {
+		x := &all.list[i]
+		switch doubt, ranked := g.doubts(x, of); {
 		case !doubt:
 		case ranked:
-			g.provisional(g.outlined(x, o, stats, u))
+			g.provisional(g.outlined(x, of.outline(x.table.Name), stats, used[x.table.Name]))
 		default:
 			whole = append(whole, *x)
 		}
 	}
-	merged, err := g.merged(ctx, schema, merges)
+	merged, err := g.merged(ctx, schema, all.merges)
 	if err != nil {
 		return err
 	}
-	g.looked(len(sizes) - len(whole))
+	g.looked(len(all.list) - len(whole))
 	for part := range slices.Chunk(whole, batch) {
 		if err := g.part(ctx, part, stats, used, merged); err != nil {
 			return err
@@ -150,6 +172,32 @@ func (g *gatherer) schema(ctx context.Context, schema string) error {
 	}
 	g.add(advise.OfSchema(g.server, schema, &together))
 	return nil
+}
+
+// known is what was read of a schema's tables before their sizes.
+type known struct {
+	schema string
+	stats  *statistics
+	lines  map[string]*outline // nil: they could not be read
+	used   map[string]*advise.Use
+}
+
+// outline is a table's; nil if outlines could not be read. One that has none has neither an index nor a column that is worth a line.
+func (k known) outline(name string) *outline {
+	if o := k.lines[name]; o != nil || k.lines == nil {
+		return o
+	}
+	return &outline{table: define.Table{Schema: k.schema, Name: name}}
+}
+
+// doubts reports whether a check may find something in a table, and ranked whether its outline tells enough to rank and count what.
+func (g *gatherer) doubts(x *size, of known) (doubt, ranked bool) {
+	o := of.outline(x.table.Name)
+	if g.suspect(x, o, of.stats) {
+		return true, false
+	}
+	doubt, ranked = g.doubtful(x, o, of.used[x.table.Name])
+	return doubt, ranked && g.server.Blind == "" // else it may have indexes that the account does not see
 }
 
 // merged tells of which MERGE table of the schema a table is a part. Those that cannot be opened are looked at, and said, with all others.

@@ -25,6 +25,7 @@ const (
 type shared struct {
 	mu     sync.Mutex
 	tables int
+	left   int // tables that were not opened
 }
 
 // chosen reports whether a table is to be looked at.
