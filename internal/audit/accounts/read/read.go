@@ -24,11 +24,12 @@ const patience = 30 * time.Second
 
 // reader reads one server.
 type reader struct {
-	c   *mysql.Conn
-	s   *mysql.Stream
-	on  *accounts.Server
-	all []*accounts.Account
-	now time.Time // by the server's clock
+	target mysql.Target
+	c      *mysql.Conn
+	s      *mysql.Stream
+	on     *accounts.Server
+	all    []*accounts.Account
+	now    time.Time // by the server's clock
 }
 
 // Accounts reads all accounts of a server that may be seen, those of the server itself among them. Name is what the server is called.
@@ -49,7 +50,7 @@ func Accounts(ctx context.Context, t mysql.Target, name string) (*accounts.Serve
 		return nil, nil, err
 	}
 	sv := c.Server
-	r := &reader{c: c, s: s, on: &accounts.Server{Name: name, Flags: accounts.AskedBy(t), Version: sv.String(), CanExpire: sv.ExpiresPasswords(), CanLimit: sv.LimitsLogins(), CanLock: sv.LocksAccounts(),
+	r := &reader{target: t, c: c, s: s, on: &accounts.Server{Name: name, Flags: accounts.AskedBy(t), Version: sv.String(), CanExpire: sv.ExpiresPasswords(), CanLimit: sv.LimitsLogins(), CanLock: sv.LocksAccounts(),
 		Dual: sv.DualPasswords(), Several: sv.SeveralLogins(), Via: sv.SeveralLogins()}}
 	for _, step := range []func(context.Context) error{r.accounts, r.variables, r.plugins, r.definers, r.replication, r.usage} {
 		if err := step(ctx); err != nil {
@@ -204,24 +205,16 @@ func (r *reader) definers(ctx context.Context) error {
 		return err
 	}
 	complete := rights.Have("", "", "SELECT") && rights.Have("", "", "TRIGGER") && rights.Have("", "", "EVENT")
-	counts := map[string]int{}
-	for _, table := range []string{"VIEWS", "ROUTINES", "TRIGGERS", "EVENTS"} {
-		rows, err := r.c.Maps(ctx, r.c.Server.Bounded(patience/2, "SELECT /* risso: accounts */ DEFINER AS d, COUNT(*) AS n FROM information_schema."+table+" GROUP BY DEFINER"))
-		if err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			complete = false
-			r.on.Unread = append(r.on.Unread, fleet.Trouble{What: "whose " + strings.ToLower(table) + " run as which account", Why: err.Error()})
-			continue
-		}
-		for _, row := range rows {
-			n, _ := strconv.Atoi(row["n"])
-			counts[row["d"]] += n
-		}
-	}
 	if !complete {
-		r.on.Unread = append(r.on.Unread, fleet.Trouble{What: "all views, routines, triggers and events, which run as an account", Why: "the account does not see them all, or the server took too long", Remedy: r.grant("SELECT, TRIGGER, EVENT", "*.*")})
+		r.on.Unread = append(r.on.Unread, fleet.Trouble{What: "all views, routines, triggers and events, which run as an account", Why: "the account does not see them all", Remedy: r.grant("SELECT, TRIGGER, EVENT", "*.*")})
+	}
+	counts, err := r.countDefiners(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		complete = false
+		r.on.Unread = append(r.on.Unread, fleet.Trouble{What: "which views, routines, triggers and events run as which account", Why: err.Error()})
 	}
 	for _, a := range r.all {
 		a.Definer = counts[a.Object()]
@@ -230,6 +223,20 @@ func (r *reader) definers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// countDefiners asks on a session of its own: it may take so long that the session is given up.
+func (r *reader) countDefiners(ctx context.Context) (map[string]int, error) {
+	s, err := r.target.ConnectStream(ctx, mysql.StreamOptions{Patience: patience})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	s.Unobserved(ctx, r.c.Server)
+	if err := s.ForRows(ctx, r.c.Server); err != nil {
+		return nil, err
+	}
+	return define.Definers(ctx, s, r.c.Server)
 }
 
 // replication finds accounts that replicas log in as.

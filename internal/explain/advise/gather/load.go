@@ -45,7 +45,7 @@ func Load(ctx context.Context, target mysql.Target, slow *digest.Profile) (l *ad
 		}
 		if err == nil {
 			var r *live.Reader
-			if r, err = live.New(c, traffic, live.Options{Samples: 3}); err == nil {
+			if r, err = live.New(c, traffic, live.Options{Samples: 3, NoLatency: true}); err == nil {
 				p, err = r.Read(ctx)
 			}
 		}

@@ -2,8 +2,6 @@ package gather
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/explain/advise"
@@ -65,11 +63,15 @@ func (g *gatherer) programs(ctx context.Context) error {
 
 // views reads who views run as, and which indexes they name in hints. It comes before all tables: a hint names an index of any schema.
 func (g *gatherer) views(ctx context.Context) error {
-	schemas, err := g.withViews(ctx)
+	g.statements += 2
+	schemas, err := define.ViewSchemas(ctx, g.stream, g.server.Server)
 	if err := g.missing("views", err); err != nil {
 		return err
 	}
 	for _, schema := range schemas {
+		if mysql.SystemSchema(schema) {
+			continue
+		}
 		err := g.query(ctx, "SELECT /* risso: views */ TABLE_NAME, DEFINER, SECURITY_TYPE, VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+mysql.Literal(schema), func(row [][]byte) error {
 			p := advise.Program{Kind: "view", Schema: schema, Name: string(row[0]), Definer: string(row[1]), Invoker: string(row[2]) == "INVOKER"}
 			g.server.Programs = append(g.server.Programs, p)
@@ -81,37 +83,6 @@ func (g *gatherer) views(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// withViews are the schemas that may have views.
-func (g *gatherer) withViews(ctx context.Context) (schemas []string, err error) {
-	seen := map[string]bool{}
-	add := func(schema []byte) {
-		if name := string(schema); !seen[name] && !mysql.SystemSchema(name) {
-			seen[name] = true
-			schemas = append(schemas, name)
-		}
-	}
-	// To tell a view from a table, such a server reads a file for each. What is a table InnoDB knows without.
-	var tables []uint64
-	statement := g.server.InnoDBTables()
-	if statement != "" {
-		err = g.query(ctx, statement, func(row [][]byte) error { tables = append(tables, keyOf(row[0], row[1])); return nil })
-		if err != nil && (g.stream.Broken() != nil || ctx.Err() != nil) {
-			return nil, errors.Join(err, ctx.Err())
-		}
-	}
-	if statement == "" || err != nil { // the account may not ask InnoDB
-		return schemas, g.query(ctx, "SELECT /* risso: views */ DISTINCT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'", func(row [][]byte) error { add(row[0]); return nil })
-	}
-	slices.Sort(tables)
-	err = g.query(ctx, "SELECT /* risso: names of tables and views */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES", func(row [][]byte) error {
-		if _, ok := slices.BinarySearch(tables, keyOf(row[0], row[1])); !ok {
-			add(row[0])
-		}
-		return nil
-	})
-	return schemas, err
 }
 
 // broken notes views that cannot be read: their comment says why.

@@ -20,6 +20,8 @@ import (
 const (
 	// bucketsRead bounds the histograms of the first reading.
 	bucketsRead = 100
+	// bucketsEach bounds the histograms of one class: names of tables may make very many digests of it.
+	bucketsEach = 100
 	// recently is how far back busy digests are looked for.
 	recently = time.Minute
 )
@@ -29,7 +31,7 @@ var quantileError = math.Pow(10, 0.01) - 1
 
 // firstBuckets reads the histograms of the digests that may be the heaviest.
 func (r *Reader) firstBuckets(ctx context.Context, clock string) error {
-	if !read.KeepsLatency(r.conn.Server) {
+	if !r.keepsLatency() {
 		return nil
 	}
 	now, err := time.ParseInLocation(clockForm, clock, time.UTC)
@@ -57,6 +59,9 @@ func (r *Reader) firstBuckets(ctx context.Context, clock string) error {
 	return nil
 }
 
+// keepsLatency reports whether there are histograms that are wanted.
+func (r *Reader) keepsLatency() bool { return !r.o.NoLatency && read.KeepsLatency(r.conn.Server) }
+
 // clockForm is how servers write times in UTC.
 const clockForm = "2006-01-02 15:04:05.999999"
 
@@ -72,7 +77,10 @@ func (r *Reader) read(ctx context.Context, k key) (map[int]int64, error) {
 
 // latencies fills in the percentiles of the heaviest classes, which come first, and says whose are missing.
 func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group) error {
-	if !read.KeepsLatency(r.conn.Server) {
+	if r.o.NoLatency {
+		return nil
+	}
+	if !r.keepsLatency() {
 		r.notes = append(r.notes, "There are no percentiles: this server keeps no histograms of its digests. MySQL 8.0.3 and later does; a slow log has every call.")
 		return nil
 	}
@@ -97,7 +105,7 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 			missing[why]++
 		}
 	}
-	for _, why := range []string{notReadBefore, notOfOther, notFilled, notOfPrepared} {
+	for _, why := range []string{notReadBefore, notOfOther, notOfMany, notFilled, notOfPrepared} {
 		if n := missing[why]; n > 0 {
 			r.notes = append(r.notes, fmt.Sprintf("No percentiles of %d of the %s: %s.", n, heaviest(len(list)), why))
 		}
@@ -118,6 +126,7 @@ var notReadBefore = fmt.Sprintf("their earlier times are not known, because only
 
 const (
 	notOfOther    = "this server keeps no histogram of statements that do not fit into its table of digests"
+	notOfMany     = "this server keeps a histogram of each of very many names of tables in them"
 	notFilled     = "their histograms are empty"
 	notOfPrepared = "this server keeps no histograms of prepared statements"
 )
@@ -125,6 +134,9 @@ const (
 // latency fills in a class's percentiles and histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50); why says what is
 // in the way, empty: nothing.
 func (r *Reader) latency(ctx context.Context, g *group) (why string, err error) {
+	if len(g.rows) > bucketsEach {
+		return notOfMany, nil
+	}
 	for _, k := range g.rows {
 		_, before := r.base[k]
 		_, read := r.buckets[k]

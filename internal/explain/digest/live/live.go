@@ -35,6 +35,7 @@ type Options struct {
 	SampleBytes int
 	Redact      bool
 	Own         bool // Risso's own statements count, too
+	NoLatency   bool // leave out percentiles and histograms
 	// Reconnect opens another connection when the server dropped the one it had while it was watched; nil: that is an error.
 	Reconnect func(context.Context) (*mysql.Conn, error)
 }
@@ -282,7 +283,7 @@ func (r *Reader) profile(ctx context.Context, rows []read.Digest) (*digest.Profi
 	if err != nil {
 		return nil, err
 	}
-	if read.KeepsLatency(r.conn.Server) && len(rows) > 0 { // so that this statement is known as Risso's own, too
+	if r.keepsLatency() && len(rows) > 0 { // so that this statement is known as Risso's own, too
 		if _, err := read.Latency(ctx, r.conn, rows[0].Schema, rows[0].ID); err != nil {
 			return nil, err
 		}
