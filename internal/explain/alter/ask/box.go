@@ -91,18 +91,18 @@ func settings(f *alter.Facts, share float64) []string {
 			list = append(list, "loose_"+name+"="+value)
 		}
 	}
-	cut := func(name string, least, most int64) {
+	cut := func(name string, fixed, least, most int64) { // fixed is the part of it that does not count
 		if v, err := strconv.ParseInt(f.Variables[name], 10, 64); err == nil {
-			set(name, strconv.FormatInt(min(most, max(least, int64(float64(v)*share))), 10))
+			set(name, strconv.FormatInt(min(most, max(least, min(v, fixed+int64(float64(v-fixed)*share)))), 10))
 		}
 	}
 	for _, name := range f.Server.AlterStartVariables() {
 		set(name, f.Variables[name])
 	}
-	cut("innodb_buffer_pool_size", leastPool, mostPool)
-	cut("innodb_lru_scan_depth", leastScan, mostPool) // each second so many pages are made free: of a small pool that would be all of them
+	cut("innodb_buffer_pool_size", 0, leastPool, mostPool)
+	cut("innodb_lru_scan_depth", 0, leastScan, mostPool) // each second so many pages are made free: of a small pool that would be all of them
 	redo, files := f.Server.RedoVariable()
-	cut(redo, leastRedo/int64(files), mostRedo)
+	cut(redo, f.Server.RedoReserve(), leastRedo/int64(files), mostRedo)
 	return list
 }
 
