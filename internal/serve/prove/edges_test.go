@@ -112,7 +112,7 @@ func TestWorse(t *testing.T) {
 	shop(t, c)
 	f := advise.Finding{ID: "x", Object: "shop.t", Statement: "ALTER TABLE shop.t ADD INDEX b1 (b), ADD INDEX b2 (b, a), ADD INDEX b3 (b, pad), ADD INDEX b4 (pad, b), ADD INDEX b5 (b, id, pad), ADD INDEX b6 (b, id, a)",
 		Undo: "ALTER TABLE shop.t DROP INDEX b1, DROP INDEX b2, DROP INDEX b3, DROP INDEX b4, DROP INDEX b5, DROP INDEX b6"}
-	p, err := prove.Run(t.Context(), prove.Options{Target: sandboxtest.Target(t, n), Finding: f, Pairs: 6, Most: 200_000, Dir: folder(t), Patience: 6 * time.Second,
+	p, err := prove.Run(t.Context(), prove.Options{Target: sandboxtest.Target(t, n), Finding: f, Pairs: 12, Most: 200_000, Dir: folder(t), Patience: 6 * time.Second,
 		Slow: recorded(t, looks, "UPDATE t SET b = b + 1 WHERE id BETWEEN 1 AND 3000", "SELECT id FROM t WHERE no_such_function(a) = 1", "SELECT SLEEP(3600) FROM t WHERE a = 7", "SELECT COUNT(*) FROM t x JOIN t y ON x.b <> y.b JOIN t z ON z.a <> x.a + y.a")})
 	if err != nil {
 		t.Fatal(err)

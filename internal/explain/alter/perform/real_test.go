@@ -82,7 +82,8 @@ func TestOthersGoOn(t *testing.T) {
 				if took < 250*time.Millisecond {
 					t.Errorf("%s took %s, too short to tell anything", change, took)
 				}
-				if p.Reads != (reads > 3) || p.Writes != (writes > 3) {
+				// On a busy machine a few pass before it has its lock; of those that go on all the time there are about as many writes as reads.
+				if p.Reads != (reads > 3) || p.Writes != (writes > 3 && writes > reads/4) {
 					t.Errorf("%s: planned reads %t, writes %t; others read %d times and wrote %d times in %s", change, p.Reads, p.Writes, reads, writes, took)
 				}
 			}
