@@ -59,7 +59,7 @@ func (g *gatherer) leaveClosed(ctx context.Context) error {
 }
 
 // unopened lists the tables of a schema without opening them. Those that are to be opened whatever else is known of them have no size.
-func (g *gatherer) unopened(ctx context.Context, schema string, _ []string) (out tables, err error) {
+func (g *gatherer) unopened(ctx context.Context, schema string) (out tables, err error) {
 	list, sizes, _ := g.server.TablesUnopened(schema)
 	var closer []string
 	at := map[string]int{}
@@ -83,7 +83,6 @@ func (g *gatherer) unopened(ctx context.Context, schema string, _ []string) (out
 		if !ok {
 			return nil
 		}
-		number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
 		x := &out.list[i]
 		x.rows, x.data, x.index, x.format, x.closed = number(row[1]), number(row[2])*g.closed.page, number(row[3])*g.closed.page, "Dynamic", true
 		return nil

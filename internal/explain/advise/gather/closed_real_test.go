@@ -27,7 +27,11 @@ func TestClosed(t *testing.T) {
 			}
 			run(t, c, "CREATE TABLE f.used (n INT NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB AUTO_INCREMENT=2147483000", "CREATE TABLE f.`big one-ü` (n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB AUTO_INCREMENT=9223372036854775000",
 				"CREATE TABLE f.`no-key ü` (n INT) ENGINE=InnoDB", "CREATE TABLE f.twice (a INT PRIMARY KEY, b INT, KEY k1 (b), KEY k2 (b)) ENGINE=InnoDB", "CREATE TABLE f.unmeasured (a INT PRIMARY KEY) ENGINE=InnoDB STATS_PERSISTENT=0",
-				"CREATE TABLE f.`odd-ä` (a INT PRIMARY KEY) ENGINE=InnoDB ROW_FORMAT=COMPRESSED", "CREATE USER 'few'@'localhost'", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON *.* TO 'few'@'localhost'")
+				"CREATE TABLE f.`odd-ä` (a INT PRIMARY KEY) ENGINE=InnoDB ROW_FORMAT=COMPRESSED",
+				// Names that are not what they look like in the names of files, and statistics that are gone.
+				"CREATE DATABASE `f/ü#P#x`", "CREATE TABLE `f/ü#P#x`.`t#P#p0` (n INT NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB AUTO_INCREMENT=2147483000", "CREATE TABLE `f/ü#P#x`.`o@002f d'd` (a INT PRIMARY KEY) ENGINE=InnoDB ROW_FORMAT=COMPACT",
+				"CREATE TABLE `f/ü#P#x`.`T` (n TINYINT NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB AUTO_INCREMENT=126", "CREATE TABLE `f/ü#P#x`.lost (n INT) ENGINE=InnoDB ROW_FORMAT=REDUNDANT", "DELETE FROM mysql.innodb_table_stats WHERE table_name IN ('lost', 'T')",
+				"CREATE USER 'few'@'localhost'", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON *.* TO 'few'@'localhost'")
 			look := func(user string, closed int) (list []advise.Finding, unread bool) {
 				target := sandboxtest.Target(t, node)
 				if user != "" {
@@ -43,10 +47,12 @@ func TestClosed(t *testing.T) {
 				for _, m := range a.Missing {
 					unread = unread || strings.Contains(m.Why, "BIGINT")
 				}
-				return slices.DeleteFunc(a.Findings, func(f advise.Finding) bool { return !strings.HasPrefix(f.Object, "f.") }), unread
+				return slices.DeleteFunc(a.Findings, func(f advise.Finding) bool {
+					return !strings.HasPrefix(f.Object, "f.") && !strings.HasPrefix(f.Object, "f/ü#P#x.")
+				}), unread
 			}
 			all, unread := look("", 1000)
-			if unread || !slices.Contains(short(all), "schema.autoinc big one-ü.n") || !slices.Contains(short(all), "schema.autoinc used.n") {
+			if unread || !slices.Contains(short(all), "schema.autoinc f/ü#P#x.t#P#p0.n") || !slices.Contains(short(all), "schema.row_format f/ü#P#x.o@002f d'd") || !slices.Contains(short(all), "schema.autoinc big one-ü.n") || !slices.Contains(short(all), "schema.autoinc used.n") {
 				t.Fatalf("opened: got %q, unread %v; want both columns that are used up", short(all), unread)
 			}
 			if few, unread := look("few", 10); unread || !slices.Contains(short(few), "schema.autoinc big one-ü.n") {

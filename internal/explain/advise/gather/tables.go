@@ -52,7 +52,6 @@ type tables struct {
 // sizes lists the tables of a schema, all that the server tells of them; only, if not nil, is which of them.
 func (g *gatherer) sizes(ctx context.Context, schema string, only []string) (out tables, err error) {
 	names := names{}
-	number := func(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
 	which := ""
 	if only != nil {
 		which = " AND TABLE_NAME IN (" + mysql.Literals(only) + ")"
@@ -66,6 +65,9 @@ func (g *gatherer) sizes(ctx context.Context, schema string, only []string) (out
 	})
 	return out, err
 }
+
+// number reads a number; NULL is 0.
+func number(b []byte) float64 { f, _ := strconv.ParseFloat(string(b), 64); return f }
 
 // listed takes a table, or what else the server lists beside tables.
 func (g *gatherer) listed(out *tables, x size, kind, comment string) {
@@ -109,11 +111,14 @@ func (g *gatherer) isWanted(t mysql.TableName) bool {
 // schema looks at the tables of a schema. Each schema is asked for by itself: a list of several makes MySQL 8.0 and later look through all tables
 // of the server.
 func (g *gatherer) schema(ctx context.Context, schema string) error {
-	list := g.sizes // before all else of them: what was made meanwhile is not looked at
-	if g.closed != nil {
-		list = g.unopened
+	// Before all else of them: what was made meanwhile is not looked at.
+	var all tables
+	var err error
+	if g.closed == nil {
+		all, err = g.sizes(ctx, schema, nil)
+	} else {
+		all, err = g.unopened(ctx, schema)
 	}
-	all, err := list(ctx, schema, nil)
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
