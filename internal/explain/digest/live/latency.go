@@ -20,8 +20,8 @@ import (
 const (
 	// bucketsRead bounds the histograms of the first reading.
 	bucketsRead = 100
-	// bucketsEach bounds the histograms of one class: names of tables may make very many digests of it.
-	bucketsEach = 100
+	// bucketsMost bounds the histograms of the last reading: a class may have very many digests, by names of tables or grouped by schema.
+	bucketsMost = 2000
 	// recently is how far back busy digests are looked for.
 	recently = time.Minute
 )
@@ -85,11 +85,16 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 		return nil
 	}
 	p.QuantileError = quantileError
-	read := 0
+	read, asked := 0, 0
 	missing := map[string]int{} // why → how many classes
 	for _, g := range list[:min(len(list), detailed)] {
 		if len(g.prepared) > 0 {
 			missing[notOfPrepared]++
+			continue
+		}
+		if asked += len(g.rows); asked > bucketsMost {
+			asked -= len(g.rows)
+			missing[notOfMany]++
 			continue
 		}
 		why, err := r.latency(ctx, g)
@@ -124,9 +129,10 @@ func heaviest(n int) string {
 // Why a class has no percentiles.
 var notReadBefore = fmt.Sprintf("their earlier times are not known, because only the histograms of the %d busiest were read at the beginning; --for 0 needs no earlier reading", bucketsRead)
 
+var notOfMany = fmt.Sprintf("with them more than %s histograms would have to be read, one for each digest", digits.Thousands(bucketsMost))
+
 const (
 	notOfOther    = "this server keeps no histogram of statements that do not fit into its table of digests"
-	notOfMany     = "this server keeps a histogram of each of very many names of tables in them"
 	notFilled     = "their histograms are empty"
 	notOfPrepared = "this server keeps no histograms of prepared statements"
 )
@@ -134,9 +140,6 @@ const (
 // latency fills in a class's percentiles and histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50); why says what is
 // in the way, empty: nothing.
 func (r *Reader) latency(ctx context.Context, g *group) (why string, err error) {
-	if len(g.rows) > bucketsEach {
-		return notOfMany, nil
-	}
 	for _, k := range g.rows {
 		_, before := r.base[k]
 		_, read := r.buckets[k]
