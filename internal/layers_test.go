@@ -41,6 +41,7 @@ var layer = map[string]int{
 	"internal/measure":     4,
 	"internal/data":        4,
 	"internal/audit":       4,
+	"internal/avail":       4,
 	"internal/sandbox":     3,
 	"internal/fault":       0,
 	"internal/release":     -1,
