@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/differ"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -46,25 +48,14 @@ func Together(list []Member) [][]Finding {
 	return found
 }
 
-// sourceOf is the member that a channel replicates from, or -1: the one with that UUID, or where servers have none the one that has that server_id and
-// listens on that port.
+// sourceOf is the member that a channel replicates from, or -1; see follow.Source.
 func sourceOf(list []Member, of int, ch Channel) int {
-	is := -1
-	for i := range list {
-		m := &list[i]
-		same := m.UUID != "" && strings.EqualFold(m.UUID, ch.SourceUUID)
-		if ch.SourceUUID == "" {
-			same = m.ID != "" && m.ID == ch.SourceID && strings.HasSuffix(ch.Source, ":"+m.Port)
-		}
-		if !same || i == of {
-			continue
-		}
-		if is >= 0 { // one of two: nobody knows which
-			return -1
-		}
-		is = i
+	known := make([]follow.Server, len(list))
+	for i, m := range list {
+		known[i] = follow.Server{UUID: m.UUID, NoUUID: m.UUID == "", ID: m.ID}
+		known[i].Port, _ = strconv.Atoi(m.Port)
 	}
-	return is
+	return follow.Source(known, of, follow.Channel{Source: ch.Source, SourceUUID: ch.SourceUUID, SourceID: ch.SourceID})
 }
 
 // groupsOf are the members that belong together: by the config file, by a cluster, or because one replicates from the other.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -85,10 +86,11 @@ type forest struct {
 
 func newForest(members []Member) *forest {
 	f := &forest{members: members, parent: map[place]place{}, says: map[place]string{}}
+	known := followed(members)
 	for i := range members {
 		from := map[string]int{}
 		for _, ch := range members[i].Channels {
-			if s := sourceOf(members, i, ch); s >= 0 {
+			if s := sourceOf(known, i, ch); s >= 0 {
 				from[ch.Name] = s
 			}
 		}
@@ -193,7 +195,7 @@ func (f *forest) since(i int, id string) time.Time {
 // machine is what to call the machine of a member.
 func (f *forest) machine(i int) string {
 	m := f.members[i]
-	if host, _, err := net.SplitHostPort(m.Instance.Address); err == nil && !loopback(host) {
+	if host, _, err := net.SplitHostPort(m.Instance.Address); err == nil && !follow.Loopback(host) {
 		return host
 	}
 	return cmp.Or(m.Seat.Hostname, "this machine")
@@ -233,7 +235,7 @@ func machines(members []Member) (list [][]int) {
 			continue
 		}
 		k := slices.IndexFunc(list, func(on []int) bool {
-			return slices.ContainsFunc(on, func(j int) bool { return sameMachine(members[j], m) || sameAddress(members[j], m) })
+			return slices.ContainsFunc(on, func(j int) bool { return members[j].followed().SameMachine(m.followed()) || sameAddress(members[j], m) })
 		})
 		if k < 0 {
 			list = append(list, nil)
@@ -247,7 +249,7 @@ func machines(members []Member) (list [][]int) {
 // sameAddress reports whether Risso reaches two servers by the same name or number of a machine.
 func sameAddress(a, b Member) bool {
 	ha, _, err := net.SplitHostPort(a.Instance.Address)
-	if err != nil || loopback(ha) {
+	if err != nil || follow.Loopback(ha) {
 		return false
 	}
 	hb, _, err := net.SplitHostPort(b.Instance.Address)
@@ -359,7 +361,7 @@ func (f *forest) shared(i int, ch fleet.Channel) (place, bool) {
 	p := place{member: -1, name: ch.Source, what: fmt.Sprintf("error %d%s", e.Number, at)}
 	if s, ok := f.sources[i][ch.Name]; ok {
 		p.member, p.name = s, f.members[s].Instance.Name
-	} else if host, _, err := net.SplitHostPort(ch.Source); err != nil || loopback(host) {
+	} else if host, _, err := net.SplitHostPort(ch.Source); err != nil || follow.Loopback(host) {
 		return place{}, false // on each replica another one
 	}
 	return p, true
@@ -413,107 +415,39 @@ func (f *forest) causes() []Cause {
 // words say what is wrong with a server that others have trouble with.
 var words = map[string]string{findingDown: " is down", findingHung: " hangs", findingStopped: " does not replicate", findingLag: " is late"}
 
-// sourceOf is the member that a channel of member i replicates from, or -1. A server's UUID says it for sure. Without one it is the only
-// member with that address: the one that Risso or the server itself uses; a loopback address is one on the replica's machine.
-func sourceOf(members []Member, i int, ch fleet.Channel) int {
-	found := -1
-	if ch.SourceID != "" {
-		for s := range members {
-			if s != i && members[s].Seat.ID == ch.SourceID {
-				if found >= 0 { // a copied data directory
-					found = -1
-					break
-				}
-				found = s
-			}
-		}
-		if found >= 0 {
-			return found
-		}
+// sourceOf is the member that a channel replicates from, or -1; see follow.Source.
+func sourceOf(known []follow.Server, i int, ch fleet.Channel) int {
+	return follow.Source(known, i, follow.Channel{Source: ch.Source, SourceUUID: ch.SourceID})
+}
+
+// followed are the members as replication knows them.
+func followed(members []Member) []follow.Server {
+	out := make([]follow.Server, len(members))
+	for i, m := range members {
+		out[i] = m.followed()
 	}
-	for s := range members {
-		if s == i || members[s].Instance.Kind == fleet.KindHost || ch.SourceID != "" && otherUUID(members[s], ch.SourceID) || !answersTo(members[s], members[i], ch.Source) {
-			continue
-		}
-		if found >= 0 {
-			return -1
-		}
-		found = s
+	return out
+}
+
+func (m Member) followed() follow.Server {
+	s := follow.Server{NoUUID: !mysql.Of(m.Instance.Server()).HasUUID(), Hostname: m.Seat.Hostname, Port: m.Seat.Port, Addresses: []string{m.Instance.Address}, Reported: m.Reported,
+		Machine: m.Instance.HostID, Other: m.Instance.Kind == fleet.KindHost}
+	if !s.NoUUID {
+		s.UUID = m.Seat.ID
 	}
-	return found
+	return s
 }
 
 // Follows says from which of these instances each one replicates, by their IDs.
 func Follows(members []Member) map[string][]string {
 	out := map[string][]string{}
+	known := followed(members)
 	for i := range members {
 		for _, ch := range members[i].Channels {
-			if s := sourceOf(members, i, ch); s >= 0 {
+			if s := sourceOf(known, i, ch); s >= 0 {
 				out[members[i].Instance.ID] = append(out[members[i].Instance.ID], members[s].Instance.ID)
 			}
 		}
 	}
 	return out
-}
-
-// otherUUID reports whether the server is known to have another UUID. A MariaDB has none.
-func otherUUID(m Member, uuid string) bool {
-	return m.Seat.ID != "" && m.Seat.ID != uuid && mysql.Of(m.Instance.Server()).HasUUID()
-}
-
-// answersTo reports whether a replica that uses an address reaches a server by it.
-func answersTo(m, replica Member, address string) bool {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ownHost, ownPort, err := net.SplitHostPort(m.Instance.Address)
-	if err != nil { // a socket
-		ownHost, ownPort = "", ""
-	}
-	if m.Seat.Port != 0 { // as it is seen through a tunnel, the port may be another
-		ownPort = cmp.Or(ownPort, fmt.Sprint(m.Seat.Port))
-	}
-	if loopback(host) {
-		return sameMachine(m, replica) && (port == ownPort || port == fmt.Sprint(m.Seat.Port))
-	}
-	if ownHost != "" && !loopback(ownHost) && strings.EqualFold(address, m.Instance.Address) || m.Reported != "" && strings.EqualFold(address, m.Reported) {
-		return true
-	}
-	return sameHost(host, m.Seat.Hostname) && port == fmt.Sprint(m.Seat.Port)
-}
-
-// sameMachine reports whether two servers are known to run on one machine.
-func sameMachine(a, b Member) bool {
-	if a.Seat.Hostname != "" && b.Seat.Hostname != "" {
-		return strings.EqualFold(a.Seat.Hostname, b.Seat.Hostname)
-	}
-	if a.Instance.HostID != "" && b.Instance.HostID != "" {
-		return a.Instance.HostID == b.Instance.HostID
-	}
-	return here(a.Instance.Address) && here(b.Instance.Address)
-}
-
-// here reports whether an address is one on the machine where Risso runs.
-func here(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err != nil && strings.HasPrefix(address, "/") || err == nil && loopback(host)
-}
-
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
-// sameHost compares names of hosts, of which one may be without its domain.
-func sameHost(a, b string) bool {
-	if a == "" || b == "" || net.ParseIP(a) != nil {
-		return a != "" && a == b
-	}
-	a, b = strings.ToLower(a), strings.ToLower(b)
-	short := func(s string) string { s, _, _ = strings.Cut(s, "."); return s }
-	return a == b || short(a) == short(b) && (!strings.Contains(a, ".") || !strings.Contains(b, "."))
 }

@@ -137,33 +137,6 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestSourceOf: a server's UUID says more than an address, which may be that of another by now.
-func TestSourceOf(t *testing.T) {
-	a, b := member("a", "db1:3306", StateOK).at("x", 3306, "ua"), member("b", "db2:3306", StateOK).at("y", 3306, "ub")
-	r := member("r", "db3:3306", StateOK)
-	named := member("n", "10.0.0.7:3306", StateOK)
-	named.Reported = "node7:3306"
-	twin := member("t", "db9:3306", StateOK).at("z", 3306, "ua")
-	for _, c := range []struct {
-		name    string
-		members []Member
-		ch      fleet.Channel
-		want    int
-	}{
-		{"by UUID", []Member{r, a, b}, fleet.Channel{Source: "vip:3306", SourceID: "ub"}, 2},
-		{"the address is another's now", []Member{r, a, b}, fleet.Channel{Source: "db1:3306", SourceID: "uc"}, -1},
-		{"by address", []Member{r, a, b}, fleet.Channel{Source: "DB1:3306"}, 1},
-		{"by the name it reports", []Member{r, a, named}, fleet.Channel{Source: "node7:3306"}, 2},
-		{"two with one UUID, by address", []Member{r, a, twin}, fleet.Channel{Source: "db9:3306", SourceID: "ua"}, 2},
-		{"another port", []Member{r, a, b}, fleet.Channel{Source: "db1:3307"}, -1},
-		{"no address", []Member{r, a, b}, fleet.Channel{}, -1},
-	} {
-		if got := sourceOf(c.members, 0, c.ch); got != c.want {
-			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
-		}
-	}
-}
-
 // TestSourceUndecided: a channel that lost its source is undecided until that is told to be down, or has answered since.
 func TestSourceUndecided(t *testing.T) {
 	r := member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", fleet.ReplicaError{Number: 2003}).since(100)
