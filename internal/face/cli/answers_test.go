@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/checksum"
@@ -154,6 +155,7 @@ func answers() []answer {
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
+		{"topology", "", reflect.TypeFor[topology.Topology]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

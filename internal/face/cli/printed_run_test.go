@@ -40,7 +40,7 @@ var notRun = []struct{ pattern, why string }{
 	{`status_2|customer_status|advise prove`, "an index or a finding that only the reader's own server has"},
 	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`…`, "an ellipsis"},
-	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size)\b.*(--config|RISSO)`, "a config file of the reader's"},
+	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size|topology)\b.*(--config|RISSO)`, "a config file of the reader's"},
 }
 
 // endless are commands that run until a signal.

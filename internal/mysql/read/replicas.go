@@ -27,6 +27,14 @@ type ReplicaChannel struct {
 	Delay      int  // seconds that it is configured to stay behind
 	GTID       bool // it finds its position by GTID
 	Filter     ReplicaFilter
+	Status     fleet.Channel // the same channel as findings tell of it
+	IOState    string        // what its threads do, in the server's words
+	SQLState   string
+	Received   string // GTIDs that it received: Retrieved_Gtid_Set; of MariaDB Gtid_IO_Pos
+	SourceLog  string // up to where it received the source's binary log
+	SourcePos  int64
+	RelayBytes int64 // of relay logs on its disk
+	TLS        bool
 }
 
 // ReplicaFilter is what a replica leaves out. Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules".
@@ -123,6 +131,12 @@ func channelOf(old map[string]string) ReplicaChannel {
 	if n, err := strconv.Atoi(old["Seconds_Behind_Master"]); err == nil {
 		ch.Behind = n
 	}
+	ch.Status = channelStatus(old)
+	ch.IOState, ch.SQLState = old["Slave_IO_State"], old["Slave_SQL_Running_State"]
+	ch.Received = strings.ReplaceAll(old["Retrieved_Gtid_Set"]+old["Gtid_IO_Pos"], "\n", "")
+	ch.SourceLog, ch.TLS = old["Master_Log_File"], old["Master_SSL_Allowed"] == "Yes"
+	ch.SourcePos, _ = strconv.ParseInt(old["Read_Master_Log_Pos"], 10, 64)
+	ch.RelayBytes, _ = strconv.ParseInt(old["Relay_Log_Space"], 10, 64)
 	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
 		if ch.LastError == "" {
 			ch.LastError = withoutValues(old[k])
@@ -148,9 +162,16 @@ func ServerID(ctx context.Context, c *mysql.Conn) (id string, err error) {
 	return id, err
 }
 
-// ReplicaAddresses are the addresses, as host:port, of the replicas that are connected now: those that they report
-// (report_host, report_port), or else the hosts that read the binary log, with the primary's port.
-func ReplicaAddresses(ctx context.Context, c *mysql.Conn) ([]string, error) {
+// ListedReplica is a replica as its source lists it: what it said of itself when it connected.
+type ListedReplica struct {
+	ServerID string
+	UUID     string // server_uuid; "" where it has none
+	Host     string // report_host; "": not set
+	Port     int    // report_port
+}
+
+// ListedReplicas are the replicas that are connected now.
+func ListedReplicas(ctx context.Context, c *mysql.Conn) ([]ListedReplica, error) {
 	statement := "SHOW /* risso */ SLAVE HOSTS"
 	if c.Server.AtLeast(80022, fleet.Never) {
 		statement = "SHOW /* risso */ REPLICAS"
@@ -159,18 +180,19 @@ func ReplicaAddresses(ctx context.Context, c *mysql.Conn) ([]string, error) {
 	if err != nil {
 		return nil, dumpError(c, err)
 	}
-	var out []string
-	for _, row := range rows {
-		if row["Host"] != "" {
-			out = append(out, net.JoinHostPort(row["Host"], row["Port"]))
-		}
+	out := make([]ListedReplica, len(rows))
+	for i, row := range rows {
+		out[i] = ListedReplica{ServerID: row["Server_Id"] + row["Server_id"], UUID: row["Slave_UUID"] + row["Replica_UUID"], Host: row["Host"]}
+		out[i].Port, _ = strconv.Atoi(row["Port"])
 	}
-	if len(out) == len(rows) && len(rows) > 0 {
-		return out, nil
-	}
+	return out, nil
+}
+
+// LogReaders are the hosts whose connections read the server's binary log: replicas, and whoever else follows it.
+func LogReaders(ctx context.Context, c *mysql.Conn) (hosts []string, err error) {
 	list, err := c.Maps(ctx, "SHOW /* risso */ PROCESSLIST")
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	for _, row := range list {
 		if !strings.HasPrefix(row["Command"], "Binlog Dump") {
@@ -180,11 +202,36 @@ func ReplicaAddresses(ctx context.Context, c *mysql.Conn) ([]string, error) {
 		if err != nil {
 			host = row["Host"]
 		}
-		if a := net.JoinHostPort(host, strconv.Itoa(c.Server.Port)); host != "" && !slices.Contains(out, a) {
+		if host != "" && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts, nil
+}
+
+// ReplicaAddresses are the addresses, as host:port, of the replicas that are connected now: those that they report
+// (report_host, report_port), or else the hosts that read the binary log, with the primary's port.
+func ReplicaAddresses(ctx context.Context, c *mysql.Conn) ([]string, error) {
+	list, err := ListedReplicas(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, r := range list {
+		if r.Host != "" {
+			out = append(out, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
+		}
+	}
+	if len(out) == len(list) && len(list) > 0 {
+		return out, nil
+	}
+	hosts, err := LogReaders(ctx, c)
+	for _, host := range hosts {
+		if a := net.JoinHostPort(host, strconv.Itoa(c.Server.Port)); !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // dumpError adds the privilege that the list of replicas needs.

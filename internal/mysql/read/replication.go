@@ -127,6 +127,24 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Ch
 	for k, v := range row {
 		old[mysql.OldReplicaWords(k)] = v
 	}
+	ch := channelStatus(old)
+	r.Channels = append(r.Channels, ch)
+	labels := []fleet.Label{
+		{Name: "channel_name", Value: old["Channel_Name"]}, {Name: "connection_name", Value: old["Connection_name"]},
+		{Name: "master_host", Value: old["Master_Host"]}, {Name: "master_uuid", Value: old["Master_UUID"]},
+	}
+	for column, value := range old {
+		v, ok := number(sqldriver.Value([]byte(value)))
+		if !ok || strings.HasPrefix(column, "Replicate_") || strings.Contains(column, "SSL") {
+			continue
+		}
+		s.Values[s.Position(replicaMetric(column, labels))] = v
+	}
+	return ch
+}
+
+// channelStatus reads a channel from a row of SHOW REPLICA STATUS, its columns named as old servers do.
+func channelStatus(old map[string]string) fleet.Channel {
 	ch := fleet.Channel{
 		Name: old["Channel_Name"] + old["Connection_name"], Source: net.JoinHostPort(old["Master_Host"], old["Master_Port"]),
 		SourceID:  old["Master_UUID"],
@@ -141,18 +159,6 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Ch
 		ch.Unapplied = -1
 	}
 	ch.SQL, ch.IO = errorIn(old, "Last_SQL_Err"), errorIn(old, "Last_IO_Err")
-	r.Channels = append(r.Channels, ch)
-	labels := []fleet.Label{
-		{Name: "channel_name", Value: old["Channel_Name"]}, {Name: "connection_name", Value: old["Connection_name"]},
-		{Name: "master_host", Value: old["Master_Host"]}, {Name: "master_uuid", Value: old["Master_UUID"]},
-	}
-	for column, value := range old {
-		v, ok := number(sqldriver.Value([]byte(value)))
-		if !ok || strings.HasPrefix(column, "Replicate_") || strings.Contains(column, "SSL") {
-			continue
-		}
-		s.Values[s.Position(replicaMetric(column, labels))] = v
-	}
 	return ch
 }
 

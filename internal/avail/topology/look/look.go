@@ -1,0 +1,307 @@
+// Package look asks servers where they stand in replication, for package topology.
+package look
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// Search is a search that asks with the accounts of targets: at an address of one of them with its own, elsewhere with that of the first.
+func Search(targets []mysql.Target) *topology.Search {
+	target := func(address string) mysql.Target {
+		for _, t := range targets {
+			if strings.EqualFold(t.Address(), address) {
+				return t
+			}
+		}
+		return targets[0].WithAddress(address)
+	}
+	return &topology.Search{
+		Look:   func(ctx context.Context, address string) (topology.Facts, error) { return Server(ctx, target(address)) },
+		Again:  func(ctx context.Context, address string) (string, error) { return Executed(ctx, target(address)) },
+		Failed: Failed,
+	}
+}
+
+// Failed says why a server did not answer.
+func Failed(err error) topology.Failure {
+	return topology.Failure{Kind: string(mysql.ClassOf(err)), Text: err.Error()}
+}
+
+// Executed reads once more which transactions a server has, as topology.Search.Again wants it.
+func Executed(ctx context.Context, t mysql.Target) (string, error) {
+	c, err := mysql.Connect(ctx, t, nil)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	v, err := read.Variables(ctx, c, []string{c.Server.ExecutedTransactions()})
+	return oneLine(v[c.Server.ExecutedTransactions()]), err
+}
+
+// reader reads one server.
+type reader struct {
+	c    *mysql.Conn
+	f    topology.Facts
+	vars map[string]string // named as old servers do
+	stat map[string]string
+}
+
+// Server asks a server. What it does not tell for want of a privilege is in Facts.Unknown; after another error, what was read until then is returned with it.
+func Server(ctx context.Context, t mysql.Target) (topology.Facts, error) {
+	asked := time.Now()
+	c, err := mysql.Connect(ctx, t, nil)
+	if err != nil {
+		return topology.Facts{}, err
+	}
+	defer c.Close()
+	r := &reader{c: c}
+	r.f.Server, r.f.Hostname, r.f.Port, r.f.DataDir, r.f.Asked = c.Server.Server, c.Server.Hostname, c.Server.Port, c.Server.DataDir, asked.Round(0)
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"its settings", r.settings}, {"its status", r.status}, {"its clock", r.clock}, {"what it replicates", r.channels}, {"its binary log", r.log}, {"its replicas", r.replicas},
+		{"what sessions wait for", r.sessions}, {"its group", r.group},
+	} {
+		err := step.do(ctx)
+		switch mysql.ClassOf(err) {
+		case "":
+		case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther:
+			r.f.Unknown = append(r.f.Unknown, fleet.Trouble{What: step.what, Why: err.Error(), Remedy: fleet.RemedyOf(err)})
+		default:
+			return r.f, fmt.Errorf("ask for %s: %w", step.what, err)
+		}
+	}
+	r.f.Took = time.Since(asked)
+	return r.f, nil
+}
+
+// settings that are asked for, as any version calls them.
+var settings = []string{"server_uuid", "server_id", "report_host", "report_port", "port", "read_only", "super_read_only", "offline_mode", "innodb_read_only",
+	"log_bin", "log_slave_updates", "log_replica_updates", "binlog_format", "binlog_row_image", "binlog_checksum", "binlog_transaction_compression",
+	"gtid_mode", "gtid_strict_mode", "gtid_domain_id", "gtid_executed", "gtid_purged", "gtid_current_pos", "gtid_binlog_state", "gtid_binlog_pos", "gtid_slave_pos",
+	"rpl_semi_sync_master_enabled", "rpl_semi_sync_slave_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_replica_enabled", "rpl_semi_sync_master_timeout",
+	"rpl_semi_sync_source_timeout", "rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point", "rpl_semi_sync_master_wait_for_slave_count",
+	"rpl_semi_sync_source_wait_for_replica_count", "rpl_semi_sync_master_wait_no_slave", "rpl_semi_sync_source_wait_no_replica",
+	"slave_parallel_workers", "replica_parallel_workers", "slave_parallel_threads", "slave_parallel_type", "replica_parallel_type", "slave_parallel_mode",
+	"slave_preserve_commit_order", "replica_preserve_commit_order", "relay_log_recovery", "slave_skip_errors", "replica_skip_errors", "slave_exec_mode", "replica_exec_mode",
+	"max_connections", "sync_binlog", "innodb_flush_log_at_trx_commit", "wsrep_on", "wsrep_cluster_name", "group_replication_group_name", "group_replication_single_primary_mode"}
+
+func (r *reader) settings(ctx context.Context) error {
+	v, err := read.Variables(ctx, r.c, settings)
+	if err != nil {
+		return err
+	}
+	r.vars = map[string]string{}
+	for name, value := range v {
+		r.vars[mysql.OldReplicaVariable(name)] = value
+	}
+	on := func(name string) bool { return r.vars[name] == "ON" || r.vars[name] == "1" }
+	f := &r.f
+	f.UUID, f.ServerID = r.vars["server_uuid"], r.vars["server_id"]
+	if host := r.vars["report_host"]; host != "" {
+		f.Reported = net.JoinHostPort(host, r.vars["report_port"])
+	}
+	f.Writes = topology.Writes{ReadOnly: readOnly(r.vars["read_only"]), Super: on("super_read_only"), Offline: on("offline_mode"), InnoDB: on("innodb_read_only")}
+	f.Log = topology.BinaryLog{On: on("log_bin"), Updates: on("log_slave_updates"), Format: r.vars["binlog_format"], Image: r.vars["binlog_row_image"],
+		Checksum: r.vars["binlog_checksum"], Packed: on("binlog_transaction_compression")}
+	f.GTID = topology.GTIDs{ByDomain: r.c.Server.GTIDsByDomain(), Mode: r.vars["gtid_mode"], Strict: on("gtid_strict_mode"), Domain: r.vars["gtid_domain_id"],
+		Executed: oneLine(r.vars["gtid_executed"] + r.vars["gtid_current_pos"]), State: oneLine(r.vars["gtid_binlog_state"]), Logged: oneLine(r.vars["gtid_binlog_pos"]),
+		Applied: oneLine(r.vars["gtid_slave_pos"]), Purged: oneLine(r.vars["gtid_purged"])}
+	f.SemiSync = topology.SemiSync{SourceEnabled: on("rpl_semi_sync_master_enabled"), ReplicaEnabled: on("rpl_semi_sync_slave_enabled"), Point: r.vars["rpl_semi_sync_master_wait_point"],
+		Timeout: time.Duration(r.number("rpl_semi_sync_master_timeout")) * time.Millisecond, WaitFor: int(r.number("rpl_semi_sync_master_wait_for_slave_count")),
+		WaitNobody: on("rpl_semi_sync_master_wait_no_slave")}
+	if f.SemiSync.SourceEnabled && f.SemiSync.WaitFor == 0 { // MariaDB cannot wait for more
+		f.SemiSync.WaitFor = 1
+	}
+	f.Applier = topology.Applier{Workers: int(r.number("slave_parallel_workers") + r.number("slave_parallel_threads")), Mode: r.vars["slave_parallel_type"] + r.vars["slave_parallel_mode"],
+		Ordered: on("slave_preserve_commit_order"), Recovery: on("relay_log_recovery"), SkipErr: strings.TrimPrefix(r.vars["slave_skip_errors"], "OFF"), ExecMode: r.vars["slave_exec_mode"]}
+	f.Connections.Most = int(r.number("max_connections"))
+	f.Durable = topology.Durable{SyncLog: r.vars["sync_binlog"], FlushRedo: r.vars["innodb_flush_log_at_trx_commit"]}
+	return nil
+}
+
+// readOnly reads read_only, which has more values than two in MariaDB 12: OFF, ON, NO_LOCK, NO_LOCK_NO_ADMIN.
+func readOnly(value string) bool { return value != "" && value != "OFF" && value != "0" }
+
+func (r *reader) number(name string) int64 {
+	n, _ := strconv.ParseInt(r.vars[name], 10, 64)
+	return n
+}
+
+// oneLine is a set without the line breaks that MySQL puts into it.
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "") }
+
+// statusNames are what is asked for of SHOW GLOBAL STATUS.
+var statusNames = []string{"Uptime", "Threads_connected", "Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status", "Rpl_semi_sync_slave_status", "Rpl_semi_sync_replica_status",
+	"Rpl_semi_sync_master_clients", "Rpl_semi_sync_source_clients", "Rpl_semi_sync_master_no_tx", "Rpl_semi_sync_source_no_tx", "Rpl_semi_sync_master_wait_sessions",
+	"Rpl_semi_sync_source_wait_sessions", "wsrep_cluster_state_uuid", "wsrep_cluster_status", "wsrep_cluster_size", "wsrep_local_state_comment", "wsrep_incoming_addresses",
+	"wsrep_ready", "group_replication_primary_member"}
+
+func (r *reader) status(ctx context.Context) error {
+	r.stat = map[string]string{}
+	err := r.c.Query(ctx, "SHOW /* risso: where it stands in replication */ GLOBAL STATUS WHERE Variable_name IN ('"+strings.Join(statusNames, "','")+"')", func(row []sqldriver.Value) error {
+		r.stat[mysql.OldReplicaVariable(mysql.Text(row[0]))] = mysql.Text(row[1])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(r.stat[name], 10, 64)
+		return n
+	}
+	r.f.Started = time.Now().Add(-time.Duration(number("uptime")) * time.Second).Truncate(time.Second)
+	r.f.Connections.Now = int(number("threads_connected"))
+	s := &r.f.SemiSync
+	s.SourceActive, s.ReplicaActive = r.stat["rpl_semi_sync_master_status"] == "ON", r.stat["rpl_semi_sync_slave_status"] == "ON"
+	s.Replicas, s.Unacknowledged, s.WaitSessions = int(number("rpl_semi_sync_master_clients")), number("rpl_semi_sync_master_no_tx"), int(number("rpl_semi_sync_master_wait_sessions"))
+	return nil
+}
+
+func (r *reader) clock(ctx context.Context) (err error) {
+	r.f.Skew, err = read.Skew(ctx, r.c)
+	return err
+}
+
+func (r *reader) channels(ctx context.Context) error {
+	list, err := read.ReplicaChannels(ctx, r.c)
+	if err != nil {
+		return err
+	}
+	for _, ch := range list {
+		if ch.SourceHost == "" || ch.SourceHost == "<NULL>" { // those of Group Replication, which have no source of their own
+			continue
+		}
+		out := topology.Channel{Channel: ch.Status, Delay: ch.Delay, IOState: ch.IOState, SQLState: ch.SQLState, Received: ch.Received, SourceLog: ch.SourceLog, SourcePos: ch.SourcePos,
+			RelayBytes: ch.RelayBytes, Filter: ch.Filter.String(), TLS: ch.TLS}
+		if ch.SourceID != "0" {
+			out.SourceServerID = ch.SourceID
+		}
+		if ch.Behind >= 0 {
+			out.Behind = &ch.Behind
+		}
+		r.f.Channels = append(r.f.Channels, out)
+	}
+	return nil
+}
+
+func (r *reader) log(ctx context.Context) error {
+	if !r.f.Log.On {
+		return nil
+	}
+	rows, err := r.c.Maps(ctx, r.c.Server.LogStatusStatement())
+	if err != nil {
+		if mysql.ClassOf(err) == mysql.ClassPrivilege {
+			err = fleet.WithRemedy(err, r.c.Server.Grant(r.c.Server.LogsPrivilege()))
+		}
+		return err
+	}
+	for _, row := range rows {
+		r.f.Log.File = row["File"]
+		r.f.Log.Pos, _ = strconv.ParseInt(row["Position"], 10, 64)
+		r.f.Log.Filter = mysql.LogFilterOf(row).Settings()
+	}
+	return nil
+}
+
+func (r *reader) replicas(ctx context.Context) error {
+	if !r.f.Log.On {
+		return nil
+	}
+	list, err := read.ListedReplicas(ctx, r.c)
+	if err != nil {
+		return err
+	}
+	nameless := false
+	for _, l := range list {
+		r.f.Listed = append(r.f.Listed, topology.Listed{ServerID: l.ServerID, UUID: l.UUID, Host: l.Host, Port: l.Port})
+		nameless = nameless || l.Host == ""
+	}
+	if nameless {
+		r.f.Readers, err = read.LogReaders(ctx, r.c)
+	}
+	return err
+}
+
+// stuck are states of sessions that cannot go on. Source: MySQL manual, "General Thread States"; sql/mysqld.cc and sql/semisync_source.cc for the words.
+var stuck = []string{"Waiting for semi-sync ACK from slave", "Waiting for semi-sync ACK from replica", "Waiting for global read lock", "Waiting for commit lock",
+	"Waiting for table flush", "Waiting for someone to clean disk", "waiting for handler commit", "Waiting for backup lock"}
+
+func (r *reader) sessions(ctx context.Context) error {
+	list, err := r.c.Maps(ctx, "SHOW /* risso: who waits? */ PROCESSLIST")
+	if err != nil {
+		return err
+	}
+	for _, row := range list {
+		for _, s := range stuck {
+			if strings.EqualFold(row["State"], s) {
+				if r.f.Waiting == nil {
+					r.f.Waiting = map[string]int{}
+				}
+				r.f.Waiting[s]++
+			}
+		}
+	}
+	return nil
+}
+
+func (r *reader) group(ctx context.Context) error {
+	switch {
+	case r.vars["wsrep_on"] == "ON" && r.stat["wsrep_cluster_status"] != "":
+		g := &topology.Group{Kind: "galera", Name: r.stat["wsrep_cluster_state_uuid"], Title: r.vars["wsrep_cluster_name"], State: r.stat["wsrep_local_state_comment"],
+			Primary: r.stat["wsrep_cluster_status"] == "Primary", Writer: r.stat["wsrep_ready"] == "ON"}
+		g.Size, _ = strconv.Atoi(r.stat["wsrep_cluster_size"])
+		for a := range strings.SplitSeq(r.stat["wsrep_incoming_addresses"], ",") {
+			if host, _, err := net.SplitHostPort(a); err == nil && host != "" {
+				g.Members = append(g.Members, topology.Member{Address: a})
+			}
+		}
+		r.f.Group = g
+		return nil
+	case r.vars["group_replication_group_name"] == "":
+		return nil
+	}
+	rows, err := r.c.Maps(ctx, "SELECT /* risso: who is in the group? */ * FROM performance_schema.replication_group_members")
+	if err != nil {
+		return err
+	}
+	g := &topology.Group{Kind: "group_replication", Name: r.vars["group_replication_group_name"]}
+	online := 0
+	for _, row := range rows {
+		if row["MEMBER_ID"] == "" || row["MEMBER_STATE"] == "OFFLINE" {
+			continue
+		}
+		m := topology.Member{UUID: row["MEMBER_ID"], Address: net.JoinHostPort(row["MEMBER_HOST"], row["MEMBER_PORT"]), State: row["MEMBER_STATE"], Role: row["MEMBER_ROLE"]}
+		if m.Role == "" { // MySQL 5.7
+			m.Role = "SECONDARY"
+			if r.vars["group_replication_single_primary_mode"] != "ON" || m.UUID == r.stat["group_replication_primary_member"] {
+				m.Role = "PRIMARY"
+			}
+		}
+		if m.State == "ONLINE" || m.State == "RECOVERING" {
+			online++
+		}
+		if m.UUID == r.f.UUID {
+			g.State, g.Writer = m.State, m.Role == "PRIMARY"
+		}
+		g.Members = append(g.Members, m)
+	}
+	if g.Size = len(g.Members); g.Size == 0 {
+		g.State = "OFFLINE"
+	}
+	g.Primary = g.Size > 0 && g.State != "ERROR" && online*2 > g.Size
+	r.f.Group = g
+	return nil
+}

@@ -1,0 +1,151 @@
+package look_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
+// servers are servers of a replication that tests point at each other.
+type servers struct {
+	t     *testing.T
+	box   *sandbox.Sandbox
+	conns []*mysql.Conn
+}
+
+func up(t *testing.T, replicas int, specs ...string) *servers {
+	t.Helper()
+	s := &servers{t: t, box: sandboxtest.Sandbox(t, sandbox.Options{Servers: specs, Topology: sandbox.TopologyReplication, Replicas: replicas})}
+	for _, n := range s.box.Nodes {
+		s.conns = append(s.conns, sandboxtest.Connect(t, n))
+	}
+	return s
+}
+
+func (s *servers) do(node int, statements ...string) {
+	s.t.Helper()
+	for _, statement := range statements {
+		if err := s.conns[node].Exec(s.t.Context(), statement); err != nil {
+			s.t.Fatalf("%s on node %d: %v", statement, node, err)
+		}
+	}
+}
+
+// replica is STOP or START of replication, in the server's words.
+func (s *servers) replica(node int, verb, what string) {
+	s.t.Helper()
+	word := "REPLICA"
+	if s.conns[node].Server.KnowsSlaveWords() {
+		word = "SLAVE"
+	}
+	s.do(node, verb+" "+word+" "+what)
+}
+
+// follow makes a node replicate from another.
+func (s *servers) follow(node, source int) {
+	s.t.Helper()
+	s.replica(node, "STOP", "")
+	if s.conns[node].Server.KnowsSlaveWords() {
+		s.do(node, fmt.Sprintf("CHANGE MASTER TO MASTER_PORT = %d", s.box.Nodes[source].Port))
+	} else {
+		s.do(node, fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_PORT = %d", s.box.Nodes[source].Port))
+	}
+	s.replica(node, "START", "")
+}
+
+// target is a node over TCP, as the others tell of it.
+func (s *servers) target(node int) mysql.Target {
+	s.t.Helper()
+	password, err := s.box.Password()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	t, err := mysql.ParseTarget(fmt.Sprintf("risso:%s@tcp(127.0.0.1:%d)/", password, s.box.Nodes[node].Port))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return t
+}
+
+// discover finds the topology from one node.
+func (s *servers) discover(from int) *topology.Topology {
+	t := s.target(from)
+	return look.Search([]mysql.Target{t}).Discover(s.t.Context(), []topology.Start{{Address: t.Address()}})
+}
+
+// draw is the tree with the nodes' numbers instead of their addresses, and without their versions.
+func (s *servers) draw(t *topology.Topology) string {
+	var pairs []string
+	for i, n := range s.box.Nodes {
+		pairs = append(pairs, fmt.Sprintf("127.0.0.1:%d", n.Port), fmt.Sprintf("node%d", i))
+	}
+	for _, n := range t.Nodes {
+		if v, _, _ := strings.Cut(n.Version, "-"); v != "" {
+			pairs = append(pairs, string(n.Flavour)+" "+v+", ", "")
+		}
+	}
+	return afterName.ReplaceAllString(strings.NewReplacer(pairs...).Replace(t.Tree(0)), "$1: ")
+}
+
+var afterName = regexp.MustCompile(`(node\d)  +`)
+
+// await waits until what is found from a node is drawn so.
+func (s *servers) await(from int, is func(drawn string) bool, want string) {
+	s.t.Helper()
+	drawn := ""
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("from node%d it is drawn\n%s", from, drawn)
+		}
+	}()
+	await.Until(s.t, func() bool { drawn = s.draw(s.discover(from)); return is(drawn) }, "want\n%s", want)
+}
+
+// TestChain: a chain of four is found from each of its ends and from its middle, and drawn with what is broken in it.
+func TestChain(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := up(t, 3, spec)
+			s.follow(2, 1)
+			s.follow(3, 2)
+			want := `node0: primary, writable
+└─ node1: read-only, 0 s behind
+   └─ node2: read-only, 0 s behind
+      └─ node3: read-only, 0 s behind
+`
+			for _, from := range []int{3, 0, 2} {
+				s.await(from, func(drawn string) bool { return drawn == want }, want)
+			}
+			s.replica(1, "STOP", "SQL_THREAD")
+			s.do(0, "CREATE DATABASE d")
+			if err := s.box.Nodes[2].Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.await(3, func(drawn string) bool {
+				return strings.HasPrefix(drawn, "node2: not seen: nothing listens there\n└─ node3: read-only, cannot connect")
+			}, "that node2 is not seen, and node3 cannot connect")
+			// A source goes on listing a replica until it notices that it is gone: MariaDB when it next sends it something.
+			if got := s.draw(s.discover(0)); !strings.HasPrefix(got, "node0: primary, writable\n") || !strings.Contains(got, "─ node1: read-only, does not apply, 1 transaction to apply\n") {
+				t.Errorf("from node0: got\n%s", got)
+			}
+			both := look.Search([]mysql.Target{s.target(0), s.target(3)}).Discover(t.Context(), []topology.Start{{Address: s.target(0).Address()}, {Address: s.target(3).Address()}})
+			told := slices.DeleteFunc(both.Links, func(l topology.Link) bool { return l.Channel == nil })
+			if len(both.Nodes) != 4 || len(told) != 2 {
+				t.Errorf("from both ends: got %d nodes, %d links that replicas tell; want 4 and 2\n%s", len(both.Nodes), len(told), s.draw(both))
+			}
+		})
+	}
+}

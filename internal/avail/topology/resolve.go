@@ -1,0 +1,189 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rissodb/risso/internal/follow"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// resolve finds whom each server tells of: one that answered, or one that is drawn as not seen.
+func (d *discovery) resolve() {
+	seen := len(d.t.Nodes)
+	for k := range d.waits { // what replicas say of their sources comes first: it is known best
+		if e := &d.waits[k]; e.channel != nil {
+			d.link(e, d.source(e, seen), e.by)
+		}
+	}
+	for k := range d.waits {
+		e := &d.waits[k]
+		switch {
+		case e.channel != nil:
+		case e.replica:
+			d.listed(e)
+		default:
+			d.mention(d.find(e), e.by)
+		}
+	}
+}
+
+// source is the node that a channel comes from.
+func (d *discovery) source(e *expected, seen int) int {
+	servers := make([]follow.Server, seen)
+	for i := range servers {
+		servers[i] = d.t.Nodes[i].followed()
+	}
+	ch := follow.Channel{Source: e.channel.Source, SourceUUID: e.uuid, SourceID: e.id}
+	if i := follow.Source(servers, e.by, ch); i >= 0 {
+		return i
+	}
+	return d.find(e)
+}
+
+func (n *Node) followed() follow.Server {
+	return follow.Server{UUID: n.UUID, NoUUID: n.Seen && !mysql.Of(n.Server).HasUUID(), ID: n.ServerID, Hostname: n.Hostname, Port: n.Port, Addresses: n.Addresses, Reported: n.Reported}
+}
+
+// find is the node of which a server tells: it has that UUID, or answers at one of those addresses. Else one is drawn that was not seen.
+func (d *discovery) find(e *expected) int {
+	fits := func(n *Node) bool {
+		if e.uuid != "" && n.UUID != "" {
+			return strings.EqualFold(e.uuid, n.UUID)
+		}
+		return e.id == "" || e.id == "0" || n.ServerID == "" || n.ServerID == e.id
+	}
+	at := slices.IndexFunc(d.t.Nodes, func(n Node) bool { return e.uuid != "" && strings.EqualFold(e.uuid, n.UUID) })
+	for _, a := range e.addresses {
+		i, answers := d.at[strings.ToLower(a)]
+		switch {
+		case answers && fits(&d.t.Nodes[i]) && (at < 0 || d.t.Nodes[i].UUID == d.t.Nodes[at].UUID): // of two with one UUID the one that answers there
+			return i
+		case answers && !fits(&d.t.Nodes[i]) && at < 0:
+			d.otherServer(e, a, i)
+		}
+	}
+	if at >= 0 {
+		return at
+	}
+	for i := range d.t.Nodes { // it is drawn already
+		n := &d.t.Nodes[i]
+		if !n.Seen && (e.uuid != "" && e.uuid == n.UUID || fits(n) && slices.ContainsFunc(e.addresses, func(a string) bool { return slices.Contains(n.Addresses, a) })) {
+			if n.UUID == "" {
+				n.UUID = e.uuid
+			}
+			if n.ServerID == "" && e.id != "0" {
+				n.ServerID = e.id
+			}
+			return i
+		}
+	}
+	return d.draw(e)
+}
+
+// otherServer notes that a server tells of one at an address where another one answers.
+func (d *discovery) otherServer(e *expected, address string, i int) {
+	n := &d.t.Nodes[i]
+	is, told := "server_id "+n.ServerID, "server_id "+e.id
+	if e.uuid != "" && n.UUID != "" {
+		is, told = "server_uuid "+n.UUID, "server_uuid "+e.uuid
+	}
+	what := "the source"
+	if e.replica {
+		what = "a replica"
+	} else if e.channel == nil {
+		what = "a member"
+	}
+	s := Surprise{Kind: "other_server", Node: d.t.Nodes[e.by].Name, Other: n.Name,
+		Text: fmt.Sprintf("%s tells of %s with %s at %s, where one with %s answers", d.t.Nodes[e.by].Name, what, told, address, is)}
+	if !slices.Contains(d.t.Surprises, s) {
+		d.t.Surprises = append(d.t.Surprises, s)
+	}
+}
+
+// draw adds a node that was not seen.
+func (d *discovery) draw(e *expected) int {
+	n := Node{Facts: Facts{UUID: e.uuid}}
+	if e.id != "0" {
+		n.ServerID = e.id
+	}
+	for _, a := range e.addresses {
+		f, failed := d.failed[strings.ToLower(a)]
+		if !failed {
+			continue
+		}
+		n.Addresses = append(n.Addresses, a)
+		if n.Unseen == nil || n.Unseen.Kind != "denied" { // one that runs is told before one that does not
+			n.Unseen = &f
+		}
+	}
+	switch {
+	case len(n.Addresses) > 0:
+		n.Name = n.Addresses[0]
+	case len(e.addresses) > 0:
+		n.Name = "server_id " + e.id + " behind " + e.addresses[0]
+		n.Unseen = &Failure{Kind: "other_server", Text: "another server answers at " + strings.Join(e.addresses, ", ")}
+	default:
+		n.Name = "server_id " + e.id + " of " + d.t.Nodes[e.by].Name
+		n.Unseen = &Failure{Kind: "no_address", Text: "nobody tells its address: set report_host on it"}
+	}
+	d.t.Nodes = append(d.t.Nodes, n)
+	return len(d.t.Nodes) - 1
+}
+
+// mention notes that a node tells of another.
+func (d *discovery) mention(node, by int) {
+	if node != by {
+		d.t.Nodes[node].ToldBy = append(d.t.Nodes[node].ToldBy, d.t.Nodes[by].Name)
+	}
+}
+
+// link notes that a node replicates from another.
+func (d *discovery) link(e *expected, source, replica int) {
+	d.mention(source, replica)
+	d.t.Links = append(d.t.Links, Link{Replica: replica, Source: source, Channel: e.channel})
+}
+
+// listed notes that a source lists a replica. What the replica itself says is better.
+func (d *discovery) listed(e *expected) {
+	replica := d.find(e)
+	d.mention(replica, e.by)
+	if slices.ContainsFunc(d.t.Links, func(l Link) bool { return l.Replica == replica && l.Source == e.by }) {
+		return
+	}
+	n := &d.t.Nodes[replica]
+	if n.Seen && n.Unseen == nil {
+		d.t.Surprises = append(d.t.Surprises, Surprise{Kind: "not_a_replica", Node: n.Name, Other: d.t.Nodes[e.by].Name,
+			Text: d.t.Nodes[e.by].Name + " lists " + n.Name + " as its replica, which says that it does not replicate from there"})
+		return
+	}
+	d.t.Links = append(d.t.Links, Link{Replica: replica, Source: e.by})
+}
+
+// again reads once more which transactions the sources have, now that their replicas were asked: what a replica has beyond that, it did not get from there.
+func (d *discovery) again(ctx context.Context) {
+	if d.Again == nil {
+		return
+	}
+	sources := map[int]bool{}
+	for _, l := range d.t.Links {
+		if d.t.Nodes[l.Source].Seen && l.Channel != nil {
+			sources[l.Source] = true
+		}
+	}
+	var group sync.WaitGroup
+	for i := range sources {
+		n := &d.t.Nodes[i]
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			if later, err := d.Again(ctx, d.reached(n.Addresses[0])); err == nil {
+				n.GTID.Later = later
+			}
+		})
+	}
+	group.Wait()
+}
