@@ -33,7 +33,7 @@ func (t *Topology) errant(node int, rings [][]int) {
 	var had []string
 	for _, l := range links {
 		s := &t.Nodes[l.Source]
-		if s.GTID.Later == "" || s.GTID.ByDomain != n.GTID.ByDomain {
+		if !s.GTID.Again || s.GTID.ByDomain != n.GTID.ByDomain || !s.GTID.ByDomain && !strings.HasPrefix(s.GTID.Mode, "ON") {
 			return
 		}
 		had = append(had, s.GTID.Later)
@@ -60,7 +60,12 @@ func (t *Topology) errant(node int, rings [][]int) {
 	if has == "" {
 		return
 	}
-	_, extra, _, err := mysql.ErrantTransactions(has, together(had, n.GTID.ByDomain))
+	all := together(had, n.GTID.ByDomain)
+	if all == "" { // they never wrote anything
+		n.Errant, n.Compared = has, true
+		return
+	}
+	_, extra, _, err := mysql.ErrantTransactions(has, all)
 	n.Errant, n.Compared = extra, err == nil
 }
 
@@ -77,7 +82,7 @@ func domains(state string) (list []uint32) {
 // together are the transactions of several servers: of a gtid_binlog_state the last of each domain and server.
 func together(sets []string, byDomain bool) string {
 	if !byDomain {
-		return strings.Join(sets, ",")
+		return strings.Join(slices.DeleteFunc(sets, func(s string) bool { return s == "" }), ",")
 	}
 	type source struct{ domain, server uint32 }
 	last := map[source]mysql.GTID{}
@@ -99,7 +104,7 @@ func missing(source, replica GTIDs) *uint64 {
 	if !source.ByDomain {
 		s, err := mysql.ParseGTIDSet(source.Executed)
 		r, rerr := mysql.ParseGTIDSet(replica.Executed)
-		if err != nil || rerr != nil || source.Executed == "" {
+		if err != nil || rerr != nil || !strings.HasPrefix(source.Mode, "ON") {
 			return nil
 		}
 		n := s.Subtract(r).Count()

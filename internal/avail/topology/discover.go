@@ -90,11 +90,27 @@ func (s *Search) Discover(ctx context.Context, starts []Start) *Topology {
 			d.t.Nodes = append(d.t.Nodes, Node{Name: name, Addresses: []string{start.Address}, Asked: true, Unseen: &f})
 		}
 	}
+	d.name()
 	d.resolve()
 	d.again(ctx)
 	d.t.sort()
 	d.t.compare()
 	return d.t
+}
+
+// name calls servers that were not given by an address that does not depend on which of them answered first.
+func (d *discovery) name() {
+	for i := range d.t.Nodes {
+		n := &d.t.Nodes[i]
+		slices.Sort(n.Addresses)
+		switch {
+		case n.Asked:
+		case slices.Contains(n.Addresses, n.Reported):
+			n.Name = n.Reported
+		default:
+			n.Name = n.Addresses[0]
+		}
+	}
 }
 
 // enqueue has an address asked, if it was not.

@@ -112,11 +112,14 @@ func (d *discovery) draw(e *expected) int {
 	}
 	for _, a := range e.addresses {
 		f, failed := d.failed[strings.ToLower(a)]
-		if !failed {
+		if !failed && d.known[strings.ToLower(a)] { // another server answered there
 			continue
 		}
+		if !failed {
+			f = Failure{Kind: "not_asked", Text: "it was not asked"}
+		}
 		n.Addresses = append(n.Addresses, a)
-		if n.Unseen == nil || n.Unseen.Kind != "denied" { // one that runs is told before one that does not
+		if n.Unseen == nil || n.Unseen.Kind != string(mysql.ClassLogin) { // one that runs is told before one that does not
 			n.Unseen = &f
 		}
 	}
@@ -181,7 +184,7 @@ func (d *discovery) again(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			if later, err := d.Again(ctx, d.reached(n.Addresses[0])); err == nil {
-				n.GTID.Later = later
+				n.GTID.Later, n.GTID.Again = later, true
 			}
 		})
 	}

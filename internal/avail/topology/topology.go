@@ -38,7 +38,7 @@ type Node struct {
 
 // Failure is why a server, or a part of what it knows, was not seen.
 type Failure struct {
-	Kind string `json:"kind"` // refused, timeout, denied, unresolved, full, host_blocked, other; binlog_reader: it reads a binary log, and no server answers
+	Kind string `json:"kind"` // refused, timeout, unreachable, dropped, login, full, tls, privilege, other; other_server: another one answers there; no_address: nobody tells its address; not_asked
 	Text string `json:"text"`
 }
 
@@ -107,6 +107,7 @@ type GTIDs struct {
 	Applied  string `json:"applied,omitempty"`  // MariaDB's gtid_slave_pos
 	Purged   string `json:"purged,omitempty"`   // gtid_purged
 	Later    string `json:"later,omitempty"`    // Executed, or State, of a source once more after its replicas were asked
+	Again    bool   `json:"-"`                  // Later was read
 }
 
 // SemiSync is semi-synchronous replication. Enabled is what is set, Active what is in force now.

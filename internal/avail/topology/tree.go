@@ -143,6 +143,11 @@ func (t *Topology) Words(i int, link *Link) string {
 	default:
 		words = append(words, "read-only")
 	}
+	for _, ring := range t.Rings() {
+		if slices.Contains(ring, i) && len(ring) > 1 {
+			words = append(words, fmt.Sprintf("in a ring of %d", len(ring)))
+		}
+	}
 	if g := n.Group; g != nil {
 		state := g.State
 		if !g.Primary {

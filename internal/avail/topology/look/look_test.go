@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
@@ -147,5 +148,121 @@ func TestChain(t *testing.T) {
 				t.Errorf("from both ends: got %d nodes, %d links that replicas tell; want 4 and 2\n%s", len(both.Nodes), len(told), s.draw(both))
 			}
 		})
+	}
+}
+
+// from makes a node replicate from a second source, by a channel of its own.
+func (s *servers) from(node, source int, channel string) {
+	s.t.Helper()
+	password, err := s.box.Password()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	port := s.box.Nodes[source].Port
+	switch c := s.conns[node]; {
+	case c.Server.MariaDB():
+		s.do(node, "STOP ALL SLAVES", "SET GLOBAL gtid_ignore_duplicates = ON", fmt.Sprintf("CHANGE MASTER '%s' TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'risso', MASTER_PASSWORD = '%s', MASTER_USE_GTID = slave_pos", channel, port, password),
+			"START ALL SLAVES")
+	default:
+		s.do(node, fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = %d, SOURCE_USER = 'risso', SOURCE_PASSWORD = '%s', SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1 FOR CHANNEL '%s'", port, password, channel),
+			"START REPLICA FOR CHANNEL '"+channel+"'")
+	}
+}
+
+// TestRingAndChannels: two that replicate from each other, and a third from both; what one of them wrote is not errant, but what the third wrote is.
+func TestRingAndChannels(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := up(t, 2, spec)
+			s.from(0, 1, "")
+			s.from(2, 1, "second")
+			if !s.conns[0].Server.MariaDB() {
+				s.do(2, "SET GLOBAL super_read_only = OFF")
+				s.do(1, "SET GLOBAL super_read_only = OFF")
+			}
+			s.do(1, "SET GLOBAL read_only = OFF", "CREATE DATABASE ring")
+			s.await(2, func(drawn string) bool {
+				return strings.Count(drawn, "writable, in a ring of 2") == 2 && strings.Contains(drawn, ": 0 s behind, drawn above") && strings.Contains(drawn, "also from node") &&
+					strings.Contains(drawn, "channel second") && !strings.Contains(drawn, "errant") && !strings.Contains(drawn, "to apply")
+			}, "a ring of two, and a third below both")
+			s.do(2, "SET GLOBAL read_only = OFF", "CREATE DATABASE errant")
+			s.await(0, func(drawn string) bool {
+				return strings.Count(drawn, "errant: ") == 1 && strings.Count(drawn, "in a ring of 2") == 2
+			}, "one errant transaction, of node2")
+		})
+	}
+}
+
+// TestOdd: servers that hang, are full, lie about their address, refuse a privilege, or were copied.
+func TestOdd(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-8.0"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := up(t, 2, spec)
+			t.Run("hung", func(t *testing.T) {
+				goOn := sandboxtest.Pause(t, s.box.Nodes[1])
+				target := s.target(0)
+				search := look.Search([]mysql.Target{target})
+				search.Patience = 2 * time.Second
+				drawn := s.draw(search.Discover(t.Context(), []topology.Start{{Address: target.Address()}}))
+				goOn()
+				if !strings.Contains(drawn, "─ node1: not seen: no answer in time; its source lists it, perhaps still\n") || !strings.Contains(drawn, "─ node2: read-only, 0 s behind\n") {
+					t.Errorf("got\n%s", drawn)
+				}
+			})
+			t.Run("full", func(t *testing.T) {
+				s.do(2, "SET GLOBAL max_connections = 10")
+				var held []*mysql.Conn
+				defer func() {
+					for _, c := range held {
+						c.Close()
+					}
+					s.do(2, "SET GLOBAL max_connections = 151")
+				}()
+				for {
+					c, err := mysql.Connect(t.Context(), s.target(2), nil)
+					if err != nil {
+						break
+					}
+					held = append(held, c)
+				}
+				if drawn := s.draw(s.discover(0)); !strings.Contains(drawn, "─ node2: not seen: too many connections; its source lists it, perhaps still\n") {
+					t.Errorf("got\n%s", drawn)
+				}
+			})
+			t.Run("an account that may nothing", func(t *testing.T) {
+				s.do(0, "CREATE USER nobody@'%' IDENTIFIED BY 'n0-B0dy'")
+				target, err := mysql.ParseTarget(fmt.Sprintf("nobody:n0-B0dy@tcp(127.0.0.1:%d)/", s.box.Nodes[0].Port))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}})
+				var said []string
+				for _, u := range got.Nodes[0].Unknown {
+					said = append(said, u.What+": "+u.Remedy)
+				}
+				words := strings.Join(said, "; ")
+				if len(got.Nodes) != 1 || !got.Nodes[0].Seen || !strings.Contains(words, "what it replicates: GRANT") || !strings.Contains(words, "its binary log: GRANT") || !strings.Contains(words, "its replicas: name the replicas with --replica, or GRANT") {
+					t.Errorf("got %d nodes, unknown %s", len(got.Nodes), words)
+				}
+				s.do(0, "DROP USER nobody@'%'")
+			})
+		})
+	}
+}
+
+// TestGalera: three members are found from any, in a box; one that is gone is no member.
+func TestGalera(t *testing.T) {
+	box := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{"mariadb"}, Topology: sandbox.TopologyGalera})
+	s := &servers{t: t, box: box}
+	drawn := s.draw(s.discover(1))
+	for i := range 3 {
+		if !strings.Contains(drawn, fmt.Sprintf("─ node%d: writable, Synced\n", i)) {
+			t.Errorf("node%d is not drawn\n%s", i, drawn)
+		}
+	}
+	if !strings.HasPrefix(drawn, "Galera cluster ") || !strings.Contains(drawn, ": 3 members\n") {
+		t.Errorf("got\n%s", drawn)
 	}
 }

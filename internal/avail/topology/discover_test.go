@@ -1,0 +1,252 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// world is servers that are made up, by their addresses: what cannot be had by the hundred, or does not stand still. Real ones are in package look.
+type world map[string]Facts
+
+var errRefused, errSlow = errors.New("refused"), errors.New("slow")
+
+func (w world) search() *Search {
+	return &Search{
+		Look: func(ctx context.Context, address string) (Facts, error) {
+			f, is := w[address]
+			switch {
+			case !is:
+				return Facts{}, errRefused
+			case f.DataDir == "/hangs":
+				<-ctx.Done()
+				return Facts{}, errSlow
+			}
+			return f, nil
+		},
+		Again: func(_ context.Context, address string) (string, error) { return w[address].GTID.Executed, nil },
+		Failed: func(err error) Failure {
+			if errors.Is(err, errSlow) {
+				return Failure{Kind: "timeout", Text: "slow"}
+			}
+			return Failure{Kind: "refused", Text: "refused"}
+		},
+		Patience: 50 * time.Millisecond,
+	}
+}
+
+func (w world) find(addresses ...string) *Topology {
+	var starts []Start
+	for _, a := range addresses {
+		starts = append(starts, Start{Address: a})
+	}
+	return w.search().Discover(context.Background(), starts)
+}
+
+// made is a server with a number, as its UUID and server_id, with the numbers of its sources, whose addresses are db<number>:3306.
+func made(number int, sources ...int) Facts {
+	f := Facts{Server: fleet.ServerOf("9.7.0", ""), UUID: fmt.Sprint("u", number), ServerID: fmt.Sprint(number), Hostname: fmt.Sprint("db", number), Port: 3306, DataDir: "/d"}
+	for _, s := range sources {
+		zero := 0
+		f.Channels = append(f.Channels, Channel{Channel: fleet.Channel{Source: fmt.Sprintf("db%d:3306", s), SourceID: fmt.Sprint("u", s), IORunning: "Yes", SQLRunning: "Yes"},
+			SourceServerID: fmt.Sprint(s), Behind: &zero})
+	}
+	return f
+}
+
+// with changes a made server.
+func (f Facts) with(change func(*Facts)) Facts { change(&f); return f }
+
+// lists adds a replica that the server lists.
+func lists(number int, host string) func(*Facts) {
+	return func(f *Facts) {
+		f.Listed = append(f.Listed, Listed{ServerID: fmt.Sprint(number), UUID: fmt.Sprint("u", number), Host: host, Port: 3306})
+	}
+}
+
+// TestDiscover: whatever servers tell of each other, and whoever answers, what is found is drawn, and what is not is drawn as not seen.
+func TestDiscover(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world world
+		from  []string
+		want  string // the tree; then the surprises
+	}{
+		{"up from the last of a chain", world{"db1:3306": made(1), "db2:3306": made(2, 1), "db3:3306": made(3, 2)}, []string{"db3:3306"},
+			`
+db1  primary, writable
+└─ db2  writable, 0 s behind
+   └─ db3  writable, 0 s behind`},
+		{"down by what sources list", world{"db1:3306": made(1).with(lists(2, "db2")), "db2:3306": made(2, 1).with(lists(3, "db3")), "db3:3306": made(3, 2)}, []string{"db1:3306"}, `
+db1  primary, writable
+└─ db2  writable, 0 s behind
+   └─ db3  writable, 0 s behind`},
+		{"by connections, where no report_host is set", world{"db1:3306": made(1).with(lists(2, "")).with(func(f *Facts) { f.Readers = []string{"10.0.0.9", "db2"} }), "db2:3306": made(2, 1)},
+			[]string{"db1:3306"}, `
+db1  primary, writable
+└─ db2  writable, 0 s behind`},
+		{"a ring", world{"db1:3306": made(1, 3), "db2:3306": made(2, 1), "db3:3306": made(3, 2)}, []string{"db2:3306"}, `
+db1  writable, in a ring of 3
+└─ db2  writable, in a ring of 3, 0 s behind
+   └─ db3  writable, in a ring of 3, 0 s behind
+      └─ db1  0 s behind, drawn above`},
+		{"two sources", world{"db1:3306": made(1), "db2:3306": made(2), "db3:3306": made(3, 1, 2)}, []string{"db3:3306"}, `
+db1  primary, writable
+└─ db3  writable, 0 s behind, also from db2
+db2  primary, writable
+└─ db3  0 s behind, drawn above`},
+		{"itself", world{"db1:3306": made(1, 1)}, []string{"db1:3306"}, `
+db1  writable
+└─ db1  0 s behind, drawn above`},
+		{"one that hangs in the midst", world{"db1:3306": made(1), "db2:3306": made(2, 1).with(func(f *Facts) { f.DataDir = "/hangs" }), "db3:3306": made(3, 2)}, []string{"db3:3306", "db1:3306"}, `
+db1  writable
+db2  not seen: no answer in time
+└─ db3  writable, 0 s behind`},
+		{"a replica of one that is gone", world{"db3:3306": made(3, 2)}, []string{"db3:3306"}, `
+db2  not seen: nothing listens there
+└─ db3  writable, 0 s behind`},
+		{"nobody answers", world{}, []string{"db1:3306"}, `
+db1  not seen: nothing listens there`},
+		{"a lie about report_host", world{"db1:3306": made(1).with(lists(2, "db3")), "db3:3306": made(3, 1)}, []string{"db1:3306"}, `
+db1  primary, writable
+├─ db3  writable, 0 s behind
+└─ server_id 2 behind db3  not seen: another server answers at db3; its source lists it, perhaps still
+! db1:3306 tells of a replica with server_uuid u2 at db3:3306, where one with server_uuid u3 answers`},
+		{"a listed one that follows nobody", world{"db1:3306": made(1).with(lists(2, "db2")), "db2:3306": made(2)}, []string{"db1:3306"}, `
+db1  writable
+db2  writable
+! db1:3306 lists db2:3306 as its replica, which says that it does not replicate from there`},
+		{"a copied data directory", world{"db1:3306": made(1), "db2:3306": made(2, 1), "db9:3306": made(2, 1).with(func(f *Facts) { f.Hostname = "db9" })}, []string{"db2:3306", "db9:3306"}, `
+db1  primary, writable
+├─ db2  writable, 0 s behind
+└─ db9  writable, 0 s behind`},
+		{"one server with two addresses", world{"db1:3306": made(1), "vip:3306": made(1), "db2:3306": made(2, 1)}, []string{"db2:3306", "vip:3306"}, `
+vip  primary, writable
+└─ db2  writable, 0 s behind`},
+		{"an address that leads to another server by now", world{"db1:3306": made(7), "db2:3306": made(2, 1)}, []string{"db2:3306"}, `
+db1  writable
+server_id 1 behind db1  not seen: another server answers at db1
+└─ db2  writable, 0 s behind
+! db2:3306 tells of the source with server_uuid u1 at db1:3306, where one with server_uuid u7 answers`},
+		{"IPv6, and its own machine", world{"[fd00::1]:3306": made(1), "[fd00::1]:3307": made(2, 1).with(func(f *Facts) {
+			f.Port, f.Hostname, f.Channels[0].Source = 3307, "db1", "[::1]:3306"
+		})}, []string{"[fd00::1]:3307"}, `
+[fd00::1]  primary, writable
+└─ [fd00::1]:3307  writable, 0 s behind`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			top := c.world.find(c.from...)
+			got := strings.NewReplacer("MySQL 9.7.0, ", "", ":3306", "").Replace(top.Tree(0))
+			for _, s := range top.Surprises {
+				got += "! " + s.Text + "\n"
+			}
+			got = blanks.ReplaceAllString(strings.TrimSuffix(got, "\n"), "$1  ")
+			if got != strings.TrimPrefix(c.want, "\n") {
+				t.Errorf("got\n%s\nwant%s", got, c.want)
+			}
+		})
+	}
+}
+
+var blanks = regexp.MustCompile(`([\w\]])  +`)
+
+// TestErrant: what a replica has and none of its sources is errant; in a ring its servers' own transactions are on their way.
+func TestErrant(t *testing.T) {
+	const a, b, c = "aaaaaaaa-0000-0000-0000-000000000001", "bbbbbbbb-0000-0000-0000-000000000002", "cccccccc-0000-0000-0000-000000000003"
+	mysqls := func(uuid, executed string) func(*Facts) {
+		return func(f *Facts) {
+			f.UUID, f.GTID.Executed, f.GTID.Mode = uuid, executed, "ON"
+			for i := range f.Channels {
+				f.Channels[i].SourceID = ""
+			}
+		}
+	}
+	marias := func(state string) func(*Facts) {
+		return func(f *Facts) {
+			f.Server, f.UUID = fleet.ServerOf("10.11.9-MariaDB", ""), ""
+			f.GTID = GTIDs{ByDomain: true, State: state, Executed: state, Logged: state, Applied: state}
+			for i := range f.Channels {
+				f.Channels[i].SourceID = ""
+			}
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		world    world
+		errant   string
+		compared bool
+		missing  string // of db2's first link
+	}{
+		{"none", world{"db1:3306": made(1).with(mysqls(a, a+":1-9")), "db2:3306": made(2, 1).with(mysqls(b, a+":1-7"))}, "", true, "2"},
+		{"one", world{"db1:3306": made(1).with(mysqls(a, a+":1-9")), "db2:3306": made(2, 1).with(mysqls(b, a+":1-9,"+b+":1-2"))}, b + ":1-2", true, "0"},
+		{"its source has nothing", world{"db1:3306": made(1).with(mysqls(a, "")), "db2:3306": made(2, 1).with(mysqls(b, b+":1-2"))}, b + ":1-2", true, "0"},
+		{"two sources", world{"db1:3306": made(1).with(mysqls(a, a+":1-9")), "db3:3306": made(3).with(mysqls(c, c+":1-5")), "db2:3306": made(2, 1, 3).with(mysqls(b, a+":1-9,"+c+":1-6"))}, c + ":6", true, "0"},
+		{"two sources, one not seen", world{"db1:3306": made(1).with(mysqls(a, a+":1-9")), "db2:3306": made(2, 1, 3).with(mysqls(b, a+":1-9,"+c+":1-6"))}, "", false, "0"},
+		{"a ring", world{"db1:3306": made(1, 2).with(mysqls(a, a+":1-9,"+b+":1-4")), "db2:3306": made(2, 1).with(mysqls(b, a+":1-9,"+b+":1-5,"+c+":1"))}, c + ":1", true, "0"},
+		{"MariaDB, none", world{"db1:3306": made(1).with(marias("0-1-9")), "db2:3306": made(2, 1).with(marias("0-1-7"))}, "", true, "2"},
+		{"MariaDB, one", world{"db1:3306": made(1).with(marias("0-1-9")), "db2:3306": made(2, 1).with(marias("0-1-9,0-2-10"))}, "0-2-10", true, "0"},
+		{"MariaDB, two sources", world{"db1:3306": made(1).with(marias("0-1-9")), "db3:3306": made(3).with(marias("5-3-5")), "db2:3306": made(2, 1, 3).with(marias("0-1-9,5-3-5"))}, "", true, "0"},
+		{"MariaDB, a ring", world{"db1:3306": made(1, 2).with(marias("0-1-9")), "db2:3306": made(2, 1).with(marias("0-1-9,0-2-10,0-7-4"))}, "0-7-4", true, "0"},
+		{"beside each other", world{"db1:3306": made(1).with(mysqls(a, a+":1-9")), "db2:3306": made(2, 1).with(marias("0-1-9"))}, "", false, "?"},
+	} {
+		top := c.world.find("db1:3306", "db2:3306")
+		i := top.Find("db2:3306")
+		n, missing := top.Nodes[i], "?"
+		if m := top.Sources(i)[0].Missing; m != nil {
+			missing = fmt.Sprint(*m)
+		}
+		if n.Errant != c.errant || n.Compared != c.compared || missing != c.missing {
+			t.Errorf("%s: got errant %q, compared %v, missing %s; want %q, %v, %s\n%s", c.name, n.Errant, n.Compared, missing, c.errant, c.compared, c.missing, top.Tree(0))
+		}
+	}
+}
+
+// TestManyAddresses: a search that is told of ever more addresses ends.
+func TestManyAddresses(t *testing.T) {
+	w := world{}
+	for i := range 50 {
+		w[fmt.Sprintf("db%d:3306", i)] = made(i, i+1)
+	}
+	s := w.search()
+	s.Most = 20
+	if got := s.Discover(t.Context(), []Start{{Address: "db0:3306"}}); len(got.Nodes) != 21 || got.Left != 1 || got.Nodes[got.Find("db20:3306")].Seen {
+		t.Errorf("got %d nodes, %d left; want 21 and 1, the last of them not seen", len(got.Nodes), got.Left)
+	}
+}
+
+// BenchmarkDiscover finds 300 servers, a primary with 14 replicas that have 19 or 20 each, that take 20 ms each for an answer.
+func BenchmarkDiscover(b *testing.B) {
+	w := world{}
+	for i := range 300 {
+		f := made(i)
+		if i > 0 {
+			f = made(i, max(0, (i-15)/19-1)*min(1, i/15)+min(1, i/15)*1)
+		}
+		w[fmt.Sprintf("db%d:3306", i)] = f
+	}
+	for i := range 300 {
+		for _, ch := range w[fmt.Sprintf("db%d:3306", i)].Channels {
+			source := w[ch.Source]
+			lists(i, fmt.Sprint("db", i))(&source)
+			w[ch.Source] = source
+		}
+	}
+	s := w.search()
+	look := s.Look
+	s.Look = func(ctx context.Context, address string) (Facts, error) {
+		time.Sleep(20 * time.Millisecond)
+		return look(ctx, address)
+	}
+	s.Patience = time.Second
+	for b.Loop() {
+		if t := s.Discover(b.Context(), []Start{{Address: "db299:3306"}}); len(t.Nodes) != 300 || len(t.Links) != 299 {
+			b.Fatalf("got %d nodes, %d links", len(t.Nodes), len(t.Links))
+		}
+	}
+}
