@@ -36,6 +36,8 @@ type Search struct {
 	Most int
 	// Seen, if it is not nil, is told how many addresses were asked, and how many are known.
 	Seen func(asked, known int)
+	// Down leaves out sources and members of groups: only replicas are looked for.
+	Down bool
 	// Alone leaves out what others tell of: only the given servers are asked.
 	Alone bool
 }
@@ -197,6 +199,9 @@ func (d *discovery) take(a answer, names map[string]string) {
 	}
 	for _, e := range told(i, &a.facts, a.address) {
 		d.waits = append(d.waits, e)
+		if d.Down && !e.replica {
+			continue
+		}
 		if !slices.ContainsFunc(d.t.Nodes, func(n Node) bool { return e.uuid != "" && strings.EqualFold(n.UUID, e.uuid) }) {
 			for _, address := range e.addresses {
 				d.enqueue(address)

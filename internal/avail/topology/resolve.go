@@ -15,14 +15,23 @@ import (
 func (d *discovery) resolve() {
 	seen := len(d.t.Nodes)
 	for k := range d.waits { // what replicas say of their sources comes first: it is known best
-		if e := &d.waits[k]; e.channel != nil {
-			d.link(e, d.source(e, seen), e.by)
+		e := &d.waits[k]
+		if e.channel == nil {
+			continue
 		}
+		source := d.source(e, seen)
+		if source < 0 && d.Down {
+			continue
+		}
+		if source < 0 {
+			source = d.find(e)
+		}
+		d.link(e, source, e.by)
 	}
 	for k := range d.waits {
 		e := &d.waits[k]
 		switch {
-		case e.channel != nil:
+		case e.channel != nil || d.Down && !e.replica:
 		case e.replica:
 			d.listed(e)
 		default:
@@ -31,17 +40,14 @@ func (d *discovery) resolve() {
 	}
 }
 
-// source is the node that a channel comes from.
+// source is the node that answered and that a channel comes from, or -1.
 func (d *discovery) source(e *expected, seen int) int {
 	servers := make([]follow.Server, seen)
 	for i := range servers {
 		servers[i] = d.t.Nodes[i].followed()
 	}
 	ch := follow.Channel{Source: e.channel.Source, SourceUUID: e.uuid, SourceID: e.id}
-	if i := follow.Source(servers, e.by, ch); i >= 0 {
-		return i
-	}
-	return d.find(e)
+	return follow.Source(servers, e.by, ch)
 }
 
 func (n *Node) followed() follow.Server {

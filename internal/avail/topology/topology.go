@@ -240,6 +240,20 @@ func (t *Topology) Replicas(node int) (out []Link) {
 	return out
 }
 
+// Below are the links of a node's replicas, of theirs, and so on, the nearest first; each replica once.
+func (t *Topology) Below(node int) (out []Link) {
+	reached := map[int]bool{node: true}
+	for queue := []int{node}; len(queue) > 0; queue = queue[1:] {
+		for _, l := range t.Replicas(queue[0]) {
+			if !reached[l.Replica] {
+				reached[l.Replica] = true
+				queue, out = append(queue, l.Replica), append(out, l)
+			}
+		}
+	}
+	return out
+}
+
 // Role is what a node is, by its links: primary (it has replicas and no source), replica, intermediate (both), member of a group, or single.
 func (t *Topology) Role(node int) string {
 	up, down := len(t.Sources(node)) > 0, len(t.Replicas(node)) > 0

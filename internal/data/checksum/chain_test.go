@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -18,24 +17,6 @@ func TestChain(t *testing.T) {
 	s.do(2, "STOP SLAVE", fmt.Sprintf("CHANGE MASTER TO MASTER_PORT=%d", s.nodes[1].Port), "START SLAVE")
 	s.do(0, "CREATE DATABASE ck", "CREATE TABLE ck.a (id INT PRIMARY KEY, v INT)", "USE ck; INSERT INTO a SELECT seq, seq FROM seq_1_to_1000")
 	s.caughtUp()
-	password, err := s.box.Password()
-	if err != nil {
-		t.Fatal(err)
-	}
-	primary, err := mysql.ParseTarget(fmt.Sprintf("risso:%s@tcp(127.0.0.1:%d)/", password, s.nodes[0].Port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []mysql.Target
-	await.Until(t, func() bool {
-		if found, _, err = checksum.FindReplicas(t.Context(), primary); err != nil {
-			t.Log(err)
-		}
-		return len(found) >= 2
-	}, "both replicas")
-	if len(found) != 2 || found[0].Port() != s.nodes[1].Port || found[1].Port() != s.nodes[2].Port {
-		t.Fatalf("found %v; want len(found) 2, found[0].Port() s.nodes[1].Port, found[1].Port() s.nodes[2].Port", found)
-	}
 	s.secretly(2, "UPDATE ck.a SET v = 0 WHERE id = 1")
 	o := s.options()
 	r, tables := s.compare(o)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/digits"
@@ -18,7 +19,7 @@ import (
 func (p *Guard) checksumTask(s config.Watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		report.Stage("find the replicas")
-		found, notes, err := checksum.FindReplicas(ctx, s.Target)
+		found, notes, err := look.Replicas(ctx, s.Target)
 		if err != nil {
 			return jobs.Result{}, fmt.Errorf("%w; configure checksum for the primary", err)
 		}

@@ -1,6 +1,7 @@
 package look_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -130,6 +131,13 @@ func TestChain(t *testing.T) {
 			for _, from := range []int{3, 0, 2} {
 				s.await(from, func(drawn string) bool { return drawn == want }, want)
 			}
+			found, notes, err := look.Replicas(t.Context(), s.target(1))
+			if err != nil || len(found) != 2 || found[0].Port() != s.box.Nodes[2].Port || found[1].Port() != s.box.Nodes[3].Port {
+				t.Errorf("replicas of node1: got %v, %q, %v; want node2 and node3", found, notes, err)
+			}
+			if _, _, err := look.Replicas(t.Context(), s.target(3)); !errors.Is(err, look.ErrNoReplica) {
+				t.Errorf("replicas of node3: got %v; want that there is none", err)
+			}
 			s.replica(1, "STOP", "SQL_THREAD")
 			s.do(0, "CREATE DATABASE d")
 			if err := s.box.Nodes[2].Stop(t.Context()); err != nil {
@@ -245,6 +253,9 @@ func TestOdd(t *testing.T) {
 				words := strings.Join(said, "; ")
 				if len(got.Nodes) != 1 || !got.Nodes[0].Seen || !strings.Contains(words, "what it replicates: GRANT") || !strings.Contains(words, "its binary log: GRANT") || !strings.Contains(words, "its replicas: name the replicas with --replica, or GRANT") {
 					t.Errorf("got %d nodes, unknown %s", len(got.Nodes), words)
+				}
+				if _, _, err := look.Replicas(t.Context(), target); mysql.ClassOf(err) != mysql.ClassPrivilege {
+					t.Errorf("its replicas: got %v; want that a privilege is missing", err)
 				}
 				s.do(0, "DROP USER nobody@'%'")
 			})

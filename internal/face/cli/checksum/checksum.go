@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
@@ -124,10 +125,10 @@ func (f checksumFlags) options(ctx context.Context, s screen.Streams) (o checksu
 	if o.Others, err = f.Others(names); err != nil || len(o.Others) > 0 {
 		return o, err
 	}
-	found, notes, err := checksum.FindReplicas(ctx, o.Primary)
+	found, notes, err := look.Replicas(ctx, o.Primary)
 	if err != nil {
 		remedy := ""
-		if errors.Is(err, checksum.ErrNoReplica) {
+		if errors.Is(err, look.ErrNoReplica) {
 			remedy = "name them with --replica DSN"
 		}
 		return o, fault.New(fault.Failed, remedy, err)
