@@ -20,6 +20,9 @@ type GTID struct {
 	Number uint64 // MySQL: from 1 on
 }
 
+// lastNumber is the greatest number of a MySQL transaction. Source: MySQL manual, "GTID Format".
+const lastNumber = 1<<63 - 2
+
 // ParseGTID reads uuid:number, uuid:tag:number or domain-server-number.
 func ParseGTID(s string) (GTID, error) {
 	s = strings.TrimSpace(s)
@@ -34,7 +37,7 @@ func ParseGTID(s string) (GTID, error) {
 		tag, ok = tagOf(tag)
 		source += ":" + tag
 	}
-	if err != nil || n == 0 || !ok {
+	if err != nil || n == 0 || n > lastNumber || !ok {
 		return GTID{}, badGTID(s)
 	}
 	return GTID{Source: source, Number: n}, nil

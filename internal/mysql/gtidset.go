@@ -97,12 +97,12 @@ func (s *GTIDSet) parseSource(part string) error {
 // parseInterval reads from-to, or a number.
 func parseInterval(s string) (v interval, ok bool) {
 	a, b, ranged := strings.Cut(s, "-")
-	from, err := strconv.ParseUint(a, 10, 63)
+	from, err := strconv.ParseUint(strings.TrimSpace(a), 10, 63)
 	to := from
 	if ranged && err == nil {
-		to, err = strconv.ParseUint(b, 10, 63)
+		to, err = strconv.ParseUint(strings.TrimSpace(b), 10, 63)
 	}
-	return interval{from, to}, err == nil && from > 0 && to >= from
+	return interval{from, to}, err == nil && from > 0 && to >= from && to <= lastNumber
 }
 
 // tagOf reads a tag: a letter or _, then up to 31 of those and digits; in small letters.
