@@ -23,9 +23,10 @@ type ReplicaChannel struct {
 	IORunning  bool
 	SQLRunning bool
 	LastError  string
-	Behind     int  // Seconds_Behind_Source; -1: the server does not say
-	Delay      int  // seconds that it is configured to stay behind
-	GTID       bool // it finds its position by GTID
+	Behind     int    // Seconds_Behind_Source; -1: the server does not say
+	Delay      int    // seconds that it is configured to stay behind
+	GTID       bool   // it finds its position by GTID
+	Received   string // transactions that came from the source: Retrieved_Gtid_Set of MySQL, of MariaDB the position Gtid_IO_Pos
 	Filter     ReplicaFilter
 }
 
@@ -113,7 +114,8 @@ func channelOf(old map[string]string) ReplicaChannel {
 	ch := ReplicaChannel{
 		Name: old["Channel_Name"] + old["Connection_name"], SourceHost: old["Master_Host"], SourceID: old["Master_Server_Id"], SourceUUID: old["Master_UUID"],
 		IORunning: old["Slave_IO_Running"] == "Yes", SQLRunning: old["Slave_SQL_Running"] == "Yes", Behind: -1,
-		GTID: old["Auto_Position"] == "1" || old["Using_Gtid"] != "" && old["Using_Gtid"] != "No",
+		Received: strings.ReplaceAll(old["Retrieved_Gtid_Set"]+old["Gtid_IO_Pos"], "\n", ""),
+		GTID:     old["Auto_Position"] == "1" || old["Using_Gtid"] != "" && old["Using_Gtid"] != "No",
 		Filter: ReplicaFilter{DoDB: list("Replicate_Do_DB"), IgnoreDB: list("Replicate_Ignore_DB"), DoTable: list("Replicate_Do_Table"),
 			IgnoreTable: list("Replicate_Ignore_Table"), WildDo: list("Replicate_Wild_Do_Table"), WildIgnore: list("Replicate_Wild_Ignore_Table"),
 			Rewrite: list("Replicate_Rewrite_DB")},
