@@ -17,18 +17,6 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// SetAnswer is a set that was worked out.
-type SetAnswer struct {
-	Set   string  `json:"set"`   // in the server's own form; "" is the empty set
-	Count *uint64 `json:"count"` // transactions in it; null: MariaDB's positions do not tell
-}
-
-// SubsetAnswer is whether a set is part of another.
-type SubsetAnswer struct {
-	Subset  bool   `json:"subset"`
-	Missing string `json:"missing"` // what is in the first and not in the second
-}
-
 const forms = `A set is written as the servers write it: MySQL's gtid_executed and gtid_purged, also with the tags
 of 8.3 and later, or MariaDB's gtid_binlog_pos and gtid_slave_pos, one position of each domain, or gtid_binlog_state, one
 of each server in each domain, which is then compared server by server. Letters may be
@@ -42,15 +30,16 @@ MariaDB keeps one position of each domain, which stands for all transactions of 
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gtid",
-		Short: "Work with GTID sets: subset, subtract, union, intersect, count, normalize",
-		Long: `Works with sets of GTIDs, without a server.
+		Short: "Work with GTID sets, find and repair errant transactions",
+		Long: `Works with sets of GTIDs without a server (subset, subtract, union, intersect, count, normalize), and finds
+and repairs transactions that only a replica has (errant, where, repair).
 
 ` + forms,
 		Example: `  risso gtid subtract 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7
   risso gtid subset @replica.txt @source.txt && echo "nothing errant"
   risso gtid count - <executed.txt`,
 	}
-	cmd.AddCommand(newSubset(s),
+	cmd.AddCommand(newErrant(s), newWhere(s), newRepair(s), newSubset(s),
 		newTwo(s, "subtract", "Print what is in A and not in B", "as GTID_SUBTRACT does: what a replica A has that its source B has not is errant."+ofMariaDB+" What is\nleft is the positions of the domains in which A is farther.", subtract),
 		newTwo(s, "union", "Print what is in A or in B", "in either."+ofMariaDB+" Of each domain\nthe farther position counts.", union),
 		newTwo(s, "intersect", "Print what is in A and in B", "in both."+ofMariaDB+" Of each domain\nthat both have the position counts that both have reached.", intersect),
