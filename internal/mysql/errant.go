@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Errant is what a server has had and others have not. The zero value is nothing.
@@ -205,9 +206,15 @@ func (s Server) EmptyTransaction(g GTID) []string {
 func (s Server) EndOfEmpty() string { return endOfEmpty }
 
 // ForgetTransactions are statements that make a MariaDB, while it does not replicate, forget what its binary log had beyond a state, with the log; its position
-// as a replica stays. Sources: MariaDB documentation, "gtid_binlog_state" (it can be set only while the log is empty), "gtid_slave_pos".
+// as a replica stays. They come after LockWrites. Sources: MariaDB documentation, "gtid_binlog_state" (it can be set only while the log is empty),
+// "gtid_slave_pos" (to set it writes a table).
 func (s Server) ForgetTransactions(state BinlogState, position string) []string {
-	return []string{"RESET MASTER", "SET GLOBAL gtid_binlog_state = " + Literal(state.String()), "SET GLOBAL gtid_slave_pos = " + Literal(position)}
+	return []string{"RESET MASTER", "SET GLOBAL gtid_binlog_state = " + Literal(state.String()), "UNLOCK TABLES", "SET GLOBAL gtid_slave_pos = " + Literal(position)}
+}
+
+// LockWrites are statements after which nobody writes until UNLOCK TABLES, or the end of the session; they wait for others at most that long.
+func (s Server) LockWrites(wait time.Duration) []string {
+	return []string{s.BoundLocks(wait), "FLUSH TABLES WITH READ LOCK"}
 }
 
 // LineageQuery asks a server what transactions it has had and has in its logs, as columns executed, position, purged, owned, mode, strict, uuid, server_id,

@@ -155,6 +155,9 @@ func judgeUp(v *Verdict, r, source *Reading, others []Reading) error {
 		e.Set = e.Set.Subtract(source.Owned)
 		v.add(KindAhead, Certain, ahead, source.Name+" has written them and is just committing them: with semi-synchronous replication (AFTER_SYNC) a replica may have a transaction first")
 	}
+	if e, err = v.perhaps(e, source); err != nil {
+		return err
+	}
 	e = v.part(e, r.own, KindErrant, Certain, "they were committed on "+r.Name+" itself, and "+source.Name+" has not got them")
 	e = v.part(e, source.own, KindErrant, Certain, source.Name+" committed them once and has lost them since, by a crash or by a restore of an older state; their rows are only on "+r.Name)
 	for i := range others {
@@ -162,6 +165,29 @@ func judgeUp(v *Verdict, r, source *Reading, others []Reading) error {
 	}
 	v.add(KindErrant, Certain, e, source.Name+" has not got them; they were committed on a server that was not asked")
 	return nil
+}
+
+// perhaps takes those out that a MariaDB may have had as a replica, or before its binary log was made anew, as after a restore: its position is beyond them,
+// and its gtid_binlog_state has none of their server.
+func (v *Verdict) perhaps(e mysql.Errant, source *Reading) (mysql.Errant, error) {
+	if len(e.State) == 0 {
+		return e, nil
+	}
+	position, err := mysql.ParseBinlogState(source.Position)
+	if err != nil {
+		return e, err
+	}
+	maybe := mysql.Errant{Object: e.Object, Theirs: e.Theirs, State: mysql.BinlogState{}}
+	rest := mysql.Errant{Object: e.Object, Theirs: e.Theirs, State: mysql.BinlogState{}}
+	for o, n := range e.State {
+		if _, known := e.Theirs[o]; !known && position.Farthest(o.Domain) >= n {
+			maybe.State[o] = n
+		} else {
+			rest.State[o] = n
+		}
+	}
+	v.add(KindErrant, Likely, maybe, source.Name+" has not got them in its binary log; but as a replica it came farther in this domain (gtid_slave_pos), so that it may have had them before its log began")
+	return rest, nil
 }
 
 // judgeDown compares with what others know.
@@ -194,13 +220,23 @@ func judgeDown(v *Verdict, r *Reading, q Question) error {
 	default:
 		own += ", and no other server's binary log has them"
 	}
+	alone := len(executed) == 0
+	if alone {
+		v.Notes = append(v.Notes, "no other server was asked: what "+r.Name+" got from its source, and nobody else may have, is not listed")
+	}
 	if !e.Set.Empty() {
 		ahead := e
 		ahead.Set = e.Set.Intersect(r.Received)
 		e.Set = e.Set.Subtract(r.Received)
+		if alone {
+			ahead = mysql.Errant{}
+		}
 		v.add(KindAhead, Certain, ahead, r.Name+" received them from its source, so that they are not errant: it is farther than the others; if the source comes back without them, they are")
 	}
 	e = v.part(e, r.own, KindErrant, sure, own)
+	if alone {
+		_, e = e.Split(r.ofSource)
+	}
 	e = v.part(e, r.ofSource, KindAhead, Likely, "its source committed them, as their server says: "+r.Name+" is farther than the others")
 	v.add(KindUnknown, Unsure, e, "they were committed on a server that was not asked; "+r.Name+" does not know any more by which way it got them")
 	return nil

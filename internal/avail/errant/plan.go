@@ -26,6 +26,9 @@ const (
 // planVersion is that of Plan's form.
 const planVersion = 1
 
+// lockPatience is how long a MariaDB may take until nobody writes.
+const lockPatience = 10 * time.Second
+
 // mostEmpty is how many empty transactions one repair makes.
 const mostEmpty = 10_000
 
@@ -102,6 +105,11 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 		}
 	}
 	p.Behind = strings.Join(behind, ",")
+	for _, part := range v.Errant() {
+		if part.Sure != Certain {
+			return p, refused("that they are errant is not certain: %s: %s", part.GTIDs, part.Why)
+		}
+	}
 	if why := p.harm(v); why != "" && !rowsEqual {
 		p.Method, p.Why = MethodRebuild, why+"; if the rows and definitions of both were compared and are equal (risso checksum, risso diff), say so by --rows-equal"
 		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
@@ -129,7 +137,11 @@ func (p *Plan) harm(v *Verdict) string {
 					}
 				case c.Kind == "other" && c.Table != "": // ANALYZE, OPTIMIZE and their like
 				default:
-					return fmt.Sprintf("only a rebuild helps, because %s changed a definition (%s), which nothing here puts back", t.GTID, strings.TrimSpace(c.Kind+" "+name))
+					what := strings.TrimSpace(c.Kind + " " + name)
+					if c.Kind == "other" && len(t.Statements) > 0 {
+						what = t.Statements[0]
+					}
+					return fmt.Sprintf("only a rebuild helps, because %s changed more than rows (%s), and nothing here puts that back", t.GTID, what)
 				}
 			}
 		}
@@ -146,7 +158,7 @@ func (p *Plan) checkRows(replica *Reading) {
 	if len(p.Tables) == 0 || p.Equal {
 		return
 	}
-	p.After = append(p.After, fmt.Sprintf("the rows that they changed stay as they are on %s: compare %s by risso checksum --dsn %s --replica %s, which mends them with --mend", replica.Name, strings.Join(p.Tables, ", "), p.Source.Name, replica.Name))
+	p.After = append(p.After, fmt.Sprintf("the rows that they changed stay as they are on %s: compare both servers by risso checksum, which mends them with --mend: %s", replica.Name, strings.Join(p.Tables, ", ")))
 }
 
 // empty plans empty transactions on the primary.
@@ -195,7 +207,8 @@ func (p *Plan) forget(replica, source *Reading) error {
 		start = append(start, replica.Server.StartReplica(ch.Name))
 		step(stepPlain, replica.Server.StartReplica(ch.Name), "", replica.Server.StopReplica(ch.Name))
 	}
-	step(stepAgain, strings.Join(start, "; "), "read again: nothing else may have happened; the positions of the next steps are those of then")
+	step(stepPlain, "", "nobody writes meanwhile", replica.Server.LockWrites(lockPatience)...)
+	step(stepAgain, strings.Join(start, "; "), "nothing else may have happened; the positions of the next steps are those of then")
 	for _, s := range replica.Server.ForgetTransactions(p.errant.Without(state), replica.Position) {
 		step(stepReset, "there is no way back to the old binary log: go on with the next statements", "", s)
 	}
@@ -211,11 +224,14 @@ func (p *Plan) Same(now *Plan) (differs []string) {
 	for _, c := range []struct{ what, was, is string }{
 		{"the replica", p.Replica.Name + " " + p.Replica.Identity, now.Replica.Name + " " + now.Replica.Identity}, {"the source", p.Source.Name + " " + p.Source.Identity, now.Source.Name + " " + now.Source.Identity},
 		{"what is errant", p.Errant, now.Errant}, {"what that comes behind", p.Behind, now.Behind}, {"the way to mend it", string(p.Method), string(now.Method)},
-		{"the tables", strings.Join(p.Tables, ", "), strings.Join(now.Tables, ", ")}, {"what is said of rows", fmt.Sprint(p.Equal), fmt.Sprint(now.Equal)}, {"the steps", p.shape(), now.shape()},
+		{"the tables that they changed", strings.Join(p.Tables, ", "), strings.Join(now.Tables, ", ")}, {"whether rows are equal", fmt.Sprint(p.Equal), fmt.Sprint(now.Equal)},
 	} {
 		if c.was != c.is {
 			differs = append(differs, fmt.Sprintf("%s was %q and is %q", c.what, c.was, c.is))
 		}
+	}
+	if len(differs) == 0 && p.shape() != now.shape() {
+		differs = append(differs, "the steps are others")
 	}
 	return differs
 }

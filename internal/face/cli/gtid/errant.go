@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,7 +170,7 @@ func (a *asked) judge(ctx context.Context, i int) (errant.Verdict, error) {
 		}
 	}
 	for j, r := range a.read {
-		if j != i && a.failed[j] == nil && !oneOf([]errant.Reading{q.Replica}, r) && (q.Source == nil || q.Source.Identity != r.Identity) {
+		if j != i && a.failed[j] == nil && r.Identity != q.Replica.Identity && (q.Source == nil || q.Source.Identity != r.Identity) {
 			if later, err := a.list[j].ask(ctx); err == nil {
 				r = later
 			}
@@ -258,7 +259,7 @@ func writeTransaction(w io.Writer, t errant.Transaction) {
 		if c.Other != "" {
 			what = c.Other + " " + what
 		}
-		fmt.Fprintf(w, "      %s %s", c.Kind, what)
+		fmt.Fprint(w, strings.TrimRight(fmt.Sprintf("      %s %s", c.Kind, what), " "))
 		if c.Rows > 0 {
 			fmt.Fprintf(w, ": %s", digits.Counted(c.Rows, "row"))
 		}

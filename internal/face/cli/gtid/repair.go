@@ -205,7 +205,7 @@ func writePlan(w io.Writer, p *errant.Plan) {
 	fmt.Fprintf(w, "plan: %s: %s\n", p.Method, p.Why)
 	var steps change.Plan
 	for _, st := range p.Steps {
-		steps = append(steps, change.Step{What: strings.Join(st.Statement, "; "), Where: "on " + st.Server, Why: st.Why})
+		steps = append(steps, change.Step{What: cmp.Or(strings.Join(st.Statement, "; "), "read both servers again, also"), Where: "on " + st.Server, Why: st.Why})
 	}
 	screen.Steps(w, steps)
 	if p.Lost != "" {

@@ -3,13 +3,13 @@ package gtid
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // named is a server that is asked.
@@ -51,7 +51,11 @@ func (s serverLogs) Find(ctx context.Context, among mysql.GTIDSet, wanted func(m
 			t.Changes = append(t.Changes, errant.Change{Table: c.Table, Kind: c.Kind, Rows: c.Rows, Other: c.Object})
 		}
 		for _, st := range f.Statements {
-			t.Statements = append(t.Statements, oneline.Cut(oneline.Of(st.Text), 300))
+			text := st.Text
+			if sqltext.SetsPassword([]byte(text)) {
+				text = string(sqltext.Redact(nil, []byte(text)))
+			}
+			t.Statements = append(t.Statements, oneline.Cut(oneline.Of(text), 300))
 		}
 		seen.Transactions = append(seen.Transactions, t)
 	}
@@ -81,9 +85,4 @@ func source(f flags.Servers, dsn string) (n named, ok bool, err error) {
 		return n, false, errors.Join(errors.New("--source"), err)
 	}
 	return list[0], true, nil
-}
-
-// oneOf reports whether a reading is of the same server as another one.
-func oneOf(list []errant.Reading, r errant.Reading) bool {
-	return r.Identity != "" && slices.ContainsFunc(list, func(o errant.Reading) bool { return o.Identity == r.Identity })
 }
