@@ -1,8 +1,8 @@
 package topology
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
@@ -38,21 +38,6 @@ func (t *Topology) errant(node int, rings [][]int) {
 		}
 		had = append(had, s.GTID.Later)
 	}
-	for _, ring := range rings {
-		if !slices.Contains(ring, node) {
-			continue
-		}
-		for _, m := range ring {
-			switch o := &t.Nodes[m]; {
-			case !n.GTID.ByDomain && o.UUID != "":
-				had = append(had, o.UUID+":1-9223372036854775806")
-			case n.GTID.ByDomain && o.ServerID != "":
-				for _, d := range domains(n.GTID.State) {
-					had = append(had, fmt.Sprintf("%d-%s-18446744073709551615", d, o.ServerID))
-				}
-			}
-		}
-	}
 	has := n.GTID.Executed
 	if n.GTID.ByDomain {
 		has = n.GTID.State
@@ -60,43 +45,29 @@ func (t *Topology) errant(node int, rings [][]int) {
 	if has == "" {
 		return
 	}
-	all := together(had, n.GTID.ByDomain)
-	if all == "" { // they never wrote anything
-		n.Errant, n.Compared = has, true
+	e, err := mysql.ErrantTransactions(has, had...)
+	if err != nil {
 		return
 	}
-	_, extra, _, err := mysql.ErrantTransactions(has, all)
-	n.Errant, n.Compared = extra, err == nil
-}
-
-// domains are those of a gtid_binlog_state.
-func domains(state string) (list []uint32) {
-	for part := range strings.SplitSeq(state, ",") {
-		if g, err := mysql.ParseGTID(part); err == nil && !slices.Contains(list, g.Domain) {
-			list = append(list, g.Domain)
+	if strings.Join(had, "") == "" { // they never wrote anything
+		if e, err = mysql.AllErrant(has); err != nil {
+			return
 		}
 	}
-	return list
-}
-
-// together are the transactions of several servers: of a gtid_binlog_state the last of each domain and server.
-func together(sets []string, byDomain bool) string {
-	if !byDomain {
-		return strings.Join(slices.DeleteFunc(sets, func(s string) bool { return s == "" }), ",")
-	}
-	type source struct{ domain, server uint32 }
-	last := map[source]mysql.GTID{}
-	for part := range strings.SplitSeq(strings.Join(sets, ","), ",") {
-		if g, err := mysql.ParseGTID(part); err == nil && g.Number >= last[source{g.Domain, g.Server}].Number {
-			last[source{g.Domain, g.Server}] = g
+	for _, ring := range rings {
+		if slices.Contains(ring, node) {
+			_, e = e.Split(func(uuid string, server uint32) bool { return t.wroteIn(ring, uuid, server) })
 		}
 	}
-	out := make([]string, 0, len(last))
-	for _, g := range last {
-		out = append(out, g.String())
-	}
-	slices.Sort(out)
-	return strings.Join(out, ",")
+	n.Errant, n.Compared = e.String(), true
+}
+
+// wroteIn reports whether a transaction's origin is a server of the ring.
+func (t *Topology) wroteIn(ring []int, uuid string, server uint32) bool {
+	return slices.ContainsFunc(ring, func(m int) bool {
+		o := &t.Nodes[m]
+		return uuid != "" && strings.EqualFold(o.UUID, uuid) || uuid == "" && o.ServerID == strconv.FormatUint(uint64(server), 10)
+	})
 }
 
 // missing counts what a source had and a replica has not; nil if that is not known.

@@ -24,12 +24,13 @@ type Damage struct {
 	From    time.Time
 	To      time.Time // before then
 	GTID    mysql.GTIDSet
-	Thread  uint32 // of the connection
-	User    string // who ran it, if the log says
-	Text    string // part of the statement's text, in any case
-	Images  int    // rows to show of each change, as they were before; negative: all
-	Limit   int    // transactions to keep, the worst; 0: all
-	Workers int    // logs that are read at the same time; 0: processors
+	Wanted  func(mysql.GTID) bool // nil: all
+	Thread  uint32                // of the connection
+	User    string                // who ran it, if the log says
+	Text    string                // part of the statement's text, in any case
+	Images  int                   // rows to show of each change, as they were before; negative: all
+	Limit   int                   // transactions to keep, the worst; 0: all
+	Workers int                   // logs that are read at the same time; 0: processors
 	Columns Columns
 	Counts  Counts                                                        // how many rows tables had, for the share that was removed; nil: unknown
 	Now     func(ctx context.Context, schema, table string) (Count, bool) // and how many they have, after the logs

@@ -165,7 +165,7 @@ func (d *Damage) may(f *Found) bool {
 	switch {
 	case !d.From.IsZero() && f.Time.Before(d.From), !d.To.IsZero() && !f.Time.Before(d.To):
 		return false
-	case !d.GTID.Empty() && !d.GTID.Contains(f.GTID):
+	case !d.GTID.Empty() && !d.GTID.Contains(f.GTID), d.Wanted != nil && !d.Wanted(f.GTID):
 		return false
 	}
 	return true

@@ -215,13 +215,17 @@ const errantID = "repl.errant_gtid"
 // mostErrant is for how many transactions the statements are written out.
 const mostErrant = 20
 
+// mostListed is how many transactions are counted one by one.
+const mostListed = 1000
+
 // errant finds transactions that a replica has, and its source has not: they were committed on the replica itself, or on a server that is gone. What
 // the source has was read after what the replica has, so that nothing is on its way.
 func errant(m, source *Member) []Finding {
-	object, extra, numbers, err := mysql.ErrantTransactions(m.Executed, source.Later)
-	if err != nil || extra == "" {
+	beyond, err := mysql.ErrantTransactions(m.Executed, source.Later)
+	if err != nil || beyond.Empty() {
 		return nil
 	}
+	object, extra, numbers := beyond.Object, beyond.String(), beyond.Numbers(mostListed)
 	f := Finding{Object: object, Severity: fleet.SeverityWarning, What: "the replica has transactions that its source " + source.Name + " has not: " + extra,
 		Why:      "its rows are others than the source's; if it becomes the source, other replicas ask it for these transactions, and stop if its logs do not have them any more",
 		Evidence: []string{object + " here has " + extra, "on " + source.Name + ": " + shown(source.Later)}, Cost: Cost{Risk: "a failover breaks replicas"},

@@ -33,6 +33,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
+	"github.com/rissodb/risso/internal/face/cli/gtid"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
@@ -137,6 +138,12 @@ func answers() []answer {
 		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
+		{"gtid count", "", reflect.TypeFor[gtid.SetAnswer]()},
+		{"gtid intersect", "", reflect.TypeFor[gtid.SetAnswer]()},
+		{"gtid normalize", "", reflect.TypeFor[gtid.SetAnswer]()},
+		{"gtid subset", "", reflect.TypeFor[gtid.SubsetAnswer]()},
+		{"gtid subtract", "", reflect.TypeFor[gtid.SetAnswer]()},
+		{"gtid union", "", reflect.TypeFor[gtid.SetAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},

@@ -103,53 +103,22 @@ func OwnWrites(ctx context.Context, replica, primary *mysql.Conn) (own string, k
 	if replica.Server.MariaDB() != primary.Server.MariaDB() {
 		return "", false, nil
 	}
-	question := "SELECT /* risso: does the replica have writes of its own? */ @@GLOBAL.gtid_binlog_state"
-	if !replica.Server.MariaDB() {
-		question = "SELECT /* risso: does the replica have writes of its own? */ @@GLOBAL.gtid_executed"
-	}
-	ask := func(c *mysql.Conn, q string) (v string, err error) {
-		err = c.QuietQuery(ctx, q, func(row []sqldriver.Value) error {
-			v = strings.ReplaceAll(mysql.Text(row[0]), "\n", "")
+	question := "SELECT /* risso: does the replica have writes of its own? */ @@GLOBAL." + replica.Server.ExecutedTransactions()
+	ask := func(c *mysql.Conn) (v string, err error) {
+		err = c.QuietQuery(ctx, question, func(row []sqldriver.Value) error {
+			v = mysql.Text(row[0])
 			return nil
 		})
 		return v, err
 	}
-	there, err := ask(replica, question) // the replica first, as it lags behind
+	there, err := ask(replica) // the replica first, as it lags behind
 	if err != nil {
 		return "", false, err
 	}
-	here, err := ask(primary, question)
-	switch {
-	case err != nil:
+	here, err := ask(primary)
+	if err != nil || here == "" {
 		return "", false, err
-	case here == "":
-		return "", false, nil
-	case !replica.Server.MariaDB():
-		own, err = ask(primary, "SELECT /* risso: does the replica have writes of its own? */ GTID_SUBTRACT('"+there+"', '"+here+"')")
-		return own, true, err
 	}
-	return strings.Join(beyond(there, here), ","), true, nil
-}
-
-// beyond returns the entries of a MariaDB gtid_binlog_state, which has one for each domain and server, that another one does not cover.
-func beyond(there, here string) (out []string) {
-	known := map[string]uint64{}
-	point := func(g string) (string, uint64) {
-		i := strings.LastIndexByte(g, '-')
-		n, _ := strconv.ParseUint(g[i+1:], 10, 64)
-		return g[:max(i, 0)], n
-	}
-	for _, g := range strings.Split(here, ",") {
-		k, n := point(strings.TrimSpace(g))
-		known[k] = n
-	}
-	for _, g := range strings.Split(there, ",") {
-		if g = strings.TrimSpace(g); g == "" {
-			continue
-		}
-		if k, n := point(g); n > known[k] {
-			out = append(out, g)
-		}
-	}
-	return out
+	extra, err := mysql.ErrantTransactions(there, here)
+	return extra.String(), err == nil, err
 }

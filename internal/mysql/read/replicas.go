@@ -23,14 +23,14 @@ type ReplicaChannel struct {
 	IORunning  bool
 	SQLRunning bool
 	LastError  string
-	Behind     int  // Seconds_Behind_Source; -1: the server does not say
-	Delay      int  // seconds that it is configured to stay behind
-	GTID       bool // it finds its position by GTID
+	Behind     int    // Seconds_Behind_Source; -1: the server does not say
+	Delay      int    // seconds that it is configured to stay behind
+	GTID       bool   // it finds its position by GTID
+	Received   string // transactions that came from the source: Retrieved_Gtid_Set of MySQL, of MariaDB the position Gtid_IO_Pos
 	Filter     ReplicaFilter
 	Status     fleet.Channel // the same channel as findings tell of it
 	IOState    string        // what its threads do, in the server's words
 	SQLState   string
-	Received   string // GTIDs that it received: Retrieved_Gtid_Set; of MariaDB Gtid_IO_Pos
 	SourceLog  string // up to where it received the source's binary log
 	SourcePos  int64
 	RelayBytes int64 // of relay logs on its disk
@@ -121,7 +121,8 @@ func channelOf(old map[string]string) ReplicaChannel {
 	ch := ReplicaChannel{
 		Name: old["Channel_Name"] + old["Connection_name"], SourceHost: old["Master_Host"], SourceID: old["Master_Server_Id"], SourceUUID: old["Master_UUID"],
 		IORunning: old["Slave_IO_Running"] == "Yes", SQLRunning: old["Slave_SQL_Running"] == "Yes", Behind: -1,
-		GTID: old["Auto_Position"] == "1" || old["Using_Gtid"] != "" && old["Using_Gtid"] != "No",
+		Received: strings.ReplaceAll(old["Retrieved_Gtid_Set"]+old["Gtid_IO_Pos"], "\n", ""),
+		GTID:     old["Auto_Position"] == "1" || old["Using_Gtid"] != "" && old["Using_Gtid"] != "No",
 		Filter: ReplicaFilter{DoDB: list("Replicate_Do_DB"), IgnoreDB: list("Replicate_Ignore_DB"), DoTable: list("Replicate_Do_Table"),
 			IgnoreTable: list("Replicate_Ignore_Table"), WildDo: list("Replicate_Wild_Do_Table"), WildIgnore: list("Replicate_Wild_Ignore_Table"),
 			Rewrite: list("Replicate_Rewrite_DB")},
@@ -133,7 +134,6 @@ func channelOf(old map[string]string) ReplicaChannel {
 	}
 	ch.Status = channelStatus(old)
 	ch.IOState, ch.SQLState = old["Slave_IO_State"], old["Slave_SQL_Running_State"]
-	ch.Received = strings.ReplaceAll(old["Retrieved_Gtid_Set"]+old["Gtid_IO_Pos"], "\n", "")
 	ch.SourceLog, ch.TLS = old["Master_Log_File"], old["Master_SSL_Allowed"] == "Yes"
 	ch.SourcePos, _ = strconv.ParseInt(old["Read_Master_Log_Pos"], 10, 64)
 	ch.RelayBytes, _ = strconv.ParseInt(old["Relay_Log_Space"], 10, 64)

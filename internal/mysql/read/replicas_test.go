@@ -1,9 +1,6 @@
 package read
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
 func TestReplicaFilter(t *testing.T) {
 	for _, c := range []struct {
@@ -24,20 +21,6 @@ func TestReplicaFilter(t *testing.T) {
 	} {
 		if got := c.f.Passes(c.name[0], c.name[1]); got != c.want {
 			t.Errorf("%s: %v is %v, want %v", c.f, c.name, got, c.want)
-		}
-	}
-}
-
-func TestBeyond(t *testing.T) {
-	for _, c := range []struct {
-		there, here string
-		want        []string
-	}{
-		{"0-1-10", "0-1-10", nil}, {"0-1-9,0-2-8", "0-1-10,0-2-8", nil}, {"0-1-9,0-2-11", "0-1-10", []string{"0-2-11"}},
-		{"0-1-11", "0-1-10", []string{"0-1-11"}}, {"", "0-1-10", nil}, {"7-1-1", "0-1-10", []string{"7-1-1"}},
-	} {
-		if got := beyond(c.there, c.here); !slices.Equal(got, c.want) {
-			t.Errorf("%s by %s: %v, want %v", c.there, c.here, got, c.want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package alter
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +144,7 @@ func (f runFlags) carryOut(ctx context.Context, s screen.Streams, out io.Writer,
 	if f.dryRun {
 		return f.answer(s, a)
 	}
-	if !f.yes && !confirmed(s) {
+	if !f.yes && !screen.Confirmed(s) {
 		return fault.New(fault.Failed, "", errors.New("not confirmed: nothing was changed"))
 	}
 	done, err := change.Execute(ctx, steps, change.Log{})
@@ -203,13 +202,6 @@ func progressText(t mysql.Target, at perform.Progress, forecast core.Forecast) s
 		text += ", " + at.Stage
 	}
 	return text
-}
-
-// confirmed asks on the terminal.
-func confirmed(s screen.Streams) bool {
-	fmt.Fprint(s.Err, "\nrun it? (yes/no) ")
-	line, _ := bufio.NewReader(s.In).ReadString('\n') // the end of the input is a no
-	return strings.TrimSpace(strings.ToLower(line)) == "yes"
 }
 
 // answer tells what was done.

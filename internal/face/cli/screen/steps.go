@@ -1,8 +1,10 @@
 package screen
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/rissodb/risso/internal/change"
 )
@@ -17,4 +19,11 @@ func Steps(out io.Writer, p change.Plan) {
 		}
 		fmt.Fprintln(out, " ", words)
 	}
+}
+
+// Confirmed asks on the terminal whether to run a plan that was shown.
+func Confirmed(s Streams) bool {
+	fmt.Fprint(s.Err, "\nrun it? (yes/no) ")
+	line, _ := bufio.NewReader(s.In).ReadString('\n') // the end of the input is a no
+	return strings.TrimSpace(strings.ToLower(line)) == "yes"
 }

@@ -1,0 +1,283 @@
+package errant
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Kind is what transactions are that a replica has beyond others.
+type Kind string
+
+// Kinds.
+const (
+	KindErrant  Kind = "errant"  // they are only there
+	KindAhead   Kind = "ahead"   // they came from the source, which has not committed them yet, or cannot be asked
+	KindUnknown Kind = "unknown" // nobody who was asked can tell
+)
+
+// Sureness is how certain that is.
+type Sureness string
+
+// Surenesses.
+const (
+	Certain Sureness = "certain"
+	Likely  Sureness = "likely"
+	Unsure  Sureness = "not known"
+)
+
+// Part is transactions of a replica that are of one kind, for one reason.
+type Part struct {
+	Kind         Kind          `json:"kind"`
+	GTIDs        string        `json:"gtids"` // MariaDB: of each domain and server the last one
+	Count        uint64        `json:"count"` // MariaDB: those that its binary logs have
+	Sure         Sureness      `json:"sure"`
+	Why          string        `json:"why"`
+	Transactions []Transaction `json:"transactions"`     // what they changed, as the replica's binary logs tell, the oldest first
+	Unseen       string        `json:"unseen,omitempty"` // why not all of them could be looked at; "": all were
+	errant       mysql.Errant  `json:"-"`
+}
+
+// Has reports whether a transaction is one of these.
+func (p *Part) Has(g mysql.GTID) bool { return p.errant.Contains(g) }
+
+// Set is the transactions; of MariaDB's an empty set.
+func (p *Part) Set() mysql.GTIDSet { return p.errant.Set }
+
+// Transaction is what one did.
+type Transaction struct {
+	GTID       mysql.GTID `json:"gtid"`
+	Time       time.Time  `json:"time"`
+	File       string     `json:"file"`
+	Position   int64      `json:"position"`
+	Changes    []Change   `json:"changes"` // none: it is empty
+	Statements []string   `json:"statements,omitempty"`
+	Connection uint32     `json:"connection,omitempty"`
+	ServerID   uint32     `json:"server_id"`
+}
+
+// Change is what a transaction did to one table.
+type Change struct {
+	Table string `json:"table"`
+	Kind  string `json:"kind"`             // insert, update, delete, or what a statement did: create, drop, alter, …
+	Rows  int64  `json:"rows,omitempty"`   // of insert, update and delete
+	Other string `json:"object,omitempty"` // what it is if it is no table
+}
+
+// OfRows reports whether it changed rows, and no definition.
+func (c Change) OfRows() bool {
+	return slices.Contains([]string{"insert", "update", "delete"}, c.Kind)
+}
+
+// Verdict is what is known of a replica.
+type Verdict struct {
+	Replica string   `json:"replica"`
+	Source  string   `json:"source"`  // "": not asked, or not reached
+	Beside  []string `json:"beside"`  // other servers it was compared with
+	Parts   []Part   `json:"parts"`   // none: it has nothing that the others have not
+	Unknown string   `json:"unknown"` // why nothing can be said; "": something can
+	Notes   []string `json:"notes"`
+}
+
+// Errant are the parts that are errant for certain or likely.
+func (v *Verdict) Errant() (list []*Part) {
+	for i := range v.Parts {
+		if v.Parts[i].Kind == KindErrant {
+			list = append(list, &v.Parts[i])
+		}
+	}
+	return list
+}
+
+// Question is what Judge is asked. The replica was read before all others.
+type Question struct {
+	Replica Reading
+	Source  *Reading // nil: it cannot be asked
+	Others  []Reading
+	Reason  string // why the source was not asked
+}
+
+// Judge says which of a replica's transactions are errant. It is pure.
+func Judge(q Question) (Verdict, error) {
+	v := Verdict{Replica: q.Replica.Name, Beside: []string{}, Parts: []Part{}, Notes: []string{}}
+	r := &q.Replica
+	for i := range q.Others {
+		v.Beside = append(v.Beside, q.Others[i].Name)
+	}
+	if r.Off {
+		v.Unknown = "GTIDs are off on " + r.Name + ": its transactions have no names by which they could be compared; risso checksum compares rows"
+		return v, nil
+	}
+	if r.Server.ByDomain() {
+		if !r.Logs {
+			v.Notes = append(v.Notes, "log_slave_updates is off, or log_bin: what "+r.Name+" applied is not in its binary log, only what was written there")
+		}
+		if !r.Strict {
+			v.Notes = append(v.Notes, "gtid_strict_mode is OFF on "+r.Name+": it goes on after a write of its own with numbers that its source uses, too")
+		}
+	}
+	if q.Source != nil {
+		return v, judgeUp(&v, r, q.Source, q.Others)
+	}
+	return v, judgeDown(&v, r, q)
+}
+
+// judgeUp compares with a source that was read after the replica.
+func judgeUp(v *Verdict, r, source *Reading, others []Reading) error {
+	v.Source = source.Name
+	switch {
+	case r.Server.ByDomain() != source.Server.ByDomain():
+		v.Unknown = "one of both is a MariaDB, the other is not: their GTIDs cannot be compared"
+		return nil
+	case source.Off:
+		v.Unknown = "GTIDs are off on " + source.Name
+		return nil
+	case r.Identity != "" && r.Identity == source.Identity:
+		v.Unknown = r.Name + " and " + source.Name + " are one server, or one is a copy of the other's files with its identity"
+		return nil
+	case source.Executed == "" && r.Executed != "":
+		v.Unknown = source.Name + " has no transaction at all: is its binary log on, and is it the source?"
+		return nil
+	}
+	if !r.Follows(source) {
+		v.Notes = append(v.Notes, r.Name+" does not replicate from "+source.Name+" itself, as its channels are")
+	}
+	e, err := mysql.ErrantTransactions(r.Executed, source.Executed)
+	if err != nil {
+		return err
+	}
+	if !e.Set.Empty() {
+		ahead := e
+		ahead.Set = e.Set.Intersect(source.Owned)
+		e.Set = e.Set.Subtract(source.Owned)
+		v.add(KindAhead, Certain, ahead, source.Name+" has written them and is just committing them: with semi-synchronous replication (AFTER_SYNC) a replica may have a transaction first")
+	}
+	if e, err = v.perhaps(e, source); err != nil {
+		return err
+	}
+	e = v.part(e, r.own, KindErrant, Certain, "they were committed on "+r.Name+" itself, and "+source.Name+" has not got them")
+	e = v.part(e, source.own, KindErrant, Certain, source.Name+" committed them once and has lost them since, by a crash or by a restore of an older state; their rows are only on "+r.Name)
+	for i := range others {
+		e = v.part(e, others[i].own, KindErrant, Certain, "they were committed on "+others[i].Name+", and "+source.Name+" has not got them")
+	}
+	v.add(KindErrant, Certain, e, source.Name+" has not got them; they were committed on a server that was not asked")
+	return nil
+}
+
+// perhaps takes those out that a MariaDB may have had as a replica, or before its binary log was made anew, as after a restore: its position is beyond them,
+// and its gtid_binlog_state has none of their server.
+func (v *Verdict) perhaps(e mysql.Errant, source *Reading) (mysql.Errant, error) {
+	if len(e.State) == 0 {
+		return e, nil
+	}
+	position, err := mysql.ParseBinlogState(source.Position)
+	if err != nil {
+		return e, err
+	}
+	maybe := mysql.Errant{Object: e.Object, Theirs: e.Theirs, State: mysql.BinlogState{}}
+	rest := mysql.Errant{Object: e.Object, Theirs: e.Theirs, State: mysql.BinlogState{}}
+	for o, n := range e.State {
+		if _, known := e.Theirs[o]; !known && position.Farthest(o.Domain) >= n {
+			maybe.State[o] = n
+		} else {
+			rest.State[o] = n
+		}
+	}
+	v.add(KindErrant, Likely, maybe, source.Name+" has not got them in its binary log; but as a replica it came farther in this domain (gtid_slave_pos), so that it may have had them before its log began")
+	return rest, nil
+}
+
+// judgeDown compares with what others know.
+func judgeDown(v *Verdict, r *Reading, q Question) error {
+	v.Notes = append(v.Notes, "the source was not asked"+q.Reason+": what follows is by the other servers and by what "+r.Name+" itself knows")
+	executed := []string{}
+	var received mysql.GTIDSet
+	for i := range q.Others {
+		o := &q.Others[i]
+		if o.Server.ByDomain() != r.Server.ByDomain() || o.Off {
+			v.Notes = append(v.Notes, o.Name+" has no GTIDs that can be compared with those of "+r.Name)
+			continue
+		}
+		executed = append(executed, o.Executed)
+		received = received.Union(o.Received)
+	}
+	if !received.Empty() {
+		executed = append(executed, received.String())
+	}
+	e, err := beyond(r, executed)
+	if err != nil {
+		return err
+	}
+	own, sure := "they were committed on "+r.Name+" itself", Certain
+	switch {
+	case len(executed) == 0:
+		own, sure = own+"; if it was the primary earlier, others have them", Likely
+	case !r.Server.ByDomain():
+		own += ", and no other server has them"
+	default:
+		own += ", and no other server's binary log has them"
+	}
+	alone := len(executed) == 0
+	if alone {
+		v.Notes = append(v.Notes, "no other server was asked: what "+r.Name+" got from its source, and nobody else may have, is not listed")
+	}
+	if !e.Set.Empty() {
+		ahead := e
+		ahead.Set = e.Set.Intersect(r.Received)
+		e.Set = e.Set.Subtract(r.Received)
+		if alone {
+			ahead = mysql.Errant{}
+		}
+		v.add(KindAhead, Certain, ahead, r.Name+" received them from its source, so that they are not errant: it is farther than the others; if the source comes back without them, they are")
+	}
+	e = v.part(e, r.own, KindErrant, sure, own)
+	if alone {
+		_, e = e.Split(r.ofSource)
+	}
+	e = v.part(e, r.ofSource, KindAhead, Likely, "its source committed them, as their server says: "+r.Name+" is farther than the others")
+	v.add(KindUnknown, Unsure, e, "they were committed on a server that was not asked; "+r.Name+" does not know any more by which way it got them")
+	return nil
+}
+
+// beyond is what a replica has that others have not; without others, all.
+func beyond(r *Reading, executed []string) (mysql.Errant, error) {
+	if strings.Join(executed, "") != "" {
+		return mysql.ErrantTransactions(r.Executed, executed...)
+	}
+	e := mysql.Errant{Object: r.Server.ExecutedTransactions()}
+	var err error
+	if r.Server.ByDomain() {
+		e.State, err = mysql.ParseBinlogState(r.Executed)
+		return e, err
+	}
+	e.Set, err = mysql.ParseGTIDSet(r.Executed)
+	return e, err
+}
+
+// part takes those out of e that come from somewhere, and returns the rest.
+func (v *Verdict) part(e mysql.Errant, of from, kind Kind, sure Sureness, why string) mysql.Errant {
+	yes, no := e.Split(of)
+	v.add(kind, sure, yes, why)
+	return no
+}
+
+func (v *Verdict) add(kind Kind, sure Sureness, e mysql.Errant, why string) {
+	if !e.Empty() {
+		v.Parts = append(v.Parts, Part{Kind: kind, GTIDs: e.String(), Count: e.Set.Count(), Sure: sure, Why: why, Transactions: []Transaction{}, errant: e})
+	}
+}
+
+// ErrantOf is all errant transactions together.
+func (v *Verdict) ErrantOf() (all mysql.Errant) {
+	for _, p := range v.Errant() {
+		all.Object, all.Set, all.Theirs = p.errant.Object, all.Set.Union(p.errant.Set), p.errant.Theirs
+		all.State = all.State.Union(p.errant.State)
+	}
+	return all
+}
+
+// String is a part in one line.
+func (p *Part) String() string { return fmt.Sprintf("%s (%s): %s: %s", p.Kind, p.Sure, p.GTIDs, p.Why) }

@@ -1,0 +1,263 @@
+package errant
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Method is how a replica gets rid of errant transactions.
+type Method string
+
+// Methods.
+const (
+	MethodNone    Method = "nothing"            // there is none to get rid of
+	MethodEmpty   Method = "empty transactions" // the primary, and so all replicas, get them as empty ones
+	MethodForget  Method = "forget"             // the replica forgets that it had them
+	MethodRebuild Method = "rebuild"            // only another copy of the primary helps
+)
+
+// planVersion is that of Plan's form.
+const planVersion = 1
+
+// lockPatience is how long a MariaDB may take until nobody writes.
+const lockPatience = 10 * time.Second
+
+// mostEmpty is how many empty transactions one repair makes.
+const mostEmpty = 10_000
+
+// Pin is which server a plan is for.
+type Pin struct {
+	Name     string `json:"name"`
+	Identity string `json:"identity"`
+}
+
+// Step is what is done on one server.
+type Step struct {
+	Server    string   `json:"server"`
+	Statement []string `json:"statements"`
+	Why       string   `json:"why,omitempty"`
+	Back      string   `json:"back"` // how to go back after it
+	gtid      mysql.GTID
+	replica   bool
+	kind      stepKind
+}
+
+// stepKind is what a step is for the one who carries it out.
+type stepKind int
+
+const (
+	stepPlain stepKind = iota
+	stepEmpty          // an empty transaction
+	stepAgain          // everything is read again before what cannot be undone
+	stepReset          // and that is done, with positions as they are then
+)
+
+// Plan is what a repair does. Making one changes nothing.
+type Plan struct {
+	Version int       `json:"version"`
+	Made    time.Time `json:"made"`
+	Replica Pin       `json:"replica"`
+	Source  Pin       `json:"source"`
+	Errant  string    `json:"errant"`
+	Behind  string    `json:"behind,omitempty"` // MariaDB: behind which transactions of the same origins they come
+	Method  Method    `json:"method"`
+	Why     string    `json:"why"`
+	Tables  []string  `json:"tables"` // whose rows they changed
+	Steps   []Step    `json:"steps"`
+	After   []string  `json:"after"` // what remains to be done, by whom the plan is run
+	Lost    string    `json:"lost,omitempty"`
+	Equal   bool      `json:"rows_equal"` // the user says that rows were compared and are equal
+	errant  mysql.Errant
+}
+
+// ErrRefused is what every error wraps that says why there is no plan.
+var ErrRefused = errors.New("no plan")
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// MakePlan plans the repair of a replica by a verdict in which the transactions' changes are known. rowsEqual: somebody has compared rows. It is pure.
+func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Time) (Plan, error) {
+	p := Plan{Version: planVersion, Made: now.UTC().Truncate(time.Second), Replica: Pin{replica.Name, replica.Identity}, Source: Pin{source.Name, source.Identity}, Method: MethodNone, Tables: []string{}, Steps: []Step{}, After: []string{}, Equal: rowsEqual}
+	switch {
+	case v.Unknown != "":
+		return p, refused("%s", v.Unknown)
+	case len(v.Errant()) == 0:
+		p.Why = replica.Name + " has no transaction that " + source.Name + " has not"
+		return p, nil
+	case !replica.Follows(source):
+		return p, refused("%s does not replicate from %s", replica.Name, source.Name)
+	}
+	p.errant = v.ErrantOf()
+	p.Errant = p.errant.String()
+	var behind []string
+	for _, g := range p.errant.State.List() {
+		if n, ok := p.errant.Theirs[mysql.Origin{Domain: g.Domain, Server: g.Server}]; ok {
+			behind = append(behind, mysql.GTID{Domain: g.Domain, Server: g.Server, Number: n}.String())
+		}
+	}
+	p.Behind = strings.Join(behind, ",")
+	for _, part := range v.Errant() {
+		if part.Sure != Certain {
+			return p, refused("that they are errant is not certain: %s: %s", part.GTIDs, part.Why)
+		}
+	}
+	if why := p.harm(v); why != "" && !rowsEqual {
+		p.Method, p.Why = MethodRebuild, why+"; if the rows and definitions of both were compared and are equal (risso checksum, risso diff), say so by --rows-equal"
+		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
+		return p, nil
+	}
+	if replica.Server.ByDomain() {
+		return p, p.forget(replica, source)
+	}
+	return p, p.empty(replica, source)
+}
+
+// harm says why nothing but a rebuild makes a replica equal to its primary again; "" if rows at most differ, which can be mended.
+func (p *Plan) harm(v *Verdict) string {
+	for _, part := range v.Errant() {
+		for _, t := range part.Transactions {
+			for _, c := range t.Changes {
+				name := c.Table
+				if c.Other != "" {
+					name = c.Other + " " + name
+				}
+				switch {
+				case c.OfRows():
+					if !slices.Contains(p.Tables, c.Table) {
+						p.Tables = append(p.Tables, c.Table)
+					}
+				case c.Kind == "other" && c.Table != "": // ANALYZE, OPTIMIZE and their like
+				default:
+					what := strings.TrimSpace(c.Kind + " " + name)
+					if c.Kind == "other" && len(t.Statements) > 0 {
+						what = t.Statements[0]
+					}
+					return fmt.Sprintf("only a rebuild helps, because %s changed more than rows (%s), and nothing here puts that back", t.GTID, what)
+				}
+			}
+		}
+		if part.Unseen != "" {
+			return "only a rebuild helps for certain, because nobody can say what all of them changed: " + part.Unseen
+		}
+	}
+	slices.Sort(p.Tables)
+	return ""
+}
+
+// checkRows says what is left to do about rows.
+func (p *Plan) checkRows(replica *Reading) {
+	if len(p.Tables) == 0 || p.Equal {
+		return
+	}
+	p.After = append(p.After, fmt.Sprintf("the rows that they changed stay as they are on %s: compare both servers by risso checksum, which mends them with --mend: %s", replica.Name, strings.Join(p.Tables, ", ")))
+}
+
+// empty plans empty transactions on the primary.
+func (p *Plan) empty(replica, source *Reading) error {
+	switch {
+	case len(source.Channels) > 0:
+		return refused("%s replicates from another server itself, and would get errant transactions by this: name the primary by --source", source.Name)
+	case source.ReadOnly:
+		return refused("%s is read only: is it the primary?", source.Name)
+	case p.errant.Set.Count() > mostEmpty:
+		p.Method, p.Why = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %d empty transactions are more than this makes (%d)", p.errant.Set.Count(), mostEmpty)
+		return nil
+	}
+	p.Method = MethodEmpty
+	p.Why = fmt.Sprintf("%s gets them as empty transactions, and all its replicas by it; %s has them and passes over them", source.Name, replica.Name)
+	for _, g := range p.errant.Numbers(mostEmpty) {
+		p.Steps = append(p.Steps, Step{Server: source.Name, Statement: source.Server.EmptyTransaction(g), Back: "an empty transaction changes nothing and needs no way back", gtid: g, kind: stepEmpty})
+	}
+	p.Steps[len(p.Steps)-1].Statement = append(slices.Clone(p.Steps[len(p.Steps)-1].Statement), source.Server.EndOfEmpty())
+	p.checkRows(replica)
+	return nil
+}
+
+// forget plans that a MariaDB forgets what it had.
+func (p *Plan) forget(replica, source *Reading) error {
+	switch {
+	case replica.Replicas < 0:
+		return refused("whether %s has replicas of its own is not known: the account may not see other sessions (PROCESS)", replica.Name)
+	case replica.Replicas > 0:
+		p.Method, p.Why = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s has %s that read its binary log and may have taken them", replica.Name, digits.Counted(replica.Replicas, "session"))
+		p.After = append(p.After, "if none of them is a replica, such as a mirror of binary logs, end them and plan again")
+		return nil
+	}
+	state, err := mysql.ParseBinlogState(replica.Executed)
+	if err != nil {
+		return err
+	}
+	p.Method = MethodForget
+	p.Why = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)
+	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted"
+	step := func(kind stepKind, back, why string, statements ...string) {
+		p.Steps = append(p.Steps, Step{Server: replica.Name, Statement: statements, Why: why, Back: back, replica: true, kind: kind})
+	}
+	var start []string
+	for _, ch := range replica.Channels {
+		start = append(start, replica.Server.StartReplica(ch.Name))
+		step(stepPlain, replica.Server.StartReplica(ch.Name), "", replica.Server.StopReplica(ch.Name))
+	}
+	step(stepPlain, "", "nobody writes meanwhile", replica.Server.LockWrites(lockPatience)...)
+	step(stepAgain, strings.Join(start, "; "), "nothing else may have happened; the positions of the next steps are those of then")
+	for _, s := range replica.Server.ForgetTransactions(p.errant.Without(state), replica.Position) {
+		step(stepReset, "there is no way back to the old binary log: go on with the next statements", "", s)
+	}
+	for _, s := range start {
+		step(stepPlain, "", "", s)
+	}
+	p.checkRows(replica)
+	return nil
+}
+
+// Same says in what a plan that was made earlier differs from one that was made now. Nothing: it can be run.
+func (p *Plan) Same(now *Plan) (differs []string) {
+	for _, c := range []struct{ what, was, is string }{
+		{"the replica", p.Replica.Name + " " + p.Replica.Identity, now.Replica.Name + " " + now.Replica.Identity}, {"the source", p.Source.Name + " " + p.Source.Identity, now.Source.Name + " " + now.Source.Identity},
+		{"what is errant", p.Errant, now.Errant}, {"what that comes behind", p.Behind, now.Behind}, {"the way to mend it", string(p.Method), string(now.Method)},
+		{"the tables that they changed", strings.Join(p.Tables, ", "), strings.Join(now.Tables, ", ")}, {"whether rows are equal", fmt.Sprint(p.Equal), fmt.Sprint(now.Equal)},
+	} {
+		if c.was != c.is {
+			differs = append(differs, fmt.Sprintf("%s was %q and is %q", c.what, c.was, c.is))
+		}
+	}
+	if len(differs) == 0 && p.shape() != now.shape() {
+		differs = append(differs, "the steps are others")
+	}
+	return differs
+}
+
+// shape is the steps without the positions, which go on while a replica replicates.
+func (p *Plan) shape() string {
+	var b strings.Builder
+	for _, s := range p.Steps {
+		for _, text := range s.Statement {
+			if p.Method == MethodForget {
+				text, _, _ = strings.Cut(text, " = ")
+			}
+			b.WriteString(s.Server + ": " + text + "; ")
+		}
+	}
+	return b.String()
+}
+
+// ReadPlan reads one that was saved.
+func ReadPlan(text []byte) (Plan, error) {
+	var p Plan
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("read the plan: %w", err)
+	}
+	if p.Version != planVersion {
+		return p, fmt.Errorf("the plan has version %d, this risso reads version %d", p.Version, planVersion)
+	}
+	return p, nil
+}

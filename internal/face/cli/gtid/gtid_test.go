@@ -1,0 +1,53 @@
+package gtid
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
+)
+
+// TestArithmetic: what each command prints, and how it ends. A and B are UUIDs.
+func TestArithmetic(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "set")
+	const a, b = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+	names := strings.NewReplacer("A", a, "B", b)
+	if err := os.WriteFile(file, []byte(names.Replace("A:1-3,\nB:1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args, in, want string // of an error, a part of it
+		code           int
+	}{
+		{"subtract A:1-9 A:1-7", "", "A:8-9", 0}, {"subtract A:1-9 A:1-9", "", "", 0}, {"union A:1-3:5 A:4", "", "A:1-5", 0}, {"intersect A:1-5,B:3 A:4-9", "", "A:4-5", 0},
+		{"subset A:3 A:1-5", "", "", 0}, {"subset A:3-7 A:1-5", "", "A:6-7", 1}, {"count A:1-5:8:t:1-2", "", "8", 0}, {"normalize FILE", "", "A:1-3,B:1", 0}, {"normalize -", "A:2,\n A:1\n", "A:1-2", 0},
+		{"subtract FILE -", "A:2", "A:1:3,B:1", 0}, {"subtract - -", "", "only one", 2}, {"subset 0-1-5 A:1", "", "no transaction in common", 2}, {"normalize A:5-3", "", "not a GTID", 2}, {"count nothing", "", "not a GTID", 2},
+		{"count 0-1-5", "", "do not tell", 1}, {"subset 0-1-5 0-1-7,1-1-1", "", "", 0}, {"subset 0-1-5 0-2-7", "", "", 0}, {"subset 0-1-9 0-1-7", "", "0-1-9", 1}, {"union 0-1-9,2-1-1 0-1-7", "", "0-1-9,2-1-1", 0}, {"intersect 0-1-9,2-1-1 0-1-7", "", "0-1-7", 0},
+		{"subtract 0-1-5 0-2-5", "", "have diverged", 1}, {"subtract 0-1-5,0-2-7 0-1-5", "", "0-2-7", 0}, {"subset 0-1-5,0-2-3 0-1-5,0-2-7", "", "", 0}, {"union 0-1-5,0-2-7 0-1-6,0-3-1", "", "0-1-6,0-2-7,0-3-1", 0},
+		{"intersect 0-1-5,0-2-7 0-1-6,0-3-1", "", "0-1-5", 0}, {"normalize 0-2-7,0-1-5", "", "0-1-5,0-2-7", 0}, {"normalize -", "", "", 0},
+	} {
+		var out bytes.Buffer
+		cmd := New(screen.Streams{In: strings.NewReader(names.Replace(c.in)), Out: &out, Err: &out})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(strings.Fields(strings.ReplaceAll(names.Replace(c.args), "FILE", "@"+file)))
+		err := cmd.Execute()
+		code, got := 0, strings.TrimSuffix(out.String(), "\n")
+		if err != nil {
+			code = fault.Code(err)
+		}
+		if told := (*fault.Told)(nil); err != nil && !errors.As(err, &told) {
+			if code != c.code || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got exit code %d, %v; want %d, %q", c.args, code, err, c.code, c.want)
+			}
+			continue
+		}
+		if got != names.Replace(c.want) || code != c.code {
+			t.Errorf("%s: got %q, exit code %d; want %q, %d", c.args, got, code, names.Replace(c.want), c.code)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package mysql
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Errant is what a server has had and others have not. The zero value is nothing.
+type Errant struct {
+	Object string  // the variable that tells what a server has had: ExecutedTransactions
+	Set    GTIDSet // MySQL: these transactions
+	// MariaDB: of each origin that goes beyond what others have of it the last number, and theirs. Which numbers between are in use, only binary logs tell.
+	State, Theirs BinlogState
+}
+
+// ErrantTransactions compares which transactions a replica and its source, or several, have had, as ExecutedTransactions tells it. Sets of nothing, or that
+// cannot be compared, have nothing extra.
+func ErrantTransactions(replica string, sources ...string) (Errant, error) {
+	r, err := ParseGTIDSet(replica)
+	if err != nil || r.Empty() {
+		return Errant{}, err
+	}
+	if r.ByDomain() { // of each domain and server the last one: more than a GTIDSet keeps
+		return errantByDomain(replica, sources)
+	}
+	theirs := GTIDSet{}
+	for _, text := range sources {
+		s, err := ParseGTIDSet(text)
+		if err != nil {
+			return Errant{}, err
+		}
+		theirs = theirs.Union(s)
+	}
+	if theirs.Empty() || theirs.ByDomain() {
+		return Errant{}, nil
+	}
+	return Errant{Object: "gtid_executed", Set: r.Subtract(theirs)}, nil
+}
+
+func errantByDomain(replica string, sources []string) (Errant, error) {
+	r, err := ParseBinlogState(replica)
+	theirs := BinlogState{}
+	for _, text := range sources {
+		if strings.Contains(text, ":") {
+			return Errant{}, nil
+		}
+		var s BinlogState
+		if err == nil {
+			s, err = ParseBinlogState(text)
+		}
+		theirs = theirs.Union(s)
+	}
+	if err != nil || len(theirs) == 0 {
+		return Errant{}, err
+	}
+	return Errant{Object: "gtid_binlog_state", State: r.Subtract(theirs), Theirs: theirs}, nil
+}
+
+// AllErrant is all that a server has had, as others that never wrote anything have none of it.
+func AllErrant(has string) (Errant, error) {
+	set, err := ParseGTIDSet(has)
+	if err != nil || !set.ByDomain() {
+		return Errant{Object: "gtid_executed", Set: set}, err
+	}
+	state, err := ParseBinlogState(has)
+	return Errant{Object: "gtid_binlog_state", State: state, Theirs: BinlogState{}}, err
+}
+
+// Empty reports whether there is nothing.
+func (e Errant) Empty() bool { return e.Set.Empty() && len(e.State) == 0 }
+
+// String is the set, or of each origin the last transaction.
+func (e Errant) String() string {
+	if len(e.State) > 0 {
+		return e.State.String()
+	}
+	return e.Set.String()
+}
+
+// Contains reports whether a transaction is part of it.
+func (e Errant) Contains(g GTID) bool {
+	if g.ByDomain() {
+		return e.State.Contains(g) && !e.Theirs.Contains(g)
+	}
+	return e.Set.Contains(g)
+}
+
+// Equal reports whether both are the same transactions.
+func (e Errant) Equal(o Errant) bool {
+	if !e.Set.Equal(o.Set) || !maps.Equal(e.State, o.State) {
+		return false
+	}
+	for origin := range e.State { // and begin behind the same ones
+		if e.Theirs[origin] != o.Theirs[origin] {
+			return false
+		}
+	}
+	return true
+}
+
+// Split parts it by where its transactions come from: those of a MySQL source, its tags included, or of a MariaDB server.
+func (e Errant) Split(from func(uuid string, server uint32) bool) (yes, no Errant) {
+	yes, no = Errant{Object: e.Object, Theirs: e.Theirs, State: BinlogState{}}, Errant{Object: e.Object, Theirs: e.Theirs, State: BinlogState{}}
+	for source, list := range e.Set.sources {
+		uuid, _, _ := strings.Cut(source, ":")
+		if from(uuid, 0) {
+			yes.Set.put(source, list)
+		} else {
+			no.Set.put(source, list)
+		}
+	}
+	for o, n := range e.State {
+		if from("", o.Server) {
+			yes.State[o] = n
+		} else {
+			no.State[o] = n
+		}
+	}
+	return yes, no
+}
+
+// Servers are the UUIDs of MySQL's sources, sorted.
+func (s GTIDSet) Servers() (list []string) {
+	for source := range s.sources {
+		uuid, _, _ := strings.Cut(source, ":")
+		list = append(list, uuid)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Numbers are the transactions one by one, at most so many; none of MariaDB's, of which only binary logs tell them.
+func (e Errant) Numbers(most int) []GTID { return e.Set.each(most) }
+
+// each lists the transactions of a MySQL set, the first of them.
+func (s GTIDSet) each(most int) (list []GTID) {
+	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
+		for _, v := range s.sources[source] {
+			for n := v.from; n <= v.to; n++ {
+				if len(list) == most {
+					return list
+				}
+				list = append(list, GTID{Source: source, Number: n})
+			}
+		}
+	}
+	return list
+}
+
+// Without is what is left of a gtid_binlog_state when something of it never was.
+func (e Errant) Without(state BinlogState) BinlogState {
+	out := maps.Clone(state)
+	for o := range e.State {
+		if n, ok := e.Theirs[o]; ok {
+			out[o] = n
+		} else {
+			delete(out, o)
+		}
+	}
+	return out
+}
+
+// ParseOwned reads gtid_owned of MySQL, uuid:number#thread:…: transactions that sessions are carrying out, or have written to the binary log and not yet made
+// visible, as while they wait for a semi-synchronous replica.
+func ParseOwned(text string) (GTIDSet, error) {
+	var b strings.Builder
+	inside := false
+	for _, c := range text {
+		if c == '#' {
+			inside = true
+		} else if inside && (c < '0' || c > '9') {
+			inside = false
+		}
+		if !inside {
+			b.WriteRune(c)
+		}
+	}
+	return ParseGTIDSet(b.String())
+}
+
+// ExecutedTransactions is the variable that tells which transactions the server's binary log has had, each server's own apart; "" if there is none.
+func (s Server) ExecutedTransactions() string {
+	if s.MariaDB() {
+		return "gtid_binlog_state"
+	}
+	return "gtid_executed"
+}
+
+// ByDomain reports whether GTIDs are by domain, so that a server does not keep which transactions it has had, but the last of each domain and server.
+func (s Server) ByDomain() bool { return s.MariaDB() }
+
+// EmptyTransactions are statements that let a server have transactions as empty ones; "" if it cannot, or there are more than most. Source: MySQL manual,
+// "Skipping Transactions".
+func (s Server) EmptyTransactions(list []GTID, most int) string {
+	if s.MariaDB() || len(list) == 0 || len(list) > most {
+		return ""
+	}
+	var b strings.Builder
+	for _, g := range list {
+		b.WriteString(strings.Join(s.EmptyTransaction(g), "; ") + "; ")
+	}
+	return b.String() + endOfEmpty
+}
+
+// endOfEmpty lets a session number its transactions as usual again.
+const endOfEmpty = "SET GTID_NEXT = 'AUTOMATIC'"
+
+// EmptyTransaction are the statements that let a MySQL have one transaction as an empty one. After the last of them comes EndOfEmpty.
+func (s Server) EmptyTransaction(g GTID) []string {
+	return []string{"SET GTID_NEXT = " + Literal(g.String()), "BEGIN", "COMMIT"}
+}
+
+// EndOfEmpty lets the session number its transactions as usual again.
+func (s Server) EndOfEmpty() string { return endOfEmpty }
+
+// ForgetTransactions are statements that make a MariaDB, while it does not replicate, forget what its binary log had beyond a state, with the log; its position
+// as a replica stays. They come after LockWrites. Sources: MariaDB documentation, "gtid_binlog_state" (it can be set only while the log is empty),
+// "gtid_slave_pos" (to set it writes a table).
+func (s Server) ForgetTransactions(state BinlogState, position string) []string {
+	return []string{"RESET MASTER", "SET GLOBAL gtid_binlog_state = " + Literal(state.String()), "UNLOCK TABLES", "SET GLOBAL gtid_slave_pos = " + Literal(position)}
+}
+
+// LockWrites are statements after which nobody writes until UNLOCK TABLES, or the end of the session; they wait for others at most that long.
+func (s Server) LockWrites(wait time.Duration) []string {
+	return []string{s.BoundLocks(wait), "FLUSH TABLES WITH READ LOCK"}
+}
+
+// LineageQuery asks a server what transactions it has had and has in its logs, as columns executed, position, purged, owned, mode, strict, uuid, server_id,
+// log_updates, read_only and log_bin.
+func (s Server) LineageQuery() string {
+	if s.MariaDB() {
+		return `SELECT /* risso: which transactions? */ @@GLOBAL.gtid_binlog_state AS executed, @@GLOBAL.gtid_slave_pos AS position, '' AS purged, '' AS owned, 'ON' AS mode,
+  @@GLOBAL.gtid_strict_mode AS strict, '' AS uuid, @@GLOBAL.server_id AS server_id, @@GLOBAL.log_slave_updates AS log_updates, @@GLOBAL.read_only AS read_only, @@GLOBAL.log_bin AS log_bin`
+	}
+	return `SELECT /* risso: which transactions? */ @@GLOBAL.gtid_executed AS executed, '' AS position, @@GLOBAL.gtid_purged AS purged, @@GLOBAL.gtid_owned AS owned, @@GLOBAL.gtid_mode AS mode,
+  '1' AS strict, @@GLOBAL.server_uuid AS uuid, @@GLOBAL.server_id AS server_id, @@GLOBAL.log_slave_updates AS log_updates, @@GLOBAL.read_only AS read_only, @@GLOBAL.log_bin AS log_bin`
+}

@@ -1,0 +1,65 @@
+package mysql
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestErrantTransactions: what a replica has had and its sources have not.
+func TestErrantTransactions(t *testing.T) {
+	names := strings.NewReplacer("A", uuidA, "B", uuidB)
+	for _, c := range []struct{ replica, source, want, has, hasNot string }{
+		{"A:1-9", "A:1-9", "", "", "A:1"}, {"A:1-9,B:1-2", "A:1-12", "B:1-2", "B:2", "A:9"}, {"A:1-9", "", "", "", "A:9"}, {"", "A:1", "", "", "A:1"}, {"A:1-9", "A:1-4|A:6-9", "A:5", "A:5", "A:6"},
+		{"A:1-9", "0-1-5", "", "", "A:9"}, {"0-1-5", "A:1", "", "", "0-1-5"},
+		{"0-1-10", "0-1-10", "", "", "0-1-10"}, {"0-1-9,0-2-8", "0-1-10,0-2-8", "", "", "0-2-8"}, {"0-1-9,0-2-11", "0-1-10", "0-2-11", "0-2-11", "0-1-9"}, {"0-1-11", "0-1-10", "0-1-11", "0-1-11", "0-1-10"},
+		{"", "0-1-10", "", "", "0-1-10"}, {"7-1-1", "0-1-10", "7-1-1", "7-1-1", "0-1-1"}, {"0-1-9,0-2-9", "0-1-9|0-2-7", "0-2-9", "0-2-8", "0-2-7"}, {"0-1-9", "", "", "", "0-1-9"},
+		{"0-2-10", "0-1-10", "0-2-10", "0-2-10", "0-1-10"}, // the same number under another server_id
+	} {
+		got, err := ErrantTransactions(names.Replace(c.replica), strings.Split(names.Replace(c.source), "|")...)
+		if err != nil || got.String() != names.Replace(c.want) || got.Empty() != (c.want == "") {
+			t.Errorf("%s beside %s: got %s, %v, want %s", c.replica, c.source, got, err, c.want)
+		}
+		for text, want := range map[string]bool{c.has: true, c.hasNot: false} {
+			if g, _ := ParseGTID(names.Replace(text)); got.Contains(g) != want && text != "" {
+				t.Errorf("%s beside %s: %s is in it: %v, want %v", c.replica, c.source, text, !want, want)
+			}
+		}
+	}
+	for _, bad := range [][2]string{{"x", "A:1"}, {"A:1", "x"}, {"0-1-1", "0-1"}} {
+		if _, err := ErrantTransactions(names.Replace(bad[0]), names.Replace(bad[1])); err == nil {
+			t.Errorf("%s beside %s: got no error", bad[0], bad[1])
+		}
+	}
+}
+
+// TestErrantParts: by origin, what is left without it, and when two are the same.
+func TestErrantParts(t *testing.T) {
+	names := strings.NewReplacer("A", uuidA, "B", uuidB)
+	e, err := ErrantTransactions(names.Replace("A:1-9:tag:1,B:1"), names.Replace("A:1-7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := e.Split(func(uuid string, _ uint32) bool { return uuid == uuidA })
+	if ours.String() != names.Replace("A:8-9:tag:1") || theirs.String() != names.Replace("B:1") {
+		t.Errorf("got %s and %s", ours, theirs)
+	}
+	if again, _ := ErrantTransactions(names.Replace("A:1-9:tag:1,B:1"), names.Replace("A:1-6")); e.Equal(again) || !e.Equal(e) {
+		t.Error("what is errant has changed and is taken for the same")
+	}
+	m, err := ErrantTransactions("0-1-100,0-2-103,1-2-4", "0-1-104,0-2-99")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, _ := ParseBinlogState("0-1-100,0-2-103,1-2-4")
+	if got := m.Without(state).String(); m.String() != "0-2-103,1-2-4" || got != "0-1-100,0-2-99" {
+		t.Errorf("got %s, and without it %s", m, got)
+	}
+	later, _ := ErrantTransactions("0-1-100,0-2-103,1-2-4", "0-1-190,0-2-99")
+	other, _ := ErrantTransactions("0-1-100,0-2-103,1-2-4", "0-1-190,0-2-100")
+	if !m.Equal(later) || m.Equal(other) {
+		t.Errorf("got the same %v and %v, want only the first", m.Equal(later), m.Equal(other))
+	}
+	if s, err := ParseOwned(names.Replace("A:5#12:6#13,\nB:tag:1#7")); err != nil || s.String() != names.Replace("A:5-6,B:tag:1") {
+		t.Errorf("gtid_owned: got %s, %v", s, err)
+	}
+}

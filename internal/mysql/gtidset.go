@@ -1,0 +1,384 @@
+package mysql
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// interval is the numbers from..to, both of them included.
+type interval struct{ from, to uint64 }
+
+// GTIDSet is a set of transactions. MySQL: intervals of numbers by source. MariaDB: the last transaction of each domain,
+// which includes all before it in that domain; there is no algebra beyond that. The zero set is empty and usable; Add
+// changes a set, the other methods do not.
+type GTIDSet struct {
+	sources map[string][]interval // MySQL: sorted, not touching
+	domains map[uint32]GTID       // MariaDB
+}
+
+// ParseGTIDSet reads a set as gtid_executed, gtid_purged, gtid_binlog_pos or gtid_slave_pos show it. Blanks and line breaks
+// may surround commas. A UUID may be without dashes, or in braces, as servers take it. "" is the empty set.
+func ParseGTIDSet(text string) (GTIDSet, error) {
+	var s GTIDSet
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		switch {
+		case part == "":
+		case strings.Contains(part, ":"):
+			if err := s.parseSource(part); err != nil {
+				return GTIDSet{}, err
+			}
+		default:
+			g, err := parseMaria(part)
+			if err != nil {
+				return GTIDSet{}, err
+			}
+			s.Add(g)
+		}
+	}
+	if len(s.sources) > 0 && len(s.domains) > 0 {
+		return GTIDSet{}, fmt.Errorf("%w: %.100q has MySQL's and MariaDB's", ErrGTID, text)
+	}
+	for source, list := range s.sources {
+		s.sources[source] = merged(list)
+	}
+	return s, nil
+}
+
+// parseSource reads uuid:interval…[:tag:interval…]…, and leaves its intervals in the order in which they come.
+func (s *GTIDSet) parseSource(part string) error {
+	name, rest, _ := strings.Cut(part, ":")
+	uuid, ok := canonicalUUID(strings.TrimSpace(name))
+	if !ok {
+		return badGTID(part)
+	}
+	source, list, fresh := uuid, s.sources[uuid], false
+	keep := func() {
+		if s.sources == nil {
+			s.sources = map[string][]interval{}
+		}
+		if len(list) > 0 {
+			s.sources[source] = list
+		}
+	}
+	for field := range strings.SplitSeq(rest, ":") {
+		field = strings.TrimSpace(field)
+		if tag, ok := tagOf(field); ok {
+			if fresh {
+				return badGTID(part)
+			}
+			keep()
+			source, fresh = uuid+":"+tag, true
+			list = s.sources[source]
+			continue
+		}
+		v, ok := parseInterval(field)
+		if !ok {
+			return badGTID(part)
+		}
+		if n := len(list); n > 0 && list[n-1].to+1 == v.from {
+			list[n-1].to = v.to
+		} else {
+			list = append(list, v)
+		}
+		fresh = false
+	}
+	if fresh {
+		return badGTID(part)
+	}
+	keep()
+	return nil
+}
+
+// parseInterval reads from-to, or a number.
+func parseInterval(s string) (v interval, ok bool) {
+	a, b, ranged := strings.Cut(s, "-")
+	from, err := strconv.ParseUint(strings.TrimSpace(a), 10, 63)
+	to := from
+	if ranged && err == nil {
+		to, err = strconv.ParseUint(strings.TrimSpace(b), 10, 63)
+	}
+	return interval{from, to}, err == nil && from > 0 && to >= from && to <= lastNumber
+}
+
+// tagOf reads a tag: a letter or _, then up to 31 of those and digits; in small letters.
+func tagOf(s string) (tag string, ok bool) {
+	if s == "" || len(s) > 32 || s[0] >= '0' && s[0] <= '9' {
+		return "", false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_', c >= '0' && c <= '9':
+		default:
+			return "", false
+		}
+	}
+	return strings.ToLower(s), true
+}
+
+// merged sorts intervals, and makes one of those that touch.
+func merged(list []interval) []interval {
+	if !slices.IsSortedFunc(list, byFrom) {
+		slices.SortFunc(list, byFrom)
+	}
+	n := 0
+	for _, v := range list[min(1, len(list)):] {
+		if v.from <= list[n].to+1 {
+			list[n].to = max(list[n].to, v.to)
+			continue
+		}
+		n++
+		list[n] = v
+	}
+	return list[:min(n+1, len(list))]
+}
+
+func byFrom(a, b interval) int { return cmp.Compare(a.from, b.from) }
+
+// ByDomain reports whether the set is one of GTIDs by domain, MariaDB's; an empty set is neither.
+func (s GTIDSet) ByDomain() bool { return len(s.domains) > 0 }
+
+// Empty reports whether no transaction is in it.
+func (s GTIDSet) Empty() bool { return len(s.sources) == 0 && len(s.domains) == 0 }
+
+// Add puts a transaction in. Of MariaDB's, the greater number of a domain wins.
+func (s *GTIDSet) Add(g GTID) {
+	switch {
+	case g.IsZero():
+	case g.Source != "":
+		s.addInterval(g.Source, interval{g.Number, g.Number})
+	default:
+		if have, ok := s.domains[g.Domain]; ok && have.Number > g.Number {
+			return
+		}
+		if s.domains == nil {
+			s.domains = map[uint32]GTID{}
+		}
+		s.domains[g.Domain] = g
+	}
+}
+
+func (s *GTIDSet) addInterval(source string, v interval) {
+	if s.sources == nil {
+		s.sources = map[string][]interval{}
+	}
+	list := s.sources[source]
+	if n := len(list); n > 0 && list[n-1].to+1 == v.from { // what comes in order
+		list[n-1].to = v.to
+		return
+	}
+	// The first interval that v touches, and the first after it that it does not.
+	i, _ := slices.BinarySearchFunc(list, v.from, func(x interval, from uint64) int { return cmp.Compare(x.to+1, from) })
+	j := i
+	for ; j < len(list) && list[j].from <= v.to+1; j++ {
+		v.from, v.to = min(v.from, list[j].from), max(v.to, list[j].to)
+	}
+	s.sources[source] = slices.Replace(list, i, j, v)
+}
+
+// AddRange puts the numbers from..to of a MySQL source in; both are included, and numbers count from 1.
+func (s *GTIDSet) AddRange(source string, from, to uint64) {
+	if from >= 1 && to >= from {
+		s.addInterval(source, interval{from, to})
+	}
+}
+
+// Clone is a copy that shares nothing.
+func (s GTIDSet) Clone() GTIDSet {
+	out := GTIDSet{domains: maps.Clone(s.domains)}
+	if s.sources != nil {
+		out.sources = make(map[string][]interval, len(s.sources))
+		for k, v := range s.sources {
+			out.sources[k] = slices.Clone(v)
+		}
+	}
+	return out
+}
+
+// Contains reports whether a transaction is in the set. Of MariaDB's: whether its domain has come that far.
+func (s GTIDSet) Contains(g GTID) bool {
+	if g.Source == "" {
+		have, ok := s.domains[g.Domain]
+		return ok && !g.IsZero() && have.Number >= g.Number
+	}
+	list := s.sources[g.Source]
+	i, _ := slices.BinarySearchFunc(list, g.Number, func(x interval, n uint64) int { return cmp.Compare(x.to, n) })
+	return i < len(list) && list[i].from <= g.Number
+}
+
+// Last reports whether a transaction that is in the set is the last one there of its source, of MariaDB's of its domain; alone: and there is no
+// other source or domain, so that it is the last of all.
+func (s GTIDSet) Last(g GTID) (last, alone bool) {
+	if g.Source == "" {
+		last = s.domains[g.Domain] == g
+		return last, last && len(s.domains) == 1
+	}
+	list := s.sources[g.Source]
+	last = len(list) > 0 && list[len(list)-1].to == g.Number
+	return last, last && len(s.sources) == 1
+}
+
+// ContainsSet reports whether all of o is in s.
+func (s GTIDSet) ContainsSet(o GTIDSet) bool { return o.Subtract(s).Empty() }
+
+// Equal reports whether both hold the same transactions.
+func (s GTIDSet) Equal(o GTIDSet) bool { return s.ContainsSet(o) && o.ContainsSet(s) }
+
+// Union is what is in either. Of MariaDB's: the farther of each domain.
+func (s GTIDSet) Union(o GTIDSet) GTIDSet {
+	out := s.Clone()
+	for source, list := range o.sources {
+		if out.sources == nil {
+			out.sources = map[string][]interval{}
+		}
+		out.sources[source] = merged(append(out.sources[source], list...))
+	}
+	for _, g := range o.domains {
+		out.Add(g)
+	}
+	return out
+}
+
+// Subtract is what is in s and not in o (GTID_SUBTRACT of MySQL). Of MariaDB's: the domains in which s is farther than o.
+func (s GTIDSet) Subtract(o GTIDSet) GTIDSet {
+	var out GTIDSet
+	for source, list := range s.sources {
+		out.put(source, without(list, o.sources[source]))
+	}
+	for domain, g := range s.domains {
+		if have, ok := o.domains[domain]; !ok || have.Number < g.Number {
+			out.Add(g)
+		}
+	}
+	return out
+}
+
+// Intersect is what is in both. Of MariaDB's: of each domain that both have, how far both have come.
+func (s GTIDSet) Intersect(o GTIDSet) GTIDSet {
+	var out GTIDSet
+	for source, list := range s.sources {
+		out.put(source, both(list, o.sources[source]))
+	}
+	for domain, g := range s.domains {
+		have, ok := o.domains[domain]
+		if ok && have.Number < g.Number {
+			g = have
+		}
+		if ok {
+			out.Add(g)
+		}
+	}
+	return out
+}
+
+// put takes intervals of a source that is not there; none, nothing.
+func (s *GTIDSet) put(source string, list []interval) {
+	if len(list) == 0 {
+		return
+	}
+	if s.sources == nil {
+		s.sources = map[string][]interval{}
+	}
+	s.sources[source] = list
+}
+
+// without is what is in a and not in b.
+func without(a, b []interval) (out []interval) {
+	j := 0
+	for _, v := range a {
+		for j < len(b) && b[j].to < v.from {
+			j++
+		}
+		for k := j; k < len(b) && v.from <= v.to && b[k].from <= v.to; k++ {
+			if b[k].from > v.from {
+				out = append(out, interval{v.from, b[k].from - 1})
+			}
+			v.from, j = b[k].to+1, k // it may reach into the next of a
+		}
+		if v.from <= v.to {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// both is what is in a and in b.
+func both(a, b []interval) (out []interval) {
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		if from, to := max(a[i].from, b[j].from), min(a[i].to, b[j].to); from <= to {
+			out = append(out, interval{from, to})
+		}
+		if a[i].to < b[j].to {
+			i++
+		} else {
+			j++
+		}
+	}
+	return out
+}
+
+// Count is how many transactions the set has; for MariaDB's it is unknown and 0.
+func (s GTIDSet) Count() uint64 {
+	var n uint64
+	for _, list := range s.sources {
+		for _, v := range list {
+			n += v.to - v.from + 1
+		}
+	}
+	return n
+}
+
+// Domains are the last transactions by domain, sorted; nil unless the set is MariaDB's.
+func (s GTIDSet) Domains() []GTID {
+	list := slices.Collect(maps.Values(s.domains))
+	slices.SortFunc(list, func(a, b GTID) int { return cmp.Compare(a.Domain, b.Domain) })
+	return list
+}
+
+// String is the set as its servers read it, sorted; tags follow their UUID.
+func (s GTIDSet) String() string {
+	var b strings.Builder
+	for _, g := range s.Domains() {
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(g.String())
+	}
+	last := ""
+	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
+		uuid, tag, tagged := strings.Cut(source, ":")
+		switch {
+		case uuid == last && tagged:
+			b.WriteString(":" + tag)
+		default:
+			if b.Len() > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(source)
+		}
+		last = uuid
+		for _, v := range s.sources[source] {
+			b.WriteByte(':')
+			b.WriteString(strconv.FormatUint(v.from, 10))
+			if v.to > v.from {
+				b.WriteByte('-')
+				b.WriteString(strconv.FormatUint(v.to, 10))
+			}
+		}
+	}
+	return b.String()
+}
+
+// MarshalText makes it a text in JSON.
+func (s GTIDSet) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (s *GTIDSet) UnmarshalText(b []byte) error {
+	v, err := ParseGTIDSet(string(b))
+	*s = v
+	return err
+}
