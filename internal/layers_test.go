@@ -27,6 +27,7 @@ var layer = map[string]int{
 	"internal/oneline":     -1,
 	"internal/fleet":       -1,
 	"internal/digits":      0,
+	"internal/byschema":    0,
 	"internal/mysql":       1,
 	"internal/host":        1,
 	"internal/sqltext":     0,
