@@ -121,18 +121,22 @@ func TestLimits(t *testing.T) {
 		}
 		return Table{}, ""
 	}
-	var row, order, table []*Transaction
+	var row, order, table, apart []*Transaction
 	for i := range int64(3000) {
 		row = append(row, tx(max(1, i), i+1, 1, "a", uint64(100+i), 7))
-		order = append(order, tx(i, i+1, 1, fmt.Sprint("s", i%5), uint64(100+i)))
-		table = append(table, tx(i, i+1, 1, "a", uint64(100+i)))
+		apart = append(apart, tx(i, i+1, 1, fmt.Sprint("s", i%5), uint64(100+i)))
+		order = append(order, tx(i, i+1, 1, "a", uint64(100+i)))
+		t := tx(i, i+1, 1, "a")
+		t.Unkeyed = true
+		table = append(table, t)
 	}
 	for name, c := range map[string]struct {
 		list []*Transaction
 		want Limit
 	}{
 		"row":   {row, Limit{Kind: HotRow, Name: "id=7", Table: "a.hot"}},
-		"order": {order, Limit{Kind: CommitOrder}},
+		"order": {order, Limit{Kind: CommitOrder, Name: "a.t"}},
+		"apart": {apart, Limit{Kind: CommitOrder}},
 		"table": {table, Limit{Kind: HotTable, Name: "a.t"}},
 	} {
 		for _, window := range []int{0, 100} {
@@ -145,7 +149,7 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%s: got %+v, want no gain", name, r.Main())
 			}
 			w, _ := r.Of(WriteSet)
-			if gains := w.Ceiling > 100; gains != (name != "row") {
+			if gains := w.Ceiling > 100; gains != (name == "order" || name == "apart") {
 				t.Errorf("%s with write sets: got a ceiling of %v", name, w.Ceiling)
 			}
 		}

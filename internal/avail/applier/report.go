@@ -41,16 +41,16 @@ type Kind string
 // What limits appliers.
 const (
 	HotRow      Kind = "row"         // transactions that change the same row wait for each other
-	HotTable    Kind = "table"       // they change the same table, and no row in common is seen
+	HotTable    Kind = "table"       // they change the same table, and which rows is not known of all
 	LongOne     Kind = "transaction" // a single one
-	CommitOrder Kind = "order"       // they have no table in common: the source committed one after the other
+	CommitOrder Kind = "order"       // they share no row that the log shows: the source committed one after the other, or they share a unique or foreign key
 	Definition  Kind = "ddl"         // a statement that changes definitions: nothing runs beside it
 )
 
 // Limit is what the chain that takes longest consists of.
 type Limit struct {
 	Kind  Kind    `json:"kind"`
-	Name  string  `json:"name"`            // row, table, GTID or place; of CommitOrder nothing
+	Name  string  `json:"name"`            // row, table, or GTID; of CommitOrder the table that they share, if they do
 	Table string  `json:"table,omitempty"` // of a row
 	Share float64 `json:"share"`           // of the chain, 0 to 1
 	Long  *Long   `json:"transaction,omitempty"`
@@ -144,7 +144,11 @@ func (s *Study) Report() Report {
 		c.finish()
 		r.Curves = append(r.Curves, c)
 	}
-	r.Limits = s.window.limits()
+	mean := 0.0
+	if r.Transactions > 0 {
+		mean = s.trials[0].runs[0].end / float64(r.Transactions)
+	}
+	r.Limits = s.window.limits(mean)
 	return r
 }
 

@@ -17,6 +17,7 @@ type seen struct {
 	behalf int32 // and on behalf of which: itself, or one before it that was not given out
 	tables []Table
 	keys   []uint64
+	whole  bool // keys has all rows of it
 	long   Long
 }
 
@@ -65,6 +66,7 @@ func (w *window) add(t *Transaction, n need, cost float64) int32 {
 		}
 	}
 	x.keys = w.keys[from:len(w.keys):len(w.keys)]
+	x.whole = len(t.Keys) <= keysKept && !t.Unkeyed && !t.Statements
 	w.list = append(w.list, x)
 	return int32(len(w.list) - 1)
 }
@@ -138,12 +140,17 @@ func (w *window) partOf(x *seen) part {
 			}
 		}
 	}
+	together := Table{}
 	for _, o := range others {
-		if t := tableOf(waiter, o); t != (Table{}) {
-			return part{HotTable, t, ""}
+		t := tableOf(waiter, o)
+		if t != (Table{}) && !(waiter.whole && o.whole) {
+			return part{HotTable, t, ""} // they may share rows
+		}
+		if together == (Table{}) {
+			together = t
 		}
 	}
-	return part{kind: CommitOrder}
+	return part{kind: CommitOrder, table: together}
 }
 
 // numbered finds a transaction of the window by its number.
@@ -178,14 +185,17 @@ func tableOf(a, b *seen) Table {
 // largeSingle is from which share of the chain on a single transaction is a limit by itself.
 const largeSingle = 0.1
 
-// limits are what the chains consist of, the largest first.
-func (w *window) limits() []Limit {
+// longFor is how many times as long as others it is.
+const longFor = 5
+
+// limits are what the chains consist of, the largest first. mean is what a transaction costs on average.
+func (w *window) limits(mean float64) []Limit {
 	list := []Limit{}
 	if w.total <= 0 {
 		return list
 	}
 	for _, s := range w.singles {
-		if s.cost < largeSingle*w.total || s.part.kind == Definition {
+		if s.cost < largeSingle*w.total || s.cost < longFor*mean || s.part.kind == Definition {
 			continue
 		}
 		w.parts[s.part] -= s.cost
@@ -202,7 +212,7 @@ func (w *window) limits() []Limit {
 		switch p.kind {
 		case HotRow:
 			l.Name, l.Table = p.key, p.table.String()
-		case HotTable, Definition:
+		case HotTable, Definition, CommitOrder:
 			l.Name = p.table.String()
 		}
 		list = append(list, l)

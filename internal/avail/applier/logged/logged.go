@@ -14,7 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/applier"
 	"github.com/rissodb/risso/internal/binlogevent"
-	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -40,7 +40,7 @@ type Reader struct {
 	study  *applier.Study
 	seed   maphash.Seed
 	hot    hotKeys
-	server fleet.Server
+	server mysql.Server
 	names  map[applier.Table]bool // tables of which the key is a guess
 	early  int64
 
@@ -66,17 +66,21 @@ type userTable struct {
 	asis bool  // the key is not known
 }
 
-// New makes a reader. writeSet: also try what the log would be if the source had tracked write sets.
-func New(o Options, writeSet bool) *Reader {
-	r := &Reader{o: o, seed: maphash.MakeSeed(), names: map[applier.Table]bool{}}
-	r.hot.names = map[uint64]hotName{}
-	r.hot.counts = map[uint64]int{}
-	r.study = applier.New(applier.Options{WriteSet: writeSet, Key: r.hot.name})
-	return r
+// New makes a reader.
+func New(o Options) *Reader {
+	return &Reader{o: o, seed: maphash.MakeSeed(), names: map[applier.Table]bool{}, hot: hotKeys{counts: map[uint64]int{}, names: map[uint64]hotName{}}}
+}
+
+// begun is the study, which begins with the first log: what wrote it decides what can be tried.
+func (r *Reader) begun() *applier.Study {
+	if r.study == nil {
+		r.study = applier.New(applier.Options{WriteSet: len(r.server.TrackWriteSets()) > 0, Key: r.hot.name})
+	}
+	return r.study
 }
 
 // Server is what wrote the first log; it is known once that was opened.
-func (r *Reader) Server() fleet.Server { return r.server }
+func (r *Reader) Server() mysql.Server { return r.server }
 
 // Result is what was read.
 type Result struct {
@@ -90,7 +94,7 @@ type Result struct {
 
 // Result ends the study.
 func (r *Reader) Result() Result {
-	res := Result{Report: r.study.Report(), Server: r.server.String(), Before: r.early, Incomplete: r.incomplete, Guessed: []string{}, Notes: slices.Clone(r.notes)}
+	res := Result{Report: r.begun().Report(), Server: r.server.String(), Before: r.early, Incomplete: r.incomplete, Guessed: []string{}, Notes: slices.Clone(r.notes)}
 	for t, guessed := range r.names {
 		if guessed {
 			res.Guessed = append(res.Guessed, t.String())
@@ -119,8 +123,7 @@ func (r *Reader) Read(ctx context.Context, file string, in io.Reader, last bool)
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	defer log.Close()
-	r.study.NextLog()
-	told := int64(0)
+	told, begun := int64(0), false
 	for {
 		e, err := log.Next()
 		if now := log.Pos(); r.o.Tell != nil && (now-told > 1<<20 || err != nil) {
@@ -147,7 +150,11 @@ func (r *Reader) Read(ctx context.Context, file string, in io.Reader, last bool)
 		}
 		r.format = log.Format()
 		if r.server.Version == "" {
-			r.server = r.format.Server()
+			r.server.Server = r.format.Server()
+		}
+		if !begun {
+			begun = true
+			r.begun().NextLog()
 		}
 		if err := r.event(&e); err != nil {
 			r.incomplete = true
@@ -215,7 +222,7 @@ func (r *Reader) event(e *binlogevent.Event) error {
 			r.early++
 			return err
 		}
-		r.study.Add(&r.t)
+		r.begun().Add(&r.t)
 	}
 	return err
 }
