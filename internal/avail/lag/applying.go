@@ -97,24 +97,28 @@ func (f *Facts) lock(root blockers.Root, share float64) Cause {
 	return c
 }
 
-// oneTransaction finds an applier that is in one transaction all the time, and a table without a key in it.
-func (f *Facts) oneTransaction() (Cause, bool) {
-	mean, threads := f.busy()
-	var first, last *read.Applier
+// progress is the applier that is in its transaction for longest, as it was seen first and last; nil if none is in one.
+func (f *Facts) progress() (first, last *read.Applier) {
 	for i := range f.Looks {
 		for _, a := range f.Looks[i].appliers() {
-			if !active(a.Doing) || a.Doing == read.ApplierInOrder || a.Open < 0 && a.Rows < 0 {
+			if !active(a.Doing) || a.Doing == read.ApplierInOrder || a.Open < 0 || a.Rows < 0 {
 				continue
 			}
-			a := a
 			switch {
-			case first == nil || first.Session != a.Session && a.Open > first.Open:
+			case first == nil || first.Session != a.Session && a.Open > last.Open:
 				first, last = &a, &a
 			case first.Session == a.Session:
 				last = &a
 			}
 		}
 	}
+	return first, last
+}
+
+// oneTransaction finds an applier that is in one transaction all the time, and a table without a key in it.
+func (f *Facts) oneTransaction() (Cause, bool) {
+	mean, threads := f.busy()
+	first, last := f.progress()
 	keyless := ""
 	for _, t := range f.Stuck.Tables {
 		if t.Keys.Known && !t.Keys.Primary && !t.Keys.Unique {
@@ -142,7 +146,10 @@ func (f *Facts) oneTransaction() (Cause, bool) {
 		c.Evidence = append(c.Evidence, fmt.Sprintf("the same one at the beginning and at the end of %s", digits.Seconds(f.Span)))
 		if last != nil && last.Rows >= 0 {
 			words := digits.Roughly(last.Rows, "row") + " changed so far"
-			if first.Session == last.Session && last.Rows > first.Rows && f.Span > 0 {
+			if f.Source != nil && f.Source.FirstRows > 0 {
+				words = digits.Roughly(last.Rows, "row") + " of " + digits.Number(float64(f.Source.FirstRows)) + " changed so far"
+			}
+			if last.Rows > first.Rows && f.Span > 0 {
 				words += ", " + digits.Rate(float64(last.Rows-first.Rows)/f.Span)
 			}
 			c.Evidence = append(c.Evidence, words)

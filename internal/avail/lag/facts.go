@@ -29,14 +29,15 @@ type Look struct {
 
 // Source is how the channel stood against its source.
 type Source struct {
-	Missing                       int64   // transactions of the source that were not applied here, at the second moment
-	Unapplied, UnappliedBefore    int64   // bytes of the source's log that were not applied
-	Unreceived, UnreceivedBefore  int64   // and those not even received
-	Written                       int64   // bytes that the source wrote between the moments
-	FirstAge                      float64 // seconds since the first transaction that is not applied was committed, by the source's clock
-	FirstTransaction, FirstUnseen string  // which that is; or why it could not be read
-	Level                         bool    // all that the source had was applied here
-	Silent                        bool    // it had more to send at the first moment, and nothing of that came
+	Missing                      int64   // transactions of the source that were not applied here, at the second moment
+	Unapplied, UnappliedBefore   int64   // bytes of the source's log that were not applied
+	Unreceived, UnreceivedBefore int64   // and those not even received
+	Written                      int64   // bytes that the source wrote between the moments
+	FirstAge                     float64 // seconds since the first transaction that is not applied was committed, by the source's clock
+	FirstRows                    int64   // that this transaction changes
+	FirstUnseen                  string  // why it could not be read
+	Level                        bool    // all that the source had was applied here
+	Silent                       bool    // it had more to send at the first moment, and nothing of that came
 }
 
 // Stuck is the transaction at which the applier is at the second moment.

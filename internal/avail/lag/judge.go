@@ -115,7 +115,14 @@ func (f *Facts) forecast(r *Report) {
 		return
 	}
 	before, after, written, known := f.backlog()
+	left, known1 := f.restOfTransaction()
 	switch {
+	case known1 && r.Transactions != nil && *r.Transactions == 1:
+		r.Course = channels.Course{Way: channels.CatchesUp, Level: left}
+		r.Forecast = fmt.Sprintf("in about %s, when the transaction that it is in ends", digits.Age(left))
+	case known1:
+		r.Course = channels.Course{Way: channels.StandsFast}
+		r.Forecast = fmt.Sprintf("the transaction that it is in ends in about %s; how fast it works off what comes then is unknown", digits.Age(left))
 	case !known || f.Span <= 0:
 		r.Forecast = "unknown: the servers do not tell how much it has to apply"
 	case f.Source != nil && f.Source.Silent:
@@ -132,6 +139,18 @@ func (f *Facts) forecast(r *Report) {
 		}
 		r.Forecast = r.Course.String()
 	}
+}
+
+// restOfTransaction is how many seconds the transaction that the applier is in still takes, by the rows that it has and those that are done.
+func (f *Facts) restOfTransaction() (seconds float64, known bool) {
+	if f.Source == nil || f.Source.FirstRows <= 0 || !f.Stuck.Same || f.Span <= 0 {
+		return 0, false
+	}
+	first, last := f.progress()
+	if first == nil || last.Rows <= first.Rows || last.Rows > f.Source.FirstRows {
+		return 0, false
+	}
+	return float64(f.Source.FirstRows-last.Rows) / (float64(last.Rows-first.Rows) / f.Span), true
 }
 
 // backlog is what was not applied at the two moments, and what was added to it in between: in bytes where they are known, else in transactions.

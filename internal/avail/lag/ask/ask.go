@@ -82,31 +82,28 @@ func Replica(ctx context.Context, o Options) ([]lag.Facts, error) {
 	}
 	span := time.Since(began).Seconds()
 	var out []lag.Facts
-	for i, m := range after {
+	for _, m := range after {
 		at := slices.IndexFunc(before, func(b read.ReplicaMoment) bool { return b.Name == m.Name })
-		if at < 0 || at >= len(r.sources) || i >= len(after) {
-			r.gap("channel "+m.Name, "it was set up just now")
-			continue
+		if at < 0 {
+			continue // it was set up just now
 		}
 		f := lag.Facts{Server: c.Server, Before: before[at], After: m, Span: span, Settings: set, Looks: r.looksOf(m.Name)}
 		s := r.sources[at]
-		if f.Source, f.NotAsked = s.facts(ctx, before[at], m), s.why; f.Source != nil && f.Source.FirstUnseen != "" {
-			r.gap("the age of the first transaction that is not applied", f.Source.FirstUnseen)
+		f.Source = s.facts(ctx, before[at], m)
+		f.Gaps = slices.Clone(r.gaps)
+		if f.Source != nil && f.Source.FirstUnseen != "" {
+			f.Gaps = append(f.Gaps, fleet.Trouble{What: "the age of the first transaction that is not applied", Why: f.Source.FirstUnseen})
 		}
-		if s.why != "" {
-			r.gaps = append(r.gaps, fleet.Trouble{What: "the source " + m.Channel.Source, Why: s.why, Remedy: "name it with --source"})
+		if f.Source == nil {
+			f.NotAsked = s.trouble.Why
+			f.Gaps = append(f.Gaps, s.trouble)
 		}
 		if f.Stuck, err = r.stuck(ctx, before[at], m); err != nil {
 			return nil, err
 		}
-		f.Gaps = slices.Clone(r.gaps)
 		out = append(out, f)
 	}
 	return out, nil
-}
-
-func (r *replica) gap(what, why string) {
-	r.gaps = append(r.gaps, fleet.Trouble{What: what, Why: why})
 }
 
 // findSources connects to the sources, all at once: one that hangs must not keep the others.

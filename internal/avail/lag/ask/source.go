@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/lag"
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/mysql/wire"
@@ -18,26 +20,26 @@ import (
 type source struct {
 	target        mysql.Target
 	c             *mysql.Conn // nil: it cannot
-	why           string      // why not
+	trouble       fleet.Trouble
 	before, after read.SourceMoment
 }
 
 // connect finds a channel's source. Whoever else answers at the address is not asked.
 func connect(ctx context.Context, t mysql.Target, m read.ReplicaMoment) *source {
-	s := &source{target: t.WithPatience(sourcePatience)}
+	s := &source{target: t.WithPatience(sourcePatience), trouble: fleet.Trouble{What: "the source " + m.Channel.Source}}
 	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
 	defer cancel()
 	c, err := mysql.Connect(ctx, s.target, nil)
 	if err != nil {
-		s.why = "it cannot be asked: " + err.Error()
+		s.fail(err)
 		return s
 	}
 	id, err := read.ServerID(ctx, c)
 	switch {
 	case err != nil:
-		s.why = "it cannot be asked: " + err.Error()
+		s.fail(err)
 	case m.SourceID != "" && c.Server.ID != m.SourceID, m.SourceServerID != "0" && m.SourceServerID != "" && id != m.SourceServerID:
-		s.why = fmt.Sprintf("another server answers at %s: server_id %s, not %s", t.Address(), id, m.SourceServerID)
+		s.trouble.Why, s.trouble.Remedy = fmt.Sprintf("another server answers at %s: server_id %s, not %s", t.Address(), id, m.SourceServerID), bySource
 	default:
 		s.c = c
 		return s
@@ -52,10 +54,13 @@ func (s *source) close() {
 	}
 }
 
+// bySource is what to do where the source cannot be asked.
+const bySource = "name it with --source"
+
 // fail gives the source up.
 func (s *source) fail(err error) {
 	s.close()
-	s.c, s.why = nil, "it cannot be asked: "+err.Error()
+	s.c, s.trouble.Why, s.trouble.Remedy = nil, "it cannot be asked: "+err.Error(), cmp.Or(fleet.RemedyOf(err), bySource)
 }
 
 // look reads how far it is.
@@ -95,7 +100,7 @@ func (s *source) facts(ctx context.Context, before, after read.ReplicaMoment) *l
 		Missing:   int64(s.after.Executed.Ahead(after.Applied)),
 		Unapplied: between(after.Log, after.Pos, s.after), UnappliedBefore: between(before.Log, before.Pos, s.before),
 		Unreceived: between(after.ReadLog, after.ReadPos, s.after), UnreceivedBefore: between(before.ReadLog, before.ReadPos, s.before),
-		Written: between(s.before.Log, s.before.Pos, s.after), FirstAge: -1,
+		Written: between(s.before.Log, s.before.Pos, s.after), FirstAge: -1, FirstRows: -1,
 	}
 	byGTID := !s.after.Executed.Empty() && !after.Applied.Empty()
 	if byGTID {
@@ -112,69 +117,137 @@ func (s *source) facts(ctx context.Context, before, after read.ReplicaMoment) *l
 		f.FirstUnseen = "the replica does not say where in the source's log it is"
 		return f
 	}
-	var at time.Time
-	if at, f.FirstTransaction, err = s.first(ctx, after); err != nil {
+	first, err := s.first(ctx, after)
+	if err != nil {
 		f.FirstUnseen = err.Error()
 		return f
 	}
+	f.FirstRows = first.rows
 	now, err := s.c.Text(ctx, "SELECT /* risso: what time is it at the source? */ UNIX_TIMESTAMP(NOW(6))")
 	clock, perr := strconv.ParseFloat(now, 64)
 	if err = errors.Join(err, perr); err != nil {
 		f.FirstUnseen = "read the source's clock: " + err.Error()
 		return f
 	}
-	f.FirstAge = max(0, clock-float64(at.UnixMicro())/1e6)
+	f.FirstAge = max(0, clock-float64(first.at.UnixMicro())/1e6)
 	return f
 }
 
-// firstEvents bounds the search for the first transaction that is not applied: those that several appliers have done ahead of the others are
-// passed over.
-const firstEvents = 2000
+// Bounds of what is read of the source's log to find the first transaction that is not applied, and to count its rows: those that several
+// appliers have done ahead of the others are passed over.
+const (
+	firstEvents = 1 << 20
+	firstBytes  = 64 << 20
+	firstTime   = 2 * time.Second
+)
 
-// first reads in the source's log, from where the replica has applied it, when the first transaction was committed that the replica has not;
-// where the log does not say that, when its first statement began.
-func (s *source) first(ctx context.Context, m read.ReplicaMoment) (at time.Time, id string, err error) {
+// transaction is the first one that is not applied.
+type transaction struct {
+	at   time.Time // when it was committed first; where the log does not say that, when its first statement began
+	rows int64     // that it changes; -1: not counted
+}
+
+// first reads the source's log from where the replica has applied it.
+func (s *source) first(ctx context.Context, m read.ReplicaMoment) (*transaction, error) {
 	d, err := s.target.Dump(ctx, mysql.DumpOptions{Identity: s.c.Server.ID, File: m.Log, Pos: m.Pos})
 	if err != nil {
-		return at, "", fmt.Errorf("read the source's log: %w", err)
+		return nil, fmt.Errorf("read the source's log: %w", err)
 	}
 	defer d.Close()
-	checksum := false
+	scan := scanner{applied: m.Applied}
+	end, bytes := time.Now().Add(firstTime), 0
 	for range firstEvents {
 		raw, _, err := d.Next(sourcePatience)
 		if errors.Is(err, wire.ErrEndOfLogs) {
-			return at, "", errors.New("the source's log has nothing behind what is applied")
+			if scan.found == nil {
+				return nil, errors.New("the source's log has nothing behind what is applied")
+			}
+			return scan.found, nil
 		} else if err != nil {
-			return at, "", fmt.Errorf("read the source's log: %w", err)
+			return nil, fmt.Errorf("read the source's log: %w", err)
 		}
-		h := binlogevent.ParseHeader(raw)
-		switch h.Type {
-		case binlogevent.TypeFormatDescription:
-			format, err := binlogevent.ParseFormat(raw)
-			if err != nil {
-				return at, "", err
-			}
-			checksum = format.Checksum
-		case binlogevent.TypeGTID, binlogevent.TypeAnonymousGTID, binlogevent.TypeGTIDTagged, binlogevent.TypeMariaGTID:
-			body := raw[binlogevent.HeaderLen:]
-			if checksum {
-				body = body[:max(0, len(body)-binlogevent.ChecksumLen)]
-			}
-			g, err := binlogevent.ParseGTID(binlogevent.Event{Header: h, Raw: raw, Body: body, Whole: true})
-			switch {
-			case err != nil:
-				return at, "", fmt.Errorf("read the source's log: %w", err)
-			case !g.ID.IsZero() && m.Applied.Contains(g.ID):
-				continue
-			case !g.Original.IsZero() && g.Original.Unix() > 0:
-				return g.Original, g.ID.String(), nil
-			}
-			return time.Unix(int64(h.Seconds), 0), g.ID.String(), nil
-		case binlogevent.TypeQuery: // a log without GTIDs
-			if m.Applied.Empty() {
-				return time.Unix(int64(h.Seconds), 0), "", nil
-			}
+		if over, err := scan.take(raw); err != nil {
+			return nil, fmt.Errorf("read the source's log: %w", err)
+		} else if over {
+			return scan.found, nil
+		}
+		if bytes += len(raw); bytes > firstBytes || time.Now().After(end) {
+			break
 		}
 	}
-	return at, "", errors.New("what is behind the place in the source's log is applied already")
+	if scan.found == nil {
+		return nil, errors.New("what is behind the place in the source's log is applied already")
+	}
+	scan.found.rows = -1 // there are more
+	return scan.found, nil
+}
+
+// scanner reads events up to the end of the first transaction that is not applied.
+type scanner struct {
+	applied mysql.GTIDSet
+	format  binlogevent.Format
+	tables  binlogevent.Tables[struct{}]
+	found   *transaction
+}
+
+// take reads one event. over: it is the first behind the transaction.
+func (s *scanner) take(raw []byte) (over bool, err error) {
+	e := binlogevent.Event{Header: binlogevent.ParseHeader(raw), Raw: raw, Body: raw[binlogevent.HeaderLen:], Whole: true}
+	if s.format.Checksum {
+		e.Body = e.Body[:max(0, len(e.Body)-binlogevent.ChecksumLen)]
+	}
+	switch e.Type {
+	case binlogevent.TypeFormatDescription:
+		s.format, err = binlogevent.ParseFormat(raw)
+		return false, err
+	case binlogevent.TypeGTID, binlogevent.TypeAnonymousGTID, binlogevent.TypeGTIDTagged, binlogevent.TypeMariaGTID:
+		if s.found != nil {
+			return true, nil
+		}
+		g, err := binlogevent.ParseGTID(e)
+		if err != nil || !g.ID.IsZero() && s.applied.Contains(g.ID) {
+			return false, err
+		}
+		s.found = &transaction{at: time.Unix(int64(e.Seconds), 0)}
+		if g.Original.Unix() > 0 {
+			s.found.at = g.Original
+		}
+	case binlogevent.TypeQuery: // begins a transaction in a log without GTIDs
+		if s.found == nil && s.applied.Empty() {
+			s.found = &transaction{at: time.Unix(int64(e.Seconds), 0)}
+		}
+	case binlogevent.TypeXid:
+		return s.found != nil, nil
+	case binlogevent.TypePayload: // compressed
+		if s.found != nil {
+			s.found.rows = -1
+			return true, nil
+		}
+	case binlogevent.TypeTableMap:
+		_, _, err = s.tables.Map(s.format, e.Body)
+		return false, err
+	default:
+		if s.found != nil && e.Type.IsRows() {
+			s.count(e)
+			return s.found.rows < 0, nil
+		}
+	}
+	return false, nil
+}
+
+// maxUnzipped bounds the rows of an event that is compressed.
+const maxUnzipped = 64 << 20
+
+// count adds the rows of an event.
+func (s *scanner) count(e binlogevent.Event) {
+	id, _, err := binlogevent.RowsHead(s.format, e)
+	t := s.tables.Get(id)
+	if err != nil || t == nil || t.Err != nil {
+		s.found.rows = -1
+		return
+	}
+	n, err := binlogevent.CountRows(s.format, e, &t.Table, maxUnzipped)
+	if s.found.rows += n; err != nil {
+		s.found.rows = -1
+	}
 }

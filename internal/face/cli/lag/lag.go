@@ -25,14 +25,8 @@ import (
 
 // Answer is what was found out about replicas.
 type Answer struct {
-	Channels []lag.Report `json:"channels"`
-	Failed   []Failed     `json:"failed,omitempty"`
-}
-
-// Failed is a server of which nothing can be said.
-type Failed struct {
-	Replica string `json:"replica"`
-	Why     string `json:"why"`
+	Channels []lag.Report    `json:"channels"`
+	Failed   []fleet.Trouble `json:"failed,omitempty"` // servers of which nothing can be said
 }
 
 type command struct {
@@ -123,7 +117,7 @@ func (c *command) run(ctx context.Context) error {
 	for i, f := range list {
 		a.Channels = append(a.Channels, f.reports...)
 		if f.err != nil {
-			a.Failed = append(a.Failed, Failed{servers[i].Instance.Name, f.err.Error()})
+			a.Failed = append(a.Failed, fleet.Trouble{What: servers[i].Instance.Name, Why: f.err.Error(), Remedy: fleet.RemedyOf(f.err)})
 		}
 	}
 	if c.output == "json" {
@@ -147,7 +141,7 @@ func (c *command) write(a Answer) error {
 		}
 	}
 	for _, f := range a.Failed {
-		if _, err := fmt.Fprintf(c.Out, "%s: unknown: %s\n", f.Replica, f.Why); err != nil {
+		if _, err := fmt.Fprintf(c.Out, "%s: unknown: %s\n", f.What, fault.Line(f.Why, f.Remedy)); err != nil {
 			return err
 		}
 	}
