@@ -32,6 +32,7 @@ var layer = map[string]int{
 	"internal/host":        1,
 	"internal/sqltext":     0,
 	"internal/blockers":    2,
+	"internal/channels":    2,
 	"internal/change":      2,
 	"internal/store":       2,
 	"internal/throttle":    2,
