@@ -146,12 +146,23 @@ type GTID struct {
 	Thread     uint32     // MariaDB 11.5: of the connection; 0 if it does not say
 
 	ServerVersion, OriginalVersion uint32 // MySQL 8.0.14: 80036 for 8.0.36
+
+	// Of MySQL 5.7 on, in numbers that begin again with each log: once all up to LastCommitted have been committed, this one, whose number is
+	// Sequence, may be applied. Both are 0 if the log does not say.
+	LastCommitted, Sequence int64
+	// Of MariaDB: CommitID is the same for transactions that were committed together, 0 without a group. Transactional can be rolled back and so be
+	// tried early; Waited was held up by a row lock when it ran first; Serial is not to be applied beside others (skip_parallel_replication).
+	CommitID                      uint64
+	Transactional, Waited, Serial bool
 }
 
 // Flags of MariaDB's GTID event (sql/log_event.h, class Gtid_log_event).
 const (
 	mariaStandalone  = 1
 	mariaGroupCommit = 2
+	mariaTrans       = 4
+	mariaParallel    = 8
+	mariaWaited      = 16
 	mariaDDL         = 32
 	mariaPreparedXA  = 64
 	mariaCompletedXA = 128
@@ -184,7 +195,7 @@ func ParseGTID(e Event) (GTID, error) {
 	if c.uint(1) != 2 {
 		return g, nil // before 5.7
 	}
-	c.take(16) // logical clocks
+	g.LastCommitted, g.Sequence = int64(c.uint(8)), int64(c.uint(8))
 	if len(c.b) < 7 {
 		return g, nil // before 8.0.1
 	}
@@ -225,12 +236,13 @@ func parseMariaGTID(e Event) (GTID, error) {
 	domain := uint32(c.uint(4))
 	flags := c.uint(1)
 	g := GTID{ID: mysql.GTID{Domain: domain, Server: e.ServerID, Number: number}, Standalone: flags&mariaStandalone != 0,
+		Transactional: flags&mariaTrans != 0, Waited: flags&mariaWaited != 0, Serial: flags&mariaParallel == 0,
 		DDL: flags&mariaDDL != 0, XA: flags&(mariaPreparedXA|mariaCompletedXA) != 0}
 	if c.bad {
 		return g, errShort
 	}
 	if flags&mariaGroupCommit != 0 {
-		c.take(8)
+		g.CommitID = c.uint(8)
 	}
 	if g.XA {
 		x := XID{Format: int32(c.uint(4))}
@@ -311,8 +323,10 @@ func parseTagged(body []byte) (GTID, error) {
 			number = c.signed()
 		case 3:
 			tag = string(c.take(int(c.varint())))
-		case 4, 5:
-			c.signed() // logical clocks
+		case 4:
+			g.LastCommitted = c.signed()
+		case 5:
+			g.Sequence = c.signed()
 		case 6:
 			g.Committed = micros(c.varint())
 		case 7:

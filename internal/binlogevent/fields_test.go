@@ -98,7 +98,7 @@ func TestMariaGTID(t *testing.T) {
 		head + "00":                   {ID: id},
 		head + "01 00 00 00 00 00 00": {ID: id, Standalone: true},
 		head + "21":                   {ID: id, Standalone: true, DDL: true},
-		head + "02 09 00 00 00 00 00 00 00 10 2a 00 00 00": {ID: id, Thread: 42},
+		head + "02 09 00 00 00 00 00 00 00 10 2a 00 00 00": {ID: id, CommitID: 9, Thread: 42},
 		head + "00 10 2a 00 00 00":                         {ID: id, Thread: 42},
 		head + "00 11 05 2a 00 00 00":                      {ID: id, Thread: 42},
 		head + "20 02":                                     {ID: id, DDL: true, AlterPhase: true},
@@ -106,6 +106,19 @@ func TestMariaGTID(t *testing.T) {
 		head + "20 18 08 07 06 05 04 03 02 01 2a 00 00 00": {ID: id, DDL: true, AlterPhase: true, Thread: 42},
 		head + "40" + x:                                    {ID: id, XA: true, Prepares: xid},
 		head + "80" + x + "10 2a 00 00 00":                 {ID: id, XA: true, Thread: 42},
+	} {
+		want.Serial = true // none of these may be applied beside others
+		got, err := ParseGTID(Event{Header: Header{Type: TypeMariaGTID, ServerID: 7}, Body: unhex(t, in)})
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, %v; want %+v", in, got, err, want)
+		}
+	}
+	for in, want := range map[string]GTID{
+		head + "0c":                         {ID: id, Transactional: true},
+		head + "1c":                         {ID: id, Transactional: true, Waited: true},
+		head + "29":                         {ID: id, Standalone: true, DDL: true},
+		head + "04":                         {ID: id, Transactional: true, Serial: true},
+		head + "0e 08 07 06 05 04 03 02 01": {ID: id, Transactional: true, CommitID: 0x102030405060708},
 	} {
 		got, err := ParseGTID(Event{Header: Header{Type: TypeMariaGTID, ServerID: 7}, Body: unhex(t, in)})
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -135,6 +148,9 @@ func TestMySQLGTID(t *testing.T) {
 		old + logical + "01 02 03 04 05 06 00 20 a4 38 01":                {ID: id, Committed: at, Original: at, Length: 32},
 	} {
 		body := unhex(t, in)
+		if strings.Contains(in, logical) {
+			want.LastCommitted, want.Sequence = 1, 2
+		}
 		for _, typ := range []Type{TypeGTID, TypeAnonymousGTID} {
 			got, err := ParseGTID(Event{Header: Header{Type: typ}, Body: body})
 			want := want
@@ -164,7 +180,7 @@ func TestTagged(t *testing.T) {
 		head + "00 06 " + uuid + "04 24":        {ID: mysql.GTID{Source: source, Number: 9}, Original: time.Time{}},
 		head + uuid + "04 24 06 06 61 62 63":    {ID: mysql.GTID{Source: source + ":abc", Number: 9}},
 		head + uuid + "04 04 06 00":             {ID: mysql.GTID{Source: source, Number: 1}},
-		head + uuid + "04 24 08 02 0a 04 0c 0a": {ID: mysql.GTID{Source: source, Number: 9}, Committed: at, Original: at},
+		head + uuid + "04 24 08 06 0a 0c 0c 0a": {ID: mysql.GTID{Source: source, Number: 9}, LastCommitted: -2, Sequence: 3, Committed: at, Original: at},
 		head + uuid + "04 24 0c 08 0e 0a":       {ID: mysql.GTID{Source: source, Number: 9}, Committed: time.UnixMicro(4).UTC(), Original: at},
 		head + uuid + "04 24 10 40 12 0a":       {ID: mysql.GTID{Source: source, Number: 9}, Length: 32, ServerVersion: 5, OriginalVersion: 5},
 		head + uuid + "04 24 12 0a 14 08":       {ID: mysql.GTID{Source: source, Number: 9}, ServerVersion: 5, OriginalVersion: 4},

@@ -91,6 +91,9 @@ func (s Server) RowLockStatement(instrumented bool) string {
 	return "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"
 }
 
+// TimesTransactions reports whether performance_schema tells when the transactions that a replica applies were committed first.
+func (s Server) TimesTransactions() bool { return s.atLeast(80001) && s.PerformanceSchema }
+
 // GTIDsByDomain reports whether GTIDs are domain-server-number: a set of them is how far each domain has come, and numbers may have holes. The
 // others are uuid:number, and a set has each of them.
 func (s Server) GTIDsByDomain() bool { return s.MariaDB() }

@@ -49,17 +49,8 @@ func (s Server) OverwriteRows(ch fleet.Channel) string {
 
 // FetchAgain throws away what a channel has received and not applied, and lets it receive that again.
 func (s Server) FetchAgain(ch fleet.Channel) string {
-	stop, start, suffix := s.StopReplica(ch.Name), s.StartReplica(ch.Name), ""
-	change, word := "CHANGE MASTER TO ", "MASTER"
-	switch {
-	case s.MariaDB() && ch.Name != "":
-		change = "CHANGE MASTER " + Literal(ch.Name) + " TO "
-	case ch.Name != "":
-		suffix = " FOR CHANNEL " + Literal(ch.Name)
-	}
-	if s.atLeast(80023) {
-		change, word = "CHANGE REPLICATION SOURCE TO ", "SOURCE"
-	}
+	stop, start := s.StopReplica(ch.Name), s.StartReplica(ch.Name)
+	change, suffix, word := s.changeSource(ch.Name)
 	switch {
 	case ch.GTID && s.MariaDB(): // a start purges the relay logs when both threads were stopped
 		return stop + "; " + start

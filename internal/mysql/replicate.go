@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,27 @@ func Logs(ctx context.Context, c *Conn) ([]Log, error) {
 		list = append(list, l)
 	}
 	return list, nil
+}
+
+// LogBytes is how many bytes of a server's binary logs lie between two places; 0 if the second is not behind the first, -1 if one of them is in a
+// log that is not there any more.
+func LogBytes(logs []Log, fromLog string, from int64, toLog string, to int64) int64 {
+	if fromLog == toLog {
+		return max(0, to-from)
+	}
+	first := slices.IndexFunc(logs, func(l Log) bool { return l.Name == fromLog })
+	last := slices.IndexFunc(logs, func(l Log) bool { return l.Name == toLog })
+	switch {
+	case first < 0 || last < 0 || from < 0 || to < 0:
+		return -1
+	case first > last:
+		return 0
+	}
+	n := max(0, logs[first].Size-from) + to
+	for _, l := range logs[first+1 : last] {
+		n += l.Size
+	}
+	return n
 }
 
 // ExecutedGTIDs is the set of transactions that a server has: gtid_executed of MySQL, gtid_current_pos of MariaDB (what it

@@ -36,7 +36,7 @@ type applier struct {
 	format  binlogevent.Format
 	formatS string // the BINLOG statement of the format description
 	file    string
-	b       boundaries
+	b       binlogevent.Boundaries
 	mode    mode
 	sql     strings.Builder // statements that were not yet sent
 	open    bool            // a transaction was begun and not ended, sent or not
@@ -200,11 +200,11 @@ func (a *applier) log(ctx context.Context, i int, f File) error {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer r.Close()
-	a.file, a.b = f.Name, boundaries{}
+	a.file, a.b = f.Name, binlogevent.Boundaries{}
 	for {
 		e, err := r.Next()
 		switch {
-		case f.Name == end.File && err == nil && e.Pos >= end.Pos && !a.b.open:
+		case f.Name == end.File && err == nil && e.Pos >= end.Pos && !a.b.Open:
 			return nil
 		case errors.Is(err, io.EOF), errors.Is(err, binlogevent.ErrTorn) && i+1 == len(a.plan.files):
 			a.bytes += r.Pos()
@@ -217,11 +217,11 @@ func (a *applier) log(ctx context.Context, i int, f File) error {
 		}
 		a.format = r.Format()
 		if i == 0 && e.Pos < a.plan.offset && e.Type != binlogevent.TypeFormatDescription {
-			a.b.event(e)
+			a.b.Next(e)
 			continue
 		}
 		if err := a.event(ctx, e); err != nil {
-			return fmt.Errorf("%s:%d%s: %w", f.Name, e.Pos, gtidIn(a.b.gtid.ID), err)
+			return fmt.Errorf("%s:%d%s: %w", f.Name, e.Pos, gtidIn(a.b.GTID.ID), err)
 		}
 		a.result.Bytes = a.bytes + e.End
 		a.tell(false)
@@ -261,7 +261,7 @@ func (a *applier) event(ctx context.Context, e binlogevent.Event) error {
 	if e.Type == binlogevent.TypeFormatDescription {
 		return a.describe(ctx, e)
 	}
-	began, ended := a.b.event(e)
+	began, ended := a.b.Next(e)
 	if began {
 		if err := a.begin(ctx, e); err != nil {
 			return err
@@ -300,7 +300,7 @@ func (a *applier) sendFormat(ctx context.Context) error {
 
 // begin decides about a transaction and begins it.
 func (a *applier) begin(ctx context.Context, e binlogevent.Event) error {
-	g := a.b.gtid
+	g := a.b.GTID
 	a.wanted, a.own, a.xaLater = false, false, ""
 	a.rows = batch{}
 	switch {
@@ -366,7 +366,7 @@ func (a *applier) separate() {
 		a.sql.WriteByte(';')
 		return
 	}
-	a.since = fmt.Sprintf("%s:%d%s", a.file, a.b.pos, gtidIn(a.b.gtid.ID))
+	a.since = fmt.Sprintf("%s:%d%s", a.file, a.b.Pos, gtidIn(a.b.GTID.ID))
 }
 
 // flush sends the statements that were gathered.
@@ -578,7 +578,7 @@ func (a *applier) sendRows(ctx context.Context) error {
 
 // end ends a transaction.
 func (a *applier) end(ctx context.Context, e binlogevent.Event) error {
-	g, mode := a.b.gtid, a.mode
+	g, mode := a.b.GTID, a.mode
 	a.mode = modeApply
 	place := Place{File: a.file, Pos: e.End}
 	switch mode {
@@ -600,7 +600,7 @@ func (a *applier) end(ctx context.Context, e binlogevent.Event) error {
 			a.result.LeftOut++
 		} else {
 			a.result.Transactions++
-			a.result.LastGTID, a.result.LastTime = g.ID, commitTime(g, a.b.when)
+			a.result.LastGTID, a.result.LastTime = g.ID, commitTime(g, a.b.When)
 		}
 		a.result.GTIDs.Add(g.ID)
 	}

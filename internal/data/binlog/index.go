@@ -128,8 +128,8 @@ func (x *Index) add(e binlogevent.Event, t *gtids) {
 	case binlogevent.TypeIgnorable:
 		x.Decrypted = x.Decrypted || x.Events == 2 // see binlogevent.Readable
 	}
-	if t.event(e) && !t.b.gtid.Committed.IsZero() {
-		x.spans(t.b.gtid.Committed)
+	if t.event(e) && !t.b.GTID.Committed.IsZero() {
+		x.spans(t.b.GTID.Committed)
 	}
 }
 
@@ -145,15 +145,15 @@ func (x *Index) spans(at time.Time) {
 
 // gtids counts transactions and gathers those that are complete.
 type gtids struct {
-	b     boundaries
+	b     binlogevent.Boundaries
 	done  mysql.GTIDSet
 	count int64
 }
 
 func (t *gtids) event(e binlogevent.Event) (ended bool) {
-	_, ended = t.b.event(e)
+	_, ended = t.b.Next(e)
 	if ended {
-		t.done.Add(t.b.gtid.ID)
+		t.done.Add(t.b.GTID.ID)
 		t.count++
 	}
 	return ended

@@ -410,7 +410,7 @@ type walker struct {
 	plain   bool // a transaction without a GTID was seen
 	stopped bool
 	closed  bool // the current log ends as a server ends one before it starts the next
-	b       boundaries
+	b       binlogevent.Boundaries
 	h       history
 	order   order
 }
@@ -435,7 +435,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 	if i > 0 && !w.closed && w.plain {
 		w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s does not end as a server ends a log: the server crashed, or the copy is truncated; without GTIDs it is unknown whether transactions are missing", w.p.files[i-1].Name))
 	}
-	w.b, w.closed = boundaries{}, false
+	w.b, w.closed = binlogevent.Boundaries{}, false
 	begin := int64(len(binlogevent.Magic))
 	w.p.Result.Next = Place{File: f.Name, Pos: begin}
 	w.p.Result.Stretches = append(w.p.Result.Stretches, Stretch{File: f.Name, From: begin, To: begin})
@@ -447,11 +447,11 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 			return f.short(r.Pos())
 		case errors.Is(err, io.EOF):
 			w.p.total += r.Pos()
-			return w.h.end(f.Name, r.Pos(), w.b.open)
+			return w.h.end(f.Name, r.Pos(), w.b.Open)
 		case errors.Is(err, binlogevent.ErrTorn) && last:
 			w.p.Result.Notes = append(w.p.Result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: complete events are applied", f.Name, r.Pos()))
 			w.p.total += r.Pos()
-			return w.h.end(f.Name, r.Pos(), w.b.open)
+			return w.h.end(f.Name, r.Pos(), w.b.Open)
 		case err != nil:
 			return fmt.Errorf("%s: %w", f.Name, err)
 		case ctx.Err() != nil:
@@ -470,7 +470,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 
 // event counts one event and says in w.stopped whether the walk ends before it.
 func (w *walker) event(f File, e binlogevent.Event, first bool) error {
-	if err := w.h.event(f.Name, e, w.b.open); err != nil {
+	if err := w.h.event(f.Name, e, w.b.Open); err != nil {
 		return err
 	}
 	switch e.Type {
@@ -491,10 +491,10 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 	case binlogevent.TypeBeginLoadQuery:
 		return fmt.Errorf("%w: at %s:%d begins a LOAD DATA that was logged as a statement", ErrContents, f.Name, e.Pos)
 	}
-	began, ended := w.b.event(e)
-	if began && w.h.behind(f.Name) && w.o.Stop.before(f.Name, e, w.b.gtid) {
+	began, ended := w.b.Next(e)
+	if began && w.h.behind(f.Name) && w.o.Stop.before(f.Name, e, w.b.GTID) {
 		if w.had(first) {
-			return fmt.Errorf("%w: it has what begins at %s:%d%s, of %s", ErrPast, f.Name, e.Pos, gtidIn(w.b.gtid.ID), commitTime(w.b.gtid, e.Seconds).UTC().Format("2006-01-02 15:04:05.999999Z"))
+			return fmt.Errorf("%w: it has what begins at %s:%d%s, of %s", ErrPast, f.Name, e.Pos, gtidIn(w.b.GTID.ID), commitTime(w.b.GTID, e.Seconds).UTC().Format("2006-01-02 15:04:05.999999Z"))
 		}
 		w.stop(f, e)
 		return nil
@@ -505,11 +505,11 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 	if !ended {
 		return nil
 	}
-	id := w.b.gtid.ID
+	id := w.b.GTID.ID
 	w.end.Add(id)
 	w.plain = w.plain || id.IsZero()
 	if w.p.byGTID {
-		if err := w.h.transaction(f.Name, w.b.gtid, w.p.from.Contains(id)); err != nil {
+		if err := w.h.transaction(f.Name, w.b.GTID, w.p.from.Contains(id)); err != nil {
 			return err
 		}
 		if err := w.order.next(f.Name, id, w.p.from.Contains(id)); err != nil {
@@ -521,10 +521,10 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 		w.stretch().pass(e.End)
 	} else {
 		if w.o.Keep && id.IsZero() {
-			return fmt.Errorf("%w: the transaction at %s:%d has no GTID to keep", ErrContents, f.Name, w.b.pos)
+			return fmt.Errorf("%w: the transaction at %s:%d has no GTID to keep", ErrContents, f.Name, w.b.Pos)
 		}
-		if w.p.count(w.o, w.b.gtid, w.b.when) {
-			w.stretch().add(w.b.pos, e.End)
+		if w.p.count(w.o, w.b.GTID, w.b.When) {
+			w.stretch().add(w.b.Pos, e.End)
 		} else {
 			w.stretch().pass(e.End)
 			w.stretch().skipped++
@@ -572,13 +572,13 @@ func (w *walker) missing(f File) string {
 
 // had reports whether the position has the open transaction.
 func (w *walker) had(first bool) bool {
-	return w.p.byGTID && w.p.from.Contains(w.b.gtid.ID) || first && w.b.pos < w.p.offset
+	return w.p.byGTID && w.p.from.Contains(w.b.GTID.ID) || first && w.b.Pos < w.p.offset
 }
 
 // names refuses a statement on wanted tables that names one with another name on the server, even if it only reads it:
 // in text that cannot be determined.
 func (w *walker) names(f File, e binlogevent.Event, first bool) error {
-	if w.o.Names == nil || e.Type != binlogevent.TypeQuery && e.Type != binlogevent.TypeQueryZip || w.had(first) || w.o.skips(w.b.gtid.ID) {
+	if w.o.Names == nil || e.Type != binlogevent.TypeQuery && e.Type != binlogevent.TypeQueryZip || w.had(first) || w.o.skips(w.b.GTID.ID) {
 		return nil
 	}
 	q, err := binlogevent.ParseQuery(e)
@@ -594,7 +594,7 @@ func (w *walker) names(f File, e binlogevent.Event, first bool) error {
 	}
 	for _, t := range slices.Concat(changed, namedTables(q)) {
 		if w.o.Only(t.Schema, t.Name) && w.o.renames(t.Schema, t.Name) {
-			return fmt.Errorf("%w: at %s:%d%s: %.200s", ErrRenamed, f.Name, e.Pos, gtidIn(w.b.gtid.ID), q.Text)
+			return fmt.Errorf("%w: at %s:%d%s: %.200s", ErrRenamed, f.Name, e.Pos, gtidIn(w.b.GTID.ID), q.Text)
 		}
 	}
 	return nil
@@ -602,7 +602,7 @@ func (w *walker) names(f File, e binlogevent.Event, first bool) error {
 
 func (w *walker) stop(f File, e binlogevent.Event) {
 	w.stopped = true
-	w.p.Result.Next = Place{File: f.Name, Pos: e.Pos, GTID: w.b.gtid.ID}
+	w.p.Result.Next = Place{File: f.Name, Pos: e.Pos, GTID: w.b.GTID.ID}
 	w.p.Result.Stopped = w.o.Stop.reason()
 }
 

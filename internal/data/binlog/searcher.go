@@ -25,7 +25,7 @@ type searcher struct {
 	before mysql.GTIDSet
 	out    SearchResult
 	tell   func(int64)
-	b      boundaries
+	b      binlogevent.Boundaries
 	format binlogevent.Format
 	tables binlogevent.Tables[searchTable]
 	states map[string]*tableState // of wanted tables
@@ -129,9 +129,9 @@ func (s *searcher) unread(h binlogevent.Header) bool {
 }
 
 func (s *searcher) event(e *binlogevent.Event) error {
-	began, ended := s.b.event(*e)
+	began, ended := s.b.Next(*e)
 	if began {
-		s.cur = Found{File: s.file, Pos: s.b.pos, GTID: s.b.gtid.ID, Thread: s.b.gtid.Thread, Server: e.ServerID, Time: commitTime(s.b.gtid, e.Seconds), Changes: s.cur.Changes[:0]}
+		s.cur = Found{File: s.file, Pos: s.b.Pos, GTID: s.b.GTID.ID, Thread: s.b.GTID.Thread, Server: e.ServerID, Time: commitTime(s.b.GTID, e.Seconds), Changes: s.cur.Changes[:0]}
 		s.text, s.texts = false, s.texts[:0]
 		s.ignore = (s.d.Counts == nil || s.d.Tables == nil) && !s.d.may(&s.cur)
 		s.hole = s.hole || s.ignore
@@ -245,7 +245,7 @@ func (s *searcher) query(e *binlogevent.Event) error {
 	if q.User != "" {
 		s.cur.User = q.User + "@" + q.Host
 	}
-	if frameOf(q.Text) != frameNone {
+	if binlogevent.FrameOf(q.Text) != binlogevent.FrameNone {
 		return nil
 	}
 	change, ok := dialectOf(q).ReadChange(string(q.Text))

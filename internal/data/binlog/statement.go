@@ -29,13 +29,13 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 		return fmt.Errorf("%w: %s: %.200s", ErrContents, why, q.Text)
 	}
 	up := strings.ToUpper(string(q.Text[:min(len(q.Text), 64)]))
-	switch frameOf(q.Text) {
-	case frameBegin:
+	switch binlogevent.FrameOf(q.Text) {
+	case binlogevent.FrameBegin:
 		if !strings.HasPrefix(up, "XA") {
 			return nil // begun with the first change
 		}
 		return a.startXA(ctx, string(q.Text))
-	case frameEnd:
+	case binlogevent.FrameEnd:
 		switch {
 		case strings.HasPrefix(up, "XA"):
 			return a.endXA(ctx, q, e)
@@ -142,9 +142,9 @@ func (a *applier) createFilled(ctx context.Context, q binlogevent.Query, e binlo
 	if err := a.statement(ctx, q, e); err != nil {
 		return err
 	}
-	a.result.Notes = append(a.result.Notes, fmt.Sprintf("%s created a table and filled it: the server's own binary log has only the rows", a.b.gtid.ID))
+	a.result.Notes = append(a.result.Notes, fmt.Sprintf("%s created a table and filled it: the server's own binary log has only the rows", a.b.GTID.ID))
 	a.add("SET sql_log_bin = 1")
-	a.name(a.b.gtid)
+	a.name(a.b.GTID)
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (a *applier) notePending(ctx context.Context, text []byte) error {
 	if err := a.flush(ctx); err != nil || a.j == nil {
 		return err
 	}
-	if err := a.s.Exec(ctx, a.j.pending(Place{File: a.file, Pos: a.b.pos, GTID: a.b.gtid.ID}, text)); err != nil {
+	if err := a.s.Exec(ctx, a.j.pending(Place{File: a.file, Pos: a.b.Pos, GTID: a.b.GTID.ID}, text)); err != nil {
 		return fmt.Errorf("record what is about to run: %w", err)
 	}
 	return nil

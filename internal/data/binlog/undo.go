@@ -146,7 +146,7 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 		return false, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer r.Close()
-	var b boundaries
+	var b binlogevent.Boundaries
 	for {
 		e, err := r.Next()
 		switch {
@@ -166,12 +166,12 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 			return false, context.Cause(ctx)
 		}
 		u.format = r.Format()
-		began, ended := b.event(e)
+		began, ended := b.Next(e)
 		if began {
-			inside = !u.o.GTID.IsZero() && b.gtid.ID == u.o.GTID || u.o.GTID.IsZero() && b.pos == u.o.Place.Pos && f.Name == u.o.Place.File
+			inside = !u.o.GTID.IsZero() && b.GTID.ID == u.o.GTID || u.o.GTID.IsZero() && b.Pos == u.o.Place.Pos && f.Name == u.o.Place.File
 			if inside {
 				u.found = true
-				u.result.GTID, u.result.Place = b.gtid.ID, Place{File: f.Name, Pos: b.pos, GTID: b.gtid.ID}
+				u.result.GTID, u.result.Place = b.GTID.ID, Place{File: f.Name, Pos: b.Pos, GTID: b.GTID.ID}
 				u.byID = map[uint64]*undoTable{}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rissodb/risso/internal/audit/accounts"
 	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/byschema"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/checksum"
@@ -16,7 +17,6 @@ import (
 	"github.com/rissodb/risso/internal/explain/alter/perform"
 	servers "github.com/rissodb/risso/internal/explain/differ"
 	"github.com/rissodb/risso/internal/explain/differ/trial"
-	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/explain/size"
@@ -129,7 +129,7 @@ func answers() []answer {
 		{"diff", "--save", reflect.TypeFor[clidiff.SavedAnswer]()},
 		{"diff", "--upgrade-to", reflect.TypeFor[trial.Answer]()},
 		{"digest", "", reflect.TypeFor[report.ProfileJSON]()},
-		{"digest", "--plan-parallel", reflect.TypeFor[parallel.Plan]()},
+		{"digest", "--plan-parallel", reflect.TypeFor[byschema.Plan]()},
 		{"doctor", "", reflect.TypeFor[doctor.DoctorAnswer]()},
 		{"drill", "", reflect.TypeFor[drill.Proof]()},
 		{"event", "", reflect.TypeFor[events.MarkAnswer]()},

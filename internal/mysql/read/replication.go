@@ -27,6 +27,11 @@ func (r *replicaReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample
 	if err != nil {
 		return err
 	}
+	return r.take(ctx, c, rows, s)
+}
+
+// take reads the channels out of a status, and asks which transactions could not be applied.
+func (r *replicaReader) take(ctx context.Context, c *mysql.Conn, rows []map[string]string, s *fleet.Sample) error {
 	r.Channels = r.Channels[:0]
 	stopped := false
 	for _, row := range rows {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/rissodb/risso/internal/channels"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -36,9 +37,9 @@ func replicationStopped(r *round) {
 			c.head = "channel " + ch.Name + ": " + c.head
 		}
 		if e := ch.Error(); e.Text != "" {
-			c.tail, c.about = failure(e), caseOf(e)
+			c.tail, c.about = channels.Failure(e), channels.Case(e)
 			advice := ""
-			c.remedy, advice = goOn(r.Snapshot, ch)
+			c.remedy, advice = channels.GoOn(r.server(), ch, r.setting)
 			c.tail += advice
 		} else if !strings.EqualFold(ch.IORunning, "Connecting") {
 			c.severity = fleet.SeverityWarning // no error: somebody stopped it
@@ -49,36 +50,6 @@ func replicationStopped(r *round) {
 		}
 		r.add(c)
 	}
-}
-
-// caseOf tells the errors of a channel apart: by their number, and the transaction or the place in the source's log.
-func caseOf(e fleet.ReplicaError) string {
-	switch {
-	case e.GTID != "":
-		return fmt.Sprintf("error %d in %s", e.Number, e.GTID)
-	case e.Log != "":
-		return fmt.Sprintf("error %d at %s:%d", e.Number, e.Log, e.Pos)
-	}
-	return fmt.Sprintf("error %d", e.Number)
-}
-
-// failure says at what a channel stopped: the error's number, the transaction, the table and key, the server's words.
-func failure(e fleet.ReplicaError) string {
-	text := ": "
-	if e.Number != 0 {
-		text = fmt.Sprintf(": error %d", e.Number)
-		if e.GTID != "" {
-			text += " in transaction " + e.GTID
-		}
-		if e.Table != "" {
-			text += " on table " + e.Table
-		}
-		if e.Key != "" {
-			text += ", key " + e.Key
-		}
-		text += ": "
-	}
-	return text + cut(e.Text, 400)
 }
 
 const lagMetric = "mysql_slave_status_seconds_behind_master"
@@ -107,12 +78,6 @@ func Lag(s *Snapshot) (float64, bool) {
 	return lag, ok
 }
 
-// The delays at which a replica is spoken of, in seconds.
-const (
-	lagWarning  = 30
-	lagCritical = 600
-)
-
 func replicationLag(r *round) {
 	lag, key, ok := worstLag(r.Snapshot)
 	if !ok {
@@ -120,47 +85,30 @@ func replicationLag(r *round) {
 	}
 	before, seen := r.j.counts["lag"]
 	r.j.counts["lag"] = lag
-	if lag < lagWarning {
+	if lag < channels.Late {
 		return
 	}
 	c := candidate{id: "repl.lag", severity: fleet.SeverityWarning, chart: "replication"}
-	if lag >= lagCritical {
+	if lag >= channels.VeryLate {
 		c.severity = fleet.SeverityCritical
 	}
 	source := label(key, "master_host")
 	if source == "" {
 		source = "its source"
 	}
-	c.head = fmt.Sprintf("the replica is more than %s behind %s", digits.Age(lagWarning), source)
+	c.head = fmt.Sprintf("the replica is more than %s behind %s", digits.Age(channels.Late), source)
 	if name := label(key, "channel_name") + label(key, "connection_name"); name != "" {
 		c.head = "channel " + name + ": " + c.head
 	}
 	c.tail = ", now " + digits.Age(lag)
 	if seen && r.dt > 0 {
 		// Mean over some seconds: the delay is reported in whole seconds.
-		switch gain := r.smooth("lag gain", (lag-before)/r.dt.Seconds()); {
-		case gain < -0.05:
-			c.tail += fmt.Sprintf("; it catches up in about %s", digits.Age(lag/-gain))
-		case gain > 0.05:
-			c.tail += "; it is still falling behind"
+		if course := channels.CourseOf(lag, r.smooth("lag gain", (lag-before)/r.dt.Seconds()), 1); course.Way != channels.Unsettled {
+			c.tail += "; " + course.String()
 		}
 	}
-	c.remedy = moreAppliers(r.Snapshot)
+	c.remedy = channels.MoreAppliers(r.server(), r.setting)
 	r.add(c)
-}
-
-// moreAppliers is how a replica that applies with one thread applies with several.
-func moreAppliers(s *Snapshot) string {
-	const workers = 4
-	for _, v := range s.server().Appliers() {
-		if n, ok := s.value(variablePrefix + v.Variable); ok {
-			if n <= 1 {
-				return fmt.Sprintf("STOP %s SQL_THREAD; SET GLOBAL %s = %d; START %s SQL_THREAD", v.Word, v.Variable, workers, v.Word)
-			}
-			return ""
-		}
-	}
-	return ""
 }
 
 // replicaWritable finds a replica that anybody can write to, who then has what its

@@ -8,6 +8,7 @@ package rules
 import (
 	"cmp"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,17 @@ func (s *Snapshot) text(variable string) string {
 		return ""
 	}
 	return s.Text(variable)
+}
+
+// setting is a global variable as text, "" where it is not known.
+func (s *Snapshot) setting(name string) string {
+	if text := s.text(name); text != "" {
+		return text
+	}
+	if v, ok := s.value(variablePrefix + name); ok {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
 }
 
 // first is the value of the first key that there is: servers call things differently.

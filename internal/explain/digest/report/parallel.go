@@ -6,13 +6,13 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rissodb/risso/internal/byschema"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/oneline"
 )
 
 // ParallelJSON writes a plan as one object.
-func ParallelJSON(w io.Writer, p parallel.Plan) error {
+func ParallelJSON(w io.Writer, p byschema.Plan) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
@@ -20,7 +20,7 @@ func ParallelJSON(w io.Writer, p parallel.Plan) error {
 }
 
 // ParallelText writes a plan with what follows from it in a sentence.
-func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
+func ParallelText(w io.Writer, p byschema.Plan, o Options) error {
 	t := &textWriter{width: o.width()}
 	t.line("Write time: %s in %s", digits.Seconds(p.Seconds), digits.Plural(p.Calls, "call", "calls"))
 	for _, n := range o.Notes {
@@ -63,7 +63,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 }
 
 // uncounted says which statements may write and are not in the plan.
-func (t *textWriter) uncounted(p parallel.Plan) {
+func (t *textWriter) uncounted(p byschema.Plan) {
 	if p.UnjudgedCalls > 0 {
 		t.line("")
 		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not show what is written.", digits.Plural(p.UnjudgedCalls, "call", "calls"), digits.Seconds(p.Unjudged)))
@@ -71,7 +71,7 @@ func (t *textWriter) uncounted(p parallel.Plan) {
 }
 
 // conclusion is the plan in words.
-func conclusion(p parallel.Plan) string {
+func conclusion(p byschema.Plan) string {
 	first, last := p.Schemas[0], p.Appliers[len(p.Appliers)-1]
 	for _, s := range p.Schemas {
 		if s.Name == "" { // it may be one or many: there is no bound

@@ -1,10 +1,12 @@
-package rules
+package channels
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
@@ -16,14 +18,15 @@ const (
 	rebuild   = "; what it needs is gone from the source's logs: rebuild this replica from a backup or a copy of the source"
 )
 
-// goOn is how a channel that an error stopped goes on, as statements, and what to know of them, as the end of a sentence. Without
+// GoOn is how a channel that an error stopped goes on, as statements, and what to know of them, as the end of a sentence. Without
 // statements, something has to be done elsewhere. Starting it alone is a remedy only where the error may be over by itself.
-func goOn(s *Snapshot, ch fleet.Channel) (remedy, advice string) {
+// setting is a global variable of the replica, "" where it is not known.
+func GoOn(server mysql.Server, ch fleet.Channel, setting func(name string) string) (remedy, advice string) {
 	if ch.SQL.Text == "" {
-		return receiving(s, ch)
+		return receiving(server, ch, setting)
 	}
-	server, n := s.server(), ch.SQL.Number
-	skip := server.SkipTransaction(ch, strings.HasPrefix(strings.ToUpper(s.text("gtid_mode")), "ON"))
+	n := ch.SQL.Number
+	skip := server.SkipTransaction(ch, strings.HasPrefix(strings.ToUpper(setting("gtid_mode")), "ON"))
 	rows, same := lostRows, sameThing
 	if skip == "" {
 		rows, same = unnamed, unnamed
@@ -32,7 +35,7 @@ func goOn(s *Snapshot, ch fleet.Channel) (remedy, advice string) {
 	case errno.KeyNotFound, errno.DuplicateEntry, errno.DuplicateEntryOf:
 		// A row event names its table; what is IDEMPOTENT already and stops is no row event.
 		overwrite := server.OverwriteRows(ch)
-		if overwrite != "" && strings.Contains(ch.SQL.Text, "_rows") && !strings.EqualFold(s.text(server.ApplyModeVariable()), "IDEMPOTENT") {
+		if overwrite != "" && strings.Contains(ch.SQL.Text, "_rows") && !strings.EqualFold(setting(server.ApplyModeVariable()), "IDEMPOTENT") {
 			return overwrite, "; the remedy applies this transaction over the rows as they are: those that are missing here stay so, until risso checksum --mend repairs them"
 		}
 		return skip, rows
@@ -56,18 +59,18 @@ func goOn(s *Snapshot, ch fleet.Channel) (remedy, advice string) {
 	return skip, rows
 }
 
-// receiving is goOn for a channel that does not receive.
-func receiving(s *Snapshot, ch fleet.Channel) (remedy, advice string) {
-	server, e := s.server(), ch.IO
+// receiving is GoOn for a channel that does not receive.
+func receiving(server mysql.Server, ch fleet.Channel, setting func(name string) string) (remedy, advice string) {
+	e := ch.IO
 	low := strings.ToLower(e.Text)
 	switch {
 	case strings.Contains(low, "server ids") || strings.Contains(low, "server_id") && strings.Contains(low, "equal"):
-		id, known := s.value(variablePrefix + "server_id")
-		if !known {
+		id, err := strconv.ParseInt(setting("server_id"), 10, 64)
+		if err != nil {
 			return "", "; give it another server_id, also in its option file"
 		}
 		const apart = 100_000 // far from numbers that are counted up by hand
-		return fmt.Sprintf("SET GLOBAL server_id = %d; %s", int64(id)+apart, server.StartReplica(ch.Name)), "; the number must be free, and must stand in its option file as well"
+		return fmt.Sprintf("SET GLOBAL server_id = %d; %s", id+apart, server.StartReplica(ch.Name)), "; the number must be free, and must stand in its option file as well"
 	case strings.Contains(low, "server uuids"):
 		return "", "; its data directory is a copy: stop it, remove auto.cnf there, and start it"
 	case strings.Contains(low, "same server_uuid"), strings.Contains(low, "same server_id"):

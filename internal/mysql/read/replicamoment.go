@@ -1,0 +1,217 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// ReplicaMoment is what a replica tells of one channel at one moment. What it does not tell is -1, or empty.
+type ReplicaMoment struct {
+	fleet.Channel // Log and Pos: up to where it has applied the source's log
+
+	SourceServerID    string // server_id of the source; "0" if it was never reached
+	IOState, SQLState string // what its threads do, in the server's words
+	Said              int    // Seconds_Behind_Source
+	Delay, DelayLeft  int    // seconds that it is to stay behind, and how long the next transaction still waits for that
+	ReadLog           string // the source's log up to which it has received
+	ReadPos           int64
+	RelayLog          string // where in its own relay log it applies
+	RelayPos          int64
+	RelaySpace        int64
+	Received, Applied mysql.GTIDSet // empty without GTIDs
+	Heartbeat         float64       // seconds since the source's last heartbeat
+	HeartbeatEvery    float64
+}
+
+// Receives reports whether the thread that receives is connected.
+func (m ReplicaMoment) Receives() bool { return strings.EqualFold(m.IORunning, "Yes") }
+
+// Applies reports whether the thread that applies runs.
+func (m ReplicaMoment) Applies() bool { return strings.EqualFold(m.SQLRunning, "Yes") }
+
+// ReplicaMoments reads all channels of a replica; a server that does not replicate has none.
+func ReplicaMoments(ctx context.Context, c *mysql.Conn) ([]ReplicaMoment, error) {
+	rows, err := c.Maps(ctx, c.Server.ReplicaStatusStatement())
+	if err != nil {
+		return nil, lacking(c, err, c.Server.ReplicaPrivilege())
+	}
+	var r replicaReader
+	if err := r.take(ctx, c, rows, new(fleet.Sample)); err != nil {
+		return nil, err
+	}
+	beats, err := heartbeats(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]ReplicaMoment, len(rows))
+	for i, row := range rows {
+		if list[i], err = momentOf(c.Server, row, r.Channels[i]); err != nil {
+			return nil, err
+		}
+		if b, ok := beats[list[i].Name]; ok {
+			list[i].Heartbeat, list[i].HeartbeatEvery = b[0], b[1]
+		}
+	}
+	return list, nil
+}
+
+func momentOf(s mysql.Server, row map[string]string, ch fleet.Channel) (ReplicaMoment, error) {
+	old := make(map[string]string, len(row))
+	for k, v := range row {
+		old[mysql.OldReplicaWords(k)] = v
+	}
+	count := func(name string) int64 {
+		n, err := strconv.ParseInt(old[name], 10, 64)
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	m := ReplicaMoment{
+		Channel: ch, SourceServerID: old["Master_Server_Id"], IOState: old["Slave_IO_State"], SQLState: cmp.Or(old["Slave_SQL_Running_State"], old["Slave_SQL_State"]),
+		Said: int(count("Seconds_Behind_Master")), Delay: int(max(0, count("SQL_Delay"))), DelayLeft: int(count("SQL_Remaining_Delay")),
+		ReadLog: old["Master_Log_File"], ReadPos: count("Read_Master_Log_Pos"), RelayLog: old["Relay_Log_File"], RelayPos: count("Relay_Log_Pos"),
+		RelaySpace: count("Relay_Log_Space"), Heartbeat: -1, HeartbeatEvery: -1,
+	}
+	received, applied := old["Retrieved_Gtid_Set"], old["Executed_Gtid_Set"]
+	if s.GTIDsByDomain() {
+		received, applied = old["Gtid_IO_Pos"], old["Gtid_Slave_Pos"]
+	}
+	var err, err2 error
+	m.Received, err = mysql.ParseGTIDSet(received)
+	m.Applied, err2 = mysql.ParseGTIDSet(applied)
+	if err := errors.Join(err, err2); err != nil {
+		return m, fmt.Errorf("read how far the replica is: %w", err)
+	}
+	if !s.GTIDsByDomain() {
+		m.Received = m.Received.Union(m.Applied)
+	}
+	return m, nil
+}
+
+// heartbeats are, by channel, for how many seconds the source's last heartbeat is past, and how often one comes; nil where the server does not
+// tell. A source sends one only when it has sent nothing else for as long.
+func heartbeats(ctx context.Context, c *mysql.Conn) (map[string][2]float64, error) {
+	if !c.Server.PerformanceSchema || !c.Server.AtLeast(50700, fleet.Never) {
+		return nil, nil
+	}
+	every, found := map[string]float64{}, map[string][2]float64{}
+	const what = "heartbeats of the source"
+	if _, err := allowed(ctx, c, what, "", `SELECT /* risso: how often does the source say that it lives? */ CHANNEL_NAME, HEARTBEAT_INTERVAL FROM performance_schema.replication_connection_configuration`, func(row []sqldriver.Value) error {
+		every[mysql.Text(row[0])], _ = number(row[1])
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	_, err := allowed(ctx, c, what, "", `SELECT /* risso: when did the source last say that it lives? */ CHANNEL_NAME, COUNT_RECEIVED_HEARTBEATS,
+  TIMESTAMPDIFF(MICROSECOND, LAST_HEARTBEAT_TIMESTAMP, NOW(6)) / 1e6 FROM performance_schema.replication_connection_status`, func(row []sqldriver.Value) error {
+		if n, _ := number(row[1]); n > 0 {
+			age, _ := number(row[2])
+			found[mysql.Text(row[0])] = [2]float64{max(0, age), every[mysql.Text(row[0])]}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// SourceMoment is how far a source is at one moment.
+type SourceMoment struct {
+	Executed mysql.GTIDSet
+	Log      string
+	Pos      int64
+}
+
+// SourceNow reads how far the server's own binary log is. Of a MariaDB, Executed is what that log holds, as replicas get it.
+func SourceNow(ctx context.Context, c *mysql.Conn) (m SourceMoment, err error) {
+	rows, err := c.Maps(ctx, c.Server.LogStatusStatement())
+	if err != nil {
+		return m, lacking(c, err, c.Server.LogsPrivilege())
+	}
+	if len(rows) == 0 {
+		return m, errors.New("it writes no binary log")
+	}
+	m.Log = rows[0]["File"]
+	m.Pos, _ = strconv.ParseInt(rows[0]["Position"], 10, 64)
+	m.Executed, err = mysql.LoggedGTIDs(ctx, c)
+	return m, err
+}
+
+// RelayedTables are the tables that the transaction at a place in a relay log touches first, as schema.table, and its statement, if that is in the
+// log. Only its first events are looked at.
+func RelayedTables(ctx context.Context, c *mysql.Conn, m ReplicaMoment) (tables []string, statement string, err error) {
+	if m.RelayLog == "" || m.RelayPos <= 0 {
+		return nil, "", nil
+	}
+	of, suffix := "", ""
+	switch {
+	case m.Name == "":
+	case c.Server.GTIDsByDomain():
+		of = " " + mysql.Literal(m.Name)
+	default:
+		suffix = " FOR CHANNEL " + mysql.Literal(m.Name)
+	}
+	const events = 8 // GTID, BEGIN, the statement, and tables
+	rows, err := c.Maps(ctx, fmt.Sprintf("SHOW /* risso: what is it applying? */ RELAYLOG%s EVENTS IN %s FROM %d LIMIT %d%s", of, mysql.Literal(m.RelayLog), m.RelayPos, events, suffix))
+	switch mysql.ClassOf(err) {
+	case "":
+	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther: // it stays unknown: the log may be gone meanwhile
+		return nil, "", nil
+	default:
+		return nil, "", err
+	}
+	for i, row := range rows {
+		kind, info := row["Event_type"], row["Info"]
+		begins := strings.Contains(strings.ToLower(kind), "gtid")
+		switch {
+		case begins && i > 0: // the next transaction
+			return tables, statement, nil
+		case kind == "Table_map":
+			_, table, _ := strings.Cut(info, "(")
+			if table = strings.TrimSuffix(table, ")"); table != "" && !slices.Contains(tables, table) {
+				tables = append(tables, table)
+			}
+		case kind == "Annotate_rows" || kind == "Rows_query" || kind == "Query" && info != "BEGIN":
+			statement = cmp.Or(statement, strings.TrimPrefix(info, "# "))
+		}
+	}
+	return tables, statement, nil
+}
+
+// TableKeys says of a table by which keys the rows of row events are found.
+type TableKeys struct {
+	Known, Primary, Unique, Any bool // Unique: all columns of it NOT NULL
+}
+
+// KeysOf reads the keys of a table. Known is false if the account does not see it.
+func KeysOf(ctx context.Context, c *mysql.Conn, schema, table string) (k TableKeys, err error) {
+	at := "TABLE_SCHEMA = " + mysql.Literal(schema) + " AND TABLE_NAME = " + mysql.Literal(table)
+	err = c.Query(ctx, "SELECT /* risso: is the table to be seen? */ 1 FROM information_schema.TABLES WHERE "+at, func([]sqldriver.Value) error {
+		k.Known = true
+		return nil
+	})
+	if err != nil {
+		return k, err
+	}
+	nullable, unique := map[string]bool{}, map[string]bool{}
+	err = c.Query(ctx, "SELECT /* risso: by which key are rows found? */ INDEX_NAME, NON_UNIQUE, NULLABLE FROM information_schema.STATISTICS WHERE "+at, func(row []sqldriver.Value) error {
+		name := mysql.Text(row[0])
+		k.Any = true
+		k.Primary = k.Primary || name == "PRIMARY"
+		unique[name] = mysql.Text(row[1]) == "0"
+		nullable[name] = nullable[name] || mysql.Text(row[2]) == "YES"
+		return nil
+	})
+	for name, is := range unique {
+		k.Unique = k.Unique || is && !nullable[name]
+	}
+	return k, err
+}
