@@ -250,3 +250,14 @@ func BenchmarkDiscover(b *testing.B) {
 		}
 	}
 }
+
+// TestReach: addresses that are not those by which servers are reached from here are asked by others, and called by their own.
+func TestReach(t *testing.T) {
+	w := world{"nat:13306": made(1).with(lists(2, "db2")), "10.0.0.2:3306": made(2, 1)}
+	s := w.search()
+	s.Reach = map[string]string{"db1:3306": "nat:13306", "db2": "10.0.0.2"}
+	got := s.Discover(t.Context(), []Start{{Address: "db1:3306"}})
+	if len(got.Nodes) != 2 || got.Nodes[0].Name != "db1:3306" || got.Nodes[1].Name != "db2:3306" || !got.Nodes[0].Seen || !got.Nodes[1].Seen || len(got.Links) != 1 {
+		t.Errorf("got\n%s", got.Tree(0))
+	}
+}

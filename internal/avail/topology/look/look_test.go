@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -239,6 +240,35 @@ func TestOdd(t *testing.T) {
 					t.Errorf("got\n%s", drawn)
 				}
 			})
+			copied := func(t *testing.T) {
+				if err := s.box.Nodes[2].Stop(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				id, err := os.ReadFile(filepath.Join(s.box.Nodes[1].Datadir, "auto.cnf"))
+				if err == nil {
+					err = os.WriteFile(filepath.Join(s.box.Nodes[2].Datadir, "auto.cnf"), id, 0o600)
+				}
+				if err == nil {
+					err = s.box.Nodes[2].Start(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.conns[2] = sandboxtest.Connect(t, s.box.Nodes[2])
+				got := look.Search([]mysql.Target{s.target(1), s.target(2)}).Discover(t.Context(), []topology.Start{{Address: s.target(1).Address()}, {Address: s.target(2).Address()}})
+				links := 0
+				for _, l := range got.Links {
+					if l.Channel != nil {
+						links++
+					}
+				}
+				if len(got.Nodes) != 3 || links != 2 {
+					t.Errorf("got %d nodes, %d links, want 3 and 2\n%s", len(got.Nodes), links, s.draw(got))
+				}
+			}
+			if s.conns[0].Server.HasUUID() {
+				t.Run("a copied data directory", copied)
+			}
 			t.Run("an account that may nothing", func(t *testing.T) {
 				s.do(0, "CREATE USER nobody@'%' IDENTIFIED BY 'n0-B0dy'")
 				target, err := mysql.ParseTarget(fmt.Sprintf("nobody:n0-B0dy@tcp(127.0.0.1:%d)/", s.box.Nodes[0].Port))
