@@ -58,6 +58,9 @@ var benches = map[string][]part{
 	"advise": {
 		{"many", "what is wrong with a server of very many tables", (*bench).adviseMany},
 	},
+	"topology": {
+		{"discover", "300 servers found from one of them", (*bench).discover},
+	},
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
 	},

@@ -220,37 +220,6 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// BenchmarkDiscover finds 300 servers, a primary with 14 replicas that have 19 or 20 each, that take 20 ms each for an answer.
-func BenchmarkDiscover(b *testing.B) {
-	w := world{}
-	for i := range 300 {
-		f := made(i)
-		if i > 0 {
-			f = made(i, max(0, (i-15)/19-1)*min(1, i/15)+min(1, i/15)*1)
-		}
-		w[fmt.Sprintf("db%d:3306", i)] = f
-	}
-	for i := range 300 {
-		for _, ch := range w[fmt.Sprintf("db%d:3306", i)].Channels {
-			source := w[ch.Source]
-			lists(i, fmt.Sprint("db", i))(&source)
-			w[ch.Source] = source
-		}
-	}
-	s := w.search()
-	look := s.Look
-	s.Look = func(ctx context.Context, address string) (Facts, error) {
-		time.Sleep(20 * time.Millisecond)
-		return look(ctx, address)
-	}
-	s.Patience = time.Second
-	for b.Loop() {
-		if t := s.Discover(b.Context(), []Start{{Address: "db299:3306"}}); len(t.Nodes) != 300 || len(t.Links) != 299 {
-			b.Fatalf("got %d nodes, %d links", len(t.Nodes), len(t.Links))
-		}
-	}
-}
-
 // TestReach: addresses that are not those by which servers are reached from here are asked by others, and called by their own.
 func TestReach(t *testing.T) {
 	w := world{"nat:13306": made(1).with(lists(2, "db2")), "10.0.0.2:3306": made(2, 1)}
