@@ -19,13 +19,14 @@ const (
 	JobFollow   Job = "follow"   // binlog follow
 	JobChecksum Job = "checksum"
 	JobMend     Job = "mend" // checksum --mend
+	JobTopology Job = "topology"
 	JobRestore  Job = "restore"
 	JobBench    Job = "bench"
 )
 
 // Jobs are all of them, in the order in which help lists them.
 func Jobs() []Job {
-	return []Job{JobServe, JobDigest, JobExplain, JobTrace, JobBackup, JobPhysical, JobFollow, JobChecksum, JobMend, JobRestore, JobBench}
+	return []Job{JobServe, JobDigest, JobExplain, JobTrace, JobBackup, JobPhysical, JobFollow, JobChecksum, JobMend, JobTopology, JobRestore, JobBench}
 }
 
 // privileges of an account on all of a schema, or of the server.
@@ -121,6 +122,8 @@ func (s Server) needs(j Job, schema string) []privileges {
 		return []privileges{everywhere(s.copyPrivileges(s.CopyTools()[0])...)}
 	case JobFollow:
 		return []privileges{everywhere("REPLICATION SLAVE", s.LogsPrivilege())}
+	case JobTopology:
+		return []privileges{everywhere("PROCESS", s.ReplicaPrivilege(), s.ListReplicasPrivilege(), s.LogsPrivilege()), performance}
 	case JobChecksum:
 		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS", s.ReplicaPrivilege(), s.ListReplicasPrivilege())}
 	case JobMend:
