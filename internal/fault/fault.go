@@ -15,7 +15,7 @@ const (
 	Failed  = 1
 	Usage   = 2
 	InUse   = 3 // the data directory or the address belongs to another process
-	Differs = 4 // checksum found differences; a comparison's verdict is one of --fail-if
+	Differs = 4 // checksum found differences; a replica has errant transactions; a comparison's verdict is one of --fail-if
 	Unsure  = 5 // --fail-if was given, and there is no verdict
 
 	Interrupted = 130 // a signal ended it
@@ -27,8 +27,8 @@ const Help = `Exit codes of all commands:
   1  failure: the line on standard error says what failed and, if possible, how to fix it
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
-  4  checksum: rows or tables differ; diff --fail-on: servers differ so much; bench compare: the verdict is one that
-     --fail-if names
+  4  checksum: rows or tables differ; gtid errant: a replica has transactions of its own; diff --fail-on: servers
+     differ so much; bench compare: the verdict is one that --fail-if names
   5  bench compare --fail-if: no verdict can be given
   130  ended by a signal; anything left behind is reported (a benchmark prints what it measured so far);
        serve, top, binlog follow and sandbox load run until a signal, and then end with 0

@@ -51,6 +51,9 @@ var benches = map[string][]part{
 	"checksum": {
 		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
 	},
+	"gtid": {
+		{"sets", "sets of very many intervals, beside MySQL's GTID_SUBTRACT", (*bench).gtidSets},
+	},
 	"alter": {
 		{"mariadb", "forecasts of ALTER TABLE on MariaDB, beside what it takes", (*bench).alterMariaDB},
 		{"mysql", "forecasts of ALTER TABLE on MySQL, beside what it takes", (*bench).alterMySQL},

@@ -51,7 +51,7 @@ func (p *Plan) Carry(ctx context.Context, d Doing) (done int, err error) {
 	var steps change.Plan
 	for i := range p.Steps {
 		s := p.Steps[i]
-		steps = append(steps, change.Step{What: strings.Join(s.Statement, "; "), Where: "on " + s.Server, Why: s.Why, Do: func(ctx context.Context) error { return c.do(ctx, s) }})
+		steps = append(steps, change.Step{What: strings.Join(s.Statement, "; "), Where: "on " + s.Server, Why: s.Because, Do: func(ctx context.Context) error { return c.do(ctx, s) }})
 	}
 	done, err = change.Execute(ctx, steps, change.Log{Before: func(i int, s change.Step) error {
 		err := d.Note(map[string]any{"time": time.Now().UTC(), "server": p.Steps[i].Server, "statements": c.statements(p.Steps[i]), "back": p.Steps[i].Back})

@@ -35,7 +35,7 @@ type Part struct {
 	GTIDs        string        `json:"gtids"` // MariaDB: of each domain and server the last one
 	Count        uint64        `json:"count"` // MariaDB: those that its binary logs have
 	Sure         Sureness      `json:"sure"`
-	Why          string        `json:"why"`
+	Because      string        `json:"why"`
 	Transactions []Transaction `json:"transactions"`     // what they changed, as the replica's binary logs tell, the oldest first
 	Unseen       string        `json:"unseen,omitempty"` // why not all of them could be looked at; "": all were
 	errant       mysql.Errant  `json:"-"`
@@ -55,7 +55,7 @@ type Transaction struct {
 	Position   int64      `json:"position"`
 	Changes    []Change   `json:"changes"` // none: it is empty
 	Statements []string   `json:"statements,omitempty"`
-	Connection uint32     `json:"connection,omitempty"`
+	Connection uint32     `json:"connection,omitempty"` // of the session that did it
 	ServerID   uint32     `json:"server_id"`
 }
 
@@ -74,7 +74,7 @@ func (c Change) OfRows() bool {
 
 // Verdict is what is known of a replica.
 type Verdict struct {
-	Replica string   `json:"replica"`
+	Replica string   `json:"replica"` // the server that was compared
 	Source  string   `json:"source"`  // "": not asked, or not reached
 	Beside  []string `json:"beside"`  // other servers it was compared with
 	Parts   []Part   `json:"parts"`   // none: it has nothing that the others have not
@@ -97,7 +97,7 @@ type Question struct {
 	Replica Reading
 	Source  *Reading // nil: it cannot be asked
 	Others  []Reading
-	Reason  string // why the source was not asked
+	Unasked string // in brackets, what kept the source from being asked; "": nobody named it
 }
 
 // Judge says which of a replica's transactions are errant. It is pure.
@@ -192,7 +192,7 @@ func (v *Verdict) perhaps(e mysql.Errant, source *Reading) (mysql.Errant, error)
 
 // judgeDown compares with what others know.
 func judgeDown(v *Verdict, r *Reading, q Question) error {
-	v.Notes = append(v.Notes, "the source was not asked"+q.Reason+": what follows is by the other servers and by what "+r.Name+" itself knows")
+	v.Notes = append(v.Notes, "the source was not asked"+q.Unasked+": what follows is by the other servers and by what "+r.Name+" itself knows")
 	executed := []string{}
 	var received mysql.GTIDSet
 	for i := range q.Others {
@@ -266,7 +266,7 @@ func (v *Verdict) part(e mysql.Errant, of from, kind Kind, sure Sureness, why st
 
 func (v *Verdict) add(kind Kind, sure Sureness, e mysql.Errant, why string) {
 	if !e.Empty() {
-		v.Parts = append(v.Parts, Part{Kind: kind, GTIDs: e.String(), Count: e.Set.Count(), Sure: sure, Why: why, Transactions: []Transaction{}, errant: e})
+		v.Parts = append(v.Parts, Part{Kind: kind, GTIDs: e.String(), Count: e.Set.Count(), Sure: sure, Because: why, Transactions: []Transaction{}, errant: e})
 	}
 }
 
@@ -280,4 +280,6 @@ func (v *Verdict) ErrantOf() (all mysql.Errant) {
 }
 
 // String is a part in one line.
-func (p *Part) String() string { return fmt.Sprintf("%s (%s): %s: %s", p.Kind, p.Sure, p.GTIDs, p.Why) }
+func (p *Part) String() string {
+	return fmt.Sprintf("%s (%s): %s: %s", p.Kind, p.Sure, p.GTIDs, p.Because)
+}

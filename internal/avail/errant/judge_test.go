@@ -93,7 +93,7 @@ func TestJudge(t *testing.T) {
 		{"lost by the source", Question{Replica: mysqlReading("R", "S:1-12"), Source: &owned}, "ahead certain S:10; errant certain S:11-12", "has lost them"},
 		{"another's", Question{Replica: mysqlReading("R", "S:1-8,O:1,X:1"), Source: up(mysqlReading("S", "S:1-9")), Others: []Reading{mysqlReading("O", "S:1-8,O:1")}}, "errant certain O:1; errant certain X:1", "a server that was not asked"},
 		{"tags", Question{Replica: mysqlReading("R", "S:1-8:t:1-2,R:t:1"), Source: up(mysqlReading("S", "S:1-9:t:1"))}, "errant certain R:t:1; errant certain S:t:2", ""},
-		{"down, alone", Question{Replica: received(mysqlReading("R", "S:1-8,R:1,X:1"), "S:5-8"), Reason: " (gone)"}, "errant likely R:1; unknown not known X:1", "(gone)"},
+		{"down, alone", Question{Replica: received(mysqlReading("R", "S:1-8,R:1,X:1"), "S:5-8"), Unasked: " (gone)"}, "errant likely R:1; unknown not known X:1", "(gone)"},
 		{"down, beside one that is behind", Question{Replica: received(mysqlReading("R", "S:1-8,R:1"), "S:5-8"), Others: []Reading{mysqlReading("O", "S:1-6")}}, "ahead certain S:7-8; errant certain R:1", "farther than the others"},
 		{"down, beside one that received it", Question{Replica: mysqlReading("R", "S:1-8"), Others: []Reading{received(mysqlReading("O", "S:1-6"), "S:7-8")}}, "", ""},
 		{"down, from the source by its UUID only", Question{Replica: mysqlReading("R", "S:1-8"), Others: []Reading{mysqlReading("O", "S:1-6")}}, "ahead likely S:7-8", ""},
@@ -118,7 +118,7 @@ func TestJudge(t *testing.T) {
 		}
 		all := v.Unknown + strings.Join(v.Notes, " ")
 		for _, p := range v.Parts {
-			all += p.Why
+			all += p.Because
 		}
 		if !strings.Contains(all, c.always) {
 			t.Errorf("%s: got %q, want %q in it", c.what, all, c.always)
@@ -170,7 +170,7 @@ func TestMakePlan(t *testing.T) {
 			p.Transactions, p.Unseen = c.did, c.unseen
 		}
 		p, err := MakePlan(&v, &c.replica, &c.source, c.equal, time.Now())
-		text := p.Why
+		text := p.Because
 		if err != nil {
 			text = err.Error()
 		}

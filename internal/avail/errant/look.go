@@ -98,7 +98,7 @@ type Place struct {
 	Server      string       `json:"server"`
 	GTID        mysql.GTID   `json:"gtid"`
 	State       State        `json:"state"`
-	Why         string       `json:"why,omitempty"`
+	Because     string       `json:"why,omitempty"`
 	Transaction *Transaction `json:"transaction"` // null: no binary log that was read has it
 }
 
@@ -118,24 +118,24 @@ func Locate(r *Reading, list []mysql.GTID, seen Seen, err error) []Place {
 		unread := err != nil || seen.Incomplete
 		switch {
 		case g.ByDomain() != r.Server.ByDomain():
-			p.State, p.Why = Never, "its GTIDs are of another kind"
+			p.State, p.Because = Never, "its GTIDs are of another kind"
 		case g.ByDomain():
 			p.ofMariaDB(g, state, position, unread)
 		case r.Purged.Contains(g):
-			p.State, p.Why = Purged, "it has had it; its binary logs have it no more"
+			p.State, p.Because = Purged, "it has had it; its binary logs have it no more"
 		case executed.Contains(g) && unread:
-			p.State, p.Why = NotTold, "it has had it; not all of its binary logs could be read"
+			p.State, p.Because = NotTold, "it has had it; not all of its binary logs could be read"
 		case executed.Contains(g):
-			p.State, p.Why = Applied, "it has had it, and none of its binary logs has it"
+			p.State, p.Because = Applied, "it has had it, and none of its binary logs has it"
 		case r.Owned.Contains(g):
 			p.State = Begun
 		case r.Received.Contains(g):
-			p.State, p.Why = Received, "a relay log has it"
+			p.State, p.Because = Received, "a relay log has it"
 		default:
 			p.State = Never
 		}
 		if err != nil && p.State == NotTold {
-			p.Why += ": " + err.Error()
+			p.Because += ": " + err.Error()
 		}
 		places = append(places, p)
 	}
@@ -146,15 +146,15 @@ func Locate(r *Reading, list []mysql.GTID, seen Seen, err error) []Place {
 func (p *Place) ofMariaDB(g mysql.GTID, state, position mysql.BinlogState, unread bool) {
 	switch {
 	case state.Contains(g) && unread:
-		p.State, p.Why = NotTold, "its binary log came that far, and not all of it could be read"
+		p.State, p.Because = NotTold, "its binary log came that far, and not all of it could be read"
 	case state.Contains(g):
-		p.State, p.Why = Purged, "its binary log came that far and does not have it any more, or no transaction has this number: numbers may have gaps"
+		p.State, p.Because = Purged, "its binary log came that far and does not have it any more, or no transaction has this number: numbers may have gaps"
 	case position.Contains(g):
-		p.State, p.Why = Applied, "gtid_slave_pos is that far, if a transaction has this number"
+		p.State, p.Because = Applied, "gtid_slave_pos is that far, if a transaction has this number"
 	case position.Farthest(g.Domain) >= g.Number:
-		p.State, p.Why = NotTold, "it is farther in this domain, by transactions of other servers: whether this one was among them its logs do not tell"
+		p.State, p.Because = NotTold, "it is farther in this domain, by transactions of other servers: whether this one was among them its logs do not tell"
 	case unread:
-		p.State, p.Why = NotTold, "not all of its binary logs could be read"
+		p.State, p.Because = NotTold, "not all of its binary logs could be read"
 	default:
 		p.State = Never
 	}

@@ -35,14 +35,14 @@ const mostEmpty = 10_000
 // Pin is which server a plan is for.
 type Pin struct {
 	Name     string `json:"name"`
-	Identity string `json:"identity"`
+	Identity string `json:"identity"` // server_uuid; MariaDB: domain and server_id
 }
 
 // Step is what is done on one server.
 type Step struct {
 	Server    string   `json:"server"`
 	Statement []string `json:"statements"`
-	Why       string   `json:"why,omitempty"`
+	Because   string   `json:"why,omitempty"`
 	Back      string   `json:"back"` // how to go back after it
 	gtid      mysql.GTID
 	replica   bool
@@ -62,18 +62,18 @@ const (
 // Plan is what a repair does. Making one changes nothing.
 type Plan struct {
 	Version int       `json:"version"`
-	Made    time.Time `json:"made"`
+	Made    time.Time `json:"made"` // when
 	Replica Pin       `json:"replica"`
 	Source  Pin       `json:"source"`
-	Errant  string    `json:"errant"`
+	Errant  string    `json:"errant"`           // the transactions; MariaDB: of each domain and server the last one
 	Behind  string    `json:"behind,omitempty"` // MariaDB: behind which transactions of the same origins they come
 	Method  Method    `json:"method"`
-	Why     string    `json:"why"`
+	Because string    `json:"why"`
 	Tables  []string  `json:"tables"` // whose rows they changed
 	Steps   []Step    `json:"steps"`
-	After   []string  `json:"after"` // what remains to be done, by whom the plan is run
-	Lost    string    `json:"lost,omitempty"`
-	Equal   bool      `json:"rows_equal"` // the user says that rows were compared and are equal
+	After   []string  `json:"after"`          // what remains to be done, by whom the plan is run
+	Lost    string    `json:"lost,omitempty"` // what goes for good
+	Equal   bool      `json:"rows_equal"`     // the user says that rows were compared and are equal
 	errant  mysql.Errant
 }
 
@@ -91,7 +91,7 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 	case v.Unknown != "":
 		return p, refused("%s", v.Unknown)
 	case len(v.Errant()) == 0:
-		p.Why = replica.Name + " has no transaction that " + source.Name + " has not"
+		p.Because = replica.Name + " has no transaction that " + source.Name + " has not"
 		return p, nil
 	case !replica.Follows(source):
 		return p, refused("%s does not replicate from %s", replica.Name, source.Name)
@@ -107,11 +107,11 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 	p.Behind = strings.Join(behind, ",")
 	for _, part := range v.Errant() {
 		if part.Sure != Certain {
-			return p, refused("that they are errant is not certain: %s: %s", part.GTIDs, part.Why)
+			return p, refused("that they are errant is not certain: %s: %s", part.GTIDs, part.Because)
 		}
 	}
 	if why := p.harm(v); why != "" && !rowsEqual {
-		p.Method, p.Why = MethodRebuild, why+"; if the rows and definitions of both were compared and are equal (risso checksum, risso diff), say so by --rows-equal"
+		p.Method, p.Because = MethodRebuild, why+"; if the rows and definitions of both were compared and are equal (risso checksum, risso diff), say so by --rows-equal"
 		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
 		return p, nil
 	}
@@ -169,11 +169,11 @@ func (p *Plan) empty(replica, source *Reading) error {
 	case source.ReadOnly:
 		return refused("%s is read only: is it the primary?", source.Name)
 	case p.errant.Set.Count() > mostEmpty:
-		p.Method, p.Why = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %d empty transactions are more than this makes (%d)", p.errant.Set.Count(), mostEmpty)
+		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %d empty transactions are more than this makes (%d)", p.errant.Set.Count(), mostEmpty)
 		return nil
 	}
 	p.Method = MethodEmpty
-	p.Why = fmt.Sprintf("%s gets them as empty transactions, and all its replicas by it; %s has them and passes over them", source.Name, replica.Name)
+	p.Because = fmt.Sprintf("%s gets them as empty transactions, and all its replicas by it; %s has them and passes over them", source.Name, replica.Name)
 	for _, g := range p.errant.Numbers(mostEmpty) {
 		p.Steps = append(p.Steps, Step{Server: source.Name, Statement: source.Server.EmptyTransaction(g), Back: "an empty transaction changes nothing and needs no way back", gtid: g, kind: stepEmpty})
 	}
@@ -188,7 +188,7 @@ func (p *Plan) forget(replica, source *Reading) error {
 	case replica.Replicas < 0:
 		return refused("whether %s has replicas of its own is not known: the account may not see other sessions (PROCESS)", replica.Name)
 	case replica.Replicas > 0:
-		p.Method, p.Why = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s has %s that read its binary log and may have taken them", replica.Name, digits.Counted(replica.Replicas, "session"))
+		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s has %s that read its binary log and may have taken them", replica.Name, digits.Counted(replica.Replicas, "session"))
 		p.After = append(p.After, "if none of them is a replica, such as a mirror of binary logs, end them and plan again")
 		return nil
 	}
@@ -197,10 +197,10 @@ func (p *Plan) forget(replica, source *Reading) error {
 		return err
 	}
 	p.Method = MethodForget
-	p.Why = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)
+	p.Because = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)
 	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted"
 	step := func(kind stepKind, back, why string, statements ...string) {
-		p.Steps = append(p.Steps, Step{Server: replica.Name, Statement: statements, Why: why, Back: back, replica: true, kind: kind})
+		p.Steps = append(p.Steps, Step{Server: replica.Name, Statement: statements, Because: why, Back: back, replica: true, kind: kind})
 	}
 	var start []string
 	for _, ch := range replica.Channels {

@@ -10,7 +10,7 @@ type SetAnswer struct {
 
 // SubsetAnswer is whether a set is part of another.
 type SubsetAnswer struct {
-	Subset  bool   `json:"subset"`
+	Subset  bool   `json:"subset"`  // all of the first is in the second
 	Missing string `json:"missing"` // what is in the first and not in the second
 }
 

@@ -59,12 +59,12 @@ Exit codes: 0 nothing is errant; 4 something is; 1 a server could not be asked, 
 
 // asked is what the servers of --dsn and --source told.
 type asked struct {
-	list   []named
-	read   []errant.Reading // of each of list; the zero value: it could not be asked
-	failed []error
-	source *errant.Reading // of --source, read after the others
-	from   named
-	reason string // why there is none
+	list    []named
+	read    []errant.Reading // of each of list; the zero value: it could not be asked
+	failed  []error
+	source  *errant.Reading // of --source, read after the others
+	from    named
+	unasked string // in brackets, what kept it from being asked
 }
 
 func runErrant(ctx context.Context, s screen.Streams, f errantFlags) error {
@@ -132,7 +132,7 @@ func (f errantFlags) ask(ctx context.Context) (a asked, err error) {
 		a.from = from
 		r, err := from.ask(ctx)
 		if err != nil {
-			a.reason = fmt.Sprintf(" (%v)", err)
+			a.unasked = fmt.Sprintf(" (%v)", err)
 		} else {
 			a.source = &r
 		}
@@ -155,14 +155,14 @@ func (a *asked) isSource(i int) bool {
 
 // judge says what is errant on one of them.
 func (a *asked) judge(ctx context.Context, i int) (errant.Verdict, error) {
-	q := errant.Question{Replica: a.read[i], Reason: a.reason}
+	q := errant.Question{Replica: a.read[i], Unasked: a.unasked}
 	from := a.from
-	if q.Source = a.source; q.Source == nil && a.reason == "" {
+	if q.Source = a.source; q.Source == nil && a.unasked == "" {
 		for j, r := range a.read {
 			if j != i && a.failed[j] == nil && a.read[i].Follows(&r) {
 				later, err := a.list[j].ask(ctx) // after the replica
 				if err != nil {
-					q.Reason = fmt.Sprintf(" (%v)", err)
+					q.Unasked = fmt.Sprintf(" (%v)", err)
 					continue
 				}
 				q.Source, from = &later, a.list[j]
@@ -231,7 +231,7 @@ func writePart(w io.Writer, p *errant.Part, quick bool) {
 	if p.Count > 0 {
 		count = ", " + digits.Counted(p.Count, "transaction")
 	}
-	fmt.Fprintf(w, "  %s, %s%s: %s\n    %s\n", p.Kind, p.Sure, count, p.GTIDs, p.Why)
+	fmt.Fprintf(w, "  %s, %s%s: %s\n    %s\n", p.Kind, p.Sure, count, p.GTIDs, p.Because)
 	if quick {
 		return
 	}

@@ -37,7 +37,7 @@ and repairs transactions that only a replica has (errant, where, repair).
 ` + forms,
 		Example: `  risso gtid subtract 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7
   risso gtid subset @replica.txt @source.txt && echo "nothing errant"
-  risso gtid count - <executed.txt`,
+  risso gtid count @executed.txt`,
 	}
 	cmd.AddCommand(newErrant(s), newWhere(s), newRepair(s), newSubset(s),
 		newTwo(s, "subtract", "Print what is in A and not in B", "as GTID_SUBTRACT does: what a replica A has that its source B has not is errant."+ofMariaDB+" What is\nleft is the positions of the domains in which A is farther.", subtract),

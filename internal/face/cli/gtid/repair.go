@@ -155,7 +155,7 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 	p := a.Plan
 	switch {
 	case p.Method == errant.MethodRebuild:
-		return errors.Join(f.answer(s, a), fault.New(fault.Failed, "", errors.New(p.Why)))
+		return errors.Join(f.answer(s, a), fault.New(fault.Failed, "", errors.New(p.Because)))
 	case len(p.Steps) == 0, f.dryRun:
 		return f.answer(s, a)
 	case f.save != "":
@@ -202,10 +202,10 @@ func (f repairFlags) answer(s screen.Streams, a RepairAnswer) error {
 }
 
 func writePlan(w io.Writer, p *errant.Plan) {
-	fmt.Fprintf(w, "plan: %s: %s\n", p.Method, p.Why)
+	fmt.Fprintf(w, "plan: %s: %s\n", p.Method, p.Because)
 	var steps change.Plan
 	for _, st := range p.Steps {
-		steps = append(steps, change.Step{What: cmp.Or(strings.Join(st.Statement, "; "), "read both servers again, also"), Where: "on " + st.Server, Why: st.Why})
+		steps = append(steps, change.Step{What: cmp.Or(strings.Join(st.Statement, "; "), "read both servers again, also"), Where: "on " + st.Server, Why: st.Because})
 	}
 	screen.Steps(w, steps)
 	if p.Lost != "" {

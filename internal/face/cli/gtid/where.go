@@ -70,7 +70,7 @@ func runWhere(ctx context.Context, s screen.Streams, f whereFlags, args []string
 			failed = append(failed, fmt.Errorf("%s: %w", n.name, err))
 			a.Notes = append(a.Notes, fmt.Sprintf("%s could not be asked: %v", n.name, err))
 			for _, g := range wanted {
-				a.Places = append(a.Places, errant.Place{Server: n.name, GTID: g, State: errant.NotTold, Why: "it could not be asked"})
+				a.Places = append(a.Places, errant.Place{Server: n.name, GTID: g, State: errant.NotTold, Because: "it could not be asked"})
 			}
 			continue
 		}
@@ -94,8 +94,8 @@ func runWhere(ctx context.Context, s screen.Streams, f whereFlags, args []string
 				continue
 			}
 			fmt.Fprintf(s.Out, "  %s: %s", p.Server, p.State)
-			if p.Why != "" {
-				fmt.Fprintf(s.Out, ": %s", p.Why)
+			if p.Because != "" {
+				fmt.Fprintf(s.Out, ": %s", p.Because)
 			}
 			fmt.Fprintln(s.Out)
 			if p.Transaction != nil {

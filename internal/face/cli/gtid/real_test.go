@@ -1,0 +1,123 @@
+package gtid
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
+// call runs a command; text is what it wrote, and its error.
+func call(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := New(screen.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	if err == nil {
+		return fault.OK, out.String()
+	}
+	if told := (*fault.Told)(nil); !errors.As(err, &told) {
+		out.WriteString(err.Error())
+	}
+	return fault.Code(err), out.String()
+}
+
+// TestErrantEnds: errant transactions are found, told, located and repaired by the commands, on both flavours.
+func TestErrantEnds(t *testing.T) {
+	for _, spec := range []string{"mysql-9.7", "mariadb"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			pair := sandboxtest.Pair(t, spec)
+			source, replica := "db1="+pair.Nodes[0].DSN, "db2="+pair.Nodes[1].DSN
+			db1, db2 := sandboxtest.Connect(t, pair.Nodes[0]), sandboxtest.Connect(t, pair.Nodes[1])
+			run := func(c *mysql.Conn, statements ...string) {
+				t.Helper()
+				for _, s := range statements {
+					if err := c.Exec(t.Context(), s); err != nil {
+						t.Fatalf("%s: %v", s, err)
+					}
+				}
+			}
+			wants := func(code int, args []string, words ...string) {
+				t.Helper()
+				got, text := call(t, args...)
+				if got != code {
+					t.Errorf("%s: got exit code %d: %s; want %d", args, got, text, code)
+				}
+				for _, w := range words {
+					if !strings.Contains(text, w) {
+						t.Errorf("%s: got %s, want %q in it", args, text, w)
+					}
+				}
+			}
+			errantArgs := []string{"errant", "--dsn", replica, "--source", source}
+			run(db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1), (2), (3)")
+			await.Until(t, func() bool {
+				n, err := db2.Text(t.Context(), "SELECT COUNT(*) FROM shop.o")
+				return err == nil && n == "3"
+			}, "the replica has the rows")
+			wants(fault.OK, errantArgs, "db2 against db1: it has nothing that the others have not")
+			run(db2, "SET GLOBAL read_only = 0", "FLUSH BINARY LOGS", "DELETE FROM shop.o WHERE id > 1")
+			wants(fault.Differs, errantArgs, "errant, certain, 1 transaction", "committed on db2 itself", "delete shop.o: 2 rows", ".000002:")
+			wants(fault.Differs, []string{"errant", "--dsn", replica, "--dsn", source, "--no-logs"}, "db2 against db1:\n  errant, certain")
+			wants(fault.Differs, []string{"errant", "--dsn", replica, "--source", "x@tcp(nosuch.invalid)/"}, "db2 without its source:\n  errant, likely", "nosuch.invalid", "delete shop.o: 2 rows")
+			var a ErrantAnswer
+			_, text := call(t, append(errantArgs, "-o", "json")...)
+			if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Servers) != 1 || len(a.Servers[0].Parts) != 1 || len(a.Servers[0].Parts[0].Transactions) != 1 {
+				t.Fatalf("got %s, %v, want one errant transaction", text, err)
+			}
+			gtid := a.Servers[0].Parts[0].Transactions[0].GTID.String()
+			wants(fault.OK, []string{"where", gtid, "--dsn", replica, "--dsn", source}, "db2: in its binary log", "delete shop.o: 2 rows", "db1: ")
+			wants(fault.Failed, []string{"where", gtid, "--dsn", replica, "--dsn", "db3=x@tcp(nosuch.invalid)/"}, "db2: in its binary log", "db3: not known: it could not be asked")
+
+			saved, journals := filepath.Join(t.TempDir(), "plan"), t.TempDir()
+			repair := []string{"repair", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN, "--state", journals}
+			wants(fault.Usage, repair, "nobody is there to say yes")
+			wants(fault.OK, append(repair, "--dry-run"), "plan: ", "shop.o")
+			wants(fault.OK, append(repair, "--save", saved), "nothing was changed")
+			run(db2, "DELETE FROM shop.o WHERE id = 1")
+			wants(fault.Failed, append(repair, "--plan", saved, "--yes"), "things have changed since the plan was saved, and nothing was done: what is errant was")
+			wants(fault.Differs, errantArgs, "errant, certain, 2 transactions")
+			wants(fault.OK, append(repair, "--save", saved), "nothing was changed")
+			wants(fault.OK, append(repair, "--plan", saved, "--yes"), "done; journal: "+journals)
+			wants(fault.OK, errantArgs, "it has nothing that the others have not")
+			wants(fault.OK, append(repair, "--yes"), "plan: nothing")
+			run(db2, "ALTER TABLE shop.o ADD v INT")
+			wants(fault.Failed, append(repair, "--yes"), "plan: rebuild: only a rebuild helps, because", "(alter shop.o)")
+			wants(fault.Differs, errantArgs, "alter shop.o")
+			purge(t, db2)
+			wants(fault.Failed, append(repair, "--yes"), "only a rebuild helps for certain, because nobody can say what all of them changed")
+		})
+	}
+}
+
+// purge begins a new binary log, and waits until the older ones are gone: a MariaDB keeps those that a crash would need.
+func purge(t *testing.T, c *mysql.Conn) {
+	t.Helper()
+	if err := c.Exec(t.Context(), "FLUSH BINARY LOGS"); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, func() bool {
+		logs, err := mysql.Logs(t.Context(), c)
+		if err != nil || len(logs) == 0 {
+			t.Fatalf("got %v, %v, want binary logs", logs, err)
+		}
+		if err := c.Exec(t.Context(), "PURGE BINARY LOGS TO '"+logs[len(logs)-1].Name+"'"); err != nil {
+			t.Fatal(err)
+		}
+		return len(logs) == 1
+	}, "the older logs are gone")
+}
