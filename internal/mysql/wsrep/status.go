@@ -53,13 +53,21 @@ type Status struct {
 	BFAborts      float64           `json:"bf_aborts"`     // its transactions that were rolled back for one of another member
 	Bytes         float64           `json:"bytes"`         // of write sets, sent and received, since its counters began
 	Peers         []string          `json:"peers"`         // wsrep_incoming_addresses: of all members; of an arbitrator ""
-	Members       map[string]string `json:"members"`       // of its last view, by their UUIDs in the group: their names; nil if the account may not read it
+	Members       []Peer            `json:"members"`       // of the last primary component that it was in; none if the account may not read them
 	Options       map[string]string `json:"options"`       // of the provider, those that say nothing secret
 	Variables     map[string]string `json:"variables"`     // wsrep's and those that matter to it, without secrets
 	Tables        []string          `json:"tables"`        // without a primary key, or not of InnoDB, as far as the account sees
 	ErrorLog      string            `json:"error_log"`     // its file, if it writes one
 	Datadir       string            `json:"datadir"`
 	Version       string            `json:"version"`
+	FreeSST       string            `json:"free_sst"` // the method of a full copy that does not block its donor
+}
+
+// Peer is a member as another one knows it.
+type Peer struct {
+	ID      string `json:"id"` // its UUID in the group
+	Name    string `json:"name"`
+	Address string `json:"address"` // wsrep_incoming_addresses
 }
 
 // Primary reports whether the member is in the primary component.
@@ -77,6 +85,32 @@ func (s *Status) Votes() int {
 func (s *Status) Option(name string) (float64, bool) {
 	v, err := strconv.ParseFloat(s.Options[name], 64)
 	return v, err == nil
+}
+
+// GroupAddresses are the addresses of group communication that wsrep_cluster_address names, and Group the member's own among them: a host, with a
+// port where it is not the usual one.
+func (s *Status) GroupAddresses() (list []string) {
+	text, _, _ := strings.Cut(strings.TrimPrefix(s.Variables["wsrep_cluster_address"], "gcomm://"), "?")
+	for a := range strings.SplitSeq(text, ",") {
+		if a = groupAddress(a); a != "" {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Group is the member's own address of group communication.
+func (s *Status) Group() string { return groupAddress(s.Variables["wsrep_node_address"]) }
+
+// groupAddress leaves out the usual port.
+func groupAddress(a string) string { return strings.TrimSuffix(strings.TrimSpace(a), ":4567") }
+
+// freeSST is the method of a full copy that lets the donor be written to meanwhile.
+func freeSST(s mysql.Server) string {
+	if s.MariaDB() {
+		return "mariabackup"
+	}
+	return "xtrabackup-v2"
 }
 
 // QueueLimit is at how many waiting write sets the member asks the others to pause. Source: Galera's gcs.cpp, _set_fc_limits.
@@ -212,20 +246,19 @@ func Read(ctx context.Context, c *mysql.Conn) (Status, error) {
 		return Status{}, err
 	}
 	s := Parse(status, variables)
-	s.ErrorLog, s.Version = variables["log_error"], c.Server.Version
+	s.ErrorLog, s.Version, s.FreeSST = variables["log_error"], c.Server.Version, freeSST(c.Server)
 	return s, nil
 }
 
 // ReadMore asks a server for what an account may be refused: the members of the view, and tables that Galera does not replicate well. What
 // it did not learn it says.
 func (s *Status) ReadMore(ctx context.Context, c *mysql.Conn) (refused []error) {
-	rows, err := c.Maps(ctx, "SELECT /* risso: the members of the cluster */ node_uuid, node_name FROM mysql.wsrep_cluster_members")
+	rows, err := c.Maps(ctx, "SELECT /* risso: the members of the cluster */ node_uuid, node_name, node_incoming_address FROM mysql.wsrep_cluster_members ORDER BY node_name, node_uuid")
 	if err != nil {
 		refused = append(refused, fmt.Errorf("the names of the members: %w", err))
 	} else {
-		s.Members = map[string]string{}
 		for _, r := range rows {
-			s.Members[r["node_uuid"]] = r["node_name"]
+			s.Members = append(s.Members, Peer{strings.ToLower(r["node_uuid"]), r["node_name"], r["node_incoming_address"]})
 		}
 	}
 	rows, err = c.Maps(ctx, "SELECT /* risso: tables that a cluster does not replicate, or without a primary key */ t.TABLE_SCHEMA AS s, t.TABLE_NAME AS n FROM information_schema.TABLES t "+
