@@ -90,20 +90,20 @@ type Known struct {
 
 // Start is how a node is started, by one way of packaging.
 type Start struct {
-	With    string `json:"with"`
+	With    string `json:"with"` // the packaging
 	Command string `json:"command"`
 }
 
 // Decision is which node to bootstrap.
 type Decision struct {
 	Nodes     []Node          `json:"nodes"`
-	Choice    string          `json:"choice"`   // the node's name; "": none, Refused says why
-	Position  Position        `json:"position"` // that it will go on from
-	Refused   []fleet.Trouble `json:"refused"`  // why none is chosen
-	Reasons   []string        `json:"reasons"`  // why this one
-	Steps     []string        `json:"steps"`    // in their order; commands and statements
-	Ways      []Start         `json:"ways"`     // how it is started, one of them
-	Automatic string          `json:"automatic,omitempty"`
+	Choice    string          `json:"choice"`              // the node's name; "": none, Refused says why
+	Position  Position        `json:"position"`            // that it will go on from
+	Refused   []fleet.Trouble `json:"refused"`             // why none is chosen
+	Reasons   []string        `json:"reasons"`             // why this one
+	Steps     []string        `json:"steps"`               // in their order; commands and statements
+	Ways      []Start         `json:"ways"`                // how it is started, one of them
+	Automatic string          `json:"automatic,omitempty"` // how the nodes may come back without a bootstrap
 }
 
 // Decide chooses the node that has all transactions that any has, or says what has to be known first. It never guesses: a node that was not seen may
@@ -125,7 +125,12 @@ func Decide(nodes []Node, known Known) Decision {
 	best, required, again := d.furthest(known)
 	d.Automatic = again
 	if best < 0 || len(d.Refused) > 0 {
-		if len(d.Refused) == 0 {
+		switch {
+		case len(d.Refused) > 0:
+		case slices.ContainsFunc(nodes, func(n Node) bool { return n.Grastate != nil }):
+			d.refuse("no node has a history: the UUID in grastate.dat is all zeros", "they never were in a cluster, lost their state in a copy that broke off, or were started after a crash without their positions: which data are the newest, no number tells",
+				"compare the data; start the node whose data are to be kept as the first of a cluster, which begins a history; the others take a copy of all its data, and lose their own")
+		default:
 			d.refuse("no node tells a position", "no data directory of a member was given, or none has taken part in a cluster yet", "--datadir names a data directory, or a copy of grastate.dat, gvwstate.dat and the error log; --position what --wsrep-recover found")
 		}
 		return d
@@ -244,7 +249,7 @@ func (d *Decision) furthest(known Known) (best int, required []int, again string
 	}
 	start := best
 	if start < 0 {
-		start = slices.IndexFunc(d.Nodes, func(n Node) bool { return n.View != nil })
+		start = d.latest()
 	}
 	if start < 0 {
 		d.unknown(all)
@@ -271,6 +276,21 @@ func (d *Decision) furthest(known Known) (best int, required []int, again string
 	}
 	d.unknown(required)
 	return best, required, again
+}
+
+// latest is the node whose view needs the fewest others to be known: those that had dropped out before are in older views only. -1: none has a view.
+func (d *Decision) latest() (found int) {
+	found, least := -1, 0
+	for i, n := range d.Nodes {
+		if n.View == nil {
+			continue
+		}
+		missing, seen, _ := d.missing(i)
+		if of := len(missing) + len(seen); found < 0 || of < least {
+			found, least = i, of
+		}
+	}
+	return found
 }
 
 // preferred decides between two nodes that are equally far: one that still answers, then one that may be bootstrapped already.
@@ -325,7 +345,17 @@ func (d *Decision) again(missing []string, seen []int) string {
 			return ""
 		}
 	}
-	return "all " + digits.Counted(len(seen), "member") + " of the last view crashed in it: started as usual, all of them within a minute, they form it again by themselves (pc.recovery = yes, the default), and no bootstrap is needed"
+	text := "all " + digits.Counted(len(seen), "member") + " of the last view crashed in it: all of them started as usual, at once, form it again by themselves (pc.recovery = yes, the default), and the one that is furthest gives the others what they lack. " +
+		"systemd and mysqld_safe find out each node's position first, by --wsrep-recover; without them each needs its own"
+	for i, j := range seen {
+		if n := d.Nodes[j]; n.Position.Known() {
+			text += []string{": ", ", "}[min(i, 1)] + n.Name + " --wsrep-start-position=" + n.Position.String()
+		} else {
+			text += " --wsrep-start-position"
+			break
+		}
+	}
+	return text + ". Started without positions they would form a component without a history: all say that they are synced, their data differ, and nothing is copied"
 }
 
 func (d *Decision) reasons(n *Node, required []int) {

@@ -13,16 +13,16 @@ import (
 
 // HotTable is a table behind conflicts.
 type HotTable struct {
-	Table     string   `json:"table"` // without its schema if the statements do not name it
-	Conflicts int      `json:"conflicts"`
-	Classes   []string `json:"classes"` // of the statements that lost, most often first
-	Rows      []HotRow `json:"rows"`    // the statements that lost most often, as they were: each is about the same rows
+	Table     string   `json:"table"`     // without its schema if the statements do not name it
+	Conflicts int      `json:"conflicts"` // how many are about it
+	Classes   []string `json:"classes"`   // of the statements that lost, most often first
+	Rows      []HotRow `json:"rows"`      // the statements that lost most often, as they were: each is about the same rows
 }
 
 // HotRow is a statement that lost more than once, as it was written: its rows are hot.
 type HotRow struct {
 	Statement string `json:"statement"`
-	Lost      int    `json:"lost"`
+	Lost      int    `json:"lost"` // how often it did
 }
 
 // Conflicts are what an error log says of transactions that lost against one of another member, with wsrep_log_conflicts = ON.

@@ -12,8 +12,8 @@ import (
 
 // Position is a place in a cluster's history: the history's UUID, and the sequence number of the last transaction; -1 is unknown.
 type Position struct {
-	UUID  string `json:"uuid"`
-	Seqno int64  `json:"seqno"`
+	UUID  string `json:"uuid"`  // of the history
+	Seqno int64  `json:"seqno"` // sequence number of the last transaction; -1: unknown
 }
 
 // String is the position as servers write it.
@@ -46,7 +46,7 @@ func ParsePosition(text string) (Position, error) {
 // and after a crash, the number is -1.
 type Grastate struct {
 	Position
-	Safe bool `json:"safe_to_bootstrap"`
+	Safe bool `json:"safe_to_bootstrap"` // it says that it was the last to be shut down
 }
 
 // ParseGrastate reads grastate.dat.
@@ -83,10 +83,10 @@ func ParseGrastate(text string) (Grastate, error) {
 
 // Gvwstate is the last view of a primary component that a node was in, as it wrote it into gvwstate.dat; an orderly shutdown removes the file.
 type Gvwstate struct {
-	Own     string   `json:"own"` // the node's UUID in the group
-	View    int64    `json:"view"`
-	Maker   string   `json:"maker"` // the member that the view's number is of
-	Members []string `json:"members"`
+	Own     string   `json:"own"`     // the node's UUID in the group
+	View    int64    `json:"view"`    // its number
+	Maker   string   `json:"maker"`   // the member that the view's number is of
+	Members []string `json:"members"` // their UUIDs in the group
 }
 
 // ParseGvwstate reads gvwstate.dat.

@@ -95,6 +95,10 @@ func some(list []string) string {
 	return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
 }
 
+// Lost is how many of its transactions lost against one of another member since the counters began, at least: one that is rolled back while it is certified is in
+// both counters.
+func (m *Member) Lost() float64 { return max(m.Status.CertFailures, m.Status.BFAborts, 0) }
+
 // conflicts say which transactions lose against those of other members, and about which tables.
 func (r *Report) conflicts() {
 	var busy []string
@@ -110,7 +114,7 @@ func (r *Report) conflicts() {
 			continue
 		}
 		failed += max(m.Failed, 0)
-		if n := max(m.Status.CertFailures, 0) + max(m.Status.BFAborts, 0); n > 0 {
+		if n := m.Lost(); n > 0 {
 			total += n
 			busy = append(busy, fmt.Sprintf("%s: wsrep_local_cert_failures = %s, wsrep_local_bf_aborts = %s (%s in the look)", m.Name, digits.Count(m.Status.CertFailures), digits.Count(m.Status.BFAborts), digits.Count(max(m.Failed, 0))))
 		}
@@ -132,7 +136,7 @@ func (r *Report) conflicts() {
 	if r.Looked > 0 && failed/r.Looked >= 1 {
 		severity = fleet.SeverityWarning
 	}
-	what := digits.Counted(int64(total), "transaction") + " lost against one of another member since the counters began, " + digits.Thousands(int64(failed)) + " in the look"
+	what := "at least " + digits.Counted(int64(total), "transaction") + " lost against one of another member since the counters began, " + digits.Thousands(int64(failed)) + " in the look"
 	if total == 0 {
 		what = "the error logs have " + digits.Counted(logged, "conflict") + ", all from before the counters began"
 	}

@@ -14,9 +14,9 @@ import (
 // Voter is a member of a cluster, or one that is planned.
 type Voter struct {
 	Name       string `json:"name"`
-	DC         string `json:"dc,omitempty"` // its data centre
-	Votes      int    `json:"votes"`        // pc.weight
-	Arbitrator bool   `json:"arbitrator,omitempty"`
+	DC         string `json:"dc,omitempty"`         // its data centre
+	Votes      int    `json:"votes"`                // pc.weight
+	Arbitrator bool   `json:"arbitrator,omitempty"` // it votes, and has no data
 }
 
 // Fate is what becomes of a member.
@@ -54,7 +54,7 @@ const (
 
 // Loss is the crash of some members at once.
 type Loss struct {
-	Of        []string `json:"of"`
+	Of        []string `json:"of"`        // who crash: members, or data centres
 	Votes     int      `json:"votes"`     // that are left
 	Primary   bool     `json:"primary"`   // those that are left have a majority
 	Serves    bool     `json:"serves"`    // and one of them has data
@@ -103,9 +103,9 @@ func lose(membership []Voter, gone func(i int) bool) Loss {
 
 // Count is what becomes of the cluster when so many of its members crash at once.
 type Count struct {
-	Members  int    `json:"members"`
+	Members  int    `json:"members"`  // how many crash at once
 	Survived uint64 `json:"survived"` // of the ways to choose them
-	Ways     uint64 `json:"ways"`
+	Ways     uint64 `json:"ways"`     // to choose so many
 }
 
 // Words are "any", "12 of 20 sets", "none".

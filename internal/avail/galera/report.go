@@ -16,18 +16,18 @@ import (
 type Member struct {
 	Name       string         `json:"name"`
 	Address    string         `json:"address"`
-	Seen       bool           `json:"seen"`
+	Seen       bool           `json:"seen"` // it answered
 	NotSeen    *fleet.Trouble `json:"not_seen,omitempty"`
-	Arbitrator bool           `json:"arbitrator,omitempty"`
-	Votes      int            `json:"votes"`      // -1: unknown
-	InView     bool           `json:"in_view"`    // it is of the component that was asked
-	Status     *wsrep.Status  `json:"status"`     // null if it was not seen
-	Paused     float64        `json:"paused"`     // share of the look for which flow control paused it; -1: unknown
-	Asked      float64        `json:"asked"`      // how often it asked the others to pause in the look
-	Failed     float64        `json:"failed"`     // transactions of its that lost in the look
-	BytesRate  float64        `json:"bytes_rate"` // of write sets, a second; -1: unknown
-	Conflicts  *Conflicts     `json:"conflicts"`  // of its error log; null if that was not read
-	LogUnread  string         `json:"log_unread"` // why it was not
+	Arbitrator bool           `json:"arbitrator,omitempty"` // it votes, and has no data
+	Votes      int            `json:"votes"`                // -1: unknown
+	InView     bool           `json:"in_view"`              // it is of the component that was asked
+	Status     *wsrep.Status  `json:"status"`               // null if it was not seen
+	Paused     float64        `json:"paused"`               // share of the look for which flow control paused it; -1: unknown
+	Asked      float64        `json:"asked"`                // how often it asked the others to pause in the look
+	Failed     float64        `json:"failed"`               // transactions of its that lost in the look
+	BytesRate  float64        `json:"bytes_rate"`           // of write sets, a second; -1: unknown
+	Conflicts  *Conflicts     `json:"conflicts"`            // of its error log; null if that was not read
+	LogUnread  string         `json:"log_unread"`           // why it was not
 }
 
 // Flow is whether flow control pauses writes, and who asks for it.
@@ -35,15 +35,15 @@ type Flow struct {
 	Share  float64  `json:"share"`  // of the look, on the member that was paused most; -1: unknown
 	SoFar  float64  `json:"so_far"` // since the counters began, likewise
 	Causes []string `json:"causes"` // members that ask the others to pause
-	Words  []string `json:"words"`
+	Words  []string `json:"words"`  // what there is to say, in sentences
 }
 
 // Report is a cluster as it was found.
 type Report struct {
-	At        time.Time       `json:"at"`
-	Cluster   string          `json:"cluster"`
-	UUID      string          `json:"uuid"`
-	Looked    float64         `json:"looked"` // seconds between the two readings of the counters
+	At        time.Time       `json:"at"`      // when the last reading was made
+	Cluster   string          `json:"cluster"` // wsrep_cluster_name
+	UUID      string          `json:"uuid"`    // of its history: wsrep_cluster_state_uuid
+	Looked    float64         `json:"looked"`  // seconds between the two readings of the counters
 	Words     []string        `json:"words"`
 	Members   []Member        `json:"members"`
 	Quorum    *Plan           `json:"quorum"` // null if there is no primary component
@@ -108,7 +108,7 @@ func (r *Report) member(d *Reading, looked time.Duration) {
 	if before, after := d.Before, d.After; after != nil && looked > 0 && after.PausedNS >= before.PausedNS && before.PausedNS >= 0 {
 		m.Paused = min((after.PausedNS-before.PausedNS)/float64(looked.Nanoseconds()), 1)
 		m.Asked = max(after.PausesSent-before.PausesSent, 0)
-		m.Failed = max(after.CertFailures+after.BFAborts-before.CertFailures-before.BFAborts, 0)
+		m.Failed = max(after.CertFailures-before.CertFailures, after.BFAborts-before.BFAborts, 0)
 		m.BytesRate = max(after.Bytes-before.Bytes, 0) / looked.Seconds()
 	}
 	if d.Logged {
@@ -239,6 +239,11 @@ func (r *Report) state(lead *wsrep.Status) {
 		r.Words = append(r.Words, fmt.Sprintf("the primary component has %s, of which %d were seen", digits.Counted(lead.Size, "member"), len(r.names(func(m *Member) bool { return m.Seen && m.InView }))))
 	}
 	r.split()
+	if lead.Primary() && lead.ClusterUUID == wsrep.Undefined {
+		f := r.find("galera.no_history", "", fleet.SeverityCritical, "the primary component has no history (wsrep_cluster_state_uuid is all zeros): its members were started after a crash without their positions, and nothing was copied between them",
+			"they say that they are synced, and their data may differ; the next crash cannot be repaired by sequence numbers")
+		f.Advice = "find the member whose data are to be kept (risso checksum compares two); shut down all in order, that one last; start it as the first of a cluster (galera_new_cluster, systemctl start mysql@bootstrap.service, or mariadbd --wsrep-new-cluster), which begins a history; then the others as usual: they take a copy of all its data"
+	}
 	for i := range r.Members {
 		m := &r.Members[i]
 		switch s := m.Status; {

@@ -37,36 +37,36 @@ type Status struct {
 	Size          int               `json:"size"`           // members that it sees
 	Weight        int               `json:"weight"`         // votes of all members that it sees: wsrep_cluster_weight
 	View          int64             `json:"view"`           // wsrep_cluster_conf_id
-	ClusterUUID   string            `json:"cluster_uuid"`
-	StateUUID     string            `json:"state_uuid"`
-	State         int               `json:"state"`
-	StateComment  string            `json:"state_comment"`
-	Desynced      int               `json:"desynced"`      // how often it was asked to stay behind: wsrep_desync_count
-	Committed     int64             `json:"committed"`     // sequence number of its last transaction
-	CachedFrom    int64             `json:"cached_from"`   // the first sequence number in its gcache; -1 too if there is none
-	RecvQueue     float64           `json:"recv_queue"`    // write sets that wait to be applied
-	PausedNS      float64           `json:"paused_ns"`     // how long flow control paused it since its counters began
-	Paused        float64           `json:"paused"`        // that as a share of the time
-	PausesSent    float64           `json:"pauses_sent"`   // how often it asked the others to pause
-	Pausing       bool              `json:"pausing"`       // it asks them now: wsrep_flow_control_requested
-	CertFailures  float64           `json:"cert_failures"` // its transactions that lost against an earlier one of another member at COMMIT
-	BFAborts      float64           `json:"bf_aborts"`     // its transactions that were rolled back for one of another member
-	Bytes         float64           `json:"bytes"`         // of write sets, sent and received, since its counters began
-	Peers         []string          `json:"peers"`         // wsrep_incoming_addresses: of all members; of an arbitrator ""
-	Members       []Peer            `json:"members"`       // of the last primary component that it was in; none if the account may not read them
-	Options       map[string]string `json:"options"`       // of the provider, those that say nothing secret
-	Variables     map[string]string `json:"variables"`     // wsrep's and those that matter to it, without secrets
-	Tables        []string          `json:"tables"`        // without a primary key, or not of InnoDB, as far as the account sees
-	ErrorLog      string            `json:"error_log"`     // its file, if it writes one
-	Datadir       string            `json:"datadir"`
-	Version       string            `json:"version"`
-	FreeSST       string            `json:"free_sst"` // the method of a full copy that does not block its donor
+	ClusterUUID   string            `json:"cluster_uuid"`   // of the history of the component: wsrep_cluster_state_uuid
+	StateUUID     string            `json:"state_uuid"`     // of the history of its own data: wsrep_local_state_uuid
+	State         int               `json:"state"`          // wsrep_local_state: 4 is synced
+	StateComment  string            `json:"state_comment"`  // that in the server's words
+	Desynced      int               `json:"desynced"`       // how often it was asked to stay behind: wsrep_desync_count
+	Committed     int64             `json:"committed"`      // sequence number of its last transaction
+	CachedFrom    int64             `json:"cached_from"`    // the first sequence number in its gcache; -1 too if there is none
+	RecvQueue     float64           `json:"recv_queue"`     // write sets that wait to be applied
+	PausedNS      float64           `json:"paused_ns"`      // how long flow control paused it since its counters began
+	Paused        float64           `json:"paused"`         // that as a share of the time
+	PausesSent    float64           `json:"pauses_sent"`    // how often it asked the others to pause
+	Pausing       bool              `json:"pausing"`        // it asks them now: wsrep_flow_control_requested
+	CertFailures  float64           `json:"cert_failures"`  // its transactions that lost against an earlier one of another member at COMMIT
+	BFAborts      float64           `json:"bf_aborts"`      // its transactions that were rolled back for one of another member
+	Bytes         float64           `json:"bytes"`          // of write sets, sent and received, since its counters began
+	Peers         []string          `json:"peers"`          // wsrep_incoming_addresses: of all members; of an arbitrator ""
+	Members       []Peer            `json:"members"`        // of the last primary component that it was in; none if the account may not read them
+	Options       map[string]string `json:"options"`        // of the provider, those that say nothing secret
+	Variables     map[string]string `json:"variables"`      // wsrep's and those that matter to it, without secrets
+	Tables        []string          `json:"tables"`         // without a primary key, or not of InnoDB, as far as the account sees
+	ErrorLog      string            `json:"error_log"`      // its file, if it writes one
+	Datadir       string            `json:"datadir"`        // its data directory
+	Version       string            `json:"version"`        // of the server
+	FreeSST       string            `json:"free_sst"`       // the method of a full copy that does not block its donor
 }
 
 // Peer is a member as another one knows it.
 type Peer struct {
-	ID      string `json:"id"` // its UUID in the group
-	Name    string `json:"name"`
+	ID      string `json:"id"`      // its UUID in the group
+	Name    string `json:"name"`    // wsrep_node_name
 	Address string `json:"address"` // wsrep_incoming_addresses
 }
 

@@ -71,7 +71,7 @@ func members(r *galera.Report) render.Table {
 				paused = digits.Percent(m.Paused)
 			}
 			row = []string{oneline.Of(m.Name), oneline.Of(m.Address), oneline.Of(s.StateComment), oneline.Of(s.ClusterStatus), number(float64(s.Size)), number(float64(m.Votes)), number(float64(s.Committed)), number(s.RecvQueue), paused,
-				number(s.PausesSent), number(max(s.CertFailures, 0) + max(s.BFAborts, 0))}
+				number(s.PausesSent), number(m.Lost())}
 		}
 		t.Rows = append(t.Rows, row)
 	}
