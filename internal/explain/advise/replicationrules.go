@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/wsrep"
 )
 
 // replicationRules are about replicas that differ, or fall behind, and nobody notices.
@@ -161,24 +162,19 @@ func retention(s *Server) []Finding {
 	return []Finding{f}
 }
 
-// galeraRules are about members of a Galera cluster (Galera documentation, "MySQL Configuration"; MariaDB documentation, "Configuring MariaDB
-// Galera Cluster").
+// galeraRules are about members of a Galera cluster.
 func galeraRules() settings {
-	return settings{Check{"galera.config", "settings that a Galera cluster cannot work with", ""}, []rule{
-		{names: []string{"binlog_format"}, bad: isNot("ROW"), if_: cluster, want: "ROW", severity: fleet.SeverityCritical, what: "Galera replicates rows only", why: "members differ", risk: "members differ"},
-		{names: []string{"innodb_autoinc_lock_mode"}, bad: isNot("2"), if_: cluster, want: "2", start: true, severity: fleet.SeverityWarning, what: "AUTO_INCREMENT takes a lock of the table", why: "members wait for each other for ever", risk: "members hang"},
-		{names: []string{"default_storage_engine"}, bad: isNot("InnoDB"), if_: cluster, want: "InnoDB", sessions: true, severity: fleet.SeverityWarning, what: "new tables are not replicated", why: "Galera replicates InnoDB only", risk: "members differ"},
-		{names: []string{"wsrep_osu_method", "wsrep_OSU_method"}, bad: is("RSU"), if_: cluster, want: "TOI", severity: fleet.SeverityWarning, what: "changes of tables stay on this member", why: "members have tables that differ until all were changed", risk: "members differ"},
-		{names: []string{"wsrep_slave_threads", "wsrep_applier_threads"}, bad: is("1"), if_: cluster, want: "4", severity: fleet.SeverityInfo, what: "the member applies with one thread", why: "the whole cluster waits for the slowest member", risk: "writes of all members pause"},
-		{names: []string{"wsrep_certify_nonPK", "wsrep_certify_nonpk"}, bad: is("OFF"), if_: cluster, want: "ON", severity: fleet.SeverityWarning, what: "rows without a primary key are not certified", why: "two members that write the same row differ", risk: "members differ"},
-		{names: []string{"wsrep_sync_wait"}, bad: above(0), if_: cluster, want: "", severity: fleet.SeverityInfo, what: "reads wait until all that was written elsewhere is here", why: "each read waits for the slowest moment of the cluster", doubt: "it may be needed"},
-	}}
+	c := settings{Check: Check{"galera.config", "settings that a Galera cluster cannot work with", ""}}
+	for _, w := range wsrep.Settings() {
+		c.rules = append(c.rules, rule{names: w.Names, bad: w.Bad, if_: cluster, want: w.Want, start: w.Start, sessions: w.Sessions, severity: w.Severity, what: w.What, why: w.Means, risk: w.Risk, doubt: w.Doubt})
+	}
+	return c
 }
 
 // flowControl finds a cluster whose writes paused, since its counters began.
 func flowControl(s *Server) []Finding {
 	paused := s.status("wsrep_flow_control_paused")
-	if !s.galera() || paused < 0.05 {
+	if !s.galera() || paused < wsrep.PausedSoFar {
 		return nil
 	}
 	return []Finding{{Object: "wsrep_flow_control_paused", Severity: fleet.SeverityWarning, What: "writes of the cluster were paused " + digits.Percent(paused) + " of the time since its counters began",

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/byschema"
 	"github.com/rissodb/risso/internal/data/binlog"
@@ -137,6 +138,9 @@ func answers() []answer {
 		{"events", "--after", reflect.TypeFor[after.Answer]()},
 		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
+		{"galera", "", reflect.TypeFor[galera.Report]()},
+		{"galera bootstrap", "", reflect.TypeFor[galera.Decision]()},
+		{"galera plan", "", reflect.TypeFor[galera.Plan]()},
 		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
 		{"gtid count", "", reflect.TypeFor[gtid.SetAnswer]()},
 		{"gtid errant", "", reflect.TypeFor[gtid.ErrantAnswer]()},

@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -37,6 +38,9 @@ var answerRuns = []answerRun{
 	{"doctor", "doctor --dsn DSN --data DIR/data --listen 127.0.0.1:0", 0},
 	{"accounts", "accounts --dsn DSN --budget 100ms", 0},
 	{"accounts rotate", "accounts rotate risso@% --dsn DSN --dry-run", 0},
+	{"galera", "galera --dsn CLUSTER --look 0", 0},
+	{"galera plan", "galera plan --nodes 5 --dcs 2,2,1", 0},
+	{"galera bootstrap", "galera bootstrap --dsn CLUSTER", 1},
 	{"grants", "grants --dsn DSN --for serve,backup", 0},
 	{"config check", "config check DIR/risso.yaml", 0},
 	{"token create", "token create grafana --data DIR/data", 0},
@@ -179,9 +183,10 @@ func TestJSONAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	cluster := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{"mariadb"}, Topology: sandbox.TopologyGalera, Replicas: 1}).Primary()
 	busy := openNode(t, n)
 	busy.SetMaxOpenConns(1)
-	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "DIR", dir, "URL", ringing(t)}
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "CLUSTER", cluster.DSN, "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "DIR", dir, "URL", ringing(t)}
 	var connection, gtid string
 	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
 		t.Fatal(err)

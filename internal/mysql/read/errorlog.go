@@ -56,7 +56,10 @@ var loggedStatement = regexp.MustCompile(`(?i)((?:\bQuery(?: \([^)]*\))?|\bstate
 func LogWithoutStatement(line string) string { return loggedStatement.ReplaceAllString(line, "$1…") }
 
 // TailErrorLog returns the last lines of an error log on this machine.
-func TailErrorLog(name string) ([]string, error) {
+func TailErrorLog(name string) ([]string, error) { return TailLog(name, logLines, logBytes) }
+
+// TailLog returns the last lines of an error log on this machine: at most so many, within its last bytes.
+func TailLog(name string, most int, within int64) ([]string, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer must not hold it up
 	if err != nil {
 		return nil, fmt.Errorf("read the server's error log: %w", err)
@@ -69,7 +72,7 @@ func TailErrorLog(name string) ([]string, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("read the server's error log: %s is no file", name)
 	}
-	from := max(st.Size()-logBytes, 0)
+	from := max(st.Size()-within, 0)
 	b := make([]byte, st.Size()-from)
 	n, err := f.ReadAt(b, from)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -85,7 +88,7 @@ func TailErrorLog(name string) ([]string, error) {
 			lines = append(lines, line)
 		}
 	}
-	return lines[max(len(lines)-logLines, 0):], nil
+	return lines[max(len(lines)-most, 0):], nil
 }
 
 // Crashed begins the cause of a server's end if that was its own fault.

@@ -75,6 +75,9 @@ func Sandbox(t testing.TB, o sandbox.Options) *sandbox.Sandbox {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	s, err := sandbox.Up(ctx, o)
+	if errors.Is(err, sandbox.ErrNoGalera) {
+		lack.Of(t, err.Error())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

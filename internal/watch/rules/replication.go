@@ -8,6 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/channels"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/wsrep"
 )
 
 // replicationStopped finds channels whose threads do not run.
@@ -158,31 +159,25 @@ func galeraPrimary(r *round) {
 	if strings.EqualFold(status, "Primary") || !inGalera(r.Snapshot) {
 		return // a MariaDB that is in no cluster says Disconnected
 	}
-	c := candidate{id: "galera.non_primary", severity: fleet.SeverityCritical, chart: "galera_size",
-		head:   "the Galera member has lost the majority and refuses statements (" + status + ")",
-		remedy: "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'"}
+	c := candidate{id: "galera.non_primary", severity: fleet.SeverityCritical, chart: "galera_size", head: wsrep.NonPrimaryWords(status), remedy: wsrep.Bootstrap}
 	if n, ok := r.value(statusPrefix + "wsrep_cluster_size"); ok {
 		c.tail = "; it sees " + plural(n, "member", "members")
 	}
-	c.tail += "; the remedy makes it the whole cluster: only if the others do not run, and on one member only, the one with the highest wsrep_last_committed"
+	c.tail += "; " + wsrep.BootstrapOnly
 	r.add(c)
 }
 
-// wsrepStates are the numbers of wsrep_local_state.
-var wsrepStates = map[float64]string{0: "Undefined", 1: "Joining", 2: "Donor/Desynced", 3: "Joined", 4: "Synced", 5: "Error", 6: "Max"}
-
 func galeraSynced(r *round) {
-	const synced = 4
 	v, ok := r.value(statusPrefix + "wsrep_local_state")
-	if !ok || v == synced || !inGalera(r.Snapshot) {
+	if !ok || v == wsrep.Synced || !inGalera(r.Snapshot) {
 		return
 	}
 	words := r.text("wsrep_local_state_comment")
 	if words == "" {
-		words = wsrepStates[v]
+		words = wsrep.State(int(v))
 	}
 	r.add(candidate{id: "galera.not_synced", severity: fleet.SeverityWarning, chart: "galera_queue",
-		head: "the Galera member is not synced (" + words + ")", remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_%'"})
+		head: wsrep.UnsyncedWords(words), remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_%'"})
 }
 
 // flowControl finds a cluster that waits for its slowest member.
@@ -192,17 +187,14 @@ func flowControl(r *round) {
 		return
 	}
 	share := math.Min(r.smooth("flow control", ns/1e9), 1)
-	if share < 0.1 {
+	severity, bad := wsrep.PausedSeverity(share)
+	if !bad {
 		return
 	}
-	c := candidate{id: "galera.flow_control", severity: fleet.SeverityWarning, chart: "galera_flow",
-		head:   fmt.Sprintf("Galera flow control pauses writes %s of the time", digits.Percent(share)),
+	c := candidate{id: "galera.flow_control", severity: severity, chart: "galera_flow", head: wsrep.PausedWords(share),
 		remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'", tail: "; the member whose queue is long is the slow one"}
 	if n, ok := r.value(variablePrefix + "wsrep_slave_threads"); ok && n <= 1 {
-		c.remedy = "SET GLOBAL wsrep_slave_threads = 4"
-	}
-	if share >= 0.5 {
-		c.severity = fleet.SeverityCritical
+		c.remedy = "SET GLOBAL wsrep_slave_threads = " + wsrep.MoreAppliers
 	}
 	r.add(c)
 }

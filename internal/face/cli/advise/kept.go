@@ -98,7 +98,7 @@ func keptText(a KeptAnswer, now time.Time) string {
 	var b strings.Builder
 	for _, k := range a.Findings {
 		var one strings.Builder
-		finding(&one, k.Finding, len(a.Servers))
+		screen.Advice(&one, k.Finding, len(a.Servers))
 		b.WriteString(strings.TrimSuffix(one.String(), "\n"))
 		line := func(head, text string) { fmt.Fprintf(&b, "          %-9s %s\n", head, oneline.Of(text)) }
 		if len(a.Servers) == 1 || len(k.On) == 1 {

@@ -3,10 +3,9 @@ package advise
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/explain/advise"
+	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/oneline"
 )
@@ -15,7 +14,7 @@ import (
 func text(a Answer) string {
 	var b strings.Builder
 	for _, f := range a.Findings {
-		finding(&b, f, len(a.Servers))
+		screen.Advice(&b, f, len(a.Servers))
 	}
 	switch n := len(a.Findings); {
 	case n > 0:
@@ -52,31 +51,4 @@ func text(a Answer) string {
 		}
 	}
 	return b.String()
-}
-
-// finding writes one finding.
-func finding(b *strings.Builder, f advise.Finding, servers int) {
-	fmt.Fprintf(b, "%-8s  %s  %s\n", f.Severity, f.ID, oneline.Of(f.Object))
-	line := func(head, text string) {
-		if text != "" {
-			fmt.Fprintf(b, "          %-9s %s\n", head, oneline.Of(text))
-		}
-	}
-	line("", f.What)
-	if servers > 1 {
-		line("on", fmt.Sprintf("%d of %d servers: %s", len(f.Servers), servers, strings.Join(f.Servers, ", ")))
-	}
-	line("why", f.Why)
-	line("seen", strings.Join(f.Evidence, "; "))
-	line("advice", f.Advice)
-	line("run", f.Statement)
-	line("does", f.Effect)
-	line("undo", f.Undo)
-	if p := f.Proof; p != nil {
-		line("proven", fmt.Sprintf("%s on %s, with %s: %s: %s", p.Time.Local().Format(time.DateTime), p.On, p.Data, p.Outcome, p.Words))
-	}
-	if f.Sure != advise.Certain {
-		line(string(f.Sure), f.Doubt)
-	}
-	b.WriteString("\n")
 }
