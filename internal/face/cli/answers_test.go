@@ -34,6 +34,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
+	clilag "github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -69,6 +70,7 @@ func answers() []answer {
 		{"index back", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
+		{"lag", "", reflect.TypeFor[clilag.Answer]()},
 		{"accounts", "", reflect.TypeFor[accounts.Report]()},
 		{"accounts rotate", "", reflect.TypeFor[cliaccounts.RotatedAnswer]()},
 		{"advise", "--kept", reflect.TypeFor[cliadvise.KeptAnswer]()},
