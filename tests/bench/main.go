@@ -51,9 +51,6 @@ var benches = map[string][]part{
 	"checksum": {
 		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
 	},
-	"gtid": {
-		{"sets", "sets of very many intervals, beside MySQL's GTID_SUBTRACT", (*bench).gtidSets},
-	},
 	"alter": {
 		{"mariadb", "forecasts of ALTER TABLE on MariaDB, beside what it takes", (*bench).alterMariaDB},
 		{"mysql", "forecasts of ALTER TABLE on MySQL, beside what it takes", (*bench).alterMySQL},
@@ -63,6 +60,7 @@ var benches = map[string][]part{
 	},
 	"topology": {
 		{"discover", "300 servers found from one of them", (*bench).discover},
+		{"sets", "sets of very many intervals, beside MySQL's GTID_SUBTRACT", (*bench).gtidSets},
 	},
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
