@@ -65,7 +65,15 @@ func (s *GTIDSet) parseSource(part string) error {
 			s.sources[source] = list
 		}
 	}
-	for field := range strings.SplitSeq(rest, ":") {
+	if n := strings.Count(rest, ":"); list == nil && n > 0 {
+		list = make([]interval, 0, n+1)
+	}
+	for field, more := "", true; more; {
+		field, rest, more = strings.Cut(rest, ":")
+		if v, ok := plainInterval(field); ok {
+			list, fresh = append(list, v), false // intervals that touch become one when all are there
+			continue
+		}
 		field = strings.TrimSpace(field)
 		if tag, ok := tagOf(field); ok {
 			if fresh {
@@ -80,18 +88,40 @@ func (s *GTIDSet) parseSource(part string) error {
 		if !ok {
 			return badGTID(part)
 		}
-		if n := len(list); n > 0 && list[n-1].to+1 == v.from {
-			list[n-1].to = v.to
-		} else {
-			list = append(list, v)
-		}
-		fresh = false
+		list, fresh = append(list, v), false
 	}
 	if fresh {
 		return badGTID(part)
 	}
 	keep()
 	return nil
+}
+
+// plainInterval reads from-to, or a number, in which nothing but digits and one - is: as servers write it, of which sets have millions.
+func plainInterval(s string) (v interval, ok bool) {
+	from, n := leadingNumber(s)
+	switch to, m := uint64(0), 0; {
+	case n == 0:
+		return v, false
+	case n == len(s):
+		return interval{from, from}, from > 0
+	case s[n] == '-':
+		to, m = leadingNumber(s[n+1:])
+		return interval{from, to}, m > 0 && n+1+m == len(s) && from > 0 && to >= from
+	}
+	return v, false
+}
+
+// leadingNumber reads the digits at the beginning, if they are no more than 18: all such numbers may be in a set.
+func leadingNumber(s string) (number uint64, digits int) {
+	for digits < len(s) && s[digits]-'0' <= 9 {
+		number = number*10 + uint64(s[digits]-'0')
+		digits++
+	}
+	if digits > 18 {
+		return 0, 0
+	}
+	return number, digits
 }
 
 // parseInterval reads from-to, or a number.
@@ -288,6 +318,9 @@ func (s *GTIDSet) put(source string, list []interval) {
 
 // without is what is in a and not in b.
 func without(a, b []interval) (out []interval) {
+	if len(a) > 0 {
+		out = make([]interval, 0, len(a))
+	}
 	j := 0
 	for _, v := range a {
 		for j < len(b) && b[j].to < v.from {
@@ -341,36 +374,39 @@ func (s GTIDSet) Domains() []GTID {
 
 // String is the set as its servers read it, sorted; tags follow their UUID.
 func (s GTIDSet) String() string {
-	var b strings.Builder
+	const much = 16 // bytes of an interval, of which sets may have millions
+	n := 0
+	for source, list := range s.sources {
+		n += len(source) + 1 + len(list)*much
+	}
+	b := make([]byte, 0, n)
 	for _, g := range s.Domains() {
-		if b.Len() > 0 {
-			b.WriteByte(',')
+		if len(b) > 0 {
+			b = append(b, ',')
 		}
-		b.WriteString(g.String())
+		b = append(b, g.String()...)
 	}
 	last := ""
 	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
 		uuid, tag, tagged := strings.Cut(source, ":")
 		switch {
 		case uuid == last && tagged:
-			b.WriteString(":" + tag)
+			b = append(append(b, ':'), tag...)
 		default:
-			if b.Len() > 0 {
-				b.WriteByte(',')
+			if len(b) > 0 {
+				b = append(b, ',')
 			}
-			b.WriteString(source)
+			b = append(b, source...)
 		}
 		last = uuid
 		for _, v := range s.sources[source] {
-			b.WriteByte(':')
-			b.WriteString(strconv.FormatUint(v.from, 10))
+			b = strconv.AppendUint(append(b, ':'), v.from, 10)
 			if v.to > v.from {
-				b.WriteByte('-')
-				b.WriteString(strconv.FormatUint(v.to, 10))
+				b = strconv.AppendUint(append(b, '-'), v.to, 10)
 			}
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // MarshalText makes it a text in JSON.
