@@ -3,6 +3,7 @@ package mysql
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -65,33 +66,78 @@ func (s *GTIDSet) parseSource(part string) error {
 			s.sources[source] = list
 		}
 	}
-	for field := range strings.SplitSeq(rest, ":") {
-		field = strings.TrimSpace(field)
-		if tag, ok := tagOf(field); ok {
-			if fresh {
+	if list == nil {
+		list = make([]interval, 0, strings.Count(rest, ":")+1)
+	}
+	for more := true; more; {
+		v, n := plainInterval(rest)
+		if n == 0 { // something else, or written in another way
+			field, _, _ := strings.Cut(rest, ":")
+			n = len(field)
+			field = strings.TrimSpace(field)
+			if tag, ok := tagOf(field); ok {
+				if fresh {
+					return badGTID(part)
+				}
+				keep()
+				source, fresh = uuid+":"+tag, true
+				list = s.sources[source]
+			} else if v, ok = parseInterval(field); !ok {
 				return badGTID(part)
+			} else {
+				list, fresh = appendInterval(list, v), false
 			}
-			keep()
-			source, fresh = uuid+":"+tag, true
-			list = s.sources[source]
-			continue
-		}
-		v, ok := parseInterval(field)
-		if !ok {
-			return badGTID(part)
-		}
-		if n := len(list); n > 0 && list[n-1].to+1 == v.from {
-			list[n-1].to = v.to
 		} else {
-			list = append(list, v)
+			list, fresh = appendInterval(list, v), false
 		}
-		fresh = false
+		if more = n < len(rest); more {
+			rest = rest[n+1:]
+		}
 	}
 	if fresh {
 		return badGTID(part)
 	}
 	keep()
 	return nil
+}
+
+// appendInterval puts an interval behind others, and makes one of two that follow each other.
+func appendInterval(list []interval, v interval) []interval {
+	if n := len(list); n > 0 && list[n-1].to+1 == v.from {
+		list[n-1].to = v.to
+		return list
+	}
+	return append(list, v)
+}
+
+// plainInterval reads an interval as servers write it, up to a colon or the end: n bytes; 0: there is none, or it is written in another way. Sets of a
+// million intervals are read by it.
+func plainInterval(s string) (v interval, n int) {
+	const most = 18 // digits that cannot overflow
+	for n < len(s) && s[n]-'0' <= 9 {
+		v.from = v.from*10 + uint64(s[n]-'0')
+		n++
+	}
+	if n == 0 || n > most || v.from == 0 {
+		return v, 0
+	}
+	v.to = v.from
+	if n < len(s) && s[n] == '-' {
+		n++
+		begin := n
+		v.to = 0
+		for n < len(s) && s[n]-'0' <= 9 {
+			v.to = v.to*10 + uint64(s[n]-'0')
+			n++
+		}
+		if n-begin > most || v.to < v.from {
+			return v, 0
+		}
+	}
+	if n < len(s) && s[n] != ':' {
+		return v, 0
+	}
+	return v, n
 }
 
 // parseInterval reads from-to, or a number.
@@ -122,6 +168,13 @@ func tagOf(s string) (tag string, ok bool) {
 
 // merged sorts intervals, and makes one of those that touch.
 func merged(list []interval) []interval {
+	clean := true
+	for i := 1; i < len(list) && clean; i++ {
+		clean = list[i].from > list[i-1].to+1
+	}
+	if clean {
+		return list
+	}
 	if !slices.IsSortedFunc(list, byFrom) {
 		slices.SortFunc(list, byFrom)
 	}
@@ -287,8 +340,11 @@ func (s *GTIDSet) put(source string, list []interval) {
 }
 
 // without is what is in a and not in b.
-func without(a, b []interval) (out []interval) {
-	j := 0
+func without(a, b []interval) []interval {
+	if len(b) == 0 {
+		return slices.Clone(a)
+	}
+	out, j := make([]interval, 0, len(a)+len(b)), 0 // each of b parts at most one
 	for _, v := range a {
 		for j < len(b) && b[j].to < v.from {
 			j++
@@ -342,35 +398,57 @@ func (s GTIDSet) Domains() []GTID {
 // String is the set as its servers read it, sorted; tags follow their UUID.
 func (s GTIDSet) String() string {
 	var b strings.Builder
-	for _, g := range s.Domains() {
-		if b.Len() > 0 {
-			b.WriteByte(',')
+	_ = s.Write(&b) // it takes all
+	return b.String()
+}
+
+// Write writes String, a part at a time.
+func (s GTIDSet) Write(w io.Writer) error {
+	const most, full = 4096, 64 << 10 // intervals at a time, and bytes that are written together
+	b, begun := make([]byte, 0, 64), false
+	comma := func() {
+		if begun {
+			b = append(b, ',')
 		}
-		b.WriteString(g.String())
+		begun = true
+	}
+	for _, g := range s.Domains() {
+		comma()
+		b = append(b, g.String()...)
 	}
 	last := ""
 	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
 		uuid, tag, tagged := strings.Cut(source, ":")
 		switch {
 		case uuid == last && tagged:
-			b.WriteString(":" + tag)
+			b = append(append(b, ':'), tag...)
 		default:
-			if b.Len() > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(source)
+			comma()
+			b = append(b, source...)
 		}
 		last = uuid
-		for _, v := range s.sources[source] {
-			b.WriteByte(':')
-			b.WriteString(strconv.FormatUint(v.from, 10))
-			if v.to > v.from {
-				b.WriteByte('-')
-				b.WriteString(strconv.FormatUint(v.to, 10))
+		for part := range slices.Chunk(s.sources[source], most) {
+			if b = appendIntervals(b, part); len(b) > full {
+				if _, err := w.Write(b); err != nil {
+					return err
+				}
+				b = b[:0]
 			}
 		}
 	}
-	return b.String()
+	_, err := w.Write(b)
+	return err
+}
+
+// appendIntervals writes intervals of one source.
+func appendIntervals(b []byte, list []interval) []byte {
+	for _, v := range list {
+		b = strconv.AppendUint(append(b, ':'), v.from, 10)
+		if v.to > v.from {
+			b = strconv.AppendUint(append(b, '-'), v.to, 10)
+		}
+	}
+	return b
 }
 
 // MarshalText makes it a text in JSON.
