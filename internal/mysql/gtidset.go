@@ -66,8 +66,11 @@ func (s *GTIDSet) parseSource(part string) error {
 			s.sources[source] = list
 		}
 	}
-	if list == nil {
-		list = make([]interval, 0, strings.Count(rest, ":")+1)
+	if len(list) == 0 && len(rest) > large {
+		if list = plainIntervals(rest); list != nil {
+			keep()
+			return nil
+		}
 	}
 	for more := true; more; {
 		v, n := plainInterval(rest)
@@ -99,6 +102,40 @@ func (s *GTIDSet) parseSource(part string) error {
 	}
 	keep()
 	return nil
+}
+
+// large is from which length on, in bytes, or a tenth of that in intervals, two processors share the work.
+const large = 1 << 20
+
+// plainIntervals reads intervals if all are as servers write them; else nil.
+func plainIntervals(s string) []interval {
+	at := len(s) / 2
+	at += strings.IndexByte(s[at:], ':')
+	if at < len(s)/2 {
+		return nil
+	}
+	one, two := s[:at], s[at+1:]
+	n := strings.Count(one, ":") + 1
+	list := make([]interval, n+strings.Count(two, ":")+1)
+	second := make(chan bool)
+	go func() { second <- fillIntervals(list[n:], two) }()
+	if first := fillIntervals(list[:n], one); !<-second || !first {
+		return nil
+	}
+	return list
+}
+
+// fillIntervals reads as many as there is room for.
+func fillIntervals(list []interval, s string) bool {
+	for i := range list {
+		v, n := plainInterval(s)
+		if n == 0 {
+			return false
+		}
+		list[i] = v
+		s = s[min(n+1, len(s)):]
+	}
+	return true
 }
 
 // appendInterval puts an interval behind others, and makes one of two that follow each other.
@@ -398,13 +435,17 @@ func (s GTIDSet) Domains() []GTID {
 // String is the set as its servers read it, sorted; tags follow their UUID.
 func (s GTIDSet) String() string {
 	var b strings.Builder
+	for source, list := range s.sources {
+		if n := len(list); n > large/10 { // else it grows many times
+			b.Grow(len(source) + n*2*(len(strconv.FormatUint(list[n-1].to, 10))+1))
+		}
+	}
 	_ = s.Write(&b) // it takes all
 	return b.String()
 }
 
 // Write writes String, a part at a time.
 func (s GTIDSet) Write(w io.Writer) error {
-	const most, full = 4096, 64 << 10 // intervals at a time, and bytes that are written together
 	b, begun := make([]byte, 0, 64), false
 	comma := func() {
 		if begun {
@@ -427,17 +468,46 @@ func (s GTIDSet) Write(w io.Writer) error {
 			b = append(b, source...)
 		}
 		last = uuid
-		for part := range slices.Chunk(s.sources[source], most) {
-			if b = appendIntervals(b, part); len(b) > full {
-				if _, err := w.Write(b); err != nil {
-					return err
-				}
-				b = b[:0]
-			}
+		if list := s.sources[source]; len(list) <= large/10 {
+			b = appendIntervals(b, list)
+		} else if _, err := w.Write(b); err != nil {
+			return err
+		} else if err := writeIntervals(w, list); err != nil {
+			return err
+		} else {
+			b = b[:0]
 		}
 	}
 	_, err := w.Write(b)
 	return err
+}
+
+// writeIntervals writes many intervals of one source, a part of them while the next is made.
+func writeIntervals(w io.Writer, list []interval) error {
+	const most = 16 << 10
+	parts, spare := make(chan []byte, 2), make(chan []byte, 4)
+	for range cap(spare) {
+		spare <- nil
+	}
+	go func() {
+		defer close(parts)
+		for part := range slices.Chunk(list, 2*most) {
+			half := min(most, len(part))
+			second := make(chan []byte)
+			b := <-spare
+			go func() { second <- appendIntervals((<-spare)[:0], part[half:]) }()
+			parts <- appendIntervals(b[:0], part[:half])
+			parts <- <-second
+		}
+	}()
+	var failed error
+	for b := range parts {
+		if failed == nil {
+			_, failed = w.Write(b)
+		}
+		spare <- b
+	}
+	return failed
 }
 
 // appendIntervals writes intervals of one source.
