@@ -104,6 +104,44 @@ func TestErrantEnds(t *testing.T) {
 	}
 }
 
+// TestPrivileges: what docs/gtid.md says is enough is enough.
+func TestPrivileges(t *testing.T) {
+	for _, c := range []struct{ spec, see, repair string }{
+		{"mysql-9.7", "REPLICATION CLIENT, REPLICATION SLAVE", "REPLICATION_APPLIER"}, {"mysql-8.0", "REPLICATION CLIENT, REPLICATION SLAVE", "SYSTEM_VARIABLES_ADMIN"}, {"mysql-5.7", "REPLICATION CLIENT, REPLICATION SLAVE", "SUPER"},
+		{"mariadb", "REPLICA MONITOR, BINLOG MONITOR, REPLICATION SLAVE", "PROCESS, RELOAD, BINLOG ADMIN, REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN"},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			pair := sandboxtest.Pair(t, c.spec)
+			db1, db2 := sandboxtest.Connect(t, pair.Nodes[0]), sandboxtest.Connect(t, pair.Nodes[1])
+			for _, s := range []string{"CREATE USER see@localhost", "CREATE USER mend@localhost", "GRANT " + c.see + " ON *.* TO see@localhost, mend@localhost", "GRANT " + c.repair + " ON *.* TO mend@localhost"} {
+				if err := db1.Exec(t.Context(), s); err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			as := func(account string, node int) string { return account + "@unix(" + pair.Nodes[node].Socket + ")/" }
+			await.Until(t, func() bool {
+				code, _ := call(t, "where", "0-1-1", "--dsn", as("mend", 1))
+				return code == fault.OK
+			}, "the accounts are on the replica")
+			for _, s := range []string{"SET GLOBAL read_only = 0", "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only"} {
+				if err := db2.Exec(t.Context(), s); err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			if code, text := call(t, "errant", "--dsn", as("see", 1), "--source", as("see", 0)); code != fault.Differs || !strings.Contains(text, "drop database only") {
+				t.Errorf("errant: got exit code %d: %s", code, text)
+			}
+			if code, text := call(t, "repair", "--dsn", as("mend", 1), "--source", as("mend", 0), "--rows-equal", "--yes", "--state", t.TempDir()); code != fault.OK {
+				t.Errorf("repair: got exit code %d: %s", code, text)
+			}
+			if code, text := call(t, "errant", "--dsn", as("see", 1), "--source", as("see", 0)); code != fault.OK {
+				t.Errorf("after the repair: got exit code %d: %s", code, text)
+			}
+		})
+	}
+}
+
 // purge begins a new binary log, and waits until the older ones are gone: a MariaDB keeps those that a crash would need.
 func purge(t *testing.T, c *mysql.Conn) {
 	t.Helper()
