@@ -215,11 +215,12 @@ func readSet(in io.Reader, arg string) (o operand, err error) {
 	if err != nil {
 		return o, err
 	}
-	if o.set, err = mysql.ParseGTIDSet(string(text)); err != nil {
+	set := strings.ReplaceAll(string(text), `\n`, "\n") // as mysql --batch prints line breaks
+	if o.set, err = mysql.ParseGTIDSet(set); err != nil {
 		return o, fault.New(fault.Usage, "", err)
 	}
 	if o.set.ByDomain() {
-		o.state, err = mysql.ParseBinlogState(string(text))
+		o.state, err = mysql.ParseBinlogState(set)
 	}
 	return o, err
 }
