@@ -3,6 +3,7 @@ package mysql
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -65,30 +66,36 @@ func (s *GTIDSet) parseSource(part string) error {
 			s.sources[source] = list
 		}
 	}
-	if n := strings.Count(rest, ":"); list == nil && n > 0 {
-		list = make([]interval, 0, n+1)
-	}
-	for field, more := "", true; more; {
-		field, rest, more = strings.Cut(rest, ":")
-		if v, ok := plainInterval(field); ok {
-			list, fresh = append(list, v), false // intervals that touch become one when all are there
-			continue
-		}
-		field = strings.TrimSpace(field)
-		if tag, ok := tagOf(field); ok {
-			if fresh {
-				return badGTID(part)
-			}
+	if len(list) == 0 && len(rest) > large {
+		if list = plainIntervals(rest); list != nil {
 			keep()
-			source, fresh = uuid+":"+tag, true
-			list = s.sources[source]
-			continue
+			return nil
 		}
-		v, ok := parseInterval(field)
-		if !ok {
-			return badGTID(part)
+	}
+	for more := true; more; {
+		v, n := plainInterval(rest)
+		if n == 0 { // something else, or written in another way
+			field, _, _ := strings.Cut(rest, ":")
+			n = len(field)
+			field = strings.TrimSpace(field)
+			if tag, ok := tagOf(field); ok {
+				if fresh {
+					return badGTID(part)
+				}
+				keep()
+				source, fresh = uuid+":"+tag, true
+				list = s.sources[source]
+			} else if v, ok = parseInterval(field); !ok {
+				return badGTID(part)
+			} else {
+				list, fresh = appendInterval(list, v), false
+			}
+		} else {
+			list, fresh = appendInterval(list, v), false
 		}
-		list, fresh = append(list, v), false
+		if more = n < len(rest); more {
+			rest = rest[n+1:]
+		}
 	}
 	if fresh {
 		return badGTID(part)
@@ -97,31 +104,77 @@ func (s *GTIDSet) parseSource(part string) error {
 	return nil
 }
 
-// plainInterval reads from-to, or a number, in which nothing but digits and one - is: as servers write it, of which sets have millions.
-func plainInterval(s string) (v interval, ok bool) {
-	from, n := leadingNumber(s)
-	switch to, m := uint64(0), 0; {
-	case n == 0:
-		return v, false
-	case n == len(s):
-		return interval{from, from}, from > 0
-	case s[n] == '-':
-		to, m = leadingNumber(s[n+1:])
-		return interval{from, to}, m > 0 && n+1+m == len(s) && from > 0 && to >= from
+// large is from which length on, in bytes, or a tenth of that in intervals, two processors share the work.
+const large = 1 << 20
+
+// plainIntervals reads intervals if all are as servers write them; else nil.
+func plainIntervals(s string) []interval {
+	at := len(s) / 2
+	at += strings.IndexByte(s[at:], ':')
+	if at < len(s)/2 {
+		return nil
 	}
-	return v, false
+	one, two := s[:at], s[at+1:]
+	n := strings.Count(one, ":") + 1
+	list := make([]interval, n+strings.Count(two, ":")+1)
+	second := make(chan bool)
+	go func() { second <- fillIntervals(list[n:], two) }()
+	if first := fillIntervals(list[:n], one); !<-second || !first {
+		return nil
+	}
+	return list
 }
 
-// leadingNumber reads the digits at the beginning, if they are no more than 18: all such numbers may be in a set.
-func leadingNumber(s string) (number uint64, digits int) {
-	for digits < len(s) && s[digits]-'0' <= 9 {
-		number = number*10 + uint64(s[digits]-'0')
-		digits++
+// fillIntervals reads as many as there is room for.
+func fillIntervals(list []interval, s string) bool {
+	for i := range list {
+		v, n := plainInterval(s)
+		if n == 0 {
+			return false
+		}
+		list[i] = v
+		s = s[min(n+1, len(s)):]
 	}
-	if digits > 18 {
-		return 0, 0
+	return true
+}
+
+// appendInterval puts an interval behind others, and makes one of two that follow each other.
+func appendInterval(list []interval, v interval) []interval {
+	if n := len(list); n > 0 && list[n-1].to+1 == v.from {
+		list[n-1].to = v.to
+		return list
 	}
-	return number, digits
+	return append(list, v)
+}
+
+// plainInterval reads an interval as servers write it, up to a colon or the end: n bytes; 0: there is none, or it is written in another way. Sets of a
+// million intervals are read by it.
+func plainInterval(s string) (v interval, n int) {
+	const most = 18 // digits that cannot overflow
+	for n < len(s) && s[n]-'0' <= 9 {
+		v.from = v.from*10 + uint64(s[n]-'0')
+		n++
+	}
+	if n == 0 || n > most || v.from == 0 {
+		return v, 0
+	}
+	v.to = v.from
+	if n < len(s) && s[n] == '-' {
+		n++
+		begin := n
+		v.to = 0
+		for n < len(s) && s[n]-'0' <= 9 {
+			v.to = v.to*10 + uint64(s[n]-'0')
+			n++
+		}
+		if n-begin > most || v.to < v.from {
+			return v, 0
+		}
+	}
+	if n < len(s) && s[n] != ':' {
+		return v, 0
+	}
+	return v, n
 }
 
 // parseInterval reads from-to, or a number.
@@ -152,6 +205,13 @@ func tagOf(s string) (tag string, ok bool) {
 
 // merged sorts intervals, and makes one of those that touch.
 func merged(list []interval) []interval {
+	clean := true
+	for i := 1; i < len(list) && clean; i++ {
+		clean = list[i].from > list[i-1].to+1
+	}
+	if clean {
+		return list
+	}
 	if !slices.IsSortedFunc(list, byFrom) {
 		slices.SortFunc(list, byFrom)
 	}
@@ -317,11 +377,11 @@ func (s *GTIDSet) put(source string, list []interval) {
 }
 
 // without is what is in a and not in b.
-func without(a, b []interval) (out []interval) {
-	if len(a) > 0 {
-		out = make([]interval, 0, len(a))
+func without(a, b []interval) []interval {
+	if len(b) == 0 {
+		return slices.Clone(a)
 	}
-	j := 0
+	out, j := make([]interval, 0, len(a)+len(b)), 0 // each of b parts at most one
 	for _, v := range a {
 		for j < len(b) && b[j].to < v.from {
 			j++
@@ -374,16 +434,27 @@ func (s GTIDSet) Domains() []GTID {
 
 // String is the set as its servers read it, sorted; tags follow their UUID.
 func (s GTIDSet) String() string {
-	const much = 16 // bytes of an interval, of which sets may have millions
-	n := 0
+	var b strings.Builder
 	for source, list := range s.sources {
-		n += len(source) + 1 + len(list)*much
+		if n := len(list); n > large/10 { // else it grows many times
+			b.Grow(len(source) + n*2*(len(strconv.FormatUint(list[n-1].to, 10))+1))
+		}
 	}
-	b := make([]byte, 0, n)
-	for _, g := range s.Domains() {
-		if len(b) > 0 {
+	_ = s.Write(&b) // it takes all
+	return b.String()
+}
+
+// Write writes String, a part at a time.
+func (s GTIDSet) Write(w io.Writer) error {
+	b, begun := make([]byte, 0, 64), false
+	comma := func() {
+		if begun {
 			b = append(b, ',')
 		}
+		begun = true
+	}
+	for _, g := range s.Domains() {
+		comma()
 		b = append(b, g.String()...)
 	}
 	last := ""
@@ -393,20 +464,61 @@ func (s GTIDSet) String() string {
 		case uuid == last && tagged:
 			b = append(append(b, ':'), tag...)
 		default:
-			if len(b) > 0 {
-				b = append(b, ',')
-			}
+			comma()
 			b = append(b, source...)
 		}
 		last = uuid
-		for _, v := range s.sources[source] {
-			b = strconv.AppendUint(append(b, ':'), v.from, 10)
-			if v.to > v.from {
-				b = strconv.AppendUint(append(b, '-'), v.to, 10)
-			}
+		if list := s.sources[source]; len(list) <= large/10 {
+			b = appendIntervals(b, list)
+		} else if _, err := w.Write(b); err != nil {
+			return err
+		} else if err := writeIntervals(w, list); err != nil {
+			return err
+		} else {
+			b = b[:0]
 		}
 	}
-	return string(b)
+	_, err := w.Write(b)
+	return err
+}
+
+// writeIntervals writes many intervals of one source, a part of them while the next is made.
+func writeIntervals(w io.Writer, list []interval) error {
+	const most = 16 << 10
+	parts, spare := make(chan []byte, 2), make(chan []byte, 4)
+	for range cap(spare) {
+		spare <- nil
+	}
+	go func() {
+		defer close(parts)
+		for part := range slices.Chunk(list, 2*most) {
+			half := min(most, len(part))
+			second := make(chan []byte)
+			b := <-spare
+			go func() { second <- appendIntervals((<-spare)[:0], part[half:]) }()
+			parts <- appendIntervals(b[:0], part[:half])
+			parts <- <-second
+		}
+	}()
+	var failed error
+	for b := range parts {
+		if failed == nil {
+			_, failed = w.Write(b)
+		}
+		spare <- b
+	}
+	return failed
+}
+
+// appendIntervals writes intervals of one source.
+func appendIntervals(b []byte, list []interval) []byte {
+	for _, v := range list {
+		b = strconv.AppendUint(append(b, ':'), v.from, 10)
+		if v.to > v.from {
+			b = strconv.AppendUint(append(b, '-'), v.to, 10)
+		}
+	}
+	return b
 }
 
 // MarshalText makes it a text in JSON.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Kind is what transactions are that a replica has beyond others.
@@ -31,10 +32,10 @@ const (
 
 // Part is transactions of a replica that are of one kind, for one reason.
 type Part struct {
-	Kind         Kind          `json:"kind"`
+	Kind         Kind          `json:"kind"`  // errant, ahead or unknown
 	GTIDs        string        `json:"gtids"` // MariaDB: of each domain and server the last one
 	Count        uint64        `json:"count"` // MariaDB: those that its binary logs have
-	Sure         Sureness      `json:"sure"`
+	Sure         Sureness      `json:"sure"`  // certain, likely or not known
 	Because      string        `json:"why"`
 	Transactions []Transaction `json:"transactions"`     // what they changed, as the replica's binary logs tell, the oldest first
 	Unseen       string        `json:"unseen,omitempty"` // why not all of them could be looked at; "": all were
@@ -95,7 +96,8 @@ func (v *Verdict) Errant() (list []*Part) {
 // Question is what Judge is asked. The replica was read before all others.
 type Question struct {
 	Replica Reading
-	Source  *Reading // nil: it cannot be asked
+	Source  *Reading  // nil: it cannot be asked
+	Also    []Reading // further sources of the replica, read after it, too
 	Others  []Reading
 	Unasked string // in brackets, what kept the source from being asked; "": nobody named it
 }
@@ -120,13 +122,14 @@ func Judge(q Question) (Verdict, error) {
 		}
 	}
 	if q.Source != nil {
-		return v, judgeUp(&v, r, q.Source, q.Others)
+		return v, judgeUp(&v, r, q)
 	}
 	return v, judgeDown(&v, r, q)
 }
 
 // judgeUp compares with a source that was read after the replica.
-func judgeUp(v *Verdict, r, source *Reading, others []Reading) error {
+func judgeUp(v *Verdict, r *Reading, q Question) error {
+	source, others := q.Source, q.Others
 	v.Source = source.Name
 	switch {
 	case r.Server.ByDomain() != source.Server.ByDomain():
@@ -145,26 +148,61 @@ func judgeUp(v *Verdict, r, source *Reading, others []Reading) error {
 	if !r.Follows(source) {
 		v.Notes = append(v.Notes, r.Name+" does not replicate from "+source.Name+" itself, as its channels are")
 	}
-	e, err := mysql.ErrantTransactions(r.Executed, source.Executed)
+	executed, owned := []string{source.Executed}, source.Owned
+	for i := range q.Also {
+		executed, owned = append(executed, q.Also[i].Executed), owned.Union(q.Also[i].Owned)
+		v.Source += " and " + q.Also[i].Name
+	}
+	e, err := mysql.ErrantTransactions(r.Executed, executed...)
 	if err != nil {
 		return err
 	}
 	if !e.Set.Empty() {
 		ahead := e
-		ahead.Set = e.Set.Intersect(source.Owned)
-		e.Set = e.Set.Subtract(source.Owned)
+		ahead.Set = e.Set.Intersect(owned)
+		e.Set = e.Set.Subtract(owned)
 		v.add(KindAhead, Certain, ahead, source.Name+" has written them and is just committing them: with semi-synchronous replication (AFTER_SYNC) a replica may have a transaction first")
 	}
 	if e, err = v.perhaps(e, source); err != nil {
 		return err
 	}
+	e = v.elsewhere(e, r, append([]Reading{*source}, q.Also...))
+	if source.Follows(r) {
+		e = v.part(e, r.own, KindAhead, Likely, "they were committed on "+r.Name+" itself; "+source.Name+" replicates from there, too, and has not applied them yet")
+	}
 	e = v.part(e, r.own, KindErrant, Certain, "they were committed on "+r.Name+" itself, and "+source.Name+" has not got them")
-	e = v.part(e, source.own, KindErrant, Certain, source.Name+" committed them once and has lost them since, by a crash or by a restore of an older state; their rows are only on "+r.Name)
+	e = v.part(e, source.own, KindErrant, Certain, source.Name+" committed them once and has lost them since, by a crash or by a restore of an older state; their rows are only on "+r.Name+", and "+source.Name+" gives their numbers to others, which "+r.Name+" then passes over")
 	for i := range others {
 		e = v.part(e, others[i].own, KindErrant, Certain, "they were committed on "+others[i].Name+", and "+source.Name+" has not got them")
 	}
 	v.add(KindErrant, Certain, e, source.Name+" has not got them; they were committed on a server that was not asked")
 	return nil
+}
+
+// elsewhere takes those out that the replica got, or may have got, from a source of another channel that was not asked.
+func (v *Verdict) elsewhere(e mysql.Errant, r *Reading, asked []Reading) mysql.Errant {
+	rest := *r
+	rest.Channels = nil
+	var received mysql.GTIDSet
+	for _, ch := range r.Channels {
+		one := Reading{Channels: []read.ReplicaChannel{ch}}
+		if slices.ContainsFunc(asked, func(s Reading) bool { return one.Follows(&s) }) {
+			continue
+		}
+		rest.Channels = append(rest.Channels, ch)
+		if set, err := mysql.ParseGTIDSet(ch.Received); err == nil && !set.ByDomain() {
+			received = received.Union(set)
+		}
+	}
+	if len(rest.Channels) == 0 || len(rest.Channels) == len(r.Channels) { // none of its sources was asked: a note says so
+		return e
+	}
+	const why = "they came from another source, which was not asked: name all sources by --dsn"
+	got := e
+	got.Set, got.State = e.Set.Intersect(received), nil
+	e.Set = e.Set.Subtract(received)
+	v.add(KindUnknown, Unsure, got, why)
+	return v.part(e, rest.ofSource, KindUnknown, Unsure, why)
 }
 
 // perhaps takes those out that a MariaDB may have had as a replica, or before its binary log was made anew, as after a restore: its position is beyond them,

@@ -81,6 +81,14 @@ func TestJudge(t *testing.T) {
 	wasReplica := mariaReading("S", "0-1-20")
 	wasReplica.Position = "0-9-15"
 	up := func(r Reading) *Reading { return &r }
+	several := func(r Reading, received string) Reading {
+		r.Channels = append(r.Channels, read.ReplicaChannel{Name: "o", SourceUUID: uuids["O"], SourceID: "3", Received: long(received)})
+		return r
+	}
+	ring := func(r Reading) Reading {
+		r.Channels = []read.ReplicaChannel{{SourceUUID: uuids["R"], SourceID: "2"}}
+		return r
+	}
 	for _, c := range []struct {
 		what   string
 		q      Question
@@ -98,6 +106,10 @@ func TestJudge(t *testing.T) {
 		{"down, beside one that received it", Question{Replica: mysqlReading("R", "S:1-8"), Others: []Reading{received(mysqlReading("O", "S:1-6"), "S:7-8")}}, "", ""},
 		{"down, from the source by its UUID only", Question{Replica: mysqlReading("R", "S:1-8"), Others: []Reading{mysqlReading("O", "S:1-6")}}, "ahead likely S:7-8", ""},
 		{"down, nobody knows", Question{Replica: mysqlReading("R", "S:1-8,X:1"), Others: []Reading{mysqlReading("O", "S:1-8")}}, "unknown not known X:1", "does not know any more"},
+		{"two sources, one asked", Question{Replica: several(mysqlReading("R", "S:1-9,O:1-3,X:1,R:1"), "O:2-3,X:1"), Source: up(mysqlReading("S", "S:1-9"))}, "unknown not known O:2-3,X:1; unknown not known O:1; errant certain R:1", "name all sources"},
+		{"two sources, both asked", Question{Replica: several(mysqlReading("R", "S:1-9,O:1-3,R:1"), "O:2-3"), Source: up(mysqlReading("S", "S:1-9")), Also: []Reading{mysqlReading("O", "O:1-4")}}, "errant certain R:1", ""},
+		{"a ring", Question{Replica: mysqlReading("R", "S:1-8,R:1-2"), Source: up(ring(mysqlReading("S", "S:1-9,R:1")))}, "ahead likely R:2", "not applied them yet"},
+		{"MariaDB, two sources, one asked", Question{Replica: several(mariaReading("R", "0-1-8,1-3-9,0-2-11"), ""), Source: up(mariaReading("S", "0-1-9"))}, "unknown not known 1-3-9; errant certain 0-2-11", ""},
 		{"off", Question{Replica: off, Source: &same}, "unknown: GTIDs are off", "risso checksum"},
 		{"one server twice", Question{Replica: mysqlReading("R", "S:1"), Source: &same}, "unknown: R and S are one", ""},
 		{"no transaction", Question{Replica: mysqlReading("R", "S:1"), Source: up(mysqlReading("S", ""))}, "unknown: S has no transaction", ""},
@@ -158,6 +170,10 @@ func TestMakePlan(t *testing.T) {
 		{"too many", mysqlReading("R", "R:1-10001"), source, nil, "", false, MethodRebuild, "10001", 0},
 		{"GTIDs off", change(replica, func(r *Reading) { r.Off = true }), source, nil, "", false, "", "GTIDs are off", 0},
 		{"MariaDB", maria, from, []Transaction{rows}, "", false, MethodForget, "forgets", 8},
+		{"several sources", change(replica, func(r *Reading) {
+			r.Channels = append(r.Channels, read.ReplicaChannel{SourceUUID: uuids["O"], Received: long("O:1")})
+		}), source, nil, "", false, "", "replicates from 2 servers", 0},
+		{"MariaDB whose position is lost", change(mariaReading("R", "0-1-12"), func(r *Reading) { r.Position = "0-1-12" }), from, nil, "", false, MethodRebuild, "has lost what it would have to send", 0},
 		{"MariaDB with replicas", change(maria, func(r *Reading) { r.Replicas = 1 }), from, nil, "", false, MethodRebuild, "1 session", 0},
 		{"MariaDB whose replicas are not known", change(maria, func(r *Reading) { r.Replicas = -1 }), from, nil, "", false, "", "PROCESS", 0},
 		{"MariaDB, not certain", maria, change(from, func(r *Reading) { r.Position = "0-9-90" }), nil, "", false, "", "not certain", 0},

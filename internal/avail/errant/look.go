@@ -97,7 +97,7 @@ const (
 type Place struct {
 	Server      string       `json:"server"`
 	GTID        mysql.GTID   `json:"gtid"`
-	State       State        `json:"state"`
+	State       State        `json:"state"` // in its binary log, purged, applied, not logged, received, not applied, being committed, never seen, or not known
 	Because     string       `json:"why,omitempty"`
 	Transaction *Transaction `json:"transaction"` // null: no binary log that was read has it
 }

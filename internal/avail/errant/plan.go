@@ -41,7 +41,7 @@ type Pin struct {
 // Step is what is done on one server.
 type Step struct {
 	Server    string   `json:"server"`
-	Statement []string `json:"statements"`
+	Statement []string `json:"statements"` // none: both servers are read again
 	Because   string   `json:"why,omitempty"`
 	Back      string   `json:"back"` // how to go back after it
 	gtid      mysql.GTID
@@ -93,6 +93,8 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 	case len(v.Errant()) == 0:
 		p.Because = replica.Name + " has no transaction that " + source.Name + " has not"
 		return p, nil
+	case len(replica.Channels) > 1:
+		return p, refused("%s replicates from %d servers: what is errant there is not for one of them to have", replica.Name, len(replica.Channels))
 	case !replica.Follows(source):
 		return p, refused("%s does not replicate from %s", replica.Name, source.Name)
 	}
@@ -193,8 +195,15 @@ func (p *Plan) forget(replica, source *Reading) error {
 		return nil
 	}
 	state, err := mysql.ParseBinlogState(replica.Executed)
-	if err != nil {
-		return err
+	position, perr := mysql.ParseBinlogState(replica.Position)
+	if err != nil || perr != nil {
+		return errors.Join(err, perr)
+	}
+	for _, g := range position.List() {
+		if p.errant.Contains(g) {
+			p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s is one of them and the position of %s as a replica (gtid_slave_pos): %s has lost what it would have to send next", g, replica.Name, source.Name)
+			return nil
+		}
 	}
 	p.Method = MethodForget
 	p.Because = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)

@@ -165,12 +165,19 @@ func (a *asked) judge(ctx context.Context, i int) (errant.Verdict, error) {
 					q.Unasked = fmt.Sprintf(" (%v)", err)
 					continue
 				}
+				if q.Source != nil { // it replicates from several
+					q.Also = append(q.Also, later)
+					continue
+				}
 				q.Source, from = &later, a.list[j]
 			}
 		}
 	}
+	sources := func(r errant.Reading) bool {
+		return slices.ContainsFunc(q.Also, func(o errant.Reading) bool { return o.Identity == r.Identity })
+	}
 	for j, r := range a.read {
-		if j != i && a.failed[j] == nil && r.Identity != q.Replica.Identity && (q.Source == nil || q.Source.Identity != r.Identity) {
+		if j != i && a.failed[j] == nil && !sources(r) && r.Identity != q.Replica.Identity && (q.Source == nil || q.Source.Identity != r.Identity) {
 			if later, err := a.list[j].ask(ctx); err == nil {
 				r = later
 			}
@@ -252,6 +259,9 @@ func writeTransaction(w io.Writer, t errant.Transaction) {
 	fmt.Fprintf(w, "    %s  %s  %s:%d", t.GTID, t.Time.UTC().Format("2006-01-02 15:04:05Z"), t.File, t.Position)
 	if t.Connection != 0 {
 		fmt.Fprintf(w, "  connection %d", t.Connection)
+	}
+	if t.ServerID != 0 {
+		fmt.Fprintf(w, "  server_id %d", t.ServerID)
 	}
 	fmt.Fprintln(w)
 	for _, c := range t.Changes {

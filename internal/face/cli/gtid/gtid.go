@@ -123,6 +123,13 @@ Exit codes: 0 it is; 1 it is not, and what is missing is printed.
 }
 
 func writeSet(w io.Writer, output string, r fmt.Stringer) error {
+	if set, ok := r.(mysql.GTIDSet); ok && output != "json" { // it may be large
+		if err := set.Write(w); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(w)
+		return err
+	}
 	if output != "json" {
 		_, err := fmt.Fprintln(w, r)
 		return err
@@ -165,11 +172,19 @@ func two(in io.Reader, args []string) (a, b operand, err error) {
 	if args[0] == "-" && args[1] == "-" {
 		return a, b, fault.Usagef("only one of both sets can come from standard input")
 	}
-	if a, err = readSet(in, args[0]); err != nil {
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		b, err = readSet(in, args[1])
+		done <- err
+	}()
+	a, err = readSet(in, args[0])
+	other := <-done
+	switch {
+	case err != nil:
 		return a, b, fmt.Errorf("A: %w", err)
-	}
-	if b, err = readSet(in, args[1]); err != nil {
-		return a, b, fmt.Errorf("B: %w", err)
+	case other != nil:
+		return a, b, fmt.Errorf("B: %w", other)
 	}
 	if !a.set.Empty() && !b.set.Empty() && a.set.ByDomain() != b.set.ByDomain() {
 		return a, b, fault.Usagef("one of both is MySQL's, the other MariaDB's: they have no transaction in common")
@@ -200,11 +215,12 @@ func readSet(in io.Reader, arg string) (o operand, err error) {
 	if err != nil {
 		return o, err
 	}
-	if o.set, err = mysql.ParseGTIDSet(string(text)); err != nil {
+	set := strings.ReplaceAll(string(text), `\n`, "\n") // as mysql --batch prints line breaks
+	if o.set, err = mysql.ParseGTIDSet(set); err != nil {
 		return o, fault.New(fault.Usage, "", err)
 	}
 	if o.set.ByDomain() {
-		o.state, err = mysql.ParseBinlogState(string(text))
+		o.state, err = mysql.ParseBinlogState(set)
 	}
 	return o, err
 }

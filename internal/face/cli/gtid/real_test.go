@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -100,6 +102,92 @@ func TestErrantEnds(t *testing.T) {
 			wants(fault.Differs, errantArgs, "alter shop.o")
 			purge(t, db2)
 			wants(fault.Failed, append(repair, "--yes"), "only a rebuild helps for certain, because nobody can say what all of them changed")
+		})
+	}
+}
+
+// TestSourceGone: when the source is gone, what came from it is told apart from what a replica wrote itself, by what the replicas know.
+func TestSourceGone(t *testing.T) {
+	for _, c := range []struct{ spec, stop, ahead string }{{"mysql-9.7", "STOP REPLICA IO_THREAD", "ahead, certain, 1 transaction"}, {"mariadb", "STOP SLAVE IO_THREAD", "ahead, likely, 1 transaction"}} {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			box := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{c.spec}, Topology: sandbox.TopologyReplication, Replicas: 2})
+			db1, db2, db3 := sandboxtest.Connect(t, box.Nodes[0]), sandboxtest.Connect(t, box.Nodes[1]), sandboxtest.Connect(t, box.Nodes[2])
+			run := func(c *mysql.Conn, statements ...string) {
+				t.Helper()
+				for _, s := range statements {
+					if err := c.Exec(t.Context(), s); err != nil {
+						t.Fatalf("%s: %v", s, err)
+					}
+				}
+			}
+			reach := func(c *mysql.Conn, rows string) {
+				t.Helper()
+				await.Until(t, func() bool {
+					n, err := c.Text(t.Context(), "SELECT COUNT(*) FROM shop.o")
+					return err == nil && n == rows
+				}, "%s rows are there", rows)
+			}
+			run(db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1)")
+			reach(db2, "1")
+			reach(db3, "1")
+			run(db3, c.stop) // it stays behind
+			run(db1, "INSERT INTO shop.o VALUES (2)")
+			reach(db2, "2")
+			run(db2, "SET GLOBAL read_only = 0", "DELETE FROM shop.o WHERE id = 1")
+			if err := box.Nodes[0].Kill(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			code, text := call(t, "errant", "--dsn", "db2="+box.Nodes[1].DSN, "--dsn", "db3="+box.Nodes[2].DSN, "--source", box.Nodes[0].DSN)
+			if code != fault.Differs {
+				t.Errorf("got exit code %d: %s", code, text)
+			}
+			for _, want := range []string{"db2 without its source, beside db3:", c.ahead, "insert shop.o: 1 row", "errant, certain, 1 transaction", "delete shop.o: 1 row", "committed on db2 itself", "db3 without its source, beside db2: it has nothing that the others have not"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("got %s, want %q in it", text, want)
+				}
+			}
+			if code, text := call(t, "repair", "--dsn", box.Nodes[1].DSN, "--source", box.Nodes[0].DSN, "--yes", "--state", t.TempDir()); code != fault.Failed {
+				t.Errorf("repair: got exit code %d: %s", code, text)
+			}
+		})
+	}
+}
+
+// TestPrivileges: what docs/gtid.md says is enough is enough.
+func TestPrivileges(t *testing.T) {
+	for _, c := range []struct{ spec, see, repair string }{
+		{"mysql-9.7", "REPLICATION CLIENT, REPLICATION SLAVE", "REPLICATION_APPLIER"}, {"mysql-8.0", "REPLICATION CLIENT, REPLICATION SLAVE", "SYSTEM_VARIABLES_ADMIN"}, {"mysql-5.7", "REPLICATION CLIENT, REPLICATION SLAVE", "SUPER"},
+		{"mariadb", "REPLICA MONITOR, BINLOG MONITOR, REPLICATION SLAVE", "PROCESS, RELOAD, BINLOG ADMIN, REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN"},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			pair := sandboxtest.Pair(t, c.spec)
+			db1, db2 := sandboxtest.Connect(t, pair.Nodes[0]), sandboxtest.Connect(t, pair.Nodes[1])
+			for _, s := range []string{"CREATE USER see@localhost", "CREATE USER mend@localhost", "GRANT " + c.see + " ON *.* TO see@localhost, mend@localhost", "GRANT " + c.repair + " ON *.* TO mend@localhost"} {
+				if err := db1.Exec(t.Context(), s); err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			as := func(account string, node int) string { return account + "@unix(" + pair.Nodes[node].Socket + ")/" }
+			await.Until(t, func() bool {
+				code, _ := call(t, "where", "0-1-1", "--dsn", as("mend", 1))
+				return code == fault.OK
+			}, "the accounts are on the replica")
+			for _, s := range []string{"SET GLOBAL read_only = 0", "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only"} {
+				if err := db2.Exec(t.Context(), s); err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			if code, text := call(t, "errant", "--dsn", as("see", 1), "--source", as("see", 0)); code != fault.Differs || !strings.Contains(text, "drop database only") {
+				t.Errorf("errant: got exit code %d: %s", code, text)
+			}
+			if code, text := call(t, "repair", "--dsn", as("mend", 1), "--source", as("mend", 0), "--rows-equal", "--yes", "--state", t.TempDir()); code != fault.OK {
+				t.Errorf("repair: got exit code %d: %s", code, text)
+			}
+			if code, text := call(t, "errant", "--dsn", as("see", 1), "--source", as("see", 0)); code != fault.OK {
+				t.Errorf("after the repair: got exit code %d: %s", code, text)
+			}
 		})
 	}
 }
