@@ -56,13 +56,13 @@ type Report struct {
 // Reading is a server that was asked, or could not be.
 type Reading struct {
 	Address string
-	Before  *wsrep.Status // nil: not seen
-	After   *wsrep.Status // a moment later; nil: not any more
-	Trouble fleet.Trouble // why it was not seen
-	Log     []string      // of its error log
-	Logged  bool          // that was read
-	NoLog   string        // why not
-	Refused []string      // what the account may not read
+	Before  *wsrep.Status   // nil: not seen
+	After   *wsrep.Status   // a moment later; nil: not any more
+	Trouble fleet.Trouble   // why it was not seen
+	Log     []string        // of its error log
+	Logged  bool            // that was read
+	NoLog   string          // why not
+	Unknown []fleet.Trouble // what the account may not read
 }
 
 // Judge makes a report of what was read. The first reading is of the server that was named.
@@ -115,8 +115,9 @@ func (r *Report) member(d *Reading, looked time.Duration) {
 		c := ReadConflicts(d.Log)
 		m.Conflicts = &c
 	}
-	for _, text := range d.Refused {
-		r.Unknown = append(r.Unknown, fleet.Trouble{What: m.Name + ": " + text})
+	for _, u := range d.Unknown {
+		u.What = m.Name + ": " + u.What
+		r.Unknown = append(r.Unknown, u)
 	}
 	r.Members = append(r.Members, m)
 }
@@ -133,10 +134,6 @@ func (r *Report) lead() (lead *wsrep.Status) {
 
 // others adds the members that the leading one knows and that were not asked, and names those that did not answer.
 func (r *Report) others(lead *wsrep.Status) {
-	peers := lead.Members
-	if lead.Primary() { // those that are members now; the table may be from before
-		peers = slices.DeleteFunc(slices.Clone(peers), func(p wsrep.Peer) bool { return p.Address != "" && !slices.Contains(lead.Peers, p.Address) })
-	}
 	for i := range r.Members {
 		m := &r.Members[i]
 		if s := m.Status; s != nil {
@@ -144,7 +141,7 @@ func (r *Report) others(lead *wsrep.Status) {
 			continue
 		}
 		m.InView = slices.Contains(lead.Peers, m.Address)
-		for _, p := range peers {
+		for _, p := range lead.Members {
 			if p.Address == m.Address && p.Name != "" {
 				m.Name = p.Name
 			}
@@ -173,7 +170,7 @@ func (r *Report) others(lead *wsrep.Status) {
 		}
 	}
 	// A member that was not seen may have any of them.
-	unseen := len(r.names(func(m *Member) bool { return m.InView && !m.Seen }))
+	unseen := len(r.names(func(m *Member) bool { return !m.Seen }))
 	if len(none) <= unseen {
 		return
 	}

@@ -93,18 +93,24 @@ func open(ctx context.Context, target mysql.Target) (*member, error) {
 	defer cancel()
 	conn, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, target, err)
 	}
 	s, err := wsrep.Read(ctx, conn)
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("%s: %w", target, err)
+		return nil, inTime(ctx, target, fmt.Errorf("%s: %w", target, err))
 	}
 	m := &member{target: target, conn: conn, status: &s, Reading: galera.Reading{Address: target.Address(), Before: &s}}
-	for _, err := range s.ReadMore(ctx, conn) {
-		m.Refused = append(m.Refused, err.Error())
-	}
+	m.Unknown = s.ReadMore(ctx, conn)
 	return m, nil
+}
+
+// inTime is an error as it is, unless patience ended: the driver then tells of a connection that broke.
+func inTime(ctx context.Context, target mysql.Target, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &mysql.Error{Target: target.String(), Class: mysql.ClassTimeout, Err: err}
+	}
+	return err
 }
 
 // others connects to the members that one knows.
@@ -188,7 +194,7 @@ func (m *member) again(ctx context.Context) (*wsrep.Status, error) {
 	defer cancel()
 	s, err := wsrep.Read(ctx, m.conn)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, m.target, err)
 	}
 	s.Members, s.Tables = m.status.Members, m.status.Tables
 	return &s, nil

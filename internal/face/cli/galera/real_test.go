@@ -173,9 +173,11 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.allFine()
+	c.few()
 	c.settings()
 	c.conflict()
 	c.flowControl()
+	c.hung()
 	c.oneKilled()
 	c.longGone()
 	c.twoKilled()
@@ -214,6 +216,44 @@ func (c *cluster) allFine() {
 	if d, text := c.decide(append(datadirs(c.s.Nodes[1:]...), "--dsn", c.dsn(first))...); !strings.Contains(text, "the cluster lives") {
 		c.t.Errorf("the cluster lives: got %+v", d)
 	}
+}
+
+// few: an account without privileges sees the members, and is told what it does not see.
+func (c *cluster) few() {
+	first := c.s.Nodes[0]
+	c.exec(first, "CREATE USER few@'%' IDENTIFIED BY 'few'")
+	var r *galera.Report
+	await.Until(c.t, func() bool { // once all members have the account
+		out, err := run(c.t, "-o", "json", "--look", "0", "--dsn", fmt.Sprintf("few:few@tcp(%s:%d)/", first.Host, first.Port))
+		r = new(galera.Report)
+		return err == nil && json.Unmarshal([]byte(out), r) == nil && len(r.Members) == 3 && !slices.ContainsFunc(r.Members, func(m galera.Member) bool { return !m.Seen })
+	}, "an account with few privileges to see all members")
+	if r.Quorum == nil || r.Quorum.Crashes != 1 || len(r.Unknown) != 3 || !strings.Contains(r.Unknown[0].Remedy, "GRANT SELECT ON mysql.wsrep_cluster_members") {
+		c.t.Errorf("got %+v; want the quorum, and what is not known", r)
+	}
+	c.exec(first, "GRANT SELECT ON mysql.wsrep_cluster_members TO few@'%'")
+	await.Until(c.t, func() bool {
+		out, err := run(c.t, "-o", "json", "--look", "0", "--dsn", fmt.Sprintf("few:few@tcp(%s:%d)/", first.Host, first.Port))
+		r = new(galera.Report)
+		return err == nil && json.Unmarshal([]byte(out), r) == nil && len(r.Unknown) == 0
+	}, "the grant to help")
+	alone := sandboxtest.Lend(c.t, "mariadb")
+	if _, err := run(c.t, "--dsn", alone.DSN); err == nil || !strings.Contains(err.Error(), "no member of a Galera cluster") {
+		c.t.Errorf("a server that is in no cluster: got %v; want that", err)
+	}
+}
+
+// hung: a member that hangs is not seen, and does not hold up the answer about the others.
+func (c *cluster) hung() {
+	first, stopped := c.s.Nodes[0], c.s.Nodes[2]
+	goOn := sandboxtest.Pause(c.t, stopped)
+	r := c.report(first, "--look", "0")
+	if i := slices.IndexFunc(r.Members, func(m galera.Member) bool { return m.Name == stopped.Name }); i < 0 || r.Members[i].Seen || r.Members[i].NotSeen.Why != "does not answer" || len(r.Members) != 3 || !r.Members[0].Seen {
+		c.t.Errorf("%s hangs: got %+v, %+v", stopped.Name, r.Members, r.Members[len(r.Members)-1].NotSeen)
+	}
+	goOn()
+	c.awaitStatus(first, "wsrep_cluster_size", "3")
+	c.awaitStatus(stopped, "wsrep_local_state_comment", "Synced")
 }
 
 // settings makes each dangerous setting, and runs what is printed for it.
