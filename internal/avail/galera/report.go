@@ -147,11 +147,19 @@ func (r *Report) others(lead *wsrep.Status) {
 			}
 		}
 	}
-	arbitrators := 0
-	for _, a := range lead.Peers {
+	var arbitrators []string // garbd gives its name, and no address
+	for _, p := range lead.Members {
+		if p.Address == "" && p.Name != "" {
+			arbitrators = append(arbitrators, p.Name)
+		}
+	}
+	for i, a := range lead.Peers {
 		if a == "" {
-			arbitrators++
-			r.Members = append(r.Members, Member{Name: "arbitrator" + fmt.Sprint(arbitrators), Arbitrator: true, InView: true, Votes: -1, Paused: -1, Asked: -1, Failed: -1, BytesRate: -1,
+			name := "arbitrator" + fmt.Sprint(i+1)
+			if len(arbitrators) > 0 {
+				name, arbitrators = arbitrators[0], arbitrators[1:]
+			}
+			r.Members = append(r.Members, Member{Name: name, Arbitrator: true, InView: true, Votes: -1, Paused: -1, Asked: -1, Failed: -1, BytesRate: -1,
 				NotSeen: &fleet.Trouble{What: "it has no data and takes no connections"}})
 		}
 	}
