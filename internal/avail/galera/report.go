@@ -296,14 +296,23 @@ func (r *Report) nonPrimary(m *Member) {
 	if len(lost) > 0 {
 		f.Evidence = append(f.Evidence, "of its last primary component not seen: "+strings.Join(lost, ", "))
 	}
-	ahead := r.names(func(o *Member) bool { return o.Status != nil && o.Status.Committed > s.Committed })
-	if len(ahead) > 0 {
-		f.Advice = strings.Join(ahead, ", ") + " has gone further: bootstrap that one, not this"
+	if best := r.furthest(); best != m {
+		f.Advice = "if one has to be bootstrapped, then " + best.Name + fmt.Sprintf(", which is at %d, and not this", best.Status.Committed)
 		return
 	}
 	f.Statement, f.Effect, f.Sure = wsrep.Bootstrap, wsrep.BootstrapOnly, fleet.Likely
 	f.Doubt = "a node that was not seen may live, or have gone further: two primary components are a split brain"
 	f.Advice = "start the nodes that are down: with a majority of the last primary component it is primary again by itself; if they cannot come, be sure that none of them takes statements"
+}
+
+// furthest is the member that was seen with the highest number, the first of several; there is one.
+func (r *Report) furthest() (best *Member) {
+	for i := range r.Members {
+		if m := &r.Members[i]; m.Status != nil && (best == nil || m.Status.Committed > best.Status.Committed) {
+			best = m
+		}
+	}
+	return best
 }
 
 // split finds two primary components.

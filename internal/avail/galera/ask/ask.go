@@ -281,18 +281,34 @@ func Datadir(argument string, logs []string) (galera.Node, error) {
 	if err != nil {
 		return galera.Node{}, err
 	}
-	var lines []string
+	before, lines, err := logsOf(dir, logs)
+	if err != nil {
+		return galera.Node{}, err
+	}
+	if grastate == "" && gvwstate == "" && len(before)+len(lines) == 0 {
+		return galera.Node{}, fleet.WithRemedy(fmt.Errorf("%s has no grastate.dat, gvwstate.dat or error log", dir), "name the data directory of a node of the cluster, or a copy of these files")
+	}
+	return galera.Down(name, dir, grastate, gvwstate, before, lines), nil
+}
+
+// logsOf are the lines of a node's error logs: before, of those that were last written to before its last view was, which is when it last took part.
+func logsOf(dir string, logs []string) (before, lines []string, err error) {
+	var joined time.Time
+	if info, err := os.Stat(filepath.Join(dir, "gvwstate.dat")); err == nil {
+		joined = info.ModTime()
+	}
 	for _, file := range byTime(append(slices.Clone(logs), logsIn(dir)...)) {
 		more, err := read.TailLog(file, logLines, logBytes)
 		if err != nil {
-			return galera.Node{}, err
+			return nil, nil, err
 		}
-		lines = append(lines, more...)
+		if info, err := os.Stat(file); err == nil && info.ModTime().Before(joined) {
+			before = append(before, more...)
+		} else {
+			lines = append(lines, more...)
+		}
 	}
-	if grastate == "" && gvwstate == "" && len(lines) == 0 {
-		return galera.Node{}, fleet.WithRemedy(fmt.Errorf("%s has no grastate.dat, gvwstate.dat or error log", dir), "name the data directory of a node of the cluster, or a copy of these files")
-	}
-	return galera.Down(name, dir, grastate, gvwstate, lines), nil
+	return before, lines, nil
 }
 
 // logsIn are the error logs in a folder.

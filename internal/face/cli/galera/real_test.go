@@ -595,6 +595,10 @@ func (c *cluster) allKilled() {
 		await.Until(c.t, func() bool { return count() > at+50 }, "the two that are left to go on")
 		c.kill(second, third)
 	})
+	// What was recovered before they last took part is told by the files' times, where the error log is not given.
+	if d, text := c.decide("--datadir", "node2="+second.Datadir, "--datadir", "node3="+third.Datadir); d.Choice != "" || len(d.Refused) != 2 {
+		c.t.Errorf("with old recoveries: got %s; want both refused", text)
+	}
 	d, text := c.decide(datadirs(first, second, third)...)
 	if d.Choice != "" || len(d.Refused) != 2 || !strings.Contains(text, "node3 does not tell where it is") || !strings.Contains(d.Automatic, "all 2 members of the last view") {
 		c.t.Fatalf("all crashed, and none tells where it is: got %s", text)
