@@ -26,9 +26,10 @@ type Node struct {
 	Problems []string  `json:"problems"`           // files that cannot be read
 }
 
-// Down makes a Node of what is in a data directory: the texts of its files, "" for one that is not there, and the lines of its error log.
-func Down(name, datadir, grastate, gvwstate string, log []string) Node {
-	l := ReadLog(log)
+// Down makes a Node of what is in a data directory: the texts of its files, "" for one that is not there, and the lines of its error logs, before being those that
+// are older than gvwstate.dat.
+func Down(name, datadir, grastate, gvwstate string, before, log []string) Node {
+	l := ReadLog(before, log)
 	n := Node{Name: name, Datadir: datadir, Position: Position{Seqno: -1}, AtLeast: l.AtLeast, ID: l.ID}
 	if n.Name == "" {
 		if n.Name = l.Name; n.Name == "" {

@@ -35,7 +35,7 @@ func recovered(uuid string, seqno int) []string {
 // TestDecide: which node is bootstrapped, or why none. The cases of trackers are where a cluster was bootstrapped from the wrong node.
 func TestDecide(t *testing.T) {
 	node := func(n int, gra, gvw string, log ...string) Node {
-		return Down(fmt.Sprint("n", n), fmt.Sprint("/d", n), gra, gvw, log)
+		return Down(fmt.Sprint("n", n), fmt.Sprint("/d", n), gra, gvw, nil, log)
 	}
 	crashed := func(n, seqno, view int, members ...int) Node {
 		return node(n, grastate(historyA, -1, 0), gvwstate(n, view, members...), recovered(historyA, seqno)...)
@@ -84,6 +84,7 @@ func TestDecide(t *testing.T) {
 		{name: "recovery finds nothing", nodes: []Node{node(1, grastate(historyA, -1, 0), gvwstate(1, 3, 1), recovered(wsrep.Undefined, -1)...)}, want: "n1 does not tell where it is"},
 		{name: "all without a history", nodes: []Node{node(1, grastate(wsrep.Undefined, -1, 0), ""), node(2, grastate(wsrep.Undefined, -1, 1), "")}, want: "no node has a history"},
 		{name: "recovered before it ran again", nodes: []Node{node(1, grastate(historyA, -1, 0), gvwstate(1, 3, 1), append(recovered(historyA, 15), "2026 0 [Note] WSREP: Synchronized with group, ready for connections")...)}, want: "it was at 15 at least"},
+		{name: "recovered before its last view", nodes: []Node{Down("n1", "/d1", grastate(historyA, -1, 0), gvwstate(1, 3, 1), recovered(historyA, 15), nil)}, want: "it was at 15 at least"},
 		{name: "a broken grastate.dat", nodes: []Node{node(1, "uuid: x\nseqno: 1\n", "")}, want: "grastate.dat: uuid \"x\" is none"},
 		{name: "an empty gvwstate.dat, after a full disk", nodes: []Node{node(1, grastate(historyA, -1, 0), "my_uuid: x\n")}, want: "gvwstate.dat: it does not end"},
 		{name: "the cluster lives", nodes: []Node{live(1, 100, true, 1, 2), crashed(2, 90, 3, 1, 2)}, want: "n1 is in a primary component"},
@@ -241,7 +242,7 @@ func (h *history) nodes(hidden int) (list []Node) {
 			log = recovered(historyA, h.recoveries[i])
 		}
 		log = append([]string{"2026 1 [Note] WSREP: ####### My UUID: " + memberID(i+1)}, log...)
-		list = append(list, Down(fmt.Sprint("n", i+1), fmt.Sprint("/d", i+1), h.gra[i], h.gvw[i], log))
+		list = append(list, Down(fmt.Sprint("n", i+1), fmt.Sprint("/d", i+1), h.gra[i], h.gvw[i], nil, log))
 	}
 	return list
 }

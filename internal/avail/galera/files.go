@@ -135,9 +135,16 @@ var (
 	logOwn       = pattern.Lazy(`WSREP: #+ My UUID: (` + uuidForm + `)`)
 )
 
-// ReadLog reads the lines of an error log.
-func ReadLog(lines []string) Log {
+// ReadLog reads the lines of error logs: first those that ended before the node last took part, in which what was recovered does not count any more.
+func ReadLog(before, lines []string) Log {
 	l := Log{Recovered: Position{Seqno: -1}, AtLeast: Position{Seqno: -1}}
+	l.read(before)
+	l.Recovered = Position{Seqno: -1}
+	l.read(lines)
+	return l
+}
+
+func (l *Log) read(lines []string) {
 	reach := func(text string) {
 		if p, err := ParsePosition(text); err == nil && p.Known() && (p.UUID != l.AtLeast.UUID || p.Seqno > l.AtLeast.Seqno) {
 			l.AtLeast = p
@@ -172,5 +179,4 @@ func ReadLog(lines []string) Log {
 			l.Recovered = Position{Seqno: -1} // it has gone on from there
 		}
 	}
-	return l
 }

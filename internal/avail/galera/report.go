@@ -56,13 +56,13 @@ type Report struct {
 // Reading is a server that was asked, or could not be.
 type Reading struct {
 	Address string
-	Before  *wsrep.Status // nil: not seen
-	After   *wsrep.Status // a moment later; nil: not any more
-	Trouble fleet.Trouble // why it was not seen
-	Log     []string      // of its error log
-	Logged  bool          // that was read
-	NoLog   string        // why not
-	Refused []string      // what the account may not read
+	Before  *wsrep.Status   // nil: not seen
+	After   *wsrep.Status   // a moment later; nil: not any more
+	Trouble fleet.Trouble   // why it was not seen
+	Log     []string        // of its error log
+	Logged  bool            // that was read
+	NoLog   string          // why not
+	Unknown []fleet.Trouble // what the account may not read
 }
 
 // Judge makes a report of what was read. The first reading is of the server that was named.
@@ -115,8 +115,9 @@ func (r *Report) member(d *Reading, looked time.Duration) {
 		c := ReadConflicts(d.Log)
 		m.Conflicts = &c
 	}
-	for _, text := range d.Refused {
-		r.Unknown = append(r.Unknown, fleet.Trouble{What: m.Name + ": " + text})
+	for _, u := range d.Unknown {
+		u.What = m.Name + ": " + u.What
+		r.Unknown = append(r.Unknown, u)
 	}
 	r.Members = append(r.Members, m)
 }
@@ -133,10 +134,6 @@ func (r *Report) lead() (lead *wsrep.Status) {
 
 // others adds the members that the leading one knows and that were not asked, and names those that did not answer.
 func (r *Report) others(lead *wsrep.Status) {
-	peers := lead.Members
-	if lead.Primary() { // those that are members now; the table may be from before
-		peers = slices.DeleteFunc(slices.Clone(peers), func(p wsrep.Peer) bool { return p.Address != "" && !slices.Contains(lead.Peers, p.Address) })
-	}
 	for i := range r.Members {
 		m := &r.Members[i]
 		if s := m.Status; s != nil {
@@ -144,17 +141,25 @@ func (r *Report) others(lead *wsrep.Status) {
 			continue
 		}
 		m.InView = slices.Contains(lead.Peers, m.Address)
-		for _, p := range peers {
+		for _, p := range lead.Members {
 			if p.Address == m.Address && p.Name != "" {
 				m.Name = p.Name
 			}
 		}
 	}
-	arbitrators := 0
-	for _, a := range lead.Peers {
+	var arbitrators []string // garbd gives its name, and no address
+	for _, p := range lead.Members {
+		if p.Address == "" && p.Name != "" {
+			arbitrators = append(arbitrators, p.Name)
+		}
+	}
+	for i, a := range lead.Peers {
 		if a == "" {
-			arbitrators++
-			r.Members = append(r.Members, Member{Name: "arbitrator" + fmt.Sprint(arbitrators), Arbitrator: true, InView: true, Votes: -1, Paused: -1, Asked: -1, Failed: -1, BytesRate: -1,
+			name := "arbitrator" + fmt.Sprint(i+1)
+			if len(arbitrators) > 0 {
+				name, arbitrators = arbitrators[0], arbitrators[1:]
+			}
+			r.Members = append(r.Members, Member{Name: name, Arbitrator: true, InView: true, Votes: -1, Paused: -1, Asked: -1, Failed: -1, BytesRate: -1,
 				NotSeen: &fleet.Trouble{What: "it has no data and takes no connections"}})
 		}
 	}
@@ -173,7 +178,7 @@ func (r *Report) others(lead *wsrep.Status) {
 		}
 	}
 	// A member that was not seen may have any of them.
-	unseen := len(r.names(func(m *Member) bool { return m.InView && !m.Seen }))
+	unseen := len(r.names(func(m *Member) bool { return !m.Seen }))
 	if len(none) <= unseen {
 		return
 	}
@@ -291,14 +296,23 @@ func (r *Report) nonPrimary(m *Member) {
 	if len(lost) > 0 {
 		f.Evidence = append(f.Evidence, "of its last primary component not seen: "+strings.Join(lost, ", "))
 	}
-	ahead := r.names(func(o *Member) bool { return o.Status != nil && o.Status.Committed > s.Committed })
-	if len(ahead) > 0 {
-		f.Advice = strings.Join(ahead, ", ") + " has gone further: bootstrap that one, not this"
+	if best := r.furthest(); best != m {
+		f.Advice = "if one has to be bootstrapped, then " + best.Name + fmt.Sprintf(", which is at %d, and not this", best.Status.Committed)
 		return
 	}
 	f.Statement, f.Effect, f.Sure = wsrep.Bootstrap, wsrep.BootstrapOnly, fleet.Likely
 	f.Doubt = "a node that was not seen may live, or have gone further: two primary components are a split brain"
 	f.Advice = "start the nodes that are down: with a majority of the last primary component it is primary again by itself; if they cannot come, be sure that none of them takes statements"
+}
+
+// furthest is the member that was seen with the highest number, the first of several; there is one.
+func (r *Report) furthest() (best *Member) {
+	for i := range r.Members {
+		if m := &r.Members[i]; m.Status != nil && (best == nil || m.Status.Committed > best.Status.Committed) {
+			best = m
+		}
+	}
+	return best
 }
 
 // split finds two primary components.

@@ -4,11 +4,11 @@ package wsrep
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -250,25 +250,28 @@ func Read(ctx context.Context, c *mysql.Conn) (Status, error) {
 	return s, nil
 }
 
-// ReadMore asks a server for what an account may be refused: the members of the view, and tables that Galera does not replicate well. What
-// it did not learn it says.
-func (s *Status) ReadMore(ctx context.Context, c *mysql.Conn) (refused []error) {
+// ReadMore asks a server for what an account may be refused: the members of the view, and tables that Galera does not replicate well. It returns
+// what it did not learn.
+func (s *Status) ReadMore(ctx context.Context, c *mysql.Conn) (unknown []fleet.Trouble) {
 	rows, err := c.Maps(ctx, "SELECT /* risso: the members of the cluster */ node_uuid, node_name, node_incoming_address FROM mysql.wsrep_cluster_members ORDER BY node_name, node_uuid")
 	if err != nil {
-		refused = append(refused, fmt.Errorf("the names of the members: %w", err))
+		unknown = append(unknown, fleet.Trouble{What: "the names of members that do not answer", Why: err.Error(), Remedy: "GRANT SELECT ON mysql.wsrep_cluster_members TO the account"})
 	} else {
 		for _, r := range rows {
 			s.Members = append(s.Members, Peer{strings.ToLower(r["node_uuid"]), r["node_name"], r["node_incoming_address"]})
 		}
 	}
+	if !s.Primary() { // it refuses the statement
+		return unknown
+	}
 	rows, err = c.Maps(ctx, "SELECT /* risso: tables that a cluster does not replicate, or without a primary key */ t.TABLE_SCHEMA AS s, t.TABLE_NAME AS n FROM information_schema.TABLES t "+
 		"LEFT JOIN information_schema.STATISTICS k ON k.TABLE_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME AND k.INDEX_NAME = 'PRIMARY' AND k.SEQ_IN_INDEX = 1 "+
 		"WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') AND (k.INDEX_NAME IS NULL OR t.ENGINE <> 'InnoDB') ORDER BY 1, 2 LIMIT 100")
 	if err != nil {
-		return append(refused, fmt.Errorf("tables without a primary key: %w", err))
+		return append(unknown, fleet.Trouble{What: "tables without a primary key", Why: err.Error()})
 	}
 	for _, r := range rows {
 		s.Tables = append(s.Tables, r["s"]+"."+r["n"])
 	}
-	return refused
+	return unknown
 }

@@ -93,18 +93,24 @@ func open(ctx context.Context, target mysql.Target) (*member, error) {
 	defer cancel()
 	conn, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, target, err)
 	}
 	s, err := wsrep.Read(ctx, conn)
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("%s: %w", target, err)
+		return nil, inTime(ctx, target, fmt.Errorf("%s: %w", target, err))
 	}
 	m := &member{target: target, conn: conn, status: &s, Reading: galera.Reading{Address: target.Address(), Before: &s}}
-	for _, err := range s.ReadMore(ctx, conn) {
-		m.Refused = append(m.Refused, err.Error())
-	}
+	m.Unknown = s.ReadMore(ctx, conn)
 	return m, nil
+}
+
+// inTime is an error as it is, unless patience ended: the driver then tells of a connection that broke.
+func inTime(ctx context.Context, target mysql.Target, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &mysql.Error{Target: target.String(), Class: mysql.ClassTimeout, Err: err}
+	}
+	return err
 }
 
 // others connects to the members that one knows.
@@ -188,7 +194,7 @@ func (m *member) again(ctx context.Context) (*wsrep.Status, error) {
 	defer cancel()
 	s, err := wsrep.Read(ctx, m.conn)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, m.target, err)
 	}
 	s.Members, s.Tables = m.status.Members, m.status.Tables
 	return &s, nil
@@ -275,18 +281,34 @@ func Datadir(argument string, logs []string) (galera.Node, error) {
 	if err != nil {
 		return galera.Node{}, err
 	}
-	var lines []string
+	before, lines, err := logsOf(dir, logs)
+	if err != nil {
+		return galera.Node{}, err
+	}
+	if grastate == "" && gvwstate == "" && len(before)+len(lines) == 0 {
+		return galera.Node{}, fleet.WithRemedy(fmt.Errorf("%s has no grastate.dat, gvwstate.dat or error log", dir), "name the data directory of a node of the cluster, or a copy of these files")
+	}
+	return galera.Down(name, dir, grastate, gvwstate, before, lines), nil
+}
+
+// logsOf are the lines of a node's error logs: before, of those that were last written to before its last view was, which is when it last took part.
+func logsOf(dir string, logs []string) (before, lines []string, err error) {
+	var joined time.Time
+	if info, err := os.Stat(filepath.Join(dir, "gvwstate.dat")); err == nil {
+		joined = info.ModTime()
+	}
 	for _, file := range byTime(append(slices.Clone(logs), logsIn(dir)...)) {
 		more, err := read.TailLog(file, logLines, logBytes)
 		if err != nil {
-			return galera.Node{}, err
+			return nil, nil, err
 		}
-		lines = append(lines, more...)
+		if info, err := os.Stat(file); err == nil && info.ModTime().Before(joined) {
+			before = append(before, more...)
+		} else {
+			lines = append(lines, more...)
+		}
 	}
-	if grastate == "" && gvwstate == "" && len(lines) == 0 {
-		return galera.Node{}, fleet.WithRemedy(fmt.Errorf("%s has no grastate.dat, gvwstate.dat or error log", dir), "name the data directory of a node of the cluster, or a copy of these files")
-	}
-	return galera.Down(name, dir, grastate, gvwstate, lines), nil
+	return before, lines, nil
 }
 
 // logsIn are the error logs in a folder.
