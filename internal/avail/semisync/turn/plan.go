@@ -51,6 +51,9 @@ func (g *Group) On() (*Turn, error) {
 	if g.o.Count > 0 {
 		count = int64(g.o.Count)
 	}
+	if err := g.Missing(); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.Names.Count == "" && count > 1:
 		return nil, fmt.Errorf("%d acknowledgements: this server waits for one replica, never for more", count)
