@@ -125,8 +125,11 @@ func (f *Facts) progress() (first, last *read.Applier) {
 func (f *Facts) oneTransaction() (Cause, bool) {
 	mean, threads := f.busy()
 	first, last := f.progress()
-	keyless := ""
+	keyless, hidden := "", ""
 	for _, t := range f.Stuck.Tables {
+		if !t.Keys.Known {
+			hidden = t.Name
+		}
 		if t.Keys.Known && !t.Keys.Primary && !t.Keys.Unique {
 			keyless = t.Name
 		}
@@ -145,6 +148,9 @@ func (f *Facts) oneTransaction() (Cause, bool) {
 			names = append(names, oneline.Of(t.Name))
 		}
 		c.Words += ", on " + strings.Join(names, ", ")
+		if hidden != "" {
+			c.NotSeen = "by which key the rows of " + oneline.Of(hidden) + " are found: the account may not see that table"
+		}
 	} else {
 		c.NotSeen = "which table it is on"
 	}
