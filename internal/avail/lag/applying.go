@@ -13,6 +13,9 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
+// CheapCommits lets a replica commit without waiting for its disk.
+const CheapCommits = "SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 2"
+
 // applying finds what keeps the threads that apply.
 func (f *Facts) applying(add func(Cause)) {
 	if root, share := f.locked(); share >= 0.3 {
@@ -40,7 +43,7 @@ func (f *Facts) applying(add func(Cause)) {
 		add(Cause{Code: "commit", Words: "the appliers wait for their commits: the disk of the logs", weight: holds * c,
 			Evidence: append([]string{fmt.Sprintf("%s of the appliers that had work waited for a commit", digits.Percent(c))}, f.set("sync_binlog", "innodb_flush_log_at_trx_commit")...),
 			NotSeen:  "how long the disk takes", Certain: c >= 0.5,
-			Next: "SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 2 (then a crash of this machine may cost it transactions that it had acknowledged: rebuild it after one)"})
+			Next: CheapCommits + " (then a crash of this machine may cost it transactions that it had acknowledged: rebuild it after one)"})
 	}
 	if c := of(read.ApplierSemiSync); c >= 0.3 {
 		add(Cause{Code: "semisync", Words: "the appliers' commits wait for a replica of this replica", Certain: true, weight: holds * c, Next: "risso semisync status"})
@@ -53,7 +56,7 @@ func (f *Facts) applying(add func(Cause)) {
 	// A thread that applies one event after the other is found idle between them now and then.
 	switch {
 	case threads <= 1 && used >= 0.7:
-		add(Cause{Code: "applier.single", Words: "one thread applies, and is busy all the time", Certain: used >= 0.9, weight: holds / 2 * used,
+		add(Cause{Code: "applier.single", Words: "one thread applies, and is busy all the time", Certain: used >= 0.9, weight: holds*used + 0.1, // several share the wait for a commit
 			Evidence: append([]string{fmt.Sprintf("it was busy in %s of %d looks", digits.Percent(used), len(f.Looks))}, f.appliersSet()...), Next: channels.MoreAppliers(f.Server, f.setting)})
 	case threads > 1 && used >= 0.8:
 		add(Cause{Code: "applier.all", Words: fmt.Sprintf("all %d appliers are busy", threads), Certain: used >= 0.9, weight: holds / 2 * used,

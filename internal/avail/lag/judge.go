@@ -294,7 +294,7 @@ func (f *Facts) receiving(r *Report, add func(Cause)) {
 	}
 	if share := float64(s.Unreceived) / max(1, float64(s.Unapplied)); share > 0.1 {
 		add(Cause{Code: "network", Words: "the source's log comes too slowly: the network between them, or the source's disk", Certain: share > 0.5, Evidence: evidence, weight: holds * share,
-			NotSeen: "which of the two it is", Next: "see the network between the two; a channel that compresses needs less of it (" + f.Server.CompressChannel() + ")"})
+			NotSeen: "which of the two it is", Next: f.Server.CompressChannel(r.Channel) + " (a channel that compresses needs less of the network; see the network between the two)"})
 	}
 }
 

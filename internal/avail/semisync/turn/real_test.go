@@ -120,6 +120,7 @@ func (p *pair) insert() <-chan error {
 func TestTurn(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
 			p := newPair(t, spec)
 			if r := p.look(); r.State != semisync.Off {
 				t.Fatalf("got %s, want off", r.State)
