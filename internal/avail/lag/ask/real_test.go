@@ -26,9 +26,9 @@ type pair struct {
 	target, sourceAddr mysql.Target
 }
 
-func newPair(t *testing.T, spec string) *pair {
+func newPair(t *testing.T, spec string, settings ...string) *pair {
 	t.Helper()
-	s := sandboxtest.Pair(t, spec)
+	s := sandboxtest.Pair(t, spec, settings...)
 	p := &pair{t: t, primary: s.Nodes[0], replica: s.Nodes[1]}
 	p.source, p.c = sandboxtest.Connect(t, p.primary), sandboxtest.Connect(t, p.replica)
 	p.target, p.sourceAddr = sandboxtest.Target(t, p.replica), sandboxtest.Target(t, p.primary)
@@ -259,6 +259,33 @@ func (p *pair) least() {
 	r := lag.Judge("r", list[0])
 	if r.State != lag.Level && (len(r.Gaps) > 0 || len(r.Causes) == 0 || r.Causes[0].Code != "table.no_key" || r.Seconds == nil || r.Bytes == nil) {
 		t.Errorf("with few privileges: got %+v, want table.no_key and no gaps", r)
+	}
+}
+
+// TestRelayFull: an applier that stands lets the relay logs grow to their limit. What keeps the applier comes first, and no network is blamed.
+func TestRelayFull(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, spec, "relay_log_space_limit=1048576", "max_relay_log_size=262144")
+			run(t, p.source, "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)")
+			p.level()
+			holder := sandboxtest.Connect(t, p.replica)
+			run(t, holder, "LOCK TABLES test.t READ")
+			for range 20 {
+				run(t, p.source, "INSERT INTO test.t (v) VALUES (REPEAT(UUID(), 5000))") // 176 KiB
+			}
+			var r lag.Report
+			await.Until(t, func() bool {
+				r = p.look(time.Second, true)
+				return slices.ContainsFunc(r.Causes, func(c lag.Cause) bool { return c.Code == "relay.full" })
+			}, "the cause relay.full: %+v", &r)
+			if r.Causes[0].Code != "lock" || slices.ContainsFunc(r.Causes, func(c lag.Cause) bool { return c.Code == "receiver.silent" || c.Code == "network" }) || strings.Contains(r.Forecast, "source") {
+				t.Errorf("got %q, causes %+v, want the lock first, and no network", r.Forecast, r.Causes)
+			}
+			run(t, holder, "UNLOCK TABLES")
+			p.level()
+		})
 	}
 }
 
