@@ -254,9 +254,6 @@ func (g *Group) lifted(ctx context.Context, s *server, f func() error) error {
 			target = r.target
 		}
 	}
-	if _, err := lent().Restore(ctx, target, g.o.State, false); err != nil {
-		return err
-	}
 	loan, err := lent().Borrow(g.o.State, target, s.c.Server, started, "ON")
 	if err != nil {
 		return err
